@@ -1,0 +1,61 @@
+//! How one peer behaves: browser, native and simulated alike. Pure; its shells are `shoal-browser` and
+//! the `join` half of the CLI.
+//!
+//! The contract: give it one [`Input`] with the time, then drain [`Node::poll_output`] to `None` before
+//! the next. It computes nothing itself: [`Output::Run`] asks the shell, [`Input::Ran`] answers.
+#![no_std]
+
+extern crate alloc;
+
+mod check;
+mod execute;
+mod lease;
+mod link;
+mod register;
+mod state;
+
+pub use state::{Config, JobInfo, Node, Phase, Status};
+
+use shoal_protocol::{
+    Attempt, Caps, Failure, FromNode, JobId, Lane, Lease, Micros, Refusal, ToNode, UnitOutput,
+};
+
+/// One change in the world.
+#[derive(Clone, Debug)]
+pub enum Input {
+    /// Once: the donor agreed. Leads to [`Output::Connect`].
+    Start,
+    /// The socket asked for is open.
+    Opened,
+    /// The socket could not be opened or is gone.
+    Closed,
+    Received(ToNode),
+    /// The answer to [`Output::Run`].
+    Ran { attempt: Attempt, took: Micros, result: Result<UnitOutput, Failure> },
+    /// The donor changed what is lent.
+    Offer(Caps),
+    /// Take no new work (tab hidden, on battery), or go on. Unstarted units are handed back.
+    Pause(bool),
+    /// The donor stopped lending: everything ends at once.
+    Stop,
+    /// Nothing but time passed.
+    Tick,
+}
+
+/// One thing to do, in order.
+#[derive(Clone, Debug)]
+pub enum Output {
+    /// Open the socket; answer with `Opened` or `Closed`.
+    Connect,
+    /// Close the socket if it is open; no answer wanted.
+    Disconnect,
+    Send(FromNode),
+    /// Compute this unit on this lane; [`Node::job`] tells what it is. Answer with `Ran`.
+    Run { lease: Lease, lane: Lane },
+    /// End this unit at once; no answer wanted.
+    Abort(Attempt),
+    /// The job is over: drop cached inputs and compiled code.
+    Forget(JobId),
+    /// Nothing more will happen: stopped by the donor (`None`) or refused for good.
+    Stopped(Option<Refusal>),
+}

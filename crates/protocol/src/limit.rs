@@ -1,0 +1,56 @@
+//! Every bound in one place, each with its reason.
+
+use crate::time::Micros;
+
+/// The protocol this build speaks. Raised when an older peer could misread a message.
+pub const PROTOCOL_VERSION: u16 = 1;
+/// The oldest peer this build still understands.
+pub const OLDEST_VERSION: u16 = 1;
+
+/// Largest control message on a socket. Bulk data goes by HTTP, so a larger frame is a fault or an attack.
+pub const MAX_FRAME_BYTES: usize = 4 << 20;
+/// Results up to this size ride inside `Done`; larger ones are stored by HTTP first, so that a socket
+/// never stalls heartbeats behind megabytes.
+pub const MAX_INLINE_BYTES: usize = 16 << 10;
+/// Inline results in one `Done` together stay below this, well under a frame.
+pub const MAX_DONE_BYTES: usize = 1 << 20;
+/// Units lent to one node at a time: enough to cover a 50 ms round trip with units of 50 microseconds.
+pub const MAX_LEASES_PER_NODE: usize = 1024;
+/// Items in one batch message; a `Lend` of this many is about 40 kB.
+pub const MAX_BATCH: usize = 1024;
+/// Largest kernel source. Hand-written kernels are a few kB; this leaves room for generated ones.
+pub const MAX_KERNEL_BYTES: usize = 256 << 10;
+/// Largest text a node may send about itself or a failure.
+pub const MAX_TEXT_BYTES: usize = 4 << 10;
+/// What is kept of a program's stderr, from its end, where the reason stands.
+pub const MAX_STDERR_BYTES: usize = 2 << 10;
+/// Units a job may have: each costs about 60 bytes of the coordinator's memory for ever.
+pub const MAX_UNITS_PER_JOB: u64 = 2_000_000;
+/// Jobs that run or wait at a time; more are refused with "try later".
+pub const MAX_OPEN_JOBS: usize = 1_000;
+/// Nodes connected at a time.
+pub const MAX_NODES: usize = 20_000;
+/// Bytes one unit may take or give, so that several fit a phone's memory at once.
+pub const MAX_UNIT_BYTES: u64 = 16 << 20;
+
+/// A node that holds leases says it lives this often.
+pub const HEARTBEAT: Micros = Micros::from_millis(500);
+/// A node without leases only keeps its connection open.
+pub const IDLE_HEARTBEAT: Micros = Micros::from_secs(15);
+/// Silence of a lease holder after which its units go to others: four missed heartbeats.
+pub const SILENCE: Micros = Micros::from_millis(2_200);
+/// Silence of an idle node after which its connection counts as dead.
+pub const IDLE_SILENCE: Micros = Micros::from_secs(40);
+/// What a unit should take: long enough to hide a round trip, short enough that losing one is cheap.
+pub const TARGET_UNIT: Micros = Micros::from_millis(250);
+/// Work lent ahead of need, so that no round trip stands between two units.
+pub const LEND_AHEAD: Micros = Micros::from_millis(150);
+/// A unit that failed on this many distinct nodes fails its job.
+pub const FAIL_ON_NODES: usize = 2;
+/// Tries of one unit, whatever the reasons; then its job fails.
+pub const MAX_TRIES: u32 = 8;
+/// A node must be this much over a unit's own time limit before the coordinator takes the unit back.
+pub const OVERTIME: Micros = Micros::from_secs(5);
+/// First and longest wait between two attempts of a node to reconnect.
+pub const RECONNECT_FIRST: Micros = Micros::from_millis(200);
+pub const RECONNECT_LONGEST: Micros = Micros::from_secs(10);

@@ -1,0 +1,155 @@
+//! The words between a node and its coordinator. Enums are append-only: the position is the wire format.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::fmt;
+use serde::{Deserialize, Serialize};
+
+use crate::caps::Caps;
+use crate::failure::Failure;
+use crate::id::{Attempt, Hash, Identity, JobId, NodeId, Span};
+use crate::job::Limits;
+use crate::time::Micros;
+use crate::work::Work;
+
+/// From a node.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum FromNode {
+    /// First on every connection.
+    Hello(Hello),
+    Done(Vec<Finished>),
+    Failed {
+        attempt: Attempt,
+        failure: Failure,
+    },
+    /// Every [`crate::limit::HEARTBEAT`] while units are held: extends all leases.
+    Alive {
+        running: Vec<Attempt>,
+    },
+    /// The donor changed what is lent.
+    Caps(Caps),
+    /// Units handed back unstarted.
+    Returned(Vec<Attempt>),
+    /// Lend nothing until further notice (`true`), or go on (`false`).
+    Pause(bool),
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Hello {
+    pub version: u16,
+    /// The join token of the link.
+    pub token: String,
+    pub identity: Identity,
+    pub caps: Caps,
+    /// Units still at work from an earlier connection: kept if nobody else has them.
+    pub held: Vec<Held>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Held {
+    pub attempt: Attempt,
+    pub job: JobId,
+    pub span: Span,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Finished {
+    pub attempt: Attempt,
+    /// Time at work, without waiting in the node's queue.
+    pub took: Micros,
+    pub output: UnitOutput,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum UnitOutput {
+    Inline(Vec<u8>),
+    /// Stored before by `PUT /node/results/{attempt}`.
+    Stored {
+        hash: Hash,
+        size: u64,
+    },
+}
+
+/// To a node.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum ToNode {
+    Welcome {
+        node: NodeId,
+        /// Bearer token for this connection's HTTP requests.
+        session: String,
+    },
+    /// The last word on a connection.
+    Refused(Refusal),
+    /// What a job is, once per connection, before its first lease.
+    Job {
+        job: JobId,
+        name: String,
+        owner: String,
+        items: u64,
+        work: Work,
+        limits: Limits,
+    },
+    Lend(Vec<Lease>),
+    /// Stop and forget these; no answer is wanted.
+    Revoke(Vec<Attempt>),
+    /// The job is over: drop what is kept for it.
+    Forget(JobId),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Lease {
+    pub attempt: Attempt,
+    pub job: JobId,
+    pub span: Span,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Refusal {
+    Version {
+        oldest: u16,
+        newest: u16,
+        yours: u16,
+    },
+    Token,
+    Full,
+    /// The same identity joined again elsewhere.
+    Replaced,
+    /// A message that made no sense.
+    Garbled,
+    /// The coordinator is stopping.
+    Closing,
+}
+
+impl Refusal {
+    /// Whether trying again later can help.
+    pub fn is_final(&self) -> bool {
+        match self {
+            Refusal::Version { .. } | Refusal::Token | Refusal::Replaced => true,
+            Refusal::Full | Refusal::Garbled | Refusal::Closing => false,
+        }
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Refusal::Version { oldest, newest, yours } if yours < oldest => write!(
+                f,
+                "this node speaks protocol {yours}, the coordinator {oldest} to {newest}: update this node"
+            ),
+            Refusal::Version { oldest, newest, yours } => write!(
+                f,
+                "this node speaks protocol {yours}, the coordinator {oldest} to {newest}: update the coordinator"
+            ),
+            Refusal::Token => {
+                f.write_str("the join token is wrong: use the coordinator's join link")
+            }
+            Refusal::Full => {
+                f.write_str("the coordinator has all the nodes it can hold: try later")
+            }
+            Refusal::Replaced => f.write_str("the same node joined again from elsewhere"),
+            Refusal::Garbled => f.write_str("the coordinator could not read what this node sent"),
+            Refusal::Closing => f.write_str("the coordinator is stopping"),
+        }
+    }
+}
