@@ -1,1 +1,64 @@
-fn main() {}
+//! The one developer entry. It builds, checks and measures by calling other tools; it decides nothing about Shoal.
+#![allow(clippy::print_stdout, reason = "a command-line tool talks on stdout")]
+
+mod bench;
+mod outside;
+mod programs;
+mod setup;
+mod shell;
+mod sim;
+mod stamp;
+mod test;
+mod tidy;
+mod up;
+mod web;
+
+use std::process::ExitCode;
+
+use shell::Outcome;
+
+const USAGE: &str = "\
+usage: cargo xtask VERB
+
+  up [ARGS]            build everything, then run `shoal up ARGS`
+  test [SUITE]...      build and check everything, or only the named suites (--list names them)
+  bench NAME           farm, map, join or sim; --json prints only the result, --rounds N repeats it N times
+  sim                  the real scheduler in a simulated world; --seeds N tries N seeds, --seed S one of them
+  web                  build the browser part into web/dist
+  programs             build the example WASI programs
+  outside              fetch the conformance material that others published
+  tidy [--ratchet]     check the house rules; --ratchet lowers the recorded lengths to today's
+  setup                install what `test` needs and this machine lacks";
+
+fn main() -> ExitCode {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    match run(&args) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => {
+            eprintln!("xtask: {message}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(args: &[String]) -> Outcome {
+    let Some((verb, rest)) = args.split_first() else {
+        return Err(format!("a verb is missing\n\n{USAGE}"));
+    };
+    match verb.as_str() {
+        "up" => up::run(rest),
+        "test" => test::run(rest),
+        "bench" => bench::run(rest),
+        "sim" => sim::run(rest),
+        "web" => setup::for_building().and_then(|()| web::build()),
+        "programs" => setup::for_building().and_then(|()| programs::build()),
+        "outside" => outside::fetch(),
+        "tidy" => tidy::run(rest),
+        "setup" => setup::for_testing(),
+        "help" | "-h" | "--help" => {
+            println!("{USAGE}");
+            Ok(())
+        }
+        other => Err(format!("there is no verb `{other}`\n\n{USAGE}")),
+    }
+}

@@ -1,0 +1,133 @@
+//! What a fresh machine lacks: system packages, Rust targets, npm packages.
+
+use std::path::{Path, PathBuf};
+
+use crate::shell::{Outcome, command, output, root, run, which};
+use crate::stamp::Stamp;
+
+const WASM_TARGETS: [&str; 2] = ["wasm32-unknown-unknown", "wasm32-wasip1"];
+
+/// A system package and how to see whether something on this machine already does its job.
+struct Package {
+    name: &'static str,
+    what_for: &'static str,
+    present: fn() -> bool,
+}
+
+const VULKAN: [Package; 2] = [
+    Package { name: "libvulkan1", what_for: "finding a GPU", present: has_vulkan_loader },
+    Package {
+        name: "mesa-vulkan-drivers",
+        what_for: "a GPU, or a CPU that plays one",
+        present: has_vulkan_driver,
+    },
+];
+
+const CHROMIUM: Package =
+    Package { name: "chromium", what_for: "the browser tests", present: || chromium().is_some() };
+
+/// Enough to build the browser part and run a pool.
+pub(crate) fn for_building() -> Outcome {
+    packages(&VULKAN.each_ref())?;
+    wasm_targets()?;
+    npm()
+}
+
+/// Enough to run every test.
+pub(crate) fn for_testing() -> Outcome {
+    let [loader, driver] = &VULKAN;
+    packages(&[loader, driver, &CHROMIUM])?;
+    wasm_targets()?;
+    npm()?;
+    match chromium() {
+        Some(_) => Ok(()),
+        None => Err("no Chromium: install it, or name one in the variable CHROMIUM".into()),
+    }
+}
+
+/// The browser that tests drive.
+pub(crate) fn chromium() -> Option<PathBuf> {
+    let named = std::env::var_os("CHROMIUM").map(PathBuf::from);
+    let usual = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"];
+    named.or_else(|| usual.into_iter().find_map(which))
+}
+
+/// Installs what is missing where that needs no password; else says in one line what to do.
+fn packages(wanted: &[&Package]) -> Outcome {
+    let missing: Vec<&&Package> = wanted.iter().filter(|package| !(package.present)()).collect();
+    if missing.is_empty() || !cfg!(target_os = "linux") {
+        return Ok(());
+    }
+    let names: Vec<&str> = missing.iter().map(|package| package.name).collect();
+    let list = names.join(" ");
+    let Some(mut apt) = apt_get() else {
+        let uses: Vec<&str> = missing.iter().map(|package| package.what_for).collect();
+        println!("setup: missing for {}: apt-get install {list}", uses.join(", "));
+        return Ok(());
+    };
+    println!("setup: apt-get install {list}");
+    let Some(mut update) = apt_get() else { return Ok(()) };
+    run(update.args(["update", "-qq"]))?;
+    run(apt.args(["install", "-qq", "-y", "--no-install-recommends"]).args(&names))
+}
+
+/// `apt-get` with the right to install, if this user has it without being asked.
+fn apt_get() -> Option<std::process::Command> {
+    which("apt-get")?;
+    let is_root = output(command("id").arg("-u")).is_ok_and(|id| id.trim() == "0");
+    let mut apt = if is_root {
+        command("apt-get")
+    } else {
+        let free = command("sudo").args(["-n", "true"]).output().is_ok_and(|o| o.status.success());
+        if !free {
+            return None;
+        }
+        let mut sudo = command("sudo");
+        sudo.args(["-n", "apt-get"]);
+        sudo
+    };
+    apt.env("DEBIAN_FRONTEND", "noninteractive").stdout(std::process::Stdio::null());
+    Some(apt)
+}
+
+fn has_vulkan_loader() -> bool {
+    let known = command("ldconfig").arg("-p").output();
+    let known = known.or_else(|_| command("/sbin/ldconfig").arg("-p").output());
+    known.is_ok_and(|o| String::from_utf8_lossy(&o.stdout).contains("libvulkan.so.1"))
+}
+
+fn has_vulkan_driver() -> bool {
+    let folders = ["/usr/share/vulkan/icd.d", "/etc/vulkan/icd.d", "/usr/local/share/vulkan/icd.d"];
+    let has_files = |folder: &str| {
+        std::fs::read_dir(Path::new(folder)).is_ok_and(|mut entries| entries.next().is_some())
+    };
+    std::env::var_os("VK_ICD_FILENAMES").is_some() || folders.into_iter().any(has_files)
+}
+
+fn wasm_targets() -> Outcome {
+    let sysroot = output(command("rustc").args(["--print", "sysroot"]))?;
+    let libs = Path::new(sysroot.trim()).join("lib/rustlib");
+    let missing: Vec<&str> =
+        WASM_TARGETS.into_iter().filter(|target| !libs.join(target).exists()).collect();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    if which("rustup").is_none() {
+        return Err(format!("this Rust has no standard library for {}", missing.join(", ")));
+    }
+    run(command("rustup").args(["target", "add"]).args(missing))
+}
+
+fn npm() -> Outcome {
+    let stamp = Stamp::of("npm", &["web/package.json", "web/package-lock.json"])?;
+    let modules = root().join("web/node_modules");
+    if stamp.is_fresh(&[modules]) {
+        return Ok(());
+    }
+    println!("setup: npm ci");
+    run(command("npm")
+        .current_dir(root().join("web"))
+        .args(["ci", "--no-audit", "--no-fund", "--loglevel=error"])
+        .env("PLAYWRIGHT_SKIP_BROWSER_DOWNLOAD", "1"))?;
+    stamp.keep()
+}

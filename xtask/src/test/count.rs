@@ -1,0 +1,95 @@
+//! Counting tests from what test runners print, while a person still sees every line.
+
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Stdio};
+
+use crate::shell::{Outcome, not_started, shown};
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Counts {
+    pub(crate) passed: u64,
+    pub(crate) failed: u64,
+}
+
+impl Counts {
+    /// One check that held.
+    pub(crate) const ONE: Counts = Counts { passed: 1, failed: 0 };
+}
+
+impl std::ops::AddAssign for Counts {
+    fn add_assign(&mut self, other: Counts) {
+        self.passed += other.passed;
+        self.failed += other.failed;
+    }
+}
+
+/// Runs a test runner, prints its lines as they come and adds up its counts. A runner that fails
+/// without having counted a failure (a test that did not compile, say) is an error.
+pub(crate) fn counted(command: &mut Command) -> Outcome<Counts> {
+    let mut child =
+        command.stdout(Stdio::piped()).spawn().map_err(|error| not_started(command, &error))?;
+    let mut counts = Counts::default();
+    if let Some(stdout) = child.stdout.take() {
+        for line in BufReader::new(stdout).lines() {
+            let line = line.map_err(|error| format!("`{}`: {error}", shown(command)))?;
+            counts += of_line(&line);
+            println!("{line}");
+        }
+    }
+    let status = child.wait().map_err(|error| format!("`{}`: {error}", shown(command)))?;
+    if !status.success() && counts.failed == 0 {
+        return Err(format!("`{}` ended with {status}", shown(command)));
+    }
+    Ok(counts)
+}
+
+/// What a line says: `test result: ok. 3 passed; 0 failed; …` of cargo, `ℹ pass 3` or `# fail 1` of Node.
+fn of_line(line: &str) -> Counts {
+    let mut counts = Counts::default();
+    if let Some((_, rest)) = line.split_once("test result: ") {
+        for part in rest.split([';', '.']) {
+            let mut words = part.split_whitespace();
+            match (words.next().and_then(|n| n.parse().ok()), words.next()) {
+                (Some(n), Some("passed")) => counts.passed = n,
+                (Some(n), Some("failed")) => counts.failed = n,
+                (Some(_) | None, _) => {}
+            }
+        }
+        return counts;
+    }
+    let mut words = line.split_whitespace();
+    if !matches!(words.next(), Some("#" | "ℹ")) {
+        return counts;
+    }
+    match (words.next(), words.next().and_then(|n| n.parse().ok()), words.next()) {
+        (Some("pass"), Some(n), None) => counts.passed = n,
+        (Some("fail" | "cancelled"), Some(n), None) => counts.failed = n,
+        (Some(_) | None, _, _) => {}
+    }
+    counts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Counts, of_line};
+
+    fn check(line: &str, passed: u64, failed: u64) {
+        assert_eq!(of_line(line), Counts { passed, failed }, "{line}");
+    }
+
+    #[test]
+    fn counts_what_cargo_says() {
+        check("test result: ok. 12 passed; 0 failed; 1 ignored; 0 measured; 3 filtered out", 12, 0);
+        check("test result: FAILED. 4 passed; 2 failed; 0 ignored; 0 measured", 4, 2);
+        check("test tests::result ... ok", 0, 0);
+    }
+
+    #[test]
+    fn counts_what_node_says() {
+        check("ℹ pass 7", 7, 0);
+        check("# fail 2", 0, 2);
+        check("ℹ cancelled 1", 0, 1);
+        check("# pass the salt", 0, 0);
+        check("ℹ tests 9", 0, 0);
+    }
+}

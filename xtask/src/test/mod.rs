@@ -1,0 +1,107 @@
+//! Everything that must hold, in the order that fails soonest, each step with its time.
+
+mod count;
+mod suites;
+
+use std::time::{Duration, Instant};
+
+use crate::shell::Outcome;
+use crate::{outside, programs, setup, shell, web};
+use count::Counts;
+use suites::{Needs, SUITES, Suite};
+
+/// The outcome of one step, for the table at the end.
+struct Row {
+    name: &'static str,
+    took: Duration,
+    counts: Counts,
+    fault: Option<String>,
+}
+
+pub(crate) fn run(args: &[String]) -> Outcome {
+    if args.iter().any(|arg| arg == "--list") {
+        for suite in SUITES {
+            println!("{:<12} {}", suite.name, suite.about);
+        }
+        return Ok(());
+    }
+    let chosen = choose(args)?;
+    let mut rows = Vec::new();
+    prepare(&chosen, &mut rows);
+    if rows.iter().all(|row| row.fault.is_none()) {
+        for suite in chosen {
+            rows.push(step(suite.name, suite.run));
+        }
+    }
+    sum_up(&rows)
+}
+
+fn choose(names: &[String]) -> Outcome<Vec<&'static Suite>> {
+    if names.is_empty() {
+        return Ok(SUITES.iter().collect());
+    }
+    let find = |name: &String| {
+        SUITES.iter().find(|suite| suite.name == name).ok_or_else(|| {
+            let known: Vec<&str> = SUITES.iter().map(|suite| suite.name).collect();
+            format!("there is no suite `{name}`, only {}", known.join(", "))
+        })
+    };
+    names.iter().map(find).collect()
+}
+
+/// Builds what the chosen suites stand on; stops at the first fault, since the rest would only repeat it.
+fn prepare(chosen: &[&'static Suite], rows: &mut Vec<Row>) {
+    let needs = |need: Needs| chosen.iter().any(|suite| suite.needs >= need);
+    let steps: [(&'static str, bool, fn() -> Outcome); 5] = [
+        ("setup", needs(Needs::Pages), setup::for_testing),
+        ("web", needs(Needs::Pages), web::build),
+        ("programs", needs(Needs::Pages), programs::build),
+        ("outside", needs(Needs::Outside), outside::fetch),
+        ("build", needs(Needs::Binary), shell::build_shoal),
+    ];
+    for (name, wanted, run) in steps {
+        if wanted {
+            let row = step(name, || run().map(|()| Counts::default()));
+            let failed = row.fault.is_some();
+            rows.push(row);
+            if failed {
+                return;
+            }
+        }
+    }
+}
+
+fn step(name: &'static str, run: impl FnOnce() -> Outcome<Counts>) -> Row {
+    println!("== {name}");
+    let start = Instant::now();
+    let result = run();
+    let took = start.elapsed();
+    let (mut counts, mut fault) = match result {
+        Ok(counts) => (counts, None),
+        Err(message) => (Counts::default(), Some(message)),
+    };
+    if counts.failed > 0 {
+        fault = Some(format!("{} failed", counts.failed));
+    } else if fault.is_some() {
+        counts.failed = 1;
+    }
+    let verdict = fault.as_deref().unwrap_or("ok");
+    println!("-- {name}: {verdict} ({:.1} s)", took.as_secs_f64());
+    Row { name, took, counts, fault }
+}
+
+fn sum_up(rows: &[Row]) -> Outcome {
+    let mut total = Counts::default();
+    println!("\n{:<12} {:>8} {:>7} {:>7}", "step", "seconds", "passed", "failed");
+    for row in rows {
+        let (passed, failed) = (row.counts.passed, row.counts.failed);
+        println!("{:<12} {:>8.1} {passed:>7} {failed:>7}", row.name, row.took.as_secs_f64());
+        total += row.counts;
+    }
+    println!("{} passed, {} failed", total.passed, total.failed);
+    let faults: Vec<String> = rows
+        .iter()
+        .filter_map(|row| row.fault.as_ref().map(|fault| format!("{}: {fault}", row.name)))
+        .collect();
+    if faults.is_empty() { Ok(()) } else { Err(faults.join("\nxtask: ")) }
+}

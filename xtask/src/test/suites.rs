@@ -1,0 +1,142 @@
+//! The suites, cheapest first.
+
+use std::process::Command;
+
+use super::count::{Counts, counted};
+use crate::shell::{Outcome, cargo, command, root, run, shoal};
+use crate::{outside, setup, sim, tidy};
+
+/// What must be built before a suite can run; each includes those before it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Needs {
+    Nothing,
+    /// The browser part, which the coordinator embeds.
+    Pages,
+    /// Programs and kernels that others published.
+    Outside,
+    /// `shoal` itself.
+    Binary,
+}
+
+pub(super) struct Suite {
+    pub(super) name: &'static str,
+    pub(super) about: &'static str,
+    pub(super) needs: Needs,
+    pub(super) run: fn() -> Outcome<Counts>,
+}
+
+/// Seeds the simulation tries on every commit; more run with `cargo xtask sim --seeds N`.
+const SIM_SEEDS: u64 = 40;
+
+pub(super) const SUITES: &[Suite] = &[
+    Suite { name: "fmt", about: "rustfmt has nothing to say", needs: Needs::Nothing, run: fmt },
+    Suite { name: "tidy", about: "the house rules", needs: Needs::Nothing, run: house_rules },
+    Suite {
+        name: "pure",
+        about: "protocol, scheduler, node, sim",
+        needs: Needs::Nothing,
+        run: pure,
+    },
+    Suite { name: "sim", about: "the simulated world", needs: Needs::Nothing, run: simulated },
+    Suite { name: "types", about: "TypeScript's compiler", needs: Needs::Pages, run: types },
+    Suite { name: "shells", about: "engine, coordinator, cli", needs: Needs::Binary, run: shells },
+    Suite { name: "clippy", about: "no warnings", needs: Needs::Pages, run: clippy },
+    Suite { name: "web", about: "SDK, pages, conformance", needs: Needs::Binary, run: web },
+    Suite { name: "e2e", about: "tabs and machines together", needs: Needs::Binary, run: e2e },
+];
+
+const PURE: [&str; 5] = ["shoal-protocol", "shoal-scheduler", "shoal-node", "shoal-sim", "xtask"];
+const SHELLS: [&str; 3] = ["shoal-engine", "shoal-coordinator", "shoal"];
+/// Crates with a lock of their own.
+const APART: [&str; 2] = ["crates/browser", "examples/programs"];
+
+fn fmt() -> Outcome<Counts> {
+    run(cargo().args(["fmt", "--all", "--check"]))?;
+    for folder in APART {
+        run(cargo().current_dir(root().join(folder)).args(["fmt", "--check"]))?;
+    }
+    Ok(Counts::ONE)
+}
+
+fn house_rules() -> Outcome<Counts> {
+    tidy::run(&[])?;
+    Ok(Counts::ONE)
+}
+
+fn pure() -> Outcome<Counts> {
+    counted(&mut cargo_on(&["test", "--quiet"], &PURE))
+}
+
+fn simulated() -> Outcome<Counts> {
+    sim::seeds(SIM_SEEDS)?;
+    Ok(Counts { passed: SIM_SEEDS, failed: 0 })
+}
+
+fn shells() -> Outcome<Counts> {
+    counted(environment(&mut cargo_on(&["test", "--release", "--quiet"], &SHELLS)))
+}
+
+/// In release, so that the heavy build scripts (C libraries) of the real build are used again.
+fn clippy() -> Outcome<Counts> {
+    let deny = ["--", "--deny", "warnings"];
+    let words = ["clippy", "--quiet", "--all-targets", "--release"];
+    run(cargo_on(&words[..3], &PURE).args(deny))?;
+    run(cargo_on(&words, &SHELLS).args(deny))?;
+    Ok(Counts::ONE)
+}
+
+fn types() -> Outcome<Counts> {
+    run(command("npm").current_dir(root().join("web")).args(["run", "--silent", "check"]))?;
+    Ok(Counts::ONE)
+}
+
+fn web() -> Outcome<Counts> {
+    node("tests/**/*.test.mjs")
+}
+
+fn e2e() -> Outcome<Counts> {
+    node("e2e/**/*.test.mjs")
+}
+
+/// One file at a time: each starts a pool and browsers, and shared cores would make times mean nothing.
+fn node(pattern: &str) -> Outcome<Counts> {
+    let files = test_files(pattern)?;
+    let mut node = command("node");
+    node.current_dir(root().join("web"))
+        .args(["--test", "--test-concurrency=1", "--test-reporter=spec"])
+        .args(files);
+    counted(environment(&mut node))
+}
+
+/// Node 20 does not expand patterns itself.
+fn test_files(pattern: &str) -> Outcome<Vec<String>> {
+    let folder = pattern.split('/').next().unwrap_or(pattern);
+    let base = root().join("web");
+    let mut files = Vec::new();
+    crate::stamp::files_below(&base.join(folder), &mut files)?;
+    let mut names: Vec<String> = files
+        .iter()
+        .filter_map(|file| file.strip_prefix(&base).ok()?.to_str().map(String::from))
+        .filter(|name| name.ends_with(".test.mjs"))
+        .collect();
+    names.sort();
+    if names.is_empty() { Err(format!("no tests in web/{folder}")) } else { Ok(names) }
+}
+
+/// Tells tests where things are, since a target folder may be anywhere.
+fn environment(test: &mut Command) -> &mut Command {
+    if let Some(chromium) = setup::chromium() {
+        test.env("CHROMIUM", chromium);
+    }
+    test.env("SHOAL_BIN", shoal()).env("SHOAL_OUTSIDE", outside::folder())
+}
+
+/// Cargo with these words, on these packages.
+fn cargo_on(words: &[&str], packages: &[&str]) -> Command {
+    let mut cargo = cargo();
+    cargo.args(words);
+    for package in packages {
+        cargo.args(["--package", package]);
+    }
+    cargo
+}

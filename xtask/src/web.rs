@@ -1,0 +1,68 @@
+//! The browser part: Rust to wasm32, its JavaScript glue, then the pages and the SDK.
+
+use std::path::{Path, PathBuf};
+
+use wasm_bindgen_cli_support::Bindgen;
+
+use crate::shell::{Outcome, cargo, command, make_dir, root, run, target};
+use crate::stamp::Stamp;
+
+/// The two Wasm modules of a tab, by cargo feature. Apart, so that a tab loads the engine only when a
+/// unit needs it.
+const MODULES: [&str; 2] = ["brain", "gpu"];
+
+const RUST_INPUTS: [&str; 6] = [
+    "Cargo.toml",
+    "rust-toolchain.toml",
+    "crates/protocol",
+    "crates/node",
+    "crates/engine",
+    "crates/browser",
+];
+
+const PAGE_INPUTS: [&str; 4] = ["web/sdk", "web/app", "web/build.mjs", "web/package-lock.json"];
+
+/// Builds `web/dist` if anything it is made from changed.
+pub(crate) fn build() -> Outcome {
+    let generated = root().join("web/sdk/generated");
+    let glue: Vec<PathBuf> =
+        MODULES.iter().map(|name| generated.join(name).join(format!("{name}_bg.wasm"))).collect();
+    let stamp = Stamp::of("wasm", &RUST_INPUTS)?;
+    if !stamp.is_fresh(&glue) {
+        for module in MODULES {
+            wasm(module, &generated.join(module))?;
+        }
+        stamp.keep()?;
+    }
+
+    let stamp = Stamp::of("pages", &[&RUST_INPUTS[..], &PAGE_INPUTS[..]].concat())?;
+    let dist = root().join("web/dist");
+    if stamp.is_fresh(&[dist.join("index.html"), dist.join("join.html"), dist.join("assets")]) {
+        return Ok(());
+    }
+    run(command("node").current_dir(root().join("web")).arg("build.mjs"))?;
+    stamp.keep()
+}
+
+/// One module: nested cargo with its own target folder, so that it never waits for the outer one and
+/// keeps its own features.
+fn wasm(module: &str, out: &Path) -> Outcome {
+    println!("web: {module}");
+    let folder = target().join("web");
+    run(cargo()
+        .current_dir(root().join("crates/browser"))
+        .args(["build", "--release", "--lib", "--target", "wasm32-unknown-unknown"])
+        .args(["--no-default-features", "--features", module])
+        .env("CARGO_TARGET_DIR", &folder)
+        .env("RUSTFLAGS", "-C target-feature=+simd128")
+        .env_remove("CARGO_ENCODED_RUSTFLAGS"))?;
+    let built = folder.join("wasm32-unknown-unknown/release/shoal_browser.wasm");
+    make_dir(out)?;
+    Bindgen::new()
+        .input_path(&built)
+        .out_name(module)
+        .web(true)
+        .map(|bindgen| bindgen.typescript(true).omit_default_module_path(false))
+        .and_then(|bindgen| bindgen.generate(out))
+        .map_err(|error| format!("wasm-bindgen on {}: {error:#}", built.display()))
+}
