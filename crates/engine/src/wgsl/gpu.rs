@@ -1,0 +1,162 @@
+//! The open device: what all parts of the engine share.
+
+use std::sync::Arc;
+
+use shoal_protocol::{Failure, GpuCaps, Kernel, MapWork, RenderWork, Span};
+use wgpu::{BufferAsyncError, CommandEncoder, Device, Limits, MapMode, Queue, SubmissionIndex};
+
+use super::adapter::{self, Opened};
+use super::fault::{Lost, Scopes, internal};
+use super::memory::{Input, Readback, Route, Shared, Stage};
+use super::oneshot::oneshot;
+use super::pipeline::Pipeline;
+#[cfg(not(target_arch = "wasm32"))]
+use super::poller::Poller;
+use super::pool::{Lease, Pool, Role};
+
+/// An open device. Cheap to clone. Once [`Gpu::is_lost`], drop it with all it made and open another.
+#[derive(Clone)]
+pub struct Gpu {
+    pub(super) core: Arc<Core>,
+}
+
+pub(super) struct Core {
+    pub(super) device: Device,
+    pub(super) queue: Queue,
+    pub(super) limits: Limits,
+    pub(super) route: Route,
+    pub(super) pool: Pool,
+    pub(super) lost: Lost,
+    caps: GpuCaps,
+    #[cfg(not(target_arch = "wasm32"))]
+    poller: Poller,
+}
+
+impl Gpu {
+    /// Opens the best adapter: a real GPU if there is one, else software, which [`GpuCaps::software`] says.
+    pub async fn open() -> Result<Gpu, String> {
+        let Opened { device, queue, limits, caps, route } = adapter::open().await?;
+        let lost = Lost::default();
+        lost.watch(&device);
+        let core = Core {
+            pool: Pool::new(device.clone(), lost.clone(), caps.buffer_bytes, route),
+            #[cfg(not(target_arch = "wasm32"))]
+            poller: Poller::start(device.clone())?,
+            device,
+            queue,
+            limits,
+            route,
+            lost,
+            caps,
+        };
+        Ok(Gpu { core: Arc::new(core) })
+    }
+
+    pub fn caps(&self) -> GpuCaps {
+        self.core.caps.clone()
+    }
+
+    pub fn is_lost(&self) -> bool {
+        self.core.lost.is_lost()
+    }
+
+    /// Compiles a kernel for this device. What its compiler refuses is a [`Failure::Kernel`].
+    pub async fn prepare(&self, kernel: &Kernel) -> Result<Pipeline, Failure> {
+        Pipeline::new(&self.core, kernel).await
+    }
+
+    /// Memory for `bytes` of input, which the shell fills.
+    pub async fn stage(&self, bytes: u64) -> Result<Stage, Failure> {
+        Stage::new(&self.core, bytes).await
+    }
+
+    /// Keeps a filled stage on the device, to be read by many units.
+    pub async fn share(&self, stage: Stage) -> Result<Shared, Failure> {
+        Shared::new(&self.core, stage).await
+    }
+
+    /// Computes `span` of a map job of `items` items. One input for each of [`MapWork::inputs`], in order.
+    pub async fn map(
+        &self,
+        pipeline: &Pipeline,
+        work: &MapWork,
+        items: u64,
+        span: Span,
+        inputs: Vec<Input>,
+    ) -> Result<Readback, Failure> {
+        super::map::run(&self.core, pipeline, work, items, span, inputs).await
+    }
+
+    /// Computes the tiles of `span`, in order, each in one dispatch.
+    pub async fn render(
+        &self,
+        pipeline: &Pipeline,
+        work: &RenderWork,
+        span: Span,
+    ) -> Result<Readback, Failure> {
+        super::render::run(&self.core, pipeline, work, span).await
+    }
+}
+
+impl Core {
+    pub(super) fn scopes(&self) -> Scopes {
+        Scopes::open(&self.device, &self.lost)
+    }
+
+    /// Submits what was recorded and waits until `result` can be read. `scopes` must have been opened before the
+    /// recording, in this thread, without a wait since.
+    pub(super) fn finish(
+        &self,
+        scopes: Scopes,
+        encoder: CommandEncoder,
+        result: Lease,
+        size: u64,
+    ) -> impl Future<Output = Result<Readback, Failure>> + use<'_> {
+        let index = self.queue.submit([encoder.finish()]);
+        let (answer, mapped) = oneshot::<Result<(), BufferAsyncError>>();
+        let callback = answer.clone();
+        let range = 0..aligned(size, 4);
+        result.buffer.map_async(MapMode::Read, range, move |outcome| callback.send(outcome));
+        self.see_to(index, answer);
+        let caught = scopes.close();
+        async move {
+            let mapped = mapped.await;
+            caught.await?;
+            match mapped {
+                Some(Ok(())) => Readback::new(result, size),
+                Some(Err(_)) | None => {
+                    self.lost.check()?;
+                    Err(internal("the GPU's result could not be read"))
+                }
+            }
+        }
+    }
+
+    #[cfg(not(target_arch = "wasm32"))]
+    fn see_to(
+        &self,
+        index: SubmissionIndex,
+        answer: super::oneshot::Sender<Result<(), BufferAsyncError>>,
+    ) {
+        self.poller.wait(index, answer);
+    }
+
+    /// A browser calls back by itself.
+    #[cfg(target_arch = "wasm32")]
+    fn see_to(
+        &self,
+        _index: SubmissionIndex,
+        _answer: super::oneshot::Sender<Result<(), BufferAsyncError>>,
+    ) {
+    }
+
+    /// The buffer a kernel writes its result to.
+    pub(super) async fn output(&self, size: u64) -> Result<Lease, Failure> {
+        self.pool.take(Role::Output, size).await
+    }
+}
+
+/// The next multiple of `to`, a power of two.
+pub(super) fn aligned(size: u64, to: u64) -> u64 {
+    size.next_multiple_of(to)
+}

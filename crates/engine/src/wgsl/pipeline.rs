@@ -1,0 +1,160 @@
+//! A kernel compiled for one device.
+
+use std::sync::Arc;
+
+use shoal_protocol::{Failure, Kernel, Params, Slot, Space};
+use wgpu::{
+    BindGroup, BindGroupDescriptor, BindGroupEntry, BindGroupLayout, BindGroupLayoutDescriptor,
+    BindGroupLayoutEntry, BindingResource, BindingType, BufferBinding, BufferBindingType,
+    CompilationMessageType, ComputePipeline, ComputePipelineDescriptor, Device,
+    PipelineCompilationOptions, PipelineLayoutDescriptor, ShaderModule, ShaderModuleDescriptor,
+    ShaderSource, ShaderStages,
+};
+
+use super::fault::{internal, text};
+use super::gpu::Core;
+
+/// A compiled kernel. Cheap to clone; keep one per job.
+#[derive(Clone)]
+pub struct Pipeline(pub(super) Arc<Compiled>);
+
+pub(super) struct Compiled {
+    pub(super) pipeline: ComputePipeline,
+    layout: BindGroupLayout,
+    /// In binding order, as dynamic offsets are counted.
+    bindings: Vec<(u32, Slot)>,
+    pub(super) workgroup: [u32; 3],
+    pub(super) params: Option<Params>,
+}
+
+impl Pipeline {
+    pub(super) async fn new(core: &Core, kernel: &Kernel) -> Result<Pipeline, Failure> {
+        core.lost.check()?;
+        let (module, compiled, caught) = {
+            let scopes = core.scopes();
+            let module = core.device.create_shader_module(ShaderModuleDescriptor {
+                label: None,
+                source: ShaderSource::Wgsl(kernel.source.as_str().into()),
+            });
+            let compiled = compile(&core.device, &module, kernel);
+            (module, compiled, scopes.close())
+        };
+        match caught.await {
+            Ok(()) => Ok(Pipeline(Arc::new(compiled))),
+            // A browser's error for the module says only "invalid": the compiler's own words are apart.
+            Err(Failure::Kernel { message }) => {
+                Err(Failure::Kernel { message: said_of(&module).await.unwrap_or(message) })
+            }
+            Err(failure) => Err(failure),
+        }
+    }
+}
+
+fn compile(device: &Device, module: &ShaderModule, kernel: &Kernel) -> Compiled {
+    let mut bindings = kernel.bindings.clone();
+    bindings.sort_by_key(|binding| binding.index);
+    let entries: Vec<_> = bindings
+        .iter()
+        .map(|binding| BindGroupLayoutEntry {
+            binding: binding.index,
+            visibility: ShaderStages::COMPUTE,
+            ty: BindingType::Buffer {
+                ty: match binding.space {
+                    Space::Uniform => BufferBindingType::Uniform,
+                    Space::StorageRead => BufferBindingType::Storage { read_only: true },
+                    Space::StorageReadWrite => BufferBindingType::Storage { read_only: false },
+                },
+                has_dynamic_offset: is_dynamic(binding.slot),
+                min_binding_size: None,
+            },
+            count: None,
+        })
+        .collect();
+    let layout = device
+        .create_bind_group_layout(&BindGroupLayoutDescriptor { label: None, entries: &entries });
+    let pipeline_layout = device.create_pipeline_layout(&PipelineLayoutDescriptor {
+        label: None,
+        bind_group_layouts: &[Some(&layout)],
+        immediate_size: 0,
+    });
+    let pipeline = device.create_compute_pipeline(&ComputePipelineDescriptor {
+        label: None,
+        layout: Some(&pipeline_layout),
+        module,
+        entry_point: Some(&kernel.entry),
+        compilation_options: PipelineCompilationOptions::default(),
+        cache: None,
+    });
+    Compiled {
+        pipeline,
+        layout,
+        bindings: bindings.iter().map(|binding| (binding.index, binding.slot)).collect(),
+        workgroup: kernel.workgroup.map(|size| size.max(1)),
+        params: kernel.params.clone(),
+    }
+}
+
+/// Output and parameters move from tile to tile, so that all tiles share one bind group.
+fn is_dynamic(slot: Slot) -> bool {
+    match slot {
+        Slot::Input(_) => false,
+        Slot::Output | Slot::Params => true,
+    }
+}
+
+/// The errors of the device's compiler, with line and column.
+async fn said_of(module: &ShaderModule) -> Option<String> {
+    let info = module.get_compilation_info().await;
+    let lines: Vec<String> = info
+        .messages
+        .iter()
+        .filter(|message| message.message_type == CompilationMessageType::Error)
+        .map(|message| match message.location {
+            Some(at) => format!("{}:{}: {}", at.line_number, at.line_position, message.message),
+            None => message.message.clone(),
+        })
+        .collect();
+    (!lines.is_empty()).then(|| text(lines.join("\n")))
+}
+
+impl Compiled {
+    pub(super) fn bind(
+        &self,
+        device: &Device,
+        inputs: &[BufferBinding<'_>],
+        output: &BufferBinding<'_>,
+        params: Option<&BufferBinding<'_>>,
+    ) -> Result<BindGroup, Failure> {
+        let resource = |slot| match slot {
+            Slot::Input(at) => inputs.get(at as usize).cloned(),
+            Slot::Output => Some(output.clone()),
+            Slot::Params => params.cloned(),
+        };
+        let entries = self
+            .bindings
+            .iter()
+            .map(|&(binding, slot)| {
+                let buffer = resource(slot)
+                    .ok_or_else(|| internal(format!("nothing to bind at {binding}, {slot:?}")))?;
+                Ok(BindGroupEntry { binding, resource: BindingResource::Buffer(buffer) })
+            })
+            .collect::<Result<Vec<_>, Failure>>()?;
+        Ok(device.create_bind_group(&BindGroupDescriptor {
+            label: None,
+            layout: &self.layout,
+            entries: &entries,
+        }))
+    }
+
+    /// The dynamic offsets in the order the device wants them.
+    pub(super) fn offsets(&self, output: u32, params: u32) -> Vec<u32> {
+        self.bindings
+            .iter()
+            .filter_map(|(_, slot)| match slot {
+                Slot::Input(_) => None,
+                Slot::Output => Some(output),
+                Slot::Params => Some(params),
+            })
+            .collect()
+    }
+}
