@@ -28,6 +28,8 @@ pub const MAX_STDERR_BYTES: usize = 2 << 10;
 pub const MAX_UNITS_PER_JOB: u64 = 2_000_000;
 /// Jobs that run or wait at a time; more are refused with "try later".
 pub const MAX_OPEN_JOBS: usize = 1_000;
+/// Ended jobs kept with their results; the oldest is removed first.
+pub const MAX_ENDED_JOBS: usize = 1_000;
 /// Nodes connected at a time.
 pub const MAX_NODES: usize = 20_000;
 /// Bytes one unit may take or give, so that several fit a phone's memory at once.

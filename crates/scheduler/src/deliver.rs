@@ -1,1 +1,62 @@
-//! See the crate's doc.
+//! The way out: cancelling, removing, failing.
+
+use shoal_protocol::limit::MAX_ENDED_JOBS;
+use shoal_protocol::{Failure, JobId, NodeId, Span, Time};
+
+use crate::Output;
+use crate::fact::Fact;
+use crate::state::{History, JobFailure, JobState, Scheduler};
+
+impl Scheduler {
+    pub(crate) fn cancel(&mut self, now: Time, id: JobId) {
+        if self.is_running(id) {
+            self.record(Fact::Cancelled { job: id, at: now });
+            self.close(now, id, JobState::Cancelled);
+        }
+    }
+
+    /// Forgets an ended job; a running one is left alone.
+    pub(crate) fn remove(&mut self, id: JobId) {
+        if self.jobs.contains_key(&id) && !self.is_running(id) {
+            self.record(Fact::Removed { job: id });
+            self.jobs.remove(&id);
+            self.outputs.push_back(Output::Removed(id));
+        }
+    }
+
+    /// Ended jobs are kept for a while, not for ever.
+    pub(crate) fn forget_oldest(&mut self) {
+        if self.jobs.len() - self.open > MAX_ENDED_JOBS {
+            let mut ended = self.jobs.iter().filter(|(_, job)| job.state != JobState::Running);
+            if let Some(oldest) = ended.next().map(|(id, _)| *id) {
+                self.remove(oldest);
+            }
+        }
+    }
+
+    /// Ends a job with a node's own words.
+    pub(crate) fn fail(
+        &mut self,
+        now: Time,
+        id: JobId,
+        span: Span,
+        history: &History,
+        last: NodeId,
+        failure: Failure,
+    ) {
+        let mut nodes = history.failed_on.clone();
+        if !nodes.contains(&last) {
+            nodes.push(last);
+        }
+        let failure = JobFailure { span, nodes, failure };
+        self.record(Fact::Failed { job: id, at: now, failure: failure.clone() });
+        if let Some(job) = self.jobs.get_mut(&id) {
+            job.failure = Some(failure);
+        }
+        self.close(now, id, JobState::Failed);
+    }
+
+    pub(crate) fn is_running(&self, id: JobId) -> bool {
+        self.jobs.get(&id).is_some_and(|job| job.state == JobState::Running)
+    }
+}

@@ -1,25 +1,57 @@
-//! What is durable. Replaying all facts in order gives back jobs, nodes' names and merged units;
-//! leases and connections are not facts: they die with the process.
+//! What is durable. Replaying all facts in order gives back jobs, nodes' numbers and merged units;
+//! loans and connections are not facts: they die with the process.
 
 use serde::{Deserialize, Serialize};
 use shoal_protocol::{Hash, Identity, JobId, JobSpec, NodeId, Span, Time};
 
-use crate::state::JobFailure;
+use crate::Output;
+use crate::state::{Job, JobFailure, JobState, Scheduler};
 
 /// Append new kinds at the end: the position is the format on disk.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Fact {
     /// The coordinator started for the `life`-th time.
-    Life { life: u32 },
+    Life {
+        life: u32,
+    },
     /// A node joined for the first time.
-    Node { node: NodeId, identity: Identity },
-    Submitted { job: JobId, at: Time, spec: JobSpec },
-    /// A unit's result is merged. Never recorded twice for one item.
-    Merged { job: JobId, span: Span, node: NodeId, place: Option<Place> },
-    Finished { job: JobId, at: Time },
-    Failed { job: JobId, at: Time, failure: JobFailure },
-    Cancelled { job: JobId, at: Time },
-    Removed { job: JobId },
+    Node {
+        node: NodeId,
+        identity: Identity,
+    },
+    Submitted {
+        job: JobId,
+        at: Time,
+        spec: JobSpec,
+    },
+    /// A unit's result is merged. Never recorded twice for one item, unless unmerged in between.
+    Merged {
+        job: JobId,
+        span: Span,
+        node: NodeId,
+        place: Option<Place>,
+    },
+    Finished {
+        job: JobId,
+        at: Time,
+    },
+    Failed {
+        job: JobId,
+        at: Time,
+        failure: JobFailure,
+    },
+    Cancelled {
+        job: JobId,
+        at: Time,
+    },
+    Removed {
+        job: JobId,
+    },
+    /// A merged unit's bytes were found missing or torn; it is computed again.
+    Unmerged {
+        job: JobId,
+        span: Span,
+    },
 }
 
 /// Where a unit's bytes are in its job's results file, and their hash, so that a torn write shows.
@@ -28,4 +60,79 @@ pub struct Place {
     pub offset: u64,
     pub size: u64,
     pub hash: Hash,
+}
+
+impl Scheduler {
+    /// The durable state after these facts. [`crate::Input::Start`] must come next.
+    pub fn replay(facts: impl IntoIterator<Item = Fact>) -> Scheduler {
+        let mut scheduler = Scheduler::new();
+        for fact in facts {
+            scheduler.apply(&fact);
+        }
+        let open = scheduler.jobs.iter().filter(|(_, job)| job.state == JobState::Running);
+        let ready = open.filter(|(_, job)| job.left() > 0).map(|(id, job)| (job.served, *id));
+        scheduler.ready = ready.collect();
+        scheduler.count_open();
+        scheduler
+    }
+
+    /// After replay, before `Start`: a merged unit's bytes turned out to be missing or torn, so its
+    /// items must be computed again.
+    pub fn unmerge(&mut self, job: JobId, span: Span) {
+        let fact = Fact::Unmerged { job, span };
+        self.apply(&fact);
+        if let Some(known) = self.jobs.get(&job) {
+            self.ready.insert((known.served, job));
+            self.count_open();
+            self.outputs.push_back(Output::Record(fact));
+        }
+    }
+
+    fn count_open(&mut self) {
+        let open = self.jobs.values().filter(|job| job.state == JobState::Running);
+        self.open = open.count();
+    }
+
+    fn apply(&mut self, fact: &Fact) {
+        match fact {
+            Fact::Life { life } => self.life = *life,
+            Fact::Node { node, identity } => {
+                self.known.insert(*identity, *node);
+            }
+            Fact::Submitted { job, at, spec } => {
+                self.last_job = self.last_job.max(job.0);
+                self.jobs.insert(*job, Job::new(spec.clone(), *at));
+            }
+            Fact::Merged { job, span, node, place } => {
+                if let Some(job) = self.jobs.get_mut(job)
+                    && job.waiting.take(*span)
+                {
+                    job.merge(*span, *node, *place);
+                }
+            }
+            Fact::Finished { job, at } => self.apply_end(*job, *at, JobState::Done),
+            Fact::Failed { job, at, failure } => {
+                self.apply_end(*job, *at, JobState::Failed);
+                if let Some(job) = self.jobs.get_mut(job) {
+                    job.failure = Some(failure.clone());
+                }
+            }
+            Fact::Cancelled { job, at } => self.apply_end(*job, *at, JobState::Cancelled),
+            Fact::Removed { job } => {
+                self.jobs.remove(job);
+            }
+            Fact::Unmerged { job, span } => {
+                if let Some(job) = self.jobs.get_mut(job) {
+                    job.unmerge(*span);
+                }
+            }
+        }
+    }
+
+    fn apply_end(&mut self, job: JobId, at: Time, state: JobState) {
+        if let Some(job) = self.jobs.get_mut(&job) {
+            job.state = state;
+            job.ended = Some(at);
+        }
+    }
 }

@@ -16,7 +16,6 @@ mod merge;
 mod split;
 mod state;
 mod submit;
-mod verify;
 mod view;
 
 pub use fact::{Fact, Place};
@@ -33,17 +32,36 @@ use shoal_protocol::{Attempt, FromNode, Hello, JobId, JobSpec, Micros, Refusal, 
 pub enum Input {
     /// Once, after construction or replay: a new life of the coordinator begins.
     Start,
-    Submit { request: RequestId, spec: JobSpec },
-    Cancel { job: JobId },
+    Submit {
+        request: RequestId,
+        spec: JobSpec,
+    },
+    Cancel {
+        job: JobId,
+    },
     /// Forget an ended job and its results.
-    Remove { job: JobId },
+    Remove {
+        job: JobId,
+    },
     /// A socket opened and said `Hello` with the right token. `session` is what its HTTP requests will carry.
-    Connected { conn: Conn, hello: Hello, session: String },
-    Disconnected { conn: Conn },
+    Connected {
+        conn: Conn,
+        hello: Hello,
+        session: String,
+    },
+    Disconnected {
+        conn: Conn,
+    },
     /// Anything a node says but `Hello` and `Done`.
-    Said { conn: Conn, message: FromNode },
+    Said {
+        conn: Conn,
+        message: FromNode,
+    },
     /// A node's `Done`, its bytes already stored by the shell.
-    Done { conn: Conn, results: Vec<Arrived> },
+    Done {
+        conn: Conn,
+        results: Vec<Arrived>,
+    },
     /// Nothing but time passed.
     Tick,
 }
@@ -62,10 +80,19 @@ pub struct Arrived {
 pub enum Output {
     /// Make durable before acting on anything after it.
     Record(Fact),
-    Send { conn: Conn, message: ToNode },
+    Send {
+        conn: Conn,
+        message: ToNode,
+    },
     /// Say this and close the socket.
-    Refuse { conn: Conn, refusal: Refusal },
-    Reply { request: RequestId, result: Result<JobId, SubmitError> },
+    Refuse {
+        conn: Conn,
+        refusal: Refusal,
+    },
+    Reply {
+        request: RequestId,
+        result: Result<JobId, SubmitError>,
+    },
     /// The job is done, failed or cancelled.
     Ended(JobId),
     /// The job's results may be deleted.

@@ -2,9 +2,10 @@
 
 use alloc::string::String;
 use alloc::vec::Vec;
-use shoal_protocol::{Attempt, Caps, JobId, NodeId, Span, Time};
+use shoal_protocol::{Attempt, Caps, JobId, JobSpec, NodeId, Span, Time, Work};
 
-use crate::state::{JobFailure, JobState};
+use crate::fact::Place;
+use crate::state::{Job, JobFailure, JobState, Peer, Scheduler};
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct JobView {
@@ -71,6 +72,129 @@ pub struct UnitView {
 pub enum UnitState {
     /// Not yet cut into units, or waiting to be lent again.
     Waiting,
-    Leased { node: NodeId, attempt: Attempt, since: Time },
-    Done { node: NodeId },
+    Leased {
+        node: NodeId,
+        attempt: Attempt,
+        since: Time,
+    },
+    Done {
+        node: NodeId,
+    },
+}
+
+impl Scheduler {
+    pub fn spec(&self, job: JobId) -> Option<&JobSpec> {
+        self.jobs.get(&job).map(|job| &job.spec)
+    }
+
+    pub fn job(&self, now: Time, job: JobId) -> Option<JobView> {
+        self.jobs.get(&job).map(|known| self.view_job(now, job, known))
+    }
+
+    /// All jobs, newest first.
+    pub fn jobs(&self, now: Time) -> Vec<JobView> {
+        self.jobs.iter().rev().map(|(id, job)| self.view_job(now, *id, job)).collect()
+    }
+
+    pub fn nodes(&self, now: Time) -> Vec<NodeView> {
+        self.peers.iter().map(|(node, peer)| self.view_node(now, *node, peer)).collect()
+    }
+
+    /// Units of a job in order; neighbours of one state and node are shown as one. At most `most`.
+    pub fn units(&self, job: JobId, most: usize) -> Vec<UnitView> {
+        let Some(job) = self.jobs.get(&job) else { return Vec::new() };
+        let waiting = job.waiting.spans().chain(job.again.iter().map(|unit| unit.span));
+        let waiting = waiting.map(|span| UnitView { span, state: UnitState::Waiting });
+        let leased = job.leased.iter().filter_map(|attempt| {
+            let loan = self.loans.get(attempt)?;
+            let (node, since) = (loan.node, loan.since);
+            let state = UnitState::Leased { node, attempt: *attempt, since };
+            Some(UnitView { span: loan.span, state })
+        });
+        let done = job.merged.iter().map(|(start, merged)| UnitView {
+            span: Span::new(*start, merged.len),
+            state: UnitState::Done { node: merged.node },
+        });
+        let mut units: Vec<_> = waiting.chain(leased).chain(done).collect();
+        units.sort_by_key(|unit| unit.span.start);
+        units.dedup_by(|next, kept| {
+            let same = next.state == kept.state && kept.span.end() == next.span.start;
+            kept.span.len += if same { next.span.len } else { 0 };
+            same
+        });
+        units.truncate(most);
+        units
+    }
+
+    /// Merged units of a job in order with where their bytes are.
+    pub fn merged(&self, job: JobId) -> Vec<(Span, Option<Place>)> {
+        let Some(job) = self.jobs.get(&job) else { return Vec::new() };
+        let merged = job.merged.iter();
+        merged.map(|(start, unit)| (Span::new(*start, unit.len), unit.place)).collect()
+    }
+
+    /// A node's name as last said, also of one that left.
+    pub fn node_name(&self, node: NodeId) -> Option<&str> {
+        self.names.get(&node).map(String::as_str)
+    }
+
+    fn view_job(&self, now: Time, id: JobId, job: &Job) -> JobView {
+        let able = self.peers.values().filter(|peer| peer.caps.meets(&job.spec.needs));
+        let shares = job.shares.iter().map(|(node, tally)| Share {
+            node: *node,
+            items: tally.items,
+            units: tally.units,
+        });
+        JobView {
+            job: id,
+            name: job.spec.name.clone(),
+            owner: job.spec.owner.clone(),
+            kind: kind(&job.spec.work),
+            state: job.state,
+            items: job.spec.items,
+            items_done: job.items_done,
+            items_leased: job.items_leased,
+            units_done: job.merged.len() as u64,
+            units_leased: job.leased.len() as u64,
+            retries: job.retries,
+            submitted: job.submitted,
+            first_lent: job.first_lent,
+            ended: job.ended,
+            milli_rate: job.meter.milli_rate(now),
+            able_nodes: able.count() as u64,
+            shares: shares.collect(),
+            failure: job.failure.clone(),
+        }
+    }
+
+    fn view_node(&self, now: Time, node: NodeId, peer: &Peer) -> NodeView {
+        let running = peer.loans.iter().filter_map(|attempt| self.loans.get(attempt));
+        let running = running.filter(|loan| loan.running.is_some());
+        let job = running.clone().next().map(|loan| loan.job);
+        let pace = job.or(peer.last_job).and_then(|job| peer.paces.get(&job));
+        let slots = u64::from(peer.caps.cpu_slots).max(1);
+        let busy_percent = peer.busy.milli_rate(now) / (10_000_000 * slots);
+        NodeView {
+            node,
+            caps: peer.caps.clone(),
+            paused: peer.paused,
+            joined: peer.joined,
+            leases: peer.loans.len() as u64,
+            running: running.count() as u64,
+            job,
+            milli_rate: pace.map_or(0, |pace| pace.all_slots()),
+            load: busy_percent.min(100) as u8,
+            units_done: peer.units_done,
+            units_failed: peer.units_failed,
+        }
+    }
+}
+
+fn kind(work: &Work) -> &'static str {
+    match work {
+        Work::Noop => "noop",
+        Work::Map(_) => "map",
+        Work::Render(_) => "render",
+        Work::Exec(_) => "exec",
+    }
 }

@@ -1,0 +1,219 @@
+//! Lending units, taking them back, and giving up on those that fail everywhere.
+
+use alloc::collections::BTreeMap;
+use alloc::format;
+use alloc::vec::Vec;
+use shoal_protocol::limit::{FAIL_ON_NODES, MAX_TRIES, OVERTIME, SILENCE};
+use shoal_protocol::{
+    Attempt, Failure, JobId, Lane, Lease, LimitKind, Micros, NodeId, Span, Time, ToNode,
+};
+
+use super::fit::Unit;
+use crate::Output;
+use crate::state::{Again, History, Loan, Scheduler};
+
+/// A unit that ran out of time is cut this much smaller before anybody is blamed.
+const TIME_CUT: u64 = 4;
+/// Failures that are the node's own (device lost, no memory) a unit is allowed on its only node.
+const NODE_FAULTS: u32 = 3;
+
+impl Scheduler {
+    /// The job and items of a live attempt; `None` if its answer would change nothing.
+    pub fn lease(&self, attempt: Attempt) -> Option<(JobId, Span)> {
+        self.loans.get(&attempt).map(|loan| (loan.job, loan.span))
+    }
+
+    pub(crate) fn lend(&mut self, now: Time, node: NodeId, unit: Unit) -> Lease {
+        let attempt = self.next_attempt();
+        let Unit { job, span, .. } = unit;
+        self.tell(node, job);
+        self.start_loan(now, node, attempt, unit);
+        Lease { attempt, job, span }
+    }
+
+    /// Books a loan; the span has been cut out of what waits.
+    pub(crate) fn start_loan(&mut self, now: Time, node: NodeId, attempt: Attempt, unit: Unit) {
+        let Unit { job: id, lane, span, expected, history } = unit;
+        if let Some(job) = self.jobs.get_mut(&id) {
+            self.ready.remove(&(job.served, id));
+            job.served = job.served.saturating_add(expected.0.max(1));
+            job.first_lent.get_or_insert(now);
+            job.items_leased += span.len;
+            job.leased.insert(attempt);
+            if job.left() > 0 {
+                self.ready.insert((job.served, id));
+            }
+        }
+        if let Some(peer) = self.peers.get_mut(&node) {
+            if peer.loans.is_empty() && peer.timer > now + SILENCE {
+                self.timers.remove(&(peer.timer, node));
+                peer.timer = now + SILENCE;
+                self.timers.insert((peer.timer, node));
+                peer.heard = now;
+            }
+            peer.loans.insert(attempt);
+            let load = &mut peer.lanes[lane as usize];
+            load.units += 1;
+            load.expected = Micros(load.expected.0.saturating_add(expected.0));
+        }
+        let loan = Loan { job: id, span, node, lane, since: now, running: None, expected, history };
+        self.loans.insert(attempt, loan);
+    }
+
+    /// What a job is, once per connection.
+    pub(crate) fn tell(&mut self, node: NodeId, id: JobId) {
+        let (Some(peer), Some(job)) = (self.peers.get_mut(&node), self.jobs.get_mut(&id)) else {
+            return;
+        };
+        if !peer.told.insert(id) {
+            return;
+        }
+        job.told.insert(node);
+        let spec = &job.spec;
+        let message = ToNode::Job {
+            job: id,
+            name: spec.name.clone(),
+            owner: spec.owner.clone(),
+            items: spec.items,
+            work: spec.work.clone(),
+            limits: spec.limits,
+        };
+        self.outputs.push_back(Output::Send { conn: peer.conn, message });
+    }
+
+    /// Ends the booking of a loan, whatever its outcome.
+    pub(crate) fn end_loan(&mut self, attempt: Attempt) -> Option<Loan> {
+        let loan = self.loans.remove(&attempt)?;
+        if let Some(peer) = self.peers.get_mut(&loan.node) {
+            peer.loans.remove(&attempt);
+            let load = &mut peer.lanes[loan.lane as usize];
+            load.units -= 1;
+            load.expected = Micros(load.expected.0.saturating_sub(loan.expected.0));
+            if peer.loans.is_empty() {
+                load.expected = Micros(0);
+            }
+        }
+        if let Some(job) = self.jobs.get_mut(&loan.job) {
+            job.leased.remove(&attempt);
+            job.items_leased -= loan.span.len;
+        }
+        Some(loan)
+    }
+
+    /// Ends loans without an answer and tells their holders to stop.
+    pub(crate) fn revoke(&mut self, attempts: &[Attempt]) {
+        let mut by_conn: BTreeMap<_, Vec<Attempt>> = BTreeMap::new();
+        for attempt in attempts {
+            let Some(loan) = self.end_loan(*attempt) else { continue };
+            if let Some(peer) = self.peers.get(&loan.node) {
+                by_conn.entry(peer.conn).or_default().push(*attempt);
+            }
+        }
+        for (conn, attempts) in by_conn {
+            self.outputs.push_back(Output::Send { conn, message: ToNode::Revoke(attempts) });
+        }
+    }
+
+    /// A node vanished, stalled or handed units back: they wait for others.
+    pub(crate) fn give_back(&mut self, now: Time, attempts: &[Attempt], blame: bool) {
+        for attempt in attempts {
+            let Some(loan) = self.end_loan(*attempt) else { continue };
+            if !self.is_running(loan.job) {
+                continue;
+            }
+            let mut history = loan.history;
+            if blame && loan.running.is_some() {
+                history.tries += 1;
+            }
+            if history.tries >= MAX_TRIES {
+                let message = format!("{MAX_TRIES} nodes vanished while they computed it");
+                let failure = Failure::Internal { message };
+                self.fail(now, loan.job, loan.span, &history, loan.node, failure);
+                continue;
+            }
+            self.wait_again(loan.job, loan.span, history);
+        }
+    }
+
+    pub(crate) fn failed(&mut self, now: Time, node: NodeId, attempt: Attempt, failure: Failure) {
+        let ours = self.loans.get(&attempt).is_some_and(|loan| loan.node == node);
+        if !ours {
+            return;
+        }
+        let Some(loan) = self.end_loan(attempt) else { return };
+        if let Some(peer) = self.peers.get_mut(&node) {
+            peer.units_failed += 1;
+            peer.last_job = Some(loan.job);
+        }
+        if self.shrinks_instead(&loan, &failure) {
+            self.wait_again(loan.job, loan.span, loan.history);
+            return;
+        }
+        let mut history = loan.history;
+        history.tries += 1;
+        if !history.failed_on.contains(&node) {
+            history.failed_on.push(node);
+        }
+        if self.is_hopeless(loan.job, &history, &failure) {
+            self.fail(now, loan.job, loan.span, &history, node, failure);
+        } else {
+            self.wait_again(loan.job, loan.span, history);
+        }
+    }
+
+    /// A large unit out of time says more about its size than about its job.
+    fn shrinks_instead(&mut self, loan: &Loan, failure: &Failure) -> bool {
+        let out_of_time = matches!(failure, Failure::Limit { which: LimitKind::Time, .. });
+        let Some(job) = self.jobs.get_mut(&loan.job) else { return false };
+        let grain = job.spec.sizing.grain;
+        if !out_of_time || loan.lane != Lane::Gpu || loan.span.len <= grain {
+            return false;
+        }
+        job.size_cap = (loan.span.len / TIME_CUT).max(grain);
+        true
+    }
+
+    fn is_hopeless(&self, id: JobId, history: &History, failure: &Failure) -> bool {
+        let Some(job) = self.jobs.get(&id) else { return false };
+        let nodes = history.failed_on.len();
+        let nobody_else = self.able_besides(job, &history.failed_on) == 0;
+        let enough_nodes = nodes >= FAIL_ON_NODES || nobody_else;
+        let enough_tries = failure.blames_job() || history.tries >= NODE_FAULTS;
+        (enough_nodes && enough_tries) || history.tries >= MAX_TRIES
+    }
+
+    fn wait_again(&mut self, id: JobId, span: Span, history: History) {
+        let Some(job) = self.jobs.get_mut(&id) else { return };
+        job.retries += 1;
+        job.again.push_back(Again { span, history });
+        self.ready.insert((job.served, id));
+    }
+
+    /// The node says what it computes: a unit far over its time is taken back.
+    pub(crate) fn note_running(&mut self, now: Time, node: NodeId, running: &[Attempt]) {
+        let mut late = Vec::new();
+        for attempt in running {
+            let Some(loan) = self.loans.get_mut(attempt) else { continue };
+            if loan.node != node {
+                continue;
+            }
+            let since = *loan.running.get_or_insert(now);
+            let Some(job) = self.jobs.get(&loan.job) else { continue };
+            // Programs have their limit for each item, kernels for the unit.
+            let runs = if loan.lane == Lane::Cpu { loan.span.len } else { 1 };
+            let allowed = job.spec.limits.time.0.saturating_mul(runs).saturating_add(OVERTIME.0);
+            if (now - since).0 > allowed {
+                late.push(*attempt);
+            }
+        }
+        if late.is_empty() {
+            return;
+        }
+        if let Some(peer) = self.peers.get(&node) {
+            let message = ToNode::Revoke(late.clone());
+            self.outputs.push_back(Output::Send { conn: peer.conn, message });
+        }
+        self.give_back(now, &late, true);
+        self.feed_hungry(now);
+    }
+}

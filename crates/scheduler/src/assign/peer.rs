@@ -1,0 +1,256 @@
+//! Nodes joining, speaking, falling silent and leaving.
+
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::string::String;
+use alloc::vec::Vec;
+use shoal_protocol::id::clip;
+use shoal_protocol::limit::{
+    IDLE_SILENCE, MAX_LEASES_PER_NODE, MAX_NODES, MAX_TEXT_BYTES, OLDEST_VERSION, PROTOCOL_VERSION,
+    SILENCE,
+};
+use shoal_protocol::{
+    Attempt, Caps, FromNode, Held, Hello, Identity, Micros, NodeId, Refusal, Time, ToNode,
+};
+
+use super::fit::Unit;
+use crate::Output;
+use crate::fact::Fact;
+use crate::state::{Conn, History, LaneLoad, Meter, Peer, Scheduler};
+
+impl Scheduler {
+    pub(crate) fn connected(&mut self, now: Time, conn: Conn, hello: Hello, session: String) {
+        if let Err(refusal) = self.may_join(&hello) {
+            self.outputs.push_back(Output::Refuse { conn, refusal });
+            return;
+        }
+        let node = self.number(hello.identity);
+        if let Some(old) = self.peers.get(&node).map(|peer| peer.conn) {
+            self.outputs.push_back(Output::Refuse { conn: old, refusal: Refusal::Replaced });
+            self.disconnected(now, old);
+        }
+        self.seat(now, conn, node, hello.caps);
+        let message = ToNode::Welcome { node, session };
+        self.outputs.push_back(Output::Send { conn, message });
+        self.adopt(now, node, hello.held);
+        self.feed(now, node);
+    }
+
+    fn may_join(&self, hello: &Hello) -> Result<(), Refusal> {
+        if hello.version < OLDEST_VERSION || hello.version > PROTOCOL_VERSION {
+            return Err(Refusal::Version {
+                oldest: OLDEST_VERSION,
+                newest: PROTOCOL_VERSION,
+                yours: hello.version,
+            });
+        }
+        if self.peers.len() >= MAX_NODES {
+            return Err(Refusal::Full);
+        }
+        Ok(())
+    }
+
+    fn number(&mut self, identity: Identity) -> NodeId {
+        if let Some(node) = self.known.get(&identity) {
+            return *node;
+        }
+        let node = NodeId(self.known.len() as u64 + 1);
+        self.known.insert(identity, node);
+        self.record(Fact::Node { node, identity });
+        node
+    }
+
+    fn seat(&mut self, now: Time, conn: Conn, node: NodeId, caps: Caps) {
+        let caps = clipped(caps);
+        self.names.insert(node, caps.name.clone());
+        self.conns.insert(conn, node);
+        let timer = now + IDLE_SILENCE;
+        self.timers.insert((timer, node));
+        let peer = Peer {
+            conn,
+            caps,
+            paused: false,
+            silent: false,
+            joined: now,
+            heard: now,
+            timer,
+            loans: BTreeSet::new(),
+            lanes: [LaneLoad::default(); 3],
+            told: BTreeSet::new(),
+            paces: BTreeMap::new(),
+            units_done: 0,
+            units_failed: 0,
+            busy: Meter::default(),
+            last_job: None,
+        };
+        self.peers.insert(node, peer);
+    }
+
+    /// Units a returning node is still at: it keeps those that nobody else has.
+    fn adopt(&mut self, now: Time, node: NodeId, held: Vec<Held>) {
+        let mut refused = Vec::new();
+        for Held { attempt, job: id, span } in held.into_iter().take(MAX_LEASES_PER_NODE) {
+            let taken = !self.loans.contains_key(&attempt)
+                && attempt < Attempt::new(self.life, self.last_attempt.saturating_add(1))
+                && self.is_running(id)
+                && self.jobs.get_mut(&id).is_some_and(|job| job.take_waiting(span));
+            if !taken {
+                refused.push(attempt);
+                continue;
+            }
+            let lane = self.jobs.get(&id).map(|job| job.spec.needs.lane);
+            let Some(lane) = lane else { continue };
+            self.tell(node, id);
+            let expected = Micros(0);
+            let unit = Unit { job: id, lane, span, expected, history: History::default() };
+            self.start_loan(now, node, attempt, unit);
+        }
+        if let Some(peer) = self.peers.get(&node)
+            && !refused.is_empty()
+        {
+            let conn = peer.conn;
+            self.outputs.push_back(Output::Send { conn, message: ToNode::Revoke(refused) });
+        }
+    }
+
+    pub(crate) fn disconnected(&mut self, now: Time, conn: Conn) {
+        let Some(node) = self.conns.remove(&conn) else { return };
+        let loans = self.loans_of(node);
+        if let Some(peer) = self.peers.get_mut(&node) {
+            self.timers.remove(&(peer.timer, node));
+            // Nothing more for it, whatever giving its units back sets free.
+            peer.silent = true;
+        }
+        self.give_back(now, &loans, true);
+        for hungry in &mut self.hungry {
+            hungry.remove(&node);
+        }
+        if let Some(peer) = self.peers.remove(&node) {
+            for id in &peer.told {
+                let Some(job) = self.jobs.get_mut(id) else { continue };
+                job.told.remove(&node);
+                let pace = peer.paces.get(id).map_or(0, |pace| pace.all_slots());
+                job.total_milli_rate = job.total_milli_rate.saturating_sub(pace);
+            }
+        }
+        self.feed_hungry(now);
+    }
+
+    pub(crate) fn said(&mut self, now: Time, conn: Conn, message: FromNode) {
+        let Some(&node) = self.conns.get(&conn) else { return };
+        self.heard(now, node);
+        match message {
+            // Answers come as `Input::Done`, greetings as `Input::Connected`.
+            FromNode::Hello(_) | FromNode::Done(_) => {}
+            FromNode::Failed { attempt, failure } => {
+                self.failed(now, node, attempt, failure);
+                self.feed_hungry(now);
+            }
+            FromNode::Alive { running } => self.note_running(now, node, &running),
+            FromNode::Caps(caps) => self.offered(now, node, caps),
+            FromNode::Returned(attempts) => {
+                let ours: Vec<_> = attempts.into_iter().filter(|a| self.holds(node, *a)).collect();
+                self.give_back(now, &ours, false);
+                self.feed_hungry(now);
+            }
+            FromNode::Pause(paused) => {
+                if let Some(peer) = self.peers.get_mut(&node) {
+                    peer.paused = paused;
+                }
+            }
+        }
+        self.feed(now, node);
+    }
+
+    /// The donor changed what is lent: units the node can no longer do go to others.
+    fn offered(&mut self, now: Time, node: NodeId, caps: Caps) {
+        let caps = clipped(caps);
+        let unfit: Vec<_> = self
+            .loans_of(node)
+            .into_iter()
+            .filter(|attempt| {
+                let job = self.loans.get(attempt).and_then(|loan| self.jobs.get(&loan.job));
+                job.is_some_and(|job| !caps.meets(&job.spec.needs))
+            })
+            .collect();
+        if let Some(peer) = self.peers.get_mut(&node) {
+            self.names.insert(node, caps.name.clone());
+            peer.caps = caps;
+            let conn = peer.conn;
+            if !unfit.is_empty() {
+                let message = ToNode::Revoke(unfit.clone());
+                self.outputs.push_back(Output::Send { conn, message });
+            }
+        }
+        self.give_back(now, &unfit, false);
+        self.feed_hungry(now);
+    }
+
+    pub(crate) fn heard(&mut self, now: Time, node: NodeId) {
+        if let Some(peer) = self.peers.get_mut(&node) {
+            peer.heard = now;
+            peer.silent = false;
+        }
+    }
+
+    /// Timers are lazy: one that fires early for a peer heard since is set again.
+    pub(crate) fn look_for_silence(&mut self, now: Time) {
+        while let Some(&(time, node)) = self.timers.first() {
+            if time > now {
+                return;
+            }
+            self.timers.remove(&(time, node));
+            let Some(peer) = self.peers.get_mut(&node) else { continue };
+            let patience = if peer.loans.is_empty() { IDLE_SILENCE } else { SILENCE };
+            let due = peer.heard + patience;
+            if due > now {
+                peer.timer = due;
+                self.timers.insert((due, node));
+                continue;
+            }
+            let conn = peer.conn;
+            if peer.loans.is_empty() {
+                self.outputs.push_back(Output::Refuse { conn, refusal: Refusal::Closing });
+                self.timers.insert((time, node));
+                self.disconnected(now, conn);
+                continue;
+            }
+            peer.silent = true;
+            peer.timer = peer.heard + IDLE_SILENCE;
+            self.timers.insert((peer.timer, node));
+            let loans = self.loans_of(node);
+            let message = ToNode::Revoke(loans.clone());
+            self.outputs.push_back(Output::Send { conn, message });
+            self.give_back(now, &loans, true);
+            self.feed_hungry(now);
+        }
+    }
+
+    fn holds(&self, node: NodeId, attempt: Attempt) -> bool {
+        self.loans.get(&attempt).is_some_and(|loan| loan.node == node)
+    }
+
+    fn loans_of(&self, node: NodeId) -> Vec<Attempt> {
+        self.peers.get(&node).map(|peer| peer.loans.iter().copied().collect()).unwrap_or_default()
+    }
+}
+
+impl crate::state::Job {
+    /// Cuts out a span that waits, fresh or as a unit that came back.
+    fn take_waiting(&mut self, span: shoal_protocol::Span) -> bool {
+        if let Some(at) = self.again.iter().position(|unit| unit.span == span) {
+            self.again.remove(at);
+            return true;
+        }
+        self.waiting.take(span)
+    }
+}
+
+/// Texts of a stranger are cut to size before they are kept.
+fn clipped(mut caps: Caps) -> Caps {
+    caps.name = clip(caps.name, MAX_TEXT_BYTES);
+    if let Some(gpu) = &mut caps.gpu {
+        gpu.name = clip(core::mem::take(&mut gpu.name), MAX_TEXT_BYTES);
+        gpu.backend = clip(core::mem::take(&mut gpu.backend), MAX_TEXT_BYTES);
+    }
+    caps
+}

@@ -1,0 +1,368 @@
+//! Scenarios: each is one sentence about what the scheduler promises.
+#![allow(clippy::unwrap_used)]
+
+mod world;
+
+use shoal_protocol::*;
+use shoal_scheduler::*;
+use world::{World, caps, job, trap};
+
+#[test]
+fn one_node_finishes_a_job() {
+    let mut world = World::new();
+    let node = world.join(1);
+    let id = world.submit(job(1_000));
+    world.finish(&[(node, 100)]);
+    assert_eq!(world.state(id), JobState::Done);
+    assert_eq!(world.ended, [id]);
+}
+
+#[test]
+fn a_job_waits_for_the_first_node() {
+    let mut world = World::new();
+    let id = world.submit(job(100));
+    let node = world.join(1);
+    world.finish(&[(node, 100)]);
+    assert_eq!(world.state(id), JobState::Done);
+}
+
+#[test]
+fn a_node_is_told_of_a_job_once_and_lent_ahead() {
+    let mut world = World::new();
+    let node = world.join(1);
+    world.submit(job(1_000));
+    assert_eq!(world.held_by(node).len(), 2, "one to compute, one ahead");
+    world.answer(node, 1);
+    assert_eq!(world.told.len(), 1);
+}
+
+#[test]
+fn units_start_small_and_grow_to_the_target_time() {
+    let mut world = World::new();
+    let node = world.join(1);
+    world.submit(job(100_000));
+    let first = world.answer(node, 1).unwrap();
+    world.answer(node, 1);
+    for _ in 0..10 {
+        let items = world.held_by(node)[0].span.len;
+        world.answer(node, items / 10);
+    }
+    let later = world.held_by(node)[0];
+    assert_eq!(first.span.len, 10);
+    assert_eq!(later.span.len, 1_000, "the most a unit may hold: 100 ms of work, under the target");
+}
+
+#[test]
+fn tiny_units_are_lent_by_the_hundred() {
+    let mut world = World::new();
+    let node = world.join(1);
+    let spec = JobSpec { sizing: Sizing::fixed(1), needs: Needs::lane(Lane::Inline), ..job(5_000) };
+    world.submit(spec);
+    world.answer(node, 0);
+    assert!(world.held_by(node).len() > 500);
+}
+
+#[test]
+fn a_slow_and_a_fast_node_finish_together() {
+    let mut world = World::new();
+    let (slow, fast) = (world.join(1), world.join(2));
+    let spec = JobSpec { sizing: Sizing { grain: 1, most: 10_000 }, ..job(20_000) };
+    let id = world.submit(spec);
+    // The world answers one unit each in turn, so time is what each unit says it took.
+    world.finish(&[(slow, 1_000), (fast, 100)]);
+    let shares = world.view(id).shares;
+    assert!(shares[1].items > shares[0].items * 3, "{shares:?}");
+}
+
+#[test]
+fn a_vanished_nodes_units_go_to_others_at_once() {
+    let mut world = World::new();
+    let (gone, stays) = (world.join(1), world.join(2));
+    let id = world.submit(job(40));
+    world.leave(gone);
+    world.finish(&[(stays, 10)]);
+    assert_eq!(world.state(id), JobState::Done);
+    assert!(world.view(id).retries > 0);
+}
+
+#[test]
+fn a_silent_nodes_units_go_to_others_and_its_late_answer_changes_nothing() {
+    let mut world = World::new();
+    let (silent, other) = (world.join(1), world.join(2));
+    let id = world.submit(job(40));
+    let late = world.held_by(silent)[0];
+    for _ in 0..5 {
+        world.wait(500);
+        world.say(other, FromNode::Alive { running: Vec::new() });
+    }
+    assert!(world.revoked.contains(&late.attempt));
+    world.finish(&[(other, 10)]);
+    let facts = world.facts.len();
+    world.answer_attempt(silent, late.attempt, 1);
+    assert_eq!(world.facts.len(), facts, "nothing merged twice");
+    assert_eq!(world.state(id), JobState::Done);
+}
+
+#[test]
+fn heartbeats_keep_leases() {
+    let mut world = World::new();
+    let node = world.join(1);
+    world.submit(job(10));
+    let lease = world.held_by(node)[0];
+    for _ in 0..20 {
+        world.wait(500);
+        world.say(node, FromNode::Alive { running: vec![lease.attempt] });
+    }
+    assert!(world.revoked.is_empty());
+}
+
+#[test]
+fn a_unit_far_over_its_time_is_taken_back() {
+    let mut world = World::new();
+    let node = world.join(1);
+    let limits = Limits { time: Micros::from_secs(1), ..Limits::default() };
+    world.submit(JobSpec { limits, ..job(10) });
+    let lease = world.held_by(node)[0];
+    for _ in 0..14 {
+        world.wait(500);
+        world.say(node, FromNode::Alive { running: vec![lease.attempt] });
+    }
+    assert_eq!(world.revoked, [lease.attempt]);
+}
+
+#[test]
+fn a_unit_that_fails_on_two_nodes_fails_the_job_with_their_words() {
+    let mut world = World::new();
+    let (a, b) = (world.join(1), world.join(2));
+    let id = world.submit(job(10));
+    let holder = if world.held_by(a).is_empty() { b } else { a };
+    world.fail(holder, trap());
+    assert_eq!(world.state(id), JobState::Running, "one node may be at fault itself");
+    let other = if holder == a { b } else { a };
+    world.fail(other, trap());
+    assert_eq!(world.state(id), JobState::Failed);
+    let failure = world.view(id).failure.unwrap();
+    assert_eq!((failure.nodes.len(), failure.failure), (2, trap()));
+}
+
+#[test]
+fn a_unit_that_fails_on_the_only_node_fails_the_job() {
+    let mut world = World::new();
+    let node = world.join(1);
+    let id = world.submit(job(10));
+    world.fail(node, trap());
+    assert_eq!(world.state(id), JobState::Failed);
+}
+
+#[test]
+fn a_lost_device_is_forgiven_twice() {
+    let mut world = World::new();
+    let node = world.join(1);
+    let id = world.submit(job(10));
+    let lost = || Failure::DeviceLost { message: "gone".into() };
+    world.fail(node, lost());
+    world.fail(node, lost());
+    assert_eq!(world.state(id), JobState::Running);
+    world.fail(node, lost());
+    assert_eq!(world.state(id), JobState::Failed);
+}
+
+#[test]
+fn a_large_unit_out_of_time_is_cut_smaller_before_anybody_is_blamed() {
+    let mut world = World::new();
+    let node = world.join(1);
+    let id = world.submit(JobSpec { sizing: Sizing { grain: 10, most: 10_000 }, ..job(10_000) });
+    world.answer(node, 1);
+    world.answer(node, 1);
+    let large = world.held_by(node)[0].span.len;
+    let out_of_time =
+        Failure::Limit { item: None, which: LimitKind::Time, allowed: 1, stderr: String::new() };
+    world.fail(node, out_of_time);
+    assert_eq!(world.state(id), JobState::Running);
+    world.answer(node, 1);
+    let next = world.held_by(node).iter().map(|lease| lease.span.len).min().unwrap();
+    assert!(next < large, "{next} after {large}");
+}
+
+#[test]
+fn a_unit_that_kills_every_node_fails_the_job() {
+    let mut world = World::new();
+    let id = world.submit(job(10));
+    for n in 1..=8 {
+        let node = world.join(n);
+        let attempt = world.held_by(node)[0].attempt;
+        world.say(node, FromNode::Alive { running: vec![attempt] });
+        world.leave(node);
+    }
+    assert_eq!(world.state(id), JobState::Failed);
+}
+
+#[test]
+fn after_a_restart_nothing_is_lost_and_nothing_merged_twice() {
+    let mut world = World::new();
+    let node = world.join(1);
+    let id = world.submit(job(100));
+    world.answer(node, 1);
+    let done = world.view(id).items_done;
+    let held = world.held_by(node);
+    let mut world = world.restarted();
+    assert_eq!(world.view(id).items_done, done);
+    let kept = held.iter().map(|l| Held { attempt: l.attempt, job: l.job, span: l.span });
+    let node = world.join_as(1, 1, caps(100), kept.collect());
+    assert!(world.revoked.is_empty(), "it keeps what it was at");
+    world.answer_attempt(node, held[0].attempt, 1);
+    world.answer_attempt(node, held[0].attempt, 1);
+    assert_eq!(world.view(id).items_done, done + held[0].span.len);
+    world.answer_attempt(node, held[1].attempt, 1);
+    world.finish(&[(node, 10)]);
+    assert_eq!(world.state(id), JobState::Done);
+    let items: u64 = world.view(id).shares.iter().map(|share| share.items).sum();
+    assert_eq!(items, 100);
+}
+
+#[test]
+fn a_returning_node_loses_units_that_others_have() {
+    let mut world = World::new();
+    let (a, _b) = (world.join(1), world.join(2));
+    world.submit(job(20));
+    let lease = world.held_by(a)[0];
+    world.leave(a);
+    let held = vec![Held { attempt: lease.attempt, job: lease.job, span: lease.span }];
+    world.join_as(3, 1, caps(100), held);
+    assert!(world.revoked.contains(&lease.attempt));
+}
+
+#[test]
+fn torn_bytes_are_computed_again() {
+    let mut world = World::new();
+    let node = world.join(1);
+    let id = world.submit(job(10));
+    world.finish(&[(node, 1)]);
+    let mut scheduler = Scheduler::replay(world.facts.clone());
+    scheduler.unmerge(id, Span::new(0, 10));
+    let mut again = World::with(scheduler);
+    assert_eq!(again.state(id), JobState::Running);
+    let node = again.join(1);
+    again.finish(&[(node, 1)]);
+    let facts = world.facts.into_iter().chain(again.facts);
+    assert_eq!(Scheduler::replay(facts).job(Time(0), id).unwrap().state, JobState::Done);
+}
+
+#[test]
+fn the_same_node_gets_its_number_back_and_its_old_connection_is_closed() {
+    let mut world = World::new();
+    world.join_as(1, 9, caps(100), Vec::new());
+    world.join_as(2, 9, caps(100), Vec::new());
+    assert_eq!(world.refused, [(Conn(1), Refusal::Replaced)]);
+    assert_eq!(world.scheduler.nodes(world.now).len(), 1);
+}
+
+#[test]
+fn an_old_node_is_told_to_update() {
+    let mut world = World::new();
+    let hello = Hello {
+        version: 0,
+        token: String::new(),
+        identity: Identity([1; 16]),
+        caps: caps(100),
+        held: Vec::new(),
+    };
+    world.give(Input::Connected { conn: Conn(1), hello, session: String::new() });
+    let (_, refusal) = &world.refused[0];
+    assert!(refusal.to_string().contains("update this node"), "{refusal}");
+}
+
+#[test]
+fn a_job_no_node_can_run_is_refused_with_what_the_pool_offers() {
+    let mut world = World::new();
+    world.join(1);
+    let needs = Needs { workgroup_invocations: 1024, ..Needs::lane(Lane::Gpu) };
+    world.give(Input::Submit { request: RequestId(1), spec: JobSpec { needs, ..job(10) } });
+    let error = world.replies[0].clone().unwrap_err().to_string();
+    assert!(
+        error.contains("1024 invocations") && error.contains("at most 128 MiB, 256"),
+        "{error}"
+    );
+}
+
+#[test]
+fn an_empty_job_is_refused() {
+    let mut world = World::new();
+    world.give(Input::Submit { request: RequestId(1), spec: job(0) });
+    assert_eq!(world.replies, [Err(SubmitError::Empty)]);
+    assert_eq!(world.facts, [Fact::Life { life: 1 }], "nothing stored");
+}
+
+#[test]
+fn a_cancelled_job_is_taken_from_its_nodes() {
+    let mut world = World::new();
+    let node = world.join(1);
+    let id = world.submit(job(100));
+    world.give(Input::Cancel { job: id });
+    assert_eq!(world.state(id), JobState::Cancelled);
+    assert!(world.held_by(node).is_empty());
+}
+
+#[test]
+fn two_jobs_share_a_node_fairly() {
+    let mut world = World::new();
+    let node = world.join(1);
+    let (a, b) = (world.submit(job(100_000)), world.submit(job(100_000)));
+    for _ in 0..200 {
+        let items = world.held_by(node)[0].span.len;
+        world.answer(node, items / 10);
+    }
+    let (a, b) = (world.view(a).items_done, world.view(b).items_done);
+    assert!(a.abs_diff(b) <= 3_000, "{a} and {b}");
+}
+
+#[test]
+fn a_paused_node_gets_nothing_and_hands_back() {
+    let mut world = World::new();
+    let (a, b) = (world.join(1), world.join(2));
+    let id = world.submit(job(60));
+    world.say(a, FromNode::Pause(true));
+    let attempts = world.held_by(a).iter().map(|lease| lease.attempt).collect();
+    world.lent.retain(|(conn, _)| *conn != a);
+    world.say(a, FromNode::Returned(attempts));
+    world.finish(&[(b, 10)]);
+    assert_eq!(world.state(id), JobState::Done);
+    assert_eq!(world.view(id).shares.len(), 1);
+}
+
+#[test]
+fn round_robin_gives_everybody_the_same_number_of_units() {
+    let mut world = World::new();
+    let (slow, fast) = (world.join(1), world.join(2));
+    let id = world.submit(JobSpec { strategy: Strategy::RoundRobin, ..job(1_600) });
+    for _ in 0..40 {
+        world.answer(fast, 1);
+    }
+    let before = world.view(id).shares;
+    assert!(before[0].units <= 4, "the fast one waits for its turn: {before:?}");
+    world.finish(&[(slow, 10), (fast, 10)]);
+    let shares = world.view(id).shares;
+    assert_eq!(shares[0].units, shares[1].units);
+}
+
+#[test]
+fn weights_follow_declared_speed() {
+    let mut world = World::new();
+    let slow = world.join_as(1, 1, caps(50), Vec::new());
+    let fast = world.join_as(2, 2, caps(150), Vec::new());
+    world.submit(JobSpec { strategy: Strategy::Weight, ..job(1_600) });
+    let (slow, fast) = (world.held_by(slow), world.held_by(fast));
+    // The first to be asked is sized when it is the whole pool's work, in proportion to its weight.
+    assert_eq!(fast[0].span.len, slow[0].span.len * 3);
+}
+
+#[test]
+fn old_ended_jobs_are_forgotten() {
+    let mut world = World::new();
+    let node = world.join(1);
+    for _ in 0..limit::MAX_ENDED_JOBS + 5 {
+        world.submit(job(1));
+        world.finish(&[(node, 0)]);
+    }
+    assert_eq!(world.scheduler.jobs(world.now).len(), limit::MAX_ENDED_JOBS);
+}

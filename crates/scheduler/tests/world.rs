@@ -1,0 +1,199 @@
+//! A small world around the scheduler, so that a scenario is a few lines and reads as a sentence.
+#![allow(dead_code, clippy::unwrap_used)]
+
+use shoal_protocol::*;
+use shoal_scheduler::*;
+
+pub struct World {
+    pub scheduler: Scheduler,
+    pub now: Time,
+    pub facts: Vec<Fact>,
+    /// What each node was lent and has not answered, by connection.
+    pub lent: Vec<(Conn, Lease)>,
+    pub told: Vec<(Conn, JobId)>,
+    pub revoked: Vec<Attempt>,
+    pub refused: Vec<(Conn, Refusal)>,
+    pub replies: Vec<Result<JobId, SubmitError>>,
+    pub ended: Vec<JobId>,
+}
+
+impl World {
+    pub fn new() -> World {
+        World::with(Scheduler::new())
+    }
+
+    pub fn with(scheduler: Scheduler) -> World {
+        let mut world = World {
+            scheduler,
+            now: Time(1_000_000_000),
+            facts: Vec::new(),
+            lent: Vec::new(),
+            told: Vec::new(),
+            revoked: Vec::new(),
+            refused: Vec::new(),
+            replies: Vec::new(),
+            ended: Vec::new(),
+        };
+        world.give(Input::Start);
+        world
+    }
+
+    /// The same coordinator after a crash: only facts survive.
+    pub fn restarted(&self) -> World {
+        let mut world = World::with(Scheduler::replay(self.facts.iter().cloned()));
+        let mut facts = self.facts.clone();
+        facts.append(&mut world.facts);
+        world.facts = facts;
+        world.now = self.now;
+        world
+    }
+
+    pub fn give(&mut self, input: Input) {
+        self.scheduler.handle(self.now, input);
+        while let Some(output) = self.scheduler.poll_output() {
+            match output {
+                Output::Record(fact) => self.facts.push(fact),
+                Output::Send { conn, message } => self.sent(conn, message),
+                Output::Refuse { conn, refusal } => {
+                    self.lent.retain(|(holder, _)| *holder != conn);
+                    self.refused.push((conn, refusal));
+                }
+                Output::Reply { result, .. } => self.replies.push(result),
+                Output::Ended(job) => self.ended.push(job),
+                Output::Removed(_) => {}
+            }
+        }
+        self.scheduler.check();
+    }
+
+    fn sent(&mut self, conn: Conn, message: ToNode) {
+        match message {
+            ToNode::Lend(leases) => self.lent.extend(leases.into_iter().map(|l| (conn, l))),
+            ToNode::Revoke(attempts) => {
+                self.lent.retain(|(_, lease)| !attempts.contains(&lease.attempt));
+                self.revoked.extend(attempts);
+            }
+            ToNode::Job { job, .. } => self.told.push((conn, job)),
+            ToNode::Welcome { .. } | ToNode::Refused(_) | ToNode::Forget(_) => {}
+        }
+    }
+
+    pub fn wait(&mut self, millis: u64) {
+        self.now = self.now + Micros::from_millis(millis);
+        self.give(Input::Tick);
+    }
+
+    pub fn join(&mut self, n: u64) -> Conn {
+        self.join_as(n, n, caps(100), Vec::new())
+    }
+
+    pub fn join_as(&mut self, conn: u64, who: u64, caps: Caps, held: Vec<Held>) -> Conn {
+        let hello = Hello {
+            version: limit::PROTOCOL_VERSION,
+            token: String::new(),
+            identity: Identity([who as u8; 16]),
+            caps,
+            held,
+        };
+        self.give(Input::Connected { conn: Conn(conn), hello, session: String::new() });
+        Conn(conn)
+    }
+
+    pub fn leave(&mut self, conn: Conn) {
+        self.lent.retain(|(holder, _)| *holder != conn);
+        self.give(Input::Disconnected { conn });
+    }
+
+    pub fn submit(&mut self, spec: JobSpec) -> JobId {
+        self.give(Input::Submit { request: RequestId(0), spec });
+        self.replies.last().cloned().unwrap().unwrap()
+    }
+
+    /// What a node holds, oldest first.
+    pub fn held_by(&self, conn: Conn) -> Vec<Lease> {
+        self.lent.iter().filter(|(holder, _)| *holder == conn).map(|(_, lease)| *lease).collect()
+    }
+
+    /// The node answers its oldest unit after this time.
+    pub fn answer(&mut self, conn: Conn, millis: u64) -> Option<Lease> {
+        let at = self.lent.iter().position(|(holder, _)| *holder == conn)?;
+        let (_, lease) = self.lent.remove(at);
+        self.now = self.now + Micros::from_millis(millis);
+        self.answer_attempt(conn, lease.attempt, millis);
+        Some(lease)
+    }
+
+    pub fn answer_attempt(&mut self, conn: Conn, attempt: Attempt, millis: u64) {
+        let took = Micros::from_millis(millis);
+        self.give(Input::Done { conn, results: vec![Arrived { attempt, took, place: None }] });
+    }
+
+    pub fn fail(&mut self, conn: Conn, failure: Failure) -> Option<Lease> {
+        let at = self.lent.iter().position(|(holder, _)| *holder == conn)?;
+        let (_, lease) = self.lent.remove(at);
+        let message = FromNode::Failed { attempt: lease.attempt, failure };
+        self.give(Input::Said { conn, message });
+        Some(lease)
+    }
+
+    pub fn say(&mut self, conn: Conn, message: FromNode) {
+        self.give(Input::Said { conn, message });
+    }
+
+    /// Everybody answers until nothing is lent; each takes its own time per item.
+    pub fn finish(&mut self, micros_per_item: &[(Conn, u64)]) {
+        for _ in 0..100_000 {
+            let mut quiet = true;
+            for (conn, micros) in micros_per_item {
+                let items = self.held_by(*conn).first().map(|lease| lease.span.len);
+                if let Some(items) = items {
+                    self.answer(*conn, items * micros / 1000);
+                    quiet = false;
+                }
+            }
+            if quiet {
+                return;
+            }
+        }
+        panic!("the job does not end");
+    }
+
+    pub fn state(&self, job: JobId) -> JobState {
+        self.view(job).state
+    }
+
+    pub fn view(&self, job: JobId) -> JobView {
+        self.scheduler.job(self.now, job).unwrap()
+    }
+}
+
+pub fn caps(speed: u32) -> Caps {
+    let gpu = GpuCaps {
+        name: "test".into(),
+        backend: "test".into(),
+        software: false,
+        buffer_bytes: 128 << 20,
+        workgroup_invocations: 256,
+        workgroup_bytes: 16 << 10,
+        storage_buffers: 8,
+        slots: 1,
+    };
+    Caps { kind: NodeKind::Simulated, name: "n".into(), cpu_slots: 1, gpu: Some(gpu), speed }
+}
+
+pub fn job(items: u64) -> JobSpec {
+    JobSpec {
+        name: "test".into(),
+        owner: "tester".into(),
+        work: Work::Noop,
+        items,
+        sizing: Sizing { grain: 10, most: 1_000 },
+        strategy: Strategy::Adaptive,
+        needs: Needs::lane(Lane::Gpu),
+        limits: Limits::default(),
+    }
+}
+
+pub fn trap() -> Failure {
+    Failure::Trap { item: 3, message: "unreachable".into(), stderr: "oh".into() }
+}
