@@ -51,7 +51,7 @@ fn run(args: &[String]) -> Outcome {
         "bench" => bench::run(rest),
         "sim" => sim::run(rest),
         "web" => setup::for_building().and_then(|()| web::build()),
-        "programs" => setup::for_building().and_then(|()| programs::build()),
+        "programs" => setup::wasm_targets().and_then(|()| programs::build()),
         "outside" => outside::fetch(),
         "tidy" => tidy::run(rest),
         "setup" => setup::for_testing(),

@@ -10,6 +10,8 @@ use crate::{outside, programs, setup, shell, web};
 use count::Counts;
 use suites::{Needs, SUITES, Suite};
 
+type Build = fn() -> Outcome;
+
 /// The outcome of one step, for the table at the end.
 struct Row {
     name: &'static str,
@@ -52,7 +54,7 @@ fn choose(names: &[String]) -> Outcome<Vec<&'static Suite>> {
 /// Builds what the chosen suites stand on; stops at the first fault, since the rest would only repeat it.
 fn prepare(chosen: &[&'static Suite], rows: &mut Vec<Row>) {
     let needs = |need: Needs| chosen.iter().any(|suite| suite.needs >= need);
-    let steps: [(&'static str, bool, fn() -> Outcome); 5] = [
+    let steps: [(&'static str, bool, Build); 5] = [
         ("setup", needs(Needs::Pages), setup::for_testing),
         ("web", needs(Needs::Pages), web::build),
         ("programs", needs(Needs::Pages), programs::build),

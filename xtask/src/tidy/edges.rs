@@ -83,19 +83,27 @@ struct Dependency {
 }
 
 pub(super) fn check() -> Outcome<Vec<Finding>> {
-    let mut packages = metadata("Cargo.toml", true)?;
-    packages.extend(metadata("crates/browser/Cargo.toml", true)?);
-    let mut findings: Vec<Finding> = packages.iter().flat_map(broken).collect();
-    for lock in ["Cargo.toml", "crates/browser/Cargo.toml"] {
-        let all = metadata(lock, false)?;
-        let banned = all.iter().filter(|package| NOWHERE.contains(&package.name.as_str()));
-        findings.extend(banned.map(|package| Finding {
-            file: lock.into(),
-            line: 0,
-            text: format!("`{}` came in: `cargo tree --invert {0}` shows how", package.name),
-        }));
+    let mut findings = Vec::new();
+    for manifest in ["Cargo.toml", "crates/browser/Cargo.toml"] {
+        findings.extend(members(manifest)?.iter().flat_map(broken));
+        findings.extend(banned(manifest)?);
     }
     Ok(findings)
+}
+
+/// Of all that a workspace's build takes in, what never should.
+fn banned(manifest: &str) -> Outcome<Vec<Finding>> {
+    let mut tree = cargo();
+    tree.args(["tree", "--quiet", "--manifest-path", manifest, "--edges", "normal,build"]);
+    tree.args(["--target", "all", "--prefix", "none", "--format", "{p}"]);
+    let listed = output(&mut tree)?;
+    let taken_in = |name: &&str| listed.lines().any(|line| line.split(' ').next() == Some(*name));
+    let found = NOWHERE.into_iter().filter(taken_in).map(|name| Finding {
+        file: manifest.into(),
+        line: 0,
+        text: format!("`{name}` came in: `cargo tree --target all --invert {name}` shows how"),
+    });
+    Ok(found.collect())
 }
 
 fn broken(package: &Package) -> Vec<Finding> {
@@ -118,17 +126,11 @@ fn broken(package: &Package) -> Vec<Finding> {
         .collect()
 }
 
-/// The packages behind a manifest: only its workspace's own, or all that its build takes in.
-fn metadata(manifest: &str, own_only: bool) -> Outcome<Vec<Package>> {
-    if !root().join(manifest).exists() {
-        return Err(format!("{manifest} is missing"));
-    }
+/// The packages of a manifest's own workspace.
+fn members(manifest: &str) -> Outcome<Vec<Package>> {
     let mut cargo = cargo();
-    cargo.args(["metadata", "--quiet", "--format-version=1", "--manifest-path", manifest]);
-    if own_only {
-        cargo.arg("--no-deps");
-    }
-    let json = output(&mut cargo)?;
+    cargo.args(["metadata", "--quiet", "--format-version=1", "--no-deps"]);
+    let json = output(cargo.args(["--manifest-path", manifest]))?;
     let metadata: Metadata =
         serde_json::from_str(&json).map_err(|error| format!("cargo metadata: {error}"))?;
     Ok(metadata.packages)
