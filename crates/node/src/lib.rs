@@ -10,7 +10,6 @@ extern crate alloc;
 mod check;
 mod execute;
 mod lease;
-mod link;
 mod register;
 mod state;
 
@@ -31,7 +30,11 @@ pub enum Input {
     Closed,
     Received(ToNode),
     /// The answer to [`Output::Run`].
-    Ran { attempt: Attempt, took: Micros, result: Result<UnitOutput, Failure> },
+    Ran {
+        attempt: Attempt,
+        took: Micros,
+        result: Result<UnitOutput, Failure>,
+    },
     /// The donor changed what is lent.
     Offer(Caps),
     /// Take no new work (tab hidden, on battery), or go on. Unstarted units are handed back.
@@ -51,7 +54,10 @@ pub enum Output {
     Disconnect,
     Send(FromNode),
     /// Compute this unit on this lane; [`Node::job`] tells what it is. Answer with `Ran`.
-    Run { lease: Lease, lane: Lane },
+    Run {
+        lease: Lease,
+        lane: Lane,
+    },
     /// End this unit at once; no answer wanted.
     Abort(Attempt),
     /// The job is over: drop cached inputs and compiled code.

@@ -2,7 +2,11 @@
 
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::string::String;
-use shoal_protocol::{Caps, Identity, JobId, Limits, NodeId, Time, Work};
+use alloc::vec::Vec;
+use shoal_protocol::{
+    Attempt, Caps, Finished, FromNode, Identity, JobId, Lane, Lease, Limits, NodeId, Span, Time,
+    Work,
+};
 
 use crate::{Input, Output};
 
@@ -27,6 +31,17 @@ pub struct JobInfo {
     pub limits: Limits,
 }
 
+impl JobInfo {
+    /// The part of the node that computes it.
+    pub fn lane(&self) -> Lane {
+        match self.work {
+            Work::Noop => Lane::Inline,
+            Work::Map(_) | Work::Render(_) => Lane::Gpu,
+            Work::Exec(_) => Lane::Cpu,
+        }
+    }
+}
+
 /// For the donor's page.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Status {
@@ -44,37 +59,97 @@ pub enum Phase {
     Idle,
     Connecting,
     /// The socket is open, the coordinator has not answered yet.
-    Greeting,
+    Greeting {
+        until: Time,
+    },
     Joined(NodeId),
     /// Waiting to connect again.
-    Waiting { until: Time },
+    Waiting {
+        until: Time,
+    },
     Stopped,
 }
 
 pub struct Node {
+    pub(crate) config: Config,
+    pub(crate) phase: Phase,
+    pub(crate) paused: bool,
+    pub(crate) session: Option<String>,
     pub(crate) outputs: VecDeque<Output>,
     pub(crate) jobs: BTreeMap<JobId, JobInfo>,
+    /// Units lent and not begun, for each lane.
+    pub(crate) queues: [VecDeque<Lease>; 3],
+    pub(crate) running: BTreeMap<Attempt, Running>,
+    /// Answers not yet sent.
+    pub(crate) finished: Vec<Answer>,
+    pub(crate) finished_bytes: usize,
+    pub(crate) last_flush: Time,
+    pub(crate) next_beat: Time,
+    /// Connections that failed since the last that worked.
+    pub(crate) misses: u32,
+    pub(crate) random: u64,
+    pub(crate) units_done: u64,
+    pub(crate) units_failed: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Running {
+    pub(crate) job: JobId,
+    pub(crate) span: Span,
+    pub(crate) lane: Lane,
+}
+
+/// An answer waiting to be sent, with what is needed to offer it again after a reconnect.
+#[derive(Clone, Debug)]
+pub(crate) struct Answer {
+    pub(crate) job: JobId,
+    pub(crate) span: Span,
+    pub(crate) finished: Finished,
 }
 
 impl Node {
     pub fn new(config: Config) -> Node {
-        let _ = config;
-        Node { outputs: VecDeque::new(), jobs: BTreeMap::new() }
+        Node {
+            random: config.seed | 1,
+            config,
+            phase: Phase::Idle,
+            paused: false,
+            session: None,
+            outputs: VecDeque::new(),
+            jobs: BTreeMap::new(),
+            queues: Default::default(),
+            running: BTreeMap::new(),
+            finished: Vec::new(),
+            finished_bytes: 0,
+            last_flush: Time(0),
+            next_beat: Time(0),
+            misses: 0,
+            units_done: 0,
+            units_failed: 0,
+        }
     }
 
     pub fn handle(&mut self, now: Time, input: Input) {
-        let _ = (now, input);
+        if self.phase == Phase::Stopped {
+            return;
+        }
+        match input {
+            Input::Start => self.connect(),
+            Input::Opened => self.greet(now),
+            Input::Closed => self.lost(now),
+            Input::Received(message) => self.received(now, message),
+            Input::Ran { attempt, took, result } => self.ran(now, attempt, took, result),
+            Input::Offer(caps) => self.offer(caps),
+            Input::Pause(paused) => self.pause(paused),
+            Input::Stop => self.stop(None),
+            Input::Tick => {}
+        }
+        self.on_time(now);
     }
 
     pub fn poll_output(&mut self) -> Option<Output> {
         self.outputs.pop_front()
     }
-
-    pub fn next_timeout(&self) -> Option<Time> {
-        None
-    }
-
-    pub fn check(&self) {}
 
     pub fn job(&self, job: JobId) -> Option<&JobInfo> {
         self.jobs.get(&job)
@@ -82,10 +157,31 @@ impl Node {
 
     /// Bearer token for HTTP requests of the present connection.
     pub fn session(&self) -> Option<&str> {
-        None
+        self.session.as_deref()
     }
 
     pub fn status(&self) -> Status {
-        Status { phase: Phase::Idle, running: 0, queued: 0, units_done: 0, units_failed: 0, job: None }
+        Status {
+            phase: self.phase,
+            running: self.running.len(),
+            queued: self.queues.iter().map(VecDeque::len).sum(),
+            units_done: self.units_done,
+            units_failed: self.units_failed,
+            job: self.running.values().next().map(|running| running.job),
+        }
+    }
+
+    pub(crate) fn is_joined(&self) -> bool {
+        matches!(self.phase, Phase::Joined(_))
+    }
+
+    pub(crate) fn send(&mut self, message: FromNode) {
+        self.outputs.push_back(Output::Send(message));
+    }
+
+    pub(crate) fn holds_units(&self) -> bool {
+        !self.running.is_empty()
+            || !self.finished.is_empty()
+            || self.queues.iter().any(|queue| !queue.is_empty())
     }
 }

@@ -43,6 +43,8 @@ pub const IDLE_HEARTBEAT: Micros = Micros::from_secs(15);
 pub const SILENCE: Micros = Micros::from_millis(2_200);
 /// Silence of an idle node after which its connection counts as dead.
 pub const IDLE_SILENCE: Micros = Micros::from_secs(40);
+/// A lease its node does not name this long after it was lent never arrived, or its answer did not.
+pub const LOST_AFTER: Micros = Micros::from_secs(2);
 /// What a unit should take: long enough to hide a round trip, short enough that losing one is cheap.
 pub const TARGET_UNIT: Micros = Micros::from_millis(250);
 /// Work lent ahead of need, so that no round trip stands between two units.

@@ -22,9 +22,11 @@ pub enum FromNode {
         attempt: Attempt,
         failure: Failure,
     },
-    /// Every [`crate::limit::HEARTBEAT`] while units are held: extends all leases.
+    /// Every [`crate::limit::HEARTBEAT`] while units are held: extends the leases it names. Others were
+    /// lost on the way.
     Alive {
         running: Vec<Attempt>,
+        queued: Vec<Attempt>,
     },
     /// The donor changed what is lent.
     Caps(Caps),

@@ -170,7 +170,8 @@ impl Scheduler {
     fn view_node(&self, now: Time, node: NodeId, peer: &Peer) -> NodeView {
         let running = peer.loans.iter().filter_map(|attempt| self.loans.get(attempt));
         let running = running.filter(|loan| loan.running.is_some());
-        let job = running.clone().next().map(|loan| loan.job);
+        let job =
+            peer.loans.first().and_then(|attempt| self.loans.get(attempt)).map(|loan| loan.job);
         let pace = job.or(peer.last_job).and_then(|job| peer.paces.get(&job));
         let slots = u64::from(peer.caps.cpu_slots).max(1);
         let busy_percent = peer.busy.milli_rate(now) / (10_000_000 * slots);

@@ -1,9 +1,9 @@
 //! Lending units, taking them back, and giving up on those that fail everywhere.
 
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::format;
 use alloc::vec::Vec;
-use shoal_protocol::limit::{FAIL_ON_NODES, MAX_TRIES, OVERTIME, SILENCE};
+use shoal_protocol::limit::{FAIL_ON_NODES, LOST_AFTER, MAX_TRIES, OVERTIME, SILENCE};
 use shoal_protocol::{
     Attempt, Failure, JobId, Lane, Lease, LimitKind, Micros, NodeId, Span, Time, ToNode,
 };
@@ -187,6 +187,42 @@ impl Scheduler {
         job.retries += 1;
         job.again.push_back(Again { span, history });
         self.ready.insert((job.served, id));
+    }
+
+    /// Leases a node does not name never reached it, or their answers never came back.
+    pub(crate) fn note_lost(
+        &mut self,
+        now: Time,
+        node: NodeId,
+        running: &[Attempt],
+        queued: &[Attempt],
+    ) {
+        let named: BTreeSet<_> = running.iter().chain(queued).collect();
+        let Some(peer) = self.peers.get(&node) else { return };
+        let lost = peer.loans.iter().filter(|attempt| {
+            let old = self.loans.get(attempt).is_some_and(|loan| now > loan.since + LOST_AFTER);
+            old && !named.contains(attempt)
+        });
+        let lost: Vec<_> = lost.copied().collect();
+        if !lost.is_empty() {
+            self.tell_again(node, &lost);
+            self.give_back(now, &lost, false);
+            self.feed_hungry(now);
+        }
+    }
+
+    /// The node may not know these units' jobs: the next lease tells it again.
+    pub(crate) fn tell_again(&mut self, node: NodeId, attempts: &[Attempt]) {
+        let Some(peer) = self.peers.get_mut(&node) else { return };
+        for attempt in attempts {
+            let Some(loan) = self.loans.get(attempt) else { continue };
+            let Some(job) = self.jobs.get_mut(&loan.job) else { continue };
+            if peer.told.remove(&loan.job) {
+                job.told.remove(&node);
+                let pace = peer.paces.remove(&loan.job).unwrap_or_default();
+                job.total_milli_rate = job.total_milli_rate.saturating_sub(pace.all_slots());
+            }
+        }
     }
 
     /// The node says what it computes: a unit far over its time is taken back.

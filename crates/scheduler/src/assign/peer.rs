@@ -145,10 +145,14 @@ impl Scheduler {
                 self.failed(now, node, attempt, failure);
                 self.feed_hungry(now);
             }
-            FromNode::Alive { running } => self.note_running(now, node, &running),
+            FromNode::Alive { running, queued } => {
+                self.note_lost(now, node, &running, &queued);
+                self.note_running(now, node, &running);
+            }
             FromNode::Caps(caps) => self.offered(now, node, caps),
             FromNode::Returned(attempts) => {
                 let ours: Vec<_> = attempts.into_iter().filter(|a| self.holds(node, *a)).collect();
+                self.tell_again(node, &ours);
                 self.give_back(now, &ours, false);
                 self.feed_hungry(now);
             }

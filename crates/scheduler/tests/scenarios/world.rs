@@ -4,25 +4,25 @@
 use shoal_protocol::*;
 use shoal_scheduler::*;
 
-pub struct World {
-    pub scheduler: Scheduler,
-    pub now: Time,
-    pub facts: Vec<Fact>,
+pub(crate) struct World {
+    pub(crate) scheduler: Scheduler,
+    pub(crate) now: Time,
+    pub(crate) facts: Vec<Fact>,
     /// What each node was lent and has not answered, by connection.
-    pub lent: Vec<(Conn, Lease)>,
-    pub told: Vec<(Conn, JobId)>,
-    pub revoked: Vec<Attempt>,
-    pub refused: Vec<(Conn, Refusal)>,
-    pub replies: Vec<Result<JobId, SubmitError>>,
-    pub ended: Vec<JobId>,
+    pub(crate) lent: Vec<(Conn, Lease)>,
+    pub(crate) told: Vec<(Conn, JobId)>,
+    pub(crate) revoked: Vec<Attempt>,
+    pub(crate) refused: Vec<(Conn, Refusal)>,
+    pub(crate) replies: Vec<Result<JobId, SubmitError>>,
+    pub(crate) ended: Vec<JobId>,
 }
 
 impl World {
-    pub fn new() -> World {
+    pub(crate) fn new() -> World {
         World::with(Scheduler::new())
     }
 
-    pub fn with(scheduler: Scheduler) -> World {
+    pub(crate) fn with(scheduler: Scheduler) -> World {
         let mut world = World {
             scheduler,
             now: Time(1_000_000_000),
@@ -39,7 +39,7 @@ impl World {
     }
 
     /// The same coordinator after a crash: only facts survive.
-    pub fn restarted(&self) -> World {
+    pub(crate) fn restarted(&self) -> World {
         let mut world = World::with(Scheduler::replay(self.facts.iter().cloned()));
         let mut facts = self.facts.clone();
         facts.append(&mut world.facts);
@@ -48,7 +48,7 @@ impl World {
         world
     }
 
-    pub fn give(&mut self, input: Input) {
+    pub(crate) fn give(&mut self, input: Input) {
         self.scheduler.handle(self.now, input);
         while let Some(output) = self.scheduler.poll_output() {
             match output {
@@ -78,16 +78,16 @@ impl World {
         }
     }
 
-    pub fn wait(&mut self, millis: u64) {
+    pub(crate) fn wait(&mut self, millis: u64) {
         self.now = self.now + Micros::from_millis(millis);
         self.give(Input::Tick);
     }
 
-    pub fn join(&mut self, n: u64) -> Conn {
+    pub(crate) fn join(&mut self, n: u64) -> Conn {
         self.join_as(n, n, caps(100), Vec::new())
     }
 
-    pub fn join_as(&mut self, conn: u64, who: u64, caps: Caps, held: Vec<Held>) -> Conn {
+    pub(crate) fn join_as(&mut self, conn: u64, who: u64, caps: Caps, held: Vec<Held>) -> Conn {
         let hello = Hello {
             version: limit::PROTOCOL_VERSION,
             token: String::new(),
@@ -99,23 +99,23 @@ impl World {
         Conn(conn)
     }
 
-    pub fn leave(&mut self, conn: Conn) {
+    pub(crate) fn leave(&mut self, conn: Conn) {
         self.lent.retain(|(holder, _)| *holder != conn);
         self.give(Input::Disconnected { conn });
     }
 
-    pub fn submit(&mut self, spec: JobSpec) -> JobId {
+    pub(crate) fn submit(&mut self, spec: JobSpec) -> JobId {
         self.give(Input::Submit { request: RequestId(0), spec });
         self.replies.last().cloned().unwrap().unwrap()
     }
 
     /// What a node holds, oldest first.
-    pub fn held_by(&self, conn: Conn) -> Vec<Lease> {
+    pub(crate) fn held_by(&self, conn: Conn) -> Vec<Lease> {
         self.lent.iter().filter(|(holder, _)| *holder == conn).map(|(_, lease)| *lease).collect()
     }
 
     /// The node answers its oldest unit after this time.
-    pub fn answer(&mut self, conn: Conn, millis: u64) -> Option<Lease> {
+    pub(crate) fn answer(&mut self, conn: Conn, millis: u64) -> Option<Lease> {
         let at = self.lent.iter().position(|(holder, _)| *holder == conn)?;
         let (_, lease) = self.lent.remove(at);
         self.now = self.now + Micros::from_millis(millis);
@@ -123,12 +123,12 @@ impl World {
         Some(lease)
     }
 
-    pub fn answer_attempt(&mut self, conn: Conn, attempt: Attempt, millis: u64) {
+    pub(crate) fn answer_attempt(&mut self, conn: Conn, attempt: Attempt, millis: u64) {
         let took = Micros::from_millis(millis);
         self.give(Input::Done { conn, results: vec![Arrived { attempt, took, place: None }] });
     }
 
-    pub fn fail(&mut self, conn: Conn, failure: Failure) -> Option<Lease> {
+    pub(crate) fn fail(&mut self, conn: Conn, failure: Failure) -> Option<Lease> {
         let at = self.lent.iter().position(|(holder, _)| *holder == conn)?;
         let (_, lease) = self.lent.remove(at);
         let message = FromNode::Failed { attempt: lease.attempt, failure };
@@ -136,12 +136,12 @@ impl World {
         Some(lease)
     }
 
-    pub fn say(&mut self, conn: Conn, message: FromNode) {
+    pub(crate) fn say(&mut self, conn: Conn, message: FromNode) {
         self.give(Input::Said { conn, message });
     }
 
     /// Everybody answers until nothing is lent; each takes its own time per item.
-    pub fn finish(&mut self, micros_per_item: &[(Conn, u64)]) {
+    pub(crate) fn finish(&mut self, micros_per_item: &[(Conn, u64)]) {
         for _ in 0..100_000 {
             let mut quiet = true;
             for (conn, micros) in micros_per_item {
@@ -158,16 +158,16 @@ impl World {
         panic!("the job does not end");
     }
 
-    pub fn state(&self, job: JobId) -> JobState {
+    pub(crate) fn state(&self, job: JobId) -> JobState {
         self.view(job).state
     }
 
-    pub fn view(&self, job: JobId) -> JobView {
+    pub(crate) fn view(&self, job: JobId) -> JobView {
         self.scheduler.job(self.now, job).unwrap()
     }
 }
 
-pub fn caps(speed: u32) -> Caps {
+pub(crate) fn caps(speed: u32) -> Caps {
     let gpu = GpuCaps {
         name: "test".into(),
         backend: "test".into(),
@@ -181,7 +181,7 @@ pub fn caps(speed: u32) -> Caps {
     Caps { kind: NodeKind::Simulated, name: "n".into(), cpu_slots: 1, gpu: Some(gpu), speed }
 }
 
-pub fn job(items: u64) -> JobSpec {
+pub(crate) fn job(items: u64) -> JobSpec {
     JobSpec {
         name: "test".into(),
         owner: "tester".into(),
@@ -194,6 +194,6 @@ pub fn job(items: u64) -> JobSpec {
     }
 }
 
-pub fn trap() -> Failure {
+pub(crate) fn trap() -> Failure {
     Failure::Trap { item: 3, message: "unreachable".into(), stderr: "oh".into() }
 }

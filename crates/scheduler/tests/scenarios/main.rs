@@ -7,6 +7,10 @@ use shoal_protocol::*;
 use shoal_scheduler::*;
 use world::{World, caps, job, trap};
 
+fn alive(attempt: Attempt) -> FromNode {
+    FromNode::Alive { running: vec![attempt], queued: Vec::new() }
+}
+
 #[test]
 fn one_node_finishes_a_job() {
     let mut world = World::new();
@@ -93,7 +97,7 @@ fn a_silent_nodes_units_go_to_others_and_its_late_answer_changes_nothing() {
     let late = world.held_by(silent)[0];
     for _ in 0..5 {
         world.wait(500);
-        world.say(other, FromNode::Alive { running: Vec::new() });
+        world.say(other, FromNode::Pause(false));
     }
     assert!(world.revoked.contains(&late.attempt));
     world.finish(&[(other, 10)]);
@@ -111,7 +115,7 @@ fn heartbeats_keep_leases() {
     let lease = world.held_by(node)[0];
     for _ in 0..20 {
         world.wait(500);
-        world.say(node, FromNode::Alive { running: vec![lease.attempt] });
+        world.say(node, alive(lease.attempt));
     }
     assert!(world.revoked.is_empty());
 }
@@ -125,7 +129,7 @@ fn a_unit_far_over_its_time_is_taken_back() {
     let lease = world.held_by(node)[0];
     for _ in 0..14 {
         world.wait(500);
-        world.say(node, FromNode::Alive { running: vec![lease.attempt] });
+        world.say(node, alive(lease.attempt));
     }
     assert_eq!(world.revoked, [lease.attempt]);
 }
@@ -191,7 +195,7 @@ fn a_unit_that_kills_every_node_fails_the_job() {
     for n in 1..=8 {
         let node = world.join(n);
         let attempt = world.held_by(node)[0].attempt;
-        world.say(node, FromNode::Alive { running: vec![attempt] });
+        world.say(node, alive(attempt));
         world.leave(node);
     }
     assert_eq!(world.state(id), JobState::Failed);
@@ -365,4 +369,19 @@ fn old_ended_jobs_are_forgotten() {
         world.finish(&[(node, 0)]);
     }
     assert_eq!(world.scheduler.jobs(world.now).len(), limit::MAX_ENDED_JOBS);
+}
+
+#[test]
+fn a_lease_that_never_arrived_is_lent_again() {
+    let mut world = World::new();
+    let node = world.join(1);
+    let id = world.submit(job(10));
+    world.lent.clear();
+    for _ in 0..6 {
+        world.wait(500);
+        world.say(node, FromNode::Alive { running: Vec::new(), queued: Vec::new() });
+    }
+    assert_eq!(world.told.len(), 2, "told again, because that may be what was lost");
+    world.finish(&[(node, 10)]);
+    assert_eq!(world.state(id), JobState::Done);
 }
