@@ -1,14 +1,17 @@
 //! The simulated world, in release: a debug build checks thousands of nodes too slowly to be tried often.
 
-use crate::shell::{Outcome, cargo, run as run_command};
+use std::process::Command;
 
-/// Everything after the verb goes to the runner.
+use crate::shell::{self, Outcome, cargo};
+
+/// Everything after the verb goes to the simulator.
 pub(crate) fn run(args: &[String]) -> Outcome {
-    run_command(
-        cargo().args(["run", "--quiet", "--release", "--package", "xtask-sim", "--"]).args(args),
-    )
+    shell::run(simulator().args(args))
 }
 
-pub(crate) fn seeds(count: u64) -> Outcome {
-    run(&["--seeds".into(), count.to_string()])
+/// The simulator, to be given its own words.
+pub(crate) fn simulator() -> Command {
+    let mut simulator = cargo();
+    simulator.args(["run", "--quiet", "--release", "--package", "shoal-sim", "--"]);
+    simulator
 }

@@ -45,7 +45,7 @@ pub(crate) fn build() -> Outcome {
 }
 
 /// One module: nested cargo with its own target folder, so that it never waits for the outer one and
-/// keeps its own features.
+/// keeps its own features. Flags for other targets would break it: its own are in its folder.
 fn wasm(module: &str, out: &Path) -> Outcome {
     println!("web: {module}");
     let folder = target().join("web");
@@ -54,7 +54,7 @@ fn wasm(module: &str, out: &Path) -> Outcome {
         .args(["build", "--release", "--lib", "--target", "wasm32-unknown-unknown"])
         .args(["--no-default-features", "--features", module])
         .env("CARGO_TARGET_DIR", &folder)
-        .env("RUSTFLAGS", "-C target-feature=+simd128")
+        .env_remove("RUSTFLAGS")
         .env_remove("CARGO_ENCODED_RUSTFLAGS"))?;
     let built = folder.join("wasm32-unknown-unknown/release/shoal_browser.wasm");
     make_dir(out)?;

@@ -1,7 +1,85 @@
 //! Shoal against its peers, in one run on one machine: only the ratio means something.
 
-use crate::shell::Outcome;
+mod farm;
+mod join;
+mod map;
+mod peers;
+mod pool;
+mod report;
+mod sim;
+
+use std::process::Command;
+
+use crate::shell::{self, Outcome};
+use crate::{programs, setup, web};
+use report::Report;
+
+const NAMES: &str = "farm, map, join, sim";
+
+/// What every benchmark is told.
+struct Plan {
+    rounds: usize,
+    /// Only the result on stdout, nothing on the way.
+    quiet: bool,
+}
+
+impl Plan {
+    fn say(&self, text: &str) {
+        if !self.quiet {
+            println!("{text}");
+        }
+    }
+}
 
 pub(crate) fn run(args: &[String]) -> Outcome {
-    Err(format!("there is no benchmark {args:?}"))
+    let (name, plan) = parse(args)?;
+    let bench: fn(&Plan) -> Outcome<Report> = match name {
+        "farm" => farm::run,
+        "map" => map::run,
+        "join" => join::run,
+        "sim" => sim::run,
+        other => return Err(format!("there is no benchmark `{other}`, only {NAMES}")),
+    };
+    bench(&plan)?.print(plan.quiet);
+    Ok(())
+}
+
+fn parse(args: &[String]) -> Outcome<(&str, Plan)> {
+    let mut plan = Plan { rounds: 3, quiet: false };
+    let mut name = None;
+    let mut args = args.iter();
+    while let Some(arg) = args.next() {
+        match arg.as_str() {
+            "--json" => plan.quiet = true,
+            "--rounds" => {
+                let count = args.next().and_then(|count| count.parse().ok()).filter(|n| *n > 0);
+                plan.rounds = count.ok_or("--rounds takes a number from 1")?;
+            }
+            other if name.is_none() && !other.starts_with('-') => name = Some(other),
+            other => return Err(format!("bench takes NAME, --json and --rounds N, not `{other}`")),
+        }
+    }
+    name.map(|name| (name, plan)).ok_or_else(|| format!("which benchmark? {NAMES}"))
+}
+
+/// The release binary with the pages inside.
+fn build(plan: &Plan) -> Outcome {
+    plan.say("building");
+    setup::for_testing()?;
+    web::build()?;
+    programs::build()?;
+    shell::build_shoal()
+}
+
+/// Runs a helper and reads the JSON object in its last line.
+fn figures(command: &mut Command) -> Outcome<serde_json::Value> {
+    let text = shell::output(command)?;
+    let last = text.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or_default();
+    serde_json::from_str(last)
+        .map_err(|error| format!("`{}` printed `{last}`: {error}", shell::shown(command)))
+}
+
+/// A number in a helper's figures.
+fn number(figures: &serde_json::Value, name: &str) -> Outcome<f64> {
+    figures[name].as_f64().ok_or_else(|| format!("no number `{name}` in {figures}"))
 }

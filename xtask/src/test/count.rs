@@ -43,11 +43,13 @@ pub(crate) fn counted(command: &mut Command) -> Outcome<Counts> {
     Ok(counts)
 }
 
-/// What a line says: `test result: ok. 3 passed; 0 failed; …` of cargo, `ℹ pass 3` or `# fail 1` of Node.
+/// What a line says: `test result: ok. 3 passed; 0 failed; …` of cargo, `3 passed, 0 failed` of the
+/// simulator, `ℹ pass 3` or `# fail 1` of Node.
 fn of_line(line: &str) -> Counts {
     let mut counts = Counts::default();
-    if let Some((_, rest)) = line.split_once("test result: ") {
-        for part in rest.split([';', '.']) {
+    let cargo = line.split_once("test result: ").map(|(_, rest)| rest);
+    if let Some(rest) = cargo.or_else(|| line.ends_with(" failed").then_some(line)) {
+        for part in rest.split([';', '.', ',']) {
             let mut words = part.split_whitespace();
             match (words.next().and_then(|n| n.parse().ok()), words.next()) {
                 (Some(n), Some("passed")) => counts.passed = n,
@@ -82,6 +84,12 @@ mod tests {
         check("test result: ok. 12 passed; 0 failed; 1 ignored; 0 measured; 3 filtered out", 12, 0);
         check("test result: FAILED. 4 passed; 2 failed; 0 ignored; 0 measured", 4, 2);
         check("test tests::result ... ok", 0, 0);
+    }
+
+    #[test]
+    fn counts_what_the_simulator_says() {
+        check("199 passed, 1 failed", 199, 1);
+        check("seed 7 failed", 0, 0);
     }
 
     #[test]

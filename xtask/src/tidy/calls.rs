@@ -114,6 +114,7 @@ fn is_silent(source: &Source) -> bool {
         || source.path.starts_with("xtask/")
         || source.path.starts_with("examples/")
         || source.path.ends_with("build.rs")
+        || source.path.ends_with("main.rs")
         || is_test(source);
     source.is_rust() && !talks
 }

@@ -1,0 +1,107 @@
+//! A pool of real processes for a benchmark, in a folder that goes with it.
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use serde::Deserialize;
+
+use crate::shell::{Outcome, command, make_dir, not_started, output, shoal, target};
+
+/// What a coordinator writes into its data folder once it can be reached.
+#[derive(Deserialize)]
+pub(super) struct Running {
+    pub(super) url: String,
+    pub(super) key: String,
+    pub(super) join: String,
+}
+
+pub(super) struct Pool {
+    folder: PathBuf,
+    /// The coordinator is the first.
+    children: Vec<Child>,
+    pub(super) running: Running,
+}
+
+impl Pool {
+    /// A coordinator alone, on a free port of this machine.
+    pub(super) fn start() -> Outcome<Pool> {
+        let folder = target().join("bench").join(std::process::id().to_string());
+        let _ = std::fs::remove_dir_all(&folder);
+        make_dir(&folder)?;
+        let data = folder.join("coordinator");
+        let serve = spawn(&data, &["serve", "--listen", "127.0.0.1:0"])?;
+        let place = data.join("running.json");
+        let running = wait_for("the coordinator", || {
+            std::fs::read_to_string(&place).ok().and_then(|text| serde_json::from_str(&text).ok())
+        })?;
+        Ok(Pool { folder, children: vec![serve], running })
+    }
+
+    /// Adds a native node and waits until the coordinator counts it.
+    pub(super) fn add_node(&mut self, args: &[&str]) -> Outcome {
+        let number = self.children.len();
+        let data = self.folder.join(format!("node-{number}"));
+        let link = self.running.join.clone();
+        let mut words = vec!["join", link.as_str()];
+        words.extend(args);
+        self.children.push(spawn(&data, &words)?);
+        wait_for("a node", || {
+            let text = output(self.client(&["nodes", "--json"]).stderr(Stdio::null())).ok()?;
+            let nodes: serde_json::Value = serde_json::from_str(&text).ok()?;
+            nodes["nodes"].as_array().filter(|nodes| nodes.len() >= number).map(|_| ())
+        })
+    }
+
+    /// A client verb of this pool.
+    pub(super) fn client(&self, words: &[&str]) -> Command {
+        let mut client = command(shoal());
+        client.args(words).args(["--url", &self.running.url, "--key", &self.running.key]);
+        client
+    }
+
+    /// Seconds of processor time the coordinator has taken so far.
+    pub(super) fn coordinator_cpu(&self) -> Option<f64> {
+        let pid = self.children.first()?.id();
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        // The name in brackets may hold blanks; user and system time are the 12th and 13th after it.
+        let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
+        let ticks: f64 =
+            fields.get(11)?.parse::<f64>().ok()? + fields.get(12)?.parse::<f64>().ok()?;
+        Some(ticks / 100.0)
+    }
+
+    pub(super) fn folder(&self) -> &Path {
+        &self.folder
+    }
+}
+
+impl Drop for Pool {
+    fn drop(&mut self) {
+        for child in &mut self.children {
+            // Already gone is as good.
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+        let _ = std::fs::remove_dir_all(&self.folder);
+    }
+}
+
+fn spawn(data: &Path, words: &[&str]) -> Outcome<Child> {
+    let mut child = command(shoal());
+    child.args(words).arg("--data").arg(data).env("RUST_LOG", "warn");
+    child.stdin(Stdio::null()).stdout(Stdio::null());
+    child.spawn().map_err(|error| not_started(&child, &error))
+}
+
+/// Asks again and again, for at most twenty seconds.
+fn wait_for<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> Outcome<T> {
+    let start = Instant::now();
+    while start.elapsed() < Duration::from_secs(20) {
+        if let Some(answer) = ask() {
+            return Ok(answer);
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    Err(format!("{what} did not come up within 20 s"))
+}
