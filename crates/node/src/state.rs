@@ -134,15 +134,16 @@ impl Node {
             return;
         }
         match input {
-            Input::Start => self.connect(),
-            Input::Opened => self.greet(now),
+            Input::Start if self.phase == Phase::Idle => self.connect(),
+            Input::Opened if self.phase == Phase::Connecting => self.greet(now),
             Input::Closed => self.lost(now),
-            Input::Received(message) => self.received(now, message),
+            Input::Received(message) if self.has_socket() => self.received(now, message),
             Input::Ran { attempt, took, result } => self.ran(now, attempt, took, result),
             Input::Offer(caps) => self.offer(caps),
             Input::Pause(paused) => self.pause(paused),
             Input::Stop => self.stop(None),
-            Input::Tick => {}
+            // Late echoes of a socket or a start that is history.
+            Input::Start | Input::Opened | Input::Received(_) | Input::Tick => {}
         }
         self.on_time(now);
     }
@@ -173,6 +174,10 @@ impl Node {
 
     pub(crate) fn is_joined(&self) -> bool {
         matches!(self.phase, Phase::Joined(_))
+    }
+
+    fn has_socket(&self) -> bool {
+        matches!(self.phase, Phase::Greeting { .. } | Phase::Joined(_))
     }
 
     pub(crate) fn send(&mut self, message: FromNode) {

@@ -54,6 +54,7 @@ impl Scheduler {
         for node in &told {
             let Some(peer) = self.peers.get_mut(node) else { continue };
             peer.told.remove(&id);
+            peer.forgot.remove(&id);
             peer.paces.remove(&id);
             let conn = peer.conn;
             let message = shoal_protocol::ToNode::Forget(id);

@@ -177,6 +177,8 @@ pub(crate) struct Peer {
     pub(crate) loans: BTreeSet<Attempt>,
     pub(crate) lanes: [LaneLoad; 3],
     pub(crate) told: BTreeSet<JobId>,
+    /// Jobs it was told of and seems not to know.
+    pub(crate) forgot: BTreeSet<JobId>,
     pub(crate) paces: BTreeMap<JobId, Pace>,
     pub(crate) units_done: u64,
     pub(crate) units_failed: u64,

@@ -96,6 +96,11 @@ impl Scheduler {
         self.jobs.iter().rev().map(|(id, job)| self.view_job(now, *id, job)).collect()
     }
 
+    /// How many jobs run.
+    pub fn open_jobs(&self) -> usize {
+        self.open
+    }
+
     pub fn nodes(&self, now: Time) -> Vec<NodeView> {
         self.peers.iter().map(|(node, peer)| self.view_node(now, *node, peer)).collect()
     }

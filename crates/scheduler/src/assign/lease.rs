@@ -65,7 +65,8 @@ impl Scheduler {
         let (Some(peer), Some(job)) = (self.peers.get_mut(&node), self.jobs.get_mut(&id)) else {
             return;
         };
-        if !peer.told.insert(id) {
+        let known = !peer.told.insert(id);
+        if known && !peer.forgot.remove(&id) {
             return;
         }
         job.told.insert(node);
@@ -216,12 +217,7 @@ impl Scheduler {
         let Some(peer) = self.peers.get_mut(&node) else { return };
         for attempt in attempts {
             let Some(loan) = self.loans.get(attempt) else { continue };
-            let Some(job) = self.jobs.get_mut(&loan.job) else { continue };
-            if peer.told.remove(&loan.job) {
-                job.told.remove(&node);
-                let pace = peer.paces.remove(&loan.job).unwrap_or_default();
-                job.total_milli_rate = job.total_milli_rate.saturating_sub(pace.all_slots());
-            }
+            peer.forgot.insert(loan.job);
         }
     }
 

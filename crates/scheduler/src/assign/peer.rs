@@ -76,6 +76,7 @@ impl Scheduler {
             loans: BTreeSet::new(),
             lanes: [LaneLoad::default(); 3],
             told: BTreeSet::new(),
+            forgot: BTreeSet::new(),
             paces: BTreeMap::new(),
             units_done: 0,
             units_failed: 0,

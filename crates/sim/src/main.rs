@@ -1,0 +1,82 @@
+//! Runs worlds: `shoal-sim --seeds 200`, one again with `--seed 17`, or `--crowd 10000` for a measurement.
+#![allow(clippy::print_stdout)]
+
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use shoal_sim::{Probe, Scenario, run, run_probed};
+
+fn main() -> ExitCode {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let number = |name: &str| {
+        let at = args.iter().position(|arg| arg == name)?;
+        args.get(at + 1)?.parse::<u64>().ok()
+    };
+    if let Some(seed) = number("--seed") {
+        println!("{:#?}", run(seed));
+        return ExitCode::SUCCESS;
+    }
+    if let Some(nodes) = number("--crowd") {
+        crowd(nodes, number("--units").unwrap_or(200_000));
+        return ExitCode::SUCCESS;
+    }
+    let from = number("--from").unwrap_or(0);
+    many(from, number("--seeds").unwrap_or(200))
+}
+
+fn many(from: u64, seeds: u64) -> ExitCode {
+    let start = Instant::now();
+    let (mut events, mut units, mut crashes, mut vanished) = (0, 0, 0, 0);
+    let mut failed = Vec::new();
+    for seed in from..from + seeds {
+        match std::panic::catch_unwind(|| run(seed)) {
+            Ok(report) => {
+                events += report.events;
+                units += report.units;
+                crashes += report.crashes;
+                vanished += report.vanished;
+            }
+            Err(_) => {
+                println!("seed {seed} failed; again: cargo xtask sim --seed {seed}");
+                failed.push(seed);
+            }
+        }
+    }
+    println!(
+        "{seeds} seeds in {:.1} s: {events} events, {units} units, {crashes} crashes, {vanished} devices vanished",
+        start.elapsed().as_secs_f64()
+    );
+    println!("{} passed, {} failed", seeds - failed.len() as u64, failed.len());
+    if failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// Measures time inside the scheduler alone.
+struct Stopwatch {
+    since: Instant,
+    total: Duration,
+}
+
+impl Probe for Stopwatch {
+    fn before(&mut self) {
+        self.since = Instant::now();
+    }
+
+    fn after(&mut self) {
+        self.total += self.since.elapsed();
+    }
+}
+
+fn crowd(nodes: u64, units: u64) {
+    let start = Instant::now();
+    let watch = Stopwatch { since: start, total: Duration::ZERO };
+    let (report, watch) = run_probed(1, Scenario::crowd(nodes, units), watch);
+    let scheduler = watch.total.as_secs_f64();
+    println!(
+        "{{\"nodes\":{nodes},\"units\":{},\"inputs\":{},\"scheduler_seconds\":{scheduler:.4},\"micros_per_unit\":{:.3},\"units_per_second\":{:.0},\"events_per_second\":{:.0}}}",
+        report.units,
+        report.inputs,
+        scheduler * 1e6 / report.units as f64,
+        report.units as f64 / scheduler,
+        report.events as f64 / start.elapsed().as_secs_f64(),
+    );
+}

@@ -1,0 +1,25 @@
+//! Worlds from seeds: the same twice, and those that once failed, for ever.
+
+use shoal_sim::run;
+
+#[test]
+fn the_same_seed_gives_the_same_trace() {
+    for seed in 0..10 {
+        assert_eq!(run(seed), run(seed), "seed {seed}");
+    }
+}
+
+#[test]
+fn promises_hold_in_many_worlds() {
+    for seed in 0..60 {
+        run(seed);
+    }
+}
+
+/// Seeds that once broke a promise.
+#[test]
+fn seeds_that_once_failed() {
+    for seed in [1, 27, 79, 137] {
+        run(seed);
+    }
+}
