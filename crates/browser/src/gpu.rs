@@ -1,0 +1,138 @@
+//! Kernels over WebGPU for JavaScript. Bytes stay in JavaScript's memory: they are neither copied into
+//! the module's on their way to the GPU nor on their way back.
+
+use js_sys::Uint8Array;
+use shoal_engine::wgsl::{Gpu, Input, Pipeline, Shared};
+use shoal_protocol::{Failure, Span, Work};
+use wasm_bindgen::prelude::*;
+
+use crate::failure::to_js;
+use crate::object::Fields;
+
+#[wasm_bindgen(typescript_custom_section)]
+const TYPES: &str = r#"
+export interface GpuOffer {
+  name: string;
+  backend: string;
+  software: boolean;
+  bufferBytes: number;
+  workgroupInvocations: number;
+  workgroupBytes: number;
+  storageBuffers: number;
+  slots: number;
+}
+"#;
+
+#[wasm_bindgen]
+extern "C" {
+    #[wasm_bindgen(typescript_type = "GpuOffer")]
+    pub type GpuOffer;
+}
+
+/// The device. All promises reject with a `UnitFailure`.
+#[wasm_bindgen]
+pub struct Engine {
+    gpu: Gpu,
+}
+
+/// A compiled kernel with what it is part of.
+#[wasm_bindgen]
+pub struct Program {
+    work: Work,
+    pipeline: Pipeline,
+}
+
+/// An input on the GPU, for one unit.
+#[wasm_bindgen]
+pub struct Part(Input);
+
+/// An input on the GPU that all units of a job read.
+#[wasm_bindgen]
+pub struct Kept(Shared);
+
+#[wasm_bindgen]
+impl Kept {
+    pub fn part(&self) -> Part {
+        Part(self.0.clone().into())
+    }
+}
+
+#[wasm_bindgen]
+impl Engine {
+    pub async fn open() -> Result<Engine, JsValue> {
+        match Gpu::open().await {
+            Ok(gpu) => Ok(Engine { gpu }),
+            Err(message) => Err(to_js(&Failure::DeviceLost { message })),
+        }
+    }
+
+    pub fn caps(&self) -> GpuOffer {
+        let caps = self.gpu.caps();
+        Fields::new()
+            .with("name", caps.name)
+            .with("backend", caps.backend)
+            .with("software", caps.software)
+            .with("bufferBytes", caps.buffer_bytes as f64)
+            .with("workgroupInvocations", caps.workgroup_invocations)
+            .with("workgroupBytes", caps.workgroup_bytes)
+            .with("storageBuffers", caps.storage_buffers)
+            .with("slots", caps.slots)
+            .done()
+            .unchecked_into()
+    }
+
+    /// Compiles the kernel of a job; `work` is what the brain's `job` gives as bytes.
+    pub async fn prepare(&self, work: Vec<u8>) -> Result<Program, JsValue> {
+        let work: Work = postcard::from_bytes(&work)
+            .map_err(|error| internal(format!("a job that cannot be read: {error}")))?;
+        let kernel = match &work {
+            Work::Map(map) => &map.kernel,
+            Work::Render(render) => &render.kernel,
+            Work::Noop | Work::Exec(_) => return Err(internal("a job without a kernel".into())),
+        };
+        let pipeline = self.gpu.prepare(kernel).await.map_err(|failure| to_js(&failure))?;
+        Ok(Program { work, pipeline })
+    }
+
+    /// Sends a unit's part of an input to the GPU.
+    pub async fn stage(&self, bytes: Uint8Array) -> Result<Part, JsValue> {
+        let mut stage = self.gpu.stage(bytes.length().into()).await.map_err(|f| to_js(&f))?;
+        stage.write_js(0, &bytes).map_err(|failure| to_js(&failure))?;
+        Ok(Part(stage.into()))
+    }
+
+    /// Sends an input to the GPU that all units of a job read.
+    pub async fn keep(&self, bytes: Uint8Array) -> Result<Kept, JsValue> {
+        let mut stage = self.gpu.stage(bytes.length().into()).await.map_err(|f| to_js(&f))?;
+        stage.write_js(0, &bytes).map_err(|failure| to_js(&failure))?;
+        Ok(Kept(self.gpu.share(stage).await.map_err(|failure| to_js(&failure))?))
+    }
+
+    /// Computes some items of a job of `items`; `parts` are its inputs in order.
+    pub async fn run(
+        &self,
+        program: &Program,
+        items: f64,
+        start: f64,
+        len: f64,
+        parts: Vec<Part>,
+    ) -> Result<Uint8Array, JsValue> {
+        let span = Span::new(start as u64, len as u64);
+        let inputs = parts.into_iter().map(|part| part.0).collect();
+        let result = match &program.work {
+            Work::Map(map) => {
+                self.gpu.map(&program.pipeline, map, items as u64, span, inputs).await
+            }
+            Work::Render(render) => self.gpu.render(&program.pipeline, render, span).await,
+            Work::Noop | Work::Exec(_) => return Err(internal("a job without a kernel".into())),
+        };
+        let readback = result.map_err(|failure| to_js(&failure))?;
+        // The view dies with the mapping; this is the one copy.
+        let view = readback.as_js();
+        Ok(view.slice(0, view.length()))
+    }
+}
+
+fn internal(message: String) -> JsValue {
+    to_js(&Failure::Internal { message })
+}

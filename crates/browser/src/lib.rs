@@ -1,0 +1,30 @@
+//! The browser's shell, run inside Workers. It wires and decides nothing: the node brain and the engine
+//! are the same as everywhere; sockets, timers and HTTP are TypeScript in `web/sdk`.
+//!
+//! - `brain` (feature): the node brain with plain JavaScript objects in and out
+//! - `gpu` (feature): the engine's kernels over WebGPU
+
+#[cfg(feature = "brain")]
+mod brain;
+#[cfg(feature = "brain")]
+mod describe;
+mod failure;
+#[cfg(feature = "gpu")]
+mod gpu;
+#[cfg(feature = "brain")]
+mod hash;
+mod object;
+
+use wasm_bindgen::prelude::*;
+
+#[wasm_bindgen]
+extern "C" {
+    #[wasm_bindgen(js_namespace = console, js_name = error)]
+    fn console_error(text: &str);
+}
+
+/// Runs when the module is loaded: without it a panic says only "unreachable".
+#[wasm_bindgen(start)]
+fn start() {
+    std::panic::set_hook(Box::new(|info| console_error(&info.to_string())));
+}

@@ -1,0 +1,104 @@
+/** Makes `dist`: pages, SDK and Workers, each file with a compressed one beside it. See README.md. */
+
+import { existsSync } from "node:fs";
+import { copyFile, mkdir, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+import { constants, gzip } from "node:zlib";
+import { build } from "esbuild";
+
+const WEB = dirname(fileURLToPath(import.meta.url));
+/** Made beside the old one and then put in its place, so that a failed build takes nothing away. */
+const DIST = join(WEB, "dist");
+const NEW = join(WEB, "dist.new");
+const ASSETS = join(NEW, "assets");
+const GENERATED = join(WEB, "sdk/generated");
+
+/** Not worth a second file. */
+const SMALLEST_GZIP = 256;
+
+const COMMON = {
+  bundle: true,
+  format: "esm",
+  target: ["es2022"],
+  minify: true,
+  sourcemap: false,
+  legalComments: "none",
+  conditions: ["source"],
+  loader: { ".wgsl": "text" },
+  logLevel: "warning",
+  absWorkingDir: WEB,
+};
+
+async function main() {
+  for (const name of ["brain", "gpu"]) {
+    if (existsSync(join(GENERATED, name, `${name}.js`))) continue;
+    throw new Error(`sdk/generated/${name} is missing: run \`cargo xtask web\``);
+  }
+  await rm(NEW, { recursive: true, force: true });
+  await mkdir(ASSETS, { recursive: true });
+  await Promise.all([sdk(), workers(), app(), wasm()]);
+  const files = (await readdir(NEW, { recursive: true, withFileTypes: true }))
+    .filter((entry) => entry.isFile())
+    .map((entry) => join(entry.parentPath, entry.name));
+  await Promise.all(files.map(compress));
+  await rm(DIST, { recursive: true, force: true });
+  await rename(NEW, DIST);
+}
+
+async function sdk() {
+  const entryPoints = ["sdk/src/index.ts"];
+  await build({ ...COMMON, entryPoints, outfile: join(ASSETS, "sdk.js") });
+  await build({ ...COMMON, entryPoints, outfile: "sdk/dist/sdk.js", minify: false });
+}
+
+async function workers() {
+  const entryPoints = { hash: "sdk/src/hash.ts" };
+  for (const name of ["brain", "gpu", "wasi"]) {
+    entryPoints[`${name}-worker`] = `sdk/src/workers/${name}.ts`;
+  }
+  await build({ ...COMMON, entryPoints, outdir: ASSETS });
+}
+
+async function app() {
+  const folder = join(WEB, "app");
+  if (!existsSync(join(folder, "package.json"))) return;
+  const { entries = {} } = JSON.parse(await readFile(join(folder, "package.json"), "utf8"));
+  const entryPoints = Object.fromEntries(
+    Object.entries(entries)
+      .map(([name, path]) => [name, join(folder, path)])
+      .filter(([, path]) => existsSync(path)),
+  );
+  await build({
+    ...COMMON,
+    entryPoints,
+    outdir: ASSETS,
+    // Served beside the bundles; styles name them by address.
+    external: ["/assets/*"],
+  });
+  await copyFiles(folder, NEW, (name) => name.endsWith(".html"));
+  if (existsSync(join(folder, "public"))) await copyFiles(join(folder, "public"), ASSETS, () => true);
+}
+
+async function wasm() {
+  for (const name of ["brain", "gpu"]) {
+    const file = `${name}_bg.wasm`;
+    await copyFile(join(GENERATED, name, file), join(ASSETS, file));
+  }
+}
+
+async function copyFiles(from, to, wanted) {
+  const entries = await readdir(from, { withFileTypes: true });
+  const names = entries.filter((entry) => entry.isFile() && wanted(entry.name));
+  await Promise.all(names.map(({ name }) => copyFile(join(from, name), join(to, name))));
+}
+
+async function compress(path) {
+  const bytes = await readFile(path);
+  if (bytes.length < SMALLEST_GZIP) return;
+  const packed = await promisify(gzip)(bytes, { level: constants.Z_BEST_COMPRESSION });
+  if (packed.length < bytes.length) await writeFile(`${path}.gz`, packed);
+}
+
+await main();

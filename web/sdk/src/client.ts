@@ -1,0 +1,294 @@
+/** A connection to a coordinator: submit work, follow it, fetch what came out. */
+
+import { Answers } from "./answers";
+import { type ArrayOf, type OutType, outType, type ResultArray, typed } from "./arrays";
+import { type Bytes, upload, type UploadOptions } from "./blobs";
+import { Http, ShoalError } from "./http";
+import { join, type JoinHandle, type JoinOptions } from "./join";
+import { assemble, type Picture } from "./picture";
+import type {
+  BlobRef,
+  CommonOptions,
+  ExecRequest,
+  Job,
+  JobRequest,
+  MapRequest,
+  Params,
+  PoolInfo,
+  PoolNode,
+  UnitList,
+} from "./types";
+
+export interface RunOptions {
+  /** Called when the job moved on, with all that is known of it. */
+  onProgress?: (job: Job) => void;
+  /** Aborting cancels the job on the pool too. */
+  signal?: AbortSignal;
+}
+
+/** Bytes to send, or bytes the coordinator already has. */
+export type Source = Bytes | { blob: string };
+
+export interface MapInputOptions {
+  data: Source;
+  /** Every unit gets all of it: tables, weights, the other matrix. */
+  whole?: boolean;
+  /** Elements for each item; 1 without it. */
+  perItem?: number;
+}
+
+export interface MapOptions extends CommonOptions {
+  wgsl: string;
+  entry?: string;
+  input?: Source;
+  /** For kernels with several inputs, in the order of their bindings. */
+  inputs?: readonly (Source | MapInputOptions)[];
+  /** How many items there are; needed when no input is split. */
+  items?: number;
+  /** Elements of output for each item; 1 without it. */
+  outPerItem?: number;
+  params?: Params;
+}
+
+export interface RenderOptions extends CommonOptions {
+  wgsl: string;
+  entry?: string;
+  width: number;
+  height: number;
+  samples?: number;
+  tile?: number;
+  params?: Params;
+}
+
+export interface RenderRunOptions extends RunOptions {
+  /** Tiles that became ready; `tile` fetches one. */
+  onTiles?: (tiles: number[], job: number) => void;
+}
+
+export interface ExecOptions extends CommonOptions {
+  /** A `wasm32-wasip1` program. */
+  module: Source;
+  args?: string[];
+  env?: Record<string, string>;
+  /** One run for each line, or for each `perRun` lines. */
+  lines?: readonly string[] | string | { blob: string };
+  perRun?: number;
+  /** One run for each file: its bytes on stdin, its name in `SHOAL_INPUT`. */
+  files?: readonly { name: string; data: Source }[];
+  /** Files that every run finds, read-only, in `/data`. */
+  folder?: readonly { name: string; data: Source }[];
+  /** Whether the program sees the real time. */
+  clock?: boolean;
+}
+
+export interface PoolEvents {
+  jobs?(changed: Job[]): void;
+  nodes?(all: PoolNode[]): void;
+}
+
+export interface JobEvents {
+  job?(job: Job): void;
+  /** Of a render: tiles that became ready. */
+  tiles?(done: number[]): void;
+}
+
+/** Silence of the coordinator after which a waiting call gives up. */
+const PATIENCE_MS = 60_000;
+
+export class Shoal {
+  private readonly http: Http;
+
+  constructor(url: string, key: string) {
+    this.http = new Http(trimSlash(url), key);
+  }
+
+  get url(): string {
+    return this.http.base;
+  }
+
+  pool = (): Promise<PoolInfo> => this.http.json("/api/v1/pool");
+  nodes = async (): Promise<PoolNode[]> =>
+    (await this.http.json<{ nodes: PoolNode[] }>("/api/v1/nodes")).nodes;
+  jobs = async (): Promise<Job[]> => (await this.http.json<{ jobs: Job[] }>("/api/v1/jobs")).jobs;
+  job = (id: number): Promise<Job> => this.http.json(`/api/v1/jobs/${id}`);
+  units = (id: number): Promise<UnitList> => this.http.json(`/api/v1/jobs/${id}/units`);
+  cancel = (id: number): Promise<Job> =>
+    this.http.json(`/api/v1/jobs/${id}/cancel`, { method: "POST" });
+  submit = (request: JobRequest, signal?: AbortSignal): Promise<Job> =>
+    this.http.post("/api/v1/jobs", request, signal);
+  /** The one-line job: a built-in matrix product. */
+  submitBuiltIn = (body: {
+    computeType: string;
+    iterations: number;
+    tensorSize: number;
+  }): Promise<{ jobId: number; status: string }> => this.http.post("/submit-job", body);
+
+  /** Forgets an ended job and its result; cancels a running one. */
+  async remove(id: number): Promise<void> {
+    await this.http.call(`/api/v1/jobs/${id}`, { method: "DELETE" });
+  }
+
+  upload(data: Bytes, options?: UploadOptions): Promise<BlobRef> {
+    return upload(this.http, data, options);
+  }
+
+  async blob(hash: string): Promise<Blob> {
+    return (await this.http.call(`/api/v1/blobs/${hash}`)).blob();
+  }
+
+  /** The whole result as bytes. */
+  result = (id: number, signal?: AbortSignal): Promise<Uint8Array<ArrayBuffer>> =>
+    this.http.bytes(`/api/v1/jobs/${id}/result`, { signal });
+
+  /** A render's picture so far, as a PNG file. */
+  async picture(id: number): Promise<Blob> {
+    return (await this.http.call(`/api/v1/jobs/${id}/picture.png`)).blob();
+  }
+
+  tile = async (id: number, tile: number): Promise<ArrayBuffer> =>
+    (await this.http.bytes(`/api/v1/jobs/${id}/tiles/${tile}`)).buffer;
+
+  /** Runs a kernel over arrays. `out` names the type expected and checks it. */
+  map<T extends OutType>(
+    options: MapOptions & { out: T },
+    run?: RunOptions,
+  ): Promise<ArrayOf[T]>;
+  map(options: MapOptions, run?: RunOptions): Promise<ResultArray>;
+  async map(options: MapOptions & { out?: OutType }, run: RunOptions = {}): Promise<ResultArray> {
+    const { out, input, inputs, ...rest } = options;
+    const request: MapRequest = { ...rest, kind: "map", inputs: [] };
+    const sources = inputs ?? (input === undefined ? [] : [input]);
+    request.inputs = await Promise.all(
+      sources.map(async (source) => {
+        const { data, ...split } = "data" in source ? source : { data: source };
+        return { ...split, blob: await this.store(data, run.signal) };
+      }),
+    );
+    const job = await this.finish(await this.submit(request, run.signal), run);
+    const bytes = await this.result(job.id, run.signal);
+    return typed(bytes.buffer, outType(job, out));
+  }
+
+  /** Runs a kernel over a picture's tiles. */
+  async render(options: RenderOptions, run: RenderRunOptions = {}): Promise<Picture> {
+    const submitted = await this.submit({ ...options, kind: "render" }, run.signal);
+    const job = await this.finish(submitted, run);
+    const tiles = await this.result(job.id, run.signal);
+    if (!job.render) throw new ShoalError(0, "not_a_render", `job ${job.id} is no render`);
+    return assemble(job.render, tiles.buffer);
+  }
+
+  /** Runs a WASI program once for each input. */
+  async exec(options: ExecOptions, run: RunOptions = {}): Promise<Answers> {
+    const { module, lines, perRun, files, folder, ...rest } = options;
+    const { signal } = run;
+    const named = (list: readonly { name: string; data: Source }[]) =>
+      Promise.all(list.map(async ({ name, data }) => ({ name, blob: await this.store(data, signal) })));
+    const request: ExecRequest = { ...rest, kind: "exec", module: await this.store(module, signal) };
+    if (lines !== undefined) {
+      request.lines = { blob: await this.store(lineBytes(lines), signal) };
+      if (perRun !== undefined) request.lines.perRun = perRun;
+    }
+    if (files) request.files = await named(files);
+    if (folder) request.folder = await named(folder);
+    const job = await this.finish(await this.submit(request, signal), run);
+    const [bytes, ends] = await Promise.all([
+      this.result(job.id, signal),
+      this.http.bytes(`/api/v1/jobs/${job.id}/ends`, { signal }),
+    ]);
+    return new Answers(bytes, new BigUint64Array(ends.buffer));
+  }
+
+  /** Waits for the end of a job. Throws if it failed or was cancelled. */
+  async wait(id: number, run: RenderRunOptions = {}): Promise<Job> {
+    return this.finish(await this.job(id), run);
+  }
+
+  /** Changes of jobs and nodes. Resolves when the stream ends or `signal` aborts. */
+  events(on: PoolEvents, signal?: AbortSignal): Promise<void> {
+    return this.follow("/api/v1/events", signal, (event, data) => {
+      if (event === "jobs") on.jobs?.(data as Job[]);
+      if (event === "nodes") on.nodes?.(data as PoolNode[]);
+    });
+  }
+
+  /** Changes of one job. Resolves when it ended. */
+  jobEvents(id: number, on: JobEvents, signal?: AbortSignal): Promise<void> {
+    return this.follow(`/api/v1/jobs/${id}/events`, signal, (event, data) => {
+      if (event === "job") on.job?.(data as Job);
+      if (event === "tiles") on.tiles?.((data as { tiles: number[] }).tiles);
+    });
+  }
+
+  /** Lends this page's device to the pool; ask the person first. */
+  async join(options: Omit<JoinOptions, "url" | "token"> = {}): Promise<JoinHandle> {
+    const { join: link } = await this.pool();
+    return join({ ...options, url: this.url, token: new URL(link).hash.slice(1) });
+  }
+
+  private async store(source: Source, signal?: AbortSignal): Promise<string> {
+    if ("blob" in source) return source.blob;
+    return (await upload(this.http, source, { signal })).hash;
+  }
+
+  private async follow(
+    path: string,
+    signal: AbortSignal | undefined,
+    on: (event: string, data: unknown) => void,
+  ): Promise<void> {
+    try {
+      for await (const { event, data } of this.http.events(path, signal)) on(event, JSON.parse(data));
+    } catch (error) {
+      if (!signal?.aborted) throw error;
+    }
+  }
+
+  /** Follows a job to its end, through restarts of the coordinator. */
+  private async finish(job: Job, { onProgress, onTiles, signal }: RenderRunOptions): Promise<Job> {
+    const cancel = () => void this.cancel(job.id).catch(() => undefined);
+    if (signal?.aborted) cancel();
+    signal?.addEventListener("abort", cancel, { once: true });
+    const on: JobEvents = {
+      job: (changed) => {
+        job = changed;
+        onProgress?.(changed);
+      },
+      tiles: (tiles) => onTiles?.(tiles, job.id),
+    };
+    let heard = Date.now();
+    while (job.state === "running") {
+      try {
+        await this.jobEvents(job.id, on, signal);
+        heard = Date.now();
+        if (job.state === "running") on.job?.(await this.job(job.id));
+      } catch (error) {
+        const reached = error instanceof ShoalError && error.status !== 0 && error.status < 500;
+        if (reached || Date.now() - heard > PATIENCE_MS) throw error;
+      }
+      signal?.throwIfAborted();
+      if (job.state === "running") await new Promise((resolve) => setTimeout(resolve, 250));
+    }
+    signal?.removeEventListener("abort", cancel);
+    signal?.throwIfAborted();
+    if (job.state === "done") return job;
+    const message = job.error?.message ?? `job ${job.id} was ${job.state}`;
+    throw new ShoalError(0, `job_${job.state}`, message, { job });
+  }
+}
+
+/** Connects and makes sure that the key is right. */
+export async function connect(url: string, key: string): Promise<Shoal> {
+  const shoal = new Shoal(url, key);
+  await shoal.pool();
+  return shoal;
+}
+
+function lineBytes(lines: readonly string[] | string | { blob: string }): Source {
+  if (typeof lines === "string") return new Blob([lines]);
+  if ("blob" in lines) return lines;
+  return new Blob([lines.map((line) => `${line}\n`).join("")]);
+}
+
+function trimSlash(url: string): string {
+  return new URL(url).href.replace(/\/(#.*)?$/, "");
+}

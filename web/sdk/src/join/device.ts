@@ -1,0 +1,77 @@
+/** What this device has to lend, as far as a page may know. */
+
+import type { GpuOffer } from "../../generated/brain/brain.js";
+
+export interface Device {
+  name: string;
+  cores: number;
+  gpu: GpuOffer | undefined;
+  /** Why there is no GPU, in words for the donor. */
+  gpuProblem: string | undefined;
+}
+
+/** Units at a time on the GPU: one computes while the next one's bytes come and the last one's go. */
+const GPU_SLOTS = 3;
+
+export async function lookAtDevice(): Promise<Device> {
+  const name = browserName();
+  const cores = navigator.hardwareConcurrency || 1;
+  const [gpu, gpuProblem] = await lookForGpu();
+  return { name, cores, gpu, gpuProblem };
+}
+
+async function lookForGpu(): Promise<[GpuOffer | undefined, string | undefined]> {
+  if (!isSecureContext) {
+    return [undefined, "WebGPU needs a secure page (https, or http on this machine): programs still run"];
+  }
+  if (!("gpu" in navigator)) {
+    return [undefined, "This browser has no WebGPU, so kernels cannot run here: programs still do"];
+  }
+  const adapter = await navigator.gpu
+    .requestAdapter({ powerPreference: "high-performance" })
+    .catch(() => null);
+  if (!adapter) {
+    return [undefined, "This browser has WebGPU but found no GPU it may use: programs still run"];
+  }
+  const { limits, info } = adapter;
+  const names = [info.description, info.device, [info.vendor, info.architecture].join(" ")];
+  const gpu: GpuOffer = {
+    name: names.find((name) => name.trim() !== "")?.trim() ?? "GPU",
+    backend: "WebGPU",
+    software: isSoftware(info),
+    bufferBytes: Math.min(limits.maxStorageBufferBindingSize, limits.maxBufferSize),
+    workgroupInvocations: limits.maxComputeInvocationsPerWorkgroup,
+    workgroupBytes: limits.maxComputeWorkgroupStorageSize,
+    storageBuffers: limits.maxStorageBuffersPerShaderStage,
+    slots: GPU_SLOTS,
+  };
+  return [gpu, undefined];
+}
+
+function isSoftware(info: GPUAdapterInfo): boolean {
+  const words = `${info.vendor} ${info.architecture} ${info.device} ${info.description}`;
+  return info.isFallbackAdapter || /swiftshader|llvmpipe|basic render|warp/i.test(words);
+}
+
+/** "Chrome on Android", from what the browser says of itself. */
+function browserName(): string {
+  const agent = navigator.userAgent;
+  const browsers: [RegExp, string][] = [
+    [/Firefox\//, "Firefox"],
+    [/Edg\//, "Edge"],
+    [/OPR\//, "Opera"],
+    [/Chrom(e|ium)\//, "Chrome"],
+    [/Safari\//, "Safari"],
+  ];
+  const systems: [RegExp, string][] = [
+    [/Android/, "Android"],
+    [/iPhone|iPad/, "iOS"],
+    [/Windows/, "Windows"],
+    [/Mac OS X/, "macOS"],
+    [/CrOS/, "ChromeOS"],
+    [/Linux/, "Linux"],
+  ];
+  const pick = (list: [RegExp, string][], other: string) =>
+    list.find(([pattern]) => pattern.test(agent))?.[1] ?? other;
+  return `${pick(browsers, "Browser")} on ${pick(systems, "an unknown system")}`;
+}

@@ -1,0 +1,282 @@
+/** Lends the device a page runs on. The page asks the person first; this does the rest. */
+
+import type { BrainStatus, FromBrain, Offer, ToBrain } from "../workers/messages";
+import { Awake, type Circumstances, watchCircumstances } from "./circumstances";
+import { type Device, lookAtDevice } from "./device";
+import { claimIdentity } from "./identity";
+import { findPlaces, type Found } from "./places";
+import type { UnitNote } from "./unit";
+
+/** How much is lent. May be changed at any time with `set`. */
+export interface Lend {
+  /** Share of the cores for programs, from 0 to 1. Half without it. */
+  cpu?: number;
+  /** Whether the GPU is lent. `true` without it. */
+  gpu?: boolean;
+  /** Rest while on battery. `false` without it. */
+  onlyPluggedIn?: boolean;
+  /** What to do while the page is out of sight: `slow` (without it) lends half, `pause` nothing. */
+  whenHidden?: "go on" | "slow" | "pause";
+}
+
+export interface JoinOptions extends Lend {
+  /** The coordinator's address. */
+  url: string;
+  /** What follows the `#` of the join link. */
+  token: string;
+  /** What people see in the list of nodes. */
+  name?: string;
+  onStatus?: (status: JoinStatus) => void;
+  onUnit?: (event: UnitEvent) => void;
+}
+
+export interface JoinStatus {
+  state: "starting" | "connecting" | "joined" | "paused" | "waiting" | "stopped";
+  /** Why it is paused or was stopped, in words for the donor. */
+  reason?: string;
+  /** The node's number in the pool. */
+  node?: number;
+  device: { name: string; cores: number; gpu: { name: string; software: boolean } | null };
+  /** Why kernels cannot run here; programs still do. */
+  gpuProblem?: string;
+  lent: { cpuSlots: number; gpu: boolean };
+  running: RunningUnit[];
+  /** Units lent ahead that wait here. */
+  queued: number;
+  unitsDone: number;
+  unitsFailed: number;
+}
+
+/** A unit at work: what, and for whom. */
+export interface RunningUnit extends UnitNote {
+  /** As `Date.now()` gives it. */
+  since: number;
+}
+
+export type UnitEvent =
+  | { type: "started"; unit: RunningUnit }
+  | { type: "finished"; unit: RunningUnit }
+  | { type: "failed"; unit: RunningUnit; message: string }
+  /** Taken back by the coordinator. */
+  | { type: "revoked"; unit: RunningUnit };
+
+export interface JoinHandle {
+  readonly status: JoinStatus;
+  /** Ends everything at once. */
+  stop(): void;
+  pause(): void;
+  resume(): void;
+  set(lend: Lend): void;
+  /** Resolves when stopped, with the reason if it was not the donor who did it. */
+  readonly stopped: Promise<string | undefined>;
+}
+
+export async function join(options: JoinOptions): Promise<JoinHandle> {
+  const base = new URL(options.url).href.replace(/\/(#.*)?$/, "");
+  const [device, claimed, found] = await Promise.all([
+    lookAtDevice(),
+    claimIdentity(base),
+    findPlaces(base),
+  ]);
+  const joined = new Joined(options, device, found, claimed.release);
+  const watching = await watchCircumstances((now) => joined.circumstancesChanged(now));
+  joined.start(claimed.identity, watching);
+  return joined;
+}
+
+const SPEED = 100;
+/** A donor who wants it over is not kept waiting for good manners longer than this. */
+const GOODBYE_MS = 50;
+
+class Joined implements JoinHandle {
+  status: JoinStatus;
+  readonly stopped: Promise<string | undefined>;
+  private tellStopped: (reason?: string) => void = () => undefined;
+  private readonly lend: Required<Lend>;
+  private readonly worker: Worker;
+  private readonly running = new Map<number, RunningUnit>();
+  private readonly awake = new Awake();
+  private circumstances: Circumstances = { hidden: false, frozen: false, pluggedIn: undefined };
+  private stopWatching: () => void = () => undefined;
+  private pausedByDonor = false;
+  private brain: BrainStatus | undefined;
+  private offered = "";
+  private paused = false;
+
+  constructor(
+    private readonly options: JoinOptions,
+    private readonly device: Device,
+    private readonly found: Found,
+    private readonly releaseIdentity: () => void,
+  ) {
+    const { cpu = 0.5, gpu = true, onlyPluggedIn = false, whenHidden = "slow" } = options;
+    this.lend = { cpu, gpu, onlyPluggedIn, whenHidden };
+    this.stopped = new Promise((resolve) => (this.tellStopped = resolve));
+    this.worker = new Worker(found.brainWorker, { type: "module", name: "shoal" });
+    this.worker.onmessage = ({ data }: MessageEvent<FromBrain>) => this.hear(data);
+    this.worker.onerror = (event) => this.end(`the node broke: ${event.message || "it could not be loaded"}`);
+    this.status = this.describe();
+  }
+
+  start(identity: Uint8Array, watching: { now: Circumstances; stop: () => void }): void {
+    this.circumstances = watching.now;
+    this.stopWatching = watching.stop;
+    const { token } = this.options;
+    const offer = this.offer();
+    this.offered = JSON.stringify(offer);
+    this.tell({ type: "start", places: this.found.places, token, identity, offer });
+    this.adapt();
+  }
+
+  stop(): void {
+    this.tell({ type: "stop" });
+    // The Worker says goodbye, so that its units go to others at once; then it is ended, whatever it does.
+    setTimeout(() => this.end(), GOODBYE_MS);
+  }
+
+  pause(): void {
+    this.pausedByDonor = true;
+    this.adapt();
+  }
+
+  resume(): void {
+    this.pausedByDonor = false;
+    this.adapt();
+  }
+
+  set(lend: Lend): void {
+    Object.assign(this.lend, lend);
+    this.adapt();
+  }
+
+  circumstancesChanged(now: Circumstances): void {
+    this.circumstances = now;
+    this.adapt();
+  }
+
+  /** Brings what is lent in line with what the donor wants and how things are. */
+  private adapt(): void {
+    if (this.status.state === "stopped") return;
+    const offer = this.offer();
+    const text = JSON.stringify(offer);
+    if (text !== this.offered) {
+      this.offered = text;
+      this.tell({ type: "offer", offer });
+    }
+    const paused = this.pauseReason() !== undefined;
+    if (paused !== this.paused) {
+      this.paused = paused;
+      this.tell({ type: "pause", paused });
+    }
+    this.report();
+  }
+
+  private offer(): Offer {
+    const slow = this.circumstances.hidden && this.lend.whenHidden === "slow";
+    const share = Math.min(1, Math.max(0, this.lend.cpu)) * (slow ? 0.5 : 1);
+    const slots = share === 0 ? 0 : Math.max(1, Math.round(share * this.device.cores));
+    const offer: Offer = { name: this.options.name ?? this.device.name, cpuSlots: slots, speed: SPEED };
+    if (this.lend.gpu && this.device.gpu) offer.gpu = this.device.gpu;
+    return offer;
+  }
+
+  private pauseReason(): string | undefined {
+    const { hidden, frozen, pluggedIn } = this.circumstances;
+    if (this.pausedByDonor) return "paused by you";
+    if (this.lend.onlyPluggedIn && pluggedIn === false) return "on battery";
+    if (frozen) return "the browser put this page to sleep";
+    if (hidden && this.lend.whenHidden === "pause") return "this page is out of sight";
+    return undefined;
+  }
+
+  private hear(said: FromBrain): void {
+    switch (said.type) {
+      case "status":
+        this.brain = said.status;
+        break;
+      case "started": {
+        const unit = { ...said.unit, since: Date.now() };
+        this.running.set(unit.attempt, unit);
+        this.options.onUnit?.({ type: "started", unit });
+        break;
+      }
+      case "ended":
+        this.unitEnded(said);
+        break;
+      case "stopped":
+        this.end(said.reason);
+        return;
+    }
+    this.report();
+  }
+
+  private unitEnded({ attempt, failure, revoked }: FromBrain & { type: "ended" }): void {
+    const unit = this.running.get(attempt);
+    if (!unit) return;
+    this.running.delete(attempt);
+    if (failure) {
+      this.options.onUnit?.({ type: "failed", unit, message: failure.message || failure.kind });
+    } else {
+      this.options.onUnit?.({ type: revoked ? "revoked" : "finished", unit });
+    }
+  }
+
+  private end(reason?: string): void {
+    if (this.status.state === "stopped") return;
+    this.worker.terminate();
+    this.stopWatching();
+    this.awake.set(false);
+    this.releaseIdentity();
+    this.found.release();
+    this.running.clear();
+    this.status = { ...this.describe(), state: "stopped", running: [] };
+    if (reason !== undefined) this.status.reason = reason;
+    this.options.onStatus?.(this.status);
+    this.tellStopped(reason);
+  }
+
+  private report(): void {
+    if (this.status.state === "stopped") return;
+    this.status = this.describe();
+    this.awake.set(this.running.size > 0 && !this.circumstances.hidden);
+    this.options.onStatus?.(this.status);
+  }
+
+  private describe(): JoinStatus {
+    const { name, cores, gpu, gpuProblem } = this.device;
+    const { brain } = this;
+    const { cpuSlots, gpu: lentGpu } = this.offer();
+    const status: JoinStatus = {
+      state: "starting",
+      device: { name, cores, gpu: gpu ? { name: gpu.name, software: gpu.software } : null },
+      lent: { cpuSlots, gpu: lentGpu !== undefined },
+      running: [...this.running.values()],
+      queued: brain?.queued ?? 0,
+      unitsDone: brain?.unitsDone ?? 0,
+      unitsFailed: brain?.unitsFailed ?? 0,
+    };
+    if (gpuProblem !== undefined) status.gpuProblem = gpuProblem;
+    if (brain?.node !== undefined) status.node = brain.node;
+    const reason = this.pauseReason();
+    if (brain) status.state = stateOf(brain.phase);
+    if (status.state === "joined" && reason !== undefined) status.state = "paused";
+    if (reason !== undefined) status.reason = reason;
+    return status;
+  }
+
+  private tell(message: ToBrain): void {
+    this.worker.postMessage(message);
+  }
+}
+
+function stateOf(phase: BrainStatus["phase"]): JoinStatus["state"] {
+  switch (phase) {
+    case "idle":
+      return "starting";
+    case "connecting":
+    case "greeting":
+      return "connecting";
+    default:
+      return phase;
+  }
+}

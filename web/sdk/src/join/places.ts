@@ -1,0 +1,39 @@
+/** Where Workers come from. A page may only start Workers of its own origin, so for another site's page their code is
+ * fetched first and started from memory. */
+
+import type { Places } from "../workers/messages";
+
+const WORKERS = ["brain-worker", "gpu-worker", "wasi-worker"] as const;
+
+export interface Found {
+  places: Places;
+  brainWorker: string;
+  /** Frees what was fetched. */
+  release: () => void;
+}
+
+export async function findPlaces(base: string): Promise<Found> {
+  const assets = `${base}/assets/`;
+  const isOwn = new URL(base).origin === location.origin;
+  const [brainWorker, gpuWorker, wasiWorker] = isOwn
+    ? WORKERS.map((name) => `${assets}${name}.js`)
+    : await Promise.all(WORKERS.map((name) => intoMemory(`${assets}${name}.js`)));
+  if (!brainWorker || !gpuWorker || !wasiWorker) throw new Error("a Worker's code is missing");
+  const places = {
+    base,
+    brainWasm: `${assets}brain_bg.wasm`,
+    gpuWasm: `${assets}gpu_bg.wasm`,
+    gpuWorker,
+    wasiWorker,
+  };
+  const release = () => {
+    if (!isOwn) for (const url of [brainWorker, gpuWorker, wasiWorker]) URL.revokeObjectURL(url);
+  };
+  return { places, brainWorker, release };
+}
+
+async function intoMemory(url: string): Promise<string> {
+  const answer = await fetch(url);
+  if (!answer.ok) throw new Error(`${url} answered ${answer.status}`);
+  return URL.createObjectURL(new Blob([await answer.text()], { type: "text/javascript" }));
+}

@@ -1,0 +1,231 @@
+/** The brain Worker: the node brain with its socket and timers. It starts the engine Workers. */
+
+import init, { Brain, type BrainOutput } from "../../generated/brain/brain.js";
+import { Lane, type LaneConfig } from "./lane";
+import type { BrainJob, FromBrain, Offer, Start, ToBrain } from "./messages";
+
+/** Units the GPU Worker holds: one computes, the others' bytes travel. */
+const GPU_DEPTH = 3;
+/** A page is told how things stand at most this often, or at once when the phase changes. */
+const STATUS_EVERY_MS = 200;
+
+class Node {
+  private readonly socketUrl: string;
+  private socket: WebSocket | undefined;
+  private timer: ReturnType<typeof setTimeout> | undefined;
+  private statusTimer: ReturnType<typeof setTimeout> | undefined;
+  private phase = "";
+  private session = "";
+  private readonly todo: BrainOutput[] = [];
+  private performing = false;
+  private readonly infos = new Map<number, BrainJob>();
+  private readonly gpu: Lane;
+  private readonly cpu: Lane;
+
+  constructor(
+    private readonly brain: Brain,
+    { places }: Start,
+  ) {
+    const { base } = places;
+    this.socketUrl = `${base.replace(/^http/, "ws")}/node/socket`;
+    const shared: Omit<LaneConfig, "worker" | "wasm" | "depth"> = {
+      base,
+      session: () => this.session,
+      info: (job) => this.info(job),
+      onDone: (attempt, took, result) => {
+        const now = performance.now();
+        this.perform(
+          "inline" in result
+            ? this.brain.ranInline(now, attempt, took, result.inline)
+            : this.brain.ranStored(now, attempt, took, result.hash, result.size),
+        );
+        tell({ type: "ended", attempt });
+      },
+      onFailed: (attempt, took, failure) => {
+        this.perform(this.brain.ranFailed(performance.now(), attempt, took, failure));
+        tell({ type: "ended", attempt, failure });
+      },
+    };
+    this.gpu = new Lane({ ...shared, worker: places.gpuWorker, wasm: places.gpuWasm, depth: GPU_DEPTH });
+    this.cpu = new Lane({ ...shared, worker: places.wasiWorker, wasm: "", depth: 1 });
+  }
+
+  start(): void {
+    this.perform(this.brain.start(performance.now()));
+  }
+
+  offer(offer: Offer): void {
+    this.cpu.shrink(offer.cpuSlots);
+    this.gpu.shrink(offer.gpu ? 1 : 0);
+    this.perform(this.brain.offer(performance.now(), offer));
+  }
+
+  pause(paused: boolean): void {
+    this.perform(this.brain.pause(performance.now(), paused));
+  }
+
+  stop(): void {
+    this.perform(this.brain.stop(performance.now()));
+  }
+
+  /** Acts on outputs in order, also when acting on one leads to more. */
+  private perform(outputs: BrainOutput[]): void {
+    this.takeSession();
+    this.todo.push(...outputs);
+    if (this.performing) return;
+    this.performing = true;
+    for (let output = this.todo.shift(); output; output = this.todo.shift()) this.act(output);
+    this.performing = false;
+    this.wind();
+    this.tellStatus();
+  }
+
+  private act(output: BrainOutput): void {
+    switch (output.type) {
+      case "connect":
+        this.connect();
+        break;
+      case "disconnect":
+        this.disconnect();
+        break;
+      case "send":
+        if (this.socket?.readyState === WebSocket.OPEN) {
+          this.socket.send(output.bytes as Uint8Array<ArrayBuffer>);
+        }
+        break;
+      case "run":
+        this.run(output);
+        break;
+      case "abort":
+        this.gpu.abort(output.attempt);
+        this.cpu.abort(output.attempt);
+        tell({ type: "ended", attempt: output.attempt, revoked: true });
+        break;
+      case "forget":
+        this.infos.delete(output.job);
+        this.gpu.forget(output.job);
+        this.cpu.forget(output.job);
+        break;
+      case "stopped":
+        this.gpu.close();
+        this.cpu.close();
+        this.disconnect();
+        tell(output.reason === undefined ? { type: "stopped" } : { type: "stopped", reason: output.reason });
+        break;
+    }
+  }
+
+  private run({ attempt, job, start, len, lane }: BrainOutput & { type: "run" }): void {
+    const info = this.info(job);
+    if (lane === "inline" || !info) {
+      this.perform(this.brain.ranInline(performance.now(), attempt, 0, new Uint8Array(0)));
+      return;
+    }
+    const { name: jobName, owner, work } = info;
+    tell({ type: "started", unit: { attempt, job, jobName, owner, kind: work.kind, start, len, lane } });
+    (lane === "gpu" ? this.gpu : this.cpu).run({ attempt, job, start, len });
+  }
+
+  private info(job: number): BrainJob | undefined {
+    let info = this.infos.get(job);
+    if (!info) {
+      info = this.brain.job(job);
+      if (info) this.infos.set(job, info);
+    }
+    return info;
+  }
+
+  private connect(): void {
+    this.disconnect();
+    const socket = new WebSocket(this.socketUrl);
+    socket.binaryType = "arraybuffer";
+    this.socket = socket;
+    // Events of a socket that was given up say nothing about the present one.
+    const ifPresent = (act: () => void) => () => this.socket === socket && act();
+    socket.onopen = ifPresent(() => this.perform(this.brain.opened(performance.now())));
+    socket.onclose = ifPresent(() => {
+      this.socket = undefined;
+      this.perform(this.brain.closed(performance.now()));
+    });
+    socket.onmessage = ({ data }: MessageEvent<ArrayBuffer>) => {
+      if (this.socket === socket) this.receive(new Uint8Array(data));
+    };
+  }
+
+  private receive(frame: Uint8Array): void {
+    let outputs: BrainOutput[];
+    try {
+      outputs = this.brain.received(performance.now(), frame);
+    } catch (error) {
+      console.error(error);
+      this.disconnect();
+      outputs = this.brain.closed(performance.now());
+    }
+    this.perform(outputs);
+  }
+
+  private disconnect(): void {
+    const { socket } = this;
+    this.socket = undefined;
+    socket?.close();
+  }
+
+  private takeSession(): void {
+    const session = this.brain.session() ?? this.session;
+    if (session === this.session) return;
+    this.session = session;
+    this.gpu.sessionChanged();
+    this.cpu.sessionChanged();
+  }
+
+  /** Sets the clock for the brain's next timeout. */
+  private wind(): void {
+    clearTimeout(this.timer);
+    const due = this.brain.nextTimeout();
+    if (due === undefined) return;
+    this.timer = setTimeout(
+      () => this.perform(this.brain.tick(performance.now())),
+      Math.max(0, due - performance.now()),
+    );
+  }
+
+  private tellStatus(): void {
+    const status = this.brain.status();
+    if (status.phase !== this.phase) {
+      this.phase = status.phase;
+      tell({ type: "status", status });
+      return;
+    }
+    this.statusTimer ??= setTimeout(() => {
+      this.statusTimer = undefined;
+      tell({ type: "status", status: this.brain.status() });
+    }, STATUS_EVERY_MS);
+  }
+}
+
+function tell(message: FromBrain): void {
+  postMessage(message);
+}
+
+async function open(start: Start): Promise<Node> {
+  await init({ module_or_path: start.places.brainWasm });
+  const seed = Math.floor(Math.random() * Number.MAX_SAFE_INTEGER);
+  const node = new Node(new Brain(start.token, start.identity, start.offer, seed), start);
+  node.start();
+  return node;
+}
+
+let node: Promise<Node> | undefined;
+
+addEventListener("message", ({ data }: MessageEvent<ToBrain>) => {
+  if (data.type === "start") {
+    node = open(data);
+    node.catch((error: unknown) => tell({ type: "stopped", reason: `the node could not start: ${String(error)}` }));
+    return;
+  }
+  void node?.then((node) => {
+    if (data.type === "offer") node.offer(data.offer);
+    else if (data.type === "pause") node.pause(data.paused);
+    else node.stop();
+  });
+});

@@ -1,0 +1,91 @@
+/** The part all engine Workers share: jobs known, units at work, answers. */
+
+import { Blobs, UnitError } from "./blobs";
+import type { BrainJob, FromEngine, ToEngine, UnitFailure, UnitSpan } from "./messages";
+
+/** What a kind of engine adds. */
+export interface Computer {
+  /** Computes one unit. `clock` tells that computing began, for the time limit. */
+  compute(task: Task): Promise<Uint8Array<ArrayBuffer>>;
+  forget(job: number): void;
+}
+
+export interface Task {
+  unit: UnitSpan;
+  info: BrainJob;
+  signal: AbortSignal;
+}
+
+export function say(message: FromEngine, transfer: Transferable[] = []): void {
+  postMessage(message, { transfer });
+}
+
+/** Serves the brain Worker: `open` makes the computer when the first message tells where things are. */
+export function serve(
+  open: (blobs: Blobs, wasm: string) => Promise<Computer>,
+  isFatal: (failure: UnitFailure) => boolean,
+): void {
+  const jobs = new Map<number, BrainJob>();
+  const running = new Map<number, AbortController>();
+  let blobs: Blobs;
+  let computer: Promise<Computer>;
+
+  async function run(unit: UnitSpan): Promise<void> {
+    const began = performance.now();
+    const abort = new AbortController();
+    running.set(unit.attempt, abort);
+    try {
+      const info = jobs.get(unit.job);
+      if (!info) throw new UnitError({ kind: "internal", message: `job ${unit.job} is unknown` });
+      const task = { unit, info, signal: abort.signal };
+      const bytes = await (await computer).compute(task);
+      const result = await blobs.deliver(unit, bytes, abort.signal);
+      const took = performance.now() - began;
+      if (abort.signal.aborted) return;
+      say({ type: "done", attempt: unit.attempt, took, result });
+    } catch (error) {
+      if (abort.signal.aborted) return;
+      const failure = asFailure(error);
+      const took = performance.now() - began;
+      const failed: FromEngine = { type: "failed", attempt: unit.attempt, took, failure };
+      say(isFatal(failure) ? { ...failed, fatal: true } : failed);
+    } finally {
+      running.delete(unit.attempt);
+    }
+  }
+
+  addEventListener("message", ({ data }: MessageEvent<ToEngine>) => {
+    switch (data.type) {
+      case "open":
+        blobs = new Blobs(data.base, data.session);
+        computer = open(blobs, data.wasm);
+        // Told with the first unit that needs it.
+        computer.catch(() => undefined);
+        break;
+      case "session":
+        blobs.setSession(data.session);
+        break;
+      case "job":
+        jobs.set(data.job, data.info);
+        break;
+      case "run":
+        void run(data.unit);
+        break;
+      case "abort":
+        running.get(data.attempt)?.abort();
+        break;
+      case "forget":
+        jobs.delete(data.job);
+        blobs.forget(data.job);
+        void computer.then((computer) => computer.forget(data.job)).catch(() => undefined);
+        break;
+    }
+  });
+}
+
+function asFailure(error: unknown): UnitFailure {
+  if (error instanceof UnitError) return error.failure;
+  // The GPU module rejects with plain objects.
+  if (typeof error === "object" && error !== null && "kind" in error) return error as UnitFailure;
+  return { kind: "internal", message: String(error) };
+}

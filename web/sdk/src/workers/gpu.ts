@@ -1,0 +1,102 @@
+/** The GPU Worker: kernels over WebGPU. The next unit's bytes travel while this one computes. */
+
+import init, { Engine, type Kept, type Part, type Program } from "../../generated/gpu/gpu.js";
+import { type Blobs, type StoredBlob, UnitError } from "./blobs";
+import { type Computer, say, serve, type Task } from "./engine";
+import type { UnitSpan } from "./messages";
+
+type MapInput = { blob: StoredBlob; perItem?: number };
+
+/** What the GPU holds for a job. */
+interface OnGpu {
+  program: Promise<Program>;
+  /** Inputs that every unit reads, by position. */
+  kept: Map<number, Promise<Kept>>;
+}
+
+class GpuComputer implements Computer {
+  private readonly jobs = new Map<number, OnGpu>();
+  /** The GPU takes one unit at a time, so that each has its own time limit. */
+  private turn: Promise<unknown> = Promise.resolve();
+
+  constructor(
+    private readonly engine: Engine,
+    private readonly blobs: Blobs,
+  ) {}
+
+  async compute({ unit, info, signal }: Task): Promise<Uint8Array<ArrayBuffer>> {
+    const { work } = info;
+    if (work.kind !== "map" && work.kind !== "render") {
+      throw new UnitError({ kind: "internal", message: `a GPU unit of kind ${work.kind}` });
+    }
+    const job = this.job(unit.job, work.bytes);
+    const inputs = work.kind === "map" ? work.inputs : [];
+    const [program, ...parts] = await Promise.all([
+      job.program,
+      ...inputs.map((input, at) => this.part(job, unit, input, at, signal)),
+    ]);
+    return this.inTurn(async () => {
+      signal.throwIfAborted();
+      say({ type: "clock", attempt: unit.attempt });
+      try {
+        const result = await this.engine.run(program, info.items, unit.start, unit.len, parts);
+        return result as Uint8Array<ArrayBuffer>;
+      } finally {
+        say({ type: "rest", attempt: unit.attempt });
+      }
+    });
+  }
+
+  forget(id: number): void {
+    const job = this.jobs.get(id);
+    this.jobs.delete(id);
+    const free = (kept: { free(): void }) => kept.free();
+    void job?.program.then(free).catch(() => undefined);
+    for (const kept of job?.kept.values() ?? []) void kept.then(free).catch(() => undefined);
+  }
+
+  private job(id: number, work: Uint8Array): OnGpu {
+    let job = this.jobs.get(id);
+    if (!job) {
+      job = { program: this.engine.prepare(work), kept: new Map() };
+      // Told to each unit that waits for it.
+      job.program.catch(() => undefined);
+      this.jobs.set(id, job);
+    }
+    return job;
+  }
+
+  private async part(
+    job: OnGpu,
+    { job: id, start, len }: UnitSpan,
+    { blob, perItem }: MapInput,
+    at: number,
+    signal: AbortSignal,
+  ): Promise<Part> {
+    if (perItem !== undefined) {
+      const bytes = await this.blobs.range(id, blob, start * perItem, (start + len) * perItem, signal);
+      return this.engine.stage(bytes);
+    }
+    let kept = job.kept.get(at);
+    if (!kept) {
+      kept = this.blobs.all(blob).then((bytes) => this.engine.keep(bytes));
+      kept.catch(() => job.kept.delete(at));
+      job.kept.set(at, kept);
+    }
+    return (await kept).part();
+  }
+
+  private inTurn<T>(task: () => Promise<T>): Promise<T> {
+    const mine = this.turn.then(task, task);
+    this.turn = mine.catch(() => undefined);
+    return mine;
+  }
+}
+
+serve(
+  async (blobs, wasm) => {
+    await init({ module_or_path: wasm });
+    return new GpuComputer(await Engine.open(), blobs);
+  },
+  ({ kind }) => kind === "lost" || kind === "internal",
+);

@@ -1,0 +1,183 @@
+/** Engine Workers of one kind: started when first needed, ended when they run away, replaced. */
+
+import type {
+  BrainJob,
+  FromEngine,
+  ToEngine,
+  UnitFailure,
+  UnitResult,
+  UnitSpan,
+} from "./messages";
+import { Watch } from "./watch";
+
+export interface LaneConfig {
+  /** Where the Worker's code is, and its WebAssembly if it has any. */
+  worker: string;
+  wasm: string;
+  base: string;
+  /** Units given to one Worker at a time. */
+  depth: number;
+  session: () => string;
+  info: (job: number) => BrainJob | undefined;
+  onDone: (attempt: number, took: number, result: UnitResult) => void;
+  onFailed: (attempt: number, took: number, failure: UnitFailure) => void;
+}
+
+interface Seat {
+  worker: Worker;
+  watch: Watch;
+  jobs: Set<number>;
+  units: Map<number, UnitSpan>;
+  /** The unit that computes now, and for programs which item. */
+  busy: { attempt: number; item?: number; since: number } | undefined;
+  stderr: string;
+}
+
+export class Lane {
+  private readonly seats: Seat[] = [];
+
+  constructor(private readonly config: LaneConfig) {}
+
+  /** The brain gives no more units at a time than were offered, so a seat is always found or made. */
+  run(unit: UnitSpan): void {
+    const free = this.seats.find((seat) => seat.units.size < this.config.depth);
+    this.give(free ?? this.open(), unit);
+  }
+
+  /** Ends a unit at once. A program cannot be asked to stop, so its Worker goes. */
+  abort(attempt: number): void {
+    const seat = this.seats.find((seat) => seat.units.has(attempt));
+    if (!seat) return;
+    seat.units.delete(attempt);
+    if (seat.busy?.attempt === attempt) this.replace(seat);
+    else this.tell(seat, { type: "abort", attempt });
+  }
+
+  forget(job: number): void {
+    for (const seat of this.seats) {
+      if (seat.jobs.delete(job)) this.tell(seat, { type: "forget", job });
+    }
+  }
+
+  sessionChanged(): void {
+    for (const seat of this.seats) this.tell(seat, { type: "session", session: this.config.session() });
+  }
+
+  /** Keeps at most this many Workers; those without work go first, the others when they are done. */
+  shrink(most: number): void {
+    for (const seat of this.seats.filter((seat) => seat.units.size === 0)) {
+      if (this.seats.length <= most) return;
+      this.close(seat);
+    }
+  }
+
+  close(seat?: Seat): void {
+    for (const each of seat ? [seat] : [...this.seats]) {
+      each.watch.stop();
+      each.worker.terminate();
+      this.seats.splice(this.seats.indexOf(each), 1);
+    }
+  }
+
+  private open(): Seat {
+    const seat: Seat = {
+      worker: new Worker(this.config.worker, { type: "module" }),
+      watch: new Watch(() => this.overTime(seat)),
+      jobs: new Set(),
+      units: new Map(),
+      busy: undefined,
+      stderr: "",
+    };
+    seat.worker.onmessage = ({ data }: MessageEvent<FromEngine>) => this.hear(seat, data);
+    seat.worker.onerror = (event) => {
+      event.preventDefault();
+      this.failAll(seat, `an engine Worker broke: ${event.message || "it could not be loaded"}`);
+    };
+    this.seats.push(seat);
+    const { base, wasm } = this.config;
+    this.tell(seat, { type: "open", base, wasm, session: this.config.session() });
+    return seat;
+  }
+
+  private give(seat: Seat, unit: UnitSpan): void {
+    const info = this.config.info(unit.job);
+    if (!info) {
+      const message = `job ${unit.job} is unknown`;
+      this.config.onFailed(unit.attempt, 0, { kind: "internal", message });
+      return;
+    }
+    if (!seat.jobs.has(unit.job)) {
+      seat.jobs.add(unit.job);
+      this.tell(seat, { type: "job", job: unit.job, info });
+    }
+    seat.units.set(unit.attempt, unit);
+    this.tell(seat, { type: "run", unit });
+  }
+
+  private hear(seat: Seat, said: FromEngine): void {
+    const unit = seat.units.get(said.attempt);
+    if (!unit) return;
+    switch (said.type) {
+      case "clock": {
+        const { time } = this.config.info(unit.job)?.limits ?? { time: 0 };
+        seat.busy = { attempt: said.attempt, since: performance.now() };
+        if (said.item !== undefined) seat.busy.item = said.item;
+        seat.stderr = "";
+        seat.watch.start(time);
+        break;
+      }
+      case "rest":
+        this.rest(seat, said.attempt);
+        break;
+      case "stderr":
+        seat.stderr = said.tail;
+        break;
+      case "done":
+        this.rest(seat, said.attempt);
+        seat.units.delete(said.attempt);
+        this.config.onDone(said.attempt, said.took, said.result);
+        break;
+      case "failed":
+        this.rest(seat, said.attempt);
+        seat.units.delete(said.attempt);
+        if (said.fatal) this.replace(seat);
+        this.config.onFailed(said.attempt, said.took, said.failure);
+        break;
+    }
+  }
+
+  private rest(seat: Seat, attempt: number): void {
+    if (seat.busy?.attempt !== attempt) return;
+    seat.busy = undefined;
+    seat.watch.stop();
+  }
+
+  private overTime(seat: Seat): void {
+    const { busy, stderr } = seat;
+    const unit = busy && seat.units.get(busy.attempt);
+    if (!unit) return;
+    seat.units.delete(unit.attempt);
+    this.replace(seat);
+    const allowed = (this.config.info(unit.job)?.limits.time ?? 0) * 1_000;
+    const failure: UnitFailure = { kind: "time", message: "", allowed, stderr };
+    if (busy.item !== undefined) failure.item = busy.item;
+    this.config.onFailed(unit.attempt, performance.now() - busy.since, failure);
+  }
+
+  /** Ends a Worker and gives its other units to a new one. */
+  private replace(seat: Seat): void {
+    this.close(seat);
+    for (const unit of seat.units.values()) this.run(unit);
+  }
+
+  private failAll(seat: Seat, message: string): void {
+    this.close(seat);
+    for (const { attempt } of seat.units.values()) {
+      this.config.onFailed(attempt, 0, { kind: "internal", message });
+    }
+  }
+
+  private tell(seat: Seat, message: ToEngine): void {
+    seat.worker.postMessage(message);
+  }
+}

@@ -1,0 +1,130 @@
+/** One run of a WASI preview1 program. */
+
+import { type Fd, WASI, WASIProcExit } from "@bjorn3/browser_wasi_shim";
+import type { BrainJob, UnitFailure } from "../messages";
+import { UnitError } from "../blobs";
+import { type Folder, ReadOnlyFolder, Sink, Stdin } from "./files";
+import { granted, settled } from "./world";
+
+/** What is kept of stderr, from its end, where the reason stands (`MAX_STDERR_BYTES` of the protocol). */
+const STDERR_BYTES = 2 << 10;
+
+export interface Run {
+  module: WebAssembly.Module;
+  /** The item's number in the whole job. */
+  item: number;
+  args: readonly string[];
+  env: readonly string[];
+  stdin: Uint8Array;
+  folder: Folder | undefined;
+  limits: BrainJob["limits"];
+  /** Whether the real time and real random bytes are granted. */
+  clock: boolean;
+  /** The end of stderr so far, told now and then in case the run never ends. */
+  onStderr: (tail: string) => void;
+}
+
+interface Exports extends WebAssembly.Exports {
+  memory: WebAssembly.Memory;
+  _start: () => unknown;
+}
+
+/** Answers with what the program wrote to stdout. */
+export function runProgram(run: Run): Uint8Array {
+  const stdout = new Output(run.limits.output);
+  const stderr = new Tail(run.onStderr);
+  const fds: Fd[] = [
+    new Stdin(run.stdin),
+    new Sink((data) => stdout.add(data)),
+    new Sink((data) => stderr.add(data)),
+  ];
+  if (run.folder) fds.push(new ReadOnlyFolder("/data", run.folder));
+  const wasi = new WASI([...run.args], [...run.env], fds);
+  let instance: WebAssembly.Instance & { exports: Exports };
+  try {
+    const world = run.clock ? granted(wasi) : settled(wasi, run.item);
+    const imports = { wasi_snapshot_preview1: { ...wasi.wasiImport, ...world } };
+    instance = new WebAssembly.Instance(run.module, imports) as typeof instance;
+  } catch (error) {
+    throw fail(run, stderr, { kind: "trap", message: String(error) });
+  }
+  const code = start(wasi, instance, run, stderr);
+  if (code !== 0) throw fail(run, stderr, { kind: "exit", message: "", code });
+  return stdout.bytes();
+}
+
+function start(
+  wasi: WASI,
+  instance: { exports: Exports },
+  run: Run,
+  stderr: Tail,
+): number {
+  try {
+    return wasi.start(instance);
+  } catch (error) {
+    if (error instanceof OverOutput) {
+      throw fail(run, stderr, { kind: "output", message: "", allowed: run.limits.output });
+    }
+    if (error instanceof WASIProcExit) return error.code;
+    const message = error instanceof Error ? error.message : String(error);
+    throw fail(run, stderr, { kind: "trap", message });
+  }
+}
+
+function fail(run: Run, stderr: Tail, failure: UnitFailure): UnitError {
+  return new UnitError({ ...failure, item: run.item, stderr: stderr.text() });
+}
+
+class OverOutput extends Error {}
+
+class Output {
+  private readonly pieces: Uint8Array[] = [];
+  private size = 0;
+
+  constructor(private readonly most: number) {}
+
+  add(data: Uint8Array): void {
+    this.size += data.byteLength;
+    if (this.size > this.most) throw new OverOutput();
+    this.pieces.push(data);
+  }
+
+  bytes(): Uint8Array {
+    const [only] = this.pieces;
+    if (only && this.pieces.length === 1) return only;
+    const all = new Uint8Array(this.size);
+    let at = 0;
+    for (const piece of this.pieces) {
+      all.set(piece, at);
+      at += piece.byteLength;
+    }
+    return all;
+  }
+}
+
+/** The first words are told at once; a flood only now and then, so that it does not fill the listener's memory. */
+const TOLD_AT_ONCE = 64;
+const TOLD_EVERY_MS = 100;
+
+class Tail {
+  private last: Uint8Array = new Uint8Array(0);
+  private told = 0;
+  private next = 0;
+
+  constructor(private readonly onTail: (tail: string) => void) {}
+
+  add(data: Uint8Array): void {
+    const joined = new Uint8Array(this.last.byteLength + data.byteLength);
+    joined.set(this.last);
+    joined.set(data, this.last.byteLength);
+    this.last = joined.slice(-STDERR_BYTES);
+    if (this.told >= TOLD_AT_ONCE && performance.now() < this.next) return;
+    this.told++;
+    this.next = performance.now() + TOLD_EVERY_MS;
+    this.onTail(this.text());
+  }
+
+  text(): string {
+    return new TextDecoder().decode(this.last);
+  }
+}

@@ -1,0 +1,139 @@
+/** A WASI Worker: programs, one run after the other. A run that does not end is ended with its Worker. */
+
+import { type Blobs, type StoredBlob, UnitError } from "./blobs";
+import { type Computer, say, serve, type Task } from "./engine";
+import type { UnitSpan } from "./messages";
+import type { ExecWork } from "../../generated/brain/brain.js";
+import type { Folder } from "./program/files";
+import { runProgram } from "./program/run";
+
+interface Listed extends StoredBlob {
+  name: string;
+}
+
+/** What the runs of a job share. */
+interface Prepared {
+  module: WebAssembly.Module;
+  folder: Folder | undefined;
+  files: Listed[] | undefined;
+}
+
+interface Item {
+  stdin: Uint8Array;
+  name: string | undefined;
+}
+
+class ProgramComputer implements Computer {
+  private readonly jobs = new Map<number, Promise<Prepared>>();
+
+  constructor(private readonly blobs: Blobs) {}
+
+  async compute({ unit, info, signal }: Task): Promise<Uint8Array<ArrayBuffer>> {
+    const { work, limits } = info;
+    if (work.kind !== "exec") {
+      throw new UnitError({ kind: "internal", message: `a program unit of kind ${work.kind}` });
+    }
+    const { module, folder, files } = await this.prepared(unit.job, work);
+    const items = files
+      ? await this.fileItems(unit, files, signal)
+      : await this.lineItems(unit, work.items, signal);
+    const answers = items.map(({ stdin, name }, at) => {
+      const item = unit.start + at;
+      const env = work.env.map(([name, value]) => `${name}=${value}`);
+      if (name !== undefined) env.push(`SHOAL_INPUT=${name}`);
+      say({ type: "clock", attempt: unit.attempt, item });
+      const onStderr = (tail: string) => say({ type: "stderr", attempt: unit.attempt, tail });
+      const args = ["program", ...work.args];
+      return runProgram({ module, item, args, env, stdin, folder, limits, clock: work.clock, onStderr });
+    });
+    say({ type: "rest", attempt: unit.attempt });
+    return pack(answers);
+  }
+
+  forget(job: number): void {
+    this.jobs.delete(job);
+  }
+
+  private prepared(job: number, work: ExecWork): Promise<Prepared> {
+    let prepared = this.jobs.get(job);
+    if (!prepared) {
+      prepared = this.prepare(work);
+      prepared.catch(() => this.jobs.delete(job));
+      this.jobs.set(job, prepared);
+    }
+    return prepared;
+  }
+
+  private async prepare(work: ExecWork): Promise<Prepared> {
+    const [module, folder, files] = await Promise.all([
+      this.blobs.all(work.module).then(compile),
+      work.folder && this.folder(work.folder),
+      work.items.kind === "files" ? this.list(work.items.manifest) : undefined,
+    ]);
+    return { module, folder, files };
+  }
+
+  private async folder(list: StoredBlob): Promise<Folder> {
+    const files = await this.list(list);
+    const bytes = await Promise.all(files.map((file) => this.blobs.all(file)));
+    return new Map(files.map((file, at) => [file.name, bytes[at] ?? new Uint8Array(0)]));
+  }
+
+  private async list(blob: StoredBlob): Promise<Listed[]> {
+    return JSON.parse(new TextDecoder().decode(await this.blobs.all(blob))) as Listed[];
+  }
+
+  private fileItems({ start, len }: UnitSpan, files: Listed[], signal: AbortSignal): Promise<Item[]> {
+    const mine = files.slice(start, start + len);
+    return Promise.all(
+      mine.map(async (file) => ({ stdin: await this.blobs.all(file, signal), name: file.name })),
+    );
+  }
+
+  private async lineItems(
+    { job, start, len }: UnitSpan,
+    items: ExecWork["items"],
+    signal: AbortSignal,
+  ): Promise<Item[]> {
+    if (items.kind !== "lines") throw new UnitError({ kind: "internal", message: "no lines to run over" });
+    // One more in front: where the first item starts.
+    const first = Math.max(0, start - 1);
+    const table = await this.blobs.range(job, items.ends, first * 8, (start + len) * 8, signal);
+    const bounds = [...new BigUint64Array(table.slice().buffer)].map(Number);
+    if (start === 0) bounds.unshift(0);
+    const base = bounds[0] ?? 0;
+    const data = await this.blobs.range(job, items.data, base, bounds[len] ?? base, signal);
+    return Array.from({ length: len }, (_, at) => ({
+      stdin: data.subarray((bounds[at] ?? base) - base, (bounds[at + 1] ?? base) - base),
+      name: undefined,
+    }));
+  }
+}
+
+async function compile(wasm: Uint8Array<ArrayBuffer>): Promise<WebAssembly.Module> {
+  try {
+    return await WebAssembly.compile(wasm);
+  } catch (error) {
+    throw new UnitError({ kind: "kernel", message: `the browser cannot load the program: ${String(error)}` });
+  }
+}
+
+/** `[u32 length] * items`, then the bytes of all answers, little-endian. */
+function pack(answers: Uint8Array[]): Uint8Array<ArrayBuffer> {
+  const head = answers.length * 4;
+  const size = answers.reduce((sum, answer) => sum + answer.byteLength, head);
+  const packed = new Uint8Array(size);
+  const lengths = new DataView(packed.buffer);
+  let at = head;
+  answers.forEach((answer, index) => {
+    lengths.setUint32(index * 4, answer.byteLength, true);
+    packed.set(answer, at);
+    at += answer.byteLength;
+  });
+  return packed;
+}
+
+serve(
+  (blobs) => Promise.resolve(new ProgramComputer(blobs)),
+  () => false,
+);
