@@ -1,0 +1,103 @@
+/** The donor's side of joining: starts, changes and ends it, and tells the page how it goes. */
+
+import type { JoinHandle, JoinStatus } from "@shoal/sdk";
+import { join } from "@shoal/sdk";
+
+import type { Signal } from "../view/reactive";
+import { signal } from "../view/reactive";
+import type { Choices } from "./kept";
+import { clearHistory, loadChoices, loadHistory, saveChoices, saveHistory } from "./kept";
+import type { Active, Entry } from "./ledger";
+import { Ledger } from "./ledger";
+
+export type Stage = "off" | "starting" | "on";
+
+export interface Lending {
+  stage: () => Stage;
+  status: () => JoinStatus | null;
+  /** Why it ended, if not by the donor. */
+  problem: () => string;
+  choices: () => Choices;
+  choose(change: Partial<Choices>): void;
+  active: () => readonly Active[];
+  history: () => readonly Entry[];
+  forget(): void;
+  start(): void;
+  stop(): void;
+  pause(rest: boolean): void;
+}
+
+/** The page is told at most this often, however short the units are. */
+const REFRESH = 250;
+
+export function openLending(token: string): Lending {
+  const stage = signal<Stage>("off");
+  const status = signal<JoinStatus | null>(null);
+  const problem = signal("");
+  const choices = signal(loadChoices());
+  const active = signal<readonly Active[]>([]);
+  let ledger = new Ledger(loadHistory());
+  const history: Signal<readonly Entry[]> = signal<readonly Entry[]>(ledger.history());
+  let handle: JoinHandle | null = null;
+  let latest: JoinStatus | null = null;
+  let timer: ReturnType<typeof setInterval> | undefined;
+
+  const show = () => {
+    status.set(latest);
+    active.set(ledger.active(Date.now()));
+    history.set(ledger.history());
+  };
+  const ended = (reason: string | undefined) => {
+    clearInterval(timer);
+    handle = null;
+    ledger.end();
+    show();
+    saveHistory(ledger.history().reverse());
+    problem.set(reason ?? "");
+    stage.set("off");
+  };
+  const begin = async () => {
+    stage.set("starting");
+    problem.set("");
+    timer = setInterval(show, REFRESH);
+    try {
+      handle = await join({
+        ...choices(),
+        url: location.origin,
+        token,
+        onStatus: (next) => {
+          latest = next;
+        },
+        onUnit: (event) => ledger.record(event, Date.now()),
+      });
+    } catch (error) {
+      return ended(error instanceof Error ? error.message : String(error));
+    }
+    stage.set("on");
+    void handle.stopped.then(ended);
+  };
+
+  return {
+    stage,
+    status,
+    problem,
+    choices,
+    choose: (change) => {
+      choices.update((old) => ({ ...old, ...change }));
+      saveChoices(choices());
+      handle?.set(change);
+    },
+    active,
+    history,
+    forget: () => {
+      clearHistory();
+      if (!handle) ledger = new Ledger();
+      history.set([]);
+    },
+    start: () => {
+      if (stage() === "off") void begin();
+    },
+    stop: () => handle?.stop(),
+    pause: (rest) => (rest ? handle?.pause() : handle?.resume()),
+  };
+}

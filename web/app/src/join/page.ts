@@ -1,0 +1,92 @@
+/** The join page: what this is, one button, and everything a donor may want to see or set. */
+
+import { icon, logo } from "../parts/icons";
+import type { Child } from "../view/dom";
+import { el } from "../view/dom";
+import { memo, signal } from "../view/reactive";
+import { controls } from "./controls";
+import type { GpuAnswer } from "./gpu";
+import { askGpu } from "./gpu";
+import { history } from "./history";
+import type { Lending } from "./lending";
+import { live } from "./live";
+import { sandbox } from "./sandbox";
+import { stateWords } from "./words";
+
+export function joinPage(lending: Lending, hasToken: boolean): Child {
+  const gpu = signal<GpuAnswer | null>(null);
+  void askGpu().then(gpu.set);
+  return [
+    el("header", { class: "bar-top" }, el("span", { class: "brand" }, logo(), "Shoal")),
+    el(
+      "main",
+      { class: "page join" },
+      hero(lending, hasToken, gpu),
+      controls(lending, gpu),
+      live(lending),
+      sandbox(),
+      history(lending),
+    ),
+  ];
+}
+
+function hero(lending: Lending, hasToken: boolean, gpu: () => GpuAnswer | null): HTMLElement {
+  return el(
+    "section",
+    { class: () => `card hero ${lending.stage()}` },
+    el("h1", null, "Lend this device"),
+    el(
+      "p",
+      { class: "lead" },
+      "Many devices together make one computer. Press the button, and this tab works on jobs that somebody sent to ",
+      el("b", null, location.host),
+      ", for as long as you let it. Nothing is installed.",
+    ),
+    () => gpuNotice(gpu()),
+    () => message(lending, hasToken),
+    buttons(lending, hasToken),
+    el(
+      "p",
+      { class: () => `status ${lending.stage() === "on" ? (lending.status()?.state ?? "") : ""}`, role: "status" },
+      () => stateWords(lending.stage(), lending.status()),
+    ),
+  );
+}
+
+function gpuNotice(gpu: GpuAnswer | null): Child {
+  if (!gpu || gpu.found) return null;
+  return el("p", { class: "notice" }, el("b", null, gpu.why), " You can still join: this device then runs programs (WebAssembly) and no GPU kernels.");
+}
+
+function message(lending: Lending, hasToken: boolean): Child {
+  if (!hasToken) {
+    return el(
+      "p",
+      { class: "notice bad", role: "alert" },
+      el("b", null, "This link is not complete."),
+      " What follows the # is missing. Ask for the whole join link, or scan its QR code.",
+    );
+  }
+  const problem = lending.problem();
+  if (!problem) return null;
+  return el("p", { class: "notice bad", role: "alert" }, el("b", null, "Lending ended."), ` ${sentence(problem)}`);
+}
+
+function buttons(lending: Lending, hasToken: boolean): HTMLElement {
+  const stage = memo(lending.stage);
+  const resting = memo(() => lending.status()?.reason === "paused by you");
+  return el("div", { class: "buttons" }, () => {
+    if (stage() === "off") {
+      return el("button", { type: "button", class: "primary huge", disabled: !hasToken, onclick: lending.start }, icon("play"), "Lend this device");
+    }
+    return [
+      el("button", { type: "button", class: "stop huge", onclick: lending.stop, disabled: stage() === "starting" }, icon("stop"), "Stop now"),
+      el("button", { type: "button", disabled: stage() === "starting", onclick: () => lending.pause(!resting()) }, () => (resting() ? "Go on" : "Pause")),
+    ];
+  });
+}
+
+function sentence(text: string): string {
+  const whole = text.charAt(0).toUpperCase() + text.slice(1);
+  return /[.!?]$/.test(whole) ? whole : `${whole}.`;
+}

@@ -1,0 +1,79 @@
+/** All jobs, newest first. */
+
+import { ago, duration, percent, plural, rate } from "../../core/format";
+import type { Store } from "../../core/store";
+import type { Job } from "@shoal/sdk";
+import { jobBar } from "../../parts/bars";
+import { each, el } from "../../view/dom";
+import { every, signal } from "../../view/reactive";
+
+/** Rows shown before "Show all". */
+const FIRST = 8;
+
+export function jobList(store: Store): HTMLElement {
+  const all = signal(false);
+  const now = signal(Date.now());
+  every(5_000, () => now.set(Date.now()));
+  const shown = () => (all() ? store.jobs() : store.jobs().slice(0, FIRST));
+  return el(
+    "section",
+    { class: "card", "aria-labelledby": "jobs" },
+    el("h2", { id: "jobs" }, "Jobs"),
+    () =>
+      store.jobs().length === 0 &&
+      el(
+        "p",
+        { class: "quiet" },
+        "No jobs yet. Press ",
+        el("b", null, "Run it"),
+        " beside, open the ",
+        el("a", { href: "/playground" }, "playground"),
+        ", or use ",
+        el("code", null, "shoal map"),
+        " on the command line.",
+      ),
+    el("ul", { class: "jobs" }, each(shown, (job) => job.id, (job) => row(job, now))),
+    () =>
+      store.jobs().length > FIRST &&
+      el(
+        "button",
+        { type: "button", class: "plain", onclick: () => all.update((old) => !old) },
+        () => (all() ? "Show fewer" : `Show all ${store.jobs().length}`),
+      ),
+  );
+}
+
+function row(job: () => Job, now: () => number): HTMLElement {
+  return el(
+    "li",
+    null,
+    el(
+      "div",
+      { class: "line" },
+      el("a", { class: "name", href: `/jobs/${job().id}` }, () => job().name || `Job ${job().id}`),
+      el("span", { class: "tag" }, () => job().kind),
+      el("span", { class: () => `state ${job().state}` }, () => stateWord(job())),
+    ),
+    jobBar(job),
+    el(
+      "div",
+      { class: "line small" },
+      el("span", null, () => detail(job())),
+      el("span", { class: "end" }, () => `${job().owner ? `${job().owner}, ` : ""}${ago(job().submitted, now())}`),
+    ),
+  );
+}
+
+function stateWord(job: Job): string {
+  if (job.state !== "running") return job.state;
+  return job.ableNodes === 0 ? "waiting" : percent(job.itemsDone, job.items);
+}
+
+function detail(job: Job): string {
+  if (job.state === "failed") return job.error?.message ?? "failed";
+  const took = ((job.ended ?? Date.now()) - (job.started ?? job.submitted)) / 1000;
+  if (job.state !== "running") return `${plural(job.itemsDone, "item")} in ${duration(took)}`;
+  if (job.ableNodes === 0) return "No device here can run this yet.";
+  const left = job.etaSeconds === null ? "" : `, ${duration(job.etaSeconds)} left`;
+  return `${rate(job.rate)}${left}, ${plural(job.shares.length, "device")}`;
+}

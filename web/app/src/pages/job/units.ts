@@ -1,0 +1,139 @@
+/** Every unit at its place in the whole: who has it, and whether it is done. */
+
+import { colourOf, colourValue, themeColour } from "../../core/colours";
+import { count } from "../../core/format";
+import type { Store } from "../../core/store";
+import type { Job, Unit, UnitList } from "@shoal/sdk";
+import { canvas } from "../../parts/canvas";
+import { el } from "../../view/dom";
+import { effect, every, signal } from "../../view/reactive";
+
+const REFRESH = 700;
+const CELL = 12;
+const GAP = 2;
+const MOST_ROWS = 14;
+
+interface Layout {
+  columns: number;
+  rows: number;
+  /** Items in one cell. */
+  each: number;
+}
+
+export function unitsCard(store: Store, job: () => Job): HTMLElement {
+  const list = signal<UnitList>({ units: [], truncated: false });
+  const spot = signal<{ x: number; y: number } | null>(null);
+  let asking = false;
+  const refresh = async () => {
+    if (asking) return;
+    asking = true;
+    try {
+      list.set(await store.shoal.units(job().id));
+    } catch {
+      // The next round asks again; the strip is an extra, not the job.
+    }
+    asking = false;
+  };
+  effect(() => {
+    // Runs at the start and once more when the job ends.
+    if (job().state) void refresh();
+  });
+  every(REFRESH, () => job().state === "running" && void refresh());
+
+  const board = canvas({
+    class: "units",
+    label: () => inWords(job(), list()),
+    height: (width) => layout(job().items, width).rows * (CELL + GAP),
+    draw: (context, width) => draw(context, layout(job().items, width), list(), job()),
+    onpoint: (at) => spot.set(at),
+  });
+  return el(
+    "section",
+    { class: "card", "aria-labelledby": "units" },
+    el(
+      "div",
+      { class: "head" },
+      el("h2", { id: "units" }, "Units"),
+      el("span", { class: "quiet" }, () => tip(spot(), job(), list(), board.width())),
+    ),
+    board.element,
+    el(
+      "p",
+      { class: "legend-row quiet" },
+      el("span", { class: "legend" }, el("i", { class: "cell waiting" }), "waiting"),
+      el("span", { class: "legend" }, el("i", { class: "cell leased" }), "lent to a device"),
+      el("span", { class: "legend" }, el("i", { class: "cell done" }), "done, in its device's colour"),
+      () => list().truncated && el("span", null, "Only the first 2,000 units are drawn."),
+    ),
+  );
+}
+
+function layout(items: number, width: number): Layout {
+  const columns = Math.max(1, Math.floor((width + GAP) / (CELL + GAP)));
+  const cells = Math.max(1, Math.min(items, columns * MOST_ROWS));
+  return { columns, rows: Math.ceil(cells / columns), each: items / cells };
+}
+
+function draw(context: CanvasRenderingContext2D, place: Layout, list: UnitList, job: Job): void {
+  const cells = Math.round(job.items / place.each);
+  const [waiting, done] = [themeColour("--cell"), themeColour("--accent")];
+  const at = finder(list.units);
+  for (let cell = 0; cell < cells; cell += 1) {
+    const x = (cell % place.columns) * (CELL + GAP);
+    const y = Math.floor(cell / place.columns) * (CELL + GAP);
+    const unit = at(Math.floor((cell + 0.5) * place.each));
+    const colour = unit?.node === undefined ? done : colourValue(colourOf(unit.node));
+    context.globalAlpha = 1;
+    if (!unit || unit.state === "waiting") {
+      context.fillStyle = waiting;
+      context.fillRect(x, y, CELL, CELL);
+    } else if (unit.state === "leased") {
+      context.globalAlpha = 0.28;
+      context.fillStyle = colour;
+      context.fillRect(x, y, CELL, CELL);
+      context.globalAlpha = 1;
+      context.strokeStyle = colour;
+      context.strokeRect(x + 0.75, y + 0.75, CELL - 1.5, CELL - 1.5);
+    } else {
+      context.fillStyle = colour;
+      context.fillRect(x, y, CELL, CELL);
+    }
+  }
+}
+
+/** Looks units up by item; they come sorted by their start. */
+function finder(units: readonly Unit[]): (item: number) => Unit | null {
+  const sorted = [...units].sort((a, b) => a.start - b.start);
+  return (item) => {
+    let [low, high] = [0, sorted.length];
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if ((sorted[middle]?.start ?? 0) <= item) low = middle + 1;
+      else high = middle;
+    }
+    const unit = sorted[low - 1];
+    return unit && item < unit.start + unit.len ? unit : null;
+  };
+}
+
+function tip(spot: { x: number; y: number } | null, job: Job, list: UnitList, width: number): string {
+  if (!spot) return "";
+  const place = layout(job.items, width);
+  const cell = Math.floor(spot.y / (CELL + GAP)) * place.columns + Math.floor(spot.x / (CELL + GAP));
+  const item = Math.floor((cell + 0.5) * place.each);
+  if (item >= job.items) return "";
+  const unit = finder(list.units)(item);
+  if (!unit) return `items around ${count(item)}: waiting`;
+  const who = unit.node === undefined ? "" : ` by ${nameOf(job, unit.node)}`;
+  const word = unit.state === "leased" ? `lent${who.replace(" by", " to")}` : `${unit.state}${who}`;
+  return `items ${count(unit.start)} to ${count(unit.start + unit.len - 1)}: ${word}`;
+}
+
+function nameOf(job: Job, node: number): string {
+  return job.shares.find((share) => share.node === node)?.name ?? `device ${node}`;
+}
+
+function inWords(job: Job, list: UnitList): string {
+  const leased = list.units.filter((unit) => unit.state === "leased").length;
+  return `Map of the job's units: ${count(job.unitsDone)} done, ${leased} lent.`;
+}

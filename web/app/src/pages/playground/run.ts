@@ -1,0 +1,159 @@
+/** Runs the kernel on the pool, step by step, with the time each step took. */
+
+import type { Job, JobRequest, MapRequest, ResultArray, Shoal } from "@shoal/sdk";
+import { ShoalError } from "@shoal/sdk";
+
+import type { Store } from "../../core/store";
+import type { Values } from "../../parts/plot";
+import type { Signal } from "../../view/reactive";
+import { onCleanup, signal } from "../../view/reactive";
+import { inputData, paramValues } from "./fill";
+import type { Settings } from "./settings";
+import { inputAt } from "./settings";
+
+export type Phase = "idle" | "sending" | "running" | "fetching" | "done" | "failed" | "stopped";
+
+export interface Problem {
+  message: string;
+  /** Counted from 1, if it is about a place in the kernel. */
+  line: number | null;
+  stderr: string;
+}
+
+export interface Times {
+  send: number;
+  run: number;
+  fetch: number;
+}
+
+export interface Runner {
+  phase: () => Phase;
+  job: () => Job | null;
+  values: () => Values | null;
+  times: () => Times | null;
+  problem: Signal<Problem | null>;
+  onTiles(listener: (tiles: readonly number[]) => void): void;
+  start(): void;
+  stop(): void;
+}
+
+export function openRunner(store: Store, settings: Settings): Runner {
+  const phase = signal<Phase>("idle");
+  const job = signal<Job | null>(null);
+  const values = signal<Values | null>(null);
+  const times = signal<Times | null>(null);
+  const problem = signal<Problem | null>(null);
+  const listeners = new Set<(tiles: readonly number[]) => void>();
+  let stopper = new AbortController();
+  onCleanup(() => stopper.abort());
+
+  const run = async (signal: AbortSignal) => {
+    const { shoal } = store;
+    const began = performance.now();
+    phase.set("sending");
+    const request = settings.picture() ? pictureRequest(settings) : await mapRequest(shoal, settings, signal);
+    const submitted = await shoal.submit(request, signal);
+    const sent = performance.now();
+    job.set(submitted);
+    store.learn(submitted);
+    phase.set("running");
+    const ended = await shoal.wait(submitted.id, {
+      onProgress: (next) => job.set(next),
+      onTiles: (tiles) => listeners.forEach((tell) => tell(tiles)),
+      signal,
+    });
+    job.set(ended);
+    const computed = performance.now();
+    if (ended.kind === "map") {
+      phase.set("fetching");
+      values.set(toValues(ended, await shoal.result(ended.id, signal)));
+    }
+    times.set({ send: sent - began, run: computed - sent, fetch: performance.now() - computed });
+    phase.set("done");
+  };
+
+  const start = async () => {
+    stopper.abort();
+    stopper = new AbortController();
+    const { signal } = stopper;
+    job.set(null);
+    values.set(null);
+    times.set(null);
+    problem.set(null);
+    try {
+      await run(signal);
+    } catch (error) {
+      if (signal.aborted) return;
+      problem.set(problemOf(error));
+      phase.set("failed");
+    }
+  };
+
+  return {
+    phase,
+    job,
+    values,
+    times,
+    problem,
+    onTiles: (listener) => {
+      listeners.add(listener);
+      onCleanup(() => listeners.delete(listener));
+    },
+    start: () => void start(),
+    stop: () => {
+      stopper.abort();
+      phase.set("stopped");
+    },
+  };
+}
+
+async function mapRequest(shoal: Shoal, settings: Settings, signal: AbortSignal): Promise<JobRequest> {
+  const shape = settings.shape();
+  const items = settings.items();
+  const params = paramValues(shape.params, settings.params());
+  const inputs = await Promise.all(
+    shape.inputs.map(async (binding, index) => {
+      const setting = inputAt(settings, index);
+      const stored = await shoal.upload(inputData(setting, binding, items), { signal });
+      return setting.whole ? { blob: stored.hash, whole: true } : { blob: stored.hash, perItem: setting.perItem };
+    }),
+  );
+  const request: JobRequest & MapRequest = {
+    kind: "map",
+    name: "playground",
+    wgsl: settings.source(),
+    inputs,
+    outPerItem: settings.outPerItem(),
+    params,
+  };
+  if (inputs.every((input) => input.whole)) request.items = items;
+  return request;
+}
+
+function pictureRequest(settings: Settings): JobRequest {
+  const params = paramValues(settings.shape().params, settings.params());
+  return { kind: "render", name: "playground", wgsl: settings.source(), params, ...settings.frame() };
+}
+
+function toValues(job: Job, bytes: Uint8Array<ArrayBuffer>): Values {
+  const data: ResultArray =
+    job.output?.type === "i32"
+      ? new Int32Array(bytes.buffer)
+      : job.output?.type === "u32"
+        ? new Uint32Array(bytes.buffer)
+        : new Float32Array(bytes.buffer);
+  return { data, lanes: Math.max(1, Math.round(data.length / Math.max(1, job.items))) };
+}
+
+function problemOf(error: unknown): Problem {
+  const message = error instanceof Error ? error.message : String(error);
+  const details = error instanceof ShoalError ? error.details : {};
+  const job = details["job"] as Job | undefined;
+  const said = details["line"] ?? /(?:line |:)(\d+)(?::\d+)?/.exec(message)?.[1];
+  const aboutKernel = error instanceof ShoalError && error.code.includes("kernel");
+  return {
+    message,
+    line: aboutKernel && said !== undefined ? Number(said) : null,
+    stderr: job?.error?.stderr ?? "",
+  };
+}
