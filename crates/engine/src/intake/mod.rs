@@ -1,6 +1,22 @@
 //! The check of kernels and programs before anything is stored, and what must be known to run them.
+//!
+//! A kernel's bindings are all in group 0: `var<storage, read>` arrays are the inputs in binding order, the one
+//! `var<storage, read_write>` array is the output, and at most one `var<uniform>` (or read-only storage struct) holds
+//! parameters, filled by name. Whatever comes in, the answer is a plan or an [`IntakeError`], never a panic.
+
+mod bind;
+mod element;
+mod kernel;
+mod module;
+mod params;
+mod portable;
+mod source;
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use shoal_protocol::{Kernel, Needs, Pixel};
+
+pub use params::ParamValue;
 
 /// What a map kernel turned out to be. `needs.buffer_bytes` is 0: the caller knows the inputs' sizes.
 #[derive(Clone, Debug, PartialEq)]
@@ -26,19 +42,10 @@ pub struct ElementType {
     pub name: String,
     /// Bytes from one element to the next: a `vec3<f32>` takes 16.
     pub stride: u32,
-    /// The scalar it is made of: `f32`, `i32` or `u32`; a struct's is `struct`.
+    /// The scalar it is made of: `f32`, `i32` or `u32`; `mixed` for a struct of several kinds.
     pub scalar: String,
-    /// Scalars in one element; 0 for a struct.
+    /// Scalars from one element to the next, padding included: 4 for a `vec3<f32>`.
     pub lanes: u32,
-}
-
-/// A value of the user for a member of the parameter block.
-#[derive(Clone, Debug, PartialEq)]
-pub enum ParamValue {
-    Bool(bool),
-    Int(i64),
-    Float(f64),
-    List(Vec<ParamValue>),
 }
 
 /// Why something was not taken.
@@ -53,24 +60,43 @@ pub struct IntakeError {
     pub column: Option<u32>,
 }
 
-pub fn map_kernel(
-    _wgsl: &str,
-    _entry: Option<&str>,
-    _params: &[(String, ParamValue)],
-) -> Result<MapPlan, IntakeError> {
-    todo!()
+impl IntakeError {
+    fn plain(code: &'static str, message: impl Into<String>) -> IntakeError {
+        IntakeError { code, message: message.into(), line: None, column: None }
+    }
 }
 
+/// Checks a kernel over arrays. `entry` may be left out if there is only one compute entry point.
+pub fn map_kernel(
+    wgsl: &str,
+    entry: Option<&str>,
+    params: &[(String, ParamValue)],
+) -> Result<MapPlan, IntakeError> {
+    unpanicking("bad_kernel", || kernel::map(wgsl, entry, params))
+}
+
+/// Checks a kernel over the tiles of a picture. It has no inputs, and its output is `array<u32>` (packed by
+/// `pack4x8unorm`) or `array<vec4<f32>>` (linear light).
 pub fn render_kernel(
-    _wgsl: &str,
-    _entry: Option<&str>,
-    _params: &[(String, ParamValue)],
+    wgsl: &str,
+    entry: Option<&str>,
+    params: &[(String, ParamValue)],
 ) -> Result<RenderPlan, IntakeError> {
-    todo!()
+    unpanicking("bad_kernel", || kernel::render(wgsl, entry, params))
 }
 
 /// Checks a WASI program and lowers its memory maximum to `memory_limit` bytes, so that engines without a limit of
 /// their own (a browser's) keep it too.
-pub fn wasi_module(_wasm: &[u8], _memory_limit: u64) -> Result<Vec<u8>, IntakeError> {
-    todo!()
+pub fn wasi_module(wasm: &[u8], memory_limit: u64) -> Result<Vec<u8>, IntakeError> {
+    unpanicking("bad_module", || module::check(wasm, memory_limit))
+}
+
+/// Compilers are large and input is hostile: a fault of theirs must stay an error of one request.
+fn unpanicking<T>(
+    code: &'static str,
+    check: impl FnOnce() -> Result<T, IntakeError>,
+) -> Result<T, IntakeError> {
+    catch_unwind(AssertUnwindSafe(check)).unwrap_or_else(|_| {
+        Err(IntakeError::plain(code, "the check itself failed on this input; please report it"))
+    })
 }

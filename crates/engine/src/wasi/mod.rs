@@ -1,34 +1,95 @@
 //! WASI preview1 programs in wasmtime, each run in a sandbox of its own.
+//!
+//! A program gets arguments (the first is `program`), environment, stdin, stdout, stderr and perhaps a read-only folder
+//! `/data`; no network. Unless the clock is granted it is cut off from chance, so that every node gives the same answer:
+//! all clocks start at zero and go on by a microsecond with each look, sleep passes at once on that clock, and random
+//! bytes are the SplitMix64 sequence seeded with the item's number. NaNs have one bit pattern.
+
+mod calls;
+mod host;
+mod ticker;
 
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use bytes::Bytes;
-use shoal_protocol::{Failure, Limits};
+use shoal_protocol::{Failure, LimitKind, Limits};
+use wasmtime::{
+    Config, Engine, InstanceAllocationStrategy, InstancePre, Linker, PoolingAllocationConfig, Store,
+    Trap, UpdateDeadline,
+};
+use wasmtime_wasi::p1;
+
+use host::{Host, Stop};
+use ticker::Ticker;
+
+/// Runs at a time in one process, for which room is reserved: twice the threads of a large server.
+const MOST_RUNS: u32 = 256;
+/// Entries of a program's largest table (its function pointers); large programs have some tens of thousands.
+const TABLE_ENTRIES: usize = 1 << 20;
+/// Memory of a finished run that is zeroed by hand rather than given back: small programs touch no more.
+const KEPT_BYTES: usize = 512 << 10;
+/// Stack of the program itself; half of what the threads of runtimes have.
+const STACK_BYTES: usize = 1 << 20;
 
 /// The compiler and its clock. Make one per process; runs may go on in many threads at once.
-pub struct Wasi {}
+pub struct Wasi {
+    engine: Engine,
+    linker: Linker<Host>,
+    ticker: Ticker,
+}
 
 impl Wasi {
     pub fn new() -> Result<Wasi, String> {
-        todo!()
+        // Where so much address space cannot be reserved, memory is taken run by run, which is slower.
+        let engine = Engine::new(config().allocation_strategy(pool()))
+            .or_else(|_| Engine::new(&config()))
+            .map_err(|error| format!("wasmtime does not start: {error:#}"))?;
+        let mut linker = Linker::new(&engine);
+        linker.allow_shadowing(true);
+        p1::add_to_linker_sync(&mut linker, |host: &mut Host| &mut host.wasi)
+            .and_then(|()| calls::add(&mut linker))
+            .map_err(|error| format!("wasmtime's WASI does not start: {error:#}"))?;
+        let ticker = Ticker::start(engine.clone())?;
+        Ok(Wasi { engine, linker, ticker })
     }
 
-    /// Compiles a module; keep the result for all runs of a job.
-    pub fn compile(&self, _wasm: &[u8]) -> Result<Module, Failure> {
-        todo!()
+    /// Compiles a module, which for large ones takes seconds; keep the result for all runs of a job.
+    pub fn compile(&self, wasm: &[u8]) -> Result<Module, Failure> {
+        let refused = |error: wasmtime::Error| Failure::Kernel {
+            message: format!("the program does not compile: {error:#}"),
+        };
+        let module = wasmtime::Module::from_binary(&self.engine, wasm).map_err(refused)?;
+        self.linker.instantiate_pre(&module).map(Module).map_err(refused)
     }
 
-    /// Runs the program once, blocking the thread. The answer is what it wrote to stdout.
-    pub fn run(&self, _module: &Module, _run: Run) -> Result<Vec<u8>, Failure> {
-        todo!()
+    /// Runs the program once, blocking the thread; not to be called inside an async task. The answer is what it wrote
+    /// to stdout.
+    pub fn run(&self, module: &Module, run: Run) -> Result<Vec<u8>, Failure> {
+        let (item, limits) = (run.item, run.limits);
+        let host = Host::new(run).map_err(|message| Failure::Internal { message })?;
+        let mut store = Store::new(&self.engine, host);
+        store.limiter(|host| &mut host.memory);
+        store.set_epoch_deadline(1);
+        store.epoch_deadline_callback(|store| {
+            store.data().check_time().map(|()| UpdateDeadline::Continue(1))
+        });
+        let outcome = {
+            let _ticking = self.ticker.tick();
+            start(module, &mut store)
+        };
+        let host = store.into_data();
+        match outcome {
+            Ok(()) => Ok(host.stdout),
+            Err(error) => judge(&error, item, limits, host),
+        }
     }
 }
 
 /// A compiled program. Cheap to clone.
 #[derive(Clone)]
-pub struct Module {}
+pub struct Module(InstancePre<Host>);
 
 /// One run of a program.
 pub struct Run {
@@ -46,6 +107,65 @@ pub struct Run {
     pub limits: Limits,
     /// Whether the real time and real random bytes are granted.
     pub clock: bool,
-    /// Set by another thread to end the run soon.
+    /// Set by another thread to end the run within some milliseconds.
     pub cancel: Arc<AtomicBool>,
+}
+
+fn config() -> Config {
+    let mut config = Config::new();
+    config
+        .epoch_interruption(true)
+        .cranelift_nan_canonicalization(true)
+        .relaxed_simd_deterministic(true)
+        .max_wasm_stack(STACK_BYTES);
+    config
+}
+
+fn pool() -> InstanceAllocationStrategy {
+    let mut pool = PoolingAllocationConfig::new();
+    pool.total_core_instances(MOST_RUNS)
+        .total_memories(MOST_RUNS)
+        .total_tables(MOST_RUNS * 4)
+        .max_tables_per_module(4)
+        .max_core_instance_size(4 << 20)
+        .table_elements(TABLE_ENTRIES)
+        .linear_memory_keep_resident(KEPT_BYTES)
+        .table_keep_resident(KEPT_BYTES);
+    InstanceAllocationStrategy::Pooling(pool)
+}
+
+fn start(module: &Module, store: &mut Store<Host>) -> wasmtime::Result<()> {
+    let instance = module.0.instantiate(&mut *store)?;
+    instance.get_typed_func::<(), ()>(&mut *store, "_start")?.call(store, ())
+}
+
+/// What the end of a run that did not just return means.
+fn judge(
+    error: &wasmtime::Error,
+    item: u64,
+    limits: Limits,
+    host: Host,
+) -> Result<Vec<u8>, Failure> {
+    let starved = host.memory.was_refused();
+    let stderr = host.stderr.text();
+    let limit = |which, allowed| {
+        Err(Failure::Limit { item: Some(item), which, allowed, stderr: stderr.clone() })
+    };
+    match error.downcast_ref::<Stop>() {
+        Some(Stop::Exit(0)) => return Ok(host.stdout),
+        Some(Stop::Time) => return limit(LimitKind::Time, limits.time.0),
+        Some(Stop::Output) => return limit(LimitKind::Output, limits.output),
+        Some(Stop::Cancelled) => {
+            return Err(Failure::Internal { message: "the run was cancelled".to_owned() });
+        }
+        // Whoever was refused memory and then failed, failed for want of memory.
+        _ if starved => return limit(LimitKind::Memory, limits.memory),
+        Some(Stop::Exit(code)) => return Err(Failure::Exit { item, code: *code, stderr }),
+        None => (),
+    }
+    let message = match error.downcast_ref::<Trap>() {
+        Some(trap) => trap.to_string(),
+        None => error.root_cause().to_string(),
+    };
+    Err(Failure::Trap { item, message, stderr })
 }

@@ -1,0 +1,65 @@
+//! Types as WGSL writes them, and what arrays of them look like in memory.
+
+use naga::{Handle, Module, Scalar, ScalarKind, Type, TypeInner};
+
+use super::ElementType;
+
+pub(super) fn element(module: &Module, ty: Handle<Type>, stride: u32) -> ElementType {
+    let scalar = scalar(module, ty);
+    ElementType {
+        name: name(module, ty),
+        stride,
+        lanes: stride / 4,
+        scalar: scalar.map_or("mixed", scalar_name).to_owned(),
+    }
+}
+
+/// The one scalar a type is made of, if there is one.
+fn scalar(module: &Module, ty: Handle<Type>) -> Option<Scalar> {
+    match &module.types[ty].inner {
+        TypeInner::Scalar(scalar)
+        | TypeInner::Atomic(scalar)
+        | TypeInner::Vector { scalar, .. }
+        | TypeInner::Matrix { scalar, .. } => Some(*scalar),
+        TypeInner::Array { base, .. } => self::scalar(module, *base),
+        TypeInner::Struct { members, .. } => {
+            let mut scalars = members.iter().map(|member| self::scalar(module, member.ty));
+            let first = scalars.next()??;
+            scalars.all(|scalar| scalar == Some(first)).then_some(first)
+        }
+        _ => None,
+    }
+}
+
+pub(super) fn name(module: &Module, ty: Handle<Type>) -> String {
+    let ty = &module.types[ty];
+    match &ty.inner {
+        TypeInner::Scalar(scalar) => scalar_name(*scalar).to_owned(),
+        TypeInner::Atomic(scalar) => format!("atomic<{}>", scalar_name(*scalar)),
+        TypeInner::Vector { size, scalar } => {
+            format!("vec{}<{}>", *size as u8, scalar_name(*scalar))
+        }
+        TypeInner::Matrix { columns, rows, scalar } => {
+            format!("mat{}x{}<{}>", *columns as u8, *rows as u8, scalar_name(*scalar))
+        }
+        TypeInner::Array { base, size, .. } => match size {
+            naga::ArraySize::Constant(count) => format!("array<{}, {count}>", name(module, *base)),
+            naga::ArraySize::Pending(_) => format!("array<{}, override>", name(module, *base)),
+            naga::ArraySize::Dynamic => format!("array<{}>", name(module, *base)),
+        },
+        TypeInner::Image { .. } => "a texture".to_owned(),
+        TypeInner::Sampler { .. } => "a sampler".to_owned(),
+        _ => ty.name.clone().unwrap_or_else(|| "another type".to_owned()),
+    }
+}
+
+pub(super) fn scalar_name(scalar: Scalar) -> &'static str {
+    match (scalar.kind, scalar.width) {
+        (ScalarKind::Float, 4) => "f32",
+        (ScalarKind::Float, 2) => "f16",
+        (ScalarKind::Sint, 4) => "i32",
+        (ScalarKind::Uint, 4) => "u32",
+        (ScalarKind::Bool, _) => "bool",
+        _ => "another scalar",
+    }
+}

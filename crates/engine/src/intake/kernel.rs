@@ -1,0 +1,205 @@
+//! From WGSL text to a plan: parse, validate, choose the entry point, read its bindings.
+
+use naga::valid::{Capabilities, ModuleInfo, ValidationFlags, Validator};
+use naga::{AddressSpace, EntryPoint, GlobalVariable, Handle, Module, ShaderStage};
+use shoal_protocol::limit::MAX_KERNEL_BYTES;
+use shoal_protocol::{Kernel, Lane, Needs, Pixel, Space};
+
+use super::bind::{self, Bound};
+use super::params::{self, MAP_FIELDS, ParamValue, RENDER_FIELDS};
+use super::source::error_at;
+use super::{ElementType, IntakeError, MapPlan, RenderPlan, portable};
+
+pub(super) fn map(
+    source: &str,
+    entry: Option<&str>,
+    values: &[(String, ParamValue)],
+) -> Result<MapPlan, IntakeError> {
+    let (module, info) = validated(source)?;
+    let kernel = Checked::new(source, &module, &info, entry)?;
+    let [_, y, z] = kernel.entry().workgroup_size;
+    if (y, z) != (1, 1) {
+        let what = format!(
+            "`{}` has a workgroup of {y} by {z} in y and z; a map is laid out in x only",
+            kernel.entry().name
+        );
+        return Err(IntakeError::plain("bad_kernel", what));
+    }
+    let bound = bind::bind(&kernel)?;
+    let output = output(&bound)?.0.clone();
+    let needs = kernel.needs(&bound);
+    let inputs = bound.inputs.clone();
+    Ok(MapPlan { kernel: kernel.finish(bound, MAP_FIELDS, values)?, inputs, output, needs })
+}
+
+pub(super) fn render(
+    source: &str,
+    entry: Option<&str>,
+    values: &[(String, ParamValue)],
+) -> Result<RenderPlan, IntakeError> {
+    let (module, info) = validated(source)?;
+    let kernel = Checked::new(source, &module, &info, entry)?;
+    if kernel.entry().workgroup_size[2] != 1 {
+        let what = format!("`{}` has a workgroup deeper than 1 in z", kernel.entry().name);
+        return Err(IntakeError::plain("bad_kernel", what));
+    }
+    let bound = bind::bind(&kernel)?;
+    let (element, variable) = output(&bound)?;
+    let pixel = match element.name.as_str() {
+        "u32" => Pixel::Rgba8,
+        "vec4<f32>" => Pixel::Rgba32Float,
+        other => {
+            let what = format!(
+                "a render's output is array<u32> or array<vec4<f32>>, one for each pixel, not array<{other}>"
+            );
+            return Err(kernel.error(*variable, &what, "not pixels"));
+        }
+    };
+    if let Some(element) = bound.inputs.first() {
+        let what = format!("a render has no inputs, but the kernel reads an array<{}>", element.name);
+        return Err(IntakeError::plain("bad_kernel", what));
+    }
+    let needs = kernel.needs(&bound);
+    let kernel = kernel.finish(bound, RENDER_FIELDS, values)?;
+    Ok(RenderPlan { kernel, pixel, needs })
+}
+
+/// A valid module with the entry point to be run.
+pub(super) struct Checked<'a> {
+    pub(super) source: &'a str,
+    pub(super) module: &'a Module,
+    pub(super) info: &'a ModuleInfo,
+    /// Position in the module's entry points.
+    index: usize,
+}
+
+impl<'a> Checked<'a> {
+    fn new(
+        source: &'a str,
+        module: &'a Module,
+        info: &'a ModuleInfo,
+        entry: Option<&str>,
+    ) -> Result<Checked<'a>, IntakeError> {
+        let index = choose(module, entry)?;
+        let kernel = Checked { source, module, info, index };
+        portable::check(&kernel)?;
+        Ok(kernel)
+    }
+
+    pub(super) fn entry(&self) -> &'a EntryPoint {
+        &self.module.entry_points[self.index]
+    }
+
+    pub(super) fn uses(&self, variable: Handle<GlobalVariable>) -> bool {
+        !self.info.get_entry_point(self.index)[variable].is_empty()
+    }
+
+    fn needs(&self, bound: &Bound) -> Needs {
+        let workgroup_bytes = self
+            .module
+            .global_variables
+            .iter()
+            .filter(|(handle, it)| it.space == AddressSpace::WorkGroup && self.uses(*handle))
+            .map(|(_, it)| self.module.types[it.ty].inner.size(self.module.to_ctx()))
+            // WebGPU counts each variable in steps of 16 bytes.
+            .fold(0u32, |sum, size| sum.saturating_add(size.saturating_add(15) & !15));
+        let storage = bound.bindings.iter().filter(|binding| binding.space != Space::Uniform);
+        Needs {
+            lane: Lane::Gpu,
+            buffer_bytes: 0,
+            workgroup_invocations: self.entry().workgroup_size.iter().product(),
+            workgroup_bytes,
+            storage_buffers: storage.count() as u32,
+        }
+    }
+
+    fn finish(
+        &self,
+        bound: Bound,
+        fields: &[(&str, shoal_protocol::Field)],
+        values: &[(String, ParamValue)],
+    ) -> Result<Kernel, IntakeError> {
+        let params = match bound.params {
+            Some((ty, variable)) => {
+                let name = bind::name(&self.module.global_variables[variable]);
+                Some(params::fill(self.module, ty, name, fields, values)?)
+            }
+            None => params::none_wanted(values).map(|()| None)?,
+        };
+        Ok(Kernel {
+            source: self.source.to_owned(),
+            entry: self.entry().name.clone(),
+            workgroup: self.entry().workgroup_size,
+            bindings: bound.bindings,
+            params,
+        })
+    }
+}
+
+fn validated(source: &str) -> Result<(Module, ModuleInfo), IntakeError> {
+    if source.len() > MAX_KERNEL_BYTES {
+        let size = source.len();
+        let what = format!("the kernel has {size} bytes; at most {MAX_KERNEL_BYTES} are taken");
+        return Err(IntakeError::plain("bad_kernel", what));
+    }
+    let module = naga::front::wgsl::parse_str(source).map_err(|error| {
+        let (span, label) = error.labels().next().unzip();
+        let notes: String = error.notes().map(|note| format!("\nnote: {note}")).collect();
+        let mut found = error_at(source, span, error.message(), label.unwrap_or(""));
+        found.message.push_str(&notes);
+        found
+    })?;
+    // No capabilities: only what every WebGPU device has.
+    let mut validator = Validator::new(ValidationFlags::all(), Capabilities::empty());
+    let info = validator.validate(&module).map_err(|error| {
+        let (span, label) = error.spans().next().cloned().unzip();
+        error_at(source, span, &reasons(error.as_inner()), label.as_deref().unwrap_or(""))
+    })?;
+    Ok((module, info))
+}
+
+/// An error with all that lies behind it, the outermost first.
+fn reasons(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(error) = source {
+        text.push_str(": ");
+        text.push_str(&error.to_string());
+        source = error.source();
+    }
+    text
+}
+
+fn choose(module: &Module, entry: Option<&str>) -> Result<usize, IntakeError> {
+    let all: Vec<_> = module
+        .entry_points
+        .iter()
+        .enumerate()
+        .filter(|(_, point)| point.stage == ShaderStage::Compute)
+        .collect();
+    let names = all.iter().map(|(_, p)| format!("`{}`", p.name)).collect::<Vec<_>>().join(", ");
+    let problem = match (entry, all.as_slice()) {
+        (_, []) => {
+            "the kernel has no compute entry point; expected a function with @compute and \
+             @workgroup_size"
+                .to_owned()
+        }
+        (None, [(index, _)]) => return Ok(*index),
+        (None, _) => {
+            format!("the kernel has several entry points, {names}: say which one is to be run")
+        }
+        (Some(wanted), _) => match all.iter().find(|(_, point)| point.name == wanted) {
+            Some((index, _)) => return Ok(*index),
+            None => format!("the kernel has no compute entry point `{wanted}`; it has {names}"),
+        },
+    };
+    Err(IntakeError::plain("bad_kernel", problem))
+}
+
+fn output(bound: &Bound) -> Result<&(ElementType, Handle<GlobalVariable>), IntakeError> {
+    bound.output.as_ref().ok_or_else(|| {
+        let what = "the kernel has no output; expected one such as \
+                    `@group(0) @binding(1) var<storage, read_write> output: array<f32>`";
+        IntakeError::plain("bad_kernel", what)
+    })
+}

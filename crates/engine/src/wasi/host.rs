@@ -1,0 +1,247 @@
+//! What one run has: its files, its streams, its clock, its limits.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant, SystemTime};
+
+use shoal_protocol::limit::MAX_STDERR_BYTES;
+use wasmtime::ResourceLimiter;
+use wasmtime_wasi::p1::WasiP1Ctx;
+use wasmtime_wasi::p2::pipe::MemoryInputPipe;
+use wasmtime_wasi::{FsPerms, WasiCtxBuilder};
+
+use super::{Run, TABLE_ENTRIES};
+
+/// What every program is called in its own eyes.
+const PROGRAM_NAME: &str = "program";
+/// What one look at a clock costs in virtual time.
+const LOOK_NANOS: u64 = 1_000;
+/// A real sleep is cut into pieces this long, to notice the end of a run's time.
+const NAP: Duration = Duration::from_millis(5);
+
+pub(super) struct Host {
+    pub(super) wasi: WasiP1Ctx,
+    pub(super) stdout: Vec<u8>,
+    pub(super) stderr: Tail,
+    pub(super) memory: MemoryLimit,
+    pub(super) chance: Chance,
+    output_limit: u64,
+    deadline: Instant,
+    cancel: Arc<AtomicBool>,
+}
+
+/// Why a run ended before its last instruction.
+#[derive(Debug)]
+pub(super) enum Stop {
+    Exit(i32),
+    Time,
+    Output,
+    Cancelled,
+}
+
+impl fmt::Display for Stop {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{self:?}")
+    }
+}
+
+impl std::error::Error for Stop {}
+
+impl Host {
+    pub(super) fn new(run: Run) -> Result<Host, String> {
+        let mut wasi = WasiCtxBuilder::new();
+        wasi.allow_blocking_current_thread(true)
+            .arg(PROGRAM_NAME)
+            .args(&run.args)
+            .envs(&run.env)
+            .stdin(MemoryInputPipe::new(run.stdin));
+        if let Some(input) = &run.input {
+            wasi.env("SHOAL_INPUT", input);
+        }
+        if let Some(folder) = &run.folder {
+            wasi.preopened_dir(folder, "/data", FsPerms::ReadOnly)
+                .map_err(|error| format!("the folder {}: {error:#}", folder.display()))?;
+        }
+        Ok(Host {
+            wasi: wasi.build_p1(),
+            stdout: Vec::new(),
+            stderr: Tail::default(),
+            memory: MemoryLimit { most: run.limits.memory, refused: false },
+            chance: if run.clock { Chance::real() } else { Chance::seeded(run.item) },
+            output_limit: run.limits.output,
+            deadline: Instant::now() + Duration::from_micros(run.limits.time.0),
+            cancel: run.cancel,
+        })
+    }
+
+    pub(super) fn check_time(&self) -> wasmtime::Result<()> {
+        if self.cancel.load(Ordering::Relaxed) {
+            return Err(Stop::Cancelled.into());
+        }
+        if Instant::now() >= self.deadline {
+            return Err(Stop::Time.into());
+        }
+        Ok(())
+    }
+
+    /// Takes what the program writes to stdout.
+    pub(super) fn answer(&mut self, bytes: &[u8]) -> wasmtime::Result<()> {
+        if (self.stdout.len() + bytes.len()) as u64 > self.output_limit {
+            return Err(Stop::Output.into());
+        }
+        self.stdout.extend_from_slice(bytes);
+        Ok(())
+    }
+
+    pub(super) fn sleep(&mut self, nanos: u64) -> wasmtime::Result<()> {
+        let start = match &mut self.chance {
+            Chance::Seeded { now, .. } => {
+                *now = now.saturating_add(nanos);
+                return Ok(());
+            }
+            Chance::Real { .. } => Instant::now(),
+        };
+        let long = Duration::from_nanos(nanos);
+        while let Some(left) = long.checked_sub(start.elapsed()).filter(|left| !left.is_zero()) {
+            self.check_time()?;
+            std::thread::sleep(left.min(NAP));
+        }
+        Ok(())
+    }
+}
+
+/// Time and randomness.
+pub(super) enum Chance {
+    Real { start: Instant },
+    Seeded { now: u64, random: u64 },
+}
+
+impl Chance {
+    fn real() -> Chance {
+        Chance::Real { start: Instant::now() }
+    }
+
+    fn seeded(item: u64) -> Chance {
+        Chance::Seeded { now: 0, random: item }
+    }
+
+    /// Nanoseconds on the wall clock, or since the start of the run.
+    pub(super) fn look(&mut self, wall: bool) -> u64 {
+        let real = match self {
+            Chance::Seeded { now, .. } => {
+                let seen = *now;
+                *now = now.saturating_add(LOOK_NANOS);
+                return seen;
+            }
+            Chance::Real { .. } if wall => {
+                SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default()
+            }
+            Chance::Real { start } => start.elapsed(),
+        };
+        u64::try_from(real.as_nanos()).unwrap_or(u64::MAX)
+    }
+
+    /// Fills a buffer; an error if the system has no randomness to give.
+    pub(super) fn fill(&mut self, bytes: &mut [u8]) -> Result<(), ()> {
+        let Chance::Seeded { random, .. } = self else {
+            return getrandom::fill(bytes).map_err(|_| ());
+        };
+        for chunk in bytes.chunks_mut(8) {
+            chunk.copy_from_slice(&split_mix(random).to_le_bytes()[..chunk.len()]);
+        }
+        Ok(())
+    }
+}
+
+/// SplitMix64: small enough to be written alike in every engine.
+fn split_mix(state: &mut u64) -> u64 {
+    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let mut z = *state;
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
+/// The end of a stream.
+#[derive(Default)]
+pub(super) struct Tail(VecDeque<u8>);
+
+impl Tail {
+    pub(super) fn push(&mut self, bytes: &[u8]) {
+        let bytes = &bytes[bytes.len().saturating_sub(MAX_STDERR_BYTES)..];
+        let over = (self.0.len() + bytes.len()).saturating_sub(MAX_STDERR_BYTES);
+        self.0.drain(..over);
+        self.0.extend(bytes);
+    }
+
+    /// As text, without half a character at its start.
+    pub(super) fn text(&self) -> String {
+        let bytes: Vec<u8> = self.0.iter().copied().skip_while(|byte| byte & 0xc0 == 0x80).collect();
+        let text = String::from_utf8_lossy(&bytes).into_owned();
+        shoal_protocol::id::clip(text, MAX_STDERR_BYTES)
+    }
+}
+
+/// Lets memory grow up to the limit, and remembers if more was asked for.
+pub(super) struct MemoryLimit {
+    most: u64,
+    refused: bool,
+}
+
+impl MemoryLimit {
+    pub(super) fn was_refused(&self) -> bool {
+        self.refused
+    }
+}
+
+impl ResourceLimiter for MemoryLimit {
+    fn memory_growing(
+        &mut self,
+        _current: usize,
+        desired: usize,
+        maximum: Option<usize>,
+    ) -> wasmtime::Result<bool> {
+        // The intake lowers the maximum to the limit, so to pass the one is to pass the other.
+        let granted = desired as u64 <= self.most && maximum.is_none_or(|most| desired <= most);
+        self.refused |= !granted;
+        Ok(granted)
+    }
+
+    fn memory_grow_failed(&mut self, _error: wasmtime::Error) -> wasmtime::Result<()> {
+        self.refused = true;
+        Ok(())
+    }
+
+    fn table_growing(
+        &mut self,
+        _current: usize,
+        desired: usize,
+        _maximum: Option<usize>,
+    ) -> wasmtime::Result<bool> {
+        Ok(desired <= TABLE_ENTRIES)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tail_keeps_the_end_and_whole_characters() {
+        let mut tail = Tail::default();
+        tail.push("é".repeat(MAX_STDERR_BYTES).as_bytes());
+        tail.push(b"x");
+        let text = tail.text();
+        assert!(text.len() <= MAX_STDERR_BYTES && text.ends_with("éx") && text.starts_with('é'));
+    }
+
+    #[test]
+    fn random_bytes_follow_the_published_sequence() {
+        // The first output of SplitMix64 for seed 0.
+        let mut bytes = [0; 8];
+        assert_eq!(Chance::seeded(0).fill(&mut bytes), Ok(()));
+        assert_eq!(u64::from_le_bytes(bytes), 0xe220_a839_7b1d_cdaf);
+    }
+}
