@@ -1,0 +1,220 @@
+//! Scenarios: each is one sentence about how a node behaves.
+#![allow(clippy::unwrap_used)]
+
+use shoal_node::*;
+use shoal_protocol::*;
+
+struct World {
+    node: Node,
+    now: Time,
+    said: Vec<FromNode>,
+    runs: Vec<Lease>,
+    aborted: Vec<Attempt>,
+    connects: usize,
+    stopped: Option<Option<Refusal>>,
+}
+
+impl World {
+    fn new() -> World {
+        let gpu = GpuCaps {
+            name: "test".into(),
+            backend: "test".into(),
+            software: false,
+            buffer_bytes: 1 << 20,
+            workgroup_invocations: 256,
+            workgroup_bytes: 16 << 10,
+            storage_buffers: 8,
+            slots: 1,
+        };
+        let kind = NodeKind::Simulated;
+        let caps = Caps { kind, name: "n".into(), cpu_slots: 2, gpu: Some(gpu), speed: 100 };
+        let config = Config { token: "t".into(), identity: Identity([7; 16]), caps, seed: 1 };
+        World {
+            node: Node::new(config),
+            now: Time(1_000_000),
+            said: Vec::new(),
+            runs: Vec::new(),
+            aborted: Vec::new(),
+            connects: 0,
+            stopped: None,
+        }
+    }
+
+    /// Joined and told of job 1.
+    fn joined() -> World {
+        let mut world = World::new();
+        world.give(Input::Start);
+        world.give(Input::Opened);
+        world.welcome();
+        world
+    }
+
+    fn welcome(&mut self) {
+        let session = String::from("s");
+        self.hear(ToNode::Welcome { node: NodeId(1), session });
+        self.hear(ToNode::Job {
+            job: JobId(1),
+            name: "job".into(),
+            owner: "me".into(),
+            items: 1000,
+            work: Work::Noop,
+            limits: Limits::default(),
+        });
+        self.said.clear();
+    }
+
+    fn give(&mut self, input: Input) {
+        self.node.handle(self.now, input);
+        while let Some(output) = self.node.poll_output() {
+            match output {
+                Output::Connect => self.connects += 1,
+                Output::Disconnect | Output::Forget(_) => {}
+                Output::Send(message) => self.said.push(message),
+                Output::Run { lease, .. } => self.runs.push(lease),
+                Output::Abort(attempt) => self.aborted.push(attempt),
+                Output::Stopped(refusal) => self.stopped = Some(refusal),
+            }
+        }
+        self.node.check();
+    }
+
+    fn hear(&mut self, message: ToNode) {
+        self.give(Input::Received(message));
+    }
+
+    fn lend(&mut self, attempts: std::ops::Range<u64>) {
+        let lease = |n| Lease { attempt: Attempt(n), job: JobId(1), span: Span::new(n, 1) };
+        self.hear(ToNode::Lend(attempts.map(lease).collect()));
+    }
+
+    fn ran(&mut self, attempt: u64) {
+        let result = Ok(UnitOutput::Inline(Vec::new()));
+        self.give(Input::Ran { attempt: Attempt(attempt), took: Micros(1), result });
+    }
+
+    fn wait(&mut self, millis: u64) {
+        self.now = self.now + Micros::from_millis(millis);
+        self.give(Input::Tick);
+    }
+
+    fn answers(&self) -> Vec<usize> {
+        let sizes = self.said.iter().filter_map(|message| match message {
+            FromNode::Done(results) => Some(results.len()),
+            _ => None,
+        });
+        sizes.collect()
+    }
+}
+
+#[test]
+fn greets_with_its_token_and_what_it_still_holds() {
+    let mut world = World::joined();
+    world.lend(1..4);
+    world.give(Input::Closed);
+    world.wait(1_000);
+    world.give(Input::Opened);
+    let Some(FromNode::Hello(hello)) = world.said.last() else { panic!("no greeting") };
+    assert_eq!((hello.token.as_str(), hello.held.len()), ("t", 3));
+    assert_eq!(world.connects, 2);
+}
+
+#[test]
+fn one_answer_is_sent_at_once() {
+    let mut world = World::joined();
+    world.lend(1..2);
+    world.ran(1);
+    assert_eq!(world.answers(), [1]);
+}
+
+#[test]
+fn many_quick_answers_are_sent_together() {
+    let mut world = World::joined();
+    world.lend(1..101);
+    for attempt in 1..101 {
+        world.ran(attempt);
+    }
+    assert_eq!(world.answers().iter().sum::<usize>(), 100);
+    assert!(world.answers().len() <= 2, "{:?}", world.answers());
+}
+
+#[test]
+fn a_held_answer_goes_out_in_time() {
+    let mut world = World::joined();
+    world.lend(1..4);
+    world.ran(1);
+    world.ran(2);
+    let due = world.node.next_timeout().unwrap();
+    assert!(due <= world.now + Micros::from_millis(2));
+    world.wait(2);
+    assert_eq!(world.answers().iter().sum::<usize>(), 2);
+}
+
+#[test]
+fn says_it_lives_while_it_computes() {
+    let mut world = World::joined();
+    world.lend(1..3);
+    world.wait(500);
+    let alive = FromNode::Alive { running: vec![Attempt(1)], queued: vec![Attempt(2)] };
+    assert!(world.said.contains(&alive), "{:?}", world.said);
+}
+
+#[test]
+fn a_revoked_unit_is_ended_and_its_late_answer_is_not_sent() {
+    let mut world = World::joined();
+    world.lend(1..3);
+    world.hear(ToNode::Revoke(vec![Attempt(1), Attempt(2)]));
+    assert_eq!(world.aborted, [Attempt(1)]);
+    world.ran(1);
+    assert!(world.answers().is_empty());
+}
+
+#[test]
+fn pausing_hands_back_what_is_not_begun() {
+    let mut world = World::joined();
+    world.lend(1..4);
+    world.give(Input::Pause(true));
+    assert!(world.said.contains(&FromNode::Returned(vec![Attempt(2), Attempt(3)])));
+    world.ran(1);
+    assert_eq!(world.answers(), [1], "what was begun is finished");
+}
+
+#[test]
+fn a_unit_of_an_unknown_job_is_handed_back() {
+    let mut world = World::joined();
+    let lease = Lease { attempt: Attempt(9), job: JobId(5), span: Span::new(0, 1) };
+    world.hear(ToNode::Lend(vec![lease]));
+    assert!(world.said.contains(&FromNode::Returned(vec![Attempt(9)])));
+}
+
+#[test]
+fn waits_longer_after_each_failed_connection() {
+    let mut world = World::new();
+    world.give(Input::Start);
+    let mut waits = Vec::new();
+    for _ in 0..6 {
+        world.give(Input::Closed);
+        let due = world.node.next_timeout().unwrap();
+        waits.push((due - world.now).as_millis());
+        world.wait((due - world.now).as_millis() + 1);
+    }
+    assert!(waits[0] <= 200 && waits[5] > 1_000, "{waits:?}");
+}
+
+#[test]
+fn a_wrong_token_ends_it() {
+    let mut world = World::new();
+    world.give(Input::Start);
+    world.give(Input::Opened);
+    world.hear(ToNode::Refused(Refusal::Token));
+    assert_eq!(world.stopped, Some(Some(Refusal::Token)));
+}
+
+#[test]
+fn stop_stops_at_once() {
+    let mut world = World::joined();
+    world.lend(1..4);
+    world.give(Input::Stop);
+    assert_eq!((world.aborted.len(), &world.stopped), (1, &Some(None)));
+    world.lend(5..6);
+    assert_eq!(world.runs.len(), 1, "nothing more is begun");
+}
