@@ -53,7 +53,7 @@ impl Node {
             }
         }
         self.begin(running.lane);
-        let last = self.queues[running.lane as usize].is_empty();
+        let last = !self.running.values().any(|other| other.lane == running.lane);
         if self.is_joined() && (last || self.is_batch_full()) {
             self.flush(now);
         }
