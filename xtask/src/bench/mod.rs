@@ -71,6 +71,13 @@ fn build(plan: &Plan) -> Outcome {
     shell::build_shoal()
 }
 
+/// Node in `web/`, where the helpers' packages are, told where the binary is.
+fn node() -> Command {
+    let mut node = shell::command("node");
+    node.current_dir(shell::root().join("web")).env("SHOAL_BIN", shell::shoal());
+    node
+}
+
 /// Runs a helper and reads the JSON object in its last line.
 fn figures(command: &mut Command) -> Outcome<serde_json::Value> {
     let text = shell::output(command)?;

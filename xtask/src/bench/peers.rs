@@ -34,7 +34,8 @@ pub(super) fn measure(which: &str, tasks: u64, trips: u64) -> Outcome<Figures> {
     let mut python = command(venv().join("bin/python"));
     python.arg(root().join("xtask/src/bench/peers.py")).arg(which);
     python.args([tasks.to_string(), trips.to_string()]);
-    python.env("RAY_DEDUP_LOGS", "0").env("RAY_USAGE_STATS_ENABLED", "0");
+    // Ray at its leanest: no telemetry, no tokens between its own processes.
+    python.env("RAY_USAGE_STATS_ENABLED", "0").env("RAY_AUTH_MODE", "disabled");
     let found = figures(&mut python)?;
     Ok(Figures {
         per_second: number(&found, "perSecond")?,

@@ -70,10 +70,6 @@ impl Pool {
             fields.get(11)?.parse::<f64>().ok()? + fields.get(12)?.parse::<f64>().ok()?;
         Some(ticks / 100.0)
     }
-
-    pub(super) fn folder(&self) -> &Path {
-        &self.folder
-    }
 }
 
 impl Drop for Pool {

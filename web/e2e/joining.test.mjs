@@ -1,0 +1,47 @@
+// Browsers and links that are not as they should be.
+
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { it } from "node:test";
+
+import { folder } from "./lib/places.mjs";
+import { serve, start } from "./lib/processes.mjs";
+import { browser, browserWithoutGpu, openJoin, tab } from "./lib/tabs.mjs";
+import { assertShared, execJob } from "./lib/work.mjs";
+
+it("a browser without WebGPU joins with Wasm only, and its page says so", async (t) => {
+  const pool = await serve(t, join(folder(t), "pool"));
+  const { page, node } = await tab(await browserWithoutGpu(t), pool);
+  const notice = await page.getByText("no GPU kernels").innerText();
+  assert.match(notice, /WebGPU/);
+  assert.equal(node.gpu, null);
+  assert.ok(node.cpuSlots > 0, "it offers no CPU either");
+  const { id, check } = await execJob(pool.api, { lines: 20 });
+  assertShared(await pool.api.done(id), [node]);
+  check(await pool.api.result(id));
+});
+
+it("a wrong token is refused in words", async (t) => {
+  const pool = await serve(t, join(folder(t), "pool"));
+  const page = await openJoin(await browser(t), `${pool.url}/join#wrong`);
+  await page.getByRole("button", { name: "Lend this device" }).click();
+  const alert = await page.getByRole("alert").innerText();
+  assert.match(alert, /token/);
+  assert.deepEqual(await pool.api.nodes(), []);
+});
+
+it("a link without its token cannot be used", async (t) => {
+  const pool = await serve(t, join(folder(t), "pool"));
+  const page = await openJoin(await browser(t), `${pool.url}/join`);
+  assert.match(await page.getByRole("alert").innerText(), /not complete/);
+  assert.ok(await page.getByRole("button", { name: "Lend this device" }).isDisabled());
+});
+
+it("a native node with a wrong token ends with a reason", async (t) => {
+  const data = folder(t);
+  const pool = await serve(t, join(data, "pool"));
+  const child = start(t, ["join", `${pool.url}/join#wrong`, "--data", join(data, "node")]);
+  const { code } = await child.ended;
+  assert.notEqual(code, 0);
+  assert.match(child.said, /token/);
+});

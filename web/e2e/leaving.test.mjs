@@ -1,0 +1,70 @@
+// Devices leave in the middle of a job: politely, by closing the tab, by dying. Nothing is lost.
+
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { it } from "node:test";
+
+import { folder } from "./lib/places.mjs";
+import { kill, native, serve } from "./lib/processes.mjs";
+import { browser, tab } from "./lib/tabs.mjs";
+import { until } from "./lib/until.mjs";
+import { assertShared, assertWhole, execJob, mapJob } from "./lib/work.mjs";
+
+async function machineAndTab(t) {
+  const data = folder(t);
+  const pool = await serve(t, join(data, "pool"));
+  const machine = await native(t, pool, join(data, "node"));
+  const guest = await tab(await browser(t), pool);
+  return { pool, machine, guest };
+}
+
+/** Until the node holds leases of the job: only then does losing it mean anything. */
+function busy(pool, node) {
+  return until(`${node.name} to be at work`, async () =>
+    (await pool.api.nodes()).find((other) => other.id === node.id && other.leases > 0),
+  );
+}
+
+function gone(pool, node, seconds) {
+  return until(`${node.name} to be gone`, async () =>
+    (await pool.api.nodes()).every((other) => other.id !== node.id), seconds);
+}
+
+it("a tab is closed", async (t) => {
+  const { pool, machine, guest } = await machineAndTab(t);
+  const { id, check } = await mapJob(pool.api);
+  await pool.api.underWay(id);
+  await busy(pool, guest.node);
+  await guest.page.close();
+  await gone(pool, guest.node, 3);
+  const job = await pool.api.done(id);
+  assertShared(job, [machine.node]);
+  check(await pool.api.result(id));
+});
+
+it("a native node is killed", async (t) => {
+  const { pool, machine, guest } = await machineAndTab(t);
+  const { id, check } = await mapJob(pool.api);
+  await pool.api.underWay(id);
+  await busy(pool, machine.node);
+  await kill(machine.child);
+  await gone(pool, machine.node, 3);
+  const job = await pool.api.done(id);
+  assertShared(job, [guest.node]);
+  check(await pool.api.result(id));
+});
+
+it("a donor presses Stop", async (t) => {
+  const { pool, guest } = await machineAndTab(t);
+  const { id, check } = await execJob(pool.api);
+  await busy(pool, guest.node);
+  const start = Date.now();
+  await guest.page.getByRole("button", { name: "Stop now" }).click();
+  await guest.page.getByRole("status").filter({ hasText: "Not lending" }).waitFor();
+  await gone(pool, guest.node, 2);
+  assert.ok(Date.now() - start < 2000, `stopping took ${Date.now() - start} ms`);
+  assertWhole(await pool.api.done(id));
+  check(await pool.api.result(id));
+  const workers = guest.page.workers().length;
+  assert.equal(workers, 0, `${workers} Workers still run in the tab`);
+});

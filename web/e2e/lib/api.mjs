@@ -1,0 +1,64 @@
+// The HTTP API as any program would speak it.
+
+import { until } from "./until.mjs";
+
+export class Api {
+  constructor(url, key) {
+    this.url = url;
+    this.key = key;
+  }
+
+  async ask(method, path, body, headers = {}) {
+    const answer = await fetch(this.url + path, {
+      method,
+      body,
+      headers: { authorization: `Bearer ${this.key}`, ...headers },
+    });
+    if (!answer.ok) throw new Error(`${method} ${path}: ${answer.status} ${await answer.text()}`);
+    return answer;
+  }
+
+  async json(method, path, body) {
+    const text = body === undefined ? undefined : JSON.stringify(body);
+    return (await this.ask(method, path, text, { "content-type": "application/json" })).json();
+  }
+
+  async blob(bytes) {
+    return (await (await this.ask("POST", "/api/v1/blobs", bytes)).json()).hash;
+  }
+
+  submit(request) {
+    return this.json("POST", "/api/v1/jobs", request);
+  }
+
+  job(id) {
+    return this.json("GET", `/api/v1/jobs/${id}`);
+  }
+
+  async nodes() {
+    return (await this.json("GET", "/api/v1/nodes")).nodes;
+  }
+
+  async result(id) {
+    return (await this.ask("GET", `/api/v1/jobs/${id}/result`)).arrayBuffer();
+  }
+
+  /** The job once at least this share of it is done, while it still runs. */
+  underWay(id, share = 0.1) {
+    return until(`${share} of job ${id}`, async () => {
+      const job = await this.job(id);
+      if (job.state !== "running") throw new Error(`job ${id} is already ${job.state}`);
+      return job.itemsDone >= share * job.items && job;
+    });
+  }
+
+  /** The job once it is done; any other end is an error. */
+  async done(id, seconds = 120) {
+    const job = await until(`the end of job ${id}`, async () => {
+      const job = await this.job(id);
+      return job.state !== "running" && job;
+    }, seconds);
+    if (job.state !== "done") throw new Error(`job ${id} ${job.state}: ${JSON.stringify(job.error)}`);
+    return job;
+  }
+}

@@ -1,0 +1,51 @@
+// Real coordinators and native nodes, each a process of its own.
+
+import { spawn } from "node:child_process";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+
+import { Api } from "./api.mjs";
+import { SHOAL } from "./places.mjs";
+import { until } from "./until.mjs";
+
+/** Starts `shoal` with these words; ended when the test ends. What it says on stderr is kept for errors. */
+export function start(t, words, env = {}) {
+  const child = spawn(SHOAL, words, {
+    stdio: ["ignore", "ignore", "pipe"],
+    env: { ...process.env, RUST_LOG: "warn", ...env },
+  });
+  child.said = "";
+  child.stderr.on("data", (text) => (child.said = (child.said + text).slice(-4000)));
+  child.ended = new Promise((resolve) => child.on("close", (code, signal) => resolve({ code, signal })));
+  t.after(() => kill(child));
+  return child;
+}
+
+/** Like a crash or a pulled plug: no goodbye. */
+export async function kill(child) {
+  child.kill("SIGKILL");
+  await child.ended;
+}
+
+/** A coordinator on this machine. `port` 0 takes a free one; the same `data` and port start it again. */
+export async function serve(t, data, port = 0) {
+  const child = start(t, ["serve", "--listen", `127.0.0.1:${port}`, "--data", data]);
+  const running = await until("the coordinator", () => {
+    if (child.exitCode !== null) throw new Error(`it ended: ${child.said}`);
+    const found = JSON.parse(readFileSync(join(data, "running.json"), "utf8"));
+    return found.pid === child.pid ? found : undefined;
+  }, 20);
+  const api = new Api(running.url, running.key);
+  return { child, api, ...running, port: Number(new URL(running.url).port) };
+}
+
+/** A native node, seen by the coordinator when this returns. */
+export async function native(t, pool, data, words = []) {
+  const name = `native-${Math.random().toString(36).slice(2, 8)}`;
+  const child = start(t, ["join", pool.join, "--data", data, "--node-name", name, ...words]);
+  const node = await until("the native node", async () => {
+    if (child.exitCode !== null) throw new Error(`it ended: ${child.said}`);
+    return (await pool.api.nodes()).find((node) => node.name === name);
+  }, 30);
+  return { child, node };
+}

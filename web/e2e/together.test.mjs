@@ -1,0 +1,41 @@
+// Two tabs and a native node finish one map, one render and one exec job together.
+
+import { join } from "node:path";
+import { it } from "node:test";
+
+import { folder } from "./lib/places.mjs";
+import { native, serve } from "./lib/processes.mjs";
+import { browser, tab } from "./lib/tabs.mjs";
+import { assertAlike, assertShared, execJob, mapJob, renderJob } from "./lib/work.mjs";
+
+it("two tabs and a native node compute together", async (t) => {
+  const data = folder(t);
+  const pool = await serve(t, join(data, "pool"));
+  const machine = await native(t, pool, join(data, "node"));
+
+  const alone = await renderJob(pool.api);
+  await pool.api.done(alone.id);
+  const reference = await pool.api.result(alone.id);
+
+  const chromium = await browser(t);
+  const tabs = [await tab(chromium, pool), await tab(chromium, pool)];
+  const nodes = [machine.node, ...tabs.map((tab) => tab.node)];
+
+  await t.test("map", async () => {
+    const { id, check } = await mapJob(pool.api);
+    assertShared(await pool.api.done(id), nodes);
+    check(await pool.api.result(id));
+  });
+
+  await t.test("render", async () => {
+    const { id } = await renderJob(pool.api);
+    assertShared(await pool.api.done(id), nodes);
+    assertAlike(await pool.api.result(id), reference);
+  });
+
+  await t.test("exec", async () => {
+    const { id, check } = await execJob(pool.api);
+    assertShared(await pool.api.done(id), nodes);
+    check(await pool.api.result(id));
+  });
+});
