@@ -2,10 +2,11 @@
 
 import "./style/app.css";
 
+import { Shoal } from "@shoal/sdk";
+
 import { listen, route } from "./core/route";
 import type { LinkState, Store } from "./core/store";
 import { openStore } from "./core/store";
-import { Shoal } from "@shoal/sdk";
 import { dashboard } from "./pages/dashboard";
 import { jobPage } from "./pages/job";
 import { keyPage } from "./pages/key";
@@ -21,7 +22,8 @@ const LINK_WORDS: Record<LinkState, string> = {
   connecting: "connecting",
   live: "live",
   lost: "connection lost, trying again",
-  refused: "key refused",
+  // The page itself says so and asks for another key.
+  refused: "",
 };
 
 function start(): void {
@@ -57,7 +59,7 @@ function header(store: () => Store | null): Child {
       el("a", { class: "brand", href: "/" }, logo(), "Shoal"),
       el(
         "nav",
-        { "aria-label": "Pages" },
+        { "aria-label": "Pages", hidden: () => link() === null || link() === "refused" },
         el("a", { href: "/", "aria-current": () => at("dashboard") }, "Dashboard"),
         el("a", { href: "/playground", "aria-current": () => at("playground") }, "Playground"),
       ),
@@ -101,7 +103,13 @@ function body(store: Store): HTMLElement {
         return el(
           "main",
           { id: "main", class: "page narrow", tabindex: -1 },
-          el("section", { class: "card" }, el("h1", null, "There is no such page"), el("p", null, at.path), el("a", { href: "/" }, "Back to the dashboard")),
+          el(
+            "section",
+            { class: "card" },
+            el("h1", null, "There is no such page"),
+            el("p", null, at.path),
+            el("a", { href: "/" }, "Back to the dashboard"),
+          ),
         );
     }
   });

@@ -1,19 +1,10 @@
-/** One colour per device, the same on every page for as long as this tab lives. */
+/** One colour per device, the same on every page. */
 
 export const COLOURS = 10;
 
-const assigned = new Map<number, number>();
-
-/** Colours go by order of first sight, so that the first ten devices never share one. */
-export function assignColours(ids: readonly number[]): void {
-  for (const id of [...ids].sort((a, b) => a - b)) {
-    if (!assigned.has(id)) assigned.set(id, assigned.size % COLOURS);
-  }
-}
-
+/** Numbers are given out in order, so that the first ten devices never share a colour. */
 export function colourOf(id: number): number {
-  assignColours([id]);
-  return assigned.get(id) ?? 0;
+  return (((id - 1) % COLOURS) + COLOURS) % COLOURS;
 }
 
 /** For canvases, which cannot use classes. */

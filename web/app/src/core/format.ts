@@ -44,7 +44,10 @@ export function duration(seconds: number): string {
 export function percent(part: number, whole: number): string {
   if (whole <= 0) return "0 %";
   const share = (100 * part) / whole;
-  return `${share >= 99.95 || share === 0 ? Math.round(share) : share.toFixed(share < 10 ? 1 : 0)} %`;
+  // Rounded down: 100 % is said of what is complete.
+  const shown =
+    share < 10 || (share > 99 && share < 100) ? Math.floor(share * 10) / 10 : Math.floor(share);
+  return `${shown} %`;
 }
 
 /** Without the smaller part: "3 min ago" says enough. */

@@ -1,6 +1,7 @@
 /** The .npy files of NumPy: read what a kernel can take, write what it gave. */
 
-export type NumberArray = Float32Array<ArrayBuffer> | Int32Array<ArrayBuffer> | Uint32Array<ArrayBuffer>;
+export type NumberArray =
+  Float32Array<ArrayBuffer> | Int32Array<ArrayBuffer> | Uint32Array<ArrayBuffer>;
 
 export interface Npy {
   shape: number[];
@@ -14,7 +15,8 @@ const CODES: Record<string, string> = { f32: "<f4", i32: "<i4", u32: "<u4" };
 export function readNpy(buffer: ArrayBuffer): Npy {
   const bytes = new Uint8Array(buffer);
   const magic = String.fromCharCode(...bytes.subarray(0, 6));
-  if (magic !== MAGIC) throw new Error("this is not a .npy file: it does not start with the NumPy mark");
+  if (magic !== MAGIC)
+    throw new Error("this is not a .npy file: it does not start with the NumPy mark");
   const view = new DataView(buffer);
   const wide = (bytes[6] ?? 1) >= 2;
   const start = wide ? 12 : 10;
@@ -23,16 +25,22 @@ export function readNpy(buffer: ArrayBuffer): Npy {
   const descr = /'descr':\s*'([^']*)'/.exec(header)?.[1] ?? "unknown";
   const Type = TYPES[descr as keyof typeof TYPES];
   if (!Type) {
-    throw new Error(`the array's dtype is ${descr}; a kernel takes float32, int32 or uint32 (little-endian)`);
+    throw new Error(
+      `the array's dtype is ${descr}; a kernel takes float32, int32 or uint32 (little-endian)`,
+    );
   }
   if (/'fortran_order':\s*True/.test(header)) {
     throw new Error("the array is in Fortran order; save it with numpy.ascontiguousarray first");
   }
-  const shape = (/'shape':\s*\(([^)]*)\)/.exec(header)?.[1] ?? "").split(",").flatMap((n) => (n.trim() ? [Number(n)] : []));
+  const shape = (/'shape':\s*\(([^)]*)\)/.exec(header)?.[1] ?? "")
+    .split(",")
+    .flatMap((n) => (n.trim() ? [Number(n)] : []));
   const items = shape.reduce((product, n) => product * n, 1);
   const body = buffer.slice(start + length);
   if (body.byteLength !== items * 4) {
-    throw new Error(`the file holds ${body.byteLength} bytes of data, its shape (${shape.join(", ")}) needs ${items * 4}`);
+    throw new Error(
+      `the file holds ${body.byteLength} bytes of data, its shape (${shape.join(", ")}) needs ${items * 4}`,
+    );
   }
   return { shape, data: new Type(body) };
 }
@@ -45,7 +53,14 @@ export function npyHeader(type: string, shape: readonly number[]): Uint8Array<Ar
   let header = `{'descr': '${code}', 'fortran_order': False, 'shape': (${dims}), }`;
   header += " ".repeat((64 - ((10 + header.length + 1) % 64)) % 64) + "\n";
   const out = new Uint8Array(10 + header.length);
-  out.set([0x93, ...new TextEncoder().encode("NUMPY"), 1, 0, header.length & 255, header.length >> 8]);
+  out.set([
+    0x93,
+    ...new TextEncoder().encode("NUMPY"),
+    1,
+    0,
+    header.length & 255,
+    header.length >> 8,
+  ]);
   out.set(new TextEncoder().encode(header), 10);
   return out;
 }

@@ -25,7 +25,8 @@ export function listen(): void {
     if (event.defaultPrevented || event.button !== 0) return;
     if (event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return;
     const link = (event.target as Element).closest("a");
-    if (!link || link.target || link.hasAttribute("download") || link.origin !== location.origin) return;
+    if (!link || link.target || link.hasAttribute("download") || link.origin !== location.origin)
+      return;
     if (link.hash || parse(link.pathname).page === "unknown") return;
     event.preventDefault();
     if (link.pathname !== location.pathname) go(link.pathname);

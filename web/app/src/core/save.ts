@@ -1,7 +1,8 @@
 /** Results as files on the reader's device. */
 
-import { npyHeader } from "./npy";
 import type { Job, Shoal } from "@shoal/sdk";
+
+import { npyHeader } from "./npy";
 
 export async function saveResult(shoal: Shoal, job: Job): Promise<void> {
   const name = (job.name || `job-${job.id}`).replace(/[^\w.-]+/g, "-");

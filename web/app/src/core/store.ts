@@ -2,8 +2,8 @@
 
 import type { Job, PoolNode, PoolInfo, Shoal } from "@shoal/sdk";
 import { ShoalError } from "@shoal/sdk";
+
 import { signal } from "../view/reactive";
-import { assignColours } from "./colours";
 
 export type LinkState = "connecting" | "live" | "lost" | "refused";
 
@@ -31,10 +31,6 @@ export function openStore(shoal: Shoal): Store {
   const jobs = signal<readonly Job[]>([]);
   const closing = new AbortController();
 
-  const setNodes = (list: PoolNode[]) => {
-    assignColours(list.map((node) => node.id));
-    nodes.set(list);
-  };
   const learnAll = (changed: Job[]) => jobs.update((old) => merge(old, changed));
 
   const refresh = async () => {
@@ -44,7 +40,7 @@ export function openStore(shoal: Shoal): Store {
       shoal.jobs(),
     ]);
     pool.set(info);
-    setNodes(nodeList);
+    nodes.set(nodeList);
     jobs.set(merge([], jobList));
   };
 
@@ -55,7 +51,7 @@ export function openStore(shoal: Shoal): Store {
         await refresh();
         link.set("live");
         wait = RETRY_FIRST;
-        await shoal.events({ jobs: learnAll, nodes: setNodes }, closing.signal);
+        await shoal.events({ jobs: learnAll, nodes: nodes.set }, closing.signal);
       } catch (error) {
         if (error instanceof ShoalError && (error.status === 401 || error.status === 403)) {
           link.set("refused");

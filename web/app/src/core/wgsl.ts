@@ -28,6 +28,7 @@ export interface Param {
 export type Scalar = "f32" | "i32" | "u32";
 
 /** Members that Shoal fills for each unit. */
+// prettier-ignore
 const FILLED = new Set([
   "offset", "length", "total", "tile_x", "tile_y", "tile_width", "tile_height",
   "image_width", "image_height", "samples", "tile", "stride",
@@ -40,7 +41,9 @@ const MEMBER = /(\w+)\s*:\s*((?:vec\d\s*<\s*\w+\s*>)|\w+)/g;
 
 export function kernelShape(source: string): KernelShape {
   const text = source.replace(/\/\/.*$/gm, "").replace(/\/\*[\s\S]*?\*\//g, "");
-  const structs = new Map([...text.matchAll(STRUCT)].map((found) => [found[1] ?? "", found[2] ?? ""]));
+  const structs = new Map(
+    [...text.matchAll(STRUCT)].map((found) => [found[1] ?? "", found[2] ?? ""]),
+  );
   const shape: KernelShape = { inputs: [], output: null, params: [], picture: false };
   const found = [...text.matchAll(BINDING)].sort((a, b) => Number(a[1]) - Number(b[1]));
   for (const [, , space = "", name = "", type = ""] of found) {
@@ -59,19 +62,28 @@ function readMembers(body: string, shape: KernelShape): void {
   }
 }
 
-function elementOf(type: string, structs: ReadonlyMap<string, string>): { scalar: Scalar; lanes: number } {
+function elementOf(
+  type: string,
+  structs: ReadonlyMap<string, string>,
+): { scalar: Scalar; lanes: number } {
   const body = structs.get(type);
   if (body === undefined) {
     const one = vector(type);
     return { ...one, lanes: one.lanes === 3 ? 4 : one.lanes };
   }
   const members = [...body.matchAll(MEMBER)].map(([, , member = ""]) => vector(member));
-  return { scalar: members[0]?.scalar ?? "f32", lanes: members.reduce((sum, member) => sum + member.lanes, 0) };
+  return {
+    scalar: members[0]?.scalar ?? "f32",
+    lanes: members.reduce((sum, member) => sum + member.lanes, 0),
+  };
 }
 
 function vector(type: string): { scalar: Scalar; lanes: number } {
   const letters: Record<string, Scalar> = { f: "f32", i: "i32", u: "u32" };
   const [, lanes, long, short] = /^vec(\d)\s*(?:<\s*(\w+)\s*>|([fiu]))$/.exec(type) ?? [];
   const scalar = lanes === undefined ? type : (long ?? letters[short ?? "f"] ?? "f32");
-  return { scalar: scalar === "i32" || scalar === "u32" ? scalar : "f32", lanes: Number(lanes ?? 1) };
+  return {
+    scalar: scalar === "i32" || scalar === "u32" ? scalar : "f32",
+    lanes: Number(lanes ?? 1),
+  };
 }

@@ -20,7 +20,12 @@ export function controls(lending: Lending, gpu: () => GpuAnswer | null): HTMLEle
     el("h2", { id: "how-much" }, "How much you lend"),
     cpuSlider(lending),
     gpuSwitch(lending, gpu),
-    toggle("Only when plugged in", batteryNote(), () => lending.choices().onlyPluggedIn, (onlyPluggedIn) => lending.choose({ onlyPluggedIn })),
+    toggle(
+      "Only when plugged in",
+      batteryNote(),
+      () => lending.choices().onlyPluggedIn,
+      (onlyPluggedIn) => lending.choose({ onlyPluggedIn }),
+    ),
     el(
       "label",
       { class: "row" },
@@ -29,9 +34,14 @@ export function controls(lending: Lending, gpu: () => GpuAnswer | null): HTMLEle
         "select",
         {
           value: () => lending.choices().whenHidden,
-          onchange: (event: Event) => lending.choose({ whenHidden: (event.target as HTMLSelectElement).value as (typeof HIDDEN)[number][0] }),
+          onchange: (event: Event) =>
+            lending.choose({
+              whenHidden: (event.target as HTMLSelectElement).value as (typeof HIDDEN)[number][0],
+            }),
         },
-        HIDDEN.map(([value, label]) => el("option", { value, selected: value === lending.choices().whenHidden }, label)),
+        HIDDEN.map(([value, label]) =>
+          el("option", { value, selected: value === lending.choices().whenHidden }, label),
+        ),
       ),
     ),
   );
@@ -58,7 +68,8 @@ function cpuSlider(lending: Lending): HTMLElement {
       step: 5,
       value: () => String(share()),
       "aria-valuetext": words,
-      oninput: (event: Event) => lending.choose({ cpu: Number((event.target as HTMLInputElement).value) / 100 }),
+      oninput: (event: Event) =>
+        lending.choose({ cpu: Number((event.target as HTMLInputElement).value) / 100 }),
     }),
   );
 }
@@ -70,7 +81,13 @@ function gpuSwitch(lending: Lending, gpu: () => GpuAnswer | null): HTMLElement {
     if (!answer) return "looking …";
     return answer.found ? answer.name : "not available here";
   };
-  return toggle("GPU", note, () => lending.choices().gpu && !missing(), (on) => lending.choose({ gpu: on }), missing);
+  return toggle(
+    "GPU",
+    note,
+    () => lending.choices().gpu && !missing(),
+    (on) => lending.choose({ gpu: on }),
+    missing,
+  );
 }
 
 /** Browsers that do not tell are taken at the donor's word. */
@@ -78,7 +95,13 @@ function batteryNote(): Child {
   return "getBattery" in navigator ? null : "this browser does not tell, so it cannot be kept";
 }
 
-function toggle(label: string, note: Child, on: () => boolean, set: (on: boolean) => void, disabled: () => boolean = () => false): HTMLElement {
+function toggle(
+  label: string,
+  note: Child,
+  on: () => boolean,
+  set: (on: boolean) => void,
+  disabled: () => boolean = () => false,
+): HTMLElement {
   return el(
     "label",
     { class: "row" },

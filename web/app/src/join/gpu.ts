@@ -3,13 +3,18 @@
 export type GpuAnswer = { found: true; name: string } | { found: false; why: string };
 
 export async function askGpu(): Promise<GpuAnswer> {
-  if (!isSecureContext) return { found: false, why: "WebGPU needs a secure page: open the link with https." };
+  if (!isSecureContext)
+    return { found: false, why: "WebGPU needs a secure page: open the link with https." };
   if (!("gpu" in navigator)) return { found: false, why: "This browser has no WebGPU." };
   try {
     const adapter = await navigator.gpu.requestAdapter({ powerPreference: "high-performance" });
-    if (!adapter) return { found: false, why: "This browser has WebGPU, but found no GPU it may use." };
+    if (!adapter)
+      return { found: false, why: "This browser has WebGPU, but found no GPU it may use." };
     const { description, device, vendor, architecture } = adapter.info;
-    return { found: true, name: description || device || `${vendor} ${architecture}`.trim() || "GPU" };
+    return {
+      found: true,
+      name: description || device || `${vendor} ${architecture}`.trim() || "GPU",
+    };
   } catch (error) {
     return { found: false, why: `WebGPU does not start here: ${String(error)}.` };
   }

@@ -1,7 +1,7 @@
 /** What ran on this device before, kept here and nowhere else. */
 
 import { clock, count, duration, plural } from "../core/format";
-import { each, el } from "../view/dom";
+import { each, el, show } from "../view/dom";
 import type { Entry } from "./ledger";
 import type { Lending } from "./lending";
 import { kindWords } from "./words";
@@ -16,13 +16,19 @@ export function history(lending: Lending): HTMLElement {
       "div",
       { class: "head" },
       el("h2", { id: "before" }, "What ran here"),
-      () =>
-        lending.history().length > 0 &&
-        lending.stage() === "off" &&
-        el("button", { type: "button", class: "plain", onclick: lending.forget }, "Clear"),
+      show(
+        () => lending.history().length > 0 && lending.stage() === "off",
+        () => el("button", { type: "button", class: "plain", onclick: lending.forget }, "Clear"),
+      ),
     ),
-    () => lending.history().length === 0 && el("p", { class: "quiet" }, "Nothing yet. This list stays on your device."),
-    el("ul", { class: "running past" }, each(lending.history, (entry) => entry.id, row)),
+    () =>
+      lending.history().length === 0 &&
+      el("p", { class: "quiet" }, "Nothing yet. This list stays on your device."),
+    el(
+      "ul",
+      { class: "running past" },
+      each(lending.history, (entry) => entry.id, row),
+    ),
   );
 }
 
@@ -37,7 +43,8 @@ function row(entry: () => Entry): HTMLElement {
       el("b", null, name || `Job ${job}`),
       owner && ` for ${owner}`,
       el("small", null, kindWords(kind)),
-      () => entry().problem && el("small", { class: "problem" }, entry().problem.split("\n")[0] ?? ""),
+      () =>
+        entry().problem && el("small", { class: "problem" }, entry().problem.split("\n")[0] ?? ""),
     ),
     el(
       "div",

@@ -70,7 +70,11 @@ export class Ledger {
   active(now: number): Active[] {
     while ((this.recent[0]?.time ?? now) < now - WINDOW) this.recent.shift();
     return [...this.current.values()]
-      .map((entry) => ({ entry: { ...entry }, running: this.runningOf(entry.job), rate: this.rateOf(entry, now) }))
+      .map((entry) => ({
+        entry: { ...entry },
+        running: this.runningOf(entry.job),
+        rate: this.rateOf(entry, now),
+      }))
       .filter(({ entry, running }) => running > 0 || now - entry.last < LINGER);
   }
 
@@ -84,7 +88,20 @@ export class Ledger {
     if (known) return known;
     const { job, owner, kind } = unit;
     const id = `${now} ${job}`;
-    const entry = { id, job, name: unit.jobName, owner, kind, units: 0, failed: 0, items: 0, work: 0, first: now, last: now, problem: "" };
+    const entry = {
+      id,
+      job,
+      name: unit.jobName,
+      owner,
+      kind,
+      units: 0,
+      failed: 0,
+      items: 0,
+      work: 0,
+      first: now,
+      last: now,
+      problem: "",
+    };
     this.current.set(job, entry);
     this.entries = [...this.entries, entry].slice(-KEEP);
     return entry;
@@ -98,7 +115,10 @@ export class Ledger {
 
   private rateOf(entry: Entry, now: number): number {
     const seconds = Math.min(WINDOW, Math.max(1_000, now - entry.first)) / 1000;
-    const items = this.recent.reduce((sum, one) => sum + (one.job === entry.job ? one.items : 0), 0);
+    const items = this.recent.reduce(
+      (sum, one) => sum + (one.job === entry.job ? one.items : 0),
+      0,
+    );
     return items / seconds;
   }
 }

@@ -1,6 +1,6 @@
 /** The donor's side of joining: starts, changes and ends it, and tells the page how it goes. */
 
-import type { JoinHandle, JoinStatus } from "@shoal/sdk";
+import type { JoinHandle, JoinStatus, UnitEvent } from "@shoal/sdk";
 import { join } from "@shoal/sdk";
 
 import type { Signal } from "../view/reactive";
@@ -47,12 +47,14 @@ export function openLending(token: string): Lending {
     active.set(ledger.active(Date.now()));
     history.set(ledger.history());
   };
+  const save = () => saveHistory(ledger.history().reverse());
+  addEventListener("pagehide", save);
   const ended = (reason: string | undefined) => {
     clearInterval(timer);
     handle = null;
     ledger.end();
     show();
-    saveHistory(ledger.history().reverse());
+    save();
     problem.set(reason ?? "");
     stage.set("off");
   };
@@ -60,16 +62,10 @@ export function openLending(token: string): Lending {
     stage.set("starting");
     problem.set("");
     timer = setInterval(show, REFRESH);
+    const onStatus = (next: JoinStatus) => (latest = next);
+    const onUnit = (event: UnitEvent) => ledger.record(event, Date.now());
     try {
-      handle = await join({
-        ...choices(),
-        url: location.origin,
-        token,
-        onStatus: (next) => {
-          latest = next;
-        },
-        onUnit: (event) => ledger.record(event, Date.now()),
-      });
+      handle = await join({ ...choices(), url: location.origin, token, onStatus, onUnit });
     } catch (error) {
       return ended(error instanceof Error ? error.message : String(error));
     }
@@ -98,6 +94,6 @@ export function openLending(token: string): Lending {
       if (stage() === "off") void begin();
     },
     stop: () => handle?.stop(),
-    pause: (rest) => (rest ? handle?.pause() : handle?.resume()),
+    pause: (rest) => handle?.[rest ? "pause" : "resume"](),
   };
 }

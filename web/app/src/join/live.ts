@@ -17,7 +17,11 @@ export function live(lending: Lending): HTMLElement {
       el("span", { class: "quiet" }, () => totals(lending)),
     ),
     () => lending.active().length === 0 && el("p", { class: "quiet" }, idle(lending)),
-    el("ul", { class: "running", "aria-live": "polite", "aria-relevant": "additions" }, each(lending.active, (one) => one.entry.id, row)),
+    el(
+      "ul",
+      { class: "running", "aria-live": "polite", "aria-relevant": "additions" },
+      each(lending.active, (one) => one.entry.id, row),
+    ),
   );
 }
 
@@ -29,8 +33,9 @@ function totals(lending: Lending): string {
 }
 
 function idle(lending: Lending): string {
-  if (lending.stage() === "off") return "Nothing. Your device is yours.";
-  return lending.status()?.state === "joined" ? "Nothing at the moment. Work starts by itself when somebody sends a job." : "Nothing.";
+  return lending.status()?.state === "joined"
+    ? "Nothing at the moment. Work starts by itself when somebody sends a job."
+    : "Nothing.";
 }
 
 function row(active: () => Active): HTMLElement {
@@ -38,12 +43,22 @@ function row(active: () => Active): HTMLElement {
   return el(
     "li",
     null,
-    el("div", null, el("b", null, name || `Job ${job}`), owner && [" for ", el("b", null, owner)], el("small", null, kindWords(kind))),
+    el(
+      "div",
+      null,
+      el("b", null, name || `Job ${job}`),
+      owner && [" for ", el("b", null, owner)],
+      el("small", null, kindWords(kind)),
+    ),
     el(
       "div",
       { class: "figures", "aria-live": "off" },
       el("b", null, () => rate(active().rate)),
-      el("small", null, () => `${plural(active().entry.units, "unit")}, ${active().running} at work`),
+      el(
+        "small",
+        null,
+        () => `${plural(active().entry.units, "unit")}, ${active().running} at work`,
+      ),
     ),
   );
 }

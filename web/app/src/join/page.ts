@@ -2,7 +2,7 @@
 
 import { icon, logo } from "../parts/icons";
 import type { Child } from "../view/dom";
-import { el } from "../view/dom";
+import { el, show } from "../view/dom";
 import { memo, signal } from "../view/reactive";
 import { controls } from "./controls";
 import type { GpuAnswer } from "./gpu";
@@ -22,8 +22,11 @@ export function joinPage(lending: Lending, hasToken: boolean): Child {
       "main",
       { class: "page join" },
       hero(lending, hasToken, gpu),
+      show(
+        () => lending.stage() !== "off",
+        () => live(lending),
+      ),
       controls(lending, gpu),
-      live(lending),
       sandbox(),
       history(lending),
     ),
@@ -38,24 +41,33 @@ function hero(lending: Lending, hasToken: boolean, gpu: () => GpuAnswer | null):
     el(
       "p",
       { class: "lead" },
-      "Many devices together make one computer. Press the button, and this tab works on jobs that somebody sent to ",
+      "Many devices together make one computer. Press the button, and this tab works on jobs that ",
+      "somebody sent to ",
       el("b", null, location.host),
       ", for as long as you let it. Nothing is installed.",
     ),
-    () => gpuNotice(gpu()),
+    show(gpu, gpuNotice),
     () => message(lending, hasToken),
     buttons(lending, hasToken),
     el(
       "p",
-      { class: () => `status ${lending.stage() === "on" ? (lending.status()?.state ?? "") : ""}`, role: "status" },
+      {
+        class: () => `status ${lending.stage() === "on" ? (lending.status()?.state ?? "") : ""}`,
+        role: "status",
+      },
       () => stateWords(lending.stage(), lending.status()),
     ),
   );
 }
 
-function gpuNotice(gpu: GpuAnswer | null): Child {
-  if (!gpu || gpu.found) return null;
-  return el("p", { class: "notice" }, el("b", null, gpu.why), " You can still join: this device then runs programs (WebAssembly) and no GPU kernels.");
+function gpuNotice(gpu: GpuAnswer): Child {
+  if (gpu.found) return null;
+  return el(
+    "p",
+    { class: "notice" },
+    el("b", null, gpu.why),
+    " You can still join: this device then runs programs (WebAssembly) and no GPU kernels.",
+  );
 }
 
 function message(lending: Lending, hasToken: boolean): Child {
@@ -69,21 +81,44 @@ function message(lending: Lending, hasToken: boolean): Child {
   }
   const problem = lending.problem();
   if (!problem) return null;
-  return el("p", { class: "notice bad", role: "alert" }, el("b", null, "Lending ended."), ` ${sentence(problem)}`);
+  return el(
+    "p",
+    { class: "notice bad", role: "alert" },
+    el("b", null, "Lending ended."),
+    ` ${sentence(problem)}`,
+  );
 }
 
 function buttons(lending: Lending, hasToken: boolean): HTMLElement {
-  const stage = memo(lending.stage);
   const resting = memo(() => lending.status()?.reason === "paused by you");
-  return el("div", { class: "buttons" }, () => {
-    if (stage() === "off") {
-      return el("button", { type: "button", class: "primary huge", disabled: !hasToken, onclick: lending.start }, icon("play"), "Lend this device");
-    }
-    return [
-      el("button", { type: "button", class: "stop huge", onclick: lending.stop, disabled: stage() === "starting" }, icon("stop"), "Stop now"),
-      el("button", { type: "button", disabled: stage() === "starting", onclick: () => lending.pause(!resting()) }, () => (resting() ? "Go on" : "Pause")),
-    ];
-  });
+  const starting = () => lending.stage() === "starting";
+  return el(
+    "div",
+    { class: "buttons" },
+    show(
+      () => lending.stage() === "off",
+      () =>
+        el(
+          "button",
+          { type: "button", class: "primary huge", disabled: !hasToken, onclick: lending.start },
+          icon("play"),
+          "Lend this device",
+        ),
+      () => [
+        el(
+          "button",
+          { type: "button", class: "stop huge", onclick: lending.stop, disabled: starting },
+          icon("stop"),
+          "Stop now",
+        ),
+        el(
+          "button",
+          { type: "button", disabled: starting, onclick: () => lending.pause(!resting()) },
+          () => (resting() ? "Go on" : "Pause"),
+        ),
+      ],
+    ),
+  );
 }
 
 function sentence(text: string): string {

@@ -1,14 +1,17 @@
 /** Bars that show a part of a whole. */
 
+import type { Job } from "@shoal/sdk";
+
 import { colourOf } from "../core/colours";
 import { percent, plural } from "../core/format";
-import type { Job } from "@shoal/sdk";
 import { each, el } from "../view/dom";
 
 /** How far a job is, each device's part in its own colour. */
 export function jobBar(job: () => Job): HTMLElement {
   const parts = () => {
-    const shares = job().shares.filter((share) => share.items > 0);
+    const shares = job()
+      .shares.filter((share) => share.items > 0)
+      .sort((a, b) => a.node - b.node);
     const known = shares.reduce((sum, share) => sum + share.items, 0);
     const rest = Math.max(0, job().itemsDone - known);
     const rows = shares.map((share) => ({ id: share.node, items: share.items }));
@@ -22,14 +25,18 @@ export function jobBar(job: () => Job): HTMLElement {
       "aria-valuemin": 0,
       "aria-valuemax": 100,
       "aria-valuenow": () => Math.floor((100 * job().itemsDone) / Math.max(1, job().items)),
-      "aria-valuetext": () => `${percent(job().itemsDone, job().items)} of ${plural(job().items, "item")}`,
+      "aria-valuetext": () =>
+        `${percent(job().itemsDone, job().items)} of ${plural(job().items, "item")}`,
       "aria-label": () => `Progress of ${job().name}`,
     },
-    each(parts, (part) => part.id, (part) =>
-      el("i", {
-        class: part().id < 0 ? "rest" : `c${colourOf(part().id)}`,
-        vars: { "--part": () => `${(100 * part().items) / Math.max(1, job().items)}%` },
-      }),
+    each(
+      parts,
+      (part) => part.id,
+      (part) =>
+        el("i", {
+          class: part().id < 0 ? "rest" : `c${colourOf(part().id)}`,
+          vars: { "--part": () => `${(100 * part().items) / Math.max(1, job().items)}%` },
+        }),
     ),
   );
 }

@@ -25,7 +25,8 @@ export function canvas(options: CanvasOptions): Canvas {
   const surface = el("canvas", {
     role: "img",
     "aria-label": options.label,
-    onpointermove: (event: PointerEvent) => options.onpoint?.({ x: event.offsetX, y: event.offsetY }),
+    onpointermove: (event: PointerEvent) =>
+      options.onpoint?.({ x: event.offsetX, y: event.offsetY }),
     onpointerleave: () => options.onpoint?.(null),
   });
   const box = el("div", { class: `canvas-box ${options.class}` }, surface);

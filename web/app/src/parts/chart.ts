@@ -32,7 +32,7 @@ const RIGHT = 8;
 const ABOVE = 10;
 const BELOW = 22;
 /** The shortest stretch of time shown, so that a young chart does not look like a wall. */
-const SHORTEST = 20_000;
+const SHORTEST = 10_000;
 
 export function chart(options: ChartOptions): HTMLElement {
   const width = signal(600);
@@ -101,7 +101,11 @@ function grid(g: Geometry, unit: string): Node[] {
       "g",
       null,
       svg("line", { class: "grid", x1: LEFT, x2: g.width - RIGHT, y1: y, y2: y }),
-      svg("text", { class: "tick", x: LEFT - 8, y: y + 4, "text-anchor": "end" }, count(share * g.top)),
+      svg(
+        "text",
+        { class: "tick", x: LEFT - 8, y: y + 4, "text-anchor": "end" },
+        tick(share * g.top),
+      ),
     );
   });
   const seconds = Math.round((g.end - g.start) / 1000);
@@ -112,6 +116,11 @@ function grid(g: Geometry, unit: string): Node[] {
     `${unit}, now`,
   );
   return g.end === 0 ? lines.slice(0, 1) : [...lines, from, now];
+}
+
+/** "3 M" rather than "3.00 M": the axis is round. */
+function tick(value: number): string {
+  return count(value).replace(/\.?0+(?= |$)/, (zeros) => (zeros.startsWith(".") ? "" : zeros));
 }
 
 function areas(samples: readonly Sample[], series: readonly ChartSeries[], g: Geometry): Node[] {

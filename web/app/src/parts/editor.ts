@@ -50,19 +50,30 @@ export function editor(options: EditorOptions): HTMLElement {
       leaving = event.key === "Escape";
     },
   });
-  const box = el("div", { class: "editor" }, el("div", { class: "gutter" }, numbers), el("div", { class: "sheet" }, mark, area));
+  const box = el(
+    "div",
+    { class: "editor" },
+    el("div", { class: "gutter" }, numbers),
+    el("div", { class: "sheet" }, mark, area),
+  );
   effect(() => {
     const lines = options.text().split("\n").length;
     const bad = options.badLine();
     numbers.replaceChildren(
-      ...Array.from({ length: lines }, (_, i) => el("span", { class: i + 1 === bad ? "bad" : null }, i + 1)),
+      ...Array.from({ length: lines }, (_, i) =>
+        el("span", { class: i + 1 === bad ? "bad" : null }, i + 1),
+      ),
     );
   });
   return el(
     "div",
     null,
     box,
-    el("p", { id: `${options.id}-help`, class: "unseen" }, "Tab indents. Press Escape, then Tab, to leave the editor. Control Enter runs."),
+    el(
+      "p",
+      { id: `${options.id}-help`, class: "unseen" },
+      "Tab indents. Press Escape, then Tab, to leave the editor. Control Enter runs.",
+    ),
   );
 }
 

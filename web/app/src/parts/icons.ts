@@ -9,7 +9,11 @@ const DRAWINGS = {
   browser: ["M3 5h18v14H3z", "M3 9h18", "M6 7h.01"],
   /** A terminal. */
   native: ["M3 4h18v16H3z", "M7 9l3 3-3 3", "M12 15h5"],
-  gpu: ["M6 6h12v12H6z", "M10 10h4v4h-4z", "M9 2v4M15 2v4M9 18v4M15 18v4M2 9h4M2 15h4M18 9h4M18 15h4"],
+  gpu: [
+    "M6 6h12v12H6z",
+    "M10 10h4v4h-4z",
+    "M9 2v4M15 2v4M9 18v4M15 18v4M2 9h4M2 15h4M18 9h4M18 15h4",
+  ],
   plus: ["M12 5v14M5 12h14"],
   stop: ["M6 6h12v12H6z"],
   play: ["M7 4l13 8-13 8z"],
@@ -32,7 +36,8 @@ export function icon(name: IconName): SVGElement {
 
 /** Four fish, one way. */
 export function logo(): SVGElement {
-  const fish = "M0 0c2.200-2.600 6-2.600 8.600 0c-2.600 2.600-6.400 2.600-8.600 0zM.8 0l-2.600-2v4z";
+  const fish =
+    "M0 0c2.200-2.600 6-2.600 8.600 0c-2.600 2.600-6.400 2.600-8.600 0zM.8 0l-2.600-2v4z";
   const places = ["11 6", "4 12", "14 13", "8 19"];
   return svg(
     "svg",

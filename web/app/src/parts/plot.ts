@@ -14,8 +14,10 @@ const LEFT = 60;
 const PAD = 10;
 const BELOW = 22;
 /** Dark to light, even in brightness, so that it reads in grey too. */
+// prettier-ignore
 const HEAT: readonly (readonly [number, number, number])[] = [
-  [13, 18, 48], [32, 50, 110], [22, 102, 134], [38, 152, 133], [122, 195, 108], [236, 226, 108], [255, 250, 224],
+  [13, 18, 48], [32, 50, 110], [22, 102, 134], [38, 152, 133],
+  [122, 195, 108], [236, 226, 108], [255, 250, 224],
 ];
 
 interface Range {
@@ -24,7 +26,12 @@ interface Range {
 }
 
 /** Every lane as a line; where several values share a pixel, all between the least and the most is drawn. */
-export function drawLine(context: CanvasRenderingContext2D, width: number, height: number, values: Values): void {
+export function drawLine(
+  context: CanvasRenderingContext2D,
+  width: number,
+  height: number,
+  values: Values,
+): void {
   const length = Math.floor(values.data.length / values.lanes);
   const range = rangeOf(values.data);
   const [wide, high] = [width - LEFT - PAD, height - PAD - BELOW];
@@ -49,10 +56,19 @@ export function drawLine(context: CanvasRenderingContext2D, width: number, heigh
 }
 
 /** The first lane as a picture of `columns` wide rows. */
-export function drawHeat(context: CanvasRenderingContext2D, width: number, height: number, values: Values, columns: number): void {
+export function drawHeat(
+  context: CanvasRenderingContext2D,
+  width: number,
+  height: number,
+  values: Values,
+  columns: number,
+): void {
   const length = Math.floor(values.data.length / values.lanes);
   const rows = Math.ceil(length / columns);
-  const [wide, high] = [Math.min(columns, Math.round(width * 2)), Math.min(rows, Math.round(height * 2))];
+  const [wide, high] = [
+    Math.min(columns, Math.round(width * 2)),
+    Math.min(rows, Math.round(height * 2)),
+  ];
   const range = rangeOf(values.data);
   const image = new ImageData(wide, high);
   for (let y = 0; y < high; y += 1) {
@@ -60,21 +76,38 @@ export function drawHeat(context: CanvasRenderingContext2D, width: number, heigh
       const item = Math.floor((y * rows) / high) * columns + Math.floor((x * columns) / wide);
       if (item >= length) continue;
       const value = values.data[item * values.lanes] ?? 0;
-      image.data.set([...heat((value - range.low) / (range.high - range.low)), 255], (y * wide + x) * 4);
+      image.data.set(
+        [...heat((value - range.low) / (range.high - range.low)), 255],
+        (y * wide + x) * 4,
+      );
     }
   }
   const sheet = new OffscreenCanvas(wide, high);
   sheet.getContext("2d")?.putImageData(image, 0, 0);
   const scale = Math.min(width / columns, height / rows);
   context.imageSmoothingEnabled = scale < 1;
-  context.drawImage(sheet, (width - columns * scale) / 2, (height - rows * scale) / 2, columns * scale, rows * scale);
+  context.drawImage(
+    sheet,
+    (width - columns * scale) / 2,
+    (height - rows * scale) / 2,
+    columns * scale,
+    rows * scale,
+  );
 }
 
 /** The first two lanes as x and y. */
-export function drawPoints(context: CanvasRenderingContext2D, width: number, height: number, values: Values): void {
+export function drawPoints(
+  context: CanvasRenderingContext2D,
+  width: number,
+  height: number,
+  values: Values,
+): void {
   const { data, lanes } = values;
   const [xs, ys] = [rangeOf(data, lanes, 0), rangeOf(data, lanes, 1)];
-  const scale = Math.min((width - 2 * PAD) / (xs.high - xs.low), (height - 2 * PAD) / (ys.high - ys.low));
+  const scale = Math.min(
+    (width - 2 * PAD) / (xs.high - xs.low),
+    (height - 2 * PAD) / (ys.high - ys.low),
+  );
   const [midX, midY] = [(xs.low + xs.high) / 2, (ys.low + ys.high) / 2];
   const many = data.length / lanes;
   const size = many > 20_000 ? 1 : many > 2_000 ? 1.5 : 2.5;
@@ -111,7 +144,13 @@ function extremes(values: Values, lane: number, from: number, to: number): [numb
   return [least, most];
 }
 
-function axes(context: CanvasRenderingContext2D, width: number, height: number, range: Range, length: number): void {
+function axes(
+  context: CanvasRenderingContext2D,
+  width: number,
+  height: number,
+  range: Range,
+  length: number,
+): void {
   context.font = "12px system-ui, sans-serif";
   context.fillStyle = themeColour("--quiet");
   context.strokeStyle = themeColour("--line");
@@ -123,19 +162,19 @@ function axes(context: CanvasRenderingContext2D, width: number, height: number, 
     context.moveTo(LEFT, y);
     context.lineTo(width - PAD, y);
     context.stroke();
-    context.fillText(brief(range.low + share * (range.high - range.low)), LEFT - 8, y + 4);
+    context.fillText(brief(range.low + share * (range.high - range.low), 3), LEFT - 8, y + 4);
   }
   context.fillText(`item ${count(length - 1)}`, width - PAD, height - 6);
   context.textAlign = "left";
   context.fillText("item 0", LEFT, height - 6);
 }
 
-/** A number in at most seven characters. */
-export function brief(value: number): string {
+/** A number in few characters. */
+export function brief(value: number, digits = 4): string {
   const size = Math.abs(value);
   if (size === 0) return "0";
   if (size >= 100_000 || size < 0.001) return value.toExponential(1);
-  return String(Number(value.toPrecision(4)));
+  return String(Number(value.toPrecision(digits)));
 }
 
 function heat(share: number): [number, number, number] {
@@ -144,5 +183,9 @@ function heat(share: number): [number, number, number] {
   const low = HEAT[Math.floor(at)] ?? [0, 0, 0];
   const high = HEAT[Math.min(HEAT.length - 1, Math.floor(at) + 1)] ?? low;
   const part = at - Math.floor(at);
-  return [0, 1, 2].map((i) => (low[i] ?? 0) + part * ((high[i] ?? 0) - (low[i] ?? 0))) as [number, number, number];
+  return [0, 1, 2].map((i) => (low[i] ?? 0) + part * ((high[i] ?? 0) - (low[i] ?? 0))) as [
+    number,
+    number,
+    number,
+  ];
 }

@@ -4,10 +4,12 @@
  */
 
 /** Per version: codewords in all, error correction codewords per block, blocks. For level M. */
+// prettier-ignore
 const VERSIONS: readonly [total: number, ecc: number, blocks: number][] = [
   [26, 10, 1], [44, 16, 1], [70, 26, 1], [100, 18, 2], [134, 24, 2],
   [172, 16, 4], [196, 18, 4], [242, 22, 4], [292, 22, 5], [346, 26, 5],
 ];
+// prettier-ignore
 const ALIGNMENT: readonly (readonly number[])[] = [
   [], [6, 18], [6, 22], [6, 26], [6, 30], [6, 34],
   [6, 22, 38], [6, 24, 42], [6, 26, 46], [6, 28, 50],
@@ -26,9 +28,10 @@ interface Grid {
 export function qrCode(text: string): Modules {
   const data = new TextEncoder().encode(text);
   const version = VERSIONS.findIndex((_, v) => data.length <= capacity(v + 1)) + 1;
-  if (version === 0) throw new RangeError(`${data.length} bytes do not fit a QR code of version 10`);
+  if (version === 0)
+    throw new RangeError(`${data.length} bytes do not fit a QR code of version 10`);
   const words = interleave(padded(data, version), version);
-  const masked = [0, 1, 2, 3, 4, 5, 6, 7].map((mask) => draw(words, version, mask));
+  const masked = MASKS.map((_, mask) => draw(words, version, mask));
   const best = masked.reduce((a, b) => (penalty(b) < penalty(a) ? b : a));
   return best.dark;
 }
@@ -144,7 +147,11 @@ function drawPatterns(grid: Grid, version: number): void {
     put(grid, 6, i, i % 2 === 0);
     put(grid, i, 6, i % 2 === 0);
   }
-  for (const [cx, cy] of [[3, 3], [last - 3, 3], [3, last - 3]] as const) {
+  for (const [cx, cy] of [
+    [3, 3],
+    [last - 3, 3],
+    [3, last - 3],
+  ] as const) {
     for (let dy = -4; dy <= 4; dy += 1) {
       for (let dx = -4; dx <= 4; dx += 1) {
         const ring = Math.max(Math.abs(dx), Math.abs(dy));
@@ -213,17 +220,20 @@ function drawData(grid: Grid, words: readonly number[], mask: number): void {
   }
 }
 
+/** The eight masks of the standard, by column and row. */
+const MASKS: readonly ((x: number, y: number) => number)[] = [
+  (x, y) => (x + y) % 2,
+  (_, y) => y % 2,
+  (x) => x % 3,
+  (x, y) => (x + y) % 3,
+  (x, y) => (Math.floor(x / 3) + Math.floor(y / 2)) % 2,
+  (x, y) => ((x * y) % 2) + ((x * y) % 3),
+  (x, y) => (((x * y) % 2) + ((x * y) % 3)) % 2,
+  (x, y) => (((x + y) % 2) + ((x * y) % 3)) % 2,
+];
+
 function isMasked(mask: number, x: number, y: number): boolean {
-  switch (mask) {
-    case 0: return (x + y) % 2 === 0;
-    case 1: return y % 2 === 0;
-    case 2: return x % 3 === 0;
-    case 3: return (x + y) % 3 === 0;
-    case 4: return (Math.floor(x / 3) + Math.floor(y / 2)) % 2 === 0;
-    case 5: return ((x * y) % 2) + ((x * y) % 3) === 0;
-    case 6: return (((x * y) % 2) + ((x * y) % 3)) % 2 === 0;
-    default: return (((x + y) % 2) + ((x * y) % 3)) % 2 === 0;
-  }
+  return MASKS[mask]?.(x, y) === 0;
 }
 
 /** How hard a grid is to read: long runs, blocks, look-alikes of the finder pattern, imbalance. */

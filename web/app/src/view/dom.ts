@@ -3,7 +3,7 @@
  * the surrounding scope lives. The DOM shows state and never holds it.
  */
 
-import { effect, onCleanup, root, signal, untracked } from "./reactive";
+import { effect, memo, onCleanup, root, signal, untracked } from "./reactive";
 import type { Signal } from "./reactive";
 
 export type Child = Node | string | number | null | undefined | false | Child[] | (() => Child);
@@ -74,6 +74,28 @@ export function each<T>(
   return fragment;
 }
 
+/**
+ * What `build` makes of a value, made anew only when the value differs. Unlike a plain function
+ * child, `build` may read signals without being rerun by them: use it for whole components.
+ */
+export function show<T>(
+  value: () => T,
+  build: (value: Exclude<T, Nothing>) => Child,
+  otherwise?: () => Child,
+): Child {
+  const current = memo(value);
+  return () => {
+    const now = current();
+    return untracked(() => (isNothing(now) ? otherwise?.() : build(now as Exclude<T, Nothing>)));
+  };
+}
+
+type Nothing = null | undefined | false;
+
+function isNothing(value: unknown): value is Nothing {
+  return value === null || value === undefined || value === false;
+}
+
 /** Replaces what `place` shows by what `body` makes; returns how to take it away. */
 export function mount(place: Element, body: () => Child): () => void {
   const [, drop] = root(() => {
@@ -83,7 +105,11 @@ export function mount(place: Element, body: () => Child): () => void {
   return drop;
 }
 
-function fill<E extends Element>(element: E, attrs: Attrs | null | undefined, children: Child[]): E {
+function fill<E extends Element>(
+  element: E,
+  attrs: Attrs | null | undefined,
+  children: Child[],
+): E {
   for (const [name, value] of Object.entries(attrs ?? {})) {
     if (name === "vars") setVars(element, value as Vars);
     else if (name.startsWith("on")) {
@@ -116,7 +142,7 @@ function setAttr(element: Element, name: string, value: Value): void {
 }
 
 function append(parent: Node, child: Child): void {
-  if (child === null || child === undefined || child === false) return;
+  if (isNothing(child)) return;
   if (Array.isArray(child)) child.forEach((one) => append(parent, one));
   else if (typeof child === "function") appendLive(parent, child);
   else parent.appendChild(child instanceof Node ? child : document.createTextNode(String(child)));
@@ -126,9 +152,24 @@ function appendLive(parent: Node, child: () => Child): void {
   const [start, end] = [document.createTextNode(""), document.createTextNode("")];
   parent.appendChild(start);
   parent.appendChild(end);
+  let text: Text | null = null;
   effect(() => {
-    while (start.nextSibling && start.nextSibling !== end) start.nextSibling.remove();
     const next = child();
+    if (typeof next === "string" || typeof next === "number") {
+      // Text that stays the same is left alone: a screen reader would say it again.
+      if (text && text.data === String(next)) return;
+      if (text) {
+        text.data = String(next);
+        return;
+      }
+    }
+    while (start.nextSibling && start.nextSibling !== end) start.nextSibling.remove();
+    text = null;
+    if (typeof next === "string" || typeof next === "number") {
+      text = document.createTextNode(String(next));
+      end.parentNode?.insertBefore(text, end);
+      return;
+    }
     // What is built reads signals through effects of its own.
     untracked(() => {
       const fragment = document.createDocumentFragment();

@@ -34,15 +34,34 @@ function summary(store: Store): HTMLElement {
   return el(
     "dl",
     { class: "facts" },
-    fact("Devices", () => count(store.nodes().length), () =>
-      [plural(gpus(), "GPU"), plural(slots(), "CPU slot")].join(", "),
+    fact(
+      "Devices",
+      () => count(store.nodes().length),
+      () => [plural(gpus(), "GPU"), plural(slots(), "CPU slot")].join(", "),
     ),
-    fact("Running", () => count(running().length), () => plural(store.jobs().length, "job") + " in all"),
-    fact("Throughput", () => rate(speed()), () => "items finished"),
-    fact("Units done", () => count(units()), () => "by the devices here now"),
+    fact(
+      "Running",
+      () => count(running().length),
+      () => plural(store.jobs().length, "job") + " in all",
+    ),
+    fact(
+      "Throughput",
+      () => rate(speed()),
+      () => "items finished",
+    ),
+    fact(
+      "Units done",
+      () => count(units()),
+      () => "by the devices here now",
+    ),
   );
 }
 
 function fact(name: string, value: () => string, more: () => string): HTMLElement {
-  return el("div", null, el("dt", null, name), el("dd", null, el("b", null, value), el("small", null, more)));
+  return el(
+    "div",
+    null,
+    el("dt", null, name),
+    el("dd", null, el("b", null, value), el("small", null, more)),
+  );
 }

@@ -5,7 +5,7 @@ import { icon } from "../../parts/icons";
 import type { Modules } from "../../parts/qr";
 import { qrCode } from "../../parts/qr";
 import type { Child } from "../../view/dom";
-import { el, svg } from "../../view/dom";
+import { el, show, svg } from "../../view/dom";
 import { signal } from "../../view/reactive";
 
 /** Blank modules around a code, as scanners expect. */
@@ -17,10 +17,7 @@ export function inviteCard(store: Store): HTMLElement {
     { class: "card invite", "aria-labelledby": "invite" },
     el("h2", { id: "invite" }, "Invite a device"),
     el("p", { class: "quiet" }, "Scan or open this link. A browser tab is all it takes."),
-    () => {
-      const pool = store.pool();
-      return pool ? link(pool.join) : null;
-    },
+    show(() => store.pool()?.join, link),
   );
 }
 
@@ -52,10 +49,17 @@ function picture(url: string): Child {
     return null;
   }
   const size = modules.length + 2 * QUIET;
-  const path = modules.map((row, y) => row.map((dark, x) => (dark ? `M${x} ${y}h1v1h-1z` : "")).join("")).join("");
+  const path = modules
+    .map((row, y) => row.map((dark, x) => (dark ? `M${x} ${y}h1v1h-1z` : "")).join(""))
+    .join("");
   return svg(
     "svg",
-    { class: "qr", role: "img", "aria-label": "QR code of the join link", viewBox: `${-QUIET} ${-QUIET} ${size} ${size}` },
+    {
+      class: "qr",
+      role: "img",
+      "aria-label": "QR code of the join link",
+      viewBox: `${-QUIET} ${-QUIET} ${size} ${size}`,
+    },
     svg("path", { d: path }),
   );
 }

@@ -1,10 +1,11 @@
 /** All jobs, newest first. */
 
+import type { Job } from "@shoal/sdk";
+
 import { ago, duration, percent, plural, rate } from "../../core/format";
 import type { Store } from "../../core/store";
-import type { Job } from "@shoal/sdk";
 import { jobBar } from "../../parts/bars";
-import { each, el } from "../../view/dom";
+import { each, el, show } from "../../view/dom";
 import { every, signal } from "../../view/reactive";
 
 /** Rows shown before "Show all". */
@@ -19,27 +20,39 @@ export function jobList(store: Store): HTMLElement {
     "section",
     { class: "card", "aria-labelledby": "jobs" },
     el("h2", { id: "jobs" }, "Jobs"),
-    () =>
-      store.jobs().length === 0 &&
-      el(
-        "p",
-        { class: "quiet" },
-        "No jobs yet. Press ",
-        el("b", null, "Run it"),
-        " beside, open the ",
-        el("a", { href: "/playground" }, "playground"),
-        ", or use ",
-        el("code", null, "shoal map"),
-        " on the command line.",
+    show(() => store.jobs().length === 0, noJobs),
+    el(
+      "ul",
+      { class: "jobs" },
+      each(
+        shown,
+        (job) => job.id,
+        (job) => row(job, now),
       ),
-    el("ul", { class: "jobs" }, each(shown, (job) => job.id, (job) => row(job, now))),
-    () =>
-      store.jobs().length > FIRST &&
-      el(
-        "button",
-        { type: "button", class: "plain", onclick: () => all.update((old) => !old) },
-        () => (all() ? "Show fewer" : `Show all ${store.jobs().length}`),
-      ),
+    ),
+    show(
+      () => store.jobs().length > FIRST,
+      () =>
+        el(
+          "button",
+          { type: "button", class: "plain", onclick: () => all.update((old) => !old) },
+          () => (all() ? "Show fewer" : `Show all ${store.jobs().length}`),
+        ),
+    ),
+  );
+}
+
+function noJobs(): HTMLElement {
+  return el(
+    "p",
+    { class: "quiet" },
+    "No jobs yet. Press ",
+    el("b", null, "Run it"),
+    ", open the ",
+    el("a", { href: "/playground" }, "playground"),
+    ", or use ",
+    el("code", null, "shoal map"),
+    " on the command line.",
   );
 }
 
@@ -59,7 +72,11 @@ function row(job: () => Job, now: () => number): HTMLElement {
       "div",
       { class: "line small" },
       el("span", null, () => detail(job())),
-      el("span", { class: "end" }, () => `${job().owner ? `${job().owner}, ` : ""}${ago(job().submitted, now())}`),
+      el(
+        "span",
+        { class: "end" },
+        () => `${job().owner ? `${job().owner}, ` : ""}${ago(job().submitted, now())}`,
+      ),
     ),
   );
 }

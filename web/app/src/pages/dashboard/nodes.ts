@@ -1,12 +1,14 @@
 /** The devices, live. */
 
-import { colourOf } from "../../core/colours";
-import { count, plural, rate } from "../../core/format";
-import type { Store } from "../../core/store";
 import type { PoolNode } from "@shoal/sdk";
+
+import { colourOf } from "../../core/colours";
+import { count, plural } from "../../core/format";
+import type { Store } from "../../core/store";
 import { meter } from "../../parts/bars";
 import { icon } from "../../parts/icons";
-import { each, el } from "../../view/dom";
+import type { Child } from "../../view/dom";
+import { each, el, show } from "../../view/dom";
 
 export function nodeList(store: Store): HTMLElement {
   return el(
@@ -16,18 +18,32 @@ export function nodeList(store: Store): HTMLElement {
       "div",
       { class: "head" },
       el("h2", { id: "devices" }, "Devices"),
-      el("span", { class: "quiet", role: "status" }, () => `${plural(store.nodes().length, "device")} in the pool`),
-    ),
-    () =>
-      store.nodes().length === 0 &&
       el(
-        "p",
-        { class: "card quiet" },
-        "Nobody is here yet. Open the join link on any device, or run ",
-        el("code", null, "shoal join"),
-        ".",
+        "span",
+        { class: "quiet", role: "status" },
+        () => `${plural(store.nodes().length, "device")} in the pool`,
       ),
-    el("ul", { class: "nodes" }, each(store.nodes, (node) => node.id, (node) => card(node))),
+    ),
+    show(
+      () => store.nodes().length === 0,
+      () =>
+        el(
+          "p",
+          { class: "card quiet" },
+          "Nobody is here yet. Open the join link on any device, or run ",
+          el("code", null, "shoal join"),
+          ".",
+        ),
+    ),
+    el(
+      "ul",
+      { class: "nodes" },
+      each(
+        store.nodes,
+        (node) => node.id,
+        (node) => card(node),
+      ),
+    ),
   );
 }
 
@@ -47,18 +63,24 @@ function card(node: () => PoolNode): HTMLElement {
         el("small", null, () => hardware(node())),
       ),
     ),
-    el("div", { class: "line load" }, meter("Load", () => load(node()), colour), el("span", null, () => busyWord(node()))),
+    el(
+      "div",
+      { class: "line load" },
+      meter("Load", () => node().load, colour),
+      el("span", null, () => busyWord(node())),
+    ),
     el(
       "dl",
       { class: "pairs" },
-      pair("Runs", () => job(node())),
+      pair("Offers", () => offers(node())),
+      pair("Runs", runs(node)),
       pair("Speed", () => speed(node())),
       pair("Done", () => done(node())),
     ),
   );
 }
 
-function pair(name: string, value: () => string | HTMLElement): HTMLElement {
+function pair(name: string, value: Child): HTMLElement {
   return el("div", null, el("dt", null, name), el("dd", null, value));
 }
 
@@ -66,29 +88,33 @@ function kindWord(node: PoolNode): string {
   return node.kind === "browser" ? "Browser tab" : "Native node";
 }
 
-function hardware(node: PoolNode): string {
-  const cpu = node.cpuSlots > 0 ? plural(node.cpuSlots, "CPU slot") : "no CPU work";
-  if (!node.gpu) return `${kindWord(node)}, no GPU, ${cpu}`;
-  return `${node.gpu.name}${node.gpu.software ? " (software)" : ""}, ${node.gpu.backend}, ${cpu}`;
+function hardware({ gpu }: PoolNode): string {
+  if (!gpu) return "no GPU";
+  return gpu.software && !/software/i.test(gpu.name) ? `${gpu.name} (software)` : gpu.name;
 }
 
-/** The load is told from 0 to 1. */
-function load(node: PoolNode): number {
-  return node.load;
+function offers(node: PoolNode): string {
+  const cpu = node.cpuSlots > 0 ? plural(node.cpuSlots, "CPU slot") : "no CPU slots";
+  return node.gpu ? `${node.gpu.backend}, ${cpu}` : cpu;
 }
 
 function busyWord(node: PoolNode): string {
   if (node.paused) return "paused";
-  return node.running > 0 ? `${Math.round(100 * Math.min(1, load(node)))} %` : "idle";
+  return node.running > 0 ? `${Math.round(100 * Math.min(1, node.load))} %` : "idle";
 }
 
-function job(node: PoolNode): string | HTMLElement {
-  if (node.job === null) return "nothing";
-  return el("a", { href: `/jobs/${node.job}` }, node.jobName ?? `job ${node.job}`);
+function runs(node: () => PoolNode): Child {
+  return show(
+    () => node().job,
+    (job) => el("a", { href: `/jobs/${job}` }, () => node().jobName ?? `job ${job}`),
+    () => "nothing",
+  );
 }
 
 function speed(node: PoolNode): string {
-  return node.rate > 0 ? `${rate(node.rate)} items` : `×${(node.speed / 100).toFixed(1)} (declared)`;
+  return node.rate > 0
+    ? `${count(node.rate)} items/s`
+    : `×${(node.speed / 100).toFixed(1)} (declared)`;
 }
 
 function done(node: PoolNode): string {

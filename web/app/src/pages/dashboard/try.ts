@@ -17,7 +17,11 @@ export function tryCard(store: Store): HTMLElement {
   const busy = signal(false);
   const problem = signal("");
   const size = () => SIZES[picked()] ?? SIZES[0];
-  const body = () => ({ computeType: "matmul", iterations: size().iterations, tensorSize: size().tensorSize });
+  const body = () => ({
+    computeType: "matmul",
+    iterations: size().iterations,
+    tensorSize: size().tensorSize,
+  });
 
   const run = async () => {
     busy.set(true);
@@ -44,7 +48,12 @@ export function tryCard(store: Store): HTMLElement {
         el(
           "label",
           null,
-          el("input", { type: "radio", name: "size", checked: () => picked() === i, onchange: () => picked.set(i) }),
+          el("input", {
+            type: "radio",
+            name: "size",
+            checked: () => picked() === i,
+            onchange: () => picked.set(i),
+          }),
           el("span", null, one.label, el("small", null, `${one.tensorSize}²`)),
         ),
       ),
@@ -60,12 +69,16 @@ export function tryCard(store: Store): HTMLElement {
       "details",
       null,
       el("summary", null, "From a shell"),
-      el(
-        "pre",
-        null,
-        () =>
-          `curl ${location.origin}/submit-job \\\n  -H "Authorization: Bearer $SHOAL_KEY" \\\n  -H "Content-Type: application/json" \\\n  -d '${JSON.stringify(body())}'`,
-      ),
+      el("pre", null, () => shellCommand(body())),
     ),
   );
+}
+
+function shellCommand(body: object): string {
+  return [
+    `curl ${location.origin}/submit-job`,
+    `-H "Authorization: Bearer $SHOAL_KEY"`,
+    `-H "Content-Type: application/json"`,
+    `-d '${JSON.stringify(body)}'`,
+  ].join(" \\\n  ");
 }

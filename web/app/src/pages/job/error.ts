@@ -1,7 +1,8 @@
 /** Why a job failed, in the words of the device it failed on. */
 
-import { count } from "../../core/format";
 import type { JobError } from "@shoal/sdk";
+
+import { count } from "../../core/format";
 import { el } from "../../view/dom";
 
 export function errorCard(error: JobError): HTMLElement {
@@ -9,8 +10,10 @@ export function errorCard(error: JobError): HTMLElement {
   const where = [
     error.input !== null && `input ${error.input}`,
     error.input === null && error.item !== null && `item ${count(error.item)}`,
-    error.nodes.length > 0 && `seen on ${error.nodes.join(", ")}`,
-  ].filter(Boolean);
+    ...error.nodes.map((name) => `on ${name}`),
+  ].filter(
+    (part) => part !== false && !error.message.includes(part.replace(/^(input|item|on) /, "")),
+  );
   return el(
     "section",
     { class: "card failure", role: "alert" },

@@ -1,7 +1,8 @@
 /** Keeps one job up to date for as long as its page is open. */
 
-import type { Store } from "../../core/store";
 import type { Job } from "@shoal/sdk";
+
+import type { Store } from "../../core/store";
 import { effect, onCleanup, signal, untracked } from "../../view/reactive";
 
 type TileListener = (tiles: readonly number[]) => void;
@@ -16,7 +17,9 @@ export interface Followed {
 }
 
 export function follow(store: Store, id: number): Followed {
-  const job = signal<Job | null>(untracked(() => store.jobs().find((one) => one.id === id) ?? null));
+  const job = signal<Job | null>(
+    untracked(() => store.jobs().find((one) => one.id === id) ?? null),
+  );
   const problem = signal<unknown>(null);
   const listeners = new Set<TileListener>();
   const stop = new AbortController();
@@ -31,7 +34,10 @@ export function follow(store: Store, id: number): Followed {
       try {
         learn(await store.shoal.job(id));
         if (job()?.state !== "running") return;
-        const on = { job: learn, tiles: (tiles: number[]) => listeners.forEach((tell) => tell(tiles)) };
+        const on = {
+          job: learn,
+          tiles: (tiles: number[]) => listeners.forEach((tell) => tell(tiles)),
+        };
         await store.shoal.jobEvents(id, on, stop.signal);
       } catch (error) {
         if (stop.signal.aborted) return;
@@ -48,7 +54,8 @@ export function follow(store: Store, id: number): Followed {
   effect(() => {
     const heard = store.jobs().find((one) => one.id === id);
     const known = untracked(job);
-    if (heard && known && heard.itemsDone >= known.itemsDone && known.state === "running") job.set(heard);
+    if (heard && known && heard.itemsDone >= known.itemsDone && known.state === "running")
+      job.set(heard);
   });
 
   return {

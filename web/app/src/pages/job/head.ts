@@ -1,21 +1,21 @@
 /** Name, state, progress and what can be done with a job. */
 
+import type { Job } from "@shoal/sdk";
+
 import { bytes, clock, count, duration, percent, plural, rate } from "../../core/format";
 import { go } from "../../core/route";
 import { saveResult } from "../../core/save";
 import type { Store } from "../../core/store";
-import type { Job } from "@shoal/sdk";
 import { jobBar } from "../../parts/bars";
 import { confirmButton } from "../../parts/confirm";
 import { icon } from "../../parts/icons";
 import type { Child } from "../../view/dom";
-import { el } from "../../view/dom";
-import { every, memo, signal } from "../../view/reactive";
+import { el, show } from "../../view/dom";
+import { every, signal } from "../../view/reactive";
 
 export function jobHead(store: Store, job: () => Job): HTMLElement {
   const now = signal(Date.now());
   every(500, () => job().state === "running" && now.set(Date.now()));
-  const state = memo(() => job().state);
   return el(
     "section",
     { class: "card job-head" },
@@ -25,11 +25,22 @@ export function jobHead(store: Store, job: () => Job): HTMLElement {
       el("h1", null, () => job().name || `Job ${job().id}`),
       el("span", { class: "tag" }, () => job().kind),
       el("span", { class: () => `state ${job().state}`, role: "status" }, () => job().state),
-      el("span", { class: "end quiet" }, () => `#${job().id}${byWhom(job())}, ${clock(job().submitted)}`),
+      el(
+        "span",
+        { class: "end quiet" },
+        () => `#${job().id}${byWhom(job())}, ${clock(job().submitted)}`,
+      ),
     ),
     el("div", { class: "big" }, jobBar(job)),
     facts(job, now),
-    el("div", { class: "actions" }, () => actions(store, job, state())),
+    el(
+      "div",
+      { class: "actions" },
+      show(
+        () => job().state,
+        (state) => actions(store, job, state),
+      ),
+    ),
   );
 }
 
@@ -39,23 +50,41 @@ function byWhom(job: Job): string {
 
 function facts(job: () => Job, now: () => number): HTMLElement {
   const took = () => ((job().ended ?? now()) - (job().started ?? job().submitted)) / 1000;
-  const speed = () => (job().state === "running" ? job().rate : job().itemsDone / Math.max(1e-3, took()));
+  const speed = () =>
+    job().state === "running" ? job().rate : job().itemsDone / Math.max(1e-3, took());
   return el(
     "dl",
     { class: "facts tight" },
-    fact("Progress", () => percent(job().itemsDone, job().items), () => `${count(job().itemsDone)} of ${plural(job().items, "item")}`),
-    fact("Rate", () => rate(speed()), () => (job().state === "running" ? "items now" : "items on average")),
+    fact(
+      "Progress",
+      () => percent(job().itemsDone, job().items),
+      () => `${count(job().itemsDone)} of ${plural(job().items, "item")}`,
+    ),
+    fact(
+      "Rate",
+      () => rate(speed()),
+      () => (job().state === "running" ? "items now" : "items on average"),
+    ),
     fact(
       () => (job().state === "running" ? "Time left" : "Took"),
       () => (job().state === "running" ? left(job()) : duration(took())),
       () => (job().state === "running" ? `${duration(took())} so far` : ended(job())),
     ),
-    fact("Units", () => count(job().unitsDone), () => unitsMore(job())),
+    fact(
+      "Units",
+      () => count(job().unitsDone),
+      () => unitsMore(job()),
+    ),
   );
 }
 
 function fact(name: Child, value: () => string, more: () => string): HTMLElement {
-  return el("div", null, el("dt", null, name), el("dd", null, el("b", null, value), el("small", null, more)));
+  return el(
+    "div",
+    null,
+    el("dt", null, name),
+    el("dd", null, el("b", null, value), el("small", null, more)),
+  );
 }
 
 function left(job: Job): string {
@@ -85,7 +114,10 @@ function actions(store: Store, job: () => Job, state: Job["state"]): Child {
     store.forget(id);
     go("/");
   };
-  return [state === "done" && job().kind !== "noop" && saveButtons(store, job), confirmButton([icon("bin"), "Remove"], "Remove it and its result?", () => void remove())];
+  return [
+    state === "done" && job().kind !== "noop" && saveButtons(store, job),
+    confirmButton([icon("bin"), "Remove"], "Remove it and its result?", () => void remove()),
+  ];
 }
 
 function saveButtons(store: Store, job: () => Job): Child {

@@ -1,10 +1,15 @@
 /** A render job's picture, growing tile by tile. */
 
+import type { Job, RenderInfo, UnitList } from "@shoal/sdk";
+
+import { colourOf } from "../../core/colours";
 import type { Store } from "../../core/store";
-import type { Job } from "@shoal/sdk";
 import { tilePixels } from "../../core/tiles";
-import { el } from "../../view/dom";
+import type { Child } from "../../view/dom";
+import { each, el, svg } from "../../view/dom";
 import { effect, memo, onCleanup } from "../../view/reactive";
+
+type OnTiles = (listener: (tiles: readonly number[]) => void) => void;
 
 /** Tiles fetched at a time. */
 const ABREAST = 6;
@@ -12,18 +17,11 @@ const ABREAST = 6;
 export function pictureCard(
   store: Store,
   job: () => Job,
-  onTiles: (listener: (tiles: readonly number[]) => void) => void,
+  units: () => UnitList,
+  onTiles: OnTiles,
 ): HTMLElement {
   const render = job().render;
   if (!render) return el("section", { class: "card" });
-  const surface = el("canvas", {
-    class: "picture",
-    width: render.width,
-    height: render.height,
-    role: "img",
-    "aria-label": () => `The picture, ${Math.floor((100 * job().itemsDone) / Math.max(1, job().items))} percent done`,
-  });
-  paint(store, job, onTiles, surface);
   return el(
     "section",
     { class: "card", "aria-labelledby": "picture" },
@@ -31,19 +29,66 @@ export function pictureCard(
       "div",
       { class: "head" },
       el("h2", { id: "picture" }, "Picture"),
-      el("span", { class: "quiet" }, `${render.width} × ${render.height}, ${render.samples} samples, tiles of ${render.tile}`),
+      el(
+        "span",
+        { class: "quiet" },
+        `${render.width} × ${render.height}, ${render.samples} samples, tiles of ${render.tile}`,
+      ),
     ),
-    surface,
+    el("div", { class: "easel" }, picture(store, job, onTiles), lentTiles(render, units)),
+  );
+}
+
+/** A canvas that shows the picture as far as it is. */
+export function picture(store: Store, job: () => Job, onTiles: OnTiles): Child {
+  const render = job().render;
+  if (!render) return null;
+  const done = () => Math.floor((100 * job().itemsDone) / Math.max(1, job().items));
+  const surface = el("canvas", {
+    class: "picture",
+    width: render.width,
+    height: render.height,
+    role: "img",
+    "aria-label": () => `The picture, ${done()} percent done`,
+  });
+  paint(store, job, onTiles, surface);
+  return surface;
+}
+
+/** Frames around the tiles that are being worked on, in the colour of who has them. */
+function lentTiles(render: RenderInfo, units: () => UnitList): SVGElement {
+  const { width, height, tile } = render;
+  const columns = Math.ceil(width / tile);
+  const lent = () =>
+    units()
+      .units.filter((unit) => unit.state === "leased")
+      .flatMap((unit) =>
+        Array.from({ length: unit.len }, (_, i) => ({
+          tile: unit.start + i,
+          node: unit.node ?? 0,
+        })),
+      );
+  return svg(
+    "svg",
+    { class: "lent", viewBox: `0 0 ${width} ${height}`, "aria-hidden": "true" },
+    each(
+      lent,
+      (one) => `${one.tile} ${one.node}`,
+      (one) =>
+        svg("rect", {
+          class: `c${colourOf(one().node)}`,
+          x: (one().tile % columns) * tile + 2,
+          y: Math.floor(one().tile / columns) * tile + 2,
+          width: tile - 4,
+          height: tile - 4,
+          rx: 3,
+        }),
+    ),
   );
 }
 
 /** Draws what is there, then each tile as it comes, then the finished picture. */
-export function paint(
-  store: Store,
-  job: () => Job,
-  onTiles: (listener: (tiles: readonly number[]) => void) => void,
-  surface: HTMLCanvasElement,
-): void {
+function paint(store: Store, job: () => Job, onTiles: OnTiles, surface: HTMLCanvasElement): void {
   const context = surface.getContext("2d");
   const { id, render } = job();
   if (!context || !render) return;
@@ -66,7 +111,12 @@ export function paint(
     try {
       const bytes = await store.shoal.tile(id, tile);
       const pixels = tilePixels(bytes, render);
-      if (open) context.putImageData(pixels, (tile % columns) * render.tile, Math.floor(tile / columns) * render.tile);
+      if (open)
+        context.putImageData(
+          pixels,
+          (tile % columns) * render.tile,
+          Math.floor(tile / columns) * render.tile,
+        );
     } catch {
       // The finished picture holds it.
     }

@@ -1,9 +1,10 @@
 /** Items per second of one job, by device. */
 
+import type { Job } from "@shoal/sdk";
+
 import { colourOf } from "../../core/colours";
 import type { Series } from "../../core/series";
 import { series } from "../../core/series";
-import type { Job } from "@shoal/sdk";
 import { chart } from "../../parts/chart";
 import { el } from "../../view/dom";
 import { every } from "../../view/reactive";
@@ -19,15 +20,19 @@ export function speedCard(job: () => Job): HTMLElement {
     if (job().state !== "running") return;
     history.push(Date.now(), new Map(job().shares.map((share) => [share.node, share.items])));
   });
+  const nothing = () => job().state !== "running" && history.samples().length < 2;
   return el(
     "section",
-    { class: "card", "aria-labelledby": "speed" },
+    { class: "card", "aria-labelledby": "speed", hidden: nothing },
     el("h2", { id: "speed" }, "Throughput"),
     chart({
       label: "Throughput of this job by device",
       unit: "items per second",
       samples: history.samples,
-      series: () => job().shares.map((share) => ({ id: share.node, name: share.name, colour: colourOf(share.node) })),
+      series: () =>
+        [...job().shares]
+          .sort((a, b) => a.node - b.node)
+          .map((share) => ({ id: share.node, name: share.name, colour: colourOf(share.node) })),
       empty: "The curve is drawn while the job runs and this page is open.",
     }),
   );

@@ -1,12 +1,13 @@
 /** Every unit at its place in the whole: who has it, and whether it is done. */
 
+import type { Job, Unit, UnitList } from "@shoal/sdk";
+
 import { colourOf, colourValue, themeColour } from "../../core/colours";
 import { count } from "../../core/format";
 import type { Store } from "../../core/store";
-import type { Job, Unit, UnitList } from "@shoal/sdk";
 import { canvas } from "../../parts/canvas";
 import { el } from "../../view/dom";
-import { effect, every, signal } from "../../view/reactive";
+import { effect, every, memo, signal } from "../../view/reactive";
 
 const REFRESH = 700;
 const CELL = 12;
@@ -20,9 +21,10 @@ interface Layout {
   each: number;
 }
 
-export function unitsCard(store: Store, job: () => Job): HTMLElement {
+/** The units as they are now, asked for while the job runs and once more when it ended. */
+export function watchUnits(store: Store, job: () => Job): () => UnitList {
   const list = signal<UnitList>({ units: [], truncated: false });
-  const spot = signal<{ x: number; y: number } | null>(null);
+  const state = memo(() => job().state);
   let asking = false;
   const refresh = async () => {
     if (asking) return;
@@ -35,11 +37,14 @@ export function unitsCard(store: Store, job: () => Job): HTMLElement {
     asking = false;
   };
   effect(() => {
-    // Runs at the start and once more when the job ends.
-    if (job().state) void refresh();
+    if (state()) void refresh();
   });
-  every(REFRESH, () => job().state === "running" && void refresh());
+  every(REFRESH, () => state() === "running" && void refresh());
+  return list;
+}
 
+export function unitsCard(list: () => UnitList, job: () => Job): HTMLElement {
+  const spot = signal<{ x: number; y: number } | null>(null);
   const board = canvas({
     class: "units",
     label: () => inWords(job(), list()),
@@ -47,9 +52,10 @@ export function unitsCard(store: Store, job: () => Job): HTMLElement {
     draw: (context, width) => draw(context, layout(job().items, width), list(), job()),
     onpoint: (at) => spot.set(at),
   });
+  const nothing = () => job().state !== "running" && list().units.length === 0;
   return el(
     "section",
-    { class: "card", "aria-labelledby": "units" },
+    { class: "card", "aria-labelledby": "units", hidden: nothing },
     el(
       "div",
       { class: "head" },
@@ -62,7 +68,12 @@ export function unitsCard(store: Store, job: () => Job): HTMLElement {
       { class: "legend-row quiet" },
       el("span", { class: "legend" }, el("i", { class: "cell waiting" }), "waiting"),
       el("span", { class: "legend" }, el("i", { class: "cell leased" }), "lent to a device"),
-      el("span", { class: "legend" }, el("i", { class: "cell done" }), "done, in its device's colour"),
+      el(
+        "span",
+        { class: "legend" },
+        el("i", { class: "cell done" }),
+        "done, in its device's colour",
+      ),
       () => list().truncated && el("span", null, "Only the first 2,000 units are drawn."),
     ),
   );
@@ -116,10 +127,16 @@ function finder(units: readonly Unit[]): (item: number) => Unit | null {
   };
 }
 
-function tip(spot: { x: number; y: number } | null, job: Job, list: UnitList, width: number): string {
+function tip(
+  spot: { x: number; y: number } | null,
+  job: Job,
+  list: UnitList,
+  width: number,
+): string {
   if (!spot) return "";
   const place = layout(job.items, width);
-  const cell = Math.floor(spot.y / (CELL + GAP)) * place.columns + Math.floor(spot.x / (CELL + GAP));
+  const cell =
+    Math.floor(spot.y / (CELL + GAP)) * place.columns + Math.floor(spot.x / (CELL + GAP));
   const item = Math.floor((cell + 0.5) * place.each);
   if (item >= job.items) return "";
   const unit = finder(list.units)(item);

@@ -3,7 +3,7 @@
 import { readNpy } from "../../core/npy";
 import type { Binding, Param } from "../../core/wgsl";
 import type { Child } from "../../view/dom";
-import { each, el } from "../../view/dom";
+import { each, el, show } from "../../view/dom";
 import { memo, signal } from "../../view/reactive";
 import type { Fill, InputSetting, PictureSetting, Settings } from "./settings";
 import { changeInput, inputAt } from "./settings";
@@ -23,15 +23,24 @@ export function fields(settings: Settings): HTMLElement {
     "div",
     { class: "fields" },
     modeField(settings),
-    () =>
-      settings.picture()
-        ? pictureFields(settings)
-        : [
-            each(indexed, (one) => `${one.index} ${one.binding.name}`, (one) => inputField(settings, one().index, () => one().binding)),
-            sizeField(settings),
-            numberField("Outputs per item", settings.outPerItem, (n) => settings.outPerItem.set(n), 1),
-          ],
-    each(() => settings.shape().params, (param) => `${param.name} ${param.lanes}`, (param) => paramField(settings, param())),
+    show(
+      settings.picture,
+      () => pictureFields(settings),
+      () => [
+        each(
+          indexed,
+          (one) => `${one.index} ${one.binding.name}`,
+          (one) => inputField(settings, one().index, () => one().binding),
+        ),
+        sizeField(settings),
+        numberField("Outputs per item", settings.outPerItem, settings.outPerItem.set, 1),
+      ],
+    ),
+    each(
+      () => settings.shape().params,
+      (param) => `${param.name} ${param.lanes}`,
+      (param) => paramField(settings, param()),
+    ),
   );
 }
 
@@ -40,10 +49,20 @@ function modeField(settings: Settings): HTMLElement {
     el(
       "label",
       null,
-      el("input", { type: "radio", name: "mode", checked: () => settings.picture() === picture, onchange: () => settings.picture.set(picture) }),
+      el("input", {
+        type: "radio",
+        name: "mode",
+        checked: () => settings.picture() === picture,
+        onchange: () => settings.picture.set(picture),
+      }),
       el("span", null, label),
     );
-  return el("div", { class: "segments wide", role: "radiogroup", "aria-label": "What the kernel makes" }, option("Array", false), option("Picture", true));
+  return el(
+    "div",
+    { class: "segments wide", role: "radiogroup", "aria-label": "What the kernel makes" },
+    option("Array", false),
+    option("Picture", true),
+  );
 }
 
 function inputField(settings: Settings, index: number, binding: () => Binding): HTMLElement {
@@ -52,27 +71,61 @@ function inputField(settings: Settings, index: number, binding: () => Binding): 
   return el(
     "fieldset",
     { class: "wide input-field" },
-    el("legend", null, "Input ", el("code", null, () => binding().name), () => ` of ${typeName(binding())}`),
+    el(
+      "legend",
+      null,
+      "Input ",
+      el("code", null, () => binding().name),
+      () => ` of ${typeName(binding())}`,
+    ),
     field(
       "Filled with",
       el(
         "select",
-        { value: () => at().fill, onchange: (event: Event) => change({ fill: (event.target as HTMLSelectElement).value as Fill }) },
-        FILLS.map(([value, label]) => el("option", { value, selected: value === at().fill }, label)),
+        {
+          value: () => at().fill,
+          onchange: (event: Event) =>
+            change({ fill: (event.target as HTMLSelectElement).value as Fill }),
+        },
+        FILLS.map(([value, label]) =>
+          el("option", { value, selected: value === at().fill }, label),
+        ),
       ),
     ),
-    () => (at().fill === "file" ? fileField(change, at) : numberField("Up to", () => at().to, (to) => change({ to }), null)),
-    numberField("Elements per item", () => at().perItem, (perItem) => change({ perItem }), 1),
+    show(
+      () => at().fill === "file",
+      () => fileField(change, at),
+      () =>
+        numberField(
+          "Up to",
+          () => at().to,
+          (to) => change({ to }),
+          null,
+        ),
+    ),
+    numberField(
+      "Elements per item",
+      () => at().perItem,
+      (perItem) => change({ perItem }),
+      1,
+    ),
     el(
       "label",
       { class: "check" },
-      el("input", { type: "checkbox", checked: () => at().whole, onchange: (event: Event) => change({ whole: (event.target as HTMLInputElement).checked }) }),
+      el("input", {
+        type: "checkbox",
+        checked: () => at().whole,
+        onchange: (event: Event) => change({ whole: (event.target as HTMLInputElement).checked }),
+      }),
       "Whole for every unit",
     ),
   );
 }
 
-function fileField(change: (next: Partial<InputSetting>) => void, at: () => InputSetting): HTMLElement {
+function fileField(
+  change: (next: Partial<InputSetting>) => void,
+  at: () => InputSetting,
+): HTMLElement {
   const problem = signal("");
   const take = async (input: HTMLInputElement) => {
     const file = input.files?.[0];
@@ -88,8 +141,20 @@ function fileField(change: (next: Partial<InputSetting>) => void, at: () => Inpu
   return el(
     "div",
     null,
-    field("File", el("input", { type: "file", accept: ".npy", onchange: (event: Event) => void take(event.target as HTMLInputElement) })),
-    el("small", null, () => at().file && `${at().file?.name}: ${at().file?.data.length.toLocaleString("en")} numbers`),
+    field(
+      "File",
+      el("input", {
+        type: "file",
+        accept: ".npy",
+        onchange: (event: Event) => void take(event.target as HTMLInputElement),
+      }),
+    ),
+    el(
+      "small",
+      null,
+      () =>
+        at().file && `${at().file?.name}: ${at().file?.data.length.toLocaleString("en")} numbers`,
+    ),
     el("p", { class: "problem", role: "alert" }, problem),
   );
 }
@@ -99,8 +164,18 @@ function sizeField(settings: Settings): Child {
     "Items",
     el(
       "select",
-      { value: () => String(settings.items()), onchange: (event: Event) => settings.items.set(Number((event.target as HTMLSelectElement).value)) },
-      SIZES.map((size) => el("option", { value: size, selected: size === settings.items() }, size.toLocaleString("en"))),
+      {
+        value: () => String(settings.items()),
+        onchange: (event: Event) =>
+          settings.items.set(Number((event.target as HTMLSelectElement).value)),
+      },
+      SIZES.map((size) =>
+        el(
+          "option",
+          { value: size, selected: size === settings.items() },
+          size.toLocaleString("en"),
+        ),
+      ),
     ),
   );
 }
@@ -122,11 +197,26 @@ function paramField(settings: Settings, param: Param): HTMLElement {
 
 function pictureFields(settings: Settings): Child {
   const part = (label: string, key: keyof PictureSetting) =>
-    numberField(label, () => settings.frame()[key], (value) => settings.frame.update((old) => ({ ...old, [key]: value })), 1);
-  return [part("Width", "width"), part("Height", "height"), part("Samples", "samples"), part("Tile", "tile")];
+    numberField(
+      label,
+      () => settings.frame()[key],
+      (value) => settings.frame.update((old) => ({ ...old, [key]: value })),
+      1,
+    );
+  return [
+    part("Width", "width"),
+    part("Height", "height"),
+    part("Samples", "samples"),
+    part("Tile", "tile"),
+  ];
 }
 
-function numberField(label: Child, value: () => number, set: (value: number) => void, least: number | null): HTMLElement {
+function numberField(
+  label: Child,
+  value: () => number,
+  set: (value: number) => void,
+  least: number | null,
+): HTMLElement {
   return field(
     label,
     el("input", {

@@ -19,7 +19,8 @@ export function inputData(setting: InputSetting, binding: Binding, items: number
       for (let i = 0; i < out.length; i += 1) out[i] = (to * i) / Math.max(1, out.length - 1);
       break;
     case "wave":
-      for (let i = 0; i < out.length; i += 1) out[i] = to * Math.sin((i / out.length) * 16 * Math.PI);
+      for (let i = 0; i < out.length; i += 1)
+        out[i] = to * Math.sin((i / out.length) * 16 * Math.PI);
       break;
     case "noise":
       fillNoise(out, to, binding.scalar === "u32" ? 0 : -to);
@@ -31,15 +32,21 @@ export function inputData(setting: InputSetting, binding: Binding, items: number
 }
 
 /** Empty fields are left out, so that the coordinator can say what is missing. */
-export function paramValues(params: readonly Param[], texts: Readonly<Record<string, string>>): Record<string, ParamValue> {
+export function paramValues(
+  params: readonly Param[],
+  texts: Readonly<Record<string, string>>,
+): Record<string, ParamValue> {
   const out: Record<string, ParamValue> = {};
   for (const { name, lanes } of params) {
     const text = texts[name]?.trim();
     if (!text) continue;
     const numbers = text.split(/[\s,]+/).map(Number);
-    if (numbers.some(Number.isNaN)) throw new Error(`The parameter ${name} is "${text}", which is not a number.`);
+    if (numbers.some(Number.isNaN))
+      throw new Error(`The parameter ${name} is "${text}", which is not a number.`);
     if (numbers.length !== lanes) {
-      throw new Error(`The parameter ${name} takes ${lanes} numbers, "${text}" has ${numbers.length}.`);
+      throw new Error(
+        `The parameter ${name} takes ${lanes} numbers, "${text}" has ${numbers.length}.`,
+      );
     }
     out[name] = lanes === 1 ? (numbers[0] ?? 0) : numbers;
   }

@@ -4,11 +4,11 @@ import type { Store } from "../../core/store";
 import { editor } from "../../parts/editor";
 import { icon } from "../../parts/icons";
 import { el } from "../../view/dom";
+import { root } from "../../view/reactive";
 import { fields } from "./fields";
 import { output } from "./output";
-import type { Phase } from "./run";
+import type { Phase, Runner } from "./run";
 import { openRunner } from "./run";
-import type { Sample } from "./samples";
 import { SAMPLES } from "./samples";
 import type { Settings } from "./settings";
 import { openSettings } from "./settings";
@@ -16,9 +16,7 @@ import { openSettings } from "./settings";
 const BUSY: ReadonlySet<Phase> = new Set<Phase>(["sending", "running", "fetching"]);
 
 export function playground(store: Store): HTMLElement {
-  const first: Sample = SAMPLES[0] ?? { name: "Empty", source: "" };
-  const settings = openSettings(first);
-  const runner = openRunner(store, settings);
+  const { settings, runner } = deskOf(store);
   const busy = () => BUSY.has(runner.phase());
   const edit = (text: string) => {
     settings.source.set(text);
@@ -35,12 +33,7 @@ export function playground(store: Store): HTMLElement {
       el(
         "section",
         { class: "card", "aria-labelledby": "kernel" },
-        el(
-          "div",
-          { class: "head" },
-          el("h2", { id: "kernel" }, "Kernel"),
-          samplePicker(settings),
-        ),
+        el("div", { class: "head" }, el("h2", { id: "kernel" }, "Kernel"), samplePicker(settings)),
         editor({
           id: "source",
           label: "WGSL kernel",
@@ -53,14 +46,43 @@ export function playground(store: Store): HTMLElement {
         el(
           "div",
           { class: "actions" },
-          el("button", { type: "button", class: "primary", disabled: busy, onclick: runner.start }, icon("play"), "Run"),
-          el("button", { type: "button", class: "danger", disabled: () => !busy(), onclick: runner.stop }, icon("stop"), "Stop"),
+          el(
+            "button",
+            { type: "button", class: "primary", disabled: busy, onclick: runner.start },
+            icon("play"),
+            "Run",
+          ),
+          el(
+            "button",
+            { type: "button", class: "danger", disabled: () => !busy(), onclick: runner.stop },
+            icon("stop"),
+            "Stop",
+          ),
           el("span", { class: "quiet" }, () => poolWords(store)),
         ),
       ),
       output(store, settings, runner),
     ),
   );
+}
+
+interface Desk {
+  settings: Settings;
+  runner: Runner;
+}
+
+/** Outlives the page: going to the job and back keeps the kernel, and the run goes on. */
+const desks = new WeakMap<Store, Desk>();
+
+function deskOf(store: Store): Desk {
+  const known = desks.get(store);
+  if (known) return known;
+  const [desk] = root(() => {
+    const settings = openSettings(SAMPLES[0] ?? { name: "Empty", source: "" });
+    return { settings, runner: openRunner(store, settings) };
+  });
+  desks.set(store, desk);
+  return desk;
 }
 
 function samplePicker(settings: Settings): HTMLElement {
@@ -76,7 +98,9 @@ function samplePicker(settings: Settings): HTMLElement {
           if (sample) settings.take(sample);
         },
       },
-      SAMPLES.map((sample) => el("option", null, sample.name)),
+      SAMPLES.map((sample) =>
+        el("option", { selected: sample.source === settings.source() }, sample.name),
+      ),
     ),
   );
 }

@@ -10,11 +10,11 @@ import { icon } from "../../parts/icons";
 import type { Values } from "../../parts/plot";
 import { brief, drawHeat, drawLine, drawPoints, rangeOf } from "../../parts/plot";
 import type { Child } from "../../view/dom";
-import { el } from "../../view/dom";
+import { el, show } from "../../view/dom";
 import { memo } from "../../view/reactive";
-import { paint } from "../job/picture";
+import { picture } from "../job/picture";
 import { shareTable } from "../job/shares";
-import type { Phase, Problem, Runner } from "./run";
+import type { Phase, Problem, Runner, Times } from "./run";
 import type { Settings, View } from "./settings";
 
 const WORDS: Record<Phase, string> = {
@@ -26,13 +26,16 @@ const WORDS: Record<Phase, string> = {
   failed: "Failed",
   stopped: "Stopped",
 };
-const VIEWS: readonly [View, string][] = [["line", "Line"], ["heat", "Heat map"], ["points", "Points"]];
+const VIEWS: readonly [View, string][] = [
+  ["line", "Line"],
+  ["heat", "Heat map"],
+  ["points", "Points"],
+];
 /** Numbers listed under a plot. */
 const LISTED = 8;
 
 export function output(store: Store, settings: Settings, runner: Runner): HTMLElement {
   const jobId = memo(() => runner.job()?.id ?? null);
-  const kind = memo(() => runner.job()?.kind ?? null);
   return el(
     "section",
     { class: "card output", "aria-labelledby": "output" },
@@ -42,33 +45,35 @@ export function output(store: Store, settings: Settings, runner: Runner): HTMLEl
       el("h2", { id: "output" }, "Output"),
       el("span", { class: "quiet", role: "status" }, () => WORDS[runner.phase()]),
     ),
-    () => {
-      const problem = runner.problem();
-      return problem && problemNote(problem);
-    },
-    () => (jobId() === null ? idle(runner) : progress(runner)),
-    () => kind() === "render" && jobId() !== null && picture(store, runner),
-    () => {
-      const values = runner.values();
-      return values && plot(settings, values, runner.job()?.output?.type ?? "f32");
-    },
-    () => timing(runner),
-    () =>
-      jobId() !== null && [
-        el("h3", null, "Who did what"),
-        shareTable(() => [...(runner.job()?.shares ?? [])].sort((a, b) => b.items - a.items), () => runner.job()?.itemsDone ?? 0),
-        el("a", { href: `/jobs/${jobId()}` }, `Open job ${jobId()}`),
-      ],
+    show(runner.problem, problemNote),
+    () => idle(runner),
+    show(jobId, () => jobBar(() => runner.job() ?? neverShown())),
+    show(
+      () => runner.job()?.kind === "render" && jobId(),
+      () => picture(store, () => runner.job() ?? neverShown(), runner.onTiles),
+    ),
+    show(runner.values, (values) => plot(settings, values, runner.job()?.output?.type ?? "f32")),
+    show(runner.times, timing),
+    show(jobId, (id) => whoDidWhat(runner, id)),
   );
+}
+
+function whoDidWhat(runner: Runner, id: number): Child {
+  const shares = () => [...(runner.job()?.shares ?? [])].sort((a, b) => b.items - a.items);
+  return [
+    el("h3", null, "Who did what"),
+    shareTable(shares, () => runner.job()?.itemsDone ?? 0),
+    el("a", { href: `/jobs/${id}` }, `Open job ${id}`),
+  ];
 }
 
 function idle(runner: Runner): Child {
   if (runner.phase() !== "idle") return null;
-  return el("p", { class: "blank quiet" }, "Press Run, or Ctrl + Enter in the editor. The kernel is spread over every device in the pool.");
-}
-
-function progress(runner: Runner): Child {
-  return jobBar(() => runner.job() ?? neverShown());
+  return el(
+    "p",
+    { class: "blank quiet" },
+    "Press Run, or Ctrl + Enter in the editor. The kernel is spread over every device in the pool.",
+  );
 }
 
 function neverShown(): never {
@@ -76,26 +81,20 @@ function neverShown(): never {
 }
 
 function problemNote(problem: Problem): HTMLElement {
+  const [first, ...more] = problem.message.split("\n");
   return el(
     "div",
     { class: "failure inset", role: "alert" },
-    el("pre", null, problem.message),
+    el("p", null, first),
+    more.length > 0 && el("pre", null, more.join("\n")),
     problem.stderr && el("pre", null, problem.stderr),
   );
 }
 
-function picture(store: Store, runner: Runner): Child {
-  const job = () => runner.job() ?? neverShown();
-  const render = job().render;
-  if (!render) return null;
-  const surface = el("canvas", { class: "picture", width: render.width, height: render.height, role: "img", "aria-label": "The picture so far" });
-  paint(store, job, runner.onTiles, surface);
-  return surface;
-}
-
 function plot(settings: Settings, values: Values, type: string): Child {
   const items = Math.floor(values.data.length / values.lanes);
-  const columns = () => (values.lanes > 4 ? values.lanes : Math.max(1, Math.round(Math.sqrt(items))));
+  const columns = () =>
+    values.lanes > 4 ? values.lanes : Math.max(1, Math.round(Math.sqrt(items)));
   // An item of many numbers is a row of the map.
   const flat: Values = values.lanes > 4 ? { data: values.data, lanes: 1 } : values;
   const shown = () => (values.lanes < 2 && settings.view() === "points" ? "line" : settings.view());
@@ -116,20 +115,38 @@ function plot(settings: Settings, values: Values, type: string): Child {
       "div",
       { class: "segments", role: "radiogroup", "aria-label": "How to draw the output" },
       VIEWS.filter(([view]) => view !== "points" || values.lanes >= 2).map(([view, label]) =>
-        el("label", null, el("input", { type: "radio", name: "view", checked: () => shown() === view, onchange: () => settings.view.set(view) }), el("span", null, label)),
+        el(
+          "label",
+          null,
+          el("input", {
+            type: "radio",
+            name: "view",
+            checked: () => shown() === view,
+            onchange: () => settings.view.set(view),
+          }),
+          el("span", null, label),
+        ),
       ),
     ),
     board.element,
     el("p", { class: "quiet numbers-line" }, summary(values)),
-    el("button", { type: "button", onclick: () => save(values, type) }, icon("save"), `Download .npy (${bytes(values.data.length * 4)})`),
+    el(
+      "button",
+      { type: "button", onclick: () => save(values, type) },
+      icon("save"),
+      `Download .npy (${bytes(values.data.length * 4)})`,
+    ),
   );
 }
 
 function summary(values: Values): string {
   const range = rangeOf(values.data);
-  const first = Array.from({ length: Math.min(LISTED, values.data.length) }, (_, i) => brief(values.data[i] ?? 0));
+  const first = Array.from({ length: Math.min(LISTED, values.data.length) }, (_, i) =>
+    brief(values.data[i] ?? 0),
+  );
   const more = values.data.length > LISTED ? ", …" : "";
-  return `${count(values.data.length)} numbers from ${brief(range.low)} to ${brief(range.high)}: ${first.join(", ")}${more}`;
+  const span = `${count(values.data.length)} numbers from ${brief(range.low)} to ${brief(range.high)}`;
+  return `${span}: ${first.join(", ")}${more}`;
 }
 
 function save(values: Values, type: string): void {
@@ -138,9 +155,7 @@ function save(values: Values, type: string): void {
   if (header) saveFile(new Blob([header, values.data]), "output.npy");
 }
 
-function timing(runner: Runner): Child {
-  const times = runner.times();
-  if (!times) return null;
+function timing(times: Times): Child {
   const parts = [
     ["Sent", times.send],
     ["Ran on the pool", times.run],
@@ -149,6 +164,13 @@ function timing(runner: Runner): Child {
   return el(
     "dl",
     { class: "facts tight three" },
-    parts.map(([name, milliseconds]) => el("div", null, el("dt", null, name), el("dd", null, el("b", null, duration(milliseconds / 1000))))),
+    parts.map(([name, milliseconds]) =>
+      el(
+        "div",
+        null,
+        el("dt", null, name),
+        el("dd", null, el("b", null, duration(milliseconds / 1000))),
+      ),
+    ),
   );
 }

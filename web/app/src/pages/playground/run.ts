@@ -11,6 +11,8 @@ import { inputData, paramValues } from "./fill";
 import type { Settings } from "./settings";
 import { inputAt } from "./settings";
 
+type TileListener = (tiles: readonly number[]) => void;
+
 export type Phase = "idle" | "sending" | "running" | "fetching" | "done" | "failed" | "stopped";
 
 export interface Problem {
@@ -32,7 +34,7 @@ export interface Runner {
   values: () => Values | null;
   times: () => Times | null;
   problem: Signal<Problem | null>;
-  onTiles(listener: (tiles: readonly number[]) => void): void;
+  onTiles(listener: TileListener): void;
   start(): void;
   stop(): void;
 }
@@ -43,34 +45,8 @@ export function openRunner(store: Store, settings: Settings): Runner {
   const values = signal<Values | null>(null);
   const times = signal<Times | null>(null);
   const problem = signal<Problem | null>(null);
-  const listeners = new Set<(tiles: readonly number[]) => void>();
+  const listeners = new Set<TileListener>();
   let stopper = new AbortController();
-  onCleanup(() => stopper.abort());
-
-  const run = async (signal: AbortSignal) => {
-    const { shoal } = store;
-    const began = performance.now();
-    phase.set("sending");
-    const request = settings.picture() ? pictureRequest(settings) : await mapRequest(shoal, settings, signal);
-    const submitted = await shoal.submit(request, signal);
-    const sent = performance.now();
-    job.set(submitted);
-    store.learn(submitted);
-    phase.set("running");
-    const ended = await shoal.wait(submitted.id, {
-      onProgress: (next) => job.set(next),
-      onTiles: (tiles) => listeners.forEach((tell) => tell(tiles)),
-      signal,
-    });
-    job.set(ended);
-    const computed = performance.now();
-    if (ended.kind === "map") {
-      phase.set("fetching");
-      values.set(toValues(ended, await shoal.result(ended.id, signal)));
-    }
-    times.set({ send: sent - began, run: computed - sent, fetch: performance.now() - computed });
-    phase.set("done");
-  };
 
   const start = async () => {
     stopper.abort();
@@ -81,7 +57,7 @@ export function openRunner(store: Store, settings: Settings): Runner {
     times.set(null);
     problem.set(null);
     try {
-      await run(signal);
+      await runOnce(store, settings, runner, signal);
     } catch (error) {
       if (signal.aborted) return;
       problem.set(problemOf(error));
@@ -89,13 +65,14 @@ export function openRunner(store: Store, settings: Settings): Runner {
     }
   };
 
-  return {
+  const runner = {
     phase,
     job,
     values,
     times,
     problem,
-    onTiles: (listener) => {
+    tell: (tiles: readonly number[]) => listeners.forEach((listener) => listener(tiles)),
+    onTiles: (listener: TileListener) => {
       listeners.add(listener);
       onCleanup(() => listeners.delete(listener));
     },
@@ -105,9 +82,47 @@ export function openRunner(store: Store, settings: Settings): Runner {
       phase.set("stopped");
     },
   };
+  return runner;
 }
 
-async function mapRequest(shoal: Shoal, settings: Settings, signal: AbortSignal): Promise<JobRequest> {
+interface Report {
+  phase: Signal<Phase>;
+  job: Signal<Job | null>;
+  values: Signal<Values | null>;
+  times: Signal<Times | null>;
+  tell: TileListener;
+}
+
+async function runOnce(store: Store, settings: Settings, report: Report, signal: AbortSignal) {
+  const { shoal } = store;
+  const began = performance.now();
+  report.phase.set("sending");
+  const request = settings.picture()
+    ? pictureRequest(settings)
+    : await mapRequest(shoal, settings, signal);
+  const submitted = await shoal.submit(request, signal);
+  const sent = performance.now();
+  report.job.set(submitted);
+  store.learn(submitted);
+  report.phase.set("running");
+  const options = { onProgress: report.job.set, onTiles: report.tell, signal };
+  const ended = await shoal.wait(submitted.id, options);
+  report.job.set(ended);
+  const computed = performance.now();
+  if (ended.kind === "map") {
+    report.phase.set("fetching");
+    report.values.set(toValues(ended, await shoal.result(ended.id, signal)));
+  }
+  const fetched = performance.now();
+  report.times.set({ send: sent - began, run: computed - sent, fetch: fetched - computed });
+  report.phase.set("done");
+}
+
+async function mapRequest(
+  shoal: Shoal,
+  settings: Settings,
+  signal: AbortSignal,
+): Promise<JobRequest> {
   const shape = settings.shape();
   const items = settings.items();
   const params = paramValues(shape.params, settings.params());
@@ -115,7 +130,9 @@ async function mapRequest(shoal: Shoal, settings: Settings, signal: AbortSignal)
     shape.inputs.map(async (binding, index) => {
       const setting = inputAt(settings, index);
       const stored = await shoal.upload(inputData(setting, binding, items), { signal });
-      return setting.whole ? { blob: stored.hash, whole: true } : { blob: stored.hash, perItem: setting.perItem };
+      return setting.whole
+        ? { blob: stored.hash, whole: true }
+        : { blob: stored.hash, perItem: setting.perItem };
     }),
   );
   const request: JobRequest & MapRequest = {
@@ -132,7 +149,13 @@ async function mapRequest(shoal: Shoal, settings: Settings, signal: AbortSignal)
 
 function pictureRequest(settings: Settings): JobRequest {
   const params = paramValues(settings.shape().params, settings.params());
-  return { kind: "render", name: "playground", wgsl: settings.source(), params, ...settings.frame() };
+  return {
+    kind: "render",
+    name: "playground",
+    wgsl: settings.source(),
+    params,
+    ...settings.frame(),
+  };
 }
 
 function toValues(job: Job, bytes: Uint8Array<ArrayBuffer>): Values {

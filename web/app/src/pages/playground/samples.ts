@@ -47,18 +47,30 @@ export const SAMPLES: readonly Sample[] = [
     params: { step: "0.8", softness: "0.01" },
     view: "points",
   },
-  { name: "Spiral: no input, two numbers out", source: spiral, items: 16_384, params: { turns: "12" }, view: "points" },
+  {
+    name: "Spiral: no input, two numbers out",
+    source: spiral,
+    items: 16_384,
+    params: { turns: "12" },
+    view: "points",
+  },
   {
     name: "Saxpy: two inputs",
     source: saxpy,
-    inputs: [{ fill: "ramp", to: 1 }, { fill: "noise", to: 0.2 }],
+    inputs: [
+      { fill: "ramp", to: 1 },
+      { fill: "noise", to: 0.2 },
+    ],
     params: { a: "2.5" },
   },
   {
     name: "Matrix product: one input split, one whole",
     source: matmul,
     items: 256,
-    inputs: [{ fill: "wave", to: 1, perItem: 256 }, { fill: "noise", to: 1, perItem: 256, whole: true }],
+    inputs: [
+      { fill: "wave", to: 1, perItem: 256 },
+      { fill: "noise", to: 1, perItem: 256, whole: true },
+    ],
     outPerItem: 256,
     view: "heat",
   },

@@ -77,9 +77,16 @@ export function inputAt(settings: Settings, index: number): InputSetting {
   return settings.inputs()[index] ?? NO_INPUT;
 }
 
-export function changeInput(settings: Settings, index: number, change: Partial<InputSetting>): void {
+export function changeInput(
+  settings: Settings,
+  index: number,
+  change: Partial<InputSetting>,
+): void {
   settings.inputs.update((old) => {
-    const next = Array.from({ length: Math.max(old.length, index + 1) }, (_, i) => old[i] ?? NO_INPUT);
+    const next = Array.from(
+      { length: Math.max(old.length, index + 1) },
+      (_, i) => old[i] ?? NO_INPUT,
+    );
     next[index] = { ...NO_INPUT, ...old[index], ...change };
     return next;
   });

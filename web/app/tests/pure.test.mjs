@@ -1,0 +1,167 @@
+/** The app's parts that need no browser. */
+
+import assert from "node:assert/strict";
+import { createHash } from "node:crypto";
+import { readFile } from "node:fs/promises";
+import { test } from "node:test";
+
+import { load } from "./load.mjs";
+
+const kernel = (name) =>
+  readFile(new URL(`../../../examples/kernels/${name}.wgsl`, import.meta.url), "utf8");
+
+test("a changed signal reruns its readers once, parents before children", async () => {
+  const { signal, effect, root } = await load("view/reactive.ts");
+  const [a, b] = [signal(1), signal(10)];
+  const seen = [];
+  const [, drop] = root(() =>
+    effect(() => {
+      seen.push(`parent ${a()}`);
+      effect(() => seen.push(`child ${a() + b()}`));
+    }),
+  );
+  a.set(2);
+  b.set(20);
+  await null;
+  assert.deepEqual(seen, ["parent 1", "child 11", "parent 2", "child 22"]);
+  drop();
+  a.set(3);
+  await null;
+  assert.equal(seen.length, 4);
+});
+
+test("a memo stops changes that change nothing", async () => {
+  const { signal, effect, memo, root } = await load("view/reactive.ts");
+  const n = signal(1);
+  let runs = 0;
+  root(() => {
+    const even = memo(() => n() % 2 === 0);
+    effect(() => {
+      even();
+      runs += 1;
+    });
+  });
+  n.set(3);
+  await null;
+  assert.equal(runs, 1);
+  n.set(4);
+  await null;
+  assert.equal(runs, 2);
+});
+
+test("numbers read as people write them", async () => {
+  const { count, bytes, duration, percent, ago } = await load("core/format.ts");
+  assert.equal(count(1234), "1,234");
+  assert.equal(count(67_108_864), "67.1 M");
+  assert.equal(count(999_900), "1.00 M");
+  assert.equal(bytes(256 * 1024), "256 KiB");
+  assert.equal(duration(0.42), "420 ms");
+  assert.equal(duration(185), "3 min 5 s");
+  assert.equal(percent(239, 240), "99.5 %");
+  assert.equal(percent(240, 240), "100 %");
+  assert.equal(ago(0, 185_000), "3 min ago");
+});
+
+test(".npy files go out and come back", async () => {
+  const { npyHeader, readNpy } = await load("core/npy.ts");
+  const data = new Float32Array([1, 2.5, -3, 4, 5, 6]);
+  const file = await new Blob([npyHeader("f32", [3, 2]), data]).arrayBuffer();
+  assert.equal((file.byteLength - data.byteLength) % 64, 0);
+  const back = readNpy(file);
+  assert.deepEqual(back.shape, [3, 2]);
+  assert.deepEqual(back.data, data);
+});
+
+test("a .npy file that a kernel cannot take says why", async () => {
+  const { npyHeader, readNpy } = await load("core/npy.ts");
+  const text = (header) => new TextDecoder("latin1").decode(header);
+  const bytes = (string) => Uint8Array.from(string, (c) => c.charCodeAt(0)).buffer;
+  const plain = text(npyHeader("f32", [2]));
+  assert.throws(() => readNpy(bytes(plain.replace("<f4", "<f8"))), /<f8.*float32/);
+  assert.throws(() => readNpy(bytes(plain.replace("False", "True "))), /Fortran/);
+  assert.throws(() => readNpy(bytes(plain)), /0 bytes.*needs 8/);
+  assert.throws(() => readNpy(bytes("PK\u0003\u0004 something")), /not a \.npy/);
+});
+
+test("the fields of the playground come from the kernel", async () => {
+  const { kernelShape } = await load("core/wgsl.ts");
+  const saxpy = kernelShape(await kernel("saxpy"));
+  assert.deepEqual(
+    saxpy.inputs.map((input) => input.name),
+    ["x", "y"],
+  );
+  assert.deepEqual(saxpy.params, [{ name: "a", scalar: "f32", lanes: 1 }]);
+  assert.equal(saxpy.picture, false);
+  const julia = kernelShape(await kernel("julia"));
+  assert.deepEqual(julia.params, [{ name: "c", scalar: "f32", lanes: 2 }]);
+  assert.equal(julia.output.lanes, 4);
+  assert.equal(julia.picture, true);
+  const commented = kernelShape("// @group(0) @binding(0) var<storage, read> gone: array<f32>;");
+  assert.deepEqual(commented.inputs, []);
+});
+
+test("parameters that are not numbers are refused by name", async () => {
+  const { paramValues } = await load("pages/playground/fill.ts");
+  const params = [{ name: "c", scalar: "f32", lanes: 2 }];
+  assert.deepEqual(paramValues(params, { c: "-0.79, 0.15" }), { c: [-0.79, 0.15] });
+  assert.throws(() => paramValues(params, { c: "1" }), /c takes 2 numbers/);
+  assert.throws(() => paramValues(params, { c: "a, b" }), /c is "a, b"/);
+});
+
+test("rates come from growing counters, also after a pause", async () => {
+  const { series } = await load("core/series.ts");
+  const { samples, push } = series();
+  for (let second = 0; second <= 4; second += 1) push(second * 1000, new Map([[7, second * 50]]));
+  assert.equal(samples().at(-1).rates.get(7), 50);
+  push(60_000, new Map([[7, 10_000]]));
+  push(61_000, new Map([[7, 10_080]]));
+  assert.equal(samples().at(-1).rates.get(7), 80);
+});
+
+test("the ledger tells what ran, for whom and how fast", async () => {
+  const { Ledger } = await load("join/ledger.ts");
+  const ledger = new Ledger();
+  const unit = (attempt) => ({
+    attempt,
+    job: 3,
+    jobName: "wave",
+    owner: "ines",
+    kind: "map",
+    start: 0,
+    len: 100,
+    lane: "gpu",
+    since: 1000,
+  });
+  ledger.record({ type: "started", unit: unit(1) }, 1000);
+  ledger.record({ type: "started", unit: unit(2) }, 1000);
+  ledger.record({ type: "finished", unit: unit(1) }, 3000);
+  const [active] = ledger.active(3000);
+  assert.equal(active.entry.name, "wave");
+  assert.equal(active.running, 1);
+  assert.equal(active.rate, 50);
+  ledger.record({ type: "failed", unit: unit(2), message: "out of memory" }, 3500);
+  assert.deepEqual(ledger.active(9000), []);
+  const [entry] = ledger.history();
+  assert.deepEqual([entry.units, entry.failed, entry.problem], [1, 1, "out of memory"]);
+});
+
+test("QR codes have their patterns, and too much text is refused", async () => {
+  const { qrCode } = await load("parts/qr.ts");
+  const code = qrCode("https://192.168.1.20:7420/join#abcdefgh");
+  assert.equal(code.length, 29);
+  const finder = ["1111111", "1000001", "1011101", "1011101", "1011101", "1000001", "1111111"];
+  const corner = (x, y) =>
+    finder.map((_, row) =>
+      code[y + row]
+        .slice(x, x + 7)
+        .map(Number)
+        .join(""),
+    );
+  assert.deepEqual(corner(0, 0), finder);
+  assert.deepEqual(corner(22, 0), finder);
+  assert.deepEqual(corner(0, 22), finder);
+  // What a scanner was seen to read.
+  const rows = code.map((row) => row.map(Number).join("")).join("");
+  assert.equal(createHash("sha256").update(rows).digest("hex").slice(0, 16), "85ad098ae0801404");
+  assert.throws(() => qrCode("x".repeat(214)), RangeError);
+});
