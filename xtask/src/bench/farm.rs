@@ -68,6 +68,6 @@ fn measure(ours: &mut Ours) -> Outcome {
     let trips = ROUND_TRIPS.to_string();
     let single =
         figures(&mut pool.client(&["noop", "--items", "1", "--repeat", &trips, "--json"]))?;
-    ours.round_trip.push(number(&single, "p50Seconds")?);
+    ours.round_trip.push(number(&single, "p50Millis")? / 1e3);
     Ok(())
 }

@@ -78,9 +78,12 @@ fn node() -> Command {
     node
 }
 
-/// Runs a helper and reads the JSON object in its last line.
+/// Runs a helper and reads the JSON object it prints, alone or in its last line.
 fn figures(command: &mut Command) -> Outcome<serde_json::Value> {
     let text = shell::output(command)?;
+    if let Ok(whole) = serde_json::from_str(&text) {
+        return Ok(whole);
+    }
     let last = text.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or_default();
     serde_json::from_str(last)
         .map_err(|error| format!("`{}` printed `{last}`: {error}", shell::shown(command)))

@@ -1,0 +1,58 @@
+// What the README prints runs as printed.
+
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { existsSync, readFileSync, statSync, symlinkSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { it } from "node:test";
+
+import { Api } from "./lib/api.mjs";
+import { folder, ROOT, SHOAL } from "./lib/places.mjs";
+import { start } from "./lib/processes.mjs";
+import { until } from "./lib/until.mjs";
+
+const README = readFileSync(join(ROOT, "README.md"), "utf8");
+
+/** What must be there after each of the five, by the file it names. */
+const LEAVES = {
+  "heights.npy": (size) => size > 4_000_000,
+  "path.png": (size) => size > 10_000,
+  "counts.txt": (size) => size > 2_000,
+  words: () => true,
+};
+
+it("the examples of the README run as printed", async (t) => {
+  const home = folder(t);
+  const here = folder(t);
+  for (const name of ["examples", "README.md", "CONTRIBUTING.md", "CHANGELOG.md"]) {
+    symlinkSync(join(ROOT, name), join(here, name));
+  }
+  const data = join(home, ".local/share/shoal");
+  const env = { HOME: home, XDG_DATA_HOME: "", PATH: `${dirname(SHOAL)}:${process.env.PATH}` };
+  start(t, ["up", "--listen", "127.0.0.1:0", "--no-demo"], env);
+  const running = await until("the pool", () => JSON.parse(readFileSync(join(data, "running.json"), "utf8")), 30);
+  const api = new Api(running.url, running.key);
+  await until("its node", async () => (await api.nodes()).length > 0);
+
+  const section = README.slice(README.indexOf("## Five things"), README.indexOf("## From a web page"));
+  const blocks = [...section.matchAll(/^```sh\n([^]*?)^```/gm)].map((match) => match[1]);
+  const examples = blocks.filter((block) => !block.startsWith("export PATH"));
+  assert.equal(examples.length, 5);
+  for (const [index, block] of examples.entries()) {
+    await t.test(`example ${index + 1}`, () => {
+      // The pool of a test has a port of its own.
+      const script = block.replaceAll("http://127.0.0.1:7420", running.url);
+      const options = { cwd: here, env: { ...process.env, ...env }, encoding: "utf8", timeout: 120_000 };
+      const said = execFileSync("bash", ["-euo", "pipefail", "-c", script], options);
+      if (block.includes("curl")) assert.match(said, /"jobId"/);
+    });
+  }
+  for (const [name, looksRight] of Object.entries(LEAVES)) {
+    assert.ok(looksRight(statSync(join(here, name)).size), `${name} does not look right`);
+  }
+});
+
+it("every file the README names exists", () => {
+  const links = [...README.matchAll(/\]\((?!https?:)([^)#]+)\)/g)].map((match) => match[1]);
+  for (const link of links) assert.ok(existsSync(join(ROOT, link)), `${link} is missing`);
+});
