@@ -1,0 +1,161 @@
+//! Exec cases: a program, run once for each of the case's runs.
+
+use std::fs;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use serde_json::Value;
+use shoal_engine::intake;
+use shoal_engine::wasi::{Module, Run, Wasi};
+use shoal_protocol::{Failure, LimitKind, Limits, Micros};
+
+use crate::case::Case;
+use crate::prepared;
+
+pub(crate) fn run(wasi: &Wasi, case: &Case) -> Result<(), String> {
+    let limits = limits(&case.json["limits"]);
+    let wasm = intake::wasi_module(&binary(case), limits.memory);
+    let Some(wasm) = case.judge_intake(wasm)? else {
+        return Ok(());
+    };
+    prepared::write_program(case, &wasm);
+    let module = wasi.compile(&wasm).map_err(|failure| failure.to_string())?;
+    let folder = Folder::new(case);
+    for (item, run) in case.json["runs"].as_array().unwrap().iter().enumerate() {
+        let item = run["item"].as_u64().unwrap_or(item as u64);
+        one(wasi, case, &module, limits, &folder, item, run)
+            .map_err(|problem| format!("run {item}: {problem}"))?;
+    }
+    Ok(())
+}
+
+/// Programs are text beside the case or binaries from outside.
+fn binary(case: &Case) -> Vec<u8> {
+    let program = &case.json["program"];
+    let bytes = case.file(program);
+    match program.as_str() {
+        Some(name) if name.ends_with(".wat") => wat::parse_bytes(&bytes).unwrap().into_owned(),
+        _ => bytes,
+    }
+}
+
+fn one(
+    wasi: &Wasi,
+    case: &Case,
+    module: &Module,
+    limits: Limits,
+    folder: &Folder,
+    item: u64,
+    run: &Value,
+) -> Result<(), String> {
+    let env = case.json["env"].as_object().into_iter().flatten();
+    let outcome = wasi.run(
+        module,
+        Run {
+            item,
+            args: strings(&case.json["args"]),
+            env: env.map(|(key, it)| (key.clone(), it.as_str().unwrap().to_owned())).collect(),
+            input: run["input"].as_str().map(str::to_owned),
+            stdin: content(case, &run["stdin"]).into(),
+            folder: folder.0.clone(),
+            limits,
+            clock: case.json["clock"].as_bool().unwrap_or(false),
+            cancel: Arc::default(),
+        },
+    );
+    judge(case, item, &run["expect"], outcome)
+}
+
+fn judge(
+    case: &Case,
+    item: u64,
+    expect: &Value,
+    outcome: Result<Vec<u8>, Failure>,
+) -> Result<(), String> {
+    let found = format!("{outcome:?}");
+    let fits = match &outcome {
+        Ok(stdout) if !expect["stdout"].is_null() => *stdout == content(case, &expect["stdout"]),
+        Ok(stdout) if !expect["contains"].is_null() => {
+            let text = String::from_utf8_lossy(stdout);
+            strings(&expect["contains"]).iter().all(|part| text.contains(part))
+        }
+        Ok(_) => false,
+        Err(Failure::Exit { code, .. }) => expect["exit"].as_i64() == Some(i64::from(*code)),
+        Err(Failure::Trap { message, .. }) => {
+            expect["trap"].as_str().is_some_and(|part| message.contains(part))
+        }
+        Err(Failure::Limit { which, .. }) => expect["limit"] == match which {
+            LimitKind::Time => "time",
+            LimitKind::Memory => "memory",
+            LimitKind::Output => "output",
+        },
+        Err(_) => false,
+    };
+    let failure = outcome.err();
+    let stderr = failure.as_ref().map_or("", Failure::stderr);
+    let says = expect["stderr"].as_str().is_none_or(|part| stderr.contains(part));
+    let named = failure.as_ref().is_none_or(|failure| failure.item() == Some(item));
+    if fits && says && named {
+        return Ok(());
+    }
+    Err(format!("{found} instead of {expect}").chars().take(2000).collect())
+}
+
+fn limits(json: &Value) -> Limits {
+    let default = Limits::default();
+    let bytes = |name: &str, default| json[name].as_u64().map_or(default, |it| it << 20);
+    Limits {
+        time: json["seconds"].as_f64().map_or(default.time, |it| Micros((it * 1e6) as u64)),
+        memory: bytes("memoryMiB", default.memory),
+        output: bytes("outputMiB", default.output),
+    }
+}
+
+/// Bytes written as text, `{"hex"}`, `{"repeat", "count"}` or `{"file"}`.
+fn content(case: &Case, json: &Value) -> Vec<u8> {
+    match json {
+        Value::Null => Vec::new(),
+        Value::String(text) => text.clone().into_bytes(),
+        json if !json["file"].is_null() => case.file(&json["file"]),
+        json if !json["hex"].is_null() => {
+            let digits = json["hex"].as_str().unwrap();
+            let byte = |at| u8::from_str_radix(&digits[at..at + 2], 16).unwrap();
+            (0..digits.len()).step_by(2).map(byte).collect()
+        }
+        json => {
+            json["repeat"].as_str().unwrap().repeat(json["count"].as_u64().unwrap() as usize).into()
+        }
+    }
+}
+
+fn strings(json: &Value) -> Vec<String> {
+    let items = json.as_array().into_iter().flatten();
+    items.map(|item| item.as_str().unwrap().to_owned()).collect()
+}
+
+/// The case's shared folder on disk, removed at the end.
+struct Folder(Option<PathBuf>);
+
+impl Folder {
+    fn new(case: &Case) -> Folder {
+        let Some(files) = case.json["folder"].as_array() else {
+            return Folder(None);
+        };
+        let name = format!("shoal-{}-{}", std::process::id(), case.name.replace('/', "-"));
+        let folder = std::env::temp_dir().join(name);
+        for file in files {
+            let path = folder.join(file["name"].as_str().unwrap());
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, content(case, &file["content"])).unwrap();
+        }
+        Folder(Some(folder))
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        if let Some(folder) = &self.0 {
+            let _ = fs::remove_dir_all(folder);
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! Map cases: intake, then units one after the other, then the whole.
+
+use pollster::block_on;
+use shoal_engine::intake;
+use shoal_engine::wgsl::{Gpu, Input};
+use shoal_protocol::{BlobRef, Failure, Hash, InputSplit, MapInput, MapWork, Span, Work};
+
+use crate::case::Case;
+use crate::data::{bytes, compare};
+use crate::prepared;
+
+pub(crate) fn run(gpu: &Gpu, case: &Case) -> Result<(), String> {
+    let source = case.text(&case.json["wgsl"]);
+    let plan = intake::map_kernel(&source, case.entry(), &case.params());
+    let Some(plan) = case.judge_intake(plan)? else {
+        return Ok(());
+    };
+    let inputs: Vec<_> = case.json["inputs"].as_array().into_iter().flatten().collect();
+    let blobs: Vec<_> = inputs.iter().map(|input| bytes(case, input)).collect();
+    if inputs.len() != plan.inputs.len() {
+        return Err(format!("{} inputs for a kernel of {}", inputs.len(), plan.inputs.len()));
+    }
+    let mut items = case.json["items"].as_u64();
+    let mut map_inputs = Vec::new();
+    for ((input, blob), element) in inputs.iter().zip(&blobs).zip(&plan.inputs) {
+        let size = blob.len() as u64;
+        let split = if input["whole"].as_bool().unwrap_or(false) {
+            InputSplit::Whole
+        } else {
+            let per_item = input["perItem"].as_u64().unwrap_or(1) as u32;
+            let each = element.stride * per_item;
+            items.get_or_insert(size / u64::from(each));
+            InputSplit::PerItem { bytes: each }
+        };
+        map_inputs.push(MapInput { blob: BlobRef { hash: Hash([0; 32]), size }, split });
+    }
+    let items = items.unwrap();
+    let output_bytes = plan.output.stride * case.number("outPerItem", 1) as u32;
+    let work = MapWork { kernel: plan.kernel, inputs: map_inputs, output_bytes };
+    prepared::write_work(case, items, &Work::Map(work.clone()), &blobs);
+    let result = block_on(compute(gpu, &work, items, case.number("unit", items), &blobs));
+    match result {
+        Ok(found) => compare(case, &case.json["expect"], &found),
+        Err(failure) => Err(failure.to_string()),
+    }
+}
+
+async fn compute(
+    gpu: &Gpu,
+    work: &MapWork,
+    items: u64,
+    unit: u64,
+    blobs: &[Vec<u8>],
+) -> Result<Vec<u8>, Failure> {
+    let pipeline = gpu.prepare(&work.kernel).await?;
+    let mut shared = Vec::new();
+    for (input, blob) in work.inputs.iter().zip(blobs) {
+        shared.push(match input.split {
+            InputSplit::Whole => {
+                let mut stage = gpu.stage(blob.len() as u64).await?;
+                stage.write(0, blob)?;
+                Some(gpu.share(stage).await?)
+            }
+            InputSplit::PerItem { .. } => None,
+        });
+    }
+    let mut result = Vec::new();
+    for start in (0..items).step_by(unit as usize) {
+        let span = Span::new(start, unit.min(items - start));
+        let mut inputs: Vec<Input> = Vec::new();
+        for ((input, blob), shared) in work.inputs.iter().zip(blobs).zip(&shared) {
+            inputs.push(match (input.split, shared) {
+                (InputSplit::PerItem { bytes }, _) => {
+                    let each = u64::from(bytes);
+                    let part = (span.start * each) as usize..(span.end() * each) as usize;
+                    let mut stage = gpu.stage(part.len() as u64).await?;
+                    stage.write(0, &blob[part])?;
+                    stage.into()
+                }
+                (InputSplit::Whole, shared) => shared.clone().unwrap().into(),
+            });
+        }
+        result.extend_from_slice(&gpu.map(&pipeline, work, items, span, inputs).await?);
+    }
+    Ok(result)
+}
