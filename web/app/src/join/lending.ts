@@ -40,6 +40,7 @@ export function openLending(token: string): Lending {
   const history: Signal<readonly Entry[]> = signal<readonly Entry[]>(ledger.history());
   let handle: JoinHandle | null = null;
   let latest: JoinStatus | null = null;
+  let stopAsked = false;
   let timer: ReturnType<typeof setInterval> | undefined;
 
   const show = () => {
@@ -60,6 +61,7 @@ export function openLending(token: string): Lending {
   };
   const begin = async () => {
     stage.set("starting");
+    stopAsked = false;
     problem.set("");
     timer = setInterval(show, REFRESH);
     const onStatus = (next: JoinStatus) => (latest = next);
@@ -69,8 +71,9 @@ export function openLending(token: string): Lending {
     } catch (error) {
       return ended(error instanceof Error ? error.message : String(error));
     }
-    stage.set("on");
     void handle.stopped.then(ended);
+    if (stopAsked) handle.stop();
+    else stage.set("on");
   };
 
   return {
@@ -93,7 +96,10 @@ export function openLending(token: string): Lending {
     start: () => {
       if (stage() === "off") void begin();
     },
-    stop: () => handle?.stop(),
+    stop: () => {
+      stopAsked = true;
+      handle?.stop();
+    },
     pause: (rest) => handle?.[rest ? "pause" : "resume"](),
   };
 }

@@ -13,6 +13,9 @@ import { live } from "./live";
 import { sandbox } from "./sandbox";
 import { stateWords } from "./words";
 
+/** A second click this soon is part of the first. */
+const DOUBLE_CLICK = 500;
+
 export function joinPage(lending: Lending, hasToken: boolean): Child {
   const gpu = signal<GpuAnswer | null>(null);
   void askGpu().then(gpu.set);
@@ -37,7 +40,7 @@ function hero(lending: Lending, hasToken: boolean, gpu: () => GpuAnswer | null):
   return el(
     "section",
     { class: () => `card hero ${lending.stage()}` },
-    el("h1", null, "Lend this device"),
+    el("h1", null, () => (lending.stage() === "on" ? "This device is lent" : "Lend this device")),
     el(
       "p",
       { class: "lead" },
@@ -84,39 +87,50 @@ function message(lending: Lending, hasToken: boolean): Child {
   return el(
     "p",
     { class: "notice bad", role: "alert" },
-    el("b", null, "Lending ended."),
+    el(
+      "b",
+      null,
+      lending.status()?.node === undefined ? "This device could not join." : "Lending ended.",
+    ),
     ` ${sentence(problem)}`,
   );
 }
 
+/** One button for both, so that the keyboard stays where it is. */
 function buttons(lending: Lending, hasToken: boolean): HTMLElement {
+  const off = memo(() => lending.stage() === "off");
   const resting = memo(() => lending.status()?.reason === "paused by you");
-  const starting = () => lending.stage() === "starting";
+  let lentAt = 0;
+  const press = () => {
+    if (off()) {
+      lentAt = Date.now();
+      lending.start();
+    } else if (Date.now() - lentAt > DOUBLE_CLICK) {
+      lending.stop();
+    }
+  };
   return el(
     "div",
     { class: "buttons" },
-    show(
-      () => lending.stage() === "off",
-      () =>
-        el(
-          "button",
-          { type: "button", class: "primary huge", disabled: !hasToken, onclick: lending.start },
-          icon("play"),
-          "Lend this device",
-        ),
-      () => [
-        el(
-          "button",
-          { type: "button", class: "stop huge", onclick: lending.stop, disabled: starting },
-          icon("stop"),
-          "Stop now",
-        ),
-        el(
-          "button",
-          { type: "button", disabled: starting, onclick: () => lending.pause(!resting()) },
-          () => (resting() ? "Go on" : "Pause"),
-        ),
-      ],
+    el(
+      "button",
+      {
+        type: "button",
+        class: () => (off() ? "primary huge" : "stop huge"),
+        disabled: !hasToken,
+        onclick: press,
+      },
+      () => icon(off() ? "play" : "stop"),
+      () => (off() ? "Lend this device" : "Stop now"),
+    ),
+    el(
+      "button",
+      {
+        type: "button",
+        hidden: () => lending.stage() !== "on",
+        onclick: () => lending.pause(!resting()),
+      },
+      () => (resting() ? "Go on" : "Pause"),
     ),
   );
 }
