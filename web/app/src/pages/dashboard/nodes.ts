@@ -55,7 +55,7 @@ function card(node: () => PoolNode): HTMLElement {
     el(
       "div",
       { class: "line" },
-      el("span", { class: `badge ${colour}`, title: () => kindWord(node()) }, icon(node().kind)),
+      el("span", { class: `badge ${colour}`, title: () => kindWord(node()) }, icon(node().kind === "browser" ? "browser" : "native")),
       el(
         "div",
         { class: "who" },
@@ -66,7 +66,7 @@ function card(node: () => PoolNode): HTMLElement {
     el(
       "div",
       { class: "line load" },
-      meter("Load", () => node().load, colour),
+      meter("Load", () => node().load / 100, colour),
       el("span", null, () => busyWord(node())),
     ),
     el(
@@ -100,7 +100,7 @@ function offers(node: PoolNode): string {
 
 function busyWord(node: PoolNode): string {
   if (node.paused) return "paused";
-  return node.running > 0 ? `${Math.round(100 * Math.min(1, node.load))} %` : "idle";
+  return node.running > 0 ? `${Math.min(100, Math.round(node.load))} %` : "idle";
 }
 
 function runs(node: () => PoolNode): Child {

@@ -13,6 +13,8 @@ type OnTiles = (listener: (tiles: readonly number[]) => void) => void;
 
 /** Tiles fetched at a time. */
 const ABREAST = 6;
+/** From here on the picture as one file is less than its tiles. */
+const MANY = 64;
 
 export function pictureCard(
   store: Store,
@@ -132,6 +134,7 @@ function paint(store: Store, job: () => Job, onTiles: OnTiles, surface: HTMLCanv
     }
   };
   onTiles((tiles) => {
+    if (tiles.length > MANY) return void whole();
     waiting.push(...tiles);
     next();
   });
