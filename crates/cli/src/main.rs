@@ -1,1 +1,74 @@
-fn main() {}
+//! The one native binary `shoal`: coordinator, native node and client. It wires; deciding is the business of
+//! `shoal-scheduler` and `shoal-node`, computing that of `shoal-engine`.
+
+mod answers;
+mod args;
+mod arrays;
+mod client;
+mod fail;
+mod folder;
+mod intake;
+mod node_host;
+mod npy;
+mod picture;
+mod place;
+mod show;
+mod tls;
+mod verbs;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+use clap::error::ErrorKind;
+
+use args::{Shoal, Verb};
+use fail::Fail;
+
+fn main() -> ExitCode {
+    let args = match Shoal::try_parse() {
+        Ok(args) => args,
+        Err(error) => return usage(&error),
+    };
+    tls::install_provider();
+    if matches!(args.verb, Verb::GpuWorker) {
+        return node_host::run_worker();
+    }
+    log();
+    let json = args.json;
+    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            return Fail::world("internal", format!("cannot start: {error}")).report(json);
+        }
+    };
+    let outcome = runtime.block_on(verbs::run(args));
+    // A blocked read of stdin or a file must not hold up the end.
+    runtime.shutdown_background();
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(fail) => fail.report(json),
+    }
+}
+
+/// Help and wrong usage. Whoever asked for JSON gets it here too.
+fn usage(error: &clap::Error) -> ExitCode {
+    let is_help = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
+    let wants_json = std::env::args().take_while(|word| word != "--").any(|word| word == "--json");
+    if is_help || !wants_json {
+        let _ = error.print();
+        return ExitCode::from(if is_help { 0 } else { 2 });
+    }
+    let text = error.render().to_string();
+    let message = text.trim().trim_start_matches("error: ");
+    Fail::Input { code: "usage".into(), message: message.into() }.report(true)
+}
+
+fn log() {
+    let filter = tracing_subscriber::EnvFilter::try_from_env("SHOAL_LOG")
+        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("warn"));
+    let _ = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .without_time()
+        .try_init();
+}

@@ -1,0 +1,297 @@
+//! The arrays of `shoal map`: which file feeds which input of the kernel, how many items that makes, and what
+//! shape the result has.
+
+use std::fs::File;
+use std::path::Path;
+
+use shoal_engine::intake::{ElementType, MapPlan};
+use shoal_protocol::{Kernel, Slot};
+
+use crate::args::Map;
+use crate::client::Source;
+use crate::fail::Fail;
+use crate::npy::{self, Dtype};
+
+/// All inputs, in the kernel's binding order.
+pub(crate) struct Arrays {
+    pub(crate) inputs: Vec<Array>,
+}
+
+/// One input.
+pub(crate) struct Array {
+    /// Its variable in the kernel.
+    pub(crate) name: String,
+    pub(crate) source: Source,
+    pub(crate) is_whole: bool,
+    /// Array elements each item reads.
+    pub(crate) per_item: u32,
+    file: String,
+    shape: Option<Vec<u64>>,
+    element: ElementType,
+}
+
+/// What comes out.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Layout {
+    pub(crate) items: u64,
+    pub(crate) bytes: u64,
+    /// The header of an .npy output.
+    pub(crate) npy: Option<(Dtype, Vec<u64>)>,
+}
+
+impl Arrays {
+    pub(crate) fn open(args: &Map, wgsl: &str, plan: &MapPlan) -> Result<Arrays, Fail> {
+        let names = input_names(wgsl, &plan.kernel);
+        if args.inputs.len() != plan.inputs.len() {
+            return Err(Fail::input(format!(
+                "{} reads {}; {} given",
+                args.kernel.display(),
+                match names.len() {
+                    0 => "no input arrays".into(),
+                    1 => format!("one input array ({})", names[0]),
+                    count => format!("{count} input arrays ({})", names.join(", ")),
+                },
+                match args.inputs.len() {
+                    0 => "no input was".into(),
+                    1 => "1 input was".into(),
+                    count => format!("{count} inputs were"),
+                },
+            )));
+        }
+        let whole = whole(&args.whole, &names)?;
+        let per_item = per_item(&args.in_per, &names)?;
+        let mut inputs = Vec::new();
+        for (position, (path, element)) in args.inputs.iter().zip(&plan.inputs).enumerate() {
+            let (source, shape) = open_one(path, args.raw.as_deref(), &names[position], element)?;
+            inputs.push(Array {
+                name: names[position].clone(),
+                source,
+                is_whole: whole.contains(&position),
+                per_item: per_item[position],
+                file: path.display().to_string(),
+                shape,
+                element: element.clone(),
+            });
+        }
+        Ok(Arrays { inputs })
+    }
+
+    pub(crate) fn none_is_split(&self) -> bool {
+        self.inputs.iter().all(|array| array.is_whole)
+    }
+
+    /// How many items there are and how the result looks.
+    pub(crate) fn layout(&self, args: &Map, plan: &MapPlan) -> Result<Layout, Fail> {
+        let items = self.items(args)?;
+        let lanes = u64::from(plan.output.lanes) * u64::from(args.out_per);
+        let item_bytes = u64::from(plan.output.stride) * u64::from(args.out_per);
+        let bytes = items.checked_mul(item_bytes).ok_or_else(|| {
+            Fail::input(format!("the result of {items} items would be too large"))
+        })?;
+        let wants_npy = args.output.extension().is_some_and(|end| end.eq_ignore_ascii_case("npy"));
+        if !wants_npy {
+            return Ok(Layout { items, bytes, npy: None });
+        }
+        let Some(dtype) = Dtype::of_wgsl(&plan.output.scalar) else {
+            return Err(Fail::input(format!(
+                "the kernel's output is an array of {}, which .npy cannot hold: name the output without .npy",
+                plan.output.name
+            )));
+        };
+        let split = self.inputs.iter().find(|array| !array.is_whole);
+        let mut shape =
+            split.and_then(|array| array.item_shape(items)).unwrap_or_else(|| vec![items]);
+        if lanes > 1 {
+            shape.push(lanes);
+        }
+        Ok(Layout { items, bytes, npy: Some((dtype, shape)) })
+    }
+
+    fn items(&self, args: &Map) -> Result<u64, Fail> {
+        let mut found: Option<(&Array, u64)> = None;
+        for array in self.inputs.iter().filter(|array| !array.is_whole) {
+            let items = array.items()?;
+            match found {
+                Some((first, count)) if count != items => {
+                    return Err(Fail::input(format!(
+                        "{} makes {count} items, {} makes {items}: they must agree (--in-per sets what an item reads, --whole gives all of an input to every unit)",
+                        first.file, array.file
+                    )));
+                }
+                _ => found = Some((array, items)),
+            }
+        }
+        match (found, args.items) {
+            (Some((array, count)), Some(items)) if count != items => Err(Fail::input(format!(
+                "--items {items} does not agree with {}, which makes {count} items",
+                array.file
+            ))),
+            (Some((_, count)), _) => Ok(count),
+            (None, Some(0)) => Err(Fail::input("--items 0: there is nothing to compute")),
+            (None, Some(items)) => Ok(items),
+            (None, None) => {
+                Err(Fail::input("no input is split over items: say how many with --items N"))
+            }
+        }
+    }
+}
+
+impl Array {
+    fn items(&self) -> Result<u64, Fail> {
+        let item_bytes = u64::from(self.element.stride) * u64::from(self.per_item);
+        let bytes = self.source.size();
+        if bytes == 0 {
+            return Err(Fail::input(format!(
+                "{} is empty: there is nothing to compute",
+                self.file
+            )));
+        }
+        if !bytes.is_multiple_of(item_bytes) {
+            return Err(Fail::input(format!(
+                "{} holds {bytes} bytes, which does not divide into items of {item_bytes} ({} × {})",
+                self.file, self.per_item, self.element.name
+            )));
+        }
+        Ok(bytes / item_bytes)
+    }
+
+    /// The input's shape without the last axes that one item reads.
+    fn item_shape(&self, items: u64) -> Option<Vec<u64>> {
+        let mut shape = self.shape.clone()?;
+        loop {
+            let count: u64 = shape.iter().product();
+            if count == items {
+                return Some(shape);
+            }
+            if count < items || shape.pop().is_none() {
+                return None;
+            }
+        }
+    }
+}
+
+fn open_one(
+    path: &Path,
+    raw: Option<&str>,
+    name: &str,
+    element: &ElementType,
+) -> Result<(Source, Option<Vec<u64>>), Fail> {
+    let cannot = |error: std::io::Error| Fail::reading(path, &error);
+    let mut file = File::open(path).map_err(cannot)?;
+    let about = file.metadata().map_err(cannot)?;
+    if about.is_dir() {
+        return Err(Fail::input(format!("{} is a folder: expected an array", path.display())));
+    }
+    let file_bytes = about.len();
+    let kernel_type = &element.scalar;
+    if let Some(raw) = raw {
+        if raw != kernel_type && Dtype::of_wgsl(kernel_type).is_some() {
+            return Err(Fail::input(format!(
+                "--raw {raw} does not fit: the kernel's {name} is array<{}>",
+                element.name
+            )));
+        }
+        let source = Source::File { path: path.to_owned(), start: 0, size: file_bytes };
+        return Ok((source, None));
+    }
+    let header = npy::read_header(&mut file, file_bytes)
+        .map_err(cannot)?
+        .map_err(|error| Fail::input(format!("{} {error}", path.display())))?;
+    if header.dtype.wgsl() != kernel_type {
+        let hint = match Dtype::of_wgsl(kernel_type) {
+            Some(wanted) => format!(": convert it with array.astype('{}')", wanted.numpy()),
+            None => String::new(),
+        };
+        return Err(Fail::input(format!(
+            "{} holds {}, but the kernel's {name} is array<{}>{hint}",
+            path.display(),
+            header.dtype.numpy(),
+            element.name
+        )));
+    }
+    let size = file_bytes - header.data_start;
+    let source = Source::File { path: path.to_owned(), start: header.data_start, size };
+    Ok((source, Some(header.shape)))
+}
+
+/// Which inputs every unit gets all of.
+fn whole(given: &[String], names: &[String]) -> Result<Vec<usize>, Fail> {
+    given.iter().map(|text| position("--whole", text, names)).collect()
+}
+
+fn per_item(given: &[(Option<String>, u32)], names: &[String]) -> Result<Vec<u32>, Fail> {
+    let mut counts = vec![1; names.len()];
+    for (_, count) in given.iter().filter(|(name, _)| name.is_none()) {
+        counts.fill(*count);
+    }
+    for (name, count) in given {
+        if let Some(name) = name {
+            counts[position("--in-per", name, names)?] = *count;
+        }
+    }
+    Ok(counts)
+}
+
+/// An input by its name in the kernel or its number.
+fn position(flag: &str, text: &str, names: &[String]) -> Result<usize, Fail> {
+    let by_name = names.iter().position(|name| name == text);
+    let by_number = || text.parse().ok().filter(|number| *number < names.len());
+    by_name.or_else(by_number).ok_or_else(|| {
+        Fail::input(format!(
+            "{flag} {text}: the kernel's inputs are {} (or 0 to {})",
+            names.join(", "),
+            names.len().saturating_sub(1)
+        ))
+    })
+}
+
+/// The variables' names of the kernel's inputs, in order. The check has accepted the source, so a plain scan
+/// for `@binding(N) var<…> NAME` finds them; one it misses is called by its number.
+fn input_names(wgsl: &str, kernel: &Kernel) -> Vec<String> {
+    let source = without_comments(wgsl);
+    let mut inputs: Vec<(u32, u32)> = Vec::new();
+    for binding in &kernel.bindings {
+        match binding.slot {
+            Slot::Input(position) => inputs.push((position, binding.index)),
+            Slot::Output | Slot::Params => {}
+        }
+    }
+    inputs.sort_unstable();
+    inputs
+        .iter()
+        .map(|(position, index)| {
+            variable(&source, *index).unwrap_or_else(|| format!("input {position}"))
+        })
+        .collect()
+}
+
+fn variable(source: &str, index: u32) -> Option<String> {
+    let mut rest = source;
+    while let Some((_, after)) = rest.split_once("@binding") {
+        rest = after;
+        let inside = after.trim_start().strip_prefix('(').and_then(|text| text.split_once(')'));
+        let Some((number, after)) = inside else { continue };
+        let number = number.trim().trim_end_matches(',').trim_end_matches(['u', 'i']);
+        if number.trim().parse() != Ok(index) {
+            continue;
+        }
+        let (_, after) = after.split_once("var")?;
+        let after = after.trim_start();
+        let after = if after.starts_with('<') { after.split_once('>')?.1 } else { after };
+        let is_name = |c: char| c.is_alphanumeric() || c == '_';
+        let name: String = after.trim_start().chars().take_while(|c| is_name(*c)).collect();
+        return Some(name).filter(|name| !name.is_empty());
+    }
+    None
+}
+
+fn without_comments(wgsl: &str) -> String {
+    let lines = wgsl.lines().map(|line| line.split("//").next().unwrap_or_default());
+    let text = lines.collect::<Vec<_>>().join("\n");
+    let mut parts = text.split("/*");
+    let mut plain = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        plain.push_str(part.split_once("*/").map_or("", |(_, after)| after));
+    }
+    plain
+}

@@ -1,0 +1,156 @@
+//! What the coordinator says over HTTP, as far as the client verbs read it. Fields they do not know are
+//! kept, so that `--json` prints everything the coordinator said.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Job {
+    pub(crate) id: u64,
+    pub(crate) name: String,
+    #[serde(default)]
+    pub(crate) owner: String,
+    pub(crate) kind: String,
+    pub(crate) state: State,
+    pub(crate) items: u64,
+    pub(crate) items_done: u64,
+    #[serde(default)]
+    pub(crate) rate: f64,
+    #[serde(default)]
+    pub(crate) eta_seconds: Option<f64>,
+    #[serde(default)]
+    pub(crate) able_nodes: u64,
+    #[serde(default)]
+    pub(crate) submitted: Option<u64>,
+    #[serde(default)]
+    pub(crate) started: Option<u64>,
+    #[serde(default)]
+    pub(crate) ended: Option<u64>,
+    #[serde(default)]
+    pub(crate) shares: Vec<Share>,
+    #[serde(default)]
+    pub(crate) error: Option<JobError>,
+    #[serde(default)]
+    pub(crate) render: Option<RenderInfo>,
+    #[serde(flatten)]
+    pub(crate) rest: Map<String, Value>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum State {
+    Running,
+    Done,
+    Failed,
+    Cancelled,
+}
+
+impl State {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            State::Running => "running",
+            State::Done => "done",
+            State::Failed => "failed",
+            State::Cancelled => "cancelled",
+        }
+    }
+
+    pub(crate) fn has_ended(self) -> bool {
+        self != State::Running
+    }
+}
+
+/// How much of a job one node did.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub(crate) struct Share {
+    pub(crate) node: u64,
+    #[serde(default)]
+    pub(crate) name: String,
+    pub(crate) items: u64,
+    #[serde(default)]
+    pub(crate) units: u64,
+}
+
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub(crate) struct JobError {
+    pub(crate) message: String,
+    #[serde(default)]
+    pub(crate) stderr: Option<String>,
+    #[serde(flatten)]
+    pub(crate) rest: Map<String, Value>,
+}
+
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub(crate) struct RenderInfo {
+    pub(crate) width: u32,
+    pub(crate) height: u32,
+    pub(crate) tile: u32,
+    pub(crate) pixel: String,
+    #[serde(flatten)]
+    pub(crate) rest: Map<String, Value>,
+}
+
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Node {
+    pub(crate) id: u64,
+    pub(crate) name: String,
+    pub(crate) kind: String,
+    #[serde(default)]
+    pub(crate) gpu: Option<Gpu>,
+    #[serde(default)]
+    pub(crate) cpu_slots: u64,
+    #[serde(default)]
+    pub(crate) rate: f64,
+    #[serde(default)]
+    pub(crate) load: f64,
+    #[serde(default)]
+    pub(crate) job: Option<u64>,
+    #[serde(default)]
+    pub(crate) paused: bool,
+    #[serde(default)]
+    pub(crate) units_done: u64,
+    #[serde(default)]
+    pub(crate) units_failed: u64,
+    #[serde(flatten)]
+    pub(crate) rest: Map<String, Value>,
+}
+
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub(crate) struct Gpu {
+    pub(crate) name: String,
+    #[serde(default)]
+    pub(crate) software: bool,
+    #[serde(flatten)]
+    pub(crate) rest: Map<String, Value>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+pub(crate) struct JobList {
+    pub(crate) jobs: Vec<Job>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+pub(crate) struct NodeList {
+    pub(crate) nodes: Vec<Node>,
+}
+
+/// Stored bytes, as a job request names them.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+pub(crate) struct Blob {
+    pub(crate) hash: String,
+    pub(crate) size: u64,
+}
+
+/// The body of every error answer.
+#[derive(Debug, Deserialize)]
+pub(crate) struct ErrorBody {
+    pub(crate) error: ErrorInfo,
+}
+
+#[derive(Debug, Deserialize)]
+pub(crate) struct ErrorInfo {
+    pub(crate) code: String,
+    pub(crate) message: String,
+}

@@ -1,0 +1,107 @@
+//! Fetching results, piece by piece, going on where a broken connection stopped.
+
+use std::time::Duration;
+
+use futures_util::StreamExt;
+use reqwest::{Method, StatusCode, header};
+
+use super::Client;
+use crate::fail::Fail;
+use crate::show::Bytes as BytesBar;
+
+/// Tries in a row that bring nothing before the download gives up.
+const MAX_TRIES: u32 = 8;
+const RETRY_AFTER: Duration = Duration::from_millis(500);
+
+impl Client {
+    /// Hands a job's result to `each`, in order.
+    pub(crate) async fn result(
+        &self,
+        job: u64,
+        bar: &BytesBar,
+        each: impl FnMut(&[u8]) -> Result<(), Fail>,
+    ) -> Result<(), Fail> {
+        self.fetch(&format!("/api/v1/jobs/{job}/result"), bar, each).await
+    }
+
+    /// Where each answer of an exec job ends in its result.
+    pub(crate) async fn ends(&self, job: u64) -> Result<Vec<u64>, Fail> {
+        let mut bytes = Vec::new();
+        let path = format!("/api/v1/jobs/{job}/ends");
+        self.fetch(&path, &BytesBar::hidden(), |piece| {
+            bytes.extend_from_slice(piece);
+            Ok(())
+        })
+        .await?;
+        let (ends, rest) = bytes.as_chunks::<8>();
+        if !rest.is_empty() {
+            return Err(Fail::world("bad_answer", "the list of answers arrived cut short"));
+        }
+        Ok(ends.iter().map(|end| u64::from_le_bytes(*end)).collect())
+    }
+
+    async fn fetch(
+        &self,
+        path: &str,
+        bar: &BytesBar,
+        mut each: impl FnMut(&[u8]) -> Result<(), Fail>,
+    ) -> Result<(), Fail> {
+        let (mut have, mut tries) = (0, 0);
+        loop {
+            let before = have;
+            match self.fetch_from(path, &mut have, bar, &mut each).await {
+                Ok(()) => return Ok(()),
+                Err(Fetch::Over(fail)) => return Err(fail),
+                Err(Fetch::Broke(fail)) => {
+                    tries = if have > before { 1 } else { tries + 1 };
+                    if tries >= MAX_TRIES {
+                        return Err(fail);
+                    }
+                    tokio::time::sleep(RETRY_AFTER * tries).await;
+                }
+            }
+        }
+    }
+
+    async fn fetch_from(
+        &self,
+        path: &str,
+        have: &mut u64,
+        bar: &BytesBar,
+        each: &mut impl FnMut(&[u8]) -> Result<(), Fail>,
+    ) -> Result<(), Fetch> {
+        let broke = |error: reqwest::Error| Fetch::Broke(self.unreachable(&error));
+        let mut request = self.request(Method::GET, path);
+        if *have > 0 {
+            request = request.header(header::RANGE, format!("bytes={have}-"));
+        }
+        let answer = request.send().await.map_err(broke)?;
+        match answer.status() {
+            // All of it had arrived when the connection broke.
+            StatusCode::RANGE_NOT_SATISFIABLE if *have > 0 => return Ok(()),
+            StatusCode::OK if *have > 0 => {
+                let message = "the result cannot be fetched in parts from this coordinator";
+                return Err(Fetch::Over(Fail::world("bad_answer", message)));
+            }
+            status if status.is_success() => {}
+            _ => return Err(Fetch::Over(self.refused(answer).await)),
+        }
+        if let Some(size) = answer.content_length() {
+            bar.expect(*have + size);
+        }
+        let mut pieces = answer.bytes_stream();
+        while let Some(piece) = pieces.next().await {
+            let piece = piece.map_err(broke)?;
+            each(&piece).map_err(Fetch::Over)?;
+            *have += piece.len() as u64;
+            bar.set(*have);
+        }
+        Ok(())
+    }
+}
+
+enum Fetch {
+    /// Trying again cannot help.
+    Over(Fail),
+    Broke(Fail),
+}

@@ -1,0 +1,156 @@
+//! A typed client of the coordinator's HTTP API.
+
+pub(crate) mod api;
+mod download;
+mod events;
+mod sink;
+mod upload;
+mod wait;
+
+pub(crate) use sink::Sink;
+pub(crate) use upload::Source;
+pub(crate) use wait::{Interrupts, Watcher, verdict};
+
+use std::path::Path;
+use std::time::Duration;
+
+use reqwest::{Method, RequestBuilder, Response, StatusCode, header};
+use serde::de::DeserializeOwned;
+
+use crate::fail::Fail;
+use crate::place::Target;
+use crate::tls::Trust;
+use api::{ErrorBody, Job, JobList, NodeList};
+
+/// How long a coordinator may take to accept a connection.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+
+#[derive(Clone)]
+pub(crate) struct Client {
+    http: reqwest::Client,
+    base: String,
+    key: String,
+}
+
+impl Client {
+    pub(crate) fn new(target: &Target, data: &Path) -> Result<Client, Fail> {
+        let trust = Trust::new(data, None);
+        let http = reqwest::Client::builder()
+            // A pool is reached directly, as its nodes reach it.
+            .no_proxy()
+            .tcp_nodelay(true)
+            .connect_timeout(CONNECT_TIMEOUT)
+            .tls_backend_preconfigured(trust.config()?)
+            .build()
+            .map_err(|error| {
+                Fail::world("client", format!("cannot start the HTTP client: {error}"))
+            })?;
+        Ok(Client { http, base: target.url.clone(), key: target.key.clone() })
+    }
+
+    pub(crate) async fn jobs(&self) -> Result<JobList, Fail> {
+        self.json(Method::GET, "/api/v1/jobs").await
+    }
+
+    pub(crate) async fn job(&self, id: u64) -> Result<Job, Fail> {
+        self.json(Method::GET, &format!("/api/v1/jobs/{id}")).await
+    }
+
+    pub(crate) async fn cancel(&self, id: u64) -> Result<Job, Fail> {
+        self.json(Method::POST, &format!("/api/v1/jobs/{id}/cancel")).await
+    }
+
+    pub(crate) async fn nodes(&self) -> Result<NodeList, Fail> {
+        self.json(Method::GET, "/api/v1/nodes").await
+    }
+
+    /// Submits a job and waits up to `wait` seconds for its end.
+    pub(crate) async fn submit(&self, request: &serde_json::Value, wait: f64) -> Result<Job, Fail> {
+        let path = format!("/api/v1/jobs?wait={wait}");
+        let answer = self.request(Method::POST, &path).json(request).send().await;
+        self.read(answer).await
+    }
+
+    async fn json<T: DeserializeOwned>(&self, method: Method, path: &str) -> Result<T, Fail> {
+        let answer = self.request(method, path).send().await;
+        self.read(answer).await
+    }
+
+    fn request(&self, method: Method, path: &str) -> RequestBuilder {
+        self.http.request(method, format!("{}{path}", self.base)).bearer_auth(&self.key)
+    }
+
+    async fn read<T: DeserializeOwned>(
+        &self,
+        answer: reqwest::Result<Response>,
+    ) -> Result<T, Fail> {
+        let answer = self.accept(answer).await?;
+        let body = answer.bytes().await.map_err(|error| self.unreachable(&error))?;
+        serde_json::from_slice(&body).map_err(|error| {
+            Fail::world("bad_answer", format!("{} answers what this client cannot read ({error}): are both of the same version?", self.base))
+        })
+    }
+
+    /// An answer that is not an error.
+    async fn accept(&self, answer: reqwest::Result<Response>) -> Result<Response, Fail> {
+        let answer = answer.map_err(|error| self.unreachable(&error))?;
+        if answer.status().is_success() { Ok(answer) } else { Err(self.refused(answer).await) }
+    }
+
+    /// The coordinator's own words for an error.
+    async fn refused(&self, answer: Response) -> Fail {
+        let status = answer.status();
+        let is_json = answer
+            .headers()
+            .get(header::CONTENT_TYPE)
+            .is_some_and(|kind| kind.as_bytes().starts_with(b"application/json"));
+        let body = answer.bytes().await.unwrap_or_default();
+        let said: Option<ErrorBody> =
+            if is_json { serde_json::from_slice(&body).ok() } else { None };
+        let base = &self.base;
+        match (status, said) {
+            (StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN, _) => Fail::Input {
+                code: "wrong_key".into(),
+                message: format!(
+                    "the coordinator at {base} refuses this key: give the right one with --key or SHOAL_KEY"
+                ),
+            },
+            (_, Some(ErrorBody { error })) if status.is_client_error() => {
+                Fail::Input { code: error.code, message: error.message }
+            }
+            (_, Some(ErrorBody { error })) => Fail::world(
+                "coordinator",
+                format!("the coordinator at {base} failed: {}", error.message),
+            ),
+            (_, None) => Fail::world(
+                "bad_answer",
+                format!(
+                    "{base} answered {status}: is this a Shoal coordinator of the same version?"
+                ),
+            ),
+        }
+    }
+
+    fn unreachable(&self, error: &reqwest::Error) -> Fail {
+        let base = &self.base;
+        let reason = innermost(error);
+        if error.is_connect() {
+            let message =
+                format!("cannot reach the coordinator at {base}: {reason}; is it running?");
+            return Fail::world("unreachable", message);
+        }
+        Fail::world("connection_lost", format!("the connection to {base} broke: {reason}"))
+    }
+}
+
+/// The last of an error's causes: what really happened.
+fn innermost(error: &(dyn std::error::Error + 'static)) -> String {
+    let mut cause = error;
+    while let Some(deeper) = cause.source() {
+        cause = deeper;
+    }
+    match cause.downcast_ref::<std::io::Error>() {
+        Some(error) => crate::fail::plain(error),
+        None => cause.to_string(),
+    }
+}

@@ -1,0 +1,167 @@
+//! Where a result goes. A file appears under its name only when it is whole.
+
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use crate::fail::Fail;
+
+/// A half-written result. Dropped without [`Sink::finish`], it leaves no trace.
+pub(crate) struct Sink {
+    path: PathBuf,
+    /// The file beside the target that is written first; `None` for pipes and devices, written directly.
+    temporary: Option<PathBuf>,
+    writer: Option<BufWriter<Box<dyn Write + Send>>>,
+}
+
+impl Sink {
+    /// Opens the way to `path`; `-` is stdout.
+    pub(crate) fn create(path: &Path) -> Result<Sink, Fail> {
+        let open = |writer: Box<dyn Write + Send>, temporary| Sink {
+            path: path.to_owned(),
+            temporary,
+            writer: Some(BufWriter::with_capacity(1 << 20, writer)),
+        };
+        if path.as_os_str() == "-" {
+            return Ok(open(Box::new(io::stdout()), None));
+        }
+        let cannot = |error: io::Error| Fail::writing(path, &error);
+        match fs::metadata(path) {
+            Ok(there) if there.is_dir() => {
+                Err(Fail::input(format!("{} is a folder: name a file", path.display())))
+            }
+            Ok(there) if !there.is_file() => {
+                let device = fs::OpenOptions::new().write(true).open(path).map_err(cannot)?;
+                Ok(open(Box::new(device), None))
+            }
+            _ => {
+                let temporary = beside(path)?;
+                let file =
+                    File::create_new(&temporary).map_err(|error| missing_folder(path, error))?;
+                Ok(open(Box::new(file), Some(temporary)))
+            }
+        }
+    }
+
+    pub(crate) fn write(&mut self, bytes: &[u8]) -> Result<(), Fail> {
+        let Some(writer) = &mut self.writer else { return Ok(()) };
+        writer.write_all(bytes).map_err(|error| self.fail(&error))
+    }
+
+    /// Puts the whole result in its place.
+    pub(crate) fn finish(mut self) -> Result<(), Fail> {
+        if let Some(mut writer) = self.writer.take() {
+            writer.flush().map_err(|error| self.fail(&error))?;
+        }
+        if let Some(temporary) = &self.temporary {
+            fs::rename(temporary, &self.path).map_err(|error| self.fail(&error))?;
+            self.temporary = None;
+        }
+        Ok(())
+    }
+
+    fn fail(&self, error: &io::Error) -> Fail {
+        let is_pipe = self.temporary.is_none();
+        if is_pipe && error.kind() == io::ErrorKind::BrokenPipe {
+            return Fail::PipeClosed;
+        }
+        Fail::writing(&self.path, error)
+    }
+}
+
+impl Drop for Sink {
+    fn drop(&mut self) {
+        if let Some(temporary) = &self.temporary {
+            // Closed first: Windows deletes no open file.
+            self.writer = None;
+            let _ = fs::remove_file(temporary);
+        }
+    }
+}
+
+/// A name nobody else uses, in the same folder, so that the rename cannot cross file systems.
+fn beside(path: &Path) -> Result<PathBuf, Fail> {
+    let Some(name) = path.file_name() else {
+        return Err(Fail::input(format!("{} names no file to write", path.display())));
+    };
+    let mut random = [0; 6];
+    getrandom::fill(&mut random)
+        .map_err(|error| Fail::world("internal", format!("no random numbers: {error}")))?;
+    let mut hidden = OsString::from(".");
+    hidden.push(name);
+    hidden.push(format!(
+        ".{:x}.part",
+        u64::from_le_bytes([
+            random[0], random[1], random[2], random[3], random[4], random[5], 0, 0
+        ])
+    ));
+    Ok(path.with_file_name(hidden))
+}
+
+fn missing_folder(path: &Path, error: io::Error) -> Fail {
+    if error.kind() == io::ErrorKind::NotFound {
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+        let folder = folder.unwrap_or(Path::new("."));
+        return Fail::input(format!(
+            "cannot write {}: the folder {} does not exist",
+            path.display(),
+            folder.display()
+        ));
+    }
+    Fail::writing(path, &error)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn folder() -> PathBuf {
+        let mut random = [0; 8];
+        getrandom::fill(&mut random).expect("random numbers");
+        let folder =
+            std::env::temp_dir().join(format!("shoal-sink-{:x}", u64::from_le_bytes(random)));
+        fs::create_dir(&folder).expect("a new folder");
+        folder
+    }
+
+    #[test]
+    fn a_file_appears_only_when_it_is_whole() {
+        let folder = folder();
+        let path = folder.join("out.npy");
+        let mut sink = Sink::create(&path).expect("a sink");
+        sink.write(b"half").expect("written");
+        drop(sink);
+        assert_eq!(fs::read_dir(&folder).expect("readable").count(), 0);
+        let mut sink = Sink::create(&path).expect("a sink");
+        sink.write(b"whole").expect("written");
+        assert!(!path.exists());
+        sink.finish().expect("finished");
+        assert_eq!(fs::read(&path).expect("the result"), b"whole");
+        assert_eq!(fs::read_dir(&folder).expect("readable").count(), 1);
+        fs::remove_dir_all(&folder).expect("removed");
+    }
+
+    #[test]
+    fn a_missing_folder_and_a_folder_are_told() {
+        let folder = folder();
+        let Err(Fail::Input { message, .. }) = Sink::create(&folder.join("no/out.npy")) else {
+            panic!("the folder does not exist");
+        };
+        assert!(message.contains("does not exist"), "{message}");
+        let Err(Fail::Input { message, .. }) = Sink::create(&folder) else {
+            panic!("a folder is no file");
+        };
+        assert!(message.contains("is a folder"), "{message}");
+        fs::remove_dir_all(&folder).expect("removed");
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_full_disk_is_called_so() {
+        let mut sink = Sink::create(Path::new("/dev/full")).expect("a device");
+        sink.write(&[0; 10]).expect("buffered");
+        let Err(Fail::World { code, .. }) = sink.finish() else { panic!("/dev/full is full") };
+        assert_eq!(code, "disk_full");
+    }
+}

@@ -1,0 +1,214 @@
+//! Sending bytes to the coordinator's blob store: only what it does not hold yet, and on from where an
+//! earlier try broke off.
+
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::stream;
+use reqwest::{Body, Method, StatusCode, header};
+use tokio::sync::mpsc;
+
+use super::{Client, api::Blob};
+use crate::fail::Fail;
+use crate::show::Bytes as BytesBar;
+
+/// Read and sent at a time: large enough that system calls do not count, small enough for a smooth bar.
+const CHUNK: usize = 1 << 20;
+/// Tries in a row that move nothing before the upload gives up.
+const MAX_TRIES: u32 = 5;
+const RETRY_AFTER: Duration = Duration::from_millis(400);
+const UPLOAD_OFFSET: &str = "upload-offset";
+const UPLOAD_LENGTH: &str = "upload-length";
+
+/// Bytes to be stored.
+#[derive(Clone, Debug)]
+pub(crate) enum Source {
+    Memory(Bytes),
+    /// Part of a file, such as an .npy without its header.
+    File {
+        path: PathBuf,
+        start: u64,
+        size: u64,
+    },
+}
+
+impl Source {
+    pub(crate) fn size(&self) -> u64 {
+        match self {
+            Source::Memory(bytes) => bytes.len() as u64,
+            Source::File { size, .. } => *size,
+        }
+    }
+
+    /// Reads everything from `offset` on, piece by piece, until `each` says stop.
+    fn read(&self, offset: u64, mut each: impl FnMut(Bytes) -> bool) -> io::Result<()> {
+        match self {
+            Source::Memory(bytes) => {
+                let mut rest =
+                    bytes.slice(usize::try_from(offset).unwrap_or(usize::MAX).min(bytes.len())..);
+                while !rest.is_empty() && each(rest.split_to(rest.len().min(CHUNK))) {}
+                Ok(())
+            }
+            Source::File { path, start, size } => {
+                let mut file = File::open(path)?;
+                file.seek(SeekFrom::Start(start + offset))?;
+                let mut left = size.saturating_sub(offset);
+                while left > 0 {
+                    let mut piece = vec![0; left.min(CHUNK as u64) as usize];
+                    file.read_exact(&mut piece)?;
+                    left -= piece.len() as u64;
+                    if !each(piece.into()) {
+                        break;
+                    }
+                }
+                Ok(())
+            }
+        }
+    }
+
+    fn fail(&self, error: &io::Error) -> Fail {
+        match self {
+            Source::File { path, .. } if error.kind() == io::ErrorKind::UnexpectedEof => {
+                Fail::input(format!("{} became shorter while it was read", path.display()))
+            }
+            Source::File { path, .. } => Fail::reading(path, error),
+            Source::Memory(_) => Fail::input(error.to_string()),
+        }
+    }
+}
+
+impl Client {
+    /// Stores the bytes and tells their name.
+    pub(crate) async fn upload(&self, source: &Source, bar: &BytesBar) -> Result<Blob, Fail> {
+        let hashed = source.clone();
+        let hash = tokio::task::spawn_blocking(move || hash(&hashed))
+            .await
+            .map_err(|error| Fail::world("internal", error.to_string()))?
+            .map_err(|error| source.fail(&error))?;
+        let blob = Blob { hash, size: source.size() };
+        let (mut tries, mut furthest) = (0, 0);
+        loop {
+            match self.push(source, &blob, bar).await {
+                Ok(()) => return Ok(blob),
+                Err(Push::Refused(fail)) => return Err(fail),
+                Err(Push::Broke { fail, at }) => {
+                    tries = if at > furthest { 1 } else { tries + 1 };
+                    furthest = furthest.max(at);
+                    if tries >= MAX_TRIES {
+                        return Err(fail);
+                    }
+                    tokio::time::sleep(RETRY_AFTER * tries).await;
+                }
+            }
+        }
+    }
+
+    /// One try: asks what is held and sends the rest.
+    async fn push(&self, source: &Source, blob: &Blob, bar: &BytesBar) -> Result<(), Push> {
+        let offset = match self.held(blob).await? {
+            Held::All => {
+                bar.set(blob.size);
+                return Ok(());
+            }
+            Held::Part(offset) => offset.min(blob.size),
+        };
+        bar.set(offset);
+        let (body, reader) = body(source.clone(), offset, bar.clone());
+        let answer = self
+            .request(Method::PUT, &format!("/api/v1/blobs/{}", blob.hash))
+            .header(UPLOAD_OFFSET, offset)
+            .header(UPLOAD_LENGTH, blob.size)
+            .header(header::CONTENT_LENGTH, blob.size - offset)
+            .body(body)
+            .send()
+            .await;
+        // A file that could not be read to its end breaks the request too; its own error says more.
+        if let Ok(Err(error)) = reader.await {
+            return Err(Push::Refused(source.fail(&error)));
+        }
+        let broke = |fail| Push::Broke { fail, at: offset };
+        let answer = answer.map_err(|error| broke(self.unreachable(&error)))?;
+        match answer.status() {
+            StatusCode::ACCEPTED | StatusCode::CONFLICT => Err(broke(Fail::world(
+                "connection_lost",
+                "the coordinator did not get all bytes of an upload",
+            ))),
+            StatusCode::UNPROCESSABLE_ENTITY => Err(Push::Refused(Fail::Input {
+                code: "hash_mismatch".into(),
+                message: match source {
+                    Source::File { path, .. } => {
+                        format!("{} changed while it was sent: try again", path.display())
+                    }
+                    Source::Memory(_) => "bytes arrived changed: try again".into(),
+                },
+            })),
+            status if status.is_success() => Ok(()),
+            status if status.is_client_error() => Err(Push::Refused(self.refused(answer).await)),
+            _ => Err(Push::Refused(self.refused(answer).await)),
+        }
+    }
+
+    async fn held(&self, blob: &Blob) -> Result<Held, Push> {
+        let path = format!("/api/v1/blobs/{}", blob.hash);
+        let answer = self.request(Method::HEAD, &path).send().await.map_err(|error| {
+            let fail = self.unreachable(&error);
+            // Nobody there at all: say so at once, do not try again for seconds.
+            if error.is_connect() { Push::Refused(fail) } else { Push::Broke { fail, at: 0 } }
+        })?;
+        match answer.status() {
+            StatusCode::NOT_FOUND => {
+                let offset = answer.headers().get(UPLOAD_OFFSET);
+                let offset = offset.and_then(|text| text.to_str().ok()?.parse().ok());
+                Ok(Held::Part(offset.unwrap_or(0)))
+            }
+            status if status.is_success() => Ok(Held::All),
+            _ => Err(Push::Refused(self.refused(answer).await)),
+        }
+    }
+}
+
+enum Held {
+    All,
+    Part(u64),
+}
+
+/// How one try ended.
+enum Push {
+    /// Trying again cannot help.
+    Refused(Fail),
+    /// The way there broke after the coordinator held `at` bytes.
+    Broke { fail: Fail, at: u64 },
+}
+
+fn hash(source: &Source) -> io::Result<String> {
+    let mut hasher = blake3::Hasher::new();
+    source.read(0, |piece| {
+        hasher.update(&piece);
+        true
+    })?;
+    Ok(hasher.finalize().to_hex().to_string())
+}
+
+/// A request body fed by a reading thread, two pieces ahead.
+fn body(
+    source: Source,
+    offset: u64,
+    bar: BytesBar,
+) -> (Body, tokio::task::JoinHandle<io::Result<()>>) {
+    let (to_body, pieces) = mpsc::channel::<Bytes>(2);
+    let reader = tokio::task::spawn_blocking(move || {
+        source.read(offset, |piece| {
+            let size = piece.len() as u64;
+            let taken = to_body.blocking_send(piece).is_ok();
+            bar.add(size);
+            taken
+        })
+    });
+    let pieces = stream::unfold(pieces, async |mut pieces| {
+        pieces.recv().await.map(|piece| (Ok::<_, io::Error>(piece), pieces))
+    });
+    (Body::wrap_stream(pieces), reader)
+}

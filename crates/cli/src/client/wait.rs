@@ -1,0 +1,169 @@
+//! Waiting for a job: by the coordinator's events, across its restarts, until it ends or the user stops it.
+
+use std::time::{Duration, Instant};
+
+use futures_util::StreamExt;
+use reqwest::{Method, header};
+use tokio::time::timeout;
+
+use super::api::{Job, State};
+use super::events::EventReader;
+use super::{Client, Fail};
+
+/// What a submission waits for on its own: most small jobs are over by then, in one round trip.
+const FIRST_WAIT_SECONDS: f64 = 0.5;
+/// How long a coordinator that went away may take to come back before the wait is given up.
+const PATIENCE: Duration = Duration::from_secs(120);
+/// Silence on an event stream after which the coordinator is asked directly.
+const SILENCE: Duration = Duration::from_secs(15);
+const RETRY_AFTER: Duration = Duration::from_millis(300);
+
+/// Counts Ctrl-C. One is a question, two are an order.
+pub(crate) struct Interrupts {
+    seen: u32,
+}
+
+impl Interrupts {
+    pub(crate) fn new() -> Interrupts {
+        Interrupts { seen: 0 }
+    }
+
+    /// The next Ctrl-C. Never ready if the system offers none.
+    pub(crate) async fn next(&mut self) -> u32 {
+        if tokio::signal::ctrl_c().await.is_err() {
+            std::future::pending::<()>().await;
+        }
+        self.seen += 1;
+        self.seen
+    }
+}
+
+/// Told about every change of a job that is waited for.
+pub(crate) trait Watcher {
+    fn changed(&mut self, job: &Job);
+    /// Something a person should know meanwhile.
+    fn note(&mut self, text: &str);
+}
+
+impl Client {
+    /// Submits a job and waits for its end. The first Ctrl-C asks the job to stop, the second leaves at once.
+    pub(crate) async fn run(
+        &self,
+        request: &serde_json::Value,
+        watcher: &mut impl Watcher,
+    ) -> Result<Job, Fail> {
+        let mut interrupts = Interrupts::new();
+        let mut submission = std::pin::pin!(self.submit(request, FIRST_WAIT_SECONDS));
+        let job = loop {
+            tokio::select! {
+                job = &mut submission => break job?,
+                count = interrupts.next() => if count > 1 { return Err(left_at_once()) },
+            }
+        };
+        watcher.changed(&job);
+        if interrupts.seen > 0 {
+            self.cancel(job.id).await?;
+        }
+        let id = job.id;
+        let mut end = std::pin::pin!(self.until_end(job, watcher));
+        let job = loop {
+            tokio::select! {
+                job = &mut end => break job?,
+                count = interrupts.next() => {
+                    if count > 1 {
+                        return Err(left_at_once());
+                    }
+                    eprintln!("\nasking job {id} to stop; press Ctrl-C again to leave at once");
+                    self.cancel(id).await?;
+                }
+            }
+        };
+        verdict(job, interrupts.seen > 0)
+    }
+
+    /// Waits for the end of a job, whatever it is.
+    pub(crate) async fn until_end(
+        &self,
+        mut job: Job,
+        watcher: &mut impl Watcher,
+    ) -> Result<Job, Fail> {
+        let mut lost_since: Option<Instant> = None;
+        let mut told_idle = false;
+        while !job.state.has_ended() {
+            if job.able_nodes == 0 && !told_idle {
+                told_idle = true;
+                watcher.note("no node in the pool can run this job yet: it waits until one joins");
+            }
+            let followed = self.follow(&mut job, watcher).await;
+            if followed.is_ok() {
+                lost_since = None;
+            }
+            match self.job(job.id).await {
+                Ok(now) => {
+                    lost_since = None;
+                    watcher.changed(&now);
+                    job = now;
+                }
+                Err(fail @ Fail::World { .. }) => {
+                    let since = *lost_since.get_or_insert_with(|| {
+                        watcher.note("the coordinator is away: waiting for it to come back");
+                        Instant::now()
+                    });
+                    if since.elapsed() > PATIENCE {
+                        return Err(fail);
+                    }
+                    tokio::time::sleep(RETRY_AFTER).await;
+                }
+                Err(fail) => return Err(fail),
+            }
+        }
+        Ok(job)
+    }
+
+    /// Follows a job's event stream until the stream ends or is silent for too long.
+    async fn follow(&self, job: &mut Job, watcher: &mut impl Watcher) -> Result<(), Fail> {
+        let answer = self
+            .request(Method::GET, &format!("/api/v1/jobs/{}/events", job.id))
+            .header(header::ACCEPT, "text/event-stream")
+            .send()
+            .await;
+        let mut pieces = self.accept(answer).await?.bytes_stream();
+        let mut reader = EventReader::default();
+        while let Ok(Some(Ok(piece))) = timeout(SILENCE, pieces.next()).await {
+            let Ok(events) = reader.push(&piece) else { return Ok(()) };
+            for event in events.iter().filter(|event| event.name == "job") {
+                let Ok(now) = serde_json::from_str::<Job>(&event.data) else { continue };
+                watcher.changed(&now);
+                *job = now;
+            }
+            if job.state.has_ended() {
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What the end of a job means for the command that waited for it.
+pub(crate) fn verdict(job: Job, asked_to_stop: bool) -> Result<Job, Fail> {
+    let name = format!("job {} ({})", job.id, job.name);
+    let (message, stderr) = match job.state {
+        State::Running | State::Done => return Ok(job),
+        State::Cancelled if asked_to_stop => {
+            return Err(Fail::Interrupted { message: format!("{name} was stopped") });
+        }
+        State::Cancelled => (format!("{name} was cancelled"), String::new()),
+        State::Failed => {
+            let error = job.error.as_ref();
+            let why = error.map_or("for an unknown reason", |error| error.message.as_str());
+            let stderr = error.and_then(|error| error.stderr.clone()).unwrap_or_default();
+            (format!("{name} failed: {why}"), stderr)
+        }
+    };
+    let job = serde_json::to_value(&job).unwrap_or_default();
+    Err(Fail::Job { message, stderr, job })
+}
+
+fn left_at_once() -> Fail {
+    Fail::Interrupted { message: "left; the job may still be running: see `shoal jobs`".into() }
+}

@@ -1,0 +1,128 @@
+//! How a command ends when it does not end well: a sentence for people, a code for programs, an exit code.
+
+use std::io;
+use std::path::Path;
+use std::process::ExitCode;
+
+use serde_json::json;
+
+/// Why a command gave up.
+#[derive(Debug)]
+pub(crate) enum Fail {
+    /// The command line or a file given on it is at fault.
+    Input { code: String, message: String },
+    /// The job ran and failed, or was cancelled by someone else.
+    Job { message: String, stderr: String, job: serde_json::Value },
+    /// The world is at fault: network, disk, a coordinator that is gone.
+    World { code: &'static str, message: String },
+    /// Ctrl-C.
+    Interrupted { message: String },
+    /// Whoever read our output has gone (`shoal jobs | head`): nobody is left to tell.
+    PipeClosed,
+}
+
+impl Fail {
+    pub(crate) fn input(message: impl Into<String>) -> Fail {
+        Fail::Input { code: "bad_input".into(), message: message.into() }
+    }
+
+    pub(crate) fn world(code: &'static str, message: impl Into<String>) -> Fail {
+        Fail::World { code, message: message.into() }
+    }
+
+    /// A file named on the command line could not be read.
+    pub(crate) fn reading(path: &Path, error: &io::Error) -> Fail {
+        Fail::input(format!("cannot read {}: {}", path.display(), plain(error)))
+    }
+
+    /// A result could not be written. Says what became of the output: nothing.
+    pub(crate) fn writing(path: &Path, error: &io::Error) -> Fail {
+        let code = match error.kind() {
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => "disk_full",
+            _ => "cannot_write",
+        };
+        let reason = plain(error);
+        Fail::world(
+            code,
+            format!("cannot write {}: {reason}; it was left as it was", path.display()),
+        )
+    }
+
+    /// Tells the user on stderr and gives the exit code.
+    pub(crate) fn report(&self, json: bool) -> ExitCode {
+        match self {
+            Fail::PipeClosed => {}
+            _ if json => eprintln!("{}", self.as_json()),
+            Fail::Job { message, stderr, .. } => {
+                eprintln!("error: {message}");
+                if !stderr.trim().is_empty() {
+                    eprintln!("the end of its stderr:\n{}", indent(stderr.trim_end()));
+                }
+            }
+            Fail::Interrupted { message } => eprintln!("{message}"),
+            Fail::Input { message, .. } | Fail::World { message, .. } => {
+                eprintln!("error: {message}")
+            }
+        }
+        ExitCode::from(self.exit_code())
+    }
+
+    pub(crate) fn exit_code(&self) -> u8 {
+        match self {
+            Fail::Job { .. } | Fail::World { .. } => 1,
+            Fail::Input { .. } => 2,
+            Fail::Interrupted { .. } => 130,
+            Fail::PipeClosed => 0,
+        }
+    }
+
+    fn as_json(&self) -> serde_json::Value {
+        match self {
+            Fail::Input { code, message } => json!({"error": {"code": code, "message": message}}),
+            Fail::World { code, message } => json!({"error": {"code": code, "message": message}}),
+            Fail::Job { message, stderr, job } => json!({
+                "error": {"code": "job_failed", "message": message, "stderr": stderr}, "job": job,
+            }),
+            Fail::Interrupted { message } => {
+                json!({"error": {"code": "interrupted", "message": message}})
+            }
+            Fail::PipeClosed => serde_json::Value::Null,
+        }
+    }
+}
+
+/// An operating system's error without its "(os error 2)".
+pub(crate) fn plain(error: &io::Error) -> String {
+    let text = error.to_string();
+    let text = text.split(" (os error").next().unwrap_or_default();
+    let mut letters = text.chars();
+    match letters.next() {
+        Some(first) => first.to_lowercase().chain(letters).collect(),
+        None => "unknown reason".into(),
+    }
+}
+
+fn indent(text: &str) -> String {
+    text.lines().map(|line| format!("  {line}")).collect::<Vec<_>>().join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_missing_file_is_named_with_the_reason() {
+        let error = io::Error::from_raw_os_error(2);
+        let fail = Fail::reading(Path::new("data.npy"), &error);
+        let Fail::Input { message, .. } = &fail else { panic!("reading is about input") };
+        assert_eq!(message, "cannot read data.npy: no such file or directory");
+        assert_eq!(fail.exit_code(), 2);
+    }
+
+    #[test]
+    fn a_full_disk_has_its_own_code() {
+        let fail = Fail::writing(Path::new("o"), &io::Error::from(io::ErrorKind::StorageFull));
+        assert!(fail.as_json().to_string().contains("disk_full"));
+        assert_eq!(fail.exit_code(), 1);
+    }
+}

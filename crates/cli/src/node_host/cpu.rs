@@ -1,0 +1,105 @@
+//! The lane for programs: one thread per slot, each with its own connection.
+
+use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::time::Instant;
+
+use shoal_node::JobInfo;
+use shoal_protocol::{Attempt, Failure, Lease, Micros, UnitOutput, Work};
+
+use super::Ran;
+use super::courier::{Cache, Courier};
+use super::program::Programs;
+use super::session::Session;
+use super::wire::Origin;
+
+/// Called by a thread with what became of a unit.
+pub(super) type Report = Arc<dyn Fn(Ran) + Send + Sync>;
+
+pub(super) struct CpuLane {
+    tasks: mpsc::Sender<Task>,
+    cancels: BTreeMap<Attempt, Arc<AtomicBool>>,
+}
+
+struct Task {
+    lease: Lease,
+    info: Arc<JobInfo>,
+    cancel: Arc<AtomicBool>,
+}
+
+impl CpuLane {
+    pub(super) fn start(
+        slots: u16,
+        origin: &Origin,
+        session: &Session,
+        work: PathBuf,
+        report: &Report,
+    ) -> Result<CpuLane, String> {
+        let programs = Arc::new(Programs::new(work)?);
+        let (tasks, queue) = mpsc::channel::<Task>();
+        let queue = Arc::new(Mutex::new(queue));
+        let cache = Cache::default();
+        for number in 0..slots {
+            let mut courier = Courier::new(origin.clone(), session.clone(), cache.clone());
+            let (queue, programs, report) = (queue.clone(), programs.clone(), report.clone());
+            let work = move || {
+                loop {
+                    let next = queue.lock().unwrap_or_else(PoisonError::into_inner).recv();
+                    let Ok(task) = next else { return };
+                    report(compute(&programs, &mut courier, &task));
+                }
+            };
+            std::thread::Builder::new()
+                .name(format!("program-{number}"))
+                .spawn(work)
+                .map_err(|error| format!("cannot start a thread: {error}"))?;
+        }
+        Ok(CpuLane { tasks, cancels: BTreeMap::new() })
+    }
+
+    pub(super) fn run(&mut self, lease: Lease, info: Arc<JobInfo>) {
+        let cancel = Arc::new(AtomicBool::new(false));
+        self.cancels.insert(lease.attempt, cancel.clone());
+        // Threads only end when this sender is dropped.
+        let _ = self.tasks.send(Task { lease, info, cancel });
+    }
+
+    /// Ends a unit if it is this lane's.
+    pub(super) fn abort(&mut self, attempt: Attempt) {
+        if let Some(cancel) = self.cancels.remove(&attempt) {
+            cancel.store(true, Ordering::Relaxed);
+        }
+    }
+
+    pub(super) fn ended(&mut self, attempt: Attempt) {
+        self.cancels.remove(&attempt);
+    }
+}
+
+fn compute(programs: &Programs, courier: &mut Courier, task: &Task) -> Ran {
+    let Task { lease, info, cancel } = task;
+    let began = Instant::now();
+    // A fault in one unit must not take its thread, and with it the slot, away.
+    let result = catch_unwind(AssertUnwindSafe(|| unit(programs, courier, lease, info, cancel)))
+        .unwrap_or_else(|_| {
+            Err(Failure::Internal { message: "the node's program runner panicked".into() })
+        });
+    Ran { attempt: lease.attempt, took: Micros(began.elapsed().as_micros() as u64), result }
+}
+
+fn unit(
+    programs: &Programs,
+    courier: &mut Courier,
+    lease: &Lease,
+    info: &JobInfo,
+    cancel: &Arc<AtomicBool>,
+) -> Result<UnitOutput, Failure> {
+    let Work::Exec(work) = &info.work else {
+        return Err(Failure::Internal { message: "this lane runs programs only".into() });
+    };
+    let answers = programs.unit(courier, work, info, lease.span, cancel)?;
+    courier.deliver(lease, &answers)
+}

@@ -1,0 +1,98 @@
+//! One life of the GPU process: its pipes, and the threads that keep them moving.
+
+use std::collections::BTreeSet;
+use std::io::BufReader;
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::sync::{Arc, mpsc};
+use std::thread;
+
+use shoal_protocol::JobId;
+
+use super::talk::{self, FromWorker, ToWorker};
+
+/// Something happened to the process numbered `life`.
+pub(crate) enum GpuEvent {
+    Said { life: u64, message: Box<Said> },
+    Died { life: u64 },
+}
+
+/// What the process said; its words stay inside this module's parent.
+pub(crate) struct Said(pub(super) FromWorker);
+
+/// Called from a thread that reads from the process.
+pub(crate) type Notify = Arc<dyn Fn(GpuEvent) + Send + Sync>;
+
+/// Killed when dropped.
+pub(super) struct Process {
+    child: Child,
+    words: mpsc::Sender<ToWorker>,
+    /// Jobs this process was told of.
+    told: BTreeSet<JobId>,
+}
+
+impl Process {
+    pub(super) fn start(life: u64, notify: Notify) -> Result<Process, String> {
+        let program = std::env::current_exe()
+            .map_err(|error| format!("cannot find this program's own file: {error}"))?;
+        let mut command = Command::new(program);
+        command.arg("gpu-worker").stdin(Stdio::piped()).stdout(Stdio::piped());
+        // Ctrl-C is for the node, which then ends this process.
+        #[cfg(unix)]
+        std::os::unix::process::CommandExt::process_group(&mut command, 0);
+        let mut child =
+            command.spawn().map_err(|error| format!("cannot start the GPU process: {error}"))?;
+        let (Some(stdin), Some(stdout)) = (child.stdin.take(), child.stdout.take()) else {
+            return Err("the GPU process has no pipes".into());
+        };
+        let (words, queue) = mpsc::channel();
+        // Threads of their own: a full pipe must never hold up the node's loop.
+        thread::spawn(move || write_all(stdin, &queue));
+        thread::spawn(move || read_all(stdout, life, &notify));
+        Ok(Process { child, words, told: BTreeSet::new() })
+    }
+
+    pub(super) fn tell(&self, message: ToWorker) {
+        // A process that died is noticed by the thread that reads from it.
+        let _ = self.words.send(message);
+    }
+
+    /// Whether this process was not told of the job yet; it counts as told from now on.
+    pub(super) fn is_news(&mut self, job: JobId) -> bool {
+        self.told.insert(job)
+    }
+
+    pub(super) fn forget(&mut self, job: JobId) {
+        self.told.remove(&job);
+    }
+
+    /// How a process that ended by itself ended.
+    pub(super) fn epitaph(mut self) -> String {
+        match self.child.wait() {
+            Ok(status) => format!("the GPU process ended: {status}"),
+            Err(_) => "the GPU process ended".into(),
+        }
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn write_all(mut stdin: ChildStdin, queue: &mpsc::Receiver<ToWorker>) {
+    while let Ok(message) = queue.recv() {
+        if talk::write(&mut stdin, &message).is_err() {
+            return;
+        }
+    }
+}
+
+fn read_all(stdout: ChildStdout, life: u64, notify: &Notify) {
+    let mut stdout = BufReader::new(stdout);
+    while let Ok(message) = talk::read(&mut stdout) {
+        notify(GpuEvent::Said { life, message: Box::new(Said(message)) });
+    }
+    notify(GpuEvent::Died { life });
+}

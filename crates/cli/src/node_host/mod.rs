@@ -1,0 +1,268 @@
+//! The native node: one loop that drives the pure node brain with a socket, and the lanes that compute for it.
+//! It decides nothing: what to do next is the brain's business.
+
+mod caps;
+mod courier;
+mod cpu;
+mod gpu;
+mod identity;
+mod keep;
+mod link;
+mod program;
+mod session;
+mod socket;
+mod turn;
+mod wire;
+
+pub(crate) use gpu::run_worker;
+pub(crate) use link::JoinLink;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use futures_util::{FutureExt, SinkExt, StreamExt};
+use shoal_node::{Config, Node};
+use shoal_protocol::codec::{DecodeError, Wire as _};
+use shoal_protocol::{Attempt, Caps, Failure, Micros, Refusal, Time, ToNode, UnitOutput};
+use tokio::sync::{mpsc, watch};
+use tokio_tungstenite::tungstenite::Message;
+
+use crate::args::Lend;
+use crate::fail::Fail;
+use crate::tls::Trust;
+use cpu::CpuLane;
+use gpu::{GpuEvent, GpuLane};
+use session::Session;
+use socket::Socket;
+use wire::Origin;
+
+/// Messages and events handled before the outputs are sent: bounds what one wake-up may take.
+const MAX_BURST: usize = 256;
+/// A coordinator that takes no bytes for this long is gone.
+const SEND_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// What became of a unit.
+pub(crate) struct Ran {
+    attempt: Attempt,
+    took: Micros,
+    result: Result<UnitOutput, Failure>,
+}
+
+/// What the loop waits for besides the socket.
+enum Event {
+    Opened(Box<Socket>),
+    NotOpened(String),
+    Cpu(Ran),
+    Gpu(GpuEvent),
+}
+
+/// What a donor may want to know.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Notice {
+    Offers {
+        name: String,
+        cpus: u16,
+        gpu: Option<String>,
+        why_no_gpu: Option<String>,
+    },
+    Joined {
+        node: u64,
+    },
+    /// The connection is gone or could not be made; it is tried again.
+    Away {
+        reason: String,
+    },
+    GpuRestarted {
+        reason: String,
+    },
+    GpuGone {
+        reason: String,
+    },
+}
+
+pub(crate) struct Options {
+    pub(crate) link: JoinLink,
+    pub(crate) data: PathBuf,
+    pub(crate) lend: Lend,
+}
+
+/// Lends this machine until `stop` turns true or the coordinator refuses for good.
+pub(crate) async fn run(
+    options: Options,
+    mut stop: watch::Receiver<bool>,
+    notify: impl Fn(Notice) + Send + Sync,
+) -> Result<(), Fail> {
+    let kept = identity::take(&options.data)?;
+    let trust = Trust::new(&options.data, options.link.pin);
+    let origin = Origin::new(&options.link.base, trust.config()?)
+        .ok_or_else(|| Fail::input(format!("{} is no address", options.link.base)))?;
+    let (to_loop, events) = mpsc::unbounded_channel();
+    let (caps, gpu, events) = tokio::select! {
+        offered = caps::offered(&options, &kept, to_loop.clone(), events) => offered,
+        () = asked(&mut stop) => return Ok(()),
+    };
+    notify(caps.notice());
+    let mut seed = [0; 8];
+    getrandom::fill(&mut seed).map_err(|error| Fail::world("internal", error.to_string()))?;
+    let session = Session::default();
+    let report = to_loop.clone();
+    let cpu = match caps.caps.cpu_slots {
+        0 => None,
+        slots => {
+            let report: cpu::Report = Arc::new(move |ran| drop(report.send(Event::Cpu(ran))));
+            let work = options.data.join(format!("node-{}", kept.number));
+            let lane = CpuLane::start(slots, &origin, &session, work, &report);
+            Some(lane.map_err(|message| Fail::world("engine", message))?)
+        }
+    };
+    let caps = caps.caps;
+    let node = Node::new(Config {
+        token: options.link.token.clone(),
+        identity: kept.identity,
+        caps: caps.clone(),
+        seed: u64::from_le_bytes(seed),
+    });
+    let mut host = Host {
+        node,
+        caps,
+        start: Instant::now(),
+        origin,
+        trust,
+        link: options.link,
+        socket: None,
+        session,
+        cpu,
+        gpu,
+        jobs: Default::default(),
+        inline: Vec::new(),
+        to_loop,
+        unsent: false,
+        stopped: None,
+        last_away: None,
+        notify: &notify,
+    };
+    host.work(events, stop).await
+}
+
+/// The brain and everything it moves.
+struct Host<'a> {
+    node: Node,
+    caps: Caps,
+    start: Instant,
+    origin: Origin,
+    trust: Trust,
+    link: JoinLink,
+    socket: Option<Box<Socket>>,
+    session: Session,
+    cpu: Option<CpuLane>,
+    gpu: Option<GpuLane>,
+    jobs: turn::Jobs,
+    /// Units of the inline lane, answered before the loop waits again.
+    inline: Vec<Attempt>,
+    to_loop: mpsc::UnboundedSender<Event>,
+    /// Whether the socket holds messages that are not flushed.
+    unsent: bool,
+    stopped: Option<Option<Refusal>>,
+    last_away: Option<String>,
+    notify: &'a (dyn Fn(Notice) + Send + Sync),
+}
+
+impl Host<'_> {
+    async fn work(
+        &mut self,
+        mut events: mpsc::UnboundedReceiver<Event>,
+        mut stop: watch::Receiver<bool>,
+    ) -> Result<(), Fail> {
+        self.input(shoal_node::Input::Start).await;
+        loop {
+            self.flush().await;
+            match &self.stopped {
+                Some(None) => return Ok(()),
+                Some(Some(refusal)) => {
+                    return Err(Fail::Input {
+                        code: "refused".into(),
+                        message: refusal.to_string(),
+                    });
+                }
+                None => {}
+            }
+            let wake = self.next_wake();
+            tokio::select! {
+                frame = next_frame(&mut self.socket) => self.frames(frame).await,
+                Some(event) = events.recv() => {
+                    self.event(event).await;
+                    for _ in 0..MAX_BURST {
+                        let Ok(event) = events.try_recv() else { break };
+                        self.event(event).await;
+                    }
+                }
+                () = tokio::time::sleep_until(wake.into()) => self.time_passed().await,
+                () = asked(&mut stop) => self.input(shoal_node::Input::Stop).await,
+            }
+        }
+    }
+
+    /// A frame, and all that came with it.
+    async fn frames(&mut self, first: Option<Message>) {
+        let mut frame = first;
+        for _ in 0..MAX_BURST {
+            match frame {
+                Some(Message::Binary(bytes)) => match ToNode::decode(&bytes) {
+                    Ok(message) => self.received(message).await,
+                    // A newer coordinator's word: what it must have understood, it says otherwise.
+                    Err(DecodeError::UnknownKind(_)) => {}
+                    Err(error @ (DecodeError::TooLarge(_) | DecodeError::Garbled)) => {
+                        return self.away(format!("the coordinator sent {error}")).await;
+                    }
+                },
+                Some(Message::Close(_)) | None => {
+                    return self.away("the coordinator closed the connection".into()).await;
+                }
+                Some(
+                    Message::Text(_) | Message::Ping(_) | Message::Pong(_) | Message::Frame(_),
+                ) => {}
+            }
+            match next_frame(&mut self.socket).now_or_never() {
+                Some(next) => frame = next,
+                None => return,
+            }
+        }
+    }
+
+    async fn flush(&mut self) {
+        if !std::mem::take(&mut self.unsent) {
+            return;
+        }
+        let Some(socket) = &mut self.socket else { return };
+        let sent = tokio::time::timeout(SEND_TIMEOUT, socket.flush()).await;
+        if !matches!(sent, Ok(Ok(()))) {
+            self.away("the connection broke".into()).await;
+        }
+    }
+
+    fn now(&self) -> Time {
+        Time(self.start.elapsed().as_micros() as u64)
+    }
+
+    fn next_wake(&self) -> Instant {
+        let brain = self.node.next_timeout().map(|at| self.start + Duration::from_micros(at.0));
+        let gpu = self.gpu.as_ref().and_then(GpuLane::next_deadline);
+        let idle = Instant::now() + Duration::from_secs(3600);
+        brain.into_iter().chain(gpu).min().unwrap_or(idle)
+    }
+}
+
+/// Ready when the donor wants to stop.
+async fn asked(stop: &mut watch::Receiver<bool>) {
+    // An error means that whoever could ask is gone, which asks for it too.
+    let _ = stop.wait_for(|stop| *stop).await;
+}
+
+/// The next frame; `None` when the connection is gone. Never ready without a socket.
+async fn next_frame(socket: &mut Option<Box<Socket>>) -> Option<Message> {
+    match socket {
+        Some(socket) => socket.next().await.and_then(Result::ok),
+        None => std::future::pending().await,
+    }
+}

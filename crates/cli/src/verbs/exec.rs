@@ -1,0 +1,240 @@
+//! `shoal exec`: a WASI program over many inputs, like xargs.
+
+use std::collections::BTreeMap;
+use std::io::{IsTerminal, Read};
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use bytes::Bytes;
+use futures_util::{StreamExt, TryStreamExt, stream};
+use serde_json::{Value, json};
+
+use super::{Context, check_stdout, file_name, finished, refused, request};
+use crate::args::Exec;
+use crate::client::api::Job;
+use crate::client::{Client, Sink, Source};
+use crate::fail::Fail;
+use crate::{answers, folder, show};
+
+/// Files sent at a time: hides the round trips of many small ones.
+const UPLOADS_AT_ONCE: usize = 8;
+
+/// What the program runs over.
+enum Inputs {
+    Lines(Bytes),
+    Files(Vec<(String, Source)>),
+    /// All of stdin, in one run.
+    Once(Bytes),
+}
+
+pub(super) async fn run(context: &Context, args: Exec) -> Result<(), Fail> {
+    if let Some(output) = &args.output {
+        check_stdout(context, output)?;
+    }
+    let began = Instant::now();
+    let wasm = std::fs::read(&args.module).map_err(|error| Fail::reading(&args.module, &error))?;
+    let memory = args.job.limit_memory.saturating_mul(1 << 20);
+    shoal_engine::intake::wasi_module(&wasm, memory)
+        .map_err(|error| refused(&args.module, error))?;
+    let inputs = inputs(&args)?;
+    let shared = match &args.folder {
+        Some(folder) => folder::files(folder)?,
+        None => Vec::new(),
+    };
+    let mut place = Place::open(&args, &inputs)?;
+    let client = context.client(&args.server)?;
+    let request = compose(context, &client, &args, wasm.into(), &inputs, &shared).await?;
+    let job = context.run(&client, &request).await?;
+    let what = place.fill(context, &client, &job, &inputs).await?;
+    if context.json && args.output.is_none() {
+        // What would have gone to stdout is part of the document.
+        return show::json(&json!({"job": job, "answers": place.texts()}));
+    }
+    finished(context, &job, args.output.as_deref(), began, &what)
+}
+
+fn inputs(args: &Exec) -> Result<Inputs, Fail> {
+    if !args.files.is_empty() {
+        return files(&args.files).map(Inputs::Files);
+    }
+    let mut stdin = std::io::stdin().lock();
+    let mut bytes = Vec::new();
+    if args.lines || !stdin.is_terminal() {
+        stdin.read_to_end(&mut bytes).map_err(|error| Fail::reading(Path::new("stdin"), &error))?;
+    }
+    if !args.lines {
+        return Ok(Inputs::Once(bytes.into()));
+    }
+    if bytes.is_empty() {
+        return Err(Fail::input("stdin is empty: there are no lines to run over"));
+    }
+    Ok(Inputs::Lines(bytes.into()))
+}
+
+fn files(paths: &[PathBuf]) -> Result<Vec<(String, Source)>, Fail> {
+    let mut seen: BTreeMap<String, &Path> = BTreeMap::new();
+    let mut files = Vec::new();
+    for path in paths {
+        let about = std::fs::metadata(path).map_err(|error| Fail::reading(path, &error))?;
+        if about.is_dir() {
+            return Err(Fail::input(format!("{} is a folder: name files", path.display())));
+        }
+        let name = file_name(path);
+        if let Some(other) = seen.insert(name.clone(), path) {
+            return Err(Fail::input(format!(
+                "{} and {} would both be written to {name}: run them apart",
+                other.display(),
+                path.display()
+            )));
+        }
+        files.push((name, Source::File { path: path.clone(), start: 0, size: about.len() }));
+    }
+    Ok(files)
+}
+
+async fn compose(
+    context: &Context,
+    client: &Client,
+    args: &Exec,
+    wasm: Bytes,
+    inputs: &Inputs,
+    shared: &[(String, Source)],
+) -> Result<Value, Fail> {
+    let mut request = request("exec", &args.module, &args.job)?;
+    let hidden = show::Bytes::hidden();
+    let module = client.upload(&Source::Memory(wasm), &hidden).await?;
+    request.insert("module".into(), module.hash.into());
+    request.insert("args".into(), args.args.clone().into());
+    let env: serde_json::Map<String, Value> =
+        args.env.iter().map(|(name, value)| (name.clone(), value.clone().into())).collect();
+    request.insert("env".into(), env.into());
+    request.insert("clock".into(), args.clock.into());
+    match inputs {
+        Inputs::Lines(bytes) => {
+            let blob = client.upload(&Source::Memory(bytes.clone()), &hidden).await?;
+            request.insert(
+                "lines".into(),
+                json!({"blob": blob.hash, "perRun": args.batch.unwrap_or(1)}),
+            );
+        }
+        Inputs::Files(files) => {
+            request
+                .insert("files".into(), send_all(context, client, "sending files", files).await?);
+        }
+        Inputs::Once(bytes) => {
+            let stdin = [("stdin".to_owned(), Source::Memory(bytes.clone()))];
+            request.insert("files".into(), send_all(context, client, "", &stdin).await?);
+        }
+    }
+    if !shared.is_empty() {
+        request.insert(
+            "folder".into(),
+            send_all(context, client, "sending the folder", shared).await?,
+        );
+    }
+    Ok(request.into())
+}
+
+/// Stores named files and lists them as a job request does.
+async fn send_all(
+    context: &Context,
+    client: &Client,
+    label: &str,
+    files: &[(String, Source)],
+) -> Result<Value, Fail> {
+    let total = if context.json { 0 } else { files.iter().map(|(_, source)| source.size()).sum() };
+    let bar = show::Bytes::new(label, total);
+    let sent: Result<Vec<Value>, Fail> = stream::iter(files)
+        .map(|(name, source)| {
+            let bar = bar.clone();
+            async move {
+                let blob = client.upload(source, &show::Bytes::hidden()).await?;
+                bar.add(blob.size);
+                Ok(json!({"name": name, "blob": blob.hash}))
+            }
+        })
+        .buffered(UPLOADS_AT_ONCE)
+        .try_collect()
+        .await;
+    bar.clear();
+    sent.map(Value::Array)
+}
+
+/// Where answers go.
+enum Place {
+    Stdout(Vec<Vec<u8>>),
+    File(Option<Sink>),
+    Folder(PathBuf),
+}
+
+impl Place {
+    /// Opened before any work, so that a place that cannot be written shows at once.
+    fn open(args: &Exec, inputs: &Inputs) -> Result<Place, Fail> {
+        match (inputs, &args.output) {
+            (Inputs::Files(_), None) => {
+                Err(Fail::input("say where the answers go: -o DIR (each in DIR/NAME of its file)"))
+            }
+            (Inputs::Files(_), Some(folder)) => {
+                std::fs::create_dir_all(folder).map_err(|error| Fail::writing(folder, &error))?;
+                Ok(Place::Folder(folder.clone()))
+            }
+            (Inputs::Lines(_) | Inputs::Once(_), Some(file)) => {
+                Ok(Place::File(Some(Sink::create(file)?)))
+            }
+            (Inputs::Lines(_) | Inputs::Once(_), None) => Ok(Place::Stdout(Vec::new())),
+        }
+    }
+
+    /// Fetches the answers and puts them in their place.
+    async fn fill(
+        &mut self,
+        context: &Context,
+        client: &Client,
+        job: &Job,
+        inputs: &Inputs,
+    ) -> Result<String, Fail> {
+        let as_lines = matches!(inputs, Inputs::Lines(_));
+        let count = match self {
+            Place::Stdout(kept) if context.json => {
+                answers::each(client, job.id, |_, answer| {
+                    kept.push(answer.to_vec());
+                    Ok(())
+                })
+                .await?
+            }
+            Place::Stdout(_) => {
+                let mut sink = Sink::create(Path::new("-"))?;
+                let count = answers::write(client, job.id, &mut sink, as_lines).await?;
+                sink.finish()?;
+                count
+            }
+            Place::File(sink) => {
+                let Some(mut sink) = sink.take() else { return Ok(String::new()) };
+                let count = answers::write(client, job.id, &mut sink, as_lines).await?;
+                sink.finish()?;
+                count
+            }
+            Place::Folder(folder) => {
+                let Inputs::Files(files) = inputs else { return Ok(String::new()) };
+                answers::each(client, job.id, |index, answer| {
+                    let Some((name, _)) = files.get(index) else { return Ok(()) };
+                    let mut sink = Sink::create(&folder.join(name))?;
+                    sink.write(answer)?;
+                    sink.finish()
+                })
+                .await?
+            }
+        };
+        let runs = if count == 1 { "run" } else { "runs" };
+        Ok(format!("{count} {runs}"))
+    }
+
+    fn texts(&self) -> Vec<String> {
+        match self {
+            Place::Stdout(answers) => {
+                answers.iter().map(|answer| String::from_utf8_lossy(answer).into_owned()).collect()
+            }
+            Place::File(_) | Place::Folder(_) => Vec::new(),
+        }
+    }
+}

@@ -1,0 +1,56 @@
+//! `shoal join`: lends this machine to a coordinator; and how a node talks to its donor.
+
+use serde_json::json;
+
+use super::Context;
+use super::serve::stop_on_signal;
+use crate::args::Join;
+use crate::fail::Fail;
+use crate::node_host::{self, JoinLink, Notice, Options};
+use crate::show;
+
+pub(super) async fn run(context: &Context, args: Join) -> Result<(), Fail> {
+    let link = JoinLink::parse(&args.url)?;
+    let base = link.base.clone();
+    let options = Options { link, data: context.data_folder()?, lend: args.lend };
+    let json = context.json;
+    node_host::run(options, stop_on_signal(), move |notice| tell(json, &base, &notice)).await?;
+    if !context.json {
+        show::line("stopped lending")?;
+    }
+    Ok(())
+}
+
+/// One line per notice. A donor who closed the pipe is not told.
+fn tell(json: bool, base: &str, notice: &Notice) {
+    let _ = if json { show::json(&as_json(notice)) } else { show::line(&as_text(base, notice)) };
+}
+
+pub(super) fn as_text(base: &str, notice: &Notice) -> String {
+    match notice {
+        Notice::Offers { name, cpus, gpu, why_no_gpu } => {
+            let gpu = match (gpu, why_no_gpu) {
+                (Some(gpu), _) => gpu.clone(),
+                (None, Some(reason)) => format!("no GPU ({reason})"),
+                (None, None) => "no GPU".into(),
+            };
+            format!("lending {name}: {cpus} programs at a time, {gpu}")
+        }
+        Notice::Joined { node } => format!("joined {base} as node {node}; Ctrl-C stops lending"),
+        Notice::Away { reason } => format!("{base}: {reason}; trying again"),
+        Notice::GpuRestarted { reason } => format!("GPU started again: {reason}"),
+        Notice::GpuGone { reason } => format!("GPU not lent any more: {reason}"),
+    }
+}
+
+fn as_json(notice: &Notice) -> serde_json::Value {
+    match notice {
+        Notice::Offers { name, cpus, gpu, why_no_gpu } => {
+            json!({"event": "offers", "name": name, "cpus": cpus, "gpu": gpu, "whyNoGpu": why_no_gpu})
+        }
+        Notice::Joined { node } => json!({"event": "joined", "node": node}),
+        Notice::Away { reason } => json!({"event": "away", "reason": reason}),
+        Notice::GpuRestarted { reason } => json!({"event": "gpuRestarted", "reason": reason}),
+        Notice::GpuGone { reason } => json!({"event": "gpuGone", "reason": reason}),
+    }
+}

@@ -1,0 +1,70 @@
+//! `shoal jobs`, `nodes`, `watch` and `cancel`: looking, and stopping.
+
+use serde_json::json;
+
+use super::Context;
+use crate::args::{Cancel, Jobs, Nodes, Watch};
+use crate::client::api::State;
+use crate::client::{Interrupts, verdict};
+use crate::fail::Fail;
+use crate::show;
+
+pub(super) async fn jobs(context: &Context, args: Jobs) -> Result<(), Fail> {
+    let list = context.client(&args.server)?.jobs().await?;
+    if context.json {
+        show::json(&json!({"jobs": list.jobs}))
+    } else {
+        show::line(&show::jobs(&list.jobs))
+    }
+}
+
+pub(super) async fn nodes(context: &Context, args: Nodes) -> Result<(), Fail> {
+    let list = context.client(&args.server)?.nodes().await?;
+    if context.json {
+        show::json(&json!({"nodes": list.nodes}))
+    } else {
+        show::line(&show::nodes(&list.nodes))
+    }
+}
+
+pub(super) async fn watch(context: &Context, args: Watch) -> Result<(), Fail> {
+    let client = context.client(&args.server)?;
+    let job = client.job(args.job).await?;
+    let mut interrupts = Interrupts::new();
+    let stopped = || Fail::Interrupted { message: "stopped watching; the job goes on".into() };
+    if context.json {
+        let mut lines = show::JsonLines::default();
+        let job = tokio::select! {
+            job = client.until_end(job, &mut lines) => job?,
+            _ = interrupts.next() => return Err(stopped()),
+        };
+        lines.last(&job)?;
+        return verdict(job, false).map(drop);
+    }
+    let mut bar = show::JobBar::new();
+    let ended = tokio::select! {
+        job = client.until_end(job, &mut bar) => job,
+        _ = interrupts.next() => Err(stopped()),
+    };
+    bar.clear();
+    let job = verdict(ended?, false)?;
+    show::line(&show::jobs(&[job]))
+}
+
+pub(super) async fn cancel(context: &Context, args: Cancel) -> Result<(), Fail> {
+    let job = context.client(&args.server)?.cancel(args.job).await?;
+    if context.json {
+        return show::json(&job);
+    }
+    match job.state {
+        State::Cancelled | State::Running => {
+            show::line(&format!("job {} ({}) is stopped", job.id, job.name))
+        }
+        State::Done | State::Failed => show::line(&format!(
+            "job {} ({}) had ended already: {}",
+            job.id,
+            job.name,
+            job.state.name()
+        )),
+    }
+}

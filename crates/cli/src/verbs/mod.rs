@@ -1,0 +1,186 @@
+//! One module per verb; what they share is here.
+
+mod exec;
+mod join;
+mod look;
+mod map;
+mod noop;
+mod render;
+mod serve;
+mod up;
+
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use serde_json::{Map, Value, json};
+use shoal_engine::intake::IntakeError;
+
+use crate::args::{JobArgs, KernelArgs, Server, Shoal, Verb};
+use crate::client::Client;
+use crate::client::api::Job;
+use crate::fail::Fail;
+use crate::{place, show};
+
+/// What every verb is told.
+pub(crate) struct Context {
+    pub(crate) json: bool,
+    pub(crate) data: Option<PathBuf>,
+}
+
+impl Context {
+    fn client(&self, server: &Server) -> Result<Client, Fail> {
+        let target = place::target(server, self.data.as_deref())?;
+        Client::new(&target, &place::data_folder(self.data.as_deref())?)
+    }
+
+    fn data_folder(&self) -> Result<PathBuf, Fail> {
+        place::data_folder(self.data.as_deref())
+    }
+
+    /// Runs a job with a progress bar, if people are watching.
+    async fn run(&self, client: &Client, request: &Value) -> Result<Job, Fail> {
+        if self.json {
+            return client.run(request, &mut show::Quiet).await;
+        }
+        let mut bar = show::JobBar::new();
+        let job = client.run(request, &mut bar).await;
+        bar.clear();
+        job
+    }
+}
+
+pub(crate) async fn run(args: Shoal) -> Result<(), Fail> {
+    let context = Context { json: args.json, data: args.data };
+    match args.verb {
+        Verb::Up(up) => up::run(&context, up).await,
+        Verb::Serve(serve) => serve::run(&context, serve).await,
+        Verb::Join(join) => join::run(&context, join).await,
+        Verb::Map(map) => map::run(&context, map).await,
+        Verb::Render(render) => render::run(&context, render).await,
+        Verb::Exec(exec) => exec::run(&context, exec).await,
+        Verb::Jobs(jobs) => look::jobs(&context, jobs).await,
+        Verb::Nodes(nodes) => look::nodes(&context, nodes).await,
+        Verb::Watch(watch) => look::watch(&context, watch).await,
+        Verb::Cancel(cancel) => look::cancel(&context, cancel).await,
+        Verb::Noop(noop) => noop::run(&context, noop).await,
+        // Answered before a runtime is started.
+        Verb::GpuWorker => Ok(()),
+    }
+}
+
+/// A job request with what is common to all kinds.
+fn request(kind: &str, file: &Path, job: &JobArgs) -> Result<Map<String, Value>, Fail> {
+    let positive = job.limit_seconds > 0.0 && job.limit_seconds.is_finite();
+    if !positive {
+        return Err(Fail::input("--limit-seconds must be more than 0"));
+    }
+    let name = job.name.clone().unwrap_or_else(|| file_name(file));
+    let mut request = Map::new();
+    request.insert("kind".into(), kind.into());
+    request.insert("name".into(), name.into());
+    request.insert("owner".into(), owner().into());
+    request.insert(
+        "limits".into(),
+        json!({
+            "seconds": job.limit_seconds,
+            "memoryMiB": job.limit_memory,
+            "outputMiB": job.limit_output,
+        }),
+    );
+    if let Some(unit) = job.unit {
+        request.insert("unit".into(), unit.into());
+    }
+    if let Some(strategy) = job.strategy {
+        request.insert("strategy".into(), strategy.name().into());
+    }
+    Ok(request)
+}
+
+/// For whom a job runs, as donors see it.
+fn owner() -> String {
+    let names = ["USER", "USERNAME", "LOGNAME"];
+    let found =
+        names.iter().find_map(|name| std::env::var(name).ok()).filter(|name| !name.is_empty());
+    found.unwrap_or_else(|| "someone".into())
+}
+
+fn file_name(path: &Path) -> String {
+    path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned()
+}
+
+fn read_kernel(path: &Path) -> Result<String, Fail> {
+    let bytes = std::fs::read(path).map_err(|error| Fail::reading(path, &error))?;
+    String::from_utf8(bytes)
+        .map_err(|_| Fail::input(format!("{} is not text: expected a WGSL kernel", path.display())))
+}
+
+/// The values of `--param`, as JSON: numbers, truth values and lists of numbers.
+fn params(args: &KernelArgs) -> Result<Map<String, Value>, Fail> {
+    let mut params = Map::new();
+    for (name, text) in &args.params {
+        let value = match text.split_once(',') {
+            None => param(text),
+            Some(_) => text.split(',').map(param).collect::<Option<_>>().map(Value::Array),
+        };
+        let value = value.ok_or_else(|| {
+            Fail::input(format!(
+                "--param {name}={text}: expected a number, true, false, or numbers with commas"
+            ))
+        })?;
+        if params.insert(name.clone(), value).is_some() {
+            return Err(Fail::input(format!("--param {name} is given twice")));
+        }
+    }
+    Ok(params)
+}
+
+fn param(text: &str) -> Option<Value> {
+    let text = text.trim();
+    match text {
+        "true" => return Some(true.into()),
+        "false" => return Some(false.into()),
+        _ => {}
+    }
+    if let Ok(int) = text.parse::<i64>() {
+        return Some(int.into());
+    }
+    text.parse::<f64>().ok().and_then(serde_json::Number::from_f64).map(Value::Number)
+}
+
+/// Puts the file's name before what the check says.
+fn refused(path: &Path, error: IntakeError) -> Fail {
+    Fail::Input {
+        code: error.code.into(),
+        message: format!("{}: {}", path.display(), error.message),
+    }
+}
+
+/// Tells how a job went: a line for people on stderr, or the job as JSON on stdout.
+fn finished(
+    context: &Context,
+    job: &Job,
+    output: Option<&Path>,
+    began: Instant,
+    what: &str,
+) -> Result<(), Fail> {
+    if context.json {
+        let output = output.map(|path| path.display().to_string());
+        return show::json(&json!({"job": job, "output": output}));
+    }
+    let took = show::duration(began.elapsed().as_secs_f64());
+    let nodes = match job.shares.len() {
+        1 => "1 node".to_owned(),
+        count => format!("{count} nodes"),
+    };
+    let place = output.map(|path| format!("{}: ", path.display())).unwrap_or_default();
+    eprintln!("{place}{what} in {took} on {nodes} (job {})", job.id);
+    Ok(())
+}
+
+/// JSON and a result cannot both go to stdout.
+fn check_stdout(context: &Context, output: &Path) -> Result<(), Fail> {
+    if context.json && output.as_os_str() == "-" {
+        return Err(Fail::input("--json and -o - both write to stdout: name a file"));
+    }
+    Ok(())
+}

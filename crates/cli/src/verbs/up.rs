@@ -1,0 +1,206 @@
+//! `shoal up`: a coordinator and a node of this machine in one process, and one small job to show that it
+//! works.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use qrcode::QrCode;
+use qrcode::render::unicode::Dense1x2;
+use serde_json::{Value, json};
+use tokio::sync::watch;
+
+use super::Context;
+use super::join::as_text;
+use super::serve::{Links, open, stop_on_signal, wait};
+use crate::args::{Lend, Up};
+use crate::client::{Client, Source, verdict};
+use crate::fail::Fail;
+use crate::node_host::{self, JoinLink, Options};
+use crate::place::Target;
+use crate::show;
+
+/// The small job: squares, by a kernel anyone can read.
+const DEMO: &str = "\
+@group(0) @binding(0) var<storage, read> input: array<f32>;
+@group(0) @binding(1) var<storage, read_write> output: array<f32>;
+
+@compute @workgroup_size(64)
+fn main(@builtin(global_invocation_id) id: vec3<u32>) {
+    if id.x < arrayLength(&output) {
+        output[id.x] = input[id.x] * input[id.x];
+    }
+}
+";
+const DEMO_ITEMS: u32 = 1000;
+/// A node on the same machine joins in well under a second, unless its GPU driver is slow.
+const NODE_PATIENCE: Duration = Duration::from_secs(30);
+const DEMO_SECONDS: f64 = 60.0;
+
+pub(super) async fn run(context: &Context, args: Up) -> Result<(), Fail> {
+    let data = context.data_folder()?;
+    let coordinator = open(data.clone(), args.listen.listen)?;
+    let links = Links::of(&coordinator);
+    let stop = stop_on_signal();
+    // The coordinator outlives the node, so that the node can say goodbye.
+    let (close, closed) = watch::channel(false);
+    let serving = tokio::spawn(coordinator.run(wait(closed)));
+    let node = (!args.no_node).then(|| {
+        tokio::spawn(lend(
+            context.json,
+            links.urls.join_local.clone(),
+            data.clone(),
+            args.lend.clone(),
+            stop.clone(),
+        ))
+    });
+    let greeted = greet(context, &args, &links, &data, stop.clone()).await;
+    if greeted.is_ok() {
+        wait_for_end(&serving, stop).await;
+    }
+    if let Some(node) = node {
+        node.abort();
+        let _ = node.await;
+    }
+    let _ = close.send(true);
+    let served = serving.await.map_err(|error| Fail::world("internal", error.to_string()))?;
+    greeted?;
+    served.map_err(|error| Fail::world("coordinator", error.to_string()))
+}
+
+/// Until the user or a fault stops it.
+async fn wait_for_end<T>(serving: &tokio::task::JoinHandle<T>, stop: watch::Receiver<bool>) {
+    let mut stop = std::pin::pin!(wait(stop));
+    while !serving.is_finished() {
+        if tokio::time::timeout(Duration::from_millis(500), &mut stop).await.is_ok() {
+            return;
+        }
+    }
+}
+
+async fn lend(
+    json: bool,
+    link: String,
+    data: std::path::PathBuf,
+    lend: Lend,
+    stop: watch::Receiver<bool>,
+) {
+    let told = async {
+        let link = JoinLink::parse(&link)?;
+        let base = link.base.clone();
+        let options = Options { link, data, lend };
+        node_host::run(options, stop, move |notice| {
+            tracing::info!("{}", as_text(&base, &notice));
+        })
+        .await
+    };
+    if let Err(fail) = told.await {
+        // The pool goes on without this machine's help.
+        fail.report(json);
+    }
+}
+
+/// Shows that it works, then how others join.
+async fn greet(
+    context: &Context,
+    args: &Up,
+    links: &Links,
+    data: &Path,
+    stop: watch::Receiver<bool>,
+) -> Result<(), Fail> {
+    let target = Target { url: links.urls.local.clone(), key: links.key.clone() };
+    let client = Client::new(&target, data)?;
+    let demo = async {
+        if args.no_node || args.no_demo { Ok(None) } else { demo(&client).await.map(Some) }
+    };
+    let demo = tokio::select! {
+        demo = demo => demo,
+        () = wait(stop) => return Ok(()),
+    };
+    if context.json {
+        let mut all = links.as_json();
+        all["demo"] = match demo {
+            Ok(demo) => demo.map_or(Value::Null, |demo| demo.json),
+            Err(fail) => json!({"error": format!("{fail:?}")}),
+        };
+        return show::json(&all);
+    }
+    match demo {
+        Ok(Some(demo)) => show::line(&demo.text)?,
+        Ok(None) => {}
+        // A pool without its first job is still a pool; others may join and compute.
+        Err(fail) => drop(fail.report(false)),
+    }
+    show::line("")?;
+    links.print()?;
+    show::line(&qr(&links.urls.join))?;
+    show::line("Open the join link on any device to lend it; Ctrl-C stops the pool.")
+}
+
+struct Demo {
+    text: String,
+    json: Value,
+}
+
+async fn demo(client: &Client) -> Result<Demo, Fail> {
+    let node = first_node(client).await?;
+    let began = Instant::now();
+    let Some(gpu) = node.gpu else {
+        let request = json!({"kind": "noop", "name": "hello", "items": 1000});
+        let job = verdict(client.submit(&request, DEMO_SECONDS).await?, false)?;
+        let took = show::duration(began.elapsed().as_secs_f64());
+        let text = format!(
+            "first job: 1000 empty units on {} in {took} (it has no GPU, so kernels wait for one that has)",
+            node.name
+        );
+        return Ok(Demo { text, json: json!({"job": job, "node": node.name, "gpu": null}) });
+    };
+    let input: Vec<u8> = (0..DEMO_ITEMS).flat_map(|i| (i as f32).to_le_bytes()).collect();
+    let blob = client.upload(&Source::Memory(input.into()), &show::Bytes::hidden()).await?;
+    let request = json!({
+        "kind": "map", "name": "hello squares", "wgsl": DEMO, "inputs": [{"blob": blob.hash}],
+    });
+    let job = verdict(client.submit(&request, DEMO_SECONDS).await?, false)?;
+    let mut bytes = Vec::new();
+    client
+        .result(job.id, &show::Bytes::hidden(), |piece| {
+            bytes.extend_from_slice(piece);
+            Ok(())
+        })
+        .await?;
+    let (values, _) = bytes.as_chunks::<4>();
+    let values: Vec<f32> = values.iter().map(|value| f32::from_le_bytes(*value)).collect();
+    let took = show::duration(began.elapsed().as_secs_f64());
+    let software = if gpu.software { ", a software GPU" } else { "" };
+    let start: Vec<String> = values.iter().take(6).map(f32::to_string).collect();
+    let last = values.last().copied().unwrap_or_default();
+    let text = format!(
+        "first job: {DEMO_ITEMS} squares on {} ({}{software}) in {took}: {} … {last}",
+        node.name,
+        gpu.name,
+        start.join(" ")
+    );
+    let json =
+        json!({"job": job, "node": node.name, "gpu": gpu, "first": values.get(..6), "last": last});
+    Ok(Demo { text, json })
+}
+
+async fn first_node(client: &Client) -> Result<crate::client::api::Node, Fail> {
+    let deadline = Instant::now() + NODE_PATIENCE;
+    loop {
+        if let Some(node) = client.nodes().await?.nodes.into_iter().next() {
+            return Ok(node);
+        }
+        if Instant::now() > deadline {
+            return Err(Fail::world("no_node", "this machine's own node did not join"));
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
+/// A code for a phone's camera; nothing if the link is too long for one.
+fn qr(link: &str) -> String {
+    match QrCode::new(link) {
+        Ok(code) => code.render::<Dense1x2>().quiet_zone(true).build(),
+        Err(_) => String::new(),
+    }
+}
