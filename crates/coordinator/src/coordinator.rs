@@ -1,39 +1,207 @@
 //! One coordinator from start to stop.
 
+use std::fs;
 use std::future::Future;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, UdpSocket};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::time::{Duration, SystemTime};
 
+use serde_json::json;
+use tokio::sync::watch;
+use tokio::time::{interval, timeout};
+use tokio_rustls::TlsAcceptor;
+
+use crate::auth::Auth;
+use crate::clock::Clock;
+use crate::data::{DataFolder, write_private};
+use crate::driver::event::Event;
+use crate::driver::{Driver, Places};
+use crate::http::{self, App, Shared};
+use crate::intake::Intake;
 use crate::options::{OpenError, Options, RunError, Urls};
+use crate::serve::Server;
+use crate::store::blobs::Blobs;
+use crate::tls;
+
+/// How often abandoned uploads are looked for.
+const SWEEP_EVERY: Duration = Duration::from_secs(3600);
+/// How long nodes and answers on their way may take when the coordinator stops.
+const STOP_WITHIN: Duration = Duration::from_secs(5);
 
 /// A coordinator that holds its data folder and its port. [`Coordinator::run`] makes it work.
 pub struct Coordinator {
+    folder: DataFolder,
+    listeners: Vec<TcpListener>,
+    tls: TlsAcceptor,
+    auth: Auth,
+    blobs: Blobs,
+    driver: Driver,
+    full: Arc<AtomicBool>,
+    intake: Arc<dyn Intake>,
     urls: Urls,
 }
 
 impl Coordinator {
-    /// Takes the data folder and the port and reads the facts. Nothing is served yet.
+    /// Takes the data folder and the port and reads the facts. Nothing is served yet. Blocks, for as
+    /// long as it takes to check the results on disk.
     pub fn open(options: Options) -> Result<Coordinator, OpenError> {
-        let urls = Urls::new(options.listen, &[], "", "");
-        Ok(Coordinator { urls })
+        let folder = DataFolder::open(&options.data_dir)?;
+        let listeners = listen(options.listen)?;
+        let bound = listeners.first().and_then(|listener| listener.local_addr().ok());
+        let bound = bound.unwrap_or(options.listen);
+        let lan = lan_addresses(bound.ip());
+        let auth = Auth::load(&folder)?;
+        let tls = tls::acceptor(&folder, &lan)?;
+        let blobs =
+            Blobs::open(&folder.blobs()).map_err(|error| OpenError::file(folder.blobs(), error))?;
+        let places = Places {
+            database: folder.database(),
+            results: folder.results(),
+            ballast: folder.ballast(),
+        };
+        let full = Arc::new(AtomicBool::new(false));
+        let driver = Driver::open(places, blobs.clone(), Clock::start(), Arc::clone(&full))?;
+        let urls = Urls::new(bound, &lan, auth.key.text(), auth.token.text());
+        let intake = options.intake;
+        Ok(Coordinator { folder, listeners, tls, auth, blobs, driver, full, intake, urls })
     }
 
     pub fn urls(&self) -> &Urls {
         &self.urls
     }
 
-    /// The API key, as printed in the dashboard link.
+    /// The API key, as in the dashboard link.
     pub fn key(&self) -> &str {
-        ""
+        self.auth.key.text()
     }
 
-    /// The join token, as printed in the join link.
+    /// The join token, as in the join link.
     pub fn token(&self) -> &str {
-        ""
+        self.auth.token.text()
     }
 
     /// Serves until `shutdown` is ready, then tells the nodes, writes what is left and removes
     /// `running.json`. Needs a multi-thread tokio runtime with IO and time.
     pub async fn run(self, shutdown: impl Future<Output = ()> + Send) -> Result<(), RunError> {
-        shutdown.await;
-        Ok(())
+        let listeners: Vec<_> = self
+            .listeners
+            .into_iter()
+            .map(tokio::net::TcpListener::from_std)
+            .collect::<Result<_, _>>()
+            .map_err(RunError::Accept)?;
+        let announcement = announcement(&self.urls, self.auth.key.text());
+        let (driver, thread) = self.driver.spawn(self.full).map_err(RunError::Accept)?;
+        let (close, closing) = watch::channel(false);
+        let app = App::new(Shared {
+            auth: self.auth,
+            blobs: self.blobs.clone(),
+            results: self.folder.results(),
+            driver: driver.clone(),
+            intake: self.intake,
+            urls: self.urls,
+            last_conn: AtomicU64::new(0),
+            closing: closing.clone(),
+        });
+        let server = Server::new(http::router(app), self.tls, closing);
+        let accepting: Vec<_> = listeners
+            .into_iter()
+            .map(|listener| tokio::spawn(server.clone().accept(listener)))
+            .collect();
+        let sweeping = tokio::spawn(sweep(self.blobs));
+        if let Err(error) = write_private(&self.folder.running(), &announcement) {
+            tracing::warn!("clients on this machine will not find the coordinator: {error}");
+        }
+
+        let mut ended = tokio::task::spawn_blocking(move || thread.join());
+        let early = tokio::select! {
+            () = shutdown => None,
+            result = &mut ended => Some(result),
+        };
+        // Said first to the driver, so that nodes hear why before their sockets close.
+        let _ = timeout(STOP_WITHIN, driver.tell(Event::Stop)).await;
+        let result = match early {
+            Some(result) => Some(result),
+            None => timeout(STOP_WITHIN, &mut ended).await.ok(),
+        };
+        close.send_replace(true);
+        sweeping.abort();
+        for task in accepting {
+            let _ = timeout(STOP_WITHIN, task).await;
+        }
+        let _ = fs::remove_file(self.folder.running());
+        match result {
+            Some(Ok(Ok(result))) => result,
+            // It panicked.
+            Some(Ok(Err(_)) | Err(_)) => Err(RunError::DriverDied),
+            // Still waiting for a full disk: what it holds was never acknowledged.
+            None => Ok(()),
+        }
     }
+}
+
+/// What clients on this machine need to find the coordinator.
+fn announcement(urls: &Urls, key: &str) -> String {
+    json!({
+        "url": urls.local,
+        "key": key,
+        "join": urls.join_local,
+        "pid": std::process::id(),
+    })
+    .to_string()
+}
+
+async fn sweep(blobs: Blobs) {
+    let mut hours = interval(SWEEP_EVERY);
+    loop {
+        hours.tick().await;
+        let blobs = blobs.clone();
+        let swept = tokio::task::spawn_blocking(move || blobs.sweep(SystemTime::now())).await;
+        if let Ok(Err(error)) = swept {
+            tracing::warn!("abandoned uploads could not be removed: {error}");
+        }
+    }
+}
+
+/// Takes the port; on this machine's own address too if only another one was asked for, because plain
+/// http works nowhere else.
+fn listen(addr: SocketAddr) -> Result<Vec<TcpListener>, OpenError> {
+    let first = bind(addr)?;
+    let mut listeners = vec![first];
+    if !addr.ip().is_unspecified() && !addr.ip().is_loopback() {
+        let port =
+            listeners.first().and_then(|l| l.local_addr().ok()).map_or(addr.port(), |a| a.port());
+        listeners.push(bind(SocketAddr::new(Ipv4Addr::LOCALHOST.into(), port))?);
+    }
+    Ok(listeners)
+}
+
+fn bind(addr: SocketAddr) -> Result<TcpListener, OpenError> {
+    let listener = TcpListener::bind(addr).map_err(|source| match source.kind() {
+        io::ErrorKind::AddrInUse => OpenError::PortInUse { addr },
+        io::ErrorKind::PermissionDenied => OpenError::PortForbidden { addr },
+        _ => OpenError::Listen { addr, source },
+    })?;
+    listener.set_nonblocking(true).map_err(|source| OpenError::Listen { addr, source })?;
+    Ok(listener)
+}
+
+/// Addresses other devices can reach: the one asked for, or the one packets to the network leave from.
+fn lan_addresses(bound: IpAddr) -> Vec<IpAddr> {
+    if bound.is_loopback() {
+        return Vec::new();
+    }
+    if !bound.is_unspecified() {
+        return vec![bound];
+    }
+    // Connecting a datagram socket sends nothing; it only asks the system for the way.
+    let way = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).and_then(|socket| {
+        socket.connect((Ipv4Addr::new(192, 0, 2, 1), 9))?;
+        socket.local_addr()
+    });
+    way.map(|addr| addr.ip())
+        .into_iter()
+        .filter(|ip| !ip.is_loopback() && !ip.is_unspecified())
+        .collect()
 }

@@ -1,10 +1,25 @@
 //! Shell of the scheduler: HTTP, sockets, facts on disk, blobs, pages. It decides nothing: what runs
 //! where is the business of `shoal-scheduler`, how things are computed that of whoever implements
 //! [`Intake`].
+//!
+//! A request comes in through [`serve`] and [`http`]; a node's messages through [`socket`]; both become
+//! events of the one thread in [`driver`], which alone touches the scheduler and the facts in [`store`].
 
+mod auth;
+mod clock;
 mod coordinator;
+mod data;
+mod driver;
+mod error;
+mod http;
 mod intake;
+mod json;
 mod options;
+mod plan;
+mod serve;
+mod socket;
+mod store;
+mod tls;
 
 pub use coordinator::Coordinator;
 pub use intake::{ElementType, Intake, IntakeError, MapPlan, RenderPlan};

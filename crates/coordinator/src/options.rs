@@ -118,6 +118,8 @@ pub enum RunError {
     Store { path: PathBuf, message: String },
     #[error("cannot accept connections: {0}")]
     Accept(io::Error),
-    #[error("the driver stopped unexpectedly: this is a fault in Shoal, please report it with the log")]
+    #[error(
+        "the driver stopped unexpectedly: this is a fault in Shoal, please report it with the log"
+    )]
     DriverDied,
 }

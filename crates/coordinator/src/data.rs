@@ -1,0 +1,96 @@
+//! The data folder: who may use it and where things are in it.
+
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use crate::options::OpenError;
+
+/// The folder, held by an exclusive lock for as long as this lives; the system drops the lock when the
+/// process dies, however it dies.
+pub(crate) struct DataFolder {
+    root: PathBuf,
+    _lock: File,
+}
+
+impl DataFolder {
+    pub(crate) fn open(root: &Path) -> Result<DataFolder, OpenError> {
+        make_private_dir(root).map_err(|error| OpenError::file(root, error))?;
+        let path = root.join("lock");
+        let lock = OpenOptions::new()
+            .create(true)
+            .truncate(false)
+            .write(true)
+            .open(&path)
+            .map_err(|error| OpenError::file(&path, error))?;
+        match lock.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => return Err(OpenError::Locked { path: root.into() }),
+            Err(TryLockError::Error(error)) => return Err(OpenError::file(&path, error)),
+        }
+        let folder = DataFolder { root: root.into(), _lock: lock };
+        for dir in [folder.blobs(), folder.results()] {
+            fs::create_dir_all(&dir).map_err(|error| OpenError::file(dir, error))?;
+        }
+        Ok(folder)
+    }
+
+    pub(crate) fn database(&self) -> PathBuf {
+        self.root.join("shoal.db")
+    }
+
+    pub(crate) fn blobs(&self) -> PathBuf {
+        self.root.join("blobs")
+    }
+
+    pub(crate) fn results(&self) -> PathBuf {
+        self.root.join("results")
+    }
+
+    /// Space kept back so that facts can still be written when the disk is full.
+    pub(crate) fn ballast(&self) -> PathBuf {
+        self.root.join("ballast")
+    }
+
+    pub(crate) fn key(&self) -> PathBuf {
+        self.root.join("key")
+    }
+
+    pub(crate) fn token(&self) -> PathBuf {
+        self.root.join("token")
+    }
+
+    pub(crate) fn certificate(&self) -> PathBuf {
+        self.root.join("cert.pem")
+    }
+
+    pub(crate) fn certificate_key(&self) -> PathBuf {
+        self.root.join("cert.key")
+    }
+
+    /// Tells clients on this machine where the coordinator is.
+    pub(crate) fn running(&self) -> PathBuf {
+        self.root.join("running.json")
+    }
+}
+
+/// Writes a file that only its owner may read: all of it or, after a crash, none of it.
+pub(crate) fn write_private(path: &Path, text: &str) -> io::Result<()> {
+    let draft = path.with_extension("new");
+    let mut options = OpenOptions::new();
+    options.write(true).create(true).truncate(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let mut file = options.open(&draft)?;
+    file.write_all(text.as_bytes())?;
+    file.sync_all()?;
+    fs::rename(&draft, path)
+}
+
+fn make_private_dir(path: &Path) -> io::Result<()> {
+    let mut builder = fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(path)
+}

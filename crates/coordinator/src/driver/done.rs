@@ -1,0 +1,144 @@
+//! A node's `Done`: its inline bytes are written, those sent before are found, and the scheduler is told.
+
+use std::io;
+
+use shoal_protocol::{Attempt, Failure, Finished, FromNode, Hash, JobId, Time, UnitOutput};
+use shoal_scheduler::{Arrived, Conn, Input, Place};
+
+use super::Driver;
+use super::shape::Shape;
+use crate::store::place::{is_full, write_all_at};
+
+/// Inline results of one job in one message, written at once.
+struct Gathered {
+    job: JobId,
+    bytes: Vec<u8>,
+    /// Positions of their entries in the list for the scheduler.
+    entries: std::ops::Range<usize>,
+}
+
+impl Driver {
+    pub(super) fn done(&mut self, now: Time, conn: Conn, finished: Vec<Finished>) {
+        let mut results = Vec::with_capacity(finished.len());
+        let mut failed = Vec::new();
+        let mut gathered: Option<Gathered> = None;
+        for Finished { attempt, took, output } in finished {
+            let place = match self.place(attempt, output, results.len(), &mut gathered) {
+                Ok(place) => place,
+                Err(Unplaced::Next(bytes, job)) => {
+                    self.write(gathered.take(), &mut results, &mut failed);
+                    let entries = results.len()..results.len();
+                    let mut next = Gathered { job, bytes: Vec::new(), entries };
+                    let place = next.add(&bytes);
+                    gathered = Some(next);
+                    place
+                }
+                Err(Unplaced::Wrong(message)) => {
+                    failed.push((attempt, message));
+                    continue;
+                }
+            };
+            results.push(Arrived { attempt, took, place });
+        }
+        self.write(gathered, &mut results, &mut failed);
+        self.counts.units_failed += failed.len() as u64;
+        if !results.is_empty() {
+            self.scheduler.handle(now, Input::Done { conn, results });
+            self.drain();
+        }
+        for (attempt, message) in failed {
+            let failure = Failure::Internal { message };
+            let message = FromNode::Failed { attempt, failure };
+            self.scheduler.handle(now, Input::Said { conn, message });
+            self.drain();
+        }
+    }
+
+    /// Where a result is or will be; for gathered ones the offset still counts from the gathering.
+    fn place(
+        &mut self,
+        attempt: Attempt,
+        output: UnitOutput,
+        entry: usize,
+        gathered: &mut Option<Gathered>,
+    ) -> Result<Option<Place>, Unplaced> {
+        // The scheduler ignores answers of attempts that are not lent, so their bytes are not kept.
+        let Some((job, span)) = self.scheduler.lease(attempt) else { return Ok(None) };
+        let Some(spec) = self.scheduler.spec(job) else { return Ok(None) };
+        match output {
+            UnitOutput::Inline(bytes) => {
+                if let Some(fault) = Shape::of(spec, span).fault(&bytes) {
+                    return Err(Unplaced::Wrong(fault));
+                }
+                if bytes.is_empty() {
+                    return Ok(None);
+                }
+                match gathered {
+                    Some(gathered) if gathered.job == job && gathered.entries.end == entry => {
+                        Ok(gathered.add(&bytes))
+                    }
+                    _ => Err(Unplaced::Next(bytes, job)),
+                }
+            }
+            UnitOutput::Stored { hash, size } => match self.stored.remove(&attempt) {
+                Some(stored) if stored.place.hash == hash && stored.place.size == size => {
+                    self.batch.settled.push(attempt);
+                    Ok(Some(stored.place))
+                }
+                Some(_) => {
+                    self.batch.settled.push(attempt);
+                    Err(Unplaced::Wrong("the result stored is not the one announced".into()))
+                }
+                None => Err(Unplaced::Wrong("the result announced was not stored".into())),
+            },
+        }
+    }
+
+    fn write(
+        &mut self,
+        gathered: Option<Gathered>,
+        results: &mut Vec<Arrived>,
+        failed: &mut Vec<(Attempt, String)>,
+    ) {
+        let Some(Gathered { job, bytes, entries }) = gathered else { return };
+        match self.write_bytes(job, &bytes) {
+            Ok(start) => {
+                for result in &mut results[entries] {
+                    if let Some(place) = &mut result.place {
+                        place.offset += start;
+                    }
+                }
+            }
+            Err(error) => {
+                let why =
+                    if is_full(&error) { "its disk is full".into() } else { error.to_string() };
+                let message = format!("the coordinator could not keep the result: {why}");
+                tracing::error!(%job, "{message}");
+                let lost = results.drain(entries);
+                failed.extend(lost.map(|result| (result.attempt, message.clone())));
+            }
+        }
+    }
+
+    fn write_bytes(&mut self, job: JobId, bytes: &[u8]) -> io::Result<u64> {
+        let region = self.results.reserve(job, bytes.len() as u64)?;
+        write_all_at(&region.file, bytes, region.offset)?;
+        Ok(region.offset)
+    }
+}
+
+enum Unplaced {
+    /// Does not follow what is gathered: begin anew.
+    Next(Vec<u8>, JobId),
+    Wrong(String),
+}
+
+impl Gathered {
+    fn add(&mut self, bytes: &[u8]) -> Option<Place> {
+        let offset = self.bytes.len() as u64;
+        self.bytes.extend_from_slice(bytes);
+        self.entries.end += 1;
+        let hash = Hash(*blake3::hash(bytes).as_bytes());
+        Some(Place { offset, size: bytes.len() as u64, hash })
+    }
+}

@@ -1,0 +1,183 @@
+//! What is done once a batch is durable.
+
+use shoal_protocol::{JobId, Time};
+use shoal_scheduler::{RequestId, SubmitError};
+
+use super::Driver;
+use super::event::{Merged, Query, Reply, Ticket};
+use crate::json::{JobJson, StateJson};
+
+pub(super) enum Effect {
+    /// A job was taken in.
+    Accepted {
+        job: JobId,
+        ticket: Ticket,
+    },
+    Refused {
+        error: SubmitError,
+        ticket: Ticket,
+    },
+    Ended {
+        job: JobId,
+    },
+    Forget {
+        job: JobId,
+    },
+    /// Tell what the job is like now.
+    Show {
+        job: JobId,
+        reply: Reply<Option<JobJson>>,
+    },
+    /// Tell what the removed job was like.
+    Removed {
+        before: Option<JobJson>,
+        reply: Reply<Option<JobJson>>,
+    },
+    /// A stored result is durable.
+    Stored {
+        reply: Reply<()>,
+    },
+}
+
+impl Driver {
+    pub(super) fn answered(&mut self, request: RequestId, result: Result<JobId, SubmitError>) {
+        let Some(ticket) = self.tickets.remove(&request) else { return };
+        self.effects.push(match result {
+            Ok(job) => {
+                self.counts.jobs_submitted += 1;
+                if ticket.note != Default::default() {
+                    self.batch.notes.push((job, ticket.note.clone()));
+                }
+                self.known.note(job, ticket.note.clone());
+                Effect::Accepted { job, ticket }
+            }
+            Err(error) => Effect::Refused { error, ticket },
+        });
+    }
+
+    /// Nobody may still want an answer: then sending fails, and that is fine.
+    pub(super) fn perform(&mut self) {
+        if self.effects.is_empty() {
+            return;
+        }
+        let now = self.clock.now();
+        let mut effects = std::mem::take(&mut self.effects);
+        for effect in effects.drain(..) {
+            match effect {
+                Effect::Accepted { job, ticket } => self.accepted(now, job, ticket),
+                Effect::Refused { error, ticket } => {
+                    let _ = ticket.answer.send(Err(error));
+                }
+                Effect::Ended { job } => self.ended(now, job),
+                Effect::Forget { job } => self.results.remove(job),
+                Effect::Show { job, reply } => {
+                    let _ = reply.send(self.job_json(now, job));
+                }
+                Effect::Removed { before, reply } => {
+                    let _ = reply.send(before);
+                }
+                Effect::Stored { reply } => {
+                    let _ = reply.send(());
+                }
+            }
+        }
+        self.effects = effects;
+    }
+
+    fn accepted(&mut self, now: Time, job: JobId, ticket: Ticket) {
+        let Ticket { accepted, answer, wait, .. } = ticket;
+        let _ = accepted.send(job);
+        if wait {
+            self.known.wait(job, answer);
+        } else if let Some(view) = self.job_json(now, job) {
+            let _ = answer.send(Ok(view));
+        }
+    }
+
+    fn ended(&mut self, now: Time, job: JobId) {
+        self.results.close(job);
+        let submitters = self.known.waiters(job);
+        let askers = self.waiting.remove(&job).unwrap_or_default();
+        if submitters.is_empty() && askers.is_empty() {
+            return;
+        }
+        let view = self.job_json(now, job);
+        for asker in askers {
+            let _ = asker.send(view.clone());
+        }
+        for submitter in submitters {
+            if let Some(view) = &view {
+                let _ = submitter.send(Ok(view.clone()));
+            }
+        }
+    }
+
+    pub(super) fn answer_queries(&mut self) {
+        if self.queries.is_empty() {
+            return;
+        }
+        let now = self.clock.now();
+        let mut queries = std::mem::take(&mut self.queries);
+        for query in queries.drain(..) {
+            self.answer(now, query);
+        }
+        self.queries = queries;
+    }
+
+    fn answer(&mut self, now: Time, query: Query) {
+        match query {
+            Query::Job { job, reply } => {
+                let _ = reply.send(self.job_json(now, job));
+            }
+            Query::JobEnd { job, reply } => match self.job_json(now, job) {
+                Some(view) if view.state == StateJson::Running => {
+                    let waiting = self.waiting.entry(job).or_default();
+                    // Those who gave up waiting are dropped here, so that a long job gathers none.
+                    waiting.retain(|asker| !asker.is_closed());
+                    waiting.push(reply);
+                }
+                view => {
+                    let _ = reply.send(view);
+                }
+            },
+            Query::Jobs { since, reply } => {
+                let jobs = self.known.changed_since(since);
+                let jobs = jobs.into_iter().filter_map(|job| self.job_json(now, job)).collect();
+                let _ = reply.send((jobs, self.known.version()));
+            }
+            Query::Nodes { reply } => {
+                let _ = reply.send(self.nodes_json(now));
+            }
+            Query::Units { job, reply } => {
+                let _ = reply.send(self.units_json(job));
+            }
+            Query::Merged { job, reply } => {
+                let _ = reply.send(self.merged(now, job));
+            }
+            Query::Segment { job, item, reply } => {
+                let segment = self.known.index(&self.scheduler, job).find(item);
+                let spec = self.scheduler.spec(job).cloned();
+                let _ = reply.send(spec.map(|spec| (spec, segment)));
+            }
+            Query::Log { job, from, reply } => {
+                let index = self.known.index(&self.scheduler, job);
+                let _ = reply.send(index.log(from).to_vec());
+            }
+            Query::Counts { reply } => {
+                let _ = reply.send(self.counts_now(now));
+            }
+        }
+    }
+
+    fn merged(&mut self, now: Time, job: JobId) -> Option<Merged> {
+        if let Some(merged) = self.known.ended_results(job) {
+            return Some(merged);
+        }
+        let state = self.scheduler.job(now, job)?.state;
+        let spec = self.scheduler.spec(job)?.clone().into();
+        let segments = self.scheduler.merged(job).into();
+        let merged = Merged { spec, state, segments };
+        self.known.keep_results(job, &merged);
+        Some(merged)
+    }
+}

@@ -1,0 +1,167 @@
+//! Everything that reaches the driver, as one closed list.
+
+use std::sync::Arc;
+
+use shoal_protocol::{Attempt, FromNode, Hello, JobId, JobSpec, Span};
+use shoal_scheduler::{Conn, Place, SubmitError};
+use tokio::sync::{mpsc, oneshot};
+
+use super::outbox::Outgoing;
+use crate::json::{JobJson, NodeJson, UnitsJson};
+use crate::store::facts::{Note, Stored};
+use crate::store::results::Region;
+
+/// Answers that may come late or, when the driver stops, never.
+pub(crate) type Reply<T> = oneshot::Sender<T>;
+
+pub(crate) enum Event {
+    /// A node said `Hello` with the right token.
+    Connected {
+        conn: Conn,
+        hello: Hello,
+        session: String,
+        outgoing: mpsc::Sender<Outgoing>,
+        kill: oneshot::Sender<()>,
+    },
+    Said {
+        conn: Conn,
+        message: FromNode,
+    },
+    Disconnected {
+        conn: Conn,
+    },
+    Submit(Box<Submission>),
+    Cancel {
+        job: JobId,
+        reply: Reply<Option<JobJson>>,
+    },
+    /// Cancels a running job, removes an ended one.
+    Delete {
+        job: JobId,
+        reply: Reply<Option<JobJson>>,
+    },
+    /// A node is about to send a result by HTTP.
+    Reserve {
+        job: JobId,
+        attempt: Attempt,
+        size: u64,
+        reply: Reply<Result<Reserved, ReserveError>>,
+    },
+    /// It did; answered once that is durable.
+    Stored {
+        stored: Stored,
+        reply: Reply<()>,
+    },
+    Query(Query),
+    /// Tell the nodes and stop.
+    Stop,
+}
+
+pub(crate) struct Submission {
+    pub(crate) spec: JobSpec,
+    pub(crate) ticket: Ticket,
+}
+
+/// What is kept of a submission while the scheduler decides.
+pub(crate) struct Ticket {
+    pub(crate) note: Note,
+    /// Told the job's number as soon as it is durable.
+    pub(crate) accepted: Reply<JobId>,
+    /// Told the job at once, or with `wait` when it has ended.
+    pub(crate) answer: Reply<Result<JobJson, SubmitError>>,
+    pub(crate) wait: bool,
+}
+
+/// Where a result may be written and what it must look like.
+#[derive(Debug)]
+pub(crate) struct Reserved {
+    pub(crate) region: Region,
+    /// For exec: runs whose lengths stand at the result's start.
+    pub(crate) runs: Option<u64>,
+}
+
+#[derive(Debug)]
+pub(crate) enum ReserveError {
+    /// The unit is not lent any more, or never was.
+    NotLent,
+    /// The unit's result has another size.
+    Size {
+        expected: u64,
+    },
+    TooLarge {
+        most: u64,
+    },
+    Disk(std::io::Error),
+}
+
+/// A merged unit and where its bytes are.
+pub(crate) type Segment = (Span, Option<Place>);
+
+/// Questions about the present state. Answered after the batch they came in is durable, so that nobody
+/// is told what a crash could undo.
+pub(crate) enum Query {
+    Job {
+        job: JobId,
+        reply: Reply<Option<JobJson>>,
+    },
+    /// Like `Job`, but answered when the job has ended.
+    JobEnd {
+        job: JobId,
+        reply: Reply<Option<JobJson>>,
+    },
+    /// Jobs that changed after a version, newest first, and the version now.
+    Jobs {
+        since: u64,
+        reply: Reply<(Vec<JobJson>, u64)>,
+    },
+    Nodes {
+        reply: Reply<Vec<NodeJson>>,
+    },
+    Units {
+        job: JobId,
+        reply: Reply<Option<UnitsJson>>,
+    },
+    /// A job's spec and all its merged units in order.
+    Merged {
+        job: JobId,
+        reply: Reply<Option<Merged>>,
+    },
+    /// The merged unit that holds an item.
+    Segment {
+        job: JobId,
+        item: u64,
+        reply: Reply<Option<(JobSpec, Option<Segment>)>>,
+    },
+    /// Spans in the order they were merged, from a position of that list on.
+    Log {
+        job: JobId,
+        from: usize,
+        reply: Reply<Vec<Span>>,
+    },
+    Counts {
+        reply: Reply<Counts>,
+    },
+}
+
+/// A job's results so far.
+#[derive(Clone)]
+pub(crate) struct Merged {
+    pub(crate) spec: Arc<JobSpec>,
+    pub(crate) state: shoal_scheduler::JobState,
+    pub(crate) segments: Arc<Vec<Segment>>,
+}
+
+/// For `/metrics`.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Counts {
+    pub(crate) nodes: u64,
+    pub(crate) jobs: u64,
+    pub(crate) jobs_open: u64,
+    pub(crate) batches: u64,
+    pub(crate) events: u64,
+    pub(crate) units_merged: u64,
+    pub(crate) units_failed: u64,
+    pub(crate) jobs_submitted: u64,
+    pub(crate) commit_micros: u64,
+    pub(crate) disk_full: bool,
+}

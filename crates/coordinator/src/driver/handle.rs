@@ -1,0 +1,123 @@
+//! Everybody else's end of the driver: ask, and wait for the answer.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use shoal_protocol::{Attempt, JobId, JobSpec, Span};
+use tokio::sync::{mpsc, oneshot, watch};
+
+use super::event::{
+    Counts, Event, Merged, Query, Reply, ReserveError, Reserved, Segment, Submission,
+};
+use crate::json::{JobJson, NodeJson, UnitsJson};
+use crate::store::facts::Stored;
+
+#[derive(Clone)]
+pub(crate) struct Handle {
+    events: mpsc::Sender<Event>,
+    changed: watch::Receiver<u64>,
+    full: Arc<AtomicBool>,
+}
+
+/// The driver has stopped, or is about to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Stopped;
+
+impl Handle {
+    pub(super) fn new(
+        events: mpsc::Sender<Event>,
+        changed: watch::Receiver<u64>,
+        full: Arc<AtomicBool>,
+    ) -> Handle {
+        Handle { events, changed, full }
+    }
+
+    pub(crate) async fn tell(&self, event: Event) -> Result<(), Stopped> {
+        self.events.send(event).await.map_err(|_| Stopped)
+    }
+
+    /// Rises whenever something changed.
+    pub(crate) fn changes(&self) -> watch::Receiver<u64> {
+        self.changed.clone()
+    }
+
+    /// Whether nothing new can be taken in, because the disk is full.
+    pub(crate) fn disk_is_full(&self) -> bool {
+        self.full.load(Ordering::Relaxed)
+    }
+
+    pub(crate) async fn submit(&self, submission: Submission) -> Result<(), Stopped> {
+        self.tell(Event::Submit(Box::new(submission))).await
+    }
+
+    pub(crate) async fn cancel(&self, job: JobId) -> Result<Option<JobJson>, Stopped> {
+        self.ask(|reply| Event::Cancel { job, reply }).await
+    }
+
+    pub(crate) async fn delete(&self, job: JobId) -> Result<Option<JobJson>, Stopped> {
+        self.ask(|reply| Event::Delete { job, reply }).await
+    }
+
+    pub(crate) async fn reserve(
+        &self,
+        job: JobId,
+        attempt: Attempt,
+        size: u64,
+    ) -> Result<Result<Reserved, ReserveError>, Stopped> {
+        self.ask(|reply| Event::Reserve { job, attempt, size, reply }).await
+    }
+
+    pub(crate) async fn stored(&self, stored: Stored) -> Result<(), Stopped> {
+        self.ask(|reply| Event::Stored { stored, reply }).await
+    }
+
+    pub(crate) async fn job(&self, job: JobId) -> Result<Option<JobJson>, Stopped> {
+        self.query(|reply| Query::Job { job, reply }).await
+    }
+
+    pub(crate) async fn job_end(&self, job: JobId) -> Result<Option<JobJson>, Stopped> {
+        self.query(|reply| Query::JobEnd { job, reply }).await
+    }
+
+    pub(crate) async fn jobs(&self, since: u64) -> Result<(Vec<JobJson>, u64), Stopped> {
+        self.query(|reply| Query::Jobs { since, reply }).await
+    }
+
+    pub(crate) async fn nodes(&self) -> Result<Vec<NodeJson>, Stopped> {
+        self.query(|reply| Query::Nodes { reply }).await
+    }
+
+    pub(crate) async fn units(&self, job: JobId) -> Result<Option<UnitsJson>, Stopped> {
+        self.query(|reply| Query::Units { job, reply }).await
+    }
+
+    pub(crate) async fn merged(&self, job: JobId) -> Result<Option<Merged>, Stopped> {
+        self.query(|reply| Query::Merged { job, reply }).await
+    }
+
+    pub(crate) async fn segment(
+        &self,
+        job: JobId,
+        item: u64,
+    ) -> Result<Option<(JobSpec, Option<Segment>)>, Stopped> {
+        self.query(|reply| Query::Segment { job, item, reply }).await
+    }
+
+    pub(crate) async fn log(&self, job: JobId, from: usize) -> Result<Vec<Span>, Stopped> {
+        self.query(|reply| Query::Log { job, from, reply }).await
+    }
+
+    pub(crate) async fn counts(&self) -> Result<Counts, Stopped> {
+        self.query(|reply| Query::Counts { reply }).await
+    }
+
+    async fn query<T>(&self, query: impl FnOnce(Reply<T>) -> Query) -> Result<T, Stopped> {
+        self.ask(|reply| Event::Query(query(reply))).await
+    }
+
+    async fn ask<T>(&self, event: impl FnOnce(Reply<T>) -> Event) -> Result<T, Stopped> {
+        let (reply, answer) = oneshot::channel();
+        self.tell(event(reply)).await?;
+        answer.await.map_err(|_| Stopped)
+    }
+}

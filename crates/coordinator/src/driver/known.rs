@@ -1,0 +1,216 @@
+//! What the driver knows of jobs beside the scheduler: notes, when they changed, who waits for them, and
+//! lists of merged units for whoever looks at pictures and results.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use shoal_protocol::{JobId, Span, ToNode};
+use shoal_scheduler::{Fact, JobState, Scheduler, SubmitError};
+
+use super::event::{Merged, Reply, Segment};
+use crate::json::JobJson;
+use crate::store::facts::Note;
+
+/// Ended jobs whose lists of units are kept at hand.
+const MAX_KEPT: usize = 16;
+
+#[derive(Default)]
+pub(super) struct Known {
+    jobs: HashMap<JobId, Job>,
+    version: u64,
+    /// Whether anything changed since the last turn.
+    stirred: bool,
+    indexes: HashMap<JobId, Index>,
+    results: HashMap<JobId, Merged>,
+    pub(super) merged_units: u64,
+}
+
+#[derive(Default)]
+struct Job {
+    note: Note,
+    /// Version of the last change.
+    version: u64,
+    /// Bytes of all merged units.
+    bytes: u64,
+    /// Submitters that wait for the end.
+    waiters: Vec<Reply<Result<JobJson, SubmitError>>>,
+    /// What the file or line at fault is called, once somebody looked it up.
+    input: Option<String>,
+}
+
+/// Merged units by place and by time.
+#[derive(Default)]
+pub(super) struct Index {
+    by_start: BTreeMap<u64, Segment>,
+    log: Vec<Span>,
+}
+
+impl Known {
+    pub(super) fn learn(&mut self, fact: &Fact) {
+        match fact {
+            Fact::Merged { job: id, span, place, .. } => {
+                let job = touch(&mut self.jobs, &mut self.stirred, *id, self.version);
+                job.bytes += place.map_or(0, |place| place.size);
+                self.merged_units += 1;
+                if let Some(index) = self.indexes.get_mut(id) {
+                    index.add((*span, *place));
+                }
+            }
+            Fact::Submitted { job, .. }
+            | Fact::Finished { job, .. }
+            | Fact::Failed { job, .. }
+            | Fact::Cancelled { job, .. }
+            | Fact::Unmerged { job, .. } => {
+                touch(&mut self.jobs, &mut self.stirred, *job, self.version);
+            }
+            Fact::Removed { job } => self.forget(*job),
+            Fact::Life { .. } | Fact::Node { .. } => self.stirred = true,
+        }
+    }
+
+    /// Lending changes what is shown of a job.
+    pub(super) fn told(&mut self, message: &ToNode) {
+        self.stirred = true;
+        if let ToNode::Lend(leases) = message
+            && let Some(lease) = leases.first()
+        {
+            touch(&mut self.jobs, &mut self.stirred, lease.job, self.version);
+        }
+    }
+
+    pub(super) fn forget(&mut self, job: JobId) {
+        self.jobs.remove(&job);
+        self.indexes.remove(&job);
+        self.results.remove(&job);
+        self.stirred = true;
+    }
+
+    /// After the facts were read: from now on changes are counted. The first version is 1, so that
+    /// asking for what changed since 0 gives everything.
+    pub(super) fn begin(&mut self) {
+        self.version = 1;
+    }
+
+    /// Says how many bytes a job's merged units really have.
+    pub(super) fn set_bytes(&mut self, job: JobId, bytes: u64) {
+        if let Some(job) = self.jobs.get_mut(&job) {
+            job.bytes = bytes;
+        }
+    }
+
+    pub(super) fn keep_only(&mut self, exists: impl Fn(JobId) -> bool) {
+        self.jobs.retain(|job, _| exists(*job));
+    }
+
+    /// Ends a batch; says whether anything changed in it.
+    pub(super) fn turn(&mut self) -> bool {
+        let stirred = std::mem::take(&mut self.stirred);
+        self.version += u64::from(stirred);
+        stirred
+    }
+
+    /// Everything up to before this version has been seen by whoever asks now.
+    pub(super) fn version(&self) -> u64 {
+        self.version
+    }
+
+    /// Jobs that changed in or after a version, newest first.
+    pub(super) fn changed_since(&self, version: u64) -> Vec<JobId> {
+        let changed = self.jobs.iter().filter(|(_, job)| job.version >= version);
+        let mut changed: Vec<_> = changed.map(|(id, _)| *id).collect();
+        changed.sort_unstable_by(|a, b| b.cmp(a));
+        changed
+    }
+
+    pub(super) fn note(&mut self, job: JobId, note: Note) {
+        touch(&mut self.jobs, &mut self.stirred, job, self.version).note = note;
+    }
+
+    pub(super) fn note_of(&self, job: JobId) -> Option<&Note> {
+        self.jobs.get(&job).map(|job| &job.note)
+    }
+
+    pub(super) fn bytes(&self, job: JobId) -> u64 {
+        self.jobs.get(&job).map_or(0, |job| job.bytes)
+    }
+
+    pub(super) fn input(&self, job: JobId) -> Option<&str> {
+        self.jobs.get(&job).and_then(|job| job.input.as_deref())
+    }
+
+    pub(super) fn set_input(&mut self, job: JobId, input: String) {
+        if let Some(job) = self.jobs.get_mut(&job) {
+            job.input = Some(input);
+        }
+    }
+
+    pub(super) fn wait(&mut self, job: JobId, reply: Reply<Result<JobJson, SubmitError>>) {
+        if let Some(job) = self.jobs.get_mut(&job) {
+            job.waiters.push(reply);
+        }
+    }
+
+    pub(super) fn waiters(&mut self, job: JobId) -> Vec<Reply<Result<JobJson, SubmitError>>> {
+        self.jobs.get_mut(&job).map(|job| std::mem::take(&mut job.waiters)).unwrap_or_default()
+    }
+
+    /// The job's units by place and time, listed when first asked for and kept up from then on.
+    pub(super) fn index(&mut self, scheduler: &Scheduler, job: JobId) -> &Index {
+        if self.indexes.len() > MAX_KEPT {
+            // Only those that change no more: whoever follows a running job counts on its order.
+            let now = shoal_protocol::Time(0);
+            self.indexes.retain(|other, _| {
+                *other == job
+                    || scheduler.job(now, *other).is_some_and(|job| job.state == JobState::Running)
+            });
+        }
+        self.indexes.entry(job).or_insert_with(|| {
+            let mut index = Index::default();
+            scheduler.merged(job).into_iter().for_each(|segment| index.add(segment));
+            index
+        })
+    }
+
+    pub(super) fn ended_results(&self, job: JobId) -> Option<Merged> {
+        self.results.get(&job).cloned()
+    }
+
+    pub(super) fn keep_results(&mut self, job: JobId, merged: &Merged) {
+        if merged.state == JobState::Running {
+            return;
+        }
+        if self.results.len() >= MAX_KEPT {
+            self.results.clear();
+        }
+        let kept = Merged { segments: Arc::clone(&merged.segments), ..merged.clone() };
+        self.results.insert(job, kept);
+    }
+}
+
+impl Index {
+    fn add(&mut self, segment: Segment) {
+        self.by_start.insert(segment.0.start, segment);
+        self.log.push(segment.0);
+    }
+
+    pub(super) fn find(&self, item: u64) -> Option<Segment> {
+        let (_, segment) = self.by_start.range(..=item).next_back()?;
+        (item < segment.0.end()).then_some(*segment)
+    }
+
+    pub(super) fn log(&self, from: usize) -> &[Span] {
+        self.log.get(from..).unwrap_or_default()
+    }
+}
+
+fn touch<'a>(
+    jobs: &'a mut HashMap<JobId, Job>,
+    stirred: &mut bool,
+    job: JobId,
+    version: u64,
+) -> &'a mut Job {
+    *stirred = true;
+    let job = jobs.entry(job).or_default();
+    job.version = version;
+    job
+}

@@ -1,0 +1,369 @@
+//! The one thread that owns the scheduler and the facts. It takes all ready events as a batch, lets the
+//! scheduler decide on each, makes all facts durable in one transaction, and only then lets anybody know.
+//!
+//! - [`event`]: what reaches it, and [`inbox`]: how
+//! - [`done`], [`shape`]: results that arrive
+//! - [`effect`]: what is done after the commit, and [`outbox`]: what nodes are told
+//! - [`known`], [`view`]: what is shown
+//! - [`ballast`]: what happens when the disk is full
+//! - [`handle`]: everybody else's end
+
+mod ballast;
+mod done;
+mod effect;
+pub(crate) mod event;
+pub(crate) mod handle;
+mod inbox;
+mod known;
+pub(crate) mod outbox;
+pub(crate) mod shape;
+mod view;
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use shoal_protocol::{Attempt, FromNode, JobId, Refusal, Time};
+use shoal_scheduler::{Input, JobState, JobView, Output, RequestId, Scheduler};
+use tokio::sync::{mpsc, watch};
+
+use self::ballast::Ballast;
+use self::effect::Effect;
+use self::event::{Counts, Event, Query, Reply, ReserveError, Reserved, Submission, Ticket};
+use self::handle::Handle;
+use self::inbox::{Inbox, Woken};
+use self::known::Known;
+use self::outbox::Outbox;
+use self::shape::Shape;
+use crate::clock::Clock;
+use crate::json::JobJson;
+use crate::options::{OpenError, RunError};
+use crate::store::blobs::Blobs;
+use crate::store::facts::{Batch, Facts, StoreError, Stored};
+use crate::store::results::{self, ResultFiles};
+use crate::store::verify;
+
+/// Events that may wait for the driver; senders wait when there are more.
+const MAX_WAITING: usize = 4096;
+/// How often stored results whose unit is no longer lent are looked for.
+const SWEEP: Duration = Duration::from_secs(30);
+/// How long to wait before facts are tried again on a full disk.
+const FULL_RETRY: Duration = Duration::from_millis(200);
+
+pub(crate) struct Driver {
+    clock: Clock,
+    scheduler: Scheduler,
+    facts: Facts,
+    results: ResultFiles,
+    blobs: Blobs,
+    ballast: Ballast,
+    outbox: Outbox,
+    known: Known,
+    /// Results that came by HTTP and wait for their `Done`.
+    stored: HashMap<Attempt, Stored>,
+    tickets: BTreeMap<RequestId, Ticket>,
+    last_request: u64,
+    /// Who wants to know when a job has ended.
+    waiting: HashMap<JobId, Vec<Reply<Option<JobJson>>>>,
+    /// What this batch makes durable, and what is done after that.
+    batch: Batch,
+    effects: Vec<Effect>,
+    queries: Vec<Query>,
+    changed: watch::Sender<u64>,
+    counts: Counts,
+    sweep_at: Instant,
+    stopping: bool,
+}
+
+/// Where the driver finds its things.
+pub(crate) struct Places {
+    pub(crate) database: PathBuf,
+    pub(crate) results: PathBuf,
+    pub(crate) ballast: PathBuf,
+}
+
+impl Driver {
+    /// Reads the facts and looks whether what they speak of is there.
+    pub(crate) fn open(
+        places: Places,
+        blobs: Blobs,
+        clock: Clock,
+        full: Arc<AtomicBool>,
+    ) -> Result<Driver, OpenError> {
+        let facts = Facts::open(&places.database)?;
+        let mut known = Known::default();
+        let mut log = facts.log();
+        let mut scheduler = Scheduler::replay(log.by_ref().inspect(|fact| known.learn(fact)));
+        log.end()?;
+        for (job, note) in facts.notes()? {
+            known.note(job, note);
+        }
+        known.keep_only(|job| scheduler.spec(job).is_some());
+        let bad = |error| OpenError::file(&places.results, error);
+        results::sweep(&places.results, |job| scheduler.spec(job).is_some()).map_err(bad)?;
+        take_back_torn(&mut scheduler, &mut known, &places.results, clock.now());
+        known.begin();
+        let mut batch = Batch::default();
+        let mut stored = HashMap::new();
+        for entry in facts.stored()? {
+            if verify::is_whole(&places.results, entry.job, &entry.place) {
+                stored.insert(entry.attempt, entry);
+            } else {
+                batch.settled.push(entry.attempt);
+            }
+        }
+        Ok(Driver {
+            clock,
+            scheduler,
+            facts,
+            results: ResultFiles::new(places.results),
+            blobs,
+            ballast: Ballast::keep(places.ballast, full),
+            outbox: Outbox::default(),
+            known,
+            stored,
+            tickets: BTreeMap::new(),
+            last_request: 0,
+            waiting: HashMap::new(),
+            batch,
+            effects: Vec::new(),
+            queries: Vec::new(),
+            changed: watch::Sender::new(0),
+            counts: Counts::default(),
+            sweep_at: Instant::now() + SWEEP,
+            stopping: false,
+        })
+    }
+
+    /// Starts the thread.
+    pub(crate) fn spawn(
+        mut self,
+        full: Arc<AtomicBool>,
+    ) -> std::io::Result<(Handle, JoinHandle<Result<(), RunError>>)> {
+        let (events, received) = mpsc::channel(MAX_WAITING);
+        let handle = Handle::new(events, self.changed.subscribe(), full);
+        let thread = thread::Builder::new()
+            .name("shoal-driver".into())
+            .spawn(move || self.run(Inbox::new(received)))?;
+        Ok((handle, thread))
+    }
+
+    fn run(&mut self, mut inbox: Inbox) -> Result<(), RunError> {
+        self.scheduler.handle(self.clock.now(), Input::Start);
+        self.drain();
+        self.settle()?;
+        let mut events = Vec::new();
+        while !self.stopping {
+            let woken = inbox.wait(&mut events, Some(self.next_wake()));
+            if woken == Woken::Closed {
+                break;
+            }
+            let now = self.clock.now();
+            self.counts.batches += 1;
+            self.counts.events += events.len() as u64;
+            for event in events.drain(..) {
+                self.take(now, event);
+            }
+            if self.scheduler.next_timeout().is_some_and(|due| due <= now) {
+                self.scheduler.handle(now, Input::Tick);
+                self.drain();
+            }
+            self.keep_house();
+            self.settle()?;
+        }
+        Ok(())
+    }
+
+    fn next_wake(&self) -> Instant {
+        let mut wake = self.sweep_at;
+        if let Some(due) = self.scheduler.next_timeout() {
+            wake = wake.min(self.clock.instant(due));
+        }
+        self.ballast.retry_at().map_or(wake, |retry| wake.min(retry))
+    }
+
+    fn take(&mut self, now: Time, event: Event) {
+        match event {
+            Event::Connected { conn, hello, session, outgoing, kill } => {
+                self.outbox.open(conn, outgoing, kill);
+                self.handle(now, Input::Connected { conn, hello, session });
+            }
+            Event::Said { conn, message: FromNode::Done(finished) } => {
+                self.done(now, conn, finished);
+            }
+            Event::Said { conn, message } => {
+                if matches!(message, FromNode::Failed { .. }) {
+                    self.counts.units_failed += 1;
+                }
+                self.handle(now, Input::Said { conn, message });
+            }
+            Event::Disconnected { conn } => {
+                self.outbox.close(conn);
+                self.handle(now, Input::Disconnected { conn });
+            }
+            Event::Submit(submission) => self.submit(now, *submission),
+            Event::Cancel { job, reply } => {
+                self.handle(now, Input::Cancel { job });
+                self.effects.push(Effect::Show { job, reply });
+            }
+            Event::Delete { job, reply } => self.delete(now, job, reply),
+            Event::Reserve { job, attempt, size, reply } => {
+                // Reserving promises nothing that a crash could break: no need to wait for the commit.
+                let _ = reply.send(self.reserve(job, attempt, size));
+            }
+            Event::Stored { stored, reply } => {
+                self.stored.insert(stored.attempt, stored);
+                self.batch.stored.push(stored);
+                self.effects.push(Effect::Stored { reply });
+            }
+            Event::Query(query) => self.queries.push(query),
+            Event::Stop => {
+                self.outbox.refuse_all(&Refusal::Closing);
+                self.stopping = true;
+            }
+        }
+    }
+
+    fn handle(&mut self, now: Time, input: Input) {
+        self.scheduler.handle(now, input);
+        self.drain();
+    }
+
+    fn submit(&mut self, now: Time, Submission { spec, ticket }: Submission) {
+        self.last_request += 1;
+        let request = RequestId(self.last_request);
+        self.tickets.insert(request, ticket);
+        self.handle(now, Input::Submit { request, spec });
+    }
+
+    fn delete(&mut self, now: Time, job: JobId, reply: Reply<Option<JobJson>>) {
+        let before = self.job_json(now, job);
+        if before.as_ref().is_some_and(|view| view.state == crate::json::StateJson::Running) {
+            self.handle(now, Input::Cancel { job });
+            self.effects.push(Effect::Show { job, reply });
+        } else {
+            self.handle(now, Input::Remove { job });
+            self.effects.push(Effect::Removed { before, reply });
+        }
+    }
+
+    fn reserve(
+        &mut self,
+        job: JobId,
+        attempt: Attempt,
+        size: u64,
+    ) -> Result<Reserved, ReserveError> {
+        let lease = self.scheduler.lease(attempt).filter(|(lent, _)| *lent == job);
+        let (_, span) = lease.ok_or(ReserveError::NotLent)?;
+        let spec = self.scheduler.spec(job).ok_or(ReserveError::NotLent)?;
+        let runs = match Shape::of(spec, span) {
+            Shape::Exact(expected) if size != expected => {
+                return Err(ReserveError::Size { expected });
+            }
+            Shape::Runs { most, .. } if size > most => return Err(ReserveError::TooLarge { most }),
+            Shape::Exact(_) => None,
+            Shape::Runs { runs, .. } => Some(runs),
+        };
+        let region = self.results.reserve(job, size).map_err(ReserveError::Disk)?;
+        Ok(Reserved { region, runs })
+    }
+
+    /// Sorts what the scheduler wants done into what must be durable and what follows.
+    fn drain(&mut self) {
+        while let Some(output) = self.scheduler.poll_output() {
+            match output {
+                Output::Record(fact) => {
+                    self.known.learn(&fact);
+                    self.batch.facts.push(fact);
+                }
+                Output::Send { conn, message } => {
+                    self.known.told(&message);
+                    self.outbox.send(conn, message);
+                }
+                Output::Refuse { conn, refusal } => self.outbox.refuse(conn, refusal),
+                Output::Reply { request, result } => self.answered(request, result),
+                Output::Ended(job) => self.effects.push(Effect::Ended { job }),
+                Output::Removed(job) => {
+                    self.known.forget(job);
+                    self.effects.push(Effect::Forget { job });
+                }
+            }
+        }
+    }
+
+    /// Makes the batch durable, then lets everybody know.
+    fn settle(&mut self) -> Result<(), RunError> {
+        if !self.batch.is_empty() {
+            self.commit()?;
+            self.batch.clear();
+        }
+        self.outbox.flush();
+        if self.known.turn() {
+            self.changed.send_replace(self.known.version());
+        }
+        self.perform();
+        self.answer_queries();
+        Ok(())
+    }
+
+    fn commit(&mut self) -> Result<(), RunError> {
+        let began = Instant::now();
+        loop {
+            match self.facts.write(&self.batch) {
+                Ok(()) => break,
+                Err(StoreError::Full) => {
+                    if !self.ballast.release() {
+                        tracing::error!("the disk is full: facts wait until there is room");
+                        thread::sleep(FULL_RETRY);
+                    }
+                }
+                Err(StoreError::Broken(message)) => {
+                    let path = self.facts.path().into();
+                    return Err(RunError::Store { path, message });
+                }
+            }
+        }
+        let took = u64::try_from(began.elapsed().as_micros()).unwrap_or(u64::MAX);
+        self.counts.commit_micros = self.counts.commit_micros.saturating_add(took);
+        Ok(())
+    }
+
+    fn keep_house(&mut self) {
+        let now = Instant::now();
+        if self.ballast.retry_at().is_some_and(|at| at <= now) {
+            self.ballast.restore();
+        }
+        if self.sweep_at > now {
+            return;
+        }
+        self.sweep_at = now + SWEEP;
+        let scheduler = &self.scheduler;
+        let settled = &mut self.batch.settled;
+        self.stored.retain(|attempt, _| {
+            let live = scheduler.lease(*attempt).is_some();
+            if !live {
+                settled.push(*attempt);
+            }
+            live
+        });
+    }
+}
+
+/// Hands merged units back whose bytes are missing. Only jobs that could still give a result are looked at.
+fn take_back_torn(scheduler: &mut Scheduler, known: &mut Known, dir: &Path, now: Time) {
+    for JobView { job, state, .. } in scheduler.jobs(now) {
+        match state {
+            JobState::Running | JobState::Done => {}
+            JobState::Failed | JobState::Cancelled => continue,
+        }
+        for span in verify::torn(dir, job, &scheduler.merged(job)) {
+            tracing::warn!(%job, %span, "result bytes are missing or torn: computing them again");
+            scheduler.unmerge(job, span);
+        }
+        let places = scheduler.merged(job).into_iter().filter_map(|(_, place)| place);
+        known.set_bytes(job, places.map(|place| place.size).sum());
+    }
+}

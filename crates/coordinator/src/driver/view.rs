@@ -1,0 +1,231 @@
+//! What the scheduler knows, in the words of the API.
+
+use shoal_protocol::{ExecItems, JobId, JobSpec, NodeId, NodeKind, Pixel, Time, Work};
+use shoal_scheduler::{JobFailure, JobState, JobView, NodeView, UnitState};
+
+use super::Driver;
+use super::event::Counts;
+use super::shape::LENGTH_BYTES;
+use crate::json::{
+    GpuJson, JobErrorJson, JobJson, NodeJson, RenderJson, ResultJson, ShareJson, StateJson,
+    UnitJson, UnitsJson,
+};
+
+/// Units shown of one job: as many as a page can draw.
+const MAX_UNITS_SHOWN: usize = 2000;
+
+impl Driver {
+    pub(super) fn job_json(&mut self, now: Time, job: JobId) -> Option<JobJson> {
+        let view = self.scheduler.job(now, job)?;
+        if let Some(failure) = &view.failure {
+            self.look_up_input(job, failure);
+        }
+        let spec = self.scheduler.spec(job)?;
+        let state = state_json(view.state);
+        let rate =
+            if state == StateJson::Running { thousandth(view.milli_rate) } else { mean(&view) };
+        let left = (view.items - view.items_done) as f64;
+        let eta_seconds = (state == StateJson::Running && rate > 0.0).then(|| left / rate);
+        let shares = view.shares.iter().map(|share| ShareJson {
+            node: share.node.0,
+            name: self.node_name(share.node),
+            items: share.items,
+            units: share.units,
+        });
+        Some(JobJson {
+            id: job.0,
+            kind: view.kind,
+            state,
+            items: view.items,
+            items_done: view.items_done,
+            items_leased: view.items_leased,
+            units_done: view.units_done,
+            units_leased: view.units_leased,
+            retries: view.retries,
+            submitted: millis(view.submitted),
+            started: view.first_lent.map(millis),
+            ended: view.ended.map(millis),
+            rate,
+            eta_seconds,
+            able_nodes: view.able_nodes,
+            shares: shares.collect(),
+            error: view.failure.as_ref().map(|failure| self.error_json(job, failure)),
+            result: self.result_json(job, spec, view.items_done),
+            render: render_json(&spec.work),
+            output: self.known.note_of(job).and_then(|note| note.output.clone()),
+            name: view.name,
+            owner: view.owner,
+        })
+    }
+
+    pub(super) fn nodes_json(&self, now: Time) -> Vec<NodeJson> {
+        self.scheduler.nodes(now).into_iter().map(|view| self.node_json(view)).collect()
+    }
+
+    fn node_json(&self, view: NodeView) -> NodeJson {
+        let job_name = view.job.and_then(|job| self.scheduler.spec(job)).map(|spec| &spec.name);
+        NodeJson {
+            id: view.node.0,
+            kind: match view.caps.kind {
+                NodeKind::Native => "native",
+                NodeKind::Browser => "browser",
+                NodeKind::Simulated => "simulated",
+            },
+            gpu: view.caps.gpu.map(|gpu| GpuJson {
+                name: gpu.name,
+                backend: gpu.backend,
+                software: gpu.software,
+                buffer_bytes: gpu.buffer_bytes,
+                workgroup_invocations: gpu.workgroup_invocations,
+                workgroup_bytes: gpu.workgroup_bytes,
+                storage_buffers: gpu.storage_buffers,
+            }),
+            name: view.caps.name,
+            cpu_slots: view.caps.cpu_slots,
+            speed: view.caps.speed,
+            rate: thousandth(view.milli_rate),
+            load: view.load,
+            leases: view.leases,
+            running: view.running,
+            job: view.job.map(|job| job.0),
+            job_name: job_name.cloned(),
+            paused: view.paused,
+            units_done: view.units_done,
+            units_failed: view.units_failed,
+            joined: millis(view.joined),
+        }
+    }
+
+    pub(super) fn units_json(&self, job: JobId) -> Option<UnitsJson> {
+        self.scheduler.spec(job)?;
+        let mut units = self.scheduler.units(job, MAX_UNITS_SHOWN + 1);
+        let truncated = units.len() > MAX_UNITS_SHOWN;
+        units.truncate(MAX_UNITS_SHOWN);
+        let units = units.into_iter().map(|unit| {
+            let (state, node) = match unit.state {
+                UnitState::Waiting => ("waiting", None),
+                UnitState::Leased { node, .. } => ("leased", Some(node.0)),
+                UnitState::Done { node } => ("done", Some(node.0)),
+            };
+            UnitJson { start: unit.span.start, len: unit.span.len, state, node }
+        });
+        Some(UnitsJson { units: units.collect(), truncated })
+    }
+
+    pub(super) fn counts_now(&self, now: Time) -> Counts {
+        let jobs = self.scheduler.jobs(now);
+        let open = jobs.iter().filter(|job| job.state == JobState::Running).count();
+        Counts {
+            nodes: self.outbox.len() as u64,
+            jobs: jobs.len() as u64,
+            jobs_open: open as u64,
+            units_merged: self.known.merged_units,
+            disk_full: self.ballast.is_full(),
+            ..self.counts
+        }
+    }
+
+    fn result_json(&self, job: JobId, spec: &JobSpec, done: u64) -> ResultJson {
+        let each = match &spec.work {
+            Work::Noop => Some(0),
+            Work::Map(map) => Some(u64::from(map.output_bytes)),
+            Work::Render(render) => Some(render.tile_bytes()),
+            Work::Exec(_) => None,
+        };
+        let bytes = match each {
+            Some(each) => each.saturating_mul(spec.items),
+            None => self.known.bytes(job).saturating_sub(done.saturating_mul(LENGTH_BYTES)),
+        };
+        ResultJson { bytes, item_bytes: each }
+    }
+
+    fn error_json(&self, job: JobId, failure: &JobFailure) -> JobErrorJson {
+        let nodes: Vec<String> = failure.nodes.iter().map(|node| self.node_name(*node)).collect();
+        let input = self.known.input(job).map(str::to_owned);
+        let at = match (&input, failure.failure.item()) {
+            (Some(input), _) => format!(" at {input}"),
+            (None, Some(item)) => format!(" at item {item}"),
+            (None, None) => format!(" in items {}", failure.span),
+        };
+        let on = if nodes.len() > 1 { "on nodes" } else { "on node" };
+        let message = format!("{}{at}, {on} {}", failure.failure, nodes.join(" and "));
+        let stderr = failure.failure.stderr().to_owned();
+        JobErrorJson { message, item: failure.failure.item(), input, stderr, nodes }
+    }
+
+    /// Finds what the user calls the item at fault. Read once, because lists of files can be long.
+    fn look_up_input(&mut self, job: JobId, failure: &JobFailure) {
+        let Some(item) = failure.failure.item() else { return };
+        if self.known.input(job).is_some() {
+            return;
+        }
+        let Some(Work::Exec(exec)) = self.scheduler.spec(job).map(|spec| &spec.work) else {
+            return;
+        };
+        let input = match exec.items {
+            ExecItems::Lines { .. } => {
+                let note = self.known.note_of(job);
+                Some(lines(item, note.and_then(|note| note.lines_per_run).unwrap_or(1)))
+            }
+            ExecItems::Files { manifest } => {
+                crate::plan::file_name(&self.blobs, manifest.hash, item)
+            }
+        };
+        if let Some(input) = input {
+            self.known.set_input(job, input);
+        }
+    }
+
+    fn node_name(&self, node: NodeId) -> String {
+        // Names are not facts: after a restart a node that left has only its number.
+        self.scheduler.node_name(node).map_or_else(|| format!("node {node}"), str::to_owned)
+    }
+}
+
+fn lines(item: u64, per_run: u64) -> String {
+    let first = item.saturating_mul(per_run).saturating_add(1);
+    match per_run {
+        1 => format!("line {first}"),
+        _ => format!("lines {first} to {}", first.saturating_add(per_run - 1)),
+    }
+}
+
+fn render_json(work: &Work) -> Option<RenderJson> {
+    match work {
+        Work::Render(render) => Some(RenderJson {
+            width: render.width,
+            height: render.height,
+            tile: render.tile,
+            pixel: match render.pixel {
+                Pixel::Rgba8 => "rgba8",
+                Pixel::Rgba32Float => "rgba32float",
+            },
+            samples: render.samples,
+        }),
+        Work::Noop | Work::Map(_) | Work::Exec(_) => None,
+    }
+}
+
+fn state_json(state: JobState) -> StateJson {
+    match state {
+        JobState::Running => StateJson::Running,
+        JobState::Done => StateJson::Done,
+        JobState::Failed => StateJson::Failed,
+        JobState::Cancelled => StateJson::Cancelled,
+    }
+}
+
+/// Items per second over the life of an ended job.
+fn mean(view: &JobView) -> f64 {
+    let began = view.first_lent.unwrap_or(view.submitted);
+    let micros = view.ended.map_or(0, |ended| (ended - began).0).max(1);
+    view.items_done as f64 * 1e6 / micros as f64
+}
+
+fn thousandth(milli: u64) -> f64 {
+    milli as f64 / 1e3
+}
+
+fn millis(time: Time) -> u64 {
+    time.0 / 1_000
+}

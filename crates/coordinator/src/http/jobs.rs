@@ -1,0 +1,235 @@
+//! Submitting, looking at and ending jobs.
+
+use std::time::Duration;
+
+use axum::Json;
+use axum::body::{Body, Bytes};
+use axum::extract::{Path, Query, State};
+use axum::http::StatusCode;
+use http_body_util::{BodyExt, LengthLimitError, Limited};
+use serde::Deserialize;
+use shoal_protocol::JobId;
+use shoal_protocol::id::clip;
+use tokio::sync::oneshot;
+use tokio::time::timeout;
+use utoipa::IntoParams;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use super::App;
+use crate::driver::event::{Submission, Ticket};
+use crate::error::{ApiError, JobError, JobSubmitError, RequestError};
+use crate::json::{ErrorJson, JobJson, JobRequest, JobsJson, UnitsJson};
+use crate::plan::{self, Planned};
+
+/// A job request with a kernel and long lists of files.
+const MAX_REQUEST_BYTES: usize = 32 << 20;
+/// Longer waits should ask again: proxies and laptops' lids cut connections.
+const MAX_WAIT_SECONDS: f64 = 24.0 * 3600.0;
+
+pub(super) fn routes() -> OpenApiRouter<App> {
+    OpenApiRouter::new()
+        .routes(routes!(get_jobs, post_job))
+        .routes(routes!(get_job, delete_job))
+        .routes(routes!(cancel_job))
+        .routes(routes!(get_units))
+}
+
+#[derive(Debug, Default, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(super) struct Wait {
+    /// Wait for the job's end, at most so many seconds.
+    // Read as text, so that the error is ours.
+    #[param(value_type = Option<f64>)]
+    pub(super) wait: Option<String>,
+}
+
+impl Wait {
+    pub(super) fn duration(&self) -> Result<Option<Duration>, ApiError> {
+        let Some(text) = &self.wait else { return Ok(None) };
+        let seconds = text.parse().ok().filter(|s| (0.0..=MAX_WAIT_SECONDS).contains(s));
+        let Some(seconds) = seconds else {
+            let (value, expected) = (clip(text.clone(), 80), "seconds from 0 to 86400");
+            return Err(RequestError::Malformed { what: "wait", value, expected }.into());
+        };
+        Ok(Some(Duration::from_secs_f64(seconds)))
+    }
+}
+
+/// Submits a job
+#[utoipa::path(
+    post, path = "/api/v1/jobs", tag = "jobs", security(("key" = [])),
+    params(Wait), request_body = JobRequest,
+    responses(
+        (status = 201, description = "Taken; with `wait`, as it is at its end or after that time", body = JobJson),
+        (status = 400, description = "No JSON", body = ErrorJson),
+        (status = 401, body = ErrorJson),
+        (status = 413, description = "The request is too large", body = ErrorJson),
+        (status = 422, description = "Cannot be computed; the error says why", body = ErrorJson),
+        (status = 429, description = "Too many open jobs", body = ErrorJson),
+        (status = 507, description = "The disk is full", body = ErrorJson),
+    )
+)]
+async fn post_job(
+    State(app): State<App>,
+    Query(wait): Query<Wait>,
+    body: Body,
+) -> Result<(StatusCode, Json<JobJson>), ApiError> {
+    let wait = wait.duration()?;
+    let body = collect(body, MAX_REQUEST_BYTES).await?;
+    let request = plan::read(&body).map_err(JobSubmitError::Plan)?;
+    let job = submit(&app, request, wait).await?;
+    Ok((StatusCode::CREATED, Json(job)))
+}
+
+/// Plans a job and submits it; with `wait`, gives it as it is at its end.
+pub(super) async fn submit(
+    app: &App,
+    request: JobRequest,
+    wait: Option<Duration>,
+) -> Result<JobJson, ApiError> {
+    if app.driver.disk_is_full() {
+        return Err(JobSubmitError::Full.into());
+    }
+    let Planned { spec, note } = make_plan(app, request).await.map_err(JobSubmitError::Plan)?;
+    let (accepted, number) = oneshot::channel();
+    let (answer, mut answered) = oneshot::channel();
+    let ticket = Ticket { note, accepted, answer, wait: wait.is_some() };
+    app.driver.submit(Submission { spec, ticket }).await?;
+    let answer = match wait {
+        None => answered.await,
+        Some(wait) => match timeout(wait, &mut answered).await {
+            Ok(answer) => answer,
+            Err(_elapsed) => {
+                let job = number.await.map_err(|_| JobSubmitError::Stopped)?;
+                let now = app.driver.job(job).await?;
+                return now.ok_or_else(|| JobError::Missing { job: job.0 }.into());
+            }
+        },
+    };
+    let answer = answer.map_err(|_| JobSubmitError::Stopped)?;
+    Ok(answer.map_err(JobSubmitError::Scheduler)?)
+}
+
+async fn make_plan(app: &App, request: JobRequest) -> Result<Planned, plan::PlanError> {
+    if !plan::is_heavy(&request) {
+        return plan::plan(request, &*app.intake, &app.blobs);
+    }
+    let app = app.clone();
+    let planned =
+        tokio::task::spawn_blocking(move || plan::plan(request, &*app.intake, &app.blobs)).await;
+    planned.unwrap_or_else(|error| Err(plan::PlanError::Disk(std::io::Error::other(error))))
+}
+
+/// All jobs, newest first
+#[utoipa::path(
+    get, path = "/api/v1/jobs", tag = "jobs", security(("key" = [])),
+    responses((status = 200, body = JobsJson), (status = 401, body = ErrorJson))
+)]
+async fn get_jobs(State(app): State<App>) -> Result<Json<JobsJson>, ApiError> {
+    let (jobs, _) = app.driver.jobs(0).await?;
+    Ok(Json(JobsJson { jobs }))
+}
+
+/// One job
+#[utoipa::path(
+    get, path = "/api/v1/jobs/{id}", tag = "jobs", security(("key" = [])),
+    params(("id" = u64, Path), Wait),
+    responses(
+        (status = 200, body = JobJson),
+        (status = 401, body = ErrorJson),
+        (status = 404, body = ErrorJson),
+    )
+)]
+async fn get_job(
+    State(app): State<App>,
+    Path(id): Path<String>,
+    Query(wait): Query<Wait>,
+) -> Result<Json<JobJson>, ApiError> {
+    let id = parse(&id)?;
+    if let Some(wait) = wait.duration()?
+        && let Ok(ended) = timeout(wait, app.driver.job_end(id)).await
+    {
+        return Ok(Json(ended?.ok_or(JobError::Missing { job: id.0 })?));
+    }
+    let job = app.driver.job(id).await?;
+    Ok(Json(job.ok_or(JobError::Missing { job: id.0 })?))
+}
+
+/// Cancels a running job; removes an ended one and its result
+#[utoipa::path(
+    delete, path = "/api/v1/jobs/{id}", tag = "jobs", security(("key" = [])),
+    params(("id" = u64, Path)),
+    responses(
+        (status = 200, description = "The job as it is now, or was", body = JobJson),
+        (status = 401, body = ErrorJson),
+        (status = 404, body = ErrorJson),
+    )
+)]
+async fn delete_job(
+    State(app): State<App>,
+    Path(id): Path<String>,
+) -> Result<Json<JobJson>, ApiError> {
+    let id = parse(&id)?;
+    let job = app.driver.delete(id).await?;
+    Ok(Json(job.ok_or(JobError::Missing { job: id.0 })?))
+}
+
+/// Cancels a job; an ended one stays as it is
+#[utoipa::path(
+    post, path = "/api/v1/jobs/{id}/cancel", tag = "jobs", security(("key" = [])),
+    params(("id" = u64, Path)),
+    responses(
+        (status = 200, body = JobJson),
+        (status = 401, body = ErrorJson),
+        (status = 404, body = ErrorJson),
+    )
+)]
+async fn cancel_job(
+    State(app): State<App>,
+    Path(id): Path<String>,
+) -> Result<Json<JobJson>, ApiError> {
+    let id = parse(&id)?;
+    let job = app.driver.cancel(id).await?;
+    Ok(Json(job.ok_or(JobError::Missing { job: id.0 })?))
+}
+
+/// A job's units by state and node, neighbours joined
+#[utoipa::path(
+    get, path = "/api/v1/jobs/{id}/units", tag = "jobs", security(("key" = [])),
+    params(("id" = u64, Path)),
+    responses(
+        (status = 200, body = UnitsJson),
+        (status = 401, body = ErrorJson),
+        (status = 404, body = ErrorJson),
+    )
+)]
+async fn get_units(
+    State(app): State<App>,
+    Path(id): Path<String>,
+) -> Result<Json<UnitsJson>, ApiError> {
+    let id = parse(&id)?;
+    let units = app.driver.units(id).await?;
+    Ok(Json(units.ok_or(JobError::Missing { job: id.0 })?))
+}
+
+pub(super) fn parse(id: &str) -> Result<JobId, ApiError> {
+    number("the job's number", id).map(JobId)
+}
+
+/// A number in a path.
+pub(super) fn number(what: &'static str, text: &str) -> Result<u64, ApiError> {
+    text.parse().map_err(|_| {
+        let value = clip(text.into(), 80);
+        RequestError::Malformed { what, value, expected: "a number" }.into()
+    })
+}
+
+/// A small body, whole.
+pub(super) async fn collect(body: Body, most: usize) -> Result<Bytes, ApiError> {
+    match Limited::new(body, most).collect().await {
+        Ok(body) => Ok(body.to_bytes()),
+        Err(error) if error.is::<LengthLimitError>() => Err(RequestError::TooLarge { most }.into()),
+        Err(error) => Err(RequestError::Body(error.to_string()).into()),
+    }
+}

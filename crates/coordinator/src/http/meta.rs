@@ -1,0 +1,91 @@
+//! About the coordinator itself: is it well, what does it count, what can it do.
+
+use std::fmt::Write;
+
+use axum::Extension;
+use axum::body::Bytes;
+use axum::extract::State;
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use utoipa::openapi::OpenApi;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use super::App;
+use crate::driver::event::Counts;
+use crate::error::ApiError;
+use crate::json::ErrorJson;
+
+pub(super) fn routes() -> OpenApiRouter<App> {
+    OpenApiRouter::new().routes(routes!(healthz)).routes(routes!(metrics)).routes(routes!(openapi))
+}
+
+/// The document as it is served: written once.
+#[derive(Clone)]
+pub(super) struct Served(Bytes);
+
+impl Served {
+    pub(super) fn new(document: &OpenApi) -> Served {
+        // The document is plain data: writing it cannot fail.
+        Served(document.to_json().unwrap_or_default().into())
+    }
+}
+
+/// Whether the coordinator answers
+#[utoipa::path(
+    get, path = "/healthz", tag = "meta",
+    responses(
+        (status = 200, body = String, content_type = "text/plain"),
+        (status = 503, description = "It is stopping", body = ErrorJson),
+    )
+)]
+async fn healthz(State(app): State<App>) -> Result<&'static str, ApiError> {
+    // Through the driver, because a coordinator whose driver hangs is not well.
+    app.driver.counts().await?;
+    Ok("ok")
+}
+
+/// Counters for Prometheus
+#[utoipa::path(
+    get, path = "/metrics", tag = "meta",
+    responses(
+        (status = 200, body = String, content_type = "text/plain"),
+        (status = 503, description = "It is stopping", body = ErrorJson),
+    )
+)]
+async fn metrics(State(app): State<App>) -> Result<Response, ApiError> {
+    let text = render(&app.driver.counts().await?);
+    let kind = [(header::CONTENT_TYPE, "text/plain; version=0.0.4")];
+    Ok((StatusCode::OK, kind, text).into_response())
+}
+
+/// This document
+#[utoipa::path(
+    get, path = "/api/v1/openapi.json", tag = "meta",
+    responses((status = 200, body = serde_json::Value, content_type = "application/json"))
+)]
+async fn openapi(Extension(Served(document)): Extension<Served>) -> Response {
+    ([(header::CONTENT_TYPE, "application/json")], document).into_response()
+}
+
+fn render(counts: &Counts) -> String {
+    let seconds = counts.commit_micros as f64 / 1e6;
+    let lines: [(&str, &str, &str, f64); 10] = [
+        ("shoal_nodes", "gauge", "Connected nodes", counts.nodes as f64),
+        ("shoal_jobs", "gauge", "Jobs that are known", counts.jobs as f64),
+        ("shoal_jobs_open", "gauge", "Jobs that are running", counts.jobs_open as f64),
+        ("shoal_jobs_submitted_total", "counter", "Jobs taken in", counts.jobs_submitted as f64),
+        ("shoal_units_merged_total", "counter", "Units merged", counts.units_merged as f64),
+        ("shoal_units_failed_total", "counter", "Failures of units", counts.units_failed as f64),
+        ("shoal_driver_batches_total", "counter", "Batches of the driver", counts.batches as f64),
+        ("shoal_driver_events_total", "counter", "Events of the driver", counts.events as f64),
+        ("shoal_commit_seconds_total", "counter", "Time in making facts durable", seconds),
+        ("shoal_disk_full", "gauge", "1 while the disk is full", f64::from(counts.disk_full)),
+    ];
+    let mut text = String::new();
+    for (name, kind, help, value) in lines {
+        // Writing to a String cannot fail.
+        let _ = write!(text, "# HELP {name} {help}\n# TYPE {name} {kind}\n{name} {value}\n");
+    }
+    text
+}

@@ -1,0 +1,116 @@
+//! The HTTP surface, one file for each concern. Every route is registered together with its part of the
+//! OpenAPI document, so that neither can be forgotten.
+
+mod blobs;
+mod events;
+mod guard;
+mod jobs;
+mod meta;
+mod node_data;
+mod nodes;
+mod pages;
+mod picture;
+mod range;
+mod result;
+mod submit_job;
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::middleware::from_fn_with_state;
+use utoipa::OpenApi;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use self::guard::Schemes;
+use crate::auth::Auth;
+use crate::driver::handle::Handle;
+use crate::error::{ApiError, RequestError};
+use crate::intake::Intake;
+use crate::options::Urls;
+use crate::store::blobs::Blobs;
+
+/// What every request may need.
+#[derive(Clone)]
+pub(crate) struct App(Arc<Shared>);
+
+pub(crate) struct Shared {
+    pub(crate) auth: Auth,
+    pub(crate) blobs: Blobs,
+    pub(crate) results: std::path::PathBuf,
+    pub(crate) driver: Handle,
+    pub(crate) intake: Arc<dyn Intake>,
+    pub(crate) urls: Urls,
+    pub(crate) last_conn: std::sync::atomic::AtomicU64,
+    /// Turns true when the coordinator stops: streams without an end of their own end then.
+    pub(crate) closing: tokio::sync::watch::Receiver<bool>,
+}
+
+impl App {
+    pub(crate) fn new(shared: Shared) -> App {
+        App(Arc::new(shared))
+    }
+}
+
+impl std::ops::Deref for App {
+    type Target = Shared;
+
+    fn deref(&self) -> &Shared {
+        &self.0
+    }
+}
+
+#[derive(OpenApi)]
+#[openapi(
+    info(
+        title = "Shoal",
+        description = "Turns the devices people already have into one computer. Clients send `Authorization: Bearer KEY`; nodes send the session of their connection.",
+        license(name = "MIT OR Apache-2.0", identifier = "MIT OR Apache-2.0")
+    ),
+    modifiers(&Schemes),
+    tags(
+        (name = "blobs", description = "Bytes by their BLAKE3 hash"),
+        (name = "jobs", description = "Submit, watch, cancel"),
+        (name = "results", description = "What jobs gave"),
+        (name = "nodes", description = "Who computes"),
+        (name = "events", description = "Server-sent events"),
+        (name = "node", description = "For nodes"),
+        (name = "meta", description = "About the coordinator"),
+        (name = "pages", description = "For people")
+    )
+)]
+struct Document;
+
+/// All routes and the document that describes them.
+fn documented(app: &App) -> OpenApiRouter<App> {
+    let keyed = OpenApiRouter::new()
+        .merge(blobs::routes())
+        .merge(jobs::routes())
+        .merge(result::routes())
+        .merge(picture::routes())
+        .merge(nodes::routes())
+        .merge(events::routes())
+        .merge(submit_job::routes())
+        .route_layer(from_fn_with_state(app.clone(), guard::with_key));
+    let for_nodes = OpenApiRouter::new()
+        .merge(node_data::routes())
+        .route_layer(from_fn_with_state(app.clone(), guard::with_session))
+        .routes(routes!(crate::socket::node_socket));
+    let open_to_sites = OpenApiRouter::with_openapi(Document::openapi())
+        .merge(keyed)
+        .merge(for_nodes)
+        .merge(meta::routes())
+        .layer(guard::cors());
+    open_to_sites.merge(pages::routes())
+}
+
+pub(crate) fn router(app: App) -> Router {
+    let (router, document) = documented(&app).split_for_parts();
+    let document = meta::Served::new(&document);
+    router
+        .layer(axum::Extension(document))
+        .fallback(pages::other)
+        .method_not_allowed_fallback(async || ApiError::from(RequestError::NoSuchMethod))
+        .layer(axum::extract::DefaultBodyLimit::disable())
+        .with_state(app)
+}

@@ -1,0 +1,128 @@
+//! The data plane of nodes: inputs out, results in.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::body::Body;
+use axum::extract::{Path, State};
+use axum::http::{HeaderMap, header};
+use axum::response::Response;
+use shoal_protocol::{Attempt, Hash, JobId};
+use shoal_scheduler::Place;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use super::guard::SHOAL_HASH;
+use super::jobs::number;
+use super::{App, blobs};
+use crate::driver::event::Reserved;
+use crate::driver::shape::{LENGTH_BYTES, runs_fault, short};
+use crate::error::{ApiError, RequestError, ResultError};
+use crate::json::{BlobJson, ErrorJson};
+use crate::store::facts::Stored;
+use crate::store::place::read_exact_at;
+use crate::store::receive::{ReceiveError, Received, Target, receive};
+use crate::store::results::Region;
+
+pub(super) fn routes() -> OpenApiRouter<App> {
+    OpenApiRouter::new().routes(routes!(get_input)).routes(routes!(put_result))
+}
+
+/// An input, or a part of it
+#[utoipa::path(
+    get, path = "/node/blobs/{hash}", tag = "node", security(("session" = [])),
+    params(
+        ("hash" = String, Path, description = "BLAKE3, 64 hexadecimal digits"),
+        ("range" = Option<String>, Header, description = "bytes=FIRST-LAST"),
+    ),
+    responses(
+        (status = 200, body = Vec<u8>, content_type = "application/octet-stream"),
+        (status = 206, body = Vec<u8>, content_type = "application/octet-stream"),
+        (status = 401, body = ErrorJson),
+        (status = 404, body = ErrorJson),
+        (status = 416, body = ErrorJson),
+    )
+)]
+async fn get_input(
+    State(app): State<App>,
+    Path(hash): Path<String>,
+    headers: HeaderMap,
+) -> Result<Response, ApiError> {
+    blobs::serve(&app, &hash, &headers)
+}
+
+/// A unit's result, stored before it is announced
+#[utoipa::path(
+    put, path = "/node/results/{job}/{attempt}", tag = "node", security(("session" = [])),
+    params(
+        ("job" = u64, Path),
+        ("attempt" = u64, Path),
+        ("x-shoal-hash" = Option<String>, Header, description = "BLAKE3 the bytes must have"),
+    ),
+    request_body(content = Vec<u8>, content_type = "application/octet-stream"),
+    responses(
+        (status = 200, body = BlobJson),
+        (status = 401, body = ErrorJson),
+        (status = 409, description = "The attempt is not lent any more", body = ErrorJson),
+        (status = 411, description = "No Content-Length", body = ErrorJson),
+        (status = 413, description = "Larger than this unit's result may be", body = ErrorJson),
+        (status = 422, description = "Wrong size, shape or hash", body = ErrorJson),
+        (status = 507, description = "The disk is full", body = ErrorJson),
+    )
+)]
+async fn put_result(
+    State(app): State<App>,
+    Path((job, attempt)): Path<(String, String)>,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Json<BlobJson>, ApiError> {
+    let job = JobId(number("the job's number", &job)?);
+    let attempt = Attempt(number("the attempt", &attempt)?);
+    let size = length(&headers)?;
+    let reserved = app.driver.reserve(job, attempt, size).await?;
+    let Reserved { region, runs } = reserved.map_err(ResultError::Reserve)?;
+    let (offset, file) = (region.offset, Arc::clone(&region.file));
+    let target = Target { file, offset, most: size };
+    let Received { written, hash, end } = receive(body, target).await;
+    end.map_err(|error| match error {
+        ReceiveError::TooLong => ResultError::Length { expected: size, found: size + 1 },
+        ReceiveError::Client(message) => ResultError::Client(message),
+        ReceiveError::Disk(error) => ResultError::Disk(error),
+    })?;
+    if written != size {
+        return Err(ResultError::Length { expected: size, found: written }.into());
+    }
+    let hash = Hash(*hash.as_bytes());
+    check_hash(&headers, hash)?;
+    if let Some(runs) = runs {
+        check_runs(&region, runs, size)?;
+    }
+    let place = Place { offset, size, hash };
+    app.driver.stored(Stored { attempt, job, place }).await?;
+    Ok(Json(BlobJson { hash: hash.to_string(), size }))
+}
+
+fn length(headers: &HeaderMap) -> Result<u64, ApiError> {
+    let value = headers.get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok());
+    value.and_then(|text| text.parse().ok()).ok_or_else(|| RequestError::LengthMissing.into())
+}
+
+fn check_hash(headers: &HeaderMap, found: Hash) -> Result<(), ResultError> {
+    let Some(value) = headers.get(SHOAL_HASH) else { return Ok(()) };
+    let said = value.to_str().unwrap_or_default();
+    if said.parse() == Ok(found) {
+        return Ok(());
+    }
+    Err(ResultError::Mismatch { expected: said.into(), found: found.to_string() })
+}
+
+/// The lengths at the start of an exec result must add up to its size.
+fn check_runs(region: &Region, runs: u64, size: u64) -> Result<(), ResultError> {
+    let head = runs.saturating_mul(LENGTH_BYTES);
+    if head > size {
+        return Err(ResultError::Shape(short(runs)));
+    }
+    let mut lengths = vec![0; usize::try_from(head).unwrap_or(0)];
+    read_exact_at(&region.file, &mut lengths, region.offset).map_err(ResultError::Disk)?;
+    runs_fault(&lengths, size).map_or(Ok(()), |fault| Err(ResultError::Shape(fault)))
+}

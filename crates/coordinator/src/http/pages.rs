@@ -1,0 +1,174 @@
+//! The pages people open, embedded in the binary, with the headers that make them safe and give them
+//! WebGPU and threads.
+
+use std::borrow::Cow;
+
+use axum::body::{Body, Bytes};
+use axum::extract::Path;
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, header};
+use axum::response::{IntoResponse, Response};
+use rust_embed::{EmbeddedFile, RustEmbed};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use super::App;
+use crate::error::{ApiError, RequestError};
+
+#[derive(RustEmbed)]
+#[folder = "../../web/dist"]
+#[allow_missing = true]
+struct Dist;
+
+/// Scripts, wasm and workers of our own only; nothing may frame a page or be sent elsewhere.
+const CONTENT_SECURITY: &str = "default-src 'self'; script-src 'self' 'wasm-unsafe-eval'; \
+    worker-src 'self' blob:; connect-src 'self' ws: wss:; img-src 'self' blob: data:; \
+    style-src 'self'; object-src 'none'; base-uri 'none'; form-action 'self'; \
+    frame-ancestors 'none'";
+
+const NOT_BUILT: &str = "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\">\
+    <title>Shoal</title><h1>Shoal is running</h1>\
+    <p>This build has no pages. Run <code>cargo xtask web</code>, then build again.</p></html>";
+
+pub(super) fn routes() -> OpenApiRouter<App> {
+    OpenApiRouter::new()
+        .routes(routes!(dashboard))
+        .routes(routes!(join))
+        .routes(routes!(job_page))
+        .routes(routes!(playground))
+        .routes(routes!(asset))
+}
+
+/// The dashboard
+#[utoipa::path(
+    get, path = "/", tag = "pages",
+    responses((status = 200, body = String, content_type = "text/html"))
+)]
+async fn dashboard(headers: HeaderMap) -> Response {
+    page("index.html", &headers)
+}
+
+/// Where a device is lent
+#[utoipa::path(
+    get, path = "/join", tag = "pages",
+    responses((status = 200, body = String, content_type = "text/html"))
+)]
+async fn join(headers: HeaderMap) -> Response {
+    page("join.html", &headers)
+}
+
+/// One job's page
+#[utoipa::path(
+    get, path = "/jobs/{id}", tag = "pages", params(("id" = u64, Path)),
+    responses((status = 200, body = String, content_type = "text/html"))
+)]
+async fn job_page(headers: HeaderMap) -> Response {
+    page("index.html", &headers)
+}
+
+/// Where kernels are edited and run
+#[utoipa::path(
+    get, path = "/playground", tag = "pages",
+    responses((status = 200, body = String, content_type = "text/html"))
+)]
+async fn playground(headers: HeaderMap) -> Response {
+    page("index.html", &headers)
+}
+
+/// Scripts, styles and modules of the pages
+#[utoipa::path(
+    get, path = "/assets/{name}", tag = "pages", params(("name" = String, Path)),
+    responses(
+        (status = 200, body = Vec<u8>, content_type = "application/octet-stream"),
+        (status = 304, description = "As the reader has it"),
+        (status = 404, body = crate::json::ErrorJson),
+    )
+)]
+async fn asset(Path(name): Path<String>, headers: HeaderMap) -> Response {
+    serve(&format!("assets/{name}"), &headers)
+}
+
+/// Any other file that the web build made.
+pub(super) async fn other(method: Method, uri: Uri, headers: HeaderMap) -> Response {
+    if method != Method::GET && method != Method::HEAD {
+        return ApiError::from(RequestError::NoSuchPath).into_response();
+    }
+    serve(uri.path().trim_start_matches('/'), &headers)
+}
+
+fn page(name: &str, headers: &HeaderMap) -> Response {
+    if Dist::get(name).is_some() {
+        return serve(name, headers);
+    }
+    let mut response = Response::new(Body::from(NOT_BUILT));
+    response
+        .headers_mut()
+        .insert(header::CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8"));
+    secure(&mut response);
+    response
+}
+
+fn serve(name: &str, headers: &HeaderMap) -> Response {
+    let Some(file) = Dist::get(name) else {
+        return ApiError::from(RequestError::NoSuchPath).into_response();
+    };
+    let tag = tag(&file);
+    let has_it = headers.get(header::IF_NONE_MATCH).is_some_and(|held| held.as_bytes() == tag);
+    let packed =
+        if has_it || !takes_gzip(headers) { None } else { Dist::get(&format!("{name}.gz")) };
+    let is_packed = packed.is_some();
+    let kind = file.metadata.mimetype().to_owned();
+    let mut response = match has_it {
+        true => StatusCode::NOT_MODIFIED.into_response(),
+        false => Response::new(body(packed.unwrap_or(file))),
+    };
+    let list = response.headers_mut();
+    if let (Ok(kind), Ok(tag)) = (HeaderValue::try_from(kind), HeaderValue::from_bytes(&tag)) {
+        list.insert(header::CONTENT_TYPE, kind);
+        list.insert(header::ETAG, tag);
+    }
+    if is_packed {
+        list.insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+    }
+    list.insert(header::VARY, HeaderValue::from_static("accept-encoding"));
+    list.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+    secure(&mut response);
+    response
+}
+
+fn body(file: EmbeddedFile) -> Body {
+    match file.data {
+        Cow::Borrowed(bytes) => Body::from(Bytes::from_static(bytes)),
+        Cow::Owned(bytes) => Body::from(bytes),
+    }
+}
+
+fn tag(file: &EmbeddedFile) -> Vec<u8> {
+    let hash = file.metadata.sha256_hash();
+    let hex: String = hash.iter().take(16).map(|byte| format!("{byte:02x}")).collect();
+    format!("\"{hex}\"").into_bytes()
+}
+
+fn takes_gzip(headers: &HeaderMap) -> bool {
+    let accepted = headers.get(header::ACCEPT_ENCODING).and_then(|value| value.to_str().ok());
+    accepted.is_some_and(|list| {
+        list.split(',')
+            .map(|one| one.split(';').next().unwrap_or("").trim())
+            .any(|one| one == "gzip")
+    })
+}
+
+/// Isolation gives a page threads; other sites may load our scripts to lend their visitors' devices.
+fn secure(response: &mut Response) {
+    let pairs: [(HeaderName, &'static str); 7] = [
+        (HeaderName::from_static("cross-origin-opener-policy"), "same-origin"),
+        (HeaderName::from_static("cross-origin-embedder-policy"), "require-corp"),
+        (HeaderName::from_static("cross-origin-resource-policy"), "cross-origin"),
+        (header::CONTENT_SECURITY_POLICY, CONTENT_SECURITY),
+        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (header::REFERRER_POLICY, "no-referrer"),
+        (header::ACCESS_CONTROL_ALLOW_ORIGIN, "*"),
+    ];
+    for (name, value) in pairs {
+        response.headers_mut().insert(name, HeaderValue::from_static(value));
+    }
+}

@@ -1,0 +1,158 @@
+//! Renders: single tiles, and the picture so far.
+
+use std::fs::File;
+use std::io::{self, Cursor};
+
+use axum::body::Body;
+use axum::extract::{Path, State};
+use axum::http::{HeaderValue, header};
+use axum::response::Response;
+use image::codecs::png::{CompressionType, FilterType, PngEncoder};
+use image::{ExtendedColorType, ImageEncoder};
+use shoal_protocol::{Pixel, RenderWork, Work};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use super::App;
+use super::blobs::BYTES;
+use super::jobs::{number, parse};
+use super::range::{self, Asked};
+use super::result::{Kind, open, segment};
+use crate::driver::event::Segment;
+use crate::error::{ApiError, JobError};
+use crate::json::ErrorJson;
+use crate::store::place::read_exact_at;
+use crate::store::send::{self, Extent};
+
+/// Larger pictures are put together by whoever asked for them, from the raw result.
+const MAX_PICTURE_BYTES: u64 = 256 << 20;
+
+pub(super) fn routes() -> OpenApiRouter<App> {
+    OpenApiRouter::new().routes(routes!(get_tile)).routes(routes!(get_picture))
+}
+
+/// One tile's pixels, row by row, full size
+#[utoipa::path(
+    get, path = "/api/v1/jobs/{id}/tiles/{tile}", tag = "results", security(("key" = [])),
+    params(("id" = u64, Path), ("tile" = u64, Path, description = "Counted from 0, row by row")),
+    responses(
+        (status = 200, body = Vec<u8>, content_type = "application/octet-stream"),
+        (status = 401, body = ErrorJson),
+        (status = 404, body = ErrorJson),
+        (status = 409, description = "Not rendered yet, or no render", body = ErrorJson),
+    )
+)]
+async fn get_tile(
+    State(app): State<App>,
+    Path((id, tile)): Path<(String, String)>,
+) -> Result<Response, ApiError> {
+    let (id, tile) = (parse(&id)?, number("the tile's number", &tile)?);
+    let (spec, span, place) = segment(&app, id, tile, Kind::Render).await?;
+    let (Some(place), Work::Render(render)) = (place, &spec.work) else {
+        return Err(JobError::ItemNotDone { job: id.0, item: tile }.into());
+    };
+    let len = render.tile_bytes();
+    let offset = place.offset + (tile - span.start) * len;
+    let body = send::body(open(&app, id)?, [Extent { offset, len }]).map_err(JobError::Disk)?;
+    Ok(range::response(Asked::All, len, BYTES, body))
+}
+
+/// The picture so far; what is missing is transparent
+#[utoipa::path(
+    get, path = "/api/v1/jobs/{id}/picture.png", tag = "results", security(("key" = [])),
+    params(("id" = u64, Path)),
+    responses(
+        (status = 200, body = Vec<u8>, content_type = "image/png"),
+        (status = 401, body = ErrorJson),
+        (status = 404, body = ErrorJson),
+        (status = 409, description = "No render", body = ErrorJson),
+        (status = 413, description = "Too large to put together here", body = ErrorJson),
+    )
+)]
+async fn get_picture(State(app): State<App>, Path(id): Path<String>) -> Result<Response, ApiError> {
+    let id = parse(&id)?;
+    let merged = app.driver.merged(id).await?.ok_or(JobError::Missing { job: id.0 })?;
+    let Work::Render(render) = &merged.spec.work else {
+        return Err(JobError::WrongKind { job: id.0, expected: "render" }.into());
+    };
+    let bytes = u64::from(render.width) * u64::from(render.height) * 4;
+    if bytes > MAX_PICTURE_BYTES {
+        return Err(JobError::TooLarge { what: "the picture", most: MAX_PICTURE_BYTES }.into());
+    }
+    let file = if merged.segments.is_empty() { None } else { Some(open(&app, id)?) };
+    let (render, segments) = (render.clone(), merged.segments.clone());
+    let png = tokio::task::spawn_blocking(move || draw(&render, &segments, file.as_ref())).await;
+    let png = png.map_err(io::Error::other).and_then(|png| png).map_err(JobError::Disk)?;
+    let mut response = Response::new(Body::from(png));
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("image/png"));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    Ok(response)
+}
+
+fn draw(render: &RenderWork, segments: &[Segment], file: Option<&File>) -> io::Result<Vec<u8>> {
+    let mut pixels = vec![0; render.width as usize * render.height as usize * 4];
+    let mut tile = vec![0; usize::try_from(render.tile_bytes()).map_err(io::Error::other)?];
+    for (span, place) in segments {
+        let (Some(place), Some(file)) = (place, file) else { continue };
+        for at in 0..span.len {
+            read_exact_at(file, &mut tile, place.offset + at * render.tile_bytes())?;
+            paste(render, &mut pixels, span.start + at, &tile);
+        }
+    }
+    let mut png = Cursor::new(Vec::new());
+    PngEncoder::new_with_quality(&mut png, CompressionType::Fast, FilterType::Adaptive)
+        .write_image(&pixels, render.width, render.height, ExtendedColorType::Rgba8)
+        .map_err(io::Error::other)?;
+    Ok(png.into_inner())
+}
+
+/// Copies the part of a tile that lies in the picture.
+fn paste(render: &RenderWork, pixels: &mut [u8], tile: u64, bytes: &[u8]) {
+    let columns = u64::from(render.columns());
+    let edge = render.tile as usize;
+    let (left, top) = ((tile % columns) as usize * edge, (tile / columns) as usize * edge);
+    let (width, height) = (render.width as usize, render.height as usize);
+    let (wide, high) = (edge.min(width.saturating_sub(left)), edge.min(height.saturating_sub(top)));
+    let each = render.pixel.bytes() as usize;
+    for row in 0..high {
+        let from = &bytes[row * edge * each..][..wide * each];
+        let to = &mut pixels[((top + row) * width + left) * 4..][..wide * 4];
+        match render.pixel {
+            Pixel::Rgba8 => to.copy_from_slice(from),
+            Pixel::Rgba32Float => {
+                for (to, from) in to.chunks_exact_mut(4).zip(from.chunks_exact(16)) {
+                    to.copy_from_slice(&displayed(from));
+                }
+            }
+        }
+    }
+}
+
+/// Linear light to what a screen wants: colours by the sRGB curve, opacity as it is.
+fn displayed(pixel: &[u8]) -> [u8; 4] {
+    std::array::from_fn(|lane| {
+        let four = &pixel[lane * 4..lane * 4 + 4];
+        let value = f32::from_le_bytes([four[0], four[1], four[2], four[3]]).clamp(0.0, 1.0);
+        let shown = match (lane, value) {
+            (3, value) => value,
+            (_, value) if value <= 0.003_130_8 => value * 12.92,
+            (_, value) => 1.055 * value.powf(1.0 / 2.4) - 0.055,
+        };
+        (shown * 255.0 + 0.5) as u8
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn linear_light_is_shown_by_the_srgb_curve() {
+        let pixel: Vec<u8> =
+            [0.0_f32, 0.5, 1.0, 0.5].iter().flat_map(|lane| lane.to_le_bytes()).collect();
+        assert_eq!(displayed(&pixel), [0, 188, 255, 128]);
+        let bad: Vec<u8> = [f32::NAN; 4].iter().flat_map(|lane| lane.to_le_bytes()).collect();
+        assert_eq!(displayed(&bad), [0; 4]);
+    }
+}

@@ -1,0 +1,92 @@
+//! `POST /submit-job`: a newcomer's one-line job, some built-in matrix work.
+
+use axum::Json;
+use axum::body::Body;
+use axum::extract::{Query, State};
+use axum::http::StatusCode;
+use serde_json::{Map, json};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use super::App;
+use super::jobs::{Wait, collect, submit};
+use crate::error::{ApiError, JobSubmitError};
+use crate::json::{
+    CommonRequest, ErrorJson, JobRequest, MapRequest, SubmitJobJson, SubmitJobRequest, WorkRequest,
+};
+use crate::plan::PlanError;
+
+/// More than enough for three numbers.
+const MAX_REQUEST_BYTES: usize = 64 << 10;
+/// Keeps one element's work below a second on slow devices.
+const MAX_TENSOR_SIZE: u32 = 4096;
+const MAX_ITERATIONS: u32 = 10_000;
+
+/// One invocation computes one element of C = A * B, where A and B follow from their indices, so that
+/// nothing has to be sent. Each round adds a share of the product, so that none can be left out.
+const MATMUL: &str = include_str!("matmul.wgsl");
+
+pub(super) fn routes() -> OpenApiRouter<App> {
+    OpenApiRouter::new().routes(routes!(submit_job))
+}
+
+/// Runs built-in matrix work of a given size
+#[utoipa::path(
+    post, path = "/submit-job", tag = "jobs", security(("key" = [])),
+    params(Wait), request_body = SubmitJobRequest,
+    responses(
+        (status = 201, body = SubmitJobJson),
+        (status = 400, body = ErrorJson),
+        (status = 401, body = ErrorJson),
+        (status = 422, body = ErrorJson),
+        (status = 429, body = ErrorJson),
+        (status = 507, body = ErrorJson),
+    )
+)]
+async fn submit_job(
+    State(app): State<App>,
+    Query(wait): Query<Wait>,
+    body: Body,
+) -> Result<(StatusCode, Json<SubmitJobJson>), ApiError> {
+    let wait = wait.duration()?;
+    let body = collect(body, MAX_REQUEST_BYTES).await?;
+    let request: SubmitJobRequest = serde_json::from_slice(&body)
+        .map_err(|error| JobSubmitError::Plan(PlanError::Json(error.to_string())))?;
+    let request = job_request(&request).map_err(JobSubmitError::Plan)?;
+    let job = submit(&app, request, wait).await?;
+    let status = if wait.is_some() { job.state.word() } else { "submitted" };
+    let answer = SubmitJobJson { job_id: job.id, status: status.into() };
+    Ok((StatusCode::CREATED, Json(answer)))
+}
+
+fn job_request(request: &SubmitJobRequest) -> Result<JobRequest, PlanError> {
+    let SubmitJobRequest { compute_type, iterations, tensor_size } = request;
+    if compute_type != "matmul" {
+        let message = format!("computeType {compute_type:?} is not known; there is \"matmul\"");
+        return Err(PlanError::Request(message));
+    }
+    in_range("tensorSize", *tensor_size, MAX_TENSOR_SIZE)?;
+    in_range("iterations", *iterations, MAX_ITERATIONS)?;
+    let mut params = Map::new();
+    params.insert("size".into(), json!(tensor_size));
+    params.insert("iterations".into(), json!(iterations));
+    let name = format!("matmul {tensor_size} x {tensor_size}, {iterations} times");
+    Ok(JobRequest {
+        common: CommonRequest { name: Some(name), ..CommonRequest::default() },
+        work: WorkRequest::Map(MapRequest {
+            wgsl: MATMUL.into(),
+            entry: None,
+            inputs: Vec::new(),
+            items: Some(u64::from(*tensor_size) * u64::from(*tensor_size)),
+            out_per_item: None,
+            params,
+        }),
+    })
+}
+
+fn in_range(what: &str, value: u32, most: u32) -> Result<(), PlanError> {
+    if (1..=most).contains(&value) {
+        return Ok(());
+    }
+    Err(PlanError::Request(format!("{what} is {value}; it must be from 1 to {most}")))
+}

@@ -1,0 +1,79 @@
+//! Why a job is refused before it is submitted.
+
+use std::io;
+
+use shoal_protocol::Hash;
+use shoal_protocol::limit::{MAX_KERNEL_BYTES, MAX_UNIT_BYTES};
+
+use crate::intake::IntakeError;
+
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum PlanError {
+    #[error("the body is no JSON: {0}")]
+    Json(String),
+    #[error("the request is not understood: {0}")]
+    Request(String),
+    #[error("{0}")]
+    Intake(#[from] IntakeError),
+    #[error("the kernel has {size} bytes; at most {MAX_KERNEL_BYTES} are allowed")]
+    KernelTooLarge { size: usize },
+    #[error("the module has {size} bytes; at most {most} are allowed")]
+    ModuleTooLarge { size: u64, most: u64 },
+    #[error("{what}: {hash:?} is no BLAKE3 hash; expected 64 hexadecimal digits")]
+    BadHash { what: String, hash: String },
+    #[error("{what}: no blob {hash} is stored; upload it first with PUT /api/v1/blobs/{hash}")]
+    NoBlob { what: String, hash: Hash },
+    #[error("the input is empty: there is nothing to compute")]
+    Empty,
+    #[error("{what} is empty: there is nothing to compute")]
+    EmptyInput { what: String },
+    #[error(
+        "the kernel reads {expected} arrays ({types}), but {given} inputs are given: one is needed for each"
+    )]
+    InputCount { expected: usize, given: usize, types: String },
+    #[error(
+        "input {input} has {size} bytes, which is no multiple of {each} (an item is {per_item} x {element} of {stride} bytes): {over} bytes are left over"
+    )]
+    NotDivisible {
+        input: usize,
+        size: u64,
+        each: u64,
+        per_item: u32,
+        element: String,
+        stride: u32,
+        over: u64,
+    },
+    #[error(
+        "{one} has {items} items, but {other} has {others}: all split inputs must have as many"
+    )]
+    ItemsDiffer { one: String, items: u64, other: String, others: u64 },
+    #[error("no input is split, so \"items\" must say how many items there are")]
+    ItemsMissing,
+    #[error(
+        "there are {items} items, but the kernel's parameter block counts them with u32: at most {} are allowed",
+        u32::MAX
+    )]
+    TooManyItems { items: u64 },
+    #[error("{what} must be at least 1")]
+    Zero { what: &'static str },
+    #[error("one item takes {bytes} bytes; at most {MAX_UNIT_BYTES} are allowed")]
+    ItemTooLarge { bytes: u64 },
+    #[error("\"unit\" must be at least 1")]
+    UnitEmpty,
+    #[error("\"unit\" is {unit}, but one unit of this job may hold at most {most} items")]
+    UnitTooLarge { unit: u64, most: u64 },
+    #[error("limit {which} is {value}; it must be above 0 and at most {most}")]
+    Limit { which: &'static str, value: String, most: u64 },
+    #[error("the picture is {width} x {height}; each side must be from 1 to {most} pixels")]
+    Picture { width: u32, height: u32, most: u32 },
+    #[error("a tile of {tile} pixels is asked for; it must be from 8 to {most}")]
+    Tile { tile: u32, most: u32 },
+    #[error("give either \"lines\" or \"files\", not both")]
+    LinesAndFiles,
+    #[error(
+        "the name {name:?} in \"folder\" cannot be used: names are relative, with no empty, \".\" or \"..\" parts, and each is used once"
+    )]
+    FolderName { name: String },
+    #[error("the disk failed: {0}")]
+    Disk(#[source] io::Error),
+}

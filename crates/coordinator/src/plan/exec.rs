@@ -1,0 +1,173 @@
+//! WASI programs: the module checked, lines and files made into items.
+
+use std::collections::HashSet;
+use std::io::Read;
+
+use serde::{Deserialize, Serialize};
+use shoal_protocol::limit::MAX_UNIT_BYTES;
+use shoal_protocol::{BlobRef, ExecItems, ExecWork, Hash, Lane, Limits, Needs, Work};
+
+use super::error::PlanError;
+use super::kernel::sizing;
+use super::lines;
+use super::{Part, blob};
+use crate::intake::Intake;
+use crate::json::{ExecRequest, FileRequest, LinesRequest};
+use crate::store::blobs::Blobs;
+use crate::store::facts::Note;
+
+/// Runs in one unit: a quarter of a second of the smallest programs.
+const MAX_RUNS: u64 = 4096;
+
+/// Whole language runtimes fit; anything larger is no program.
+const MAX_MODULE_BYTES: u64 = 256 << 20;
+
+/// An entry of the lists that travel to nodes as blobs.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Entry {
+    name: String,
+    hash: String,
+    size: u64,
+}
+
+/// Items of an exec, how many they are and how large the largest is.
+struct Items {
+    items: ExecItems,
+    count: u64,
+    largest: u64,
+}
+
+pub(super) fn exec(
+    request: ExecRequest,
+    unit: Option<u64>,
+    limits: Limits,
+    intake: &dyn Intake,
+    blobs: &Blobs,
+) -> Result<Part, PlanError> {
+    let module = blob(blobs, "module", &request.module)?;
+    if module.size > MAX_MODULE_BYTES {
+        return Err(PlanError::ModuleTooLarge { size: module.size, most: MAX_MODULE_BYTES });
+    }
+    let wasm = read(blobs, module)?;
+    let module = intake.module(&wasm, limits.memory)?;
+    let lines_per_run = request.lines.as_ref().map(|lines| lines.per_run.unwrap_or(1));
+    let Items { items, count, largest } = match (&request.lines, request.files.as_slice()) {
+        (Some(_), [_, ..]) => return Err(PlanError::LinesAndFiles),
+        (Some(lines), []) => line_items(lines, blobs)?,
+        (None, files) => file_items(files, blobs)?,
+    };
+    let folder = match request.folder.as_slice() {
+        [] => None,
+        files => {
+            check_names(files)?;
+            Some(list(&entries("folder", files, blobs)?, blobs)?)
+        }
+    };
+    let most = (MAX_UNIT_BYTES / largest.max(1)).clamp(1, MAX_RUNS);
+    let sizing = sizing(1, most, unit)?;
+    let work = Work::Exec(ExecWork {
+        module: blobs.put(&module).map_err(PlanError::Disk)?,
+        args: request.args,
+        env: request.env.into_iter().collect(),
+        items,
+        folder,
+        clock: request.clock,
+    });
+    let note = Note { lines_per_run, ..Note::default() };
+    Ok(Part { work, items: count, sizing, needs: Needs::lane(Lane::Cpu), note })
+}
+
+/// The name of an item in a list of files, where the list can still be read.
+pub(crate) fn file_name(blobs: &Blobs, manifest: Hash, item: u64) -> Option<String> {
+    let (mut file, _) = blobs.open_blob(manifest).ok()??;
+    let mut text = Vec::new();
+    file.read_to_end(&mut text).ok()?;
+    let entries: Vec<Entry> = serde_json::from_slice(&text).ok()?;
+    let entry = entries.into_iter().nth(usize::try_from(item).ok()?)?;
+    Some(entry.name).filter(|name| !name.is_empty())
+}
+
+fn line_items(lines: &LinesRequest, blobs: &Blobs) -> Result<Items, PlanError> {
+    let data = blob(blobs, "lines", &lines.blob)?;
+    let per_run = lines.per_run.unwrap_or(1);
+    if per_run == 0 {
+        return Err(PlanError::Zero { what: "\"perRun\"" });
+    }
+    let (file, _) = open(blobs, data)?;
+    let found = lines::find(file, per_run).map_err(PlanError::Disk)?;
+    if found.items == 0 {
+        return Err(PlanError::EmptyInput { what: "the text of lines".into() });
+    }
+    if found.longest > MAX_UNIT_BYTES {
+        return Err(PlanError::ItemTooLarge { bytes: found.longest });
+    }
+    let ends = blobs.put(&found.ends).map_err(PlanError::Disk)?;
+    let items = ExecItems::Lines { data, ends };
+    Ok(Items { items, count: found.items, largest: found.longest })
+}
+
+fn file_items(files: &[FileRequest], blobs: &Blobs) -> Result<Items, PlanError> {
+    // Without any input the program runs once, with nothing on stdin.
+    let entries = match files {
+        [] => {
+            let nothing = blobs.put(&[]).map_err(PlanError::Disk)?;
+            vec![Entry { name: String::new(), hash: nothing.hash.to_string(), size: 0 }]
+        }
+        files => entries("files", files, blobs)?,
+    };
+    let largest = entries.iter().map(|entry| entry.size).max().unwrap_or(0);
+    let items = ExecItems::Files { manifest: list(&entries, blobs)? };
+    Ok(Items { items, count: entries.len() as u64, largest })
+}
+
+fn entries(what: &str, files: &[FileRequest], blobs: &Blobs) -> Result<Vec<Entry>, PlanError> {
+    let entry = |file: &FileRequest| {
+        let found = blob(blobs, &format!("{what}: {}", file.name), &file.blob)?;
+        Ok(Entry { name: file.name.clone(), hash: found.hash.to_string(), size: found.size })
+    };
+    files.iter().map(entry).collect()
+}
+
+fn list(entries: &[Entry], blobs: &Blobs) -> Result<BlobRef, PlanError> {
+    let text = serde_json::to_vec(entries).map_err(|error| PlanError::Disk(error.into()))?;
+    blobs.put(&text).map_err(PlanError::Disk)
+}
+
+/// Names that a program can open below `/data`, and nothing else.
+fn check_names(files: &[FileRequest]) -> Result<(), PlanError> {
+    let mut seen = HashSet::new();
+    for FileRequest { name, .. } in files {
+        let plain = name.split('/').all(|part| !matches!(part, "" | "." | ".."));
+        if !plain || name.contains(['\\', '\0']) || !seen.insert(name) {
+            return Err(PlanError::FolderName { name: name.clone() });
+        }
+    }
+    Ok(())
+}
+
+fn read(blobs: &Blobs, blob: BlobRef) -> Result<Vec<u8>, PlanError> {
+    let (mut file, size) = open(blobs, blob)?;
+    let mut bytes = Vec::with_capacity(usize::try_from(size).unwrap_or(0));
+    file.read_to_end(&mut bytes).map_err(PlanError::Disk)?;
+    Ok(bytes)
+}
+
+fn open(blobs: &Blobs, blob: BlobRef) -> Result<(std::fs::File, u64), PlanError> {
+    let found = blobs.open_blob(blob.hash).map_err(PlanError::Disk)?;
+    found.ok_or(PlanError::NoBlob { what: "blob".into(), hash: blob.hash })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn folder_names_stay_inside_the_folder() {
+        let file = |name: &str| FileRequest { name: name.into(), blob: String::new() };
+        assert!(check_names(&[file("a/b.txt"), file("c")]).is_ok());
+        for bad in ["", "/a", "../a", "a//b", "a/./b", "a\\b"] {
+            assert!(check_names(&[file(bad)]).is_err(), "{bad:?}");
+        }
+        assert!(check_names(&[file("a"), file("a")]).is_err());
+    }
+}

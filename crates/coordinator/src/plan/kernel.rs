@@ -1,0 +1,233 @@
+//! Maps and renders: how arrays and pictures are cut.
+
+use shoal_protocol::limit::{MAX_KERNEL_BYTES, MAX_UNIT_BYTES};
+use shoal_protocol::{Field, InputSplit, Kernel, MapInput, MapWork, RenderWork, Sizing, Work};
+
+use super::error::PlanError;
+use super::{Part, blob};
+use crate::intake::{ElementType, Intake, MapPlan, RenderPlan};
+use crate::json::{MapInputRequest, MapRequest, OutputJson, RenderRequest};
+use crate::store::blobs::Blobs;
+use crate::store::facts::Note;
+
+/// Workgroups one dispatch may have in x: WebGPU promises no more.
+const MAX_GROUPS: u64 = 65_535;
+/// The first unit of a node moves about this much, so that it tells something about its speed.
+const GRAIN_BYTES: u64 = 256 << 10;
+/// Fewer items than this cost more to send than to compute; more make a first unit too long.
+const GRAIN_ITEMS: std::ops::RangeInclusive<u64> = 1024..=65_536;
+/// The longest side of a picture: 1 GiB as rgba8 when square.
+const MAX_SIDE: u32 = 16_384;
+const DEFAULT_TILE: u32 = 64;
+const MAX_TILE: u32 = 1024;
+/// Tiles in one unit, so that a picture grows visibly.
+const MAX_TILES: u64 = 64;
+
+pub(super) fn map(
+    request: MapRequest,
+    unit: Option<u64>,
+    intake: &dyn Intake,
+    blobs: &Blobs,
+) -> Result<Part, PlanError> {
+    check_size(&request.wgsl)?;
+    let plan = intake.map_kernel(&request.wgsl, request.entry.as_deref(), &request.params)?;
+    let out_per_item = request.out_per_item.unwrap_or(1);
+    if out_per_item == 0 {
+        return Err(PlanError::Zero { what: "\"outPerItem\"" });
+    }
+    let inputs = inputs(&request.inputs, &plan, blobs)?;
+    let items = count_items(&inputs, request.items)?;
+    if items == 0 {
+        return Err(PlanError::Empty);
+    }
+    check_count(&plan.kernel, items)?;
+    let output_bytes = times(plan.output.stride, out_per_item)?;
+    let widest = inputs.iter().filter_map(each_bytes).chain([u64::from(output_bytes)]).max();
+    let widest = widest.unwrap_or(1).max(1);
+    let sizing = map_sizing(widest, plan.kernel.workgroup[0].into(), unit)?;
+    let whole = inputs.iter().filter(|input| each_bytes(input).is_none());
+    let whole = whole.map(|input| input.blob.size).max().unwrap_or(0);
+    let mut needs = plan.needs;
+    needs.buffer_bytes = whole.max(sizing.grain.min(items).saturating_mul(widest));
+    let output = OutputJson {
+        scalar: plan.output.scalar,
+        per_item: plan.output.lanes.saturating_mul(out_per_item),
+    };
+    let note = Note { output: Some(output), ..Note::default() };
+    let work = Work::Map(MapWork { kernel: plan.kernel, inputs, output_bytes });
+    Ok(Part { work, items, sizing, needs, note })
+}
+
+pub(super) fn render(
+    request: RenderRequest,
+    unit: Option<u64>,
+    intake: &dyn Intake,
+) -> Result<Part, PlanError> {
+    check_size(&request.wgsl)?;
+    let RenderRequest { width, height, .. } = request;
+    if width == 0 || height == 0 || width > MAX_SIDE || height > MAX_SIDE {
+        return Err(PlanError::Picture { width, height, most: MAX_SIDE });
+    }
+    let tile = request.tile.unwrap_or(DEFAULT_TILE);
+    if !(8..=MAX_TILE).contains(&tile) {
+        return Err(PlanError::Tile { tile, most: MAX_TILE });
+    }
+    let samples = request.samples.unwrap_or(1);
+    if samples == 0 {
+        return Err(PlanError::Zero { what: "\"samples\"" });
+    }
+    let RenderPlan { kernel, pixel, mut needs } =
+        intake.render_kernel(&request.wgsl, request.entry.as_deref(), &request.params)?;
+    let work = RenderWork { kernel, width, height, tile, samples, pixel };
+    let items = u64::from(work.columns()) * u64::from(work.rows());
+    let most = (MAX_UNIT_BYTES / work.tile_bytes()).clamp(1, MAX_TILES);
+    needs.buffer_bytes = work.tile_bytes();
+    let sizing = sizing(1, most, unit)?;
+    Ok(Part { work: Work::Render(work), items, sizing, needs, note: Note::default() })
+}
+
+/// Units of one size if asked for, else from `grain` to `most`.
+pub(super) fn sizing(grain: u64, most: u64, unit: Option<u64>) -> Result<Sizing, PlanError> {
+    match unit {
+        None => Ok(Sizing { grain, most }),
+        Some(unit) if unit <= most => Ok(Sizing::fixed(unit)),
+        Some(unit) => Err(PlanError::UnitTooLarge { unit, most }),
+    }
+}
+
+fn map_sizing(widest: u64, workgroup: u64, unit: Option<u64>) -> Result<Sizing, PlanError> {
+    let workgroup = workgroup.max(1);
+    let most = (MAX_UNIT_BYTES / widest).min(MAX_GROUPS * workgroup);
+    if most == 0 {
+        return Err(PlanError::ItemTooLarge { bytes: widest });
+    }
+    // Whole workgroups, where at least one fits.
+    let most = if most > workgroup { most / workgroup * workgroup } else { most };
+    let grain = (GRAIN_BYTES / widest).clamp(*GRAIN_ITEMS.start(), *GRAIN_ITEMS.end());
+    let grain = grain.next_multiple_of(workgroup).min(most);
+    // `most` is what units grow to: it has to be a multiple of what they grow by.
+    sizing(grain, most / grain * grain, unit)
+}
+
+fn inputs(
+    given: &[MapInputRequest],
+    plan: &MapPlan,
+    blobs: &Blobs,
+) -> Result<Vec<MapInput>, PlanError> {
+    if given.len() != plan.inputs.len() {
+        let types: Vec<&str> = plan.inputs.iter().map(|element| element.name.as_str()).collect();
+        let (expected, given) = (plan.inputs.len(), given.len());
+        return Err(PlanError::InputCount { expected, given, types: types.join(", ") });
+    }
+    let pairs = given.iter().zip(&plan.inputs).enumerate();
+    pairs.map(|(at, (given, element))| input(at, given, element, blobs)).collect()
+}
+
+fn input(
+    at: usize,
+    given: &MapInputRequest,
+    element: &ElementType,
+    blobs: &Blobs,
+) -> Result<MapInput, PlanError> {
+    let blob = blob(blobs, &format!("input {at}"), &given.blob)?;
+    if blob.size == 0 {
+        return Err(PlanError::EmptyInput { what: format!("input {at}") });
+    }
+    let per_item = if given.whole { 1 } else { given.per_item.unwrap_or(1) };
+    if per_item == 0 {
+        return Err(PlanError::Zero { what: "\"perItem\"" });
+    }
+    let each = times(element.stride, per_item)?;
+    let over = blob.size % u64::from(each);
+    if over != 0 {
+        return Err(PlanError::NotDivisible {
+            input: at,
+            size: blob.size,
+            each: each.into(),
+            per_item,
+            element: element.name.clone(),
+            stride: element.stride,
+            over,
+        });
+    }
+    let split = if given.whole { InputSplit::Whole } else { InputSplit::PerItem { bytes: each } };
+    Ok(MapInput { blob, split })
+}
+
+fn each_bytes(input: &MapInput) -> Option<u64> {
+    match input.split {
+        InputSplit::PerItem { bytes } => Some(bytes.into()),
+        InputSplit::Whole => None,
+    }
+}
+
+/// How many items the inputs have, all of them as many.
+fn count_items(inputs: &[MapInput], said: Option<u64>) -> Result<u64, PlanError> {
+    let split = inputs.iter().enumerate().filter_map(|(at, input)| {
+        each_bytes(input).map(|each| (format!("input {at}"), input.blob.size / each.max(1)))
+    });
+    let mut counts = split.chain(said.map(|items| ("\"items\"".to_owned(), items)));
+    let (first, items) = counts.next().ok_or(PlanError::ItemsMissing)?;
+    match counts.find(|(_, others)| *others != items) {
+        Some((other, others)) => Err(PlanError::ItemsDiffer { one: first, items, other, others }),
+        None => Ok(items),
+    }
+}
+
+fn check_count(kernel: &Kernel, items: u64) -> Result<(), PlanError> {
+    let places = kernel.params.iter().flat_map(|params| &params.places);
+    let counts = places.into_iter().any(|(field, _)| matches!(field, Field::Offset | Field::Total));
+    if counts && items > u64::from(u32::MAX) {
+        return Err(PlanError::TooManyItems { items });
+    }
+    Ok(())
+}
+
+fn check_size(wgsl: &str) -> Result<(), PlanError> {
+    if wgsl.len() > MAX_KERNEL_BYTES {
+        return Err(PlanError::KernelTooLarge { size: wgsl.len() });
+    }
+    Ok(())
+}
+
+fn times(stride: u32, count: u32) -> Result<u32, PlanError> {
+    let bytes = u64::from(stride) * u64::from(count);
+    let fits = u32::try_from(bytes).ok().filter(|_| bytes <= MAX_UNIT_BYTES);
+    fits.ok_or(PlanError::ItemTooLarge { bytes })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use shoal_protocol::{BlobRef, Hash};
+
+    fn split(size: u64, bytes: u32) -> MapInput {
+        let blob = BlobRef { hash: Hash([0; 32]), size };
+        MapInput { blob, split: InputSplit::PerItem { bytes } }
+    }
+
+    #[test]
+    fn units_are_whole_workgroups_and_fit_a_dispatch() {
+        let sizing = map_sizing(4, 64, None).unwrap();
+        assert_eq!(sizing.grain, 65_536);
+        assert_eq!(sizing.most % sizing.grain, 0);
+        assert!(sizing.most <= MAX_GROUPS * 64 && sizing.most * 4 <= MAX_UNIT_BYTES);
+        let sizing = map_sizing(1 << 20, 64, None).unwrap();
+        assert_eq!((sizing.grain, sizing.most), (16, 16));
+        assert!(map_sizing(4, 1, Some(1 << 20)).is_err());
+        assert_eq!(map_sizing(4, 64, Some(7)).unwrap(), Sizing::fixed(7));
+    }
+
+    #[test]
+    fn inputs_must_have_as_many_items() {
+        assert_eq!(count_items(&[split(40, 4), split(80, 8)], None).unwrap(), 10);
+        let error = count_items(&[split(40, 4), split(40, 8)], None).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "input 0 has 10 items, but input 1 has 5: all split inputs must have as many"
+        );
+        assert!(count_items(&[split(40, 4)], Some(9)).is_err());
+        assert!(matches!(count_items(&[], None), Err(PlanError::ItemsMissing)));
+        assert_eq!(count_items(&[], Some(9)).unwrap(), 9);
+    }
+}

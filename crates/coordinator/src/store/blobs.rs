@@ -1,0 +1,257 @@
+//! Bytes by their hash, in a folder. A blob is there whole or not at all: it is written beside and moved
+//! into place once its hash is known to be right.
+
+use std::collections::HashSet;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, SystemTime};
+
+use axum::body::Body;
+use shoal_protocol::{BlobRef, Hash};
+
+use super::receive::{ReceiveError, Received, Target, receive};
+use crate::auth::random_word;
+
+/// An upload nobody went on with for this long is dropped.
+pub(crate) const PARTIAL_KEPT: Duration = Duration::from_secs(24 * 3600);
+/// Read at a time when hashing what is already there.
+const CHUNK: usize = 256 << 10;
+/// Uploads without a name of their own: their sender cannot resume them.
+const NAMELESS: &str = "post-";
+
+#[derive(Clone)]
+pub(crate) struct Blobs {
+    root: Arc<Path>,
+    /// Hashes being uploaded now: two writers of one file would spoil it.
+    busy: Arc<Mutex<HashSet<Hash>>>,
+}
+
+/// Why an upload was not taken. What was received of a named one is kept but for `Mismatch`.
+#[derive(Debug)]
+pub(crate) enum UploadError {
+    /// Another client is sending the same blob.
+    Busy,
+    /// The client means to go on elsewhere than where its upload stands.
+    Offset {
+        held: u64,
+        given: u64,
+    },
+    /// More bytes than `Upload-Length` said.
+    TooLong {
+        length: u64,
+    },
+    Mismatch {
+        expected: Hash,
+        found: Hash,
+    },
+    /// The client broke off.
+    Client(String),
+    Disk(io::Error),
+}
+
+/// How far an upload got.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Upload {
+    Complete(BlobRef),
+    Partial { held: u64 },
+}
+
+impl Blobs {
+    pub(crate) fn open(root: &Path) -> io::Result<Blobs> {
+        fs::create_dir_all(root.join("partial"))?;
+        for entry in fs::read_dir(root.join("partial"))? {
+            let entry = entry?;
+            if entry.file_name().to_string_lossy().starts_with(NAMELESS) {
+                fs::remove_file(entry.path())?;
+            }
+        }
+        Ok(Blobs { root: root.into(), busy: Arc::default() })
+    }
+
+    /// The blob's size, if it is here.
+    pub(crate) fn find(&self, hash: Hash) -> io::Result<Option<BlobRef>> {
+        match fs::metadata(self.path(hash)) {
+            Ok(meta) => Ok(Some(BlobRef { hash, size: meta.len() })),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    pub(crate) fn open_blob(&self, hash: Hash) -> io::Result<Option<(File, u64)>> {
+        match File::open(self.path(hash)) {
+            Ok(file) => {
+                let size = file.metadata()?.len();
+                Ok(Some((file, size)))
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Bytes held of an upload that is not complete.
+    pub(crate) fn held(&self, hash: Hash) -> io::Result<u64> {
+        match fs::metadata(self.partial(hash)) {
+            Ok(meta) => Ok(meta.len()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(0),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Stores bytes the coordinator made itself. Blocks.
+    pub(crate) fn put(&self, bytes: &[u8]) -> io::Result<BlobRef> {
+        let hash = Hash(*blake3::hash(bytes).as_bytes());
+        if let Some(blob) = self.find(hash)? {
+            return Ok(blob);
+        }
+        let draft = self.nameless()?;
+        let kept = fs::write(&draft, bytes).and_then(|()| self.settle(&draft, hash));
+        if kept.is_err() {
+            let _ = fs::remove_file(&draft);
+        }
+        kept?;
+        Ok(BlobRef { hash, size: bytes.len() as u64 })
+    }
+
+    /// Takes an upload whose hash its sender does not say.
+    pub(crate) async fn post(&self, body: Body) -> Result<BlobRef, UploadError> {
+        let draft = Draft(self.nameless().map_err(UploadError::Disk)?);
+        let file = File::create(&draft.0).map_err(UploadError::Disk)?;
+        let target = Target { file: Arc::new(file), offset: 0, most: u64::MAX };
+        let Received { written, hash, end } = receive(body, target).await;
+        end.map_err(|error| upload_error(error, u64::MAX))?;
+        let hash = Hash(*hash.as_bytes());
+        self.settle(&draft.0, hash).map_err(UploadError::Disk)?;
+        Ok(BlobRef { hash, size: written })
+    }
+
+    /// Goes on with an upload at `offset`; with `length` known, completes and checks it when all is there.
+    pub(crate) async fn upload(
+        &self,
+        hash: Hash,
+        offset: u64,
+        length: Option<u64>,
+        body: Body,
+    ) -> Result<Upload, UploadError> {
+        let _turn = self.take_turn(hash).ok_or(UploadError::Busy)?;
+        if let Some(blob) = self.find(hash).map_err(UploadError::Disk)? {
+            return Ok(Upload::Complete(blob));
+        }
+        let held = self.held(hash).map_err(UploadError::Disk)?;
+        if held != offset {
+            return Err(UploadError::Offset { held, given: offset });
+        }
+        let partial = self.partial(hash);
+        let mut options = OpenOptions::new();
+        options.write(true).create(true).truncate(false);
+        let file = options.open(&partial).map_err(UploadError::Disk)?;
+        let most = length.map_or(u64::MAX, |length| length.saturating_sub(held));
+        let target = Target { file: Arc::new(file), offset, most };
+        let Received { written, hash: seen, end } = receive(body, target).await;
+        end.map_err(|error| upload_error(error, length.unwrap_or(u64::MAX)))?;
+        let held = held + written;
+        if length != Some(held) {
+            return Ok(Upload::Partial { held });
+        }
+        let found = if offset == 0 { Hash(*seen.as_bytes()) } else { rehash(&partial).await? };
+        if found != hash {
+            let _ = fs::remove_file(&partial);
+            return Err(UploadError::Mismatch { expected: hash, found });
+        }
+        self.settle(&partial, hash).map_err(UploadError::Disk)?;
+        Ok(Upload::Complete(BlobRef { hash, size: held }))
+    }
+
+    /// Drops uploads nobody goes on with.
+    pub(crate) fn sweep(&self, now: SystemTime) -> io::Result<()> {
+        for entry in fs::read_dir(self.root.join("partial"))? {
+            let entry = entry?;
+            let age = entry.metadata()?.modified().ok().and_then(|at| now.duration_since(at).ok());
+            if age.is_some_and(|age| age > PARTIAL_KEPT) {
+                fs::remove_file(entry.path())?;
+            }
+        }
+        Ok(())
+    }
+
+    fn settle(&self, from: &Path, hash: Hash) -> io::Result<()> {
+        let to = self.path(hash);
+        match fs::rename(from, &to) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                if let Some(dir) = to.parent() {
+                    fs::create_dir_all(dir)?;
+                }
+                fs::rename(from, &to)
+            }
+            result => result,
+        }
+    }
+
+    fn path(&self, hash: Hash) -> PathBuf {
+        let name = hash.to_string();
+        self.root.join(&name[..2]).join(name)
+    }
+
+    fn partial(&self, hash: Hash) -> PathBuf {
+        self.root.join("partial").join(hash.to_string())
+    }
+
+    fn nameless(&self) -> io::Result<PathBuf> {
+        let word = random_word().map_err(|error| io::Error::other(error.to_string()))?;
+        Ok(self.root.join("partial").join(format!("{NAMELESS}{word}")))
+    }
+
+    fn take_turn(&self, hash: Hash) -> Option<Turn> {
+        let mut busy = self.busy.lock().unwrap_or_else(PoisonError::into_inner);
+        busy.insert(hash).then(|| Turn { busy: self.busy.clone(), hash })
+    }
+}
+
+/// A nameless upload's file, removed unless it was moved into place.
+struct Draft(PathBuf);
+
+impl Drop for Draft {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.0);
+    }
+}
+
+/// The right to write one partial blob.
+struct Turn {
+    busy: Arc<Mutex<HashSet<Hash>>>,
+    hash: Hash,
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        self.busy.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.hash);
+    }
+}
+
+fn upload_error(error: ReceiveError, length: u64) -> UploadError {
+    match error {
+        ReceiveError::TooLong => UploadError::TooLong { length },
+        ReceiveError::Client(message) => UploadError::Client(message),
+        ReceiveError::Disk(error) => UploadError::Disk(error),
+    }
+}
+
+async fn rehash(path: &Path) -> Result<Hash, UploadError> {
+    let path = path.to_owned();
+    let hashed = tokio::task::spawn_blocking(move || hash_file(&path)).await;
+    hashed.map_err(io::Error::other).and_then(|hash| hash).map_err(UploadError::Disk)
+}
+
+fn hash_file(path: &Path) -> io::Result<Hash> {
+    let mut file = File::open(path)?;
+    let mut hasher = blake3::Hasher::new();
+    let mut buffer = vec![0; CHUNK];
+    loop {
+        let read = file.read(&mut buffer)?;
+        if read == 0 {
+            return Ok(Hash(*hasher.finalize().as_bytes()));
+        }
+        hasher.update(&buffer[..read]);
+    }
+}

@@ -1,0 +1,256 @@
+//! The durable log: SQLite with one row for each batch of the driver. A batch is one transaction, so
+//! after a crash it is there whole or not at all.
+
+use std::collections::VecDeque;
+use std::path::{Path, PathBuf};
+
+use rusqlite::{Connection, ErrorCode, OpenFlags, params};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use shoal_protocol::{Attempt, JobId};
+use shoal_scheduler::{Fact, Place};
+
+use crate::json::OutputJson;
+use crate::options::OpenError;
+
+/// The layout of the tables and of the facts in them. Raised when an older build could misread it.
+const FORMAT: u32 = 1;
+
+const TABLES: &str = "
+    CREATE TABLE facts (id INTEGER PRIMARY KEY, batch BLOB NOT NULL) STRICT;
+    CREATE TABLE notes (job INTEGER PRIMARY KEY, note BLOB NOT NULL) STRICT;
+    CREATE TABLE stored (attempt INTEGER PRIMARY KEY, place BLOB NOT NULL) STRICT;
+    PRAGMA user_version = 1;
+";
+
+/// Pages in the write-ahead log before it is folded into the database: 16 MiB, so that the two syncs
+/// this costs come once in thousands of batches.
+const CHECKPOINT_PAGES: u32 = 4096;
+
+pub(crate) struct Facts {
+    db: Connection,
+    path: PathBuf,
+}
+
+/// What the shell itself must remember of a job, beside its spec.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Note {
+    /// Element type of a map's result.
+    pub(crate) output: Option<OutputJson>,
+    /// Lines in one run of an exec over lines.
+    pub(crate) lines_per_run: Option<u64>,
+}
+
+/// A result that arrived by HTTP and waits for its node's `Done`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Stored {
+    pub(crate) attempt: Attempt,
+    pub(crate) job: JobId,
+    pub(crate) place: Place,
+}
+
+/// All that one batch makes durable.
+#[derive(Debug, Default)]
+pub(crate) struct Batch {
+    pub(crate) facts: Vec<Fact>,
+    pub(crate) notes: Vec<(JobId, Note)>,
+    pub(crate) stored: Vec<Stored>,
+    /// Stored results that are merged or of no use any more.
+    pub(crate) settled: Vec<Attempt>,
+}
+
+impl Batch {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.facts.is_empty()
+            && self.notes.is_empty()
+            && self.stored.is_empty()
+            && self.settled.is_empty()
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.facts.clear();
+        self.notes.clear();
+        self.stored.clear();
+        self.settled.clear();
+    }
+}
+
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum StoreError {
+    #[error("the disk is full")]
+    Full,
+    #[error("{0}")]
+    Broken(String),
+}
+
+impl Facts {
+    pub(crate) fn open(path: &Path) -> Result<Facts, OpenError> {
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
+            | OpenFlags::SQLITE_OPEN_CREATE
+            | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let bad = |error: rusqlite::Error| open_error(path, &error);
+        let db = Connection::open_with_flags(path, flags).map_err(bad)?;
+        // The folder's lock already keeps others out; without shared memory commits need fewer calls.
+        db.execute_batch(&format!(
+            "PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = WAL;
+             PRAGMA synchronous = NORMAL; PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES};"
+        ))
+        .map_err(bad)?;
+        let found: u32 = db.query_row("PRAGMA user_version", [], |row| row.get(0)).map_err(bad)?;
+        if found > FORMAT {
+            return Err(OpenError::NewerDatabase { path: path.into(), found, newest: FORMAT });
+        }
+        if found == 0 {
+            db.execute_batch(&format!("BEGIN; {TABLES} COMMIT;")).map_err(bad)?;
+        }
+        Ok(Facts { db, path: path.into() })
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Every fact, oldest first.
+    pub(crate) fn log(&self) -> Log<'_> {
+        Log { facts: self, last: 0, ready: VecDeque::new(), end: Ok(()) }
+    }
+
+    pub(crate) fn notes(&self) -> Result<Vec<(JobId, Note)>, OpenError> {
+        let rows = self.rows("SELECT job, note FROM notes")?;
+        Ok(rows.into_iter().map(|(job, note)| (JobId(job), note)).collect())
+    }
+
+    pub(crate) fn stored(&self) -> Result<Vec<Stored>, OpenError> {
+        let rows = self.rows("SELECT attempt, place FROM stored")?;
+        let stored = |(attempt, (job, place))| Stored { attempt: Attempt(attempt), job, place };
+        Ok(rows.into_iter().map(stored).collect())
+    }
+
+    /// All rows of a number and something that was written with postcard.
+    fn rows<T: DeserializeOwned>(&self, sql: &str) -> Result<Vec<(u64, T)>, OpenError> {
+        let bad = |error: rusqlite::Error| open_error(&self.path, &error);
+        let mut statement = self.db.prepare(sql).map_err(bad)?;
+        let mut rows = statement.query([]).map_err(bad)?;
+        let mut all = Vec::new();
+        while let Some(row) = rows.next().map_err(bad)? {
+            let number: i64 = row.get(0).map_err(bad)?;
+            let bytes = row.get_ref(1).and_then(|value| Ok(value.as_blob()?)).map_err(bad)?;
+            let thing = postcard::from_bytes(bytes).map_err(|error| {
+                let message = format!("row {number} of ({sql}): {error}");
+                OpenError::Database { path: self.path.clone(), message }
+            })?;
+            all.push((number.cast_unsigned(), thing));
+        }
+        Ok(all)
+    }
+
+    /// Makes a batch durable, all or nothing.
+    pub(crate) fn write(&mut self, batch: &Batch) -> Result<(), StoreError> {
+        let alone = batch.notes.is_empty() && batch.stored.is_empty() && batch.settled.is_empty();
+        if alone {
+            // A lone statement is its own transaction.
+            return write_facts(&self.db, &batch.facts);
+        }
+        let transaction = self.db.transaction()?;
+        write_facts(&transaction, &batch.facts)?;
+        for (job, note) in &batch.notes {
+            let bytes = postcard::to_allocvec(note).map_err(broken)?;
+            let mut insert =
+                transaction.prepare_cached("INSERT OR REPLACE INTO notes VALUES (?, ?)")?;
+            insert.execute(params![job.0.cast_signed(), bytes])?;
+        }
+        for Stored { attempt, job, place } in &batch.stored {
+            let bytes = postcard::to_allocvec(&(job, place)).map_err(broken)?;
+            let mut insert =
+                transaction.prepare_cached("INSERT OR REPLACE INTO stored VALUES (?, ?)")?;
+            insert.execute(params![attempt.0.cast_signed(), bytes])?;
+        }
+        for attempt in &batch.settled {
+            let mut delete = transaction.prepare_cached("DELETE FROM stored WHERE attempt = ?")?;
+            delete.execute(params![attempt.0.cast_signed()])?;
+        }
+        Ok(transaction.commit()?)
+    }
+}
+
+/// Facts read a few batches at a time, so that a long history does not have to fit in memory.
+pub(crate) struct Log<'a> {
+    facts: &'a Facts,
+    last: i64,
+    ready: VecDeque<Fact>,
+    end: Result<(), OpenError>,
+}
+
+impl Log<'_> {
+    /// Whether the log was read to its end.
+    pub(crate) fn end(self) -> Result<(), OpenError> {
+        self.end
+    }
+
+    fn read(&mut self) -> Result<(), OpenError> {
+        let path = &self.facts.path;
+        let bad = |error: rusqlite::Error| open_error(path, &error);
+        let mut statement = self
+            .facts
+            .db
+            .prepare_cached("SELECT id, batch FROM facts WHERE id > ? ORDER BY id LIMIT 64")
+            .map_err(bad)?;
+        let mut rows = statement.query([self.last]).map_err(bad)?;
+        while let Some(row) = rows.next().map_err(bad)? {
+            self.last = row.get(0).map_err(bad)?;
+            let bytes = row.get_ref(1).and_then(|value| Ok(value.as_blob()?)).map_err(bad)?;
+            let facts: Vec<Fact> = postcard::from_bytes(bytes).map_err(|error| {
+                let message = format!("batch {} is no list of facts: {error}", self.last);
+                OpenError::Database { path: path.clone(), message }
+            })?;
+            self.ready.extend(facts);
+        }
+        Ok(())
+    }
+}
+
+impl Iterator for Log<'_> {
+    type Item = Fact;
+
+    fn next(&mut self) -> Option<Fact> {
+        if self.ready.is_empty() && self.end.is_ok() {
+            self.end = self.read();
+        }
+        self.ready.pop_front()
+    }
+}
+
+fn write_facts(db: &Connection, facts: &[Fact]) -> Result<(), StoreError> {
+    if facts.is_empty() {
+        return Ok(());
+    }
+    let bytes = postcard::to_allocvec(facts).map_err(broken)?;
+    let mut insert = db.prepare_cached("INSERT INTO facts (batch) VALUES (?)")?;
+    insert.execute(params![bytes])?;
+    Ok(())
+}
+
+fn broken(error: postcard::Error) -> StoreError {
+    StoreError::Broken(error.to_string())
+}
+
+impl From<rusqlite::Error> for StoreError {
+    fn from(error: rusqlite::Error) -> StoreError {
+        match error.sqlite_error_code() {
+            Some(ErrorCode::DiskFull) => StoreError::Full,
+            _ => StoreError::Broken(error.to_string()),
+        }
+    }
+}
+
+fn open_error(path: &Path, error: &rusqlite::Error) -> OpenError {
+    let path = path.into();
+    match error.sqlite_error_code() {
+        Some(ErrorCode::DiskFull) => OpenError::DiskFull { path },
+        Some(ErrorCode::PermissionDenied | ErrorCode::ReadOnly | ErrorCode::CannotOpen) => {
+            OpenError::Forbidden { path }
+        }
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => OpenError::Locked { path },
+        _ => OpenError::Database { path, message: error.to_string() },
+    }
+}

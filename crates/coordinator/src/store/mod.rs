@@ -1,0 +1,16 @@
+//! What is on disk: facts in SQLite, blobs and results in files.
+//!
+//! - [`facts`]: the durable log, one row for each batch
+//! - [`verify`]: after a crash, which merged bytes are really there
+//! - [`blobs`]: bytes by their hash, and [`receive`]: taking uploads in
+//! - [`results`]: one append file for each job
+//! - [`send`]: files as response bodies
+//! - [`place`]: reading and writing at a position
+
+pub(crate) mod blobs;
+pub(crate) mod facts;
+pub(crate) mod place;
+pub(crate) mod receive;
+pub(crate) mod results;
+pub(crate) mod send;
+pub(crate) mod verify;
