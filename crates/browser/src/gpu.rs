@@ -2,7 +2,7 @@
 //! the module's on their way to the GPU nor on their way back.
 
 use js_sys::Uint8Array;
-use shoal_engine::wgsl::{Gpu, Input, Pipeline, Shared};
+use shoal_engine::wgsl::{Gpu, Input, Pipeline, Readback, Shared, Stage};
 use shoal_protocol::{Failure, Span, Work};
 use wasm_bindgen::prelude::*;
 
@@ -42,9 +42,21 @@ pub struct Program {
     pipeline: Pipeline,
 }
 
-/// An input on the GPU, for one unit.
+/// An input on its way to the GPU.
 #[wasm_bindgen]
 pub struct Part(Input);
+
+#[wasm_bindgen]
+impl Part {
+    /// Sends bytes to a position that is a multiple of 4; only the last piece may have another length.
+    pub fn write(&mut self, at: f64, bytes: &Uint8Array) -> Result<(), JsValue> {
+        let written = match &mut self.0 {
+            Input::Own(stage) => stage.write_js(at as u64, bytes),
+            Input::Shared(_) => Err(Failure::Internal { message: "written when kept".into() }),
+        };
+        written.map_err(|failure| to_js(&failure))
+    }
+}
 
 /// An input on the GPU that all units of a job read.
 #[wasm_bindgen]
@@ -54,6 +66,18 @@ pub struct Kept(Shared);
 impl Kept {
     pub fn part(&self) -> Part {
         Part(self.0.clone().into())
+    }
+}
+
+/// A unit's result where the browser mapped it.
+#[wasm_bindgen]
+pub struct Outcome(Readback);
+
+#[wasm_bindgen]
+impl Outcome {
+    /// Valid until `free`.
+    pub fn view(&self) -> Uint8Array {
+        self.0.as_js()
     }
 }
 
@@ -94,18 +118,19 @@ impl Engine {
         Ok(Program { work, pipeline })
     }
 
-    /// Sends a unit's part of an input to the GPU.
-    pub async fn stage(&self, bytes: Uint8Array) -> Result<Part, JsValue> {
-        let mut stage = self.gpu.stage(bytes.length().into()).await.map_err(|f| to_js(&f))?;
-        stage.write_js(0, &bytes).map_err(|failure| to_js(&failure))?;
+    /// Memory on the GPU for an input.
+    pub async fn stage(&self, bytes: f64) -> Result<Part, JsValue> {
+        let stage: Stage = self.gpu.stage(bytes as u64).await.map_err(|failure| to_js(&failure))?;
         Ok(Part(stage.into()))
     }
 
-    /// Sends an input to the GPU that all units of a job read.
-    pub async fn keep(&self, bytes: Uint8Array) -> Result<Kept, JsValue> {
-        let mut stage = self.gpu.stage(bytes.length().into()).await.map_err(|f| to_js(&f))?;
-        stage.write_js(0, &bytes).map_err(|failure| to_js(&failure))?;
-        Ok(Kept(self.gpu.share(stage).await.map_err(|failure| to_js(&failure))?))
+    /// Keeps a written input for all units of a job.
+    pub async fn keep(&self, part: Part) -> Result<Kept, JsValue> {
+        let kept = match part.0 {
+            Input::Own(stage) => self.gpu.share(stage).await.map_err(|failure| to_js(&failure))?,
+            Input::Shared(shared) => shared,
+        };
+        Ok(Kept(kept))
     }
 
     /// Computes some items of a job of `items`; `parts` are its inputs in order.
@@ -116,7 +141,7 @@ impl Engine {
         start: f64,
         len: f64,
         parts: Vec<Part>,
-    ) -> Result<Uint8Array, JsValue> {
+    ) -> Result<Outcome, JsValue> {
         let span = Span::new(start as u64, len as u64);
         let inputs = parts.into_iter().map(|part| part.0).collect();
         let result = match &program.work {
@@ -126,10 +151,7 @@ impl Engine {
             Work::Render(render) => self.gpu.render(&program.pipeline, render, span).await,
             Work::Noop | Work::Exec(_) => return Err(internal("a job without a kernel".into())),
         };
-        let readback = result.map_err(|failure| to_js(&failure))?;
-        // The view dies with the mapping; this is the one copy.
-        let view = readback.as_js();
-        Ok(view.slice(0, view.length()))
+        result.map(Outcome).map_err(|failure| to_js(&failure))
     }
 }
 

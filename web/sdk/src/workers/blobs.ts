@@ -4,6 +4,8 @@ import type { UnitFailure, UnitResult, UnitSpan } from "./messages";
 
 /** Blobs up to this size are fetched whole and kept for the job; of larger ones only what a unit needs. */
 const KEEP_WHOLE = 4 << 20;
+/** Memory that large inputs pass through: large enough to make few calls, small enough to stay in a cache. */
+const PIECE = 1 << 20;
 /** Results up to this size ride inside the node's message (`MAX_INLINE_BYTES` of the protocol). */
 const MAX_INLINE = 16 << 10;
 /** How long a restarting coordinator is waited for before the unit counts as failed. */
@@ -26,6 +28,7 @@ export class UnitError extends Error {
 export class Blobs {
   private readonly kept = new Map<string, Promise<ArrayBuffer>>();
   private readonly users = new Map<number, Set<string>>();
+  private readonly spare: ArrayBuffer[] = [];
   private sessionChanged: (() => void)[] = [];
 
   constructor(
@@ -74,6 +77,58 @@ export class Blobs {
     return new Uint8Array(await this.fetchRange(blob, from, to, signal));
   }
 
+  /** Hands on a part of a blob in pieces of a whole number of words, all but the last; the piece is used again. */
+  async stream(
+    job: number,
+    blob: StoredBlob,
+    from: number,
+    to: number,
+    write: (at: number, bytes: Uint8Array<ArrayBuffer>) => void,
+    signal?: AbortSignal,
+  ): Promise<void> {
+    if (blob.size <= KEEP_WHOLE || to - from <= PIECE) {
+      write(0, await this.range(job, blob, from, to, signal));
+      return;
+    }
+    const answer = await this.open(blob, from, to, signal);
+    let size: number;
+    try {
+      size = await this.pour(answer, write);
+    } catch (error) {
+      signal?.throwIfAborted();
+      if (error instanceof TypeError) throw fetchFailed(blob, `the connection broke: ${String(error)}`);
+      throw error;
+    }
+    if (size !== to - from) throw fetchFailed(blob, `${size} bytes came, expected ${to - from}`);
+  }
+
+  /** One piece of memory, kept warm in the processor's cache, takes all bytes that arrive. */
+  private async pour(
+    answer: Response,
+    write: (at: number, bytes: Uint8Array<ArrayBuffer>) => void,
+  ): Promise<number> {
+    const reader = answer.body?.getReader({ mode: "byob" });
+    if (!reader) return 0;
+    let memory = this.spare.pop() ?? new ArrayBuffer(PIECE);
+    let filled = 0;
+    let at = 0;
+    for (;;) {
+      const { done, value } = await reader.read(new Uint8Array(memory, filled));
+      if (value) {
+        memory = value.buffer;
+        filled += value.byteLength;
+      }
+      if (filled === PIECE || (done && filled > 0)) {
+        write(at, new Uint8Array(memory, 0, filled));
+        at += filled;
+        filled = 0;
+      }
+      if (!done) continue;
+      if (memory.byteLength === PIECE) this.spare.push(memory);
+      return at;
+    }
+  }
+
   forget(job: number): void {
     const hashes = this.users.get(job) ?? new Set();
     this.users.delete(job);
@@ -88,7 +143,7 @@ export class Blobs {
     bytes: Uint8Array<ArrayBuffer>,
     signal?: AbortSignal,
   ): Promise<UnitResult> {
-    if (bytes.byteLength <= MAX_INLINE) return { inline: bytes };
+    if (bytes.byteLength <= MAX_INLINE) return { inline: bytes.slice() };
     const path = `/node/results/${unit.job}/${unit.attempt}`;
     const answer = await this.request(path, { method: "PUT", body: bytes }, signal);
     if (!answer.ok) throw await refused(`storing the result of unit ${unit.attempt}`, answer);
@@ -101,10 +156,7 @@ export class Blobs {
     to: number,
     signal?: AbortSignal,
   ): Promise<ArrayBuffer> {
-    const part = to - from < blob.size;
-    const headers: Record<string, string> = part ? { range: `bytes=${from}-${to - 1}` } : {};
-    const answer = await this.request(`/node/blobs/${blob.hash}`, { headers }, signal);
-    if (answer.status !== (part ? 206 : 200)) throw await refused(`fetching blob ${blob.hash}`, answer);
+    const answer = await this.open(blob, from, to, signal);
     let bytes: ArrayBuffer;
     try {
       bytes = await answer.arrayBuffer();
@@ -114,6 +166,21 @@ export class Blobs {
     }
     if (bytes.byteLength === to - from) return bytes;
     throw fetchFailed(blob, `${bytes.byteLength} bytes came, expected ${to - from}`);
+  }
+
+  private async open(
+    blob: StoredBlob,
+    from: number,
+    to: number,
+    signal?: AbortSignal,
+  ): Promise<Response> {
+    const isPart = to - from < blob.size;
+    const headers: Record<string, string> = isPart ? { range: `bytes=${from}-${to - 1}` } : {};
+    // What a unit needs is needed once: the browser's cache would only cost time.
+    const init: RequestInit = { headers, cache: isPart ? "no-store" : "default" };
+    const answer = await this.request(`/node/blobs/${blob.hash}`, init, signal);
+    if (answer.status === (isPart ? 206 : 200)) return answer;
+    throw await refused(`fetching blob ${blob.hash}`, answer);
   }
 
   /** Retries while the coordinator is away or has not yet given this connection its session. */

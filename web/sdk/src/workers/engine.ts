@@ -5,9 +5,14 @@ import type { BrainJob, FromEngine, ToEngine, UnitFailure, UnitSpan } from "./me
 
 /** What a kind of engine adds. */
 export interface Computer {
-  /** Computes one unit. `clock` tells that computing began, for the time limit. */
-  compute(task: Task): Promise<Uint8Array<ArrayBuffer>>;
+  compute(task: Task): Promise<Computed>;
   forget(job: number): void;
+}
+
+/** A unit's result; `release` when it was delivered. */
+export interface Computed {
+  bytes: Uint8Array<ArrayBuffer>;
+  release(): void;
 }
 
 export interface Task {
@@ -34,12 +39,13 @@ export function serve(
     const began = performance.now();
     const abort = new AbortController();
     running.set(unit.attempt, abort);
+    let computed: Computed | undefined;
     try {
       const info = jobs.get(unit.job);
       if (!info) throw new UnitError({ kind: "internal", message: `job ${unit.job} is unknown` });
       const task = { unit, info, signal: abort.signal };
-      const bytes = await (await computer).compute(task);
-      const result = await blobs.deliver(unit, bytes, abort.signal);
+      computed = await (await computer).compute(task);
+      const result = await blobs.deliver(unit, computed.bytes, abort.signal);
       const took = performance.now() - began;
       if (abort.signal.aborted) return;
       say({ type: "done", attempt: unit.attempt, took, result });
@@ -50,6 +56,7 @@ export function serve(
       const failed: FromEngine = { type: "failed", attempt: unit.attempt, took, failure };
       say(isFatal(failure) ? { ...failed, fatal: true } : failed);
     } finally {
+      computed?.release();
       running.delete(unit.attempt);
     }
   }

@@ -2,7 +2,7 @@
 
 import init, { Engine, type Kept, type Part, type Program } from "../../generated/gpu/gpu.js";
 import { type Blobs, type StoredBlob, UnitError } from "./blobs";
-import { type Computer, say, serve, type Task } from "./engine";
+import { type Computed, type Computer, say, serve, type Task } from "./engine";
 import type { UnitSpan } from "./messages";
 
 type MapInput = { blob: StoredBlob; perItem?: number };
@@ -24,7 +24,7 @@ class GpuComputer implements Computer {
     private readonly blobs: Blobs,
   ) {}
 
-  async compute({ unit, info, signal }: Task): Promise<Uint8Array<ArrayBuffer>> {
+  async compute({ unit, info, signal }: Task): Promise<Computed> {
     const { work } = info;
     if (work.kind !== "map" && work.kind !== "render") {
       throw new UnitError({ kind: "internal", message: `a GPU unit of kind ${work.kind}` });
@@ -39,8 +39,11 @@ class GpuComputer implements Computer {
       signal.throwIfAborted();
       say({ type: "clock", attempt: unit.attempt });
       try {
-        const result = await this.engine.run(program, info.items, unit.start, unit.len, parts);
-        return result as Uint8Array<ArrayBuffer>;
+        const outcome = await this.engine.run(program, info.items, unit.start, unit.len, parts);
+        return {
+          bytes: outcome.view() as Uint8Array<ArrayBuffer>,
+          release: () => outcome.free(),
+        };
       } finally {
         say({ type: "rest", attempt: unit.attempt });
       }
@@ -74,16 +77,34 @@ class GpuComputer implements Computer {
     signal: AbortSignal,
   ): Promise<Part> {
     if (perItem !== undefined) {
-      const bytes = await this.blobs.range(id, blob, start * perItem, (start + len) * perItem, signal);
-      return this.engine.stage(bytes);
+      return this.send(id, blob, start * perItem, (start + len) * perItem, signal);
     }
     let kept = job.kept.get(at);
     if (!kept) {
-      kept = this.blobs.all(blob).then((bytes) => this.engine.keep(bytes));
+      // Without a signal: other units wait for the same bytes.
+      kept = this.send(id, blob, 0, blob.size).then((part) => this.engine.keep(part));
       kept.catch(() => job.kept.delete(at));
       job.kept.set(at, kept);
     }
     return (await kept).part();
+  }
+
+  /** Bytes of a blob go to the GPU piece by piece as they arrive. */
+  private async send(
+    job: number,
+    blob: StoredBlob,
+    from: number,
+    to: number,
+    signal?: AbortSignal,
+  ): Promise<Part> {
+    const part = await this.engine.stage(to - from);
+    try {
+      await this.blobs.stream(job, blob, from, to, (at, bytes) => part.write(at, bytes), signal);
+    } catch (error) {
+      part.free();
+      throw error;
+    }
+    return part;
   }
 
   private inTurn<T>(task: () => Promise<T>): Promise<T> {

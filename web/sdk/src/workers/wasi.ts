@@ -1,7 +1,7 @@
 /** A WASI Worker: programs, one run after the other. A run that does not end is ended with its Worker. */
 
 import { type Blobs, type StoredBlob, UnitError } from "./blobs";
-import { type Computer, say, serve, type Task } from "./engine";
+import { type Computed, type Computer, say, serve, type Task } from "./engine";
 import type { UnitSpan } from "./messages";
 import type { ExecWork } from "../../generated/brain/brain.js";
 import type { Folder } from "./program/files";
@@ -28,7 +28,7 @@ class ProgramComputer implements Computer {
 
   constructor(private readonly blobs: Blobs) {}
 
-  async compute({ unit, info, signal }: Task): Promise<Uint8Array<ArrayBuffer>> {
+  async compute({ unit, info, signal }: Task): Promise<Computed> {
     const { work, limits } = info;
     if (work.kind !== "exec") {
       throw new UnitError({ kind: "internal", message: `a program unit of kind ${work.kind}` });
@@ -47,7 +47,7 @@ class ProgramComputer implements Computer {
       return runProgram({ module, item, args, env, stdin, folder, limits, clock: work.clock, onStderr });
     });
     say({ type: "rest", attempt: unit.attempt });
-    return pack(answers);
+    return { bytes: pack(answers), release: () => undefined };
   }
 
   forget(job: number): void {

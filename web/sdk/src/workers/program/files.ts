@@ -32,23 +32,18 @@ export class Stdin extends Fd {
   }
 }
 
-/** Standard output or error: every write is handed on. */
-export class Sink extends Fd {
-  constructor(private readonly write: (data: Uint8Array) => void) {
-    super();
-  }
-
-  override fd_write(data: Uint8Array): { ret: number; nwritten: number } {
-    this.write(data);
-    return { ret: wasi.ERRNO_SUCCESS, nwritten: data.byteLength };
-  }
-
+/** Standard output or error; what is written never comes here. */
+export class Stream extends Fd {
   override fd_fdstat_get() {
     return stream(wasi.RIGHTS_FD_WRITE);
   }
 
   override fd_filestat_get() {
     return streamStat();
+  }
+
+  override fd_read() {
+    return { ret: wasi.ERRNO_BADF, data: new Uint8Array(0) };
   }
 
   override fd_seek() {
@@ -93,7 +88,9 @@ export class ReadOnlyFolder extends PreopenDirectory {
   ): ReturnType<PreopenDirectory["path_open"]> {
     const writes = (oflags & OFLAGS_WRITING) !== 0 || (rights & BigInt(wasi.RIGHTS_FD_WRITE)) !== 0n;
     if (writes && (oflags & wasi.OFLAGS_DIRECTORY) === 0) return { ret: wasi.ERRNO_PERM, fd_obj: null };
-    return super.path_open(dirflags, path, oflags & ~OFLAGS_WRITING, rights, inheriting, flags);
+    const opened = super.path_open(dirflags, path, oflags & ~OFLAGS_WRITING, rights, inheriting, flags);
+    // Where a path leads out of the folder, native engines say "not permitted".
+    return opened.ret === wasi.ERRNO_NOTCAPABLE ? { ret: wasi.ERRNO_PERM, fd_obj: null } : opened;
   }
 
   override path_create_directory(): number {
@@ -119,7 +116,8 @@ export class ReadOnlyFolder extends PreopenDirectory {
 
 function tree(files: Folder): Map<string, File | Directory> {
   const root = new Map<string, File | Directory>();
-  for (const [path, bytes] of files) {
+  // Sorted, so that listing the folder gives the same everywhere.
+  for (const [path, bytes] of [...files].sort(([a], [b]) => (a < b ? -1 : 1))) {
     const names = path.split("/");
     const last = names.pop() ?? path;
     let folder = root;

@@ -3,8 +3,8 @@
 import { type Fd, WASI, WASIProcExit } from "@bjorn3/browser_wasi_shim";
 import type { BrainJob, UnitFailure } from "../messages";
 import { UnitError } from "../blobs";
-import { type Folder, ReadOnlyFolder, Sink, Stdin } from "./files";
-import { granted, settled } from "./world";
+import { type Folder, ReadOnlyFolder, Stdin, Stream } from "./files";
+import { calls, granted, settled } from "./world";
 
 /** What is kept of stderr, from its end, where the reason stands (`MAX_STDERR_BYTES` of the protocol). */
 const STDERR_BYTES = 2 << 10;
@@ -33,46 +33,48 @@ interface Exports extends WebAssembly.Exports {
 export function runProgram(run: Run): Uint8Array {
   const stdout = new Output(run.limits.output);
   const stderr = new Tail(run.onStderr);
-  const fds: Fd[] = [
-    new Stdin(run.stdin),
-    new Sink((data) => stdout.add(data)),
-    new Sink((data) => stderr.add(data)),
-  ];
+  const fds: Fd[] = [new Stdin(run.stdin), new Stream(), new Stream()];
   if (run.folder) fds.push(new ReadOnlyFolder("/data", run.folder));
   const wasi = new WASI([...run.args], [...run.env], fds);
-  let instance: WebAssembly.Instance & { exports: Exports };
+  const ours = calls(wasi, run.clock ? granted() : settled(run.item), {
+    stdout: (bytes) => stdout.add(bytes),
+    stderr: (bytes) => stderr.add(bytes),
+  });
+  let memory: WebAssembly.Memory | undefined;
   try {
-    const world = run.clock ? granted(wasi) : settled(wasi, run.item);
-    const imports = { wasi_snapshot_preview1: { ...wasi.wasiImport, ...world } };
-    instance = new WebAssembly.Instance(run.module, imports) as typeof instance;
+    const imports = { wasi_snapshot_preview1: { ...wasi.wasiImport, ...ours } };
+    const instance = new WebAssembly.Instance(run.module, imports);
+    const exports = instance.exports as Exports;
+    memory = exports.memory;
+    const code = wasi.start({ exports });
+    if (code === 0) return stdout.bytes();
+    throw new WASIProcExit(code);
   } catch (error) {
-    throw fail(run, stderr, { kind: "trap", message: String(error) });
-  }
-  const code = start(wasi, instance, run, stderr);
-  if (code !== 0) throw fail(run, stderr, { kind: "exit", message: "", code });
-  return stdout.bytes();
-}
-
-function start(
-  wasi: WASI,
-  instance: { exports: Exports },
-  run: Run,
-  stderr: Tail,
-): number {
-  try {
-    return wasi.start(instance);
-  } catch (error) {
-    if (error instanceof OverOutput) {
-      throw fail(run, stderr, { kind: "output", message: "", allowed: run.limits.output });
-    }
-    if (error instanceof WASIProcExit) return error.code;
-    const message = error instanceof Error ? error.message : String(error);
-    throw fail(run, stderr, { kind: "trap", message });
+    const failure = judge(error, run.limits, memory, stderr.text());
+    throw new UnitError({ ...failure, item: run.item, stderr: stderr.text() });
   }
 }
 
-function fail(run: Run, stderr: Tail, failure: UnitFailure): UnitError {
-  return new UnitError({ ...failure, item: run.item, stderr: stderr.text() });
+/** What the end of a run that did not just return means. */
+function judge(
+  error: unknown,
+  limits: BrainJob["limits"],
+  memory: WebAssembly.Memory | undefined,
+  stderr: string,
+): UnitFailure {
+  if (error instanceof OverOutput) return { kind: "output", message: "", allowed: limits.output };
+  if (isStarved(limits.memory, memory, stderr)) {
+    return { kind: "memory", message: "", allowed: limits.memory };
+  }
+  if (error instanceof WASIProcExit) return { kind: "exit", message: "", code: error.code };
+  return { kind: "trap", message: error instanceof Error ? error.message : String(error) };
+}
+
+/** A browser does not tell when a program was refused memory, so it is read off what is left: a memory that is all but
+ * full, or the last words of the common allocators. */
+function isStarved(most: number, memory: WebAssembly.Memory | undefined, stderr: string): boolean {
+  const held = memory?.buffer.byteLength ?? 0;
+  return held > most * 0.95 || /memory allocation of \d+ bytes failed|out of memory/i.test(stderr);
 }
 
 class OverOutput extends Error {}

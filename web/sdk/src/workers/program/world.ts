@@ -1,51 +1,182 @@
-/** Time and chance as a program sees them. Unless the real ones are granted they are settled by the item's number, so
- * that every node, also a native one, gives the same answer. */
+/** Time, chance and the two output streams as a program sees them: the calls that must be alike on every node.
+ *
+ * Unless the real ones are granted, all clocks start at zero and go on by a microsecond with each look, sleep passes at
+ * once on that clock, and random bytes are the SplitMix64 sequence seeded with the item's number, as in the native
+ * engine. */
 
 import { type WASI, wasi as defs } from "@bjorn3/browser_wasi_shim";
 
-type Imports = Record<string, (...args: never[]) => number>;
+export interface World {
+  /** Nanoseconds on the wall clock, or since the start of the run. */
+  look(wall: boolean): bigint;
+  sleep(nanos: bigint): void;
+  fill(bytes: Uint8Array): void;
+}
 
-/** What both worlds need besides the shim's own. */
-function common(wasi: WASI): Imports {
-  const view = () => new DataView(wasi.inst.exports.memory.buffer);
+export interface Streams {
+  stdout(bytes: Uint8Array): void;
+  stderr(bytes: Uint8Array): void;
+}
+
+/** What one look at a clock costs in virtual time. */
+const LOOK_NANOS = 1_000n;
+/** Most bytes the browser gives in one call. */
+const RANDOM_STEP = 65_536;
+
+/** The same for every run of an item. */
+export function settled(item: number): World {
+  let now = 0n;
+  const random = splitMix(BigInt(item));
   return {
-    args_sizes_get: (count: number, size: number) => {
+    look() {
+      const seen = now;
+      now += LOOK_NANOS;
+      return seen;
+    },
+    sleep(nanos) {
+      now += nanos;
+    },
+    fill(bytes) {
+      for (let at = 0; at < bytes.length; at += 8) {
+        let word = random();
+        for (let i = at; i < Math.min(at + 8, bytes.length); i++) {
+          bytes[i] = Number(word & 0xffn);
+          word >>= 8n;
+        }
+      }
+    },
+  };
+}
+
+/** The real ones. */
+export function granted(): World {
+  const start = performance.now();
+  const nanos = (millis: number) => BigInt(Math.round(millis * 1e6));
+  return {
+    look: (wall) => nanos(wall ? performance.timeOrigin + performance.now() : performance.now() - start),
+    sleep(nanos) {
+      const until = performance.now() + Number(nanos) / 1e6;
+      while (performance.now() < until) nap(until - performance.now());
+    },
+    fill(bytes) {
+      for (let at = 0; at < bytes.length; at += RANDOM_STEP) {
+        // The program's memory may not be handed to the browser's generator where it is shared.
+        bytes.set(crypto.getRandomValues(new Uint8Array(Math.min(RANDOM_STEP, bytes.length - at))), at);
+      }
+    },
+  };
+}
+
+/** Without shared memory there is no way to wait but to spin. */
+function nap(millis: number): void {
+  if (typeof SharedArrayBuffer === "undefined") return;
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, millis);
+}
+
+/** SplitMix64: small enough to be written alike in every engine. */
+function splitMix(state: bigint): () => bigint {
+  const wrap = (value: bigint) => BigInt.asUintN(64, value);
+  return () => {
+    state = wrap(state + 0x9e37_79b9_7f4a_7c15n);
+    let z = state;
+    z = wrap((z ^ (z >> 30n)) * 0xbf58_476d_1ce4_e5b9n);
+    z = wrap((z ^ (z >> 27n)) * 0x94d0_49bb_1331_11ebn);
+    return z ^ (z >> 31n);
+  };
+}
+
+type Calls = Record<string, (...args: never[]) => number>;
+
+const MOST_PIECES = 1024;
+
+/** The WASI calls that are ours, in place of the shim's. */
+export function calls(wasi: WASI, world: World, streams: Streams): Calls {
+  const memory = () => wasi.inst.exports.memory.buffer;
+  const view = () => new DataView(memory());
+  return {
+    args_sizes_get(count: number, size: number) {
       const encoder = new TextEncoder();
-      view().setUint32(count, wasi.args.length, true);
       const bytes = wasi.args.reduce((sum, arg) => sum + encoder.encode(arg).length + 1, 0);
+      view().setUint32(count, wasi.args.length, true);
       view().setUint32(size, bytes, true);
       return defs.ERRNO_SUCCESS;
     },
     sched_yield: () => defs.ERRNO_SUCCESS,
-  };
-}
-
-export function granted(wasi: WASI): Imports {
-  return common(wasi);
-}
-
-export function settled(wasi: WASI, item: number): Imports {
-  const view = () => new DataView(wasi.inst.exports.memory.buffer);
-  let now = 0n;
-  let state = BigInt(item);
-  return {
-    ...common(wasi),
-    clock_time_get: (_id: number, _precision: bigint, out: number) => {
-      view().setBigUint64(out, now, true);
-      now += 1n;
+    clock_time_get(id: number, _precision: bigint, out: number) {
+      if (id > 3) return defs.ERRNO_INVAL;
+      view().setBigUint64(out, world.look(id === 0), true);
       return defs.ERRNO_SUCCESS;
     },
-    clock_res_get: (_id: number, out: number) => {
+    clock_res_get(id: number, out: number) {
+      if (id > 1) return id > 3 ? defs.ERRNO_INVAL : defs.ERRNO_BADF;
       view().setBigUint64(out, 1n, true);
       return defs.ERRNO_SUCCESS;
     },
-    random_get: (at: number, len: number) => {
-      const bytes = new Uint8Array(wasi.inst.exports.memory.buffer, at, len);
-      for (let i = 0; i < len; i++) {
-        state = BigInt.asUintN(64, state * 6364136223846793005n + 1442695040888963407n);
-        bytes[i] = Number(state >> 56n);
-      }
+    random_get(at: number, len: number) {
+      world.fill(new Uint8Array(memory(), at >>> 0, len >>> 0));
       return defs.ERRNO_SUCCESS;
     },
+    fd_write(fd: number, pieces: number, count: number, written: number) {
+      if (fd !== 1 && fd !== 2) return defs.ERRNO_BADF;
+      if (count >>> 0 > MOST_PIECES) return defs.ERRNO_INVAL;
+      let total = 0;
+      for (let piece = 0; piece < count; piece++) {
+        const at = (pieces >>> 0) + piece * 8;
+        const length = view().getUint32(at + 4, true);
+        const bytes = new Uint8Array(memory(), view().getUint32(at, true), length).slice();
+        if (fd === 1) streams.stdout(bytes);
+        else streams.stderr(bytes);
+        total += length;
+      }
+      view().setUint32(written, total, true);
+      return defs.ERRNO_SUCCESS;
+    },
+    poll_oneoff: (asked: number, events: number, count: number, out: number) =>
+      poll(view(), world, asked >>> 0, events >>> 0, count >>> 0, out >>> 0),
   };
+}
+
+/** Bytes of a subscription and of an event in the program's memory. */
+const SUBSCRIPTION = 48;
+const EVENT = 32;
+const MOST_SUBSCRIPTIONS = 4096;
+
+/** Streams are always ready; without any among the subscriptions it is a sleep until the first clock rings. */
+function poll(
+  view: DataView,
+  world: World,
+  asked: number,
+  events: number,
+  count: number,
+  out: number,
+): number {
+  if (count === 0 || count > MOST_SUBSCRIPTIONS) return defs.ERRNO_INVAL;
+  const waits: { userdata: bigint; kind: number; wait: bigint }[] = [];
+  for (let at = asked; at < asked + count * SUBSCRIPTION; at += SUBSCRIPTION) {
+    const userdata = view.getBigUint64(at, true);
+    const kind = view.getUint8(at + 8);
+    if (kind > 2) return defs.ERRNO_INVAL;
+    waits.push({ userdata, kind, wait: kind === 0 ? clockWait(view, world, at) : 0n });
+  }
+  const wait = waits.reduce((least, { wait }) => (wait < least ? wait : least), waits[0]?.wait ?? 0n);
+  world.sleep(wait);
+  const ready = waits.filter((each) => each.wait <= wait);
+  ready.forEach(({ userdata, kind }, index) => {
+    const at = events + index * EVENT;
+    new Uint8Array(view.buffer, at, EVENT).fill(0);
+    view.setBigUint64(at, userdata, true);
+    view.setUint8(at + 10, kind);
+    // A stream has something for whoever asks: bytes, or its end.
+    view.setUint8(at + 16, kind === 0 ? 0 : 1);
+  });
+  view.setUint32(out, ready.length, true);
+  return defs.ERRNO_SUCCESS;
+}
+
+function clockWait(view: DataView, world: World, at: number): bigint {
+  const timeout = view.getBigUint64(at + 24, true);
+  const isAbsolute = (view.getUint8(at + 40) & 1) === 1;
+  if (!isAbsolute) return timeout;
+  const now = world.look(view.getUint32(at + 16, true) === 0);
+  return timeout > now ? timeout - now : 0n;
 }
