@@ -1,14 +1,17 @@
 //! From WGSL text to a plan: parse, validate, choose the entry point, read its bindings.
 
 use naga::valid::{Capabilities, ModuleInfo, ValidationFlags, Validator};
-use naga::{AddressSpace, EntryPoint, GlobalVariable, Handle, Module, ShaderStage};
+use naga::{AddressSpace, EntryPoint, GlobalVariable, Handle, Module, ShaderStage, Span};
 use shoal_protocol::limit::MAX_KERNEL_BYTES;
 use shoal_protocol::{Kernel, Lane, Needs, Pixel, Space};
 
 use super::bind::{self, Bound};
 use super::params::{self, MAP_FIELDS, ParamValue, RENDER_FIELDS};
 use super::source::error_at;
-use super::{ElementType, IntakeError, MapPlan, RenderPlan, portable};
+use super::{ElementType, IntakeError, MapPlan, RenderPlan, portable, words};
+
+/// What every WebGPU device has beyond the validator's core.
+const EVERYWHERE: Capabilities = Capabilities::SHADER_FLOAT16_IN_FLOAT32;
 
 pub(super) fn map(
     source: &str,
@@ -142,6 +145,7 @@ fn validated(source: &str) -> Result<(Module, ModuleInfo), IntakeError> {
         let what = format!("the kernel has {size} bytes; at most {MAX_KERNEL_BYTES} are taken");
         return Err(IntakeError::plain("bad_kernel", what));
     }
+    no_extensions(source)?;
     let module = naga::front::wgsl::parse_str(source).map_err(|error| {
         let (span, label) = error.labels().next().unzip();
         let notes: String = error.notes().map(|note| format!("\nnote: {note}")).collect();
@@ -149,25 +153,31 @@ fn validated(source: &str) -> Result<(Module, ModuleInfo), IntakeError> {
         found.message.push_str(&notes);
         found
     })?;
-    // No capabilities: only what every WebGPU device has.
-    let mut validator = Validator::new(ValidationFlags::all(), Capabilities::empty());
+    let mut validator = Validator::new(ValidationFlags::all(), EVERYWHERE);
     let info = validator.validate(&module).map_err(|error| {
         let (span, label) = error.spans().next().cloned().unzip();
-        error_at(source, span, &reasons(error.as_inner()), label.as_deref().unwrap_or(""))
+        let label = words::label(label.as_deref().unwrap_or(""));
+        error_at(source, span, &words::reasons(error.as_inner()), label)
     })?;
     Ok((module, info))
 }
 
-/// An error with all that lies behind it, the outermost first.
-fn reasons(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(error) = source {
-        text.push_str(": ");
-        text.push_str(&error.to_string());
-        source = error.source();
+/// Extensions are what not every device has, whatever they are.
+fn no_extensions(source: &str) -> Result<(), IntakeError> {
+    let mut at = 0;
+    for line in source.split_inclusive('\n') {
+        let code = line.trim_start();
+        let start = at + line.len() - code.len();
+        at += line.len();
+        let Some(names) = code.strip_prefix("enable").filter(|it| it.starts_with([' ', '\t'])) else {
+            continue;
+        };
+        let name = names.split(';').next().unwrap_or(names).trim();
+        let what = format!("`{name}` is an extension that not every device has");
+        let span = Span::new(start as u32, (start + "enable".len()) as u32);
+        return Err(error_at(source, Some(span), &what, "leave it out"));
     }
-    text
+    Ok(())
 }
 
 fn choose(module: &Module, entry: Option<&str>) -> Result<usize, IntakeError> {

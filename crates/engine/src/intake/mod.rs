@@ -11,6 +11,7 @@ mod module;
 mod params;
 mod portable;
 mod source;
+mod words;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 

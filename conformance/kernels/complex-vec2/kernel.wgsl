@@ -1,0 +1,12 @@
+@group(0) @binding(0) var<storage, read> input: array<vec2<f32>>;
+@group(0) @binding(1) var<storage, read_write> output: array<vec2<f32>>;
+
+@compute @workgroup_size(64)
+fn main(@builtin(global_invocation_id) id: vec3<u32>) {
+  let i = id.x;
+  if (i >= arrayLength(&output)) {
+    return;
+  }
+  let z = input[i];
+  output[i] = vec2(z.x * z.x - z.y * z.y, 2.0 * z.x * z.y);
+}

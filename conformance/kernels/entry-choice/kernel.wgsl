@@ -1,0 +1,16 @@
+@group(0) @binding(0) var<storage, read> input: array<f32>;
+@group(0) @binding(1) var<storage, read_write> output: array<f32>;
+
+@compute @workgroup_size(64)
+fn double(@builtin(global_invocation_id) id: vec3<u32>) {
+  if (id.x < arrayLength(&output)) {
+    output[id.x] = input[id.x] * 2.0;
+  }
+}
+
+@compute @workgroup_size(32)
+fn triple(@builtin(global_invocation_id) id: vec3<u32>) {
+  if (id.x < arrayLength(&output)) {
+    output[id.x] = input[id.x] * 3.0;
+  }
+}

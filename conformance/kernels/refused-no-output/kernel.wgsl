@@ -1,0 +1,6 @@
+@group(0) @binding(0) var<storage, read> input: array<f32>;
+
+@compute @workgroup_size(64)
+fn main(@builtin(global_invocation_id) id: vec3<u32>) {
+  let x = input[id.x];
+}

@@ -1,0 +1,13 @@
+@group(0) @binding(0) var<storage, read> input: array<f32>;
+@group(0) @binding(1) var<storage, read_write> output: array<f32>;
+
+@compute @workgroup_size(64)
+fn main(@builtin(global_invocation_id) id: vec3<u32>) {
+  if (id.x >= arrayLength(&input)) {
+    return;
+  }
+  let x = input[id.x];
+  for (var power = 0u; power < 4u; power++) {
+    output[id.x * 4u + power] = pow(x, f32(power));
+  }
+}
