@@ -43,6 +43,10 @@ fn primes_up_to(limit: usize) -> usize {
         }
         count += 1;
         let prime = 2 * i + 1;
+        // Smaller multiples have a smaller factor. Not `prime * prime`, which 32 bits may not hold.
+        if prime > limit / prime {
+            continue;
+        }
         let mut multiple = prime * prime / 2;
         while multiple < odds {
             composite[multiple / 64] |= 1 << (multiple % 64);
