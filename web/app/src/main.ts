@@ -33,8 +33,13 @@ function start(): void {
     store()?.close();
     store.set(openStore(new Shoal(location.origin, key)));
   };
-  const key = takeKey();
+  const key = takeKey() ?? sessionStorage.getItem(KEY);
   if (key) accept(key);
+  // A dashboard link pasted into this tab only changes what follows the #.
+  addEventListener("hashchange", () => {
+    const next = takeKey();
+    if (next) accept(next);
+  });
   listen();
   const place = document.getElementById("app");
   if (place) mount(place, () => [header(store), () => page(store(), accept)]);
@@ -43,7 +48,7 @@ function start(): void {
 /** The key from the address, which is cleaned so that it is not copied or kept in the history. */
 function takeKey(): string | null {
   const found = /^#key=(.+)$/.exec(location.hash)?.[1];
-  if (!found) return sessionStorage.getItem(KEY);
+  if (!found) return null;
   history.replaceState(null, "", location.pathname + location.search);
   return decodeURIComponent(found);
 }

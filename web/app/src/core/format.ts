@@ -1,5 +1,7 @@
 /** Numbers, times and sizes as people read them. */
 
+import type { JobKind } from "@shoal/sdk";
+
 const UNITS = ["", "k", "M", "G", "T", "P"];
 
 /** 1234567 → "1.23 M" */
@@ -58,6 +60,17 @@ export function ago(then: number, now: number): string {
 
 export function clock(milliseconds: number): string {
   return new Date(milliseconds).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" });
+}
+
+/** What one item of a job is called. */
+export function items(n: number, kind: JobKind): string {
+  const words: Record<JobKind, [string, string]> = {
+    noop: ["item", "items"],
+    map: ["item", "items"],
+    render: ["tile", "tiles"],
+    exec: ["run", "runs"],
+  };
+  return plural(n, ...words[kind]);
 }
 
 export function plural(n: number, one: string, many = `${one}s`): string {

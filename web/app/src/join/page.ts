@@ -40,7 +40,11 @@ function hero(lending: Lending, hasToken: boolean, gpu: () => GpuAnswer | null):
   return el(
     "section",
     { class: () => `card hero ${lending.stage()}` },
-    el("h1", null, () => (lending.stage() === "on" ? "This device is lent" : "Lend this device")),
+    el("h1", null, () =>
+      lending.stage() === "on" && lending.status()?.node !== undefined
+        ? "This device is lent"
+        : "Lend this device",
+    ),
     el(
       "p",
       { class: "lead" },

@@ -33,6 +33,7 @@ const ABOVE = 10;
 const BELOW = 22;
 /** The shortest stretch of time shown, so that a young chart does not look like a wall. */
 const SHORTEST = 10_000;
+const LONGEST = 120_000;
 
 export function chart(options: ChartOptions): HTMLElement {
   const width = signal(600);
@@ -42,8 +43,9 @@ export function chart(options: ChartOptions): HTMLElement {
   watch.observe(box);
   onCleanup(() => watch.disconnect());
 
-  const geometry = memo(() => measure(options.samples(), width()));
-  const picked = memo(() => nearest(options.samples(), geometry(), hover()));
+  const samples = memo(() => recent(options.samples()));
+  const geometry = memo(() => measure(samples(), width()));
+  const picked = memo(() => nearest(samples(), geometry(), hover()));
 
   box.append(
     svg(
@@ -58,7 +60,7 @@ export function chart(options: ChartOptions): HTMLElement {
         onpointerleave: () => hover.set(null),
       },
       () => grid(geometry(), options.unit),
-      () => areas(options.samples(), options.series(), geometry()),
+      () => areas(samples(), options.series(), geometry()),
       () => cursor(picked(), geometry()),
     ),
     el("div", { class: "chart-note" }, () => note(picked(), options)),
@@ -66,9 +68,14 @@ export function chart(options: ChartOptions): HTMLElement {
   return el("figure", { class: "chart-figure" }, box);
 }
 
+function recent(samples: readonly Sample[]): readonly Sample[] {
+  const end = samples.at(-1)?.time ?? 0;
+  return samples.filter((sample) => sample.time >= end - LONGEST);
+}
+
 function measure(samples: readonly Sample[], width: number): Geometry {
   const end = samples.at(-1)?.time ?? 0;
-  const start = Math.min(samples[0]?.time ?? 0, end - SHORTEST);
+  const start = Math.max(Math.min(samples[0]?.time ?? 0, end - SHORTEST), end - LONGEST);
   const peak = samples.reduce((most, sample) => Math.max(most, total(sample)), 0);
   return { width, start, end, top: niceTop(peak) };
 }

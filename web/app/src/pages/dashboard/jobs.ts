@@ -2,7 +2,7 @@
 
 import type { Job } from "@shoal/sdk";
 
-import { ago, duration, percent, plural, rate } from "../../core/format";
+import { ago, duration, items, percent, plural, rate } from "../../core/format";
 import type { Store } from "../../core/store";
 import { jobBar } from "../../parts/bars";
 import { each, el, show } from "../../view/dom";
@@ -89,7 +89,7 @@ function stateWord(job: Job): string {
 function detail(job: Job): string {
   if (job.state === "failed") return job.error?.message ?? "failed";
   const took = ((job.ended ?? Date.now()) - (job.started ?? job.submitted)) / 1000;
-  if (job.state !== "running") return `${plural(job.itemsDone, "item")} in ${duration(took)}`;
+  if (job.state !== "running") return `${items(job.itemsDone, job.kind)} in ${duration(took)}`;
   if (job.ableNodes === 0) return "No device here can run this yet.";
   const left = job.etaSeconds === null ? "" : `, ${duration(job.etaSeconds)} left`;
   return `${rate(job.rate)}${left}, ${plural(job.shares.length, "device")}`;

@@ -55,7 +55,11 @@ function card(node: () => PoolNode): HTMLElement {
     el(
       "div",
       { class: "line" },
-      el("span", { class: `badge ${colour}`, title: () => kindWord(node()) }, icon(node().kind === "browser" ? "browser" : "native")),
+      el(
+        "span",
+        { class: `badge ${colour}`, title: () => kindWord(node()) },
+        icon(node().kind === "browser" ? "browser" : "native"),
+      ),
       el(
         "div",
         { class: "who" },
@@ -90,7 +94,7 @@ function kindWord(node: PoolNode): string {
 
 function hardware({ gpu }: PoolNode): string {
   if (!gpu) return "no GPU";
-  return gpu.software && !/software/i.test(gpu.name) ? `${gpu.name} (software)` : gpu.name;
+  return gpu.software && !/software/i.test(gpu.name) ? `${gpu.name}, software` : gpu.name;
 }
 
 function offers(node: PoolNode): string {

@@ -8,16 +8,14 @@ import { el } from "../../view/dom";
 import { every } from "../../view/reactive";
 
 const SAMPLE = 1_000;
-/** Samples taken after the last job ended, so that the chart comes to rest at zero. */
-const TAIL = 6;
 
 /** Outlives the page, so that going to a job and back keeps the curve. */
 const history = series();
 const seen = new Map<number, string>();
-let tail = 0;
 
 export function throughput(store: Store): HTMLElement {
-  every(SAMPLE, () => sample(store));
+  // Before the jobs are known there is nothing to count from.
+  every(SAMPLE, () => store.pool() && sample(store));
   return el(
     "section",
     { class: "card", "aria-labelledby": "throughput" },
@@ -39,11 +37,6 @@ export function throughput(store: Store): HTMLElement {
 
 function sample(store: Store): void {
   const jobs = store.jobs();
-  const running = jobs.some((job) => job.state === "running");
-  tail = running ? TAIL : tail - 1;
-  // An idle pool is not drawn: a chart that crawls along at zero says nothing.
-  if (tail < 0) return;
-  const recent = jobs.filter((job) => job.state === "running" || seen.has(job.id));
-  for (const job of recent) seen.set(job.id, job.name);
-  history.push(Date.now(), new Map(recent.map((job) => [job.id, job.itemsDone])));
+  for (const job of jobs) seen.set(job.id, job.name);
+  history.push(Date.now(), new Map(jobs.map((job) => [job.id, job.itemsDone])));
 }

@@ -2,7 +2,7 @@
 
 import type { Job } from "@shoal/sdk";
 
-import { bytes, clock, count, duration, percent, plural, rate } from "../../core/format";
+import { bytes, clock, count, duration, items, percent, plural, rate } from "../../core/format";
 import { go } from "../../core/route";
 import { saveResult } from "../../core/save";
 import type { Store } from "../../core/store";
@@ -58,12 +58,13 @@ function facts(job: () => Job, now: () => number): HTMLElement {
     fact(
       "Progress",
       () => percent(job().itemsDone, job().items),
-      () => `${count(job().itemsDone)} of ${plural(job().items, "item")}`,
+      () => `${count(job().itemsDone)} of ${items(job().items, job().kind)}`,
     ),
     fact(
       "Rate",
       () => rate(speed()),
-      () => (job().state === "running" ? "items now" : "items on average"),
+      () =>
+        job().state === "running" ? `${words(job().kind)} now` : `${words(job().kind)} on average`,
     ),
     fact(
       () => (job().state === "running" ? "Time left" : "Took"),
@@ -85,6 +86,10 @@ function fact(name: Child, value: () => string, more: () => string): HTMLElement
     el("dt", null, name),
     el("dd", null, el("b", null, value), el("small", null, more)),
   );
+}
+
+function words(kind: Job["kind"]): string {
+  return items(2, kind).slice(2);
 }
 
 function left(job: Job): string {

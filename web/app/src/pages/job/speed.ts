@@ -17,7 +17,6 @@ const histories = new Map<number, Series>();
 export function speedCard(job: () => Job): HTMLElement {
   const history = historyOf(job().id);
   every(SAMPLE, () => {
-    if (job().state !== "running") return;
     history.push(Date.now(), new Map(job().shares.map((share) => [share.node, share.items])));
   });
   const nothing = () => job().state !== "running" && history.samples().length < 2;

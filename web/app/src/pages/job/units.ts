@@ -10,11 +10,15 @@ import { el } from "../../view/dom";
 import { effect, every, memo, signal } from "../../view/reactive";
 
 const REFRESH = 700;
-const CELL = 12;
+/** Cells are as large as they can be for few items, and never smaller than a finger can see. */
+const SMALLEST = 12;
+const LARGEST = 28;
 const GAP = 2;
 const MOST_ROWS = 14;
 
 interface Layout {
+  /** A cell's edge. */
+  cell: number;
   columns: number;
   rows: number;
   /** Items in one cell. */
@@ -48,7 +52,7 @@ export function unitsCard(list: () => UnitList, job: () => Job): HTMLElement {
   const board = canvas({
     class: "units",
     label: () => inWords(job(), list()),
-    height: (width) => layout(job().items, width).rows * (CELL + GAP),
+    height: (width) => boardHeight(layout(job().items, width)),
     draw: (context, width) => draw(context, layout(job().items, width), list(), job()),
     onpoint: (at) => spot.set(at),
   });
@@ -80,35 +84,36 @@ export function unitsCard(list: () => UnitList, job: () => Job): HTMLElement {
 }
 
 function layout(items: number, width: number): Layout {
-  const columns = Math.max(1, Math.floor((width + GAP) / (CELL + GAP)));
+  const fitting = Math.floor((width + GAP) / Math.max(1, items)) - GAP;
+  const cell = Math.min(LARGEST, Math.max(SMALLEST, fitting));
+  const columns = Math.max(1, Math.floor((width + GAP) / (cell + GAP)));
   const cells = Math.max(1, Math.min(items, columns * MOST_ROWS));
-  return { columns, rows: Math.ceil(cells / columns), each: items / cells };
+  return { cell, columns, rows: Math.ceil(cells / columns), each: items / cells };
+}
+
+function boardHeight({ rows, cell }: Layout): number {
+  return rows * (cell + GAP);
 }
 
 function draw(context: CanvasRenderingContext2D, place: Layout, list: UnitList, job: Job): void {
   const cells = Math.round(job.items / place.each);
   const [waiting, done] = [themeColour("--cell"), themeColour("--accent")];
   const at = finder(list.units);
+  const size = place.cell;
+  context.lineWidth = 1.5;
   for (let cell = 0; cell < cells; cell += 1) {
-    const x = (cell % place.columns) * (CELL + GAP);
-    const y = Math.floor(cell / place.columns) * (CELL + GAP);
+    const x = (cell % place.columns) * (size + GAP);
+    const y = Math.floor(cell / place.columns) * (size + GAP);
     const unit = at(Math.floor((cell + 0.5) * place.each));
-    const colour = unit?.node === undefined ? done : colourValue(colourOf(unit.node));
+    const own = unit?.node === undefined ? done : colourValue(colourOf(unit.node));
+    const state = unit?.state ?? "waiting";
+    context.fillStyle = state === "waiting" ? waiting : own;
+    context.globalAlpha = state === "leased" ? 0.28 : 1;
+    context.fillRect(x, y, size, size);
+    if (state !== "leased") continue;
     context.globalAlpha = 1;
-    if (!unit || unit.state === "waiting") {
-      context.fillStyle = waiting;
-      context.fillRect(x, y, CELL, CELL);
-    } else if (unit.state === "leased") {
-      context.globalAlpha = 0.28;
-      context.fillStyle = colour;
-      context.fillRect(x, y, CELL, CELL);
-      context.globalAlpha = 1;
-      context.strokeStyle = colour;
-      context.strokeRect(x + 0.75, y + 0.75, CELL - 1.5, CELL - 1.5);
-    } else {
-      context.fillStyle = colour;
-      context.fillRect(x, y, CELL, CELL);
-    }
+    context.strokeStyle = own;
+    context.strokeRect(x + 0.75, y + 0.75, size - 1.5, size - 1.5);
   }
 }
 
@@ -135,8 +140,8 @@ function tip(
 ): string {
   if (!spot) return "";
   const place = layout(job.items, width);
-  const cell =
-    Math.floor(spot.y / (CELL + GAP)) * place.columns + Math.floor(spot.x / (CELL + GAP));
+  const edge = place.cell + GAP;
+  const cell = Math.floor(spot.y / edge) * place.columns + Math.floor(spot.x / edge);
   const item = Math.floor((cell + 0.5) * place.each);
   if (item >= job.items) return "";
   const unit = finder(list.units)(item);

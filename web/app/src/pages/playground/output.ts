@@ -164,13 +164,15 @@ function timing(times: Times): Child {
   return el(
     "dl",
     { class: "facts tight three" },
-    parts.map(([name, milliseconds]) =>
-      el(
-        "div",
-        null,
-        el("dt", null, name),
-        el("dd", null, el("b", null, duration(milliseconds / 1000))),
+    parts
+      .filter(([, milliseconds]) => milliseconds >= 1)
+      .map(([name, milliseconds]) =>
+        el(
+          "div",
+          null,
+          el("dt", null, name),
+          el("dd", null, el("b", null, duration(milliseconds / 1000))),
+        ),
       ),
-    ),
   );
 }

@@ -137,7 +137,7 @@ async function mapRequest(
   );
   const request: JobRequest & MapRequest = {
     kind: "map",
-    name: "playground",
+    name: settings.title(),
     wgsl: settings.source(),
     inputs,
     outPerItem: settings.outPerItem(),
@@ -151,7 +151,7 @@ function pictureRequest(settings: Settings): JobRequest {
   const params = paramValues(settings.shape().params, settings.params());
   return {
     kind: "render",
-    name: "playground",
+    name: settings.title(),
     wgsl: settings.source(),
     params,
     ...settings.frame(),

@@ -29,6 +29,8 @@ export interface PictureSetting {
 }
 
 export interface Settings {
+  /** What the job is called. */
+  title: Signal<string>;
   source: Signal<string>;
   shape: () => KernelShape;
   picture: Signal<boolean>;
@@ -48,6 +50,7 @@ const ITEMS = 65_536;
 export function openSettings(first: Sample): Settings {
   const source = signal("");
   const settings: Settings = {
+    title: signal(""),
     source,
     shape: memo(() => kernelShape(source())),
     picture: signal(false),
@@ -59,6 +62,7 @@ export function openSettings(first: Sample): Settings {
     frame: signal(FRAME),
     take: (sample) => {
       source.set(sample.source);
+      settings.title.set(sample.name.replace(/:.*/, "").toLowerCase());
       settings.picture.set(sample.picture !== undefined);
       settings.items.set(sample.items ?? ITEMS);
       settings.inputs.set((sample.inputs ?? []).map((input) => ({ ...NO_INPUT, ...input })));
