@@ -16,7 +16,7 @@ it("a browser without WebGPU joins with Wasm only, and its page says so", async 
   assert.match(notice, /WebGPU/);
   assert.equal(node.gpu, null);
   assert.ok(node.cpuSlots > 0, "it offers no CPU either");
-  const { id, check } = await execJob(pool.api, { lines: 20 });
+  const { id, check } = await execJob(pool.api, { lines: 20, least: 100_000 });
   assertShared(await pool.api.done(id), [node]);
   check(await pool.api.result(id));
 });

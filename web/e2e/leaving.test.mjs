@@ -58,6 +58,7 @@ it("a donor presses Stop", async (t) => {
   const { pool, guest } = await machineAndTab(t);
   const { id, check } = await execJob(pool.api);
   await busy(pool, guest.node);
+  await guest.page.getByRole("status").filter({ hasText: "at work" }).waitFor();
   const start = Date.now();
   await guest.page.getByRole("button", { name: "Stop now" }).click();
   await guest.page.getByRole("status").filter({ hasText: "Not lending" }).waitFor();

@@ -1,6 +1,6 @@
 // The HTTP API as any program would speak it.
 
-import { until } from "./until.mjs";
+import { Hopeless, until } from "./until.mjs";
 
 export class Api {
   constructor(url, key) {
@@ -47,7 +47,7 @@ export class Api {
   underWay(id, share = 0.1) {
     return until(`${share} of job ${id}`, async () => {
       const job = await this.job(id);
-      if (job.state !== "running") throw new Error(`job ${id} is already ${job.state}`);
+      if (job.state !== "running") throw new Hopeless(`job ${id} is already ${job.state}`);
       return job.itemsDone >= share * job.items && job;
     });
   }

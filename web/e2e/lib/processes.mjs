@@ -6,7 +6,7 @@ import { join } from "node:path";
 
 import { Api } from "./api.mjs";
 import { SHOAL } from "./places.mjs";
-import { until } from "./until.mjs";
+import { Hopeless, until } from "./until.mjs";
 
 /** Starts `shoal` with these words; ended when the test ends. What it says on stderr is kept for errors. */
 export function start(t, words, env = {}) {
@@ -31,7 +31,7 @@ export async function kill(child) {
 export async function serve(t, data, port = 0) {
   const child = start(t, ["serve", "--listen", `127.0.0.1:${port}`, "--data", data]);
   const running = await until("the coordinator", () => {
-    if (child.exitCode !== null) throw new Error(`it ended: ${child.said}`);
+    if (child.exitCode !== null) throw new Hopeless(`it ended: ${child.said}`);
     const found = JSON.parse(readFileSync(join(data, "running.json"), "utf8"));
     return found.pid === child.pid ? found : undefined;
   }, 20);
@@ -44,7 +44,7 @@ export async function native(t, pool, data, words = []) {
   const name = `native-${Math.random().toString(36).slice(2, 8)}`;
   const child = start(t, ["join", pool.join, "--data", data, "--node-name", name, ...words]);
   const node = await until("the native node", async () => {
-    if (child.exitCode !== null) throw new Error(`it ended: ${child.said}`);
+    if (child.exitCode !== null) throw new Hopeless(`it ended: ${child.said}`);
     return (await pool.api.nodes()).find((node) => node.name === name);
   }, 30);
   return { child, node };

@@ -25,7 +25,7 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>) {
 }`;
 
 /** Integers, so that every device must agree to the bit. */
-export async function mapJob(api, { items = 1 << 20, steps = 4000, unit = 1 << 14, ...rest } = {}) {
+export async function mapJob(api, { items = 1 << 20, steps = 2000, unit = 1 << 14, ...rest } = {}) {
   const input = Uint32Array.from({ length: items }, (_, i) => i * 7 + 1);
   const blob = await api.blob(Buffer.from(input.buffer));
   const job = await api.submit({
@@ -71,7 +71,7 @@ export function assertAlike(first, second) {
 }
 
 /** One prime count per line, each run long enough to be worth a lease. */
-export async function execJob(api, { lines = 400, least = 400_000, ...rest } = {}) {
+export async function execJob(api, { lines = 400, least = 2_000_000, ...rest } = {}) {
   const limits = Array.from({ length: lines }, (_, i) => least + i * 97);
   const module = await api.blob(readFileSync(join(PROGRAMS, "primes.wasm")));
   const blob = await api.blob(limits.map((limit) => `${limit}\n`).join(""));
