@@ -96,12 +96,11 @@ fn documented(app: &App) -> OpenApiRouter<App> {
         .merge(node_data::routes())
         .route_layer(from_fn_with_state(app.clone(), guard::with_session))
         .routes(routes!(crate::socket::node_socket));
-    let open_to_sites = OpenApiRouter::with_openapi(Document::openapi())
+    OpenApiRouter::with_openapi(Document::openapi())
         .merge(keyed)
         .merge(for_nodes)
         .merge(meta::routes())
-        .layer(guard::cors());
-    open_to_sites.merge(pages::routes())
+        .merge(pages::routes())
 }
 
 pub(crate) fn router(app: App) -> Router {
@@ -112,5 +111,6 @@ pub(crate) fn router(app: App) -> Router {
         .fallback(pages::other)
         .method_not_allowed_fallback(async || ApiError::from(RequestError::NoSuchMethod))
         .layer(axum::extract::DefaultBodyLimit::disable())
+        .layer(guard::cors())
         .with_state(app)
 }

@@ -159,14 +159,13 @@ fn takes_gzip(headers: &HeaderMap) -> bool {
 
 /// Isolation gives a page threads; other sites may load our scripts to lend their visitors' devices.
 fn secure(response: &mut Response) {
-    let pairs: [(HeaderName, &'static str); 7] = [
+    let pairs: [(HeaderName, &'static str); 6] = [
         (HeaderName::from_static("cross-origin-opener-policy"), "same-origin"),
         (HeaderName::from_static("cross-origin-embedder-policy"), "require-corp"),
         (HeaderName::from_static("cross-origin-resource-policy"), "cross-origin"),
         (header::CONTENT_SECURITY_POLICY, CONTENT_SECURITY),
         (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
         (header::REFERRER_POLICY, "no-referrer"),
-        (header::ACCESS_CONTROL_ALLOW_ORIGIN, "*"),
     ];
     for (name, value) in pairs {
         response.headers_mut().insert(name, HeaderValue::from_static(value));

@@ -1,0 +1,181 @@
+//! A coordinator killed at any moment loses nothing it acknowledged: played with a process of its own
+//! that is really killed.
+
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use serde_json::json;
+
+use crate::node::{Node, hello, nothing, numbers};
+use crate::world::{Api, TempDir, World, eventually, noop, open};
+
+const FOLDER: &str = "SHOAL_IT_FOLDER";
+
+/// Not a test by itself: the process that is killed.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "started by other tests"]
+async fn coordinator_process() {
+    let Ok(folder) = std::env::var(FOLDER) else { return };
+    let coordinator = open(Path::new(&folder)).unwrap();
+    let (url, key) = (coordinator.urls().local.clone(), coordinator.key().to_owned());
+    let mut out = std::io::stderr();
+    writeln!(out, "READY {url} {key} {}", coordinator.token()).unwrap();
+    coordinator.run(std::future::pending()).await.unwrap();
+}
+
+struct Process {
+    child: Child,
+    api: Api,
+    token: String,
+}
+
+impl Process {
+    fn start(folder: &Path) -> Process {
+        let mut child = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "crash::coordinator_process", "--ignored", "--nocapture"])
+            .env(FOLDER, folder)
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+        let ready = lines.find_map(|line| line.unwrap().strip_prefix("READY ").map(str::to_owned));
+        let ready = ready.expect("the coordinator did not start");
+        let words: Vec<&str> = ready.split(' ').collect();
+        let api = Api::new(words[0].into(), words[1].into());
+        Process { child, api, token: words[2].into() }
+    }
+
+    /// Kill -9.
+    fn kill(mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
+    async fn node(&self, name: &str) -> Node {
+        Node::join_with(&self.api, hello(name, &self.token)).await
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_job_goes_on_after_kill_9_and_merges_nothing_twice() {
+    let dir = TempDir::new();
+    let mut process = Process::start(dir.path());
+    let items = 400_000_u64;
+    let job = json!({"kind": "map", "wgsl": "x", "items": items, "unit": 500});
+    let id = process.api.submit(job).await;
+    let path = format!("/api/v1/jobs/{id}");
+    let mut seen = 0;
+    for round in 1..=3 {
+        // Slow enough to be caught in the middle.
+        let working = process.node("one").await.work(|work, span| {
+            std::thread::sleep(Duration::from_millis(2));
+            numbers(work, span)
+        });
+        let goal = items * round / 6;
+        let done = eventually(async || {
+            let done = process.api.json(&path).await["itemsDone"].as_u64().unwrap();
+            (done > goal).then_some(done)
+        });
+        let acknowledged = done.await;
+        process.kill();
+        drop(working);
+        process = Process::start(dir.path());
+        let after = process.api.json(&path).await;
+        assert_eq!(after["state"], "running");
+        let kept = after["itemsDone"].as_u64().unwrap();
+        assert!(kept >= acknowledged, "{kept} of {acknowledged} acknowledged items are left");
+        assert!(kept > seen && kept <= items);
+        seen = kept;
+    }
+    let _working = process.node("one").await.work(numbers);
+    let job = process.api.ended(id).await;
+    assert_eq!((&job["state"], &job["itemsDone"]), (&json!("done"), &json!(items)), "{job}");
+    let expected: Vec<u8> = (0..items).flat_map(|i| (i as f32).to_le_bytes()).collect();
+    assert!(process.api.bytes(&format!("{path}/result")).await == expected);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_submission_that_was_answered_is_there_after_kill_9() {
+    let dir = TempDir::new();
+    let process = Process::start(dir.path());
+    let _working = process.node("one").await.work(nothing);
+    let (sender, mut answered) = tokio::sync::mpsc::unbounded_channel();
+    let mut clients = Vec::new();
+    for _ in 0..4 {
+        let (api, sender) = (process.api.clone(), sender.clone());
+        clients.push(tokio::spawn(async move {
+            loop {
+                let request = api.request(reqwest::Method::POST, "/api/v1/jobs?wait=5");
+                let Ok(response) = request.json(&noop(3)).send().await else { return };
+                let Ok(job) = response.json::<serde_json::Value>().await else { return };
+                sender.send(job).unwrap();
+            }
+        }));
+    }
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    process.kill();
+    drop(sender);
+    for client in clients {
+        client.await.unwrap();
+    }
+    let world = World::start_in(dir).await;
+    let mut count = 0;
+    while let Some(job) = answered.recv().await {
+        let after = world.api.json(&format!("/api/v1/jobs/{}", job["id"])).await;
+        assert_eq!((&after["state"], &after["itemsDone"]), (&job["state"], &job["itemsDone"]));
+        count += 1;
+    }
+    assert!(count > 10, "only {count} jobs were answered");
+    world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn torn_and_missing_results_are_computed_again() {
+    let world = World::start().await;
+    let node = Node::join(&world, "one").await.work(numbers);
+    let job = json!({"kind": "map", "wgsl": "x", "items": 9_000, "unit": 1_000});
+    let done = world.api.submit(job.clone()).await;
+    let lost = world.api.submit(job).await;
+    for id in [done, lost] {
+        assert_eq!(world.api.ended(id).await["state"], "done");
+    }
+    let path = format!("/api/v1/jobs/{done}/result");
+    let expected = world.api.bytes(&path).await;
+    drop(node);
+    let dir = world.stop().await;
+    // As after a power failure: one unit's bytes never reached the disk, the end of the file is cut
+    // off, and another job's file is missing.
+    let file = dir.path().join(format!("results/{done}.log"));
+    let mut bytes = std::fs::read(&file).unwrap();
+    bytes[8_000] ^= 0xFF;
+    bytes.truncate(35_000);
+    std::fs::write(&file, bytes).unwrap();
+    std::fs::remove_file(dir.path().join(format!("results/{lost}.log"))).unwrap();
+    let world = World::start_in(dir).await;
+    let job = world.api.json(&format!("/api/v1/jobs/{done}")).await;
+    assert_eq!((&job["state"], &job["itemsDone"]), (&json!("running"), &json!(7_000)), "{job}");
+    let job = world.api.json(&format!("/api/v1/jobs/{lost}")).await;
+    assert_eq!(job["itemsDone"], 0);
+    let _node = Node::join(&world, "one").await.work(numbers);
+    for id in [done, lost] {
+        assert_eq!(world.api.ended(id).await["state"], "done");
+        let path = format!("/api/v1/jobs/{id}/result");
+        assert!(world.api.bytes(&path).await == expected);
+    }
+    let world = world.restart().await;
+    assert!(world.api.bytes(&path).await == expected);
+    assert_eq!(world.api.json(&format!("/api/v1/jobs/{lost}")).await["state"], "done");
+    let next = world.api.submit(noop(1)).await;
+    assert_eq!(next, 3);
+    world.stop().await;
+}

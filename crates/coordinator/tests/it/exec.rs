@@ -1,0 +1,134 @@
+//! Programs over lines and files.
+
+use reqwest::StatusCode;
+use serde_json::json;
+use shoal_protocol::{ExecItems, Failure, Work};
+
+use crate::node::{Node, answers};
+use crate::world::{World, problem};
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn answers_come_back_in_order_whole_and_one_by_one() {
+    let world = World::start().await;
+    let _one = Node::join(&world, "one").await.work(answers);
+    let _two = Node::join(&world, "two").await.work(answers);
+    let module = world.api.blob(*b"\0asm1234").await;
+    let text: String = (0..3000).map(|i| format!("line {i}\n")).collect();
+    let lines = world.api.blob(text).await;
+    let job = json!({"kind": "exec", "module": module, "lines": {"blob": lines}});
+    let id = world.api.submit(job).await;
+    let job = world.api.ended(id).await;
+    assert_eq!(job["state"], "done", "{job}");
+    let expected: Vec<String> = (0..3000).map(|i| format!("answer {i}\n")).collect();
+    let whole = expected.concat();
+    assert_eq!(job["result"], json!({"bytes": whole.len(), "itemBytes": null}));
+    let path = format!("/api/v1/jobs/{id}");
+    assert!(world.api.bytes(&format!("{path}/result")).await == whole.as_bytes());
+    let ends = world.api.bytes(&format!("{path}/ends")).await;
+    let ends: Vec<u64> =
+        ends.chunks_exact(8).map(|end| u64::from_le_bytes(end.try_into().unwrap())).collect();
+    assert_eq!(ends.len(), 3000);
+    assert_eq!(ends[0], 9);
+    assert_eq!(*ends.last().unwrap(), whole.len() as u64);
+    for item in [0, 1, 1234, 2999] {
+        let answer = world.api.bytes(&format!("{path}/result/items/{item}")).await;
+        assert_eq!(answer, expected[item].as_bytes());
+    }
+    let beyond = world.api.get(&format!("{path}/result/items/3000")).await;
+    assert_eq!(problem(beyond).await.0, StatusCode::NOT_FOUND);
+    let tile = world.api.get(&format!("{path}/tiles/0")).await;
+    assert_eq!(problem(tile).await.1, "wrong_kind");
+    world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nodes_find_where_lines_end_and_what_files_are_called() {
+    let world = World::start().await;
+    let mut node = Node::join(&world, "one").await;
+    let module = world.api.blob(*b"\0asm1234").await;
+    let lines = world.api.blob("a\nbb\nccc\n").await;
+    let lines = json!({"blob": lines, "perRun": 2});
+    world.api.submit(json!({"kind": "exec", "module": module, "lines": lines})).await;
+    let lease = node.lent().await;
+    let Work::Exec(exec) = node.jobs[&lease.job].work.clone() else { panic!("no exec") };
+    let ExecItems::Lines { ends, .. } = exec.items else { panic!("no lines") };
+    let ends = world.api.bytes(&format!("/api/v1/blobs/{}", ends.hash)).await;
+    assert_eq!(ends, [5_u64.to_le_bytes(), 9_u64.to_le_bytes()].concat());
+
+    let file = world.api.blob("content").await;
+    let files = json!([{"name": "x.txt", "blob": file}]);
+    let folder = json!([{"name": "data/table", "blob": file}]);
+    let job = json!({"kind": "exec", "module": module, "files": files, "folder": folder,
+        "args": ["-v"], "env": {"A": "1"}});
+    let id = world.api.submit(job).await;
+    let lease = loop {
+        let lease = node.lent().await;
+        if lease.job.0 == id {
+            break lease;
+        }
+    };
+    let Work::Exec(exec) = node.jobs[&lease.job].work.clone() else { panic!("no exec") };
+    assert_eq!((exec.args, exec.env), (vec!["-v".to_owned()], vec![("A".into(), "1".into())]));
+    let ExecItems::Files { manifest } = exec.items else { panic!("no files") };
+    for (list, name) in [(manifest, "x.txt"), (exec.folder.unwrap(), "data/table")] {
+        let list = world.api.json(&format!("/api/v1/blobs/{}", list.hash)).await;
+        assert_eq!(list, json!([{"name": name, "hash": file, "size": 7}]));
+    }
+    world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_failed_run_names_its_input_and_ends_with_its_stderr() {
+    let world = World::start().await;
+    let mut one = Node::join(&world, "one").await;
+    let mut two = Node::join(&world, "two").await;
+    let module = world.api.blob(*b"\0asm1234").await;
+    let blob = world.api.blob("1\n2\n3\n").await;
+    for (input, name) in [
+        (json!({"lines": {"blob": blob}}), "line 3"),
+        (json!({"lines": {"blob": blob, "perRun": 1}}), "line 3"),
+        (
+            json!({"files": [{"name": "a", "blob": blob}, {"name": "b", "blob": blob},
+            {"name": "third.txt", "blob": blob}]}),
+            "third.txt",
+        ),
+    ] {
+        let mut job = json!({"kind": "exec", "module": module, "unit": 3});
+        job.as_object_mut().unwrap().extend(input.as_object().unwrap().clone());
+        let id = world.api.submit(job).await;
+        let working = async |node: &mut Node| loop {
+            let lease = node.lent().await;
+            let failure = Failure::Exit { item: 2, code: 9, stderr: "too bad\n".into() };
+            node.fail(lease.attempt, failure).await;
+        };
+        let job = tokio::select! {
+            job = world.api.ended(id) => job,
+            () = working(&mut one) => unreachable!(),
+            () = working(&mut two) => unreachable!(),
+        };
+        let error = &job["error"];
+        assert_eq!((&error["item"], &error["input"]), (&json!(2), &json!(name)), "{job}");
+        assert_eq!(error["stderr"], "too bad\n");
+        let message = error["message"].as_str().unwrap();
+        assert!(message.contains("exit code 9") && message.contains(name), "{message}");
+    }
+    world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn results_that_do_not_add_up_are_refused() {
+    let world = World::start().await;
+    let mut node = Node::join(&world, "one").await;
+    let module = world.api.blob(*b"\0asm1234").await;
+    let id = world.api.submit(json!({"kind": "exec", "module": module})).await;
+    let lease = node.lent().await;
+    let wrong = node.put(lease, vec![9, 0, 0, 0, 1]).await;
+    assert_eq!(problem(wrong).await.1, "wrong_shape");
+    let mut right = 100_000_u32.to_le_bytes().to_vec();
+    right.extend(vec![b'x'; 100_000]);
+    node.store(lease, right).await;
+    let job = world.api.ended(id).await;
+    assert_eq!(job["result"]["bytes"], 100_000);
+    assert_eq!(world.api.bytes(&format!("/api/v1/jobs/{id}/result")).await, vec![b'x'; 100_000]);
+    world.stop().await;
+}

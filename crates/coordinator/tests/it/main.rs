@@ -1,0 +1,19 @@
+//! The coordinator as the world sees it: real sockets, real files, nodes played by the tests.
+#![allow(clippy::unwrap_used)]
+
+mod auth;
+mod blobs;
+mod crash;
+mod disk;
+mod events;
+mod exec;
+mod jobs;
+mod node;
+mod open;
+mod openapi;
+mod pages;
+mod render;
+mod socket;
+mod speed;
+mod tls;
+mod world;

@@ -1,0 +1,45 @@
+//! Pages come with the headers that make them safe, and health and metrics are there.
+
+use reqwest::{Method, StatusCode};
+
+use crate::world::World;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_page_is_isolated_and_strict() {
+    let world = World::start().await;
+    for path in ["/", "/join", "/jobs/1", "/playground"] {
+        let page = world.api.open(Method::GET, path).send().await.unwrap();
+        assert_eq!(page.status(), StatusCode::OK, "{path}");
+        let headers = page.headers();
+        assert_eq!(headers["cross-origin-opener-policy"], "same-origin");
+        assert_eq!(headers["cross-origin-embedder-policy"], "require-corp");
+        assert!(headers.contains_key("cross-origin-resource-policy"));
+        assert_eq!(headers["x-content-type-options"], "nosniff");
+        let policy = headers["content-security-policy"].to_str().unwrap();
+        for part in [
+            "default-src 'self'",
+            "script-src 'self' 'wasm-unsafe-eval'",
+            "worker-src 'self' blob:",
+            "connect-src 'self' ws: wss:",
+            "img-src 'self' blob: data:",
+            "frame-ancestors 'none'",
+        ] {
+            assert!(policy.contains(part), "{path}: {policy}");
+        }
+        assert!(!policy.contains("unsafe-inline") && !policy.contains("'unsafe-eval'"));
+        assert!(headers["content-type"].to_str().unwrap().starts_with("text/html"));
+    }
+    world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn health_and_metrics_are_open() {
+    let world = World::start().await;
+    let health = world.api.open(Method::GET, "/healthz").send().await.unwrap();
+    assert_eq!(health.text().await.unwrap(), "ok");
+    let metrics = world.api.open(Method::GET, "/metrics").send().await.unwrap();
+    let text = metrics.text().await.unwrap();
+    assert!(text.contains("# TYPE shoal_nodes gauge\nshoal_nodes 0\n"), "{text}");
+    assert!(text.contains("shoal_units_merged_total 0"));
+    world.stop().await;
+}

@@ -1,0 +1,242 @@
+//! A coordinator in a folder of its own, a client for it, and an intake that knows a few words.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use reqwest::{Client, Method, RequestBuilder, Response, StatusCode};
+use serde_json::{Map, Value, json};
+use shoal_coordinator::{
+    Coordinator, ElementType, Intake, IntakeError, MapPlan, OpenError, Options, RenderPlan,
+    RunError,
+};
+use shoal_protocol::{Binding, Kernel, Lane, Needs, Pixel, Slot, Space};
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+
+/// A folder that is removed when the test has passed.
+pub(crate) struct TempDir(PathBuf);
+
+impl TempDir {
+    pub(crate) fn new() -> TempDir {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let count = COUNT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("shoal-it-{}-{count}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        let _ = std::fs::remove_dir_all(&path);
+        TempDir(path)
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for TempDir {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            let _ = std::fs::remove_dir_all(&self.0);
+        }
+    }
+}
+
+pub(crate) fn options(dir: &Path, listen: &str) -> Options {
+    Options { data_dir: dir.into(), listen: listen.parse().unwrap(), intake: Arc::new(FewWords) }
+}
+
+pub(crate) fn open(dir: &Path) -> Result<Coordinator, OpenError> {
+    Coordinator::open(options(dir, "127.0.0.1:0"))
+}
+
+/// A running coordinator.
+pub(crate) struct World {
+    pub(crate) api: Api,
+    pub(crate) token: String,
+    stop: oneshot::Sender<()>,
+    task: JoinHandle<Result<(), RunError>>,
+    pub(crate) dir: TempDir,
+}
+
+impl World {
+    pub(crate) async fn start() -> World {
+        World::start_in(TempDir::new()).await
+    }
+
+    pub(crate) async fn start_in(dir: TempDir) -> World {
+        let coordinator = open(dir.path()).unwrap();
+        let (url, key) = (coordinator.urls().local.clone(), coordinator.key().to_owned());
+        let token = coordinator.token().to_owned();
+        let (stop, stopped) = oneshot::channel();
+        let task = tokio::spawn(coordinator.run(async {
+            let _ = stopped.await;
+        }));
+        World { api: Api::new(url, key), token, stop, task, dir }
+    }
+
+    /// Stops cleanly and gives the folder back.
+    pub(crate) async fn stop(self) -> TempDir {
+        let _ = self.stop.send(());
+        self.task.await.unwrap().unwrap();
+        self.dir
+    }
+
+    pub(crate) async fn restart(self) -> World {
+        let dir = self.stop().await;
+        World::start_in(dir).await
+    }
+}
+
+/// A client with its key.
+#[derive(Clone)]
+pub(crate) struct Api {
+    pub(crate) url: String,
+    pub(crate) key: String,
+    client: Client,
+}
+
+impl Api {
+    pub(crate) fn new(url: String, key: String) -> Api {
+        let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
+        Api { url, key, client: Client::builder().no_proxy().build().unwrap() }
+    }
+
+    pub(crate) fn addr(&self) -> SocketAddr {
+        self.url.strip_prefix("http://").unwrap().parse().unwrap()
+    }
+
+    pub(crate) fn request(&self, method: Method, path: &str) -> RequestBuilder {
+        self.client.request(method, format!("{}{path}", self.url)).bearer_auth(&self.key)
+    }
+
+    pub(crate) fn open(&self, method: Method, path: &str) -> RequestBuilder {
+        self.client.request(method, format!("{}{path}", self.url))
+    }
+
+    pub(crate) async fn get(&self, path: &str) -> Response {
+        self.request(Method::GET, path).send().await.unwrap()
+    }
+
+    pub(crate) async fn json(&self, path: &str) -> Value {
+        let response = self.get(path).await;
+        assert_eq!(response.status(), StatusCode::OK, "{path}");
+        response.json().await.unwrap()
+    }
+
+    pub(crate) async fn bytes(&self, path: &str) -> Vec<u8> {
+        let response = self.get(path).await;
+        assert_eq!(response.status(), StatusCode::OK, "{path}");
+        response.bytes().await.unwrap().into()
+    }
+
+    /// Stores bytes; gives their hash.
+    pub(crate) async fn blob(&self, bytes: impl Into<Vec<u8>>) -> String {
+        let sent = self.request(Method::POST, "/api/v1/blobs").body(bytes.into()).send().await;
+        let response = sent.unwrap();
+        assert_eq!(response.status(), StatusCode::CREATED);
+        let body: Value = response.json().await.unwrap();
+        body["hash"].as_str().unwrap().into()
+    }
+
+    /// Submits a job that must be taken.
+    pub(crate) async fn submit(&self, job: Value) -> u64 {
+        let response = self.post("/api/v1/jobs", job).await;
+        let (status, body) = (response.status(), response.json::<Value>().await.unwrap());
+        assert_eq!(status, StatusCode::CREATED, "{body}");
+        body["id"].as_u64().unwrap()
+    }
+
+    /// Submits a job that must be refused; gives its code and message.
+    pub(crate) async fn refused(&self, job: Value) -> (StatusCode, String, String) {
+        let response = self.post("/api/v1/jobs", job).await;
+        problem(response).await
+    }
+
+    pub(crate) async fn post(&self, path: &str, body: Value) -> Response {
+        self.request(Method::POST, path).json(&body).send().await.unwrap()
+    }
+
+    /// The job once it has ended.
+    pub(crate) async fn ended(&self, job: u64) -> Value {
+        let job = self.json(&format!("/api/v1/jobs/{job}?wait=20")).await;
+        assert_ne!(job["state"], "running", "{job}");
+        job
+    }
+}
+
+pub(crate) async fn problem(response: Response) -> (StatusCode, String, String) {
+    let status = response.status();
+    let body: Value = response.json().await.unwrap();
+    let text = |name: &str| body["error"][name].as_str().unwrap_or_default().to_owned();
+    (status, text("code"), text("message"))
+}
+
+pub(crate) async fn eventually<F, T>(mut look: impl FnMut() -> F) -> T
+where
+    F: Future<Output = Option<T>>,
+{
+    for _ in 0..500 {
+        if let Some(found) = look().await {
+            return found;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    panic!("did not happen within five seconds");
+}
+
+pub(crate) fn noop(items: u64) -> Value {
+    json!({ "kind": "noop", "items": items })
+}
+
+/// Takes any kernel but those with the word "wrong"; inputs are as many `f32` arrays as `input` is written.
+struct FewWords;
+
+impl Intake for FewWords {
+    fn map_kernel(
+        &self,
+        wgsl: &str,
+        _entry: Option<&str>,
+        _params: &Map<String, Value>,
+    ) -> Result<MapPlan, IntakeError> {
+        let kernel = kernel(wgsl)?;
+        let inputs = wgsl.matches("input").map(|_| float()).collect();
+        Ok(MapPlan { kernel, inputs, output: float(), needs: gpu() })
+    }
+
+    fn render_kernel(
+        &self,
+        wgsl: &str,
+        _entry: Option<&str>,
+        _params: &Map<String, Value>,
+    ) -> Result<RenderPlan, IntakeError> {
+        let pixel = if wgsl.contains("vec4") { Pixel::Rgba32Float } else { Pixel::Rgba8 };
+        Ok(RenderPlan { kernel: kernel(wgsl)?, pixel, needs: gpu() })
+    }
+
+    fn module(&self, wasm: &[u8], _memory_limit: u64) -> Result<Vec<u8>, IntakeError> {
+        if wasm.starts_with(b"\0asm") {
+            return Ok(wasm.to_vec());
+        }
+        let message = "the module is no WebAssembly".into();
+        Err(IntakeError { code: "bad_module", message, line: None, column: None })
+    }
+}
+
+fn kernel(wgsl: &str) -> Result<Kernel, IntakeError> {
+    if wgsl.contains("wrong") {
+        let message = "line 1, column 5: expected something else\n  wrong\n  ^".into();
+        return Err(IntakeError { code: "bad_kernel", message, line: Some(1), column: Some(5) });
+    }
+    let bindings = vec![Binding { index: 0, space: Space::StorageReadWrite, slot: Slot::Output }];
+    let (source, entry) = (wgsl.to_owned(), "main".to_owned());
+    Ok(Kernel { source, entry, workgroup: [64, 1, 1], bindings, params: None })
+}
+
+fn float() -> ElementType {
+    ElementType { name: "f32".into(), stride: 4, scalar: "f32".into(), lanes: 1 }
+}
+
+fn gpu() -> Needs {
+    Needs { workgroup_invocations: 64, storage_buffers: 2, ..Needs::lane(Lane::Gpu) }
+}
