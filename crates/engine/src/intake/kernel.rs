@@ -162,20 +162,22 @@ fn validated(source: &str) -> Result<(Module, ModuleInfo), IntakeError> {
     Ok((module, info))
 }
 
-/// Extensions are what not every device has, whatever they are.
+/// Extensions are what not every device has, whatever they are. They stand before all else.
 fn no_extensions(source: &str) -> Result<(), IntakeError> {
-    let mut at = 0;
+    let (mut at, mut in_comment) = (0, false);
     for line in source.split_inclusive('\n') {
         let code = line.trim_start();
         let start = at + line.len() - code.len();
         at += line.len();
-        let Some(names) = code.strip_prefix("enable").filter(|it| it.starts_with([' ', '\t'])) else {
+        if in_comment || code.starts_with("/*") {
+            in_comment = !code.contains("*/");
             continue;
-        };
-        let name = names.split(';').next().unwrap_or(names).trim();
-        let what = format!("`{name}` is an extension that not every device has");
-        let span = Span::new(start as u32, (start + "enable".len()) as u32);
-        return Err(error_at(source, Some(span), &what, "leave it out"));
+        }
+        if let Some((name, _)) = code.strip_prefix("enable ").and_then(|it| it.split_once(';')) {
+            let what = format!("`{}` is an extension that not every device has", name.trim());
+            let span = Span::new(start as u32, (start + "enable".len()) as u32);
+            return Err(error_at(source, Some(span), &what, "leave it out"));
+        }
     }
     Ok(())
 }

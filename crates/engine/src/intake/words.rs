@@ -71,6 +71,8 @@ fn without_handles(text: &str) -> String {
         if let Some((ty, after)) = rest.strip_prefix(" (of type ").and_then(|it| it.split_once(')')) {
             plain.push_str(ty);
             rest = after;
+        } else if plain.ends_with(" for ") || plain.ends_with(" by ") {
+            plain.push_str("it");
         } else if plain.ends_with(' ') {
             rest = rest.strip_prefix(' ').unwrap_or(rest);
         }
@@ -88,6 +90,7 @@ mod tests {
                     and [10] (of type Vector { size: Tri, scalar: Scalar { kind: Uint, width: 4 } })";
         assert_eq!(plain(text), "Operation Add can't work with f32 and vec3<u32>");
         assert_eq!(plain("The pointer [3] is odd"), "The pointer is odd");
+        assert_eq!(plain("not met by [1]: too small"), "not met by it: too small");
         assert_eq!(plain("array[x] and [1"), "array[x] and [1");
     }
 }

@@ -1,7 +1,7 @@
 //! The thread that waits for the GPU, so that nobody else has to. A browser does this by itself.
 
 use std::sync::mpsc;
-use std::thread;
+use std::thread::{self, JoinHandle};
 
 use wgpu::{BufferAsyncError, Device, PollType, SubmissionIndex};
 
@@ -10,12 +10,15 @@ use super::oneshot::Sender;
 type Answer = Sender<Result<(), BufferAsyncError>>;
 
 /// Ends with its thread when dropped.
-pub(super) struct Poller(mpsc::Sender<(SubmissionIndex, Answer)>);
+pub(super) struct Poller {
+    submissions: Option<mpsc::Sender<(SubmissionIndex, Answer)>>,
+    thread: Option<JoinHandle<()>>,
+}
 
 impl Poller {
     pub(super) fn start(device: Device) -> Result<Poller, String> {
         let (sender, submissions) = mpsc::channel::<(SubmissionIndex, Answer)>();
-        thread::Builder::new()
+        let thread = thread::Builder::new()
             .name("shoal-gpu".into())
             .spawn(move || {
                 for (index, answer) in submissions {
@@ -26,11 +29,23 @@ impl Poller {
                 }
             })
             .map_err(|error| format!("no thread for the GPU: {error}"))?;
-        Ok(Poller(sender))
+        Ok(Poller { submissions: Some(sender), thread: Some(thread) })
     }
 
     /// Sees to it that callbacks waiting for this submission are called; `answer` is used only if that fails.
     pub(super) fn wait(&self, index: SubmissionIndex, answer: Answer) {
-        let _ = self.0.send((index, answer));
+        if let Some(submissions) = &self.submissions {
+            let _ = submissions.send((index, answer));
+        }
+    }
+}
+
+/// Waits for the thread, which holds the device: drivers crash when a device goes while the process ends.
+impl Drop for Poller {
+    fn drop(&mut self) {
+        self.submissions = None;
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
     }
 }

@@ -1,0 +1,25 @@
+(module
+  (import "wasi_snapshot_preview1" "fd_write" (func $fd_write (param i32 i32 i32 i32) (result i32)))
+  (import "wasi_snapshot_preview1" "fd_read" (func $fd_read (param i32 i32 i32 i32) (result i32)))
+  (import "wasi_snapshot_preview1" "path_open" (func $path_open (param i32 i32 i32 i32 i32 i64 i64 i32 i32) (result i32)))
+  (import "wasi_snapshot_preview1" "fd_prestat_get" (func $fd_prestat_get (param i32 i32) (result i32)))
+  (memory (export "memory") 1)
+  (data (i32.const 128) "sub/words.txt")
+  ;; Writes bytes to a stream; the piece's address and length lie at 0, what was written at 8.
+  (func $put (param $fd i32) (param $at i32) (param $len i32)
+    (i32.store (i32.const 0) (local.get $at))
+    (i32.store (i32.const 4) (local.get $len))
+    (drop (call $fd_write (local.get $fd) (i32.const 0) (i32.const 1) (i32.const 8))))
+  ;; Opens the file whose name lies at 128 in the folder, and shows the error number.
+  (func $open (param $len i32) (param $oflags i32) (param $rights i64) (result i32)
+    (call $path_open (i32.const 3) (i32.const 0) (i32.const 128) (local.get $len) (local.get $oflags)
+      (local.get $rights) (local.get $rights) (i32.const 0) (i32.const 96)))
+  (func (export "_start")
+    (if (call $fd_prestat_get (i32.const 3) (i32.const 64)) (then (unreachable)))
+    ;; The folder's name is `/data`: five characters.
+    (if (i32.ne (i32.load (i32.const 68)) (i32.const 5)) (then (unreachable)))
+    (if (call $open (i32.const 13) (i32.const 0) (i64.const 2)) (then (unreachable)))
+    (i32.store (i32.const 64) (i32.const 1024))
+    (i32.store (i32.const 68) (i32.const 1000))
+    (if (call $fd_read (i32.load (i32.const 96)) (i32.const 64) (i32.const 1) (i32.const 72)) (then (unreachable)))
+    (call $put (i32.const 1) (i32.const 1024) (i32.load (i32.const 72)))))

@@ -1,0 +1,28 @@
+(module
+  (import "wasi_snapshot_preview1" "fd_write" (func $fd_write (param i32 i32 i32 i32) (result i32)))
+  (memory (export "memory") 1)
+  ;; Writes bytes to a stream; the piece's address and length lie at 0, what was written at 8.
+  (func $put (param $fd i32) (param $at i32) (param $len i32)
+    (i32.store (i32.const 0) (local.get $at))
+    (i32.store (i32.const 4) (local.get $len))
+    (drop (call $fd_write (local.get $fd) (i32.const 0) (i32.const 1) (i32.const 8))))
+  ;; Writes a number to stdout as 16 hexadecimal digits and a line end.
+  (func $hex (param $value i64)
+    (local $digit i32) (local $at i32)
+    (local.set $at (i32.const 15))
+    (loop $next
+      (local.set $digit (i32.wrap_i64 (i64.and (local.get $value) (i64.const 15))))
+      (i32.store8 (i32.add (i32.const 32) (local.get $at))
+        (i32.add (local.get $digit)
+          (select (i32.const 48) (i32.const 87) (i32.lt_u (local.get $digit) (i32.const 10)))))
+      (local.set $value (i64.shr_u (local.get $value) (i64.const 4)))
+      (local.set $at (i32.sub (local.get $at) (i32.const 1)))
+      (br_if $next (i32.ge_s (local.get $at) (i32.const 0))))
+    (i32.store8 (i32.const 48) (i32.const 10))
+    (call $put (i32.const 1) (i32.const 32) (i32.const 17)))
+  (global $count (mut i64) (i64.const 0))
+  (func (export "_start")
+    (global.set $count (i64.add (global.get $count) (i64.const 1)))
+    (i64.store (i32.const 1024) (i64.add (i64.load (i32.const 1024)) (i64.const 1)))
+    (call $hex (global.get $count))
+    (call $hex (i64.load (i32.const 1024)))))

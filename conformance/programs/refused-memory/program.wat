@@ -1,0 +1,4 @@
+(module
+  (memory (export "memory") 2048)
+  (func (export "_start")
+    (nop)))
