@@ -9,7 +9,7 @@ import { each, el, show } from "../../view/dom";
 import { every, signal } from "../../view/reactive";
 
 /** Rows shown before "Show all". */
-const FIRST = 8;
+const FIRST = 6;
 
 export function jobList(store: Store): HTMLElement {
   const all = signal(false);

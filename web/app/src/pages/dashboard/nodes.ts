@@ -104,7 +104,7 @@ function offers(node: PoolNode): string {
 
 function busyWord(node: PoolNode): string {
   if (node.paused) return "paused";
-  return node.running > 0 ? `${Math.min(100, Math.round(node.load))} %` : "idle";
+  return node.running > 0 || node.load > 0 ? `${Math.min(100, Math.round(node.load))} %` : "idle";
 }
 
 function runs(node: () => PoolNode): Child {

@@ -8,8 +8,8 @@ import { signal } from "../../view/reactive";
 
 const SIZES = [
   { label: "Small", tensorSize: 256, iterations: 4 },
-  { label: "Medium", tensorSize: 1024, iterations: 8 },
-  { label: "Large", tensorSize: 2048, iterations: 16 },
+  { label: "Medium", tensorSize: 512, iterations: 8 },
+  { label: "Large", tensorSize: 1024, iterations: 16 },
 ] as const;
 
 export function tryCard(store: Store): HTMLElement {

@@ -6,7 +6,7 @@ import type { Child } from "../../view/dom";
 import { each, el, show } from "../../view/dom";
 import { memo, signal } from "../../view/reactive";
 import type { Fill, InputSetting, PictureSetting, Settings } from "./settings";
-import { changeInput, inputAt } from "./settings";
+import { changeInput, inputAt, itemsOfFile } from "./settings";
 
 const FILLS: readonly [Fill, string][] = [
   ["ramp", "a ramp"],
@@ -32,7 +32,10 @@ export function fields(settings: Settings): HTMLElement {
           (one) => `${one.index} ${one.binding.name}`,
           (one) => inputField(settings, one().index, () => one().binding),
         ),
-        sizeField(settings),
+        show(
+          () => itemsOfFile(settings) === null,
+          () => sizeField(settings),
+        ),
         numberField("Outputs per item", settings.outPerItem, settings.outPerItem.set, 1),
       ],
     ),

@@ -97,7 +97,8 @@ function plot(settings: Settings, values: Values, type: string): Child {
     values.lanes > 4 ? values.lanes : Math.max(1, Math.round(Math.sqrt(items)));
   // An item of many numbers is a row of the map.
   const flat: Values = values.lanes > 4 ? { data: values.data, lanes: 1 } : values;
-  const shown = () => (values.lanes < 2 && settings.view() === "points" ? "line" : settings.view());
+  const shown = () =>
+    !hasPlaces(values) && settings.view() === "points" ? "line" : settings.view();
   const board = canvas({
     class: "plot",
     label: () => summary(values),
@@ -114,7 +115,7 @@ function plot(settings: Settings, values: Values, type: string): Child {
     el(
       "div",
       { class: "segments", role: "radiogroup", "aria-label": "How to draw the output" },
-      VIEWS.filter(([view]) => view !== "points" || values.lanes >= 2).map(([view, label]) =>
+      VIEWS.filter(([view]) => view !== "points" || hasPlaces(values)).map(([view, label]) =>
         el(
           "label",
           null,
@@ -137,6 +138,11 @@ function plot(settings: Settings, values: Values, type: string): Child {
       `Download .npy (${bytes(values.data.length * 4)})`,
     ),
   );
+}
+
+/** Whether an item can be read as a point. */
+function hasPlaces({ lanes }: Values): boolean {
+  return lanes >= 2 && lanes <= 4;
 }
 
 function summary(values: Values): string {

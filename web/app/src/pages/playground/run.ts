@@ -9,7 +9,7 @@ import type { Signal } from "../../view/reactive";
 import { onCleanup, signal } from "../../view/reactive";
 import { inputData, paramValues } from "./fill";
 import type { Settings } from "./settings";
-import { inputAt } from "./settings";
+import { inputAt, itemsOf } from "./settings";
 
 type TileListener = (tiles: readonly number[]) => void;
 
@@ -124,7 +124,7 @@ async function mapRequest(
   signal: AbortSignal,
 ): Promise<JobRequest> {
   const shape = settings.shape();
-  const items = settings.items();
+  const items = itemsOf(settings);
   const params = paramValues(shape.params, settings.params());
   const inputs = await Promise.all(
     shape.inputs.map(async (binding, index) => {

@@ -95,3 +95,17 @@ export function changeInput(
     return next;
   });
 }
+
+/** How many items a run has: what a file holds, or what was chosen. */
+export function itemsOf(settings: Settings): number {
+  return itemsOfFile(settings) ?? settings.items();
+}
+
+/** The items of the first file that is split over the units, if there is one. */
+export function itemsOfFile(settings: Settings): number | null {
+  for (const [index, { lanes }] of settings.shape().inputs.entries()) {
+    const { fill, whole, file, perItem } = inputAt(settings, index);
+    if (fill === "file" && !whole) return Math.floor((file?.data.length ?? 0) / (lanes * perItem));
+  }
+  return null;
+}
