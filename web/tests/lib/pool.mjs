@@ -47,16 +47,30 @@ export async function startPool({ blobs = {}, routes = {} } = {}) {
       const hash = createHash("sha256").update(body.subarray(0, 64)).digest("hex");
       return send(response, 200, "application/json", JSON.stringify({ hash, size: body.length }));
     }
-    const name = pathname === "/" ? "index.html" : pathname === "/join" ? "join.html" : pathname;
-    const path = join(DIST, normalize(name));
-    const file = await readFile(path).catch(() => undefined);
+    const path = fileOf(pathname);
+    const file = path && (await readFile(path).catch(() => undefined));
     if (!file) return send(response, 404, "text/plain", `no ${pathname}`);
-    send(response, 200, TYPES[extname(path)] ?? "application/octet-stream", file);
+    response.writeHead(200, fileHeaders(path)).end(file);
   }
 
   await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
   const url = `http://127.0.0.1:${server.address().port}`;
-  return { url, results, close: () => new Promise((resolve) => server.close(resolve)) };
+  return { url, results, close: async () => {
+      server.closeAllConnections();
+      await new Promise((resolve) => server.close(resolve));
+    } };
+}
+
+/** The built file an address means, if it means one. */
+export function fileOf(pathname) {
+  if (pathname === "/") return join(DIST, "index.html");
+  if (pathname === "/join") return join(DIST, "join.html");
+  if (pathname.startsWith("/assets/")) return join(DIST, normalize(pathname));
+  return undefined;
+}
+
+export function fileHeaders(path) {
+  return { ...ISOLATED, "content-type": TYPES[extname(path)] ?? "application/octet-stream" };
 }
 
 export function send(response, status, type, body, headers = {}) {

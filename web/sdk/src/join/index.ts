@@ -26,6 +26,8 @@ export interface JoinOptions extends Lend {
   token: string;
   /** What people see in the list of nodes. */
   name?: string;
+  /** Where the Workers' code is, if not with the coordinator: a folder with its `/assets`. */
+  assets?: string;
   onStatus?: (status: JoinStatus) => void;
   onUnit?: (event: UnitEvent) => void;
 }
@@ -76,7 +78,7 @@ export async function join(options: JoinOptions): Promise<JoinHandle> {
   const [device, claimed, found] = await Promise.all([
     lookAtDevice(),
     claimIdentity(base),
-    findPlaces(base),
+    findPlaces(base, options.assets),
   ]);
   const joined = new Joined(options, device, found, claimed.release);
   const watching = await watchCircumstances((now) => joined.circumstancesChanged(now));
@@ -101,6 +103,7 @@ class Joined implements JoinHandle {
   private pausedByDonor = false;
   private brain: BrainStatus | undefined;
   private offered = "";
+  private gpuTrouble: string | undefined;
   private paused = false;
 
   constructor(
@@ -203,6 +206,9 @@ class Joined implements JoinHandle {
       case "ended":
         this.unitEnded(said);
         break;
+      case "gpu":
+        this.gpuTrouble = said.problem;
+        break;
       case "stopped":
         this.end(said.reason);
         return;
@@ -256,6 +262,10 @@ class Joined implements JoinHandle {
       unitsFailed: brain?.unitsFailed ?? 0,
     };
     if (gpuProblem !== undefined) status.gpuProblem = gpuProblem;
+    if (this.gpuTrouble !== undefined) {
+      status.gpuProblem = `The GPU is not lent now: ${this.gpuTrouble}`;
+      status.lent.gpu = false;
+    }
     if (brain?.node !== undefined) status.node = brain.node;
     const reason = this.pauseReason();
     if (brain) status.state = stateOf(brain.phase);

@@ -12,17 +12,17 @@ export interface Found {
   release: () => void;
 }
 
-export async function findPlaces(base: string): Promise<Found> {
-  const assets = `${base}/assets/`;
-  const isOwn = new URL(base).origin === location.origin;
+export async function findPlaces(base: string, folder = `${base}/assets`): Promise<Found> {
+  const assets = new URL(folder.replace(/\/?$/, "/"), location.href);
+  const isOwn = assets.origin === location.origin;
   const [brainWorker, gpuWorker, wasiWorker] = isOwn
-    ? WORKERS.map((name) => `${assets}${name}.js`)
-    : await Promise.all(WORKERS.map((name) => intoMemory(`${assets}${name}.js`)));
+    ? WORKERS.map((name) => `${assets.href}${name}.js`)
+    : await Promise.all(WORKERS.map((name) => intoMemory(`${assets.href}${name}.js`)));
   if (!brainWorker || !gpuWorker || !wasiWorker) throw new Error("a Worker's code is missing");
   const places = {
     base,
-    brainWasm: `${assets}brain_bg.wasm`,
-    gpuWasm: `${assets}gpu_bg.wasm`,
+    brainWasm: `${assets.href}brain_bg.wasm`,
+    gpuWasm: `${assets.href}gpu_bg.wasm`,
     gpuWorker,
     wasiWorker,
   };

@@ -8,6 +8,8 @@ import type { BrainJob, FromBrain, Offer, Start, ToBrain } from "./messages";
 const GPU_DEPTH = 3;
 /** A page is told how things stand at most this often, or at once when the phase changes. */
 const STATUS_EVERY_MS = 200;
+/** A GPU that stopped answering is looked at again after this time: a browser restarts what hangs. */
+const PROBE_EVERY_MS = 20_000;
 
 class Node {
   private readonly socketUrl: string;
@@ -16,6 +18,8 @@ class Node {
   private statusTimer: ReturnType<typeof setTimeout> | undefined;
   private phase = "";
   private session = "";
+  private offered: Offer;
+  private gpuProblem: string | undefined;
   private readonly todo: BrainOutput[] = [];
   private performing = false;
   private readonly infos = new Map<number, BrainJob>();
@@ -24,11 +28,12 @@ class Node {
 
   constructor(
     private readonly brain: Brain,
-    { places }: Start,
+    { places, offer }: Start,
   ) {
+    this.offered = offer;
     const { base } = places;
     this.socketUrl = `${base.replace(/^http/, "ws")}/node/socket`;
-    const shared: Omit<LaneConfig, "worker" | "wasm" | "depth"> = {
+    const shared: Omit<LaneConfig, "worker" | "wasm" | "depth" | "onHealth"> = {
       base,
       session: () => this.session,
       info: (job) => this.info(job),
@@ -46,8 +51,20 @@ class Node {
         tell({ type: "ended", attempt, failure });
       },
     };
-    this.gpu = new Lane({ ...shared, worker: places.gpuWorker, wasm: places.gpuWasm, depth: GPU_DEPTH });
-    this.cpu = new Lane({ ...shared, worker: places.wasiWorker, wasm: "", depth: 1 });
+    this.gpu = new Lane({
+      ...shared,
+      worker: places.gpuWorker,
+      wasm: places.gpuWasm,
+      depth: GPU_DEPTH,
+      onHealth: (problem) => this.gpuHealth(problem),
+    });
+    this.cpu = new Lane({
+      ...shared,
+      worker: places.wasiWorker,
+      wasm: "",
+      depth: 1,
+      onHealth: (problem) => problem && console.error(`programs cannot run: ${problem}`),
+    });
   }
 
   start(): void {
@@ -55,9 +72,21 @@ class Node {
   }
 
   offer(offer: Offer): void {
+    this.offered = offer;
     this.cpu.shrink(offer.cpuSlots);
     this.gpu.shrink(offer.gpu ? 1 : 0);
-    this.perform(this.brain.offer(performance.now(), offer));
+    const { gpu, ...rest } = offer;
+    const able = gpu && this.gpuProblem === undefined ? { ...rest, gpu } : rest;
+    this.perform(this.brain.offer(performance.now(), able));
+  }
+
+  /** A GPU that does not answer is withdrawn, so that others get its units, and lent again when it does. */
+  private gpuHealth(problem: string | undefined): void {
+    if (problem !== undefined) setTimeout(() => this.offered.gpu && this.gpu.probe(), PROBE_EVERY_MS);
+    if (problem === this.gpuProblem) return;
+    this.gpuProblem = problem;
+    tell(problem === undefined ? { type: "gpu" } : { type: "gpu", problem });
+    this.offer(this.offered);
   }
 
   pause(paused: boolean): void {

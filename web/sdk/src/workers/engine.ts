@@ -66,8 +66,10 @@ export function serve(
       case "open":
         blobs = new Blobs(data.base, data.session);
         computer = open(blobs, data.wasm);
-        // Told with the first unit that needs it.
-        computer.catch(() => undefined);
+        computer.then(
+          () => say({ type: "ready" }),
+          (error: unknown) => say({ type: "broken", message: asFailure(error).message }),
+        );
         break;
       case "session":
         blobs.setSession(data.session);

@@ -1,6 +1,7 @@
 /** Engine Workers of one kind: started when first needed, ended when they run away, replaced. */
 
 import type {
+  AboutUnit,
   BrainJob,
   FromEngine,
   ToEngine,
@@ -21,11 +22,17 @@ export interface LaneConfig {
   info: (job: number) => BrainJob | undefined;
   onDone: (attempt: number, took: number, result: UnitResult) => void;
   onFailed: (attempt: number, took: number, failure: UnitFailure) => void;
+  /** Whether Workers of this kind can be opened, when that becomes known. */
+  onHealth: (problem: string | undefined) => void;
 }
+
+/** A device that does not open in this time is given up; a slow phone on a slow network needs some seconds. */
+const OPEN_MS = 15_000;
 
 interface Seat {
   worker: Worker;
   watch: Watch;
+  opening: ReturnType<typeof setTimeout> | undefined;
   jobs: Set<number>;
   units: Map<number, UnitSpan>;
   /** The unit that computes now, and for programs which item. */
@@ -35,6 +42,8 @@ interface Seat {
 
 export class Lane {
   private readonly seats: Seat[] = [];
+  /** The last unit that ran away: a device that does not open after it is still busy with it. */
+  private runaway: { job: number; failure: UnitFailure } | undefined;
 
   constructor(private readonly config: LaneConfig) {}
 
@@ -51,6 +60,11 @@ export class Lane {
     seat.units.delete(attempt);
     if (seat.busy?.attempt === attempt) this.replace(seat);
     else this.tell(seat, { type: "abort", attempt });
+  }
+
+  /** Opens a Worker to see whether it can be. */
+  probe(): void {
+    if (this.seats.length === 0) this.open();
   }
 
   forget(job: number): void {
@@ -74,6 +88,7 @@ export class Lane {
   close(seat?: Seat): void {
     for (const each of seat ? [seat] : [...this.seats]) {
       each.watch.stop();
+      clearTimeout(each.opening);
       each.worker.terminate();
       this.seats.splice(this.seats.indexOf(each), 1);
     }
@@ -83,6 +98,7 @@ export class Lane {
     const seat: Seat = {
       worker: new Worker(this.config.worker, { type: "module" }),
       watch: new Watch(() => this.overTime(seat)),
+      opening: setTimeout(() => this.broken(seat, "it does not answer"), OPEN_MS),
       jobs: new Set(),
       units: new Map(),
       busy: undefined,
@@ -91,7 +107,7 @@ export class Lane {
     seat.worker.onmessage = ({ data }: MessageEvent<FromEngine>) => this.hear(seat, data);
     seat.worker.onerror = (event) => {
       event.preventDefault();
-      this.failAll(seat, `an engine Worker broke: ${event.message || "it could not be loaded"}`);
+      this.broken(seat, event.message || "its code could not be loaded");
     };
     this.seats.push(seat);
     const { base, wasm } = this.config;
@@ -115,6 +131,18 @@ export class Lane {
   }
 
   private hear(seat: Seat, said: FromEngine): void {
+    if (said.type === "ready") {
+      clearTimeout(seat.opening);
+      this.runaway = undefined;
+      this.config.onHealth(undefined);
+    } else if (said.type === "broken") {
+      this.broken(seat, said.message);
+    } else {
+      this.hearOfUnit(seat, said);
+    }
+  }
+
+  private hearOfUnit(seat: Seat, said: AboutUnit): void {
     const unit = seat.units.get(said.attempt);
     if (!unit) return;
     switch (said.type) {
@@ -157,10 +185,13 @@ export class Lane {
     const unit = busy && seat.units.get(busy.attempt);
     if (!unit) return;
     seat.units.delete(unit.attempt);
-    this.replace(seat);
     const allowed = (this.config.info(unit.job)?.limits.time ?? 0) * 1_000;
     const failure: UnitFailure = { kind: "time", message: "", allowed, stderr };
     if (busy.item !== undefined) failure.item = busy.item;
+    this.runaway = { job: unit.job, failure };
+    this.replace(seat);
+    // Whether the device came out of it should be known before the next unit asks.
+    this.probe();
     this.config.onFailed(unit.attempt, performance.now() - busy.since, failure);
   }
 
@@ -170,10 +201,13 @@ export class Lane {
     for (const unit of seat.units.values()) this.run(unit);
   }
 
-  private failAll(seat: Seat, message: string): void {
+  private broken(seat: Seat, message: string): void {
     this.close(seat);
-    for (const { attempt } of seat.units.values()) {
-      this.config.onFailed(attempt, 0, { kind: "internal", message });
+    this.config.onHealth(message);
+    for (const { attempt, job } of seat.units.values()) {
+      const { runaway } = this;
+      const failure = runaway?.job === job ? runaway.failure : ({ kind: "lost", message } as const);
+      this.config.onFailed(attempt, 0, failure);
     }
   }
 

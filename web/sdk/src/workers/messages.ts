@@ -36,6 +36,8 @@ export type FromBrain =
   | { type: "status"; status: BrainStatus }
   | { type: "started"; unit: UnitNote }
   | { type: "ended"; attempt: number; failure?: UnitFailure; revoked?: true }
+  /** The GPU stopped answering (why), or answers again. */
+  | { type: "gpu"; problem?: string }
   | { type: "stopped"; reason?: string };
 
 export interface UnitSpan {
@@ -57,6 +59,13 @@ export type ToEngine =
 
 /** From an engine Worker to the brain Worker. */
 export type FromEngine =
+  /** The engine is open. */
+  | { type: "ready" }
+  /** It cannot be opened: the device is missing or does not answer. */
+  | { type: "broken"; message: string }
+  | AboutUnit;
+
+export type AboutUnit =
   /** The clock of the time limit starts anew: a kernel was submitted, or the program begins an item. */
   | { type: "clock"; attempt: number; item?: number }
   /** Nothing of this unit computes any more. */

@@ -1,0 +1,50 @@
+/** The files of this build in front of a coordinator, so that tests need no new binary after each change. */
+
+import { readFile } from "node:fs/promises";
+import { createServer, request as forward } from "node:http";
+import { connect } from "node:net";
+import { fileHeaders, fileOf } from "./pool.mjs";
+
+/** Answers like the coordinator, with `url` of the front. */
+export async function startFront(coordinator) {
+  const { hostname, port } = new URL(coordinator.url);
+  const server = createServer(async (request, response) => {
+    const { pathname } = new URL(request.url, coordinator.url);
+    const path = request.method === "GET" && fileOf(pathname);
+    const bytes = path && (await readFile(path).catch(() => undefined));
+    if (bytes) return response.writeHead(200, fileHeaders(path)).end(bytes);
+    const { method, url, headers } = request;
+    const onward = forward({ hostname, port, method, path: url, headers }, (answer) => {
+      response.writeHead(answer.statusCode, answer.headers);
+      answer.pipe(response);
+    });
+    onward.on("error", () => response.destroy());
+    response.on("close", () => onward.destroy());
+    request.pipe(onward);
+  });
+  server.on("upgrade", (request, socket, head) => {
+    const onward = connect(Number(port), hostname, () => {
+      const lines = [`${request.method} ${request.url} HTTP/1.1`];
+      const raw = request.rawHeaders;
+      for (let at = 0; at < raw.length; at += 2) lines.push(`${raw[at]}: ${raw[at + 1]}`);
+      onward.write(`${lines.join("\r\n")}\r\n\r\n`);
+      onward.write(head);
+      onward.pipe(socket).pipe(onward);
+    });
+    for (const end of [onward, socket]) {
+      end.on("error", () => end.destroy());
+      end.on("close", () => (end === socket ? onward : socket).destroy());
+    }
+  });
+  await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const url = `http://127.0.0.1:${server.address().port}`;
+  return {
+    ...coordinator,
+    url,
+    joinLink: `${url}/join#${coordinator.token}`,
+    close: async () => {
+      server.closeAllConnections();
+      await new Promise((resolve) => server.close(resolve));
+    },
+  };
+}
