@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { launch, openPage } from "./lib/chromium.mjs";
 import { startPool } from "./lib/pool.mjs";
-import { mapWork } from "./lib/postcard.mjs";
+import { encodeWork } from "./lib/postcard.mjs";
 
 const WAVE = `
 @group(0) @binding(0) var<storage, read> input: array<f32>;
@@ -36,11 +36,14 @@ after(async () => {
 
 function jobOf(wgsl) {
   const bindings = [
-    { index: 0, space: "read", input: 0 },
-    { index: 1, space: "read_write" },
+    { index: 0, space: "StorageRead", slot: { Input: 0 } },
+    { index: 1, space: "StorageReadWrite", slot: "Output" },
   ];
-  const inputs = [{ hash: HASH, size: SIZE, perItem: 4 }];
-  const bytes = mapWork({ wgsl, workgroup: [64, 1, 1], bindings, inputs, outputBytes: 4 });
+  const kernel = { source: wgsl, entry: "main", workgroup: [64, 1, 1], bindings, params: null };
+  const inputs = [
+    { blob: { hash: [...Buffer.from(HASH, "hex")], size: SIZE }, split: { PerItem: { bytes: 4 } } },
+  ];
+  const bytes = encodeWork({ Map: { kernel, inputs, output_bytes: 4 } });
   return {
     name: "wave",
     owner: "test",

@@ -22,7 +22,7 @@ const ISOLATED = {
   "access-control-allow-methods": "*",
 };
 
-/** `routes`: `{"METHOD /path": (request, response, body) => …}`, tried first. */
+/** `blobs`: buffers by hash, or `{length, slice(from, to)}` for bytes that are made when asked for. `routes`: `{"METHOD /path": (request, response, body) => …}`, tried first. */
 export async function startPool({ blobs = {}, routes = {} } = {}) {
   const results = new Map();
   const server = createServer((request, response) => {
@@ -81,8 +81,8 @@ function sendBlob(request, response, bytes) {
   if (!bytes) return send(response, 404, "text/plain", "no such blob");
   const range = /^bytes=(\d+)-(\d+)$/.exec(request.headers.range ?? "");
   const type = "application/octet-stream";
-  if (!range) return send(response, 200, type, bytes);
-  const part = bytes.subarray(Number(range[1]), Number(range[2]) + 1);
+  if (!range) return send(response, 200, type, bytes.slice(0, bytes.length));
+  const part = bytes.slice(Number(range[1]), Number(range[2]) + 1);
   const headers = { "content-range": `bytes ${range[1]}-${range[2]}/${bytes.length}` };
   send(response, 206, type, part, headers);
 }

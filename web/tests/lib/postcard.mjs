@@ -1,4 +1,60 @@
-/** Encodes kernels as the protocol does, for tests of an engine Worker without a coordinator. */
+/** Encodes work as the protocol does (postcard), for tests of an engine Worker without a coordinator. The shape is the one
+ * serde gives as JSON. */
+
+/** A `Work::Map` or `Work::Render`. */
+export function encodeWork(work) {
+  if (work.Map) return new Uint8Array([1, ...mapWork(work.Map)]);
+  if (work.Render) return new Uint8Array([2, ...renderWork(work.Render)]);
+  throw new Error(`no kernel in ${Object.keys(work)}`);
+}
+
+function mapWork({ kernel, inputs, output_bytes }) {
+  const input = ({ blob, split }) => [
+    ...blob.hash,
+    ...varint(blob.size),
+    ...(split === "Whole" ? [1] : [0, ...varint(split.PerItem.bytes)]),
+  ];
+  return [...encodeKernel(kernel), ...list(inputs, input), ...varint(output_bytes)];
+}
+
+function renderWork({ kernel, width, height, tile, samples, pixel }) {
+  return [
+    ...encodeKernel(kernel),
+    ...[width, height, tile, samples].flatMap(varint),
+    ["Rgba8", "Rgba32Float"].indexOf(pixel),
+  ];
+}
+
+const SPACES = ["Uniform", "StorageRead", "StorageReadWrite"];
+const FIELDS = [
+  "Offset",
+  "Length",
+  "Total",
+  "TileX",
+  "TileY",
+  "TileWidth",
+  "TileHeight",
+  "ImageWidth",
+  "ImageHeight",
+  "Samples",
+  "Tile",
+  "Stride",
+];
+
+function encodeKernel({ source, entry, workgroup, bindings, params }) {
+  const slot = (slot) => (slot.Input !== undefined ? [0, ...varint(slot.Input)] : [slot === "Output" ? 1 : 2]);
+  const binding = (each) => [...varint(each.index), SPACES.indexOf(each.space), ...slot(each.slot)];
+  const place = ([field, at]) => [FIELDS.indexOf(field), ...varint(at)];
+  return [
+    ...text(source),
+    ...text(entry),
+    ...workgroup.flatMap(varint),
+    ...list(bindings, binding),
+    ...(params
+      ? [1, ...varint(params.bytes.length), ...params.bytes, ...list(params.places, place)]
+      : [0]),
+  ];
+}
 
 function varint(value) {
   const bytes = [];
@@ -18,36 +74,4 @@ function text(value) {
 
 function list(items, encode) {
   return [...varint(items.length), ...items.flatMap(encode)];
-}
-
-const SPACES = ["uniform", "read", "read_write"];
-const MAP = 1;
-
-/** `bindings`: `{index, space, input?, params?}`; neither means the output. */
-function kernel({ wgsl, entry = "main", workgroup, bindings }) {
-  return [
-    ...text(wgsl),
-    ...text(entry),
-    ...workgroup.flatMap(varint),
-    ...list(bindings, ({ index, space, input, params }) => [
-      ...varint(index),
-      SPACES.indexOf(space),
-      ...(input !== undefined ? [0, ...varint(input)] : [params ? 2 : 1]),
-    ]),
-    0, // no parameters
-  ];
-}
-
-/** A `Work::Map`; `inputs`: `{hash, size, perItem?}`. */
-export function mapWork({ inputs, outputBytes, ...rest }) {
-  return new Uint8Array([
-    MAP,
-    ...kernel(rest),
-    ...list(inputs, ({ hash, size, perItem }) => [
-      ...Buffer.from(hash, "hex"),
-      ...varint(size),
-      ...(perItem === undefined ? [1] : [0, ...varint(perItem)]),
-    ]),
-    ...varint(outputBytes),
-  ]);
 }

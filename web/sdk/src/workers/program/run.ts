@@ -36,14 +36,13 @@ export function runProgram(run: Run): Uint8Array {
   const fds: Fd[] = [new Stdin(run.stdin), new Stream(), new Stream()];
   if (run.folder) fds.push(new ReadOnlyFolder("/data", run.folder));
   const wasi = new WASI([...run.args], [...run.env], fds);
-  const ours = calls(wasi, run.clock ? granted() : settled(run.item), {
+  const imports = calls(wasi, run.clock ? granted() : settled(run.item), {
     stdout: (bytes) => stdout.add(bytes),
     stderr: (bytes) => stderr.add(bytes),
   });
   let memory: WebAssembly.Memory | undefined;
   try {
-    const imports = { wasi_snapshot_preview1: { ...wasi.wasiImport, ...ours } };
-    const instance = new WebAssembly.Instance(run.module, imports);
+    const instance = new WebAssembly.Instance(run.module, { wasi_snapshot_preview1: imports });
     const exports = instance.exports as Exports;
     memory = exports.memory;
     const code = wasi.start({ exports });

@@ -4,7 +4,7 @@
  * once on that clock, and random bytes are the SplitMix64 sequence seeded with the item's number, as in the native
  * engine. */
 
-import { type WASI, wasi as defs } from "@bjorn3/browser_wasi_shim";
+import { type WASI, WASIProcExit, wasi as defs } from "@bjorn3/browser_wasi_shim";
 
 export interface World {
   /** Nanoseconds on the wall clock, or since the start of the run. */
@@ -85,12 +85,33 @@ function splitMix(state: bigint): () => bigint {
   };
 }
 
-type Calls = Record<string, (...args: never[]) => number>;
+type Call = (...args: never[]) => unknown;
+type Calls = Record<string, Call>;
 
 const MOST_PIECES = 1024;
 
-/** The WASI calls that are ours, in place of the shim's. */
+/** All WASI calls: the shim's, with ours in place of some. */
 export function calls(wasi: WASI, world: World, streams: Streams): Calls {
+  const all: Calls = { ...wasi.wasiImport, ...ours(wasi, world, streams) };
+  return Object.fromEntries(Object.entries(all).map(([name, call]) => [name, guarded(call)]));
+}
+
+/** Numbers come as signed; pointers and sizes are not. What points outside the memory is an error for the program, not
+ * its end. */
+function guarded(call: Call): Call {
+  const plain = call as (...args: unknown[]) => unknown;
+  return (...args: unknown[]) => {
+    try {
+      return plain(...args.map((arg) => (typeof arg === "number" ? arg >>> 0 : arg))) ?? defs.ERRNO_SUCCESS;
+    } catch (error) {
+      const isStack = error instanceof RangeError && /call stack/i.test(error.message);
+      if (error instanceof RangeError && !isStack) return defs.ERRNO_FAULT;
+      throw error;
+    }
+  };
+}
+
+function ours(wasi: WASI, world: World, streams: Streams): Calls {
   const memory = () => wasi.inst.exports.memory.buffer;
   const view = () => new DataView(memory());
   return {
@@ -101,7 +122,14 @@ export function calls(wasi: WASI, world: World, streams: Streams): Calls {
       view().setUint32(size, bytes, true);
       return defs.ERRNO_SUCCESS;
     },
-    sched_yield: () => defs.ERRNO_SUCCESS,
+    proc_exit(code: number): never {
+      throw new WASIProcExit(code | 0);
+    },
+    // There are no sockets, so no descriptor is one.
+    sock_accept: () => defs.ERRNO_NOTSOCK,
+    sock_recv: () => defs.ERRNO_NOTSOCK,
+    sock_send: () => defs.ERRNO_NOTSOCK,
+    sock_shutdown: () => defs.ERRNO_NOTSOCK,
     clock_time_get(id: number, _precision: bigint, out: number) {
       if (id > 3) return defs.ERRNO_INVAL;
       view().setBigUint64(out, world.look(id === 0), true);
@@ -113,15 +141,15 @@ export function calls(wasi: WASI, world: World, streams: Streams): Calls {
       return defs.ERRNO_SUCCESS;
     },
     random_get(at: number, len: number) {
-      world.fill(new Uint8Array(memory(), at >>> 0, len >>> 0));
+      world.fill(new Uint8Array(memory(), at, len));
       return defs.ERRNO_SUCCESS;
     },
     fd_write(fd: number, pieces: number, count: number, written: number) {
       if (fd !== 1 && fd !== 2) return defs.ERRNO_BADF;
-      if (count >>> 0 > MOST_PIECES) return defs.ERRNO_INVAL;
+      if (count > MOST_PIECES) return defs.ERRNO_INVAL;
       let total = 0;
       for (let piece = 0; piece < count; piece++) {
-        const at = (pieces >>> 0) + piece * 8;
+        const at = pieces + piece * 8;
         const length = view().getUint32(at + 4, true);
         const bytes = new Uint8Array(memory(), view().getUint32(at, true), length).slice();
         if (fd === 1) streams.stdout(bytes);
@@ -132,7 +160,7 @@ export function calls(wasi: WASI, world: World, streams: Streams): Calls {
       return defs.ERRNO_SUCCESS;
     },
     poll_oneoff: (asked: number, events: number, count: number, out: number) =>
-      poll(view(), world, asked >>> 0, events >>> 0, count >>> 0, out >>> 0),
+      poll(view(), world, asked, events, count, out),
   };
 }
 

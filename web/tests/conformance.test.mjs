@@ -1,0 +1,131 @@
+/** The cases of /conformance in Chromium, through the GPU and WASI Workers.
+ *
+ * `SHOAL_PREPARED`: the folder a native run of the cases wrote, with kernels that passed the intake and programs as
+ * binaries. `SHOAL_OUTSIDE`: the outside material, if those cases are wanted. `SHOAL_CASE`: only names that contain it. */
+
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+import { loadCases } from "./lib/case.mjs";
+import { openEngines } from "./lib/engines.mjs";
+import { encodeWork } from "./lib/postcard.mjs";
+
+const PREPARED = process.env.SHOAL_PREPARED;
+const FILTER = process.env.SHOAL_CASE ?? "";
+
+let engines;
+let hashes = 0;
+
+before(async () => {
+  if (PREPARED) engines = await openEngines();
+});
+after(() => engines?.close());
+
+if (!PREPARED) {
+  test("conformance", { skip: "SHOAL_PREPARED names no folder" }, () => undefined);
+} else {
+  for (const each of loadCases(PREPARED).filter(({ name }) => name.includes(FILTER))) {
+    test(each.name, () => (each.json.kind === "exec" ? runPrograms(each) : runKernel(each)));
+  }
+}
+
+async function runKernel(each) {
+  const { items, work } = JSON.parse(readFileSync(join(each.prepared, "work.json"), "utf8"));
+  const bytes = [...encodeWork(work)];
+  const inputs = (work.Map?.inputs ?? []).map(({ split }, at) => {
+    const blob = store(readFileSync(join(each.prepared, `input-${at}.bin`)));
+    return split === "Whole" ? { blob } : { blob, perItem: split.PerItem.bytes };
+  });
+  const kind = work.Map ? { kind: "map", inputs } : { kind: "render" };
+  const info = { name: each.name, owner: "test", items, limits: limits({}), work: { ...kind, bytes } };
+  const unit = each.json.unit ?? items;
+  const spans = [];
+  for (let start = 0; start < items; start += unit) spans.push({ start, len: Math.min(unit, items - start) });
+  const answers = await engines.run("gpu", info, spans);
+  for (const { failure } of answers) assert.equal(failure, undefined);
+  const found = Buffer.concat(answers.map(({ bytes }) => bytes));
+  assert.equal(each.difference(work.Render ? rows(work.Render, found) : found), undefined);
+}
+
+/** Tiles one after the other become a picture row by row. */
+function rows({ width, height, tile, pixel }, tiles) {
+  const size = pixel === "Rgba8" ? 4 : 16;
+  const columns = Math.ceil(width / tile);
+  const picture = Buffer.alloc(width * height * size);
+  for (let y = 0; y < height; y++) {
+    for (let x = 0; x < width; x++) {
+      const number = Math.floor(y / tile) * columns + Math.floor(x / tile);
+      const from = (number * tile * tile + (y % tile) * tile + (x % tile)) * size;
+      tiles.copy(picture, (y * width + x) * size, from, from + size);
+    }
+  }
+  return picture;
+}
+
+async function runPrograms(each) {
+  const { json } = each;
+  const module = store(readFileSync(join(each.prepared, "program.wasm")));
+  const folder = json.folder?.map(({ name, content }) => ({ name, ...store(each.content(content)) }));
+  for (const [at, run] of json.runs.entries()) {
+    const item = run.item ?? at;
+    const work = {
+      kind: "exec",
+      module,
+      args: json.args ?? [],
+      env: Object.entries(json.env ?? {}),
+      items: itemOf(item, run, each.content(run.stdin)),
+      ...(folder ? { folder: store(Buffer.from(JSON.stringify(folder))) } : {}),
+      clock: json.clock ?? false,
+    };
+    const info = { name: each.name, owner: "test", items: item + 1, limits: limits(json.limits), work };
+    const [answer] = await engines.run("cpu", info, [{ start: item, len: 1 }]);
+    judge(each, item, run.expect, answer);
+  }
+}
+
+/** One item of that number, as a file if it has a name, else as a line. */
+function itemOf(item, { input }, stdin) {
+  const data = store(stdin);
+  if (input !== undefined) {
+    const files = Array.from({ length: item + 1 }, () => ({ name: input, ...data }));
+    return { kind: "files", manifest: store(Buffer.from(JSON.stringify(files))) };
+  }
+  // Only the last end counts; the table before it is zeros, made when asked for.
+  const ends = {
+    length: (item + 1) * 8,
+    slice(from, to) {
+      const bytes = Buffer.alloc(to - from);
+      if (to === ends.length) bytes.writeBigUInt64LE(BigInt(stdin.length), bytes.length - 8);
+      return bytes;
+    },
+  };
+  return { kind: "lines", data, ends: store(ends) };
+}
+
+function judge(each, item, expect, { bytes, failure }) {
+  if (failure) assert.equal(failure.item, item, JSON.stringify(failure));
+  if (expect.exit !== undefined) assert.deepEqual([failure?.kind, failure?.code], ["exit", expect.exit]);
+  else if (expect.limit !== undefined) assert.equal(failure?.kind, expect.limit, JSON.stringify(failure));
+  else if (expect.trap !== undefined) {
+    assert.equal(failure?.kind, "trap", JSON.stringify(failure));
+    assert.ok(failure.message.includes(expect.trap), failure.message);
+  } else {
+    assert.equal(failure, undefined);
+    assert.equal(bytes.readUInt32LE(0), bytes.length - 4);
+    const stdout = bytes.subarray(4);
+    if (expect.stdout !== undefined) assert.ok(stdout.equals(each.content(expect.stdout)), stdout.toString().slice(0, 500));
+    for (const part of expect.contains ?? []) assert.ok(stdout.includes(part), `${part} is missing`);
+  }
+  if (expect.stderr !== undefined) assert.ok(failure?.stderr.includes(expect.stderr), failure?.stderr);
+}
+
+function limits({ seconds = 30, memoryMiB = 256, outputMiB = 16 } = {}) {
+  return { time: seconds * 1000, memory: memoryMiB * 2 ** 20, output: outputMiB * 2 ** 20 };
+}
+
+function store(bytes) {
+  const hash = (++hashes).toString(16).padStart(64, "0");
+  engines.blobs[hash] = bytes;
+  return { hash, size: bytes.length };
+}

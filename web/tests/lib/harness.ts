@@ -1,0 +1,45 @@
+/** Runs units in engine Workers as the brain does, but asked by a test. Bundled by `engines.mjs`. */
+
+import { Lane } from "../../sdk/src/workers/lane";
+import type { BrainJob, UnitFailure, UnitResult, UnitSpan } from "../../sdk/src/workers/messages";
+
+export type Answer = { result: UnitResult } | { failure: UnitFailure };
+
+/** Units of one job, one after the other; the job is forgotten afterwards. */
+export type Run = (kind: "gpu" | "cpu", info: BrainJob, units: UnitSpan[]) => Promise<Answer[]>;
+
+export function open(base: string): Run {
+  const infos = new Map<number, BrainJob>();
+  const waiting = new Map<number, (answer: Answer) => void>();
+  const lane = (worker: string, wasm: string) =>
+    new Lane({
+      worker: `${base}/assets/${worker}.js`,
+      wasm: `${base}/assets/${wasm}`,
+      base,
+      depth: 1,
+      session: () => "session",
+      info: (job) => infos.get(job),
+      onDone: (attempt, _took, result) => waiting.get(attempt)?.({ result }),
+      onFailed: (attempt, _took, failure) => waiting.get(attempt)?.({ failure }),
+      onHealth: () => undefined,
+    });
+  const lanes = { gpu: lane("gpu-worker", "gpu_bg.wasm"), cpu: lane("wasi-worker", "") };
+  return async (kind, info, units) => {
+    const answers: Answer[] = [];
+    for (const unit of units) {
+      infos.set(unit.job, info);
+      answers.push(
+        await new Promise<Answer>((resolve) => {
+          waiting.set(unit.attempt, resolve);
+          lanes[kind].run(unit);
+        }),
+      );
+      waiting.delete(unit.attempt);
+    }
+    for (const { job } of units) {
+      lanes[kind].forget(job);
+      infos.delete(job);
+    }
+    return answers;
+  };
+}
