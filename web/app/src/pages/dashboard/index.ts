@@ -18,9 +18,10 @@ export function dashboard(store: Store): HTMLElement {
     el(
       "div",
       { class: "columns" },
-      el("div", { class: "stack" }, throughput(store), jobList(store), nodeList(store)),
+      el("div", { class: "stack" }, throughput(store), jobList(store)),
       el("div", { class: "stack side" }, inviteCard(store), tryCard(store)),
     ),
+    nodeList(store),
   );
 }
 
