@@ -3,7 +3,6 @@
 import type { JoinHandle, JoinStatus, UnitEvent } from "@shoal/sdk";
 import { join } from "@shoal/sdk";
 
-import type { Signal } from "../view/reactive";
 import { signal } from "../view/reactive";
 import type { Choices } from "./kept";
 import { clearHistory, loadChoices, loadHistory, saveChoices, saveHistory } from "./kept";
@@ -31,13 +30,12 @@ export interface Lending {
 const REFRESH = 250;
 
 export function openLending(token: string): Lending {
-  const stage = signal<Stage>("off");
+  const [stage, problem] = [signal<Stage>("off"), signal("")];
   const status = signal<JoinStatus | null>(null);
-  const problem = signal("");
   const choices = signal(loadChoices());
   const active = signal<readonly Active[]>([]);
   let ledger = new Ledger(loadHistory());
-  const history: Signal<readonly Entry[]> = signal<readonly Entry[]>(ledger.history());
+  const history = signal<readonly Entry[]>(ledger.history());
   let handle: JoinHandle | null = null;
   let latest: JoinStatus | null = null;
   let stopAsked = false;
@@ -93,9 +91,7 @@ export function openLending(token: string): Lending {
       if (!handle) ledger = new Ledger();
       history.set([]);
     },
-    start: () => {
-      if (stage() === "off") void begin();
-    },
+    start: () => void (stage() === "off" && begin()),
     stop: () => {
       stopAsked = true;
       handle?.stop();
