@@ -225,7 +225,8 @@ impl Scheduler {
             let loans = self.loans_of(node);
             let message = ToNode::Revoke(loans.clone());
             self.outputs.push_back(Output::Send { conn, message });
-            self.give_back(now, &loans, true);
+            // A starved device falls silent through no fault of the unit.
+            self.give_back(now, &loans, false);
             self.feed_hungry(now);
         }
     }
