@@ -14,7 +14,7 @@ pub(crate) enum Fail {
     /// The job ran and failed, or was cancelled by someone else.
     Job { message: String, stderr: String, job: serde_json::Value },
     /// The world is at fault: network, disk, a coordinator that is gone.
-    World { code: &'static str, message: String },
+    World { code: String, message: String },
     /// Ctrl-C.
     Interrupted { message: String },
     /// Whoever read our output has gone (`shoal jobs | head`): nobody is left to tell.
@@ -26,8 +26,8 @@ impl Fail {
         Fail::Input { code: "bad_input".into(), message: message.into() }
     }
 
-    pub(crate) fn world(code: &'static str, message: impl Into<String>) -> Fail {
-        Fail::World { code, message: message.into() }
+    pub(crate) fn world(code: &str, message: impl Into<String>) -> Fail {
+        Fail::World { code: code.into(), message: message.into() }
     }
 
     /// A file named on the command line could not be read.
@@ -37,10 +37,9 @@ impl Fail {
 
     /// A result could not be written. Says what became of the output: nothing.
     pub(crate) fn writing(path: &Path, error: &io::Error) -> Fail {
-        let code = match error.kind() {
-            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => "disk_full",
-            _ => "cannot_write",
-        };
+        let is_full =
+            matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded);
+        let code = if is_full { "disk_full" } else { "cannot_write" };
         let reason = plain(error);
         Fail::world(
             code,

@@ -13,6 +13,7 @@ use crate::fail::{Fail, plain};
 pub(crate) struct Running {
     pub(crate) url: String,
     pub(crate) key: String,
+    pub(crate) pid: u32,
 }
 
 /// A coordinator and the key to it.
@@ -74,7 +75,8 @@ pub(crate) fn target(server: &Server, data: Option<&Path>) -> Result<Target, Fai
     }
 }
 
-fn running(folder: &Path) -> Result<Option<Running>, Fail> {
+/// The coordinator that says it runs from this folder.
+pub(crate) fn running(folder: &Path) -> Result<Option<Running>, Fail> {
     let path = folder.join("running.json");
     let text = match std::fs::read(&path) {
         Ok(text) => text,

@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{CryptoProvider, aws_lc_rs, verify_tls12_signature, verify_tls13_signature};
+use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{ClientConfig, DigitallySignedStruct, Error, SignatureScheme};
 
@@ -25,6 +26,11 @@ impl Fingerprint {
         let suite = aws_lc_rs::cipher_suite::TLS13_AES_128_GCM_SHA256.tls13()?;
         let hash = suite.common.hash_provider.hash(certificate);
         hash.as_ref().try_into().ok().map(Fingerprint)
+    }
+
+    /// Of the first certificate in a PEM file.
+    pub(crate) fn of_file(path: &Path) -> Option<Fingerprint> {
+        CertificateDer::from_pem_file(path).ok().and_then(|first| Fingerprint::of(&first))
     }
 }
 

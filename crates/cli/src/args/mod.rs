@@ -30,11 +30,18 @@ pub(crate) struct Shoal {
     pub(crate) verb: Verb,
 
     /// Answer with JSON on stdout, and with JSON errors on stderr
-    #[arg(long, global = true)]
+    #[arg(long, global = true, display_order = 900)]
     pub(crate) json: bool,
 
     /// Where this machine keeps its pool, keys and identity [default: the platform's data folder]
-    #[arg(long, global = true, value_name = "DIR", env = "SHOAL_DATA")]
+    #[arg(
+        long,
+        global = true,
+        value_name = "DIR",
+        env = "SHOAL_DATA",
+        hide_env_values = true,
+        display_order = 901
+    )]
     pub(crate) data: Option<PathBuf>,
 }
 
@@ -51,6 +58,7 @@ pub(crate) enum Verb {
     Watch(Watch),
     Cancel(Cancel),
     Noop(Noop),
+    #[command(hide = true)]
     GpuWorker,
 }
 
@@ -118,7 +126,7 @@ pub(crate) struct Lend {
 #[derive(Clone, Debug, Args)]
 pub(crate) struct Server {
     /// The coordinator [default: the one running on this machine]
-    #[arg(long, value_name = "URL", env = "SHOAL_URL")]
+    #[arg(long, value_name = "URL", env = "SHOAL_URL", hide_env_values = true)]
     pub(crate) url: Option<String>,
     /// Its API key
     #[arg(long, value_name = "KEY", env = "SHOAL_KEY", hide_env_values = true)]

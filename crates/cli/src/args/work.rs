@@ -21,12 +21,6 @@ pub(crate) struct JobArgs {
     /// Seconds one unit (exec: one run) may take
     #[arg(long, value_name = "S", default_value_t = 30.0)]
     pub(crate) limit_seconds: f64,
-    /// MiB of memory one run of a program may take
-    #[arg(long, value_name = "MIB", default_value_t = 256)]
-    pub(crate) limit_memory: u64,
-    /// MiB one run of a program may print
-    #[arg(long, value_name = "MIB", default_value_t = 16)]
-    pub(crate) limit_output: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -163,6 +157,12 @@ pub(crate) struct Exec {
     /// Let the program see the real time and real random numbers
     #[arg(long)]
     pub(crate) clock: bool,
+    /// MiB of memory one run may take
+    #[arg(long, value_name = "MIB", default_value_t = 256, value_parser = clap::value_parser!(u64).range(1..=4096))]
+    pub(crate) limit_memory: u64,
+    /// MiB one run may print
+    #[arg(long, value_name = "MIB", default_value_t = 16, value_parser = clap::value_parser!(u64).range(1..=4096))]
+    pub(crate) limit_output: u64,
     #[command(flatten)]
     pub(crate) job: JobArgs,
     #[command(flatten)]

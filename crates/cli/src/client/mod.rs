@@ -64,9 +64,19 @@ impl Client {
         self.json(Method::GET, "/api/v1/nodes").await
     }
 
-    /// Submits a job and waits up to `wait` seconds for its end.
-    pub(crate) async fn submit(&self, request: &serde_json::Value, wait: f64) -> Result<Job, Fail> {
-        let path = format!("/api/v1/jobs?wait={wait}");
+    /// The job as it is at its end, or after so many seconds.
+    pub(crate) async fn job_within(&self, id: u64, seconds: f64) -> Result<Job, Fail> {
+        self.json(Method::GET, &format!("/api/v1/jobs/{id}?wait={seconds}")).await
+    }
+
+    /// Submits a job; with `wait` the answer is held until its end, at most so many seconds.
+    pub(crate) async fn submit(
+        &self,
+        request: &serde_json::Value,
+        wait: Option<f64>,
+    ) -> Result<Job, Fail> {
+        let wait = wait.map(|seconds| format!("?wait={seconds}")).unwrap_or_default();
+        let path = format!("/api/v1/jobs{wait}");
         let answer = self.request(Method::POST, &path).json(request).send().await;
         self.read(answer).await
     }
@@ -119,7 +129,7 @@ impl Client {
                 Fail::Input { code: error.code, message: error.message }
             }
             (_, Some(ErrorBody { error })) => Fail::world(
-                "coordinator",
+                &error.code,
                 format!("the coordinator at {base} failed: {}", error.message),
             ),
             (_, None) => Fail::world(

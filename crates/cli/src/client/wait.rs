@@ -10,12 +10,12 @@ use super::api::{Job, State};
 use super::events::EventReader;
 use super::{Client, Fail};
 
-/// What a submission waits for on its own: most small jobs are over by then, in one round trip.
+/// How long the coordinator is asked to hold its first answer: most small jobs are over by then.
 const FIRST_WAIT_SECONDS: f64 = 0.5;
 /// How long a coordinator that went away may take to come back before the wait is given up.
 const PATIENCE: Duration = Duration::from_secs(120);
-/// Silence on an event stream after which the coordinator is asked directly.
-const SILENCE: Duration = Duration::from_secs(15);
+/// Silence on an event stream after which the coordinator is asked directly; it breaks its own every 15 s.
+const SILENCE: Duration = Duration::from_secs(40);
 const RETRY_AFTER: Duration = Duration::from_millis(300);
 
 /// Counts Ctrl-C. One is a question, two are an order.
@@ -53,7 +53,7 @@ impl Client {
         watcher: &mut impl Watcher,
     ) -> Result<Job, Fail> {
         let mut interrupts = Interrupts::new();
-        let mut submission = std::pin::pin!(self.submit(request, FIRST_WAIT_SECONDS));
+        let mut submission = std::pin::pin!(self.submit(request, None));
         let job = loop {
             tokio::select! {
                 job = &mut submission => break job?,
@@ -88,17 +88,10 @@ impl Client {
         watcher: &mut impl Watcher,
     ) -> Result<Job, Fail> {
         let mut lost_since: Option<Instant> = None;
+        let mut asked = self.job_within(job.id, FIRST_WAIT_SECONDS).await;
         let mut told_idle = false;
-        while !job.state.has_ended() {
-            if job.able_nodes == 0 && !told_idle {
-                told_idle = true;
-                watcher.note("no node in the pool can run this job yet: it waits until one joins");
-            }
-            let followed = self.follow(&mut job, watcher).await;
-            if followed.is_ok() {
-                lost_since = None;
-            }
-            match self.job(job.id).await {
+        loop {
+            match asked {
                 Ok(now) => {
                     lost_since = None;
                     watcher.changed(&now);
@@ -116,31 +109,38 @@ impl Client {
                 }
                 Err(fail) => return Err(fail),
             }
+            if job.state.has_ended() {
+                return Ok(job);
+            }
+            if job.able_nodes == 0 && !std::mem::replace(&mut told_idle, true) {
+                watcher.note("no node in the pool can run this job yet: it waits until one joins");
+            }
+            self.follow(&mut job, watcher).await;
+            asked = self.job(job.id).await;
         }
-        Ok(job)
     }
 
-    /// Follows a job's event stream until the stream ends or is silent for too long.
-    async fn follow(&self, job: &mut Job, watcher: &mut impl Watcher) -> Result<(), Fail> {
+    /// Follows a job's event stream, if there is one, until it ends or is silent for too long.
+    async fn follow(&self, job: &mut Job, watcher: &mut impl Watcher) {
         let answer = self
             .request(Method::GET, &format!("/api/v1/jobs/{}/events", job.id))
             .header(header::ACCEPT, "text/event-stream")
             .send()
             .await;
-        let mut pieces = self.accept(answer).await?.bytes_stream();
+        let Ok(answer) = self.accept(answer).await else { return };
+        let mut pieces = answer.bytes_stream();
         let mut reader = EventReader::default();
         while let Ok(Some(Ok(piece))) = timeout(SILENCE, pieces.next()).await {
-            let Ok(events) = reader.push(&piece) else { return Ok(()) };
+            let Ok(events) = reader.push(&piece) else { return };
             for event in events.iter().filter(|event| event.name == "job") {
                 let Ok(now) = serde_json::from_str::<Job>(&event.data) else { continue };
                 watcher.changed(&now);
                 *job = now;
             }
             if job.state.has_ended() {
-                return Ok(());
+                return;
             }
         }
-        Ok(())
     }
 }
 

@@ -24,19 +24,12 @@ impl JoinLink {
             )));
         }
         let mut pin = None;
-        for part in parts {
-            match part.split_once('=') {
-                Some(("fp", hex)) => {
-                    let fingerprint = hex.parse().map_err(|()| {
-                        Fail::input(format!(
-                            "fp={hex} is no fingerprint: expected 64 hexadecimal digits"
-                        ))
-                    })?;
-                    pin = Some(fingerprint);
-                }
-                // A newer link may say more.
-                _ => {}
-            }
+        // A newer link may say more.
+        for hex in parts.filter_map(|part| part.strip_prefix("fp=")) {
+            pin = Some(hex.parse().map_err(|()| {
+                let expected = "expected 64 hexadecimal digits";
+                Fail::input(format!("fp={hex} is no fingerprint: {expected}"))
+            })?);
         }
         Ok(JoinLink { base: base_url(address)?, token: token.into(), pin })
     }

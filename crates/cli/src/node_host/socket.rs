@@ -46,12 +46,12 @@ async fn open(origin: &Origin, url: &str) -> Result<Box<Socket>, String> {
 }
 
 fn reason(error: &Error) -> String {
-    match error {
-        Error::Http(answer) if answer.status() == StatusCode::NOT_FOUND => {
-            "there is a web server, but it is no Shoal coordinator".into()
-        }
-        Error::Http(answer) => format!("the coordinator answered {}", answer.status()),
-        Error::Io(error) => crate::fail::plain(error),
-        other => other.to_string(),
+    if let Error::Io(error) = error {
+        return crate::fail::plain(error);
+    }
+    let Error::Http(answer) = error else { return error.to_string() };
+    match answer.status() {
+        StatusCode::NOT_FOUND => "there is a web server, but it is no Shoal coordinator".into(),
+        status => format!("the coordinator answered {status}"),
     }
 }

@@ -33,7 +33,7 @@ pub(super) async fn run(context: &Context, args: Exec) -> Result<(), Fail> {
     }
     let began = Instant::now();
     let wasm = std::fs::read(&args.module).map_err(|error| Fail::reading(&args.module, &error))?;
-    let memory = args.job.limit_memory.saturating_mul(1 << 20);
+    let memory = args.limit_memory.saturating_mul(1 << 20);
     shoal_engine::intake::wasi_module(&wasm, memory)
         .map_err(|error| refused(&args.module, error))?;
     let inputs = inputs(&args)?;
@@ -109,6 +109,8 @@ async fn compose(
         args.env.iter().map(|(name, value)| (name.clone(), value.clone().into())).collect();
     request.insert("env".into(), env.into());
     request.insert("clock".into(), args.clock.into());
+    request["limits"]["memoryMiB"] = args.limit_memory.into();
+    request["limits"]["outputMiB"] = args.limit_output.into();
     match inputs {
         Inputs::Lines(bytes) => {
             let blob = client.upload(&Source::Memory(bytes.clone()), &hidden).await?;

@@ -79,14 +79,7 @@ fn request(kind: &str, file: &Path, job: &JobArgs) -> Result<Map<String, Value>,
     request.insert("kind".into(), kind.into());
     request.insert("name".into(), name.into());
     request.insert("owner".into(), owner().into());
-    request.insert(
-        "limits".into(),
-        json!({
-            "seconds": job.limit_seconds,
-            "memoryMiB": job.limit_memory,
-            "outputMiB": job.limit_output,
-        }),
-    );
+    request.insert("limits".into(), json!({"seconds": job.limit_seconds}));
     if let Some(unit) = job.unit {
         request.insert("unit".into(), unit.into());
     }

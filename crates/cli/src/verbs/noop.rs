@@ -35,7 +35,7 @@ pub(super) async fn run(context: &Context, args: Noop) -> Result<(), Fail> {
     let mut millis = Vec::with_capacity(args.repeat as usize);
     for _ in 0..args.repeat {
         let began = Instant::now();
-        let mut job = client.submit(&request, 10.0).await?;
+        let mut job = client.submit(&request, Some(10.0)).await?;
         if !job.state.has_ended() {
             job = client.until_end(job, &mut show::Quiet).await?;
         }

@@ -1,31 +1,62 @@
 //! `shoal serve`: a coordinator alone; and what it shares with `shoal up`.
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use serde_json::json;
-use shoal_coordinator::{Coordinator, OpenError, Options, Urls};
+use shoal_coordinator::{Coordinator, OpenError, Options, RunError, Urls};
 use tokio::sync::watch;
+use tokio::task::JoinHandle;
 
 use super::Context;
 use crate::args::Serve;
 use crate::fail::Fail;
 use crate::intake::EngineIntake;
-use crate::show;
+use crate::tls::Fingerprint;
+use crate::{place, show};
+
+/// A coordinator at work; ends with what stopped it.
+pub(super) type Serving = JoinHandle<Result<(), RunError>>;
+
+/// How long a coordinator may take to say in its data folder that it runs.
+const ANNOUNCE_PATIENCE: Duration = Duration::from_secs(5);
 
 pub(super) async fn run(context: &Context, args: Serve) -> Result<(), Fail> {
-    let coordinator = open(context.data_folder()?, args.listen.listen)?;
-    let links = Links::of(&coordinator);
-    let stop = stop_on_signal();
-    let serving = coordinator.run(wait(stop));
+    let data = context.data_folder()?;
+    let coordinator = open(data.clone(), args.listen.listen)?;
+    let links = Links::of(&coordinator, &data);
+    let serving = begin(coordinator, &data, stop_on_signal()).await;
     if context.json {
         show::json(&links.as_json())?;
     } else {
         links.print()?;
         show::line("Ctrl-C stops it.")?;
     }
-    serving.await.map_err(|error| Fail::world("coordinator", error.to_string()))
+    ended(serving).await
+}
+
+/// Starts serving; ready when clients on this machine can find it.
+pub(super) async fn begin(
+    coordinator: Coordinator,
+    data: &Path,
+    stop: watch::Receiver<bool>,
+) -> Serving {
+    let serving = tokio::spawn(coordinator.run(wait(stop)));
+    let deadline = Instant::now() + ANNOUNCE_PATIENCE;
+    while !serving.is_finished() && Instant::now() < deadline {
+        if place::running(data).ok().flatten().is_some_and(|it| it.pid == std::process::id()) {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+    serving
+}
+
+pub(super) async fn ended(serving: Serving) -> Result<(), Fail> {
+    let served = serving.await.map_err(|error| Fail::world("internal", error.to_string()))?;
+    served.map_err(|error| Fail::world("coordinator", error.to_string()))
 }
 
 pub(super) fn open(data_dir: PathBuf, listen: SocketAddr) -> Result<Coordinator, Fail> {
@@ -50,16 +81,26 @@ pub(super) fn open(data_dir: PathBuf, listen: SocketAddr) -> Result<Coordinator,
 pub(super) struct Links {
     pub(super) urls: Urls,
     pub(super) key: String,
+    /// The certificate other devices will see.
+    fingerprint: Option<Fingerprint>,
 }
 
 impl Links {
-    pub(super) fn of(coordinator: &Coordinator) -> Links {
-        Links { urls: coordinator.urls().clone(), key: coordinator.key().into() }
+    pub(super) fn of(coordinator: &Coordinator, data: &Path) -> Links {
+        let urls = coordinator.urls().clone();
+        let is_local = urls.lan.is_empty();
+        let fingerprint =
+            if is_local { None } else { Fingerprint::of_file(&data.join("cert.pem")) };
+        Links { urls, key: coordinator.key().into(), fingerprint }
     }
 
     pub(super) fn print(&self) -> Result<(), Fail> {
         show::line(&format!("dashboard   {}", self.urls.dashboard))?;
-        show::line(&format!("join link   {}", self.urls.join))
+        show::line(&format!("join link   {}", self.urls.join))?;
+        if let Some(fingerprint) = self.fingerprint {
+            show::line(&format!("certificate SHA-256 {fingerprint}"))?;
+        }
+        Ok(())
     }
 
     pub(super) fn as_json(&self) -> serde_json::Value {
@@ -69,6 +110,7 @@ impl Links {
             "dashboard": self.urls.dashboard,
             "join": self.urls.join,
             "joinLocal": self.urls.join_local,
+            "fingerprint": self.fingerprint.map(|fingerprint| fingerprint.to_string()),
             "pid": std::process::id(),
         })
     }

@@ -1,7 +1,8 @@
 //! `shoal up`: a coordinator and a node of this machine in one process, and one small job to show that it
 //! works.
 
-use std::path::Path;
+use std::io::IsTerminal;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use qrcode::QrCode;
@@ -11,7 +12,7 @@ use tokio::sync::watch;
 
 use super::Context;
 use super::join::as_text;
-use super::serve::{Links, open, stop_on_signal, wait};
+use super::serve::{Links, Serving, begin, ended, open, stop_on_signal, wait};
 use crate::args::{Lend, Up};
 use crate::client::{Client, Source, verdict};
 use crate::fail::Fail;
@@ -35,40 +36,37 @@ const DEMO_ITEMS: u32 = 1000;
 /// A node on the same machine joins in well under a second, unless its GPU driver is slow.
 const NODE_PATIENCE: Duration = Duration::from_secs(30);
 const DEMO_SECONDS: f64 = 60.0;
+/// What the node may take to leave when the pool stops.
+const GOODBYE: Duration = Duration::from_secs(2);
 
 pub(super) async fn run(context: &Context, args: Up) -> Result<(), Fail> {
     let data = context.data_folder()?;
     let coordinator = open(data.clone(), args.listen.listen)?;
-    let links = Links::of(&coordinator);
+    let links = Links::of(&coordinator, &data);
     let stop = stop_on_signal();
     // The coordinator outlives the node, so that the node can say goodbye.
     let (close, closed) = watch::channel(false);
-    let serving = tokio::spawn(coordinator.run(wait(closed)));
+    let serving = begin(coordinator, &data, closed).await;
     let node = (!args.no_node).then(|| {
-        tokio::spawn(lend(
-            context.json,
-            links.urls.join_local.clone(),
-            data.clone(),
-            args.lend.clone(),
-            stop.clone(),
-        ))
+        let (link, lend) = (links.urls.join_local.clone(), args.lend.clone());
+        tokio::spawn(lend_this_machine(context.json, link, data.clone(), lend, stop.clone()))
     });
     let greeted = greet(context, &args, &links, &data, stop.clone()).await;
     if greeted.is_ok() {
-        wait_for_end(&serving, stop).await;
+        until_end(&serving, stop).await;
     }
-    if let Some(node) = node {
+    if let Some(mut node) = node
+        && tokio::time::timeout(GOODBYE, &mut node).await.is_err()
+    {
         node.abort();
-        let _ = node.await;
     }
     let _ = close.send(true);
-    let served = serving.await.map_err(|error| Fail::world("internal", error.to_string()))?;
-    greeted?;
-    served.map_err(|error| Fail::world("coordinator", error.to_string()))
+    let ended = ended(serving).await;
+    greeted.and(ended)
 }
 
 /// Until the user or a fault stops it.
-async fn wait_for_end<T>(serving: &tokio::task::JoinHandle<T>, stop: watch::Receiver<bool>) {
+async fn until_end(serving: &Serving, stop: watch::Receiver<bool>) {
     let mut stop = std::pin::pin!(wait(stop));
     while !serving.is_finished() {
         if tokio::time::timeout(Duration::from_millis(500), &mut stop).await.is_ok() {
@@ -77,10 +75,10 @@ async fn wait_for_end<T>(serving: &tokio::task::JoinHandle<T>, stop: watch::Rece
     }
 }
 
-async fn lend(
+async fn lend_this_machine(
     json: bool,
     link: String,
-    data: std::path::PathBuf,
+    data: PathBuf,
     lend: Lend,
     stop: watch::Receiver<bool>,
 ) {
@@ -146,7 +144,7 @@ async fn demo(client: &Client) -> Result<Demo, Fail> {
     let began = Instant::now();
     let Some(gpu) = node.gpu else {
         let request = json!({"kind": "noop", "name": "hello", "items": 1000});
-        let job = verdict(client.submit(&request, DEMO_SECONDS).await?, false)?;
+        let job = verdict(client.submit(&request, Some(DEMO_SECONDS)).await?, false)?;
         let took = show::duration(began.elapsed().as_secs_f64());
         let text = format!(
             "first job: 1000 empty units on {} in {took} (it has no GPU, so kernels wait for one that has)",
@@ -159,7 +157,7 @@ async fn demo(client: &Client) -> Result<Demo, Fail> {
     let request = json!({
         "kind": "map", "name": "hello squares", "wgsl": DEMO, "inputs": [{"blob": blob.hash}],
     });
-    let job = verdict(client.submit(&request, DEMO_SECONDS).await?, false)?;
+    let job = verdict(client.submit(&request, Some(DEMO_SECONDS)).await?, false)?;
     let mut bytes = Vec::new();
     client
         .result(job.id, &show::Bytes::hidden(), |piece| {
@@ -200,7 +198,15 @@ async fn first_node(client: &Client) -> Result<crate::client::api::Node, Fail> {
 /// A code for a phone's camera; nothing if the link is too long for one.
 fn qr(link: &str) -> String {
     match QrCode::new(link) {
-        Ok(code) => code.render::<Dense1x2>().quiet_zone(true).build(),
+        Ok(code) => {
+            let picture = code.render::<Dense1x2>().quiet_zone(true).build();
+            if !std::io::stdout().is_terminal() {
+                return picture;
+            }
+            // Black on white whatever the terminal's colours are: cameras want it so.
+            let line = |line: &str| format!("\x1b[30;107m{line}\x1b[0m\n");
+            picture.lines().map(line).collect()
+        }
         Err(_) => String::new(),
     }
 }

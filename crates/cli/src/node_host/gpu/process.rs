@@ -1,8 +1,8 @@
 //! One life of the GPU process: its pipes, and the threads that keep them moving.
 
 use std::collections::BTreeSet;
-use std::io::BufReader;
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::io::{BufRead, BufReader};
+use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::{Arc, mpsc};
 use std::thread;
 
@@ -35,19 +35,25 @@ impl Process {
         let program = std::env::current_exe()
             .map_err(|error| format!("cannot find this program's own file: {error}"))?;
         let mut command = Command::new(program);
-        command.arg("gpu-worker").stdin(Stdio::piped()).stdout(Stdio::piped());
+        command
+            .arg("gpu-worker")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
         // Ctrl-C is for the node, which then ends this process.
         #[cfg(unix)]
         std::os::unix::process::CommandExt::process_group(&mut command, 0);
         let mut child =
             command.spawn().map_err(|error| format!("cannot start the GPU process: {error}"))?;
-        let (Some(stdin), Some(stdout)) = (child.stdin.take(), child.stdout.take()) else {
+        let pipes = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+        let (Some(stdin), Some(stdout), Some(stderr)) = pipes else {
             return Err("the GPU process has no pipes".into());
         };
         let (words, queue) = mpsc::channel();
         // Threads of their own: a full pipe must never hold up the node's loop.
         thread::spawn(move || write_all(stdin, &queue));
         thread::spawn(move || read_all(stdout, life, &notify));
+        thread::spawn(move || log_all(stderr));
         Ok(Process { child, words, told: BTreeSet::new() })
     }
 
@@ -86,6 +92,13 @@ fn write_all(mut stdin: ChildStdin, queue: &mpsc::Receiver<ToWorker>) {
         if talk::write(&mut stdin, &message).is_err() {
             return;
         }
+    }
+}
+
+/// Drivers talk to themselves; who wants to listen sets `SHOAL_LOG=debug`.
+fn log_all(stderr: ChildStderr) {
+    for line in BufReader::new(stderr).lines().map_while(Result::ok) {
+        tracing::debug!("GPU process: {line}");
     }
 }
 

@@ -1,0 +1,62 @@
+//! What tests feed to the pool: kernels, a program, arrays.
+
+use std::path::Path;
+use std::process::Command;
+use std::sync::OnceLock;
+
+/// The path of a kernel among the examples.
+pub(crate) fn example(name: &str) -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/kernels").join(name);
+    path.display().to_string()
+}
+
+/// A WASI program that does what its first argument says, built once.
+pub(crate) fn program() -> &'static str {
+    static PROGRAM: OnceLock<String> = OnceLock::new();
+    PROGRAM.get_or_init(|| {
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/pool/program.rs");
+        let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join("program.wasm");
+        let compiler = std::env::var("RUSTC").unwrap_or_else(|_| "rustc".into());
+        let status = Command::new(compiler)
+            .args(["--edition", "2024", "--target", "wasm32-wasip1", "-O", "-o"])
+            .arg(&target)
+            .arg(&source)
+            .status()
+            .expect("a Rust compiler");
+        assert!(status.success(), "the test program builds");
+        target.display().to_string()
+    })
+}
+
+/// An .npy file of 32-bit floats.
+pub(crate) fn npy(shape: &str, values: &[f32]) -> Vec<u8> {
+    npy_of("<f4", "False", shape, &floats(values))
+}
+
+pub(crate) fn npy_of(descr: &str, fortran: &str, shape: &str, data: &[u8]) -> Vec<u8> {
+    let text = format!("{{'descr': '{descr}', 'fortran_order': {fortran}, 'shape': {shape}, }}\n");
+    let mut bytes = b"\x93NUMPY\x01\x00".to_vec();
+    bytes.extend((text.len() as u16).to_le_bytes());
+    bytes.extend(text.as_bytes());
+    bytes.extend(data);
+    bytes
+}
+
+/// Shape text and values of an .npy file of 32-bit floats as shoal writes it.
+pub(crate) fn read_npy(bytes: &[u8]) -> (String, Vec<f32>) {
+    assert_eq!(&bytes[..8], b"\x93NUMPY\x01\x00");
+    let length = usize::from(u16::from_le_bytes([bytes[8], bytes[9]]));
+    let head = std::str::from_utf8(&bytes[10..10 + length]).expect("a header");
+    assert!(head.contains("'descr': '<f4'") && head.contains("'fortran_order': False"), "{head}");
+    let shape = head.split("'shape': ").nth(1).expect("a shape");
+    let shape = &shape[..=shape.find(')').expect("a tuple")];
+    (shape.into(), read_floats(&bytes[10 + length..]))
+}
+
+pub(crate) fn floats(values: &[f32]) -> Vec<u8> {
+    values.iter().flat_map(|value| value.to_le_bytes()).collect()
+}
+
+pub(crate) fn read_floats(bytes: &[u8]) -> Vec<f32> {
+    bytes.chunks_exact(4).map(|v| f32::from_le_bytes([v[0], v[1], v[2], v[3]])).collect()
+}

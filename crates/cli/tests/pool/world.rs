@@ -1,0 +1,278 @@
+//! A small world for tests: coordinators, nodes and client commands, each a process, each ended with its test.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{self, Receiver};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+/// Nothing here takes long, but a loaded machine may.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(240);
+
+/// A folder that goes with its test.
+pub(crate) struct Folder(PathBuf);
+
+impl Folder {
+    pub(crate) fn new() -> Folder {
+        static COUNT: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
+        let count = COUNT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        let name = format!("shoal-test-{}-{count}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        std::fs::create_dir_all(&path).expect("a folder for the test");
+        Folder(path)
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+
+    /// Writes a file and gives its path as text.
+    pub(crate) fn file(&self, name: &str, bytes: impl AsRef<[u8]>) -> String {
+        let path = self.path(name);
+        std::fs::write(&path, bytes).expect("a file for the test");
+        path.display().to_string()
+    }
+
+    pub(crate) fn read(&self, name: &str) -> Vec<u8> {
+        std::fs::read(self.path(name)).expect("a result")
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// A process of `shoal` that is killed with its test.
+pub(crate) struct Process {
+    child: Child,
+    lines: Receiver<String>,
+}
+
+impl Process {
+    fn start(args: &[&str]) -> Process {
+        let mut child = shoal(args)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::inherit())
+            .spawn()
+            .expect("shoal starts");
+        let stdout = child.stdout.take().expect("a pipe");
+        let (send, lines) = mpsc::channel();
+        thread::spawn(move || {
+            for line in BufReader::new(stdout).lines() {
+                let Ok(line) = line else { return };
+                if send.send(line).is_err() {
+                    return;
+                }
+            }
+        });
+        Process { child, lines }
+    }
+
+    /// The next JSON line of its stdout that `wanted` accepts.
+    pub(crate) fn line(&self, wanted: impl Fn(&Value) -> bool) -> Value {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let left = deadline.saturating_duration_since(Instant::now());
+            let line = self.lines.recv_timeout(left).expect("a line in time");
+            let value: Value = serde_json::from_str(&line).expect("a JSON line");
+            if wanted(&value) {
+                return value;
+            }
+        }
+    }
+
+    /// As `kill -9`.
+    pub(crate) fn kill(&mut self) {
+        self.child.kill().expect("killed");
+        self.child.wait().expect("ended");
+    }
+
+    pub(crate) fn is_alive(&mut self) -> bool {
+        matches!(self.child.try_wait(), Ok(None))
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A coordinator with its own data folder.
+pub(crate) struct Pool {
+    pub(crate) process: Process,
+    pub(crate) folder: Folder,
+    pub(crate) join: String,
+    pub(crate) url: String,
+    pub(crate) key: String,
+}
+
+impl Pool {
+    pub(crate) fn start() -> Pool {
+        let folder = Folder::new();
+        let (process, links) = serve(&folder, "127.0.0.1:0");
+        let text = |name: &str| links[name].as_str().expect("a link").to_owned();
+        Pool { process, join: text("joinLocal"), url: text("url"), key: text("key"), folder }
+    }
+
+    /// A pool with one node.
+    pub(crate) fn with_node() -> (Pool, Process) {
+        let pool = Pool::start();
+        let node = pool.node("first", &[]);
+        (pool, node)
+    }
+
+    /// A node that has joined.
+    pub(crate) fn node(&self, name: &str, flags: &[&str]) -> Process {
+        let data = self.folder.path(name).display().to_string();
+        let mut args = vec!["join", &self.join, "--json", "--data", &data, "--node-name", name];
+        args.extend(flags);
+        let node = Process::start(&args);
+        let offers = node.line(|line| line["event"] == "offers");
+        let has_gpu = offers["gpu"].is_string() || flags.contains(&"--no-gpu");
+        assert!(has_gpu, "these tests need a Vulkan driver, a software one will do: {offers}");
+        node.line(|line| line["event"] == "joined");
+        node
+    }
+
+    /// Runs a client verb to its end.
+    pub(crate) fn run(&self, args: &[&str]) -> Done {
+        self.run_with(args, b"")
+    }
+
+    pub(crate) fn run_with(&self, args: &[&str], stdin: &[u8]) -> Done {
+        self.begin(args, stdin).end()
+    }
+
+    /// Starts a client verb that is waited for later.
+    pub(crate) fn begin(&self, args: &[&str], stdin: &[u8]) -> Running {
+        let data = self.folder.path("data").display().to_string();
+        Running::start(args, &[("SHOAL_DATA", &data)], stdin)
+    }
+
+    pub(crate) fn job(&self, number: u64) -> Option<Value> {
+        let jobs = self.run(&["jobs", "--json"]).json();
+        let jobs = jobs["jobs"].as_array().cloned().unwrap_or_default();
+        jobs.into_iter().find(|job| job["id"] == number)
+    }
+
+    /// Waits until job 1 has done at least so many items.
+    pub(crate) fn until_done(&self, items: u64) {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let done = self.job(1).and_then(|job| job["itemsDone"].as_u64());
+            if done.is_some_and(|done| done >= items) {
+                return;
+            }
+            assert!(Instant::now() < deadline, "no progress");
+        }
+    }
+
+    /// The coordinator killed with -9 and started again on the same folder and port.
+    pub(crate) fn crash_and_restart(&mut self) {
+        self.process.kill();
+        let address = self.url.trim_start_matches("http://").to_owned();
+        let (process, links) = serve(&self.folder, &address);
+        assert_eq!(links["key"], self.key.as_str(), "the key is kept");
+        self.process = process;
+    }
+}
+
+fn serve(folder: &Folder, listen: &str) -> (Process, Value) {
+    let data = folder.path("data").display().to_string();
+    let process = Process::start(&["serve", "--json", "--listen", listen, "--data", &data]);
+    let links = process.line(|line| line["url"].is_string());
+    (process, links)
+}
+
+/// A client command on its way.
+pub(crate) struct Running {
+    child: Child,
+    stdout: thread::JoinHandle<Vec<u8>>,
+    stderr: thread::JoinHandle<Vec<u8>>,
+}
+
+impl Running {
+    pub(crate) fn start(args: &[&str], env: &[(&str, &str)], stdin: &[u8]) -> Running {
+        let mut child = shoal(args)
+            .envs(env.iter().copied())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("shoal starts");
+        let mut to = child.stdin.take().expect("a pipe");
+        let bytes = stdin.to_vec();
+        thread::spawn(move || {
+            let _ = to.write_all(&bytes);
+        });
+        let stdout = collect(child.stdout.take().expect("a pipe"));
+        let stderr = collect(child.stderr.take().expect("a pipe"));
+        Running { child, stdout, stderr }
+    }
+
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    pub(crate) fn end(mut self) -> Done {
+        let stdout = self.stdout.join().expect("no panic");
+        let stderr = self.stderr.join().expect("no panic");
+        let status = self.child.wait().expect("ended");
+        Done { code: status.code(), stdout, stderr: String::from_utf8_lossy(&stderr).into_owned() }
+    }
+}
+
+fn collect(mut from: impl Read + Send + 'static) -> thread::JoinHandle<Vec<u8>> {
+    thread::spawn(move || {
+        let mut bytes = Vec::new();
+        let _ = from.read_to_end(&mut bytes);
+        bytes
+    })
+}
+
+/// How a client command ended.
+#[derive(Debug)]
+pub(crate) struct Done {
+    pub(crate) code: Option<i32>,
+    pub(crate) stdout: Vec<u8>,
+    pub(crate) stderr: String,
+}
+
+impl Done {
+    #[track_caller]
+    pub(crate) fn ok(self) -> Done {
+        assert_eq!(self.code, Some(0), "{}", self.stderr);
+        self
+    }
+
+    /// Ended with this code and an error that speaks of all of these.
+    #[track_caller]
+    pub(crate) fn fails(self, code: i32, wanted: &[&str]) -> Done {
+        assert_eq!(self.code, Some(code), "{}", self.stderr);
+        for wanted in wanted {
+            assert!(self.stderr.contains(wanted), "{:?} is not in:\n{}", wanted, self.stderr);
+        }
+        self
+    }
+
+    #[track_caller]
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_slice(&self.stdout).unwrap_or_else(|_| {
+            panic!("no JSON: {} {}", String::from_utf8_lossy(&self.stdout), self.stderr)
+        })
+    }
+}
+
+pub(crate) fn shoal(args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_shoal"));
+    command.args(args).env_remove("SHOAL_URL").env_remove("SHOAL_KEY").env_remove("SHOAL_DATA");
+    command
+}
