@@ -12,6 +12,10 @@ mod case;
 mod data;
 #[path = "conformance/exec.rs"]
 mod exec;
+#[path = "conformance/faults.rs"]
+mod faults;
+#[path = "conformance/garbage.rs"]
+mod garbage;
 #[path = "conformance/map.rs"]
 mod map;
 #[path = "conformance/prepared.rs"]

@@ -160,3 +160,21 @@ impl Core {
 pub(super) fn aligned(size: u64, to: u64) -> u64 {
     size.next_multiple_of(to)
 }
+
+#[cfg(all(test, not(target_arch = "wasm32")))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lost_device_says_so_and_another_can_be_opened() {
+        let gpu = pollster::block_on(Gpu::open()).expect("a device");
+        assert!(!gpu.is_lost());
+        gpu.core.device.destroy();
+        let _ = gpu.core.device.poll(wgpu::PollType::Poll);
+        assert!(gpu.is_lost());
+        let staged = pollster::block_on(gpu.stage(64));
+        assert!(matches!(staged, Err(Failure::DeviceLost { .. })));
+        drop(gpu);
+        assert!(pollster::block_on(Gpu::open()).is_ok_and(|gpu| !gpu.is_lost()));
+    }
+}

@@ -114,6 +114,7 @@ pub(super) struct Lease {
     free: Arc<Free>,
 }
 
+#[cfg(not(target_arch = "wasm32"))]
 impl Lease {
     /// Gives a filled upload to the GPU.
     pub(super) fn unmap(&mut self) {

@@ -37,7 +37,7 @@ fn numbers(array: &Value) -> Vec<f64> {
         .collect()
 }
 
-fn split_mix(state: &mut u64) -> u64 {
+pub(crate) fn split_mix(state: &mut u64) -> u64 {
     *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let mut z = *state;
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -87,7 +87,8 @@ pub(crate) fn compare(case: &Case, expect: &Value, found: &[u8]) -> Result<(), S
         }
         let (want, have) = (decode(ty, want), decode(ty, have));
         let same_nan = want.is_nan() && have.is_nan();
-        if !same_nan && ((want - have).abs() <= abs + rel * want.abs()) != true {
+        let near = (want - have).abs() <= abs + rel * want.abs();
+        if !near && !same_nan {
             return Err(format!("value {at} is {have} instead of {want}"));
         }
     }

@@ -1,0 +1,140 @@
+//! What goes wrong on a node is reported as what it is, and the engine goes on.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use pollster::block_on;
+use shoal_engine::intake;
+use shoal_engine::wasi::{Run, Wasi};
+use shoal_engine::wgsl::{Gpu, Input, Readback, Stage};
+use shoal_protocol::{BlobRef, Failure, Hash, InputSplit, Limits, MapInput, MapWork, Span};
+
+const DOUBLE: &str = "
+@group(0) @binding(0) var<storage, read> input: array<u32>;
+@group(0) @binding(1) var<storage, read_write> output: array<u32>;
+@compute @workgroup_size(64)
+fn main(@builtin(global_invocation_id) id: vec3<u32>) {
+  if (id.x < arrayLength(&output)) { output[id.x] = input[id.x] * 2u; }
+}";
+
+fn double(items: u64) -> MapWork {
+    let kernel = intake::map_kernel(DOUBLE, None, &[]).unwrap().kernel;
+    let blob = BlobRef { hash: Hash([0; 32]), size: items * 4 };
+    let inputs = vec![MapInput { blob, split: InputSplit::PerItem { bytes: 4 } }];
+    MapWork { kernel, inputs, output_bytes: 4 }
+}
+
+async fn unit(gpu: &Gpu, work: &MapWork, items: u64, span: Span) -> Result<Vec<u8>, Failure> {
+    let pipeline = gpu.prepare(&work.kernel).await?;
+    let mut stage = gpu.stage(span.len * 4).await?;
+    let bytes: Vec<u8> =
+        (span.start..span.end()).flat_map(|item| (item as u32).to_le_bytes()).collect();
+    stage.write(0, &bytes)?;
+    Ok(gpu.map(&pipeline, work, items, span, vec![stage.into()]).await?.to_vec())
+}
+
+#[test]
+fn a_kernel_the_device_refuses_is_the_kernels_fault_and_the_device_lives() {
+    let gpu = block_on(Gpu::open()).unwrap();
+    let mut work = double(64);
+    work.kernel.source = "fn main( {".to_owned();
+    let Err(Failure::Kernel { message }) = block_on(gpu.prepare(&work.kernel)) else {
+        panic!("the kernel was taken");
+    };
+    assert!(message.contains("expected"), "{message}");
+    assert!(!gpu.is_lost());
+    assert!(block_on(unit(&gpu, &double(64), 64, Span::new(0, 64))).is_ok());
+}
+
+#[test]
+fn a_kernel_whose_bindings_do_not_fit_is_refused_by_validation() {
+    let gpu = block_on(Gpu::open()).unwrap();
+    let mut work = double(64);
+    work.kernel.bindings.pop();
+    assert!(matches!(block_on(gpu.prepare(&work.kernel)), Err(Failure::Kernel { .. })));
+    assert!(!gpu.is_lost());
+}
+
+#[test]
+fn more_memory_than_there_is_is_said_to_be_that() {
+    let gpu = block_on(Gpu::open()).unwrap();
+    let Err(Failure::OutOfMemory { message }) = block_on(gpu.stage(1 << 50)) else {
+        panic!("a petabyte was given");
+    };
+    assert!(message.contains("at most"), "{message}");
+    assert!(block_on(gpu.stage(1 << 20)).is_ok());
+}
+
+#[test]
+fn inputs_of_the_wrong_size_are_not_computed_on() {
+    let gpu = block_on(Gpu::open()).unwrap();
+    let work = double(64);
+    let failure = block_on(async {
+        let pipeline = gpu.prepare(&work.kernel).await?;
+        let stage = gpu.stage(12).await?;
+        gpu.map(&pipeline, &work, 64, Span::new(0, 64), vec![stage.into()]).await.map(|_| ())
+    });
+    assert!(matches!(failure, Err(Failure::Internal { .. })), "{failure:?}");
+    let mut stage = block_on(gpu.stage(4)).unwrap();
+    assert!(stage.write(2, &[0; 4]).is_err());
+}
+
+#[test]
+fn units_in_flight_at_a_time_do_not_mix() {
+    let gpu = block_on(Gpu::open()).unwrap();
+    let items = 1 << 18;
+    let work = double(items);
+    let each = items / 64;
+    std::thread::scope(|scope| {
+        for worker in 0..4 {
+            let (gpu, work) = (gpu.clone(), &work);
+            scope.spawn(move || {
+                for at in (worker..64).step_by(4) {
+                    let span = Span::new(at * each, each);
+                    let found = block_on(unit(&gpu, work, items, span)).unwrap();
+                    let first = u32::from_le_bytes(found[..4].try_into().unwrap());
+                    let last = u32::from_le_bytes(found[found.len() - 4..].try_into().unwrap());
+                    let wanted = (span.start as u32 * 2, (span.end() as u32 - 1) * 2);
+                    assert_eq!((first, last), wanted);
+                }
+            });
+        }
+    });
+}
+
+#[test]
+fn what_the_shell_holds_can_go_to_another_thread() {
+    fn is_send<T: Send + 'static>() {}
+    is_send::<(Gpu, Stage, Input, Readback)>();
+    fn future_is_send<T: Send>(_: T) {}
+    let gpu = block_on(Gpu::open()).unwrap();
+    let work = double(64);
+    future_is_send(unit(&gpu, &work, 64, Span::new(0, 64)));
+}
+
+#[test]
+fn a_cancelled_program_ends_soon() {
+    let wasi = Wasi::new().unwrap();
+    let wat = "(module (memory (export \"memory\") 1) (func (export \"_start\") (loop (br 0))))";
+    let module = wasi.compile(&wat::parse_str(wat).unwrap()).unwrap();
+    let cancel = Arc::new(AtomicBool::new(false));
+    let run = Run {
+        item: 0,
+        args: Vec::new(),
+        env: Vec::new(),
+        input: None,
+        stdin: Default::default(),
+        folder: None,
+        limits: Limits::default(),
+        clock: false,
+        cancel: cancel.clone(),
+    };
+    let start = Instant::now();
+    std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_millis(50));
+        cancel.store(true, Ordering::Relaxed);
+    });
+    assert!(matches!(wasi.run(&module, run), Err(Failure::Internal { .. })));
+    assert!(start.elapsed() < Duration::from_secs(5));
+}
