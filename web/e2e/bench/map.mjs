@@ -7,15 +7,13 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 
-import { launch } from "../../tests/lib/chromium.mjs";
 import { Api } from "../lib/api.mjs";
 import { KERNELS } from "../lib/places.mjs";
-import { tab } from "../lib/tabs.mjs";
+import { plainTab } from "./plain-tab.mjs";
 
 const [url, key, items, runs, link] = process.argv.slice(2);
 const api = new Api(url, key);
-const browser = link ? await launch() : undefined;
-if (browser) await tab(browser, { api, join: link });
+const close = link ? await plainTab(api, link) : undefined;
 
 const input = Float32Array.from({ length: Number(items) }, (_, i) => (i * 1e-3) % 1000);
 const started = performance.now();
@@ -35,7 +33,7 @@ for (let run = 0; run < Number(runs); run++) {
   downloads.push(seconds(fetched));
   await api.ask("DELETE", `/api/v1/jobs/${job.id}`);
 }
-await browser?.close();
+await close?.();
 console.log(JSON.stringify({ seconds: Math.min(...times), upload, download: Math.min(...downloads) }));
 
 function seconds(since) {

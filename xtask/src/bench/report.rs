@@ -92,7 +92,8 @@ impl Report {
             }
             self.notes.iter().for_each(|note| println!("note    {note}"));
         }
-        println!("{}", json!(self));
+        // Straight from the struct, so that the order of its fields stays.
+        println!("{}", serde_json::to_string(self).unwrap_or_default());
     }
 }
 
