@@ -16,10 +16,13 @@ mod show;
 mod tls;
 mod verbs;
 
+use std::io::IsTerminal;
 use std::process::ExitCode;
 
 use clap::Parser;
 use clap::error::ErrorKind;
+use tokio::runtime::{Builder, Runtime};
+use tracing_subscriber::EnvFilter;
 
 use args::{Shoal, Verb};
 use fail::Fail;
@@ -35,7 +38,7 @@ fn main() -> ExitCode {
     }
     log();
     let json = args.json;
-    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+    let runtime = match runtime(&args.verb) {
         Ok(runtime) => runtime,
         Err(error) => {
             return Fail::world("internal", format!("cannot start: {error}")).report(json);
@@ -48,6 +51,25 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(fail) => fail.report(json),
     }
+}
+
+/// A coordinator serves with all cores. Clients and nodes wait for one connection at a time, which is quickest
+/// without handing it between threads; what blocks or computes has threads of its own.
+fn runtime(verb: &Verb) -> std::io::Result<Runtime> {
+    let mut builder = match verb {
+        Verb::Up(_) | Verb::Serve(_) => Builder::new_multi_thread(),
+        Verb::Join(_)
+        | Verb::Map(_)
+        | Verb::Render(_)
+        | Verb::Exec(_)
+        | Verb::Jobs(_)
+        | Verb::Nodes(_)
+        | Verb::Watch(_)
+        | Verb::Cancel(_)
+        | Verb::Noop(_)
+        | Verb::GpuWorker => Builder::new_current_thread(),
+    };
+    builder.enable_all().build()
 }
 
 /// Help and wrong usage. Whoever asked for JSON gets it here too.
@@ -63,12 +85,15 @@ fn usage(error: &clap::Error) -> ExitCode {
     Fail::Input { code: "usage".into(), message: message.into() }.report(true)
 }
 
+/// Warnings go to stderr; `SHOAL_LOG=debug` tells more. The system's check of certificates logs each one it
+/// does not know as an error, which a coordinator's own never is.
 fn log() {
-    let filter = tracing_subscriber::EnvFilter::try_from_env("SHOAL_LOG")
-        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("warn"));
+    let filter = EnvFilter::try_from_env("SHOAL_LOG")
+        .unwrap_or_else(|_| EnvFilter::new("warn,rustls_platform_verifier=off"));
     let _ = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr)
+        .with_ansi(std::io::stderr().is_terminal())
         .without_time()
         .try_init();
 }

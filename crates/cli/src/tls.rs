@@ -67,13 +67,13 @@ pub(crate) fn install_provider() {
 pub(crate) struct Trust(Arc<Verifier>);
 
 impl Trust {
-    /// With a fingerprint only that certificate will do; without, the first one seen at an address is
-    /// remembered in the data folder.
-    pub(crate) fn new(data: &Path, pin: Option<Fingerprint>) -> Trust {
+    /// Trust in the coordinator at `base`. With a fingerprint only that certificate will do; without, the
+    /// first one seen there is remembered in the data folder.
+    pub(crate) fn new(data: &Path, base: &str, pin: Option<Fingerprint>) -> Trust {
         Trust(Arc::new(Verifier {
             provider: Arc::new(aws_lc_rs::default_provider()),
             pin: Mutex::new(pin),
-            known: Some(data.join("known.json")),
+            known: Some((data.join("known.json"), base.into())),
             seen: Mutex::new(None),
         }))
     }
@@ -113,8 +113,8 @@ impl Trust {
 struct Verifier {
     provider: Arc<CryptoProvider>,
     pin: Mutex<Option<Fingerprint>>,
-    /// Addresses and the fingerprints first seen there.
-    known: Option<PathBuf>,
+    /// The file of coordinators and the fingerprints first seen there, and which of them this is about.
+    known: Option<(PathBuf, String)>,
     seen: Mutex<Option<Fingerprint>>,
 }
 
@@ -123,29 +123,34 @@ impl Verifier {
         *self.pin.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn judge(&self, host: &str, found: Fingerprint) -> Result<(), Error> {
+    /// By fingerprint; `is_public` asks whether an authority the system trusts has signed it, which takes a
+    /// while and so comes last: an operator's own certificate may be renewed without anyone noticing.
+    fn judge(
+        &self,
+        host: &str,
+        found: Fingerprint,
+        is_public: impl FnOnce() -> bool,
+    ) -> Result<(), Error> {
         if let Some(pin) = self.pinned() {
             return if pin == found { Ok(()) } else { Err(mismatch(host, pin, found)) };
         }
-        let Some(path) = &self.known else {
+        let Some((path, base)) = &self.known else {
             return Err(Error::General(format!("no certificate of {host} is trusted yet")));
         };
-        if is_loopback(host) {
+        let mut known = read_known(path);
+        let seen = known.get(base).and_then(|text| text.parse().ok());
+        if is_loopback(host) || seen == Some(found) || is_public() {
             return Ok(());
         }
-        let mut known = read_known(path);
-        match known.get(host).and_then(|text| text.parse().ok()) {
-            Some(pin) if pin == found => Ok(()),
-            Some(pin) => Err(mismatch(host, pin, found)),
-            None => {
-                eprintln!(
-                    "{host} shows a certificate for the first time; its SHA-256 fingerprint is\n  {found}"
-                );
-                known.insert(host.into(), found.to_string());
-                write_known(path, &known);
-                Ok(())
-            }
+        if let Some(seen) = seen {
+            return Err(mismatch(base, seen, found));
         }
+        eprintln!(
+            "{base} shows a certificate for the first time; compare its SHA-256 fingerprint:\n  {found}"
+        );
+        known.insert(base.clone(), found.to_string());
+        write_known(path, &known);
+        Ok(())
     }
 }
 
@@ -160,18 +165,14 @@ impl ServerCertVerifier for Verifier {
     ) -> Result<ServerCertVerified, Error> {
         let found = Fingerprint::of(end_entity)
             .ok_or_else(|| Error::General("no SHA-256 in this build".into()))?;
-        // An operator's own certificate, signed by an authority, may be renewed without anyone noticing.
-        let is_public = self.pinned().is_none()
-            && rustls_platform_verifier::Verifier::new(self.provider.clone()).is_ok_and(
-                |platform| {
-                    platform
-                        .verify_server_cert(end_entity, intermediates, server_name, ocsp, now)
-                        .is_ok()
-                },
-            );
-        if !is_public {
-            self.judge(&server_name.to_str(), found)?;
-        }
+        self.judge(&server_name.to_str(), found, || {
+            let platform = rustls_platform_verifier::Verifier::new(self.provider.clone());
+            platform.is_ok_and(|platform| {
+                platform
+                    .verify_server_cert(end_entity, intermediates, server_name, ocsp, now)
+                    .is_ok()
+            })
+        })?;
         *self.seen.lock().unwrap_or_else(PoisonError::into_inner) = Some(found);
         Ok(ServerCertVerified::assertion())
     }
@@ -201,10 +202,27 @@ impl ServerCertVerifier for Verifier {
     }
 }
 
+/// What TLS has against the other side, if that is among the causes of an error.
+pub(crate) fn distrust(error: &(dyn std::error::Error + 'static)) -> Option<String> {
+    if let Some(error) = error.downcast_ref::<Error>() {
+        return match error {
+            Error::General(message) => Some(message.clone()),
+            error => Some(error.to_string()),
+        };
+    }
+    // An IO error keeps what it was made of apart from its causes.
+    let wrapped = error.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref);
+    match wrapped {
+        Some(wrapped) => distrust(wrapped),
+        None => error.source().and_then(distrust),
+    }
+}
+
 fn mismatch(host: &str, wanted: Fingerprint, found: Fingerprint) -> Error {
     Error::General(format!(
-        "{host} shows another certificate than expected (expected {wanted}, found {found}): if its coordinator was set up anew, \
-         use its new join link or remove the line from known.json in the data folder; else someone is in between"
+        "{host} shows another certificate than expected (expected {wanted}, found {found}): if its coordinator was \
+         set up anew, use its new join link or remove its line from known.json in the data folder; \
+         else someone stands in between"
     ))
 }
 
@@ -238,13 +256,19 @@ mod tests {
     fn the_first_certificate_is_remembered_and_another_refused() {
         let folder = std::env::temp_dir().join(format!("shoal-tls-{}", std::process::id()));
         let (one, two) = (Fingerprint([1; 32]), Fingerprint([2; 32]));
-        let trust = Trust::new(&folder, None);
-        assert!(trust.0.judge("pool.example", one).is_ok());
-        assert!(trust.0.judge("pool.example", one).is_ok());
-        let error = trust.0.judge("pool.example", two).expect_err("another certificate");
+        let trust = Trust::new(&folder, "https://pool.example:1", None);
+        assert!(trust.0.judge("pool.example", one, || false).is_ok());
+        assert!(trust.0.judge("pool.example", one, || false).is_ok());
+        let error = trust.0.judge("pool.example", two, || false).expect_err("another certificate");
         assert!(error.to_string().contains("another certificate"), "{error}");
-        assert!(trust.0.judge("other.example", two).is_ok());
-        assert!(Trust::new(&folder, Some(two)).0.judge("pool.example", one).is_err());
+        assert!(trust.0.judge("pool.example", two, || true).is_ok(), "an authority vouches");
+        let beside = Trust::new(&folder, "https://pool.example:2", None);
+        assert!(
+            beside.0.judge("pool.example", two, || false).is_ok(),
+            "another port is another coordinator"
+        );
+        let pinned = Trust::new(&folder, "https://pool.example:1", Some(two));
+        assert!(pinned.0.judge("pool.example", one, || false).is_err());
         std::fs::remove_dir_all(&folder).expect("removed");
     }
 }

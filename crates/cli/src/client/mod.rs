@@ -19,7 +19,7 @@ use serde::de::DeserializeOwned;
 
 use crate::fail::Fail;
 use crate::place::Target;
-use crate::tls::Trust;
+use crate::tls::{Trust, distrust};
 use api::{ErrorBody, Job, JobList, NodeList};
 
 /// How long a coordinator may take to accept a connection.
@@ -34,7 +34,7 @@ pub(crate) struct Client {
 
 impl Client {
     pub(crate) fn new(target: &Target, data: &Path) -> Result<Client, Fail> {
-        let trust = Trust::new(data, None);
+        let trust = Trust::new(data, &target.url, None);
         let http = reqwest::Client::builder()
             // A pool is reached directly, as its nodes reach it.
             .no_proxy()
@@ -143,6 +143,9 @@ impl Client {
 
     fn unreachable(&self, error: &reqwest::Error) -> Fail {
         let base = &self.base;
+        if let Some(reason) = distrust(error) {
+            return Fail::world("untrusted", reason);
+        }
         let reason = innermost(error);
         if error.is_connect() {
             let message =

@@ -24,7 +24,7 @@ use std::time::{Duration, Instant};
 use futures_util::{FutureExt, SinkExt, StreamExt};
 use shoal_node::{Config, Node};
 use shoal_protocol::codec::{DecodeError, Wire as _};
-use shoal_protocol::{Attempt, Caps, Failure, Micros, Refusal, Time, ToNode, UnitOutput};
+use shoal_protocol::{Attempt, Caps, Failure, Micros, Time, ToNode, UnitOutput};
 use tokio::sync::{mpsc, watch};
 use tokio_tungstenite::tungstenite::Message;
 
@@ -52,7 +52,7 @@ pub(crate) struct Ran {
 /// What the loop waits for besides the socket.
 enum Event {
     Opened(Box<Socket>),
-    NotOpened(String),
+    NotOpened(socket::NotOpened),
     Cpu(Ran),
     Gpu(GpuEvent),
 }
@@ -94,7 +94,7 @@ pub(crate) async fn run(
     notify: impl Fn(Notice) + Send + Sync,
 ) -> Result<(), Fail> {
     let kept = identity::take(&options.data)?;
-    let trust = Trust::new(&options.data, options.link.pin);
+    let trust = Trust::new(&options.data, &options.link.base, options.link.pin);
     let origin = Origin::new(&options.link.base, trust.config()?)
         .ok_or_else(|| Fail::input(format!("{} is no address", options.link.base)))?;
     let (to_loop, events) = mpsc::unbounded_channel();
@@ -163,7 +163,7 @@ struct Host<'a> {
     to_loop: mpsc::UnboundedSender<Event>,
     /// Whether the socket holds messages that are not flushed.
     unsent: bool,
-    stopped: Option<Option<Refusal>>,
+    stopped: Option<Result<(), Fail>>,
     last_away: Option<String>,
     notify: &'a (dyn Fn(Notice) + Send + Sync),
 }
@@ -177,15 +177,8 @@ impl Host<'_> {
         self.input(shoal_node::Input::Start).await;
         loop {
             self.flush().await;
-            match &self.stopped {
-                Some(None) => return Ok(()),
-                Some(Some(refusal)) => {
-                    return Err(Fail::Input {
-                        code: "refused".into(),
-                        message: refusal.to_string(),
-                    });
-                }
-                None => {}
+            if let Some(end) = self.stopped.take() {
+                return end;
             }
             let wake = self.next_wake();
             tokio::select! {

@@ -11,26 +11,36 @@ use tokio_tungstenite::tungstenite::{Error, protocol::WebSocketConfig};
 use tokio_tungstenite::{Connector, MaybeTlsStream, WebSocketStream, client_async_tls_with_config};
 
 use super::wire::Origin;
+use crate::tls::distrust;
 
 pub(super) type Socket = WebSocketStream<MaybeTlsStream<TcpStream>>;
 
 /// A coordinator that takes longer than this to accept is not there.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Opens the socket; the error says in words why not.
-pub(super) async fn connect(origin: Origin, url: String) -> Result<Box<Socket>, String> {
+/// Why there is no socket.
+pub(super) enum NotOpened {
+    /// Nobody there, or nobody who answers as a coordinator does.
+    Away(String),
+    /// Somebody there who is not the one expected.
+    Untrusted(String),
+}
+
+pub(super) async fn connect(origin: Origin, url: String) -> Result<Box<Socket>, NotOpened> {
     match timeout(CONNECT_TIMEOUT, open(&origin, &url)).await {
         Ok(opened) => opened,
-        Err(_) => Err(format!("{}:{} does not answer", origin.host(), origin.port())),
+        Err(_) => {
+            let place = format!("{}:{}", origin.host(), origin.port());
+            Err(NotOpened::Away(format!("{place} does not answer")))
+        }
     }
 }
 
-async fn open(origin: &Origin, url: &str) -> Result<Box<Socket>, String> {
-    let tcp = TcpStream::connect((origin.host(), origin.port()))
-        .await
-        .map_err(|error| crate::fail::plain(&error))?;
+async fn open(origin: &Origin, url: &str) -> Result<Box<Socket>, NotOpened> {
+    let away = |error: std::io::Error| NotOpened::Away(crate::fail::plain(&error));
+    let tcp = TcpStream::connect((origin.host(), origin.port())).await.map_err(away)?;
     // Small messages must not wait for each other.
-    tcp.set_nodelay(true).map_err(|error| crate::fail::plain(&error))?;
+    tcp.set_nodelay(true).map_err(away)?;
     let connector = match origin.tls() {
         Some(config) => Connector::Rustls(Arc::clone(&config)),
         None => Connector::Plain,
@@ -45,13 +55,16 @@ async fn open(origin: &Origin, url: &str) -> Result<Box<Socket>, String> {
     }
 }
 
-fn reason(error: &Error) -> String {
+fn reason(error: &Error) -> NotOpened {
     if let Error::Io(error) = error {
-        return crate::fail::plain(error);
+        return match distrust(error) {
+            Some(reason) => NotOpened::Untrusted(reason),
+            None => NotOpened::Away(crate::fail::plain(error)),
+        };
     }
-    let Error::Http(answer) = error else { return error.to_string() };
-    match answer.status() {
+    let Error::Http(answer) = error else { return NotOpened::Away(error.to_string()) };
+    NotOpened::Away(match answer.status() {
         StatusCode::NOT_FOUND => "there is a web server, but it is no Shoal coordinator".into(),
         status => format!("the coordinator answered {status}"),
-    }
+    })
 }

@@ -11,7 +11,9 @@ use shoal_protocol::{Failure, FromNode, JobId, Lane, Lease, Micros, ToNode, Unit
 use tokio_tungstenite::tungstenite::Message;
 
 use super::gpu::{Access, News};
+use super::socket::NotOpened;
 use super::{Event, Host, Notice, Ran, SEND_TIMEOUT, socket};
+use crate::fail::Fail;
 
 /// Jobs as the lanes share them, copied once from the brain.
 pub(super) type Jobs = BTreeMap<JobId, Arc<JobInfo>>;
@@ -56,7 +58,11 @@ impl Host<'_> {
                 self.socket = Some(socket);
                 self.input(Input::Opened).await;
             }
-            Event::NotOpened(reason) => self.away(reason).await,
+            Event::NotOpened(NotOpened::Away(reason)) => self.away(reason).await,
+            // Trying again cannot help, and joining a stranger must not happen.
+            Event::NotOpened(NotOpened::Untrusted(reason)) => {
+                self.stopped = Some(Err(Fail::world("untrusted", reason)));
+            }
             Event::Cpu(ran) => {
                 if let Some(cpu) = &mut self.cpu {
                     cpu.ended(ran.attempt);
@@ -132,7 +138,11 @@ impl Host<'_> {
                         gpu.forget(job);
                     }
                 }
-                Output::Stopped(refusal) => self.stopped = Some(refusal),
+                Output::Stopped(None) => self.stopped = Some(Ok(())),
+                Output::Stopped(Some(refusal)) => {
+                    let (code, message) = ("refused".into(), refusal.to_string());
+                    self.stopped = Some(Err(Fail::Input { code, message }));
+                }
             }
         }
     }
