@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::time::{Duration, SystemTime};
 
 use serde_json::json;
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
 use tokio::time::{interval, timeout};
 use tokio_rustls::TlsAcceptor;
 
@@ -23,6 +23,7 @@ use crate::intake::Intake;
 use crate::options::{OpenError, Options, RunError, Urls};
 use crate::serve::Server;
 use crate::store::blobs::Blobs;
+use crate::store::verify;
 use crate::tls;
 
 /// How often abandoned uploads are looked for.
@@ -54,12 +55,15 @@ impl Coordinator {
         let lan = lan_addresses(bound.ip());
         let auth = Auth::load(&folder)?;
         let tls = tls::acceptor(&folder, &lan)?;
-        let blobs =
-            Blobs::open(&folder.blobs()).map_err(|error| OpenError::file(folder.blobs(), error))?;
+        let unsure_since = verify::horizon(&folder.database());
+        let blobs = Blobs::open(&folder.blobs())
+            .and_then(|blobs| blobs.check_since(unsure_since).map(|()| blobs))
+            .map_err(|error| OpenError::file(folder.blobs(), error))?;
         let places = Places {
             database: folder.database(),
             results: folder.results(),
             ballast: folder.ballast(),
+            unsure_since,
         };
         let full = Arc::new(AtomicBool::new(false));
         let driver = Driver::open(places, blobs.clone(), Clock::start(), Arc::clone(&full))?;
@@ -94,6 +98,7 @@ impl Coordinator {
         let announcement = announcement(&self.urls, self.auth.key.text());
         let (driver, thread) = self.driver.spawn(self.full).map_err(RunError::Accept)?;
         let (close, closing) = watch::channel(false);
+        let (alive, mut all_gone) = mpsc::channel(1);
         let app = App::new(Shared {
             auth: self.auth,
             blobs: self.blobs.clone(),
@@ -103,12 +108,12 @@ impl Coordinator {
             urls: self.urls,
             last_conn: AtomicU64::new(0),
             closing: closing.clone(),
+            alive: alive.downgrade(),
         });
-        let server = Server::new(http::router(app), self.tls, closing);
-        let accepting: Vec<_> = listeners
-            .into_iter()
-            .map(|listener| tokio::spawn(server.clone().accept(listener)))
-            .collect();
+        let server = Server::new(http::router(app), self.tls, closing, alive);
+        for listener in listeners {
+            tokio::spawn(server.clone().accept(listener));
+        }
         let sweeping = tokio::spawn(sweep(self.blobs));
         if let Err(error) = write_private(&self.folder.running(), &announcement) {
             tracing::warn!("clients on this machine will not find the coordinator: {error}");
@@ -127,9 +132,9 @@ impl Coordinator {
         };
         close.send_replace(true);
         sweeping.abort();
-        for task in accepting {
-            let _ = timeout(STOP_WITHIN, task).await;
-        }
+        drop(server);
+        // Every connection holds its end of this channel, and nobody sends.
+        let _ = timeout(STOP_WITHIN, all_gone.recv()).await;
         let _ = fs::remove_file(self.folder.running());
         match result {
             Some(Ok(Ok(result))) => result,

@@ -15,7 +15,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::{Semaphore, mpsc, watch};
 use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsAcceptor;
 
@@ -32,15 +32,23 @@ const ACCEPT_AGAIN: Duration = Duration::from_millis(50);
 
 #[derive(Clone)]
 pub(crate) struct Server {
-    pub(crate) router: Router,
-    pub(crate) tls: TlsAcceptor,
-    pub(crate) closing: watch::Receiver<bool>,
+    router: Router,
+    tls: TlsAcceptor,
+    closing: watch::Receiver<bool>,
     room: Arc<Semaphore>,
+    /// Held while a connection lives, so that stopping can wait for the last.
+    _alive: mpsc::Sender<()>,
 }
 
 impl Server {
-    pub(crate) fn new(router: Router, tls: TlsAcceptor, closing: watch::Receiver<bool>) -> Server {
-        Server { router, tls, closing, room: Arc::new(Semaphore::new(MAX_CONNECTIONS)) }
+    pub(crate) fn new(
+        router: Router,
+        tls: TlsAcceptor,
+        closing: watch::Receiver<bool>,
+        alive: mpsc::Sender<()>,
+    ) -> Server {
+        let room = Arc::new(Semaphore::new(MAX_CONNECTIONS));
+        Server { router, tls, closing, room, _alive: alive }
     }
 
     /// Accepts until the coordinator closes.
@@ -72,7 +80,12 @@ impl Server {
         // Small messages must not wait for an acknowledgement of the one before.
         let _ = stream.set_nodelay(true);
         let mut first = [0];
-        let Ok(Ok(1)) = timeout(FIRST_BYTE_WITHIN, stream.peek(&mut first)).await else { return };
+        let mut closing = self.closing.clone();
+        let peeked = tokio::select! {
+            peeked = timeout(FIRST_BYTE_WITHIN, stream.peek(&mut first)) => peeked,
+            _ = closing.wait_for(|closing| *closing) => return,
+        };
+        let Ok(Ok(1)) = peeked else { return };
         if first[0] == TLS_HANDSHAKE {
             match timeout(HANDSHAKE_WITHIN, self.tls.accept(stream)).await {
                 Ok(Ok(stream)) => self.answer(stream).await,
@@ -84,7 +97,13 @@ impl Server {
         } else {
             let own = stream.local_addr().ok();
             let service = hyper::service::service_fn(move |request| redirect(request, own));
-            let _ = http1::Builder::new().serve_connection(TokioIo::new(stream), service).await;
+            let connection = http1::Builder::new()
+                .keep_alive(false)
+                .timer(TokioTimer::new())
+                .header_read_timeout(HANDSHAKE_WITHIN)
+                .serve_connection(TokioIo::new(stream), service);
+            // Whoever does not like the answer: there is none other.
+            let _ = connection.await;
         }
     }
 
@@ -92,7 +111,7 @@ impl Server {
         let connection = http1::Builder::new()
             .timer(TokioTimer::new())
             .header_read_timeout(HEADERS_WITHIN)
-            .serve_connection(TokioIo::new(stream), TowerToHyperService::new(self.router))
+            .serve_connection(TokioIo::new(stream), TowerToHyperService::new(self.router.clone()))
             .with_upgrades();
         let mut connection = std::pin::pin!(connection);
         tokio::select! {

@@ -36,10 +36,13 @@ type Sink = SplitSink<WebSocket, Message>;
     )
 )]
 pub(crate) async fn node_socket(State(app): State<App>, upgrade: WebSocketUpgrade) -> Response {
-    upgrade
-        .max_message_size(MAX_FRAME_BYTES)
-        .max_frame_size(MAX_FRAME_BYTES)
-        .on_upgrade(move |socket| serve(app, socket))
+    let alive = app.alive.upgrade();
+    upgrade.max_message_size(MAX_FRAME_BYTES).max_frame_size(MAX_FRAME_BYTES).on_upgrade(
+        async move |socket| {
+            serve(app, socket).await;
+            drop(alive);
+        },
+    )
 }
 
 /// Why a node's half of the talk ended.
@@ -51,7 +54,12 @@ enum End {
 
 async fn serve(app: App, socket: WebSocket) {
     let (mut sink, mut stream) = socket.split();
-    let hello = match timeout(HELLO_WITHIN, greeting(&mut stream)).await {
+    let mut closing = app.closing.clone();
+    let greeted = tokio::select! {
+        greeted = timeout(HELLO_WITHIN, greeting(&mut stream)) => greeted,
+        _ = closing.wait_for(|closing| *closing) => Ok(Err(End::Refused(Refusal::Closing))),
+    };
+    let hello = match greeted {
         Ok(Ok(hello)) if app.auth.token.matches(&hello.token) => hello,
         Ok(Ok(_)) => return refuse(&mut sink, Refusal::Token).await,
         Ok(Err(End::Refused(refusal))) => return refuse(&mut sink, refusal).await,

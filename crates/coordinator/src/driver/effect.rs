@@ -155,16 +155,15 @@ impl Driver {
                 let _ = reply.send(self.merged(now, job));
             }
             Query::Segment { job, item, reply } => {
-                let segment = self.known.index(&self.scheduler, job).find(item);
-                let spec = self.scheduler.spec(job).cloned();
-                let _ = reply.send(spec.map(|spec| (spec, segment)));
+                let index = self.known.index(&self.scheduler, job);
+                let _ = reply.send(index.spec().map(|spec| (spec, index.find(item))));
             }
             Query::Log { job, from, reply } => {
                 let index = self.known.index(&self.scheduler, job);
                 let _ = reply.send(index.log(from).to_vec());
             }
             Query::Counts { reply } => {
-                let _ = reply.send(self.counts_now(now));
+                let _ = reply.send(self.counts_now());
             }
         }
     }

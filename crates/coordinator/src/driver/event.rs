@@ -130,7 +130,7 @@ pub(crate) enum Query {
     Segment {
         job: JobId,
         item: u64,
-        reply: Reply<Option<(JobSpec, Option<Segment>)>>,
+        reply: Reply<Option<(Arc<JobSpec>, Option<Segment>)>>,
     },
     /// Spans in the order they were merged, from a position of that list on.
     Log {

@@ -99,7 +99,7 @@ impl Handle {
         &self,
         job: JobId,
         item: u64,
-    ) -> Result<Option<(JobSpec, Option<Segment>)>, Stopped> {
+    ) -> Result<Option<(Arc<JobSpec>, Option<Segment>)>, Stopped> {
         self.query(|reply| Query::Segment { job, item, reply }).await
     }
 

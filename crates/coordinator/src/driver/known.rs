@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use shoal_protocol::{JobId, Span, ToNode};
+use shoal_protocol::{JobId, JobSpec, Span, ToNode};
 use shoal_scheduler::{Fact, JobState, Scheduler, SubmitError};
 
 use super::event::{Merged, Reply, Segment};
@@ -28,6 +28,7 @@ pub(super) struct Known {
 #[derive(Default)]
 struct Job {
     note: Note,
+    ended: bool,
     /// Version of the last change.
     version: u64,
     /// Bytes of all merged units.
@@ -41,6 +42,8 @@ struct Job {
 /// Merged units by place and by time.
 #[derive(Default)]
 pub(super) struct Index {
+    /// Kept here because it can be large and is asked for with every tile.
+    spec: Option<Arc<JobSpec>>,
     by_start: BTreeMap<u64, Segment>,
     log: Vec<Span>,
 }
@@ -56,12 +59,11 @@ impl Known {
                     index.add((*span, *place));
                 }
             }
-            Fact::Submitted { job, .. }
-            | Fact::Finished { job, .. }
-            | Fact::Failed { job, .. }
-            | Fact::Cancelled { job, .. }
-            | Fact::Unmerged { job, .. } => {
-                touch(&mut self.jobs, &mut self.stirred, *job, self.version);
+            Fact::Submitted { job, .. } | Fact::Unmerged { job, .. } => {
+                touch(&mut self.jobs, &mut self.stirred, *job, self.version).ended = false;
+            }
+            Fact::Finished { job, .. } | Fact::Failed { job, .. } | Fact::Cancelled { job, .. } => {
+                touch(&mut self.jobs, &mut self.stirred, *job, self.version).ended = true;
             }
             Fact::Removed { job } => self.forget(*job),
             Fact::Life { .. } | Fact::Node { .. } => self.stirred = true,
@@ -122,6 +124,11 @@ impl Known {
         changed
     }
 
+    /// How many jobs there are, and how many of them run.
+    pub(super) fn count(&self) -> (usize, usize) {
+        (self.jobs.len(), self.jobs.values().filter(|job| !job.ended).count())
+    }
+
     pub(super) fn note(&mut self, job: JobId, note: Note) {
         touch(&mut self.jobs, &mut self.stirred, job, self.version).note = note;
     }
@@ -158,14 +165,14 @@ impl Known {
     pub(super) fn index(&mut self, scheduler: &Scheduler, job: JobId) -> &Index {
         if self.indexes.len() > MAX_KEPT {
             // Only those that change no more: whoever follows a running job counts on its order.
-            let now = shoal_protocol::Time(0);
+            let jobs = &self.jobs;
             self.indexes.retain(|other, _| {
-                *other == job
-                    || scheduler.job(now, *other).is_some_and(|job| job.state == JobState::Running)
+                *other == job || jobs.get(other).is_some_and(|known| !known.ended)
             });
         }
         self.indexes.entry(job).or_insert_with(|| {
-            let mut index = Index::default();
+            let spec = scheduler.spec(job).cloned().map(Arc::new);
+            let mut index = Index { spec, ..Index::default() };
             scheduler.merged(job).into_iter().for_each(|segment| index.add(segment));
             index
         })
@@ -191,6 +198,10 @@ impl Index {
     fn add(&mut self, segment: Segment) {
         self.by_start.insert(segment.0.start, segment);
         self.log.push(segment.0);
+    }
+
+    pub(super) fn spec(&self) -> Option<Arc<JobSpec>> {
+        self.spec.clone()
     }
 
     pub(super) fn find(&self, item: u64) -> Option<Segment> {

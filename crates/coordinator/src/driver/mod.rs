@@ -1,6 +1,7 @@
 //! The one thread that owns the scheduler and the facts. It takes all ready events as a batch, lets the
 //! scheduler decide on each, makes all facts durable in one transaction, and only then lets anybody know.
 //!
+//! - [`open`]: how it starts
 //! - [`event`]: what reaches it, and [`inbox`]: how
 //! - [`done`], [`shape`]: results that arrive
 //! - [`effect`]: what is done after the commit, and [`outbox`]: what nodes are told
@@ -15,19 +16,19 @@ pub(crate) mod event;
 pub(crate) mod handle;
 mod inbox;
 mod known;
+mod open;
 pub(crate) mod outbox;
 pub(crate) mod shape;
 mod view;
 
 use std::collections::{BTreeMap, HashMap};
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use shoal_protocol::{Attempt, FromNode, JobId, Refusal, Time};
-use shoal_scheduler::{Input, JobState, JobView, Output, RequestId, Scheduler};
+use shoal_scheduler::{Input, Output, RequestId, Scheduler};
 use tokio::sync::{mpsc, watch};
 
 use self::ballast::Ballast;
@@ -36,15 +37,15 @@ use self::event::{Counts, Event, Query, Reply, ReserveError, Reserved, Submissio
 use self::handle::Handle;
 use self::inbox::{Inbox, Woken};
 use self::known::Known;
+pub(crate) use self::open::Places;
 use self::outbox::Outbox;
 use self::shape::Shape;
 use crate::clock::Clock;
 use crate::json::JobJson;
-use crate::options::{OpenError, RunError};
+use crate::options::RunError;
 use crate::store::blobs::Blobs;
 use crate::store::facts::{Batch, Facts, StoreError, Stored};
-use crate::store::results::{self, ResultFiles};
-use crate::store::verify;
+use crate::store::results::ResultFiles;
 
 /// Events that may wait for the driver; senders wait when there are more.
 const MAX_WAITING: usize = 4096;
@@ -78,66 +79,7 @@ pub(crate) struct Driver {
     stopping: bool,
 }
 
-/// Where the driver finds its things.
-pub(crate) struct Places {
-    pub(crate) database: PathBuf,
-    pub(crate) results: PathBuf,
-    pub(crate) ballast: PathBuf,
-}
-
 impl Driver {
-    /// Reads the facts and looks whether what they speak of is there.
-    pub(crate) fn open(
-        places: Places,
-        blobs: Blobs,
-        clock: Clock,
-        full: Arc<AtomicBool>,
-    ) -> Result<Driver, OpenError> {
-        let facts = Facts::open(&places.database)?;
-        let mut known = Known::default();
-        let mut log = facts.log();
-        let mut scheduler = Scheduler::replay(log.by_ref().inspect(|fact| known.learn(fact)));
-        log.end()?;
-        for (job, note) in facts.notes()? {
-            known.note(job, note);
-        }
-        known.keep_only(|job| scheduler.spec(job).is_some());
-        let bad = |error| OpenError::file(&places.results, error);
-        results::sweep(&places.results, |job| scheduler.spec(job).is_some()).map_err(bad)?;
-        take_back_torn(&mut scheduler, &mut known, &places.results, clock.now());
-        known.begin();
-        let mut batch = Batch::default();
-        let mut stored = HashMap::new();
-        for entry in facts.stored()? {
-            if verify::is_whole(&places.results, entry.job, &entry.place) {
-                stored.insert(entry.attempt, entry);
-            } else {
-                batch.settled.push(entry.attempt);
-            }
-        }
-        Ok(Driver {
-            clock,
-            scheduler,
-            facts,
-            results: ResultFiles::new(places.results),
-            blobs,
-            ballast: Ballast::keep(places.ballast, full),
-            outbox: Outbox::default(),
-            known,
-            stored,
-            tickets: BTreeMap::new(),
-            last_request: 0,
-            waiting: HashMap::new(),
-            batch,
-            effects: Vec::new(),
-            queries: Vec::new(),
-            changed: watch::Sender::new(0),
-            counts: Counts::default(),
-            sweep_at: Instant::now() + SWEEP,
-            stopping: false,
-        })
-    }
-
     /// Starts the thread.
     pub(crate) fn spawn(
         mut self,
@@ -288,6 +230,7 @@ impl Driver {
                 Output::Ended(job) => self.effects.push(Effect::Ended { job }),
                 Output::Removed(job) => {
                     self.known.forget(job);
+                    self.batch.forgotten.push(job);
                     self.effects.push(Effect::Forget { job });
                 }
             }
@@ -349,21 +292,5 @@ impl Driver {
             }
             live
         });
-    }
-}
-
-/// Hands merged units back whose bytes are missing. Only jobs that could still give a result are looked at.
-fn take_back_torn(scheduler: &mut Scheduler, known: &mut Known, dir: &Path, now: Time) {
-    for JobView { job, state, .. } in scheduler.jobs(now) {
-        match state {
-            JobState::Running | JobState::Done => {}
-            JobState::Failed | JobState::Cancelled => continue,
-        }
-        for span in verify::torn(dir, job, &scheduler.merged(job)) {
-            tracing::warn!(%job, %span, "result bytes are missing or torn: computing them again");
-            scheduler.unmerge(job, span);
-        }
-        let places = scheduler.merged(job).into_iter().filter_map(|(_, place)| place);
-        known.set_bytes(job, places.map(|place| place.size).sum());
     }
 }

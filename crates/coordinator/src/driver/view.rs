@@ -112,12 +112,11 @@ impl Driver {
         Some(UnitsJson { units: units.collect(), truncated })
     }
 
-    pub(super) fn counts_now(&self, now: Time) -> Counts {
-        let jobs = self.scheduler.jobs(now);
-        let open = jobs.iter().filter(|job| job.state == JobState::Running).count();
+    pub(super) fn counts_now(&self) -> Counts {
+        let (jobs, open) = self.known.count();
         Counts {
             nodes: self.outbox.len() as u64,
-            jobs: jobs.len() as u64,
+            jobs: jobs as u64,
             jobs_open: open as u64,
             units_merged: self.known.merged_units,
             disk_full: self.ballast.is_full(),

@@ -16,6 +16,7 @@ use super::range::{self, Asked};
 use crate::error::{ApiError, BlobError, RequestError, UPLOAD_OFFSET, disk_full};
 use crate::json::{BlobJson, ErrorJson, PartialJson};
 use crate::store::blobs::Upload;
+use crate::store::receive::discard;
 use crate::store::send;
 
 pub(super) const BYTES: &str = "application/octet-stream";
@@ -37,6 +38,7 @@ pub(super) fn routes() -> OpenApiRouter<App> {
 )]
 async fn post_blob(State(app): State<App>, body: Body) -> Result<Response, ApiError> {
     if app.driver.disk_is_full() {
+        discard(body).await;
         return Err(disk_full());
     }
     let blob = app.blobs.post(body).await?;
@@ -105,6 +107,7 @@ async fn put_blob(
     let offset = number(&headers, &UPLOAD_OFFSET, "Upload-Offset")?.unwrap_or(0);
     let length = number(&headers, &UPLOAD_LENGTH, "Upload-Length")?;
     if app.driver.disk_is_full() {
+        discard(body).await;
         return Err(disk_full());
     }
     match app.blobs.upload(hash, offset, length, body).await? {

@@ -44,6 +44,8 @@ pub(crate) struct Shared {
     pub(crate) last_conn: std::sync::atomic::AtomicU64,
     /// Turns true when the coordinator stops: streams without an end of their own end then.
     pub(crate) closing: tokio::sync::watch::Receiver<bool>,
+    /// Held by sockets while they live; weak here, because this outlives them.
+    pub(crate) alive: tokio::sync::mpsc::WeakSender<()>,
 }
 
 impl App {

@@ -21,7 +21,7 @@ use crate::error::{ApiError, RequestError, ResultError};
 use crate::json::{BlobJson, ErrorJson};
 use crate::store::facts::Stored;
 use crate::store::place::read_exact_at;
-use crate::store::receive::{ReceiveError, Received, Target, receive};
+use crate::store::receive::{ReceiveError, Received, Target, discard, receive};
 use crate::store::results::Region;
 
 pub(super) fn routes() -> OpenApiRouter<App> {
@@ -79,8 +79,13 @@ async fn put_result(
     let job = JobId(number("the job's number", &job)?);
     let attempt = Attempt(number("the attempt", &attempt)?);
     let size = length(&headers)?;
-    let reserved = app.driver.reserve(job, attempt, size).await?;
-    let Reserved { region, runs } = reserved.map_err(ResultError::Reserve)?;
+    let Reserved { region, runs } = match app.driver.reserve(job, attempt, size).await? {
+        Ok(reserved) => reserved,
+        Err(error) => {
+            discard(body).await;
+            return Err(ResultError::Reserve(error).into());
+        }
+    };
     let (offset, file) = (region.offset, Arc::clone(&region.file));
     let target = Target { file, offset, most: size };
     let Received { written, hash, end } = receive(body, target).await;

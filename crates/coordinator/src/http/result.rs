@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io;
+use std::sync::Arc;
 
 use axum::Json;
 use axum::body::Body;
@@ -160,7 +161,7 @@ pub(super) async fn segment(
     id: JobId,
     item: u64,
     kind: Kind,
-) -> Result<(JobSpec, Span, Option<Place>), JobError> {
+) -> Result<(Arc<JobSpec>, Span, Option<Place>), JobError> {
     let found = app.driver.segment(id, item).await?;
     let (spec, segment) = found.ok_or(JobError::Missing { job: id.0 })?;
     let (right, expected) = match kind {

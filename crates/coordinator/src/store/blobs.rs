@@ -11,7 +11,7 @@ use std::time::{Duration, SystemTime};
 use axum::body::Body;
 use shoal_protocol::{BlobRef, Hash};
 
-use super::receive::{ReceiveError, Received, Target, receive};
+use super::receive::{ReceiveError, Received, Target, discard, receive};
 use crate::auth::random_word;
 
 /// An upload nobody went on with for this long is dropped.
@@ -134,12 +134,17 @@ impl Blobs {
         length: Option<u64>,
         body: Body,
     ) -> Result<Upload, UploadError> {
-        let _turn = self.take_turn(hash).ok_or(UploadError::Busy)?;
+        let Some(_turn) = self.take_turn(hash) else {
+            discard(body).await;
+            return Err(UploadError::Busy);
+        };
         if let Some(blob) = self.find(hash).map_err(UploadError::Disk)? {
+            discard(body).await;
             return Ok(Upload::Complete(blob));
         }
         let held = self.held(hash).map_err(UploadError::Disk)?;
         if held != offset {
+            discard(body).await;
             return Err(UploadError::Offset { held, given: offset });
         }
         let partial = self.partial(hash);
@@ -161,6 +166,28 @@ impl Blobs {
         }
         self.settle(&partial, hash).map_err(UploadError::Disk)?;
         Ok(Upload::Complete(BlobRef { hash, size: held }))
+    }
+
+    /// Looks whether blobs written after a moment are what their names say, and drops those that are
+    /// not: the machine lost power before they were on the disk.
+    pub(crate) fn check_since(&self, since: SystemTime) -> io::Result<()> {
+        for dir in fs::read_dir(&self.root)? {
+            let dir = dir?;
+            if dir.file_name().len() != 2 {
+                continue;
+            }
+            for entry in fs::read_dir(dir.path())? {
+                let entry = entry?;
+                let name = entry.file_name();
+                let named: Option<Hash> = name.to_str().and_then(|name| name.parse().ok());
+                let recent = entry.metadata()?.modified()? >= since;
+                if recent && named != Some(hash_file(&entry.path())?) {
+                    tracing::warn!(?name, "a blob is not what its name says: dropping it");
+                    fs::remove_file(entry.path())?;
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Drops uploads nobody goes on with.

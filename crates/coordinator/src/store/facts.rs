@@ -16,8 +16,9 @@ use crate::options::OpenError;
 /// The layout of the tables and of the facts in them. Raised when an older build could misread it.
 const FORMAT: u32 = 1;
 
+const FACTS_TABLE: &str =
+    "CREATE TABLE facts (id INTEGER PRIMARY KEY, batch BLOB NOT NULL) STRICT;";
 const TABLES: &str = "
-    CREATE TABLE facts (id INTEGER PRIMARY KEY, batch BLOB NOT NULL) STRICT;
     CREATE TABLE notes (job INTEGER PRIMARY KEY, note BLOB NOT NULL) STRICT;
     CREATE TABLE stored (attempt INTEGER PRIMARY KEY, place BLOB NOT NULL) STRICT;
     PRAGMA user_version = 1;
@@ -26,6 +27,9 @@ const TABLES: &str = "
 /// Pages in the write-ahead log before it is folded into the database: 16 MiB, so that the two syncs
 /// this costs come once in thousands of batches.
 const CHECKPOINT_PAGES: u32 = 4096;
+
+/// Facts in one row when the log is written anew: about as many as a busy batch has.
+const REWRITE_BATCH: usize = 1024;
 
 pub(crate) struct Facts {
     db: Connection,
@@ -57,6 +61,8 @@ pub(crate) struct Batch {
     pub(crate) stored: Vec<Stored>,
     /// Stored results that are merged or of no use any more.
     pub(crate) settled: Vec<Attempt>,
+    /// Jobs whose notes are of no use any more.
+    pub(crate) forgotten: Vec<JobId>,
 }
 
 impl Batch {
@@ -65,6 +71,7 @@ impl Batch {
             && self.notes.is_empty()
             && self.stored.is_empty()
             && self.settled.is_empty()
+            && self.forgotten.is_empty()
     }
 
     pub(crate) fn clear(&mut self) {
@@ -72,6 +79,7 @@ impl Batch {
         self.notes.clear();
         self.stored.clear();
         self.settled.clear();
+        self.forgotten.clear();
     }
 }
 
@@ -101,7 +109,7 @@ impl Facts {
             return Err(OpenError::NewerDatabase { path: path.into(), found, newest: FORMAT });
         }
         if found == 0 {
-            db.execute_batch(&format!("BEGIN; {TABLES} COMMIT;")).map_err(bad)?;
+            db.execute_batch(&format!("BEGIN; {FACTS_TABLE} {TABLES} COMMIT;")).map_err(bad)?;
         }
         Ok(Facts { db, path: path.into() })
     }
@@ -112,7 +120,7 @@ impl Facts {
 
     /// Every fact, oldest first.
     pub(crate) fn log(&self) -> Log<'_> {
-        Log { facts: self, last: 0, ready: VecDeque::new(), end: Ok(()) }
+        Log { facts: self, table: "facts", last: 0, ready: VecDeque::new(), end: Ok(()) }
     }
 
     pub(crate) fn notes(&self) -> Result<Vec<(JobId, Note)>, OpenError> {
@@ -144,10 +152,33 @@ impl Facts {
         Ok(all)
     }
 
+    /// Writes the log anew with only the facts that `keep` wants; all or nothing.
+    pub(crate) fn rewrite(&mut self, keep: impl Fn(&Fact) -> bool) -> Result<(), OpenError> {
+        let bad = |error: rusqlite::Error| open_error(&self.path, &error);
+        let unwritten = |error: StoreError| match error {
+            StoreError::Full => OpenError::DiskFull { path: self.path.clone() },
+            StoreError::Broken(message) => OpenError::Database { path: self.path.clone(), message },
+        };
+        let transaction = self.db.unchecked_transaction().map_err(bad)?;
+        transaction
+            .execute_batch("ALTER TABLE facts RENAME TO old; ")
+            .and_then(|()| transaction.execute_batch(FACTS_TABLE))
+            .map_err(bad)?;
+        let mut log = Log { table: "old", ..self.log() };
+        let mut kept = log.by_ref().filter(|fact| keep(fact)).peekable();
+        while kept.peek().is_some() {
+            let batch: Vec<Fact> = kept.by_ref().take(REWRITE_BATCH).collect();
+            write_facts(&transaction, &batch).map_err(unwritten)?;
+        }
+        log.end()?;
+        transaction.execute_batch("DROP TABLE old").and_then(|()| transaction.commit()).map_err(bad)
+    }
+
     /// Makes a batch durable, all or nothing.
     pub(crate) fn write(&mut self, batch: &Batch) -> Result<(), StoreError> {
-        let alone = batch.notes.is_empty() && batch.stored.is_empty() && batch.settled.is_empty();
-        if alone {
+        let more =
+            [batch.notes.len(), batch.stored.len(), batch.settled.len(), batch.forgotten.len()];
+        if more == [0; 4] {
             // A lone statement is its own transaction.
             return write_facts(&self.db, &batch.facts);
         }
@@ -169,6 +200,10 @@ impl Facts {
             let mut delete = transaction.prepare_cached("DELETE FROM stored WHERE attempt = ?")?;
             delete.execute(params![attempt.0.cast_signed()])?;
         }
+        for job in &batch.forgotten {
+            let mut delete = transaction.prepare_cached("DELETE FROM notes WHERE job = ?")?;
+            delete.execute(params![job.0.cast_signed()])?;
+        }
         Ok(transaction.commit()?)
     }
 }
@@ -176,6 +211,7 @@ impl Facts {
 /// Facts read a few batches at a time, so that a long history does not have to fit in memory.
 pub(crate) struct Log<'a> {
     facts: &'a Facts,
+    table: &'static str,
     last: i64,
     ready: VecDeque<Fact>,
     end: Result<(), OpenError>,
@@ -190,11 +226,9 @@ impl Log<'_> {
     fn read(&mut self) -> Result<(), OpenError> {
         let path = &self.facts.path;
         let bad = |error: rusqlite::Error| open_error(path, &error);
-        let mut statement = self
-            .facts
-            .db
-            .prepare_cached("SELECT id, batch FROM facts WHERE id > ? ORDER BY id LIMIT 64")
-            .map_err(bad)?;
+        let table = self.table;
+        let sql = format!("SELECT id, batch FROM {table} WHERE id > ? ORDER BY id LIMIT 64");
+        let mut statement = self.facts.db.prepare(&sql).map_err(bad)?;
         let mut rows = statement.query([self.last]).map_err(bad)?;
         while let Some(row) = rows.next().map_err(bad)? {
             self.last = row.get(0).map_err(bad)?;

@@ -1,6 +1,6 @@
 //! What is on disk: facts in SQLite, blobs and results in files.
 //!
-//! - [`facts`]: the durable log, one row for each batch
+//! - [`facts`]: the durable log, one row for each batch, and [`compact`]: keeping it short
 //! - [`verify`]: after a crash, which merged bytes are really there
 //! - [`blobs`]: bytes by their hash, and [`receive`]: taking uploads in
 //! - [`results`]: one append file for each job
@@ -8,6 +8,7 @@
 //! - [`place`]: reading and writing at a position
 
 pub(crate) mod blobs;
+pub(crate) mod compact;
 pub(crate) mod facts;
 pub(crate) mod place;
 pub(crate) mod receive;

@@ -4,10 +4,12 @@
 use std::fs::File;
 use std::io;
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::body::{Body, Bytes};
 use http_body_util::BodyExt;
 use tokio::task::{JoinHandle, spawn_blocking};
+use tokio::time::timeout;
 
 use super::place::write_all_at;
 
@@ -16,6 +18,12 @@ use super::place::write_all_at;
 const PIECE: usize = 1 << 20;
 /// Bodies up to this are written where they arrive: handing over would cost more.
 const SMALL: usize = 64 << 10;
+
+/// A sender that is silent for so long has gone without saying so.
+const SILENT_FOR: Duration = Duration::from_secs(60);
+/// What is read of a refused body, so that its sender gets to the answer instead of a broken connection.
+const DISCARD_MOST: u64 = 256 << 20;
+const DISCARD_WITHIN: Duration = Duration::from_secs(10);
 
 /// Where bytes go.
 pub(crate) struct Target {
@@ -47,12 +55,20 @@ pub(crate) async fn receive(mut body: Body, target: Target) -> Received {
     let mut writer = Writer::new(target);
     let mut taken = 0;
     let mut end = Ok(());
-    while let Some(frame) = body.frame().await {
-        let bytes = match frame.map(|frame| frame.into_data()) {
-            Ok(Ok(bytes)) => bytes,
-            Ok(Err(_trailers)) => continue,
-            Err(error) => {
+    loop {
+        let bytes = match timeout(SILENT_FOR, body.frame()).await {
+            Ok(Some(Ok(frame))) => match frame.into_data() {
+                Ok(bytes) => bytes,
+                Err(_trailers) => continue,
+            },
+            Ok(None) => break,
+            Ok(Some(Err(error))) => {
                 end = Err(ReceiveError::Client(error.to_string()));
+                break;
+            }
+            Err(_elapsed) => {
+                let silence = format!("nothing came for {} seconds", SILENT_FOR.as_secs());
+                end = Err(ReceiveError::Client(silence));
                 break;
             }
         };
@@ -67,7 +83,26 @@ pub(crate) async fn receive(mut body: Body, target: Target) -> Received {
         }
     }
     let (written, hash, flushed) = writer.finish().await;
-    Received { written, hash, end: end.and(flushed.map_err(ReceiveError::Disk)) }
+    let end = end.and(flushed.map_err(ReceiveError::Disk));
+    match end {
+        Err(ReceiveError::TooLong | ReceiveError::Disk(_)) => discard(body).await,
+        Ok(()) | Err(ReceiveError::Client(_)) => {}
+    }
+    Received { written, hash, end }
+}
+
+/// Reads the rest of a body that is not wanted, within reason.
+pub(crate) async fn discard(mut body: Body) {
+    let reading = async {
+        let mut read = 0;
+        while let Some(Ok(frame)) = body.frame().await {
+            read += frame.data_ref().map_or(0, |bytes| bytes.len() as u64);
+            if read > DISCARD_MOST {
+                return;
+            }
+        }
+    };
+    let _ = timeout(DISCARD_WITHIN, reading).await;
 }
 
 struct Writer {

@@ -4,7 +4,7 @@ use reqwest::{Method, StatusCode};
 use serde_json::Value;
 
 use crate::node::Node;
-use crate::world::{World, noop, problem};
+use crate::world::{World, eventually, noop, problem};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_missing_or_wrong_key_is_refused_everywhere() {
@@ -55,8 +55,10 @@ async fn keys_are_kept_and_readable_by_their_owner_only() {
     let (key, token) = (world.api.key.clone(), world.token.clone());
     assert!(key.len() >= 32 && token.len() >= 32 && key != token);
     let dir = world.dir.path().to_owned();
-    let running: Value =
-        serde_json::from_slice(&std::fs::read(dir.join("running.json")).unwrap()).unwrap();
+    let running: Value = eventually(async || {
+        serde_json::from_slice(&std::fs::read(dir.join("running.json")).ok()?).ok()
+    })
+    .await;
     assert_eq!(running["key"], key.as_str());
     assert_eq!(running["url"], world.api.url.as_str());
     assert_eq!(running["join"], format!("{}/join#{token}", world.api.url));

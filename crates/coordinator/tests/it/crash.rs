@@ -7,6 +7,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use serde_json::json;
+use shoal_protocol::{Hash, Held, Hello, UnitOutput};
 
 use crate::node::{Node, hello, nothing, numbers};
 use crate::world::{Api, TempDir, World, eventually, noop, open};
@@ -77,10 +78,9 @@ async fn a_job_goes_on_after_kill_9_and_merges_nothing_twice() {
     let mut seen = 0;
     for round in 1..=3 {
         // Slow enough to be caught in the middle.
-        let working = process.node("one").await.work(|work, span| {
-            std::thread::sleep(Duration::from_millis(2));
-            numbers(work, span)
-        });
+        let mut node = process.node("one").await;
+        node.rest = Duration::from_millis(30);
+        let working = node.work(numbers);
         let goal = items * round / 6;
         let done = eventually(async || {
             let done = process.api.json(&path).await["itemsDone"].as_u64().unwrap();
@@ -136,6 +136,52 @@ async fn every_submission_that_was_answered_is_there_after_kill_9() {
         count += 1;
     }
     assert!(count > 10, "only {count} jobs were answered");
+    world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn bytes_that_were_acknowledged_are_there_after_kill_9() {
+    let dir = TempDir::new();
+    let process = Process::start(dir.path());
+    let content = vec![42; 3_000_000];
+    let blob = process.api.blob(content.clone()).await;
+    let name = blake3::hash(&content[..1000]).to_hex();
+    let part = process.api.request(reqwest::Method::PUT, &format!("/api/v1/blobs/{name}"));
+    let part = part.header("upload-length", 1000).body(content[..600].to_vec());
+    assert_eq!(part.send().await.unwrap().status(), 202);
+    let mut node = process.node("one").await;
+    let id = process.api.submit(json!({"kind": "map", "wgsl": "x", "items": 10_000})).await;
+    let lease = node.lent().await;
+    let bytes = numbers(&node.jobs[&lease.job].work, lease.span);
+    assert_eq!(node.put(lease, bytes.clone()).await.status(), 200);
+    process.kill();
+
+    let process = Process::start(dir.path());
+    assert!(process.api.bytes(&format!("/api/v1/blobs/{blob}")).await == content);
+    let head = process.api.request(reqwest::Method::HEAD, &format!("/api/v1/blobs/{name}"));
+    assert_eq!(head.send().await.unwrap().headers()["upload-offset"], "600");
+    let held = vec![Held { attempt: lease.attempt, job: lease.job, span: lease.span }];
+    let again = Hello { held, ..hello("one", &process.token) };
+    let mut node = Node::join_with(&process.api, again).await;
+    let hash = Hash(*blake3::hash(&bytes).as_bytes());
+    let size = bytes.len() as u64;
+    node.done(lease.attempt, UnitOutput::Stored { hash, size }).await;
+    let job = process.api.ended(id).await;
+    assert_eq!((&job["state"], &job["retries"]), (&json!("done"), &json!(0)), "{job}");
+    assert!(process.api.bytes(&format!("/api/v1/jobs/{id}/result")).await == bytes);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_blob_that_never_reached_the_disk_is_dropped() {
+    let world = World::start().await;
+    let whole = world.api.blob("whole").await;
+    let torn = world.api.blob("torn").await;
+    let dir = world.stop().await;
+    std::fs::write(dir.path().join("blobs").join(&torn[..2]).join(&torn), "\0\0\0\0").unwrap();
+    let world = World::start_in(dir).await;
+    assert_eq!(world.api.bytes(&format!("/api/v1/blobs/{whole}")).await, b"whole");
+    let missing = world.api.get(&format!("/api/v1/blobs/{torn}")).await;
+    assert_eq!(missing.status(), 404);
     world.stop().await;
 }
 

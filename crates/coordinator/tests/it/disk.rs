@@ -73,6 +73,8 @@ async fn a_full_disk_refuses_what_is_new_and_keeps_what_is_old() {
         (response.status() == StatusCode::INSUFFICIENT_STORAGE).then_some(())
     });
     full.await;
+    let refused = api.request(Method::POST, "/api/v1/blobs").body(vec![7; 5 << 20]).send().await;
+    assert_eq!(problem(refused.unwrap()).await.1, "disk_full");
     let before = api.json("/api/v1/jobs").await["jobs"].as_array().unwrap().len();
     assert_eq!(api.bytes(&format!("/api/v1/jobs/{id}/result")).await.len(), 400_000);
 

@@ -1,0 +1,105 @@
+//! How the driver starts: the facts are read, and what they speak of is looked for.
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::{Instant, SystemTime};
+
+use shoal_protocol::Time;
+use shoal_scheduler::{JobState, JobView, Scheduler};
+use tokio::sync::watch;
+
+use super::ballast::Ballast;
+use super::event::Counts;
+use super::known::Known;
+use super::outbox::Outbox;
+use super::{Driver, SWEEP};
+use crate::clock::Clock;
+use crate::options::OpenError;
+use crate::store::blobs::Blobs;
+use crate::store::compact::compact;
+use crate::store::facts::{Batch, Facts};
+use crate::store::results::{self, ResultFiles};
+use crate::store::verify;
+
+/// Where the driver finds its things.
+pub(crate) struct Places {
+    pub(crate) database: PathBuf,
+    pub(crate) results: PathBuf,
+    pub(crate) ballast: PathBuf,
+    /// Bytes written after this moment are looked at.
+    pub(crate) unsure_since: SystemTime,
+}
+
+impl Driver {
+    /// Reads the facts and looks whether what they speak of is there.
+    pub(crate) fn open(
+        places: Places,
+        blobs: Blobs,
+        clock: Clock,
+        full: Arc<AtomicBool>,
+    ) -> Result<Driver, OpenError> {
+        let mut facts = Facts::open(&places.database)?;
+        compact(&mut facts)?;
+        let mut known = Known::default();
+        let mut log = facts.log();
+        let mut scheduler = Scheduler::replay(log.by_ref().inspect(|fact| known.learn(fact)));
+        log.end()?;
+        for (job, note) in facts.notes()? {
+            known.note(job, note);
+        }
+        known.keep_only(|job| scheduler.spec(job).is_some());
+        let bad = |error| OpenError::file(&places.results, error);
+        results::sweep(&places.results, |job| scheduler.spec(job).is_some()).map_err(bad)?;
+        take_back_torn(&mut scheduler, &mut known, &places, clock.now());
+        known.begin();
+        let mut batch = Batch::default();
+        let mut stored = HashMap::new();
+        for entry in facts.stored()? {
+            if verify::is_whole(&places.results, entry.job, &entry.place) {
+                stored.insert(entry.attempt, entry);
+            } else {
+                batch.settled.push(entry.attempt);
+            }
+        }
+        Ok(Driver {
+            clock,
+            scheduler,
+            facts,
+            results: ResultFiles::new(places.results),
+            blobs,
+            ballast: Ballast::keep(places.ballast, full),
+            outbox: Outbox::default(),
+            known,
+            stored,
+            tickets: BTreeMap::new(),
+            last_request: 0,
+            waiting: HashMap::new(),
+            batch,
+            effects: Vec::new(),
+            queries: Vec::new(),
+            changed: watch::Sender::new(0),
+            counts: Counts::default(),
+            sweep_at: Instant::now() + SWEEP,
+            stopping: false,
+        })
+    }
+}
+
+/// Hands merged units back whose bytes are missing. Only jobs that could still give a result are looked at.
+fn take_back_torn(scheduler: &mut Scheduler, known: &mut Known, places: &Places, now: Time) {
+    for JobView { job, state, .. } in scheduler.jobs(now) {
+        match state {
+            JobState::Running | JobState::Done => {}
+            JobState::Failed | JobState::Cancelled => continue,
+        }
+        let merged = scheduler.merged(job);
+        for span in verify::torn(&places.results, job, &merged, places.unsure_since) {
+            tracing::warn!(%job, %span, "result bytes are missing or torn: computing them again");
+            scheduler.unmerge(job, span);
+        }
+        let places = scheduler.merged(job).into_iter().filter_map(|(_, place)| place);
+        known.set_bytes(job, places.map(|place| place.size).sum());
+    }
+}
