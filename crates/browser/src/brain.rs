@@ -199,7 +199,7 @@ impl Brain {
         let (phase, node) = match status.phase {
             Phase::Idle => ("idle", None),
             Phase::Connecting => ("connecting", None),
-            Phase::Greeting => ("greeting", None),
+            Phase::Greeting { .. } => ("greeting", None),
             Phase::Joined(node) => ("joined", Some(node.0 as f64)),
             Phase::Waiting { .. } => ("waiting", None),
             Phase::Stopped => ("stopped", None),

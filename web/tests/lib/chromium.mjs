@@ -3,7 +3,7 @@
 import { execFileSync } from "node:child_process";
 import { chromium } from "playwright-core";
 
-const FLAGS = [
+export const FLAGS = [
   "--no-sandbox",
   "--enable-unsafe-webgpu",
   "--use-webgpu-adapter=swiftshader",
@@ -22,6 +22,7 @@ export async function launch({ profile, args = [] } = {}) {
 }
 
 export function chromiumPath() {
+  if (process.env.CHROMIUM) return process.env.CHROMIUM;
   for (const name of ["chromium", "chromium-browser", "google-chrome"]) {
     try {
       return execFileSync("which", [name], { encoding: "utf8" }).trim();
