@@ -27,14 +27,18 @@ export async function plainTab(api, link) {
 
   const profile = mkdtempSync(join(tmpdir(), "shoal-tab-"));
   const words = ["--headless=new", ...FLAGS, `--user-data-dir=${profile}`];
-  const child = spawn(chromiumPath(), [...words, `http://127.0.0.1:${server.address().port}/`], { stdio: "ignore" });
+  const child = spawn(chromiumPath(), [...words, `http://127.0.0.1:${server.address().port}/`], {
+    stdio: "ignore",
+    detached: true,
+  });
   const ended = new Promise((resolve) => child.on("close", resolve));
   await until("the tab to join", async () => (await api.nodes()).length > 0, 30);
 
   return async function close() {
-    child.kill("SIGTERM");
+    // All of its processes at once: each still writes into the profile.
+    process.kill(-child.pid, "SIGKILL");
     await ended;
     server.close();
-    rmSync(profile, { recursive: true, force: true, maxRetries: 10 });
+    rmSync(profile, { recursive: true, force: true, maxRetries: 10, retryDelay: 100 });
   };
 }

@@ -3,7 +3,8 @@
 use std::process::Command;
 
 use super::count::{Counts, counted};
-use crate::shell::{Outcome, cargo, command, root, run, shoal};
+use crate::shell::{Outcome, cargo, command, root, run, shoal, target};
+use crate::stamp::{Stamp, files_below};
 use crate::{outside, setup, sim, tidy};
 
 /// What must be built before a suite can run; each includes those before it.
@@ -47,6 +48,8 @@ pub(super) const SUITES: &[Suite] = &[
 
 const PURE: [&str; 5] = ["shoal-protocol", "shoal-scheduler", "shoal-node", "shoal-sim", "xtask"];
 const SHELLS: [&str; 3] = ["shoal-engine", "shoal-coordinator", "shoal"];
+/// Where the conformance cases lie, made ready for a browser.
+const PREPARED: &str = "prepared";
 /// Crates with a lock of their own.
 const APART: [&str; 2] = ["crates/browser", "examples/programs"];
 
@@ -72,7 +75,15 @@ fn simulated() -> Outcome<Counts> {
 }
 
 fn shells() -> Outcome<Counts> {
-    counted(environment(&mut cargo_on(&["test", "--release", "--quiet"], &SHELLS)))
+    let prepared = prepared()?;
+    let counts = counted(environment(&mut cargo_on(&["test", "--release", "--quiet"], &SHELLS)))?;
+    prepared.keep()?;
+    Ok(counts)
+}
+
+/// The conformance cases as a browser takes them, written by the native run of the same cases.
+fn prepared() -> Outcome<Stamp> {
+    Stamp::of("prepared", &["conformance", "crates/engine", "crates/protocol"])
 }
 
 /// In release, so that the heavy build scripts (C libraries) of the real build are used again.
@@ -90,36 +101,42 @@ fn types() -> Outcome<Counts> {
 }
 
 fn web() -> Outcome<Counts> {
-    node("tests/**/*.test.mjs")
+    let stamp = prepared()?;
+    if !stamp.is_fresh(&[target().join(PREPARED)]) {
+        let words = ["test", "--release", "--quiet", "--test", "conformance"];
+        run(environment(&mut cargo_on(&words, &SHELLS)))?;
+        stamp.keep()?;
+    }
+    node(&["tests", "app/tests"])
 }
 
 fn e2e() -> Outcome<Counts> {
-    node("e2e/**/*.test.mjs")
+    node(&["e2e"])
 }
 
 /// One file at a time: each starts a pool and browsers, and shared cores would make times mean nothing.
-fn node(pattern: &str) -> Outcome<Counts> {
-    let files = test_files(pattern)?;
+fn node(folders: &[&str]) -> Outcome<Counts> {
     let mut node = command("node");
     node.current_dir(root().join("web"))
         .args(["--test", "--test-concurrency=1", "--test-reporter=spec"])
-        .args(files);
+        .args(test_files(folders)?);
     counted(environment(&mut node))
 }
 
 /// Node 20 does not expand patterns itself.
-fn test_files(pattern: &str) -> Outcome<Vec<String>> {
-    let folder = pattern.split('/').next().unwrap_or(pattern);
+fn test_files(folders: &[&str]) -> Outcome<Vec<String>> {
     let base = root().join("web");
     let mut files = Vec::new();
-    crate::stamp::files_below(&base.join(folder), &mut files)?;
+    for folder in folders {
+        files_below(&base.join(folder), &mut files)?;
+    }
     let mut names: Vec<String> = files
         .iter()
         .filter_map(|file| file.strip_prefix(&base).ok()?.to_str().map(String::from))
         .filter(|name| name.ends_with(".test.mjs"))
         .collect();
     names.sort();
-    if names.is_empty() { Err(format!("no tests in web/{folder}")) } else { Ok(names) }
+    if names.is_empty() { Err(format!("no tests in {folders:?}")) } else { Ok(names) }
 }
 
 /// Tells tests where things are, since a target folder may be anywhere.
@@ -127,7 +144,10 @@ fn environment(test: &mut Command) -> &mut Command {
     if let Some(chromium) = setup::chromium() {
         test.env("CHROMIUM", chromium);
     }
-    test.env("SHOAL_BIN", shoal()).env("SHOAL_OUTSIDE", outside::folder())
+    test.env("SHOAL_BIN", shoal())
+        .env("SHOAL_OUTSIDE", outside::folder())
+        .env("SHOAL_REQUIRE_OUTSIDE", "1")
+        .env("SHOAL_PREPARED", target().join(PREPARED))
 }
 
 /// Cargo with these words, on these packages.
