@@ -1,9 +1,11 @@
-//! The computing: WGSL kernels on a GPU, WASI programs in a sandbox, and the check of both before they are
-//! stored. Knows no network, no leases and nobody who asked; the shells (`cli`, `browser`) feed it bytes.
+//! The computing: WGSL kernels on a GPU, WASI programs in a sandbox, and the check of both before
+//! they are stored. Knows no network, no leases and nobody who asked; the shells (`cli`, `browser`)
+//! feed it bytes.
 //!
 //! - [`wgsl`] (feature `gpu`, native and wasm32): runs checked kernels
 //! - [`wasi`] (feature `wasi`, native): runs programs; a browser runs them in TypeScript
-//! - [`intake`] (feature `intake`, native): checks kernels and programs, and reads from them how to run them
+//! - [`intake`] (feature `intake`, native): checks kernels and programs, and reads from them how to
+//!   run them
 
 #[cfg(feature = "intake")]
 pub mod intake;

@@ -1,10 +1,18 @@
-//! Runs the cases of `/conformance` on the native engines. A case is data; see `conformance/README.md`.
+//! Runs the cases of `/conformance` on the native engines. A case is data; see
+//! `conformance/README.md`.
 //!
-//! - `SHOAL_OUTSIDE`: folder with the outside material named in `conformance/outside.json`; cases that need it are left
-//!   out without it, unless `SHOAL_REQUIRE_OUTSIDE=1`, which makes its absence a failure.
+//! - `SHOAL_OUTSIDE`: folder with the outside material named in `conformance/outside.json`; cases
+//!   that need it are left out without it, unless `SHOAL_REQUIRE_OUTSIDE=1`, which makes its
+//!   absence a failure.
 //! - `SHOAL_CASE`: run only cases whose name contains this.
-//! - `SHOAL_PREPARED`: folder to write what a browser needs: programs as `.wasm`, kernels as checked work.
-#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test stops at the first surprise")]
+//! - `SHOAL_PREPARED`: folder to write what a browser needs: programs as `.wasm`, kernels as
+//!   checked work.
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    clippy::wildcard_enum_match_arm,
+    reason = "a test stops at the first surprise"
+)]
 
 #[path = "conformance/case.rs"]
 mod case;
@@ -56,6 +64,11 @@ fn all_cases() {
             }
         }
     }
-    assert!(failures.is_empty(), "{} of {ran} cases failed:\n{}", failures.len(), failures.join("\n"));
+    assert!(
+        failures.is_empty(),
+        "{} of {ran} cases failed:\n{}",
+        failures.len(),
+        failures.join("\n")
+    );
     assert!(!filter.is_empty() || ran >= OWN_CASES, "only {ran} cases were found");
 }

@@ -1,6 +1,8 @@
 //! Which binding is what: inputs, the output, the parameter block.
 
-use naga::{AddressSpace, ArraySize, GlobalVariable, Handle, Module, StorageAccess, Type, TypeInner};
+use naga::{
+    AddressSpace, ArraySize, GlobalVariable, Handle, Module, StorageAccess, Type, TypeInner,
+};
 use shoal_protocol::{Binding, Slot, Space};
 
 use super::kernel::Checked;
@@ -29,7 +31,11 @@ pub(super) fn bind(kernel: &Checked<'_>) -> Result<Bound, IntakeError> {
             continue;
         }
         if place.group != 0 {
-            let what = format!("`{}` is in group {}; put all bindings in group 0", name(variable), place.group);
+            let what = format!(
+                "`{}` is in group {}; put all bindings in group 0",
+                name(variable),
+                place.group
+            );
             return Err(kernel.error(handle, &what, "in another group"));
         }
         found.push((place.binding, handle));
@@ -93,8 +99,10 @@ impl Bound {
         }
         let Some((element, ArraySize::Dynamic)) = array(kernel.module, variable.ty) else {
             let ty = element::name(kernel.module, variable.ty);
-            let what =
-                format!("the output `{}` is {ty}; expected an array such as array<f32>", name(variable));
+            let what = format!(
+                "the output `{}` is {ty}; expected an array such as array<f32>",
+                name(variable)
+            );
             return Err(kernel.error(handle, &what, "not a runtime-sized array"));
         };
         self.output = Some((element, handle));
@@ -117,7 +125,8 @@ impl Bound {
             return Err(kernel.error(handle, &what, "a second parameter block"));
         }
         if !is_sized(kernel.module, variable.ty) {
-            let what = format!("the parameter block `{}` ends in an array without a size", name(variable));
+            let what =
+                format!("the parameter block `{}` ends in an array without a size", name(variable));
             return Err(kernel.error(handle, &what, "expected a struct of known size"));
         }
         self.params = Some((variable.ty, handle));
@@ -127,12 +136,7 @@ impl Bound {
 
 impl Checked<'_> {
     /// An error at a global variable.
-    pub(super) fn error(
-        &self,
-        at: Handle<GlobalVariable>,
-        what: &str,
-        label: &str,
-    ) -> IntakeError {
+    pub(super) fn error(&self, at: Handle<GlobalVariable>, what: &str, label: &str) -> IntakeError {
         error_at(self.source, Some(self.module.global_variables.get_span(at)), what, label)
     }
 }

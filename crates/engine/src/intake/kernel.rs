@@ -53,13 +53,15 @@ pub(super) fn render(
         "vec4<f32>" => Pixel::Rgba32Float,
         other => {
             let what = format!(
-                "a render's output is array<u32> or array<vec4<f32>>, one for each pixel, not array<{other}>"
+                "a render's output is array<u32> or array<vec4<f32>>, one for each pixel; this is \
+                 array<{other}>"
             );
             return Err(kernel.error(*variable, &what, "not pixels"));
         }
     };
     if let Some(element) = bound.inputs.first() {
-        let what = format!("a render has no inputs, but the kernel reads an array<{}>", element.name);
+        let what =
+            format!("a render has no inputs, but the kernel reads an array<{}>", element.name);
         return Err(IntakeError::plain("bad_kernel", what));
     }
     let needs = kernel.needs(&bound);
@@ -191,11 +193,9 @@ fn choose(module: &Module, entry: Option<&str>) -> Result<usize, IntakeError> {
         .collect();
     let names = all.iter().map(|(_, p)| format!("`{}`", p.name)).collect::<Vec<_>>().join(", ");
     let problem = match (entry, all.as_slice()) {
-        (_, []) => {
-            "the kernel has no compute entry point; expected a function with @compute and \
+        (_, []) => "the kernel has no compute entry point; expected a function with @compute and \
              @workgroup_size"
-                .to_owned()
-        }
+            .to_owned(),
         (None, [(index, _)]) => return Ok(*index),
         (None, _) => {
             format!("the kernel has several entry points, {names}: say which one is to be run")

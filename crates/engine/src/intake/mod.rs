@@ -1,8 +1,13 @@
 //! The check of kernels and programs before anything is stored, and what must be known to run them.
 //!
-//! A kernel's bindings are all in group 0: `var<storage, read>` arrays are the inputs in binding order, the one
-//! `var<storage, read_write>` array is the output, and at most one `var<uniform>` (or read-only storage struct) holds
-//! parameters, filled by name. Whatever comes in, the answer is a plan or an [`IntakeError`], never a panic.
+//! A kernel's bindings are all in group 0: `var<storage, read>` arrays are the inputs in binding
+//! order, the one `var<storage, read_write>` array is the output, and at most one `var<uniform>`
+//! (or read-only storage struct) holds parameters, filled by name. Whatever comes in, the answer is
+//! a plan or an [`IntakeError`], never a panic.
+#![allow(
+    clippy::wildcard_enum_match_arm,
+    reason = "the compilers' own enums grow with every version"
+)]
 
 mod bind;
 mod element;
@@ -19,7 +24,8 @@ use shoal_protocol::{Kernel, Needs, Pixel};
 
 pub use params::ParamValue;
 
-/// What a map kernel turned out to be. `needs.buffer_bytes` is 0: the caller knows the inputs' sizes.
+/// What a map kernel turned out to be. `needs.buffer_bytes` is 0: the caller knows the inputs'
+/// sizes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MapPlan {
     pub kernel: Kernel,
@@ -76,8 +82,8 @@ pub fn map_kernel(
     unpanicking("bad_kernel", || kernel::map(wgsl, entry, params))
 }
 
-/// Checks a kernel over the tiles of a picture. It has no inputs, and its output is `array<u32>` (packed by
-/// `pack4x8unorm`) or `array<vec4<f32>>` (linear light).
+/// Checks a kernel over the tiles of a picture. It has no inputs, and its output is `array<u32>`
+/// (packed by `pack4x8unorm`) or `array<vec4<f32>>` (linear light).
 pub fn render_kernel(
     wgsl: &str,
     entry: Option<&str>,
@@ -86,8 +92,8 @@ pub fn render_kernel(
     unpanicking("bad_kernel", || kernel::render(wgsl, entry, params))
 }
 
-/// Checks a WASI program and lowers its memory maximum to `memory_limit` bytes, so that engines without a limit of
-/// their own (a browser's) keep it too.
+/// Checks a WASI program and lowers its memory maximum to `memory_limit` bytes, so that engines
+/// without a limit of their own (a browser's) keep it too.
 pub fn wasi_module(wasm: &[u8], memory_limit: u64) -> Result<Vec<u8>, IntakeError> {
     unpanicking("bad_module", || module::check(wasm, memory_limit))
 }

@@ -66,8 +66,8 @@ const CALLS: &[&str] = &[
 
 pub(super) fn check(wasm: &[u8], memory_limit: u64) -> Result<Vec<u8>, IntakeError> {
     is_module(wasm)?;
-    // What Rust, C, Go and Zig compile to by default, and every engine has. Relaxed SIMD and threads are left out
-    // because their results differ from node to node.
+    // What Rust, C, Go and Zig compile to by default, and every engine has. Relaxed SIMD and
+    // threads are left out because their results differ from node to node.
     let features = WasmFeatures::WASM2 | WasmFeatures::EXTENDED_CONST | WasmFeatures::TAIL_CALL;
     Validator::new_with_features(features).validate_all(wasm).map_err(invalid)?;
     let outline = Outline::read(wasm).map_err(invalid)?;
@@ -163,8 +163,8 @@ impl Outline {
             };
             let names = self.unknown.join(", ");
             return Err(bad(format!(
-                "the program imports what no node offers: {names}{more}; only functions of {WASI} are \
-                 known"
+                "the program imports what no node offers: {names}{more}; only functions of {WASI} \
+                 are known"
             )));
         }
         let Some(start) = self.start else {
@@ -203,7 +203,7 @@ fn lowered(wasm: &[u8], limit: u64) -> Result<Vec<u8>, IntakeError> {
 
 fn lower(memory: MemoryType, pages: u64) -> Result<wasm_encoder::MemoryType, IntakeError> {
     if memory.initial > pages {
-        let (needs, allowed) = (memory.initial * PAGE >> 20, pages * PAGE >> 20);
+        let (needs, allowed) = ((memory.initial * PAGE) >> 20, (pages * PAGE) >> 20);
         return Err(bad(format!(
             "the program starts with {needs} MiB of memory; the job allows {allowed} MiB"
         )));

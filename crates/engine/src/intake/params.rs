@@ -58,7 +58,9 @@ pub(super) fn fill(
         if let Some((name, field)) = fields.iter().find(|(name, _)| *name == member.name) {
             if !is_u32(module, member.ty) {
                 let ty = element::name(module, member.ty);
-                return Err(bad(format!("`{name}` is filled by Shoal and must be a u32, not {ty}")));
+                return Err(bad(format!(
+                    "`{name}` is filled by Shoal and must be a u32, not {ty}"
+                )));
             }
             params.places.push((*field, member.offset));
             continue;
@@ -99,9 +101,7 @@ fn members<'a>(module: &'a Module, ty: Handle<Type>, variable: &'a str) -> (Vec<
             });
             (members.collect(), *span)
         }
-        other => {
-            (vec![Member { name: variable, ty, offset: 0 }], other.size(module.to_ctx()))
-        }
+        other => (vec![Member { name: variable, ty, offset: 0 }], other.size(module.to_ctx())),
     }
 }
 
@@ -139,9 +139,10 @@ fn put(
         TypeInner::Scalar(scalar) => put_scalar(*scalar, value, bytes, at),
         TypeInner::Vector { size, scalar } => {
             let items = list(value, *size as usize)?;
-            items.iter().zip((at..).step_by(4)).try_for_each(|(v, at)| {
-                put_scalar(*scalar, v, bytes, at)
-            })
+            items
+                .iter()
+                .zip((at..).step_by(4))
+                .try_for_each(|(v, at)| put_scalar(*scalar, v, bytes, at))
         }
         TypeInner::Matrix { columns, rows, scalar } => {
             // A column of three takes as much room as one of four.
@@ -155,9 +156,10 @@ fn put(
         }
         TypeInner::Array { base, size: ArraySize::Constant(count), stride } => {
             let items = list(value, count.get() as usize)?;
-            items.iter().zip((at..).step_by(*stride as usize)).try_for_each(|(v, at)| {
-                put(module, *base, v, bytes, at)
-            })
+            items
+                .iter()
+                .zip((at..).step_by(*stride as usize))
+                .try_for_each(|(v, at)| put(module, *base, v, bytes, at))
         }
         _ => Err(format!("values of type {} cannot be given", element::name(module, ty))),
     }

@@ -54,23 +54,25 @@ impl<'a> Spot<'a> {
     fn draw(&self, label: &str) -> String {
         let number = self.line.to_string();
         let gutter = " ".repeat(number.len());
+        // Of a long line only the part around the spot is shown.
+        let before = self.column as usize - 1;
+        let skipped = if before > SHOWN_CHARS / 2 { before - SHOWN_CHARS / 4 } else { 0 };
+        let shown = || self.text.chars().skip(skipped).take(SHOWN_CHARS);
+        let line: String = shown().map(|c| if is_plain(c) { c } else { '?' }).collect();
         // Tabs stay tabs below the line, so that the caret stands where the eye expects it.
-        let indent: String = self
-            .text
-            .chars()
+        let indent: String = shown()
             .chain(std::iter::repeat(' '))
-            .take(self.column as usize - 1)
+            .take(before - skipped)
             .map(|c| if c == '\t' { '\t' } else { ' ' })
             .collect();
-        let shown: String =
-            self.text.chars().take(SHOWN_CHARS).map(|c| if is_plain(c) { c } else { '?' }).collect();
         let carets = "^".repeat(self.width.min(SHOWN_CHARS));
-        let (line, column) = (self.line, self.column);
-        format!(
-            " {gutter} --> line {line}, column {column}\n {gutter} |\n {number} | {shown}\n {gutter} | {indent}{carets} {label}"
-        )
-        .trim_end()
-        .to_owned()
+        let lines = [
+            format!(" {gutter} --> line {number}, column {}", self.column),
+            format!(" {gutter} |"),
+            format!(" {number} | {line}"),
+            format!(" {gutter} | {indent}{carets} {label}"),
+        ];
+        lines.join("\n").trim_end().to_owned()
     }
 }
 
@@ -88,8 +90,22 @@ mod tests {
         let at = source.find('x').map(|at| Span::new(at as u32, at as u32 + 1));
         let error = error_at(source, at, "no such thing", "here");
         assert_eq!((error.line, error.column), (Some(2), Some(10)));
-        let wanted = "no such thing\n   --> line 2, column 10\n   |\n 2 | \tlet ü = x;\n   | \t        ^ here";
-        assert_eq!(error.message, wanted);
+        let wanted = [
+            "no such thing",
+            "   --> line 2, column 10",
+            "   |",
+            " 2 | \tlet ü = x;",
+            "   | \t        ^ here",
+        ];
+        assert_eq!(error.message, wanted.join("\n"));
+    }
+
+    #[test]
+    fn of_a_long_line_the_part_around_the_spot_is_shown() {
+        let source = format!("{}@{}", "a".repeat(5000), "b".repeat(5000));
+        let error = error_at(&source, Some(Span::new(5000, 5001)), "what", "here");
+        assert_eq!(error.column, Some(5001));
+        assert!(error.message.contains("aaa@bbb") && error.message.len() < 500);
     }
 
     #[test]

@@ -1,5 +1,5 @@
-//! The validator's words made plain: it speaks of handles, flags and its own types, which mean nothing to whoever wrote
-//! the kernel.
+//! The validator's words made plain: it speaks of handles, flags and its own types, which mean
+//! nothing to whoever wrote the kernel.
 
 use std::error::Error;
 
@@ -12,7 +12,8 @@ pub(super) fn reasons(error: &dyn Error) -> String {
         next = error.source();
     }
     let shells = parts.len() - 1;
-    let inner: Vec<_> = parts.iter().take(shells).filter(|part| !part.ends_with(" is invalid")).collect();
+    let inner: Vec<_> =
+        parts.iter().take(shells).filter(|part| !part.ends_with(" is invalid")).collect();
     let inner = inner.into_iter().chain(parts.last()).map(String::as_str);
     inner.collect::<Vec<_>>().join(": ")
 }
@@ -40,7 +41,8 @@ fn between<'a>(text: &'a str, open: &str, close: &str) -> Option<&'a str> {
 
 /// `Scalar(Scalar { kind: Float, width: 4 })` is an `f32`.
 fn types(text: &str) -> String {
-    let scalars = [("Float", 4, "f32"), ("Uint", 4, "u32"), ("Sint", 4, "i32"), ("Bool", 1, "bool")];
+    let scalars =
+        [("Float", 4, "f32"), ("Uint", 4, "u32"), ("Sint", 4, "i32"), ("Bool", 1, "bool")];
     let sizes = [("Bi", 2), ("Tri", 3), ("Quad", 4)];
     let mut text = text.to_owned();
     for (kind, width, name) in scalars {
@@ -68,7 +70,8 @@ fn without_handles(text: &str) -> String {
             continue;
         }
         rest = &handle[digits + 2..];
-        if let Some((ty, after)) = rest.strip_prefix(" (of type ").and_then(|it| it.split_once(')')) {
+        if let Some((ty, after)) = rest.strip_prefix(" (of type ").and_then(|it| it.split_once(')'))
+        {
             plain.push_str(ty);
             rest = after;
         } else if plain.ends_with(" for ") || plain.ends_with(" by ") {
@@ -86,9 +89,9 @@ mod tests {
 
     #[test]
     fn handles_and_types_become_words() {
-        let text = "Operation Add can't work with [9] (of type Scalar(Scalar { kind: Float, width: 4 })) \
-                    and [10] (of type Vector { size: Tri, scalar: Scalar { kind: Uint, width: 4 } })";
-        assert_eq!(plain(text), "Operation Add can't work with f32 and vec3<u32>");
+        let text = "can't add [9] (of type Scalar(Scalar { kind: Float, width: 4 })) and \
+                    [10] (of type Vector { size: Tri, scalar: Scalar { kind: Uint, width: 4 } })";
+        assert_eq!(plain(text), "can't add f32 and vec3<u32>");
         assert_eq!(plain("The pointer [3] is odd"), "The pointer is odd");
         assert_eq!(plain("not met by [1]: too small"), "not met by it: too small");
         assert_eq!(plain("array[x] and [1"), "array[x] and [1");

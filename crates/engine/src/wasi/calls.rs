@@ -1,4 +1,5 @@
-//! The WASI calls that are ours: those where wasmtime's own would let time, chance or unbounded output in.
+//! The WASI calls that are ours: those where wasmtime's own would let time, chance or unbounded
+//! output in.
 
 use wasmtime::{Caller, Extern, Linker};
 
@@ -96,7 +97,8 @@ fn proc_exit(_caller: Caller<'_, Host>, code: i32) -> wasmtime::Result<()> {
     Err(Stop::Exit(code).into())
 }
 
-/// Streams are always ready; without any among the subscriptions it is a sleep until the first clock rings.
+/// Streams are always ready; without any among the subscriptions it is a sleep until the first
+/// clock rings.
 fn poll_oneoff(
     mut caller: Caller<'_, Host>,
     subscriptions: u32,

@@ -178,7 +178,8 @@ impl Tail {
 
     /// As text, without half a character at its start.
     pub(super) fn text(&self) -> String {
-        let bytes: Vec<u8> = self.0.iter().copied().skip_while(|byte| byte & 0xc0 == 0x80).collect();
+        let bytes: Vec<u8> =
+            self.0.iter().copied().skip_while(|byte| byte & 0xc0 == 0x80).collect();
         let text = String::from_utf8_lossy(&bytes).into_owned();
         shoal_protocol::id::clip(text, MAX_STDERR_BYTES)
     }

@@ -1,9 +1,10 @@
 //! WASI preview1 programs in wasmtime, each run in a sandbox of its own.
 //!
-//! A program gets arguments (the first is `program`), environment, stdin, stdout, stderr and perhaps a read-only folder
-//! `/data`; no network. Unless the clock is granted it is cut off from chance, so that every node gives the same answer:
-//! all clocks start at zero and go on by a microsecond with each look, sleep passes at once on that clock, and random
-//! bytes are the SplitMix64 sequence seeded with the item's number. NaNs have one bit pattern.
+//! A program gets arguments (the first is `program`), environment, stdin, stdout, stderr and
+//! perhaps a read-only folder `/data`; no network. Unless the clock is granted it is cut off from
+//! chance, so that every node gives the same answer: all clocks start at zero and go on by a
+//! microsecond with each look, sleep passes at once on that clock, and random bytes are the
+//! SplitMix64 sequence seeded with the item's number. NaNs have one bit pattern.
 
 mod calls;
 mod host;
@@ -16,8 +17,8 @@ use std::sync::atomic::AtomicBool;
 use bytes::Bytes;
 use shoal_protocol::{Failure, LimitKind, Limits};
 use wasmtime::{
-    Config, Engine, InstanceAllocationStrategy, InstancePre, Linker, PoolingAllocationConfig, Store,
-    Trap, UpdateDeadline,
+    Config, Engine, InstanceAllocationStrategy, InstancePre, Linker, PoolingAllocationConfig,
+    Store, Trap, UpdateDeadline,
 };
 use wasmtime_wasi::p1;
 
@@ -26,9 +27,11 @@ use ticker::Ticker;
 
 /// Runs at a time in one process, for which room is reserved: twice the threads of a large server.
 const MOST_RUNS: u32 = 256;
-/// Entries of a program's largest table (its function pointers); large programs have some tens of thousands.
+/// Entries of a program's largest table (its function pointers); large programs have some tens of
+/// thousands.
 const TABLE_ENTRIES: usize = 1 << 20;
-/// Memory of a finished run that is zeroed by hand rather than given back: small programs touch no more.
+/// Memory of a finished run that is zeroed by hand rather than given back: small programs touch no
+/// more.
 const KEPT_BYTES: usize = 512 << 10;
 /// Stack of the program itself; half of what the threads of runtimes have.
 const STACK_BYTES: usize = 1 << 20;
@@ -42,7 +45,8 @@ pub struct Wasi {
 
 impl Wasi {
     pub fn new() -> Result<Wasi, String> {
-        // Where so much address space cannot be reserved, memory is taken run by run, which is slower.
+        // Where so much address space cannot be reserved, memory is taken run by run, which is
+        // slower.
         let engine = Engine::new(config().allocation_strategy(pool()))
             .or_else(|_| Engine::new(&config()))
             .map_err(|error| format!("wasmtime does not start: {error:#}"))?;
@@ -55,7 +59,8 @@ impl Wasi {
         Ok(Wasi { engine, linker, ticker })
     }
 
-    /// Compiles a module, which for large ones takes seconds; keep the result for all runs of a job.
+    /// Compiles a module, which for large ones takes seconds; keep the result for all runs of a
+    /// job.
     pub fn compile(&self, wasm: &[u8]) -> Result<Module, Failure> {
         let refused = |error: wasmtime::Error| Failure::Kernel {
             message: format!("the program does not compile: {error:#}"),
@@ -64,8 +69,8 @@ impl Wasi {
         self.linker.instantiate_pre(&module).map(Module).map_err(refused)
     }
 
-    /// Runs the program once, blocking the thread; not to be called inside an async task. The answer is what it wrote
-    /// to stdout.
+    /// Runs the program once, blocking the thread; not to be called inside an async task. The
+    /// answer is what it wrote to stdout.
     pub fn run(&self, module: &Module, run: Run) -> Result<Vec<u8>, Failure> {
         let (item, limits) = (run.item, run.limits);
         let host = Host::new(run).map_err(|message| Failure::Internal { message })?;
@@ -93,7 +98,8 @@ pub struct Module(InstancePre<Host>);
 
 /// One run of a program.
 pub struct Run {
-    /// The item's number in the whole job: named in failures, and the seed of the program's random bytes.
+    /// The item's number in the whole job: named in failures, and the seed of the program's random
+    /// bytes.
     pub item: u64,
     /// Words after the program's name.
     pub args: Vec<String>,
@@ -101,8 +107,8 @@ pub struct Run {
     /// The item's name for `SHOAL_INPUT`, if it has one.
     pub input: Option<String>,
     pub stdin: Bytes,
-    /// A folder of the host that the program finds, read-only, as `/data`. The shell fills it once for all runs of a
-    /// job and removes it later.
+    /// A folder of the host that the program finds, read-only, as `/data`. The shell fills it once
+    /// for all runs of a job and removes it later.
     pub folder: Option<PathBuf>,
     pub limits: Limits,
     /// Whether the real time and real random bytes are granted.

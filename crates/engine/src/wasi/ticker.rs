@@ -1,4 +1,5 @@
-//! The clock hand that lets running programs be stopped: while any run goes on, it moves wasmtime's epoch.
+//! The clock hand that lets running programs be stopped: while any run goes on, it moves wasmtime's
+//! epoch.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;

@@ -19,7 +19,8 @@ pub(super) struct Opened {
     pub(super) route: Route,
 }
 
-pub(super) async fn open() -> Result<Opened, String> {
+/// Opens with the route that suits the device, or one chosen for a test.
+pub(super) async fn open(route: Option<Route>) -> Result<Opened, String> {
     let instance = Instance::new(InstanceDescriptor {
         backends: Backends::VULKAN | Backends::METAL | Backends::DX12 | Backends::BROWSER_WEBGPU,
         ..InstanceDescriptor::new_without_display_handle()
@@ -27,9 +28,12 @@ pub(super) async fn open() -> Result<Opened, String> {
     let adapter = choose(&instance).await?;
     let info = adapter.get_info();
     let limits = adapter.limits();
-    let route = Route::of(&info, adapter.features());
-    let features =
-        if route == Route::InPlace { Features::MAPPABLE_PRIMARY_BUFFERS } else { Features::empty() };
+    let route = route.unwrap_or_else(|| Route::of(&info, adapter.features()));
+    let features = if route == Route::InPlace {
+        Features::MAPPABLE_PRIMARY_BUFFERS
+    } else {
+        Features::empty()
+    };
     let descriptor = DeviceDescriptor {
         label: Some("shoal"),
         required_features: features,
@@ -90,7 +94,9 @@ fn caps(device: &Device, info: &AdapterInfo, limits: &Limits) -> GpuCaps {
 fn is_software(name: &str, kind: DeviceType) -> bool {
     let name = name.to_lowercase();
     kind == DeviceType::Cpu
-        || ["swiftshader", "llvmpipe", "lavapipe", "basic render"].iter().any(|it| name.contains(it))
+        || ["swiftshader", "llvmpipe", "lavapipe", "basic render"]
+            .iter()
+            .any(|it| name.contains(it))
 }
 
 #[cfg(not(target_arch = "wasm32"))]

@@ -43,7 +43,8 @@ impl Lost {
     }
 }
 
-/// Catches every error of the calls between `open` and `close`, which must be in one thread without a wait between.
+/// Catches every error of the calls between `open` and `close`, which must be in one thread without
+/// a wait between.
 pub(super) struct Scopes {
     lost: Lost,
     memory: ErrorScopeGuard,

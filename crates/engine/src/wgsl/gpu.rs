@@ -14,7 +14,8 @@ use super::pipeline::Pipeline;
 use super::poller::Poller;
 use super::pool::{Lease, Pool, Role};
 
-/// An open device. Cheap to clone. Once [`Gpu::is_lost`], drop it with all it made and open another.
+/// An open device. Cheap to clone. Once [`Gpu::is_lost`], drop it with all it made and open
+/// another.
 #[derive(Clone)]
 pub struct Gpu {
     pub(super) core: Arc<Core>,
@@ -33,9 +34,14 @@ pub(super) struct Core {
 }
 
 impl Gpu {
-    /// Opens the best adapter: a real GPU if there is one, else software, which [`GpuCaps::software`] says.
+    /// Opens the best adapter: a real GPU if there is one, else software, which
+    /// [`GpuCaps::software`] says.
     pub async fn open() -> Result<Gpu, String> {
-        let Opened { device, queue, limits, caps, route } = adapter::open().await?;
+        Gpu::open_by(None).await
+    }
+
+    pub(super) async fn open_by(route: Option<Route>) -> Result<Gpu, String> {
+        let Opened { device, queue, limits, caps, route } = adapter::open(route).await?;
         let lost = Lost::default();
         lost.watch(&device);
         let core = Core {
@@ -75,7 +81,8 @@ impl Gpu {
         Shared::new(&self.core, stage).await
     }
 
-    /// Computes `span` of a map job of `items` items. One input for each of [`MapWork::inputs`], in order.
+    /// Computes `span` of a map job of `items` items. One input for each of [`MapWork::inputs`], in
+    /// order.
     pub async fn map(
         &self,
         pipeline: &Pipeline,
@@ -103,8 +110,8 @@ impl Core {
         Scopes::open(&self.device, &self.lost)
     }
 
-    /// Submits what was recorded and waits until `result` can be read. `scopes` must have been opened before the
-    /// recording, in this thread, without a wait since.
+    /// Submits what was recorded and waits until `result` can be read. `scopes` must have been
+    /// opened before the recording, in this thread, without a wait since.
     pub(super) fn finish(
         &self,
         scopes: Scopes,
@@ -159,22 +166,4 @@ impl Core {
 /// The next multiple of `to`, a power of two.
 pub(super) fn aligned(size: u64, to: u64) -> u64 {
     size.next_multiple_of(to)
-}
-
-#[cfg(all(test, not(target_arch = "wasm32")))]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_lost_device_says_so_and_another_can_be_opened() {
-        let gpu = pollster::block_on(Gpu::open()).expect("a device");
-        assert!(!gpu.is_lost());
-        gpu.core.device.destroy();
-        let _ = gpu.core.device.poll(wgpu::PollType::Poll);
-        assert!(gpu.is_lost());
-        let staged = pollster::block_on(gpu.stage(64));
-        assert!(matches!(staged, Err(Failure::DeviceLost { .. })));
-        drop(gpu);
-        assert!(pollster::block_on(Gpu::open()).is_ok_and(|gpu| !gpu.is_lost()));
-    }
 }

@@ -1,14 +1,14 @@
 //! One unit of a map: one dispatch, one invocation for each item.
 
 use shoal_protocol::{Failure, InputSplit, MapWork, Span};
-use wgpu::{BufferBinding, BufferSize, CommandEncoderDescriptor, ComputePassDescriptor};
+use wgpu::{CommandEncoderDescriptor, ComputePassDescriptor};
 
 use super::fault::internal;
 use super::gpu::{Core, aligned};
 use super::memory::{Input, Readback, Ready, Route};
 use super::params::map_block;
 use super::pipeline::Pipeline;
-use super::pool::Role;
+use super::pool::{Lease, Role};
 
 pub(super) async fn run(
     core: &Core,
@@ -18,57 +18,81 @@ pub(super) async fn run(
     span: Span,
     inputs: Vec<Input>,
 ) -> Result<Readback, Failure> {
-    let compiled = &*pipeline.0;
     check(work, items, span, &inputs)?;
-    let groups = span.len.div_ceil(u64::from(compiled.workgroup[0]));
-    let most = core.limits.max_compute_workgroups_per_dimension;
-    let groups = u32::try_from(groups).ok().filter(|groups| *groups <= most).ok_or_else(|| {
-        internal(format!("{} items need {groups} workgroups; this GPU allows {most}", span.len))
-    })?;
-
-    let size = span.len * u64::from(work.output_bytes);
-    let output = core.output(aligned(size, 4)).await?;
-    let readback = match core.route {
-        Route::InPlace => None,
-        Route::Copied | Route::Queued => {
-            Some(core.pool.take(Role::Readback, aligned(size, 4)).await?)
-        }
-    };
-    let block = match &compiled.params {
+    let groups = groups(core, pipeline, span)?;
+    let block = match &pipeline.0.params {
         Some(params) => Some(map_block(params, items, span)?),
         None => None,
     };
-    let params = match &block {
-        Some(block) => Some(core.pool.take(Role::Params, block_size(block)).await?),
-        None => None,
-    };
-    let mut ready = Vec::with_capacity(inputs.len());
-    for input in inputs {
-        ready.push(Ready::new(core, input).await?);
+    let size = span.len * u64::from(work.output_bytes);
+    let unit = Unit::new(core, size, block, inputs).await?;
+    // Nothing waits while the commands are recorded: error scopes belong to one thread.
+    let finished = unit.record(core, pipeline, groups)?;
+    finished.await
+}
+
+/// The memory of one unit.
+struct Unit {
+    size: u64,
+    output: Lease,
+    /// Where the result is read, if not in `output`.
+    readback: Option<Lease>,
+    params: Option<(Vec<u8>, Lease)>,
+    inputs: Vec<Ready>,
+}
+
+impl Unit {
+    async fn new(
+        core: &Core,
+        size: u64,
+        block: Option<Vec<u8>>,
+        inputs: Vec<Input>,
+    ) -> Result<Unit, Failure> {
+        let output = core.output(aligned(size, 4)).await?;
+        let readback = match core.route {
+            Route::InPlace => None,
+            Route::Copied | Route::Queued => {
+                Some(core.pool.take(Role::Readback, aligned(size, 4)).await?)
+            }
+        };
+        let params = match block {
+            Some(block) => {
+                let lease = core.pool.take(Role::Params, block_size(&block)).await?;
+                Some((block, lease))
+            }
+            None => None,
+        };
+        let mut ready = Vec::with_capacity(inputs.len());
+        for input in inputs {
+            ready.push(Ready::new(core, input).await?);
+        }
+        Ok(Unit { size, output, readback, params, inputs: ready })
     }
 
-    // From here to `finish` nothing waits: the scopes belong to this thread.
-    let finished = {
+    fn record<'a>(
+        self,
+        core: &'a Core,
+        pipeline: &Pipeline,
+        groups: u32,
+    ) -> Result<impl Future<Output = Result<Readback, Failure>> + use<'a>, Failure> {
+        let compiled = &*pipeline.0;
+        let Unit { size, output, readback, params, inputs } = self;
+        let words = aligned(size, 4);
         let scopes = core.scopes();
         let mut encoder = core.device.create_command_encoder(&CommandEncoderDescriptor::default());
-        let inputs: Vec<_> = ready.into_iter().map(|input| input.place(&mut encoder)).collect();
+        let mut spent = Vec::new();
+        let inputs: Vec<_> =
+            inputs.into_iter().map(|input| input.place(&mut encoder, &mut spent)).collect();
         let inputs: Vec<_> = inputs.iter().map(|input| input.binding()).collect();
-        // Buffers are used again: what a kernel leaves unwritten must be zero, not another unit's result.
-        encoder.clear_buffer(&output.buffer, 0, Some(aligned(size, 4)));
-        let bound = BufferBinding {
-            buffer: &output.buffer,
-            offset: 0,
-            size: BufferSize::new(aligned(size, 4)),
-        };
-        let block = params.as_ref().zip(block.as_ref()).map(|(lease, block)| {
+        let params = params.as_ref().map(|(block, lease)| {
             core.queue.write_buffer(&lease.buffer, 0, &padded(block));
-            BufferBinding {
-                buffer: &lease.buffer,
-                offset: 0,
-                size: BufferSize::new(block_size(block)),
-            }
+            lease.binding(block_size(block))
         });
-        let group = compiled.bind(&core.device, &inputs, &bound, block.as_ref())?;
+        // Buffers are used again: what a kernel leaves unwritten must be zero, not another unit's
+        // result.
+        encoder.clear_buffer(&output.buffer, 0, Some(words));
+        let bound = output.binding(words);
+        let group = compiled.bind(&core.device, &inputs, &bound, params.as_ref())?;
         {
             let mut pass = encoder.begin_compute_pass(&ComputePassDescriptor::default());
             pass.set_pipeline(&compiled.pipeline);
@@ -78,14 +102,21 @@ pub(super) async fn run(
         let result = match readback {
             None => output,
             Some(readback) => {
-                let size = aligned(size, 4);
-                encoder.copy_buffer_to_buffer(&output.buffer, 0, &readback.buffer, 0, size);
+                encoder.copy_buffer_to_buffer(&output.buffer, 0, &readback.buffer, 0, words);
                 readback
             }
         };
-        core.finish(scopes, encoder, result, size)
-    };
-    finished.await
+        Ok(core.finish(scopes, encoder, result, size))
+    }
+}
+
+/// Workgroups for one invocation per item.
+fn groups(core: &Core, pipeline: &Pipeline, span: Span) -> Result<u32, Failure> {
+    let groups = span.len.div_ceil(u64::from(pipeline.0.workgroup[0]));
+    let most = core.limits.max_compute_workgroups_per_dimension;
+    u32::try_from(groups).ok().filter(|groups| *groups <= most).ok_or_else(|| {
+        internal(format!("{} items need {groups} workgroups; this GPU allows {most}", span.len))
+    })
 }
 
 /// Uniform blocks are bound in steps of 16 bytes.

@@ -37,8 +37,8 @@ impl Route {
     }
 }
 
-/// Input memory being filled. `Send` natively, so that it can be filled while another unit computes. What is left
-/// unwritten is not defined: fill all of it.
+/// Input memory being filled. `Send` natively, so that it can be filled while another unit
+/// computes. What is left unwritten is not defined: fill all of it.
 pub struct Stage {
     lease: Lease,
     size: u64,
@@ -100,7 +100,8 @@ impl Stage {
         Ok(Stage { lease, size, queue: core.queue.clone() })
     }
 
-    /// Copies bytes to a position that is a multiple of 4; only the last piece may have another length.
+    /// Copies bytes to a position that is a multiple of 4; only the last piece may have another
+    /// length.
     pub fn write(&mut self, at: u64, bytes: &[u8]) -> Result<(), Failure> {
         self.check(at, bytes.len())?;
         let (head, tail) = bytes.split_at(bytes.len() & !3);
@@ -146,19 +147,8 @@ pub(super) struct Sealed {
 }
 
 impl Sealed {
-    /// The same bytes where kernels can read them.
-    fn on_device(self, copy: Option<Lease>, encoder: &mut CommandEncoder) -> Sealed {
-        let Some(lease) = copy else {
-            return self;
-        };
-        let size = aligned(self.size, 4);
-        encoder.copy_buffer_to_buffer(&self.lease.buffer, 0, &lease.buffer, 0, size);
-        Sealed { lease, size: self.size }
-    }
-
     pub(super) fn binding(&self) -> BufferBinding<'_> {
-        let size = wgpu::BufferSize::new(aligned(self.size.max(1), 4));
-        BufferBinding { buffer: &self.lease.buffer, offset: 0, size }
+        self.lease.binding(aligned(self.size.max(1), 4))
     }
 }
 
@@ -173,7 +163,8 @@ impl Shared {
             let scopes = core.scopes();
             let mut encoder =
                 core.device.create_command_encoder(&CommandEncoderDescriptor::default());
-            let sealed = ready.place(&mut encoder);
+            let mut spent = Vec::new();
+            let sealed = ready.place(&mut encoder, &mut spent);
             core.queue.submit([encoder.finish()]);
             (sealed, scopes.close())
         };
@@ -236,17 +227,23 @@ impl Ready {
         Ok(Ready::Own { sealed: stage.seal(), copy })
     }
 
-    /// Records what brings the bytes to the kernel.
-    pub(super) fn place(self, encoder: &mut CommandEncoder) -> Arc<Sealed> {
-        match self {
-            Ready::Own { sealed, copy } => Arc::new(sealed.on_device(copy, encoder)),
-            Ready::Shared(shared) => shared.0,
-        }
+    /// Records what brings the bytes to the kernel. What lands in `spent` must live until that is
+    /// submitted.
+    pub(super) fn place(self, encoder: &mut CommandEncoder, spent: &mut Vec<Lease>) -> Arc<Sealed> {
+        let (sealed, copy) = match self {
+            Ready::Shared(shared) => return shared.0,
+            Ready::Own { sealed, copy: None } => return Arc::new(sealed),
+            Ready::Own { sealed, copy: Some(copy) } => (sealed, copy),
+        };
+        let Sealed { lease, size } = sealed;
+        encoder.copy_buffer_to_buffer(&lease.buffer, 0, &copy.buffer, 0, aligned(size, 4));
+        spent.push(lease);
+        Arc::new(Sealed { lease: copy, size })
     }
 }
 
-/// A unit's result in mapped memory, which goes back to the pool when dropped. It is `Send + 'static` natively, so
-/// `Bytes::from_owner(readback)` sends it without a copy.
+/// A unit's result in mapped memory, which goes back to the pool when dropped. It is `Send +
+/// 'static` natively, so `Bytes::from_owner(readback)` sends it without a copy.
 pub struct Readback {
     /// Always there until dropped: a buffer is unmapped only after its views are gone.
     view: Option<BufferView>,
@@ -263,7 +260,8 @@ impl Readback {
         Ok(Readback { view: Some(view), lease, size: size as usize })
     }
 
-    /// The bytes as JavaScript sees them, without a copy into Rust's memory. Valid until `self` is dropped.
+    /// The bytes as JavaScript sees them, without a copy into Rust's memory. Valid until `self` is
+    /// dropped.
     #[cfg(target_arch = "wasm32")]
     pub fn as_js(&self) -> js_sys::Uint8Array {
         match &self.view {

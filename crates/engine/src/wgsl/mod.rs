@@ -1,12 +1,13 @@
 //! Kernels on a GPU, through wgpu: Vulkan, Metal and DirectX natively, WebGPU in a browser.
 //!
-//! A unit's way: [`Gpu::stage`] gives memory, the shell fills it, [`Gpu::map`] or [`Gpu::render`] computes, and the
-//! [`Readback`] is the result in place. Where the processor and the GPU share their memory the kernel reads and writes
-//! those very bytes; elsewhere they are copied once each way. Two units may be under way at a time, one computing while
-//! the other's bytes travel; all calls are safe from several threads.
+//! A unit's way: [`Gpu::stage`] gives memory, the shell fills it, [`Gpu::map`] or [`Gpu::render`]
+//! computes, and the [`Readback`] is the result in place. Where the processor and the GPU share
+//! their memory the kernel reads and writes those very bytes; elsewhere they are copied once each
+//! way. Two units may be under way at a time, one computing while the other's bytes travel; all
+//! calls are safe from several threads.
 //!
-//! A kernel that never ends cannot be stopped from here: the shell runs this engine where it can be ended from
-//! outside, in a process or a Worker of its own.
+//! A kernel that never ends cannot be stopped from here: the shell runs this engine where it can be
+//! ended from outside, in a process or a Worker of its own.
 
 mod adapter;
 mod fault;
@@ -16,11 +17,14 @@ mod memory;
 mod oneshot;
 mod params;
 mod pipeline;
-mod pool;
-mod render;
 #[cfg(not(target_arch = "wasm32"))]
 mod poller;
+mod pool;
+mod render;
 
 pub use gpu::Gpu;
 pub use memory::{Input, Readback, Shared, Stage};
 pub use pipeline::Pipeline;
+
+#[cfg(all(test, not(target_arch = "wasm32")))]
+mod tests;

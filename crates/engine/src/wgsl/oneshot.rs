@@ -1,5 +1,5 @@
-//! One value from a callback to the task that waits for it. A few lines of our own, because both shells bring their own
-//! kind of async and the engine needs nothing else of either.
+//! One value from a callback to the task that waits for it. A few lines of our own, because both
+//! shells bring their own kind of async and the engine needs nothing else of either.
 
 use std::future::Future;
 use std::pin::Pin;

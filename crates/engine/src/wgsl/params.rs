@@ -23,7 +23,11 @@ pub(super) fn map_block(params: &Params, items: u64, span: Span) -> Result<Vec<u
 }
 
 /// The block of one tile.
-pub(super) fn tile_block(params: &Params, work: &RenderWork, tile: u64) -> Result<Vec<u8>, Failure> {
+pub(super) fn tile_block(
+    params: &Params,
+    work: &RenderWork,
+    tile: u64,
+) -> Result<Vec<u8>, Failure> {
     let columns = u64::from(work.columns());
     let size = u64::from(work.tile);
     let (width, height) = (u64::from(work.width), u64::from(work.height));
@@ -69,7 +73,10 @@ mod tests {
     use shoal_protocol::{Kernel, Pixel};
 
     fn words(bytes: &[u8]) -> Vec<u32> {
-        bytes.chunks(4).map(|word| u32::from_le_bytes([word[0], word[1], word[2], word[3]])).collect()
+        bytes
+            .chunks(4)
+            .map(|word| u32::from_le_bytes([word[0], word[1], word[2], word[3]]))
+            .collect()
     }
 
     #[test]
@@ -83,7 +90,8 @@ mod tests {
         };
         let (width, height, tile, samples) = (100, 70, 64, 4);
         let work = RenderWork { kernel, width, height, tile, samples, pixel: Pixel::Rgba8 };
-        let fields = [Field::TileX, Field::TileY, Field::TileWidth, Field::TileHeight, Field::Stride];
+        let fields =
+            [Field::TileX, Field::TileY, Field::TileWidth, Field::TileHeight, Field::Stride];
         let places = fields.into_iter().zip((0..).step_by(4)).collect();
         let params = Params { bytes: vec![0; 20], places };
         assert_eq!(tile_block(&params, &work, 3).map(|b| words(&b)), Ok(vec![64, 64, 36, 6, 64]));

@@ -41,7 +41,8 @@ impl Pipeline {
         };
         match caught.await {
             Ok(()) => Ok(Pipeline(Arc::new(compiled))),
-            // A browser's error for the module says only "invalid": the compiler's own words are apart.
+            // A browser's error for the module says only "invalid": the compiler's own words are
+            // apart.
             Err(Failure::Kernel { message }) => {
                 Err(Failure::Kernel { message: said_of(&module).await.unwrap_or(message) })
             }

@@ -32,7 +32,8 @@ impl Poller {
         Ok(Poller { submissions: Some(sender), thread: Some(thread) })
     }
 
-    /// Sees to it that callbacks waiting for this submission are called; `answer` is used only if that fails.
+    /// Sees to it that callbacks waiting for this submission are called; `answer` is used only if
+    /// that fails.
     pub(super) fn wait(&self, index: SubmissionIndex, answer: Answer) {
         if let Some(submissions) = &self.submissions {
             let _ = submissions.send((index, answer));
@@ -40,7 +41,8 @@ impl Poller {
     }
 }
 
-/// Waits for the thread, which holds the device: drivers crash when a device goes while the process ends.
+/// Waits for the thread, which holds the device: drivers crash when a device goes while the process
+/// ends.
 impl Drop for Poller {
     fn drop(&mut self) {
         self.submissions = None;

@@ -3,18 +3,18 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use shoal_protocol::Failure;
-use wgpu::{Buffer, BufferDescriptor, BufferUsages, Device, MapMode};
+use wgpu::{Buffer, BufferBinding, BufferDescriptor, BufferSize, BufferUsages, Device, MapMode};
 
 use super::fault::{Lost, Scopes};
 use super::memory::Route;
 
-/// Free buffers kept, in bytes: two units of the largest size with input and output, and as much again for a change of
-/// sizes.
+/// Free buffers kept, in bytes: two units of the largest size with input and output, and as much
+/// again for a change of sizes.
 const KEPT_BYTES: u64 = 128 << 20;
 /// Smallest buffer made; smaller wishes share it.
 const SMALLEST: u64 = 4 << 10;
-/// Up to this size buffers are powers of two, so that units of nearly the same size share them; larger ones (shared
-/// inputs) are made to measure.
+/// Up to this size buffers are powers of two, so that units of nearly the same size share them;
+/// larger ones (shared inputs) are made to measure.
 const LARGEST_CLASS: u64 = 32 << 20;
 
 /// What a buffer is for.
@@ -45,9 +45,7 @@ impl Role {
                     | BufferUsages::COPY_SRC
                     | BufferUsages::COPY_DST
             }
-            Role::Output => {
-                BufferUsages::STORAGE | BufferUsages::COPY_SRC | BufferUsages::COPY_DST
-            }
+            Role::Output => BufferUsages::STORAGE | BufferUsages::COPY_SRC | BufferUsages::COPY_DST,
             Role::Readback => BufferUsages::MAP_READ | BufferUsages::COPY_DST,
             Role::Params => BufferUsages::UNIFORM | BufferUsages::STORAGE | BufferUsages::COPY_DST,
         }
@@ -78,7 +76,12 @@ impl Pool {
         }
         let size = class(size).min(self.largest);
         if let Some(buffer) = self.reuse(role, size) {
-            return Ok(Lease { buffer, role, mapped: role == Role::Upload, free: self.free.clone() });
+            return Ok(Lease {
+                buffer,
+                role,
+                mapped: role == Role::Upload,
+                free: self.free.clone(),
+            });
         }
         let (buffer, caught) = {
             let scopes = Scopes::open(&self.device, &self.lost);
@@ -105,8 +108,8 @@ impl Pool {
     }
 }
 
-/// A buffer out of the pool; goes back when dropped. The GPU may still be using it then: what is recorded later runs
-/// later.
+/// A buffer out of the pool; goes back when dropped. The GPU may still be using it then: what is
+/// recorded later runs later.
 pub(super) struct Lease {
     pub(super) buffer: Buffer,
     role: Role,
@@ -114,9 +117,14 @@ pub(super) struct Lease {
     free: Arc<Free>,
 }
 
-#[cfg(not(target_arch = "wasm32"))]
 impl Lease {
+    /// The first `size` bytes, as a kernel sees them.
+    pub(super) fn binding(&self, size: u64) -> BufferBinding<'_> {
+        BufferBinding { buffer: &self.buffer, offset: 0, size: BufferSize::new(size) }
+    }
+
     /// Gives a filled upload to the GPU.
+    #[cfg(not(target_arch = "wasm32"))]
     pub(super) fn unmap(&mut self) {
         self.buffer.unmap();
         self.mapped = false;
@@ -163,9 +171,8 @@ impl Free {
 }
 
 fn class(size: u64) -> u64 {
-    match size {
-        0..=SMALLEST => SMALLEST,
-        ..=LARGEST_CLASS => size.next_power_of_two(),
-        _ => size.next_multiple_of(SMALLEST),
+    if size > LARGEST_CLASS {
+        return size.next_multiple_of(SMALLEST);
     }
+    size.next_power_of_two().max(SMALLEST)
 }

@@ -1,9 +1,7 @@
 //! Some tiles of a picture: one dispatch for each, all in one submission.
 
 use shoal_protocol::{Failure, RenderWork, Span};
-use wgpu::{
-    BufferBinding, BufferSize, CommandEncoder, CommandEncoderDescriptor, ComputePassDescriptor,
-};
+use wgpu::{CommandEncoder, CommandEncoderDescriptor, ComputePassDescriptor};
 
 use super::fault::internal;
 use super::gpu::{Core, aligned};
@@ -53,7 +51,8 @@ pub(super) async fn run(
     finished.await
 }
 
-/// Where each tile's pixels and parameters lie. Devices want dynamic offsets at multiples of some power of two.
+/// Where each tile's pixels and parameters lie. Devices want dynamic offsets at multiples of some
+/// power of two.
 struct Layout {
     tiles: u64,
     tile_bytes: u64,
@@ -127,16 +126,8 @@ impl Layout {
         encoder: &mut CommandEncoder,
     ) -> Result<(), Failure> {
         let compiled = &*pipeline.0;
-        let output = BufferBinding {
-            buffer: &output.buffer,
-            offset: 0,
-            size: BufferSize::new(self.tile_bytes),
-        };
-        let params = params.map(|lease| BufferBinding {
-            buffer: &lease.buffer,
-            offset: 0,
-            size: BufferSize::new(self.block),
-        });
+        let output = output.binding(self.tile_bytes);
+        let params = params.map(|lease| lease.binding(self.block));
         let group = compiled.bind(&core.device, &[], &output, params.as_ref())?;
         let [x, y, _] = compiled.workgroup;
         let mut pass = encoder.begin_compute_pass(&ComputePassDescriptor::default());
@@ -157,7 +148,13 @@ impl Layout {
         }
         for tile in 0..self.tiles {
             let (source, target) = (tile * self.output_step, tile * self.tile_bytes);
-            encoder.copy_buffer_to_buffer(&from.buffer, source, &to.buffer, target, self.tile_bytes);
+            encoder.copy_buffer_to_buffer(
+                &from.buffer,
+                source,
+                &to.buffer,
+                target,
+                self.tile_bytes,
+            );
         }
     }
 }

@@ -70,7 +70,8 @@ impl Case {
         self.json[name].as_u64().unwrap_or(default)
     }
 
-    /// Compares an intake's answer with what the case expects of it. `None` if the case goes on from there.
+    /// Compares an intake's answer with what the case expects of it. `None` if the case goes on
+    /// from there.
     pub(crate) fn judge_intake<T>(
         &self,
         answer: Result<T, IntakeError>,

@@ -64,7 +64,8 @@ fn decode(ty: &str, word: &[u8]) -> f64 {
     }
 }
 
-/// Whether `found` is what `expect` says, within its tolerance: `abs + rel * |expected|`, exact without one.
+/// Whether `found` is what `expect` says, within its tolerance: `abs + rel * |expected|`, exact
+/// without one.
 pub(crate) fn compare(case: &Case, expect: &Value, found: &[u8]) -> Result<(), String> {
     let expected = bytes(case, expect);
     if expected.len() != found.len() {

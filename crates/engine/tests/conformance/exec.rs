@@ -84,11 +84,14 @@ fn judge(
         Err(Failure::Trap { message, .. }) => {
             expect["trap"].as_str().is_some_and(|part| message.contains(part))
         }
-        Err(Failure::Limit { which, .. }) => expect["limit"] == match which {
-            LimitKind::Time => "time",
-            LimitKind::Memory => "memory",
-            LimitKind::Output => "output",
-        },
+        Err(Failure::Limit { which, .. }) => {
+            expect["limit"]
+                == match which {
+                    LimitKind::Time => "time",
+                    LimitKind::Memory => "memory",
+                    LimitKind::Output => "output",
+                }
+        }
         Err(_) => false,
     };
     let failure = outcome.err();

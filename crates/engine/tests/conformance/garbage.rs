@@ -30,7 +30,8 @@ fn damaged_kernels_never_break_the_check() {
 #[test]
 fn damaged_programs_never_break_the_check() {
     for case in Case::all().iter().filter(|case| case.json["program"].is_string()) {
-        let Ok(wasm) = wat::parse_bytes(&case.file(&case.json["program"])).map(|it| it.into_owned())
+        let Ok(wasm) =
+            wat::parse_bytes(&case.file(&case.json["program"])).map(|it| it.into_owned())
         else {
             continue;
         };

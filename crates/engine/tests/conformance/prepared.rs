@@ -1,5 +1,5 @@
-//! What a browser cannot make for itself, written where `SHOAL_PREPARED` says: programs as binaries, kernels as work
-//! that passed the intake.
+//! What a browser cannot make for itself, written where `SHOAL_PREPARED` says: programs as
+//! binaries, kernels as work that passed the intake.
 
 use std::fs;
 use std::path::PathBuf;
@@ -8,7 +8,8 @@ use shoal_protocol::Work;
 
 use crate::case::Case;
 
-/// `NAME/work.json`: `{"items", "work"}` with the work as the protocol has it, and `NAME/input-N.bin`.
+/// `NAME/work.json`: `{"items", "work"}` with the work as the protocol has it, and
+/// `NAME/input-N.bin`.
 pub(crate) fn write_work(case: &Case, items: u64, work: &Work, inputs: &[Vec<u8>]) {
     let Some(folder) = folder(case) else {
         return;

@@ -33,12 +33,7 @@ pub(crate) fn run(gpu: &Gpu, case: &Case) -> Result<(), String> {
     }
 }
 
-async fn compute(
-    gpu: &Gpu,
-    work: &RenderWork,
-    tiles: u64,
-    unit: u64,
-) -> Result<Vec<u8>, Failure> {
+async fn compute(gpu: &Gpu, work: &RenderWork, tiles: u64, unit: u64) -> Result<Vec<u8>, Failure> {
     let pipeline = gpu.prepare(&work.kernel).await?;
     let mut result = Vec::new();
     for start in (0..tiles).step_by(unit as usize) {

@@ -1,6 +1,8 @@
-//! What this validator lets pass and a browser's refuses, so that a kernel is refused once, here, and not node by node.
+//! What this validator lets pass and a browser's refuses, so that a kernel is refused once, here,
+//! and not node by node.
 //!
-//! Only what a browser surely refuses is refused here; a kernel in doubt goes through, and the nodes decide.
+//! Only what a browser surely refuses is refused here; a kernel in doubt goes through, and the
+//! nodes decide.
 
 mod uniform;
 mod vary;
@@ -35,10 +37,7 @@ fn overrides(kernel: &Checked<'_>) -> Result<(), IntakeError> {
     }
     let entry = kernel.entry();
     let sizes = kernel.module.types.iter().any(|(_, ty)| {
-        matches!(
-            ty.inner,
-            naga::TypeInner::Array { size: naga::ArraySize::Pending(_), .. }
-        )
+        matches!(ty.inner, naga::TypeInner::Array { size: naga::ArraySize::Pending(_), .. })
     });
     if sizes || entry.workgroup_size_overrides.is_some() {
         let what = "a workgroup or array size depends on an `override`; make it a `const`";

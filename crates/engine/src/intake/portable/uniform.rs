@@ -1,4 +1,5 @@
-//! Barriers that only some invocations of a workgroup reach: undefined on a GPU, an error in a browser.
+//! Barriers that only some invocations of a workgroup reach: undefined on a GPU, an error in a
+//! browser.
 
 use std::collections::BTreeSet;
 
@@ -26,8 +27,8 @@ pub(super) fn check(kernel: &Checked<'_>) -> Result<(), IntakeError> {
     let Some(span) = found else {
         return Ok(());
     };
-    let what = "a barrier must be reached by all invocations of a workgroup, but here it depends on \
-                a value that differs between them";
+    let what = "a barrier must be reached by all invocations of a workgroup, but here it depends \
+                on a value that differs between them";
     Err(error_at(kernel.source, Some(span), what, "reached by some invocations only"))
 }
 
@@ -66,7 +67,8 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    /// Walks a block that all invocations enter, or only some (`split`). Says whether only some go on behind it.
+    /// Walks a block that all invocations enter, or only some (`split`). Says whether only some go
+    /// on behind it.
     fn block(&mut self, block: &Block, mut split: bool) -> bool {
         for (statement, span) in block.span_iter() {
             split = self.statement(statement, *span, split);

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use naga::{
-    AddressSpace, Binding, BuiltIn, EntryPoint, Expression, Function, Handle, LocalVariable, Module,
-    Statement, StorageAccess, TypeInner,
+    AddressSpace, Binding, BuiltIn, EntryPoint, Expression, Function, Handle, LocalVariable,
+    Module, Statement, StorageAccess, TypeInner,
 };
 
 use super::{each_statement, operands};
@@ -33,12 +33,10 @@ impl<'a> Varying<'a> {
     pub(super) fn is(&self, handle: Handle<Expression>) -> bool {
         match &self.function.expressions[handle] {
             Expression::FunctionArgument(index) => self.argument(*index, None),
-            Expression::AccessIndex { base, index } => {
-                match self.function.expressions[*base] {
-                    Expression::FunctionArgument(at) => self.argument(at, Some(*index)),
-                    _ => self.is(*base),
-                }
-            }
+            Expression::AccessIndex { base, index } => match self.function.expressions[*base] {
+                Expression::FunctionArgument(at) => self.argument(at, Some(*index)),
+                _ => self.is(*base),
+            },
             Expression::LocalVariable(local) => self.locals.contains(local),
             // What others may write meanwhile counts as different even where it is not.
             Expression::GlobalVariable(global) => {
@@ -70,9 +68,9 @@ impl<'a> Varying<'a> {
         member.and_then(|member| member.binding.as_ref()).is_some_and(is_per_invocation)
     }
 
-    /// A variable differs if every value it is ever given does: first all are supposed to, then those that do not are
-    /// taken out until nothing changes. A variable of the compiler's own holds the outcome of `&&` or `||`: there one
-    /// differing value is enough.
+    /// A variable differs if every value it is ever given does: first all are supposed to, then
+    /// those that do not are taken out until nothing changes. A variable of the compiler's own
+    /// holds the outcome of `&&` or `||`: there one differing value is enough.
     fn find_locals(&mut self) {
         let stores = self.stores();
         self.locals = stores.iter().map(|(local, _)| *local).collect();
@@ -94,8 +92,7 @@ impl<'a> Varying<'a> {
 
     fn stores(&self) -> Vec<(Handle<LocalVariable>, Handle<Expression>)> {
         let inits = self.function.local_variables.iter();
-        let mut stores: Vec<_> =
-            inits.filter_map(|(local, it)| Some((local, it.init?))).collect();
+        let mut stores: Vec<_> = inits.filter_map(|(local, it)| Some((local, it.init?))).collect();
         each_statement(self.function, &mut |statement| {
             if let Statement::Store { pointer, value } = statement
                 && let Some(local) = self.root(*pointer)
@@ -122,7 +119,9 @@ fn is_per_invocation(binding: &Binding) -> bool {
     matches!(
         binding,
         Binding::BuiltIn(
-            BuiltIn::GlobalInvocationId | BuiltIn::LocalInvocationId | BuiltIn::LocalInvocationIndex
+            BuiltIn::GlobalInvocationId
+                | BuiltIn::LocalInvocationId
+                | BuiltIn::LocalInvocationIndex
         )
     )
 }
