@@ -40,9 +40,9 @@ impl Interrupts {
 
 /// Told about every change of a job that is waited for.
 pub(crate) trait Watcher {
-    fn changed(&mut self, job: &Job);
+    fn changed(&self, job: &Job);
     /// Something a person should know meanwhile.
-    fn note(&mut self, text: &str);
+    fn note(&self, text: &str);
 }
 
 impl Client {
@@ -50,7 +50,7 @@ impl Client {
     pub(crate) async fn run(
         &self,
         request: &serde_json::Value,
-        watcher: &mut impl Watcher,
+        watcher: &impl Watcher,
     ) -> Result<Job, Fail> {
         let mut interrupts = Interrupts::new();
         let mut submission = std::pin::pin!(self.submit(request, None));
@@ -73,7 +73,7 @@ impl Client {
                     if count > 1 {
                         return Err(left_at_once());
                     }
-                    eprintln!("\nasking job {id} to stop; press Ctrl-C again to leave at once");
+                    watcher.note(&format!("asking job {id} to stop; press Ctrl-C again to leave at once"));
                     self.cancel(id).await?;
                 }
             }
@@ -85,7 +85,7 @@ impl Client {
     pub(crate) async fn until_end(
         &self,
         mut job: Job,
-        watcher: &mut impl Watcher,
+        watcher: &impl Watcher,
     ) -> Result<Job, Fail> {
         let mut lost_since: Option<Instant> = None;
         let mut asked = self.job_within(job.id, FIRST_WAIT_SECONDS).await;
@@ -121,7 +121,7 @@ impl Client {
     }
 
     /// Follows a job's event stream, if there is one, until it ends or is silent for too long.
-    async fn follow(&self, job: &mut Job, watcher: &mut impl Watcher) {
+    async fn follow(&self, job: &mut Job, watcher: &impl Watcher) {
         let answer = self
             .request(Method::GET, &format!("/api/v1/jobs/{}/events", job.id))
             .header(header::ACCEPT, "text/event-stream")

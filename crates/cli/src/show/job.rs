@@ -1,5 +1,7 @@
 //! Progress of a job: a bar with rate, time left and each node's share, or a JSON line per change.
 
+use std::cell::RefCell;
+
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::text::{count, duration};
@@ -18,7 +20,7 @@ impl JobBar {
     pub(crate) fn new() -> JobBar {
         let bar = ProgressBar::with_draw_target(Some(1), ProgressDrawTarget::stderr_with_hz(10));
         let style =
-            ProgressStyle::with_template("{prefix:.bold} [{bar:30}] {percent:>3}%  {wide_msg}");
+            ProgressStyle::with_template("{prefix:.bold} [{bar:20}] {percent:>3}%  {wide_msg}");
         if let Ok(style) = style {
             bar.set_style(style.progress_chars("=> "));
         }
@@ -31,14 +33,14 @@ impl JobBar {
 }
 
 impl Watcher for JobBar {
-    fn changed(&mut self, job: &Job) {
+    fn changed(&self, job: &Job) {
         self.bar.set_length(job.items.max(1));
         self.bar.set_position(job.items_done);
         self.bar.set_prefix(format!("job {} {}", job.id, job.name));
         self.bar.set_message(summary(job));
     }
 
-    fn note(&mut self, text: &str) {
+    fn note(&self, text: &str) {
         if self.bar.is_hidden() {
             eprintln!("{text}");
         } else {
@@ -50,37 +52,37 @@ impl Watcher for JobBar {
 /// One JSON line per change.
 #[derive(Default)]
 pub(crate) struct JsonLines {
-    last: String,
-    failed: Option<Fail>,
+    last: RefCell<String>,
+    failed: RefCell<Option<Fail>>,
 }
 
 impl JsonLines {
     /// The end, if it was not told yet, and what went wrong with telling.
-    pub(crate) fn last(mut self, job: &Job) -> Result<(), Fail> {
+    pub(crate) fn last(self, job: &Job) -> Result<(), Fail> {
         self.changed(job);
-        self.failed.map_or(Ok(()), Err)
+        self.failed.into_inner().map_or(Ok(()), Err)
     }
 }
 
 impl Watcher for JsonLines {
-    fn changed(&mut self, job: &Job) {
+    fn changed(&self, job: &Job) {
         let text = serde_json::to_string(job).unwrap_or_default();
-        if text == self.last || self.failed.is_some() {
+        if text == *self.last.borrow() || self.failed.borrow().is_some() {
             return;
         }
-        self.failed = super::line(&text).err();
-        self.last = text;
+        self.failed.replace(super::line(&text).err());
+        self.last.replace(text);
     }
 
-    fn note(&mut self, _: &str) {}
+    fn note(&self, _: &str) {}
 }
 
 /// Says nothing: for programs that read only the end.
 pub(crate) struct Quiet;
 
 impl Watcher for Quiet {
-    fn changed(&mut self, _: &Job) {}
-    fn note(&mut self, _: &str) {}
+    fn changed(&self, _: &Job) {}
+    fn note(&self, _: &str) {}
 }
 
 /// Rate, time left and shares in one line.

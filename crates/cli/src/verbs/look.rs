@@ -33,17 +33,17 @@ pub(super) async fn watch(context: &Context, args: Watch) -> Result<(), Fail> {
     let mut interrupts = Interrupts::new();
     let stopped = || Fail::Interrupted { message: "stopped watching; the job goes on".into() };
     if context.json {
-        let mut lines = show::JsonLines::default();
+        let lines = show::JsonLines::default();
         let job = tokio::select! {
-            job = client.until_end(job, &mut lines) => job?,
+            job = client.until_end(job, &lines) => job?,
             _ = interrupts.next() => return Err(stopped()),
         };
         lines.last(&job)?;
         return verdict(job, false).map(drop);
     }
-    let mut bar = show::JobBar::new();
+    let bar = show::JobBar::new();
     let ended = tokio::select! {
-        job = client.until_end(job, &mut bar) => job,
+        job = client.until_end(job, &bar) => job,
         _ = interrupts.next() => Err(stopped()),
     };
     bar.clear();

@@ -40,10 +40,10 @@ impl Context {
     /// Runs a job with a progress bar, if people are watching.
     async fn run(&self, client: &Client, request: &Value) -> Result<Job, Fail> {
         if self.json {
-            return client.run(request, &mut show::Quiet).await;
+            return client.run(request, &show::Quiet).await;
         }
-        let mut bar = show::JobBar::new();
-        let job = client.run(request, &mut bar).await;
+        let bar = show::JobBar::new();
+        let job = client.run(request, &bar).await;
         bar.clear();
         job
     }
@@ -165,7 +165,8 @@ fn finished(
         1 => "1 node".to_owned(),
         count => format!("{count} nodes"),
     };
-    let place = output.map(|path| format!("{}: ", path.display())).unwrap_or_default();
+    let place = output.filter(|path| path.as_os_str() != "-");
+    let place = place.map(|path| format!("{}: ", path.display())).unwrap_or_default();
     eprintln!("{place}{what} in {took} on {nodes} (job {})", job.id);
     Ok(())
 }

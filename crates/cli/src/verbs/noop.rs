@@ -37,7 +37,7 @@ pub(super) async fn run(context: &Context, args: Noop) -> Result<(), Fail> {
         let began = Instant::now();
         let mut job = client.submit(&request, Some(10.0)).await?;
         if !job.state.has_ended() {
-            job = client.until_end(job, &mut show::Quiet).await?;
+            job = client.until_end(job, &show::Quiet).await?;
         }
         verdict(job, false)?;
         millis.push(began.elapsed().as_secs_f64() * 1000.0);

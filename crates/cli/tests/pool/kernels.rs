@@ -65,6 +65,24 @@ fn a_map_equals_its_reference_and_keeps_the_shape() {
 }
 
 #[test]
+fn a_node_over_https_computes_the_same() {
+    let pool = Pool::start();
+    let link = pool.join.replace("http://", "https://");
+    let _node = pool.node_by(&link, "secure", &[]);
+    let here = Folder::new();
+    let values: Vec<f32> = (0..3_000_000).map(|i| i as f32).collect();
+    let kernel = here.file("scale.wgsl", SCALE.replace("+ f32(params.offset + id.x)", ""));
+    let input = here.file("in.npy", npy("(3000000,)", &values));
+    let out = here.path("out.npy").display().to_string();
+    let url = pool.url.replace("http://", "https://");
+    let server = ["--url", &url, "--key", &pool.key];
+    let args = ["map", &kernel, &input, "-o", &out, "--param", "factor=2"];
+    pool.run(&[&args[..], &server].concat()).ok();
+    let (_, result) = read_npy(&here.read("out.npy"));
+    assert!(result.iter().zip(&values).all(|(out, value)| *out == value * 2.0));
+}
+
+#[test]
 fn raw_numbers_go_in_and_out() {
     let (pool, _node) = Pool::with_node();
     let here = Folder::new();

@@ -93,6 +93,15 @@ impl Process {
         self.child.wait().expect("ended");
     }
 
+    /// Processes it has started itself.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn children(&self) -> Vec<u32> {
+        let id = self.child.id();
+        let path = format!("/proc/{id}/task/{id}/children");
+        let text = std::fs::read_to_string(path).expect("a list of children");
+        text.split_whitespace().map(|id| id.parse().expect("a number")).collect()
+    }
+
     pub(crate) fn is_alive(&mut self) -> bool {
         matches!(self.child.try_wait(), Ok(None))
     }
@@ -131,8 +140,13 @@ impl Pool {
 
     /// A node that has joined.
     pub(crate) fn node(&self, name: &str, flags: &[&str]) -> Process {
+        self.node_by(&self.join, name, flags)
+    }
+
+    /// The same by another link.
+    pub(crate) fn node_by(&self, link: &str, name: &str, flags: &[&str]) -> Process {
         let data = self.folder.path(name).display().to_string();
-        let mut args = vec!["join", &self.join, "--json", "--data", &data, "--node-name", name];
+        let mut args = vec!["join", link, "--json", "--data", &data, "--node-name", name];
         args.extend(flags);
         let node = Process::start(&args);
         let offers = node.line(|line| line["event"] == "offers");
@@ -165,13 +179,14 @@ impl Pool {
 
     /// Waits until job 1 has done at least so many items.
     pub(crate) fn until_done(&self, items: u64) {
+        self.until(|job| job["itemsDone"].as_u64() >= Some(items));
+    }
+
+    /// Waits until job 1 is as wanted.
+    pub(crate) fn until(&self, wanted: impl Fn(&Value) -> bool) {
         let deadline = Instant::now() + PATIENCE;
-        loop {
-            let done = self.job(1).and_then(|job| job["itemsDone"].as_u64());
-            if done.is_some_and(|done| done >= items) {
-                return;
-            }
-            assert!(Instant::now() < deadline, "no progress");
+        while !self.job(1).is_some_and(|job| wanted(&job)) {
+            assert!(Instant::now() < deadline, "not in time; job 1 is {:?}", self.job(1));
         }
     }
 
