@@ -11,19 +11,20 @@ export type Run = (kind: "gpu" | "cpu", info: BrainJob, units: UnitSpan[]) => Pr
 export function open(base: string): Run {
   const infos = new Map<number, BrainJob>();
   const waiting = new Map<number, (answer: Answer) => void>();
-  const lane = (worker: string, wasm: string) =>
+  const lane = (worker: string, wasm: string, listens: boolean) =>
     new Lane({
       worker: `${base}/assets/${worker}.js`,
       wasm: `${base}/assets/${wasm}`,
       base,
       depth: 1,
+      listens,
       session: () => "session",
       info: (job) => infos.get(job),
       onDone: (attempt, _took, result) => waiting.get(attempt)?.({ result }),
       onFailed: (attempt, _took, failure) => waiting.get(attempt)?.({ failure }),
       onHealth: () => undefined,
     });
-  const lanes = { gpu: lane("gpu-worker", "gpu_bg.wasm"), cpu: lane("wasi-worker", "") };
+  const lanes = { gpu: lane("gpu-worker", "gpu_bg.wasm", true), cpu: lane("wasi-worker", "", false) };
   return async (kind, info, units) => {
     const answers: Answer[] = [];
     for (const unit of units) {

@@ -7,7 +7,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { chromiumPath, FLAGS } from "./chromium.mjs";
 
-/** `{open(url), close()}`; each opened page is `{evaluate(fn, arg), waitFor(fn, arg), close()}`. */
+/** `{pid, open(url), close()}`, the browser's processes being the group of `pid`; each opened page is `{evaluate(fn, arg), waitFor(fn, arg), close()}`. */
 export async function launchPlain({ args = [] } = {}) {
   const profile = await mkdtemp(join(tmpdir(), "shoal-chromium-"));
   const words = ["--headless", "--remote-debugging-pipe", `--user-data-dir=${profile}`, ...FLAGS, ...args];
@@ -18,6 +18,7 @@ export async function launchPlain({ args = [] } = {}) {
   const ended = new Promise((resolve) => child.once("exit", resolve));
   const ask = talk(child.stdio[3], child.stdio[4]);
   return {
+    pid: child.pid,
     open: (url) => openPage(ask, url),
     async close() {
       ask("Browser.close").catch(() => undefined);

@@ -33,7 +33,7 @@ class Node {
     this.offered = offer;
     const { base } = places;
     this.socketUrl = `${base.replace(/^http/, "ws")}/node/socket`;
-    const shared: Omit<LaneConfig, "worker" | "wasm" | "depth" | "onHealth"> = {
+    const shared: Omit<LaneConfig, "worker" | "wasm" | "depth" | "listens" | "onHealth"> = {
       base,
       session: () => this.session,
       info: (job) => this.info(job),
@@ -56,6 +56,7 @@ class Node {
       worker: places.gpuWorker,
       wasm: places.gpuWasm,
       depth: GPU_DEPTH,
+      listens: true,
       onHealth: (problem) => this.gpuHealth(problem),
     });
     this.cpu = new Lane({
@@ -63,6 +64,7 @@ class Node {
       worker: places.wasiWorker,
       wasm: "",
       depth: 1,
+      listens: false,
       onHealth: (problem) => problem && console.error(`programs cannot run: ${problem}`),
     });
   }
@@ -73,8 +75,8 @@ class Node {
 
   offer(offer: Offer): void {
     this.offered = offer;
-    this.cpu.shrink(offer.cpuSlots);
-    this.gpu.shrink(offer.gpu ? 1 : 0);
+    this.cpu.limit(offer.cpuSlots);
+    this.gpu.limit(offer.gpu ? 1 : 0);
     const { gpu, ...rest } = offer;
     const able = gpu && this.gpuProblem === undefined ? { ...rest, gpu } : rest;
     this.perform(this.brain.offer(performance.now(), able));

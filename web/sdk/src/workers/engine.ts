@@ -5,6 +5,8 @@ import type { BrainJob, FromEngine, ToEngine, UnitFailure, UnitSpan } from "./me
 
 /** What a kind of engine adds. */
 export interface Computer {
+  /** Makes ready what all units of a job share; its time is not the unit's. */
+  prepare(task: Task): Promise<void>;
   compute(task: Task): Promise<Computed>;
   forget(job: number): void;
 }
@@ -36,7 +38,7 @@ export function serve(
   let computer: Promise<Computer>;
 
   async function run(unit: UnitSpan): Promise<void> {
-    const began = performance.now();
+    let began = performance.now();
     const abort = new AbortController();
     running.set(unit.attempt, abort);
     let computed: Computed | undefined;
@@ -44,7 +46,10 @@ export function serve(
       const info = jobs.get(unit.job);
       if (!info) throw new UnitError({ kind: "internal", message: `job ${unit.job} is unknown` });
       const task = { unit, info, signal: abort.signal };
-      computed = await (await computer).compute(task);
+      const engine = await computer;
+      await engine.prepare(task);
+      began = performance.now();
+      computed = await engine.compute(task);
       const result = await blobs.deliver(unit, computed.bytes, abort.signal);
       const took = performance.now() - began;
       if (abort.signal.aborted) return;

@@ -3,7 +3,7 @@
 import init, { Engine, type Kept, type Part, type Program } from "../../generated/gpu/gpu.js";
 import { type Blobs, type StoredBlob, UnitError } from "./blobs";
 import { type Computed, type Computer, say, serve, type Task } from "./engine";
-import type { UnitSpan } from "./messages";
+import type { BrainJob, UnitSpan } from "./messages";
 
 type MapInput = { blob: StoredBlob; perItem?: number };
 
@@ -24,18 +24,17 @@ class GpuComputer implements Computer {
     private readonly blobs: Blobs,
   ) {}
 
+  async prepare({ unit, info }: Task): Promise<void> {
+    await this.job(unit.job, info).program;
+  }
+
   async compute({ unit, info, signal }: Task): Promise<Computed> {
-    const { work } = info;
-    if (work.kind !== "map" && work.kind !== "render") {
-      throw new UnitError({ kind: "internal", message: `a GPU unit of kind ${work.kind}` });
-    }
-    const job = this.job(unit.job, work.bytes);
-    const inputs = work.kind === "map" ? work.inputs : [];
-    const [program, ...parts] = await Promise.all([
-      job.program,
-      ...inputs.map((input, at) => this.part(job, unit, input, at, signal)),
-    ]);
+    const job = this.job(unit.job, info);
+    const inputs = info.work.kind === "map" ? info.work.inputs : [];
+    const parts = await allOrFree(inputs.map((input, at) => this.part(job, unit, input, at, signal)));
+    const program = await job.program;
     return this.inTurn(async () => {
+      if (signal.aborted) for (const part of parts) part.free();
       signal.throwIfAborted();
       say({ type: "clock", attempt: unit.attempt });
       try {
@@ -58,10 +57,13 @@ class GpuComputer implements Computer {
     for (const kept of job?.kept.values() ?? []) void kept.then(free).catch(() => undefined);
   }
 
-  private job(id: number, work: Uint8Array): OnGpu {
+  private job(id: number, { work }: BrainJob): OnGpu {
     let job = this.jobs.get(id);
     if (!job) {
-      job = { program: this.engine.prepare(work), kept: new Map() };
+      if (work.kind !== "map" && work.kind !== "render") {
+        throw new UnitError({ kind: "internal", message: `a GPU unit of kind ${work.kind}` });
+      }
+      job = { program: this.engine.prepare(work.bytes), kept: new Map() };
       // Told to each unit that waits for it.
       job.program.catch(() => undefined);
       this.jobs.set(id, job);
@@ -111,6 +113,16 @@ class GpuComputer implements Computer {
     const mine = this.turn.then(task, task);
     this.turn = mine.catch(() => undefined);
     return mine;
+  }
+}
+
+/** GPU memory is scarce: what arrived is freed at once if the rest did not. */
+async function allOrFree(parts: Promise<Part>[]): Promise<Part[]> {
+  try {
+    return await Promise.all(parts);
+  } catch (error) {
+    for (const part of parts) part.then((part) => part.free()).catch(() => undefined);
+    throw error;
   }
 }
 

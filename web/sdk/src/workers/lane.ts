@@ -18,6 +18,8 @@ export interface LaneConfig {
   base: string;
   /** Units given to one Worker at a time. */
   depth: number;
+  /** Whether a Worker listens while it computes. A program's does not: to end its run is to end it. */
+  listens: boolean;
   session: () => string;
   info: (job: number) => BrainJob | undefined;
   onDone: (attempt: number, took: number, result: UnitResult) => void;
@@ -26,6 +28,8 @@ export interface LaneConfig {
   onHealth: (problem: string | undefined) => void;
 }
 
+/** A kernel that nobody waits for any more may take this long before its Worker goes. */
+const ABORT_MS = 2_000;
 /** A device that does not open in this time is given up; a slow phone on a slow network needs some seconds. */
 const OPEN_MS = 15_000;
 
@@ -42,6 +46,7 @@ interface Seat {
 
 export class Lane {
   private readonly seats: Seat[] = [];
+  private most = Infinity;
   /** The last unit that ran away: a device that does not open after it is still busy with it. */
   private runaway: { job: number; failure: UnitFailure } | undefined;
 
@@ -53,13 +58,14 @@ export class Lane {
     this.give(free ?? this.open(), unit);
   }
 
-  /** Ends a unit at once. A program cannot be asked to stop, so its Worker goes. */
+  /** Ends a unit at once. What a GPU computes cannot be ended, so it gets a moment to end by itself. */
   abort(attempt: number): void {
     const seat = this.seats.find((seat) => seat.units.has(attempt));
     if (!seat) return;
     seat.units.delete(attempt);
-    if (seat.busy?.attempt === attempt) this.replace(seat);
-    else this.tell(seat, { type: "abort", attempt });
+    if (!this.config.listens) return this.replace(seat);
+    this.tell(seat, { type: "abort", attempt });
+    if (seat.busy?.attempt === attempt) seat.watch.start(ABORT_MS);
   }
 
   /** Opens a Worker to see whether it can be. */
@@ -77,10 +83,15 @@ export class Lane {
     for (const seat of this.seats) this.tell(seat, { type: "session", session: this.config.session() });
   }
 
-  /** Keeps at most this many Workers; those without work go first, the others when they are done. */
-  shrink(most: number): void {
+  /** Keeps at most this many Workers: those without work go now, the others when they are done. */
+  limit(most: number): void {
+    this.most = most;
+    this.trim();
+  }
+
+  private trim(): void {
     for (const seat of this.seats.filter((seat) => seat.units.size === 0)) {
-      if (this.seats.length <= most) return;
+      if (this.seats.length <= this.most) return;
       this.close(seat);
     }
   }
@@ -143,6 +154,8 @@ export class Lane {
   }
 
   private hearOfUnit(seat: Seat, said: AboutUnit): void {
+    // Also of a unit that was aborted: its clock must stop.
+    if (said.type === "rest" || said.type === "done" || said.type === "failed") this.rest(seat, said.attempt);
     const unit = seat.units.get(said.attempt);
     if (!unit) return;
     switch (said.type) {
@@ -155,20 +168,19 @@ export class Lane {
         break;
       }
       case "rest":
-        this.rest(seat, said.attempt);
         break;
       case "stderr":
         seat.stderr = said.tail;
         break;
       case "done":
-        this.rest(seat, said.attempt);
         seat.units.delete(said.attempt);
+        this.trim();
         this.config.onDone(said.attempt, said.took, said.result);
         break;
       case "failed":
-        this.rest(seat, said.attempt);
         seat.units.delete(said.attempt);
         if (said.fatal) this.replace(seat);
+        this.trim();
         this.config.onFailed(said.attempt, said.took, said.failure);
         break;
     }
@@ -183,7 +195,7 @@ export class Lane {
   private overTime(seat: Seat): void {
     const { busy, stderr } = seat;
     const unit = busy && seat.units.get(busy.attempt);
-    if (!unit) return;
+    if (!unit) return this.replace(seat);
     seat.units.delete(unit.attempt);
     const allowed = (this.config.info(unit.job)?.limits.time ?? 0) * 1_000;
     const failure: UnitFailure = { kind: "time", message: "", allowed, stderr };

@@ -2,7 +2,7 @@
 
 import { type Blobs, type StoredBlob, UnitError } from "./blobs";
 import { type Computed, type Computer, say, serve, type Task } from "./engine";
-import type { UnitSpan } from "./messages";
+import type { BrainJob, UnitSpan } from "./messages";
 import type { ExecWork } from "../../generated/brain/brain.js";
 import type { Folder } from "./program/files";
 import { runProgram } from "./program/run";
@@ -28,11 +28,13 @@ class ProgramComputer implements Computer {
 
   constructor(private readonly blobs: Blobs) {}
 
+  async prepare({ unit, info }: Task): Promise<void> {
+    await this.prepared(unit.job, execOf(info));
+  }
+
   async compute({ unit, info, signal }: Task): Promise<Computed> {
-    const { work, limits } = info;
-    if (work.kind !== "exec") {
-      throw new UnitError({ kind: "internal", message: `a program unit of kind ${work.kind}` });
-    }
+    const work = execOf(info);
+    const { limits } = info;
     const { module, folder, files } = await this.prepared(unit.job, work);
     const items = files
       ? await this.fileItems(unit, files, signal)
@@ -57,14 +59,14 @@ class ProgramComputer implements Computer {
   private prepared(job: number, work: ExecWork): Promise<Prepared> {
     let prepared = this.jobs.get(job);
     if (!prepared) {
-      prepared = this.prepare(work);
+      prepared = this.fetch(work);
       prepared.catch(() => this.jobs.delete(job));
       this.jobs.set(job, prepared);
     }
     return prepared;
   }
 
-  private async prepare(work: ExecWork): Promise<Prepared> {
+  private async fetch(work: ExecWork): Promise<Prepared> {
     const [module, folder, files] = await Promise.all([
       this.blobs.all(work.module).then(compile),
       work.folder && this.folder(work.folder),
@@ -108,6 +110,11 @@ class ProgramComputer implements Computer {
       name: undefined,
     }));
   }
+}
+
+function execOf({ work }: BrainJob): ExecWork {
+  if (work.kind === "exec") return work;
+  throw new UnitError({ kind: "internal", message: `a program unit of kind ${work.kind}` });
 }
 
 async function compile(wasm: Uint8Array<ArrayBuffer>): Promise<WebAssembly.Module> {

@@ -69,11 +69,14 @@ function judge(
   return { kind: "trap", message: error instanceof Error ? error.message : String(error) };
 }
 
-/** A browser does not tell when a program was refused memory, so it is read off what is left: a memory that is all but
- * full, or the last words of the common allocators. */
+/** Of a memory so full the next step of an allocator was probably refused. */
+const NEARLY_FULL = 0.8;
+
+/** A browser does not tell when a program was refused memory, so it is read off what a failed run leaves: a memory that
+ * is nearly full, or the last words of the common allocators. */
 function isStarved(most: number, memory: WebAssembly.Memory | undefined, stderr: string): boolean {
   const held = memory?.buffer.byteLength ?? 0;
-  return held > most * 0.95 || /memory allocation of \d+ bytes failed|out of memory/i.test(stderr);
+  return held > most * NEARLY_FULL || /memory allocation of \d+ bytes failed|out of memory/i.test(stderr);
 }
 
 class OverOutput extends Error {}
