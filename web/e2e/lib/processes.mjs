@@ -8,12 +8,14 @@ import { Api } from "./api.mjs";
 import { SHOAL } from "./places.mjs";
 import { Hopeless, until } from "./until.mjs";
 
-/** Starts `shoal` with these words; ended when the test ends. What it says on stderr is kept for errors. */
+/** Starts `shoal` with these words; ended when the test ends. `said` and `printed` keep its stderr and stdout. */
 export function start(t, words, env = {}) {
   const child = spawn(SHOAL, words, {
-    stdio: ["ignore", "ignore", "pipe"],
+    stdio: ["ignore", "pipe", "pipe"],
     env: { ...process.env, RUST_LOG: "warn", ...env },
   });
+  child.printed = "";
+  child.stdout.on("data", (text) => (child.printed = (child.printed + text).slice(-20_000)));
   child.said = "";
   child.stderr.on("data", (text) => (child.said = (child.said + text).slice(-4000)));
   child.ended = new Promise((resolve) => child.on("close", (code, signal) => resolve({ code, signal })));

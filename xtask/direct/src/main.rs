@@ -57,7 +57,10 @@ struct Busy {
 
 impl Gpu {
     async fn open(kernel: &str) -> Result<Gpu, Box<dyn std::error::Error>> {
-        let instance = wgpu::Instance::new(wgpu::InstanceDescriptor::new_without_display_handle());
+        let instance = wgpu::Instance::new(wgpu::InstanceDescriptor {
+            backends: wgpu::Backends::PRIMARY,
+            ..wgpu::InstanceDescriptor::new_without_display_handle()
+        });
         let adapter = instance.request_adapter(&wgpu::RequestAdapterOptions::default()).await?;
         let descriptor =
             wgpu::DeviceDescriptor { required_limits: adapter.limits(), ..Default::default() };
