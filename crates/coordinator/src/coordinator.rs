@@ -183,10 +183,14 @@ fn listen(addr: SocketAddr) -> Result<Vec<TcpListener>, OpenError> {
 }
 
 fn bind(addr: SocketAddr) -> Result<TcpListener, OpenError> {
-    let listener = TcpListener::bind(addr).map_err(|source| match source.kind() {
-        io::ErrorKind::AddrInUse => OpenError::PortInUse { addr },
-        io::ErrorKind::PermissionDenied => OpenError::PortForbidden { addr },
-        _ => OpenError::Listen { addr, source },
+    let listener = TcpListener::bind(addr).map_err(|source| {
+        if source.kind() == io::ErrorKind::AddrInUse {
+            OpenError::PortInUse { addr }
+        } else if source.kind() == io::ErrorKind::PermissionDenied {
+            OpenError::PortForbidden { addr }
+        } else {
+            OpenError::Listen { addr, source }
+        }
     })?;
     listener.set_nonblocking(true).map_err(|source| OpenError::Listen { addr, source })?;
     Ok(listener)

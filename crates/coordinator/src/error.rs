@@ -18,9 +18,12 @@ use crate::store::place::is_full;
 /// Bytes of an upload that are held; sent with every answer about a partial one.
 pub(crate) const UPLOAD_OFFSET: HeaderName = HeaderName::from_static("upload-offset");
 
-/// An error on its way out.
+/// An error on its way out. Boxed, because answers seldom are errors and results should stay small.
 #[derive(Debug)]
-pub(crate) struct ApiError {
+pub(crate) struct ApiError(Box<Answer>);
+
+#[derive(Debug)]
+struct Answer {
     status: StatusCode,
     body: ErrorBody,
     header: Option<(HeaderName, HeaderValue)>,
@@ -29,27 +32,28 @@ pub(crate) struct ApiError {
 impl ApiError {
     fn new(status: StatusCode, code: &'static str, message: impl Into<String>) -> ApiError {
         let body = ErrorBody { code, message: message.into(), details: None };
-        ApiError { status, body, header: None }
+        ApiError(Box::new(Answer { status, body, header: None }))
     }
 
     fn with(mut self, details: Value) -> ApiError {
-        self.body.details = Some(details);
+        self.0.body.details = Some(details);
         self
     }
 
     fn with_header(mut self, name: HeaderName, value: impl Into<HeaderValue>) -> ApiError {
-        self.header = Some((name, value.into()));
+        self.0.header = Some((name, value.into()));
         self
     }
 }
 
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
-        if self.status.is_server_error() {
-            tracing::error!(code = self.body.code, "{}", self.body.message);
+        let Answer { status, body, header } = *self.0;
+        if status.is_server_error() {
+            tracing::error!(code = body.code, "{}", body.message);
         }
-        let mut response = (self.status, Json(ErrorJson { error: self.body })).into_response();
-        if let Some((name, value)) = self.header {
+        let mut response = (status, Json(ErrorJson { error: body })).into_response();
+        if let Some((name, value)) = header {
             response.headers_mut().insert(name, value);
         }
         response
@@ -226,6 +230,7 @@ impl From<PlanError> for ApiError {
             | PlanError::Tile { .. }
             | PlanError::LinesAndFiles
             | PlanError::FolderName { .. }
+            | PlanError::Unpassable { .. }
             | PlanError::BadHash { .. } => unfit("bad_request"),
             PlanError::Intake(error) => unfit(error.code).with(json!({
                 "line": error.line, "column": error.column,
@@ -240,7 +245,9 @@ impl From<PlanError> for ApiError {
             PlanError::NotDivisible { .. } => unfit("not_divisible"),
             PlanError::ItemsDiffer { .. } => unfit("items_differ"),
             PlanError::ItemsMissing => unfit("items_missing"),
-            PlanError::TooManyItems { .. } | PlanError::ItemTooLarge { .. } => unfit("too_large"),
+            PlanError::TooManyItems { .. }
+            | PlanError::TooManyRuns { .. }
+            | PlanError::ItemTooLarge { .. } => unfit("too_large"),
             PlanError::Disk(error) => disk(&error),
         }
     }

@@ -5,6 +5,8 @@
 //! A request comes in through [`serve`] and [`http`]; a node's messages through [`socket`]; both become
 //! events of the one thread in [`driver`], which alone touches the scheduler and the facts in [`store`].
 
+#![cfg_attr(test, allow(clippy::unwrap_used))]
+
 mod auth;
 mod clock;
 mod coordinator;

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::intake::Intake;
+use crate::store::place::is_full;
 
 /// The port a coordinator listens on unless told otherwise.
 pub const DEFAULT_PORT: u16 = 7420;
@@ -95,14 +96,13 @@ impl OpenError {
     /// Sorts an error on a file of the data folder by what the user can do about it.
     pub(crate) fn file(path: impl Into<PathBuf>, source: io::Error) -> OpenError {
         let path = path.into();
-        match source.kind() {
-            io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
-                OpenError::Forbidden { path }
-            }
-            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-                OpenError::DiskFull { path }
-            }
-            _ => OpenError::Folder { path, source },
+        let kind = source.kind();
+        if matches!(kind, io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem) {
+            OpenError::Forbidden { path }
+        } else if is_full(&source) {
+            OpenError::DiskFull { path }
+        } else {
+            OpenError::Folder { path, source }
         }
     }
 }

@@ -2,6 +2,7 @@
 //! are sent to https, because their browsers would have no WebGPU without it.
 
 use std::convert::Infallible;
+use std::future::ready;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
@@ -96,7 +97,7 @@ impl Server {
             self.answer(stream).await;
         } else {
             let own = stream.local_addr().ok();
-            let service = hyper::service::service_fn(move |request| redirect(request, own));
+            let service = hyper::service::service_fn(move |request| ready(redirect(&request, own)));
             let connection = http1::Builder::new()
                 .keep_alive(false)
                 .timer(TokioTimer::new())
@@ -129,8 +130,8 @@ fn is_here(ip: IpAddr) -> bool {
     ip.to_canonical().is_loopback()
 }
 
-async fn redirect(
-    request: Request<Incoming>,
+fn redirect(
+    request: &Request<Incoming>,
     own: Option<SocketAddr>,
 ) -> Result<Response<Body>, Infallible> {
     let host = request.headers().get(header::HOST).and_then(|host| host.to_str().ok());

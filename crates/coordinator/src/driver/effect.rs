@@ -30,7 +30,7 @@ pub(super) enum Effect {
     },
     /// Tell what the removed job was like.
     Removed {
-        before: Option<JobJson>,
+        before: Box<Option<JobJson>>,
         reply: Reply<Option<JobJson>>,
     },
     /// A stored result is durable.
@@ -74,7 +74,7 @@ impl Driver {
                     let _ = reply.send(self.job_json(now, job));
                 }
                 Effect::Removed { before, reply } => {
-                    let _ = reply.send(before);
+                    let _ = reply.send(*before);
                 }
                 Effect::Stored { reply } => {
                     let _ = reply.send(());

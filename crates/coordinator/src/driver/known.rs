@@ -73,10 +73,21 @@ impl Known {
     /// Lending changes what is shown of a job.
     pub(super) fn told(&mut self, message: &ToNode) {
         self.stirred = true;
-        if let ToNode::Lend(leases) = message
-            && let Some(lease) = leases.first()
-        {
-            touch(&mut self.jobs, &mut self.stirred, lease.job, self.version);
+        let ToNode::Lend(leases) = message else { return };
+        let mut last = None;
+        for lease in leases {
+            if last != Some(lease.job) {
+                touch(&mut self.jobs, &mut self.stirred, lease.job, self.version);
+                last = Some(lease.job);
+            }
+        }
+    }
+
+    /// Nodes came, went or gave units back: every running job may look different now.
+    pub(super) fn stir_running(&mut self) {
+        self.stirred = true;
+        for job in self.jobs.values_mut().filter(|job| !job.ended) {
+            job.version = self.version;
         }
     }
 

@@ -131,19 +131,19 @@ impl Driver {
         match event {
             Event::Connected { conn, hello, session, outgoing, kill } => {
                 self.outbox.open(conn, outgoing, kill);
+                self.known.stir_running();
                 self.handle(now, Input::Connected { conn, hello, session });
             }
             Event::Said { conn, message: FromNode::Done(finished) } => {
                 self.done(now, conn, finished);
             }
             Event::Said { conn, message } => {
-                if matches!(message, FromNode::Failed { .. }) {
-                    self.counts.units_failed += 1;
-                }
+                self.note_said(&message);
                 self.handle(now, Input::Said { conn, message });
             }
             Event::Disconnected { conn } => {
                 self.outbox.close(conn);
+                self.known.stir_running();
                 self.handle(now, Input::Disconnected { conn });
             }
             Event::Submit(submission) => self.submit(now, *submission),
@@ -169,6 +169,19 @@ impl Driver {
         }
     }
 
+    fn note_said(&mut self, message: &FromNode) {
+        match message {
+            FromNode::Failed { .. } => {
+                self.counts.units_failed += 1;
+                self.known.stir_running();
+            }
+            FromNode::Caps(_) | FromNode::Returned(_) | FromNode::Pause(_) => {
+                self.known.stir_running();
+            }
+            FromNode::Hello(_) | FromNode::Done(_) | FromNode::Alive { .. } => {}
+        }
+    }
+
     fn handle(&mut self, now: Time, input: Input) {
         self.scheduler.handle(now, input);
         self.drain();
@@ -188,7 +201,7 @@ impl Driver {
             self.effects.push(Effect::Show { job, reply });
         } else {
             self.handle(now, Input::Remove { job });
-            self.effects.push(Effect::Removed { before, reply });
+            self.effects.push(Effect::Removed { before: Box::new(before), reply });
         }
     }
 

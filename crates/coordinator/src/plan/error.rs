@@ -74,6 +74,10 @@ pub(crate) enum PlanError {
         "the name {name:?} in \"folder\" cannot be used: names are relative, with no empty, \".\" or \"..\" parts, and each is used once"
     )]
     FolderName { name: String },
+    #[error("the text has more than {most} runs: put more lines into each with \"perRun\"")]
+    TooManyRuns { most: u64 },
+    #[error("{what} cannot be passed to a program: {text:?} holds a NUL or, in a name, a \"=\"")]
+    Unpassable { what: &'static str, text: String },
     #[error("the disk failed: {0}")]
     Disk(#[source] io::Error),
 }

@@ -19,6 +19,8 @@ use crate::store::facts::Note;
 /// Runs in one unit: a quarter of a second of the smallest programs.
 const MAX_RUNS: u64 = 4096;
 
+/// Items of one job: where each ends takes 8 bytes, which have to fit in memory here and on nodes.
+const MAX_ITEMS: u64 = 32_000_000;
 /// Whole language runtimes fit; anything larger is no program.
 const MAX_MODULE_BYTES: u64 = 256 << 20;
 
@@ -44,6 +46,7 @@ pub(super) fn exec(
     intake: &dyn Intake,
     blobs: &Blobs,
 ) -> Result<Part, PlanError> {
+    check_words(&request)?;
     let module = blob(blobs, "module", &request.module)?;
     if module.size > MAX_MODULE_BYTES {
         return Err(PlanError::ModuleTooLarge { size: module.size, most: MAX_MODULE_BYTES });
@@ -94,7 +97,10 @@ fn line_items(lines: &LinesRequest, blobs: &Blobs) -> Result<Items, PlanError> {
         return Err(PlanError::Zero { what: "\"perRun\"" });
     }
     let (file, _) = open(blobs, data)?;
-    let found = lines::find(file, per_run).map_err(PlanError::Disk)?;
+    let found = lines::find(file, per_run, MAX_ITEMS).map_err(PlanError::Disk)?;
+    if found.items > MAX_ITEMS {
+        return Err(PlanError::TooManyRuns { most: MAX_ITEMS });
+    }
     if found.items == 0 {
         return Err(PlanError::EmptyInput { what: "the text of lines".into() });
     }
@@ -131,6 +137,20 @@ fn entries(what: &str, files: &[FileRequest], blobs: &Blobs) -> Result<Vec<Entry
 fn list(entries: &[Entry], blobs: &Blobs) -> Result<BlobRef, PlanError> {
     let text = serde_json::to_vec(entries).map_err(|error| PlanError::Disk(error.into()))?;
     blobs.put(&text).map_err(PlanError::Disk)
+}
+
+/// Arguments and environment end at a NUL, and names of the environment at a "=".
+fn check_words(request: &ExecRequest) -> Result<(), PlanError> {
+    let bad = |what, text: &str| Err(PlanError::Unpassable { what, text: text.into() });
+    if let Some(arg) = request.args.iter().find(|arg| arg.contains('\0')) {
+        return bad("an argument", arg);
+    }
+    for (name, value) in &request.env {
+        if name.is_empty() || name.contains(['\0', '=']) || value.contains('\0') {
+            return bad("an environment variable", name);
+        }
+    }
+    Ok(())
 }
 
 /// Names that a program can open below `/data`, and nothing else.

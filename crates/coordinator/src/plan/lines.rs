@@ -15,12 +15,12 @@ pub(super) struct Lines {
     pub(super) longest: u64,
 }
 
-/// Finds the items of a text; a last line without a newline counts.
-pub(super) fn find(mut text: impl Read, per_item: u64) -> io::Result<Lines> {
+/// Finds the items of a text; a last line without a newline counts. Stops after `most`.
+pub(super) fn find(mut text: impl Read, per_item: u64, most: u64) -> io::Result<Lines> {
     let mut lines = Lines::default();
     let mut buffer = vec![0; CHUNK];
     let (mut at, mut start, mut in_item) = (0_u64, 0_u64, 0_u64);
-    loop {
+    while lines.items <= most {
         let read = text.read(&mut buffer)?;
         if read == 0 {
             break;
@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     fn ends(text: &str, per_item: u64) -> Vec<u64> {
-        let lines = find(text.as_bytes(), per_item).unwrap();
+        let lines = find(text.as_bytes(), per_item, 100).unwrap();
         let ends = lines.ends.chunks_exact(8).map(|b| u64::from_le_bytes(b.try_into().unwrap()));
         assert_eq!(lines.items, lines.ends.len() as u64 / 8);
         ends.collect()
@@ -72,6 +72,6 @@ mod tests {
     #[test]
     fn lines_can_be_grouped() {
         assert_eq!(ends("1\n2\n3\n4\n5\n", 2), [4, 8, 10]);
-        assert_eq!(find("1\n22222\n".as_bytes(), 1).unwrap().longest, 6);
+        assert_eq!(find("1\n22222\n".as_bytes(), 1, 100).unwrap().longest, 6);
     }
 }

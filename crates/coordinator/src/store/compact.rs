@@ -60,7 +60,7 @@ mod tests {
     use shoal_protocol::{
         JobSpec, Lane, Limits, Needs, NodeId, Sizing, Span, Strategy, Time, Work,
     };
-    use shoal_scheduler::Scheduler;
+    use shoal_scheduler::{Input, Output, RequestId, Scheduler};
 
     fn submitted(job: u64) -> Fact {
         let spec = JobSpec {
@@ -99,16 +99,16 @@ mod tests {
         let mut scheduler = Scheduler::replay(facts.log());
         assert_eq!(scheduler.job(Time(3), JobId(2)).unwrap().items_done, 6_000);
         assert!(scheduler.job(Time(3), JobId(3)).is_none());
-        scheduler.handle(Time(3), shoal_scheduler::Input::Start);
-        let request = shoal_scheduler::RequestId(1);
+        scheduler.handle(Time(3), Input::Start);
+        let request = RequestId(1);
         let Fact::Submitted { spec, .. } = submitted(9) else { unreachable!() };
-        scheduler.handle(Time(3), shoal_scheduler::Input::Submit { request, spec });
-        let reply =
-            std::iter::from_fn(|| scheduler.poll_output()).find_map(|output| match output {
-                shoal_scheduler::Output::Reply { result, .. } => Some(result),
-                _ => None,
-            });
-        assert_eq!(reply, Some(Ok(JobId(4))));
+        scheduler.handle(Time(3), Input::Submit { request, spec });
+        let outputs = std::iter::from_fn(|| scheduler.poll_output());
+        let mut replies = outputs.filter_map(|output| {
+            let Output::Reply { result, .. } = output else { return None };
+            Some(result)
+        });
+        assert_eq!(replies.next(), Some(Ok(JobId(4))));
         drop(facts);
         for suffix in ["", "-wal", "-shm"] {
             let _ = std::fs::remove_file(format!("{}{suffix}", dir.display()));

@@ -8,7 +8,7 @@ use crate::world::{World, eventually, noop, problem};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_missing_or_wrong_key_is_refused_everywhere() {
-    let world = World::start().await;
+    let world = World::start();
     for (method, path) in [
         (Method::GET, "/api/v1/jobs"),
         (Method::POST, "/api/v1/jobs"),
@@ -32,7 +32,7 @@ async fn a_missing_or_wrong_key_is_refused_everywhere() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_join_token_and_the_session_open_no_other_doors() {
-    let world = World::start().await;
+    let world = World::start();
     let node = Node::join(&world, "one").await;
     for word in [&world.token, &node.session] {
         let request = world.api.open(Method::GET, "/api/v1/jobs").bearer_auth(word);
@@ -51,7 +51,7 @@ async fn the_join_token_and_the_session_open_no_other_doors() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn keys_are_kept_and_readable_by_their_owner_only() {
-    let world = World::start().await;
+    let world = World::start();
     let (key, token) = (world.api.key.clone(), world.token.clone());
     assert!(key.len() >= 32 && token.len() >= 32 && key != token);
     let dir = world.dir.path().to_owned();
@@ -77,7 +77,7 @@ async fn keys_are_kept_and_readable_by_their_owner_only() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn pages_of_other_sites_may_call_with_a_key() {
-    let world = World::start().await;
+    let world = World::start();
     let asked = world
         .api
         .open(Method::OPTIONS, "/api/v1/jobs")

@@ -45,7 +45,7 @@ async fn held(world: &World, hash: &str) -> Option<u64> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_is_posted_comes_back_by_its_hash() {
-    let world = World::start().await;
+    let world = World::start();
     for size in [0, 1, 70_000, 5_000_000] {
         let bytes = noise(size);
         let name = world.api.blob(bytes.clone()).await;
@@ -63,7 +63,7 @@ async fn what_is_posted_comes_back_by_its_hash() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn parts_of_a_blob_can_be_asked_for() {
-    let world = World::start().await;
+    let world = World::start();
     let bytes = noise(3_000_000);
     let path = format!("/api/v1/blobs/{}", world.api.blob(bytes.clone()).await);
     let part = async |range: &str| {
@@ -89,7 +89,7 @@ async fn parts_of_a_blob_can_be_asked_for() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_upload_goes_on_where_it_stopped_also_after_a_restart() {
-    let world = World::start().await;
+    let world = World::start();
     let bytes = noise(100_000);
     let name = hash(&bytes);
     assert_eq!(held(&world, &name).await, Some(0));
@@ -112,7 +112,7 @@ async fn an_upload_goes_on_where_it_stopped_also_after_a_restart() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_wrong_hash_is_told_and_nothing_is_kept() {
-    let world = World::start().await;
+    let world = World::start();
     let name = hash(b"expected");
     let response = put(&world, &name, 0, 5, b"other").await;
     let (status, code, message) = problem(response).await;
@@ -130,7 +130,7 @@ async fn a_wrong_hash_is_told_and_nothing_is_kept() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_client_that_breaks_off_keeps_what_arrived() {
-    let world = World::start().await;
+    let world = World::start();
     let bytes = noise(3_000_000);
     let name = hash(&bytes);
     let mut raw = TcpStream::connect(world.api.addr()).await.unwrap();
@@ -155,7 +155,7 @@ async fn a_client_that_breaks_off_keeps_what_arrived() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_post_that_breaks_off_leaves_nothing() {
-    let world = World::start().await;
+    let world = World::start();
     let mut raw = TcpStream::connect(world.api.addr()).await.unwrap();
     let head = format!(
         "POST /api/v1/blobs HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {}\r\n\
@@ -174,7 +174,7 @@ async fn a_post_that_breaks_off_leaves_nothing() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn two_clients_cannot_write_one_blob_at_once() {
-    let world = World::start().await;
+    let world = World::start();
     let bytes = noise(1000);
     let name = hash(&bytes);
     let (sender, receiver) = tokio::sync::mpsc::channel::<Result<Vec<u8>, std::io::Error>>(1);

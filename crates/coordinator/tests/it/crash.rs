@@ -128,7 +128,7 @@ async fn every_submission_that_was_answered_is_there_after_kill_9() {
     for client in clients {
         client.await.unwrap();
     }
-    let world = World::start_in(dir).await;
+    let world = World::start_in(dir);
     let mut count = 0;
     while let Some(job) = answered.recv().await {
         let after = world.api.json(&format!("/api/v1/jobs/{}", job["id"])).await;
@@ -173,12 +173,12 @@ async fn bytes_that_were_acknowledged_are_there_after_kill_9() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_blob_that_never_reached_the_disk_is_dropped() {
-    let world = World::start().await;
+    let world = World::start();
     let whole = world.api.blob("whole").await;
     let torn = world.api.blob("torn").await;
     let dir = world.stop().await;
     std::fs::write(dir.path().join("blobs").join(&torn[..2]).join(&torn), "\0\0\0\0").unwrap();
-    let world = World::start_in(dir).await;
+    let world = World::start_in(dir);
     assert_eq!(world.api.bytes(&format!("/api/v1/blobs/{whole}")).await, b"whole");
     let missing = world.api.get(&format!("/api/v1/blobs/{torn}")).await;
     assert_eq!(missing.status(), 404);
@@ -187,7 +187,7 @@ async fn a_blob_that_never_reached_the_disk_is_dropped() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn torn_and_missing_results_are_computed_again() {
-    let world = World::start().await;
+    let world = World::start();
     let node = Node::join(&world, "one").await.work(numbers);
     let job = json!({"kind": "map", "wgsl": "x", "items": 9_000, "unit": 1_000});
     let done = world.api.submit(job.clone()).await;
@@ -207,7 +207,7 @@ async fn torn_and_missing_results_are_computed_again() {
     bytes.truncate(35_000);
     std::fs::write(&file, bytes).unwrap();
     std::fs::remove_file(dir.path().join(format!("results/{lost}.log"))).unwrap();
-    let world = World::start_in(dir).await;
+    let world = World::start_in(dir);
     let job = world.api.json(&format!("/api/v1/jobs/{done}")).await;
     assert_eq!((&job["state"], &job["itemsDone"]), (&json!("running"), &json!(7_000)), "{job}");
     let job = world.api.json(&format!("/api/v1/jobs/{lost}")).await;

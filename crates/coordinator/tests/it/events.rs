@@ -55,7 +55,7 @@ impl Events {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn jobs_and_nodes_are_told_as_they_change() {
-    let world = World::start().await;
+    let world = World::start();
     let first = world.api.submit(noop(10)).await;
     let mut events = Events::open(&world, "/api/v1/events").await;
     let (name, jobs) = events.next().await.unwrap();
@@ -72,7 +72,7 @@ async fn jobs_and_nodes_are_told_as_they_change() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn one_jobs_events_end_with_the_job() {
-    let world = World::start().await;
+    let world = World::start();
     let id = world.api.submit(noop(1000)).await;
     let mut events = Events::open(&world, &format!("/api/v1/jobs/{id}/events")).await;
     let (name, job) = events.next().await.unwrap();
@@ -88,7 +88,7 @@ async fn one_jobs_events_end_with_the_job() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn tiles_are_told_once_each() {
-    let world = World::start().await;
+    let world = World::start();
     let job =
         json!({"kind": "render", "wgsl": "x", "width": 64, "height": 64, "tile": 8, "unit": 4});
     let id = world.api.submit(job).await;
@@ -107,7 +107,7 @@ async fn tiles_are_told_once_each() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn streams_end_when_the_coordinator_stops() {
-    let world = World::start().await;
+    let world = World::start();
     let mut events = Events::open(&world, "/api/v1/events").await;
     events.next().await.unwrap();
     let stopping = tokio::time::timeout(Duration::from_secs(4), world.stop());

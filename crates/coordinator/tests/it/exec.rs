@@ -9,7 +9,7 @@ use crate::world::{World, problem};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn answers_come_back_in_order_whole_and_one_by_one() {
-    let world = World::start().await;
+    let world = World::start();
     let _one = Node::join(&world, "one").await.work(answers);
     let _two = Node::join(&world, "two").await.work(answers);
     let module = world.api.blob(*b"\0asm1234").await;
@@ -43,7 +43,7 @@ async fn answers_come_back_in_order_whole_and_one_by_one() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nodes_find_where_lines_end_and_what_files_are_called() {
-    let world = World::start().await;
+    let world = World::start();
     let mut node = Node::join(&world, "one").await;
     let module = world.api.blob(*b"\0asm1234").await;
     let lines = world.api.blob("a\nbb\nccc\n").await;
@@ -79,7 +79,7 @@ async fn nodes_find_where_lines_end_and_what_files_are_called() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_failed_run_names_its_input_and_ends_with_its_stderr() {
-    let world = World::start().await;
+    let world = World::start();
     let mut one = Node::join(&world, "one").await;
     let mut two = Node::join(&world, "two").await;
     let module = world.api.blob(*b"\0asm1234").await;
@@ -117,7 +117,7 @@ async fn a_failed_run_names_its_input_and_ends_with_its_stderr() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn results_that_do_not_add_up_are_refused() {
-    let world = World::start().await;
+    let world = World::start();
     let mut node = Node::join(&world, "one").await;
     let module = world.api.blob(*b"\0asm1234").await;
     let id = world.api.submit(json!({"kind": "exec", "module": module})).await;

@@ -11,7 +11,7 @@ use crate::world::{World, eventually, noop, problem};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_small_job_is_answered_when_it_has_ended() {
-    let world = World::start().await;
+    let world = World::start();
     let _node = Node::join(&world, "one").await.work(nothing);
     let response = world.api.post("/api/v1/jobs?wait=10", noop(100)).await;
     assert_eq!(response.status(), StatusCode::CREATED);
@@ -31,7 +31,7 @@ async fn a_small_job_is_answered_when_it_has_ended() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn waiting_ends_when_its_time_is_over() {
-    let world = World::start().await;
+    let world = World::start();
     let response = world.api.post("/api/v1/jobs?wait=0.1", noop(1)).await;
     let job: Value = response.json().await.unwrap();
     assert_eq!((&job["id"], &job["state"]), (&json!(1), &json!("running")));
@@ -45,7 +45,7 @@ async fn waiting_ends_when_its_time_is_over() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_map_comes_back_in_order_from_two_nodes() {
-    let world = World::start().await;
+    let world = World::start();
     let _one = Node::join(&world, "one").await.work(numbers);
     let _two = Node::join(&world, "two").await.work(numbers);
     // Units of 3000 floats ride inline, of 10000 by HTTP; the last is smaller.
@@ -70,7 +70,7 @@ async fn a_map_comes_back_in_order_from_two_nodes() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_cancelled_job_stops_and_a_removed_one_is_gone() {
-    let world = World::start().await;
+    let world = World::start();
     let mut node = Node::join(&world, "one").await;
     let items = 8_u64;
     let job = json!({"kind": "map", "wgsl": "x", "items": items, "unit": 1});
@@ -103,7 +103,7 @@ async fn a_cancelled_job_stops_and_a_removed_one_is_gone() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_cannot_be_computed_is_refused_with_the_reason() {
-    let world = World::start().await;
+    let world = World::start();
     let ten = world.api.blob(vec![0; 10]).await;
     let eight = world.api.blob(vec![0; 8]).await;
     let four = world.api.blob(vec![0; 4]).await;
@@ -155,7 +155,7 @@ async fn what_cannot_be_computed_is_refused_with_the_reason() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_kernel_no_node_can_run_is_told_what_the_pool_offers() {
-    let world = World::start().await;
+    let world = World::start();
     let _node = Node::join(&world, "one").await;
     let whole = world.api.blob(vec![0; 4 << 20]).await;
     let inputs = json!([{"blob": whole, "perItem": 1 << 20}]);
@@ -172,7 +172,7 @@ async fn a_kernel_no_node_can_run_is_told_what_the_pool_offers() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_job_that_fails_tells_the_nodes_words() {
-    let world = World::start().await;
+    let world = World::start();
     let mut one = Node::join(&world, "one").await;
     let mut two = Node::join(&world, "two").await;
     let job = json!({"kind": "map", "wgsl": "x", "items": 1});
@@ -198,7 +198,7 @@ async fn a_job_that_fails_tells_the_nodes_words() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn results_of_the_wrong_size_or_hash_are_not_taken() {
-    let world = World::start().await;
+    let world = World::start();
     let mut node = Node::join(&world, "one").await;
     let job = json!({"kind": "map", "wgsl": "x", "items": 40_000, "unit": 10_000});
     let id = world.api.submit(job).await;
@@ -235,7 +235,7 @@ async fn results_of_the_wrong_size_or_hash_are_not_taken() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_newcomers_job_runs_with_one_line() {
-    let world = World::start().await;
+    let world = World::start();
     let body = json!({"computeType": "matmul", "iterations": 4, "tensorSize": 16});
     let response = world.api.post("/submit-job", body.clone()).await;
     assert_eq!(response.status(), StatusCode::CREATED);
@@ -253,7 +253,7 @@ async fn the_newcomers_job_runs_with_one_line() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nodes_and_what_they_offer_are_shown() {
-    let world = World::start().await;
+    let world = World::start();
     let node = Node::join(&world, "one").await;
     let nodes = world.api.json("/api/v1/nodes").await;
     let shown = &nodes["nodes"][0];

@@ -91,10 +91,9 @@ pub(crate) async fn receive(socket: &mut Socket) -> Option<ToNode> {
 pub(crate) async fn refusal(api: &Api, first: Message) -> Option<Refusal> {
     let mut socket = connect(api).await;
     socket.send(first).await.unwrap();
-    match receive(&mut socket).await? {
-        ToNode::Refused(refusal) => Some(refusal),
-        other => panic!("expected a refusal, got {other:?}"),
-    }
+    let answer = receive(&mut socket).await?;
+    let ToNode::Refused(refusal) = answer else { panic!("expected a refusal, got {answer:?}") };
+    Some(refusal)
 }
 
 impl Node {

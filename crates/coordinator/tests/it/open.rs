@@ -25,7 +25,7 @@ fn a_port_in_use_is_named_with_what_to_do() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_folder_is_held_by_one_coordinator_at_a_time() {
-    let world = World::start().await;
+    let world = World::start();
     let error = error(open(world.dir.path()));
     assert!(matches!(error, OpenError::Locked { .. }), "{error}");
     assert!(error.to_string().contains("another running coordinator"));

@@ -59,7 +59,7 @@ fn described(document: &Value) -> BTreeSet<(String, String)> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_route_is_described_and_every_description_is_a_route() {
-    let world = World::start().await;
+    let world = World::start();
     let described = described(&document(&world).await);
     let expected: BTreeSet<_> =
         ROUTES.iter().map(|(method, path)| (method.to_string(), path.to_string())).collect();
@@ -86,7 +86,7 @@ async fn every_route_is_described_and_every_description_is_a_route() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_description_says_what_comes_back_and_who_may_ask() {
-    let world = World::start().await;
+    let world = World::start();
     let document = document(&world).await;
     assert!(document["openapi"].as_str().unwrap().starts_with("3."));
     for (method, path) in described(&document) {
@@ -113,7 +113,7 @@ async fn every_description_says_what_comes_back_and_who_may_ask() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn strange_paths_and_methods_are_told_apart() {
-    let world = World::start().await;
+    let world = World::start();
     let strange = world.api.get("/api/v1/nothing").await;
     assert_eq!(crate::world::problem(strange).await.1, "no_such_path");
     let method = world.api.request(Method::PATCH, "/api/v1/jobs").send().await.unwrap();

@@ -6,7 +6,7 @@ use crate::world::World;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_page_is_isolated_and_strict() {
-    let world = World::start().await;
+    let world = World::start();
     for path in ["/", "/join", "/jobs/1", "/playground"] {
         let page = world.api.open(Method::GET, path).send().await.unwrap();
         assert_eq!(page.status(), StatusCode::OK, "{path}");
@@ -34,7 +34,7 @@ async fn every_page_is_isolated_and_strict() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn health_and_metrics_are_open() {
-    let world = World::start().await;
+    let world = World::start();
     let health = world.api.open(Method::GET, "/healthz").send().await.unwrap();
     assert_eq!(health.text().await.unwrap(), "ok");
     let metrics = world.api.open(Method::GET, "/metrics").send().await.unwrap();

@@ -19,7 +19,7 @@ fn picture(png: &[u8]) -> image::RgbaImage {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_picture_is_put_together_from_tiles() {
-    let world = World::start().await;
+    let world = World::start();
     let _node = Node::join(&world, "one").await.work(tiles);
     let job = json!({"kind": "render", "wgsl": "x", "width": 40, "height": 20, "tile": 16});
     let id = world.api.submit(job).await;
@@ -42,7 +42,7 @@ async fn a_picture_is_put_together_from_tiles() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_is_missing_is_transparent() {
-    let world = World::start().await;
+    let world = World::start();
     let mut node = Node::join(&world, "one").await;
     let job =
         json!({"kind": "render", "wgsl": "x", "width": 32, "height": 16, "tile": 16, "unit": 1});

@@ -18,7 +18,7 @@ fn greeting(hello: Hello) -> Message {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn strangers_and_nonsense_are_refused_with_the_reason() {
-    let world = World::start().await;
+    let world = World::start();
     let refused = async |first| refusal(&world.api, first).await;
     assert_eq!(refused(greeting(hello("one", "wrong"))).await, Some(Refusal::Token));
     let old = Hello { version: 0, ..hello("one", &world.token) };
@@ -35,7 +35,7 @@ async fn strangers_and_nonsense_are_refused_with_the_reason() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_oversized_frame_ends_the_socket_and_nothing_else() {
-    let world = World::start().await;
+    let world = World::start();
     let mut bad = Node::join(&world, "bad").await;
     let _good = Node::join(&world, "good").await.work(nothing);
     let huge = Message::Binary(vec![0; MAX_FRAME_BYTES + 1].into());
@@ -49,7 +49,7 @@ async fn an_oversized_frame_ends_the_socket_and_nothing_else() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn garbage_after_the_greeting_ends_the_socket() {
-    let world = World::start().await;
+    let world = World::start();
     let mut node = Node::join(&world, "one").await;
     node.socket.send(Message::Binary(vec![1, 255, 255].into())).await.unwrap();
     assert_eq!(receive(&mut node.socket).await, Some(ToNode::Refused(Refusal::Garbled)));
@@ -61,7 +61,7 @@ async fn garbage_after_the_greeting_ends_the_socket() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn messages_of_a_newer_kind_are_skipped() {
-    let world = World::start().await;
+    let world = World::start();
     let mut node = Node::join(&world, "one").await;
     node.socket.send(Message::Binary(vec![99, 1, 2].into())).await.unwrap();
     let id = world.api.submit(noop(1)).await;
@@ -72,7 +72,7 @@ async fn messages_of_a_newer_kind_are_skipped() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_socket_that_says_nothing_is_no_node() {
-    let world = World::start().await;
+    let world = World::start();
     let _silent = connect(&world.api).await;
     assert_eq!(world.api.json("/api/v1/nodes").await["nodes"], json!([]));
     world.stop().await;
@@ -80,7 +80,7 @@ async fn a_socket_that_says_nothing_is_no_node() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_same_node_joining_again_replaces_itself() {
-    let world = World::start().await;
+    let world = World::start();
     let mut first = Node::join(&world, "one").await;
     let _second = Node::join(&world, "one").await;
     assert_eq!(receive(&mut first.socket).await, Some(ToNode::Refused(Refusal::Replaced)));
@@ -90,7 +90,7 @@ async fn the_same_node_joining_again_replaces_itself() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn stopping_is_said_to_nodes() {
-    let world = World::start().await;
+    let world = World::start();
     let mut node = Node::join(&world, "one").await;
     let dir = world.stop().await;
     assert_eq!(receive(&mut node.socket).await, Some(ToNode::Refused(Refusal::Closing)));
@@ -99,7 +99,7 @@ async fn stopping_is_said_to_nodes() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn units_of_a_node_that_leaves_go_to_others_at_once() {
-    let world = World::start().await;
+    let world = World::start();
     let mut leaver = Node::join(&world, "leaver").await;
     let id = world.api.submit(json!({"kind": "map", "wgsl": "x", "items": 50, "unit": 10})).await;
     leaver.lent().await;
@@ -112,7 +112,7 @@ async fn units_of_a_node_that_leaves_go_to_others_at_once() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_result_stored_before_a_restart_counts_after_it() {
-    let world = World::start().await;
+    let world = World::start();
     let mut node = Node::join(&world, "one").await;
     let id = world.api.submit(json!({"kind": "map", "wgsl": "x", "items": 10_000})).await;
     let lease = node.lent().await;

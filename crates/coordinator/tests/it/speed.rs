@@ -11,7 +11,7 @@ use crate::world::{World, noop};
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "measures"]
 async fn units_per_second() {
-    let world = World::start().await;
+    let world = World::start();
     let _one = Node::join(&world, "one").await.work(nothing);
     let _two = Node::join(&world, "two").await.work(nothing);
     for _ in 0..3 {
@@ -29,7 +29,7 @@ async fn units_per_second() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "measures"]
 async fn one_small_job() {
-    let world = World::start().await;
+    let world = World::start();
     let _one = Node::join(&world, "one").await.work(nothing);
     let mut times: Vec<Duration> = Vec::new();
     for _ in 0..2000 {
@@ -47,7 +47,7 @@ async fn one_small_job() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "measures"]
 async fn large_blobs() {
-    let world = World::start().await;
+    let world = World::start();
     let size = 256 << 20;
     for round in 0..4 {
         let bytes = vec![round as u8; size];

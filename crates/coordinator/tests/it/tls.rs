@@ -9,7 +9,7 @@ use crate::world::{TempDir, World, options};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn https_answers_on_the_same_port_with_a_certificate_that_is_kept() {
-    let world = World::start().await;
+    let world = World::start();
     let certificate = std::fs::read(world.dir.path().join("cert.pem")).unwrap();
     let client = || {
         let trusted = reqwest::Certificate::from_pem(&certificate).unwrap();

@@ -60,11 +60,11 @@ pub(crate) struct World {
 }
 
 impl World {
-    pub(crate) async fn start() -> World {
-        World::start_in(TempDir::new()).await
+    pub(crate) fn start() -> World {
+        World::start_in(TempDir::new())
     }
 
-    pub(crate) async fn start_in(dir: TempDir) -> World {
+    pub(crate) fn start_in(dir: TempDir) -> World {
         let coordinator = open(dir.path()).unwrap();
         let (url, key) = (coordinator.urls().local.clone(), coordinator.key().to_owned());
         let token = coordinator.token().to_owned();
@@ -84,7 +84,7 @@ impl World {
 
     pub(crate) async fn restart(self) -> World {
         let dir = self.stop().await;
-        World::start_in(dir).await
+        World::start_in(dir)
     }
 }
 
