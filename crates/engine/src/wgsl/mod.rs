@@ -8,6 +8,10 @@
 //!
 //! A kernel that never ends cannot be stopped from here: the shell runs this engine where it can be
 //! ended from outside, in a process or a Worker of its own.
+#![cfg_attr(
+    target_arch = "wasm32",
+    allow(clippy::arc_with_non_send_sync, reason = "a browser's objects stay in their Worker")
+)]
 
 mod adapter;
 mod fault;

@@ -73,7 +73,7 @@ async fn map(gpu: &Gpu) -> Result<Vec<u32>, Failure> {
         stage.write(0, &own[..33])?;
         stage.write(33, &own[33..])?;
         let inputs = vec![stage.into(), table.clone().into()];
-        found.extend(words(&*gpu.map(&pipeline, &work, 200, span, inputs).await?));
+        found.extend(words(&gpu.map(&pipeline, &work, 200, span, inputs).await?));
     }
     Ok(found)
 }
@@ -86,7 +86,7 @@ async fn render(gpu: &Gpu) -> Result<Vec<u32>, Failure> {
     let pixel = Pixel::Rgba8;
     let work = RenderWork { kernel, width: 9, height: 6, tile: 3, samples: 1, pixel };
     let pipeline = gpu.prepare(&work.kernel).await?;
-    Ok(words(&*gpu.render(&pipeline, &work, Span::new(1, 4)).await?))
+    Ok(words(&gpu.render(&pipeline, &work, Span::new(1, 4)).await?))
 }
 
 #[test]
