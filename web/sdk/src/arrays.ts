@@ -1,7 +1,7 @@
 /** Results as typed arrays, by the WGSL type of the output. */
 
-import { ShoalError } from "./http";
-import type { Job } from "./types";
+import { ShoalError } from "./http.js";
+import type { Job } from "./types.js";
 
 export interface ArrayOf {
   f32: Float32Array<ArrayBuffer>;

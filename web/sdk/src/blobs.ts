@@ -1,7 +1,7 @@
 /** Uploads. Small ones in one request; large ones by name, so that they resume and are sent only once. */
 
-import { type Http, ShoalError } from "./http";
-import type { BlobRef } from "./types";
+import { type Http, ShoalError } from "./http.js";
+import type { BlobRef } from "./types.js";
 
 export type Bytes = ArrayBuffer | ArrayBufferView<ArrayBuffer> | globalThis.Blob;
 

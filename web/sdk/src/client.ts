@@ -1,11 +1,11 @@
 /** A connection to a coordinator: submit work, follow it, fetch what came out. */
 
-import { Answers } from "./answers";
-import { type ArrayOf, type OutType, outType, type ResultArray, typed } from "./arrays";
-import { type Bytes, upload, type UploadOptions } from "./blobs";
-import { Http, ShoalError } from "./http";
-import { join, type JoinHandle, type JoinOptions } from "./join";
-import { assemble, type Picture } from "./picture";
+import { Answers } from "./answers.js";
+import { type ArrayOf, type OutType, outType, type ResultArray, typed } from "./arrays.js";
+import { type Bytes, upload, type UploadOptions } from "./blobs.js";
+import { Http, ShoalError } from "./http.js";
+import { join, type JoinHandle, type JoinOptions } from "./join/index.js";
+import { assemble, type Picture } from "./picture.js";
 import type {
   BlobRef,
   CommonOptions,
@@ -17,7 +17,7 @@ import type {
   PoolInfo,
   PoolNode,
   UnitList,
-} from "./types";
+} from "./types.js";
 
 export interface RunOptions {
   /** Called when the job moved on, with all that is known of it. */

@@ -8,11 +8,11 @@
  * ```
  */
 
-export { Answers } from "./answers";
-export type { ArrayOf, OutType, ResultArray } from "./arrays";
-export type { Bytes, UploadOptions } from "./blobs";
-export * from "./client";
-export { ShoalError } from "./http";
+export { Answers } from "./answers.js";
+export type { ArrayOf, OutType, ResultArray } from "./arrays.js";
+export type { Bytes, UploadOptions } from "./blobs.js";
+export * from "./client.js";
+export { ShoalError } from "./http.js";
 export {
   join,
   type JoinHandle,
@@ -21,6 +21,6 @@ export {
   type Lend,
   type RunningUnit,
   type UnitEvent,
-} from "./join";
-export { type Picture, toImageData } from "./picture";
-export type * from "./types";
+} from "./join/index.js";
+export { type Picture, toImageData } from "./picture.js";
+export type * from "./types.js";

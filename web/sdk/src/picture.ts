@@ -1,6 +1,6 @@
 /** A rendered picture, put together from its tiles. */
 
-import type { RenderInfo } from "./types";
+import type { RenderInfo } from "./types.js";
 
 export interface Picture {
   width: number;

@@ -1,7 +1,7 @@
 /** Runs units in engine Workers as the brain does, but asked by a test. Bundled by `engines.mjs`. */
 
-import { Lane } from "../../sdk/src/workers/lane";
-import type { BrainJob, UnitFailure, UnitResult, UnitSpan } from "../../sdk/src/workers/messages";
+import { Lane } from "../../sdk/src/workers/lane.js";
+import type { BrainJob, UnitFailure, UnitResult, UnitSpan } from "../../sdk/src/workers/messages.js";
 
 export type Answer = { result: UnitResult } | { failure: UnitFailure };
 

@@ -1,11 +1,11 @@
 /** Lends the device a page runs on. The page asks the person first; this does the rest. */
 
-import type { BrainStatus, FromBrain, Offer, ToBrain } from "../workers/messages";
-import { Awake, type Circumstances, watchCircumstances } from "./circumstances";
-import { type Device, lookAtDevice } from "./device";
-import { claimIdentity } from "./identity";
-import { findPlaces, type Found } from "./places";
-import type { UnitNote } from "./unit";
+import type { BrainStatus, FromBrain, Offer, ToBrain } from "../workers/messages.js";
+import { Awake, type Circumstances, watchCircumstances } from "./circumstances.js";
+import { type Device, lookAtDevice } from "./device.js";
+import { claimIdentity } from "./identity.js";
+import { findPlaces, type Found } from "./places.js";
+import type { UnitNote } from "./unit.js";
 
 /** How much is lent. May be changed at any time with `set`. */
 export interface Lend {

@@ -1,7 +1,7 @@
 /** Where Workers come from. A page may only start Workers of its own origin, so for another site's page their code is
  * fetched first and started from memory. */
 
-import type { Places } from "../workers/messages";
+import type { Places } from "../workers/messages.js";
 
 const WORKERS = ["brain-worker", "gpu-worker", "wasi-worker"] as const;
 

@@ -1,6 +1,6 @@
 /** A unit at work, for the donor's eyes. */
 
-import type { JobKind } from "../types";
+import type { JobKind } from "../types.js";
 
 export interface UnitNote {
   attempt: number;

@@ -1,6 +1,6 @@
 /** Inputs in, results out: the HTTP half of a node, used by every engine Worker. */
 
-import type { UnitFailure, UnitResult, UnitSpan } from "./messages";
+import type { UnitFailure, UnitResult, UnitSpan } from "./messages.js";
 
 /** Blobs up to this size are fetched whole and kept for the job; of larger ones only what a unit needs. */
 const KEEP_WHOLE = 4 << 20;

@@ -1,8 +1,8 @@
 /** The brain Worker: the node brain with its socket and timers. It starts the engine Workers. */
 
 import init, { Brain, type BrainOutput } from "../../generated/brain/brain.js";
-import { Lane, type LaneConfig } from "./lane";
-import type { BrainJob, FromBrain, Offer, Start, ToBrain } from "./messages";
+import { Lane, type LaneConfig } from "./lane.js";
+import type { BrainJob, FromBrain, Offer, Start, ToBrain } from "./messages.js";
 
 /** Units the GPU Worker holds: one computes, the others' bytes travel. */
 const GPU_DEPTH = 3;

@@ -1,7 +1,7 @@
 /** The part all engine Workers share: jobs known, units at work, answers. */
 
-import { Blobs, UnitError } from "./blobs";
-import type { BrainJob, FromEngine, ToEngine, UnitFailure, UnitSpan } from "./messages";
+import { Blobs, UnitError } from "./blobs.js";
+import type { BrainJob, FromEngine, ToEngine, UnitFailure, UnitSpan } from "./messages.js";
 
 /** What a kind of engine adds. */
 export interface Computer {

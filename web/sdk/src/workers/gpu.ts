@@ -1,9 +1,9 @@
 /** The GPU Worker: kernels over WebGPU. The next unit's bytes travel while this one computes. */
 
 import init, { Engine, type Kept, type Part, type Program } from "../../generated/gpu/gpu.js";
-import { type Blobs, type StoredBlob, UnitError } from "./blobs";
-import { type Computed, type Computer, say, serve, type Task } from "./engine";
-import type { BrainJob, UnitSpan } from "./messages";
+import { type Blobs, type StoredBlob, UnitError } from "./blobs.js";
+import { type Computed, type Computer, say, serve, type Task } from "./engine.js";
+import type { BrainJob, UnitSpan } from "./messages.js";
 
 type MapInput = { blob: StoredBlob; perItem?: number };
 

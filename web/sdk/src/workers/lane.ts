@@ -8,8 +8,8 @@ import type {
   UnitFailure,
   UnitResult,
   UnitSpan,
-} from "./messages";
-import { Watch } from "./watch";
+} from "./messages.js";
+import { Watch } from "./watch.js";
 
 export interface LaneConfig {
   /** Where the Worker's code is, and its WebAssembly if it has any. */

@@ -1,6 +1,6 @@
 /** What the page, the brain Worker and the engine Workers say to each other. */
 
-import type { UnitNote } from "../join/unit";
+import type { UnitNote } from "../join/unit.js";
 import type { BrainJob, BrainStatus, Offer, UnitFailure } from "../../generated/brain/brain.js";
 
 export type { BrainJob, BrainStatus, Offer, UnitFailure };

@@ -1,11 +1,11 @@
 /** A WASI Worker: programs, one run after the other. A run that does not end is ended with its Worker. */
 
-import { type Blobs, type StoredBlob, UnitError } from "./blobs";
-import { type Computed, type Computer, say, serve, type Task } from "./engine";
-import type { BrainJob, UnitSpan } from "./messages";
+import { type Blobs, type StoredBlob, UnitError } from "./blobs.js";
+import { type Computed, type Computer, say, serve, type Task } from "./engine.js";
+import type { BrainJob, UnitSpan } from "./messages.js";
 import type { ExecWork } from "../../generated/brain/brain.js";
-import type { Folder } from "./program/files";
-import { runProgram } from "./program/run";
+import type { Folder } from "./program/files.js";
+import { runProgram } from "./program/run.js";
 
 interface Listed extends StoredBlob {
   name: string;

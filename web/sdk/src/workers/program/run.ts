@@ -1,10 +1,10 @@
 /** One run of a WASI preview1 program. */
 
 import { type Fd, WASI, WASIProcExit } from "@bjorn3/browser_wasi_shim";
-import type { BrainJob, UnitFailure } from "../messages";
-import { UnitError } from "../blobs";
-import { type Folder, ReadOnlyFolder, Stdin, Stream } from "./files";
-import { calls, granted, settled } from "./world";
+import type { BrainJob, UnitFailure } from "../messages.js";
+import { UnitError } from "../blobs.js";
+import { type Folder, ReadOnlyFolder, Stdin, Stream } from "./files.js";
+import { calls, granted, settled } from "./world.js";
 
 /** What is kept of stderr, from its end, where the reason stands (`MAX_STDERR_BYTES` of the protocol). */
 const STDERR_BYTES = 2 << 10;
