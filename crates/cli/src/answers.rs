@@ -21,8 +21,8 @@ pub(crate) async fn each(
     Ok(ends.len())
 }
 
-/// Writes all answers one after the other. As lines, each that does not end one gets a newline, so that
-/// answers of different lines never run together.
+/// Writes all answers one after the other. As lines, each that does not end one gets a newline, so
+/// that answers of different lines never run together.
 pub(crate) async fn write(
     client: &Client,
     job: u64,

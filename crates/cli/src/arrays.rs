@@ -1,5 +1,5 @@
-//! The arrays of `shoal map`: which file feeds which input of the kernel, how many items that makes, and what
-//! shape the result has.
+//! The arrays of `shoal map`: which file feeds which input of the kernel, how many items that
+//! makes, and what shape the result has.
 
 use std::fs::File;
 use std::path::Path;
@@ -94,7 +94,8 @@ impl Arrays {
         }
         let Some(dtype) = Dtype::of_wgsl(&plan.output.scalar) else {
             return Err(Fail::input(format!(
-                "the kernel's output is an array of {}, which .npy cannot hold: name the output without .npy",
+                "the kernel's output is an array of {}, which .npy cannot hold: name the output \
+                 without .npy",
                 plan.output.name
             )));
         };
@@ -114,7 +115,8 @@ impl Arrays {
             match found {
                 Some((first, count)) if count != items => {
                     return Err(Fail::input(format!(
-                        "{} makes {count} items, {} makes {items}: they must agree (--in-per sets what an item reads, --whole gives all of an input to every unit)",
+                        "{} makes {count} items, {} makes {items}: they must agree (--in-per sets \
+                         what an item reads, --whole gives all of an input to every unit)",
                         first.file, array.file
                     )));
                 }
@@ -148,7 +150,8 @@ impl Array {
         }
         if !bytes.is_multiple_of(item_bytes) {
             return Err(Fail::input(format!(
-                "{} holds {bytes} bytes, which does not divide into items of {item_bytes} ({} × {})",
+                "{} holds {bytes} bytes, which does not divide into items of {item_bytes} \
+                 ({} × {})",
                 self.file, self.per_item, self.element.name
             )));
         }
@@ -245,8 +248,8 @@ fn position(flag: &str, text: &str, names: &[String]) -> Result<usize, Fail> {
     })
 }
 
-/// The variables' names of the kernel's inputs, in order. The check has accepted the source, so a plain scan
-/// for `@binding(N) var<…> NAME` finds them; one it misses is called by its number.
+/// The variables' names of the kernel's inputs, in order. The check has accepted the source, so a
+/// plain scan for `@binding(N) var<…> NAME` finds them; one it misses is called by its number.
 fn input_names(wgsl: &str, kernel: &Kernel) -> Vec<String> {
     let source = without_comments(wgsl);
     let mut inputs: Vec<(u32, u32)> = Vec::new();

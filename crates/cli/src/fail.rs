@@ -1,4 +1,5 @@
-//! How a command ends when it does not end well: a sentence for people, a code for programs, an exit code.
+//! How a command ends when it does not end well: a sentence for people, a code for programs, an
+//! exit code.
 
 use std::io;
 use std::path::Path;

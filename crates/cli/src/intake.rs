@@ -1,5 +1,5 @@
-//! Joins the engine's check of kernels and programs to the coordinator, which must not know how work is
-//! computed; the client verbs use the same check before they send anything.
+//! Joins the engine's check of kernels and programs to the coordinator, which must not know how
+//! work is computed; the client verbs use the same check before they send anything.
 
 use serde_json::{Map, Value};
 use shoal_coordinator as coordinator;
@@ -60,7 +60,10 @@ fn values(params: &Map<String, Value>) -> Result<Vec<(String, ParamValue)>, engi
     let convert = |(name, json): (&String, &Value)| {
         let value = value(json).ok_or_else(|| engine::IntakeError {
             code: "bad_params",
-            message: format!("the parameter `{name}` is {json}: expected a number, a truth value or a list of numbers"),
+            message: format!(
+                "the parameter `{name}` is {json}: expected a number, a truth value or a list of \
+                 numbers"
+            ),
             line: None,
             column: None,
         })?;

@@ -1,5 +1,5 @@
-//! The one native binary `shoal`: coordinator, native node and client. It wires; deciding is the business of
-//! `shoal-scheduler` and `shoal-node`, computing that of `shoal-engine`.
+//! The one native binary `shoal`: coordinator, native node and client. It wires; deciding is the
+//! business of `shoal-scheduler` and `shoal-node`, computing that of `shoal-engine`.
 
 mod answers;
 mod args;
@@ -53,8 +53,8 @@ fn main() -> ExitCode {
     }
 }
 
-/// A coordinator serves with all cores. Clients and nodes wait for one connection at a time, which is quickest
-/// without handing it between threads; what blocks or computes has threads of its own.
+/// A coordinator serves with all cores. Clients and nodes wait for one connection at a time, which
+/// is quickest without handing it between threads; what blocks or computes has threads of its own.
 fn runtime(verb: &Verb) -> std::io::Result<Runtime> {
     let mut builder = match verb {
         Verb::Up(_) | Verb::Serve(_) => Builder::new_multi_thread(),
@@ -85,8 +85,8 @@ fn usage(error: &clap::Error) -> ExitCode {
     Fail::Input { code: "usage".into(), message: message.into() }.report(true)
 }
 
-/// Warnings go to stderr; `SHOAL_LOG=debug` tells more. The system's check of certificates logs each one it
-/// does not know as an error, which a coordinator's own never is.
+/// Warnings go to stderr; `SHOAL_LOG=debug` tells more. The system's check of certificates logs
+/// each one it does not know as an error, which a coordinator's own never is.
 fn log() {
     let filter = EnvFilter::try_from_env("SHOAL_LOG")
         .unwrap_or_else(|_| EnvFilter::new("warn,rustls_platform_verifier=off"));

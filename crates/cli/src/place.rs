@@ -64,12 +64,14 @@ pub(crate) fn target(server: &Server, data: Option<&Path>) -> Result<Target, Fai
                     Ok(Target { url, key: running.key })
                 }
                 _ => Err(Fail::input(format!(
-                    "no key for {url}: give it with --key or SHOAL_KEY (`shoal up` prints it in the dashboard link)"
+                    "no key for {url}: give it with --key or SHOAL_KEY (`shoal up` prints it in \
+                     the dashboard link)"
                 ))),
             }
         }
         (None, None) => Err(Fail::input(format!(
-            "no coordinator is running on this machine (looked in {}): start one with `shoal up`, or give --url and --key",
+            "no coordinator is running on this machine (looked in {}): start one with `shoal up`, \
+             or give --url and --key",
             folder.display()
         ))),
     }
@@ -90,7 +92,8 @@ pub(crate) fn running(folder: &Path) -> Result<Option<Running>, Fail> {
         .map_err(|error| Fail::input(format!("{} is damaged: {error}", path.display())))
 }
 
-/// A coordinator's address without path, query or fragment: dashboard and join links work as URL too.
+/// A coordinator's address without path, query or fragment: dashboard and join links work as URL
+/// too.
 pub(crate) fn base_url(text: &str) -> Result<String, Fail> {
     let bad = || {
         Fail::input(format!(

@@ -1,5 +1,6 @@
-//! Whom to trust over https. A coordinator makes its own certificate, which no authority has signed, so it
-//! is trusted by its fingerprint: one that was given, or the one seen first, which is remembered.
+//! Whom to trust over https. A coordinator makes its own certificate, which no authority has
+//! signed, so it is trusted by its fingerprint: one that was given, or the one seen first, which is
+//! remembered.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -67,8 +68,8 @@ pub(crate) fn install_provider() {
 pub(crate) struct Trust(Arc<Verifier>);
 
 impl Trust {
-    /// Trust in the coordinator at `base`. With a fingerprint only that certificate will do; without, the
-    /// first one seen there is remembered in the data folder.
+    /// Trust in the coordinator at `base`. With a fingerprint only that certificate will do;
+    /// without, the first one seen there is remembered in the data folder.
     pub(crate) fn new(data: &Path, base: &str, pin: Option<Fingerprint>) -> Trust {
         Trust(Arc::new(Verifier {
             provider: Arc::new(aws_lc_rs::default_provider()),
@@ -113,7 +114,8 @@ impl Trust {
 struct Verifier {
     provider: Arc<CryptoProvider>,
     pin: Mutex<Option<Fingerprint>>,
-    /// The file of coordinators and the fingerprints first seen there, and which of them this is about.
+    /// The file of coordinators and the fingerprints first seen there, and which of them this is
+    /// about.
     known: Option<(PathBuf, String)>,
     seen: Mutex<Option<Fingerprint>>,
 }
@@ -123,8 +125,9 @@ impl Verifier {
         *self.pin.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// By fingerprint; `is_public` asks whether an authority the system trusts has signed it, which takes a
-    /// while and so comes last: an operator's own certificate may be renewed without anyone noticing.
+    /// By fingerprint; `is_public` asks whether an authority the system trusts has signed it, which
+    /// takes a while and so comes last: an operator's own certificate may be renewed without
+    /// anyone noticing.
     fn judge(
         &self,
         host: &str,
@@ -146,7 +149,8 @@ impl Verifier {
             return Err(mismatch(base, seen, found));
         }
         eprintln!(
-            "{base} shows a certificate for the first time; compare its SHA-256 fingerprint:\n  {found}"
+            "{base} shows a certificate for the first time; compare its SHA-256 fingerprint:\n  \
+             {found}"
         );
         known.insert(base.clone(), found.to_string());
         write_known(path, &known);
@@ -220,9 +224,9 @@ pub(crate) fn distrust(error: &(dyn std::error::Error + 'static)) -> Option<Stri
 
 fn mismatch(host: &str, wanted: Fingerprint, found: Fingerprint) -> Error {
     Error::General(format!(
-        "{host} shows another certificate than expected (expected {wanted}, found {found}): if its coordinator was \
-         set up anew, use its new join link or remove its line from known.json in the data folder; \
-         else someone stands in between"
+        "{host} shows another certificate than expected (expected {wanted}, found {found}): if its \
+         coordinator was set up anew, use its new join link or remove its line from known.json in the \
+         data folder; else someone stands in between"
     ))
 }
 

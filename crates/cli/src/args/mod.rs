@@ -1,5 +1,6 @@
 //! The command line: every verb, flag and example in one place.
 
+mod help;
 mod work;
 
 pub(crate) use work::{Exec, JobArgs, KernelArgs, Map, Render};
@@ -21,9 +22,7 @@ const STYLES: Styles = Styles::styled()
     version,
     styles = STYLES,
     about = "Turns the devices people already have into one computer.",
-    after_help = "Start with:\n  shoal up                                   a pool on this machine, with a page to join it\n  \
-                  shoal map wave.wgsl data.npy -o out.npy    a GPU kernel over an array\n\n\
-                  Exit codes: 0 done, 1 the job or the world failed, 2 wrong usage or input, 130 interrupted."
+    after_help = help::SHOAL
 )]
 pub(crate) struct Shoal {
     #[command(subcommand)]
@@ -65,7 +64,7 @@ pub(crate) enum Verb {
 /// Start a coordinator and a node on this machine, run one small job, print how to join
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  shoal up\n  shoal up --listen 0.0.0.0:8000 --data ./pool\n  shoal up --no-node     lend nothing of this machine"
+    after_help = help::UP
 )]
 pub(crate) struct Up {
     #[command(flatten)]
@@ -82,7 +81,7 @@ pub(crate) struct Up {
 
 /// Start a coordinator alone
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  shoal serve\n  shoal serve --listen 127.0.0.1:0 --json")]
+#[command(after_help = help::SERVE)]
 pub(crate) struct Serve {
     #[command(flatten)]
     pub(crate) listen: Listen,
@@ -91,8 +90,7 @@ pub(crate) struct Serve {
 /// Lend this machine to a coordinator
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  shoal join 'https://192.168.1.20:7420/join#TOKEN'\n  shoal join 'https://192.168.1.20:7420/join#TOKEN' --cpus 2 --no-gpu\n\n\
-                  Quote the link: everything after '#' is the token."
+    after_help = help::JOIN
 )]
 pub(crate) struct Join {
     /// The join link `shoal up` prints
@@ -135,7 +133,7 @@ pub(crate) struct Server {
 
 /// List jobs, newest first
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  shoal jobs\n  shoal jobs --json | jq '.jobs[0].state'")]
+#[command(after_help = help::JOBS)]
 pub(crate) struct Jobs {
     #[command(flatten)]
     pub(crate) server: Server,
@@ -143,7 +141,7 @@ pub(crate) struct Jobs {
 
 /// List the devices in the pool
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  shoal nodes\n  shoal nodes --json")]
+#[command(after_help = help::NODES)]
 pub(crate) struct Nodes {
     #[command(flatten)]
     pub(crate) server: Server,
@@ -152,8 +150,7 @@ pub(crate) struct Nodes {
 /// Follow a job until it ends
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  shoal watch 12\n  shoal watch 12 --json     one JSON line per change\n\n\
-                  Ctrl-C stops watching; the job goes on. Exit code 1 if the job failed."
+    after_help = help::WATCH
 )]
 pub(crate) struct Watch {
     #[arg(value_name = "JOB")]
@@ -164,7 +161,7 @@ pub(crate) struct Watch {
 
 /// Stop a job
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  shoal cancel 12")]
+#[command(after_help = help::CANCEL)]
 pub(crate) struct Cancel {
     #[arg(value_name = "JOB")]
     pub(crate) job: u64,
@@ -176,15 +173,15 @@ pub(crate) struct Cancel {
 #[derive(Debug, Args)]
 #[command(
     hide = true,
-    after_help = "Examples:\n  shoal noop --items 100000 --json\n  shoal noop --items 1 --repeat 500 --json     submit-to-result times"
+    after_help = help::NOOP
 )]
 pub(crate) struct Noop {
     #[arg(long, value_name = "N", default_value_t = 1000)]
     pub(crate) items: u64,
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = work::items())]
     pub(crate) unit: u64,
     /// Jobs one after the other over one connection
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = work::from_one())]
     pub(crate) repeat: u32,
     #[command(flatten)]
     pub(crate) server: Server,

@@ -2,9 +2,10 @@
 
 use std::path::PathBuf;
 
+use clap::builder::{RangedI64ValueParser, RangedU64ValueParser};
 use clap::{Args, ValueEnum};
 
-use super::Server;
+use super::{Server, help};
 
 /// How a job is split and what it may use
 #[derive(Debug, Args)]
@@ -13,7 +14,7 @@ pub(crate) struct JobArgs {
     #[arg(long, value_name = "NAME")]
     pub(crate) name: Option<String>,
     /// Items in every unit, instead of as many as suit each node
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", value_parser = items())]
     pub(crate) unit: Option<u64>,
     /// Who gets how much
     #[arg(long, value_name = "HOW", value_enum)]
@@ -46,12 +47,7 @@ impl StrategyArg {
 /// Run a WGSL kernel over the elements of arrays
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  shoal map wave.wgsl data.npy -o out.npy\n  shoal map wave.wgsl data.f32 --raw f32 -o out.f32\n  \
-                  shoal map blend.wgsl a.npy b.npy --param amount=0.25 -o out.npy\n  \
-                  shoal map matmul.wgsl a.npy b.npy --in-per 64 --whole b --out-per 64 -o c.npy\n  \
-                  shoal map primes.wgsl --items 1000000 -o flags.npy\n\n\
-                  Inputs go to the kernel's read-only arrays in binding order. An output named .npy gets a header and\n\
-                  keeps the input's shape; any other name gets the plain numbers."
+    after_help = help::MAP
 )]
 pub(crate) struct Map {
     /// The kernel: one `var<storage, read>` array per input, one `var<storage, read_write>` output
@@ -66,14 +62,15 @@ pub(crate) struct Map {
     /// Inputs are plain numbers of this type
     #[arg(long, value_name = "TYPE", value_parser = ["f32", "i32", "u32", "f16"])]
     pub(crate) raw: Option<String>,
-    /// An input every unit gets all of, by its name in the kernel or its position from 0; may repeat
+    /// An input every unit gets all of, by its name in the kernel or its position from 0; may
+    /// repeat
     #[arg(long, value_name = "INPUT")]
     pub(crate) whole: Vec<String>,
     /// Array elements each item reads of an input: N for all, or NAME=N; may repeat
     #[arg(long, value_name = "N", value_parser = per_item)]
     pub(crate) in_per: Vec<(Option<String>, u32)>,
     /// Array elements each item writes
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = from_one())]
     pub(crate) out_per: u32,
     /// Items to compute, when no input is split over them
     #[arg(long, value_name = "N")]
@@ -98,8 +95,7 @@ pub(crate) struct KernelArgs {
 
 /// Run a WGSL kernel over the tiles of a picture
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  shoal render mandelbrot.wgsl --size 1920x1080 -o out.png\n  \
-                  shoal render path.wgsl --size 1280x720 --samples 64 -o out.png")]
+#[command(after_help = help::RENDER)]
 pub(crate) struct Render {
     #[arg(value_name = "KERNEL.wgsl")]
     pub(crate) kernel: PathBuf,
@@ -110,10 +106,10 @@ pub(crate) struct Render {
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: PathBuf,
     /// Samples per pixel, given to the kernel as `samples`
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = from_one())]
     pub(crate) samples: u32,
     /// Width and height of one tile in pixels
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", value_parser = from_one())]
     pub(crate) tile: Option<u32>,
     #[command(flatten)]
     pub(crate) kernel_args: KernelArgs,
@@ -126,11 +122,7 @@ pub(crate) struct Render {
 /// Run a WASI program over many inputs
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  seq 1000 | shoal exec prog.wasm --lines\n  seq 1000 | shoal exec prog.wasm --lines --batch 50 -- --verbose\n  \
-                  shoal exec prog.wasm pictures/* -o out/\n  shoal exec prog.wasm --folder words/ < text.txt\n\n\
-                  With --lines the program runs once per line of stdin (or per --batch of lines); answers come out in order,\n\
-                  each ended by a newline. With files it runs once per file: its bytes on stdin, its name in SHOAL_INPUT,\n\
-                  what it prints in DIR/NAME. With neither it runs once on all of stdin. Words after -- are its arguments."
+    after_help = help::EXEC
 )]
 pub(crate) struct Exec {
     /// A wasm32-wasip1 program
@@ -143,7 +135,7 @@ pub(crate) struct Exec {
     #[arg(long, conflicts_with = "files")]
     pub(crate) lines: bool,
     /// Lines given to one run
-    #[arg(long, value_name = "N", requires = "lines", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", requires = "lines", value_parser = from_one())]
     pub(crate) batch: Option<u32>,
     /// With files: the folder their answers go to. Otherwise: the file, instead of stdout
     #[arg(short, long, value_name = "PATH")]
@@ -158,10 +150,10 @@ pub(crate) struct Exec {
     #[arg(long)]
     pub(crate) clock: bool,
     /// MiB of memory one run may take
-    #[arg(long, value_name = "MIB", default_value_t = 256, value_parser = clap::value_parser!(u64).range(1..=4096))]
+    #[arg(long, value_name = "MIB", default_value_t = 256, value_parser = mebibytes())]
     pub(crate) limit_memory: u64,
     /// MiB one run may print
-    #[arg(long, value_name = "MIB", default_value_t = 16, value_parser = clap::value_parser!(u64).range(1..=4096))]
+    #[arg(long, value_name = "MIB", default_value_t = 16, value_parser = mebibytes())]
     pub(crate) limit_output: u64,
     #[command(flatten)]
     pub(crate) job: JobArgs,
@@ -170,6 +162,20 @@ pub(crate) struct Exec {
     /// The program's arguments
     #[arg(last = true, value_name = "ARGS")]
     pub(crate) args: Vec<String>,
+}
+
+/// A count of at least one.
+pub(super) fn from_one() -> RangedI64ValueParser<u32> {
+    clap::value_parser!(u32).range(1..)
+}
+
+pub(super) fn items() -> RangedU64ValueParser<u64> {
+    clap::value_parser!(u64).range(1..)
+}
+
+/// WebAssembly addresses 4 GiB, no more.
+fn mebibytes() -> RangedU64ValueParser<u64> {
+    clap::value_parser!(u64).range(1..=4096)
 }
 
 fn name_and_value(text: &str) -> Result<(String, String), String> {

@@ -1,5 +1,5 @@
-//! What the coordinator says over HTTP, as far as the client verbs read it. Fields they do not know are
-//! kept, so that `--json` prints everything the coordinator said.
+//! What the coordinator says over HTTP, as far as the client verbs read it. Fields they do not know
+//! are kept, so that `--json` prints everything the coordinator said.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};

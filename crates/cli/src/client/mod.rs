@@ -97,7 +97,12 @@ impl Client {
         let answer = self.accept(answer).await?;
         let body = answer.bytes().await.map_err(|error| self.unreachable(&error))?;
         serde_json::from_slice(&body).map_err(|error| {
-            Fail::world("bad_answer", format!("{} answers what this client cannot read ({error}): are both of the same version?", self.base))
+            let base = &self.base;
+            let message = format!(
+                "{base} answers what this client cannot read ({error}): are both of the same \
+                 version?"
+            );
+            Fail::world("bad_answer", message)
         })
     }
 
@@ -122,7 +127,8 @@ impl Client {
             (StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN, _) => Fail::Input {
                 code: "wrong_key".into(),
                 message: format!(
-                    "the coordinator at {base} refuses this key: give the right one with --key or SHOAL_KEY"
+                    "the coordinator at {base} refuses this key: give the right one with --key or \
+                     SHOAL_KEY"
                 ),
             },
             (_, Some(ErrorBody { error })) if status.is_client_error() => {

@@ -10,7 +10,8 @@ use crate::fail::Fail;
 /// A half-written result. Dropped without [`Sink::finish`], it leaves no trace.
 pub(crate) struct Sink {
     path: PathBuf,
-    /// The file beside the target that is written first; `None` for pipes and devices, written directly.
+    /// The file beside the target that is written first; `None` for pipes and devices, written
+    /// directly.
     temporary: Option<PathBuf>,
     writer: Option<BufWriter<Box<dyn Write + Send>>>,
 }

@@ -1,5 +1,5 @@
-//! Sending bytes to the coordinator's blob store: only what it does not hold yet, and on from where an
-//! earlier try broke off.
+//! Sending bytes to the coordinator's blob store: only what it does not hold yet, and on from where
+//! an earlier try broke off.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
@@ -15,7 +15,8 @@ use super::{Client, api::Blob};
 use crate::fail::Fail;
 use crate::show::Bytes as BytesBar;
 
-/// Read and sent at a time: large enough that system calls do not count, small enough for a smooth bar.
+/// Read and sent at a time: large enough that system calls do not count, small enough for a smooth
+/// bar.
 const CHUNK: usize = 1 << 20;
 /// Tries in a row that move nothing before the upload gives up.
 const MAX_TRIES: u32 = 5;

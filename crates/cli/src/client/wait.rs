@@ -1,4 +1,5 @@
-//! Waiting for a job: by the coordinator's events, across its restarts, until it ends or the user stops it.
+//! Waiting for a job: by the coordinator's events, across its restarts, until it ends or the user
+//! stops it.
 
 use std::time::{Duration, Instant};
 
@@ -14,7 +15,8 @@ use super::{Client, Fail};
 const FIRST_WAIT_SECONDS: f64 = 0.5;
 /// How long a coordinator that went away may take to come back before the wait is given up.
 const PATIENCE: Duration = Duration::from_secs(120);
-/// Silence on an event stream after which the coordinator is asked directly; it breaks its own every 15 s.
+/// Silence on an event stream after which the coordinator is asked directly; it breaks its own
+/// every 15 s.
 const SILENCE: Duration = Duration::from_secs(40);
 const RETRY_AFTER: Duration = Duration::from_millis(300);
 
@@ -46,7 +48,8 @@ pub(crate) trait Watcher {
 }
 
 impl Client {
-    /// Submits a job and waits for its end. The first Ctrl-C asks the job to stop, the second leaves at once.
+    /// Submits a job and waits for its end. The first Ctrl-C asks the job to stop, the second
+    /// leaves at once.
     pub(crate) async fn run(
         &self,
         request: &serde_json::Value,
@@ -73,7 +76,8 @@ impl Client {
                     if count > 1 {
                         return Err(left_at_once());
                     }
-                    watcher.note(&format!("asking job {id} to stop; press Ctrl-C again to leave at once"));
+                    let note = "press Ctrl-C again to leave at once";
+                    watcher.note(&format!("asking job {id} to stop; {note}"));
                     self.cancel(id).await?;
                 }
             }

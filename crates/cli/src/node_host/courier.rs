@@ -1,5 +1,5 @@
-//! Moves a unit's bytes: inputs from the coordinator's blobs, results back to it. Waits out a coordinator's
-//! restart.
+//! Moves a unit's bytes: inputs from the coordinator's blobs, results back to it. Waits out a
+//! coordinator's restart.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -157,7 +157,8 @@ impl Courier {
         loop {
             let request = Request { method, path, token: &token, range, body };
             match self.wire.exchange(&request, each) {
-                // The session ended: a restart, or another connection. The next one continues the unit.
+                // The session ended: a restart, or another connection. The next one continues the
+                // unit.
                 Ok(401) => {
                     let next = self.session.other_than(Some(&token), PATIENCE);
                     token = next.ok_or_else(gone)?;

@@ -1,4 +1,5 @@
-//! Who this node is: 16 random bytes kept in the data folder, one set per process that runs from it.
+//! Who this node is: 16 random bytes kept in the data folder, one set per process that runs from
+//! it.
 
 use std::fs::{self, File, TryLockError};
 use std::io::{Read, Seek, Write};

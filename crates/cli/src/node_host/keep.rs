@@ -1,5 +1,5 @@
-//! Things that are costly to make and needed by several units at once: made by the first that asks, shared by
-//! the others, dropped when newer ones need the room.
+//! Things that are costly to make and needed by several units at once: made by the first that asks,
+//! shared by the others, dropped when newer ones need the room.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -18,8 +18,8 @@ impl<V: Clone> Keep<V> {
         Keep { most, slots: Mutex::new(Vec::new()) }
     }
 
-    /// What belongs to `key`. Threads that ask for the same at once wait for one to make it; a failure is not
-    /// kept.
+    /// What belongs to `key`. Threads that ask for the same at once wait for one to make it; a
+    /// failure is not kept.
     pub(super) fn get(
         &self,
         key: Hash,

@@ -20,7 +20,8 @@ impl JoinLink {
         let token = parts.next().unwrap_or_default();
         if token.is_empty() {
             return Err(Fail::input(format!(
-                "{text:?} has no token after '#': use the whole join link that `shoal up` prints, in quotes"
+                "{text:?} has no token after '#': use the whole join link that `shoal up` prints, \
+                 in quotes"
             )));
         }
         let mut pin = None;

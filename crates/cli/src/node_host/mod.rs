@@ -1,5 +1,5 @@
-//! The native node: one loop that drives the pure node brain with a socket, and the lanes that compute for it.
-//! It decides nothing: what to do next is the brain's business.
+//! The native node: one loop that drives the pure node brain with a socket, and the lanes that
+//! compute for it. It decides nothing: what to do next is the brain's business.
 
 mod caps;
 mod courier;

@@ -1,4 +1,5 @@
-//! Computes units of WASI programs: fetches module, folder and inputs, runs each item, packs the answers.
+//! Computes units of WASI programs: fetches module, folder and inputs, runs each item, packs the
+//! answers.
 
 use std::fs;
 use std::path::{Component, Path, PathBuf};

@@ -1,5 +1,5 @@
-//! The bearer token of the present connection, shared with the threads that move bytes. A transfer that
-//! meets a coordinator's restart waits here for the next session instead of failing its unit.
+//! The bearer token of the present connection, shared with the threads that move bytes. A transfer
+//! that meets a coordinator's restart waits here for the next session instead of failing its unit.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -19,7 +19,8 @@ impl Session {
         self.0.changed.notify_all();
     }
 
-    /// The present token, or the first one if there is none yet; `None` if it does not come in time.
+    /// The present token, or the first one if there is none yet; `None` if it does not come in
+    /// time.
     pub(super) fn current(&self, patience: Duration) -> Option<Arc<str>> {
         self.other_than(None, patience)
     }

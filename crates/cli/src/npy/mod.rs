@@ -1,4 +1,5 @@
-//! NumPy's `.npy` files: a short header before plain array bytes. Reading never panics, whatever the bytes.
+//! NumPy's `.npy` files: a short header before plain array bytes. Reading never panics, whatever
+//! the bytes.
 
 mod literal;
 #[cfg(test)]
@@ -110,12 +111,15 @@ impl fmt::Display for NpyError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             NpyError::NotNpy => f.write_str(
-                "is no .npy file (it does not start with \\x93NUMPY); for plain numbers give --raw f32",
+                "is no .npy file (it does not start with \\x93NUMPY); for plain numbers give \
+                 --raw f32",
             ),
             NpyError::Version(major, minor) => {
                 write!(f, "is .npy version {major}.{minor}; 1.0, 2.0 and 3.0 are known")
             }
-            NpyError::CutHeader => f.write_str("is cut short: the file ends inside the .npy header"),
+            NpyError::CutHeader => {
+                f.write_str("is cut short: the file ends inside the .npy header")
+            }
             NpyError::LongHeader(bytes) => {
                 write!(f, "has an .npy header of {bytes} bytes; at most {MAX_HEADER} are read")
             }
@@ -144,7 +148,8 @@ impl fmt::Display for NpyError {
     }
 }
 
-/// Reads the header of a file of `file_bytes` bytes and checks that the array fills the rest exactly.
+/// Reads the header of a file of `file_bytes` bytes and checks that the array fills the rest
+/// exactly.
 pub(crate) fn read_header(
     file: &mut impl Read,
     file_bytes: u64,

@@ -46,7 +46,8 @@ pub(super) fn as_text(base: &str, notice: &Notice) -> String {
 fn as_json(notice: &Notice) -> serde_json::Value {
     match notice {
         Notice::Offers { name, cpus, gpu, why_no_gpu } => {
-            json!({"event": "offers", "name": name, "cpus": cpus, "gpu": gpu, "whyNoGpu": why_no_gpu})
+            let event = "offers";
+            json!({"event": event, "name": name, "cpus": cpus, "gpu": gpu, "whyNoGpu": why_no_gpu})
         }
         Notice::Joined { node } => json!({"event": "joined", "node": node}),
         Notice::Away { reason } => json!({"event": "away", "reason": reason}),

@@ -1,5 +1,5 @@
-//! `shoal up`: a coordinator and a node of this machine in one process, and one small job to show that it
-//! works.
+//! `shoal up`: a coordinator and a node of this machine in one process, and one small job to show
+//! that it works.
 
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
@@ -147,7 +147,8 @@ async fn demo(client: &Client) -> Result<Demo, Fail> {
         let job = verdict(client.submit(&request, Some(DEMO_SECONDS)).await?, false)?;
         let took = show::duration(began.elapsed().as_secs_f64());
         let text = format!(
-            "first job: 1000 empty units on {} in {took} (it has no GPU, so kernels wait for one that has)",
+            "first job: 1000 empty units on {} in {took} (it has no GPU, so kernels wait for one \
+             that has)",
             node.name
         );
         return Ok(Demo { text, json: json!({"job": job, "node": node.name, "gpu": null}) });

@@ -42,7 +42,8 @@ struct Params { tile_x: u32, tile_y: u32, tile_width: u32, tile_height: u32, str
 @compute @workgroup_size(8, 8)
 fn main(@builtin(global_invocation_id) id: vec3<u32>) {
     if id.x >= params.tile_width || id.y >= params.tile_height { return; }
-    let color = vec4<f32>(f32(params.tile_x + id.x) / 255.0, f32(params.tile_y + id.y) / 255.0, 0.2, 1.0);
+    let place = vec2<f32>(f32(params.tile_x + id.x), f32(params.tile_y + id.y));
+    let color = vec4<f32>(place / 255.0, 0.2, 1.0);
     output[id.y * params.stride + id.x] = pack4x8unorm(color);
 }";
 

@@ -1,4 +1,5 @@
-//! A small world for tests: coordinators, nodes and client commands, each a process, each ended with its test.
+//! A small world for tests: coordinators, nodes and client commands, each a process, each ended
+//! with its test.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::PathBuf;

@@ -1,5 +1,5 @@
-//! The node's side of the GPU process: starts it, feeds it, ends it when a kernel runs over its time or is no
-//! longer wanted, and starts it again with the units that are not to blame.
+//! The node's side of the GPU process: starts it, feeds it, ends it when a kernel runs over its
+//! time or is no longer wanted, and starts it again with the units that are not to blame.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,7 +12,8 @@ use super::super::Ran;
 use super::process::{GpuEvent, Notify, Process};
 use super::talk::{FromWorker, ToWorker};
 
-/// A kernel that is no longer wanted may end by itself in this time: most do, and a restart costs more.
+/// A kernel that is no longer wanted may end by itself in this time: most do, and a restart costs
+/// more.
 const ABORT_GRACE: Duration = Duration::from_millis(600);
 /// Starts of the process that bring no device, one after the other, before the lane gives up.
 const MAX_FAILED_STARTS: u32 = 3;

@@ -1,6 +1,6 @@
-//! The lane for kernels. GPU work cannot be interrupted, so it is done by a child process that can be
-//! killed: [`lane`] is the node's side, [`process`] one life of the child, [`worker`] the child itself, [`talk`]
-//! what they say to each other.
+//! The lane for kernels. GPU work cannot be interrupted, so it is done by a child process that can
+//! be killed: [`lane`] is the node's side, [`process`] one life of the child, [`worker`] the child
+//! itself, [`talk`] what they say to each other.
 
 mod lane;
 mod process;

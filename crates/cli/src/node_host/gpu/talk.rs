@@ -10,7 +10,8 @@ const MAX_MESSAGE: u32 = 8 << 20;
 
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) enum ToWorker {
-    /// Where bytes come from and go to, and the key to it; again whenever the connection is a new one.
+    /// Where bytes come from and go to, and the key to it; again whenever the connection is a new
+    /// one.
     Session {
         base: String,
         token: String,

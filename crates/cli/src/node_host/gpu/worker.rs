@@ -1,11 +1,12 @@
-//! The GPU process: takes units from its node, fetches their inputs straight into GPU memory, computes, and
-//! stores the results itself. It knows no leases; its node kills it when a kernel does not end.
+//! The GPU process: takes units from its node, fetches their inputs straight into GPU memory,
+//! computes, and stores the results itself. It knows no leases; its node kills it when a kernel
+//! does not end.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, BufReader, IsTerminal};
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use pollster::block_on;
 use shoal_engine::wgsl::{Gpu, Input, Pipeline, Readback, Shared, Stage};
@@ -19,6 +20,9 @@ use super::super::session::Session;
 use super::super::wire::Origin;
 use super::talk::{self, FromWorker, ToWorker};
 use crate::tls::Trust;
+
+/// What a driver may take to wind up.
+const LEAVE_WITHIN: Duration = Duration::from_secs(2);
 
 /// The hidden verb `shoal gpu-worker`.
 pub(crate) fn run() -> ExitCode {
@@ -38,7 +42,14 @@ pub(crate) fn run() -> ExitCode {
         units: None,
     }
     .listen();
-    // The node is gone. A kernel may still run, and waiting for it could take for ever.
+    leave()
+}
+
+/// The node is gone. A driver that still runs a kernel may keep a process from ending, but not for
+/// long.
+fn leave() -> ! {
+    std::thread::spawn(|| std::process::exit(0));
+    std::thread::sleep(LEAVE_WITHIN);
     std::process::abort()
 }
 
@@ -109,7 +120,8 @@ impl Worker {
 /// What all slots share.
 struct Device {
     gpu: Gpu,
-    /// One unit computes at a time, so that the others' transfers overlap with it and its time is its own.
+    /// One unit computes at a time, so that the others' transfers overlap with it and its time is
+    /// its own.
     turn: Mutex<()>,
     jobs: Mutex<BTreeMap<JobId, Arc<Job>>>,
     cancelled: Mutex<BTreeSet<Attempt>>,
@@ -248,8 +260,7 @@ impl Device {
 
 fn say(message: &FromWorker) {
     if talk::write(&mut io::stdout().lock(), message).is_err() {
-        // Nobody listens: the node is gone.
-        std::process::abort();
+        leave();
     }
 }
 

@@ -1,6 +1,7 @@
-//! Just enough HTTP/1.1 for bulk bytes between a node and its coordinator: one blocking connection that is
-//! kept, bodies of known length, read in large pieces straight from the socket. A general client would copy
-//! every body once more and hand it between threads, which is what a map over large arrays can least afford.
+//! Just enough HTTP/1.1 for bulk bytes between a node and its coordinator: one blocking connection
+//! that is kept, bodies of known length, read in large pieces straight from the socket. A general
+//! client would copy every body once more and hand it between threads, which is what a map over
+//! large arrays can least afford.
 
 #[cfg(test)]
 mod tests;
@@ -112,8 +113,8 @@ impl Wire {
         Wire { origin, stream: None, buffer: vec![0; PIECE] }
     }
 
-    /// Sends a request and hands the answer's body to `each` with its position. Every piece but the last is
-    /// full, so that positions stay multiples of four. Answers the status.
+    /// Sends a request and hands the answer's body to `each` with its position. Every piece but the
+    /// last is full, so that positions stay multiples of four. Answers the status.
     pub(super) fn exchange(
         &mut self,
         request: &Request<'_>,
@@ -123,7 +124,8 @@ impl Wire {
         let was_kept = kept.is_some();
         let stream = kept.map_or_else(|| self.origin.connect(), Ok)?;
         match self.on(stream, request, each) {
-            // The coordinator closed an idle connection just now: that says nothing about this request.
+            // The coordinator closed an idle connection just now: that says nothing about this
+            // request.
             Err(Broke::BeforeAnswer(_)) if was_kept => {
                 let stream = self.origin.connect()?;
                 self.on(stream, request, each).map_err(Broke::into_error)
@@ -139,7 +141,8 @@ impl Wire {
         each: &mut dyn FnMut(u64, &[u8]) -> io::Result<()>,
     ) -> Result<u16, Broke> {
         let head = self.head(request);
-        // A refusal may come while the body is still on its way, so the answer counts more than the write.
+        // A refusal may come while the body is still on its way, so the answer counts more than the
+        // write.
         let sent = stream.write(head.as_bytes()).and_then(|()| stream.write(request.body));
         let mut filled = 0;
         let head_end = loop {
@@ -190,7 +193,8 @@ impl Wire {
         let host =
             if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") };
         let mut head = format!(
-            "{method} {path} HTTP/1.1\r\nhost: {host}\r\nauthorization: Bearer {token}\r\ncontent-length: {}\r\n",
+            "{method} {path} HTTP/1.1\r\nhost: {host}\r\nauthorization: Bearer {token}\r\n\
+             content-length: {}\r\n",
             body.len()
         );
         if let Some((first, last)) = range {

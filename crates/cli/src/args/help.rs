@@ -1,0 +1,80 @@
+//! What `--help` adds to each verb: examples that run as printed.
+
+pub(super) const SHOAL: &str = "\
+Start with:
+  shoal up                                   a pool on this machine, with a page to join it
+  shoal map wave.wgsl data.npy -o out.npy    a GPU kernel over an array
+
+Exit codes: 0 done, 1 the job or the world failed, 2 wrong usage or input, 130 interrupted.";
+
+pub(super) const UP: &str = "\
+Examples:
+  shoal up
+  shoal up --listen 0.0.0.0:8000 --data ./pool
+  shoal up --no-node     lend nothing of this machine";
+
+pub(super) const SERVE: &str = "\
+Examples:
+  shoal serve
+  shoal serve --listen 127.0.0.1:0 --json";
+
+pub(super) const JOIN: &str = "\
+Examples:
+  shoal join 'https://192.168.1.20:7420/join#TOKEN'
+  shoal join 'https://192.168.1.20:7420/join#TOKEN' --cpus 2 --no-gpu
+
+Quote the link: everything after '#' is the token.";
+
+pub(super) const JOBS: &str = "\
+Examples:
+  shoal jobs
+  shoal jobs --json | jq '.jobs[0].state'";
+
+pub(super) const NODES: &str = "\
+Examples:
+  shoal nodes
+  shoal nodes --json";
+
+pub(super) const WATCH: &str = "\
+Examples:
+  shoal watch 12
+  shoal watch 12 --json     one JSON line per change
+
+Ctrl-C stops watching; the job goes on. Exit code 1 if the job failed.";
+
+pub(super) const CANCEL: &str = "\
+Examples:
+  shoal cancel 12";
+
+pub(super) const NOOP: &str = "\
+Examples:
+  shoal noop --items 100000 --json
+  shoal noop --items 1 --repeat 500 --json     submit-to-result times";
+
+pub(super) const MAP: &str = "\
+Examples:
+  shoal map wave.wgsl data.npy -o out.npy
+  shoal map wave.wgsl data.f32 --raw f32 -o out.f32
+  shoal map saxpy.wgsl x.npy y.npy --param a=0.25 -o out.npy
+  shoal map matmul.wgsl a.npy b.npy --in-per a=256 --whole b --out-per 256 -o c.npy
+  shoal map spiral.wgsl --items 100000 --param turns=12 -o points.npy
+
+Inputs go to the kernel's read-only arrays in binding order. An output named .npy gets a header and
+keeps the input's shape; any other name gets the plain numbers.";
+
+pub(super) const RENDER: &str = "\
+Examples:
+  shoal render mandelbrot.wgsl --size 1920x1080 -o out.png
+  shoal render path.wgsl --size 1280x720 --samples 64 -o out.png";
+
+pub(super) const EXEC: &str = "\
+Examples:
+  seq 1000 | shoal exec prog.wasm --lines
+  seq 1000 | shoal exec prog.wasm --lines --batch 50 -- --verbose
+  shoal exec prog.wasm pictures/* -o out/
+  shoal exec prog.wasm --folder words/ < text.txt
+
+With --lines the program runs once per line of stdin (or per --batch of lines); answers come out in
+order, each ended by a newline. With files it runs once per file: its bytes on stdin, its name in
+SHOAL_INPUT, what it prints in DIR/NAME. With neither it runs once on all of stdin. Words after --
+are its arguments.";
