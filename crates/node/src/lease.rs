@@ -13,7 +13,8 @@ impl Node {
             ToNode::Welcome { node, session } => self.welcomed(now, node, session),
             ToNode::Refused(refusal) => self.refused(now, refusal),
             ToNode::Job { job, name, owner, items, work, limits } => {
-                self.jobs.insert(job, JobInfo { name, owner, items, work, limits });
+                let info = JobInfo { name, owner, items, work: *work, limits };
+                self.jobs.insert(job, info);
             }
             ToNode::Lend(leases) => self.lent(leases),
             ToNode::Revoke(attempts) => self.revoked(&attempts),

@@ -57,7 +57,7 @@ impl World {
             name: "job".into(),
             owner: "me".into(),
             items: 1000,
-            work: Work::Noop,
+            work: Box::new(Work::Noop),
             limits: Limits::default(),
         });
         self.said.clear();
@@ -98,9 +98,9 @@ impl World {
     }
 
     fn answers(&self) -> Vec<usize> {
-        let sizes = self.said.iter().filter_map(|message| match message {
-            FromNode::Done(results) => Some(results.len()),
-            _ => None,
+        let sizes = self.said.iter().filter_map(|message| {
+            let FromNode::Done(results) = message else { return None };
+            Some(results.len())
         });
         sizes.collect()
     }

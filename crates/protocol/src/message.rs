@@ -1,5 +1,6 @@
 //! The words between a node and its coordinator. Enums are append-only: the position is the wire format.
 
+use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
@@ -88,7 +89,8 @@ pub enum ToNode {
         name: String,
         owner: String,
         items: u64,
-        work: Work,
+        /// Boxed, because the other messages are small and many.
+        work: Box<Work>,
         limits: Limits,
     },
     Lend(Vec<Lease>),

@@ -1,6 +1,7 @@
 //! What is durable. Replaying all facts in order gives back jobs, nodes' numbers and merged units;
 //! loans and connections are not facts: they die with the process.
 
+use alloc::boxed::Box;
 use serde::{Deserialize, Serialize};
 use shoal_protocol::{Hash, Identity, JobId, JobSpec, NodeId, Span, Time};
 
@@ -22,7 +23,7 @@ pub enum Fact {
     Submitted {
         job: JobId,
         at: Time,
-        spec: JobSpec,
+        spec: Box<JobSpec>,
     },
     /// A unit's result is merged. Never recorded twice for one item, unless unmerged in between.
     Merged {
@@ -101,7 +102,7 @@ impl Scheduler {
             }
             Fact::Submitted { job, at, spec } => {
                 self.last_job = self.last_job.max(job.0);
-                self.jobs.insert(*job, Job::new(spec.clone(), *at));
+                self.jobs.insert(*job, Job::new((**spec).clone(), *at));
             }
             Fact::Merged { job, span, node, place } => {
                 if let Some(job) = self.jobs.get_mut(job)

@@ -1,5 +1,6 @@
 //! Taking a job in.
 
+use alloc::boxed::Box;
 use alloc::format;
 use alloc::string::{String, ToString};
 use core::fmt;
@@ -72,7 +73,7 @@ impl Scheduler {
     fn take_in(&mut self, now: Time, spec: JobSpec) -> JobId {
         self.last_job += 1;
         let id = JobId(self.last_job);
-        self.record(Fact::Submitted { job: id, at: now, spec: spec.clone() });
+        self.record(Fact::Submitted { job: id, at: now, spec: Box::new(spec.clone()) });
         let mut job = Job::new(spec, now);
         // A newcomer starts level with the least served, not ahead of everybody for all the past.
         job.served = self.ready.first().map_or(0, |(served, _)| *served);

@@ -27,7 +27,7 @@ impl Device {
     pub(crate) fn new(number: u64, scenario: &Scenario, random: &mut Random) -> Device {
         let (low, high) = scenario.item_micros;
         let item_micros = random.range(low, high.max(low + 1));
-        let (caps, seed) = (caps(number, random), random.next());
+        let (caps, seed) = (caps(number, random), random.draw());
         let mut device = Device {
             number,
             node: Node::new(config(number, caps.clone(), seed)),

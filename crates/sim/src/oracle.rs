@@ -48,7 +48,9 @@ impl Oracle {
             match job.state {
                 JobState::Done => assert_eq!(done, job.items, "job {} is not whole", job.job),
                 JobState::Failed if may_fail => {}
-                other => panic!("job {} ended as {other:?}: {:?}", job.job, job.failure),
+                JobState::Running | JobState::Failed | JobState::Cancelled => {
+                    panic!("job {} ended as {:?}: {:?}", job.job, job.state, job.failure)
+                }
             }
         }
     }

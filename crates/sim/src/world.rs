@@ -288,7 +288,11 @@ impl<P: Probe> World<P> {
                 let results = results.collect();
                 self.give(Input::Done { conn, results });
             }
-            other => self.give(Input::Said { conn, message: other }),
+            FromNode::Failed { .. }
+            | FromNode::Alive { .. }
+            | FromNode::Caps(_)
+            | FromNode::Returned(_)
+            | FromNode::Pause(_) => self.give(Input::Said { conn, message }),
         }
     }
 
@@ -449,7 +453,7 @@ impl<P: Probe> World<P> {
             let notice = if self.random.chance(500_000) { self.delay().0 } else { 60_000_000 };
             self.at(self.now.0 + notice, Event::Gone(conn));
         }
-        let seed = self.random.next();
+        let seed = self.random.draw();
         let device = &mut self.devices[at];
         device.birth += 1;
         device.node = Node::new(device.config(caps(at as u64, &mut Random::new(seed)), seed));

@@ -73,7 +73,7 @@ mod tests {
             needs: Needs::lane(Lane::Inline),
             limits: Limits::default(),
         };
-        Fact::Submitted { job: JobId(job), at: Time(1), spec }
+        Fact::Submitted { job: JobId(job), at: Time(1), spec: Box::new(spec) }
     }
 
     fn merged(job: u64, item: u64) -> Fact {
@@ -102,7 +102,7 @@ mod tests {
         scheduler.handle(Time(3), Input::Start);
         let request = RequestId(1);
         let Fact::Submitted { spec, .. } = submitted(9) else { unreachable!() };
-        scheduler.handle(Time(3), Input::Submit { request, spec });
+        scheduler.handle(Time(3), Input::Submit { request, spec: *spec });
         let outputs = std::iter::from_fn(|| scheduler.poll_output());
         let mut replies = outputs.filter_map(|output| {
             let Output::Reply { result, .. } = output else { return None };

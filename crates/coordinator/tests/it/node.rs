@@ -127,7 +127,7 @@ impl Node {
     pub(crate) async fn hear(&mut self) -> bool {
         match receive(&mut self.socket).await {
             Some(ToNode::Job { job, work, .. }) => {
-                self.jobs.insert(job, Told { work });
+                self.jobs.insert(job, Told { work: *work });
             }
             Some(ToNode::Lend(leases)) => self.loans.extend(leases),
             Some(ToNode::Revoke(attempts)) => {

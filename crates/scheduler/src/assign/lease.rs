@@ -1,5 +1,6 @@
 //! Lending units, taking them back, and giving up on those that fail everywhere.
 
+use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::format;
 use alloc::vec::Vec;
@@ -76,7 +77,7 @@ impl Scheduler {
             name: spec.name.clone(),
             owner: spec.owner.clone(),
             items: spec.items,
-            work: spec.work.clone(),
+            work: Box::new(spec.work.clone()),
             limits: spec.limits,
         };
         self.outputs.push_back(Output::Send { conn: peer.conn, message });
