@@ -10,7 +10,7 @@ struct Ban {
     applies: fn(&Source) -> bool,
 }
 
-const BANS: [Ban; 21] = [
+const BANS: [Ban; 20] = [
     Ban { what: "Instant", instead: "`Time` as an argument", applies: decides },
     Ban { what: "SystemTime", instead: "`Time` as an argument", applies: decides },
     Ban {
@@ -46,11 +46,6 @@ const BANS: [Ban; 21] = [
         what: "unimplemented!(",
         instead: "the code, or an error that says what is missing",
         applies: Source::is_rust,
-    },
-    Ban {
-        what: "thread::sleep(",
-        instead: "waiting for the condition itself, with a deadline",
-        applies: is_test,
     },
     Ban {
         what: "cfg(target_arch",
