@@ -16,8 +16,7 @@ interface OnGpu {
 
 class GpuComputer implements Computer {
   private readonly jobs = new Map<number, OnGpu>();
-  /** The GPU takes one unit at a time, so that each has its own time limit. */
-  private turn: Promise<unknown> = Promise.resolve();
+  private readonly line = new Line();
 
   constructor(
     private readonly engine: Engine,
@@ -33,20 +32,15 @@ class GpuComputer implements Computer {
     const inputs = info.work.kind === "map" ? info.work.inputs : [];
     const parts = await allOrFree(inputs.map((input, at) => this.part(job, unit, input, at, signal)));
     const program = await job.program;
-    return this.inTurn(async () => {
+    await this.line.enter(unit.attempt);
+    try {
       if (signal.aborted) for (const part of parts) part.free();
       signal.throwIfAborted();
-      say({ type: "clock", attempt: unit.attempt });
-      try {
-        const outcome = await this.engine.run(program, info.items, unit.start, unit.len, parts);
-        return {
-          bytes: outcome.view() as Uint8Array<ArrayBuffer>,
-          release: () => outcome.free(),
-        };
-      } finally {
-        say({ type: "rest", attempt: unit.attempt });
-      }
-    });
+      const outcome = await this.engine.run(program, info.items, unit.start, unit.len, parts);
+      return { bytes: outcome.view() as Uint8Array<ArrayBuffer>, release: () => outcome.free() };
+    } finally {
+      this.line.leave(unit.attempt);
+    }
   }
 
   forget(id: number): void {
@@ -108,11 +102,29 @@ class GpuComputer implements Computer {
     }
     return part;
   }
+}
 
-  private inTurn<T>(task: () => Promise<T>): Promise<T> {
-    const mine = this.turn.then(task, task);
-    this.turn = mine.catch(() => undefined);
-    return mine;
+/** Units handed to the GPU: one it computes, one that follows without a gap. */
+const ON_GPU = 2;
+
+/** The GPU computes one unit after the other, so each one's clock starts when the one before it is through. */
+class Line {
+  private readonly inside: number[] = [];
+  private readonly waiting: (() => void)[] = [];
+
+  async enter(attempt: number): Promise<void> {
+    while (this.inside.length >= ON_GPU) await new Promise<void>((resolve) => this.waiting.push(resolve));
+    this.inside.push(attempt);
+    if (this.inside.length === 1) say({ type: "clock", attempt });
+  }
+
+  leave(attempt: number): void {
+    const at = this.inside.indexOf(attempt);
+    this.inside.splice(at, 1);
+    say({ type: "rest", attempt });
+    const [next] = this.inside;
+    if (at === 0 && next !== undefined) say({ type: "clock", attempt: next });
+    this.waiting.shift()?.();
   }
 }
 
