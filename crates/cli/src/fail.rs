@@ -76,7 +76,7 @@ impl Fail {
         }
     }
 
-    fn as_json(&self) -> serde_json::Value {
+    pub(crate) fn as_json(&self) -> serde_json::Value {
         match self {
             Fail::Input { code, message } => json!({"error": {"code": code, "message": message}}),
             Fail::World { code, message } => json!({"error": {"code": code, "message": message}}),

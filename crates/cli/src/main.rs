@@ -8,6 +8,7 @@ mod client;
 mod fail;
 mod folder;
 mod intake;
+mod interrupt;
 mod node_host;
 mod npy;
 mod picture;

@@ -9,7 +9,7 @@ mod wait;
 
 pub(crate) use sink::Sink;
 pub(crate) use upload::Source;
-pub(crate) use wait::{Interrupts, Watcher, verdict};
+pub(crate) use wait::{Watcher, verdict};
 
 use std::path::Path;
 use std::time::Duration;

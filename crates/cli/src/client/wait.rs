@@ -1,6 +1,7 @@
 //! Waiting for a job: by the coordinator's events, across its restarts, until it ends or the user
 //! stops it.
 
+use std::pin::pin;
 use std::time::{Duration, Instant};
 
 use futures_util::StreamExt;
@@ -10,6 +11,7 @@ use tokio::time::timeout;
 use super::api::{Job, State};
 use super::events::EventReader;
 use super::{Client, Fail};
+use crate::interrupt::Interrupts;
 
 /// How long the coordinator is asked to hold its first answer: most small jobs are over by then.
 const FIRST_WAIT_SECONDS: f64 = 0.5;
@@ -20,26 +22,6 @@ const PATIENCE: Duration = Duration::from_secs(120);
 const SILENCE: Duration = Duration::from_secs(40);
 const RETRY_AFTER: Duration = Duration::from_millis(300);
 
-/// Counts Ctrl-C. One is a question, two are an order.
-pub(crate) struct Interrupts {
-    seen: u32,
-}
-
-impl Interrupts {
-    pub(crate) fn new() -> Interrupts {
-        Interrupts { seen: 0 }
-    }
-
-    /// The next Ctrl-C. Never ready if the system offers none.
-    pub(crate) async fn next(&mut self) -> u32 {
-        if tokio::signal::ctrl_c().await.is_err() {
-            std::future::pending::<()>().await;
-        }
-        self.seen += 1;
-        self.seen
-    }
-}
-
 /// Told about every change of a job that is waited for.
 pub(crate) trait Watcher {
     fn changed(&self, job: &Job);
@@ -48,41 +30,37 @@ pub(crate) trait Watcher {
 }
 
 impl Client {
-    /// Submits a job and waits for its end. The first Ctrl-C asks the job to stop, the second
+    /// Submits a job and waits for its end. The first interrupt asks the job to stop, the second
     /// leaves at once.
     pub(crate) async fn run(
         &self,
         request: &serde_json::Value,
         watcher: &impl Watcher,
+        interrupts: &Interrupts,
     ) -> Result<Job, Fail> {
-        let mut interrupts = Interrupts::new();
-        let mut submission = std::pin::pin!(self.submit(request, None));
-        let job = loop {
+        let _hold = interrupts.hold();
+        let before = interrupts.count();
+        let work = async {
+            let job = self.submit(request, None).await?;
+            watcher.changed(&job);
+            let id = job.id;
+            let mut end = pin!(self.until_end(job, watcher));
             tokio::select! {
-                job = &mut submission => break job?,
-                count = interrupts.next() => if count > 1 { return Err(left_at_once()) },
+                job = &mut end => return job,
+                () = interrupts.after(before) => {}
             }
+            let note = "press Ctrl-C again to leave at once";
+            watcher.note(&format!("asking job {id} to stop; {note}"));
+            self.cancel(id).await?;
+            end.await
         };
-        watcher.changed(&job);
-        if interrupts.seen > 0 {
-            self.cancel(job.id).await?;
+        tokio::select! {
+            job = work => verdict(job?, interrupts.count() > before),
+            () = interrupts.after(before + 1) => {
+                let message = "left; the job may still be running: see `shoal jobs`".into();
+                Err(Fail::Interrupted { message })
+            }
         }
-        let id = job.id;
-        let mut end = std::pin::pin!(self.until_end(job, watcher));
-        let job = loop {
-            tokio::select! {
-                job = &mut end => break job?,
-                count = interrupts.next() => {
-                    if count > 1 {
-                        return Err(left_at_once());
-                    }
-                    let note = "press Ctrl-C again to leave at once";
-                    watcher.note(&format!("asking job {id} to stop; {note}"));
-                    self.cancel(id).await?;
-                }
-            }
-        };
-        verdict(job, interrupts.seen > 0)
     }
 
     /// Waits for the end of a job, whatever it is.
@@ -166,8 +144,4 @@ pub(crate) fn verdict(job: Job, asked_to_stop: bool) -> Result<Job, Fail> {
     };
     let job = serde_json::to_value(&job).unwrap_or_default();
     Err(Fail::Job { message, stderr, job })
-}
-
-fn left_at_once() -> Fail {
-    Fail::Interrupted { message: "left; the job may still be running: see `shoal jobs`".into() }
 }

@@ -14,6 +14,7 @@ use crate::args::Exec;
 use crate::client::api::Job;
 use crate::client::{Client, Sink, Source};
 use crate::fail::Fail;
+use crate::interrupt::Interrupts;
 use crate::{answers, folder, show};
 
 /// Files sent at a time: hides the round trips of many small ones.
@@ -27,7 +28,11 @@ enum Inputs {
     Once(Bytes),
 }
 
-pub(super) async fn run(context: &Context, args: Exec) -> Result<(), Fail> {
+pub(super) async fn run(
+    context: &Context,
+    args: Exec,
+    interrupts: &Interrupts,
+) -> Result<(), Fail> {
     if let Some(output) = &args.output {
         check_stdout(context, output)?;
     }
@@ -36,7 +41,7 @@ pub(super) async fn run(context: &Context, args: Exec) -> Result<(), Fail> {
     let memory = args.limit_memory.saturating_mul(1 << 20);
     shoal_engine::intake::wasi_module(&wasm, memory)
         .map_err(|error| refused(&args.module, error))?;
-    let inputs = inputs(&args)?;
+    let inputs = inputs(&args).await?;
     let shared = match &args.folder {
         Some(folder) => folder::files(folder)?,
         None => Vec::new(),
@@ -44,7 +49,7 @@ pub(super) async fn run(context: &Context, args: Exec) -> Result<(), Fail> {
     let mut place = Place::open(&args, &inputs)?;
     let client = context.client(&args.server)?;
     let request = compose(context, &client, &args, wasm.into(), &inputs, &shared).await?;
-    let job = context.run(&client, &request).await?;
+    let job = context.run(&client, &request, interrupts).await?;
     let what = place.fill(context, &client, &job, &inputs).await?;
     if context.json && args.output.is_none() {
         // What would have gone to stdout is part of the document.
@@ -53,22 +58,32 @@ pub(super) async fn run(context: &Context, args: Exec) -> Result<(), Fail> {
     finished(context, &job, args.output.as_deref(), began, &what)
 }
 
-fn inputs(args: &Exec) -> Result<Inputs, Fail> {
+async fn inputs(args: &Exec) -> Result<Inputs, Fail> {
     if !args.files.is_empty() {
         return files(&args.files).map(Inputs::Files);
     }
-    let mut stdin = std::io::stdin().lock();
-    let mut bytes = Vec::new();
-    if args.lines || !stdin.is_terminal() {
-        stdin.read_to_end(&mut bytes).map_err(|error| Fail::reading(Path::new("stdin"), &error))?;
-    }
+    let is_wanted = args.lines || !std::io::stdin().is_terminal();
+    let bytes = if is_wanted { read_stdin().await? } else { Bytes::new() };
     if !args.lines {
-        return Ok(Inputs::Once(bytes.into()));
+        return Ok(Inputs::Once(bytes));
     }
     if bytes.is_empty() {
         return Err(Fail::input("stdin is empty: there are no lines to run over"));
     }
-    Ok(Inputs::Lines(bytes.into()))
+    Ok(Inputs::Lines(bytes))
+}
+
+/// Off the main thread, so that an interrupt is heard while a person types.
+async fn read_stdin() -> Result<Bytes, Fail> {
+    let read = tokio::task::spawn_blocking(|| {
+        let mut bytes = Vec::new();
+        std::io::stdin().lock().read_to_end(&mut bytes).map(|_| bytes)
+    });
+    match read.await {
+        Ok(Ok(bytes)) => Ok(bytes.into()),
+        Ok(Err(error)) => Err(Fail::reading(Path::new("stdin"), &error)),
+        Err(error) => Err(Fail::world("internal", error.to_string())),
+    }
 }
 
 fn files(paths: &[PathBuf]) -> Result<Vec<(String, Source)>, Fail> {

@@ -5,8 +5,9 @@ use serde_json::json;
 use super::Context;
 use crate::args::{Cancel, Jobs, Nodes, Watch};
 use crate::client::api::State;
-use crate::client::{Interrupts, verdict};
+use crate::client::verdict;
 use crate::fail::Fail;
+use crate::interrupt::Interrupts;
 use crate::show;
 
 pub(super) async fn jobs(context: &Context, args: Jobs) -> Result<(), Fail> {
@@ -30,13 +31,13 @@ pub(super) async fn nodes(context: &Context, args: Nodes) -> Result<(), Fail> {
 pub(super) async fn watch(context: &Context, args: Watch) -> Result<(), Fail> {
     let client = context.client(&args.server)?;
     let job = client.job(args.job).await?;
-    let mut interrupts = Interrupts::new();
+    let interrupts = Interrupts::listen();
     let stopped = || Fail::Interrupted { message: "stopped watching; the job goes on".into() };
     if context.json {
         let lines = show::JsonLines::default();
         let job = tokio::select! {
             job = client.until_end(job, &lines) => job?,
-            _ = interrupts.next() => return Err(stopped()),
+            () = interrupts.after(0) => return Err(stopped()),
         };
         lines.last(&job)?;
         return verdict(job, false).map(drop);
@@ -44,7 +45,7 @@ pub(super) async fn watch(context: &Context, args: Watch) -> Result<(), Fail> {
     let bar = show::JobBar::new();
     let ended = tokio::select! {
         job = client.until_end(job, &bar) => job,
-        _ = interrupts.next() => Err(stopped()),
+        () = interrupts.after(0) => Err(stopped()),
     };
     bar.clear();
     let job = verdict(ended?, false)?;

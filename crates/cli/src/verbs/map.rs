@@ -9,9 +9,10 @@ use crate::args::Map;
 use crate::arrays::{Arrays, Layout};
 use crate::client::{Client, Sink};
 use crate::fail::Fail;
+use crate::interrupt::Interrupts;
 use crate::{intake, npy, show};
 
-pub(super) async fn run(context: &Context, args: Map) -> Result<(), Fail> {
+pub(super) async fn run(context: &Context, args: Map, interrupts: &Interrupts) -> Result<(), Fail> {
     check_stdout(context, &args.output)?;
     let began = Instant::now();
     let wgsl = read_kernel(&args.kernel)?;
@@ -35,7 +36,7 @@ pub(super) async fn run(context: &Context, args: Map) -> Result<(), Fail> {
     if arrays.none_is_split() {
         request.insert("items".into(), layout.items.into());
     }
-    let job = context.run(&client, &request.into()).await?;
+    let job = context.run(&client, &request.into(), interrupts).await?;
     save(context, &client, job.id, &layout, &mut sink).await?;
     sink.finish()?;
     let what = format!("{} items, {}", show::count(layout.items as f64), show::size(layout.bytes));

@@ -19,6 +19,7 @@ use crate::args::{JobArgs, KernelArgs, Server, Shoal, Verb};
 use crate::client::Client;
 use crate::client::api::Job;
 use crate::fail::Fail;
+use crate::interrupt::Interrupts;
 use crate::{place, show};
 
 /// What every verb is told.
@@ -38,12 +39,17 @@ impl Context {
     }
 
     /// Runs a job with a progress bar, if people are watching.
-    async fn run(&self, client: &Client, request: &Value) -> Result<Job, Fail> {
+    async fn run(
+        &self,
+        client: &Client,
+        request: &Value,
+        interrupts: &Interrupts,
+    ) -> Result<Job, Fail> {
         if self.json {
-            return client.run(request, &show::Quiet).await;
+            return client.run(request, &show::Quiet, interrupts).await;
         }
         let bar = show::JobBar::new();
-        let job = client.run(request, &bar).await;
+        let job = client.run(request, &bar, interrupts).await;
         bar.clear();
         job
     }
@@ -55,14 +61,26 @@ pub(crate) async fn run(args: Shoal) -> Result<(), Fail> {
         Verb::Up(up) => up::run(&context, up).await,
         Verb::Serve(serve) => serve::run(&context, serve).await,
         Verb::Join(join) => join::run(&context, join).await,
-        Verb::Map(map) => map::run(&context, map).await,
-        Verb::Render(render) => render::run(&context, render).await,
-        Verb::Exec(exec) => exec::run(&context, exec).await,
         Verb::Jobs(jobs) => look::jobs(&context, jobs).await,
         Verb::Nodes(nodes) => look::nodes(&context, nodes).await,
         Verb::Watch(watch) => look::watch(&context, watch).await,
         Verb::Cancel(cancel) => look::cancel(&context, cancel).await,
-        Verb::Noop(noop) => noop::run(&context, noop).await,
+        Verb::Map(map) => {
+            let interrupts = Interrupts::listen();
+            interrupts.guard(map::run(&context, map, &interrupts)).await
+        }
+        Verb::Render(render) => {
+            let interrupts = Interrupts::listen();
+            interrupts.guard(render::run(&context, render, &interrupts)).await
+        }
+        Verb::Exec(exec) => {
+            let interrupts = Interrupts::listen();
+            interrupts.guard(exec::run(&context, exec, &interrupts)).await
+        }
+        Verb::Noop(noop) => {
+            let interrupts = Interrupts::listen();
+            interrupts.guard(noop::run(&context, noop, &interrupts)).await
+        }
         // Answered before a runtime is started.
         Verb::GpuWorker => Ok(()),
     }

@@ -8,16 +8,21 @@ use super::{Context, owner};
 use crate::args::Noop;
 use crate::client::verdict;
 use crate::fail::Fail;
+use crate::interrupt::Interrupts;
 use crate::show;
 
-pub(super) async fn run(context: &Context, args: Noop) -> Result<(), Fail> {
+pub(super) async fn run(
+    context: &Context,
+    args: Noop,
+    interrupts: &Interrupts,
+) -> Result<(), Fail> {
     let client = context.client(&args.server)?;
     let request = json!({
         "kind": "noop", "name": "noop", "owner": owner(), "items": args.items, "unit": args.unit,
     });
     if args.repeat == 1 {
         let began = Instant::now();
-        let job = context.run(&client, &request).await?;
+        let job = context.run(&client, &request, interrupts).await?;
         let seconds = began.elapsed().as_secs_f64();
         let units = args.items.div_ceil(args.unit);
         let rate = units as f64 / seconds;

@@ -6,10 +6,15 @@ use super::{Context, check_stdout, finished, params, read_kernel, refused, reque
 use crate::args::Render;
 use crate::client::Sink;
 use crate::fail::Fail;
+use crate::interrupt::Interrupts;
 use crate::picture::Picture;
 use crate::{intake, show};
 
-pub(super) async fn run(context: &Context, args: Render) -> Result<(), Fail> {
+pub(super) async fn run(
+    context: &Context,
+    args: Render,
+    interrupts: &Interrupts,
+) -> Result<(), Fail> {
     check_stdout(context, &args.output)?;
     let began = Instant::now();
     let wgsl = read_kernel(&args.kernel)?;
@@ -32,7 +37,7 @@ pub(super) async fn run(context: &Context, args: Render) -> Result<(), Fail> {
     if let Some(entry) = &args.kernel_args.entry {
         request.insert("entry".into(), entry.clone().into());
     }
-    let job = context.run(&client, &request.into()).await?;
+    let job = context.run(&client, &request.into(), interrupts).await?;
 
     let about =
         job.render.as_ref().ok_or_else(|| Fail::world("bad_answer", "the job is no picture"))?;

@@ -14,6 +14,7 @@ use super::Context;
 use crate::args::Serve;
 use crate::fail::Fail;
 use crate::intake::EngineIntake;
+use crate::interrupt::signal;
 use crate::tls::Fingerprint;
 use crate::{place, show};
 
@@ -131,22 +132,4 @@ pub(super) fn stop_on_signal() -> watch::Receiver<bool> {
 pub(super) async fn wait(mut stop: watch::Receiver<bool>) {
     // An error means that whoever could ask to stop is gone, which asks for it too.
     let _ = stop.wait_for(|stop| *stop).await;
-}
-
-#[cfg(unix)]
-async fn signal() {
-    use tokio::signal::unix::{SignalKind, signal};
-    let Ok(mut terminate) = signal(SignalKind::terminate()) else {
-        let _ = tokio::signal::ctrl_c().await;
-        return;
-    };
-    tokio::select! {
-        _ = tokio::signal::ctrl_c() => {}
-        _ = terminate.recv() => {}
-    }
-}
-
-#[cfg(not(unix))]
-async fn signal() {
-    let _ = tokio::signal::ctrl_c().await;
 }

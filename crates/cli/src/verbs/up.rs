@@ -118,7 +118,7 @@ async fn greet(
         let mut all = links.as_json();
         all["demo"] = match demo {
             Ok(demo) => demo.map_or(Value::Null, |demo| demo.json),
-            Err(fail) => json!({"error": format!("{fail:?}")}),
+            Err(fail) => fail.as_json(),
         };
         return show::json(&all);
     }

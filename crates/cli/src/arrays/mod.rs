@@ -1,16 +1,16 @@
 //! The arrays of `shoal map`: which file feeds which input of the kernel, how many items that
 //! makes, and what shape the result has.
 
-use std::fs::File;
-use std::path::Path;
+mod file;
+mod names;
 
 use shoal_engine::intake::{ElementType, MapPlan};
-use shoal_protocol::{Kernel, Slot};
 
 use crate::args::Map;
 use crate::client::Source;
 use crate::fail::Fail;
-use crate::npy::{self, Dtype};
+use crate::npy::Dtype;
+use names::input_names;
 
 /// All inputs, in the kernel's binding order.
 pub(crate) struct Arrays {
@@ -62,7 +62,7 @@ impl Arrays {
         let per_item = per_item(&args.in_per, &names)?;
         let mut inputs = Vec::new();
         for (position, (path, element)) in args.inputs.iter().zip(&plan.inputs).enumerate() {
-            let (source, shape) = open_one(path, args.raw.as_deref(), &names[position], element)?;
+            let (source, shape) = file::open(path, args.raw.as_deref(), &names[position], element)?;
             inputs.push(Array {
                 name: names[position].clone(),
                 source,
@@ -173,50 +173,6 @@ impl Array {
     }
 }
 
-fn open_one(
-    path: &Path,
-    raw: Option<&str>,
-    name: &str,
-    element: &ElementType,
-) -> Result<(Source, Option<Vec<u64>>), Fail> {
-    let cannot = |error: std::io::Error| Fail::reading(path, &error);
-    let mut file = File::open(path).map_err(cannot)?;
-    let about = file.metadata().map_err(cannot)?;
-    if about.is_dir() {
-        return Err(Fail::input(format!("{} is a folder: expected an array", path.display())));
-    }
-    let file_bytes = about.len();
-    let kernel_type = &element.scalar;
-    if let Some(raw) = raw {
-        if raw != kernel_type && Dtype::of_wgsl(kernel_type).is_some() {
-            return Err(Fail::input(format!(
-                "--raw {raw} does not fit: the kernel's {name} is array<{}>",
-                element.name
-            )));
-        }
-        let source = Source::File { path: path.to_owned(), start: 0, size: file_bytes };
-        return Ok((source, None));
-    }
-    let header = npy::read_header(&mut file, file_bytes)
-        .map_err(cannot)?
-        .map_err(|error| Fail::input(format!("{} {error}", path.display())))?;
-    if header.dtype.wgsl() != kernel_type {
-        let hint = match Dtype::of_wgsl(kernel_type) {
-            Some(wanted) => format!(": convert it with array.astype('{}')", wanted.numpy()),
-            None => String::new(),
-        };
-        return Err(Fail::input(format!(
-            "{} holds {}, but the kernel's {name} is array<{}>{hint}",
-            path.display(),
-            header.dtype.numpy(),
-            element.name
-        )));
-    }
-    let size = file_bytes - header.data_start;
-    let source = Source::File { path: path.to_owned(), start: header.data_start, size };
-    Ok((source, Some(header.shape)))
-}
-
 /// Which inputs every unit gets all of.
 fn whole(given: &[String], names: &[String]) -> Result<Vec<usize>, Fail> {
     given.iter().map(|text| position("--whole", text, names)).collect()
@@ -248,53 +204,40 @@ fn position(flag: &str, text: &str, names: &[String]) -> Result<usize, Fail> {
     })
 }
 
-/// The variables' names of the kernel's inputs, in order. The check has accepted the source, so a
-/// plain scan for `@binding(N) var<…> NAME` finds them; one it misses is called by its number.
-fn input_names(wgsl: &str, kernel: &Kernel) -> Vec<String> {
-    let source = without_comments(wgsl);
-    let mut inputs: Vec<(u32, u32)> = Vec::new();
-    for binding in &kernel.bindings {
-        match binding.slot {
-            Slot::Input(position) => inputs.push((position, binding.index)),
-            Slot::Output | Slot::Params => {}
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bytes::Bytes;
+
+    fn array(shape: &[u64]) -> Array {
+        let (name, scalar) = ("f32".into(), "f32".into());
+        Array {
+            name: "input".into(),
+            source: Source::Memory(Bytes::new()),
+            is_whole: false,
+            per_item: 1,
+            file: "input.npy".into(),
+            shape: Some(shape.to_vec()),
+            element: ElementType { name, stride: 4, scalar, lanes: 1 },
         }
     }
-    inputs.sort_unstable();
-    inputs
-        .iter()
-        .map(|(position, index)| {
-            variable(&source, *index).unwrap_or_else(|| format!("input {position}"))
-        })
-        .collect()
-}
 
-fn variable(source: &str, index: u32) -> Option<String> {
-    let mut rest = source;
-    while let Some((_, after)) = rest.split_once("@binding") {
-        rest = after;
-        let inside = after.trim_start().strip_prefix('(').and_then(|text| text.split_once(')'));
-        let Some((number, after)) = inside else { continue };
-        let number = number.trim().trim_end_matches(',').trim_end_matches(['u', 'i']);
-        if number.trim().parse() != Ok(index) {
-            continue;
-        }
-        let (_, after) = after.split_once("var")?;
-        let after = after.trim_start();
-        let after = if after.starts_with('<') { after.split_once('>')?.1 } else { after };
-        let is_name = |c: char| c.is_alphanumeric() || c == '_';
-        let name: String = after.trim_start().chars().take_while(|c| is_name(*c)).collect();
-        return Some(name).filter(|name| !name.is_empty());
+    #[test]
+    fn an_items_own_axes_are_not_in_the_results_shape() {
+        assert_eq!(array(&[3, 4]).item_shape(12), Some(vec![3, 4]));
+        assert_eq!(array(&[3, 4, 2]).item_shape(12), Some(vec![3, 4]));
+        assert_eq!(array(&[3, 4, 2]).item_shape(3), Some(vec![3]));
+        assert_eq!(array(&[24]).item_shape(12), None, "cut across an axis: flat");
+        assert_eq!(array(&[]).item_shape(1), Some(vec![]));
     }
-    None
-}
 
-fn without_comments(wgsl: &str) -> String {
-    let lines = wgsl.lines().map(|line| line.split("//").next().unwrap_or_default());
-    let text = lines.collect::<Vec<_>>().join("\n");
-    let mut parts = text.split("/*");
-    let mut plain = parts.next().unwrap_or_default().to_owned();
-    for part in parts {
-        plain.push_str(part.split_once("*/").map_or("", |(_, after)| after));
+    #[test]
+    fn inputs_are_named_or_numbered() {
+        let names = ["a".to_owned(), "b".to_owned()];
+        assert_eq!(position("--whole", "b", &names).expect("a name"), 1);
+        assert_eq!(position("--whole", "0", &names).expect("a number"), 0);
+        assert!(position("--whole", "2", &names).is_err());
+        let counts = per_item(&[(None, 4), (Some("b".into()), 2)], &names);
+        assert_eq!(counts.expect("counts"), [4, 2]);
     }
-    plain
 }
