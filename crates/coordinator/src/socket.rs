@@ -25,6 +25,9 @@ const HELLO_WITHIN: Duration = Duration::from_secs(10);
 /// How long a last word may take to be sent.
 const GOODBYE_WITHIN: Duration = Duration::from_secs(2);
 
+/// Room for one read: cleared before each, so more than a usual message costs more than it saves.
+const READ_BUFFER: usize = 16 << 10;
+
 type Sink = SplitSink<WebSocket, Message>;
 
 /// A node's connection (WebSocket)
@@ -37,12 +40,14 @@ type Sink = SplitSink<WebSocket, Message>;
 )]
 pub(crate) async fn node_socket(State(app): State<App>, upgrade: WebSocketUpgrade) -> Response {
     let alive = app.alive.upgrade();
-    upgrade.max_message_size(MAX_FRAME_BYTES).max_frame_size(MAX_FRAME_BYTES).on_upgrade(
-        async move |socket| {
+    upgrade
+        .read_buffer_size(READ_BUFFER)
+        .max_message_size(MAX_FRAME_BYTES)
+        .max_frame_size(MAX_FRAME_BYTES)
+        .on_upgrade(async move |socket| {
             serve(app, socket).await;
             drop(alive);
-        },
-    )
+        })
 }
 
 /// Why a node's half of the talk ended.

@@ -156,11 +156,12 @@ impl Driver {
             }
             Query::Segment { job, item, reply } => {
                 let index = self.known.index(&self.scheduler, job);
-                let _ = reply.send(index.spec().map(|spec| (spec, index.find(item))));
+                let _ = reply.send(index.map(|index| (index.spec(), index.find(item))));
             }
             Query::Log { job, from, reply } => {
                 let index = self.known.index(&self.scheduler, job);
-                let _ = reply.send(index.log(from).to_vec());
+                let spans = index.map(|index| index.log(from).to_vec());
+                let _ = reply.send(spans.unwrap_or_default());
             }
             Query::Counts { reply } => {
                 let _ = reply.send(self.counts_now());

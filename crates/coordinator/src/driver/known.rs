@@ -1,6 +1,7 @@
 //! What the driver knows of jobs beside the scheduler: notes, when they changed, who waits for them, and
 //! lists of merged units for whoever looks at pictures and results.
 
+use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
@@ -40,10 +41,9 @@ struct Job {
 }
 
 /// Merged units by place and by time.
-#[derive(Default)]
 pub(super) struct Index {
     /// Kept here because it can be large and is asked for with every tile.
-    spec: Option<Arc<JobSpec>>,
+    spec: Arc<JobSpec>,
     by_start: BTreeMap<u64, Segment>,
     log: Vec<Span>,
 }
@@ -65,7 +65,8 @@ impl Known {
             Fact::Finished { job, .. } | Fact::Failed { job, .. } | Fact::Cancelled { job, .. } => {
                 touch(&mut self.jobs, &mut self.stirred, *job, self.version).ended = true;
             }
-            Fact::Removed { job } => self.forget(*job),
+            // The driver is told by an output of its own, and asks for the note then.
+            Fact::Removed { .. } => self.stirred = true,
             Fact::Life { .. } | Fact::Node { .. } => self.stirred = true,
         }
     }
@@ -91,11 +92,13 @@ impl Known {
         }
     }
 
-    pub(super) fn forget(&mut self, job: JobId) {
-        self.jobs.remove(&job);
+    /// Says whether there was a note on disk.
+    pub(super) fn forget(&mut self, job: JobId) -> bool {
+        let known = self.jobs.remove(&job);
         self.indexes.remove(&job);
         self.results.remove(&job);
         self.stirred = true;
+        known.is_some_and(|job| job.note != Note::default())
     }
 
     /// After the facts were read: from now on changes are counted. The first version is 1, so that
@@ -173,7 +176,10 @@ impl Known {
     }
 
     /// The job's units by place and time, listed when first asked for and kept up from then on.
-    pub(super) fn index(&mut self, scheduler: &Scheduler, job: JobId) -> &Index {
+    pub(super) fn index(&mut self, scheduler: &Scheduler, job: JobId) -> Option<&Index> {
+        if !self.jobs.contains_key(&job) {
+            return None;
+        }
         if self.indexes.len() > MAX_KEPT {
             // Only those that change no more: whoever follows a running job counts on its order.
             let jobs = &self.jobs;
@@ -181,12 +187,15 @@ impl Known {
                 *other == job || jobs.get(other).is_some_and(|known| !known.ended)
             });
         }
-        self.indexes.entry(job).or_insert_with(|| {
-            let spec = scheduler.spec(job).cloned().map(Arc::new);
-            let mut index = Index { spec, ..Index::default() };
-            scheduler.merged(job).into_iter().for_each(|segment| index.add(segment));
-            index
-        })
+        match self.indexes.entry(job) {
+            Entry::Occupied(known) => Some(known.into_mut()),
+            Entry::Vacant(place) => {
+                let spec = Arc::new(scheduler.spec(job)?.clone());
+                let mut index = Index { spec, by_start: BTreeMap::new(), log: Vec::new() };
+                scheduler.merged(job).into_iter().for_each(|segment| index.add(segment));
+                Some(place.insert(index))
+            }
+        }
     }
 
     pub(super) fn ended_results(&self, job: JobId) -> Option<Merged> {
@@ -211,7 +220,7 @@ impl Index {
         self.log.push(segment.0);
     }
 
-    pub(super) fn spec(&self) -> Option<Arc<JobSpec>> {
+    pub(super) fn spec(&self) -> Arc<JobSpec> {
         self.spec.clone()
     }
 

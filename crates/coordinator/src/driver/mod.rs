@@ -242,8 +242,9 @@ impl Driver {
                 Output::Reply { request, result } => self.answered(request, result),
                 Output::Ended(job) => self.effects.push(Effect::Ended { job }),
                 Output::Removed(job) => {
-                    self.known.forget(job);
-                    self.batch.forgotten.push(job);
+                    if self.known.forget(job) {
+                        self.batch.forgotten.push(job);
+                    }
                     self.effects.push(Effect::Forget { job });
                 }
             }

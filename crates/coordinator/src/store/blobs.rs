@@ -282,3 +282,24 @@ fn hash_file(path: &Path) -> io::Result<Hash> {
         hasher.update(&buffer[..read]);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn uploads_nobody_goes_on_with_are_dropped_after_a_day() {
+        let root = std::env::temp_dir().join(format!("shoal-blobs-{}", std::process::id()));
+        let blobs = Blobs::open(&root).unwrap();
+        let (old, new) = (Hash([1; 32]), Hash([2; 32]));
+        for hash in [old, new] {
+            fs::write(blobs.partial(hash), "part").unwrap();
+        }
+        let file = File::options().write(true).open(blobs.partial(old)).unwrap();
+        let now = SystemTime::now();
+        file.set_modified(now - PARTIAL_KEPT - Duration::from_secs(1)).unwrap();
+        blobs.sweep(now).unwrap();
+        assert_eq!((blobs.held(old).unwrap(), blobs.held(new).unwrap()), (0, 4));
+        fs::remove_dir_all(root).unwrap();
+    }
+}

@@ -44,6 +44,9 @@ async fn a_picture_is_put_together_from_tiles() {
 async fn what_is_missing_is_transparent() {
     let world = World::start();
     let mut node = Node::join(&world, "one").await;
+    // Asking too early spoils nothing.
+    let early = world.api.get("/api/v1/jobs/1/tiles/0").await;
+    assert_eq!(crate::world::problem(early).await.1, "no_such_job");
     let job =
         json!({"kind": "render", "wgsl": "x", "width": 32, "height": 16, "tile": 16, "unit": 1});
     let id = world.api.submit(job).await;

@@ -20,6 +20,7 @@ async fn units_per_second() {
         let job: Value = response.json().await.unwrap();
         assert_eq!(job["state"], "done");
         eprintln!("{:.0} units/s", 300_000.0 / began.elapsed().as_secs_f64());
+        eprintln!("driver so far: {:?} of CPU", driver_cpu());
     }
     let metrics = world.api.open(Method::GET, "/metrics").send().await.unwrap();
     eprintln!("{}", metrics.text().await.unwrap());
@@ -66,4 +67,15 @@ async fn large_blobs() {
         eprintln!("up {:.2} GB/s, down {:.2} GB/s", rate(up), rate(down));
     }
     world.stop().await;
+}
+
+/// CPU time of the driver's thread in this process, where the system tells.
+fn driver_cpu() -> Option<Duration> {
+    let tasks = std::fs::read_dir("/proc/self/task").ok()?;
+    let stats =
+        tasks.filter_map(|task| std::fs::read_to_string(task.ok()?.path().join("stat")).ok());
+    let stat = stats.into_iter().find(|stat| stat.contains("(shoal-driver)"))?;
+    let fields: Vec<&str> = stat.rsplit(')').next()?.split_whitespace().collect();
+    let ticks: u64 = fields.get(11)?.parse::<u64>().ok()? + fields.get(12)?.parse::<u64>().ok()?;
+    Some(Duration::from_millis(ticks * 10))
 }
