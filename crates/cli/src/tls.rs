@@ -209,10 +209,9 @@ impl ServerCertVerifier for Verifier {
 /// What TLS has against the other side, if that is among the causes of an error.
 pub(crate) fn distrust(error: &(dyn std::error::Error + 'static)) -> Option<String> {
     if let Some(error) = error.downcast_ref::<Error>() {
-        return match error {
-            Error::General(message) => Some(message.clone()),
-            error => Some(error.to_string()),
-        };
+        // The general one is ours: no other fault of TLS is a matter of trust.
+        let Error::General(message) = error else { return None };
+        return Some(message.clone());
     }
     // An IO error keeps what it was made of apart from its causes.
     let wrapped = error.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref);
