@@ -1,6 +1,6 @@
-;; A WASI program without a compiler: writes "hello\n" to stdout.
+;; A WASI program without a compiler: writes "hello\n" to stdout. `cargo xtask programs` assembles it.
 ;;
-;;   wat2wasm examples/programs/greet.wat -o greet.wasm && shoal exec greet.wasm < /dev/null
+;;   shoal exec examples/programs/target/greet.wasm < /dev/null
 (module
   (import "wasi_snapshot_preview1" "fd_write"
     (func $fd_write (param i32 i32 i32 i32) (result i32)))

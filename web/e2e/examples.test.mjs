@@ -13,7 +13,7 @@ import { native, serve } from "./lib/processes.mjs";
 const COUNT = 10_000;
 const ramp = (scale) => Float32Array.from({ length: COUNT }, (_, i) => i * scale);
 
-/** One test for each kernel and program, by name; `in` and `out` are paths in the test's folder. */
+/** One test for each kernel and program, by name; `path` gives a place in the test's folder. */
 const EXAMPLES = {
   "wave.wgsl": ({ kernel, path, shoal }) => {
     const x = ramp(0.01);
@@ -90,6 +90,10 @@ const EXAMPLES = {
     shoal("exec", program, path("a.txt"), path("b.txt"), "-o", path("out"), "--", "--top", 2);
     assert.equal(readFileSync(path("out/a.txt"), "utf8"), "2 6 30 a.txt\n3 three\n2 two\n");
     assert.equal(readFileSync(path("out/b.txt"), "utf8"), "0 0 0 b.txt\n");
+  },
+
+  "greet.wasm": ({ program, shoal }) => {
+    assert.equal(shoal("exec", program), "hello\n");
   },
 
   "shout.wasm": ({ program, shoal }) => {

@@ -1,6 +1,8 @@
 //! The example WASI programs: an own small workspace, because they build for another target.
 
-use crate::shell::{Outcome, cargo, root, run};
+use std::path::{Path, PathBuf};
+
+use crate::shell::{Outcome, cargo, root, run, write};
 use crate::stamp::Stamp;
 
 const FOLDER: &str = "examples/programs";
@@ -9,7 +11,7 @@ const FOLDER: &str = "examples/programs";
 pub(crate) fn build() -> Outcome {
     let folder = root().join(FOLDER);
     let stamp = Stamp::of("programs", &[FOLDER, "rust-toolchain.toml"])?;
-    if stamp.is_fresh(&[folder.join("target/primes.wasm")]) {
+    if stamp.is_fresh(&[folder.join("target/primes.wasm"), folder.join("target/greet.wasm")]) {
         return Ok(());
     }
     println!("programs: {FOLDER}");
@@ -20,17 +22,26 @@ pub(crate) fn build() -> Outcome {
         .env("CARGO_TARGET_DIR", &target)
         .env_remove("RUSTFLAGS")
         .env_remove("CARGO_ENCODED_RUSTFLAGS"))?;
-    let built = target.join("wasm32-wasip1/release");
-    let entries = std::fs::read_dir(&built).map_err(|e| format!("{}: {e}", built.display()))?;
-    for entry in entries {
-        let file = entry.map_err(|error| format!("{}: {error}", built.display()))?.path();
-        if let (Some(name), Some("wasm")) =
-            (file.file_name(), file.extension().and_then(|extension| extension.to_str()))
-        {
-            // A short path to type: the nested one is cargo's business.
-            std::fs::copy(&file, target.join(name))
-                .map_err(|error| format!("{}: {error}", file.display()))?;
-        }
+    // A short path to type: the nested one is cargo's business.
+    for file in files_ending(&target.join("wasm32-wasip1/release"), "wasm")? {
+        copy_to(&target, &file)?;
+    }
+    for file in files_ending(&folder, "wat")? {
+        let wasm = wat::parse_file(&file).map_err(|error| error.to_string())?;
+        let name = file.with_extension("wasm");
+        write(&target.join(name.file_name().unwrap_or_default()), wasm)?;
     }
     stamp.keep()
+}
+
+fn files_ending(folder: &Path, end: &str) -> Outcome<Vec<PathBuf>> {
+    let entries = std::fs::read_dir(folder).map_err(|e| format!("{}: {e}", folder.display()))?;
+    let paths = entries.flatten().map(|entry| entry.path());
+    Ok(paths.filter(|path| path.extension().is_some_and(|extension| extension == end)).collect())
+}
+
+fn copy_to(folder: &Path, file: &Path) -> Outcome {
+    let to = folder.join(file.file_name().unwrap_or_default());
+    std::fs::copy(file, &to).map_err(|error| format!("{}: {error}", file.display()))?;
+    Ok(())
 }
