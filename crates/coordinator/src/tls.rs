@@ -75,7 +75,7 @@ fn make(cert: &Path, key: &Path, lan: &[IpAddr]) -> Result<(), OpenError> {
     params.extended_key_usages = vec![rcgen::ExtendedKeyUsagePurpose::ServerAuth];
     let pair = rcgen::KeyPair::generate().map_err(bad)?;
     let made = params.self_signed(&pair).map_err(bad)?;
-    // The key first: a certificate without its key would be taken for a broken one at the next start.
+    // The key first: a certificate without its key would count as broken at the next start.
     write_private(key, &pair.serialize_pem()).map_err(|error| OpenError::file(key, error))?;
     let text = format!("{MADE_BY_US}{}\n{}", ends.as_secs(), made.pem());
     write_private(cert, &text).map_err(|error| OpenError::file(cert, error))

@@ -153,7 +153,7 @@ impl Driver {
             }
             Event::Delete { job, reply } => self.delete(now, job, reply),
             Event::Reserve { job, attempt, size, reply } => {
-                // Reserving promises nothing that a crash could break: no need to wait for the commit.
+                // Promises nothing that a crash could break: no need to wait for the commit.
                 let _ = reply.send(self.reserve(job, attempt, size));
             }
             Event::Stored { stored, reply } => {

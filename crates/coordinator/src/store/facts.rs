@@ -98,7 +98,7 @@ impl Facts {
             | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let bad = |error: rusqlite::Error| open_error(path, &error);
         let db = Connection::open_with_flags(path, flags).map_err(bad)?;
-        // The folder's lock already keeps others out; without shared memory commits need fewer calls.
+        // The folder's lock keeps others out; without shared memory commits need fewer calls.
         db.execute_batch(&format!(
             "PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = WAL;
              PRAGMA synchronous = NORMAL; PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES};"

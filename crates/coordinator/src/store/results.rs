@@ -51,7 +51,7 @@ impl ResultFiles {
 
     pub(crate) fn remove(&mut self, job: JobId) {
         self.close(job);
-        // A job without results has no file; one that cannot be removed now is removed at the next start.
+        // A job without results has no file; one that stays now goes at the next start.
         let _ = fs::remove_file(path(&self.dir, job));
     }
 

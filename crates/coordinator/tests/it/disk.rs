@@ -65,7 +65,7 @@ async fn a_full_disk_refuses_what_is_new_and_keeps_what_is_old() {
     assert_eq!(api.ended(id).await["state"], "done");
     drop(node);
 
-    // Now something else fills the disk to the last byte, and facts go on being written from the ballast.
+    // Now something else fills the disk to the last byte; facts go on from the ballast.
     let filler = disk.path().join("filler");
     let _ = std::fs::write(&filler, vec![1; 30 << 20]);
     let full = eventually(async || {

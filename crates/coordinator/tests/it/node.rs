@@ -143,6 +143,10 @@ impl Node {
         send(&mut self.socket, &message).await;
     }
 
+    async fn beat(&mut self) {
+        self.say(FromNode::Alive { running: Vec::new(), queued: Vec::new() }).await;
+    }
+
     pub(crate) async fn done(&mut self, attempt: Attempt, output: UnitOutput) {
         let finished = Finished { attempt, took: Micros(100), output };
         self.say(FromNode::Done(vec![finished])).await;
@@ -181,7 +185,7 @@ impl Node {
         loop {
             tokio::select! {
                 heard = self.hear() => if !heard { return },
-                _ = beat.tick() => self.say(FromNode::Alive { running: Vec::new(), queued: Vec::new() }).await,
+                _ = beat.tick() => self.beat().await,
             }
             let mut finished = Vec::new();
             for lease in std::mem::take(&mut self.loans) {

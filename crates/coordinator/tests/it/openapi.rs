@@ -66,7 +66,7 @@ async fn every_route_is_described_and_every_description_is_a_route() {
     assert_eq!(described, expected);
     for (method, path) in &described {
         let method: Method = method.to_uppercase().parse().unwrap();
-        // Each with a value that exists nowhere: whatever comes back, it must be that route's own words.
+        // With values that exist nowhere: whatever comes back must be that route's own words.
         let url = path
             .replace("{hash}", &"0".repeat(64))
             .replace("{id}", "77")
