@@ -51,3 +51,23 @@ fn the_program_gets_arguments_environment_and_a_folder() {
     let done = pool.run_with(&["exec", program(), "--json"], b"quiet").ok();
     assert_eq!(done.json()["answers"], serde_json::json!(["QUIET"]));
 }
+
+#[test]
+fn jobs_can_be_looked_at_afterwards() {
+    let (pool, _node) = Pool::with_node();
+    pool.run_with(&["exec", program(), "--lines", "--name", "shout"], b"a\nb\n").ok();
+    pool.run_with(&["exec", program(), "--lines", "--", "exit"], b"5\n").fails(1, &["code 9"]);
+    let watched = pool.run(&["watch", "1", "--json"]).ok();
+    let last: serde_json::Value = watched
+        .stdout
+        .split(|byte| *byte == b'\n')
+        .rfind(|line| !line.is_empty())
+        .map(|line| serde_json::from_slice(line).expect("a JSON line"))
+        .expect("a line");
+    assert_eq!((&last["state"], &last["name"]), (&"done".into(), &"shout".into()));
+    pool.run(&["watch", "2"]).fails(1, &["exit code 9"]);
+    let table = String::from_utf8(pool.run(&["jobs"]).ok().stdout).expect("text");
+    assert!(table.contains("shout") && table.contains("failed"), "{table}");
+    assert!(pool.run(&["nodes"]).ok().stdout.windows(5).any(|word| word == b"first"));
+    pool.run(&["cancel", "1"]).ok();
+}

@@ -136,8 +136,8 @@ fn programs_that_misbehave_name_their_input_and_the_limit() {
 #[test]
 fn ctrl_c_asks_the_job_to_stop() {
     let (pool, _node) = Pool::with_node();
-    let job = pool
-        .begin(&["exec", program(), "--lines", "--unit", "1", "--", "work"], lines().as_bytes());
+    let args = ["exec", program(), "--lines", "--unit", "1", "--", "work"];
+    let job = pool.begin(&args, lines().repeat(20).as_bytes());
     pool.until_done(1);
     let status = std::process::Command::new("kill").args(["-INT", &job.id().to_string()]).status();
     assert!(status.expect("kill").success());
