@@ -50,12 +50,12 @@ const BANS: [Ban; 20] = [
     Ban {
         what: "cfg(target_arch",
         instead: "a feature, or a crate of its own",
-        applies: is_portable,
+        applies: beyond_engine,
     },
     Ban {
         what: "unsafe {",
         instead: "safe code: `unsafe` lives in crates/engine only",
-        applies: is_safe,
+        applies: beyond_engine,
     },
     Ban { what: ": any", instead: "a type, or `unknown` and a check", applies: is_typescript },
     Ban { what: " as any", instead: "a type, or `unknown` and a check", applies: is_typescript },
@@ -119,11 +119,7 @@ fn is_test(source: &Source) -> bool {
     source.is_rust() && (source.path.contains("/tests/") || source.path.ends_with("/tests.rs"))
 }
 
-fn is_portable(source: &Source) -> bool {
-    source.is_rust() && !source.path.starts_with("crates/engine/")
-}
-
-fn is_safe(source: &Source) -> bool {
+fn beyond_engine(source: &Source) -> bool {
     source.is_rust() && !source.path.starts_with("crates/engine/")
 }
 
