@@ -10,6 +10,8 @@ export interface Device {
   gpuProblem: string | undefined;
 }
 
+/** A GPU that hangs would keep the donor waiting for ever; a healthy one answers in a tenth of a second. */
+const ADAPTER_MS = 5_000;
 /** Units at a time on the GPU: one computes while the next one's bytes come and the last one's go. */
 const GPU_SLOTS = 3;
 
@@ -27,9 +29,12 @@ async function lookForGpu(): Promise<[GpuOffer | undefined, string | undefined]>
   if (!("gpu" in navigator)) {
     return [undefined, "This browser has no WebGPU, so kernels cannot run here: programs still do"];
   }
-  const adapter = await navigator.gpu
-    .requestAdapter({ powerPreference: "high-performance" })
-    .catch(() => null);
+  const asked = navigator.gpu.requestAdapter({ powerPreference: "high-performance" }).catch(() => null);
+  const late = new Promise<"late">((resolve) => setTimeout(resolve, ADAPTER_MS, "late"));
+  const adapter = await Promise.race([asked, late]);
+  if (adapter === "late") {
+    return [undefined, "The GPU does not answer, maybe busy with something that never ends: programs still run"];
+  }
   if (!adapter) {
     return [undefined, "This browser has WebGPU but found no GPU it may use: programs still run"];
   }
