@@ -2,26 +2,20 @@
 //! work is computed; the client verbs use the same check before they send anything.
 
 use serde_json::{Map, Value};
-use shoal_coordinator as coordinator;
-use shoal_engine::intake::{self as engine, ParamValue};
+use shoal_coordinator::Intake;
+use shoal_engine::intake::{self as engine, IntakeError, MapPlan, ParamValue, RenderPlan};
 
 /// The engine's check, as the coordinator asks for it.
 pub(crate) struct EngineIntake;
 
-impl coordinator::Intake for EngineIntake {
+impl Intake for EngineIntake {
     fn map_kernel(
         &self,
         wgsl: &str,
         entry: Option<&str>,
         params: &Map<String, Value>,
-    ) -> Result<coordinator::MapPlan, coordinator::IntakeError> {
-        let plan = map_kernel(wgsl, entry, params).map_err(error)?;
-        Ok(coordinator::MapPlan {
-            kernel: plan.kernel,
-            inputs: plan.inputs.into_iter().map(element).collect(),
-            output: element(plan.output),
-            needs: plan.needs,
-        })
+    ) -> Result<MapPlan, IntakeError> {
+        map_kernel(wgsl, entry, params)
     }
 
     fn render_kernel(
@@ -29,14 +23,12 @@ impl coordinator::Intake for EngineIntake {
         wgsl: &str,
         entry: Option<&str>,
         params: &Map<String, Value>,
-    ) -> Result<coordinator::RenderPlan, coordinator::IntakeError> {
-        let engine::RenderPlan { kernel, pixel, needs } =
-            render_kernel(wgsl, entry, params).map_err(error)?;
-        Ok(coordinator::RenderPlan { kernel, pixel, needs })
+    ) -> Result<RenderPlan, IntakeError> {
+        render_kernel(wgsl, entry, params)
     }
 
-    fn module(&self, wasm: &[u8], memory_limit: u64) -> Result<Vec<u8>, coordinator::IntakeError> {
-        engine::wasi_module(wasm, memory_limit).map_err(error)
+    fn module(&self, wasm: &[u8], memory_limit: u64) -> Result<Vec<u8>, IntakeError> {
+        engine::wasi_module(wasm, memory_limit)
     }
 }
 
@@ -44,7 +36,7 @@ pub(crate) fn map_kernel(
     wgsl: &str,
     entry: Option<&str>,
     params: &Map<String, Value>,
-) -> Result<engine::MapPlan, engine::IntakeError> {
+) -> Result<MapPlan, IntakeError> {
     engine::map_kernel(wgsl, entry, &values(params)?)
 }
 
@@ -52,20 +44,16 @@ pub(crate) fn render_kernel(
     wgsl: &str,
     entry: Option<&str>,
     params: &Map<String, Value>,
-) -> Result<engine::RenderPlan, engine::IntakeError> {
+) -> Result<RenderPlan, IntakeError> {
     engine::render_kernel(wgsl, entry, &values(params)?)
 }
 
-fn values(params: &Map<String, Value>) -> Result<Vec<(String, ParamValue)>, engine::IntakeError> {
+fn values(params: &Map<String, Value>) -> Result<Vec<(String, ParamValue)>, IntakeError> {
     let convert = |(name, json): (&String, &Value)| {
-        let value = value(json).ok_or_else(|| engine::IntakeError {
-            code: "bad_params",
-            message: format!(
-                "the parameter `{name}` is {json}: expected a number, a truth value or a list of \
-                 numbers"
-            ),
-            line: None,
-            column: None,
+        let value = value(json).ok_or_else(|| {
+            let expected = "expected a number, a truth value or a list of numbers";
+            let message = format!("the parameter `{name}` is {json}: {expected}");
+            IntakeError::plain("bad_params", message)
         })?;
         Ok((name.clone(), value))
     };
@@ -82,16 +70,6 @@ fn value(json: &Value) -> Option<ParamValue> {
         Value::Array(list) => list.iter().map(value).collect::<Option<_>>().map(ParamValue::List),
         Value::Null | Value::String(_) | Value::Object(_) => None,
     }
-}
-
-fn element(element: engine::ElementType) -> coordinator::ElementType {
-    let engine::ElementType { name, stride, scalar, lanes } = element;
-    coordinator::ElementType { name, stride, scalar, lanes }
-}
-
-fn error(error: engine::IntakeError) -> coordinator::IntakeError {
-    let engine::IntakeError { code, message, line, column } = error;
-    coordinator::IntakeError { code, message, line, column }
 }
 
 #[cfg(test)]

@@ -24,5 +24,5 @@ mod store;
 mod tls;
 
 pub use coordinator::Coordinator;
-pub use intake::{ElementType, Intake, IntakeError, MapPlan, RenderPlan};
+pub use intake::Intake;
 pub use options::{DEFAULT_PORT, OpenError, Options, RunError, Urls};

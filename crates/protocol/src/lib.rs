@@ -3,6 +3,7 @@
 //! - [`id`]: names of jobs, nodes, attempts and bytes
 //! - [`time`]: moments and durations as plain numbers, because the pure crates never read a clock
 //! - [`work`]: what is to be computed, and [`job`]: how it may be split and where it may run
+//! - [`plan`]: what a check of user code finds out
 //! - [`caps`]: what a node offers, and [`failure`]: what went wrong with a unit
 //! - [`message`]: the words between node and coordinator, and [`codec`]: their bytes
 //! - [`limit`]: every bound, with its reason
@@ -17,6 +18,7 @@ pub mod id;
 pub mod job;
 pub mod limit;
 pub mod message;
+pub mod plan;
 pub mod time;
 pub mod work;
 
@@ -25,6 +27,7 @@ pub use failure::{Failure, LimitKind};
 pub use id::{Attempt, BlobRef, Hash, Identity, JobId, NodeId, Span};
 pub use job::{JobSpec, Lane, Limits, Needs, Sizing, Strategy};
 pub use message::{Finished, FromNode, Held, Hello, Lease, Refusal, ToNode, UnitOutput};
+pub use plan::{ElementType, IntakeError, MapPlan, RenderPlan};
 pub use time::{Micros, Time};
 pub use work::{
     Binding, ExecItems, ExecWork, Field, InputSplit, Kernel, MapInput, MapWork, Params, Pixel,

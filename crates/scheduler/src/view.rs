@@ -144,6 +144,8 @@ impl Scheduler {
     }
 
     fn view_job(&self, now: Time, id: JobId, job: &Job) -> JobView {
+        // Nobody asks who could run an ended job, and pages list many of those.
+        let running = job.state == JobState::Running;
         let able = self.peers.values().filter(|peer| peer.caps.meets(&job.spec.needs));
         let shares = job.shares.iter().map(|(node, tally)| Share {
             node: *node,
@@ -166,7 +168,7 @@ impl Scheduler {
             first_lent: job.first_lent,
             ended: job.ended,
             milli_rate: job.meter.milli_rate(now),
-            able_nodes: able.count() as u64,
+            able_nodes: if running { able.count() as u64 } else { 0 },
             shares: shares.collect(),
             failure: job.failure.clone(),
         }

@@ -5,7 +5,7 @@ use std::io;
 use shoal_protocol::Hash;
 use shoal_protocol::limit::{MAX_KERNEL_BYTES, MAX_UNIT_BYTES};
 
-use crate::intake::IntakeError;
+use shoal_protocol::IntakeError;
 
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum PlanError {

@@ -1,21 +1,23 @@
 //! Maps and renders: how arrays and pictures are cut.
 
 use shoal_protocol::limit::{MAX_KERNEL_BYTES, MAX_UNIT_BYTES};
-use shoal_protocol::{Field, InputSplit, Kernel, MapInput, MapWork, RenderWork, Sizing, Work};
+use shoal_protocol::{
+    ElementType, Field, InputSplit, Kernel, MapInput, MapPlan, MapWork, RenderPlan, RenderWork,
+    Sizing, Work,
+};
 
 use super::error::PlanError;
 use super::{Part, blob};
-use crate::intake::{ElementType, Intake, MapPlan, RenderPlan};
+use crate::intake::Intake;
 use crate::json::{MapInputRequest, MapRequest, OutputJson, RenderRequest};
 use crate::store::blobs::Blobs;
 use crate::store::facts::Note;
 
 /// Workgroups one dispatch may have in x: WebGPU promises no more.
 const MAX_GROUPS: u64 = 65_535;
-/// The first unit of a node moves about this much, so that it tells something about its speed.
-const GRAIN_BYTES: u64 = 256 << 10;
-/// Fewer items than this cost more to send than to compute; more make a first unit too long.
-const GRAIN_ITEMS: std::ops::RangeInclusive<u64> = 1024..=65_536;
+/// Items in the first unit of a node: a heavy kernel ends even these soon on a slow device, and a light
+/// one grows out of them in a few steps.
+const GRAIN_ITEMS: u64 = 1024;
 /// The longest side of a picture: 1 GiB as rgba8 when square.
 const MAX_SIDE: u32 = 16_384;
 const DEFAULT_TILE: u32 = 64;
@@ -103,8 +105,7 @@ fn map_sizing(widest: u64, workgroup: u64, unit: Option<u64>) -> Result<Sizing, 
     }
     // Whole workgroups, where at least one fits.
     let most = if most > workgroup { most / workgroup * workgroup } else { most };
-    let grain = (GRAIN_BYTES / widest).clamp(*GRAIN_ITEMS.start(), *GRAIN_ITEMS.end());
-    let grain = grain.next_multiple_of(workgroup).min(most);
+    let grain = GRAIN_ITEMS.next_multiple_of(workgroup).min(most);
     // `most` is what units grow to: it has to be a multiple of what they grow by.
     sizing(grain, most / grain * grain, unit)
 }
@@ -209,7 +210,7 @@ mod tests {
     #[test]
     fn units_are_whole_workgroups_and_fit_a_dispatch() {
         let sizing = map_sizing(4, 64, None).unwrap();
-        assert_eq!(sizing.grain, 65_536);
+        assert_eq!(sizing.grain, 1024);
         assert_eq!(sizing.most % sizing.grain, 0);
         assert!(sizing.most <= MAX_GROUPS * 64 && sizing.most * 4 <= MAX_UNIT_BYTES);
         let sizing = map_sizing(1 << 20, 64, None).unwrap();

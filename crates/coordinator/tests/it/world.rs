@@ -8,11 +8,10 @@ use std::time::Duration;
 
 use reqwest::{Client, Method, RequestBuilder, Response, StatusCode};
 use serde_json::{Map, Value, json};
-use shoal_coordinator::{
-    Coordinator, ElementType, Intake, IntakeError, MapPlan, OpenError, Options, RenderPlan,
-    RunError,
+use shoal_coordinator::{Coordinator, Intake, OpenError, Options, RunError};
+use shoal_protocol::{
+    Binding, ElementType, IntakeError, Kernel, Lane, MapPlan, Needs, Pixel, RenderPlan, Slot, Space,
 };
-use shoal_protocol::{Binding, Kernel, Lane, Needs, Pixel, Slot, Space};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 

@@ -20,58 +20,8 @@ mod words;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use shoal_protocol::{Kernel, Needs, Pixel};
-
 pub use params::ParamValue;
-
-/// What a map kernel turned out to be. `needs.buffer_bytes` is 0: the caller knows the inputs'
-/// sizes.
-#[derive(Clone, Debug, PartialEq)]
-pub struct MapPlan {
-    pub kernel: Kernel,
-    /// Elements of the input arrays, in binding order.
-    pub inputs: Vec<ElementType>,
-    pub output: ElementType,
-    pub needs: Needs,
-}
-
-#[derive(Clone, Debug, PartialEq)]
-pub struct RenderPlan {
-    pub kernel: Kernel,
-    pub pixel: Pixel,
-    pub needs: Needs,
-}
-
-/// The element of an array in a storage buffer.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ElementType {
-    /// As WGSL writes it: `f32`, `vec2<f32>`, or a struct's name.
-    pub name: String,
-    /// Bytes from one element to the next: a `vec3<f32>` takes 16.
-    pub stride: u32,
-    /// The scalar it is made of: `f32`, `i32` or `u32`; `mixed` for a struct of several kinds.
-    pub scalar: String,
-    /// Scalars from one element to the next, padding included: 4 for a `vec3<f32>`.
-    pub lanes: u32,
-}
-
-/// Why something was not taken.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{message}")]
-pub struct IntakeError {
-    /// `bad_kernel`, `bad_params` or `bad_module`.
-    pub code: &'static str,
-    /// Whole sentences; for kernels with line, column and a caret under the spot.
-    pub message: String,
-    pub line: Option<u32>,
-    pub column: Option<u32>,
-}
-
-impl IntakeError {
-    fn plain(code: &'static str, message: impl Into<String>) -> IntakeError {
-        IntakeError { code, message: message.into(), line: None, column: None }
-    }
-}
+pub use shoal_protocol::{ElementType, IntakeError, MapPlan, RenderPlan};
 
 /// Checks a kernel over arrays. `entry` may be left out if there is only one compute entry point.
 pub fn map_kernel(

@@ -1,12 +1,14 @@
 //! How many items the next unit holds.
 
-use shoal_protocol::Sizing;
 use shoal_protocol::limit::{MAX_UNITS_PER_JOB, TARGET_UNIT};
+use shoal_protocol::{Micros, Sizing};
 
 /// A unit may grow this much from one to the next, so that one lucky measurement does no harm.
 const GROWTH: u64 = 4;
 /// At the end a unit takes this part of a node's fair share of what is left, so that all finish together.
 const TAIL_PART: u64 = 2;
+/// At the end no unit is cut shorter than this: handing it over would cost more than it evens out.
+const SHORTEST: Micros = Micros::from_millis(15);
 /// Units each slot gets where sizes are not measured: enough to even out small differences.
 const EVEN_UNITS_PER_SLOT: u64 = 8;
 
@@ -30,7 +32,8 @@ pub(crate) fn growing_size(sizing: Sizing, items: u64, cap: u64, progress: Progr
     let grown = on_target.min(progress.last_size.saturating_mul(GROWTH));
     let total = progress.total_milli_rate.max(progress.milli_rate).max(1);
     let fair = scale(progress.left, progress.milli_rate, total) / TAIL_PART;
-    within(sizing, items, cap, grown.min(fair))
+    let shortest = scale(progress.milli_rate, SHORTEST.0, 1_000_000_000);
+    within(sizing, items, cap, grown.min(fair.max(shortest)))
 }
 
 /// The same for everybody, scaled by `weight / mean_weight`.
