@@ -4,6 +4,9 @@ use alloc::string::String;
 use core::fmt;
 use serde::{Deserialize, Serialize};
 
+use crate::id::clip;
+use crate::limit::{MAX_STDERR_BYTES, MAX_TEXT_BYTES};
+
 /// Append new kinds at the end: the position is the wire format.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Failure {
@@ -65,6 +68,26 @@ impl Failure {
             | Failure::Fetch { .. }
             | Failure::Internal { .. } => false,
         }
+    }
+
+    /// With every text cut to what a stranger may send.
+    pub fn clipped(mut self) -> Failure {
+        let (message, stderr) = match &mut self {
+            Failure::Trap { message, stderr, .. } => (Some(message), Some(stderr)),
+            Failure::Exit { stderr, .. } | Failure::Limit { stderr, .. } => (None, Some(stderr)),
+            Failure::Kernel { message }
+            | Failure::DeviceLost { message }
+            | Failure::OutOfMemory { message }
+            | Failure::Fetch { message }
+            | Failure::Internal { message } => (Some(message), None),
+        };
+        if let Some(message) = message {
+            *message = clip(core::mem::take(message), MAX_TEXT_BYTES);
+        }
+        if let Some(stderr) = stderr {
+            *stderr = clip(core::mem::take(stderr), MAX_STDERR_BYTES);
+        }
+        self
     }
 
     /// The item at fault, where one can be named.

@@ -27,8 +27,9 @@ impl Scheduler {
     /// Ended jobs are kept for a while, not for ever.
     pub(crate) fn forget_oldest(&mut self) {
         if self.jobs.len() - self.open > MAX_ENDED_JOBS {
-            let mut ended = self.jobs.iter().filter(|(_, job)| job.state != JobState::Running);
-            if let Some(oldest) = ended.next().map(|(id, _)| *id) {
+            // By when they ended: a long job must not go the moment it is done.
+            let ended = self.jobs.iter().filter_map(|(id, job)| Some((job.ended?, *id)));
+            if let Some((_, oldest)) = ended.min() {
                 self.remove(oldest);
             }
         }

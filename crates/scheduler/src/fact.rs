@@ -99,6 +99,7 @@ impl Scheduler {
             Fact::Life { life } => self.life = *life,
             Fact::Node { node, identity } => {
                 self.known.insert(*identity, *node);
+                self.last_node = self.last_node.max(node.0);
             }
             Fact::Submitted { job, at, spec } => {
                 self.last_job = self.last_job.max(job.0);

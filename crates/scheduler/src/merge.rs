@@ -26,6 +26,9 @@ impl Scheduler {
     }
 
     fn merge_unit(&mut self, now: Time, node: NodeId, loan: &Loan, place: Option<Place>) {
+        if let Some(identity) = self.strangers.remove(&node) {
+            self.record(Fact::Node { node, identity });
+        }
         self.record(Fact::Merged { job: loan.job, span: loan.span, node, place });
         let Some(job) = self.jobs.get_mut(&loan.job) else { return };
         job.meter.add(now, loan.span.len);
@@ -73,10 +76,16 @@ impl Scheduler {
 
     fn learn_pace(&mut self, now: Time, node: NodeId, loan: &Loan, took: Micros) {
         let Some(peer) = self.peers.get_mut(&node) else { return };
+        // Nobody computed longer than the unit was lent.
+        let took = took.min(now - loan.since);
         peer.units_done += 1;
         peer.busy.add(now, took.0);
         peer.last_job = Some(loan.job);
         let Some(job) = self.jobs.get_mut(&loan.job) else { return };
+        // A unit of the largest size still tried went well: the next may be larger again.
+        if loan.span.len >= job.size_cap {
+            job.size_cap = job.size_cap.saturating_mul(2);
+        }
         let slots = u64::from(peer.caps.slots(loan.lane));
         let sample = u128::from(loan.span.len) * 1_000_000_000 / u128::from(took.0.max(1));
         let sample = u64::try_from(sample).unwrap_or(u64::MAX);

@@ -48,6 +48,9 @@ pub struct Scheduler {
     pub(crate) ready: BTreeSet<(u64, JobId)>,
     /// Every node that ever joined.
     pub(crate) known: BTreeMap<Identity, NodeId>,
+    /// Nodes that have done nothing yet: forgotten when they leave, so that strangers leave no trace.
+    pub(crate) strangers: BTreeMap<NodeId, Identity>,
+    pub(crate) last_node: u64,
     /// What nodes called themselves when last seen.
     pub(crate) names: BTreeMap<NodeId, String>,
     pub(crate) peers: BTreeMap<NodeId, Peer>,
@@ -230,8 +233,8 @@ impl Meter {
         let mut meter = *self;
         meter.turn(now);
         let span = (now - meter.start).0 + if meter.before > 0 { Self::WINDOW.0 } else { 0 };
-        let rate =
-            u128::from(meter.before + meter.count) * 1_000_000_000 / u128::from(span.max(1_000));
+        let rate = u128::from(meter.before.saturating_add(meter.count)) * 1_000_000_000
+            / u128::from(span.max(1_000));
         u64::try_from(rate).unwrap_or(u64::MAX)
     }
 
@@ -290,7 +293,11 @@ impl Scheduler {
         self.outputs.push_back(Output::Send { conn, message });
     }
 
+    /// After four billion lendings a new life begins, so that no number is used twice.
     pub(crate) fn next_attempt(&mut self) -> Attempt {
+        if self.last_attempt == u32::MAX {
+            self.start();
+        }
         self.last_attempt += 1;
         Attempt::new(self.life, self.last_attempt)
     }

@@ -11,10 +11,10 @@ use shoal_protocol::{
 
 use super::fit::Unit;
 use crate::Output;
-use crate::state::{Again, History, Loan, Scheduler};
+use crate::state::{Again, Conn, History, Loan, Scheduler};
 
-/// A unit that ran out of time is cut this much smaller before anybody is blamed.
-const TIME_CUT: u64 = 4;
+/// A unit that was too large is cut this much smaller before anybody is blamed.
+const SIZE_CUT: u64 = 4;
 /// Failures that are the node's own (device lost, no memory) a unit is allowed on its only node.
 const NODE_FAULTS: u32 = 3;
 
@@ -22,6 +22,12 @@ impl Scheduler {
     /// The job and items of a live attempt; `None` if its answer would change nothing.
     pub fn lease(&self, attempt: Attempt) -> Option<(JobId, Span)> {
         self.loans.get(&attempt).map(|loan| (loan.job, loan.span))
+    }
+
+    /// The connection a live attempt is lent to: nobody else may answer it.
+    pub fn holder(&self, attempt: Attempt) -> Option<Conn> {
+        let loan = self.loans.get(&attempt)?;
+        self.peers.get(&loan.node).map(|peer| peer.conn)
     }
 
     pub(crate) fn lend(&mut self, now: Time, node: NodeId, unit: Unit) -> Lease {
@@ -138,6 +144,7 @@ impl Scheduler {
     }
 
     pub(crate) fn failed(&mut self, now: Time, node: NodeId, attempt: Attempt, failure: Failure) {
+        let failure = failure.clipped();
         let ours = self.loans.get(&attempt).is_some_and(|loan| loan.node == node);
         if !ours {
             return;
@@ -163,15 +170,23 @@ impl Scheduler {
         }
     }
 
-    /// A large unit out of time says more about its size than about its job.
+    /// A large unit out of time, or with more answers than a node can hold, says more about its size than
+    /// about its job.
     fn shrinks_instead(&mut self, loan: &Loan, failure: &Failure) -> bool {
-        let out_of_time = matches!(failure, Failure::Limit { which: LimitKind::Time, .. });
+        let Failure::Limit { which, item: None, .. } = failure else { return false };
+        let too_large = match which {
+            LimitKind::Time => loan.lane == Lane::Gpu,
+            LimitKind::Output => true,
+            LimitKind::Memory => false,
+        };
         let Some(job) = self.jobs.get_mut(&loan.job) else { return false };
-        let grain = job.spec.sizing.grain;
-        if !out_of_time || loan.lane != Lane::Gpu || loan.span.len <= grain {
+        if !too_large || loan.span.len <= 1 {
             return false;
         }
-        job.size_cap = (loan.span.len / TIME_CUT).max(grain);
+        // Even the first unit may be too long; then only single items can tell whether the job is at fault.
+        let grain = job.spec.sizing.grain;
+        let smaller = (loan.span.len / SIZE_CUT).max(grain);
+        job.size_cap = if loan.span.len > grain { smaller } else { 1 };
         true
     }
 

@@ -14,7 +14,6 @@ use shoal_protocol::{
 
 use super::fit::Unit;
 use crate::Output;
-use crate::fact::Fact;
 use crate::state::{Conn, History, LaneLoad, Meter, Peer, Scheduler};
 
 impl Scheduler {
@@ -53,9 +52,10 @@ impl Scheduler {
         if let Some(node) = self.known.get(&identity) {
             return *node;
         }
-        let node = NodeId(self.known.len() as u64 + 1);
+        self.last_node += 1;
+        let node = NodeId(self.last_node);
         self.known.insert(identity, node);
-        self.record(Fact::Node { node, identity });
+        self.strangers.insert(node, identity);
         node
     }
 
@@ -124,6 +124,10 @@ impl Scheduler {
         self.give_back(now, &loans, true);
         for hungry in &mut self.hungry {
             hungry.remove(&node);
+        }
+        if let Some(identity) = self.strangers.remove(&node) {
+            self.known.remove(&identity);
+            self.names.remove(&node);
         }
         if let Some(peer) = self.peers.remove(&node) {
             for id in &peer.told {

@@ -48,9 +48,12 @@ pub(crate) fn even_size(
     within(sizing, items, cap, scale(even, weight.0, weight.1.max(1)))
 }
 
-/// Inside the job's bounds and a multiple of its grain.
+/// Inside the job's bounds and a multiple of its grain, unless even the grain proved too large.
 fn within(sizing: Sizing, items: u64, cap: u64, wanted: u64) -> u64 {
     let grain = sizing.grain.max(1);
+    if cap < grain {
+        return wanted.clamp(1, cap.max(1));
+    }
     let floor = grain.max(items.div_ceil(MAX_UNITS_PER_JOB)).min(sizing.most.max(grain));
     let wanted = wanted.min(cap).clamp(floor, sizing.most.max(floor));
     (wanted / grain * grain).max(grain)

@@ -385,3 +385,55 @@ fn a_lease_that_never_arrived_is_lent_again() {
     world.finish(&[(node, 10)]);
     assert_eq!(world.state(id), JobState::Done);
 }
+
+#[test]
+fn a_long_job_is_not_forgotten_the_moment_it_is_done() {
+    let mut world = World::new();
+    let (slow, quick) = (world.join(1), world.join(2));
+    let long = world.submit(JobSpec { sizing: Sizing::fixed(1), ..job(1) });
+    let holder = if world.held_by(slow).is_empty() { quick } else { slow };
+    let other = if holder == slow { quick } else { slow };
+    for _ in 0..limit::MAX_ENDED_JOBS + 5 {
+        world.submit(JobSpec { sizing: Sizing::fixed(1), ..job(1) });
+        world.say(holder, FromNode::Pause(true));
+        world.wait(1);
+        while world.answer(other, 1).is_some() {}
+    }
+    let lease = world.held_by(holder)[0];
+    world.answer_attempt(holder, lease.attempt, 1);
+    assert_eq!(world.state(long), JobState::Done);
+}
+
+#[test]
+fn a_kernel_too_heavy_for_the_first_unit_is_tried_item_by_item() {
+    let mut world = World::new();
+    let node = world.join(1);
+    let id = world.submit(job(10));
+    let out_of_time =
+        || Failure::Limit { item: None, which: LimitKind::Time, allowed: 1, stderr: String::new() };
+    world.fail(node, out_of_time());
+    assert_eq!(world.held_by(node)[0].span.len, 1);
+    world.fail(node, out_of_time());
+    assert_eq!(world.state(id), JobState::Failed, "a single item says it all");
+}
+
+#[test]
+fn strangers_that_did_nothing_leave_no_trace() {
+    let mut world = World::new();
+    let facts = world.facts.len();
+    for n in 1..50 {
+        let conn = world.join(n);
+        world.leave(conn);
+    }
+    assert_eq!(world.facts.len(), facts);
+}
+
+#[test]
+fn a_huge_text_of_a_node_is_cut() {
+    let mut world = World::new();
+    let node = world.join(1);
+    let id = world.submit(job(10));
+    world.fail(node, Failure::Kernel { message: "x".repeat(1 << 20) });
+    let failure = world.view(id).failure.unwrap().failure;
+    assert!(failure.to_string().len() < 2 * limit::MAX_TEXT_BYTES);
+}
