@@ -114,14 +114,25 @@ export class Shoal {
   units = (id: number): Promise<UnitList> => this.http.json(`/api/v1/jobs/${id}/units`);
   cancel = (id: number): Promise<Job> =>
     this.http.json(`/api/v1/jobs/${id}/cancel`, { method: "POST" });
-  submit = (request: JobRequest, signal?: AbortSignal): Promise<Job> =>
-    this.http.post("/api/v1/jobs", request, signal);
   /** The one-line job: a built-in matrix product. */
   submitBuiltIn = (body: {
     computeType: string;
     iterations: number;
     tensorSize: number;
   }): Promise<{ jobId: number; status: string }> => this.http.post("/submit-job", body);
+
+  /** Aborting cancels the job too. The request itself is let through: torn off, it could leave a job nobody knows. */
+  async submit(request: JobRequest, signal?: AbortSignal): Promise<Job> {
+    signal?.throwIfAborted();
+    try {
+      const job = await this.http.post<Job>("/api/v1/jobs", request);
+      if (signal?.aborted) await this.cancel(job.id);
+      return job;
+    } finally {
+      // Before any other error: the caller waits for this one.
+      signal?.throwIfAborted();
+    }
+  }
 
   /** Forgets an ended job and its result; cancels a running one. */
   async remove(id: number): Promise<void> {

@@ -87,6 +87,8 @@ export async function join(options: JoinOptions): Promise<JoinHandle> {
 }
 
 const SPEED = 100;
+/** The node's code is 60 kB: who has not got it running by now has the wrong code, or none. */
+const START_MS = 15_000;
 /** A donor who wants it over is not kept waiting for good manners longer than this. */
 const GOODBYE_MS = 50;
 
@@ -105,6 +107,7 @@ class Joined implements JoinHandle {
   private offered = "";
   private gpuTrouble: string | undefined;
   private paused = false;
+  private starting: ReturnType<typeof setTimeout> | undefined;
 
   constructor(
     private readonly options: JoinOptions,
@@ -127,6 +130,7 @@ class Joined implements JoinHandle {
     const { token } = this.options;
     const offer = this.offer();
     this.offered = JSON.stringify(offer);
+    this.starting = setTimeout(() => this.startsNoMore(), START_MS);
     this.tell({ type: "start", places: this.found.places, token, identity, offer });
     this.adapt();
   }
@@ -155,6 +159,12 @@ class Joined implements JoinHandle {
   circumstancesChanged(now: Circumstances): void {
     this.circumstances = now;
     this.adapt();
+  }
+
+  private startsNoMore(): void {
+    if (this.status.state !== "starting") return;
+    const code = this.found.places.brainWasm;
+    this.end(`the node did not start in ${START_MS / 1000} s: ${code} is missing or outdated, or does not come`);
   }
 
   /** Brings what is lent in line with what the donor wants and how things are. */
@@ -229,6 +239,7 @@ class Joined implements JoinHandle {
 
   private end(reason?: string): void {
     if (this.status.state === "stopped") return;
+    clearTimeout(this.starting);
     this.worker.terminate();
     this.stopWatching();
     this.awake.set(false);

@@ -1,6 +1,6 @@
 /** The brain Worker: the node brain with its socket and timers. It starts the engine Workers. */
 
-import init, { Brain, type BrainOutput } from "../../generated/brain/brain.js";
+import { initSync, Brain, type BrainOutput } from "../../generated/brain/brain.js";
 import { Lane, type LaneConfig } from "./lane.js";
 import type { BrainJob, FromBrain, Offer, Start, ToBrain } from "./messages.js";
 
@@ -28,6 +28,8 @@ class Node {
 
   constructor(
     private readonly brain: Brain,
+    /** The brain's code, for its hash function. */
+    hashing: WebAssembly.Module,
     { places, offer }: Start,
   ) {
     this.offered = offer;
@@ -35,6 +37,7 @@ class Node {
     this.socketUrl = `${base.replace(/^http/, "ws")}/node/socket`;
     const shared: Omit<LaneConfig, "worker" | "wasm" | "depth" | "listens" | "onHealth"> = {
       base,
+      hashing,
       session: () => this.session,
       info: (job) => this.info(job),
       onDone: (attempt, took, result) => {
@@ -105,10 +108,28 @@ class Node {
     this.todo.push(...outputs);
     if (this.performing) return;
     this.performing = true;
-    for (let output = this.todo.shift(); output; output = this.todo.shift()) this.act(output);
-    this.performing = false;
+    try {
+      for (let output = this.todo.shift(); output; output = this.todo.shift()) this.act(output);
+    } catch (error) {
+      this.broke(error);
+      return;
+    } finally {
+      this.performing = false;
+    }
     this.wind();
     this.tellStatus();
+  }
+
+  /** Half of what the brain asked for was done: such a node is of no use to anyone, so the donor hears why it ends. */
+  private broke(error: unknown): void {
+    console.error(error);
+    this.todo.length = 0;
+    clearTimeout(this.timer);
+    clearTimeout(this.statusTimer);
+    this.gpu.close();
+    this.cpu.close();
+    this.disconnect();
+    tell({ type: "stopped", reason: `the node broke: ${String(error)}` });
   }
 
   private act(output: BrainOutput): void {
@@ -147,9 +168,14 @@ class Node {
   }
 
   private run({ attempt, job, start, len, lane }: BrainOutput & { type: "run" }): void {
-    const info = this.info(job);
-    if (lane === "inline" || !info) {
+    if (lane === "inline") {
       this.perform(this.brain.ranInline(performance.now(), attempt, 0, new Uint8Array(0)));
+      return;
+    }
+    const info = this.info(job);
+    if (!info) {
+      const failure = { kind: "internal", message: `job ${job} is unknown` } as const;
+      this.perform(this.brain.ranFailed(performance.now(), attempt, 0, failure));
       return;
     }
     const { name: jobName, owner, work } = info;
@@ -239,11 +265,18 @@ function tell(message: FromBrain): void {
 }
 
 async function open(start: Start): Promise<Node> {
-  await init({ module_or_path: start.places.brainWasm });
+  const code = await compile(start.places.brainWasm);
+  initSync({ module: code });
   const seed = Math.floor(Math.random() * Number.MAX_SAFE_INTEGER);
-  const node = new Node(new Brain(start.token, start.identity, start.offer, seed), start);
+  const node = new Node(new Brain(start.token, start.identity, start.offer, seed), code, start);
   node.start();
   return node;
+}
+
+async function compile(url: string): Promise<WebAssembly.Module> {
+  const answer = await fetch(url);
+  if (!answer.ok) throw new Error(`${url} answered ${answer.status}`);
+  return WebAssembly.compile(await answer.arrayBuffer());
 }
 
 let node: Promise<Node> | undefined;
@@ -254,9 +287,10 @@ addEventListener("message", ({ data }: MessageEvent<ToBrain>) => {
     node.catch((error: unknown) => tell({ type: "stopped", reason: `the node could not start: ${String(error)}` }));
     return;
   }
-  void node?.then((node) => {
+  const tellNode = (node: Node) => {
     if (data.type === "offer") node.offer(data.offer);
     else if (data.type === "pause") node.pause(data.paused);
     else node.stop();
-  });
+  };
+  node?.then(tellNode).catch((error: unknown) => tell({ type: "stopped", reason: `the node broke: ${String(error)}` }));
 });

@@ -1,6 +1,7 @@
 /** The part all engine Workers share: jobs known, units at work, answers. */
 
 import { Blobs, UnitError } from "./blobs.js";
+import { Hashing } from "./hashing.js";
 import type { BrainJob, FromEngine, ToEngine, UnitFailure, UnitSpan } from "./messages.js";
 
 /** What a kind of engine adds. */
@@ -69,7 +70,7 @@ export function serve(
   addEventListener("message", ({ data }: MessageEvent<ToEngine>) => {
     switch (data.type) {
       case "open":
-        blobs = new Blobs(data.base, data.session);
+        blobs = new Blobs(data.base, data.session, new Hashing(data.hashing));
         computer = open(blobs, data.wasm);
         computer.then(
           () => say({ type: "ready" }),
