@@ -6,6 +6,7 @@ import { connect } from "../dist/assets/sdk.js";
 import { launch } from "./lib/chromium.mjs";
 import { startCoordinator } from "./lib/coordinator.mjs";
 import { startFront } from "./lib/front.mjs";
+import { send, startPool } from "./lib/pool.mjs";
 import { joinTab } from "./lib/tab.mjs";
 
 let coordinator;
@@ -30,12 +31,21 @@ after(async () => {
 
 /** The node as the coordinator sees it, once it is as wanted. */
 async function nodeOnce(wanted) {
+  const [node] = await nodesOnce(([node]) => node && wanted(node));
+  return node;
+}
+
+async function nodesOnce(wanted) {
   for (let tries = 0; tries < 200; tries++) {
-    const [node] = await shoal.nodes();
-    if (node && wanted(node)) return node;
+    const nodes = await shoal.nodes();
+    if (wanted(nodes)) return nodes;
     await new Promise((resolve) => setTimeout(resolve, 25));
   }
-  throw new Error(`the node did not become ${wanted}`);
+  throw new Error(`the nodes did not become ${wanted}`);
+}
+
+function sharesOf(job) {
+  return job.shares.map(({ node, items }) => [node, items]);
 }
 
 test("the donor's changes reach the coordinator", async () => {
@@ -53,11 +63,18 @@ test("a pause takes no units, and going on does", async () => {
   await tab.page.evaluate(() => globalThis.shoalTab.handle.pause());
   await nodeOnce((node) => node.paused);
   assert.deepEqual([(await tab.status()).state, (await tab.status()).reason], ["paused", "paused by you"]);
+  const { node } = await tab.status();
   const job = await shoal.submit({ kind: "noop", items: 10 });
-  await new Promise((resolve) => setTimeout(resolve, 300));
-  assert.equal((await shoal.job(job.id)).itemsDone, 0);
+  // All of it waited for one who takes units.
+  const other = await joinTab(browser, front);
+  await other.joined();
+  const done = await shoal.wait(job.id);
+  assert.deepEqual(sharesOf(done), [[(await other.status()).node, 10]]);
+  await other.close();
+  await nodesOnce((nodes) => nodes.length === 1);
   await tab.page.evaluate(() => globalThis.shoalTab.handle.resume());
-  assert.equal((await shoal.wait(job.id)).itemsDone, 10);
+  const next = await shoal.submit({ kind: "noop", items: 10 });
+  assert.deepEqual(sharesOf(await shoal.wait(next.id)), [[node, 10]]);
 });
 
 test("out of sight half is lent, or nothing if the donor wants so", async () => {
@@ -100,6 +117,33 @@ test("on battery the device rests if the donor wants so", async () => {
   );
   assert.deepEqual(reasons, ["on battery", null]);
   await other.close();
+});
+
+test("a node whose code does not come, or is none, ends with the reason", async (t) => {
+  const join = async (onWasm) => {
+    const site = await startPool({ routes: { "GET /assets/brain_bg.wasm": onWasm } });
+    t.after(() => site.close());
+    const page = await browser.newPage();
+    t.after(() => page.close());
+    await page.clock.install();
+    await page.goto(`${site.url}/blank`);
+    await page.evaluate(
+      async ({ url, token }) => {
+        const { join } = await import("/assets/sdk.js");
+        globalThis.handle = await join({ url, token, assets: "/assets", gpu: false });
+      },
+      { url: front.url, token: front.token },
+    );
+    return page;
+  };
+  const reason = (page) => page.evaluate(() => globalThis.handle.stopped);
+  const silent = await join(() => undefined);
+  assert.equal(await silent.evaluate(() => globalThis.handle.status.state), "starting");
+  await silent.clock.fastForward(15_000);
+  assert.match(await reason(silent), /did not start in 15 s/);
+  assert.match(await reason(await join((_, response) => send(response, 404, "text/plain", "no"))), /answered 404/);
+  const other = await join((_, response) => send(response, 200, "application/wasm", "not wasm"));
+  assert.match(await reason(other), /could not start/);
 });
 
 test("a page put to sleep hands its units back first", async () => {

@@ -17,7 +17,7 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>) {
 }`;
 const ITEMS = 1 << 20;
 const INPUT = Buffer.from(new Float32Array(ITEMS).map((_, i) => i).buffer);
-const HASH = await blake3(INPUT);
+const HASH = blake3(INPUT);
 const OTHER = "ab".repeat(32);
 const SIZE = ITEMS * 4;
 

@@ -77,6 +77,31 @@ test("a refusal comes with the coordinator's words", async (t) => {
   await assert.rejects(connect(pool.url, "k"), (error) => error.code === "unreachable");
 });
 
+test("a job whose submitting was under way is cancelled with it", async (t) => {
+  const abort = new AbortController();
+  const cancelled = [];
+  const answer = (response) => send(response, 200, "application/json", JSON.stringify({ id: 7, state: "running" }));
+  const pool = await startPool({
+    routes: {
+      "POST /api/v1/jobs": (_, response) => {
+        abort.abort(new Error("enough"));
+        answer(response);
+      },
+      "POST /api/v1/jobs/7/cancel": (request, response) => {
+        cancelled.push(request.url);
+        answer(response);
+      },
+    },
+  });
+  t.after(() => pool.close());
+  const shoal = new Shoal(pool.url, "k");
+  const options = { wgsl: "", width: 1, height: 1 };
+  await assert.rejects(shoal.render(options, { signal: abort.signal }), /enough/);
+  assert.deepEqual(cancelled, ["/api/v1/jobs/7/cancel"]);
+  await assert.rejects(shoal.render(options, { signal: abort.signal }), /enough/);
+  assert.equal(cancelled.length, 1, "nothing is submitted any more");
+});
+
 test("a program's random bytes are the published sequence", () => {
   const bytes = new Uint8Array(11);
   settled(0).fill(bytes);

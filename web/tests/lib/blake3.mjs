@@ -1,11 +1,16 @@
 /** The hash that names blobs, from the brain's module. */
 
-import { readFile } from "node:fs/promises";
+import { readFileSync } from "node:fs";
 import { Hasher, initSync } from "../../sdk/generated/brain/brain.js";
 
-export async function blake3(bytes) {
-  initSync({ module: await readFile(new URL("../../sdk/generated/brain/brain_bg.wasm", import.meta.url)) });
+const CODE = new URL("../../sdk/generated/brain/brain_bg.wasm", import.meta.url);
+
+initSync({ module: readFileSync(CODE) });
+
+export function blake3(bytes) {
   const hasher = new Hasher();
   hasher.update(bytes);
-  return hasher.hex();
+  const hex = hasher.hex();
+  hasher.free();
+  return hex;
 }
