@@ -1,10 +1,11 @@
 //! Computes units of WASI programs: fetches module, folder and inputs, runs each item, packs the
 //! answers.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use bytes::Bytes;
 use serde::Deserialize;
@@ -17,6 +18,9 @@ use super::keep::Keep;
 
 /// Compiled programs, folders and lists kept at a time: jobs of one user alternate between a few.
 const KEPT: usize = 8;
+/// What the answers of a unit of several runs may take together: each run keeps to its job's own
+/// limit, but thousands of them are in memory at once. Four answers of the usual limit fit.
+const MAX_ANSWERS_BYTES: usize = 64 << 20;
 
 /// What all working threads share.
 pub(super) struct Programs {
@@ -26,6 +30,9 @@ pub(super) struct Programs {
     lists: Keep<Arc<Vec<Entry>>>,
     /// Where folders for programs are laid out.
     work: PathBuf,
+    /// Folders laid out so far: each has a place of its own, so that the end of one that was
+    /// dropped takes nothing from the same list's next one.
+    laid_out: AtomicU64,
 }
 
 /// A named blob in a JSON list.
@@ -62,6 +69,7 @@ impl Programs {
             folders: Keep::new(KEPT),
             lists: Keep::new(KEPT),
             work,
+            laid_out: AtomicU64::new(0),
         })
     }
 
@@ -83,8 +91,7 @@ impl Programs {
             None => None,
         };
         let mut inputs = self.inputs(courier, work.items, span)?;
-        let mut lengths = Vec::with_capacity(span.len as usize * 4);
-        let mut answers = Vec::new();
+        let mut answers = Answers::new(span);
         for item in span.start..span.end() {
             if cancel.load(Ordering::Relaxed) {
                 return Err(Failure::Internal { message: "ended on request".into() });
@@ -104,17 +111,9 @@ impl Programs {
                     cancel: cancel.clone(),
                 },
             )?;
-            let length = u32::try_from(answer.len()).map_err(|_| Failure::Limit {
-                item: Some(item),
-                which: LimitKind::Output,
-                allowed: u64::from(u32::MAX),
-                stderr: String::new(),
-            })?;
-            lengths.extend(length.to_le_bytes());
-            answers.extend_from_slice(&answer);
+            answers.add(item, &answer)?;
         }
-        lengths.append(&mut answers);
-        Ok(lengths)
+        Ok(answers.packed)
     }
 
     fn inputs(
@@ -160,7 +159,9 @@ impl Programs {
     /// Writes the shared files of a job to a folder of this machine.
     fn lay_out(&self, courier: &mut Courier, list: BlobRef) -> Result<Arc<Folder>, Failure> {
         let entries = self.list(courier, list)?;
-        let place = self.work.join(list.hash.to_string());
+        no_file_is_a_folder(entries.iter().map(|entry| entry.name.as_str()))?;
+        let number = self.laid_out.fetch_add(1, Ordering::Relaxed);
+        let place = self.work.join(format!("{}-{number}", list.hash));
         let cannot = |error: std::io::Error| Failure::Internal {
             message: format!("cannot lay out the program's folder: {error}"),
         };
@@ -174,6 +175,40 @@ impl Programs {
             fs::write(&path, courier.once(entry.blob()?)?).map_err(cannot)?;
         }
         Ok(Arc::new(folder))
+    }
+}
+
+/// The answers of one unit as they are handed over.
+struct Answers {
+    span: Span,
+    /// The lengths of all answers, zero for those to come, then the answers.
+    packed: Vec<u8>,
+}
+
+impl Answers {
+    fn new(span: Span) -> Answers {
+        Answers { span, packed: vec![0; span.len as usize * 4] }
+    }
+
+    /// Items come in order.
+    fn add(&mut self, item: u64, answer: &[u8]) -> Result<(), Failure> {
+        let over = |item, allowed| Failure::Limit {
+            item,
+            which: LimitKind::Output,
+            allowed,
+            stderr: String::new(),
+        };
+        // No item is at fault: a smaller unit passes. One run alone has its job's limit only.
+        if self.span.len > 1 && self.packed.len() + answer.len() > MAX_ANSWERS_BYTES {
+            return Err(over(None, MAX_ANSWERS_BYTES as u64));
+        }
+        let length = u32::try_from(answer.len())
+            .map_err(|_| over(Some(item), u64::from(u32::MAX)))?
+            .to_le_bytes();
+        let at = (item - self.span.start) as usize * 4;
+        self.packed[at..at + 4].copy_from_slice(&length);
+        self.packed.extend_from_slice(answer);
+        Ok(())
     }
 }
 
@@ -219,9 +254,55 @@ fn inside(folder: &Path, name: &str) -> Result<PathBuf, Failure> {
     Ok(folder.join(relative))
 }
 
+/// Refuses `a` next to `a/b`, which no disk can hold.
+fn no_file_is_a_folder<'a>(names: impl Iterator<Item = &'a str>) -> Result<(), Failure> {
+    let paths: BTreeSet<&Path> = names.map(Path::new).collect();
+    for path in &paths {
+        if let Some(parent) = path.ancestors().skip(1).find(|parent| paths.contains(parent)) {
+            let message = format!(
+                "the folder has a file named {:?} and one named {:?}: the first cannot be a file \
+                 and a folder at once",
+                parent.display().to_string(),
+                path.display().to_string()
+            );
+            return Err(Failure::Fetch { message });
+        }
+    }
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn answers_are_packed_behind_their_lengths() {
+        let mut answers = Answers::new(Span { start: 5, len: 2 });
+        assert_eq!(answers.add(5, b"ab"), Ok(()));
+        assert_eq!(answers.add(6, b"c"), Ok(()));
+        assert_eq!(answers.packed, b"\x02\0\0\0\x01\0\0\0abc");
+    }
+
+    #[test]
+    fn answers_too_large_together_blame_no_item_and_one_alone_passes() {
+        let large = vec![7; MAX_ANSWERS_BYTES];
+        let mut several = Answers::new(Span { start: 0, len: 2 });
+        assert_eq!(several.add(0, b"small"), Ok(()));
+        let refused = several.add(1, &large);
+        assert!(
+            matches!(refused, Err(Failure::Limit { item: None, which: LimitKind::Output, .. })),
+            "{refused:?}"
+        );
+        assert_eq!(Answers::new(Span { start: 1, len: 1 }).add(1, &large), Ok(()));
+    }
+
+    #[test]
+    fn no_name_is_both_a_file_and_a_folder() {
+        assert_eq!(no_file_is_a_folder(["a/b", "a/c", "ab", "b"].into_iter()), Ok(()));
+        for bad in [["a", "a/b"], ["x/y/z", "x"], ["a//b/c", "a/b"]] {
+            assert!(no_file_is_a_folder(bad.into_iter()).is_err(), "{bad:?}");
+        }
+    }
 
     #[test]
     fn no_name_leads_out_of_the_folder() {
