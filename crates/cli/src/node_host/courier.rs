@@ -47,16 +47,12 @@ impl Courier {
 
     /// The same for a blob that no other unit will need: it is not kept.
     pub(super) fn once(&mut self, blob: BlobRef) -> Result<Bytes, Failure> {
-        let mut bytes = vec![0; usize::try_from(blob.size).map_err(|_| too_large(blob))?];
-        self.fetch(blob, 0..blob.size, &mut |at, piece| {
-            bytes[at as usize..at as usize + piece.len()].copy_from_slice(piece);
-            Ok(())
-        })?;
+        let bytes = self.gather(blob, 0..blob.size)?;
         if blake3::hash(&bytes).as_bytes() != &blob.hash.0 {
             let message = format!("blob {} arrived with other content", blob.hash);
             return Err(Failure::Fetch { message });
         }
-        Ok(bytes.into())
+        Ok(bytes)
     }
 
     /// Part of a blob: from the kept ones if it is small, else just these bytes.
@@ -71,9 +67,16 @@ impl Courier {
         if blob.size <= WHOLE_BYTES {
             return Ok(self.whole(blob)?.slice(range.start as usize..range.end as usize));
         }
-        let mut bytes = vec![0; (range.end - range.start) as usize];
+        self.gather(blob, range)
+    }
+
+    /// Bytes of a blob in memory, if there is room: the size came over the network.
+    fn gather(&mut self, blob: BlobRef, range: Range<u64>) -> Result<Bytes, Failure> {
+        let mut bytes = room(range.end - range.start)?;
         self.fetch(blob, range, &mut |at, piece| {
-            bytes[at as usize..at as usize + piece.len()].copy_from_slice(piece);
+            // A transfer that broke starts again.
+            bytes.truncate(at as usize);
+            bytes.extend_from_slice(piece);
             Ok(())
         })?;
         Ok(bytes.into())
@@ -230,13 +233,28 @@ fn refused(what: &str, status: u16, said: &[u8]) -> Failure {
     Failure::Fetch { message: format!("{what}: the coordinator answered {status} {said}") }
 }
 
-fn too_large(blob: BlobRef) -> Failure {
-    Failure::OutOfMemory { message: format!("blob {} has {} bytes", blob.hash, blob.size) }
+/// An empty list that takes `size` bytes without growing.
+fn room(size: u64) -> Result<Vec<u8>, Failure> {
+    let mut bytes = Vec::new();
+    let reserved = usize::try_from(size).map(|size| bytes.try_reserve_exact(size));
+    match reserved {
+        Ok(Ok(())) => Ok(bytes),
+        Ok(Err(_)) | Err(_) => {
+            Err(Failure::OutOfMemory { message: format!("an input of {size} bytes does not fit") })
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_input_larger_than_memory_is_a_failure() {
+        assert!(room(1 << 20).is_ok_and(|bytes| bytes.capacity() == 1 << 20));
+        assert!(matches!(room(1 << 60), Err(Failure::OutOfMemory { .. })));
+        assert!(matches!(room(u64::MAX), Err(Failure::OutOfMemory { .. })));
+    }
 
     #[test]
     fn the_least_recently_used_blob_goes_first() {
