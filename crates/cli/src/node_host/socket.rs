@@ -18,6 +18,10 @@ pub(super) type Socket = WebSocketStream<MaybeTlsStream<TcpStream>>;
 /// A coordinator that takes longer than this to accept is not there.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
+/// What is read at a time. The buffer is cleared before each read, so that a larger one costs more
+/// than it brings: most messages have a few hundred bytes.
+const READ_BYTES: usize = 16 << 10;
+
 /// Why there is no socket.
 pub(super) enum NotOpened {
     /// Nobody there, or nobody who answers as a coordinator does.
@@ -48,7 +52,7 @@ async fn open(origin: &Origin, url: &str) -> Result<Box<Socket>, NotOpened> {
     let limits = WebSocketConfig::default()
         .max_message_size(Some(MAX_FRAME_BYTES))
         .max_frame_size(Some(MAX_FRAME_BYTES))
-        .read_buffer_size(128 << 10);
+        .read_buffer_size(READ_BYTES);
     match client_async_tls_with_config(url, tcp, Some(limits), Some(connector)).await {
         Ok((socket, _)) => Ok(Box::new(socket)),
         Err(error) => Err(reason(&error)),
