@@ -42,9 +42,9 @@ impl Offered {
 pub(super) async fn offered(
     options: &Options,
     kept: &Kept,
-    to_loop: mpsc::UnboundedSender<Event>,
-    mut events: mpsc::UnboundedReceiver<Event>,
-) -> (Offered, Option<GpuLane>, mpsc::UnboundedReceiver<Event>) {
+    to_loop: mpsc::Sender<Event>,
+    mut events: mpsc::Receiver<Event>,
+) -> (Offered, Option<GpuLane>, mpsc::Receiver<Event>) {
     let (gpu, lane, why_no_gpu) = if options.lend.no_gpu {
         (None, None, Some("--no-gpu".into()))
     } else {
@@ -67,10 +67,10 @@ pub(super) async fn offered(
 }
 
 async fn open_gpu(
-    to_loop: mpsc::UnboundedSender<Event>,
-    events: &mut mpsc::UnboundedReceiver<Event>,
+    to_loop: mpsc::Sender<Event>,
+    events: &mut mpsc::Receiver<Event>,
 ) -> Result<(GpuLane, GpuCaps), String> {
-    let notify = move |event: GpuEvent| drop(to_loop.send(Event::Gpu(event)));
+    let notify = move |event: GpuEvent| drop(to_loop.blocking_send(Event::Gpu(event)));
     let mut lane = GpuLane::start(Arc::new(notify))?;
     while let Some(event) = events.recv().await {
         let Event::Gpu(event) = event else { continue };

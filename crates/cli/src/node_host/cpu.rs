@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::time::Instant;
 
 use shoal_node::JobInfo;
+use shoal_protocol::limit::MAX_LEASES_PER_NODE;
 use shoal_protocol::{Attempt, Failure, Lease, Micros, UnitOutput, Work};
 
 use super::Ran;
@@ -16,11 +17,15 @@ use super::program::Programs;
 use super::session::Session;
 use super::wire::Origin;
 
+/// Units that wait for a thread. The brain begins no more than there are slots, so that only units
+/// taken back behind threads still busy can add up; a node holds no more units than this anyway.
+const MAX_TASKS: usize = MAX_LEASES_PER_NODE;
+
 /// Called by a thread with what became of a unit.
 pub(super) type Report = Arc<dyn Fn(Ran) + Send + Sync>;
 
 pub(super) struct CpuLane {
-    tasks: mpsc::Sender<Task>,
+    tasks: mpsc::SyncSender<Task>,
     cancels: BTreeMap<Attempt, Arc<AtomicBool>>,
 }
 
@@ -39,7 +44,7 @@ impl CpuLane {
         report: &Report,
     ) -> Result<CpuLane, String> {
         let programs = Arc::new(Programs::new(work)?);
-        let (tasks, queue) = mpsc::channel::<Task>();
+        let (tasks, queue) = mpsc::sync_channel::<Task>(MAX_TASKS);
         let queue = Arc::new(Mutex::new(queue));
         let cache = Cache::default();
         for number in 0..slots {
@@ -60,11 +65,15 @@ impl CpuLane {
         Ok(CpuLane { tasks, cancels: BTreeMap::new() })
     }
 
-    pub(super) fn run(&mut self, lease: Lease, info: Arc<JobInfo>) {
+    /// Begins a unit, or says why it cannot: the node's loop must not wait for a thread.
+    pub(super) fn run(&mut self, lease: Lease, info: Arc<JobInfo>) -> Result<(), Failure> {
         let cancel = Arc::new(AtomicBool::new(false));
-        self.cancels.insert(lease.attempt, cancel.clone());
-        // Threads only end when this sender is dropped.
-        let _ = self.tasks.send(Task { lease, info, cancel });
+        let task = Task { lease, info, cancel: cancel.clone() };
+        self.tasks.try_send(task).map_err(|_| Failure::Internal {
+            message: "programs that were ended still hold all slots".into(),
+        })?;
+        self.cancels.insert(lease.attempt, cancel);
+        Ok(())
     }
 
     /// Ends a unit if it is this lane's.

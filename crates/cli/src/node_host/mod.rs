@@ -24,6 +24,7 @@ use std::time::{Duration, Instant};
 use futures_util::{FutureExt, SinkExt, StreamExt};
 use shoal_node::{Config, Node};
 use shoal_protocol::codec::{DecodeError, Wire as _};
+use shoal_protocol::limit::MAX_LEASES_PER_NODE;
 use shoal_protocol::{Attempt, Caps, Failure, Micros, Time, ToNode, UnitOutput};
 use tokio::sync::{mpsc, watch};
 use tokio_tungstenite::tungstenite::Message;
@@ -39,6 +40,10 @@ use wire::Origin;
 
 /// Messages and events handled before the outputs are sent: bounds what one wake-up may take.
 const MAX_BURST: usize = 256;
+/// Events that wait for the loop. A unit makes three at most (it computes, computed, ended), and a
+/// node holds a bounded number of units; a lane that has more to say waits, and the loop never
+/// waits for a lane.
+const MAX_EVENTS: usize = 4 * MAX_LEASES_PER_NODE;
 /// A coordinator that takes no bytes for this long is gone.
 const SEND_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -97,7 +102,7 @@ pub(crate) async fn run(
     let trust = Trust::new(&options.data, &options.link.base, options.link.pin);
     let origin = Origin::new(&options.link.base, trust.config()?)
         .ok_or_else(|| Fail::input(format!("{} is no address", options.link.base)))?;
-    let (to_loop, events) = mpsc::unbounded_channel();
+    let (to_loop, events) = mpsc::channel(MAX_EVENTS);
     let (caps, gpu, events) = tokio::select! {
         offered = caps::offered(&options, &kept, to_loop.clone(), events) => offered,
         () = asked(&mut stop) => return Ok(()),
@@ -110,7 +115,8 @@ pub(crate) async fn run(
     let cpu = match caps.caps.cpu_slots {
         0 => None,
         slots => {
-            let report: cpu::Report = Arc::new(move |ran| drop(report.send(Event::Cpu(ran))));
+            let report: cpu::Report =
+                Arc::new(move |ran| drop(report.blocking_send(Event::Cpu(ran))));
             let work = options.data.join(format!("node-{}", kept.number));
             let lane = CpuLane::start(slots, &origin, &session, work, &report);
             Some(lane.map_err(|message| Fail::world("engine", message))?)
@@ -135,7 +141,7 @@ pub(crate) async fn run(
         cpu,
         gpu,
         jobs: Default::default(),
-        inline: Vec::new(),
+        answered: Vec::new(),
         to_loop,
         unsent: false,
         stopped: None,
@@ -158,9 +164,9 @@ struct Host<'a> {
     cpu: Option<CpuLane>,
     gpu: Option<GpuLane>,
     jobs: turn::Jobs,
-    /// Units of the inline lane, answered before the loop waits again.
-    inline: Vec<Attempt>,
-    to_loop: mpsc::UnboundedSender<Event>,
+    /// Units that no lane has to run, handed to the brain before the loop waits again.
+    answered: Vec<Ran>,
+    to_loop: mpsc::Sender<Event>,
     /// Whether the socket holds messages that are not flushed.
     unsent: bool,
     stopped: Option<Result<(), Fail>>,
@@ -171,7 +177,7 @@ struct Host<'a> {
 impl Host<'_> {
     async fn work(
         &mut self,
-        mut events: mpsc::UnboundedReceiver<Event>,
+        mut events: mpsc::Receiver<Event>,
         mut stop: watch::Receiver<bool>,
     ) -> Result<(), Fail> {
         self.input(shoal_node::Input::Start).await;

@@ -23,9 +23,8 @@ impl Host<'_> {
         self.node.handle(self.now(), input);
         self.outputs().await;
         // Answered here and now: a task or a channel per unit would cost more than the unit.
-        while let Some(attempt) = self.inline.pop() {
-            let result = Ok(UnitOutput::Inline(Vec::new()));
-            self.node.handle(self.now(), Input::Ran { attempt, took: Micros(1), result });
+        while let Some(Ran { attempt, took, result }) = self.answered.pop() {
+            self.node.handle(self.now(), Input::Ran { attempt, took, result });
             self.outputs().await;
         }
     }
@@ -156,7 +155,7 @@ impl Host<'_> {
                 Err(reason) => Event::NotOpened(reason),
             };
             // The loop may have ended meanwhile.
-            let _ = to_loop.send(event);
+            let _ = to_loop.send(event).await;
         });
     }
 
@@ -172,21 +171,26 @@ impl Host<'_> {
     }
 
     fn begin(&mut self, lease: Lease, lane: Lane) {
+        let attempt = lease.attempt;
         if lane == Lane::Inline {
-            self.inline.push(lease.attempt);
+            let result = Ok(UnitOutput::Inline(Vec::new()));
+            self.answered.push(Ran { attempt, took: Micros(1), result });
             return;
         }
         let Some(info) = self.info(lease.job) else { return };
-        match (lane, &mut self.gpu, &mut self.cpu) {
-            (Lane::Gpu, Some(gpu), _) => gpu.run(lease, &info),
+        let begun = match (lane, &mut self.gpu, &mut self.cpu) {
+            (Lane::Gpu, Some(gpu), _) => {
+                gpu.run(lease, &info);
+                Ok(())
+            }
             (Lane::Cpu, _, Some(cpu)) => cpu.run(lease, info),
             // Lent before the coordinator heard that the lane is gone.
             (Lane::Inline | Lane::Gpu | Lane::Cpu, _, _) => {
-                let failure =
-                    Failure::DeviceLost { message: "this node lends that no more".into() };
-                let ran = Ran { attempt: lease.attempt, took: Micros(0), result: Err(failure) };
-                let _ = self.to_loop.send(Event::Cpu(ran));
+                Err(Failure::DeviceLost { message: "this node lends that no more".into() })
             }
+        };
+        if let Err(failure) = begun {
+            self.answered.push(Ran { attempt, took: Micros(0), result: Err(failure) });
         }
     }
 

@@ -246,7 +246,7 @@ impl GpuLane {
     }
 
     fn tell(&mut self, message: ToWorker) {
-        if let Some(process) = &self.process {
+        if let Some(process) = &mut self.process {
             process.tell(message);
         }
     }

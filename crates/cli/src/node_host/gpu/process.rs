@@ -7,8 +7,13 @@ use std::sync::{Arc, mpsc};
 use std::thread;
 
 use shoal_protocol::JobId;
+use shoal_protocol::limit::MAX_LEASES_PER_NODE;
 
 use super::talk::{self, FromWorker, ToWorker};
+
+/// Words that wait to be written. A unit needs four at most (its job, run, cancel, forget), and a
+/// node holds a bounded number of units: a process that leaves more unread does not listen.
+const MAX_WORDS: usize = 4 * MAX_LEASES_PER_NODE;
 
 /// Something happened to the process numbered `life`.
 pub(crate) enum GpuEvent {
@@ -25,7 +30,7 @@ pub(crate) type Notify = Arc<dyn Fn(GpuEvent) + Send + Sync>;
 /// Killed when dropped.
 pub(super) struct Process {
     child: Child,
-    words: mpsc::Sender<ToWorker>,
+    words: mpsc::SyncSender<ToWorker>,
     /// Jobs this process was told of.
     told: BTreeSet<JobId>,
 }
@@ -49,7 +54,7 @@ impl Process {
         let (Some(stdin), Some(stdout), Some(stderr)) = pipes else {
             return Err("the GPU process has no pipes".into());
         };
-        let (words, queue) = mpsc::channel();
+        let (words, queue) = mpsc::sync_channel(MAX_WORDS);
         // Threads of their own: a full pipe must never hold up the node's loop.
         thread::spawn(move || write_all(stdin, &queue));
         thread::spawn(move || read_all(stdout, life, &notify));
@@ -57,9 +62,12 @@ impl Process {
         Ok(Process { child, words, told: BTreeSet::new() })
     }
 
-    pub(super) fn tell(&self, message: ToWorker) {
-        // A process that died is noticed by the thread that reads from it.
-        let _ = self.words.send(message);
+    pub(super) fn tell(&mut self, message: ToWorker) {
+        // The node's loop must not wait. A process that died, here or before, is noticed by the
+        // thread that reads from it; what it was not told, the next one is.
+        if let Err(mpsc::TrySendError::Full(_)) = self.words.try_send(message) {
+            let _ = self.child.kill();
+        }
     }
 
     /// Whether this process was not told of the job yet; it counts as told from now on.

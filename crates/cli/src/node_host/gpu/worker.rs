@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use pollster::block_on;
 use shoal_engine::wgsl::{Gpu, Input, Pipeline, Readback, Shared, Stage};
+use shoal_protocol::limit::MAX_LEASES_PER_NODE;
 use shoal_protocol::{
     Attempt, Failure, InputSplit, JobId, Kernel, Lease, MapInput, MapWork, Micros, Span,
     UnitOutput, Work,
@@ -23,6 +24,10 @@ use crate::tls::Trust;
 
 /// What a driver may take to wind up.
 const LEAVE_WITHIN: Duration = Duration::from_secs(2);
+
+/// Units that wait for a slot: no node holds more. Beyond them, the side that listens waits for a
+/// slot, which never waits for it.
+const MAX_UNITS: usize = MAX_LEASES_PER_NODE;
 
 /// The hidden verb `shoal gpu-worker`.
 pub(crate) fn run() -> ExitCode {
@@ -59,7 +64,7 @@ struct Worker {
     session: Session,
     trust: Trust,
     /// The way to the slots, once they know where to fetch from.
-    units: Option<mpsc::Sender<Lease>>,
+    units: Option<mpsc::SyncSender<Lease>>,
 }
 
 impl Worker {
@@ -98,8 +103,8 @@ impl Worker {
         }
     }
 
-    fn start_slots(&self, origin: &Origin) -> mpsc::Sender<Lease> {
-        let (units, queue) = mpsc::channel::<Lease>();
+    fn start_slots(&self, origin: &Origin) -> mpsc::SyncSender<Lease> {
+        let (units, queue) = mpsc::sync_channel::<Lease>(MAX_UNITS);
         let queue = Arc::new(Mutex::new(queue));
         let cache = Cache::default();
         for _ in 0..self.device.gpu.caps().slots.max(1) {
