@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::fmt::Write;
 use std::fs;
+use std::io;
 use std::path::Path;
 use std::sync::{PoisonError, RwLock};
 use std::time::{Duration, Instant};
@@ -32,8 +33,8 @@ impl Secret {
     pub(crate) fn load(path: &Path) -> Result<Secret, OpenError> {
         match fs::read_to_string(path) {
             Ok(text) if text.trim().len() >= SHORTEST_SECRET => Ok(Secret::new(text.trim())),
-            Ok(_) => Secret::make(path),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Secret::make(path),
+            Ok(text) => Err(too_short(path, text.trim().len())),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Secret::make(path),
             Err(error) => Err(OpenError::file(path, error)),
         }
     }
@@ -56,6 +57,13 @@ impl Secret {
     pub(crate) fn matches(&self, offered: &str) -> bool {
         blake3::hash(offered.as_bytes()) == self.hash
     }
+}
+
+fn too_short(path: &Path, found: usize) -> OpenError {
+    let message = format!(
+        "the secret in it has {found} bytes and could be guessed: write at least {SHORTEST_SECRET}, or remove the file to have a new one made"
+    );
+    OpenError::Folder { path: path.into(), source: io::Error::other(message) }
 }
 
 /// Everything that opens a door.

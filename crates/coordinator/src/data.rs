@@ -92,5 +92,35 @@ fn make_private_dir(path: &Path) -> io::Result<()> {
     builder.recursive(true);
     #[cfg(unix)]
     std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(path)
+    builder.create(path)?;
+    close_to_others(path)
+}
+
+/// A folder that was there before may be open to others. One of another owner is theirs to close, and one
+/// that is meant to be shared, like `/tmp`, stays so.
+#[cfg(unix)]
+fn close_to_others(path: &Path) -> io::Result<()> {
+    use std::os::unix::fs::PermissionsExt;
+    let mut permissions = fs::metadata(path)?.permissions();
+    let (is_closed, is_shared) =
+        (permissions.mode() & 0o077 == 0, permissions.mode() & 0o1000 != 0);
+    if is_closed || is_shared {
+        return Ok(());
+    }
+    permissions.set_mode(0o700);
+    match fs::set_permissions(path, permissions) {
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+            tracing::warn!(
+                "others may look into {}: only its owner can change that",
+                path.display()
+            );
+            Ok(())
+        }
+        changed => changed,
+    }
+}
+
+#[cfg(not(unix))]
+fn close_to_others(_path: &Path) -> io::Result<()> {
+    Ok(())
 }

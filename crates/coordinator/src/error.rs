@@ -247,6 +247,8 @@ impl From<PlanError> for ApiError {
             PlanError::ItemsMissing => unfit("items_missing"),
             PlanError::TooManyItems { .. }
             | PlanError::TooManyRuns { .. }
+            | PlanError::FileTooLarge { .. }
+            | PlanError::FolderTooLarge { .. }
             | PlanError::ItemTooLarge { .. } => unfit("too_large"),
             PlanError::Disk(error) => disk(&error),
         }
@@ -391,6 +393,18 @@ impl From<ResultError> for ApiError {
                 "not_lent",
                 "this attempt is not lent any more: its result is of no use",
             ),
+            ResultError::Reserve(ReserveError::NotHolder) => AuthError::Session.into(),
+            ResultError::Reserve(ReserveError::Stored(place)) => ApiError::new(
+                StatusCode::CONFLICT,
+                "already_stored",
+                format!("this attempt has a result of {} bytes already", place.size),
+            ),
+            ResultError::Reserve(ReserveError::TooOften) => ApiError::new(
+                StatusCode::CONFLICT,
+                "too_often",
+                "this attempt's result began too many times, larger each time",
+            ),
+            ResultError::Reserve(ReserveError::Full) => disk_full(),
             ResultError::Reserve(ReserveError::Size { expected }) => {
                 unfit("wrong_size", format!("this unit's result has {expected} bytes"))
             }

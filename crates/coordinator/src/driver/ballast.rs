@@ -10,6 +10,8 @@ use std::time::{Duration, Instant};
 
 /// Room for minutes of facts of a busy coordinator and for SQLite's own files.
 const BALLAST_BYTES: usize = 4 << 20;
+/// Room there must be beside it before the disk counts as free again: else the next result would fill it.
+const SPARE_BYTES: usize = 4 << 20;
 /// How often to look whether there is room again.
 const RETRY: Duration = Duration::from_secs(1);
 
@@ -58,7 +60,8 @@ impl Ballast {
     fn write(&self) -> io::Result<()> {
         let mut file = fs::File::create(&self.path)?;
         // Not zeros: some file systems keep those without taking room.
-        file.write_all(&vec![0xA5; BALLAST_BYTES])?;
+        file.write_all(&vec![0xA5; BALLAST_BYTES + SPARE_BYTES])?;
+        file.set_len(BALLAST_BYTES as u64)?;
         file.sync_data()
     }
 }

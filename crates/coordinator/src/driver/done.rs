@@ -23,10 +23,10 @@ impl Driver {
         let mut failed = Vec::new();
         let mut gathered: Option<Gathered> = None;
         for Finished { attempt, took, output } in finished {
-            let place = match self.place(attempt, output, results.len(), &mut gathered) {
+            let place = match self.place(conn, attempt, output, results.len(), &mut gathered) {
                 Ok(place) => place,
                 Err(Unplaced::Next(bytes, job)) => {
-                    self.write(gathered.take(), &mut results, &mut failed);
+                    self.write(conn, gathered.take(), &mut results, &mut failed);
                     let entries = results.len()..results.len();
                     let mut next = Gathered { job, bytes: Vec::new(), entries };
                     let place = next.add(&bytes);
@@ -37,10 +37,14 @@ impl Driver {
                     failed.push((attempt, message));
                     continue;
                 }
+                Err(Unplaced::Full) => {
+                    self.put_off(conn, attempt);
+                    continue;
+                }
             };
             results.push(Arrived { attempt, took, place });
         }
-        self.write(gathered, &mut results, &mut failed);
+        self.write(conn, gathered, &mut results, &mut failed);
         self.counts.units_failed += failed.len() as u64;
         if !results.is_empty() {
             self.scheduler.handle(now, Input::Done { conn, results });
@@ -57,12 +61,17 @@ impl Driver {
     /// Where a result is or will be; for gathered ones the offset still counts from the gathering.
     fn place(
         &mut self,
+        conn: Conn,
         attempt: Attempt,
         output: UnitOutput,
         entry: usize,
         gathered: &mut Option<Gathered>,
     ) -> Result<Option<Place>, Unplaced> {
-        // The scheduler ignores answers of attempts that are not lent, so their bytes are not kept.
+        // The scheduler ignores answers of attempts that are not lent to who gives them, so their bytes
+        // are not kept.
+        if self.scheduler.holder(attempt) != Some(conn) {
+            return Ok(None);
+        }
         let Some((job, span)) = self.scheduler.lease(attempt) else { return Ok(None) };
         let Some(spec) = self.scheduler.spec(job) else { return Ok(None) };
         match output {
@@ -72,6 +81,10 @@ impl Driver {
                 }
                 if bytes.is_empty() {
                     return Ok(None);
+                }
+                // What room there is now is for facts.
+                if self.ballast.is_full() {
+                    return Err(Unplaced::Full);
                 }
                 match gathered {
                     Some(gathered) if gathered.job == job && gathered.entries.end == entry => {
@@ -96,6 +109,7 @@ impl Driver {
 
     fn write(
         &mut self,
+        conn: Conn,
         gathered: Option<Gathered>,
         results: &mut Vec<Arrived>,
         failed: &mut Vec<(Attempt, String)>,
@@ -109,10 +123,13 @@ impl Driver {
                     }
                 }
             }
+            Err(error) if is_full(&error) => {
+                for lost in results.drain(entries) {
+                    self.put_off(conn, lost.attempt);
+                }
+            }
             Err(error) => {
-                let why =
-                    if is_full(&error) { "its disk is full".into() } else { error.to_string() };
-                let message = format!("the coordinator could not keep the result: {why}");
+                let message = format!("the coordinator could not keep the result: {error}");
                 tracing::error!(%job, "{message}");
                 let lost = results.drain(entries);
                 failed.extend(lost.map(|result| (result.attempt, message.clone())));
@@ -131,6 +148,8 @@ enum Unplaced {
     /// Does not follow what is gathered: begin anew.
     Next(Vec<u8>, JobId),
     Wrong(String),
+    /// There is no room for it now.
+    Full,
 }
 
 impl Gathered {

@@ -42,6 +42,7 @@ pub(crate) enum Event {
     },
     /// A node is about to send a result by HTTP.
     Reserve {
+        conn: Conn,
         job: JobId,
         attempt: Attempt,
         size: u64,
@@ -51,6 +52,11 @@ pub(crate) enum Event {
     Stored {
         stored: Stored,
         reply: Reply<()>,
+    },
+    /// It did, but the disk was full.
+    Unkept {
+        conn: Conn,
+        attempt: Attempt,
     },
     Query(Query),
     /// Tell the nodes and stop.
@@ -84,6 +90,12 @@ pub(crate) struct Reserved {
 pub(crate) enum ReserveError {
     /// The unit is not lent any more, or never was.
     NotLent,
+    /// It is lent to another connection than the one that asks.
+    NotHolder,
+    /// The attempt's result is here already.
+    Stored(Place),
+    /// It began too many times, larger each time.
+    TooOften,
     /// The unit's result has another size.
     Size {
         expected: u64,
@@ -91,6 +103,7 @@ pub(crate) enum ReserveError {
     TooLarge {
         most: u64,
     },
+    Full,
     Disk(std::io::Error),
 }
 

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use shoal_protocol::{Attempt, JobId, JobSpec, Span};
+use shoal_scheduler::Conn;
 use tokio::sync::{mpsc, oneshot, watch};
 
 use super::event::{
@@ -60,11 +61,12 @@ impl Handle {
 
     pub(crate) async fn reserve(
         &self,
+        conn: Conn,
         job: JobId,
         attempt: Attempt,
         size: u64,
     ) -> Result<Result<Reserved, ReserveError>, Stopped> {
-        self.ask(|reply| Event::Reserve { job, attempt, size, reply }).await
+        self.ask(|reply| Event::Reserve { conn, job, attempt, size, reply }).await
     }
 
     pub(crate) async fn stored(&self, stored: Stored) -> Result<(), Stopped> {

@@ -3,10 +3,10 @@
 //!
 //! - [`open`]: how it starts
 //! - [`event`]: what reaches it, and [`inbox`]: how
-//! - [`done`], [`shape`]: results that arrive
+//! - [`done`], [`upload`], [`shape`]: results that arrive
 //! - [`effect`]: what is done after the commit, and [`outbox`]: what nodes are told
 //! - [`known`], [`view`]: what is shown
-//! - [`ballast`]: what happens when the disk is full
+//! - [`ballast`], [`put_off`]: what happens when the disk is full
 //! - [`handle`]: everybody else's end
 
 mod ballast;
@@ -18,7 +18,9 @@ mod inbox;
 mod known;
 mod open;
 pub(crate) mod outbox;
+mod put_off;
 pub(crate) mod shape;
+mod upload;
 mod view;
 
 use std::collections::{BTreeMap, HashMap};
@@ -28,18 +30,18 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use shoal_protocol::{Attempt, FromNode, JobId, Refusal, Time};
-use shoal_scheduler::{Input, Output, RequestId, Scheduler};
+use shoal_scheduler::{Conn, Input, Output, RequestId, Scheduler};
 use tokio::sync::{mpsc, watch};
 
 use self::ballast::Ballast;
 use self::effect::Effect;
-use self::event::{Counts, Event, Query, Reply, ReserveError, Reserved, Submission, Ticket};
+use self::event::{Counts, Event, Query, Reply, Submission, Ticket};
 use self::handle::Handle;
 use self::inbox::{Inbox, Woken};
 use self::known::Known;
 pub(crate) use self::open::Places;
 use self::outbox::Outbox;
-use self::shape::Shape;
+use self::upload::Begun;
 use crate::clock::Clock;
 use crate::json::JobJson;
 use crate::options::RunError;
@@ -65,6 +67,10 @@ pub(crate) struct Driver {
     known: Known,
     /// Results that came by HTTP and wait for their `Done`.
     stored: HashMap<Attempt, Stored>,
+    /// Results that are coming by HTTP.
+    begun: HashMap<Attempt, Begun>,
+    /// Units whose results found the disk full.
+    put_off: BTreeMap<Attempt, Conn>,
     tickets: BTreeMap<RequestId, Ticket>,
     last_request: u64,
     /// Who wants to know when a job has ended.
@@ -137,6 +143,8 @@ impl Driver {
             Event::Said { conn, message: FromNode::Done(finished) } => {
                 self.done(now, conn, finished);
             }
+            Event::Said { conn, message: FromNode::Failed { attempt, .. } }
+                if self.is_put_off(conn, attempt) => {}
             Event::Said { conn, message } => {
                 self.note_said(&message);
                 self.handle(now, Input::Said { conn, message });
@@ -152,15 +160,15 @@ impl Driver {
                 self.effects.push(Effect::Show { job, reply });
             }
             Event::Delete { job, reply } => self.delete(now, job, reply),
-            Event::Reserve { job, attempt, size, reply } => {
+            Event::Reserve { conn, job, attempt, size, reply } => {
                 // Promises nothing that a crash could break: no need to wait for the commit.
-                let _ = reply.send(self.reserve(job, attempt, size));
+                let _ = reply.send(self.reserve(conn, job, attempt, size));
             }
             Event::Stored { stored, reply } => {
-                self.stored.insert(stored.attempt, stored);
-                self.batch.stored.push(stored);
+                self.keep(stored);
                 self.effects.push(Effect::Stored { reply });
             }
+            Event::Unkept { conn, attempt } => self.put_off(conn, attempt),
             Event::Query(query) => self.queries.push(query),
             Event::Stop => {
                 self.outbox.refuse_all(&Refusal::Closing);
@@ -203,27 +211,6 @@ impl Driver {
             self.handle(now, Input::Remove { job });
             self.effects.push(Effect::Removed { before: Box::new(before), reply });
         }
-    }
-
-    fn reserve(
-        &mut self,
-        job: JobId,
-        attempt: Attempt,
-        size: u64,
-    ) -> Result<Reserved, ReserveError> {
-        let lease = self.scheduler.lease(attempt).filter(|(lent, _)| *lent == job);
-        let (_, span) = lease.ok_or(ReserveError::NotLent)?;
-        let spec = self.scheduler.spec(job).ok_or(ReserveError::NotLent)?;
-        let runs = match Shape::of(spec, span) {
-            Shape::Exact(expected) if size != expected => {
-                return Err(ReserveError::Size { expected });
-            }
-            Shape::Runs { most, .. } if size > most => return Err(ReserveError::TooLarge { most }),
-            Shape::Exact(_) => None,
-            Shape::Runs { runs, .. } => Some(runs),
-        };
-        let region = self.results.reserve(job, size).map_err(ReserveError::Disk)?;
-        Ok(Reserved { region, runs })
     }
 
     /// Sorts what the scheduler wants done into what must be durable and what follows.
@@ -292,12 +279,14 @@ impl Driver {
         let now = Instant::now();
         if self.ballast.retry_at().is_some_and(|at| at <= now) {
             self.ballast.restore();
+            self.take_up();
         }
         if self.sweep_at > now {
             return;
         }
         self.sweep_at = now + SWEEP;
         let scheduler = &self.scheduler;
+        self.begun.retain(|attempt, _| scheduler.lease(*attempt).is_some());
         let settled = &mut self.batch.settled;
         self.stored.retain(|attempt, _| {
             let live = scheduler.lease(*attempt).is_some();

@@ -73,6 +73,8 @@ impl Driver {
             outbox: Outbox::default(),
             known,
             stored,
+            begun: HashMap::new(),
+            put_off: BTreeMap::new(),
             tickets: BTreeMap::new(),
             last_request: 0,
             waiting: HashMap::new(),

@@ -15,12 +15,12 @@ use utoipa_axum::routes;
 use super::guard::SHOAL_HASH;
 use super::jobs::number;
 use super::{App, blobs};
-use crate::driver::event::Reserved;
+use crate::driver::event::{Event, ReserveError, Reserved};
 use crate::driver::shape::{LENGTH_BYTES, runs_fault, short};
-use crate::error::{ApiError, RequestError, ResultError};
+use crate::error::{ApiError, AuthError, RequestError, ResultError};
 use crate::json::{BlobJson, ErrorJson};
 use crate::store::facts::Stored;
-use crate::store::place::read_exact_at;
+use crate::store::place::{is_full, read_exact_at};
 use crate::store::receive::{ReceiveError, Received, Target, discard, receive};
 use crate::store::results::Region;
 
@@ -63,7 +63,7 @@ async fn get_input(
     responses(
         (status = 200, body = BlobJson),
         (status = 401, body = ErrorJson),
-        (status = 409, description = "The attempt is not lent any more", body = ErrorJson),
+        (status = 409, description = "The attempt is not lent any more, or has another result", body = ErrorJson),
         (status = 411, description = "No Content-Length", body = ErrorJson),
         (status = 413, description = "Larger than this unit's result may be", body = ErrorJson),
         (status = 422, description = "Wrong size, shape or hash", body = ErrorJson),
@@ -78,9 +78,16 @@ async fn put_result(
 ) -> Result<Json<BlobJson>, ApiError> {
     let job = JobId(number("the job's number", &job)?);
     let attempt = Attempt(number("the attempt", &attempt)?);
+    let conn = app.auth.session(&headers).ok_or(AuthError::Session)?;
     let size = length(&headers)?;
-    let Reserved { region, runs } = match app.driver.reserve(job, attempt, size).await? {
+    let Reserved { region, runs } = match app.driver.reserve(conn, job, attempt, size).await? {
         Ok(reserved) => reserved,
+        // Its sender did not hear that it came the first time.
+        Err(ReserveError::Stored(Place { size: stored, hash, .. })) if stored == size => {
+            discard(body).await;
+            check_hash(&headers, hash)?;
+            return Ok(Json(BlobJson { hash: hash.to_string(), size }));
+        }
         Err(error) => {
             discard(body).await;
             return Err(ResultError::Reserve(error).into());
@@ -89,6 +96,9 @@ async fn put_result(
     let (offset, file) = (region.offset, Arc::clone(&region.file));
     let target = Target { file, offset, most: size };
     let Received { written, hash, end } = receive(body, target).await;
+    if matches!(&end, Err(ReceiveError::Disk(error)) if is_full(error)) {
+        app.driver.tell(Event::Unkept { conn, attempt }).await?;
+    }
     end.map_err(|error| match error {
         ReceiveError::TooLong => ResultError::Length { expected: size, found: size + 1 },
         ReceiveError::Client(message) => ResultError::Client(message),

@@ -19,12 +19,6 @@ use crate::error::{ApiError, RequestError};
 #[allow_missing = true]
 struct Dist;
 
-/// Scripts, wasm and workers of our own only; nothing may frame a page or be sent elsewhere.
-const CONTENT_SECURITY: &str = "default-src 'self'; script-src 'self' 'wasm-unsafe-eval'; \
-    worker-src 'self' blob:; connect-src 'self' ws: wss:; img-src 'self' blob: data:; \
-    style-src 'self'; object-src 'none'; base-uri 'none'; form-action 'self'; \
-    frame-ancestors 'none'";
-
 const NOT_BUILT: &str = "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\">\
     <title>Shoal</title><h1>Shoal is running</h1>\
     <p>This build has no pages. Run <code>cargo xtask web</code>, then build again.</p></html>";
@@ -103,7 +97,7 @@ fn page(name: &str, headers: &HeaderMap) -> Response {
     response
         .headers_mut()
         .insert(header::CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8"));
-    secure(&mut response);
+    secure(&mut response, headers);
     response
 }
 
@@ -131,7 +125,7 @@ fn serve(name: &str, headers: &HeaderMap) -> Response {
     }
     list.insert(header::VARY, HeaderValue::from_static("accept-encoding"));
     list.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
-    secure(&mut response);
+    secure(&mut response, headers);
     response
 }
 
@@ -158,16 +152,35 @@ fn takes_gzip(headers: &HeaderMap) -> bool {
 }
 
 /// Isolation gives a page threads; other sites may load our scripts to lend their visitors' devices.
-fn secure(response: &mut Response) {
-    let pairs: [(HeaderName, &'static str); 6] = [
+fn secure(response: &mut Response, headers: &HeaderMap) {
+    let pairs: [(HeaderName, &'static str); 5] = [
         (HeaderName::from_static("cross-origin-opener-policy"), "same-origin"),
         (HeaderName::from_static("cross-origin-embedder-policy"), "require-corp"),
         (HeaderName::from_static("cross-origin-resource-policy"), "cross-origin"),
-        (header::CONTENT_SECURITY_POLICY, CONTENT_SECURITY),
         (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
         (header::REFERRER_POLICY, "no-referrer"),
     ];
     for (name, value) in pairs {
         response.headers_mut().insert(name, HeaderValue::from_static(value));
     }
+    if let Ok(policy) = HeaderValue::try_from(content_security(headers)) {
+        response.headers_mut().insert(header::CONTENT_SECURITY_POLICY, policy);
+    }
+}
+
+/// Scripts, wasm and workers of our own only; nothing may frame a page or be sent elsewhere. The sockets
+/// are those of the page's own host, by name, because not every browser counts them as `'self'`.
+fn content_security(headers: &HeaderMap) -> String {
+    let host = headers.get(header::HOST).and_then(|host| host.to_str().ok());
+    let is_plain = |host: &&str| {
+        let plain = |c: char| c.is_ascii_alphanumeric() || ".-_:[]".contains(c);
+        !host.is_empty() && host.chars().all(plain)
+    };
+    let sockets = host.filter(is_plain).map(|host| format!(" ws://{host} wss://{host}"));
+    format!(
+        "default-src 'self'; script-src 'self' 'wasm-unsafe-eval'; worker-src 'self' blob:; \
+         connect-src 'self'{}; img-src 'self' blob: data:; style-src 'self'; object-src 'none'; \
+         base-uri 'none'; form-action 'self'; frame-ancestors 'none'",
+        sockets.unwrap_or_default()
+    )
 }

@@ -58,6 +58,10 @@ pub(crate) enum PlanError {
     Zero { what: &'static str },
     #[error("one item takes {bytes} bytes; at most {MAX_UNIT_BYTES} are allowed")]
     ItemTooLarge { bytes: u64 },
+    #[error("the file {name:?} has {size} bytes; at most {most} are allowed")]
+    FileTooLarge { name: String, size: u64, most: u64 },
+    #[error("the files of \"folder\" have {size} bytes together; at most {most} are allowed")]
+    FolderTooLarge { size: u64, most: u64 },
     #[error("\"unit\" must be at least 1")]
     UnitEmpty,
     #[error("\"unit\" is {unit}, but one unit of this job may hold at most {most} items")]

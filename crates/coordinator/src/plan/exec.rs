@@ -9,7 +9,7 @@ use shoal_protocol::{BlobRef, ExecItems, ExecWork, Hash, Lane, Limits, Needs, Wo
 
 use super::error::PlanError;
 use super::kernel::sizing;
-use super::lines;
+use super::lines::{self, Lines};
 use super::{Part, blob};
 use crate::intake::Intake;
 use crate::json::{ExecRequest, FileRequest, LinesRequest};
@@ -24,6 +24,11 @@ const MAX_ITEMS: u64 = 32_000_000;
 /// Whole language runtimes fit; anything larger is no program.
 const MAX_MODULE_BYTES: u64 = 256 << 20;
 
+/// A file is read whole into the memory of the node that runs it, and devices with 4 GiB are common.
+const MAX_FILE_BYTES: u64 = 1 << 30;
+/// All files of a folder are in a node's memory together.
+const MAX_FOLDER_BYTES: u64 = 1 << 30;
+
 /// An entry of the lists that travel to nodes as blobs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Entry {
@@ -32,11 +37,15 @@ struct Entry {
     size: u64,
 }
 
-/// Items of an exec, how many they are and how large the largest is.
-struct Items {
-    items: ExecItems,
-    count: u64,
-    largest: u64,
+/// What an exec runs over: found and checked, with nothing stored yet.
+enum Source {
+    Lines {
+        data: BlobRef,
+        found: Lines,
+    },
+    Files(Vec<Entry>),
+    /// Without any input the program runs once, with nothing on stdin.
+    Nothing,
 }
 
 pub(super) fn exec(
@@ -51,23 +60,23 @@ pub(super) fn exec(
     if module.size > MAX_MODULE_BYTES {
         return Err(PlanError::ModuleTooLarge { size: module.size, most: MAX_MODULE_BYTES });
     }
-    let wasm = read(blobs, module)?;
-    let module = intake.module(&wasm, limits.memory)?;
     let lines_per_run = request.lines.as_ref().map(|lines| lines.per_run.unwrap_or(1));
-    let Items { items, count, largest } = match (&request.lines, request.files.as_slice()) {
+    let source = match (&request.lines, request.files.as_slice()) {
         (Some(_), [_, ..]) => return Err(PlanError::LinesAndFiles),
-        (Some(lines), []) => line_items(lines, blobs)?,
-        (None, files) => file_items(files, blobs)?,
+        (Some(lines), []) => find_lines(lines, blobs)?,
+        (None, []) => Source::Nothing,
+        (None, files) => Source::Files(entries("files", files, blobs)?),
     };
-    let folder = match request.folder.as_slice() {
-        [] => None,
-        files => {
-            check_names(files)?;
-            Some(list(&entries("folder", files, blobs)?, blobs)?)
-        }
-    };
+    check_names(&request.folder)?;
+    let folder = entries("folder", &request.folder, blobs)?;
+    check_folder(&folder)?;
+    let (count, largest) = (source.count(), source.largest());
     let most = (MAX_UNIT_BYTES / largest.max(1)).clamp(1, MAX_RUNS);
     let sizing = sizing(1, most, unit)?;
+    let module = intake.module(&read(blobs, module)?, limits.memory)?;
+    // Nothing is refused from here on, so nothing is stored in vain.
+    let items = source.store(blobs)?;
+    let folder = if folder.is_empty() { None } else { Some(list(&folder, blobs)?) };
     let work = Work::Exec(ExecWork {
         module: blobs.put(&module).map_err(PlanError::Disk)?,
         args: request.args,
@@ -90,7 +99,42 @@ pub(crate) fn file_name(blobs: &Blobs, manifest: Hash, item: u64) -> Option<Stri
     Some(entry.name).filter(|name| !name.is_empty())
 }
 
-fn line_items(lines: &LinesRequest, blobs: &Blobs) -> Result<Items, PlanError> {
+impl Source {
+    fn count(&self) -> u64 {
+        match self {
+            Source::Lines { found, .. } => found.items,
+            Source::Files(files) => files.len() as u64,
+            Source::Nothing => 1,
+        }
+    }
+
+    /// Bytes of the largest item.
+    fn largest(&self) -> u64 {
+        match self {
+            Source::Lines { found, .. } => found.longest,
+            Source::Files(files) => files.iter().map(|file| file.size).max().unwrap_or(0),
+            Source::Nothing => 0,
+        }
+    }
+
+    fn store(self, blobs: &Blobs) -> Result<ExecItems, PlanError> {
+        let manifest = match self {
+            Source::Lines { data, found } => {
+                let ends = blobs.put(&found.ends).map_err(PlanError::Disk)?;
+                return Ok(ExecItems::Lines { data, ends });
+            }
+            Source::Files(files) => list(&files, blobs)?,
+            Source::Nothing => {
+                let nothing = blobs.put(&[]).map_err(PlanError::Disk)?;
+                let hash = nothing.hash.to_string();
+                list(&[Entry { name: String::new(), hash, size: 0 }], blobs)?
+            }
+        };
+        Ok(ExecItems::Files { manifest })
+    }
+}
+
+fn find_lines(lines: &LinesRequest, blobs: &Blobs) -> Result<Source, PlanError> {
     let data = blob(blobs, "lines", &lines.blob)?;
     let per_run = lines.per_run.unwrap_or(1);
     if per_run == 0 {
@@ -107,29 +151,17 @@ fn line_items(lines: &LinesRequest, blobs: &Blobs) -> Result<Items, PlanError> {
     if found.longest > MAX_UNIT_BYTES {
         return Err(PlanError::ItemTooLarge { bytes: found.longest });
     }
-    let ends = blobs.put(&found.ends).map_err(PlanError::Disk)?;
-    let items = ExecItems::Lines { data, ends };
-    Ok(Items { items, count: found.items, largest: found.longest })
-}
-
-fn file_items(files: &[FileRequest], blobs: &Blobs) -> Result<Items, PlanError> {
-    // Without any input the program runs once, with nothing on stdin.
-    let entries = match files {
-        [] => {
-            let nothing = blobs.put(&[]).map_err(PlanError::Disk)?;
-            vec![Entry { name: String::new(), hash: nothing.hash.to_string(), size: 0 }]
-        }
-        files => entries("files", files, blobs)?,
-    };
-    let largest = entries.iter().map(|entry| entry.size).max().unwrap_or(0);
-    let items = ExecItems::Files { manifest: list(&entries, blobs)? };
-    Ok(Items { items, count: entries.len() as u64, largest })
+    Ok(Source::Lines { data, found })
 }
 
 fn entries(what: &str, files: &[FileRequest], blobs: &Blobs) -> Result<Vec<Entry>, PlanError> {
     let entry = |file: &FileRequest| {
         let found = blob(blobs, &format!("{what}: {}", file.name), &file.blob)?;
-        Ok(Entry { name: file.name.clone(), hash: found.hash.to_string(), size: found.size })
+        let (name, size, most) = (file.name.clone(), found.size, MAX_FILE_BYTES);
+        if size > most {
+            return Err(PlanError::FileTooLarge { name, size, most });
+        }
+        Ok(Entry { name, hash: found.hash.to_string(), size })
     };
     files.iter().map(entry).collect()
 }
@@ -165,6 +197,12 @@ fn check_names(files: &[FileRequest]) -> Result<(), PlanError> {
     Ok(())
 }
 
+fn check_folder(files: &[Entry]) -> Result<(), PlanError> {
+    let size = files.iter().fold(0, |sum: u64, file| sum.saturating_add(file.size));
+    let most = MAX_FOLDER_BYTES;
+    if size > most { Err(PlanError::FolderTooLarge { size, most }) } else { Ok(()) }
+}
+
 fn read(blobs: &Blobs, blob: BlobRef) -> Result<Vec<u8>, PlanError> {
     let (mut file, size) = open(blobs, blob)?;
     let mut bytes = Vec::with_capacity(usize::try_from(size).unwrap_or(0));
@@ -189,5 +227,14 @@ mod tests {
             assert!(check_names(&[file(bad)]).is_err(), "{bad:?}");
         }
         assert!(check_names(&[file("a"), file("a")]).is_err());
+    }
+
+    #[test]
+    fn a_folder_has_to_fit_in_memory_as_a_whole() {
+        let file = |size| Entry { name: "a".into(), hash: String::new(), size };
+        assert!(check_folder(&[file(MAX_FOLDER_BYTES - 1), file(1)]).is_ok());
+        let error = check_folder(&[file(MAX_FOLDER_BYTES), file(1)]).unwrap_err();
+        assert!(error.to_string().contains("1073741825"), "{error}");
+        assert!(check_folder(&[file(u64::MAX), file(1)]).is_err());
     }
 }

@@ -150,7 +150,10 @@ async fn bytes_that_were_acknowledged_are_there_after_kill_9() {
     let part = part.header("upload-length", 1000).body(content[..600].to_vec());
     assert_eq!(part.send().await.unwrap().status(), 202);
     let mut node = process.node("one").await;
-    let id = process.api.submit(json!({"kind": "map", "wgsl": "x", "items": 10_000})).await;
+    let id = process
+        .api
+        .submit(json!({"kind": "map", "wgsl": "x", "items": 10_000, "unit": 10_000}))
+        .await;
     let lease = node.lent().await;
     let bytes = numbers(&node.jobs[&lease.job].work, lease.span);
     assert_eq!(node.put(lease, bytes.clone()).await.status(), 200);

@@ -116,6 +116,24 @@ async fn a_failed_run_names_its_input_and_ends_with_its_stderr() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_file_too_large_for_memory_is_refused_by_name() {
+    let world = World::start();
+    let module = world.api.blob(*b"\0asm1234").await;
+    let large = world.api.blob("large").await;
+    let path = world.dir.path().join("blobs").join(&large[..2]).join(&large);
+    let file = std::fs::OpenOptions::new().write(true).open(path).unwrap();
+    file.set_len((1 << 30) + 1).unwrap();
+    for field in ["files", "folder"] {
+        let list = json!([{"name": "big.csv", "blob": large}]);
+        let (_, code, message) =
+            world.api.refused(json!({"kind": "exec", "module": module, field: list})).await;
+        assert_eq!(code, "too_large");
+        assert!(message.contains("big.csv") && message.contains("1073741824"), "{message}");
+    }
+    world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn results_that_do_not_add_up_are_refused() {
     let world = World::start();
     let mut node = Node::join(&world, "one").await;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
-use shoal_protocol::Failure;
+use shoal_protocol::{Failure, UnitOutput};
 
 use crate::node::{Node, nothing, numbers};
 use crate::world::{World, eventually, noop, problem};
@@ -230,6 +230,30 @@ async fn results_of_the_wrong_size_or_hash_are_not_taken() {
         two.store(lease, numbers(&two.jobs[&lease.job].work, lease.span)).await;
     }
     assert_eq!(world.api.ended(id).await["state"], "done");
+    world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_node_answers_only_for_what_it_was_lent() {
+    let world = World::start();
+    let mut node = Node::join(&world, "one").await;
+    let id =
+        world.api.submit(json!({"kind": "map", "wgsl": "x", "items": 1000, "unit": 1000})).await;
+    let lease = node.lent().await;
+    let mut thief = Node::join(&world, "two").await;
+    let (right, wrong) = (numbers(&node.jobs[&lease.job].work, lease.span), vec![7; 4000]);
+    assert_eq!(problem(thief.put(lease, wrong.clone()).await).await.1, "bad_session");
+    assert_eq!(node.put(lease, right.clone()).await.status(), StatusCode::OK);
+    // The first result stays, whoever says what; a sender that did not hear so may ask again.
+    assert_eq!(problem(thief.put(lease, wrong.clone()).await).await.1, "bad_session");
+    let hash = shoal_protocol::Hash(*blake3::hash(&wrong).as_bytes());
+    thief.done(lease.attempt, UnitOutput::Stored { hash, size: 4000 }).await;
+    thief.inline(lease.attempt, wrong).await;
+    assert_eq!(problem(node.put(lease, vec![7; 400]).await).await.1, "already_stored");
+    node.store(lease, right.clone()).await;
+    let job = world.api.ended(id).await;
+    assert_eq!((&job["state"], &job["retries"]), (&json!("done"), &json!(0)), "{job}");
+    assert!(world.api.bytes(&format!("/api/v1/jobs/{id}/result")).await == right);
     world.stop().await;
 }
 

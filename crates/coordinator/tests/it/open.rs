@@ -34,6 +34,31 @@ async fn a_folder_is_held_by_one_coordinator_at_a_time() {
 }
 
 #[test]
+fn a_secret_that_can_be_guessed_is_told_and_kept() {
+    for name in ["key", "token"] {
+        let dir = TempDir::new();
+        drop(open(dir.path()).unwrap());
+        let path = dir.path().join(name);
+        std::fs::write(&path, "short\n").unwrap();
+        let text = error(open(dir.path())).to_string();
+        assert!(text.contains(path.to_str().unwrap()) && text.contains("at least 8"), "{text}");
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "short\n");
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn a_folder_open_to_others_is_closed() {
+    use std::os::unix::fs::PermissionsExt;
+    let dir = TempDir::new();
+    std::fs::create_dir_all(dir.path()).unwrap();
+    std::fs::set_permissions(dir.path(), PermissionsExt::from_mode(0o755)).unwrap();
+    drop(open(dir.path()).unwrap());
+    let mode = std::fs::metadata(dir.path()).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o700);
+}
+
+#[test]
 fn a_newer_database_is_not_touched() {
     let dir = TempDir::new();
     drop(open(dir.path()).unwrap());

@@ -16,11 +16,13 @@ async fn every_page_is_isolated_and_strict() {
         assert!(headers.contains_key("cross-origin-resource-policy"));
         assert_eq!(headers["x-content-type-options"], "nosniff");
         let policy = headers["content-security-policy"].to_str().unwrap();
+        let addr = world.api.addr();
+        let connect = format!("connect-src 'self' ws://{addr} wss://{addr};");
         for part in [
             "default-src 'self'",
             "script-src 'self' 'wasm-unsafe-eval'",
             "worker-src 'self' blob:",
-            "connect-src 'self' ws: wss:",
+            &connect,
             "img-src 'self' blob: data:",
             "frame-ancestors 'none'",
         ] {

@@ -114,7 +114,10 @@ async fn units_of_a_node_that_leaves_go_to_others_at_once() {
 async fn a_result_stored_before_a_restart_counts_after_it() {
     let world = World::start();
     let mut node = Node::join(&world, "one").await;
-    let id = world.api.submit(json!({"kind": "map", "wgsl": "x", "items": 10_000})).await;
+    let id = world
+        .api
+        .submit(json!({"kind": "map", "wgsl": "x", "items": 10_000, "unit": 10_000}))
+        .await;
     let lease = node.lent().await;
     assert_eq!(lease.span.len, 10_000);
     let bytes = numbers(&node.jobs[&lease.job].work, lease.span);
