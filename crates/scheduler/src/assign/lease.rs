@@ -3,6 +3,7 @@
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::format;
+use alloc::string::String;
 use alloc::vec::Vec;
 use shoal_protocol::limit::{FAIL_ON_NODES, LOST_AFTER, MAX_TRIES, OVERTIME, SILENCE};
 use shoal_protocol::{
@@ -15,6 +16,8 @@ use crate::state::{Again, Conn, History, Loan, Scheduler};
 
 /// A unit that was too large is cut this much smaller before anybody is blamed.
 const SIZE_CUT: u64 = 4;
+/// A unit not begun after this many times its own limit never will be.
+const WAITS_FOR: u64 = 3;
 /// Failures that are the node's own (device lost, no memory) a unit is allowed on its only node.
 const NODE_FAULTS: u32 = 3;
 
@@ -237,23 +240,24 @@ impl Scheduler {
         }
     }
 
-    /// The node says what it computes: a unit far over its time is taken back.
-    pub(crate) fn note_running(&mut self, now: Time, node: NodeId, running: &[Attempt]) {
-        let mut late = Vec::new();
+    /// The node says what it computes and what waits there: a unit far over its time has failed, whether or
+    /// not the node admits it.
+    pub(crate) fn note_late(
+        &mut self,
+        now: Time,
+        node: NodeId,
+        running: &[Attempt],
+        queued: &[Attempt],
+    ) {
         for attempt in running {
-            let Some(loan) = self.loans.get_mut(attempt) else { continue };
-            if loan.node != node {
-                continue;
-            }
-            let since = *loan.running.get_or_insert(now);
-            let Some(job) = self.jobs.get(&loan.job) else { continue };
-            // Programs have their limit for each item, kernels for the unit.
-            let runs = if loan.lane == Lane::Cpu { loan.span.len } else { 1 };
-            let allowed = job.spec.limits.time.0.saturating_mul(runs).saturating_add(OVERTIME.0);
-            if (now - since).0 > allowed {
-                late.push(*attempt);
+            if let Some(loan) = self.loans.get_mut(attempt)
+                && loan.node == node
+            {
+                loan.running.get_or_insert(now);
             }
         }
+        let held = running.iter().chain(queued).copied();
+        let late: Vec<_> = held.filter(|attempt| self.is_late(now, node, *attempt)).collect();
         if late.is_empty() {
             return;
         }
@@ -261,7 +265,28 @@ impl Scheduler {
             let message = ToNode::Revoke(late.clone());
             self.outputs.push_back(Output::Send { conn: peer.conn, message });
         }
-        self.give_back(now, &late, true);
+        for attempt in late {
+            let limit = self.loans.get(&attempt).and_then(|loan| self.jobs.get(&loan.job));
+            let allowed = limit.map_or(0, |job| job.spec.limits.time.0);
+            let which = LimitKind::Time;
+            let stderr = String::new();
+            let failure = Failure::Limit { item: None, which, allowed, stderr };
+            self.failed(now, node, attempt, failure);
+        }
         self.feed_hungry(now);
+    }
+
+    fn is_late(&self, now: Time, node: NodeId, attempt: Attempt) -> bool {
+        let Some(loan) = self.loans.get(&attempt) else { return false };
+        let Some(job) = self.jobs.get(&loan.job) else { return false };
+        // Programs have their limit for each item, kernels for the unit.
+        let runs = if loan.lane == Lane::Cpu { loan.span.len } else { 1 };
+        let limit = job.spec.limits.time.0.saturating_mul(runs);
+        // A unit waits at most for those lent before it.
+        let (since, allowed) = match loan.running {
+            Some(running) => (running, limit),
+            None => (loan.since, limit.saturating_mul(WAITS_FOR)),
+        };
+        loan.node == node && (now - since).0 > allowed.saturating_add(OVERTIME.0)
     }
 }

@@ -142,7 +142,10 @@ impl Scheduler {
 
     pub(crate) fn said(&mut self, now: Time, conn: Conn, message: FromNode) {
         let Some(&node) = self.conns.get(&conn) else { return };
-        self.heard(now, node);
+        // Only what says how units fare extends leases: mere talk is no progress.
+        if matches!(message, FromNode::Alive { .. }) {
+            self.heard(now, node);
+        }
         match message {
             // Answers come as `Input::Done`, greetings as `Input::Connected`.
             FromNode::Hello(_) | FromNode::Done(_) => {}
@@ -152,7 +155,7 @@ impl Scheduler {
             }
             FromNode::Alive { running, queued } => {
                 self.note_lost(now, node, &running, &queued);
-                self.note_running(now, node, &running);
+                self.note_late(now, node, &running, &queued);
             }
             FromNode::Caps(caps) => self.offered(now, node, caps),
             FromNode::Returned(attempts) => {

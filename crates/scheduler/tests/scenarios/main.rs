@@ -97,7 +97,8 @@ fn a_silent_nodes_units_go_to_others_and_its_late_answer_changes_nothing() {
     let late = world.held_by(silent)[0];
     for _ in 0..5 {
         world.wait(500);
-        world.say(other, FromNode::Pause(false));
+        let held = world.held_by(other).iter().map(|lease| lease.attempt).collect();
+        world.say(other, FromNode::Alive { running: Vec::new(), queued: held });
     }
     assert!(world.revoked.contains(&late.attempt));
     world.finish(&[(other, 10)]);
@@ -121,17 +122,31 @@ fn heartbeats_keep_leases() {
 }
 
 #[test]
-fn a_unit_far_over_its_time_is_taken_back() {
+fn a_unit_far_over_its_time_has_failed_whatever_the_node_says() {
     let mut world = World::new();
     let node = world.join(1);
     let limits = Limits { time: Micros::from_secs(1), ..Limits::default() };
-    world.submit(JobSpec { limits, ..job(10) });
+    let id = world.submit(JobSpec { limits, sizing: Sizing::fixed(1), ..job(1) });
     let lease = world.held_by(node)[0];
     for _ in 0..14 {
         world.wait(500);
         world.say(node, alive(lease.attempt));
     }
     assert_eq!(world.revoked, [lease.attempt]);
+    assert_eq!(world.state(id), JobState::Failed);
+}
+
+#[test]
+fn mere_talk_does_not_extend_a_lease() {
+    let mut world = World::new();
+    let (talker, worker) = (world.join(1), world.join(2));
+    let id = world.submit(job(40));
+    for _ in 0..6 {
+        world.wait(500);
+        world.say(talker, FromNode::Pause(false));
+        world.finish(&[(worker, 10)]);
+    }
+    assert_eq!(world.state(id), JobState::Done);
 }
 
 #[test]

@@ -107,9 +107,9 @@ function buttons(lending: Lending, hasToken: boolean): HTMLElement {
   let lentAt = 0;
   const press = () => {
     if (off()) {
-      lentAt = Date.now();
+      lentAt = performance.now();
       lending.start();
-    } else if (Date.now() - lentAt > DOUBLE_CLICK) {
+    } else if (performance.now() - lentAt > DOUBLE_CLICK) {
       lending.stop();
     }
   };
