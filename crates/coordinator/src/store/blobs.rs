@@ -6,11 +6,12 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use axum::body::Body;
 use shoal_protocol::{BlobRef, Hash};
 
+use super::place::is_full;
 use super::receive::{ReceiveError, Received, Target, discard, receive};
 use crate::auth::random_word;
 
@@ -20,6 +21,9 @@ pub(crate) const PARTIAL_KEPT: Duration = Duration::from_secs(24 * 3600);
 const CHUNK: usize = 256 << 10;
 /// Uploads without a name of their own: their sender cannot resume them.
 const NAMELESS: &str = "post-";
+/// How long an upload waits for another of the same blob to end, and how often it looks.
+const TURN_PATIENCE: Duration = Duration::from_secs(2);
+const TURN_RETRY: Duration = Duration::from_millis(20);
 
 #[derive(Clone)]
 pub(crate) struct Blobs {
@@ -134,7 +138,7 @@ impl Blobs {
         length: Option<u64>,
         body: Body,
     ) -> Result<Upload, UploadError> {
-        let Some(_turn) = self.take_turn(hash) else {
+        let Some(_turn) = self.wait_for_turn(hash).await else {
             discard(body).await;
             return Err(UploadError::Busy);
         };
@@ -154,6 +158,10 @@ impl Blobs {
         let most = length.map_or(u64::MAX, |length| length.saturating_sub(held));
         let target = Target { file: Arc::new(file), offset, most };
         let Received { written, hash: seen, end } = receive(body, target).await;
+        if matches!(&end, Err(ReceiveError::Disk(error)) if is_full(error)) {
+            // What does not fit must not keep everybody else's work out until somebody clears it away.
+            let _ = fs::remove_file(&partial);
+        }
         end.map_err(|error| upload_error(error, length.unwrap_or(u64::MAX)))?;
         let held = held + written;
         if length != Some(held) {
@@ -227,6 +235,18 @@ impl Blobs {
     fn nameless(&self) -> io::Result<PathBuf> {
         let word = random_word().map_err(|error| io::Error::other(error.to_string()))?;
         Ok(self.root.join("partial").join(format!("{NAMELESS}{word}")))
+    }
+
+    /// Who resumes after a break may be quicker than the end of the upload that broke.
+    async fn wait_for_turn(&self, hash: Hash) -> Option<Turn> {
+        let give_up = Instant::now() + TURN_PATIENCE;
+        loop {
+            let turn = self.take_turn(hash);
+            if turn.is_some() || Instant::now() >= give_up {
+                return turn;
+            }
+            tokio::time::sleep(TURN_RETRY).await;
+        }
     }
 
     fn take_turn(&self, hash: Hash) -> Option<Turn> {

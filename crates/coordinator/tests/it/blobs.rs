@@ -1,7 +1,5 @@
 //! Bytes in and out: streamed, by hash, resumable, in parts.
 
-use std::time::Duration;
-
 use reqwest::{Body, Method, Response, StatusCode};
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
@@ -189,7 +187,8 @@ async fn two_clients_cannot_write_one_blob_at_once() {
         .body(Body::wrap_stream(slow));
     let slow = tokio::spawn(slow.send());
     sender.send(Ok(bytes[..500].to_vec())).await.unwrap();
-    tokio::time::sleep(Duration::from_millis(200)).await;
+    let partial = world.dir.path().join("blobs/partial").join(&name);
+    eventually(async || partial.exists().then_some(())).await;
     let other = put(&world, &name, 0, bytes.len(), &bytes).await;
     assert_eq!(problem(other).await.1, "upload_busy");
     sender.send(Ok(bytes[500..].to_vec())).await.unwrap();
