@@ -7,6 +7,8 @@ use std::process::ExitCode;
 
 use serde_json::json;
 
+use crate::show;
+
 /// Why a command gave up.
 #[derive(Debug)]
 pub(crate) enum Fail {
@@ -36,6 +38,11 @@ impl Fail {
         Fail::input(format!("cannot read {}: {}", path.display(), plain(error)))
     }
 
+    /// A device or a pipe where a file with an end is needed.
+    pub(crate) fn irregular(path: &Path) -> Fail {
+        Fail::input(format!("{} is no regular file", path.display()))
+    }
+
     /// A result could not be written. Says what became of the output: nothing.
     pub(crate) fn writing(path: &Path, error: &io::Error) -> Fail {
         let is_full =
@@ -54,14 +61,15 @@ impl Fail {
             Fail::PipeClosed => {}
             _ if json => eprintln!("{}", self.as_json()),
             Fail::Job { message, stderr, .. } => {
-                eprintln!("error: {message}");
+                eprintln!("error: {}", show::harmless(message));
                 if !stderr.trim().is_empty() {
-                    eprintln!("the end of its stderr:\n{}", indent(stderr.trim_end()));
+                    let stderr = show::harmless(&indent(stderr.trim_end()));
+                    eprintln!("the end of its stderr:\n{stderr}");
                 }
             }
-            Fail::Interrupted { message } => eprintln!("{message}"),
+            Fail::Interrupted { message } => eprintln!("{}", show::harmless(message)),
             Fail::Input { message, .. } | Fail::World { message, .. } => {
-                eprintln!("error: {message}")
+                eprintln!("error: {}", show::harmless(message))
             }
         }
         ExitCode::from(self.exit_code())

@@ -1,7 +1,7 @@
 //! All files below a folder, as a program finds them in `/data`.
 
-use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::{fs, io};
 
 use crate::client::Source;
 use crate::fail::Fail;
@@ -9,31 +9,45 @@ use crate::fail::Fail;
 /// Files one folder may hold: each is stored and laid out on every node.
 const MAX_FILES: usize = 10_000;
 
-/// Every file with its name relative to the folder, in order, `/` between the parts.
+/// Folders within folders: no real tree is this deep.
+const MAX_DEPTH: usize = 64;
+
+/// A folder still to be listed.
+struct Waiting {
+    path: PathBuf,
+    /// What its files' names begin with.
+    prefix: String,
+    /// The real folders on the way to it, itself last.
+    way: Vec<PathBuf>,
+}
+
+/// Every file with its name relative to the folder, in order, `/` between the parts. Links are
+/// followed within the folder only: what lies outside was not asked for.
 pub(crate) fn files(folder: &Path) -> Result<Vec<(String, Source)>, Fail> {
     let about = fs::metadata(folder).map_err(|error| Fail::reading(folder, &error))?;
     if !about.is_dir() {
         return Err(Fail::input(format!("{} is no folder", folder.display())));
     }
+    let root = folder.canonicalize().map_err(|error| Fail::reading(folder, &error))?;
     let mut found = Vec::new();
-    let mut waiting = vec![(folder.to_owned(), String::new())];
-    while let Some((path, prefix)) = waiting.pop() {
-        let entries = fs::read_dir(&path).map_err(|error| Fail::reading(&path, &error))?;
-        for entry in entries {
-            let path = entry.map_err(|error| Fail::reading(&path, &error))?.path();
+    let mut waiting =
+        vec![Waiting { path: folder.to_owned(), prefix: String::new(), way: vec![root] }];
+    while let Some(next) = waiting.pop() {
+        let cannot = |error: io::Error| Fail::reading(&next.path, &error);
+        for entry in fs::read_dir(&next.path).map_err(cannot)? {
+            let path = entry.map_err(cannot)?.path();
             let Some(name) = path.file_name().and_then(|name| name.to_str()) else {
                 return Err(Fail::input(format!("the name of {} is not UTF-8", path.display())));
             };
-            let name = format!("{prefix}{name}");
-            let about = fs::metadata(&path).map_err(|error| Fail::reading(&path, &error))?;
+            let name = format!("{}{name}", next.prefix);
+            let real = inside(&path, &next.way[0])?;
+            let about = fs::metadata(&real).map_err(|error| Fail::reading(&path, &error))?;
             if about.is_dir() {
-                // Links may lead in a circle: no real tree is this deep.
-                if name.matches('/').count() > 64 {
-                    return Err(Fail::input(format!("{} is nested too deep", path.display())));
-                }
-                waiting.push((path, format!("{name}/")));
-            } else {
+                waiting.push(next.within(path, &name, real)?);
+            } else if about.is_file() {
                 found.push((name, Source::File { path, start: 0, size: about.len() }));
+            } else {
+                return Err(Fail::irregular(&path));
             }
             if found.len() > MAX_FILES {
                 let folder = folder.display();
@@ -46,6 +60,30 @@ pub(crate) fn files(folder: &Path) -> Result<Vec<(String, Source)>, Fail> {
     }
     found.sort_by(|a, b| a.0.cmp(&b.0));
     Ok(found)
+}
+
+impl Waiting {
+    fn within(&self, path: PathBuf, name: &str, real: PathBuf) -> Result<Waiting, Fail> {
+        if self.way.contains(&real) {
+            let path = path.display();
+            return Err(Fail::input(format!("{path} is a link that leads in a circle")));
+        }
+        if self.way.len() > MAX_DEPTH {
+            return Err(Fail::input(format!("{} is nested too deep", path.display())));
+        }
+        let way = self.way.iter().cloned().chain([real]).collect();
+        Ok(Waiting { path, prefix: format!("{name}/"), way })
+    }
+}
+
+/// Where a path really leads, if that is below `root`.
+fn inside(path: &Path, root: &Path) -> Result<PathBuf, Fail> {
+    let real = path.canonicalize().map_err(|error| Fail::reading(path, &error))?;
+    if real.starts_with(root) {
+        return Ok(real);
+    }
+    let (path, real) = (path.display(), real.display());
+    Err(Fail::input(format!("{path} leads out of the folder, to {real}: copy it there instead")))
 }
 
 #[cfg(test)]
@@ -64,5 +102,39 @@ mod tests {
         assert_eq!(names, [("b/c/d.txt", 2), ("z.txt", 1)]);
         fs::remove_dir_all(&folder).expect("removed");
         assert!(files(&folder).is_err());
+    }
+    #[cfg(unix)]
+    #[test]
+    fn links_stay_inside_and_lead_in_no_circle() {
+        use std::os::unix::fs::symlink;
+        let folder = std::env::temp_dir().join(format!("shoal-links-{}", std::process::id()));
+        fs::create_dir_all(folder.join("a")).expect("folders");
+        fs::create_dir_all(folder.join("b")).expect("folders");
+        fs::write(folder.join("a/x.txt"), "x").expect("a file");
+        let link = folder.join("b/link");
+        symlink("../a", &link).expect("a link");
+        let names: Vec<_> = files(&folder).expect("files").into_iter().map(|it| it.0).collect();
+        assert_eq!(names, ["a/x.txt", "b/link/x.txt"]);
+        let bad = [
+            ("..", "circle"),
+            (".", "circle"),
+            ("/etc", "leads out"),
+            ("/etc/passwd", "leads out"),
+            ("/dev/zero", "leads out"),
+            ("../..", "leads out"),
+            ("link", "cannot read"),
+        ];
+        for (target, wanted) in bad {
+            fs::remove_file(&link).expect("removed");
+            symlink(target, &link).expect("a link");
+            let Err(Fail::Input { message, .. }) = files(&folder) else { panic!("{target}") };
+            assert!(message.contains(wanted), "{target}: {message}");
+        }
+        fs::remove_file(&link).expect("removed");
+        symlink("../a", &link).expect("a link");
+        symlink("../b", folder.join("a/back")).expect("a link");
+        let Err(Fail::Input { message, .. }) = files(&folder) else { panic!("two links") };
+        assert!(message.contains("circle"), "{message}");
+        fs::remove_dir_all(&folder).expect("removed");
     }
 }

@@ -1,6 +1,6 @@
 //! A file given as an array: opened, and checked against what the kernel reads.
 
-use std::fs::File;
+use std::fs::{self, File, FileType};
 use std::io::Read;
 use std::path::Path;
 
@@ -19,11 +19,14 @@ pub(super) fn open(
     element: &ElementType,
 ) -> Result<(Source, Option<Vec<u64>>), Fail> {
     let cannot = |error: std::io::Error| Fail::reading(path, &error);
-    let mut file = File::open(path).map_err(cannot)?;
-    let about = file.metadata().map_err(cannot)?;
+    let about = fs::metadata(path).map_err(cannot)?;
     if about.is_dir() {
         return Err(Fail::input(format!("{} is a folder: expected an array", path.display())));
     }
+    if !about.is_file() && !is_pipe(about.file_type()) {
+        return Err(Fail::irregular(path));
+    }
+    let mut file = File::open(path).map_err(cannot)?;
     if about.is_file() {
         let size = about.len();
         let header = check(path, raw, name, element, &mut file, size)?;
@@ -37,6 +40,17 @@ pub(super) fn open(
     let header = check(path, raw, name, element, &mut &bytes[..], bytes.len() as u64)?;
     let (start, shape) = header.map_or((0, None), |it| (it.data_start, Some(it.shape)));
     Ok((Source::Memory(Bytes::from(bytes).slice(start as usize..)), shape))
+}
+
+/// A pipe ends when its writer does; a device such as /dev/zero never may.
+#[cfg(unix)]
+fn is_pipe(kind: FileType) -> bool {
+    std::os::unix::fs::FileTypeExt::is_fifo(&kind)
+}
+
+#[cfg(not(unix))]
+fn is_pipe(_: FileType) -> bool {
+    false
 }
 
 /// Whether a file's numbers are what the kernel reads; the header of an .npy.

@@ -8,7 +8,7 @@ mod text;
 pub(crate) use bytes::Bytes;
 pub(crate) use job::{JobBar, JsonLines, Quiet};
 pub(crate) use table::{jobs, nodes};
-pub(crate) use text::{count, duration, size};
+pub(crate) use text::{count, duration, harmless, size};
 
 use std::io::{self, Write};
 

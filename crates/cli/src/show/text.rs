@@ -1,4 +1,4 @@
-//! Numbers in words.
+//! Numbers in words, and other people's words made harmless.
 
 /// A count with at most four digits: `950`, `12.3 k`, `4.56 M`.
 pub(crate) fn count(number: f64) -> String {
@@ -23,6 +23,13 @@ pub(crate) fn duration(seconds: f64) -> String {
     }
 }
 
+/// Text of programs and of other machines: control characters could move the cursor of this
+/// terminal, or worse.
+pub(crate) fn harmless(text: &str) -> String {
+    let is_harmful = |c: char| c.is_control() && !matches!(c, '\n' | '\t');
+    text.chars().map(|c| if is_harmful(c) { '?' } else { c }).collect()
+}
+
 fn scaled(number: f64, base: f64, units: &[&str]) -> String {
     let (mut value, mut unit) = (number, 0);
     while value >= base * 0.9995 && unit + 1 < units.len() {
@@ -41,6 +48,11 @@ fn scaled(number: f64, base: f64, units: &[&str]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_newlines_and_tabs_reach_the_terminal() {
+        assert_eq!(harmless("a\x1b[2J\tb\r\nc\u{9b}ä"), "a?[2J\tb?\nc?ä");
+    }
 
     #[test]
     fn numbers_read_well() {

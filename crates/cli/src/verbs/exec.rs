@@ -1,6 +1,6 @@
 //! `shoal exec`: a WASI program over many inputs, like xargs.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{IsTerminal, Read};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -46,6 +46,7 @@ pub(super) async fn run(
         Some(folder) => folder::files(folder)?,
         None => Vec::new(),
     };
+    keep_inputs(&args, &shared)?;
     let mut place = Place::open(&args, &inputs)?;
     let client = context.client(&args.server)?;
     let request = compose(context, &client, &args, wasm.into(), &inputs, &shared).await?;
@@ -94,6 +95,9 @@ fn files(paths: &[PathBuf]) -> Result<Vec<(String, Source)>, Fail> {
         if about.is_dir() {
             return Err(Fail::input(format!("{} is a folder: name files", path.display())));
         }
+        if !about.is_file() {
+            return Err(Fail::irregular(path));
+        }
         let name = file_name(path);
         if let Some(other) = seen.insert(name.clone(), path) {
             return Err(Fail::input(format!(
@@ -105,6 +109,30 @@ fn files(paths: &[PathBuf]) -> Result<Vec<(String, Source)>, Fail> {
         files.push((name, Source::File { path: path.clone(), start: 0, size: about.len() }));
     }
     Ok(files)
+}
+
+/// Answers must not replace what they are made from.
+fn keep_inputs(args: &Exec, shared: &[(String, Source)]) -> Result<(), Fail> {
+    let Some(output) = &args.output else { return Ok(()) };
+    let shared = shared.iter().filter_map(|(_, source)| match source {
+        Source::File { path, .. } => Some(path),
+        Source::Memory(_) => None,
+    });
+    let read = args.files.iter().chain([&args.module]).chain(shared);
+    let read: BTreeSet<PathBuf> = read.filter_map(|path| path.canonicalize().ok()).collect();
+    let written: Vec<PathBuf> = match args.files.as_slice() {
+        [] => vec![output.clone()],
+        files => files.iter().map(|path| output.join(file_name(path))).collect(),
+    };
+    // A path that does not exist yet is nobody's input.
+    let is_read = |path: &&PathBuf| path.canonicalize().is_ok_and(|path| read.contains(&path));
+    match written.iter().find(is_read) {
+        Some(path) => Err(Fail::input(format!(
+            "an answer would overwrite the input {}: choose another -o",
+            path.display()
+        ))),
+        None => Ok(()),
+    }
 }
 
 async fn compose(

@@ -9,6 +9,9 @@ use crate::fail::Fail;
 use crate::node_host::{self, JoinLink, Notice, Options};
 use crate::show;
 
+const LLVMPIPE: &str = "note: this software GPU (llvmpipe) ends loops after 65,535 turns in all, \
+    so kernels with longer loops give wrong results on it; use --no-gpu to lend programs only";
+
 pub(super) async fn run(context: &Context, args: Join) -> Result<(), Fail> {
     let link = JoinLink::parse(&args.url)?;
     let base = link.base.clone();
@@ -23,7 +26,18 @@ pub(super) async fn run(context: &Context, args: Join) -> Result<(), Fail> {
 
 /// One line per notice. A donor who closed the pipe is not told.
 fn tell(json: bool, base: &str, notice: &Notice) {
+    caution(json, notice);
     let _ = if json { show::json(&as_json(notice)) } else { show::line(&as_text(base, notice)) };
+}
+
+/// What a donor should know about this GPU. Programs read its name in the notice itself.
+pub(super) fn caution(json: bool, notice: &Notice) {
+    if let Notice::Offers { gpu: Some(gpu), .. } = notice
+        && gpu.starts_with("llvmpipe")
+        && !json
+    {
+        eprintln!("{LLVMPIPE}");
+    }
 }
 
 pub(super) fn as_text(base: &str, notice: &Notice) -> String {

@@ -1,5 +1,6 @@
 //! `shoal render`: a kernel over the tiles of a picture.
 
+use std::path::Path;
 use std::time::Instant;
 
 use super::{Context, check_stdout, finished, params, read_kernel, refused, request};
@@ -16,6 +17,7 @@ pub(super) async fn run(
     interrupts: &Interrupts,
 ) -> Result<(), Fail> {
     check_stdout(context, &args.output)?;
+    check_extension(&args.output)?;
     let began = Instant::now();
     let wgsl = read_kernel(&args.kernel)?;
     let params = params(&args.kernel_args)?;
@@ -50,4 +52,15 @@ pub(super) async fn run(
     sink.write(&picture.png()?)?;
     sink.finish()?;
     finished(context, &job, Some(&args.output), began, &format!("{width} × {height} pixels"))
+}
+
+/// Pictures are PNG files: a name that says otherwise would mislead whoever opens it.
+fn check_extension(output: &Path) -> Result<(), Fail> {
+    match output.extension() {
+        Some(extension) if !extension.eq_ignore_ascii_case("png") => Err(Fail::input(format!(
+            "cannot write {}: pictures are PNG files, so name it .png",
+            output.display()
+        ))),
+        _ => Ok(()),
+    }
 }

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use tokio::sync::watch;
 
 use super::Context;
-use super::join::as_text;
+use super::join::{as_text, caution};
 use super::serve::{Links, Serving, begin, ended, open, stop_on_signal, wait};
 use crate::args::{Lend, Up};
 use crate::client::{Client, Source, verdict};
@@ -87,6 +87,7 @@ async fn lend_this_machine(
         let base = link.base.clone();
         let options = Options { link, data, lend };
         node_host::run(options, stop, move |notice| {
+            caution(json, &notice);
             tracing::info!("{}", as_text(&base, &notice));
         })
         .await

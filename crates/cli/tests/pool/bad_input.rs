@@ -93,6 +93,46 @@ fn programs_that_are_none() {
 }
 
 #[test]
+fn answers_never_replace_their_inputs() {
+    let pool = Pool::start();
+    let here = Folder::new();
+    std::fs::create_dir_all(here.path("b")).expect("a folder");
+    let a = here.file("a.txt", "a");
+    let b = here.file("b/b.txt", "b");
+    let (top, deep) = (here.path("").display().to_string(), here.path("b").display().to_string());
+    let around = format!("{deep}/..");
+    for output in [&top, &around] {
+        pool.run(&["exec", program(), &b, &a, "-o", output])
+            .fails(2, &["a.txt", "overwrite the input"]);
+    }
+    let other = here.file("b.txt", "other");
+    pool.run(&["exec", program(), &other, "--folder", &deep, "-o", &deep])
+        .fails(2, &["b.txt", "overwrite the input"]);
+    assert_eq!((here.read("a.txt"), here.read("b/b.txt")), (b"a".to_vec(), b"b".to_vec()));
+    assert_eq!(pool.run(&["jobs", "--json"]).ok().json()["jobs"], serde_json::json!([]));
+}
+
+#[cfg(unix)]
+#[test]
+fn devices_and_pipes_are_no_files() {
+    let pool = Pool::start();
+    let here = Folder::new();
+    let out = here.path("out").display().to_string();
+    let folder = here.path("folder");
+    std::fs::create_dir_all(&folder).expect("a folder");
+    let pipe = folder.join("pipe").display().to_string();
+    let made = std::process::Command::new("mkfifo").arg(&pipe).status().expect("mkfifo");
+    assert!(made.success());
+    let folder = folder.display().to_string();
+    for path in ["/dev/zero", &pipe] {
+        pool.run(&["exec", program(), path, "-o", &out]).fails(2, &[path, "is no regular file"]);
+    }
+    pool.run(&["exec", program(), "--folder", &folder]).fails(2, &["pipe", "is no regular file"]);
+    pool.run(&["map", &example("wave.wgsl"), "/dev/zero", "--raw", "f32", "-o", &out])
+        .fails(2, &["/dev/zero", "is no regular file"]);
+}
+
+#[test]
 fn results_that_cannot_be_written() {
     let (pool, _node) = Pool::with_node();
     let here = Folder::new();
@@ -103,4 +143,7 @@ fn results_that_cannot_be_written() {
     }
     let folder = here.path("").display().to_string();
     pool.run(&["map", &wave, &input, "-o", &folder]).fails(2, &["folder"]);
+    let picture = here.path("x.jpg").display().to_string();
+    pool.run(&["render", &example("path.wgsl"), "--size", "8x8", "-o", &picture])
+        .fails(2, &["x.jpg", "PNG"]);
 }
