@@ -13,7 +13,7 @@ struct Package {
     present: fn() -> bool,
 }
 
-const VULKAN: [Package; 2] = [
+static VULKAN: [Package; 2] = [
     Package { name: "libvulkan1", what_for: "finding a GPU", present: has_vulkan_loader },
     Package {
         name: "mesa-vulkan-drivers",
@@ -22,20 +22,26 @@ const VULKAN: [Package; 2] = [
     },
 ];
 
-const CHROMIUM: Package =
-    Package { name: "chromium", what_for: "the browser tests", present: || chromium().is_some() };
+static TESTS: [Package; 3] = [
+    Package { name: "chromium", what_for: "the browser tests", present: || chromium().is_some() },
+    Package { name: "python3-pip", what_for: "fetching conformance material", present: has_pip },
+    Package {
+        name: "curl",
+        what_for: "the README's examples",
+        present: || which("curl").is_some(),
+    },
+];
 
 /// Enough to build the browser part and run a pool.
 pub(crate) fn for_building() -> Outcome {
-    packages(&VULKAN.each_ref())?;
+    packages(VULKAN.iter())?;
     wasm_targets()?;
     npm()
 }
 
 /// Enough to run every test.
 pub(crate) fn for_testing() -> Outcome {
-    let [loader, driver] = &VULKAN;
-    packages(&[loader, driver, &CHROMIUM])?;
+    packages(VULKAN.iter().chain(&TESTS))?;
     wasm_targets()?;
     npm()?;
     match chromium() {
@@ -52,8 +58,8 @@ pub(crate) fn chromium() -> Option<PathBuf> {
 }
 
 /// Installs what is missing where that needs no password; else says in one line what to do.
-fn packages(wanted: &[&Package]) -> Outcome {
-    let missing: Vec<&&Package> = wanted.iter().filter(|package| !(package.present)()).collect();
+fn packages(wanted: impl Iterator<Item = &'static Package>) -> Outcome {
+    let missing: Vec<&Package> = wanted.filter(|package| !(package.present)()).collect();
     if missing.is_empty() || !cfg!(target_os = "linux") {
         return Ok(());
     }
@@ -87,6 +93,11 @@ fn apt_get() -> Option<std::process::Command> {
     };
     apt.env("DEBIAN_FRONTEND", "noninteractive").stdout(std::process::Stdio::null());
     Some(apt)
+}
+
+fn has_pip() -> bool {
+    let asked = command("python3").args(["-m", "pip", "--version"]).output();
+    asked.is_ok_and(|answer| answer.status.success())
 }
 
 fn has_vulkan_loader() -> bool {
