@@ -13,6 +13,7 @@ mod check;
 mod deliver;
 mod fact;
 mod merge;
+mod meter;
 mod split;
 mod state;
 mod submit;

@@ -99,3 +99,13 @@ async function loadHasher(base: string): Promise<(() => Hasher) | undefined> {
     return undefined;
   }
 }
+
+/** Bytes to be sent, or a blob that is there already. */
+export type Source = Bytes | { blob: string };
+
+/** Lines as the bytes of one blob. */
+export function lineBytes(lines: readonly string[] | string | { blob: string }): Source {
+  if (typeof lines === "string") return new Blob([lines]);
+  if ("blob" in lines) return lines;
+  return new Blob([lines.map((line) => `${line}\n`).join("")]);
+}

@@ -2,7 +2,7 @@
 
 import { Answers } from "./answers.js";
 import { type ArrayOf, type OutType, outType, type ResultArray, typed } from "./arrays.js";
-import { type Bytes, upload, type UploadOptions } from "./blobs.js";
+import { type Bytes, lineBytes, type Source, upload, type UploadOptions } from "./blobs.js";
 import { Http, ShoalError } from "./http.js";
 import { join, type JoinHandle, type JoinOptions } from "./join/index.js";
 import { assemble, type Picture } from "./picture.js";
@@ -26,8 +26,8 @@ export interface RunOptions {
   signal?: AbortSignal;
 }
 
-/** Bytes to send, or bytes the coordinator already has. */
-export type Source = Bytes | { blob: string };
+
+export type { Source };
 
 export interface MapInputOptions {
   data: Source;
@@ -292,12 +292,6 @@ export async function connect(url: string, key: string): Promise<Shoal> {
   const shoal = new Shoal(url, key);
   await shoal.pool();
   return shoal;
-}
-
-function lineBytes(lines: readonly string[] | string | { blob: string }): Source {
-  if (typeof lines === "string") return new Blob([lines]);
-  if ("blob" in lines) return lines;
-  return new Blob([lines.map((line) => `${line}\n`).join("")]);
 }
 
 function trimSlash(url: string): string {

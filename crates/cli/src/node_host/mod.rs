@@ -8,6 +8,7 @@ mod gpu;
 mod identity;
 mod keep;
 mod link;
+mod names;
 mod program;
 mod session;
 mod socket;

@@ -1,9 +1,8 @@
 //! Computes units of WASI programs: fetches module, folder and inputs, runs each item, packs the
 //! answers.
 
-use std::collections::BTreeSet;
 use std::fs;
-use std::path::{Component, Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -15,6 +14,7 @@ use shoal_protocol::{BlobRef, ExecItems, ExecWork, Failure, Hash, LimitKind, Spa
 
 use super::courier::Courier;
 use super::keep::Keep;
+use super::names::{inside, no_file_is_a_folder};
 
 /// Compiled programs, folders and lists kept at a time: jobs of one user alternate between a few.
 const KEPT: usize = 8;
@@ -243,34 +243,6 @@ impl Inputs {
     }
 }
 
-/// A path below `folder`. Names come over the network: none may lead out of it.
-fn inside(folder: &Path, name: &str) -> Result<PathBuf, Failure> {
-    let relative = Path::new(name);
-    let is_plain = relative.components().all(|part| matches!(part, Component::Normal(_)));
-    if !is_plain || name.is_empty() {
-        let message = format!("the folder has a file named {name:?}, which leads out of it");
-        return Err(Failure::Fetch { message });
-    }
-    Ok(folder.join(relative))
-}
-
-/// Refuses `a` next to `a/b`, which no disk can hold.
-fn no_file_is_a_folder<'a>(names: impl Iterator<Item = &'a str>) -> Result<(), Failure> {
-    let paths: BTreeSet<&Path> = names.map(Path::new).collect();
-    for path in &paths {
-        if let Some(parent) = path.ancestors().skip(1).find(|parent| paths.contains(parent)) {
-            let message = format!(
-                "the folder has a file named {:?} and one named {:?}: the first cannot be a file \
-                 and a folder at once",
-                parent.display().to_string(),
-                path.display().to_string()
-            );
-            return Err(Failure::Fetch { message });
-        }
-    }
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -294,22 +266,5 @@ mod tests {
             "{refused:?}"
         );
         assert_eq!(Answers::new(Span { start: 1, len: 1 }).add(1, &large), Ok(()));
-    }
-
-    #[test]
-    fn no_name_is_both_a_file_and_a_folder() {
-        assert_eq!(no_file_is_a_folder(["a/b", "a/c", "ab", "b"].into_iter()), Ok(()));
-        for bad in [["a", "a/b"], ["x/y/z", "x"], ["a//b/c", "a/b"]] {
-            assert!(no_file_is_a_folder(bad.into_iter()).is_err(), "{bad:?}");
-        }
-    }
-
-    #[test]
-    fn no_name_leads_out_of_the_folder() {
-        let folder = Path::new("f");
-        assert_eq!(inside(folder, "a/b.txt"), Ok(folder.join("a/b.txt")));
-        for bad in ["", "/etc/passwd", "../x", "a/../../x"] {
-            assert!(inside(folder, bad).is_err(), "{bad:?}");
-        }
     }
 }

@@ -1,18 +1,18 @@
 //! Bytes by their hash, in a folder. A blob is there whole or not at all: it is written beside and moved
 //! into place once its hash is known to be right.
 
-use std::collections::HashSet;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant, SystemTime};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
 
 use axum::body::Body;
 use shoal_protocol::{BlobRef, Hash};
 
 use super::place::is_full;
 use super::receive::{ReceiveError, Received, Target, discard, receive};
+use super::turn::Turns;
 use crate::auth::random_word;
 
 /// An upload nobody went on with for this long is dropped.
@@ -21,15 +21,12 @@ pub(crate) const PARTIAL_KEPT: Duration = Duration::from_secs(24 * 3600);
 const CHUNK: usize = 256 << 10;
 /// Uploads without a name of their own: their sender cannot resume them.
 const NAMELESS: &str = "post-";
-/// How long an upload waits for another of the same blob to end, and how often it looks.
-const TURN_PATIENCE: Duration = Duration::from_secs(2);
-const TURN_RETRY: Duration = Duration::from_millis(20);
 
 #[derive(Clone)]
 pub(crate) struct Blobs {
     root: Arc<Path>,
     /// Hashes being uploaded now: two writers of one file would spoil it.
-    busy: Arc<Mutex<HashSet<Hash>>>,
+    turns: Turns,
 }
 
 /// Why an upload was not taken. What was received of a named one is kept but for `Mismatch`.
@@ -71,7 +68,7 @@ impl Blobs {
                 fs::remove_file(entry.path())?;
             }
         }
-        Ok(Blobs { root: root.into(), busy: Arc::default() })
+        Ok(Blobs { root: root.into(), turns: Turns::default() })
     }
 
     /// The blob's size, if it is here.
@@ -138,7 +135,7 @@ impl Blobs {
         length: Option<u64>,
         body: Body,
     ) -> Result<Upload, UploadError> {
-        let Some(_turn) = self.wait_for_turn(hash).await else {
+        let Some(_turn) = self.turns.wait(hash).await else {
             discard(body).await;
             return Err(UploadError::Busy);
         };
@@ -236,23 +233,6 @@ impl Blobs {
         let word = random_word().map_err(|error| io::Error::other(error.to_string()))?;
         Ok(self.root.join("partial").join(format!("{NAMELESS}{word}")))
     }
-
-    /// Who resumes after a break may be quicker than the end of the upload that broke.
-    async fn wait_for_turn(&self, hash: Hash) -> Option<Turn> {
-        let give_up = Instant::now() + TURN_PATIENCE;
-        loop {
-            let turn = self.take_turn(hash);
-            if turn.is_some() || Instant::now() >= give_up {
-                return turn;
-            }
-            tokio::time::sleep(TURN_RETRY).await;
-        }
-    }
-
-    fn take_turn(&self, hash: Hash) -> Option<Turn> {
-        let mut busy = self.busy.lock().unwrap_or_else(PoisonError::into_inner);
-        busy.insert(hash).then(|| Turn { busy: self.busy.clone(), hash })
-    }
 }
 
 /// A nameless upload's file, removed unless it was moved into place.
@@ -261,18 +241,6 @@ struct Draft(PathBuf);
 impl Drop for Draft {
     fn drop(&mut self) {
         let _ = fs::remove_file(&self.0);
-    }
-}
-
-/// The right to write one partial blob.
-struct Turn {
-    busy: Arc<Mutex<HashSet<Hash>>>,
-    hash: Hash,
-}
-
-impl Drop for Turn {
-    fn drop(&mut self) {
-        self.busy.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.hash);
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! - [`facts`]: the durable log, one row for each batch, and [`compact`]: keeping it short
 //! - [`verify`]: after a crash, which merged bytes are really there
-//! - [`blobs`]: bytes by their hash, and [`receive`]: taking uploads in
+//! - [`blobs`]: bytes by their hash, [`receive`]: taking uploads in, [`turn`]: one at a time
 //! - [`results`]: one append file for each job
 //! - [`send`]: files as response bodies
 //! - [`place`]: reading and writing at a position
@@ -14,4 +14,5 @@ pub(crate) mod place;
 pub(crate) mod receive;
 pub(crate) mod results;
 pub(crate) mod send;
+mod turn;
 pub(crate) mod verify;

@@ -67,28 +67,10 @@ async fn a_full_disk_refuses_what_is_new_and_keeps_what_is_old() {
     assert_eq!(api.ended(id).await["state"], "done");
     drop(node);
 
-    // A result that finds no room is nobody's fault: its unit is lent again once there is some.
-    let filler = disk.path().join("filler");
-    let mut node = Node::join_with(&api, crate::node::hello("two", &token)).await;
-    let late = api.submit(json!({"kind": "map", "wgsl": "x", "items": 1000, "unit": 1000})).await;
-    let lease = node.lent().await;
-    let bytes = numbers(&node.jobs[&lease.job].work, lease.span);
-    let _ = std::fs::write(&filler, vec![1; 30 << 20]);
-    assert_eq!(problem(node.put(lease, bytes.clone()).await).await.1, "disk_full");
-    node.fail(lease.attempt, Failure::Fetch { message: "507".into() }).await;
-    node.inline(lease.attempt, bytes.clone()).await;
-    let job = api.json(&format!("/api/v1/jobs/{late}")).await;
-    assert_eq!((&job["state"], &job["itemsLeased"]), (&json!("running"), &json!(1000)), "{job}");
-    std::fs::remove_file(&filler).unwrap();
-    let again = node.lent().await;
-    assert_eq!((again.job, again.span), (lease.job, lease.span));
-    node.inline(again.attempt, bytes).await;
-    assert_eq!(api.ended(late).await["state"], "done");
-    let metrics = api.open(Method::GET, "/metrics").send().await.unwrap().text().await.unwrap();
-    assert!(metrics.contains("shoal_units_failed_total 0\n"), "{metrics}");
-    drop(node);
+    no_room_for_a_result(&api, &token, &disk.path().join("filler")).await;
 
     // Now something else fills the disk to the last byte; facts go on from the ballast.
+    let filler = disk.path().join("filler");
     let _ = std::fs::write(&filler, vec![1; 30 << 20]);
     let full = eventually(async || {
         let response = api.post("/api/v1/jobs", noop(1)).await;
@@ -118,4 +100,25 @@ async fn a_full_disk_refuses_what_is_new_and_keeps_what_is_old() {
     assert_eq!(after, before + 1);
     stop.send(()).unwrap();
     task.await.unwrap().unwrap();
+}
+
+/// A result that finds no room is nobody's fault: its unit is lent again once there is some.
+async fn no_room_for_a_result(api: &Api, token: &str, filler: &std::path::Path) {
+    let mut node = Node::join_with(api, crate::node::hello("two", token)).await;
+    let late = api.submit(json!({"kind": "map", "wgsl": "x", "items": 1000, "unit": 1000})).await;
+    let lease = node.lent().await;
+    let bytes = numbers(&node.jobs[&lease.job].work, lease.span);
+    let _ = std::fs::write(filler, vec![1; 30 << 20]);
+    assert_eq!(problem(node.put(lease, bytes.clone()).await).await.1, "disk_full");
+    node.fail(lease.attempt, Failure::Fetch { message: "507".into() }).await;
+    node.inline(lease.attempt, bytes.clone()).await;
+    let job = api.json(&format!("/api/v1/jobs/{late}")).await;
+    assert_eq!((&job["state"], &job["itemsLeased"]), (&json!("running"), &json!(1000)), "{job}");
+    std::fs::remove_file(filler).unwrap();
+    let again = node.lent().await;
+    assert_eq!((again.job, again.span), (lease.job, lease.span));
+    node.inline(again.attempt, bytes).await;
+    assert_eq!(api.ended(late).await["state"], "done");
+    let metrics = api.open(Method::GET, "/metrics").send().await.unwrap().text().await.unwrap();
+    assert!(metrics.contains("shoal_units_failed_total 0\n"), "{metrics}");
 }

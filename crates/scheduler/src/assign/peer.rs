@@ -14,7 +14,8 @@ use shoal_protocol::{
 
 use super::fit::Unit;
 use crate::Output;
-use crate::state::{Conn, History, LaneLoad, Meter, Peer, Scheduler};
+use crate::meter::Meter;
+use crate::state::{Conn, History, LaneLoad, Peer, Scheduler};
 
 impl Scheduler {
     pub(crate) fn connected(&mut self, now: Time, conn: Conn, hello: Hello, session: String) {

@@ -5,6 +5,7 @@ import { Awake, type Circumstances, watchCircumstances } from "./circumstances.j
 import { type Device, lookAtDevice } from "./device.js";
 import { claimIdentity } from "./identity.js";
 import { findPlaces, type Found } from "./places.js";
+import { stateOf } from "./state.js";
 import type { UnitNote } from "./unit.js";
 
 /** How much is lent. May be changed at any time with `set`. */
@@ -287,17 +288,5 @@ class Joined implements JoinHandle {
 
   private tell(message: ToBrain): void {
     this.worker.postMessage(message);
-  }
-}
-
-function stateOf(phase: BrainStatus["phase"]): JoinStatus["state"] {
-  switch (phase) {
-    case "idle":
-      return "starting";
-    case "connecting":
-    case "greeting":
-      return "connecting";
-    default:
-      return phase;
   }
 }

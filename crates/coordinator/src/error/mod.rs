@@ -1,5 +1,7 @@
 //! One error for each operation, and the one place where each becomes an HTTP answer.
 
+mod common;
+
 use std::io;
 
 use axum::Json;
@@ -13,7 +15,10 @@ use crate::driver::handle::Stopped;
 use crate::json::{ErrorBody, ErrorJson};
 use crate::plan::PlanError;
 use crate::store::blobs::UploadError;
-use crate::store::place::is_full;
+
+pub(crate) use common::{disk_full, range};
+
+use common::disk;
 
 /// Bytes of an upload that are held; sent with every answer about a partial one.
 pub(crate) const UPLOAD_OFFSET: HeaderName = HeaderName::from_static("upload-offset");
@@ -441,33 +446,4 @@ impl From<Stopped> for ApiError {
         ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "stopping", "the coordinator is stopping")
             .with_header(header::RETRY_AFTER, HeaderValue::from_static("1"))
     }
-}
-
-/// A `Range` that names no byte of the whole.
-pub(crate) fn range(size: u64) -> ApiError {
-    let error = ApiError::new(
-        StatusCode::RANGE_NOT_SATISFIABLE,
-        "bad_range",
-        format!("the range lies outside the {size} bytes there are"),
-    );
-    match HeaderValue::try_from(format!("bytes */{size}")) {
-        Ok(value) => error.with_header(header::CONTENT_RANGE, value),
-        Err(_) => error,
-    }
-}
-
-pub(crate) fn disk_full() -> ApiError {
-    ApiError::new(
-        StatusCode::INSUFFICIENT_STORAGE,
-        "disk_full",
-        "the coordinator's disk is full: nothing new is taken until there is room; what it has is kept",
-    )
-}
-
-fn disk(error: &io::Error) -> ApiError {
-    if is_full(error) {
-        return disk_full();
-    }
-    let message = format!("the coordinator's disk failed: {error}");
-    ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "disk_failed", message)
 }
