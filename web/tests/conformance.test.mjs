@@ -7,7 +7,6 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
-import { blake3 } from "./lib/blake3.mjs";
 import { loadCases } from "./lib/case.mjs";
 import { openEngines } from "./lib/engines.mjs";
 import { encodeWork } from "./lib/postcard.mjs";
@@ -16,6 +15,7 @@ const PREPARED = process.env.SHOAL_PREPARED;
 const FILTER = process.env.SHOAL_CASE ?? "";
 
 let engines;
+let hashes = 0;
 
 before(async () => {
   if (PREPARED) engines = await openEngines();
@@ -125,7 +125,7 @@ function limits({ seconds = 30, memoryMiB = 256, outputMiB = 16 } = {}) {
 }
 
 function store(bytes) {
-  const hash = blake3(bytes);
+  const hash = (++hashes).toString(16).padStart(64, "0");
   engines.blobs[hash] = bytes;
   return { hash, size: bytes.length };
 }

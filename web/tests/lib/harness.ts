@@ -8,8 +8,7 @@ export type Answer = { result: UnitResult } | { failure: UnitFailure };
 /** Units of one job, one after the other; the job is forgotten afterwards. */
 export type Run = (kind: "gpu" | "cpu", info: BrainJob, units: UnitSpan[]) => Promise<Answer[]>;
 
-export async function open(base: string): Promise<Run> {
-  const hashing = await WebAssembly.compileStreaming(fetch(`${base}/assets/brain_bg.wasm`));
+export function open(base: string): Run {
   const infos = new Map<number, BrainJob>();
   const waiting = new Map<number, (answer: Answer) => void>();
   const lane = (worker: string, wasm: string, listens: boolean) =>
@@ -17,7 +16,6 @@ export async function open(base: string): Promise<Run> {
       worker: `${base}/assets/${worker}.js`,
       wasm: `${base}/assets/${wasm}`,
       base,
-      hashing,
       depth: 1,
       listens,
       session: () => "session",

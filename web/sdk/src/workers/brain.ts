@@ -28,8 +28,6 @@ class Node {
 
   constructor(
     private readonly brain: Brain,
-    /** The brain's code, for its hash function. */
-    hashing: WebAssembly.Module,
     { places, offer }: Start,
   ) {
     this.offered = offer;
@@ -37,7 +35,6 @@ class Node {
     this.socketUrl = `${base.replace(/^http/, "ws")}/node/socket`;
     const shared: Omit<LaneConfig, "worker" | "wasm" | "depth" | "listens" | "onHealth"> = {
       base,
-      hashing,
       session: () => this.session,
       info: (job) => this.info(job),
       onDone: (attempt, took, result) => {
@@ -265,10 +262,9 @@ function tell(message: FromBrain): void {
 }
 
 async function open(start: Start): Promise<Node> {
-  const code = await compile(start.places.brainWasm);
-  initSync({ module: code });
+  initSync({ module: await compile(start.places.brainWasm) });
   const seed = Math.floor(Math.random() * Number.MAX_SAFE_INTEGER);
-  const node = new Node(new Brain(start.token, start.identity, start.offer, seed), code, start);
+  const node = new Node(new Brain(start.token, start.identity, start.offer, seed), start);
   node.start();
   return node;
 }

@@ -1,7 +1,6 @@
 /** The part all engine Workers share: jobs known, units at work, answers. */
 
 import { Blobs, UnitError } from "./blobs.js";
-import { Hashing } from "./hashing.js";
 import type { BrainJob, FromEngine, ToEngine, UnitFailure, UnitSpan } from "./messages.js";
 
 /** What a kind of engine adds. */
@@ -70,7 +69,7 @@ export function serve(
   addEventListener("message", ({ data }: MessageEvent<ToEngine>) => {
     switch (data.type) {
       case "open":
-        blobs = new Blobs(data.base, data.session, new Hashing(data.hashing));
+        blobs = new Blobs(data.base, data.session);
         computer = open(blobs, data.wasm);
         computer.then(
           () => say({ type: "ready" }),

@@ -16,8 +16,6 @@ export interface LaneConfig {
   worker: string;
   wasm: string;
   base: string;
-  /** The brain's code, for its hash function. */
-  hashing: WebAssembly.Module;
   /** Units given to one Worker at a time. */
   depth: number;
   /** Whether a Worker listens while it computes. A program's does not: to end its run is to end it. */
@@ -123,8 +121,8 @@ export class Lane {
       this.broken(seat, event.message || "its code could not be loaded");
     };
     this.seats.push(seat);
-    const { base, wasm, hashing } = this.config;
-    this.tell(seat, { type: "open", base, wasm, hashing, session: this.config.session() });
+    const { base, wasm } = this.config;
+    this.tell(seat, { type: "open", base, wasm, session: this.config.session() });
     return seat;
   }
 

@@ -49,8 +49,7 @@ export interface UnitSpan {
 
 /** From the brain Worker to an engine Worker. */
 export type ToEngine =
-  /** `hashing`: the brain's code, compiled once for all. */
-  | { type: "open"; base: string; wasm: string; hashing: WebAssembly.Module; session: string }
+  | { type: "open"; base: string; wasm: string; session: string }
   | { type: "session"; session: string }
   /** Before the first unit of a job. */
   | { type: "job"; job: number; info: BrainJob }
