@@ -1,11 +1,13 @@
 //! The way out: cancelling, removing, failing.
 
 use shoal_protocol::limit::MAX_ENDED_JOBS;
-use shoal_protocol::{Failure, JobId, NodeId, Span, Time};
+use shoal_protocol::{Failure, JobId, Time};
 
 use crate::Output;
 use crate::fact::Fact;
-use crate::state::{History, JobFailure, JobState, Scheduler};
+use crate::job::{JobFailure, JobState};
+use crate::state::Scheduler;
+use crate::unit::Loan;
 
 impl Scheduler {
     pub(crate) fn cancel(&mut self, now: Time, id: JobId) {
@@ -35,18 +37,12 @@ impl Scheduler {
     }
 
     /// Ends a job with a node's own words.
-    pub(crate) fn fail(
-        &mut self,
-        now: Time,
-        id: JobId,
-        span: Span,
-        history: &History,
-        last: NodeId,
-        failure: Failure,
-    ) {
-        let mut nodes = history.failed_on.clone();
-        if !nodes.contains(&last) {
-            nodes.push(last);
+    pub(crate) fn fail(&mut self, now: Time, loan: &Loan, failure: Failure) {
+        let (id, span) = (loan.job, loan.span);
+        let unit = self.jobs.get(&id).and_then(|job| job.units.get(&loan.unit));
+        let mut nodes = unit.map(|unit| unit.history.failed_on.clone()).unwrap_or_default();
+        if !nodes.contains(&loan.node) {
+            nodes.push(loan.node);
         }
         let failure = JobFailure { span, nodes, failure };
         self.record(Fact::Failed { job: id, at: now, failure: failure.clone() });

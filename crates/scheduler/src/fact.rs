@@ -5,7 +5,8 @@ use serde::{Deserialize, Serialize};
 use shoal_protocol::{Hash, Identity, JobId, JobSpec, NodeId, Span, Time};
 
 use crate::Output;
-use crate::state::{Job, JobFailure, JobState, Scheduler};
+use crate::job::{Job, JobFailure, JobState};
+use crate::state::Scheduler;
 
 /// Append new kinds at the end: the position is the format on disk.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -70,7 +71,7 @@ impl Scheduler {
             scheduler.apply(&fact);
         }
         let open = scheduler.jobs.iter().filter(|(_, job)| job.state == JobState::Running);
-        let ready = open.filter(|(_, job)| job.left() > 0).map(|(id, job)| (job.served, *id));
+        let ready = open.filter(|(_, job)| job.has_work()).map(|(id, job)| (job.served, *id));
         scheduler.ready = ready.collect();
         scheduler.count_open();
         scheduler

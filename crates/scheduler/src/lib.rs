@@ -12,14 +12,18 @@ mod assign;
 mod check;
 mod deliver;
 mod fact;
+mod job;
 mod merge;
+mod meter;
 mod split;
 mod state;
 mod submit;
+mod unit;
 mod view;
 
 pub use fact::{Fact, Place};
-pub use state::{Conn, JobFailure, JobState, RequestId, Scheduler};
+pub use job::{JobFailure, JobState};
+pub use state::{Conn, RequestId, Scheduler};
 pub use submit::SubmitError;
 pub use view::{JobView, NodeView, Share, UnitState, UnitView};
 

@@ -1,9 +1,13 @@
 //! Putting results together: a unit's answer is merged once, and a job whose items are all merged is done.
 
-use shoal_protocol::{JobId, Micros, NodeId, Span, Time};
+use alloc::vec::Vec;
+use shoal_protocol::{JobId, Micros, NodeId, Time};
 
 use crate::fact::{Fact, Place};
-use crate::state::{Conn, Job, JobState, Loan, Merged, Pace, Scheduler};
+use crate::job::JobState;
+use crate::meter::Pace;
+use crate::state::{Conn, Scheduler};
+use crate::unit::Loan;
 use crate::{Arrived, Output};
 
 impl Scheduler {
@@ -27,11 +31,25 @@ impl Scheduler {
 
     fn merge_unit(&mut self, now: Time, node: NodeId, loan: &Loan, place: Option<Place>) {
         self.record(Fact::Merged { job: loan.job, span: loan.span, node, place });
+        self.close_unit(loan.job, loan.unit);
         let Some(job) = self.jobs.get_mut(&loan.job) else { return };
         job.meter.add(now, loan.span.len);
         job.merge(loan.span, node, place);
         if job.items_done == job.spec.items {
             self.finish(now, loan.job);
+        }
+    }
+
+    /// A unit is settled: whoever still has a copy may stop.
+    pub(crate) fn close_unit(&mut self, id: JobId, start: u64) {
+        let copies = self.jobs.get(&id).and_then(|job| job.units.get(&start));
+        let copies = copies.map(|unit| unit.copies.iter().map(|copy| copy.attempt));
+        let copies: Vec<_> = copies.into_iter().flatten().collect();
+        self.revoke(&copies);
+        let Some(job) = self.jobs.get_mut(&id) else { return };
+        if let Some(unit) = job.units.remove(&start) {
+            job.items_idle -= if unit.is_idle() { unit.span.len } else { 0 };
+            self.refresh(id, start);
         }
     }
 
@@ -47,7 +65,8 @@ impl Scheduler {
         job.ended = Some(now);
         self.open -= 1;
         self.ready.remove(&(job.served, id));
-        let leased: alloc::vec::Vec<_> = job.leased.iter().copied().collect();
+        let copies = job.units.values().flat_map(|unit| &unit.copies);
+        let leased: Vec<_> = copies.map(|copy| copy.attempt).collect();
         let told = core::mem::take(&mut job.told);
         job.total_milli_rate = 0;
         self.revoke(&leased);
@@ -61,7 +80,9 @@ impl Scheduler {
             self.outputs.push_back(Output::Send { conn, message });
         }
         if let Some(job) = self.jobs.get_mut(&id) {
-            job.again.clear();
+            job.units.clear();
+            job.wanting.clear();
+            job.items_idle = 0;
         }
         self.outputs.push_back(Output::Ended(id));
         self.forget_oldest();
@@ -88,33 +109,5 @@ impl Scheduler {
         peer.paces.insert(loan.job, pace);
         job.total_milli_rate =
             job.total_milli_rate.saturating_sub(old.all_slots()).saturating_add(pace.all_slots());
-    }
-}
-
-impl Job {
-    pub(crate) fn merge(&mut self, span: Span, node: NodeId, place: Option<Place>) {
-        self.merged.insert(span.start, Merged { len: span.len, node, place });
-        self.items_done += span.len;
-        let share = self.shares.entry(node).or_default();
-        share.items += span.len;
-        share.units += 1;
-    }
-
-    /// Takes a merged unit back; an ended job runs again.
-    pub(crate) fn unmerge(&mut self, span: Span) {
-        let same = self.merged.get(&span.start).is_some_and(|merged| merged.len == span.len);
-        if !same {
-            return;
-        }
-        if let Some(merged) = self.merged.remove(&span.start) {
-            self.items_done -= span.len;
-            self.waiting.insert(span);
-            if let Some(share) = self.shares.get_mut(&merged.node) {
-                share.items -= span.len;
-                share.units -= 1;
-            }
-            self.state = JobState::Running;
-            self.ended = None;
-        }
     }
 }

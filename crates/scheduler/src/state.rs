@@ -2,14 +2,11 @@
 
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::string::String;
-use alloc::vec::Vec;
-use serde::{Deserialize, Serialize};
-use shoal_protocol::{
-    Attempt, Caps, Failure, Identity, JobId, JobSpec, Lane, Micros, NodeId, Span, Time, ToNode,
-};
+use shoal_protocol::{Attempt, Caps, Identity, JobId, Micros, NodeId, Time, ToNode};
 
-use crate::fact::Place;
-use crate::split::SpanSet;
+use crate::job::Job;
+use crate::meter::{Meter, Pace};
+use crate::unit::Loan;
 use crate::{Input, Output};
 
 /// One connection of a node, counted by the shell; never used twice in a process.
@@ -19,22 +16,6 @@ pub struct Conn(pub u64);
 /// A submission waiting for its [`Output::Reply`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct RequestId(pub u64);
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum JobState {
-    Running,
-    Done,
-    Failed,
-    Cancelled,
-}
-
-/// Why a job failed: the last node's own words.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct JobFailure {
-    pub span: Span,
-    pub nodes: Vec<NodeId>,
-    pub failure: Failure,
-}
 
 #[derive(Default)]
 pub struct Scheduler {
@@ -59,109 +40,6 @@ pub struct Scheduler {
     pub(crate) open: usize,
     /// When to look whether a peer fell silent; one entry for each peer.
     pub(crate) timers: BTreeSet<(Time, NodeId)>,
-}
-
-pub(crate) struct Job {
-    pub(crate) spec: JobSpec,
-    pub(crate) state: JobState,
-    pub(crate) submitted: Time,
-    pub(crate) first_lent: Option<Time>,
-    pub(crate) ended: Option<Time>,
-    /// Items never lent, or handed back whole.
-    pub(crate) waiting: SpanSet,
-    /// Units to lend again, with their history.
-    pub(crate) again: VecDeque<Again>,
-    pub(crate) merged: BTreeMap<u64, Merged>,
-    pub(crate) items_done: u64,
-    pub(crate) items_leased: u64,
-    pub(crate) leased: BTreeSet<Attempt>,
-    pub(crate) retries: u64,
-    /// Largest unit still tried: lowered when a unit runs out of time.
-    pub(crate) size_cap: u64,
-    /// Expected microseconds lent so far: the measure of fairness between jobs.
-    pub(crate) served: u64,
-    pub(crate) shares: BTreeMap<NodeId, Tally>,
-    /// Connected peers that were told what the job is.
-    pub(crate) told: BTreeSet<NodeId>,
-    /// Rate of all peers that have one on this job, in thousandths of items per second.
-    pub(crate) total_milli_rate: u64,
-    pub(crate) meter: Meter,
-    pub(crate) failure: Option<JobFailure>,
-}
-
-impl Job {
-    pub(crate) fn new(spec: JobSpec, submitted: Time) -> Job {
-        Job {
-            waiting: SpanSet::of(Span::new(0, spec.items)),
-            spec,
-            state: JobState::Running,
-            submitted,
-            first_lent: None,
-            ended: None,
-            again: VecDeque::new(),
-            merged: BTreeMap::new(),
-            items_done: 0,
-            items_leased: 0,
-            leased: BTreeSet::new(),
-            retries: 0,
-            size_cap: u64::MAX,
-            served: 0,
-            shares: BTreeMap::new(),
-            told: BTreeSet::new(),
-            total_milli_rate: 0,
-            meter: Meter::default(),
-            failure: None,
-        }
-    }
-
-    /// Items nobody works on and nobody has done.
-    pub(crate) fn left(&self) -> u64 {
-        self.spec.items - self.items_done - self.items_leased
-    }
-}
-
-/// A unit that came back without an answer.
-#[derive(Clone, Debug)]
-pub(crate) struct Again {
-    pub(crate) span: Span,
-    pub(crate) history: History,
-}
-
-/// What happened to a unit so far.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct History {
-    /// Distinct nodes that reported a failure.
-    pub(crate) failed_on: Vec<NodeId>,
-    /// Lendings that ended in failure or in the node's vanishing while it computed.
-    pub(crate) tries: u32,
-}
-
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Merged {
-    pub(crate) len: u64,
-    pub(crate) node: NodeId,
-    pub(crate) place: Option<Place>,
-}
-
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Tally {
-    pub(crate) items: u64,
-    pub(crate) units: u64,
-}
-
-/// A unit lent to a node.
-#[derive(Clone, Debug)]
-pub(crate) struct Loan {
-    pub(crate) job: JobId,
-    pub(crate) span: Span,
-    pub(crate) node: NodeId,
-    pub(crate) lane: Lane,
-    pub(crate) since: Time,
-    /// When the node first said that it computes it.
-    pub(crate) running: Option<Time>,
-    /// How long it should take.
-    pub(crate) expected: Micros,
-    pub(crate) history: History,
 }
 
 /// A connected node.
@@ -191,61 +69,6 @@ pub(crate) struct Peer {
 pub(crate) struct LaneLoad {
     pub(crate) units: usize,
     pub(crate) expected: Micros,
-}
-
-/// How fast a peer does one job.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Pace {
-    /// Items per second of one slot, in thousandths.
-    pub(crate) milli_rate: u64,
-    pub(crate) slots: u64,
-    pub(crate) last_size: u64,
-}
-
-impl Pace {
-    pub(crate) fn all_slots(&self) -> u64 {
-        self.milli_rate.saturating_mul(self.slots)
-    }
-}
-
-/// Counts per second over the last seconds.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Meter {
-    start: Time,
-    count: u64,
-    before: u64,
-}
-
-impl Meter {
-    /// Long enough to be steady, short enough to follow.
-    const WINDOW: Micros = Micros::from_secs(2);
-
-    pub(crate) fn add(&mut self, now: Time, count: u64) {
-        self.turn(now);
-        self.count = self.count.saturating_add(count);
-    }
-
-    /// Counts per second, in thousandths.
-    pub(crate) fn milli_rate(&self, now: Time) -> u64 {
-        let mut meter = *self;
-        meter.turn(now);
-        let span = (now - meter.start).0 + if meter.before > 0 { Self::WINDOW.0 } else { 0 };
-        let rate =
-            u128::from(meter.before + meter.count) * 1_000_000_000 / u128::from(span.max(1_000));
-        u64::try_from(rate).unwrap_or(u64::MAX)
-    }
-
-    fn turn(&mut self, now: Time) {
-        let passed = (now - self.start).0 / Self::WINDOW.0;
-        match passed {
-            0 => {}
-            1 => {
-                self.before = core::mem::take(&mut self.count);
-                self.start = self.start + Self::WINDOW;
-            }
-            _ => *self = Meter { start: now, ..Meter::default() },
-        }
-    }
 }
 
 impl Scheduler {

@@ -8,7 +8,8 @@ use shoal_protocol::{Caps, JobId, JobSpec, Lane, Needs, Time};
 
 use crate::Output;
 use crate::fact::Fact;
-use crate::state::{Job, RequestId, Scheduler};
+use crate::job::Job;
+use crate::state::{RequestId, Scheduler};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SubmitError {

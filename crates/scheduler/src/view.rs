@@ -5,7 +5,9 @@ use alloc::vec::Vec;
 use shoal_protocol::{Attempt, Caps, JobId, JobSpec, NodeId, Span, Time, Work};
 
 use crate::fact::Place;
-use crate::state::{Job, JobFailure, JobState, Peer, Scheduler};
+use crate::job::{Job, JobFailure, JobState};
+use crate::state::{Peer, Scheduler};
+use crate::unit::Unit;
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct JobView {
@@ -108,19 +110,14 @@ impl Scheduler {
     /// Units of a job in order; neighbours of one state and node are shown as one. At most `most`.
     pub fn units(&self, job: JobId, most: usize) -> Vec<UnitView> {
         let Some(job) = self.jobs.get(&job) else { return Vec::new() };
-        let waiting = job.waiting.spans().chain(job.again.iter().map(|unit| unit.span));
+        let waiting = job.waiting.spans();
         let waiting = waiting.map(|span| UnitView { span, state: UnitState::Waiting });
-        let leased = job.leased.iter().filter_map(|attempt| {
-            let loan = self.loans.get(attempt)?;
-            let (node, since) = (loan.node, loan.since);
-            let state = UnitState::Leased { node, attempt: *attempt, since };
-            Some(UnitView { span: loan.span, state })
-        });
+        let flying = job.units.values().map(|unit| self.view_unit(unit));
         let done = job.merged.iter().map(|(start, merged)| UnitView {
             span: Span::new(*start, merged.len),
             state: UnitState::Done { node: merged.node },
         });
-        let mut units: Vec<_> = waiting.chain(leased).chain(done).collect();
+        let mut units: Vec<_> = waiting.chain(flying).chain(done).collect();
         units.sort_by_key(|unit| unit.span.start);
         units.dedup_by(|next, kept| {
             let same = next.state == kept.state && kept.span.end() == next.span.start;
@@ -129,6 +126,18 @@ impl Scheduler {
         });
         units.truncate(most);
         units
+    }
+
+    fn view_unit(&self, unit: &Unit) -> UnitView {
+        let first = unit.copies.first();
+        let loan = first.and_then(|copy| Some((copy.attempt, self.loans.get(&copy.attempt)?)));
+        let state = match loan {
+            None => UnitState::Waiting,
+            Some((attempt, loan)) => {
+                UnitState::Leased { node: loan.node, attempt, since: loan.since }
+            }
+        };
+        UnitView { span: unit.span, state }
     }
 
     /// Merged units of a job in order with where their bytes are.
@@ -158,9 +167,9 @@ impl Scheduler {
             state: job.state,
             items: job.spec.items,
             items_done: job.items_done,
-            items_leased: job.items_leased,
+            items_leased: job.items_leased(),
             units_done: job.merged.len() as u64,
-            units_leased: job.leased.len() as u64,
+            units_leased: job.units_leased,
             retries: job.retries,
             submitted: job.submitted,
             first_lent: job.first_lent,

@@ -3,26 +3,34 @@
 use shoal_protocol::limit::{LEND_AHEAD, MAX_LEASES_PER_NODE, TARGET_UNIT};
 use shoal_protocol::{JobId, JobSpec, Lane, Micros, NodeId, Span, Strategy};
 
+use crate::job::Job;
+use crate::meter::Pace;
 use crate::split::{Progress, even_size, growing_size};
-use crate::state::{Again, History, Job, Pace, Peer, Scheduler};
+use crate::state::{Peer, Scheduler};
+use crate::unit::{History, Unit};
 
 /// How many units a node may be ahead of the slowest in a round-robin job.
 const TURNS_AHEAD: u64 = 2;
 /// What an unmeasured unit is thought to take, for fairness between jobs.
 const FIRST_GUESS: Micros = Micros::from_millis(1);
 
-/// A unit cut for a node, not yet lent.
-pub(crate) struct Unit {
+/// Units that want a copy looked at for one node before fresh items are taken: those in front are
+/// nearly always open to everybody, and a node must not pay for a long queue of those that are not.
+const WANTING_SEEN: usize = 32;
+
+/// A copy of a unit for a node, not yet lent.
+pub(crate) struct Cut {
     pub(crate) job: JobId,
-    pub(crate) lane: Lane,
+    /// First item of the unit.
+    pub(crate) unit: u64,
     pub(crate) span: Span,
+    pub(crate) lane: Lane,
     pub(crate) expected: Micros,
-    pub(crate) history: History,
 }
 
 impl Scheduler {
     /// The next unit for a node, if it has room and there is one.
-    pub(crate) fn choose(&mut self, node: NodeId) -> Option<Unit> {
+    pub(crate) fn choose(&mut self, node: NodeId) -> Option<Cut> {
         let peer = self.peers.get(&node)?;
         if peer.paused || peer.silent || peer.loans.len() >= MAX_LEASES_PER_NODE {
             return None;
@@ -38,20 +46,23 @@ impl Scheduler {
         self.cut(node, id, pick, size)
     }
 
-    /// Where the next unit of a job would come from; prefers units that came back.
+    /// Where the next copy of a job would come from; prefers units in flight that want one.
     fn pick(&self, node: NodeId, job: &Job) -> Option<Pick> {
-        let again = job.again.iter().position(|unit| self.may_retry(node, job, unit));
-        match again {
-            Some(position) => Some(Pick::Again(position)),
+        let wanting =
+            job.wanting.iter().take(WANTING_SEEN).filter_map(|start| job.units.get(start));
+        let mut open = wanting.filter(|unit| self.may_take(node, job, unit));
+        match open.next() {
+            Some(unit) => Some(Pick::Wanting(unit.span.start)),
             None if !job.waiting.is_empty() => Some(Pick::Fresh),
             None => None,
         }
     }
 
-    /// A unit goes back to a node it failed on only if nobody else could take it.
-    fn may_retry(&self, node: NodeId, job: &Job, unit: &Again) -> bool {
-        !unit.history.failed_on.contains(&node)
-            || self.able_besides(job, &unit.history.failed_on) == 0
+    /// A node takes part in a unit once. A unit goes back to a node it failed on only if nobody else
+    /// could take it.
+    pub(crate) fn may_take(&self, node: NodeId, job: &Job, unit: &Unit) -> bool {
+        let failed_on = &unit.history.failed_on;
+        !unit.knows(node) && (!failed_on.contains(&node) || self.able_besides(job, failed_on) == 0)
     }
 
     /// Connected nodes that could compute the job, without these.
@@ -62,24 +73,22 @@ impl Scheduler {
         able.count()
     }
 
-    fn cut(&mut self, node: NodeId, id: JobId, pick: Pick, size: u64) -> Option<Unit> {
+    fn cut(&mut self, node: NodeId, id: JobId, pick: Pick, size: u64) -> Option<Cut> {
         let pace = self.peers.get(&node)?.paces.get(&id).copied().unwrap_or_default();
         let job = self.jobs.get_mut(&id)?;
-        let (span, history) = match pick {
-            Pick::Fresh => (job.waiting.take_front(size)?, History::default()),
-            Pick::Again(position) => {
-                let mut unit = job.again.remove(position)?;
-                if unit.span.len > size {
-                    let rest = Span::new(unit.span.start + size, unit.span.len - size);
-                    job.again.insert(position, Again { span: rest, history: unit.history.clone() });
-                    unit.span.len = size;
-                }
-                (unit.span, unit.history)
+        let span = match pick {
+            Pick::Fresh => {
+                let span = job.waiting.take_front(size)?;
+                job.open_unit(span, History::default());
+                span
+            }
+            Pick::Wanting(start) => {
+                job.cut_unit(start, size);
+                job.units.get(&start)?.span
             }
         };
-        let expected = expected_time(span.len, pace);
-        let lane = job.spec.needs.lane;
-        Some(Unit { job: id, lane, span, expected, history })
+        let (unit, lane) = (span.start, job.spec.needs.lane);
+        Some(Cut { job: id, unit, span, lane, expected: expected_time(span.len, pace) })
     }
 
     fn unit_size(&self, peer: &Peer, id: JobId, job: &Job) -> u64 {
@@ -119,10 +128,7 @@ impl Scheduler {
     fn is_in_turn(&self, node: NodeId, job: &Job) -> bool {
         let taken = |node: &NodeId| {
             let done = job.shares.get(node).map_or(0, |share| share.units);
-            let held = job
-                .leased
-                .iter()
-                .filter(|attempt| self.loans.get(attempt).is_some_and(|loan| loan.node == *node));
+            let held = job.units.values().filter(|unit| unit.knows(*node));
             done + held.count() as u64
         };
         let able = self
@@ -135,7 +141,8 @@ impl Scheduler {
 }
 
 enum Pick {
-    Again(usize),
+    /// A copy of the unit that starts here.
+    Wanting(u64),
     Fresh,
 }
 

@@ -8,9 +8,11 @@ use shoal_protocol::{
     Attempt, Failure, JobId, Lane, Lease, LimitKind, Micros, NodeId, Span, Time, ToNode,
 };
 
-use super::fit::Unit;
+use super::fit::Cut;
 use crate::Output;
-use crate::state::{Again, History, Loan, Scheduler};
+use crate::job::JobState;
+use crate::state::Scheduler;
+use crate::unit::{Copy, History, Loan};
 
 /// A unit that ran out of time is cut this much smaller before anybody is blamed.
 const TIME_CUT: u64 = 4;
@@ -23,27 +25,28 @@ impl Scheduler {
         self.loans.get(&attempt).map(|loan| (loan.job, loan.span))
     }
 
-    pub(crate) fn lend(&mut self, now: Time, node: NodeId, unit: Unit) -> Lease {
+    pub(crate) fn lend(&mut self, now: Time, node: NodeId, cut: Cut) -> Lease {
         let attempt = self.next_attempt();
-        let Unit { job, span, .. } = unit;
+        let Cut { job, span, .. } = cut;
         self.tell(node, job);
-        self.start_loan(now, node, attempt, unit);
+        self.start_loan(now, node, attempt, cut);
         Lease { attempt, job, span }
     }
 
-    /// Books a loan; the span has been cut out of what waits.
-    pub(crate) fn start_loan(&mut self, now: Time, node: NodeId, attempt: Attempt, unit: Unit) {
-        let Unit { job: id, lane, span, expected, history } = unit;
+    /// Books a copy of a unit in flight.
+    pub(crate) fn start_loan(&mut self, now: Time, node: NodeId, attempt: Attempt, cut: Cut) {
+        let Cut { job: id, unit: start, span, lane, expected } = cut;
         if let Some(job) = self.jobs.get_mut(&id) {
             self.ready.remove(&(job.served, id));
             job.served = job.served.saturating_add(expected.0.max(1));
             job.first_lent.get_or_insert(now);
-            job.items_leased += span.len;
-            job.leased.insert(attempt);
-            if job.left() > 0 {
-                self.ready.insert((job.served, id));
+            job.units_leased += 1;
+            if let Some(unit) = job.units.get_mut(&start) {
+                job.items_idle -= if unit.is_idle() { unit.span.len } else { 0 };
+                unit.copies.push(Copy { attempt, node });
             }
         }
+        self.refresh(id, start);
         if let Some(peer) = self.peers.get_mut(&node) {
             if peer.loans.is_empty() && peer.timer > now + SILENCE {
                 self.timers.remove(&(peer.timer, node));
@@ -56,8 +59,24 @@ impl Scheduler {
             load.units += 1;
             load.expected = Micros(load.expected.0.saturating_add(expected.0));
         }
-        let loan = Loan { job: id, span, node, lane, since: now, running: None, expected, history };
+        let (job, unit) = (id, start);
+        let loan = Loan { job, unit, span, node, lane, since: now, running: None, expected };
         self.loans.insert(attempt, loan);
+    }
+
+    /// Says again whether a unit wants a copy lent, and whether its job has anything to lend.
+    pub(crate) fn refresh(&mut self, id: JobId, start: u64) {
+        let Some(job) = self.jobs.get_mut(&id) else { return };
+        if job.units.get(&start).is_some_and(|unit| unit.wants()) {
+            job.wanting.insert(start);
+        } else {
+            job.wanting.remove(&start);
+        }
+        if job.state == JobState::Running && job.has_work() {
+            self.ready.insert((job.served, id));
+        } else {
+            self.ready.remove(&(job.served, id));
+        }
     }
 
     /// What a job is, once per connection.
@@ -95,8 +114,11 @@ impl Scheduler {
             }
         }
         if let Some(job) = self.jobs.get_mut(&loan.job) {
-            job.leased.remove(&attempt);
-            job.items_leased -= loan.span.len;
+            job.units_leased -= 1;
+            if let Some(unit) = job.units.get_mut(&loan.unit) {
+                unit.copies.retain(|copy| copy.attempt != attempt);
+                job.items_idle += if unit.is_idle() { unit.span.len } else { 0 };
+            }
         }
         Some(loan)
     }
@@ -122,17 +144,15 @@ impl Scheduler {
             if !self.is_running(loan.job) {
                 continue;
             }
-            let mut history = loan.history;
-            if blame && loan.running.is_some() {
-                history.tries += 1;
-            }
+            let Some(history) = self.history(&loan) else { continue };
+            history.tries += u32::from(blame && loan.running.is_some());
             if history.tries >= MAX_TRIES {
                 let message = format!("{MAX_TRIES} nodes vanished while they computed it");
                 let failure = Failure::Internal { message };
-                self.fail(now, loan.job, loan.span, &history, loan.node, failure);
+                self.fail(now, &loan, failure);
                 continue;
             }
-            self.wait_again(loan.job, loan.span, history);
+            self.wait_again(&loan);
         }
     }
 
@@ -147,18 +167,18 @@ impl Scheduler {
             peer.last_job = Some(loan.job);
         }
         if self.shrinks_instead(&loan, &failure) {
-            self.wait_again(loan.job, loan.span, loan.history);
+            self.wait_again(&loan);
             return;
         }
-        let mut history = loan.history;
+        let Some(history) = self.history(&loan) else { return };
         history.tries += 1;
         if !history.failed_on.contains(&node) {
             history.failed_on.push(node);
         }
-        if self.is_hopeless(loan.job, &history, &failure) {
-            self.fail(now, loan.job, loan.span, &history, node, failure);
+        if self.is_hopeless(&loan, &failure) {
+            self.fail(now, &loan, failure);
         } else {
-            self.wait_again(loan.job, loan.span, history);
+            self.wait_again(&loan);
         }
     }
 
@@ -174,8 +194,11 @@ impl Scheduler {
         true
     }
 
-    fn is_hopeless(&self, id: JobId, history: &History, failure: &Failure) -> bool {
-        let Some(job) = self.jobs.get(&id) else { return false };
+    fn is_hopeless(&self, loan: &Loan, failure: &Failure) -> bool {
+        let Some(job) = self.jobs.get(&loan.job) else { return false };
+        let Some(history) = job.units.get(&loan.unit).map(|unit| &unit.history) else {
+            return false;
+        };
         let nodes = history.failed_on.len();
         let nobody_else = self.able_besides(job, &history.failed_on) == 0;
         let enough_nodes = nodes >= FAIL_ON_NODES || nobody_else;
@@ -183,11 +206,17 @@ impl Scheduler {
         (enough_nodes && enough_tries) || history.tries >= MAX_TRIES
     }
 
-    fn wait_again(&mut self, id: JobId, span: Span, history: History) {
-        let Some(job) = self.jobs.get_mut(&id) else { return };
-        job.retries += 1;
-        job.again.push_back(Again { span, history });
-        self.ready.insert((job.served, id));
+    fn history(&mut self, loan: &Loan) -> Option<&mut History> {
+        let unit = self.jobs.get_mut(&loan.job)?.units.get_mut(&loan.unit)?;
+        Some(&mut unit.history)
+    }
+
+    /// A copy came back without an answer.
+    fn wait_again(&mut self, loan: &Loan) {
+        if let Some(job) = self.jobs.get_mut(&loan.job) {
+            job.retries += 1;
+        }
+        self.refresh(loan.job, loan.unit);
     }
 
     /// Leases a node does not name never reached it, or their answers never came back.

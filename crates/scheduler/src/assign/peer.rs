@@ -9,13 +9,16 @@ use shoal_protocol::limit::{
     SILENCE,
 };
 use shoal_protocol::{
-    Attempt, Caps, FromNode, Held, Hello, Identity, Micros, NodeId, Refusal, Time, ToNode,
+    Attempt, Caps, FromNode, Held, Hello, Identity, JobId, Micros, NodeId, Refusal, Span, Time,
+    ToNode,
 };
 
-use super::fit::Unit;
+use super::fit::Cut;
 use crate::Output;
 use crate::fact::Fact;
-use crate::state::{Conn, History, LaneLoad, Meter, Peer, Scheduler};
+use crate::meter::Meter;
+use crate::state::{Conn, LaneLoad, Peer, Scheduler};
+use crate::unit::History;
 
 impl Scheduler {
     pub(crate) fn connected(&mut self, now: Time, conn: Conn, hello: Hello, session: String) {
@@ -93,7 +96,7 @@ impl Scheduler {
             let taken = !self.loans.contains_key(&attempt)
                 && attempt < Attempt::new(self.life, self.last_attempt.saturating_add(1))
                 && self.is_running(id)
-                && self.jobs.get_mut(&id).is_some_and(|job| job.take_waiting(span));
+                && self.reopen(node, id, span);
             if !taken {
                 refused.push(attempt);
                 continue;
@@ -101,9 +104,8 @@ impl Scheduler {
             let lane = self.jobs.get(&id).map(|job| job.spec.needs.lane);
             let Some(lane) = lane else { continue };
             self.tell(node, id);
-            let expected = Micros(0);
-            let unit = Unit { job: id, lane, span, expected, history: History::default() };
-            self.start_loan(now, node, attempt, unit);
+            let cut = Cut { job: id, unit: span.start, span, lane, expected: Micros(0) };
+            self.start_loan(now, node, attempt, cut);
         }
         if let Some(peer) = self.peers.get(&node)
             && !refused.is_empty()
@@ -111,6 +113,20 @@ impl Scheduler {
             let conn = peer.conn;
             self.outputs.push_back(Output::Send { conn, message: ToNode::Revoke(refused) });
         }
+    }
+
+    /// Whether a span waits, fresh or as a unit that wants a copy; cuts it out if it is fresh.
+    fn reopen(&mut self, node: NodeId, id: JobId, span: Span) -> bool {
+        let Some(job) = self.jobs.get(&id) else { return false };
+        if let Some(unit) = job.units.get(&span.start) {
+            return unit.span == span && unit.wants() && self.may_take(node, job, unit);
+        }
+        let Some(job) = self.jobs.get_mut(&id) else { return false };
+        let fresh = job.waiting.take(span);
+        if fresh {
+            job.open_unit(span, History::default());
+        }
+        fresh
     }
 
     pub(crate) fn disconnected(&mut self, now: Time, conn: Conn) {
@@ -236,17 +252,6 @@ impl Scheduler {
 
     fn loans_of(&self, node: NodeId) -> Vec<Attempt> {
         self.peers.get(&node).map(|peer| peer.loans.iter().copied().collect()).unwrap_or_default()
-    }
-}
-
-impl crate::state::Job {
-    /// Cuts out a span that waits, fresh or as a unit that came back.
-    fn take_waiting(&mut self, span: shoal_protocol::Span) -> bool {
-        if let Some(at) = self.again.iter().position(|unit| unit.span == span) {
-            self.again.remove(at);
-            return true;
-        }
-        self.waiting.take(span)
     }
 }
 

@@ -1,0 +1,159 @@
+//! A job and what became of its items.
+
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::vec::Vec;
+use serde::{Deserialize, Serialize};
+use shoal_protocol::{Failure, JobSpec, NodeId, Span, Time};
+
+use crate::fact::Place;
+use crate::meter::Meter;
+use crate::split::SpanSet;
+use crate::unit::{History, Unit};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum JobState {
+    Running,
+    Done,
+    Failed,
+    Cancelled,
+}
+
+/// Why a job failed: the last node's own words.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct JobFailure {
+    pub span: Span,
+    pub nodes: Vec<NodeId>,
+    pub failure: Failure,
+}
+
+/// Each item of a running job is in exactly one place: waiting, in a unit in flight, or merged.
+pub(crate) struct Job {
+    pub(crate) spec: JobSpec,
+    pub(crate) state: JobState,
+    pub(crate) submitted: Time,
+    pub(crate) first_lent: Option<Time>,
+    pub(crate) ended: Option<Time>,
+    /// Items never lent, or handed back whole.
+    pub(crate) waiting: SpanSet,
+    /// Units in flight, by their first item.
+    pub(crate) units: BTreeMap<u64, Unit>,
+    /// Units in flight that want a copy lent.
+    pub(crate) wanting: BTreeSet<u64>,
+    /// Items of units in flight that nobody has and nobody answered.
+    pub(crate) items_idle: u64,
+    pub(crate) merged: BTreeMap<u64, Merged>,
+    pub(crate) items_done: u64,
+    pub(crate) units_leased: u64,
+    pub(crate) retries: u64,
+    /// Largest unit still tried: lowered when a unit runs out of time.
+    pub(crate) size_cap: u64,
+    /// Expected microseconds lent so far: the measure of fairness between jobs.
+    pub(crate) served: u64,
+    pub(crate) shares: BTreeMap<NodeId, Tally>,
+    /// Connected peers that were told what the job is.
+    pub(crate) told: BTreeSet<NodeId>,
+    /// Rate of all peers that have one on this job, in thousandths of items per second.
+    pub(crate) total_milli_rate: u64,
+    pub(crate) meter: Meter,
+    pub(crate) failure: Option<JobFailure>,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Merged {
+    pub(crate) len: u64,
+    pub(crate) node: NodeId,
+    pub(crate) place: Option<Place>,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Tally {
+    pub(crate) items: u64,
+    pub(crate) units: u64,
+}
+
+impl Job {
+    pub(crate) fn new(spec: JobSpec, submitted: Time) -> Job {
+        Job {
+            waiting: SpanSet::of(Span::new(0, spec.items)),
+            spec,
+            state: JobState::Running,
+            submitted,
+            first_lent: None,
+            ended: None,
+            units: BTreeMap::new(),
+            wanting: BTreeSet::new(),
+            items_idle: 0,
+            merged: BTreeMap::new(),
+            items_done: 0,
+            units_leased: 0,
+            retries: 0,
+            size_cap: u64::MAX,
+            served: 0,
+            shares: BTreeMap::new(),
+            told: BTreeSet::new(),
+            total_milli_rate: 0,
+            meter: Meter::default(),
+            failure: None,
+        }
+    }
+
+    /// Items nobody works on and nobody has done.
+    pub(crate) fn left(&self) -> u64 {
+        self.waiting.len() + self.items_idle
+    }
+
+    /// Items in flight that somebody works on or has answered.
+    pub(crate) fn items_leased(&self) -> u64 {
+        self.spec.items - self.items_done - self.left()
+    }
+
+    /// Whether there is anything to lend.
+    pub(crate) fn has_work(&self) -> bool {
+        !self.waiting.is_empty() || !self.wanting.is_empty()
+    }
+
+    /// Cuts a span out of a unit that nobody has, so that a smaller one can be lent; the rest keeps
+    /// its history.
+    pub(crate) fn cut_unit(&mut self, start: u64, size: u64) {
+        let Some(unit) = self.units.get_mut(&start) else { return };
+        if unit.span.len <= size || !unit.is_idle() {
+            return;
+        }
+        let rest = Span::new(start + size, unit.span.len - size);
+        unit.span.len = size;
+        let rest = Unit::new(rest, unit.history.clone());
+        self.wanting.insert(rest.span.start);
+        self.units.insert(rest.span.start, rest);
+    }
+
+    pub(crate) fn open_unit(&mut self, span: Span, history: History) {
+        self.items_idle += span.len;
+        self.units.insert(span.start, Unit::new(span, history));
+    }
+
+    pub(crate) fn merge(&mut self, span: Span, node: NodeId, place: Option<Place>) {
+        self.merged.insert(span.start, Merged { len: span.len, node, place });
+        self.items_done += span.len;
+        let share = self.shares.entry(node).or_default();
+        share.items += span.len;
+        share.units += 1;
+    }
+
+    /// Takes a merged unit back; an ended job runs again.
+    pub(crate) fn unmerge(&mut self, span: Span) {
+        let same = self.merged.get(&span.start).is_some_and(|merged| merged.len == span.len);
+        if !same {
+            return;
+        }
+        if let Some(merged) = self.merged.remove(&span.start) {
+            self.items_done -= span.len;
+            self.waiting.insert(span);
+            if let Some(share) = self.shares.get_mut(&merged.node) {
+                share.items -= span.len;
+                share.units -= 1;
+            }
+            self.state = JobState::Running;
+            self.ended = None;
+        }
+    }
+}
