@@ -24,6 +24,11 @@ impl Node {
     fn lent(&mut self, leases: Vec<Lease>) {
         let mut refused = Vec::new();
         for lease in leases {
+            // The network may say things twice.
+            if lease.attempt <= self.newest && self.has(lease.attempt) {
+                continue;
+            }
+            self.newest = self.newest.max(lease.attempt);
             let full = self.units_held() >= MAX_LEASES_PER_NODE;
             match self.jobs.get(&lease.job) {
                 Some(job) if !full && !self.paused => {
@@ -80,6 +85,12 @@ impl Node {
         if self.is_joined() && !attempts.is_empty() {
             self.send(FromNode::Returned(attempts));
         }
+    }
+
+    fn has(&self, attempt: Attempt) -> bool {
+        self.running.contains_key(&attempt)
+            || self.queues.iter().flatten().any(|lease| lease.attempt == attempt)
+            || self.finished.iter().any(|answer| answer.finished.attempt == attempt)
     }
 
     fn units_held(&self) -> usize {

@@ -16,7 +16,8 @@ mod state;
 pub use state::{Config, JobInfo, Node, Phase, Status};
 
 use shoal_protocol::{
-    Attempt, Caps, Failure, FromNode, JobId, Lane, Lease, Micros, Refusal, ToNode, UnitOutput,
+    Attempt, Caps, Condition, Failure, FromNode, JobId, Lane, Lease, Micros, Refusal, ToNode,
+    UnitOutput,
 };
 
 /// One change in the world.
@@ -39,6 +40,9 @@ pub enum Input {
     Offer(Caps),
     /// Take no new work (tab hidden, on battery), or go on. Unstarted units are handed back.
     Pause(bool),
+    /// The device's state changed: the page hides, the battery empties. Told to the coordinator, so that it
+    /// expects less before it loses the node; whether to pause is the shell's and the donor's choice.
+    Condition(Condition),
     /// The donor stopped lending: everything ends at once.
     Stop,
     /// Nothing but time passed.

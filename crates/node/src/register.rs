@@ -5,7 +5,9 @@ use alloc::vec::Vec;
 use shoal_protocol::limit::{
     HEARTBEAT, IDLE_HEARTBEAT, PROTOCOL_VERSION, RECONNECT_FIRST, RECONNECT_LONGEST,
 };
-use shoal_protocol::{Caps, FromNode, Held, Hello, Micros, NodeId, Refusal, Time, UnitOutput};
+use shoal_protocol::{
+    Caps, Condition, FromNode, Held, Hello, Micros, NodeId, Refusal, Time, UnitOutput,
+};
 
 use crate::Output;
 use crate::execute::FLUSH_EVERY;
@@ -54,6 +56,9 @@ impl Node {
         self.next_beat = now + HEARTBEAT;
         if self.paused {
             self.send(FromNode::Pause(true));
+        }
+        if self.condition != Condition::default() {
+            self.send(FromNode::Condition(self.condition));
         }
         let held: BTreeSet<_> = self.held().iter().map(|held| held.job).collect();
         let over: Vec<_> = self.jobs.keys().filter(|job| !held.contains(job)).copied().collect();
@@ -117,6 +122,13 @@ impl Node {
         }
         if paused {
             self.hand_back();
+        }
+    }
+
+    pub(crate) fn feel(&mut self, condition: Condition) {
+        let changed = core::mem::replace(&mut self.condition, condition) != condition;
+        if changed && self.is_joined() {
+            self.send(FromNode::Condition(condition));
         }
     }
 

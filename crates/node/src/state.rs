@@ -4,8 +4,8 @@ use alloc::collections::{BTreeMap, VecDeque};
 use alloc::string::String;
 use alloc::vec::Vec;
 use shoal_protocol::{
-    Attempt, Caps, Finished, FromNode, Identity, JobId, Lane, Lease, Limits, NodeId, Span, Time,
-    Work,
+    Attempt, Caps, Condition, Finished, FromNode, Identity, JobId, Lane, Lease, Limits, NodeId,
+    Span, Time, Work,
 };
 
 use crate::{Input, Output};
@@ -74,12 +74,15 @@ pub struct Node {
     pub(crate) config: Config,
     pub(crate) phase: Phase,
     pub(crate) paused: bool,
+    pub(crate) condition: Condition,
     pub(crate) session: Option<String>,
     pub(crate) outputs: VecDeque<Output>,
     pub(crate) jobs: BTreeMap<JobId, JobInfo>,
     /// Units lent and not begun, for each lane.
     pub(crate) queues: [VecDeque<Lease>; 3],
     pub(crate) running: BTreeMap<Attempt, Running>,
+    /// The newest unit ever lent: attempts are counted upwards.
+    pub(crate) newest: Attempt,
     /// Answers not yet sent.
     pub(crate) finished: Vec<Answer>,
     pub(crate) finished_bytes: usize,
@@ -114,11 +117,13 @@ impl Node {
             config,
             phase: Phase::Idle,
             paused: false,
+            condition: Condition::default(),
             session: None,
             outputs: VecDeque::new(),
             jobs: BTreeMap::new(),
             queues: Default::default(),
             running: BTreeMap::new(),
+            newest: Attempt(0),
             finished: Vec::new(),
             finished_bytes: 0,
             last_flush: Time(0),
@@ -141,6 +146,7 @@ impl Node {
             Input::Ran { attempt, took, result } => self.ran(now, attempt, took, result),
             Input::Offer(caps) => self.offer(caps),
             Input::Pause(paused) => self.pause(paused),
+            Input::Condition(condition) => self.feel(condition),
             Input::Stop => self.stop(None),
             // Late echoes of a socket or a start that is history.
             Input::Start | Input::Opened | Input::Received(_) | Input::Tick => {}

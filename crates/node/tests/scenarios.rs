@@ -27,7 +27,8 @@ impl World {
             slots: 1,
         };
         let kind = NodeKind::Simulated;
-        let caps = Caps { kind, name: "n".into(), cpu_slots: 2, gpu: Some(gpu), speed: 100 };
+        let name = String::from("n");
+        let caps = Caps { kind, name, cpu_slots: 2, gpu: Some(gpu), speed: 100, class: 0 };
         let config = Config { token: "t".into(), identity: Identity([7; 16]), caps, seed: 1 };
         World {
             node: Node::new(config),
@@ -217,4 +218,31 @@ fn stop_stops_at_once() {
     assert_eq!((world.aborted.len(), &world.stopped), (1, &Some(None)));
     world.lend(5..6);
     assert_eq!(world.runs.len(), 1, "nothing more is begun");
+}
+
+#[test]
+fn a_page_that_hides_says_so_once_and_again_after_a_reconnect() {
+    let mut world = World::joined();
+    let hidden = Condition { visible: false, ..Condition::default() };
+    world.give(Input::Condition(hidden));
+    world.give(Input::Condition(hidden));
+    let told = |world: &World| {
+        world.said.iter().filter(|said| **said == FromNode::Condition(hidden)).count()
+    };
+    assert_eq!(told(&world), 1);
+    world.give(Input::Closed);
+    world.wait(10_000);
+    world.give(Input::Opened);
+    world.hear(ToNode::Welcome { node: NodeId(1), session: String::from("s") });
+    assert_eq!(told(&world), 2);
+}
+
+#[test]
+fn what_is_lent_twice_is_computed_once() {
+    let mut world = World::joined();
+    world.lend(1..3);
+    world.lend(1..3);
+    world.ran(1);
+    world.ran(2);
+    assert_eq!(world.runs.len(), 2);
 }

@@ -32,7 +32,7 @@ pub trait Wire: Serialize + DeserializeOwned {
 }
 
 impl Wire for FromNode {
-    const KINDS: u8 = 7;
+    const KINDS: u8 = 8;
 }
 
 impl Wire for ToNode {
@@ -62,6 +62,7 @@ impl fmt::Display for DecodeError {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::condition::Condition;
     use crate::id::{Attempt, JobId, NodeId, Span};
     use crate::message::{Finished, Lease, UnitOutput};
     use crate::time::Micros;
@@ -83,7 +84,7 @@ mod tests {
 
     #[test]
     fn kinds_are_counted_right() {
-        assert_eq!(FromNode::Pause(true).encode()[0], FromNode::KINDS - 1);
+        assert_eq!(FromNode::Condition(Condition::default()).encode()[0], FromNode::KINDS - 1);
         assert_eq!(ToNode::Forget(JobId(1)).encode()[0], ToNode::KINDS - 1);
     }
 

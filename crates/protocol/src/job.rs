@@ -3,6 +3,7 @@
 use alloc::string::String;
 use serde::{Deserialize, Serialize};
 
+use crate::policy::Policy;
 use crate::time::Micros;
 use crate::work::Work;
 
@@ -17,6 +18,7 @@ pub struct JobSpec {
     pub strategy: Strategy,
     pub needs: Needs,
     pub limits: Limits,
+    pub policy: Policy,
 }
 
 /// How many items one unit may hold.

@@ -6,6 +6,7 @@ use core::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::caps::Caps;
+use crate::condition::Condition;
 use crate::failure::Failure;
 use crate::id::{Attempt, Hash, Identity, JobId, NodeId, Span};
 use crate::job::Limits;
@@ -34,6 +35,8 @@ pub enum FromNode {
     Returned(Vec<Attempt>),
     /// Lend nothing until further notice (`true`), or go on (`false`).
     Pause(bool),
+    /// The device's state changed: shown, hidden, on battery.
+    Condition(Condition),
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -7,6 +7,7 @@ use shoal_protocol::{JobId, Micros, Span};
 use crate::job::{Job, JobState};
 use crate::state::Scheduler;
 use crate::unit::Unit;
+use crate::verify::Standing;
 
 impl Scheduler {
     /// Panics where an invariant does not hold.
@@ -28,7 +29,8 @@ impl Scheduler {
         }
         assert_eq!(ready, job.has_work(), "job {id} is offered if and only if something is left");
         let mut parts: Vec<Span> = job.waiting.spans().collect();
-        parts.extend(job.units.values().map(|unit| unit.span));
+        let open = job.units.values().filter(|unit| !unit.is_merged());
+        parts.extend(open.map(|unit| unit.span));
         parts.extend(job.merged.iter().map(|(start, merged)| Span::new(*start, merged.len)));
         parts.sort();
         let end = parts.iter().fold(0, |at, part| {
@@ -48,9 +50,12 @@ impl Scheduler {
     fn check_units(&self, id: JobId, job: &Job) {
         for (start, unit) in &job.units {
             assert_eq!(*start, unit.span.start, "job {id}: a unit under a wrong name");
-            let wanting = job.wanting.contains(start);
-            assert_eq!(wanting, unit.wants(), "job {id}, unit {start}: wanting");
-            let mut nodes: Vec<_> = unit.copies.iter().map(|copy| copy.node).collect();
+            let wanting = job.wanting.contains(start) || job.votes.contains(start);
+            assert_eq!(wanting, unit.wants(&job.rules()), "job {id}, unit {start}: wanting");
+            assert_eq!(job.votes.contains(start), wanting && unit.ballot.is_some(), "votes");
+            let merged = job.merged.get(start).is_some_and(|merged| merged.len == unit.span.len);
+            assert_eq!(merged, unit.is_merged(), "job {id}, unit {start}: merged");
+            let mut nodes: Vec<_> = unit.nodes().collect();
             nodes.sort();
             let parts = nodes.len();
             nodes.dedup();
@@ -67,7 +72,12 @@ impl Scheduler {
         assert_eq!(idle.sum::<u64>(), job.items_idle, "job {id}: idle items");
         let copies = job.units.values().map(|unit| unit.copies.len() as u64);
         assert_eq!(copies.sum::<u64>(), job.units_leased, "job {id}: copies");
-        let wanted = job.wanting.iter().all(|start| job.units.contains_key(start));
+        let extras = job.units.values().flat_map(|unit| &unit.copies).filter(|copy| copy.extra);
+        assert_eq!(extras.count() as u64, job.extras, "job {id}: extra copies");
+        let late = job.late.as_ref().map(|late| late.len() as u64);
+        assert!(late.is_none_or(|late| late == job.units_leased), "job {id}: late copies");
+        let mut wishes = job.wanting.iter().chain(&job.votes);
+        let wanted = wishes.all(|start| job.units.contains_key(start));
         assert!(wanted, "job {id} wants copies of units that are not in flight");
     }
 
@@ -98,9 +108,20 @@ impl Scheduler {
                 "node {node}: load"
             );
         }
+        for lane in crate::assign::LANES {
+            let elders = self.peers.iter().filter(|(_, peer)| {
+                let newcomer = peer.standing[lane as usize] == Standing::Newcomer;
+                !newcomer && !peer.barred[lane as usize]
+            });
+            let elders: Vec<_> = elders.map(|(node, _)| *node).collect();
+            assert!(self.elders[lane as usize].iter().eq(&elders), "elders of {lane:?}");
+        }
+        let units = self.jobs.values().flat_map(|job| job.units.values());
+        let ballots = units.filter(|unit| unit.ballot.is_some());
+        assert_eq!(ballots.count(), self.ballots, "ballots");
         let mut hungry = self.hungry.iter().flatten();
         assert!(hungry.all(|node| self.peers.contains_key(node)), "hungry strangers");
         let open = self.jobs.values().filter(|job| job.state == JobState::Running);
-        assert_eq!(open.count(), self.open, "open jobs");
+        assert_eq!(open.count(), self.running.len(), "open jobs");
     }
 }

@@ -1,7 +1,8 @@
 //! The way out: cancelling, removing, failing.
 
+use alloc::vec::Vec;
 use shoal_protocol::limit::MAX_ENDED_JOBS;
-use shoal_protocol::{Failure, JobId, Time};
+use shoal_protocol::{Failure, JobId, NodeId, Span, Time};
 
 use crate::Output;
 use crate::fact::Fact;
@@ -28,7 +29,7 @@ impl Scheduler {
 
     /// Ended jobs are kept for a while, not for ever.
     pub(crate) fn forget_oldest(&mut self) {
-        if self.jobs.len() - self.open > MAX_ENDED_JOBS {
+        if self.jobs.len() - self.running.len() > MAX_ENDED_JOBS {
             let mut ended = self.jobs.iter().filter(|(_, job)| job.state != JobState::Running);
             if let Some(oldest) = ended.next().map(|(id, _)| *id) {
                 self.remove(oldest);
@@ -38,12 +39,22 @@ impl Scheduler {
 
     /// Ends a job with a node's own words.
     pub(crate) fn fail(&mut self, now: Time, loan: &Loan, failure: Failure) {
-        let (id, span) = (loan.job, loan.span);
-        let unit = self.jobs.get(&id).and_then(|job| job.units.get(&loan.unit));
+        let unit = self.jobs.get(&loan.job).and_then(|job| job.units.get(&loan.unit));
         let mut nodes = unit.map(|unit| unit.history.failed_on.clone()).unwrap_or_default();
         if !nodes.contains(&loan.node) {
             nodes.push(loan.node);
         }
+        self.fail_unit(now, loan.job, loan.span, nodes, failure);
+    }
+
+    pub(crate) fn fail_unit(
+        &mut self,
+        now: Time,
+        id: JobId,
+        span: Span,
+        nodes: Vec<NodeId>,
+        failure: Failure,
+    ) {
         let failure = JobFailure { span, nodes, failure };
         self.record(Fact::Failed { job: id, at: now, failure: failure.clone() });
         if let Some(job) = self.jobs.get_mut(&id) {

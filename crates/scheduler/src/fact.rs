@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use shoal_protocol::{Hash, Identity, JobId, JobSpec, NodeId, Span, Time};
 
 use crate::Output;
-use crate::job::{Job, JobFailure, JobState};
+use crate::job::{Job, JobFailure, JobState, Proof};
 use crate::state::Scheduler;
 
 /// Append new kinds at the end: the position is the format on disk.
@@ -48,10 +48,25 @@ pub enum Fact {
     Removed {
         job: JobId,
     },
-    /// A merged unit's bytes were found missing or torn; it is computed again.
+    /// A merged unit's bytes were found missing or torn, or somebody who stood for it is not believed any
+    /// more; it is computed again.
     Unmerged {
         job: JobId,
         span: Span,
+    },
+    /// Others gave the same answer as `node`. Comes before the unit's `Merged`, or later if it was looked at
+    /// again. All who agreed for the first time earn trust.
+    Checked {
+        job: JobId,
+        span: Span,
+        node: NodeId,
+        proof: Proof,
+    },
+    /// A node's answer was wrong: it loses its trust for this kind of work.
+    Rejected {
+        job: JobId,
+        span: Span,
+        node: NodeId,
     },
 }
 
@@ -74,6 +89,9 @@ impl Scheduler {
         let ready = open.filter(|(_, job)| job.has_work()).map(|(id, job)| (job.served, *id));
         scheduler.ready = ready.collect();
         scheduler.count_open();
+        for job in scheduler.jobs.values_mut().filter(|job| job.state == JobState::Running) {
+            job.count_unaudited();
+        }
         scheduler
     }
 
@@ -90,13 +108,13 @@ impl Scheduler {
     }
 
     fn count_open(&mut self) {
-        let open = self.jobs.values().filter(|job| job.state == JobState::Running);
-        self.open = open.count();
+        let open = self.jobs.iter().filter(|(_, job)| job.state == JobState::Running);
+        self.running = open.map(|(id, _)| *id).collect();
     }
 
     fn apply(&mut self, fact: &Fact) {
         match fact {
-            Fact::Life { life } => self.life = *life,
+            Fact::Life { life } => self.begin_life(*life),
             Fact::Node { node, identity } => {
                 self.known.insert(*identity, *node);
             }
@@ -127,6 +145,18 @@ impl Scheduler {
                     job.unmerge(*span);
                 }
             }
+            Fact::Checked { job, span, node, proof } => {
+                self.apply_checked(*job, *span, *node, proof);
+            }
+            Fact::Rejected { job, node, .. } => self.apply_rejected(*job, *node),
+        }
+    }
+
+    /// A confirmation whose merge did not become durable in the life before confirms nothing.
+    pub(crate) fn begin_life(&mut self, life: u32) {
+        self.life = life;
+        for job in self.jobs.values_mut() {
+            job.proofs.retain(|start, _| job.merged.contains_key(start));
         }
     }
 

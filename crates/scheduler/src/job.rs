@@ -3,12 +3,13 @@
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
-use shoal_protocol::{Failure, JobSpec, NodeId, Span, Time};
+use shoal_protocol::{Attempt, Failure, JobSpec, NodeId, Span, Time};
 
 use crate::fact::Place;
 use crate::meter::Meter;
 use crate::split::SpanSet;
 use crate::unit::{History, Unit};
+use crate::verify::Rules;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum JobState {
@@ -37,13 +38,25 @@ pub(crate) struct Job {
     pub(crate) waiting: SpanSet,
     /// Units in flight, by their first item.
     pub(crate) units: BTreeMap<u64, Unit>,
-    /// Units in flight that want a copy lent.
+    /// Units in flight that nobody answered and that want a copy lent.
     pub(crate) wanting: BTreeSet<u64>,
+    /// Units in flight that want somebody to confirm or refute an answer.
+    pub(crate) votes: BTreeSet<u64>,
     /// Items of units in flight that nobody has and nobody answered.
     pub(crate) items_idle: u64,
     pub(crate) merged: BTreeMap<u64, Merged>,
+    /// Who confirmed merged units.
+    pub(crate) proofs: BTreeMap<u64, Proof>,
+    /// How many of each node's units were merged unconfirmed and not tried by an audit.
+    pub(crate) unaudited: BTreeMap<NodeId, u64>,
     pub(crate) items_done: u64,
     pub(crate) units_leased: u64,
+    /// Copies among those that were lent beyond what their units ask for.
+    pub(crate) extras: u64,
+    /// Copies lent because others were late, ever.
+    pub(crate) speculated: u64,
+    /// Copies by when they should be done; kept only at the end of a job, when late ones are looked for.
+    pub(crate) late: Option<BTreeSet<(Time, Attempt)>>,
     pub(crate) retries: u64,
     /// Largest unit still tried: lowered when a unit runs out of time.
     pub(crate) size_cap: u64,
@@ -65,6 +78,17 @@ pub(crate) struct Merged {
     pub(crate) place: Option<Place>,
 }
 
+/// Why a merged unit is believed.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Proof {
+    /// Who gave the same answer, beside the one whose answer is merged.
+    pub by: Vec<NodeId>,
+    /// All that the policy asks. Without it nobody else was there to ask.
+    pub sure: bool,
+    /// One of the operator's own nodes gave this answer.
+    pub vouched: bool,
+}
+
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Tally {
     pub(crate) items: u64,
@@ -83,9 +107,15 @@ impl Job {
             units: BTreeMap::new(),
             wanting: BTreeSet::new(),
             items_idle: 0,
+            votes: BTreeSet::new(),
             merged: BTreeMap::new(),
+            proofs: BTreeMap::new(),
+            unaudited: BTreeMap::new(),
             items_done: 0,
             units_leased: 0,
+            extras: 0,
+            speculated: 0,
+            late: None,
             retries: 0,
             size_cap: u64::MAX,
             served: 0,
@@ -109,7 +139,45 @@ impl Job {
 
     /// Whether there is anything to lend.
     pub(crate) fn has_work(&self) -> bool {
-        !self.waiting.is_empty() || !self.wanting.is_empty()
+        !self.waiting.is_empty() || !self.wanting.is_empty() || !self.votes.is_empty()
+    }
+
+    pub(crate) fn rules(&self) -> Rules {
+        Rules::of(self.spec.policy.verify)
+    }
+
+    /// Books a unit's wishes and whether it is idle.
+    pub(crate) fn note_unit(&mut self, start: u64) {
+        let rules = self.rules();
+        self.wanting.remove(&start);
+        self.votes.remove(&start);
+        let Some(unit) = self.units.get_mut(&start) else { return };
+        let idle = unit.is_idle();
+        if idle && !unit.counted {
+            self.items_idle += unit.span.len;
+        } else if !idle && unit.counted {
+            self.items_idle -= unit.span.len;
+        }
+        unit.counted = idle;
+        if unit.wants(&rules) {
+            let wishes = if unit.ballot.is_some() { &mut self.votes } else { &mut self.wanting };
+            wishes.insert(start);
+        }
+    }
+
+    /// Notes who confirmed a unit; gives those whose answer was not known to be right before.
+    pub(crate) fn prove(&mut self, span: Span, node: NodeId, proof: &Proof) -> Vec<NodeId> {
+        let merged = self.merged.get(&span.start).is_some_and(|merged| merged.len == span.len);
+        if merged && let Some(old) = self.proofs.get_mut(&span.start) {
+            let new = proof.by.iter().filter(|by| **by != node && !old.by.contains(by));
+            let new: Vec<_> = new.copied().collect();
+            old.by.extend(&new);
+            old.sure |= proof.sure;
+            old.vouched |= proof.vouched;
+            return new;
+        }
+        self.proofs.insert(span.start, proof.clone());
+        core::iter::once(node).chain(proof.by.iter().copied()).collect()
     }
 
     /// Cuts a span out of a unit that nobody has, so that a smaller one can be lent; the rest keeps
@@ -121,14 +189,20 @@ impl Job {
         }
         let rest = Span::new(start + size, unit.span.len - size);
         unit.span.len = size;
-        let rest = Unit::new(rest, unit.history.clone());
+        let rest = Unit { counted: unit.counted, ..Unit::new(rest, unit.history.clone()) };
         self.wanting.insert(rest.span.start);
         self.units.insert(rest.span.start, rest);
     }
 
     pub(crate) fn open_unit(&mut self, span: Span, history: History) {
-        self.items_idle += span.len;
         self.units.insert(span.start, Unit::new(span, history));
+    }
+
+    pub(crate) fn drop_unit(&mut self, start: u64) -> Option<Unit> {
+        let unit = self.units.remove(&start)?;
+        self.items_idle -= if unit.counted { unit.span.len } else { 0 };
+        self.note_unit(start);
+        Some(unit)
     }
 
     pub(crate) fn merge(&mut self, span: Span, node: NodeId, place: Option<Place>) {
@@ -145,6 +219,7 @@ impl Job {
         if !same {
             return;
         }
+        self.proofs.remove(&span.start);
         if let Some(merged) = self.merged.remove(&span.start) {
             self.items_done -= span.len;
             self.waiting.insert(span);

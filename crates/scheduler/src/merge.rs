@@ -1,10 +1,10 @@
 //! Putting results together: a unit's answer is merged once, and a job whose items are all merged is done.
 
 use alloc::vec::Vec;
-use shoal_protocol::{JobId, Micros, NodeId, Time};
+use shoal_protocol::{JobId, Micros, NodeId, Span, Time, Verify};
 
 use crate::fact::{Fact, Place};
-use crate::job::JobState;
+use crate::job::{Job, JobState, Proof};
 use crate::meter::Pace;
 use crate::state::{Conn, Scheduler};
 use crate::unit::Loan;
@@ -22,34 +22,58 @@ impl Scheduler {
             }
             if let Some(loan) = self.end_loan(result.attempt) {
                 self.learn_pace(now, node, &loan, result.took);
-                self.merge_unit(now, node, &loan, result.place);
+                self.answered(now, node, &loan, result.place);
             }
         }
         self.feed(now, node);
         self.feed_those_in_turn(now, node);
     }
 
-    fn merge_unit(&mut self, now: Time, node: NodeId, loan: &Loan, place: Option<Place>) {
-        self.record(Fact::Merged { job: loan.job, span: loan.span, node, place });
-        self.close_unit(loan.job, loan.unit);
-        let Some(job) = self.jobs.get_mut(&loan.job) else { return };
-        job.meter.add(now, loan.span.len);
-        job.merge(loan.span, node, place);
-        if job.items_done == job.spec.items {
-            self.finish(now, loan.job);
+    /// Believes an answer. Its proof becomes durable before the unit counts as merged.
+    pub(crate) fn merge_unit(
+        &mut self,
+        now: Time,
+        id: JobId,
+        span: Span,
+        node: NodeId,
+        place: Option<Place>,
+        proof: Option<&Proof>,
+    ) {
+        if let Some(proof) = proof {
+            self.confirm(id, span, node, proof);
+        }
+        self.record(Fact::Merged { job: id, span, node, place });
+        self.close_unit(id, span.start);
+        let Some(job) = self.jobs.get_mut(&id) else { return };
+        job.meter.add(now, span.len);
+        job.merge(span, node, place);
+        if proof.is_none() && job.spec.policy.verify == Verify::Adaptive {
+            *job.unaudited.entry(node).or_default() += 1;
         }
     }
 
     /// A unit is settled: whoever still has a copy may stop.
     pub(crate) fn close_unit(&mut self, id: JobId, start: u64) {
-        let copies = self.jobs.get(&id).and_then(|job| job.units.get(&start));
-        let copies = copies.map(|unit| unit.copies.iter().map(|copy| copy.attempt));
-        let copies: Vec<_> = copies.into_iter().flatten().collect();
-        self.revoke(&copies);
+        let Some(unit) = self.jobs.get(&id).and_then(|job| job.units.get(&start)) else { return };
+        if !unit.copies.is_empty() {
+            let copies: Vec<_> = unit.copies.iter().map(|copy| copy.attempt).collect();
+            self.revoke(&copies);
+        }
         let Some(job) = self.jobs.get_mut(&id) else { return };
-        if let Some(unit) = job.units.remove(&start) {
-            job.items_idle -= if unit.is_idle() { unit.span.len } else { 0 };
-            self.refresh(id, start);
+        let ballot = job.drop_unit(start).is_some_and(|unit| unit.ballot.is_some());
+        self.ballots -= usize::from(ballot);
+        self.offer(id);
+    }
+
+    /// A job is done when all is merged and nothing is looked at again.
+    pub(crate) fn finish_if_whole(&mut self, now: Time, id: JobId) {
+        let whole = |job: &Job| job.items_done == job.spec.items && job.units.is_empty();
+        if !self.is_running(id) || !self.jobs.get(&id).is_some_and(whole) {
+            return;
+        }
+        self.audit(now, id);
+        if self.is_running(id) && self.jobs.get(&id).is_some_and(whole) {
+            self.finish(now, id);
         }
     }
 
@@ -63,7 +87,7 @@ impl Scheduler {
         let Some(job) = self.jobs.get_mut(&id) else { return };
         job.state = state;
         job.ended = Some(now);
-        self.open -= 1;
+        self.running.remove(&id);
         self.ready.remove(&(job.served, id));
         let copies = job.units.values().flat_map(|unit| &unit.copies);
         let leased: Vec<_> = copies.map(|copy| copy.attempt).collect();
@@ -80,9 +104,13 @@ impl Scheduler {
             self.outputs.push_back(Output::Send { conn, message });
         }
         if let Some(job) = self.jobs.get_mut(&id) {
+            let ballots = job.units.values().filter(|unit| unit.ballot.is_some());
+            self.ballots -= ballots.count();
             job.units.clear();
             job.wanting.clear();
+            job.votes.clear();
             job.items_idle = 0;
+            job.late = None;
         }
         self.outputs.push_back(Output::Ended(id));
         self.forget_oldest();
@@ -97,16 +125,23 @@ impl Scheduler {
         peer.units_done += 1;
         peer.busy.add(now, took.0);
         peer.last_job = Some(loan.job);
-        let Some(job) = self.jobs.get_mut(&loan.job) else { return };
         let slots = u64::from(peer.caps.slots(loan.lane));
         let sample = u128::from(loan.span.len) * 1_000_000_000 / u128::from(took.0.max(1));
         let sample = u64::try_from(sample).unwrap_or(u64::MAX);
         let old = peer.paces.get(&loan.job).copied().unwrap_or_default();
-        let milli_rate =
-            if old.milli_rate == 0 { sample } else { old.milli_rate / 2 + sample / 2 }.max(1);
+        let anew = old.milli_rate == 0 || old.stale;
+        let milli_rate = if anew { sample } else { old.milli_rate / 2 + sample / 2 }.max(1);
         let last_size = old.last_size.max(loan.span.len);
-        let pace = Pace { milli_rate, slots, last_size };
-        peer.paces.insert(loan.job, pace);
+        let best = old.best.max(milli_rate);
+        self.set_pace(node, loan.job, Pace { milli_rate, slots, last_size, best, stale: false });
+    }
+
+    /// Keeps the job's total in step.
+    pub(crate) fn set_pace(&mut self, node: NodeId, id: JobId, pace: Pace) {
+        let (Some(peer), Some(job)) = (self.peers.get_mut(&node), self.jobs.get_mut(&id)) else {
+            return;
+        };
+        let old = peer.paces.insert(id, pace).unwrap_or_default();
         job.total_milli_rate =
             job.total_milli_rate.saturating_sub(old.all_slots()).saturating_add(pace.all_slots());
     }

@@ -9,6 +9,10 @@ pub(crate) struct Pace {
     pub(crate) milli_rate: u64,
     pub(crate) slots: u64,
     pub(crate) last_size: u64,
+    /// The fastest it ever was.
+    pub(crate) best: u64,
+    /// Guessed after a change: the next measurement replaces it.
+    pub(crate) stale: bool,
 }
 
 impl Pace {

@@ -2,11 +2,16 @@
 
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::string::String;
-use shoal_protocol::{Attempt, Caps, Identity, JobId, Micros, NodeId, Time, ToNode};
+use alloc::vec::Vec;
+use shoal_protocol::{
+    Attempt, Caps, Condition, Identity, JobId, JobSpec, Lane, Micros, NodeId, Time, ToNode,
+};
 
+use crate::chance::Chance;
 use crate::job::Job;
 use crate::meter::{Meter, Pace};
 use crate::unit::Loan;
+use crate::verify::{Standing, Trust};
 use crate::{Input, Output};
 
 /// One connection of a node, counted by the shell; never used twice in a process.
@@ -20,6 +25,7 @@ pub struct RequestId(pub u64);
 #[derive(Default)]
 pub struct Scheduler {
     pub(crate) outputs: VecDeque<Output>,
+    pub(crate) chance: Chance,
     /// Counts starts of the coordinator; the high part of every attempt.
     pub(crate) life: u32,
     pub(crate) last_attempt: u32,
@@ -36,16 +42,35 @@ pub struct Scheduler {
     pub(crate) loans: BTreeMap<Attempt, Loan>,
     /// For each lane, peers that could compute more than they hold.
     pub(crate) hungry: [BTreeSet<NodeId>; 3],
-    /// How many jobs run.
-    pub(crate) open: usize,
+    /// Who of those was asked last.
+    pub(crate) asked: [Option<NodeId>; 3],
+    /// Jobs that run.
+    pub(crate) running: BTreeSet<JobId>,
     /// When to look whether a peer fell silent; one entry for each peer.
     pub(crate) timers: BTreeSet<(Time, NodeId)>,
+    pub(crate) trust: BTreeMap<(NodeId, Lane), Trust>,
+    /// For each lane, peers whose word weighs more than a newcomer's.
+    pub(crate) elders: [BTreeSet<NodeId>; 3],
+    /// Units whose answers are being compared.
+    pub(crate) ballots: usize,
+    /// A unit began to want somebody while nobody was asked.
+    pub(crate) stirred: bool,
+    /// When to look again at late units and lonely ballots.
+    pub(crate) review: Option<Time>,
 }
 
 /// A connected node.
 pub(crate) struct Peer {
     pub(crate) conn: Conn,
     pub(crate) caps: Caps,
+    /// The operator's own.
+    pub(crate) trusted: bool,
+    /// Where it connects from, as a number; 0 if nobody knows.
+    pub(crate) network: u64,
+    /// How much its word weighs and whether it gets no work, for each lane.
+    pub(crate) standing: [Standing; 3],
+    pub(crate) barred: [bool; 3],
+    pub(crate) condition: Condition,
     pub(crate) paused: bool,
     /// Said nothing for too long; gets no work until it speaks.
     pub(crate) silent: bool,
@@ -65,6 +90,21 @@ pub(crate) struct Peer {
     pub(crate) last_job: Option<JobId>,
 }
 
+impl Peer {
+    /// Whether it can and may compute a job.
+    pub(crate) fn suits(&self, spec: &JobSpec) -> bool {
+        !self.barred[spec.needs.lane as usize] && self.caps.meets(&spec.needs)
+    }
+}
+
+/// What the shell knows of a new connection.
+pub(crate) struct Seat {
+    pub(crate) conn: Conn,
+    pub(crate) session: String,
+    pub(crate) trusted: bool,
+    pub(crate) network: u64,
+}
+
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct LaneLoad {
     pub(crate) units: usize,
@@ -78,17 +118,25 @@ impl Scheduler {
 
     pub fn handle(&mut self, now: Time, input: Input) {
         match input {
-            Input::Start => self.start(),
+            Input::Start { seed } => self.start(now, seed),
             Input::Submit { request, spec } => self.submit(now, request, spec),
             Input::Cancel { job } => self.cancel(now, job),
             Input::Remove { job } => self.remove(job),
-            Input::Connected { conn, hello, session } => self.connected(now, conn, hello, session),
+            Input::Connected { conn, hello, session, trusted, network } => {
+                self.connected(now, Seat { conn, session, trusted, network }, hello);
+            }
             Input::Disconnected { conn } => self.disconnected(now, conn),
             Input::Said { conn, message } => self.said(now, conn, message),
             Input::Done { conn, results } => self.arrived(now, conn, &results),
+            Input::Compared { id, outcome } => self.compared(now, id, outcome),
             Input::Tick => {}
         }
         self.look_for_silence(now);
+        self.review_if_due(now);
+        if core::mem::take(&mut self.stirred) {
+            self.feed_hungry(now);
+        }
+        self.plan_review(now);
     }
 
     pub fn poll_output(&mut self) -> Option<Output> {
@@ -96,13 +144,20 @@ impl Scheduler {
     }
 
     pub fn next_timeout(&self) -> Option<Time> {
-        self.timers.first().map(|(time, _)| *time)
+        let silence = self.timers.first().map(|(time, _)| *time);
+        silence.into_iter().chain(self.review).min()
     }
 
-    fn start(&mut self) {
-        self.life += 1;
+    fn start(&mut self, now: Time, seed: u64) {
+        self.chance = Chance::new(seed);
+        self.begin_life(self.life + 1);
         self.last_attempt = 0;
         self.record(crate::Fact::Life { life: self.life });
+        // The last life may have ended between a job's last unit and its end.
+        let running: Vec<_> = self.running.iter().copied().collect();
+        for id in running {
+            self.finish_if_whole(now, id);
+        }
     }
 
     pub(crate) fn record(&mut self, fact: crate::Fact) {

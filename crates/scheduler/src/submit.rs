@@ -54,8 +54,8 @@ impl Scheduler {
         if spec.items == 0 {
             return Err(SubmitError::Empty);
         }
-        if self.open >= MAX_OPEN_JOBS {
-            return Err(SubmitError::Busy { open: self.open });
+        if self.running.len() >= MAX_OPEN_JOBS {
+            return Err(SubmitError::Busy { open: self.running.len() });
         }
         let units = spec.items.div_ceil(spec.sizing.most.max(1));
         if units > MAX_UNITS_PER_JOB {
@@ -79,7 +79,7 @@ impl Scheduler {
         job.served = self.ready.first().map_or(0, |(served, _)| *served);
         self.ready.insert((job.served, id));
         self.jobs.insert(id, job);
-        self.open += 1;
+        self.running.insert(id);
         id
     }
 }

@@ -1,7 +1,10 @@
-//! A unit in flight: cut from its job, not yet merged.
+//! A unit in flight: cut from its job and not yet merged, or merged and looked at again.
 
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 use shoal_protocol::{Attempt, JobId, Lane, Micros, NodeId, Span, Time};
+
+use crate::verify::{Ballot, Rules};
 
 #[derive(Clone, Debug)]
 pub(crate) struct Unit {
@@ -9,6 +12,10 @@ pub(crate) struct Unit {
     pub(crate) history: History,
     /// Who has it now: never one node twice.
     pub(crate) copies: Vec<Copy>,
+    /// Answers to be compared; most units need none.
+    pub(crate) ballot: Option<Box<Ballot>>,
+    /// Its items are in [`crate::job::Job::items_idle`].
+    pub(crate) counted: bool,
 }
 
 /// One lending that is still open.
@@ -16,6 +23,10 @@ pub(crate) struct Unit {
 pub(crate) struct Copy {
     pub(crate) attempt: Attempt,
     pub(crate) node: NodeId,
+    /// What its answer would weigh.
+    pub(crate) weight: u32,
+    /// Lent because another copy is late.
+    pub(crate) extra: bool,
 }
 
 /// What happened to a unit so far.
@@ -33,34 +44,53 @@ pub(crate) struct Loan {
     pub(crate) job: JobId,
     /// First item of the unit it is a copy of.
     pub(crate) unit: u64,
-    /// The items lent.
+    /// The items lent: a part of the unit if only that is checked.
     pub(crate) span: Span,
     pub(crate) node: NodeId,
     pub(crate) lane: Lane,
     pub(crate) since: Time,
     /// When the node first said that it computes it.
     pub(crate) running: Option<Time>,
-    /// How long it should take.
+    /// How long it should take, and when it should be done with all that was lent before it.
     pub(crate) expected: Micros,
+    pub(crate) due: Time,
 }
 
 impl Unit {
     pub(crate) fn new(span: Span, history: History) -> Unit {
-        Unit { span, history, copies: Vec::new() }
+        Unit { span, history, copies: Vec::new(), ballot: None, counted: false }
     }
 
-    /// Nobody has it.
+    /// Nobody has it and nobody answered.
     pub(crate) fn is_idle(&self) -> bool {
-        self.copies.is_empty()
+        self.copies.is_empty() && self.ballot.is_none()
+    }
+
+    /// Its items are merged already; only whether they are right is open.
+    pub(crate) fn is_merged(&self) -> bool {
+        self.ballot.as_ref().is_some_and(|ballot| ballot.merged)
     }
 
     /// Whether the node has a part in it.
     pub(crate) fn knows(&self, node: NodeId) -> bool {
-        self.copies.iter().any(|copy| copy.node == node)
+        self.nodes().any(|other| other == node)
+    }
+
+    /// Everybody who has it or answered.
+    pub(crate) fn nodes(&self) -> impl Iterator<Item = NodeId> {
+        let answers = self.ballot.iter().flat_map(|ballot| &ballot.answers);
+        self.copies.iter().map(|copy| copy.node).chain(answers.map(|answer| answer.node))
     }
 
     /// Whether another copy should be lent.
-    pub(crate) fn wants(&self) -> bool {
-        self.copies.is_empty()
+    pub(crate) fn wants(&self, rules: &Rules) -> bool {
+        let asked = self.copies.iter().filter(|copy| !copy.extra);
+        match &self.ballot {
+            None => asked.count() < rules.at_first,
+            Some(ballot) => {
+                let (votes, weight) = asked.fold((0, 0), |(n, sum), c| (n + 1, sum + c.weight));
+                ballot.wants(rules, votes, weight)
+            }
+        }
     }
 }

@@ -2,12 +2,13 @@
 
 use alloc::string::String;
 use alloc::vec::Vec;
-use shoal_protocol::{Attempt, Caps, JobId, JobSpec, NodeId, Span, Time, Work};
+use shoal_protocol::{Attempt, Caps, Condition, JobId, JobSpec, Lane, NodeId, Span, Time, Work};
 
 use crate::fact::Place;
-use crate::job::{Job, JobFailure, JobState};
+use crate::job::{Job, JobFailure, JobState, Proof};
 use crate::state::{Peer, Scheduler};
 use crate::unit::Unit;
+use crate::verify::Trust;
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct JobView {
@@ -25,6 +26,12 @@ pub struct JobView {
     pub units_leased: u64,
     /// Units that were lent again after a node left, stalled or failed.
     pub retries: u64,
+    /// Copies lent because another was late.
+    pub speculated: u64,
+    /// Units whose answers are being compared.
+    pub units_checking: u64,
+    /// Merged units that others confirmed, or the operator's own nodes computed.
+    pub units_confirmed: u64,
     pub submitted: Time,
     pub first_lent: Option<Time>,
     pub ended: Option<Time>,
@@ -58,6 +65,14 @@ pub struct NodeView {
     pub job: Option<JobId>,
     /// Measured items per second, in thousandths, on the job above or the last one.
     pub milli_rate: u64,
+    /// That rate in percent of the best it ever had on the job: what heat, power saving or a hidden page
+    /// leave of it.
+    pub pace_percent: u8,
+    pub condition: Condition,
+    /// The operator's own.
+    pub trusted: bool,
+    /// What its answers were worth, for the lanes inline, GPU and CPU.
+    pub trust: [Trust; 3],
     /// Share of the last seconds it computed, in percent of its slots.
     pub load: u8,
     pub units_done: u64,
@@ -100,7 +115,7 @@ impl Scheduler {
 
     /// How many jobs run.
     pub fn open_jobs(&self) -> usize {
-        self.open
+        self.running.len()
     }
 
     pub fn nodes(&self, now: Time) -> Vec<NodeView> {
@@ -147,6 +162,29 @@ impl Scheduler {
         merged.map(|(start, unit)| (Span::new(*start, unit.len), unit.place)).collect()
     }
 
+    /// Why merged units of a job are believed, where anybody was asked.
+    pub fn proofs(&self, job: JobId) -> Vec<(Span, Proof)> {
+        let Some(job) = self.jobs.get(&job) else { return Vec::new() };
+        let proofs = job.proofs.iter().filter_map(|(start, proof)| {
+            let merged = job.merged.get(start)?;
+            Some((Span::new(*start, merged.len), proof.clone()))
+        });
+        proofs.collect()
+    }
+
+    pub fn open_ballots(&self, job: JobId) -> Vec<String> {
+        let Some(job) = self.jobs.get(&job) else { return Vec::new() };
+        job.units
+            .values()
+            .map(|unit| alloc::format!("{unit:?} wants {}", unit.wants(&job.rules())))
+            .collect()
+    }
+
+    /// What a node's answers of a kind were worth so far.
+    pub fn trust_of(&self, node: NodeId, lane: Lane) -> Trust {
+        self.trust(node, lane)
+    }
+
     /// A node's name as last said, also of one that left.
     pub fn node_name(&self, node: NodeId) -> Option<&str> {
         self.names.get(&node).map(String::as_str)
@@ -171,6 +209,9 @@ impl Scheduler {
             units_done: job.merged.len() as u64,
             units_leased: job.units_leased,
             retries: job.retries,
+            speculated: job.speculated,
+            units_checking: job.units.values().filter(|unit| unit.ballot.is_some()).count() as u64,
+            units_confirmed: job.proofs.len() as u64,
             submitted: job.submitted,
             first_lent: job.first_lent,
             ended: job.ended,
@@ -198,11 +239,19 @@ impl Scheduler {
             running: running.count() as u64,
             job,
             milli_rate: pace.map_or(0, |pace| pace.all_slots()),
+            pace_percent: pace.map_or(100, |pace| percent(pace.milli_rate, pace.best)),
+            condition: peer.condition,
+            trusted: peer.trusted,
+            trust: crate::assign::LANES.map(|lane| self.trust(node, lane)),
             load: busy_percent.min(100) as u8,
             units_done: peer.units_done,
             units_failed: peer.units_failed,
         }
     }
+}
+
+fn percent(of: u64, total: u64) -> u8 {
+    (of / (total / 100).max(1)).min(100) as u8
 }
 
 fn kind(work: &Work) -> &'static str {

@@ -4,7 +4,7 @@
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use shoal_sim::{Probe, Scenario, run, run_probed};
+use shoal_sim::{Probe, Report, Scenario, run, run_probed};
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -26,15 +26,19 @@ fn main() -> ExitCode {
 
 fn many(from: u64, seeds: u64) -> ExitCode {
     let start = Instant::now();
-    let (mut events, mut units, mut crashes, mut vanished) = (0, 0, 0, 0);
+    let mut total = Report::default();
     let mut failed = Vec::new();
     for seed in from..from + seeds {
         match std::panic::catch_unwind(|| run(seed)) {
             Ok(report) => {
-                events += report.events;
-                units += report.units;
-                crashes += report.crashes;
-                vanished += report.vanished;
+                total.events += report.events;
+                total.units += report.units;
+                total.crashes += report.crashes;
+                total.faults += report.faults;
+                total.rejected += report.rejected;
+                total.unmerged += report.unmerged;
+                total.speculated += report.speculated;
+                total.wrong += report.wrong;
             }
             Err(_) => {
                 println!("seed {seed} failed; again: cargo xtask sim --seed {seed}");
@@ -43,8 +47,17 @@ fn many(from: u64, seeds: u64) -> ExitCode {
         }
     }
     println!(
-        "{seeds} seeds in {:.1} s: {events} events, {units} units, {crashes} crashes, {vanished} devices vanished",
-        start.elapsed().as_secs_f64()
+        "{seeds} seeds in {:.1} s: {} events, {} units, {} faults, {} crashes, {} copies of late units",
+        start.elapsed().as_secs_f64(),
+        total.events,
+        total.units,
+        total.faults,
+        total.crashes,
+        total.speculated
+    );
+    println!(
+        "{} lies found, {} units computed again, {} wrong when delivered (where the policy allows it)",
+        total.rejected, total.unmerged, total.wrong
     );
     println!("{} passed, {} failed", seeds - failed.len() as u64, failed.len());
     if failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }

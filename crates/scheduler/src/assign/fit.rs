@@ -1,13 +1,15 @@
 //! Which job a node works on next, and how much of it.
 
+use alloc::collections::BTreeSet;
 use shoal_protocol::limit::{LEND_AHEAD, MAX_LEASES_PER_NODE, TARGET_UNIT};
-use shoal_protocol::{JobId, JobSpec, Lane, Micros, NodeId, Span, Strategy};
+use shoal_protocol::{JobId, JobSpec, Lane, Micros, NodeId, Span, Strategy, Time, Verify};
 
 use crate::job::Job;
 use crate::meter::Pace;
 use crate::split::{Progress, even_size, growing_size};
 use crate::state::{Peer, Scheduler};
 use crate::unit::{History, Unit};
+use crate::verify::Standing;
 
 /// How many units a node may be ahead of the slowest in a round-robin job.
 const TURNS_AHEAD: u64 = 2;
@@ -18,6 +20,11 @@ const FIRST_GUESS: Micros = Micros::from_millis(1);
 /// nearly always open to everybody, and a node must not pay for a long queue of those that are not.
 const WANTING_SEEN: usize = 32;
 
+/// Checks that old hands are left to do, for each of them; beyond that new nodes help.
+const VOTES_PER_ELDER: usize = 8;
+/// Units of one job in flight, with those that wait for a verdict: a few for each node there may be.
+const MAX_IN_FLIGHT: usize = 1 << 16;
+
 /// A copy of a unit for a node, not yet lent.
 pub(crate) struct Cut {
     pub(crate) job: JobId,
@@ -26,69 +33,94 @@ pub(crate) struct Cut {
     pub(crate) span: Span,
     pub(crate) lane: Lane,
     pub(crate) expected: Micros,
+    /// Beyond what the unit asks for: another copy is late, or its answer is known.
+    pub(crate) extra: bool,
 }
 
 impl Scheduler {
     /// The next unit for a node, if it has room and there is one.
-    pub(crate) fn choose(&mut self, node: NodeId) -> Option<Cut> {
+    pub(crate) fn choose(&mut self, now: Time, node: NodeId) -> Option<Cut> {
         let peer = self.peers.get(&node)?;
         if peer.paused || peer.silent || peer.loans.len() >= MAX_LEASES_PER_NODE {
             return None;
         }
         let (id, pick, size) = self.ready.iter().find_map(|(_, id)| {
             let job = self.jobs.get(id)?;
-            let suits = peer.caps.meets(&job.spec.needs)
-                && has_room(peer, *id, &job.spec)
-                && (job.spec.strategy != Strategy::RoundRobin || self.is_in_turn(node, job));
-            let pick = if suits { self.pick(node, job)? } else { return None };
+            let suits = peer.suits(&job.spec) && has_room(peer, *id, &job.spec);
+            let pick = if suits { self.pick(node, peer, job)? } else { return None };
             Some((*id, pick, self.unit_size(peer, *id, job)))
         })?;
-        self.cut(node, id, pick, size)
+        self.cut(now, node, id, pick, size)
     }
 
-    /// Where the next copy of a job would come from; prefers units in flight that want one.
-    fn pick(&self, node: NodeId, job: &Job) -> Option<Pick> {
-        let wanting =
-            job.wanting.iter().take(WANTING_SEEN).filter_map(|start| job.units.get(start));
-        let mut open = wanting.filter(|unit| self.may_take(node, job, unit));
-        match open.next() {
-            Some(unit) => Some(Pick::Wanting(unit.span.start)),
-            None if !job.waiting.is_empty() => Some(Pick::Fresh),
-            None => None,
+    /// Where the next copy of a job would come from; prefers units in flight that want one. A new node
+    /// has a say only where old hands cannot keep up, because its word weighs little.
+    fn pick(&self, node: NodeId, peer: &Peer, job: &Job) -> Option<Pick> {
+        if let Some(start) = self.open_to(node, job, &job.wanting) {
+            return Some(Pick::Wanting(start));
         }
+        let lane = job.spec.needs.lane as usize;
+        let elder = peer.standing[lane] != Standing::Newcomer;
+        let urgent = elder || job.votes.len() > self.elders[lane].len() * VOTES_PER_ELDER;
+        let fresh = !job.waiting.is_empty()
+            && job.units.len() < MAX_IN_FLIGHT
+            && (job.spec.strategy != Strategy::RoundRobin || self.is_in_turn(node, job));
+        if fresh && !urgent {
+            return Some(Pick::Fresh);
+        }
+        let vote = self.open_to(node, job, &job.votes).map(Pick::Vote);
+        vote.or_else(|| fresh.then_some(Pick::Fresh))
     }
 
-    /// A node takes part in a unit once. A unit goes back to a node it failed on only if nobody else
-    /// could take it.
+    fn open_to(&self, node: NodeId, job: &Job, starts: &BTreeSet<u64>) -> Option<u64> {
+        let units = starts.iter().take(WANTING_SEEN).filter_map(|start| job.units.get(start));
+        let mut open = units.filter(|unit| self.may_take(node, job, unit));
+        open.next().map(|unit| unit.span.start)
+    }
+
+    /// A node takes part in a unit once, and where answers are checked a network does. A unit goes back
+    /// to a node it failed on only if nobody else could take it.
     pub(crate) fn may_take(&self, node: NodeId, job: &Job, unit: &Unit) -> bool {
         let failed_on = &unit.history.failed_on;
-        !unit.knows(node) && (!failed_on.contains(&node) || self.able_besides(job, failed_on) == 0)
+        !unit.knows(node)
+            && (!failed_on.contains(&node) || self.able_besides(job, failed_on) == 0)
+            && (job.spec.policy.verify == Verify::None || self.is_apart(node, unit))
     }
 
     /// Connected nodes that could compute the job, without these.
     pub(crate) fn able_besides(&self, job: &Job, besides: &[NodeId]) -> usize {
         let able = self.peers.iter().filter(|(node, peer)| {
-            !peer.paused && peer.caps.meets(&job.spec.needs) && !besides.contains(node)
+            !peer.paused && peer.suits(&job.spec) && !besides.contains(node)
         });
         able.count()
     }
 
-    fn cut(&mut self, node: NodeId, id: JobId, pick: Pick, size: u64) -> Option<Cut> {
+    fn cut(&mut self, now: Time, node: NodeId, id: JobId, pick: Pick, size: u64) -> Option<Cut> {
+        let pick = match pick {
+            Pick::Fresh => self.known_unit(node, id).map_or(Pick::Fresh, Pick::Known),
+            Pick::Wanting(_) | Pick::Vote(_) | Pick::Known(_) => pick,
+        };
+        if let Pick::Known(start) = pick {
+            self.look_again(now, id, start);
+        }
         let pace = self.peers.get(&node)?.paces.get(&id).copied().unwrap_or_default();
         let job = self.jobs.get_mut(&id)?;
-        let span = match pick {
+        let lane = job.spec.needs.lane;
+        let (unit, span) = match pick {
             Pick::Fresh => {
                 let span = job.waiting.take_front(size)?;
                 job.open_unit(span, History::default());
-                span
+                (span.start, span)
             }
             Pick::Wanting(start) => {
                 job.cut_unit(start, size);
-                job.units.get(&start)?.span
+                (start, job.units.get(&start)?.span)
             }
+            Pick::Vote(start) => (start, self.sample(id, start)?),
+            Pick::Known(start) => (start, job.units.get(&start)?.span),
         };
-        let (unit, lane) = (span.start, job.spec.needs.lane);
-        Some(Cut { job: id, unit, span, lane, expected: expected_time(span.len, pace) })
+        let extra = matches!(pick, Pick::Known(_));
+        Some(Cut { job: id, unit, span, lane, expected: expected_time(span.len, pace), extra })
     }
 
     fn unit_size(&self, peer: &Peer, id: JobId, job: &Job) -> u64 {
@@ -118,7 +150,7 @@ impl Scheduler {
 
     /// Slots of all nodes that could compute the job, and their declared speeds together.
     fn able_slots(&self, job: &Job) -> (u64, u64) {
-        let able = self.peers.values().filter(|peer| peer.caps.meets(&job.spec.needs));
+        let able = self.peers.values().filter(|peer| peer.suits(&job.spec));
         able.fold((0, 0), |(slots, weight), peer| {
             let own = u64::from(peer.caps.slots(job.spec.needs.lane));
             (slots + own, weight + own * u64::from(peer.caps.speed))
@@ -134,7 +166,7 @@ impl Scheduler {
         let able = self
             .peers
             .iter()
-            .filter(|(_, peer)| !peer.paused && !peer.silent && peer.caps.meets(&job.spec.needs));
+            .filter(|(_, peer)| !peer.paused && !peer.silent && peer.suits(&job.spec));
         let least = able.map(|(other, _)| taken(other)).min().unwrap_or(0);
         taken(&node) < least + TURNS_AHEAD
     }
@@ -143,6 +175,10 @@ impl Scheduler {
 enum Pick {
     /// A copy of the unit that starts here.
     Wanting(u64),
+    /// The same to confirm or refute an answer.
+    Vote(u64),
+    /// The same to see whether the node gives the answer that is known.
+    Known(u64),
     Fresh,
 }
 
@@ -163,7 +199,7 @@ fn has_room(peer: &Peer, job: JobId, spec: &JobSpec) -> bool {
     !may_grow && load.expected.0 < LEND_AHEAD.0 * slots as u64
 }
 
-fn expected_time(items: u64, pace: Pace) -> Micros {
+pub(super) fn expected_time(items: u64, pace: Pace) -> Micros {
     if pace.milli_rate == 0 {
         return FIRST_GUESS;
     }

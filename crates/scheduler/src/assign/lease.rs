@@ -25,6 +25,11 @@ impl Scheduler {
         self.loans.get(&attempt).map(|loan| (loan.job, loan.span))
     }
 
+    /// Who has a live attempt.
+    pub fn holder(&self, attempt: Attempt) -> Option<NodeId> {
+        self.loans.get(&attempt).map(|loan| loan.node)
+    }
+
     pub(crate) fn lend(&mut self, now: Time, node: NodeId, cut: Cut) -> Lease {
         let attempt = self.next_attempt();
         let Cut { job, span, .. } = cut;
@@ -35,18 +40,21 @@ impl Scheduler {
 
     /// Books a copy of a unit in flight.
     pub(crate) fn start_loan(&mut self, now: Time, node: NodeId, attempt: Attempt, cut: Cut) {
-        let Cut { job: id, unit: start, span, lane, expected } = cut;
+        let Cut { job: id, unit: start, span, lane, expected, extra } = cut;
+        let standing = self.standing(node, lane);
         if let Some(job) = self.jobs.get_mut(&id) {
             self.ready.remove(&(job.served, id));
             job.served = job.served.saturating_add(expected.0.max(1));
             job.first_lent.get_or_insert(now);
             job.units_leased += 1;
+            job.extras += u64::from(extra);
+            let weight = job.rules().weight(standing);
             if let Some(unit) = job.units.get_mut(&start) {
-                job.items_idle -= if unit.is_idle() { unit.span.len } else { 0 };
-                unit.copies.push(Copy { attempt, node });
+                unit.copies.push(Copy { attempt, node, weight, extra });
             }
         }
         self.refresh(id, start);
+        let mut due = now;
         if let Some(peer) = self.peers.get_mut(&node) {
             if peer.loans.is_empty() && peer.timer > now + SILENCE {
                 self.timers.remove(&(peer.timer, node));
@@ -58,20 +66,28 @@ impl Scheduler {
             let load = &mut peer.lanes[lane as usize];
             load.units += 1;
             load.expected = Micros(load.expected.0.saturating_add(expected.0));
+            let slots = u64::from(peer.caps.slots(lane)).max(1);
+            due = now + Micros((load.expected.0 / slots).max(expected.0));
+        }
+        if let Some(late) = self.jobs.get_mut(&id).and_then(|job| job.late.as_mut()) {
+            late.insert((due, attempt));
         }
         let (job, unit) = (id, start);
-        let loan = Loan { job, unit, span, node, lane, since: now, running: None, expected };
+        let loan = Loan { job, unit, span, node, lane, since: now, running: None, expected, due };
         self.loans.insert(attempt, loan);
     }
 
     /// Says again whether a unit wants a copy lent, and whether its job has anything to lend.
     pub(crate) fn refresh(&mut self, id: JobId, start: u64) {
         let Some(job) = self.jobs.get_mut(&id) else { return };
-        if job.units.get(&start).is_some_and(|unit| unit.wants()) {
-            job.wanting.insert(start);
-        } else {
-            job.wanting.remove(&start);
-        }
+        job.note_unit(start);
+        self.stirred |= job.votes.contains(&start);
+        self.offer(id);
+    }
+
+    /// Says again whether a job has anything to lend.
+    pub(crate) fn offer(&mut self, id: JobId) {
+        let Some(job) = self.jobs.get(&id) else { return };
         if job.state == JobState::Running && job.has_work() {
             self.ready.insert((job.served, id));
         } else {
@@ -115,9 +131,13 @@ impl Scheduler {
         }
         if let Some(job) = self.jobs.get_mut(&loan.job) {
             job.units_leased -= 1;
+            if let Some(late) = &mut job.late {
+                late.remove(&(loan.due, attempt));
+            }
             if let Some(unit) = job.units.get_mut(&loan.unit) {
+                let extra = unit.copies.iter().find(|c| c.attempt == attempt).map(|c| c.extra);
+                job.extras -= u64::from(extra == Some(true));
                 unit.copies.retain(|copy| copy.attempt != attempt);
-                job.items_idle += if unit.is_idle() { unit.span.len } else { 0 };
             }
         }
         Some(loan)
@@ -152,7 +172,7 @@ impl Scheduler {
                 self.fail(now, &loan, failure);
                 continue;
             }
-            self.wait_again(&loan);
+            self.wait_again(now, &loan);
         }
     }
 
@@ -167,7 +187,7 @@ impl Scheduler {
             peer.last_job = Some(loan.job);
         }
         if self.shrinks_instead(&loan, &failure) {
-            self.wait_again(&loan);
+            self.wait_again(now, &loan);
             return;
         }
         let Some(history) = self.history(&loan) else { return };
@@ -178,7 +198,7 @@ impl Scheduler {
         if self.is_hopeless(&loan, &failure) {
             self.fail(now, &loan, failure);
         } else {
-            self.wait_again(&loan);
+            self.wait_again(now, &loan);
         }
     }
 
@@ -199,6 +219,10 @@ impl Scheduler {
         let Some(history) = job.units.get(&loan.unit).map(|unit| &unit.history) else {
             return false;
         };
+        if job.units.get(&loan.unit).is_some_and(|unit| unit.ballot.is_some()) {
+            // Somebody could compute it: those who cannot only have no say.
+            return history.tries >= MAX_TRIES;
+        }
         let nodes = history.failed_on.len();
         let nobody_else = self.able_besides(job, &history.failed_on) == 0;
         let enough_nodes = nodes >= FAIL_ON_NODES || nobody_else;
@@ -212,11 +236,12 @@ impl Scheduler {
     }
 
     /// A copy came back without an answer.
-    fn wait_again(&mut self, loan: &Loan) {
+    fn wait_again(&mut self, now: Time, loan: &Loan) {
         if let Some(job) = self.jobs.get_mut(&loan.job) {
             job.retries += 1;
         }
         self.refresh(loan.job, loan.unit);
+        self.judge(now, loan.job, loan.unit);
     }
 
     /// Leases a node does not name never reached it, or their answers never came back.

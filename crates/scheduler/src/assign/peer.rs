@@ -1,7 +1,6 @@
 //! Nodes joining, speaking, falling silent and leaving.
 
 use alloc::collections::{BTreeMap, BTreeSet};
-use alloc::string::String;
 use alloc::vec::Vec;
 use shoal_protocol::id::clip;
 use shoal_protocol::limit::{
@@ -9,19 +8,24 @@ use shoal_protocol::limit::{
     SILENCE,
 };
 use shoal_protocol::{
-    Attempt, Caps, FromNode, Held, Hello, Identity, JobId, Micros, NodeId, Refusal, Span, Time,
-    ToNode,
+    Attempt, Caps, Condition, FromNode, Held, Hello, Identity, JobId, Micros, NodeId, Refusal,
+    Span, Time, ToNode,
 };
 
 use super::fit::Cut;
 use crate::Output;
 use crate::fact::Fact;
 use crate::meter::Meter;
-use crate::state::{Conn, LaneLoad, Peer, Scheduler};
+use crate::state::{Conn, LaneLoad, Peer, Scheduler, Seat};
 use crate::unit::History;
+use crate::verify::Standing;
 
 impl Scheduler {
-    pub(crate) fn connected(&mut self, now: Time, conn: Conn, hello: Hello, session: String) {
+    pub(crate) fn connected(&mut self, now: Time, seat: Seat, hello: Hello) {
+        let conn = seat.conn;
+        if self.conns.contains_key(&conn) {
+            return;
+        }
         if let Err(refusal) = self.may_join(&hello) {
             self.outputs.push_back(Output::Refuse { conn, refusal });
             return;
@@ -31,8 +35,8 @@ impl Scheduler {
             self.outputs.push_back(Output::Refuse { conn: old, refusal: Refusal::Replaced });
             self.disconnected(now, old);
         }
-        self.seat(now, conn, node, hello.caps);
-        let message = ToNode::Welcome { node, session };
+        self.seat(now, &seat, node, hello.caps);
+        let message = ToNode::Welcome { node, session: seat.session };
         self.outputs.push_back(Output::Send { conn, message });
         self.adopt(now, node, hello.held);
         self.feed(now, node);
@@ -62,7 +66,8 @@ impl Scheduler {
         node
     }
 
-    fn seat(&mut self, now: Time, conn: Conn, node: NodeId, caps: Caps) {
+    fn seat(&mut self, now: Time, seat: &Seat, node: NodeId, caps: Caps) {
+        let conn = seat.conn;
         let caps = clipped(caps);
         self.names.insert(node, caps.name.clone());
         self.conns.insert(conn, node);
@@ -71,6 +76,11 @@ impl Scheduler {
         let peer = Peer {
             conn,
             caps,
+            trusted: seat.trusted,
+            network: seat.network,
+            standing: [Standing::Newcomer; 3],
+            barred: [false; 3],
+            condition: Condition::default(),
             paused: false,
             silent: false,
             joined: now,
@@ -87,6 +97,7 @@ impl Scheduler {
             last_job: None,
         };
         self.peers.insert(node, peer);
+        self.note_standing(node);
     }
 
     /// Units a returning node is still at: it keeps those that nobody else has.
@@ -104,7 +115,8 @@ impl Scheduler {
             let lane = self.jobs.get(&id).map(|job| job.spec.needs.lane);
             let Some(lane) = lane else { continue };
             self.tell(node, id);
-            let cut = Cut { job: id, unit: span.start, span, lane, expected: Micros(0) };
+            let (unit, expected) = (span.start, Micros(0));
+            let cut = Cut { job: id, unit, span, lane, expected, extra: false };
             self.start_loan(now, node, attempt, cut);
         }
         if let Some(peer) = self.peers.get(&node)
@@ -119,7 +131,8 @@ impl Scheduler {
     fn reopen(&mut self, node: NodeId, id: JobId, span: Span) -> bool {
         let Some(job) = self.jobs.get(&id) else { return false };
         if let Some(unit) = job.units.get(&span.start) {
-            return unit.span == span && unit.wants() && self.may_take(node, job, unit);
+            let wants = unit.span == span && unit.wants(&job.rules());
+            return wants && self.may_take(node, job, unit);
         }
         let Some(job) = self.jobs.get_mut(&id) else { return false };
         let fresh = job.waiting.take(span);
@@ -141,7 +154,9 @@ impl Scheduler {
         for hungry in &mut self.hungry {
             hungry.remove(&node);
         }
-        if let Some(peer) = self.peers.remove(&node) {
+        let peer = self.peers.remove(&node);
+        self.note_standing(node);
+        if let Some(peer) = peer {
             for id in &peer.told {
                 let Some(job) = self.jobs.get_mut(id) else { continue };
                 job.told.remove(&node);
@@ -178,6 +193,7 @@ impl Scheduler {
                     peer.paused = paused;
                 }
             }
+            FromNode::Condition(condition) => self.conditioned(now, node, condition),
         }
         self.feed(now, node);
     }

@@ -1,11 +1,13 @@
 //! Scenarios: each is one sentence about what the scheduler promises.
 #![allow(clippy::unwrap_used)]
 
+mod late;
+mod verify;
 mod world;
 
 use shoal_protocol::*;
 use shoal_scheduler::*;
-use world::{World, caps, job, trap};
+use world::{World, caps, hello, job, trap};
 
 fn alive(attempt: Attempt) -> FromNode {
     FromNode::Alive { running: vec![attempt], queued: Vec::new() }
@@ -264,14 +266,9 @@ fn the_same_node_gets_its_number_back_and_its_old_connection_is_closed() {
 #[test]
 fn an_old_node_is_told_to_update() {
     let mut world = World::new();
-    let hello = Hello {
-        version: 0,
-        token: String::new(),
-        identity: Identity([1; 16]),
-        caps: caps(100),
-        held: Vec::new(),
-    };
-    world.give(Input::Connected { conn: Conn(1), hello, session: String::new() });
+    let hello = Hello { version: 0, ..hello(1, caps(100), Vec::new()) };
+    let (conn, session) = (Conn(1), String::new());
+    world.give(Input::Connected { conn, hello, session, trusted: false, network: 0 });
     let (_, refusal) = &world.refused[0];
     assert!(refusal.to_string().contains("update this node"), "{refusal}");
 }

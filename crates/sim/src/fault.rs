@@ -1,0 +1,129 @@
+//! What goes wrong, and when.
+
+use shoal_node::Input;
+use shoal_protocol::{Condition, Time};
+
+use crate::world::{Event, Probe, World};
+
+/// How long a crashed coordinator is away, and a vanished or frozen device, in microseconds.
+pub(crate) const ABSENCE: (u64, u64) = (10_000, 4_000_000);
+/// A clock that is set jumps by at most this much: more than any patience for silence but the idle one.
+const FARTHEST_JUMP: u64 = 5_000_000;
+/// Facts in a batch after which a kill may come; few batches have more.
+const KILL_WITHIN: u64 = 12;
+
+impl<P: Probe> World<P> {
+    pub(crate) fn plan_faults(&mut self) {
+        let faults = self.scenario.faults.clone();
+        self.plan(faults.churn, Event::Vanish);
+        self.plan(faults.freezes, Event::Freeze);
+        self.plan(faults.partitions, Event::Partition);
+        self.plan(faults.hides, Event::Hide);
+        self.plan(faults.jumps, Event::Jump);
+        self.plan(faults.crashes, Event::Crash);
+        self.plan(faults.kills, Event::Kill);
+    }
+
+    fn plan(&mut self, mean: u64, event: Event) {
+        let at = self.now.0 + self.random.range(1, mean.max(1) * 2);
+        if mean > 0 && at < self.scenario.faults.until {
+            self.at(at, event);
+        }
+    }
+
+    pub(crate) fn fault(&mut self, event: Event) {
+        if !self.has_faults() {
+            return;
+        }
+        self.report.faults += 1;
+        let faults = &self.scenario.faults;
+        let mean = match event {
+            Event::Vanish => faults.churn,
+            Event::Freeze => faults.freezes,
+            Event::Partition => faults.partitions,
+            Event::Hide => faults.hides,
+            Event::Jump => faults.jumps,
+            Event::Crash => faults.crashes,
+            Event::Kill => faults.kills,
+            _ => return,
+        };
+        match event {
+            Event::Vanish => self.vanish(),
+            Event::Freeze => self.freeze(),
+            Event::Partition => self.partition(),
+            Event::Hide => self.hide(),
+            Event::Jump => self.ahead = self.random.range(0, FARTHEST_JUMP),
+            Event::Crash => self.crash(),
+            _ => self.kill_after = Some(self.random.range(0, KILL_WITHIN)),
+        }
+        self.plan(mean, event);
+    }
+
+    /// A device dies with everything it had; after a while it is started again with the same identity.
+    fn vanish(&mut self) {
+        self.report.vanished += 1;
+        let at = self.any_device();
+        self.count_capacity(at);
+        if let Some(conn) = self.devices[at].conn.take() {
+            self.sockets.remove(&conn);
+            // Half of them close their socket; the others just fall silent until the system notices.
+            let notice = if self.random.chance(500_000) { self.delay().0 } else { 60_000_000 };
+            self.at(self.now.0 + notice, Event::Gone(conn));
+        }
+        let seed = self.random.next();
+        self.devices[at].reborn(seed);
+        let away = match self.scenario.faults.away {
+            0 => self.random.range(ABSENCE.0, ABSENCE.1),
+            away => away,
+        };
+        self.at(self.now.0 + away, Event::Join(at));
+    }
+
+    fn freeze(&mut self) {
+        let at = self.any_device();
+        let until = self.now.0 + self.random.range(ABSENCE.0, ABSENCE.1);
+        self.devices[at].frozen_until = Time(until);
+        self.at(until + 1, Event::NodeTimer(at));
+    }
+
+    fn partition(&mut self) {
+        let until = self.now.0 + self.random.range(ABSENCE.0, ABSENCE.1);
+        for at in 0..self.devices.len() {
+            if self.random.chance(400_000) {
+                self.devices[at].cut_until = Time(until);
+            }
+        }
+    }
+
+    /// A page hides: it says so, some of them pause, and it is slow until it shows again.
+    fn hide(&mut self) {
+        let at = self.any_device();
+        let until = self.now.0 + self.random.range(ABSENCE.0, ABSENCE.1);
+        self.devices[at].hidden_until = Time(until);
+        let condition = Condition { visible: false, ..Condition::default() };
+        self.tell_device(at, Input::Condition(condition));
+        if self.random.chance(300_000) {
+            self.tell_device(at, Input::Pause(true));
+        }
+        let birth = self.devices[at].birth;
+        self.at(until, Event::Show(at, birth));
+    }
+
+    pub(crate) fn show(&mut self, at: usize, birth: u32) {
+        if self.devices[at].birth == birth {
+            self.tell_device(at, Input::Condition(Condition::default()));
+            self.tell_device(at, Input::Pause(false));
+        }
+    }
+
+    fn crash(&mut self) {
+        if let Some(live) = &self.scheduler {
+            self.oracle.compare(live, &self.facts, self.clock());
+            self.go_down();
+        }
+    }
+
+    fn any_device(&mut self) -> usize {
+        self.random.range(0, self.devices.len() as u64) as usize
+    }
+}
