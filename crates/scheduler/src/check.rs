@@ -21,7 +21,7 @@ impl Scheduler {
 
     fn check_job(&self, id: JobId, job: &Job) {
         let running = job.state == JobState::Running;
-        let ready = self.ready.contains(&(job.served, id));
+        let ready = self.ready.contains(&job.turn(id));
         assert!(!ready || running, "job {id} is offered but ended");
         if !running {
             assert!(job.units.is_empty(), "job {id} ended with units in flight");

@@ -86,7 +86,7 @@ impl Scheduler {
             scheduler.apply(&fact);
         }
         let open = scheduler.jobs.iter().filter(|(_, job)| job.state == JobState::Running);
-        let ready = open.filter(|(_, job)| job.has_work()).map(|(id, job)| (job.served, *id));
+        let ready = open.filter(|(_, job)| job.has_work()).map(|(id, job)| job.turn(*id));
         scheduler.ready = ready.collect();
         scheduler.count_open();
         for job in scheduler.jobs.values_mut().filter(|job| job.state == JobState::Running) {
@@ -101,7 +101,7 @@ impl Scheduler {
         let fact = Fact::Unmerged { job, span };
         self.apply(&fact);
         if let Some(known) = self.jobs.get(&job) {
-            self.ready.insert((known.served, job));
+            self.ready.insert(known.turn(job));
             self.count_open();
             self.outputs.push_back(Output::Record(fact));
         }

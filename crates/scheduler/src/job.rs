@@ -2,14 +2,18 @@
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
+use core::cmp::Reverse;
 use serde::{Deserialize, Serialize};
-use shoal_protocol::{Attempt, Failure, JobSpec, NodeId, Span, Time};
+use shoal_protocol::{Attempt, Failure, JobId, JobSpec, Micros, NodeId, Priority, Span, Time};
 
 use crate::fact::Place;
-use crate::meter::Meter;
+use crate::meter::{Meter, Pace};
 use crate::split::SpanSet;
 use crate::unit::{History, Unit};
 use crate::verify::Rules;
+
+/// The weight a job has if nobody says otherwise.
+const USUAL_WEIGHT: u64 = 100;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum JobState {
@@ -60,7 +64,7 @@ pub(crate) struct Job {
     pub(crate) retries: u64,
     /// Largest unit still tried: lowered when a unit runs out of time.
     pub(crate) size_cap: u64,
-    /// Expected microseconds lent so far: the measure of fairness between jobs.
+    /// Expected microseconds lent so far, by weight: the measure of fairness between jobs.
     pub(crate) served: u64,
     pub(crate) shares: BTreeMap<NodeId, Tally>,
     /// Connected peers that were told what the job is.
@@ -95,7 +99,27 @@ pub(crate) struct Tally {
     pub(crate) units: u64,
 }
 
+/// A job's place among those with something to lend: the more urgent first, then whoever got less.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Turn {
+    priority: Reverse<Priority>,
+    served: u64,
+    pub(crate) job: JobId,
+}
+
 impl Job {
+    pub(crate) fn turn(&self, job: JobId) -> Turn {
+        let priority = Reverse(self.spec.policy.priority);
+        Turn { priority, served: self.served, job }
+    }
+
+    /// Books time lent: what counts twice as much for one job is half as much for a weight twice as high.
+    pub(crate) fn serve(&mut self, expected: Micros) {
+        let weight = u64::from(self.spec.policy.weight.max(1));
+        let share = expected.0.saturating_mul(USUAL_WEIGHT) / weight;
+        self.served = self.served.saturating_add(share.max(1));
+    }
+
     pub(crate) fn new(spec: JobSpec, submitted: Time) -> Job {
         Job {
             waiting: SpanSet::of(Span::new(0, spec.items)),
@@ -203,6 +227,12 @@ impl Job {
         self.items_idle -= if unit.counted { unit.span.len } else { 0 };
         self.note_unit(start);
         Some(unit)
+    }
+
+    /// A node's pace changed: keeps the total in step.
+    pub(crate) fn repace(&mut self, old: Pace, new: Pace) {
+        let others = self.total_milli_rate.saturating_sub(old.all_slots());
+        self.total_milli_rate = others.saturating_add(new.all_slots());
     }
 
     pub(crate) fn merge(&mut self, span: Span, node: NodeId, place: Option<Place>) {

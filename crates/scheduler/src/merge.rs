@@ -67,12 +67,15 @@ impl Scheduler {
 
     /// A job is done when all is merged and nothing is looked at again.
     pub(crate) fn finish_if_whole(&mut self, now: Time, id: JobId) {
-        let whole = |job: &Job| job.items_done == job.spec.items && job.units.is_empty();
-        if !self.is_running(id) || !self.jobs.get(&id).is_some_and(whole) {
+        let whole = |job: &Job| {
+            let running = job.state == JobState::Running;
+            running && job.items_done == job.spec.items && job.units.is_empty()
+        };
+        if !self.jobs.get(&id).is_some_and(whole) {
             return;
         }
         self.audit(now, id);
-        if self.is_running(id) && self.jobs.get(&id).is_some_and(whole) {
+        if self.jobs.get(&id).is_some_and(whole) {
             self.finish(now, id);
         }
     }
@@ -88,7 +91,7 @@ impl Scheduler {
         job.state = state;
         job.ended = Some(now);
         self.running.remove(&id);
-        self.ready.remove(&(job.served, id));
+        self.ready.remove(&job.turn(id));
         let copies = job.units.values().flat_map(|unit| &unit.copies);
         let leased: Vec<_> = copies.map(|copy| copy.attempt).collect();
         let told = core::mem::take(&mut job.told);
@@ -133,7 +136,11 @@ impl Scheduler {
         let milli_rate = if anew { sample } else { old.milli_rate / 2 + sample / 2 }.max(1);
         let last_size = old.last_size.max(loan.span.len);
         let best = old.best.max(milli_rate);
-        self.set_pace(node, loan.job, Pace { milli_rate, slots, last_size, best, stale: false });
+        let pace = Pace { milli_rate, slots, last_size, best, stale: false };
+        peer.paces.insert(loan.job, pace);
+        if let Some(job) = self.jobs.get_mut(&loan.job) {
+            job.repace(old, pace);
+        }
     }
 
     /// Keeps the job's total in step.
@@ -142,7 +149,6 @@ impl Scheduler {
             return;
         };
         let old = peer.paces.insert(id, pace).unwrap_or_default();
-        job.total_milli_rate =
-            job.total_milli_rate.saturating_sub(old.all_slots()).saturating_add(pace.all_slots());
+        job.repace(old, pace);
     }
 }

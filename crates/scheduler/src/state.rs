@@ -8,7 +8,7 @@ use shoal_protocol::{
 };
 
 use crate::chance::Chance;
-use crate::job::Job;
+use crate::job::{Job, Turn};
 use crate::meter::{Meter, Pace};
 use crate::unit::Loan;
 use crate::verify::{Standing, Trust};
@@ -31,8 +31,8 @@ pub struct Scheduler {
     pub(crate) last_attempt: u32,
     pub(crate) last_job: u64,
     pub(crate) jobs: BTreeMap<JobId, Job>,
-    /// Jobs with items to lend, those served least first.
-    pub(crate) ready: BTreeSet<(u64, JobId)>,
+    /// Jobs with items to lend, those to be served first in front.
+    pub(crate) ready: BTreeSet<Turn>,
     /// Every node that ever joined.
     pub(crate) known: BTreeMap<Identity, NodeId>,
     /// What nodes called themselves when last seen.

@@ -76,8 +76,11 @@ impl Scheduler {
         self.record(Fact::Submitted { job: id, at: now, spec: spec.clone() });
         let mut job = Job::new(spec, now);
         // A newcomer starts level with the least served, not ahead of everybody for all the past.
-        job.served = self.ready.first().map_or(0, |(served, _)| *served);
-        self.ready.insert((job.served, id));
+        let others = self.running.iter().filter_map(|other| self.jobs.get(other));
+        let priority = job.spec.policy.priority;
+        let others = others.filter(|other| other.spec.policy.priority == priority);
+        job.served = others.map(|other| other.served).min().unwrap_or(0);
+        self.ready.insert(job.turn(id));
         self.jobs.insert(id, job);
         self.running.insert(id);
         id

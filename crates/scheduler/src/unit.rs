@@ -4,6 +4,7 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 use shoal_protocol::{Attempt, JobId, Lane, Micros, NodeId, Span, Time};
 
+use crate::assign::Victim;
 use crate::verify::{Ballot, Rules};
 
 #[derive(Clone, Debug)]
@@ -36,6 +37,8 @@ pub(crate) struct History {
     pub(crate) failed_on: Vec<NodeId>,
     /// Lendings that ended in failure or in the node's vanishing while it computed.
     pub(crate) tries: u32,
+    /// Distinct nodes that vanished soon after they began.
+    pub(crate) victims: Vec<Victim>,
 }
 
 /// A unit lent to a node.

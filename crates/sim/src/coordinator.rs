@@ -64,7 +64,10 @@ impl<P: Probe> World<P> {
         match output {
             Output::Record(fact) => self.record(fact),
             Output::Send { conn, message } => {
-                self.oracle.sent(&message, self.scheduler.as_ref());
+                // A measurement of the scheduler is not to measure this.
+                if self.scenario.check_every < u64::MAX {
+                    self.oracle.sent(&message, self.scheduler.as_ref());
+                }
                 self.send_to_node(conn, message);
             }
             Output::Refuse { conn, refusal } => {
@@ -72,7 +75,13 @@ impl<P: Probe> World<P> {
                 let at = self.sockets.get(&conn).map_or(self.now, |socket| socket.to_node);
                 self.at(at.0 + 1, Event::Closed(conn));
             }
-            Output::Ended(job) => self.oracle.ended(job),
+            Output::Ended(job) => {
+                self.oracle.ended(job);
+                if self.scenario.in_turn && self.pending_jobs() {
+                    let next = self.oracle.submitted();
+                    self.at(self.now.0 + 1, Event::Submit(next));
+                }
+            }
             Output::Reply { result, .. } => {
                 assert!(result.is_ok(), "a job was refused: {result:?}")
             }

@@ -1,7 +1,7 @@
 //! What the devices' shells would do: open sockets, compute, and lie if that is their character.
 
 use shoal_node::{Input, Output};
-use shoal_protocol::{Attempt, Failure, FromNode, Lease, Micros, Time, UnitOutput};
+use shoal_protocol::{Attempt, Failure, FromNode, Lease, Micros, UnitOutput};
 use shoal_scheduler::Conn;
 
 use crate::coordinator::reread;
@@ -173,12 +173,10 @@ impl<P: Probe> World<P> {
 
     /// Books what a device could have computed while it was there.
     pub(crate) fn count_capacity(&mut self, at: usize) {
-        let last_job = self.report.jobs.iter().map(|job| job.done).max().unwrap_or(0);
-        let from = self.report.jobs.iter().map(|job| job.submitted).min().unwrap_or(0);
+        let (from, until) = self.oracle.busy(self.now);
         let device = &mut self.devices[at];
         let Some(since) = device.up_since.take() else { return };
-        let until = if last_job > 0 { Time(last_job.min(self.now.0)) } else { self.now };
-        let micros = (until - since.max(Time(from))).0;
+        let micros = (until - since.max(from)).0;
         self.report.capacity_items += micros * device.slots / device.item_micros.max(1);
     }
 }

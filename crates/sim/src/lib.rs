@@ -9,12 +9,14 @@ mod device;
 mod fault;
 mod fleet;
 mod liar;
+mod measure;
 mod oracle;
 mod random;
 mod scenario;
 mod world;
 
 pub use liar::{Character, Lie};
+pub use measure::{Checking, Churn, checking, churn};
 pub use random::Random;
 pub use scenario::{Faults, JobPlan, Scenario};
 pub use world::{JobReport, Probe, Report, World, run, run_probed};

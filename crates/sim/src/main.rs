@@ -1,10 +1,12 @@
-//! Runs worlds: `shoal-sim --seeds 200`, one again with `--seed 17`, or `--crowd 10000` for a measurement.
+//! Runs worlds: `shoal-sim --seeds 200`, one again with `--seed 17`; or measures: `--crowd 10000` what scheduling
+//! costs, `--churn` how a pool copes with leaving and slow nodes, `--verify` what checking costs and catches.
 #![allow(clippy::print_stdout)]
 
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use shoal_sim::{Probe, Report, Scenario, run, run_probed};
+use shoal_protocol::Verify;
+use shoal_sim::{Churn, Probe, Report, Scenario, checking, churn, run, run_probed};
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -18,6 +20,15 @@ fn main() -> ExitCode {
     }
     if let Some(nodes) = number("--crowd") {
         crowd(nodes, number("--units").unwrap_or(200_000));
+        return ExitCode::SUCCESS;
+    }
+    let seed = number("--from").unwrap_or(1);
+    if args.iter().any(|arg| arg == "--churn") {
+        show_churn(seed, number("--rounds").unwrap_or(5));
+        return ExitCode::SUCCESS;
+    }
+    if args.iter().any(|arg| arg == "--verify") {
+        show_checking(seed, number("--nodes").unwrap_or(1_000), number("--units").unwrap_or(60));
         return ExitCode::SUCCESS;
     }
     let from = number("--from").unwrap_or(0);
@@ -92,4 +103,44 @@ fn crowd(nodes: u64, units: u64) {
         report.units as f64 / scheduler,
         report.events as f64 / start.elapsed().as_secs_f64(),
     );
+}
+
+fn show_churn(seed: u64, rounds: u64) {
+    let rounds: Vec<_> = (seed..seed + rounds).map(churn).collect();
+    let mean = |of: fn(&Churn) -> f64| rounds.iter().map(of).sum::<f64>() / rounds.len() as f64;
+    let worst = |of: fn(&Churn) -> f64| rounds.iter().map(of).fold(0.0, f64::max);
+    println!(
+        "{{\"name\":\"churn\",\"rounds\":{},\"leaving\":{:.3},\"leaving_worst\":{:.3},\"straggler\":{:.3},\"straggler_worst\":{:.3},\"speculated\":{}}}",
+        rounds.len(),
+        mean(|round| round.leaving),
+        worst(|round| round.leaving),
+        mean(|round| round.straggler),
+        worst(|round| round.straggler),
+        rounds.iter().map(|round| round.speculated).sum::<u64>(),
+    );
+}
+
+fn show_checking(seed: u64, nodes: u64, units_each: u64) {
+    let cases = [
+        ("adaptive_honest", 0, Verify::Adaptive),
+        ("adaptive_fifth_lies", nodes / 5, Verify::Adaptive),
+        ("quorum3_fifth_lies", nodes / 5, Verify::Quorum { votes: 3 }),
+        ("quorum5_fifth_lies", nodes / 5, Verify::Quorum { votes: 5 }),
+    ];
+    for (name, liars, verify) in cases {
+        let start = Instant::now();
+        let case = checking(seed, nodes, liars, verify, units_each);
+        println!(
+            "{{\"name\":\"{name}\",\"nodes\":{},\"liars\":{},\"units\":{},\"wrong\":{},\"extra_first\":{:.3},\"extra_later\":{:.3},\"liar_answers\":{:.1},\"liars_left\":{},\"seconds\":{:.1}}}",
+            case.nodes,
+            case.liars,
+            case.units,
+            case.wrong,
+            case.extra_first,
+            case.extra_later,
+            case.liar_answers,
+            case.liars_left,
+            start.elapsed().as_secs_f64(),
+        );
+    }
 }

@@ -155,6 +155,14 @@ impl Oracle {
         }
     }
 
+    /// From the first submission to the last end, or to now while anything runs.
+    pub(crate) fn busy(&self, now: Time) -> (Time, Time) {
+        let from = self.submitted.values().min().copied().unwrap_or(now);
+        let last = self.finished.values().max().copied();
+        let over = self.finished.len() == self.submitted.len();
+        (from, last.filter(|_| over).unwrap_or(now))
+    }
+
     pub(crate) fn units(&self) -> u64 {
         self.units
     }

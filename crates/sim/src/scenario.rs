@@ -22,6 +22,8 @@ pub struct Scenario {
     /// The first device is this many times slower than it was drawn.
     pub straggler: u64,
     pub faults: Faults,
+    /// Each job is submitted when the one before is done.
+    pub in_turn: bool,
     /// Check every invariant after every this many inputs.
     pub check_every: u64,
 }
@@ -96,6 +98,7 @@ impl Scenario {
             item_micros: (random.range(1, 50), random.range(50, 3_000)),
             straggler: if random.chance(200_000) { 20 } else { 1 },
             faults: Faults::random(random),
+            in_turn: false,
             check_every: 1,
         }
     }
@@ -122,6 +125,7 @@ impl Scenario {
             item_micros: (20_000, 200_000),
             straggler: 1,
             faults: Faults::default(),
+            in_turn: false,
             check_every: u64::MAX,
         }
     }

@@ -179,7 +179,9 @@ impl<P: Probe> World<P> {
             self.at(at, Event::Join(device));
         }
         for job in 0..self.scenario.jobs.len() {
-            self.at(self.scenario.jobs[job].at, Event::Submit(job));
+            if job == 0 || !self.scenario.in_turn {
+                self.at(self.scenario.jobs[job].at, Event::Submit(job));
+            }
             let plan = &self.scenario.jobs[job];
             self.report.jobs.push(JobReport { items: plan.items, ..JobReport::default() });
         }
@@ -235,7 +237,7 @@ impl<P: Probe> World<P> {
         live.open_jobs() == 0
     }
 
-    fn pending_jobs(&self) -> bool {
+    pub(crate) fn pending_jobs(&self) -> bool {
         self.oracle.submitted() < self.scenario.jobs.len()
     }
 

@@ -44,7 +44,8 @@ impl Scheduler {
         if peer.paused || peer.silent || peer.loans.len() >= MAX_LEASES_PER_NODE {
             return None;
         }
-        let (id, pick, size) = self.ready.iter().find_map(|(_, id)| {
+        let (id, pick, size) = self.ready.iter().find_map(|turn| {
+            let id = &turn.job;
             let job = self.jobs.get(id)?;
             let suits = peer.suits(&job.spec) && has_room(peer, *id, &job.spec);
             let pick = if suits { self.pick(node, peer, job)? } else { return None };

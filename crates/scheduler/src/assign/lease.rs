@@ -1,7 +1,6 @@
 //! Lending units, taking them back, and giving up on those that fail everywhere.
 
 use alloc::collections::{BTreeMap, BTreeSet};
-use alloc::format;
 use alloc::vec::Vec;
 use shoal_protocol::limit::{FAIL_ON_NODES, LOST_AFTER, MAX_TRIES, OVERTIME, SILENCE};
 use shoal_protocol::{
@@ -13,6 +12,7 @@ use crate::Output;
 use crate::job::JobState;
 use crate::state::Scheduler;
 use crate::unit::{Copy, History, Loan};
+use crate::verify::Standing;
 
 /// A unit that ran out of time is cut this much smaller before anybody is blamed.
 const TIME_CUT: u64 = 4;
@@ -41,20 +41,7 @@ impl Scheduler {
     /// Books a copy of a unit in flight.
     pub(crate) fn start_loan(&mut self, now: Time, node: NodeId, attempt: Attempt, cut: Cut) {
         let Cut { job: id, unit: start, span, lane, expected, extra } = cut;
-        let standing = self.standing(node, lane);
-        if let Some(job) = self.jobs.get_mut(&id) {
-            self.ready.remove(&(job.served, id));
-            job.served = job.served.saturating_add(expected.0.max(1));
-            job.first_lent.get_or_insert(now);
-            job.units_leased += 1;
-            job.extras += u64::from(extra);
-            let weight = job.rules().weight(standing);
-            if let Some(unit) = job.units.get_mut(&start) {
-                unit.copies.push(Copy { attempt, node, weight, extra });
-            }
-        }
-        self.refresh(id, start);
-        let mut due = now;
+        let (mut due, mut standing) = (now, Standing::Newcomer);
         if let Some(peer) = self.peers.get_mut(&node) {
             if peer.loans.is_empty() && peer.timer > now + SILENCE {
                 self.timers.remove(&(peer.timer, node));
@@ -63,15 +50,28 @@ impl Scheduler {
                 peer.heard = now;
             }
             peer.loans.insert(attempt);
+            standing = peer.standing[lane as usize];
             let load = &mut peer.lanes[lane as usize];
             load.units += 1;
             load.expected = Micros(load.expected.0.saturating_add(expected.0));
             let slots = u64::from(peer.caps.slots(lane)).max(1);
             due = now + Micros((load.expected.0 / slots).max(expected.0));
         }
-        if let Some(late) = self.jobs.get_mut(&id).and_then(|job| job.late.as_mut()) {
-            late.insert((due, attempt));
+        if let Some(job) = self.jobs.get_mut(&id) {
+            self.ready.remove(&job.turn(id));
+            job.serve(expected);
+            job.first_lent.get_or_insert(now);
+            job.units_leased += 1;
+            job.extras += u64::from(extra);
+            let weight = job.rules().weight(standing);
+            if let Some(unit) = job.units.get_mut(&start) {
+                unit.copies.push(Copy { attempt, node, weight, extra });
+            }
+            if let Some(late) = &mut job.late {
+                late.insert((due, attempt));
+            }
         }
+        self.refresh(id, start);
         let (job, unit) = (id, start);
         let loan = Loan { job, unit, span, node, lane, since: now, running: None, expected, due };
         self.loans.insert(attempt, loan);
@@ -89,9 +89,9 @@ impl Scheduler {
     pub(crate) fn offer(&mut self, id: JobId) {
         let Some(job) = self.jobs.get(&id) else { return };
         if job.state == JobState::Running && job.has_work() {
-            self.ready.insert((job.served, id));
+            self.ready.insert(job.turn(id));
         } else {
-            self.ready.remove(&(job.served, id));
+            self.ready.remove(&job.turn(id));
         }
     }
 
@@ -164,15 +164,11 @@ impl Scheduler {
             if !self.is_running(loan.job) {
                 continue;
             }
-            let Some(history) = self.history(&loan) else { continue };
-            history.tries += u32::from(blame && loan.running.is_some());
-            if history.tries >= MAX_TRIES {
-                let message = format!("{MAX_TRIES} nodes vanished while they computed it");
-                let failure = Failure::Internal { message };
-                self.fail(now, &loan, failure);
-                continue;
+            let deadly = if blame { self.vanished(now, &loan) } else { None };
+            match deadly {
+                Some(failure) => self.fail(now, &loan, failure),
+                None => self.wait_again(now, &loan),
             }
-            self.wait_again(now, &loan);
         }
     }
 

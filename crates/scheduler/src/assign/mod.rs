@@ -3,6 +3,7 @@
 //!
 //! - [`fit`]: which job, how many items, how far ahead
 //! - [`lease`]: lending, taking back, giving up
+//! - [`quarantine`]: units that end the nodes that compute them
 //! - [`speculate`]: a second copy where the first is late
 //! - [`review`]: what nobody's message brings about
 //! - [`condition`]: signals before a loss
@@ -12,6 +13,7 @@ mod condition;
 mod fit;
 mod lease;
 mod peer;
+mod quarantine;
 mod review;
 mod speculate;
 
@@ -21,6 +23,8 @@ use shoal_protocol::limit::MAX_BATCH;
 use shoal_protocol::{Lane, NodeId, Strategy, Time, ToNode};
 
 use crate::state::Scheduler;
+
+pub(crate) use quarantine::Victim;
 
 pub(crate) const LANES: [Lane; 3] = [Lane::Inline, Lane::Gpu, Lane::Cpu];
 /// So many nodes in a row that cannot take what is there are asked; the next time, those after them.
@@ -77,7 +81,7 @@ impl Scheduler {
     }
 
     fn has_work_for(&self, lane: Lane) -> bool {
-        let mut jobs = self.ready.iter().filter_map(|(_, id)| self.jobs.get(id));
+        let mut jobs = self.ready.iter().filter_map(|turn| self.jobs.get(&turn.job));
         jobs.any(|job| job.spec.needs.lane == lane)
     }
 

@@ -129,8 +129,11 @@ impl Scheduler {
 
     /// Whether a span waits, fresh or as a unit that wants a copy; cuts it out if it is fresh.
     fn reopen(&mut self, node: NodeId, id: JobId, span: Span) -> bool {
-        let Some(job) = self.jobs.get(&id) else { return false };
-        if let Some(unit) = job.units.get(&span.start) {
+        if self.jobs.get(&id).is_some_and(|job| job.units.contains_key(&span.start)) {
+            // It is back with the unit in hand: the unit did not end it.
+            self.forgive(node, id, span.start);
+            let Some(job) = self.jobs.get(&id) else { return false };
+            let Some(unit) = job.units.get(&span.start) else { return false };
             let wants = unit.span == span && unit.wants(&job.rules());
             return wants && self.may_take(node, job, unit);
         }

@@ -1,7 +1,9 @@
 //! Scenarios: each is one sentence about what the scheduler promises.
 #![allow(clippy::unwrap_used)]
 
+mod deadly;
 mod late;
+mod share;
 mod verify;
 mod world;
 
@@ -191,19 +193,6 @@ fn a_large_unit_out_of_time_is_cut_smaller_before_anybody_is_blamed() {
 }
 
 #[test]
-fn a_unit_that_kills_every_node_fails_the_job() {
-    let mut world = World::new();
-    let id = world.submit(job(10));
-    for n in 1..=8 {
-        let node = world.join(n);
-        let attempt = world.held_by(node)[0].attempt;
-        world.say(node, alive(attempt));
-        world.leave(node);
-    }
-    assert_eq!(world.state(id), JobState::Failed);
-}
-
-#[test]
 fn after_a_restart_nothing_is_lost_and_nothing_merged_twice() {
     let mut world = World::new();
     let node = world.join(1);
@@ -302,19 +291,6 @@ fn a_cancelled_job_is_taken_from_its_nodes() {
     world.give(Input::Cancel { job: id });
     assert_eq!(world.state(id), JobState::Cancelled);
     assert!(world.held_by(node).is_empty());
-}
-
-#[test]
-fn two_jobs_share_a_node_fairly() {
-    let mut world = World::new();
-    let node = world.join(1);
-    let (a, b) = (world.submit(job(100_000)), world.submit(job(100_000)));
-    for _ in 0..200 {
-        let items = world.held_by(node)[0].span.len;
-        world.answer(node, items / 10);
-    }
-    let (a, b) = (world.view(a).items_done, world.view(b).items_done);
-    assert!(a.abs_diff(b) <= 3_000, "{a} and {b}");
 }
 
 #[test]
