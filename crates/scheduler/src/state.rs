@@ -3,6 +3,7 @@
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::string::String;
 use alloc::vec::Vec;
+use shoal_protocol::limit::RECONNECT_LONGEST;
 use shoal_protocol::{
     Attempt, Caps, Condition, Identity, JobId, JobSpec, Lane, Micros, NodeId, Time, ToNode,
 };
@@ -21,6 +22,9 @@ pub struct Conn(pub u64);
 /// A submission waiting for its [`Output::Reply`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct RequestId(pub u64);
+
+/// After a restart everybody is back in this time: the longest wait between two attempts, and some.
+const BACK_AFTER_START: Micros = Micros(RECONNECT_LONGEST.0 * 6 / 5);
 
 #[derive(Default)]
 pub struct Scheduler {
@@ -55,6 +59,8 @@ pub struct Scheduler {
     pub(crate) ballots: usize,
     /// A unit began to want somebody while nobody was asked.
     pub(crate) stirred: bool,
+    /// Until then nodes that were here before may come back.
+    pub(crate) settled_at: Time,
     /// When to look again at late units and lonely ballots.
     pub(crate) review: Option<Time>,
 }
@@ -152,12 +158,20 @@ impl Scheduler {
         self.chance = Chance::new(seed);
         self.begin_life(self.life + 1);
         self.last_attempt = 0;
+        if !self.known.is_empty() {
+            self.expect_back(now, BACK_AFTER_START);
+        }
         self.record(crate::Fact::Life { life: self.life });
         // The last life may have ended between a job's last unit and its end.
         let running: Vec<_> = self.running.iter().copied().collect();
         for id in running {
             self.finish_if_whole(now, id);
         }
+    }
+
+    /// Somebody who left may come back in this time.
+    pub(crate) fn expect_back(&mut self, now: Time, within: Micros) {
+        self.settled_at = self.settled_at.max(now + within);
     }
 
     pub(crate) fn record(&mut self, fact: crate::Fact) {

@@ -20,6 +20,9 @@ use crate::state::{Conn, LaneLoad, Peer, Scheduler, Seat};
 use crate::unit::History;
 use crate::verify::Standing;
 
+/// A node whose connection broke is mostly back in this time.
+const BACK_SOON: Micros = Micros::from_secs(3);
+
 impl Scheduler {
     pub(crate) fn connected(&mut self, now: Time, seat: Seat, hello: Hello) {
         let conn = seat.conn;
@@ -147,6 +150,7 @@ impl Scheduler {
 
     pub(crate) fn disconnected(&mut self, now: Time, conn: Conn) {
         let Some(node) = self.conns.remove(&conn) else { return };
+        self.expect_back(now, BACK_SOON);
         let loans = self.loans_of(node);
         if let Some(peer) = self.peers.get_mut(&node) {
             self.timers.remove(&(peer.timer, node));

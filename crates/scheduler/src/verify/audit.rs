@@ -23,6 +23,8 @@ const PART: u64 = 8;
 /// Of eight checks of a new node and of an old hand, so many are of the whole unit.
 const WHOLE_OF_NEW: u64 = 4;
 const WHOLE_OF_OLD: u64 = 2;
+/// What a new node was believed for because it was alone is tried on so many: if one is wrong, all go.
+const AUDIT_NEW: u64 = 32;
 /// Answers kept for one merged unit; more would only cost memory.
 const MOST_CONFIRMERS: usize = 8;
 
@@ -99,10 +101,12 @@ impl Scheduler {
     pub(crate) fn audit(&mut self, now: Time, id: JobId) {
         let Some(job) = self.jobs.get_mut(&id) else { return };
         let mut asked: BTreeMap<NodeId, u64> = BTreeMap::new();
+        let lane = job.spec.needs.lane;
         for (node, units) in core::mem::take(&mut job.unaudited) {
             let sure = (units / AUDIT_FOR).min(2);
             let lucky = units < AUDIT_FOR && self.chance.hits(units, AUDIT_FOR);
-            asked.insert(node, sure + u64::from(lucky));
+            let new = self.standing(node, lane) == Standing::Newcomer;
+            asked.insert(node, if new { AUDIT_NEW } else { sure + u64::from(lucky) });
         }
         let Some(job) = self.jobs.get(&id) else { return };
         let mut picks: BTreeMap<NodeId, Vec<u64>> = BTreeMap::new();

@@ -198,7 +198,8 @@ impl Scheduler {
         let insists = matches!(job.spec.policy.verify, Verify::Quorum { .. });
         let open = !unit.copies.is_empty() || ballot.comparing.is_some();
         let poll = ballot.poll();
-        if open || !job.votes.contains(&start) || self.has_voter(job, unit) {
+        let others_may_come = now < self.settled_at;
+        if open || others_may_come || !job.votes.contains(&start) || self.has_voter(job, unit) {
             return;
         }
         let tie = poll.votes == 0 || poll.weight <= poll.against;
