@@ -24,7 +24,7 @@ pub const MAX_KERNEL_BYTES: usize = 256 << 10;
 pub const MAX_TEXT_BYTES: usize = 4 << 10;
 /// What is kept of a program's stderr, from its end, where the reason stands.
 pub const MAX_STDERR_BYTES: usize = 2 << 10;
-/// Units a job may have: each costs about 60 bytes of the coordinator's memory for ever.
+/// Units a job may have: each costs about 100 bytes of the coordinator's memory for ever.
 pub const MAX_UNITS_PER_JOB: u64 = 2_000_000;
 /// Jobs that run or wait at a time; more are refused with "try later".
 pub const MAX_OPEN_JOBS: usize = 1_000;

@@ -62,6 +62,15 @@ pub enum Fact {
         node: NodeId,
         proof: Proof,
     },
+    /// Units merged from here on were merged at about this time.
+    Passed {
+        at: Time,
+    },
+    /// A node's numeric class was found out or changed.
+    Class {
+        node: NodeId,
+        class: u64,
+    },
     /// A node's answer was wrong: it loses its trust for this kind of work.
     Rejected {
         job: JobId,
@@ -126,7 +135,7 @@ impl Scheduler {
                 if let Some(job) = self.jobs.get_mut(job)
                     && job.waiting.take(*span)
                 {
-                    job.merge(*span, *node, *place);
+                    job.merge(self.passed, *span, *node, *place);
                 }
             }
             Fact::Finished { job, at } => self.apply_end(*job, *at, JobState::Done),
@@ -147,6 +156,10 @@ impl Scheduler {
             }
             Fact::Checked { job, span, node, proof } => {
                 self.apply_checked(*job, *span, *node, proof);
+            }
+            Fact::Passed { at } => self.passed = *at,
+            Fact::Class { node, class } => {
+                self.classes.insert(*node, *class);
             }
             Fact::Rejected { job, node, .. } => self.apply_rejected(*job, *node),
         }

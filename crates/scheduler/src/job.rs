@@ -80,6 +80,8 @@ pub(crate) struct Merged {
     pub(crate) len: u64,
     pub(crate) node: NodeId,
     pub(crate) place: Option<Place>,
+    /// When, as the last [`crate::Fact::Passed`] says.
+    pub(crate) at: Time,
 }
 
 /// Why a merged unit is believed.
@@ -235,8 +237,8 @@ impl Job {
         self.total_milli_rate = others.saturating_add(new.all_slots());
     }
 
-    pub(crate) fn merge(&mut self, span: Span, node: NodeId, place: Option<Place>) {
-        self.merged.insert(span.start, Merged { len: span.len, node, place });
+    pub(crate) fn merge(&mut self, at: Time, span: Span, node: NodeId, place: Option<Place>) {
+        self.merged.insert(span.start, Merged { len: span.len, node, place, at });
         self.items_done += span.len;
         let share = self.shares.entry(node).or_default();
         share.items += span.len;

@@ -16,6 +16,11 @@ pub(crate) struct Pace {
 }
 
 impl Pace {
+    /// The rate in percent of the best it ever had.
+    pub(crate) fn percent(&self) -> u8 {
+        (self.milli_rate / (self.best / 100).max(1)).min(100) as u8
+    }
+
     pub(crate) fn all_slots(&self) -> u64 {
         self.milli_rate.saturating_mul(self.slots)
     }

@@ -39,6 +39,8 @@ pub struct Scheduler {
     pub(crate) ready: BTreeSet<Turn>,
     /// Every node that ever joined.
     pub(crate) known: BTreeMap<Identity, NodeId>,
+    /// Numeric classes of nodes, as last said.
+    pub(crate) classes: BTreeMap<NodeId, u64>,
     /// What nodes called themselves when last seen.
     pub(crate) names: BTreeMap<NodeId, String>,
     pub(crate) peers: BTreeMap<NodeId, Peer>,
@@ -59,6 +61,8 @@ pub struct Scheduler {
     pub(crate) ballots: usize,
     /// A unit began to want somebody while nobody was asked.
     pub(crate) stirred: bool,
+    /// What the last [`crate::Fact::Passed`] says.
+    pub(crate) passed: Time,
     /// Until then nodes that were here before may come back.
     pub(crate) settled_at: Time,
     /// When to look again at late units and lonely ballots.

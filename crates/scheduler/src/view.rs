@@ -172,14 +172,6 @@ impl Scheduler {
         proofs.collect()
     }
 
-    pub fn open_ballots(&self, job: JobId) -> Vec<String> {
-        let Some(job) = self.jobs.get(&job) else { return Vec::new() };
-        job.units
-            .values()
-            .map(|unit| alloc::format!("{unit:?} wants {}", unit.wants(&job.rules())))
-            .collect()
-    }
-
     /// What a node's answers of a kind were worth so far.
     pub fn trust_of(&self, node: NodeId, lane: Lane) -> Trust {
         self.trust(node, lane)
@@ -239,7 +231,7 @@ impl Scheduler {
             running: running.count() as u64,
             job,
             milli_rate: pace.map_or(0, |pace| pace.all_slots()),
-            pace_percent: pace.map_or(100, |pace| percent(pace.milli_rate, pace.best)),
+            pace_percent: pace.map_or(100, |pace| pace.percent()),
             condition: peer.condition,
             trusted: peer.trusted,
             trust: crate::assign::LANES.map(|lane| self.trust(node, lane)),
@@ -248,10 +240,6 @@ impl Scheduler {
             units_failed: peer.units_failed,
         }
     }
-}
-
-fn percent(of: u64, total: u64) -> u8 {
-    (of / (total / 100).max(1)).min(100) as u8
 }
 
 fn kind(work: &Work) -> &'static str {

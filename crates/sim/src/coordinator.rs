@@ -138,7 +138,12 @@ impl<P: Probe> World<P> {
                 });
                 self.done(conn, results.collect());
             }
-            other => self.give(Input::Said { conn, message: other }),
+            FromNode::Failed { .. }
+            | FromNode::Alive { .. }
+            | FromNode::Caps(_)
+            | FromNode::Returned(_)
+            | FromNode::Pause(_)
+            | FromNode::Condition(_) => self.give(Input::Said { conn, message }),
         }
     }
 

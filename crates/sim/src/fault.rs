@@ -12,51 +12,65 @@ const FARTHEST_JUMP: u64 = 5_000_000;
 /// Facts in a batch after which a kill may come; few batches have more.
 const KILL_WITHIN: u64 = 12;
 
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Fault {
+    Vanish,
+    Freeze,
+    Partition,
+    Hide,
+    Jump,
+    Crash,
+    Kill,
+}
+
 impl<P: Probe> World<P> {
     pub(crate) fn plan_faults(&mut self) {
-        let faults = self.scenario.faults.clone();
-        self.plan(faults.churn, Event::Vanish);
-        self.plan(faults.freezes, Event::Freeze);
-        self.plan(faults.partitions, Event::Partition);
-        self.plan(faults.hides, Event::Hide);
-        self.plan(faults.jumps, Event::Jump);
-        self.plan(faults.crashes, Event::Crash);
-        self.plan(faults.kills, Event::Kill);
-    }
-
-    fn plan(&mut self, mean: u64, event: Event) {
-        let at = self.now.0 + self.random.range(1, mean.max(1) * 2);
-        if mean > 0 && at < self.scenario.faults.until {
-            self.at(at, event);
+        let all = [
+            Fault::Vanish,
+            Fault::Freeze,
+            Fault::Partition,
+            Fault::Hide,
+            Fault::Jump,
+            Fault::Crash,
+            Fault::Kill,
+        ];
+        for fault in all {
+            self.plan(fault);
         }
     }
 
-    pub(crate) fn fault(&mut self, event: Event) {
+    fn plan(&mut self, fault: Fault) {
+        let faults = &self.scenario.faults;
+        let mean = match fault {
+            Fault::Vanish => faults.churn,
+            Fault::Freeze => faults.freezes,
+            Fault::Partition => faults.partitions,
+            Fault::Hide => faults.hides,
+            Fault::Jump => faults.jumps,
+            Fault::Crash => faults.crashes,
+            Fault::Kill => faults.kills,
+        };
+        let at = self.now.0 + self.random.range(1, mean.max(1) * 2);
+        if mean > 0 && at < self.scenario.faults.until {
+            self.at(at, Event::Fault(fault));
+        }
+    }
+
+    pub(crate) fn fault(&mut self, fault: Fault) {
         if !self.has_faults() {
             return;
         }
         self.report.faults += 1;
-        let faults = &self.scenario.faults;
-        let mean = match event {
-            Event::Vanish => faults.churn,
-            Event::Freeze => faults.freezes,
-            Event::Partition => faults.partitions,
-            Event::Hide => faults.hides,
-            Event::Jump => faults.jumps,
-            Event::Crash => faults.crashes,
-            Event::Kill => faults.kills,
-            _ => return,
-        };
-        match event {
-            Event::Vanish => self.vanish(),
-            Event::Freeze => self.freeze(),
-            Event::Partition => self.partition(),
-            Event::Hide => self.hide(),
-            Event::Jump => self.ahead = self.random.range(0, FARTHEST_JUMP),
-            Event::Crash => self.crash(),
-            _ => self.kill_after = Some(self.random.range(0, KILL_WITHIN)),
+        match fault {
+            Fault::Vanish => self.vanish(),
+            Fault::Freeze => self.freeze(),
+            Fault::Partition => self.partition(),
+            Fault::Hide => self.hide(),
+            Fault::Jump => self.ahead = self.random.range(0, FARTHEST_JUMP),
+            Fault::Crash => self.crash(),
+            Fault::Kill => self.kill_after = Some(self.random.range(0, KILL_WITHIN)),
         }
-        self.plan(mean, event);
+        self.plan(fault);
     }
 
     /// A device dies with everything it had; after a while it is started again with the same identity.

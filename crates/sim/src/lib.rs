@@ -12,11 +12,13 @@ mod liar;
 mod measure;
 mod oracle;
 mod random;
+mod report;
 mod scenario;
 mod world;
 
 pub use liar::{Character, Lie};
 pub use measure::{Checking, Churn, checking, churn};
 pub use random::Random;
+pub use report::{JobReport, Report};
 pub use scenario::{Faults, JobPlan, Scenario};
-pub use world::{JobReport, Probe, Report, World, run, run_probed};
+pub use world::{Probe, World, run, run_probed};

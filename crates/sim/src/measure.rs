@@ -4,8 +4,9 @@
 use shoal_protocol::{Lane, Policy, Strategy, Verify};
 
 use crate::liar::{Character, Lie};
+use crate::report::Report;
 use crate::scenario::{Faults, JobPlan, Scenario};
-use crate::world::{Report, run_probed};
+use crate::world::run_probed;
 
 const SECOND: u64 = 1_000_000;
 

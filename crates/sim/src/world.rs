@@ -4,12 +4,14 @@
 use std::collections::BTreeMap;
 
 use shoal_protocol::{Attempt, FromNode, Micros, Time, ToNode};
-use shoal_scheduler::{CompareId, Conn, Fact, Input, Outcome, Scheduler};
+use shoal_scheduler::{CompareId, Conn, Fact, Input, Outcome, Scheduler, WhyJob};
 
 use crate::device::Device;
+use crate::fault::Fault;
 use crate::liar::{Conspiracy, Content};
 use crate::oracle::Oracle;
 use crate::random::Random;
+use crate::report::{JobReport, Report};
 use crate::scenario::Scenario;
 
 /// Virtual time after which a world that has not finished never will.
@@ -22,45 +24,6 @@ pub trait Probe {
 }
 
 impl Probe for () {}
-
-/// What happened.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Report {
-    pub events: u64,
-    /// Inputs the scheduler handled.
-    pub inputs: u64,
-    pub units: u64,
-    pub virtual_micros: u64,
-    /// A fingerprint of the whole trace: the same seed gives the same one.
-    pub trace: u64,
-    pub crashes: u64,
-    pub vanished: u64,
-    pub faults: u64,
-    /// Units that were wrong when their job was delivered.
-    pub wrong: u64,
-    /// Answers found wrong.
-    pub rejected: u64,
-    pub unmerged: u64,
-    pub speculated: u64,
-    /// For each job: when it was submitted and done, its items, and the items computed for it.
-    pub jobs: Vec<JobReport>,
-    /// For each liar that was found out for good: answers it had given by then.
-    pub liar_answers: Vec<u64>,
-    pub liars_left: u64,
-    /// Microseconds that devices were there and able to compute, times slots, divided by their time for an
-    /// item: the items that could have been computed until the last job was done.
-    pub capacity_items: u64,
-}
-
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct JobReport {
-    pub submitted: u64,
-    pub done: u64,
-    pub items: u64,
-    pub computed: u64,
-    pub units: u64,
-    pub wrong: u64,
-}
 
 pub(crate) enum Event {
     Join(usize),
@@ -90,14 +53,9 @@ pub(crate) enum Event {
     NodeTimer(usize),
     Timer,
     Submit(usize),
-    Vanish,
-    Freeze,
-    Partition,
-    Hide,
+    Fault(Fault),
+    /// A hidden page is shown again.
     Show(usize, u32),
-    Jump,
-    Crash,
-    Kill,
     Restart,
 }
 
@@ -223,8 +181,8 @@ impl<P: Probe> World<P> {
         let jobs = live.jobs(self.clock()).into_iter().filter(|job| job.ended.is_none());
         let jobs = jobs.map(|job| {
             let policy = live.spec(job.job).map(|spec| spec.policy);
-            let open = live.open_ballots(job.job);
-            format!("{} {policy:?}\n{open:#?}\n", job.job)
+            let why: Vec<_> = live.explain_job(job.job).iter().map(WhyJob::to_string).collect();
+            format!("job {}, {policy:?}: {}\n", job.job, why.join("; "))
         });
         format!("{} nodes\n{}{:?}", nodes.len(), jobs.collect::<String>(), self.scenario.liars)
     }
@@ -277,13 +235,7 @@ impl<P: Probe> World<P> {
             }
             Event::Submit(job) => self.submit(job),
             Event::Restart => self.restart(),
-            Event::Vanish
-            | Event::Freeze
-            | Event::Partition
-            | Event::Hide
-            | Event::Jump
-            | Event::Crash
-            | Event::Kill => self.fault(event),
+            Event::Fault(fault) => self.fault(fault),
             Event::Show(device, birth) => self.show(device, birth),
         }
     }
@@ -321,16 +273,10 @@ impl<P: Probe> World<P> {
             Event::NodeTimer(device) => (8, *device as u64),
             Event::Timer => (9, 0),
             Event::Submit(job) => (10, *job as u64),
-            Event::Vanish => (11, 0),
-            Event::Freeze => (12, 0),
-            Event::Crash => (13, 0),
-            Event::Restart => (14, 0),
-            Event::Compared { outcome, .. } => (15, u64::from(*outcome == Outcome::Same)),
-            Event::Partition => (16, 0),
-            Event::Hide => (17, 0),
-            Event::Show(device, _) => (18, *device as u64),
-            Event::Jump => (19, 0),
-            Event::Kill => (20, 0),
+            Event::Fault(fault) => (11, *fault as u64),
+            Event::Restart => (12, 0),
+            Event::Compared { outcome, .. } => (13, u64::from(*outcome == Outcome::Same)),
+            Event::Show(device, _) => (14, *device as u64),
         };
         for part in [self.now.0, kind, detail] {
             self.report.trace = (self.report.trace ^ part).wrapping_mul(0x0100_0000_01b3);

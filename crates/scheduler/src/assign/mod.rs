@@ -2,7 +2,8 @@
 //! nodes for each unit; those that could do more wait in `hungry` until work appears.
 //!
 //! - [`fit`]: which job, how many items, how far ahead
-//! - [`lease`]: lending, taking back, giving up
+//! - [`lease`]: lending, taking back
+//! - [`fail`]: units that fail
 //! - [`quarantine`]: units that end the nodes that compute them
 //! - [`speculate`]: a second copy where the first is late
 //! - [`review`]: what nobody's message brings about
@@ -10,6 +11,7 @@
 //! - [`peer`]: joining, leaving, silence
 
 mod condition;
+mod fail;
 mod fit;
 mod lease;
 mod peer;

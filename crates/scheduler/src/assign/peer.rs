@@ -73,6 +73,7 @@ impl Scheduler {
         let conn = seat.conn;
         let caps = clipped(caps);
         self.names.insert(node, caps.name.clone());
+        self.note_class(node, caps.class);
         self.conns.insert(conn, node);
         let timer = now + IDLE_SILENCE;
         self.timers.insert((timer, node));
@@ -101,6 +102,13 @@ impl Scheduler {
         };
         self.peers.insert(node, peer);
         self.note_standing(node);
+    }
+
+    fn note_class(&mut self, node: NodeId, class: u64) {
+        if self.classes.get(&node).copied().unwrap_or(0) != class {
+            self.classes.insert(node, class);
+            self.record(Fact::Class { node, class });
+        }
     }
 
     /// Units a returning node is still at: it keeps those that nobody else has.
@@ -216,6 +224,7 @@ impl Scheduler {
                 job.is_some_and(|job| !caps.meets(&job.spec.needs))
             })
             .collect();
+        self.note_class(node, caps.class);
         if let Some(peer) = self.peers.get_mut(&node) {
             self.names.insert(node, caps.name.clone());
             peer.caps = caps;

@@ -30,6 +30,10 @@ impl Trust {
         self.wrong >= BARRED
     }
 
+    pub fn is_veteran(&self) -> bool {
+        self.streak >= VETERAN
+    }
+
     fn credit(&mut self) {
         self.streak = self.streak.saturating_add(1);
         if self.streak.is_multiple_of(VETERAN) {
@@ -55,7 +59,7 @@ impl Scheduler {
     pub(crate) fn standing(&self, node: NodeId, lane: Lane) -> Standing {
         match self.peers.get(&node) {
             Some(peer) => peer.standing[lane as usize],
-            None if self.trust(node, lane).streak >= VETERAN => Standing::Veteran,
+            None if self.trust(node, lane).is_veteran() => Standing::Veteran,
             None => Standing::Newcomer,
         }
     }

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod deadly;
+mod explain;
 mod late;
 mod share;
 mod verify;
