@@ -54,6 +54,7 @@ impl Node {
         self.session = Some(session);
         self.misses = 0;
         self.next_beat = now + HEARTBEAT;
+        self.told_pause = self.paused;
         if self.paused {
             self.send(FromNode::Pause(true));
         }
@@ -117,6 +118,7 @@ impl Node {
             return;
         }
         self.paused = paused;
+        self.told_pause = true;
         if self.is_joined() {
             self.send(FromNode::Pause(paused));
         }
@@ -170,6 +172,10 @@ impl Node {
             let unsent = self.finished.iter().map(|answer| answer.finished.attempt);
             let queued = queued.chain(unsent).collect();
             self.send(FromNode::Alive { running, queued });
+            if self.told_pause {
+                // Said again, in case it was lost: a node thought to be paused gets nothing for ever.
+                self.send(FromNode::Pause(self.paused));
+            }
             self.next_beat = now + pace;
         }
     }

@@ -74,6 +74,8 @@ pub struct Node {
     pub(crate) config: Config,
     pub(crate) phase: Phase,
     pub(crate) paused: bool,
+    /// The coordinator was told of a pause on this connection.
+    pub(crate) told_pause: bool,
     pub(crate) condition: Condition,
     pub(crate) session: Option<String>,
     pub(crate) outputs: VecDeque<Output>,
@@ -117,6 +119,7 @@ impl Node {
             config,
             phase: Phase::Idle,
             paused: false,
+            told_pause: false,
             condition: Condition::default(),
             session: None,
             outputs: VecDeque::new(),

@@ -52,6 +52,9 @@ impl Scheduler {
             assert_eq!(*start, unit.span.start, "job {id}: a unit under a wrong name");
             let wanting = job.wanting.contains(start) || job.votes.contains(start);
             assert_eq!(wanting, unit.wants(&job.rules()), "job {id}, unit {start}: wanting");
+            let decided = unit.ballot.as_ref().and_then(|ballot| ballot.decided(&job.rules()));
+            let known = unit.is_merged() && !unit.copies.is_empty();
+            assert!(decided.is_none() || known, "job {id}, unit {start}: decided and not settled");
             assert_eq!(job.votes.contains(start), wanting && unit.ballot.is_some(), "votes");
             let merged = job.merged.get(start).is_some_and(|merged| merged.len == unit.span.len);
             assert_eq!(merged, unit.is_merged(), "job {id}, unit {start}: merged");
@@ -119,6 +122,7 @@ impl Scheduler {
         let units = self.jobs.values().flat_map(|job| job.units.values());
         let ballots = units.filter(|unit| unit.ballot.is_some());
         assert_eq!(ballots.count(), self.ballots, "ballots");
+        assert!(self.rejudge.is_empty(), "ballots not judged");
         let mut hungry = self.hungry.iter().flatten();
         assert!(hungry.all(|node| self.peers.contains_key(node)), "hungry strangers");
         let open = self.jobs.values().filter(|job| job.state == JobState::Running);

@@ -59,6 +59,8 @@ pub struct Scheduler {
     pub(crate) elders: [BTreeSet<NodeId>; 3],
     /// Units whose answers are being compared.
     pub(crate) ballots: usize,
+    /// Ballots in which somebody's word lost its weight, to be judged before anything else happens.
+    pub(crate) rejudge: VecDeque<(JobId, u64)>,
     /// A unit began to want somebody while nobody was asked.
     pub(crate) stirred: bool,
     /// What the last [`crate::Fact::Passed`] says.
@@ -143,6 +145,7 @@ impl Scheduler {
         }
         self.look_for_silence(now);
         self.review_if_due(now);
+        self.judge_again(now);
         if core::mem::take(&mut self.stirred) {
             self.feed_hungry(now);
         }

@@ -3,7 +3,7 @@
 use shoal_node::{Config, Input, Node};
 use shoal_protocol::{
     BlobRef, Caps, Dtype, ExecItems, ExecWork, GpuCaps, Hash, Identity, JobSpec, Kernel, Lane,
-    Limits, MapWork, Needs, NodeKind, Policy, Sizing, Time, Tolerance, Work,
+    Limits, MapWork, Micros, Needs, NodeKind, Policy, Sizing, Time, Tolerance, Work,
 };
 use shoal_scheduler::Conn;
 
@@ -149,7 +149,8 @@ pub(crate) fn spec(number: usize, plan: &JobPlan) -> JobSpec {
         sizing: Sizing { grain: plan.grain, most: plan.most },
         strategy: plan.strategy,
         needs: Needs::lane(plan.lane),
-        limits: Limits::default(),
+        // Devices here do not end what takes too long, and some are very slow.
+        limits: Limits { time: Micros::from_secs(3_600), ..Limits::default() },
         policy: Policy { tolerance: Tolerance::usual(dtype), ..plan.policy },
     }
 }

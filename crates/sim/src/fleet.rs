@@ -5,7 +5,7 @@ use shoal_protocol::{Attempt, Failure, FromNode, Lease, Micros, UnitOutput};
 use shoal_scheduler::Conn;
 
 use crate::coordinator::reread;
-use crate::liar::Content;
+use crate::liar::{Asked, Content};
 use crate::world::{Event, Probe, Socket, World};
 
 /// What a hidden page takes beside a shown one, in hundredths.
@@ -138,9 +138,8 @@ impl<P: Probe> World<P> {
         let (birth, attempt) = (device.birth, lease.attempt);
         let floats = self.oracle.plan_of(lease.job).map(|job| self.scenario.jobs[job].floats);
         let class = if floats == Some(true) { device.class() } else { 0 };
-        let asked = (lease.job, lease.span, class);
-        let (character, answers) = (device.character, device.answers);
-        let content = self.conspiracy.answer(character, answers, asked, &mut self.random);
+        let asked = Asked { job: lease.job, span: lease.span, class };
+        let content = self.conspiracy.answer(device, asked, &mut self.random);
         let lies = content.is_wrong(lease.span);
         let device = &mut self.devices[at];
         device.answers += 1;

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use shoal_protocol::{Hash, JobId, Span};
 
+use crate::device::Device;
 use crate::random::Random;
 
 /// What an answer says: nothing but the truth, or a lie about some items.
@@ -78,6 +79,14 @@ pub enum Lie {
     Concert { group: u64 },
 }
 
+/// What a device was asked for, and in which numeric class it answers.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Asked {
+    pub(crate) job: JobId,
+    pub(crate) span: Span,
+    pub(crate) class: u64,
+}
+
 /// What groups of liars told each other: which items of which job they lied about.
 #[derive(Default)]
 pub(crate) struct Conspiracy {
@@ -86,14 +95,10 @@ pub(crate) struct Conspiracy {
 }
 
 impl Conspiracy {
-    /// The answer of a device that has given `answers` before.
-    pub(crate) fn answer(
-        &mut self,
-        character: Character,
-        answers: u64,
-        (job, span, class): (JobId, Span, u64),
-        random: &mut Random,
-    ) -> Content {
+    /// What a device answers.
+    pub(crate) fn answer(&mut self, who: &Device, asked: Asked, random: &mut Random) -> Content {
+        let Asked { job, span, class } = asked;
+        let (character, answers) = (who.character, who.answers);
         let Character::Liar { kind, after } = character else { return Content::truth(class) };
         if let Lie::Concert { group } = kind {
             let covers = self.has_lied(group, job, span);
@@ -108,7 +113,7 @@ impl Conspiracy {
         self.told += 1;
         match kind {
             Lie::Random => Content::lying(1_000_000 + self.told, span, 0),
-            Lie::Lazy => Content::lying(500_000 + class, span, 0),
+            Lie::Lazy => Content::lying(500_000 + who.number, span, 0),
             Lie::Subtle | Lie::Concert { .. } => {
                 let item = Span::new(span.start + random.range(0, span.len), 1);
                 Content::lying(1_000_000 + self.told, item, class)

@@ -57,13 +57,6 @@ pub struct Faults {
     pub until: u64,
 }
 
-impl Faults {
-    /// Whether a unit may fail its job by no fault of its own.
-    pub fn may_fail(&self) -> bool {
-        self.mishaps + self.churn + self.freezes + self.partitions + self.jumps > 0
-    }
-}
-
 #[derive(Clone, Debug)]
 pub struct JobPlan {
     pub at: u64,
@@ -133,6 +126,15 @@ impl Scenario {
     pub fn character(&self, device: u64) -> Character {
         let liar = self.liars.iter().find(|(number, _)| *number == device);
         liar.map_or(Character::Honest, |(_, character)| *character)
+    }
+
+    /// Whether a unit may fail its job by no fault of its own: nodes fail and vanish, or liars are among so
+    /// few that nobody can tell who is right.
+    pub fn may_fail(&self) -> bool {
+        let faults = &self.faults;
+        let vanish = faults.churn + faults.freezes + faults.partitions + faults.jumps;
+        let voices = if self.networks == 0 { self.nodes } else { self.nodes.min(self.networks) };
+        faults.mishaps + vanish > 0 || (!self.liars.is_empty() && voices < 8)
     }
 
     /// The most liars that say the same.

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use shoal_protocol::{Attempt, FromNode, Micros, Time, ToNode};
-use shoal_scheduler::{CompareId, Conn, Fact, Input, Outcome, Scheduler, WhyJob};
+use shoal_scheduler::{CompareId, Conn, Fact, Input, Outcome, Scheduler, UnitState, WhyJob};
 
 use crate::device::Device;
 use crate::fault::Fault;
@@ -159,7 +159,7 @@ impl<P: Probe> World<P> {
         if let Some(live) = &self.scheduler {
             live.check();
             self.oracle.compare(live, &self.facts, self.clock());
-            let may_fail = self.scenario.faults.may_fail();
+            let may_fail = self.scenario.may_fail();
             self.oracle.all_finished(live, self.clock(), may_fail);
             self.report.speculated = live.jobs(self.clock()).iter().map(|job| job.speculated).sum();
         }
@@ -182,7 +182,10 @@ impl<P: Probe> World<P> {
         let jobs = jobs.map(|job| {
             let policy = live.spec(job.job).map(|spec| spec.policy);
             let why: Vec<_> = live.explain_job(job.job).iter().map(WhyJob::to_string).collect();
-            format!("job {}, {policy:?}: {}\n", job.job, why.join("; "))
+            let open = live.units(job.job, usize::MAX).into_iter();
+            let open = open.filter(|unit| unit.state == UnitState::Waiting).take(3);
+            let open: Vec<_> = open.map(|u| live.explain_unit(job.job, u.span.start)).collect();
+            format!("job {}, {policy:?}: {}\n{open:?}\n", job.job, why.join("; "))
         });
         format!("{} nodes\n{}{:?}", nodes.len(), jobs.collect::<String>(), self.scenario.liars)
     }

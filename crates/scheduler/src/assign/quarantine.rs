@@ -71,7 +71,7 @@ impl Victim {
 /// What the victims had in common helps whoever must find the cause.
 fn describe(history: &History) -> String {
     let Some(first) = history.victims.first().filter(|_| history.victims.len() >= DEADLY) else {
-        return format!("{} nodes vanished while they computed it", history.tries);
+        return format!("{} nodes vanished or stalled while they computed it", history.tries);
     };
     let mut common = Vec::new();
     if history.victims.iter().all(|victim| victim.kind == first.kind) {

@@ -1,6 +1,7 @@
 //! A second copy where the first is late. When a job has nothing else to lend, an idle node gets a copy of the
 //! unit that would hold the job up longest, if it should be done clearly sooner; the first answer wins.
 
+use shoal_protocol::limit::MAX_LEASES_PER_NODE;
 use shoal_protocol::{Attempt, Micros, NodeId, Strategy, Time};
 
 use super::LANES;
@@ -22,7 +23,7 @@ const LOOKED_AT: usize = 8;
 impl Scheduler {
     pub(crate) fn speculate(&mut self, now: Time, node: NodeId) -> Option<Cut> {
         let peer = self.peers.get(&node)?;
-        if peer.paused || peer.silent {
+        if peer.paused || peer.silent || peer.loans.len() >= MAX_LEASES_PER_NODE {
             return None;
         }
         let idle = |peer: &Peer, lane| {

@@ -136,7 +136,15 @@ impl Scheduler {
             let Some(job) = self.jobs.get_mut(&id) else { continue };
             for start in job.weaken(node) {
                 self.refresh(id, start);
+                self.rejudge.push_back((id, start));
             }
+        }
+    }
+
+    /// Where a liar's word weighs less now, the others may have won.
+    pub(crate) fn judge_again(&mut self, now: Time) {
+        while let Some((id, start)) = self.rejudge.pop_front() {
+            self.judge(now, id, start);
         }
     }
 
