@@ -64,6 +64,8 @@ pub enum Character {
         kind: Lie,
         /// Right answers it gives first, to be trusted.
         after: u64,
+        /// After that it lies once in so many answers.
+        every: u64,
     },
 }
 
@@ -99,15 +101,18 @@ impl Conspiracy {
     pub(crate) fn answer(&mut self, who: &Device, asked: Asked, random: &mut Random) -> Content {
         let Asked { job, span, class } = asked;
         let (character, answers) = (who.character, who.answers);
-        let Character::Liar { kind, after } = character else { return Content::truth(class) };
+        let Character::Liar { kind, after, every } = character else {
+            return Content::truth(class);
+        };
+        let lies = answers >= after && random.range(0, every) == 0;
         if let Lie::Concert { group } = kind {
             let covers = self.has_lied(group, job, span);
-            if covers || answers >= after {
+            if covers || lies {
                 self.lies.entry((group, job)).or_default().insert(span.start, span.end());
                 return Content::lying(1_000 + group, span, 0);
             }
         }
-        if answers < after {
+        if !lies {
             return Content::truth(class);
         }
         self.told += 1;

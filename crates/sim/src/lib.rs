@@ -17,7 +17,7 @@ mod scenario;
 mod world;
 
 pub use liar::{Character, Lie};
-pub use measure::{Checking, Churn, checking, churn};
+pub use measure::{Checking, Churn, Gang, Pool, checking, churn};
 pub use random::Random;
 pub use report::{JobReport, Report};
 pub use scenario::{Faults, JobPlan, Scenario};

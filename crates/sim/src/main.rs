@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use shoal_protocol::Verify;
-use shoal_sim::{Churn, Probe, Report, Scenario, checking, churn, run, run_probed};
+use shoal_sim::{Churn, Gang, Pool, Probe, Report, Scenario, checking, churn, run, run_probed};
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -122,14 +122,17 @@ fn show_churn(seed: u64, rounds: u64) {
 
 fn show_checking(seed: u64, nodes: u64, units_each: u64) {
     let cases = [
-        ("adaptive_honest", 0, Verify::Adaptive),
-        ("adaptive_fifth_lies", nodes / 5, Verify::Adaptive),
-        ("quorum3_fifth_lies", nodes / 5, Verify::Quorum { votes: 3 }),
-        ("quorum5_fifth_lies", nodes / 5, Verify::Quorum { votes: 5 }),
+        ("adaptive_honest", Gang::Nobody, Verify::Adaptive, 8),
+        ("adaptive_honest_undivided", Gang::Nobody, Verify::Adaptive, 64),
+        ("adaptive_concert", Gang::Concert, Verify::Adaptive, 8),
+        ("adaptive_mixed", Gang::Mixed, Verify::Adaptive, 8),
+        ("adaptive_rare", Gang::Rare, Verify::Adaptive, 8),
+        ("quorum3_concert", Gang::Concert, Verify::Quorum { votes: 3 }, 8),
+        ("quorum5_concert", Gang::Concert, Verify::Quorum { votes: 5 }, 8),
     ];
-    for (name, liars, verify) in cases {
+    for (name, gang, verify, grain) in cases {
         let start = Instant::now();
-        let case = checking(seed, nodes, liars, verify, units_each);
+        let case = checking(seed, nodes, gang, verify, Pool { units_each, grain });
         println!(
             "{{\"name\":\"{name}\",\"nodes\":{},\"liars\":{},\"units\":{},\"wrong\":{},\"extra_first\":{:.3},\"extra_later\":{:.3},\"liar_answers\":{:.1},\"liars_left\":{},\"seconds\":{:.1}}}",
             case.nodes,

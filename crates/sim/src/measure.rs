@@ -23,7 +23,7 @@ pub struct Churn {
 /// A job of about a minute on 8 nodes: with one leaving every 5 s, and with one ten times slower.
 pub fn churn(seed: u64) -> Churn {
     let job =
-        JobPlan { at: 2 * SECOND, items: 480_000, grain: 8, most: 4_096, ..plan(Verify::None) };
+        JobPlan { at: 2 * SECOND, items: 480_000, grain: 8, most: 4_096, ..job_plan(Verify::None) };
     let base = Scenario {
         nodes: 8,
         jobs: vec![job],
@@ -66,17 +66,56 @@ pub struct Checking {
     pub liars_left: u64,
 }
 
-/// Two jobs on many nodes, some of whom lie in concert: half of these at once, half when they are trusted.
-pub fn checking(seed: u64, nodes: u64, liars: u64, verify: Verify, units_each: u64) -> Checking {
-    let concert = |n: u64| {
-        let after = if n.is_multiple_of(2) { 0 } else { 20 };
-        (n * nodes / liars, Character::Liar { kind: Lie::Concert { group: 1 }, after })
-    };
-    let job = JobPlan { items: 64 * nodes * units_each, grain: 8, most: 64, ..plan(verify) };
+/// Who lies in a measurement.
+#[derive(Clone, Copy, Debug)]
+pub enum Gang {
+    Nobody,
+    /// A fifth in concert: half of them at once, half when they are trusted.
+    Concert,
+    /// A fifth in concert, each lying once in ten answers and covering for the others.
+    Rare,
+    /// A fifth of all kinds.
+    Mixed,
+}
+
+impl Gang {
+    fn liars(self, nodes: u64) -> Vec<(u64, Character)> {
+        let concert = Lie::Concert { group: 1 };
+        let kinds = [Lie::Random, Lie::Subtle, Lie::Lazy, concert];
+        let liar = |n: u64| {
+            let after = if n.is_multiple_of(2) { 0 } else { 20 };
+            let (kind, every) = match self {
+                Gang::Nobody | Gang::Concert => (concert, 1),
+                Gang::Rare => (concert, 10),
+                Gang::Mixed => (kinds[(n / 2 % 4) as usize], 1),
+            };
+            (n * 5, Character::Liar { kind, after, every })
+        };
+        match self {
+            Gang::Nobody => Vec::new(),
+            Gang::Concert | Gang::Rare | Gang::Mixed => (0..nodes / 5).map(liar).collect(),
+        }
+    }
+}
+
+/// How much there is to do.
+#[derive(Clone, Copy, Debug)]
+pub struct Pool {
+    /// Units of 64 items for each node, about.
+    pub units_each: u64,
+    /// Items in the smallest part of a unit that can be computed alone.
+    pub grain: u64,
+}
+
+/// Two jobs on many nodes, some of whom lie.
+pub fn checking(seed: u64, nodes: u64, gang: Gang, verify: Verify, plan: Pool) -> Checking {
+    let liars = gang.liars(nodes);
+    let Pool { units_each, grain } = plan;
+    let job = JobPlan { items: 64 * nodes * units_each, grain, most: 64, ..job_plan(verify) };
     let jobs = vec![JobPlan { at: 2 * SECOND, ..job.clone() }, JobPlan { at: 3 * SECOND, ..job }];
     let scenario = Scenario {
         nodes,
-        liars: (0..liars).map(concert).collect(),
+        liars: liars.clone(),
         jobs,
         item_micros: (1_000, 4_000),
         delay: (2_000, 40_000),
@@ -89,7 +128,7 @@ pub fn checking(seed: u64, nodes: u64, liars: u64, verify: Verify, units_each: u
     let found = report.liar_answers.len().max(1) as f64;
     Checking {
         nodes,
-        liars,
+        liars: liars.len() as u64,
         units: report.jobs.iter().map(|job| job.units).sum(),
         wrong: report.wrong,
         extra_first: extra(0),
@@ -104,7 +143,7 @@ fn extra(report: &Report, at: usize) -> f64 {
     job.computed as f64 / job.items as f64 - 1.0
 }
 
-fn plan(verify: Verify) -> JobPlan {
+fn job_plan(verify: Verify) -> JobPlan {
     JobPlan {
         at: 0,
         items: 0,

@@ -152,7 +152,8 @@ fn draw_liars(nodes: u64, random: &mut Random) -> Vec<(u64, Character)> {
     let liar = |random: &mut Random| {
         let kinds = [Lie::Random, Lie::Subtle, Lie::Lazy, Lie::Concert { group: 1 }];
         let after = if random.chance(400_000) { random.range(10, 30) } else { 0 };
-        Character::Liar { kind: kinds[random.range(0, 4) as usize], after }
+        let every = if random.chance(200_000) { random.range(2, 8) } else { 1 };
+        Character::Liar { kind: kinds[random.range(0, 4) as usize], after, every }
     };
     // The first devices are the operator's own.
     (1..=count).map(|n| (nodes - n, liar(random))).filter(|(n, _)| *n > 0).collect()

@@ -4,7 +4,7 @@
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
-use shoal_protocol::{JobId, NodeId, Span, Time, Verify};
+use shoal_protocol::{JobId, NodeId, Sizing, Span, Time, Verify};
 
 use super::quorum::Ballot;
 use super::trust::Standing;
@@ -15,14 +15,17 @@ use crate::unit::{History, Unit};
 /// One known unit is lent for so many checks of a node's own ones: a known answer cannot be covered up by a
 /// friend, but is work for nothing else.
 const CHECKS_PER_KNOWN: u64 = 4;
-/// A node with this many unconfirmed units in a job is tried on one of them at the end, one with twice as
-/// many on two. Those with fewer are tried in proportion, so that small jobs do not pay double.
-const AUDIT_FOR: u64 = 8;
+/// At the end of a job each node is tried on one in so many of its unconfirmed units, and those with fewer
+/// in proportion, so that small jobs do not pay double. Where a part can be asked for, that is cheap.
+const AUDIT_ONE_IN: u64 = 4;
+const AUDIT_ONE_WHOLE_IN: u64 = 32;
+/// More than this many say nothing new about a node.
+const MOST_AUDITS: u64 = 16;
 /// A voter who computes only a part computes one item in this many.
 const PART: u64 = 8;
 /// Of eight checks of a new node and of an old hand, so many are of the whole unit.
 const WHOLE_OF_NEW: u64 = 4;
-const WHOLE_OF_OLD: u64 = 2;
+const WHOLE_OF_OLD: u64 = 1;
 /// What a new node was believed for because it was alone is tried on so many: if one is wrong, all go.
 const AUDIT_NEW: u64 = 32;
 /// Answers kept for one merged unit; more would only cost memory.
@@ -102,9 +105,11 @@ impl Scheduler {
         let Some(job) = self.jobs.get_mut(&id) else { return };
         let mut asked: BTreeMap<NodeId, u64> = BTreeMap::new();
         let lane = job.spec.needs.lane;
+        let Sizing { grain, most } = job.spec.sizing;
+        let one_in = if most / grain.max(1) < PART { AUDIT_ONE_WHOLE_IN } else { AUDIT_ONE_IN };
         for (node, units) in core::mem::take(&mut job.unaudited) {
-            let sure = (units / AUDIT_FOR).min(2);
-            let lucky = units < AUDIT_FOR && self.chance.hits(units, AUDIT_FOR);
+            let sure = (units / one_in).min(MOST_AUDITS);
+            let lucky = self.chance.hits(units % one_in, one_in);
             let new = self.standing(node, lane) == Standing::Newcomer;
             asked.insert(node, if new { AUDIT_NEW } else { sure + u64::from(lucky) });
         }

@@ -17,8 +17,9 @@ const OPERATOR_WEIGHT: u32 = 1_000;
 /// Answers to one unit. Disputes among new nodes end after ten on average; one that goes on for this
 /// long says that the program gives everybody something else. Also the bits in [`Answer::fits`].
 const MAX_VOTERS: usize = 60;
-/// So many answers, each different from every other, are not lies but a program that plays dice.
-const SCATTERED: usize = 6;
+/// So many answers, each different from every other, are not lies but a program that plays dice: if one
+/// node in five lies, that many liars in a row are one case in millions.
+const SCATTERED: usize = 12;
 
 /// What a policy asks before an answer is believed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
