@@ -49,7 +49,7 @@ pub struct Scheduler {
     pub(crate) ready: BTreeSet<(u64, JobId)>,
     /// Every node that ever joined.
     pub(crate) known: BTreeMap<Identity, NodeId>,
-    /// Nodes that have done nothing yet: forgotten when they leave, so that strangers leave no trace.
+    /// Nodes that have done nothing yet: no facts tell of them, and the oldest are forgotten.
     pub(crate) strangers: BTreeMap<NodeId, Identity>,
     pub(crate) last_node: u64,
     /// What nodes called themselves when last seen.

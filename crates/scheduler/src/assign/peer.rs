@@ -53,11 +53,26 @@ impl Scheduler {
         if let Some(node) = self.known.get(&identity) {
             return *node;
         }
+        self.forget_a_stranger();
         self.last_node += 1;
         let node = NodeId(self.last_node);
         self.known.insert(identity, node);
         self.strangers.insert(node, identity);
         node
+    }
+
+    /// Strangers are remembered for a while, so that a tab is the same node again, but not without bound.
+    fn forget_a_stranger(&mut self) {
+        if self.strangers.len() < MAX_NODES {
+            return;
+        }
+        let mut gone = self.strangers.keys().filter(|node| !self.peers.contains_key(node));
+        if let Some(node) = gone.next().copied()
+            && let Some(identity) = self.strangers.remove(&node)
+        {
+            self.known.remove(&identity);
+            self.names.remove(&node);
+        }
     }
 
     fn seat(&mut self, now: Time, conn: Conn, node: NodeId, caps: Caps) {
@@ -125,10 +140,6 @@ impl Scheduler {
         self.give_back(now, &loans, true);
         for hungry in &mut self.hungry {
             hungry.remove(&node);
-        }
-        if let Some(identity) = self.strangers.remove(&node) {
-            self.known.remove(&identity);
-            self.names.remove(&node);
         }
         if let Some(peer) = self.peers.remove(&node) {
             for id in &peer.told {
