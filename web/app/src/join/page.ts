@@ -13,8 +13,6 @@ import { live } from "./live";
 import { sandbox } from "./sandbox";
 import { stateWords } from "./words";
 
-/** A second click this soon is part of the first. */
-const DOUBLE_CLICK = 500;
 
 export function joinPage(lending: Lending, hasToken: boolean): Child {
   const gpu = signal<GpuAnswer | null>(null);
@@ -104,14 +102,10 @@ function message(lending: Lending, hasToken: boolean): Child {
 function buttons(lending: Lending, hasToken: boolean): HTMLElement {
   const off = memo(() => lending.stage() === "off");
   const resting = memo(() => lending.status()?.reason === "paused by you");
-  let lentAt = 0;
-  const press = () => {
-    if (off()) {
-      lentAt = performance.now();
-      lending.start();
-    } else if (performance.now() - lentAt > DOUBLE_CLICK) {
-      lending.stop();
-    }
+  const press = (event: Event) => {
+    if (off()) lending.start();
+    // The second click of a double click is not a change of mind.
+    else if (!(event instanceof MouseEvent) || event.detail < 2) lending.stop();
   };
   return el(
     "div",
