@@ -16,7 +16,7 @@ impl Node {
             }
         }
         for running in self.running.values() {
-            assert!(self.jobs.contains_key(&running.job), "computing for an unknown job");
+            assert!(self.agreed(running.job), "computing for a job that nobody agreed to");
         }
         let queued: usize = self.queues.iter().map(|queue| queue.len()).sum();
         assert!(queued + self.running.len() <= MAX_LEASES_PER_NODE, "more units than allowed");

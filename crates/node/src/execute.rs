@@ -21,7 +21,9 @@ impl Node {
     fn begin(&mut self, lane: Lane) {
         let slots = usize::from(self.config.caps.slots(lane));
         while self.running.values().filter(|running| running.lane == lane).count() < slots {
-            let Some(lease) = self.queues[lane as usize].pop_front() else { return };
+            let queue = &self.queues[lane as usize];
+            let Some(at) = queue.iter().position(|lease| self.agreed(lease.job)) else { return };
+            let Some(lease) = self.queues[lane as usize].remove(at) else { return };
             let running = Running { job: lease.job, span: lease.span, lane };
             self.running.insert(lease.attempt, running);
             self.outputs.push_back(Output::Run { lease, lane });

@@ -2,9 +2,11 @@
 
 use alloc::vec::Vec;
 use shoal_protocol::limit::MAX_LEASES_PER_NODE;
-use shoal_protocol::{Attempt, FromNode, JobId, Lease, Time, ToNode};
+use shoal_protocol::sign::join_statement;
+use shoal_protocol::{Attempt, Failure, FromNode, JobId, Lease, Time, ToNode};
 
 use crate::Output;
+use crate::consent::Consent;
 use crate::state::{JobInfo, Node};
 
 impl Node {
@@ -12,27 +14,46 @@ impl Node {
         match message {
             ToNode::Welcome { node, session } => self.welcomed(now, node, session),
             ToNode::Refused(refusal) => self.refused(now, refusal),
-            ToNode::Job { job, name, owner, items, work, limits } => {
-                let info = JobInfo { name, owner, items, work: *work, limits };
-                self.jobs.insert(job, info);
+            ToNode::Job { job, name, owner, items, work, limits, signed } => {
+                let consent = Consent::Asked;
+                let work = *work;
+                let told_declined = false;
+                self.told(
+                    job,
+                    JobInfo { name, owner, items, work, limits, signed, consent, told_declined },
+                );
             }
             ToNode::Lend(leases) => self.lent(leases),
             ToNode::Revoke(attempts) => self.revoked(&attempts),
             ToNode::Forget(job) => self.forget(job),
+            ToNode::Challenge { nonce, coordinator } => {
+                self.challenged(join_statement(&coordinator, &nonce));
+            }
         }
     }
 
     fn lent(&mut self, leases: Vec<Lease>) {
-        let mut refused = Vec::new();
+        let (mut refused, mut failed) = (Vec::new(), Vec::new());
         for lease in leases {
+            // The network may say things twice.
+            if lease.attempt <= self.newest && self.has(lease.attempt) {
+                continue;
+            }
+            self.newest = self.newest.max(lease.attempt);
             let full = self.units_held() >= MAX_LEASES_PER_NODE;
             match self.jobs.get(&lease.job) {
-                Some(job) if !full && !self.paused => {
+                Some(JobInfo { consent: Consent::Bad(message), .. }) => {
+                    failed.push((lease.attempt, message.clone()));
+                }
+                Some(job) if !full && !self.paused && job.consent != Consent::Declined => {
                     self.queues[job.lane() as usize].push_back(lease);
                 }
                 // Told again what the job is, or that this node is paused, the coordinator does better.
                 Some(_) | None => refused.push(lease.attempt),
             }
+        }
+        for (attempt, message) in failed {
+            self.send(FromNode::Failed { attempt, failure: Failure::Signature { message } });
         }
         if !refused.is_empty() && self.paused {
             self.send(FromNode::Pause(true));
@@ -81,6 +102,12 @@ impl Node {
         if self.is_joined() && !attempts.is_empty() {
             self.send(FromNode::Returned(attempts));
         }
+    }
+
+    fn has(&self, attempt: Attempt) -> bool {
+        self.running.contains_key(&attempt)
+            || self.queues.iter().flatten().any(|lease| lease.attempt == attempt)
+            || self.finished.iter().any(|answer| answer.finished.attempt == attempt)
     }
 
     fn units_held(&self) -> usize {

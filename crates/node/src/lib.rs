@@ -8,15 +8,20 @@
 extern crate alloc;
 
 mod check;
+mod consent;
 mod execute;
 mod lease;
 mod register;
 mod state;
 
+pub use consent::Rules;
 pub use state::{Config, JobInfo, Node, Phase, Status};
 
+use alloc::string::String;
+use alloc::vec::Vec;
 use shoal_protocol::{
-    Attempt, Caps, Failure, FromNode, JobId, Lane, Lease, Micros, Refusal, ToNode, UnitOutput,
+    Attempt, Caps, Condition, Failure, FromNode, JobId, Lane, Lease, Micros, Refusal, Signature,
+    ToNode, UnitOutput,
 };
 
 /// One change in the world.
@@ -29,6 +34,16 @@ pub enum Input {
     /// The socket could not be opened or is gone.
     Closed,
     Received(ToNode),
+    /// The answer to [`Output::Sign`].
+    Signed {
+        statement: Vec<u8>,
+        proof: Signature,
+    },
+    /// The answer to [`Output::Check`]: the code is what was signed, or what is wrong with it.
+    Checked {
+        job: JobId,
+        result: Result<(), String>,
+    },
     /// The answer to [`Output::Run`].
     Ran {
         attempt: Attempt,
@@ -37,8 +52,13 @@ pub enum Input {
     },
     /// The donor changed what is lent.
     Offer(Caps),
+    /// The donor chose for whom this device works.
+    Rules(Rules),
     /// Take no new work (tab hidden, on battery), or go on. Unstarted units are handed back.
     Pause(bool),
+    /// The device's state changed: the page hides, the battery empties. Told to the coordinator, so that it
+    /// expects less before it loses the node; whether to pause is the shell's and the donor's choice.
+    Condition(Condition),
     /// The donor stopped lending: everything ends at once.
     Stop,
     /// Nothing but time passed.
@@ -53,6 +73,11 @@ pub enum Output {
     /// Close the socket if it is open; no answer wanted.
     Disconnect,
     Send(FromNode),
+    /// Sign these bytes with the key the identity belongs to; answer with `Signed`.
+    Sign(Vec<u8>),
+    /// See whether the job's code ([`Node::job`]) is what its signature says; answer with `Checked`. Asked once
+    /// for each job with code, before any of its units runs.
+    Check(JobId),
     /// Compute this unit on this lane; [`Node::job`] tells what it is. Answer with `Ran`.
     Run {
         lease: Lease,

@@ -5,7 +5,9 @@ use alloc::vec::Vec;
 use shoal_protocol::limit::{
     HEARTBEAT, IDLE_HEARTBEAT, PROTOCOL_VERSION, RECONNECT_FIRST, RECONNECT_LONGEST,
 };
-use shoal_protocol::{Caps, FromNode, Held, Hello, Micros, NodeId, Refusal, Time, UnitOutput};
+use shoal_protocol::{
+    Caps, Condition, FromNode, Held, Hello, Micros, NodeId, Refusal, Signature, Time, UnitOutput,
+};
 
 use crate::Output;
 use crate::execute::FLUSH_EVERY;
@@ -22,14 +24,30 @@ impl Node {
         self.outputs.push_back(Output::Connect);
     }
 
-    pub(crate) fn greet(&mut self, now: Time) {
+    /// The coordinator speaks first: its challenge.
+    pub(crate) fn opened(&mut self, now: Time) {
         self.phase = Phase::Greeting { until: now + GREETING };
+    }
+
+    pub(crate) fn challenged(&mut self, statement: Vec<u8>) {
+        if matches!(self.phase, Phase::Greeting { .. }) {
+            self.challenge = Some(statement.clone());
+            self.outputs.push_back(Output::Sign(statement));
+        }
+    }
+
+    pub(crate) fn greet(&mut self, statement: &[u8], proof: Signature) {
+        // The answer to an earlier connection's challenge proves nothing here.
+        if self.challenge.take_if(|asked| asked == statement).is_none() {
+            return;
+        }
         // Stored answers lived in the old connection; what can be offered again is what this node has.
         self.finished.retain(|answer| matches!(answer.finished.output, UnitOutput::Inline(_)));
         let hello = Hello {
             version: PROTOCOL_VERSION,
             token: self.config.token.clone(),
             identity: self.config.identity,
+            proof,
             caps: self.config.caps.clone(),
             held: self.held(),
         };
@@ -52,8 +70,12 @@ impl Node {
         self.session = Some(session);
         self.misses = 0;
         self.next_beat = now + HEARTBEAT;
+        self.told_pause = self.paused;
         if self.paused {
             self.send(FromNode::Pause(true));
+        }
+        if self.condition != Condition::default() {
+            self.send(FromNode::Condition(self.condition));
         }
         let held: BTreeSet<_> = self.held().iter().map(|held| held.job).collect();
         let over: Vec<_> = self.jobs.keys().filter(|job| !held.contains(job)).copied().collect();
@@ -77,6 +99,7 @@ impl Node {
             return;
         }
         self.session = None;
+        self.challenge = None;
         let doublings = self.misses.min(MAX_DOUBLINGS);
         let wait = (RECONNECT_FIRST.0 << doublings).min(RECONNECT_LONGEST.0);
         self.misses = self.misses.saturating_add(1);
@@ -112,11 +135,19 @@ impl Node {
             return;
         }
         self.paused = paused;
+        self.told_pause = true;
         if self.is_joined() {
             self.send(FromNode::Pause(paused));
         }
         if paused {
             self.hand_back();
+        }
+    }
+
+    pub(crate) fn feel(&mut self, condition: Condition) {
+        let changed = core::mem::replace(&mut self.condition, condition) != condition;
+        if changed && self.is_joined() {
+            self.send(FromNode::Condition(condition));
         }
     }
 
@@ -158,6 +189,11 @@ impl Node {
             let unsent = self.finished.iter().map(|answer| answer.finished.attempt);
             let queued = queued.chain(unsent).collect();
             self.send(FromNode::Alive { running, queued });
+            if self.told_pause {
+                // Said again, in case it was lost: a node thought to be paused gets nothing for ever.
+                self.send(FromNode::Pause(self.paused));
+            }
+            self.say_declined_again();
             self.next_beat = now + pace;
         }
     }

@@ -4,10 +4,11 @@ use alloc::collections::{BTreeMap, VecDeque};
 use alloc::string::String;
 use alloc::vec::Vec;
 use shoal_protocol::{
-    Attempt, Caps, Finished, FromNode, Identity, JobId, Lane, Lease, Limits, NodeId, Span, Time,
-    Work,
+    Attempt, Caps, Condition, Finished, FromNode, Identity, JobId, Lane, Lease, Limits, NodeId,
+    Signed, Span, Time, Work,
 };
 
+use crate::consent::{Consent, Rules};
 use crate::{Input, Output};
 
 /// What a shell must tell a new node.
@@ -17,6 +18,8 @@ pub struct Config {
     pub token: String,
     pub identity: Identity,
     pub caps: Caps,
+    /// For whom the device works.
+    pub rules: Rules,
     /// Spreads reconnects of many nodes over time.
     pub seed: u64,
 }
@@ -29,6 +32,11 @@ pub struct JobInfo {
     pub items: u64,
     pub work: Work,
     pub limits: Limits,
+    /// Who stands for the code.
+    pub signed: Option<Signed>,
+    pub(crate) consent: Consent,
+    /// The coordinator was told that it is declined, or no longer.
+    pub(crate) told_declined: bool,
 }
 
 impl JobInfo {
@@ -74,12 +82,19 @@ pub struct Node {
     pub(crate) config: Config,
     pub(crate) phase: Phase,
     pub(crate) paused: bool,
+    /// The coordinator was told of a pause on this connection.
+    pub(crate) told_pause: bool,
+    pub(crate) condition: Condition,
     pub(crate) session: Option<String>,
+    /// What this connection's challenge asks to sign.
+    pub(crate) challenge: Option<Vec<u8>>,
     pub(crate) outputs: VecDeque<Output>,
     pub(crate) jobs: BTreeMap<JobId, JobInfo>,
     /// Units lent and not begun, for each lane.
     pub(crate) queues: [VecDeque<Lease>; 3],
     pub(crate) running: BTreeMap<Attempt, Running>,
+    /// The newest unit ever lent: attempts are counted upwards.
+    pub(crate) newest: Attempt,
     /// Answers not yet sent.
     pub(crate) finished: Vec<Answer>,
     pub(crate) finished_bytes: usize,
@@ -114,11 +129,15 @@ impl Node {
             config,
             phase: Phase::Idle,
             paused: false,
+            told_pause: false,
+            condition: Condition::default(),
             session: None,
+            challenge: None,
             outputs: VecDeque::new(),
             jobs: BTreeMap::new(),
             queues: Default::default(),
             running: BTreeMap::new(),
+            newest: Attempt(0),
             finished: Vec::new(),
             finished_bytes: 0,
             last_flush: Time(0),
@@ -135,12 +154,16 @@ impl Node {
         }
         match input {
             Input::Start if self.phase == Phase::Idle => self.connect(),
-            Input::Opened if self.phase == Phase::Connecting => self.greet(now),
+            Input::Opened if self.phase == Phase::Connecting => self.opened(now),
+            Input::Signed { statement, proof } => self.greet(&statement, proof),
+            Input::Checked { job, result } => self.checked(job, result),
+            Input::Rules(rules) => self.rule(rules),
             Input::Closed => self.lost(now),
             Input::Received(message) if self.has_socket() => self.received(now, message),
             Input::Ran { attempt, took, result } => self.ran(now, attempt, took, result),
             Input::Offer(caps) => self.offer(caps),
             Input::Pause(paused) => self.pause(paused),
+            Input::Condition(condition) => self.feel(condition),
             Input::Stop => self.stop(None),
             // Late echoes of a socket or a start that is history.
             Input::Start | Input::Opened | Input::Received(_) | Input::Tick => {}

@@ -22,6 +22,8 @@ pub struct Caps {
     pub gpu: Option<GpuCaps>,
     /// Declared relative speed; 100 is a middling laptop. Used by [`crate::Strategy::Weight`] and as a first guess.
     pub speed: u32,
+    /// Which probe result its floating point gives: equal numbers agree bit for bit. 0 is unknown.
+    pub class: u64,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -32,11 +32,11 @@ pub trait Wire: Serialize + DeserializeOwned {
 }
 
 impl Wire for FromNode {
-    const KINDS: u8 = 7;
+    const KINDS: u8 = 9;
 }
 
 impl Wire for ToNode {
-    const KINDS: u8 = 6;
+    const KINDS: u8 = 7;
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,8 +83,13 @@ mod tests {
 
     #[test]
     fn kinds_are_counted_right() {
-        assert_eq!(FromNode::Pause(true).encode()[0], FromNode::KINDS - 1);
-        assert_eq!(ToNode::Forget(JobId(1)).encode()[0], ToNode::KINDS - 1);
+        let challenge =
+            ToNode::Challenge { nonce: [0; 32], coordinator: crate::PublicKey([0; 32]) };
+        assert_eq!(
+            FromNode::Declined { job: JobId(1), declined: true }.encode()[0],
+            FromNode::KINDS - 1
+        );
+        assert_eq!(challenge.encode()[0], ToNode::KINDS - 1);
     }
 
     #[test]

@@ -46,6 +46,10 @@ pub enum Failure {
     Internal {
         message: String,
     },
+    /// The code is not what somebody signed.
+    Signature {
+        message: String,
+    },
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -62,7 +66,8 @@ impl Failure {
             Failure::Kernel { .. }
             | Failure::Trap { .. }
             | Failure::Exit { .. }
-            | Failure::Limit { .. } => true,
+            | Failure::Limit { .. }
+            | Failure::Signature { .. } => true,
             Failure::DeviceLost { .. }
             | Failure::OutOfMemory { .. }
             | Failure::Fetch { .. }
@@ -79,7 +84,8 @@ impl Failure {
             | Failure::DeviceLost { message }
             | Failure::OutOfMemory { message }
             | Failure::Fetch { message }
-            | Failure::Internal { message } => (Some(message), None),
+            | Failure::Internal { message }
+            | Failure::Signature { message } => (Some(message), None),
         };
         if let Some(message) = message {
             *message = clip(core::mem::take(message), MAX_TEXT_BYTES);
@@ -99,7 +105,8 @@ impl Failure {
             | Failure::DeviceLost { .. }
             | Failure::OutOfMemory { .. }
             | Failure::Fetch { .. }
-            | Failure::Internal { .. } => None,
+            | Failure::Internal { .. }
+            | Failure::Signature { .. } => None,
         }
     }
 
@@ -113,7 +120,8 @@ impl Failure {
             | Failure::DeviceLost { .. }
             | Failure::OutOfMemory { .. }
             | Failure::Fetch { .. }
-            | Failure::Internal { .. } => "",
+            | Failure::Internal { .. }
+            | Failure::Signature { .. } => "",
         }
     }
 }
@@ -139,6 +147,7 @@ impl fmt::Display for Failure {
             Failure::OutOfMemory { message } => write!(f, "the node ran out of memory: {message}"),
             Failure::Fetch { message } => write!(f, "an input could not be fetched: {message}"),
             Failure::Internal { message } => write!(f, "the node failed: {message}"),
+            Failure::Signature { message } => write!(f, "the code was refused: {message}"),
         }
     }
 }

@@ -42,9 +42,10 @@ impl Attempt {
     }
 }
 
-/// Who a node says it is: 16 random bytes it made once and keeps.
+/// Who a node is: the Ed25519 public key of a pair it made once and keeps. Its greeting proves that it has
+/// the other half.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub struct Identity(pub [u8; 16]);
+pub struct Identity(pub [u8; 32]);
 
 /// The BLAKE3 hash of some bytes, which is also their name in the blob store. Written as 64 hex digits.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

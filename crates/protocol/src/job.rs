@@ -3,6 +3,8 @@
 use alloc::string::String;
 use serde::{Deserialize, Serialize};
 
+use crate::policy::Policy;
+use crate::sign::Signed;
 use crate::time::Micros;
 use crate::work::Work;
 
@@ -17,6 +19,9 @@ pub struct JobSpec {
     pub strategy: Strategy,
     pub needs: Needs,
     pub limits: Limits,
+    pub policy: Policy,
+    /// Who stands for the code; `None` where there is none.
+    pub signed: Option<Signed>,
 }
 
 /// How many items one unit may hold.

@@ -3,8 +3,10 @@
 //! - [`id`]: names of jobs, nodes, attempts and bytes
 //! - [`time`]: moments and durations as plain numbers, because the pure crates never read a clock
 //! - [`work`]: what is to be computed, and [`job`]: how it may be split and where it may run
+//! - [`policy`]: how a job is treated beside others and how its answers are checked
 //! - [`plan`]: what a check of user code finds out
-//! - [`caps`]: what a node offers, and [`failure`]: what went wrong with a unit
+//! - [`caps`]: what a node offers, [`condition`]: how its device is doing, and [`failure`]: what went wrong with a unit
+//! - [`sign`]: keys, signatures and what is signed
 //! - [`message`]: the words between node and coordinator, and [`codec`]: their bytes
 //! - [`limit`]: every bound, with its reason
 #![no_std]
@@ -13,21 +15,27 @@ extern crate alloc;
 
 pub mod caps;
 pub mod codec;
+pub mod condition;
 pub mod failure;
 pub mod id;
 pub mod job;
 pub mod limit;
 pub mod message;
 pub mod plan;
+pub mod policy;
+pub mod sign;
 pub mod time;
 pub mod work;
 
 pub use caps::{Caps, GpuCaps, NodeKind};
+pub use condition::Condition;
 pub use failure::{Failure, LimitKind};
 pub use id::{Attempt, BlobRef, Hash, Identity, JobId, NodeId, Span};
 pub use job::{JobSpec, Lane, Limits, Needs, Sizing, Strategy};
 pub use message::{Finished, FromNode, Held, Hello, Lease, Refusal, ToNode, UnitOutput};
 pub use plan::{ElementType, IntakeError, MapPlan, RenderPlan};
+pub use policy::{Dtype, Policy, Priority, Tolerance, Verify};
+pub use sign::{PublicKey, Signature, Signed};
 pub use time::{Micros, Time};
 pub use work::{
     Binding, ExecItems, ExecWork, Field, InputSplit, Kernel, MapInput, MapWork, Params, Pixel,

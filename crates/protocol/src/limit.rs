@@ -3,9 +3,9 @@
 use crate::time::Micros;
 
 /// The protocol this build speaks. Raised when an older peer could misread a message.
-pub const PROTOCOL_VERSION: u16 = 1;
+pub const PROTOCOL_VERSION: u16 = 2;
 /// The oldest peer this build still understands.
-pub const OLDEST_VERSION: u16 = 1;
+pub const OLDEST_VERSION: u16 = 2;
 
 /// Largest control message on a socket. Bulk data goes by HTTP, so a larger frame is a fault or an attack.
 pub const MAX_FRAME_BYTES: usize = 4 << 20;
@@ -24,7 +24,7 @@ pub const MAX_KERNEL_BYTES: usize = 256 << 10;
 pub const MAX_TEXT_BYTES: usize = 4 << 10;
 /// What is kept of a program's stderr, from its end, where the reason stands.
 pub const MAX_STDERR_BYTES: usize = 2 << 10;
-/// Units a job may have: each costs about 60 bytes of the coordinator's memory for ever.
+/// Units a job may have: each costs about 100 bytes of the coordinator's memory for ever.
 pub const MAX_UNITS_PER_JOB: u64 = 2_000_000;
 /// Jobs that run or wait at a time; more are refused with "try later".
 pub const MAX_OPEN_JOBS: usize = 1_000;

@@ -7,16 +7,18 @@ use core::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::caps::Caps;
+use crate::condition::Condition;
 use crate::failure::Failure;
 use crate::id::{Attempt, Hash, Identity, JobId, NodeId, Span};
 use crate::job::Limits;
+use crate::sign::{PublicKey, Signature, Signed};
 use crate::time::Micros;
 use crate::work::Work;
 
 /// From a node.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum FromNode {
-    /// First on every connection.
+    /// First on every connection, after the coordinator's [`ToNode::Challenge`].
     Hello(Hello),
     Done(Vec<Finished>),
     Failed {
@@ -35,6 +37,13 @@ pub enum FromNode {
     Returned(Vec<Attempt>),
     /// Lend nothing until further notice (`true`), or go on (`false`).
     Pause(bool),
+    /// The device's state changed: shown, hidden, on battery.
+    Condition(Condition),
+    /// The donor does not lend to whoever stands for this job (`true`), or does again.
+    Declined {
+        job: JobId,
+        declined: bool,
+    },
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -43,6 +52,8 @@ pub struct Hello {
     /// The join token of the link.
     pub token: String,
     pub identity: Identity,
+    /// Of [`crate::sign::join_statement`].
+    pub proof: Signature,
     pub caps: Caps,
     /// Units still at work from an earlier connection: kept if nobody else has them.
     pub held: Vec<Held>,
@@ -92,12 +103,19 @@ pub enum ToNode {
         /// Boxed, because the other messages are small and many.
         work: Box<Work>,
         limits: Limits,
+        /// Who stands for the code: the node checks it before it runs anything.
+        signed: Option<Signed>,
     },
     Lend(Vec<Lease>),
     /// Stop and forget these; no answer is wanted.
     Revoke(Vec<Attempt>),
     /// The job is over: drop what is kept for it.
     Forget(JobId),
+    /// First on every connection: sign this to prove who you are.
+    Challenge {
+        nonce: [u8; 32],
+        coordinator: PublicKey,
+    },
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -122,13 +140,17 @@ pub enum Refusal {
     Garbled,
     /// The coordinator is stopping.
     Closing,
+    /// The greeting was not signed with the key it names.
+    Identity,
 }
 
 impl Refusal {
     /// Whether trying again later can help.
     pub fn is_final(&self) -> bool {
         match self {
-            Refusal::Version { .. } | Refusal::Token | Refusal::Replaced => true,
+            Refusal::Version { .. } | Refusal::Token | Refusal::Replaced | Refusal::Identity => {
+                true
+            }
             Refusal::Full | Refusal::Garbled | Refusal::Closing => false,
         }
     }
@@ -153,6 +175,9 @@ impl fmt::Display for Refusal {
             }
             Refusal::Replaced => f.write_str("the same node joined again from elsewhere"),
             Refusal::Garbled => f.write_str("the coordinator could not read what this node sent"),
+            Refusal::Identity => f.write_str(
+                "this node could not prove its identity: remove its stored key to get a new one",
+            ),
             Refusal::Closing => f.write_str("the coordinator is stopping"),
         }
     }

@@ -4,7 +4,10 @@ use alloc::vec::Vec;
 use shoal_protocol::limit::MAX_LEASES_PER_NODE;
 use shoal_protocol::{JobId, Micros, Span};
 
-use crate::state::{Job, JobState, Scheduler};
+use crate::job::{Job, JobState};
+use crate::state::Scheduler;
+use crate::unit::Unit;
+use crate::verify::Standing;
 
 impl Scheduler {
     /// Panics where an invariant does not hold.
@@ -18,23 +21,24 @@ impl Scheduler {
 
     fn check_job(&self, id: JobId, job: &Job) {
         let running = job.state == JobState::Running;
-        let ready = self.ready.contains(&(job.served, id));
+        let ready = self.ready.contains(&job.turn(id));
         assert!(!ready || running, "job {id} is offered but ended");
         if !running {
-            assert!(job.leased.is_empty(), "job {id} ended with units lent");
+            assert!(job.units.is_empty(), "job {id} ended with units in flight");
             return;
         }
-        assert_eq!(ready, job.left() > 0, "job {id} is offered if and only if something is left");
+        assert_eq!(ready, job.has_work(), "job {id} is offered if and only if something is left");
         let mut parts: Vec<Span> = job.waiting.spans().collect();
-        parts.extend(job.again.iter().map(|unit| unit.span));
+        let open = job.units.values().filter(|unit| !unit.is_merged());
+        parts.extend(open.map(|unit| unit.span));
         parts.extend(job.merged.iter().map(|(start, merged)| Span::new(*start, merged.len)));
-        parts.extend(job.leased.iter().filter_map(|a| self.loans.get(a)).map(|loan| loan.span));
         parts.sort();
         let end = parts.iter().fold(0, |at, part| {
             assert_eq!(part.start, at, "job {id}: items lost or held twice at {at}");
             part.end()
         });
         assert_eq!(end, job.spec.items, "job {id}: items lost at the end");
+        self.check_units(id, job);
         let done: u64 = job.merged.values().map(|merged| merged.len).sum();
         assert_eq!(done, job.items_done, "job {id}: items done");
         let paces = job.told.iter().filter_map(|node| self.peers.get(node)?.paces.get(&id));
@@ -42,17 +46,54 @@ impl Scheduler {
         assert!(total == job.total_milli_rate || total == u64::MAX, "job {id}: total rate");
     }
 
+    /// Copies and loans name each other; no node has a part in a unit twice.
+    fn check_units(&self, id: JobId, job: &Job) {
+        for (start, unit) in &job.units {
+            assert_eq!(*start, unit.span.start, "job {id}: a unit under a wrong name");
+            let wanting = job.wanting.contains(start) || job.votes.contains(start);
+            assert_eq!(wanting, unit.wants(&job.rules()), "job {id}, unit {start}: wanting");
+            let decided = unit.ballot.as_ref().and_then(|ballot| ballot.decided(&job.rules()));
+            let known = unit.is_merged() && !unit.copies.is_empty();
+            assert!(decided.is_none() || known, "job {id}, unit {start}: decided and not settled");
+            assert_eq!(job.votes.contains(start), wanting && unit.ballot.is_some(), "votes");
+            let merged = job.merged.get(start).is_some_and(|merged| merged.len == unit.span.len);
+            assert_eq!(merged, unit.is_merged(), "job {id}, unit {start}: merged");
+            let mut nodes: Vec<_> = unit.nodes().collect();
+            nodes.sort();
+            let parts = nodes.len();
+            nodes.dedup();
+            assert_eq!(parts, nodes.len(), "job {id}, unit {start}: a node has two parts");
+            for copy in &unit.copies {
+                let loan = self.loans.get(&copy.attempt);
+                let ours = loan.is_some_and(|loan| {
+                    (loan.job, loan.unit, loan.node) == (id, *start, copy.node)
+                });
+                assert!(ours, "job {id}, unit {start}: a copy that is not lent");
+            }
+        }
+        let idle = job.units.values().filter(|unit| unit.is_idle()).map(|unit| unit.span.len);
+        assert_eq!(idle.sum::<u64>(), job.items_idle, "job {id}: idle items");
+        let copies = job.units.values().map(|unit| unit.copies.len() as u64);
+        assert_eq!(copies.sum::<u64>(), job.units_leased, "job {id}: copies");
+        let extras = job.units.values().flat_map(|unit| &unit.copies).filter(|copy| copy.extra);
+        assert_eq!(extras.count() as u64, job.extras, "job {id}: extra copies");
+        let late = job.late.as_ref().map(|late| late.len() as u64);
+        assert!(late.is_none_or(|late| late == job.units_leased), "job {id}: late copies");
+        let mut wishes = job.wanting.iter().chain(&job.votes);
+        let wanted = wishes.all(|start| job.units.contains_key(start));
+        assert!(wanted, "job {id} wants copies of units that are not in flight");
+    }
+
     fn check_loans(&self) {
         for (attempt, loan) in &self.loans {
             let peer = self.peers.get(&loan.node);
             assert!(peer.is_some_and(|peer| peer.loans.contains(attempt)), "{attempt}: no holder");
-            let job = self.jobs.get(&loan.job);
-            assert!(job.is_some_and(|job| job.leased.contains(attempt)), "{attempt}: no job");
+            let unit = self.jobs.get(&loan.job).and_then(|job| job.units.get(&loan.unit));
+            let known = |unit: &Unit| unit.copies.iter().any(|copy| copy.attempt == *attempt);
+            assert!(unit.is_some_and(known), "{attempt}: no unit");
         }
         let held: usize = self.peers.values().map(|peer| peer.loans.len()).sum();
         assert_eq!(held, self.loans.len(), "loans held");
-        let leased: usize = self.jobs.values().map(|job| job.leased.len()).sum();
-        assert_eq!(leased, self.loans.len(), "loans of jobs");
     }
 
     fn check_peers(&self) {
@@ -70,9 +111,21 @@ impl Scheduler {
                 "node {node}: load"
             );
         }
+        for lane in crate::assign::LANES {
+            let elders = self.peers.iter().filter(|(_, peer)| {
+                let newcomer = peer.standing[lane as usize] == Standing::Newcomer;
+                !newcomer && !peer.barred[lane as usize]
+            });
+            let elders: Vec<_> = elders.map(|(node, _)| *node).collect();
+            assert!(self.elders[lane as usize].iter().eq(&elders), "elders of {lane:?}");
+        }
+        let units = self.jobs.values().flat_map(|job| job.units.values());
+        let ballots = units.filter(|unit| unit.ballot.is_some());
+        assert_eq!(ballots.count(), self.ballots, "ballots");
+        assert!(self.rejudge.is_empty(), "ballots not judged");
         let mut hungry = self.hungry.iter().flatten();
         assert!(hungry.all(|node| self.peers.contains_key(node)), "hungry strangers");
         let open = self.jobs.values().filter(|job| job.state == JobState::Running);
-        assert_eq!(open.count(), self.open, "open jobs");
+        assert_eq!(open.count(), self.running.len(), "open jobs");
     }
 }

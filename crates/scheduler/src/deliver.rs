@@ -1,11 +1,14 @@
 //! The way out: cancelling, removing, failing.
 
+use alloc::vec::Vec;
 use shoal_protocol::limit::MAX_ENDED_JOBS;
 use shoal_protocol::{Failure, JobId, NodeId, Span, Time};
 
 use crate::Output;
 use crate::fact::Fact;
-use crate::state::{History, JobFailure, JobState, Scheduler};
+use crate::job::{JobFailure, JobState};
+use crate::state::Scheduler;
+use crate::unit::Loan;
 
 impl Scheduler {
     pub(crate) fn cancel(&mut self, now: Time, id: JobId) {
@@ -26,7 +29,7 @@ impl Scheduler {
 
     /// Ended jobs are kept for a while, not for ever.
     pub(crate) fn forget_oldest(&mut self) {
-        if self.jobs.len() - self.open > MAX_ENDED_JOBS {
+        if self.jobs.len() - self.running.len() > MAX_ENDED_JOBS {
             // By when they ended: a long job must not go the moment it is done.
             let ended = self.jobs.iter().filter_map(|(id, job)| Some((job.ended?, *id)));
             if let Some((_, oldest)) = ended.min() {
@@ -36,19 +39,23 @@ impl Scheduler {
     }
 
     /// Ends a job with a node's own words.
-    pub(crate) fn fail(
+    pub(crate) fn fail(&mut self, now: Time, loan: &Loan, failure: Failure) {
+        let unit = self.jobs.get(&loan.job).and_then(|job| job.units.get(&loan.unit));
+        let mut nodes = unit.map(|unit| unit.history.failed_on.clone()).unwrap_or_default();
+        if !nodes.contains(&loan.node) {
+            nodes.push(loan.node);
+        }
+        self.fail_unit(now, loan.job, loan.span, nodes, failure);
+    }
+
+    pub(crate) fn fail_unit(
         &mut self,
         now: Time,
         id: JobId,
         span: Span,
-        history: &History,
-        last: NodeId,
+        nodes: Vec<NodeId>,
         failure: Failure,
     ) {
-        let mut nodes = history.failed_on.clone();
-        if !nodes.contains(&last) {
-            nodes.push(last);
-        }
         let failure = JobFailure { span, nodes, failure };
         self.record(Fact::Failed { job: id, at: now, failure: failure.clone() });
         if let Some(job) = self.jobs.get_mut(&id) {

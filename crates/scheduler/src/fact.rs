@@ -6,7 +6,8 @@ use serde::{Deserialize, Serialize};
 use shoal_protocol::{Hash, Identity, JobId, JobSpec, NodeId, Span, Time};
 
 use crate::Output;
-use crate::state::{Job, JobFailure, JobState, Scheduler};
+use crate::job::{Job, JobFailure, JobState, Proof};
+use crate::state::Scheduler;
 
 /// Append new kinds at the end: the position is the format on disk.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -48,10 +49,34 @@ pub enum Fact {
     Removed {
         job: JobId,
     },
-    /// A merged unit's bytes were found missing or torn; it is computed again.
+    /// A merged unit's bytes were found missing or torn, or somebody who stood for it is not believed any
+    /// more; it is computed again.
     Unmerged {
         job: JobId,
         span: Span,
+    },
+    /// Others gave the same answer as `node`. Comes before the unit's `Merged`, or later if it was looked at
+    /// again. All who agreed for the first time earn trust.
+    Checked {
+        job: JobId,
+        span: Span,
+        node: NodeId,
+        proof: Proof,
+    },
+    /// Units merged from here on were merged at about this time.
+    Passed {
+        at: Time,
+    },
+    /// A node's numeric class was found out or changed.
+    Class {
+        node: NodeId,
+        class: u64,
+    },
+    /// A node's answer was wrong: it loses its trust for this kind of work.
+    Rejected {
+        job: JobId,
+        span: Span,
+        node: NodeId,
     },
 }
 
@@ -71,9 +96,12 @@ impl Scheduler {
             scheduler.apply(&fact);
         }
         let open = scheduler.jobs.iter().filter(|(_, job)| job.state == JobState::Running);
-        let ready = open.filter(|(_, job)| job.left() > 0).map(|(id, job)| (job.served, *id));
+        let ready = open.filter(|(_, job)| job.has_work()).map(|(id, job)| job.turn(*id));
         scheduler.ready = ready.collect();
         scheduler.count_open();
+        for job in scheduler.jobs.values_mut().filter(|job| job.state == JobState::Running) {
+            job.count_unaudited();
+        }
         scheduler
     }
 
@@ -83,33 +111,33 @@ impl Scheduler {
         let fact = Fact::Unmerged { job, span };
         self.apply(&fact);
         if let Some(known) = self.jobs.get(&job) {
-            self.ready.insert((known.served, job));
+            self.ready.insert(known.turn(job));
             self.count_open();
             self.outputs.push_back(Output::Record(fact));
         }
     }
 
     fn count_open(&mut self) {
-        let open = self.jobs.values().filter(|job| job.state == JobState::Running);
-        self.open = open.count();
+        let open = self.jobs.iter().filter(|(_, job)| job.state == JobState::Running);
+        self.running = open.map(|(id, _)| *id).collect();
     }
 
     fn apply(&mut self, fact: &Fact) {
         match fact {
-            Fact::Life { life } => self.life = *life,
+            Fact::Life { life } => self.begin_life(*life),
             Fact::Node { node, identity } => {
                 self.known.insert(*identity, *node);
                 self.last_node = self.last_node.max(node.0);
             }
             Fact::Submitted { job, at, spec } => {
                 self.last_job = self.last_job.max(job.0);
-                self.jobs.insert(*job, Job::new((**spec).clone(), *at));
+                self.jobs.insert(*job, Job::new(*job, (**spec).clone(), *at));
             }
             Fact::Merged { job, span, node, place } => {
                 if let Some(job) = self.jobs.get_mut(job)
                     && job.waiting.take(*span)
                 {
-                    job.merge(*span, *node, *place);
+                    job.merge(self.passed, *span, *node, *place);
                 }
             }
             Fact::Finished { job, at } => self.apply_end(*job, *at, JobState::Done),
@@ -128,6 +156,22 @@ impl Scheduler {
                     job.unmerge(*span);
                 }
             }
+            Fact::Checked { job, span, node, proof } => {
+                self.apply_checked(*job, *span, *node, proof);
+            }
+            Fact::Passed { at } => self.passed = *at,
+            Fact::Class { node, class } => {
+                self.classes.insert(*node, *class);
+            }
+            Fact::Rejected { job, node, .. } => self.apply_rejected(*job, *node),
+        }
+    }
+
+    /// A confirmation whose merge did not become durable in the life before confirms nothing.
+    pub(crate) fn begin_life(&mut self, life: u32) {
+        self.life = life;
+        for job in self.jobs.values_mut() {
+            job.proofs.retain(|start, _| job.merged.contains_key(start));
         }
     }
 

@@ -1,38 +1,51 @@
 //! Who does what: the coordinator's brain. Pure; its shell is `shoal-coordinator`.
 //!
 //! The contract: give it one [`Input`] with the time, then drain [`Scheduler::poll_output`] to `None`
-//! before the next. It never reads a clock, makes no random choice and does no IO, so the same inputs
-//! give the same outputs. A [`Fact`] it asks to record must be durable before any output after it is
+//! before the next. It never reads a clock, draws chance only from the seed it is started with, and does
+//! no IO, so the same inputs give the same outputs. A [`Fact`] it asks to record must be durable before any output after it is
 //! acted on; [`Scheduler::replay`] of all facts gives back the durable state.
 #![no_std]
 
 extern crate alloc;
 
 mod assign;
+mod chance;
 mod check;
 mod deliver;
+mod explain;
 mod fact;
+mod job;
 mod merge;
 mod meter;
+mod receipt;
 mod split;
 mod state;
 mod submit;
+mod unit;
+mod verify;
 mod view;
 
+pub use explain::{WhyJob, WhyNode, WhyUnit};
 pub use fact::{Fact, Place};
-pub use state::{Conn, JobFailure, JobState, RequestId, Scheduler};
+pub use job::{JobFailure, JobState, Proof};
+pub use receipt::{Receipt, ReceiptNode, ReceiptUnit};
+pub use state::{Conn, RequestId, Scheduler};
 pub use submit::SubmitError;
+pub use verify::{CompareId, Outcome, Sample, Trust, agree, compare};
 pub use view::{JobView, NodeView, Share, UnitState, UnitView};
 
 use alloc::string::String;
 use alloc::vec::Vec;
-use shoal_protocol::{Attempt, FromNode, Hello, JobId, JobSpec, Micros, Refusal, ToNode};
+use shoal_protocol::{Attempt, FromNode, Hello, JobId, JobSpec, Micros, Refusal, Span, ToNode};
 
 /// One change in the world.
 #[derive(Clone, Debug)]
 pub enum Input {
-    /// Once, after construction or replay: a new life of the coordinator begins.
-    Start,
+    /// Once, after construction or replay: a new life of the coordinator begins. Whoever knows the seed
+    /// knows what will be checked: it comes from the system's secret chance.
+    Start {
+        seed: u64,
+    },
     Submit {
         request: RequestId,
         spec: JobSpec,
@@ -44,11 +57,17 @@ pub enum Input {
     Remove {
         job: JobId,
     },
-    /// A socket opened and said `Hello` with the right token. `session` is what its HTTP requests will carry.
+    /// A socket opened and said `Hello` with the right token.
     Connected {
         conn: Conn,
         hello: Hello,
+        /// What its HTTP requests will carry.
         session: String,
+        /// The operator's own node: its word decides.
+        trusted: bool,
+        /// A number for where it connects from (a hash of the address' prefix), so that a thousand tabs of
+        /// one person are one voice; 0 if unknown or if everybody comes from there, as in a local network.
+        network: u64,
     },
     Disconnected {
         conn: Conn,
@@ -62,6 +81,16 @@ pub enum Input {
     Done {
         conn: Conn,
         results: Vec<Arrived>,
+    },
+    /// How long a word to a node and its echo take.
+    RoundTrip {
+        conn: Conn,
+        took: Micros,
+    },
+    /// The outcome of [`Output::Compare`].
+    Compared {
+        id: CompareId,
+        outcome: Outcome,
     },
     /// Nothing but time passed.
     Tick,
@@ -98,4 +127,13 @@ pub enum Output {
     Ended(JobId),
     /// The job's results may be deleted.
     Removed(JobId),
+    /// Read both samples' bytes of these items, compare them with [`compare`] and answer with
+    /// [`Input::Compared`]. Places of a job stay readable until it ends.
+    Compare {
+        id: CompareId,
+        job: JobId,
+        items: Span,
+        a: Sample,
+        b: Sample,
+    },
 }

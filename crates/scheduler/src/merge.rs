@@ -1,10 +1,17 @@
 //! Putting results together: a unit's answer is merged once, and a job whose items are all merged is done.
 
-use shoal_protocol::{JobId, Micros, NodeId, Span, Time};
+use alloc::vec::Vec;
+use shoal_protocol::{JobId, Micros, NodeId, Span, Time, Verify};
 
 use crate::fact::{Fact, Place};
-use crate::state::{Conn, Job, JobState, Loan, Merged, Pace, Scheduler};
+use crate::job::{Job, JobState, Proof};
+use crate::meter::Pace;
+use crate::state::{Conn, Scheduler};
+use crate::unit::Loan;
 use crate::{Arrived, Output};
+
+/// How exactly receipts know the time.
+const MARK_EVERY: Micros = Micros::from_millis(100);
 
 impl Scheduler {
     /// A node's answers. Those of attempts that are no longer lent to it change nothing.
@@ -18,23 +25,71 @@ impl Scheduler {
             }
             if let Some(loan) = self.end_loan(result.attempt) {
                 self.learn_pace(now, node, &loan, result.took);
-                self.merge_unit(now, node, &loan, result.place);
+                self.answered(now, node, &loan, result.place);
             }
         }
         self.feed(now, node);
         self.feed_those_in_turn(now, node);
     }
 
-    fn merge_unit(&mut self, now: Time, node: NodeId, loan: &Loan, place: Option<Place>) {
-        if let Some(identity) = self.strangers.remove(&node) {
-            self.record(Fact::Node { node, identity });
+    /// Believes an answer. Its proof becomes durable before the unit counts as merged.
+    pub(crate) fn merge_unit(
+        &mut self,
+        now: Time,
+        id: JobId,
+        span: Span,
+        node: NodeId,
+        place: Option<Place>,
+        proof: Option<&Proof>,
+    ) {
+        if let Some(proof) = proof {
+            self.confirm(id, span, node, proof);
         }
-        self.record(Fact::Merged { job: loan.job, span: loan.span, node, place });
-        let Some(job) = self.jobs.get_mut(&loan.job) else { return };
-        job.meter.add(now, loan.span.len);
-        job.merge(loan.span, node, place);
-        if job.items_done == job.spec.items {
-            self.finish(now, loan.job);
+        self.mark_time(now);
+        self.introduce(node);
+        self.record(Fact::Merged { job: id, span, node, place });
+        self.close_unit(id, span.start);
+        let Some(job) = self.jobs.get_mut(&id) else { return };
+        job.meter.add(now, span.len);
+        job.merge(self.passed, span, node, place);
+        if proof.is_none() && job.spec.policy.verify == Verify::Adaptive {
+            *job.unaudited.entry(node).or_default() += 1;
+        }
+    }
+
+    /// Receipts say when units were merged; a fact for each would double the facts.
+    fn mark_time(&mut self, now: Time) {
+        if now > self.passed + MARK_EVERY || now < self.passed {
+            self.passed = now;
+            self.record(Fact::Passed { at: now });
+        }
+    }
+
+    /// A unit is settled: whoever still has a copy may stop.
+    pub(crate) fn close_unit(&mut self, id: JobId, start: u64) {
+        let Some(unit) = self.jobs.get(&id).and_then(|job| job.units.get(&start)) else { return };
+        if !unit.copies.is_empty() {
+            let copies: Vec<_> = unit.copies.iter().map(|copy| copy.attempt).collect();
+            self.revoke(&copies);
+        }
+        let Some(job) = self.jobs.get_mut(&id) else { return };
+        let ballot = job.drop_unit(start).is_some_and(|unit| unit.ballot.is_some());
+        self.ballots -= usize::from(ballot);
+        self.offer(id);
+    }
+
+    /// A job is done when all is merged and nothing is looked at again.
+    pub(crate) fn finish_if_whole(&mut self, now: Time, id: JobId) {
+        let whole = |job: &Job| {
+            let running = job.state == JobState::Running;
+            running && job.items_done == job.spec.items && job.units.is_empty()
+        };
+        if !self.jobs.get(&id).is_some_and(whole) {
+            return;
+        }
+        self.audit(now, id);
+        if self.jobs.get(&id).is_some_and(whole) {
+            self.finish(now, id);
         }
     }
 
@@ -48,9 +103,10 @@ impl Scheduler {
         let Some(job) = self.jobs.get_mut(&id) else { return };
         job.state = state;
         job.ended = Some(now);
-        self.open -= 1;
-        self.ready.remove(&(job.served, id));
-        let leased: alloc::vec::Vec<_> = job.leased.iter().copied().collect();
+        self.running.remove(&id);
+        self.ready.remove(&job.turn(id));
+        let copies = job.units.values().flat_map(|unit| &unit.copies);
+        let leased: Vec<_> = copies.map(|copy| copy.attempt).collect();
         let told = core::mem::take(&mut job.told);
         job.total_milli_rate = 0;
         self.revoke(&leased);
@@ -58,13 +114,20 @@ impl Scheduler {
             let Some(peer) = self.peers.get_mut(node) else { continue };
             peer.told.remove(&id);
             peer.forgot.remove(&id);
+            peer.declined.remove(&id);
             peer.paces.remove(&id);
             let conn = peer.conn;
             let message = shoal_protocol::ToNode::Forget(id);
             self.outputs.push_back(Output::Send { conn, message });
         }
         if let Some(job) = self.jobs.get_mut(&id) {
-            job.again.clear();
+            let ballots = job.units.values().filter(|unit| unit.ballot.is_some());
+            self.ballots -= ballots.count();
+            job.units.clear();
+            job.wanting.clear();
+            job.votes.clear();
+            job.items_idle = 0;
+            job.late = None;
         }
         self.outputs.push_back(Output::Ended(id));
         self.forget_oldest();
@@ -81,49 +144,31 @@ impl Scheduler {
         peer.units_done += 1;
         peer.busy.add(now, took.0);
         peer.last_job = Some(loan.job);
-        let Some(job) = self.jobs.get_mut(&loan.job) else { return };
-        // A unit of the largest size still tried went well: the next may be larger again.
-        if loan.span.len >= job.size_cap {
-            job.size_cap = job.size_cap.saturating_mul(2);
-        }
         let slots = u64::from(peer.caps.slots(loan.lane));
         let sample = u128::from(loan.span.len) * 1_000_000_000 / u128::from(took.0.max(1));
         let sample = u64::try_from(sample).unwrap_or(u64::MAX);
         let old = peer.paces.get(&loan.job).copied().unwrap_or_default();
-        let milli_rate =
-            if old.milli_rate == 0 { sample } else { old.milli_rate / 2 + sample / 2 }.max(1);
+        let anew = old.milli_rate == 0 || old.stale;
+        let milli_rate = if anew { sample } else { old.milli_rate / 2 + sample / 2 }.max(1);
         let last_size = old.last_size.max(loan.span.len);
-        let pace = Pace { milli_rate, slots, last_size };
+        let best = old.best.max(milli_rate);
+        let pace = Pace { milli_rate, slots, last_size, best, stale: false };
         peer.paces.insert(loan.job, pace);
-        job.total_milli_rate =
-            job.total_milli_rate.saturating_sub(old.all_slots()).saturating_add(pace.all_slots());
-    }
-}
-
-impl Job {
-    pub(crate) fn merge(&mut self, span: Span, node: NodeId, place: Option<Place>) {
-        self.merged.insert(span.start, Merged { len: span.len, node, place });
-        self.items_done += span.len;
-        let share = self.shares.entry(node).or_default();
-        share.items += span.len;
-        share.units += 1;
-    }
-
-    /// Takes a merged unit back; an ended job runs again.
-    pub(crate) fn unmerge(&mut self, span: Span) {
-        let same = self.merged.get(&span.start).is_some_and(|merged| merged.len == span.len);
-        if !same {
-            return;
-        }
-        if let Some(merged) = self.merged.remove(&span.start) {
-            self.items_done -= span.len;
-            self.waiting.insert(span);
-            if let Some(share) = self.shares.get_mut(&merged.node) {
-                share.items -= span.len;
-                share.units -= 1;
+        if let Some(job) = self.jobs.get_mut(&loan.job) {
+            // A unit of the largest size still tried went well: the next may be larger again.
+            if loan.span.len >= job.size_cap {
+                job.size_cap = job.size_cap.saturating_mul(2);
             }
-            self.state = JobState::Running;
-            self.ended = None;
+            job.repace(old, pace);
         }
+    }
+
+    /// Keeps the job's total in step.
+    pub(crate) fn set_pace(&mut self, node: NodeId, id: JobId, pace: Pace) {
+        let (Some(peer), Some(job)) = (self.peers.get_mut(&node), self.jobs.get_mut(&id)) else {
+            return;
+        };
+        let old = peer.paces.insert(id, pace).unwrap_or_default();
+        job.repace(old, pace);
     }
 }

@@ -1,6 +1,30 @@
-//! Measuring rates of what happens now and then.
+//! How fast things go.
 
 use shoal_protocol::{Micros, Time};
+
+/// How fast a peer does one job.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Pace {
+    /// Items per second of one slot, in thousandths.
+    pub(crate) milli_rate: u64,
+    pub(crate) slots: u64,
+    pub(crate) last_size: u64,
+    /// The fastest it ever was.
+    pub(crate) best: u64,
+    /// Guessed after a change: the next measurement replaces it.
+    pub(crate) stale: bool,
+}
+
+impl Pace {
+    /// The rate in percent of the best it ever had.
+    pub(crate) fn percent(&self) -> u8 {
+        (self.milli_rate / (self.best / 100).max(1)).min(100) as u8
+    }
+
+    pub(crate) fn all_slots(&self) -> u64 {
+        self.milli_rate.saturating_mul(self.slots)
+    }
+}
 
 /// Counts per second over the last seconds.
 #[derive(Clone, Copy, Debug, Default)]

@@ -3,14 +3,16 @@
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::string::String;
 use alloc::vec::Vec;
-use serde::{Deserialize, Serialize};
+use shoal_protocol::limit::RECONNECT_LONGEST;
 use shoal_protocol::{
-    Attempt, Caps, Failure, Identity, JobId, JobSpec, Lane, Micros, NodeId, Span, Time, ToNode,
+    Attempt, Caps, Condition, Identity, JobId, Lane, Micros, NodeId, Time, ToNode,
 };
 
-use crate::fact::Place;
-use crate::meter::Meter;
-use crate::split::SpanSet;
+use crate::chance::Chance;
+use crate::job::{Job, Turn};
+use crate::meter::{Meter, Pace};
+use crate::unit::Loan;
+use crate::verify::{Standing, Trust};
 use crate::{Input, Output};
 
 /// One connection of a node, counted by the shell; never used twice in a process.
@@ -21,37 +23,27 @@ pub struct Conn(pub u64);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct RequestId(pub u64);
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum JobState {
-    Running,
-    Done,
-    Failed,
-    Cancelled,
-}
-
-/// Why a job failed: the last node's own words.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct JobFailure {
-    pub span: Span,
-    pub nodes: Vec<NodeId>,
-    pub failure: Failure,
-}
+/// After a restart everybody is back in this time: the longest wait between two attempts, and some.
+const BACK_AFTER_START: Micros = Micros(RECONNECT_LONGEST.0 * 6 / 5);
 
 #[derive(Default)]
 pub struct Scheduler {
     pub(crate) outputs: VecDeque<Output>,
+    pub(crate) chance: Chance,
     /// Counts starts of the coordinator; the high part of every attempt.
     pub(crate) life: u32,
     pub(crate) last_attempt: u32,
     pub(crate) last_job: u64,
     pub(crate) jobs: BTreeMap<JobId, Job>,
-    /// Jobs with items to lend, those served least first.
-    pub(crate) ready: BTreeSet<(u64, JobId)>,
+    /// Jobs with items to lend, those to be served first in front.
+    pub(crate) ready: BTreeSet<Turn>,
     /// Every node that ever joined.
     pub(crate) known: BTreeMap<Identity, NodeId>,
     /// Nodes that have done nothing yet: no facts tell of them, and the oldest are forgotten.
     pub(crate) strangers: BTreeMap<NodeId, Identity>,
     pub(crate) last_node: u64,
+    /// Numeric classes of nodes, as last said.
+    pub(crate) classes: BTreeMap<NodeId, u64>,
     /// What nodes called themselves when last seen.
     pub(crate) names: BTreeMap<NodeId, String>,
     pub(crate) peers: BTreeMap<NodeId, Peer>,
@@ -59,120 +51,45 @@ pub struct Scheduler {
     pub(crate) loans: BTreeMap<Attempt, Loan>,
     /// For each lane, peers that could compute more than they hold.
     pub(crate) hungry: [BTreeSet<NodeId>; 3],
-    /// How many jobs run.
-    pub(crate) open: usize,
+    /// Who of those was asked last.
+    pub(crate) asked: [Option<NodeId>; 3],
+    /// Jobs that run.
+    pub(crate) running: BTreeSet<JobId>,
     /// When to look whether a peer fell silent; one entry for each peer.
     pub(crate) timers: BTreeSet<(Time, NodeId)>,
-}
-
-pub(crate) struct Job {
-    pub(crate) spec: JobSpec,
-    pub(crate) state: JobState,
-    pub(crate) submitted: Time,
-    pub(crate) first_lent: Option<Time>,
-    pub(crate) ended: Option<Time>,
-    /// Items never lent, or handed back whole.
-    pub(crate) waiting: SpanSet,
-    /// Units to lend again, with their history.
-    pub(crate) again: VecDeque<Again>,
-    pub(crate) merged: BTreeMap<u64, Merged>,
-    pub(crate) items_done: u64,
-    pub(crate) items_leased: u64,
-    pub(crate) leased: BTreeSet<Attempt>,
-    pub(crate) retries: u64,
-    /// Largest unit still tried: lowered when a unit runs out of time.
-    pub(crate) size_cap: u64,
-    /// Expected microseconds lent so far: the measure of fairness between jobs.
-    pub(crate) served: u64,
-    pub(crate) shares: BTreeMap<NodeId, Tally>,
-    /// Connected peers that were told what the job is.
-    pub(crate) told: BTreeSet<NodeId>,
-    /// Rate of all peers that have one on this job, in thousandths of items per second.
-    pub(crate) total_milli_rate: u64,
-    pub(crate) meter: Meter,
-    pub(crate) failure: Option<JobFailure>,
-}
-
-impl Job {
-    pub(crate) fn new(spec: JobSpec, submitted: Time) -> Job {
-        Job {
-            waiting: SpanSet::of(Span::new(0, spec.items)),
-            spec,
-            state: JobState::Running,
-            submitted,
-            first_lent: None,
-            ended: None,
-            again: VecDeque::new(),
-            merged: BTreeMap::new(),
-            items_done: 0,
-            items_leased: 0,
-            leased: BTreeSet::new(),
-            retries: 0,
-            size_cap: u64::MAX,
-            served: 0,
-            shares: BTreeMap::new(),
-            told: BTreeSet::new(),
-            total_milli_rate: 0,
-            meter: Meter::default(),
-            failure: None,
-        }
-    }
-
-    /// Items nobody works on and nobody has done.
-    pub(crate) fn left(&self) -> u64 {
-        self.spec.items - self.items_done - self.items_leased
-    }
-}
-
-/// A unit that came back without an answer.
-#[derive(Clone, Debug)]
-pub(crate) struct Again {
-    pub(crate) span: Span,
-    pub(crate) history: History,
-}
-
-/// What happened to a unit so far.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct History {
-    /// Distinct nodes that reported a failure.
-    pub(crate) failed_on: Vec<NodeId>,
-    /// Lendings that ended in failure or in the node's vanishing while it computed.
-    pub(crate) tries: u32,
-}
-
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Merged {
-    pub(crate) len: u64,
-    pub(crate) node: NodeId,
-    pub(crate) place: Option<Place>,
-}
-
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Tally {
-    pub(crate) items: u64,
-    pub(crate) units: u64,
-}
-
-/// A unit lent to a node.
-#[derive(Clone, Debug)]
-pub(crate) struct Loan {
-    pub(crate) job: JobId,
-    pub(crate) span: Span,
-    pub(crate) node: NodeId,
-    pub(crate) lane: Lane,
-    pub(crate) since: Time,
-    /// When the node first said that it computes it.
-    pub(crate) running: Option<Time>,
-    /// How long it should take.
-    pub(crate) expected: Micros,
-    pub(crate) history: History,
+    pub(crate) trust: BTreeMap<(NodeId, Lane), Trust>,
+    /// For each lane, peers whose word weighs more than a newcomer's.
+    pub(crate) elders: [BTreeSet<NodeId>; 3],
+    /// Units whose answers are being compared.
+    pub(crate) ballots: usize,
+    /// Ballots in which somebody's word lost its weight, to be judged before anything else happens.
+    pub(crate) rejudge: VecDeque<(JobId, u64)>,
+    /// A unit began to want somebody while nobody was asked.
+    pub(crate) stirred: bool,
+    /// What the last [`crate::Fact::Passed`] says.
+    pub(crate) passed: Time,
+    /// Until then nodes that were here before may come back.
+    pub(crate) settled_at: Time,
+    /// When to look again at late units and lonely ballots.
+    pub(crate) review: Option<Time>,
 }
 
 /// A connected node.
 pub(crate) struct Peer {
     pub(crate) conn: Conn,
     pub(crate) caps: Caps,
+    /// The operator's own.
+    pub(crate) trusted: bool,
+    /// Where it connects from, as a number; 0 if nobody knows.
+    pub(crate) network: u64,
+    /// How much its word weighs and whether it gets no work, for each lane.
+    pub(crate) standing: [Standing; 3],
+    pub(crate) barred: [bool; 3],
+    pub(crate) condition: Condition,
     pub(crate) paused: bool,
+    /// Jobs whose author the donor does not work for.
+    pub(crate) declined: BTreeSet<JobId>,
+    pub(crate) round_trip: Option<Micros>,
     /// Said nothing for too long; gets no work until it speaks.
     pub(crate) silent: bool,
     pub(crate) joined: Time,
@@ -191,25 +108,27 @@ pub(crate) struct Peer {
     pub(crate) last_job: Option<JobId>,
 }
 
+impl Peer {
+    /// Whether it can and may compute a job.
+    pub(crate) fn suits(&self, job: &Job) -> bool {
+        let needs = &job.spec.needs;
+        let may = !self.barred[needs.lane as usize] && !self.declined.contains(&job.id);
+        may && self.caps.meets(needs)
+    }
+}
+
+/// What the shell knows of a new connection.
+pub(crate) struct Seat {
+    pub(crate) conn: Conn,
+    pub(crate) session: String,
+    pub(crate) trusted: bool,
+    pub(crate) network: u64,
+}
+
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct LaneLoad {
     pub(crate) units: usize,
     pub(crate) expected: Micros,
-}
-
-/// How fast a peer does one job.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Pace {
-    /// Items per second of one slot, in thousandths.
-    pub(crate) milli_rate: u64,
-    pub(crate) slots: u64,
-    pub(crate) last_size: u64,
-}
-
-impl Pace {
-    pub(crate) fn all_slots(&self) -> u64 {
-        self.milli_rate.saturating_mul(self.slots)
-    }
 }
 
 impl Scheduler {
@@ -219,17 +138,27 @@ impl Scheduler {
 
     pub fn handle(&mut self, now: Time, input: Input) {
         match input {
-            Input::Start => self.start(),
+            Input::Start { seed } => self.start(now, seed),
             Input::Submit { request, spec } => self.submit(now, request, spec),
             Input::Cancel { job } => self.cancel(now, job),
             Input::Remove { job } => self.remove(job),
-            Input::Connected { conn, hello, session } => self.connected(now, conn, hello, session),
+            Input::Connected { conn, hello, session, trusted, network } => {
+                self.connected(now, Seat { conn, session, trusted, network }, hello);
+            }
             Input::Disconnected { conn } => self.disconnected(now, conn),
             Input::Said { conn, message } => self.said(now, conn, message),
             Input::Done { conn, results } => self.arrived(now, conn, &results),
+            Input::RoundTrip { conn, took } => self.timed(conn, took),
+            Input::Compared { id, outcome } => self.compared(now, id, outcome),
             Input::Tick => {}
         }
         self.look_for_silence(now);
+        self.review_if_due(now);
+        self.judge_again(now);
+        if core::mem::take(&mut self.stirred) {
+            self.feed_hungry(now);
+        }
+        self.plan_review(now);
     }
 
     pub fn poll_output(&mut self) -> Option<Output> {
@@ -237,13 +166,32 @@ impl Scheduler {
     }
 
     pub fn next_timeout(&self) -> Option<Time> {
-        self.timers.first().map(|(time, _)| *time)
+        let silence = self.timers.first().map(|(time, _)| *time);
+        silence.into_iter().chain(self.review).min()
     }
 
-    fn start(&mut self) {
-        self.life += 1;
+    fn start(&mut self, now: Time, seed: u64) {
+        self.chance = Chance::new(seed);
+        self.next_life();
+        if !self.known.is_empty() {
+            self.expect_back(now, BACK_AFTER_START);
+        }
+        // The last life may have ended between a job's last unit and its end.
+        let running: Vec<_> = self.running.iter().copied().collect();
+        for id in running {
+            self.finish_if_whole(now, id);
+        }
+    }
+
+    fn next_life(&mut self) {
+        self.begin_life(self.life + 1);
         self.last_attempt = 0;
         self.record(crate::Fact::Life { life: self.life });
+    }
+
+    /// Somebody who left may come back in this time.
+    pub(crate) fn expect_back(&mut self, now: Time, within: Micros) {
+        self.settled_at = self.settled_at.max(now + within);
     }
 
     pub(crate) fn record(&mut self, fact: crate::Fact) {
@@ -257,7 +205,7 @@ impl Scheduler {
     /// After four billion lendings a new life begins, so that no number is used twice.
     pub(crate) fn next_attempt(&mut self) -> Attempt {
         if self.last_attempt == u32::MAX {
-            self.start();
+            self.next_life();
         }
         self.last_attempt += 1;
         Attempt::new(self.life, self.last_attempt)

@@ -9,7 +9,8 @@ use shoal_protocol::{Caps, JobId, JobSpec, Lane, Needs, Time};
 
 use crate::Output;
 use crate::fact::Fact;
-use crate::state::{Job, RequestId, Scheduler};
+use crate::job::Job;
+use crate::state::{RequestId, Scheduler};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SubmitError {
@@ -45,7 +46,8 @@ impl Scheduler {
     pub(crate) fn submit(&mut self, now: Time, request: RequestId, spec: JobSpec) {
         let result = self.admit(&spec).map(|()| self.take_in(now, spec));
         self.outputs.push_back(Output::Reply { request, result: result.clone() });
-        if result.is_ok() {
+        if let Ok(id) = result {
+            self.feed_nearest(now, id);
             self.feed_hungry(now);
         }
     }
@@ -54,8 +56,8 @@ impl Scheduler {
         if spec.items == 0 {
             return Err(SubmitError::Empty);
         }
-        if self.open >= MAX_OPEN_JOBS {
-            return Err(SubmitError::Busy { open: self.open });
+        if self.running.len() >= MAX_OPEN_JOBS {
+            return Err(SubmitError::Busy { open: self.running.len() });
         }
         let units = spec.items.div_ceil(spec.sizing.most.max(1));
         if units > MAX_UNITS_PER_JOB {
@@ -74,12 +76,15 @@ impl Scheduler {
         self.last_job += 1;
         let id = JobId(self.last_job);
         self.record(Fact::Submitted { job: id, at: now, spec: Box::new(spec.clone()) });
-        let mut job = Job::new(spec, now);
+        let mut job = Job::new(id, spec, now);
         // A newcomer starts level with the least served, not ahead of everybody for all the past.
-        job.served = self.ready.first().map_or(0, |(served, _)| *served);
-        self.ready.insert((job.served, id));
+        let others = self.running.iter().filter_map(|other| self.jobs.get(other));
+        let priority = job.spec.policy.priority;
+        let others = others.filter(|other| other.spec.policy.priority == priority);
+        job.served = others.map(|other| other.served).min().unwrap_or(0);
+        self.ready.insert(job.turn(id));
         self.jobs.insert(id, job);
-        self.open += 1;
+        self.running.insert(id);
         id
     }
 }

@@ -2,10 +2,15 @@
 
 use alloc::string::String;
 use alloc::vec::Vec;
-use shoal_protocol::{Attempt, Caps, JobId, JobSpec, NodeId, Span, Time, Work};
+use shoal_protocol::{
+    Attempt, Caps, Condition, JobId, JobSpec, Lane, Micros, NodeId, Span, Time, Work,
+};
 
 use crate::fact::Place;
-use crate::state::{Job, JobFailure, JobState, Peer, Scheduler};
+use crate::job::{Job, JobFailure, JobState, Proof};
+use crate::state::{Peer, Scheduler};
+use crate::unit::Unit;
+use crate::verify::Trust;
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct JobView {
@@ -23,6 +28,12 @@ pub struct JobView {
     pub units_leased: u64,
     /// Units that were lent again after a node left, stalled or failed.
     pub retries: u64,
+    /// Copies lent because another was late.
+    pub speculated: u64,
+    /// Units whose answers are being compared.
+    pub units_checking: u64,
+    /// Merged units that others confirmed, or the operator's own nodes computed.
+    pub units_confirmed: u64,
     pub submitted: Time,
     pub first_lent: Option<Time>,
     pub ended: Option<Time>,
@@ -56,6 +67,16 @@ pub struct NodeView {
     pub job: Option<JobId>,
     /// Measured items per second, in thousandths, on the job above or the last one.
     pub milli_rate: u64,
+    /// That rate in percent of the best it ever had on the job: what heat, power saving or a hidden page
+    /// leave of it.
+    pub pace_percent: u8,
+    pub condition: Condition,
+    /// Between it and the coordinator, as far as measured.
+    pub round_trip: Option<Micros>,
+    /// The operator's own.
+    pub trusted: bool,
+    /// What its answers were worth, for the lanes inline, GPU and CPU.
+    pub trust: [Trust; 3],
     /// Share of the last seconds it computed, in percent of its slots.
     pub load: u8,
     pub units_done: u64,
@@ -98,7 +119,7 @@ impl Scheduler {
 
     /// How many jobs run.
     pub fn open_jobs(&self) -> usize {
-        self.open
+        self.running.len()
     }
 
     pub fn nodes(&self, now: Time) -> Vec<NodeView> {
@@ -108,19 +129,14 @@ impl Scheduler {
     /// Units of a job in order; neighbours of one state and node are shown as one. At most `most`.
     pub fn units(&self, job: JobId, most: usize) -> Vec<UnitView> {
         let Some(job) = self.jobs.get(&job) else { return Vec::new() };
-        let waiting = job.waiting.spans().chain(job.again.iter().map(|unit| unit.span));
+        let waiting = job.waiting.spans();
         let waiting = waiting.map(|span| UnitView { span, state: UnitState::Waiting });
-        let leased = job.leased.iter().filter_map(|attempt| {
-            let loan = self.loans.get(attempt)?;
-            let (node, since) = (loan.node, loan.since);
-            let state = UnitState::Leased { node, attempt: *attempt, since };
-            Some(UnitView { span: loan.span, state })
-        });
+        let flying = job.units.values().map(|unit| self.view_unit(unit));
         let done = job.merged.iter().map(|(start, merged)| UnitView {
             span: Span::new(*start, merged.len),
             state: UnitState::Done { node: merged.node },
         });
-        let mut units: Vec<_> = waiting.chain(leased).chain(done).collect();
+        let mut units: Vec<_> = waiting.chain(flying).chain(done).collect();
         units.sort_by_key(|unit| unit.span.start);
         units.dedup_by(|next, kept| {
             let same = next.state == kept.state && kept.span.end() == next.span.start;
@@ -131,11 +147,38 @@ impl Scheduler {
         units
     }
 
+    fn view_unit(&self, unit: &Unit) -> UnitView {
+        let first = unit.copies.first();
+        let loan = first.and_then(|copy| Some((copy.attempt, self.loans.get(&copy.attempt)?)));
+        let state = match loan {
+            None => UnitState::Waiting,
+            Some((attempt, loan)) => {
+                UnitState::Leased { node: loan.node, attempt, since: loan.since }
+            }
+        };
+        UnitView { span: unit.span, state }
+    }
+
     /// Merged units of a job in order with where their bytes are.
     pub fn merged(&self, job: JobId) -> Vec<(Span, Option<Place>)> {
         let Some(job) = self.jobs.get(&job) else { return Vec::new() };
         let merged = job.merged.iter();
         merged.map(|(start, unit)| (Span::new(*start, unit.len), unit.place)).collect()
+    }
+
+    /// Why merged units of a job are believed, where anybody was asked.
+    pub fn proofs(&self, job: JobId) -> Vec<(Span, Proof)> {
+        let Some(job) = self.jobs.get(&job) else { return Vec::new() };
+        let proofs = job.proofs.iter().filter_map(|(start, proof)| {
+            let merged = job.merged.get(start)?;
+            Some((Span::new(*start, merged.len), proof.clone()))
+        });
+        proofs.collect()
+    }
+
+    /// What a node's answers of a kind were worth so far.
+    pub fn trust_of(&self, node: NodeId, lane: Lane) -> Trust {
+        self.trust(node, lane)
     }
 
     /// A node's name as last said, also of one that left.
@@ -146,7 +189,7 @@ impl Scheduler {
     fn view_job(&self, now: Time, id: JobId, job: &Job) -> JobView {
         // Nobody asks who could run an ended job, and pages list many of those.
         let running = job.state == JobState::Running;
-        let able = self.peers.values().filter(|peer| peer.caps.meets(&job.spec.needs));
+        let able = self.peers.values().filter(|peer| peer.suits(job));
         let shares = job.shares.iter().map(|(node, tally)| Share {
             node: *node,
             items: tally.items,
@@ -160,10 +203,13 @@ impl Scheduler {
             state: job.state,
             items: job.spec.items,
             items_done: job.items_done,
-            items_leased: job.items_leased,
+            items_leased: job.items_leased(),
             units_done: job.merged.len() as u64,
-            units_leased: job.leased.len() as u64,
+            units_leased: job.units_leased,
             retries: job.retries,
+            speculated: job.speculated,
+            units_checking: job.units.values().filter(|unit| unit.ballot.is_some()).count() as u64,
+            units_confirmed: job.proofs.len() as u64,
             submitted: job.submitted,
             first_lent: job.first_lent,
             ended: job.ended,
@@ -191,6 +237,11 @@ impl Scheduler {
             running: running.count() as u64,
             job,
             milli_rate: pace.map_or(0, |pace| pace.all_slots()),
+            pace_percent: pace.map_or(100, |pace| pace.percent()),
+            condition: peer.condition,
+            round_trip: peer.round_trip,
+            trusted: peer.trusted,
+            trust: crate::assign::LANES.map(|lane| self.trust(node, lane)),
             load: busy_percent.min(100) as u8,
             units_done: peer.units_done,
             units_failed: peer.units_failed,

@@ -1,15 +1,24 @@
-//! A deterministic world that runs the real scheduler and thousands of real nodes: virtual time, a network
-//! that delays, loses and cuts, devices that are slow, vanish and come back, a coordinator that crashes.
+//! A deterministic world that runs the real scheduler and thousands of real nodes: virtual time, a network that
+//! delays, loses, doubles and cuts, devices that are slow, vanish, come back and lie, a coordinator that crashes.
 //!
 //! The same seed gives the same trace. After every step the oracle asserts what must always hold; after
 //! the faults stop, everything must finish.
 
+mod coordinator;
 mod device;
+mod fault;
+mod fleet;
+mod liar;
+mod measure;
 mod oracle;
 mod random;
+mod report;
 mod scenario;
 mod world;
 
+pub use liar::{Character, Lie};
+pub use measure::{Checking, Churn, Gang, Pool, checking, churn};
 pub use random::Random;
-pub use scenario::{JobPlan, Scenario};
-pub use world::{Probe, Report, World, run, run_probed};
+pub use report::{JobReport, Report};
+pub use scenario::{Faults, JobPlan, Scenario};
+pub use world::{Probe, World, run, run_probed};

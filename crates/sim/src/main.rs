@@ -1,10 +1,12 @@
-//! Runs worlds: `shoal-sim --seeds 200`, one again with `--seed 17`, or `--crowd 10000` for a measurement.
+//! Runs worlds: `shoal-sim --seeds 200`, one again with `--seed 17`; or measures: `--crowd 10000` what scheduling
+//! costs, `--churn` how a pool copes with leaving and slow nodes, `--verify` what checking costs and catches.
 #![allow(clippy::print_stdout)]
 
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use shoal_sim::{Probe, Scenario, run, run_probed};
+use shoal_protocol::Verify;
+use shoal_sim::{Churn, Gang, Pool, Probe, Report, Scenario, checking, churn, run, run_probed};
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -20,21 +22,34 @@ fn main() -> ExitCode {
         crowd(nodes, number("--units").unwrap_or(200_000));
         return ExitCode::SUCCESS;
     }
+    let seed = number("--from").unwrap_or(1);
+    if args.iter().any(|arg| arg == "--churn") {
+        show_churn(seed, number("--rounds").unwrap_or(5));
+        return ExitCode::SUCCESS;
+    }
+    if args.iter().any(|arg| arg == "--verify") {
+        show_checking(seed, number("--nodes").unwrap_or(1_000), number("--units").unwrap_or(60));
+        return ExitCode::SUCCESS;
+    }
     let from = number("--from").unwrap_or(0);
     many(from, number("--seeds").unwrap_or(200))
 }
 
 fn many(from: u64, seeds: u64) -> ExitCode {
     let start = Instant::now();
-    let (mut events, mut units, mut crashes, mut vanished) = (0, 0, 0, 0);
+    let mut total = Report::default();
     let mut failed = Vec::new();
     for seed in from..from + seeds {
         match std::panic::catch_unwind(|| run(seed)) {
             Ok(report) => {
-                events += report.events;
-                units += report.units;
-                crashes += report.crashes;
-                vanished += report.vanished;
+                total.events += report.events;
+                total.units += report.units;
+                total.crashes += report.crashes;
+                total.faults += report.faults;
+                total.rejected += report.rejected;
+                total.unmerged += report.unmerged;
+                total.speculated += report.speculated;
+                total.wrong += report.wrong;
             }
             Err(_) => {
                 println!("seed {seed} failed; again: cargo xtask sim --seed {seed}");
@@ -43,8 +58,17 @@ fn many(from: u64, seeds: u64) -> ExitCode {
         }
     }
     println!(
-        "{seeds} seeds in {:.1} s: {events} events, {units} units, {crashes} crashes, {vanished} devices vanished",
-        start.elapsed().as_secs_f64()
+        "{seeds} seeds in {:.1} s: {} events, {} units, {} faults, {} crashes, {} copies of late units",
+        start.elapsed().as_secs_f64(),
+        total.events,
+        total.units,
+        total.faults,
+        total.crashes,
+        total.speculated
+    );
+    println!(
+        "{} lies found, {} units computed again, {} wrong when delivered (where the policy allows it)",
+        total.rejected, total.unmerged, total.wrong
     );
     println!("{} passed, {} failed", seeds - failed.len() as u64, failed.len());
     if failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
@@ -79,4 +103,47 @@ fn crowd(nodes: u64, units: u64) {
         report.units as f64 / scheduler,
         report.events as f64 / start.elapsed().as_secs_f64(),
     );
+}
+
+fn show_churn(seed: u64, rounds: u64) {
+    let rounds: Vec<_> = (seed..seed + rounds).map(churn).collect();
+    let mean = |of: fn(&Churn) -> f64| rounds.iter().map(of).sum::<f64>() / rounds.len() as f64;
+    let worst = |of: fn(&Churn) -> f64| rounds.iter().map(of).fold(0.0, f64::max);
+    println!(
+        "{{\"name\":\"churn\",\"rounds\":{},\"leaving\":{:.3},\"leaving_worst\":{:.3},\"straggler\":{:.3},\"straggler_worst\":{:.3},\"speculated\":{}}}",
+        rounds.len(),
+        mean(|round| round.leaving),
+        worst(|round| round.leaving),
+        mean(|round| round.straggler),
+        worst(|round| round.straggler),
+        rounds.iter().map(|round| round.speculated).sum::<u64>(),
+    );
+}
+
+fn show_checking(seed: u64, nodes: u64, units_each: u64) {
+    let cases = [
+        ("adaptive_honest", Gang::Nobody, Verify::Adaptive, 8),
+        ("adaptive_honest_undivided", Gang::Nobody, Verify::Adaptive, 64),
+        ("adaptive_concert", Gang::Concert, Verify::Adaptive, 8),
+        ("adaptive_mixed", Gang::Mixed, Verify::Adaptive, 8),
+        ("adaptive_rare", Gang::Rare, Verify::Adaptive, 8),
+        ("quorum3_concert", Gang::Concert, Verify::Quorum { votes: 3 }, 8),
+        ("quorum5_concert", Gang::Concert, Verify::Quorum { votes: 5 }, 8),
+    ];
+    for (name, gang, verify, grain) in cases {
+        let start = Instant::now();
+        let case = checking(seed, nodes, gang, verify, Pool { units_each, grain });
+        println!(
+            "{{\"name\":\"{name}\",\"nodes\":{},\"liars\":{},\"units\":{},\"wrong\":{},\"extra_first\":{:.3},\"extra_later\":{:.3},\"liar_answers\":{:.1},\"liars_left\":{},\"seconds\":{:.1}}}",
+            case.nodes,
+            case.liars,
+            case.units,
+            case.wrong,
+            case.extra_first,
+            case.extra_later,
+            case.liar_answers,
+            case.liars_left,
+            start.elapsed().as_secs_f64(),
+        );
+    }
 }

@@ -2,22 +2,104 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use shoal_protocol::{JobId, Span, Time};
-use shoal_scheduler::{Fact, JobState, Scheduler};
+use shoal_protocol::{JobId, JobSpec, Lane, NodeId, Span, Time, ToNode, Verify};
+use shoal_scheduler::{Fact, JobState, Place, Proof, Scheduler};
+
+use crate::device::number_of;
+use crate::liar::Content;
+use crate::report::Report;
+use crate::scenario::Scenario;
 
 #[derive(Default)]
 pub(crate) struct Oracle {
-    /// Merged items by job: start to end.
-    merged: BTreeMap<JobId, BTreeMap<u64, u64>>,
+    networks: u64,
+    own: u64,
+    /// Liars that say the same are at most so many.
+    largest_group: usize,
+    specs: BTreeMap<JobId, JobSpec>,
+    plans: BTreeMap<JobId, usize>,
+    nodes: BTreeMap<NodeId, u64>,
+    /// Merged items by job: start to end and what was merged.
+    merged: BTreeMap<JobId, BTreeMap<u64, (u64, Option<Place>)>>,
+    /// Confirmations not yet followed by a merge.
+    checked: BTreeMap<(JobId, Span), (NodeId, Proof)>,
     ended: BTreeSet<JobId>,
-    pub(crate) units: u64,
+    finished: BTreeMap<JobId, Time>,
+    submitted: BTreeMap<JobId, Time>,
+    /// Wrong answers not made up for and confirmed ones in a row, as the facts say.
+    trust: BTreeMap<(NodeId, Lane), (u32, u32)>,
+    /// Answers a device had given when it was barred.
+    barred: BTreeMap<u64, u64>,
+    leases: BTreeMap<shoal_scheduler::Conn, Vec<(shoal_protocol::Attempt, JobId, Span)>>,
+    units: u64,
+    rejected: u64,
+    unmerged: u64,
 }
 
 impl Oracle {
-    pub(crate) fn recorded(&mut self, fact: &Fact) {
-        if let Fact::Merged { job, span, .. } = fact {
-            self.units += 1;
-            self.merge(*job, *span);
+    pub(crate) fn new(scenario: &Scenario) -> Oracle {
+        Oracle {
+            networks: scenario.networks,
+            own: scenario.own,
+            largest_group: scenario.largest_group(),
+            ..Oracle::default()
+        }
+    }
+
+    pub(crate) fn recorded(&mut self, fact: &Fact, now: Time) {
+        match fact {
+            Fact::Node { node, identity } => {
+                self.nodes.insert(*node, number_of(identity));
+            }
+            Fact::Submitted { job, spec, .. } => {
+                let plan = spec.name.rsplit(' ').next().and_then(|number| number.parse().ok());
+                assert!(self.plans.values().all(|known| Some(*known) != plan), "submitted twice");
+                self.plans.insert(*job, plan.expect("a job without its number"));
+                self.submitted.insert(*job, now);
+                self.specs.insert(*job, (**spec).clone());
+            }
+            Fact::Checked { job, span, node, proof } => self.check_proof(*job, *span, *node, proof),
+            Fact::Merged { job, span, node, place } => self.merge(*job, *span, *node, *place),
+            Fact::Unmerged { job, span } => {
+                self.unmerged += 1;
+                let merged = self.merged.entry(*job).or_default();
+                assert!(merged.remove(&span.start).is_some(), "job {job}: {span} was not merged");
+            }
+            Fact::Rejected { .. } => self.rejected += 1,
+            Fact::Finished { job, .. } => {
+                self.finished.insert(*job, now);
+            }
+            // What was confirmed and not merged is confirmed no more.
+            Fact::Life { .. } => self.checked.clear(),
+            Fact::Failed { .. }
+            | Fact::Cancelled { .. }
+            | Fact::Removed { .. }
+            | Fact::Passed { .. }
+            | Fact::Class { .. } => {}
+        }
+    }
+
+    pub(crate) fn rejected(&mut self, node: NodeId, answers: u64) {
+        let wrong = self.trust.entry((node, Lane::Inline)).or_default();
+        wrong.0 += 1;
+        if wrong.0 == 3 {
+            let device = self.device_of(node);
+            self.barred.entry(device).or_insert(answers);
+        }
+    }
+
+    /// Nobody is lent a second copy of items it has.
+    pub(crate) fn sent(&mut self, message: &ToNode, live: Option<&Scheduler>) {
+        let (ToNode::Lend(leases), Some(live)) = (message, live) else { return };
+        for lease in leases {
+            let Some(conn) = live.holder(lease.attempt) else { continue };
+            let held = self.leases.entry(conn).or_default();
+            held.retain(|(attempt, ..)| live.lease(*attempt).is_some());
+            for (_, job, span) in held.iter() {
+                let apart = span.end() <= lease.span.start || lease.span.end() <= span.start;
+                assert!(*job != lease.job || apart, "{conn:?} holds {span} twice");
+            }
+            held.push((lease.attempt, lease.job, lease.span));
         }
     }
 
@@ -37,30 +119,124 @@ impl Oracle {
                 "job {}",
                 job.job
             );
-            assert_eq!(live.merged(job.job), replayed.merged(job.job), "job {}", job.job);
+            assert_eq!(live.receipt(job.job), replayed.receipt(job.job), "job {}", job.job);
+            let lane = self.specs[&job.job].needs.lane;
+            for node in self.nodes.keys() {
+                assert_eq!(live.trust_of(*node, lane), replayed.trust_of(*node, lane));
+            }
         }
     }
 
     pub(crate) fn all_finished(&self, live: &Scheduler, now: Time, may_fail: bool) {
         for job in live.jobs(now) {
-            let done: u64 =
-                self.merged.get(&job.job).into_iter().flatten().map(|(s, e)| e - s).sum();
+            let merged = self.merged.get(&job.job);
+            let done: u64 = merged.into_iter().flatten().map(|(start, (end, _))| end - start).sum();
             match job.state {
                 JobState::Done => assert_eq!(done, job.items, "job {} is not whole", job.job),
                 JobState::Failed if may_fail => {}
-                JobState::Running | JobState::Failed | JobState::Cancelled => {
+                JobState::Failed | JobState::Cancelled | JobState::Running => {
                     panic!("job {} ended as {:?}: {:?}", job.job, job.state, job.failure)
                 }
             }
         }
     }
 
-    fn merge(&mut self, job: JobId, span: Span) {
+    pub(crate) fn fill(&self, report: &mut Report) {
+        report.units = self.units;
+        report.rejected = self.rejected;
+        report.unmerged = self.unmerged;
+        for (job, plan) in &self.plans {
+            let merged = self.merged.get(job).into_iter().flatten();
+            let wrong = merged.clone().filter(|(start, (end, place))| {
+                let span = Span::new(**start, end - **start);
+                place.is_some_and(|place| Content::read(&place.hash).is_wrong(span))
+            });
+            let entry = &mut report.jobs[*plan];
+            entry.units = merged.clone().count() as u64;
+            entry.wrong = wrong.count() as u64;
+            entry.submitted = self.submitted[job].0;
+            entry.done = self.finished.get(job).map_or(0, |time| time.0);
+            report.wrong += entry.wrong;
+        }
+    }
+
+    /// From the first submission to the last end, or to now while anything runs.
+    pub(crate) fn busy(&self, now: Time) -> (Time, Time) {
+        let from = self.submitted.values().min().copied().unwrap_or(now);
+        let last = self.finished.values().max().copied();
+        let over = self.finished.len() == self.submitted.len();
+        (from, last.filter(|_| over).unwrap_or(now))
+    }
+
+    pub(crate) fn units(&self) -> u64 {
+        self.units
+    }
+
+    pub(crate) fn answers_when_barred(&self, device: u64) -> Option<u64> {
+        self.barred.get(&device).copied()
+    }
+
+    /// Jobs the coordinator has taken.
+    pub(crate) fn submitted(&self) -> usize {
+        self.plans.len()
+    }
+
+    pub(crate) fn knows(&self, plan: usize) -> bool {
+        self.plans.values().any(|known| *known == plan)
+    }
+
+    pub(crate) fn plan_of(&self, job: JobId) -> Option<usize> {
+        self.plans.get(&job).copied()
+    }
+
+    pub(crate) fn device_of(&self, node: NodeId) -> u64 {
+        self.nodes.get(&node).copied().unwrap_or(u64::MAX)
+    }
+
+    /// Where a device connects from.
+    pub(crate) fn network(&self, device: u64) -> u64 {
+        if self.networks == 0 { 0 } else { device % self.networks + 1 }
+    }
+
+    fn check_proof(&mut self, job: JobId, span: Span, node: NodeId, proof: &Proof) {
+        let voices: Vec<_> = core::iter::once(&node).chain(&proof.by).collect();
+        let devices: BTreeSet<_> = voices.iter().map(|node| self.device_of(**node)).collect();
+        assert_eq!(devices.len(), voices.len(), "job {job}: somebody voted twice on {span}");
+        let verify = self.specs[&job].policy.verify;
+        let votes = match verify {
+            Verify::Quorum { votes } => usize::from(votes),
+            Verify::None | Verify::Spot { .. } | Verify::Adaptive => 2,
+        };
+        assert!(
+            !proof.sure || proof.vouched || voices.len() >= votes,
+            "job {job}: {span} has too few votes: {proof:?}"
+        );
+        let merged = self.merged.get(&job).is_some_and(|merged| merged.contains_key(&span.start));
+        let strangers = devices.iter().filter(|device| **device >= self.own);
+        let networks: BTreeSet<_> = strangers.clone().map(|device| self.network(*device)).collect();
+        // Later confirmations come with those from before, of whom nobody knows the network any more.
+        assert!(
+            merged || self.networks == 0 || networks.len() == strangers.count(),
+            "job {job}: one network voted twice on {span}"
+        );
+        self.checked.insert((job, span), (node, proof.clone()));
+    }
+
+    fn merge(&mut self, job: JobId, span: Span, node: NodeId, place: Option<Place>) {
+        self.units += 1;
+        let proof = self.checked.remove(&(job, span)).filter(|(first, _)| *first == node);
+        let wrong = place.is_some_and(|place| Content::read(&place.hash).is_wrong(span));
+        if let Verify::Quorum { votes } = self.specs[&job].policy.verify {
+            let voices = proof.map_or(1, |(_, proof)| proof.by.len() + 1);
+            assert!(voices >= usize::from(votes), "job {job}: {span} merged without its quorum");
+            let safe = self.largest_group < usize::from(votes);
+            assert!(!wrong || !safe, "job {job}: {span} is wrong and was merged by a quorum");
+        }
         let merged = self.merged.entry(job).or_default();
-        let before =
-            merged.range(..=span.start).next_back().is_none_or(|(_, end)| *end <= span.start);
+        let before = merged.range(..=span.start).next_back();
+        let before = before.is_none_or(|(_, (end, _))| *end <= span.start);
         let after = merged.range(span.start..).next().is_none_or(|(start, _)| *start >= span.end());
         assert!(before && after, "job {job}: items {span} were merged twice");
-        merged.insert(span.start, span.end());
+        merged.insert(span.start, (span.end(), place));
     }
 }

@@ -1,31 +1,60 @@
 //! What a simulated world is like.
 
-use shoal_protocol::{Lane, Strategy};
+use shoal_protocol::{Lane, Policy, Strategy, Verify};
 
+use crate::liar::{Character, Lie};
 use crate::random::Random;
 
 #[derive(Clone, Debug)]
 pub struct Scenario {
     pub nodes: u64,
+    /// How many of them are the operator's own.
+    pub own: u64,
+    /// Who lies, by device; the others are honest.
+    pub liars: Vec<(u64, Character)>,
+    /// Networks the devices connect from; 0 if nobody knows.
+    pub networks: u64,
     pub jobs: Vec<JobPlan>,
     /// One-way delay of a message, in microseconds.
     pub delay: (u64, u64),
     /// Microseconds one item takes, by node.
     pub item_micros: (u64, u64),
-    /// Messages lost, of a million.
+    /// The first device is this many times slower than it was drawn.
+    pub straggler: u64,
+    pub faults: Faults,
+    /// Each job is submitted when the one before is done.
+    pub in_turn: bool,
+    /// Check every invariant after every this many inputs.
+    pub check_every: u64,
+}
+
+/// What goes wrong. Means are microseconds between two events, 0 for never.
+#[derive(Clone, Debug, Default)]
+pub struct Faults {
+    /// Messages lost, said twice, or overtaken by later ones, of a million.
     pub loss: u64,
-    /// Mean microseconds between a node's vanishing and the next one's; 0 for never.
+    pub twice: u64,
+    pub disorder: u64,
+    /// A device vanishes.
     pub churn: u64,
-    /// Mean microseconds between freezes of a node (it neither answers nor leaves); 0 for never.
+    /// How long a vanished device is away; from 10 ms to 4 s if 0.
+    pub away: u64,
+    /// A device neither answers nor leaves for a while.
     pub freezes: u64,
+    /// Some devices are cut off for a while without anybody noticing.
+    pub partitions: u64,
+    /// A page hides, and computes at a third of its speed.
+    pub hides: u64,
+    /// The coordinator's clock jumps.
+    pub jumps: u64,
     /// Units that fail for no good reason, of a million.
     pub mishaps: u64,
-    /// Mean microseconds between crashes of the coordinator; 0 for never.
+    /// The coordinator is killed between two batches.
     pub crashes: u64,
+    /// The coordinator is killed in the middle of a batch, after any of its facts.
+    pub kills: u64,
     /// Faults stop after this much virtual time, and then everything must finish.
-    pub faults_until: u64,
-    /// Check every invariant after every this many events.
-    pub check_every: u64,
+    pub until: u64,
 }
 
 #[derive(Clone, Debug)]
@@ -36,26 +65,33 @@ pub struct JobPlan {
     pub most: u64,
     pub lane: Lane,
     pub strategy: Strategy,
+    pub policy: Policy,
+    /// Answers are floats, which differ between numeric classes.
+    pub floats: bool,
 }
 
 impl Scenario {
     /// A world drawn from a seed, small enough to check after every step.
     pub fn random(random: &mut Random) -> Scenario {
-        let jobs = (0..random.range(1, 5)).map(|_| JobPlan::random(random)).collect();
-        let sometimes = |random: &mut Random, low, high| {
-            if random.chance(500_000) { random.range(low, high) } else { 0 }
-        };
+        let nodes = random.range(1, 40);
+        let liars = if random.chance(400_000) { draw_liars(nodes, random) } else { Vec::new() };
+        let networks = if random.chance(300_000) { random.range(1, 30) } else { 0 };
+        let own = if random.chance(300_000) { 1 } else { 0 };
+        let mut jobs: Vec<_> = (0..random.range(1, 5)).map(|_| JobPlan::random(random)).collect();
+        for job in &mut jobs {
+            job.policy.verify = draw_verify(nodes, networks, &liars, random);
+        }
         Scenario {
-            nodes: random.range(1, 40),
+            nodes,
+            own,
+            liars,
+            networks,
             jobs,
             delay: (random.range(50, 2_000), random.range(2_000, 80_000)),
             item_micros: (random.range(1, 50), random.range(50, 3_000)),
-            loss: sometimes(random, 100, 30_000),
-            churn: sometimes(random, 100_000, 3_000_000),
-            freezes: sometimes(random, 500_000, 5_000_000),
-            mishaps: sometimes(random, 100, 3_000),
-            crashes: sometimes(random, 1_000_000, 10_000_000),
-            faults_until: random.range(2_000_000, 20_000_000),
+            straggler: if random.chance(200_000) { 20 } else { 1 },
+            faults: Faults::random(random),
+            in_turn: false,
             check_every: 1,
         }
     }
@@ -69,19 +105,99 @@ impl Scenario {
             most: 1,
             lane: Lane::Gpu,
             strategy: Strategy::Adaptive,
+            policy: Policy::default(),
+            floats: false,
         };
         Scenario {
             nodes,
+            own: 0,
+            liars: Vec::new(),
+            networks: 0,
             jobs: vec![job],
             delay: (200, 20_000),
             item_micros: (20_000, 200_000),
-            loss: 0,
-            churn: 0,
-            freezes: 0,
-            mishaps: 0,
-            crashes: 0,
-            faults_until: 0,
+            straggler: 1,
+            faults: Faults::default(),
+            in_turn: false,
             check_every: u64::MAX,
+        }
+    }
+
+    pub fn character(&self, device: u64) -> Character {
+        let liar = self.liars.iter().find(|(number, _)| *number == device);
+        liar.map_or(Character::Honest, |(_, character)| *character)
+    }
+
+    /// Whether a unit may fail its job by no fault of its own: nodes fail and vanish, or liars are among so
+    /// few that nobody can tell who is right.
+    pub fn may_fail(&self) -> bool {
+        let faults = &self.faults;
+        let vanish = faults.churn + faults.freezes + faults.partitions + faults.jumps;
+        let voices = if self.networks == 0 { self.nodes } else { self.nodes.min(self.networks) };
+        faults.mishaps + vanish > 0 || (!self.liars.is_empty() && voices < 8)
+    }
+
+    /// The most liars that say the same.
+    pub fn largest_group(&self) -> usize {
+        let concert = self.liars.iter().filter(|(_, character)| {
+            matches!(character, Character::Liar { kind: Lie::Concert { .. }, .. })
+        });
+        concert.count().max(usize::from(!self.liars.is_empty()))
+    }
+}
+
+/// At most a fifth, of any kind; all that act in concert are of one group.
+fn draw_liars(nodes: u64, random: &mut Random) -> Vec<(u64, Character)> {
+    let count = random.range(0, nodes / 5 + 1);
+    let liar = |random: &mut Random| {
+        let kinds = [Lie::Random, Lie::Subtle, Lie::Lazy, Lie::Concert { group: 1 }];
+        let after = if random.chance(400_000) { random.range(10, 30) } else { 0 };
+        let every = if random.chance(200_000) { random.range(2, 8) } else { 1 };
+        Character::Liar { kind: kinds[random.range(0, 4) as usize], after, every }
+    };
+    // The first devices are the operator's own.
+    (1..=count).map(|n| (nodes - n, liar(random))).filter(|(n, _)| *n > 0).collect()
+}
+
+/// A quorum only where honest devices of enough networks can make one.
+fn draw_verify(
+    nodes: u64,
+    networks: u64,
+    liars: &[(u64, Character)],
+    random: &mut Random,
+) -> Verify {
+    let voices = if networks == 0 { nodes } else { nodes.min(networks) };
+    let most = (voices / 4).min(4);
+    match random.range(0, 4) {
+        0 if liars.is_empty() => Verify::None,
+        0 | 1 => Verify::Adaptive,
+        2 if most >= 2 => Verify::Quorum { votes: random.range(2, most + 1) as u16 },
+        _ => Verify::Spot { per_million: random.range(10_000, 500_000) as u32 },
+    }
+}
+
+impl Faults {
+    fn random(random: &mut Random) -> Faults {
+        let sometimes = |random: &mut Random, low, high| {
+            if random.chance(500_000) { random.range(low, high) } else { 0 }
+        };
+        let rarely = |random: &mut Random, low, high| {
+            if random.chance(250_000) { random.range(low, high) } else { 0 }
+        };
+        Faults {
+            loss: sometimes(random, 100, 30_000),
+            twice: rarely(random, 100, 30_000),
+            disorder: rarely(random, 100, 30_000),
+            churn: sometimes(random, 100_000, 3_000_000),
+            away: 0,
+            freezes: sometimes(random, 500_000, 5_000_000),
+            partitions: rarely(random, 1_000_000, 8_000_000),
+            hides: rarely(random, 200_000, 3_000_000),
+            jumps: rarely(random, 2_000_000, 9_000_000),
+            mishaps: sometimes(random, 100, 3_000),
+            crashes: sometimes(random, 1_000_000, 10_000_000),
+            kills: rarely(random, 500_000, 5_000_000),
+            until: random.range(2_000_000, 20_000_000),
         }
     }
 }
@@ -99,6 +215,8 @@ impl JobPlan {
             most: grain * random.range(1, 50),
             lane,
             strategy: strategies[random.range(0, 4) as usize],
+            policy: Policy::default(),
+            floats: random.chance(500_000),
         }
     }
 }

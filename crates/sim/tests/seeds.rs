@@ -19,7 +19,11 @@ fn promises_hold_in_many_worlds() {
 /// Seeds that once broke a promise.
 #[test]
 fn seeds_that_once_failed() {
-    for seed in [1, 27, 79, 137] {
+    let seeds = [
+        1, 27, 31, 66, 68, 79, 102, 136, 137, 162, 169, 226, 314, 1442, 2175, 2777, 4842, 5196,
+        5429, 11251, 12820,
+    ];
+    for seed in seeds {
         run(seed);
     }
 }

@@ -1,85 +1,128 @@
 //! Which job a node works on next, and how much of it.
 
+use alloc::collections::BTreeSet;
 use shoal_protocol::limit::{LEND_AHEAD, MAX_LEASES_PER_NODE, TARGET_UNIT};
-use shoal_protocol::{JobId, JobSpec, Lane, Micros, NodeId, Span, Strategy};
+use shoal_protocol::{JobId, JobSpec, Lane, Micros, NodeId, Span, Strategy, Time, Verify};
 
+use crate::job::Job;
+use crate::meter::Pace;
 use crate::split::{Progress, even_size, growing_size};
-use crate::state::{Again, History, Job, Pace, Peer, Scheduler};
+use crate::state::{Peer, Scheduler};
+use crate::unit::{History, Unit};
+use crate::verify::Standing;
 
 /// How many units a node may be ahead of the slowest in a round-robin job.
 const TURNS_AHEAD: u64 = 2;
 /// What an unmeasured unit is thought to take, for fairness between jobs.
 const FIRST_GUESS: Micros = Micros::from_millis(1);
 
-/// A unit cut for a node, not yet lent.
-pub(crate) struct Unit {
+/// Units that want a copy looked at for one node before fresh items are taken: those in front are
+/// nearly always open to everybody, and a node must not pay for a long queue of those that are not.
+const WANTING_SEEN: usize = 32;
+
+/// Checks that old hands are left to do, for each of them; beyond that new nodes help.
+const VOTES_PER_ELDER: usize = 8;
+/// Units of one job in flight, with those that wait for a verdict: a few for each node there may be.
+const MAX_IN_FLIGHT: usize = 1 << 16;
+
+/// A copy of a unit for a node, not yet lent.
+pub(crate) struct Cut {
     pub(crate) job: JobId,
-    pub(crate) lane: Lane,
+    /// First item of the unit.
+    pub(crate) unit: u64,
     pub(crate) span: Span,
+    pub(crate) lane: Lane,
     pub(crate) expected: Micros,
-    pub(crate) history: History,
+    /// Beyond what the unit asks for: another copy is late, or its answer is known.
+    pub(crate) extra: bool,
 }
 
 impl Scheduler {
     /// The next unit for a node, if it has room and there is one.
-    pub(crate) fn choose(&mut self, node: NodeId) -> Option<Unit> {
+    pub(crate) fn choose(&mut self, now: Time, node: NodeId) -> Option<Cut> {
         let peer = self.peers.get(&node)?;
         if peer.paused || peer.silent || peer.loans.len() >= MAX_LEASES_PER_NODE {
             return None;
         }
-        let (id, pick, size) = self.ready.iter().find_map(|(_, id)| {
+        let (id, pick, size) = self.ready.iter().find_map(|turn| {
+            let id = &turn.job;
             let job = self.jobs.get(id)?;
-            let suits = peer.caps.meets(&job.spec.needs)
-                && has_room(peer, *id, &job.spec)
-                && (job.spec.strategy != Strategy::RoundRobin || self.is_in_turn(node, job));
-            let pick = if suits { self.pick(node, job)? } else { return None };
+            let suits = peer.suits(job) && has_room(peer, *id, &job.spec);
+            let pick = if suits { self.pick(node, peer, job)? } else { return None };
             Some((*id, pick, self.unit_size(peer, *id, job)))
         })?;
-        self.cut(node, id, pick, size)
+        self.cut(now, node, id, pick, size)
     }
 
-    /// Where the next unit of a job would come from; prefers units that came back.
-    fn pick(&self, node: NodeId, job: &Job) -> Option<Pick> {
-        let again = job.again.iter().position(|unit| self.may_retry(node, job, unit));
-        match again {
-            Some(position) => Some(Pick::Again(position)),
-            None if !job.waiting.is_empty() => Some(Pick::Fresh),
-            None => None,
+    /// Where the next copy of a job would come from; prefers units in flight that want one. A new node
+    /// has a say only where old hands cannot keep up, because its word weighs little.
+    fn pick(&self, node: NodeId, peer: &Peer, job: &Job) -> Option<Pick> {
+        if let Some(start) = self.open_to(node, job, &job.wanting) {
+            return Some(Pick::Wanting(start));
         }
+        let lane = job.spec.needs.lane as usize;
+        let elder = peer.standing[lane] != Standing::Newcomer;
+        let urgent = elder || job.votes.len() > self.elders[lane].len() * VOTES_PER_ELDER;
+        let fresh = !job.waiting.is_empty()
+            && job.units.len() < MAX_IN_FLIGHT
+            && (job.spec.strategy != Strategy::RoundRobin || self.is_in_turn(node, job));
+        if fresh && !urgent {
+            return Some(Pick::Fresh);
+        }
+        let vote = self.open_to(node, job, &job.votes).map(Pick::Vote);
+        vote.or_else(|| fresh.then_some(Pick::Fresh))
     }
 
-    /// A unit goes back to a node it failed on only if nobody else could take it.
-    fn may_retry(&self, node: NodeId, job: &Job, unit: &Again) -> bool {
-        !unit.history.failed_on.contains(&node)
-            || self.able_besides(job, &unit.history.failed_on) == 0
+    fn open_to(&self, node: NodeId, job: &Job, starts: &BTreeSet<u64>) -> Option<u64> {
+        let units = starts.iter().take(WANTING_SEEN).filter_map(|start| job.units.get(start));
+        let mut open = units.filter(|unit| self.may_take(node, job, unit));
+        open.next().map(|unit| unit.span.start)
+    }
+
+    /// A node takes part in a unit once, and where answers are checked a network does. A unit goes back
+    /// to a node it failed on only if nobody else could take it.
+    pub(crate) fn may_take(&self, node: NodeId, job: &Job, unit: &Unit) -> bool {
+        let failed_on = &unit.history.failed_on;
+        !unit.knows(node)
+            && (!failed_on.contains(&node) || self.able_besides(job, failed_on) == 0)
+            && (job.spec.policy.verify == Verify::None || self.is_apart(node, unit))
     }
 
     /// Connected nodes that could compute the job, without these.
     pub(crate) fn able_besides(&self, job: &Job, besides: &[NodeId]) -> usize {
-        let able = self.peers.iter().filter(|(node, peer)| {
-            !peer.paused && peer.caps.meets(&job.spec.needs) && !besides.contains(node)
-        });
+        let able = self
+            .peers
+            .iter()
+            .filter(|(node, peer)| !peer.paused && peer.suits(job) && !besides.contains(node));
         able.count()
     }
 
-    fn cut(&mut self, node: NodeId, id: JobId, pick: Pick, size: u64) -> Option<Unit> {
+    fn cut(&mut self, now: Time, node: NodeId, id: JobId, pick: Pick, size: u64) -> Option<Cut> {
+        let pick = match pick {
+            Pick::Fresh => self.known_unit(node, id).map_or(Pick::Fresh, Pick::Known),
+            Pick::Wanting(_) | Pick::Vote(_) | Pick::Known(_) => pick,
+        };
+        if let Pick::Known(start) = pick {
+            self.look_again(now, id, start);
+        }
         let pace = self.peers.get(&node)?.paces.get(&id).copied().unwrap_or_default();
         let job = self.jobs.get_mut(&id)?;
-        let (span, history) = match pick {
-            Pick::Fresh => (job.waiting.take_front(size)?, History::default()),
-            Pick::Again(position) => {
-                let mut unit = job.again.remove(position)?;
-                if unit.span.len > size {
-                    let rest = Span::new(unit.span.start + size, unit.span.len - size);
-                    job.again.insert(position, Again { span: rest, history: unit.history.clone() });
-                    unit.span.len = size;
-                }
-                (unit.span, unit.history)
-            }
-        };
-        let expected = expected_time(span.len, pace);
         let lane = job.spec.needs.lane;
-        Some(Unit { job: id, lane, span, expected, history })
+        let (unit, span) = match pick {
+            Pick::Fresh => {
+                let span = job.waiting.take_front(size)?;
+                job.open_unit(span, History::default());
+                (span.start, span)
+            }
+            Pick::Wanting(start) => {
+                job.cut_unit(start, size);
+                (start, job.units.get(&start)?.span)
+            }
+            Pick::Vote(start) => (start, self.sample(id, start)?),
+            Pick::Known(start) => (start, job.units.get(&start)?.span),
+        };
+        let extra = matches!(pick, Pick::Known(_));
+        Some(Cut { job: id, unit, span, lane, expected: expected_time(span.len, pace), extra })
     }
 
     fn unit_size(&self, peer: &Peer, id: JobId, job: &Job) -> u64 {
@@ -109,7 +152,7 @@ impl Scheduler {
 
     /// Slots of all nodes that could compute the job, and their declared speeds together.
     fn able_slots(&self, job: &Job) -> (u64, u64) {
-        let able = self.peers.values().filter(|peer| peer.caps.meets(&job.spec.needs));
+        let able = self.peers.values().filter(|peer| peer.suits(job));
         able.fold((0, 0), |(slots, weight), peer| {
             let own = u64::from(peer.caps.slots(job.spec.needs.lane));
             (slots + own, weight + own * u64::from(peer.caps.speed))
@@ -119,23 +162,23 @@ impl Scheduler {
     fn is_in_turn(&self, node: NodeId, job: &Job) -> bool {
         let taken = |node: &NodeId| {
             let done = job.shares.get(node).map_or(0, |share| share.units);
-            let held = job
-                .leased
-                .iter()
-                .filter(|attempt| self.loans.get(attempt).is_some_and(|loan| loan.node == *node));
+            let held = job.units.values().filter(|unit| unit.knows(*node));
             done + held.count() as u64
         };
-        let able = self
-            .peers
-            .iter()
-            .filter(|(_, peer)| !peer.paused && !peer.silent && peer.caps.meets(&job.spec.needs));
+        let able =
+            self.peers.iter().filter(|(_, peer)| !peer.paused && !peer.silent && peer.suits(job));
         let least = able.map(|(other, _)| taken(other)).min().unwrap_or(0);
         taken(&node) < least + TURNS_AHEAD
     }
 }
 
 enum Pick {
-    Again(usize),
+    /// A copy of the unit that starts here.
+    Wanting(u64),
+    /// The same to confirm or refute an answer.
+    Vote(u64),
+    /// The same to see whether the node gives the answer that is known.
+    Known(u64),
     Fresh,
 }
 
@@ -156,7 +199,7 @@ fn has_room(peer: &Peer, job: JobId, spec: &JobSpec) -> bool {
     !may_grow && load.expected.0 < LEND_AHEAD.0 * slots as u64
 }
 
-fn expected_time(items: u64, pace: Pace) -> Micros {
+pub(super) fn expected_time(items: u64, pace: Pace) -> Micros {
     if pace.milli_rate == 0 {
         return FIRST_GUESS;
     }

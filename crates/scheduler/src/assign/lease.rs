@@ -1,25 +1,17 @@
-//! Lending units, taking them back, and giving up on those that fail everywhere.
+//! Lending units and taking them back.
 
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet};
-use alloc::format;
-use alloc::string::String;
 use alloc::vec::Vec;
-use shoal_protocol::limit::{FAIL_ON_NODES, LOST_AFTER, MAX_TRIES, OVERTIME, SILENCE};
-use shoal_protocol::{
-    Attempt, Failure, JobId, Lane, Lease, LimitKind, Micros, NodeId, Span, Time, ToNode,
-};
+use shoal_protocol::limit::{LOST_AFTER, SILENCE};
+use shoal_protocol::{Attempt, JobId, Lease, Micros, NodeId, Span, Time, ToNode};
 
-use super::fit::Unit;
+use super::fit::Cut;
 use crate::Output;
-use crate::state::{Again, Conn, History, Loan, Scheduler};
-
-/// A unit that was too large is cut this much smaller before anybody is blamed.
-const SIZE_CUT: u64 = 4;
-/// A unit not begun after this many times its own limit never will be.
-const WAITS_FOR: u64 = 3;
-/// Failures that are the node's own (device lost, no memory) a unit is allowed on its only node.
-const NODE_FAULTS: u32 = 3;
+use crate::job::JobState;
+use crate::state::{Conn, Scheduler};
+use crate::unit::{Copy, History, Loan};
+use crate::verify::Standing;
 
 impl Scheduler {
     /// The job and items of a live attempt; `None` if its answer would change nothing.
@@ -33,27 +25,18 @@ impl Scheduler {
         self.peers.get(&loan.node).map(|peer| peer.conn)
     }
 
-    pub(crate) fn lend(&mut self, now: Time, node: NodeId, unit: Unit) -> Lease {
+    pub(crate) fn lend(&mut self, now: Time, node: NodeId, cut: Cut) -> Lease {
         let attempt = self.next_attempt();
-        let Unit { job, span, .. } = unit;
+        let Cut { job, span, .. } = cut;
         self.tell(node, job);
-        self.start_loan(now, node, attempt, unit);
+        self.start_loan(now, node, attempt, cut);
         Lease { attempt, job, span }
     }
 
-    /// Books a loan; the span has been cut out of what waits.
-    pub(crate) fn start_loan(&mut self, now: Time, node: NodeId, attempt: Attempt, unit: Unit) {
-        let Unit { job: id, lane, span, expected, history } = unit;
-        if let Some(job) = self.jobs.get_mut(&id) {
-            self.ready.remove(&(job.served, id));
-            job.served = job.served.saturating_add(expected.0.max(1));
-            job.first_lent.get_or_insert(now);
-            job.items_leased += span.len;
-            job.leased.insert(attempt);
-            if job.left() > 0 {
-                self.ready.insert((job.served, id));
-            }
-        }
+    /// Books a copy of a unit in flight.
+    pub(crate) fn start_loan(&mut self, now: Time, node: NodeId, attempt: Attempt, cut: Cut) {
+        let Cut { job: id, unit: start, span, lane, expected, extra } = cut;
+        let (mut due, mut standing) = (now, Standing::Newcomer);
         if let Some(peer) = self.peers.get_mut(&node) {
             if peer.loans.is_empty() && peer.timer > now + SILENCE {
                 self.timers.remove(&(peer.timer, node));
@@ -62,12 +45,49 @@ impl Scheduler {
                 peer.heard = now;
             }
             peer.loans.insert(attempt);
+            standing = peer.standing[lane as usize];
             let load = &mut peer.lanes[lane as usize];
             load.units += 1;
             load.expected = Micros(load.expected.0.saturating_add(expected.0));
+            let slots = u64::from(peer.caps.slots(lane)).max(1);
+            due = now + Micros((load.expected.0 / slots).max(expected.0));
         }
-        let loan = Loan { job: id, span, node, lane, since: now, running: None, expected, history };
+        if let Some(job) = self.jobs.get_mut(&id) {
+            self.ready.remove(&job.turn(id));
+            job.serve(expected);
+            job.first_lent.get_or_insert(now);
+            job.units_leased += 1;
+            job.extras += u64::from(extra);
+            let weight = job.rules().weight(standing);
+            if let Some(unit) = job.units.get_mut(&start) {
+                unit.copies.push(Copy { attempt, node, weight, extra });
+            }
+            if let Some(late) = &mut job.late {
+                late.insert((due, attempt));
+            }
+        }
+        self.refresh(id, start);
+        let (job, unit) = (id, start);
+        let loan = Loan { job, unit, span, node, lane, since: now, running: None, expected, due };
         self.loans.insert(attempt, loan);
+    }
+
+    /// Says again whether a unit wants a copy lent, and whether its job has anything to lend.
+    pub(crate) fn refresh(&mut self, id: JobId, start: u64) {
+        let Some(job) = self.jobs.get_mut(&id) else { return };
+        job.note_unit(start);
+        self.stirred |= job.votes.contains(&start);
+        self.offer(id);
+    }
+
+    /// Says again whether a job has anything to lend.
+    pub(crate) fn offer(&mut self, id: JobId) {
+        let Some(job) = self.jobs.get(&id) else { return };
+        if job.state == JobState::Running && job.has_work() {
+            self.ready.insert(job.turn(id));
+        } else {
+            self.ready.remove(&job.turn(id));
+        }
     }
 
     /// What a job is, once per connection.
@@ -88,6 +108,7 @@ impl Scheduler {
             items: spec.items,
             work: Box::new(spec.work.clone()),
             limits: spec.limits,
+            signed: spec.signed,
         };
         self.outputs.push_back(Output::Send { conn: peer.conn, message });
     }
@@ -105,8 +126,15 @@ impl Scheduler {
             }
         }
         if let Some(job) = self.jobs.get_mut(&loan.job) {
-            job.leased.remove(&attempt);
-            job.items_leased -= loan.span.len;
+            job.units_leased -= 1;
+            if let Some(late) = &mut job.late {
+                late.remove(&(loan.due, attempt));
+            }
+            if let Some(unit) = job.units.get_mut(&loan.unit) {
+                let extra = unit.copies.iter().find(|c| c.attempt == attempt).map(|c| c.extra);
+                job.extras -= u64::from(extra == Some(true));
+                unit.copies.retain(|copy| copy.attempt != attempt);
+            }
         }
         Some(loan)
     }
@@ -132,81 +160,26 @@ impl Scheduler {
             if !self.is_running(loan.job) {
                 continue;
             }
-            let mut history = loan.history;
-            if blame && loan.running.is_some() {
-                history.tries += 1;
+            let deadly = if blame { self.vanished(now, &loan) } else { None };
+            match deadly {
+                Some(failure) => self.fail(now, &loan, failure),
+                None => self.wait_again(now, &loan),
             }
-            if history.tries >= MAX_TRIES {
-                let message = format!("{MAX_TRIES} nodes vanished while they computed it");
-                let failure = Failure::Internal { message };
-                self.fail(now, loan.job, loan.span, &history, loan.node, failure);
-                continue;
-            }
-            self.wait_again(loan.job, loan.span, history);
         }
     }
 
-    pub(crate) fn failed(&mut self, now: Time, node: NodeId, attempt: Attempt, failure: Failure) {
-        let failure = failure.clipped();
-        let ours = self.loans.get(&attempt).is_some_and(|loan| loan.node == node);
-        if !ours {
-            return;
-        }
-        let Some(loan) = self.end_loan(attempt) else { return };
-        if let Some(peer) = self.peers.get_mut(&node) {
-            peer.units_failed += 1;
-            peer.last_job = Some(loan.job);
-        }
-        if self.shrinks_instead(&loan, &failure) {
-            self.wait_again(loan.job, loan.span, loan.history);
-            return;
-        }
-        let mut history = loan.history;
-        history.tries += 1;
-        if !history.failed_on.contains(&node) {
-            history.failed_on.push(node);
-        }
-        if self.is_hopeless(loan.job, &history, &failure) {
-            self.fail(now, loan.job, loan.span, &history, node, failure);
-        } else {
-            self.wait_again(loan.job, loan.span, history);
-        }
+    pub(super) fn history(&mut self, loan: &Loan) -> Option<&mut History> {
+        let unit = self.jobs.get_mut(&loan.job)?.units.get_mut(&loan.unit)?;
+        Some(&mut unit.history)
     }
 
-    /// A large unit out of time, or with more answers than a node can hold, says more about its size than
-    /// about its job.
-    fn shrinks_instead(&mut self, loan: &Loan, failure: &Failure) -> bool {
-        let Failure::Limit { which, item: None, .. } = failure else { return false };
-        let too_large = match which {
-            LimitKind::Time => loan.lane == Lane::Gpu,
-            LimitKind::Output => true,
-            LimitKind::Memory => false,
-        };
-        let Some(job) = self.jobs.get_mut(&loan.job) else { return false };
-        if !too_large || loan.span.len <= 1 {
-            return false;
+    /// A copy came back without an answer.
+    pub(super) fn wait_again(&mut self, now: Time, loan: &Loan) {
+        if let Some(job) = self.jobs.get_mut(&loan.job) {
+            job.retries += 1;
         }
-        // Even the first unit may be too long; then only single items can tell whether the job is at fault.
-        let grain = job.spec.sizing.grain;
-        let smaller = (loan.span.len / SIZE_CUT).max(grain);
-        job.size_cap = if loan.span.len > grain { smaller } else { 1 };
-        true
-    }
-
-    fn is_hopeless(&self, id: JobId, history: &History, failure: &Failure) -> bool {
-        let Some(job) = self.jobs.get(&id) else { return false };
-        let nodes = history.failed_on.len();
-        let nobody_else = self.able_besides(job, &history.failed_on) == 0;
-        let enough_nodes = nodes >= FAIL_ON_NODES || nobody_else;
-        let enough_tries = failure.blames_job() || history.tries >= NODE_FAULTS;
-        (enough_nodes && enough_tries) || history.tries >= MAX_TRIES
-    }
-
-    fn wait_again(&mut self, id: JobId, span: Span, history: History) {
-        let Some(job) = self.jobs.get_mut(&id) else { return };
-        job.retries += 1;
-        job.again.push_back(Again { span, history });
-        self.ready.insert((job.served, id));
+        self.refresh(loan.job, loan.unit);
+        self.judge(now, loan.job, loan.unit);
     }
 
     /// Leases a node does not name never reached it, or their answers never came back.
@@ -238,55 +211,5 @@ impl Scheduler {
             let Some(loan) = self.loans.get(attempt) else { continue };
             peer.forgot.insert(loan.job);
         }
-    }
-
-    /// The node says what it computes and what waits there: a unit far over its time has failed, whether or
-    /// not the node admits it.
-    pub(crate) fn note_late(
-        &mut self,
-        now: Time,
-        node: NodeId,
-        running: &[Attempt],
-        queued: &[Attempt],
-    ) {
-        for attempt in running {
-            if let Some(loan) = self.loans.get_mut(attempt)
-                && loan.node == node
-            {
-                loan.running.get_or_insert(now);
-            }
-        }
-        let held = running.iter().chain(queued).copied();
-        let late: Vec<_> = held.filter(|attempt| self.is_late(now, node, *attempt)).collect();
-        if late.is_empty() {
-            return;
-        }
-        if let Some(peer) = self.peers.get(&node) {
-            let message = ToNode::Revoke(late.clone());
-            self.outputs.push_back(Output::Send { conn: peer.conn, message });
-        }
-        for attempt in late {
-            let limit = self.loans.get(&attempt).and_then(|loan| self.jobs.get(&loan.job));
-            let allowed = limit.map_or(0, |job| job.spec.limits.time.0);
-            let which = LimitKind::Time;
-            let stderr = String::new();
-            let failure = Failure::Limit { item: None, which, allowed, stderr };
-            self.failed(now, node, attempt, failure);
-        }
-        self.feed_hungry(now);
-    }
-
-    fn is_late(&self, now: Time, node: NodeId, attempt: Attempt) -> bool {
-        let Some(loan) = self.loans.get(&attempt) else { return false };
-        let Some(job) = self.jobs.get(&loan.job) else { return false };
-        // Programs have their limit for each item, kernels for the unit.
-        let runs = if loan.lane == Lane::Cpu { loan.span.len } else { 1 };
-        let limit = job.spec.limits.time.0.saturating_mul(runs);
-        // A unit waits at most for those lent before it.
-        let (since, allowed) = match loan.running {
-            Some(running) => (running, limit),
-            None => (loan.since, limit.saturating_mul(WAITS_FOR)),
-        };
-        loan.node == node && (now - since).0 > allowed.saturating_add(OVERTIME.0)
     }
 }

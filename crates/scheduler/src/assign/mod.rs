@@ -2,28 +2,48 @@
 //! nodes for each unit; those that could do more wait in `hungry` until work appears.
 //!
 //! - [`fit`]: which job, how many items, how far ahead
-//! - [`lease`]: lending, taking back, giving up
+//! - [`lease`]: lending, taking back
+//! - [`fail`]: units that fail
+//! - [`quarantine`]: units that end the nodes that compute them
+//! - [`speculate`]: a second copy where the first is late
+//! - [`review`]: what nobody's message brings about
+//! - [`condition`]: signals before a loss
+//! - [`consent`]: whose work a donor does not do
+//! - [`near`]: jobs somebody waits for
 //! - [`peer`]: joining, leaving, silence
 
+mod condition;
+mod consent;
+mod fail;
 mod fit;
 mod lease;
+mod near;
 mod peer;
+mod quarantine;
+mod review;
+mod speculate;
 
 use alloc::vec::Vec;
+use core::ops::Bound::{Excluded, Unbounded};
 use shoal_protocol::limit::MAX_BATCH;
 use shoal_protocol::{Lane, NodeId, Strategy, Time, ToNode};
 
 use crate::state::Scheduler;
 
-const LANES: [Lane; 3] = [Lane::Inline, Lane::Gpu, Lane::Cpu];
+pub(crate) use quarantine::Victim;
+
+pub(crate) const LANES: [Lane; 3] = [Lane::Inline, Lane::Gpu, Lane::Cpu];
+/// So many nodes in a row that cannot take what is there are asked; the next time, those after them.
+const MISSES: u32 = 32;
 
 impl Scheduler {
     /// Lends a node all it has room for.
     pub(crate) fn feed(&mut self, now: Time, node: NodeId) {
         let mut leases = Vec::new();
         while leases.len() < MAX_BATCH {
-            let Some(unit) = self.choose(node) else { break };
-            leases.push(self.lend(now, node, unit));
+            let cut = self.choose(now, node).or_else(|| self.speculate(now, node));
+            let Some(cut) = cut else { break };
+            leases.push(self.lend(now, node, cut));
         }
         self.note_hunger(node);
         let Some(peer) = self.peers.get(&node) else { return };
@@ -32,16 +52,28 @@ impl Scheduler {
         }
     }
 
-    /// Work appeared: asks those who had none, until it is gone.
+    /// Work appeared: asks those who had none, in turn, until it is gone or nobody seems to want it.
     pub(crate) fn feed_hungry(&mut self, now: Time) {
         for lane in LANES {
-            let mut asked = core::mem::take(&mut self.hungry[lane as usize]);
-            while self.has_work_for(lane) {
-                let Some(node) = asked.pop_first() else { break };
+            let (mut misses, mut left) = (0, self.hungry[lane as usize].len());
+            while left > 0 && misses < MISSES && self.has_work_for(lane) {
+                let Some(node) = self.next_hungry(lane) else { break };
+                let before = self.last_attempt;
                 self.feed(now, node);
+                misses = if self.last_attempt == before { misses + 1 } else { 0 };
+                left -= 1;
             }
-            self.hungry[lane as usize].append(&mut asked);
         }
+    }
+
+    /// Goes round those that could compute more.
+    pub(crate) fn next_hungry(&mut self, lane: Lane) -> Option<NodeId> {
+        let hungry = &self.hungry[lane as usize];
+        let last = &mut self.asked[lane as usize];
+        let after = last.map_or(Unbounded, Excluded);
+        let next = hungry.range((after, Unbounded)).next().or_else(|| hungry.first());
+        *last = next.copied();
+        *last
     }
 
     /// A round-robin job holds fast nodes back until the slow have had their turn, so after each answer
@@ -55,7 +87,7 @@ impl Scheduler {
     }
 
     fn has_work_for(&self, lane: Lane) -> bool {
-        let mut jobs = self.ready.iter().filter_map(|(_, id)| self.jobs.get(id));
+        let mut jobs = self.ready.iter().filter_map(|turn| self.jobs.get(&turn.job));
         jobs.any(|job| job.spec.needs.lane == lane)
     }
 

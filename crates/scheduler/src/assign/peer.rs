@@ -1,7 +1,6 @@
 //! Nodes joining, speaking, falling silent and leaving.
 
 use alloc::collections::{BTreeMap, BTreeSet};
-use alloc::string::String;
 use alloc::vec::Vec;
 use shoal_protocol::id::clip;
 use shoal_protocol::limit::{
@@ -9,16 +8,27 @@ use shoal_protocol::limit::{
     SILENCE,
 };
 use shoal_protocol::{
-    Attempt, Caps, FromNode, Held, Hello, Identity, Micros, NodeId, Refusal, Time, ToNode,
+    Attempt, Caps, Condition, FromNode, Held, Hello, Identity, JobId, Micros, NodeId, Refusal,
+    Span, Time, ToNode,
 };
 
-use super::fit::Unit;
+use super::fit::Cut;
 use crate::Output;
+use crate::fact::Fact;
 use crate::meter::Meter;
-use crate::state::{Conn, History, LaneLoad, Peer, Scheduler};
+use crate::state::{Conn, LaneLoad, Peer, Scheduler, Seat};
+use crate::unit::History;
+use crate::verify::Standing;
+
+/// A node whose connection broke is mostly back in this time.
+const BACK_SOON: Micros = Micros::from_secs(3);
 
 impl Scheduler {
-    pub(crate) fn connected(&mut self, now: Time, conn: Conn, hello: Hello, session: String) {
+    pub(crate) fn connected(&mut self, now: Time, seat: Seat, hello: Hello) {
+        let conn = seat.conn;
+        if self.conns.contains_key(&conn) {
+            return;
+        }
         if let Err(refusal) = self.may_join(&hello) {
             self.outputs.push_back(Output::Refuse { conn, refusal });
             return;
@@ -28,8 +38,8 @@ impl Scheduler {
             self.outputs.push_back(Output::Refuse { conn: old, refusal: Refusal::Replaced });
             self.disconnected(now, old);
         }
-        self.seat(now, conn, node, hello.caps);
-        let message = ToNode::Welcome { node, session };
+        self.seat(now, &seat, node, hello.caps);
+        let message = ToNode::Welcome { node, session: seat.session };
         self.outputs.push_back(Output::Send { conn, message });
         self.adopt(now, node, hello.held);
         self.feed(now, node);
@@ -72,19 +82,38 @@ impl Scheduler {
         {
             self.known.remove(&identity);
             self.names.remove(&node);
+            self.classes.remove(&node);
         }
     }
 
-    fn seat(&mut self, now: Time, conn: Conn, node: NodeId, caps: Caps) {
+    /// From its first answer that counts on, a node is remembered for good.
+    pub(crate) fn introduce(&mut self, node: NodeId) {
+        let Some(identity) = self.strangers.remove(&node) else { return };
+        self.record(Fact::Node { node, identity });
+        if let Some(&class) = self.classes.get(&node) {
+            self.record(Fact::Class { node, class });
+        }
+    }
+
+    fn seat(&mut self, now: Time, seat: &Seat, node: NodeId, caps: Caps) {
+        let conn = seat.conn;
         let caps = clipped(caps);
         self.names.insert(node, caps.name.clone());
+        self.note_class(node, caps.class);
         self.conns.insert(conn, node);
         let timer = now + IDLE_SILENCE;
         self.timers.insert((timer, node));
         let peer = Peer {
             conn,
             caps,
+            trusted: seat.trusted,
+            network: seat.network,
+            standing: [Standing::Newcomer; 3],
+            barred: [false; 3],
+            condition: Condition::default(),
             paused: false,
+            declined: BTreeSet::new(),
+            round_trip: None,
             silent: false,
             joined: now,
             heard: now,
@@ -100,6 +129,16 @@ impl Scheduler {
             last_job: None,
         };
         self.peers.insert(node, peer);
+        self.note_standing(node);
+    }
+
+    fn note_class(&mut self, node: NodeId, class: u64) {
+        if self.classes.get(&node).copied().unwrap_or(0) != class {
+            self.classes.insert(node, class);
+            if !self.strangers.contains_key(&node) {
+                self.record(Fact::Class { node, class });
+            }
+        }
     }
 
     /// Units a returning node is still at: it keeps those that nobody else has.
@@ -109,7 +148,7 @@ impl Scheduler {
             let taken = !self.loans.contains_key(&attempt)
                 && attempt < Attempt::new(self.life, self.last_attempt.saturating_add(1))
                 && self.is_running(id)
-                && self.jobs.get_mut(&id).is_some_and(|job| job.take_waiting(span));
+                && self.reopen(node, id, span);
             if !taken {
                 refused.push(attempt);
                 continue;
@@ -117,9 +156,9 @@ impl Scheduler {
             let lane = self.jobs.get(&id).map(|job| job.spec.needs.lane);
             let Some(lane) = lane else { continue };
             self.tell(node, id);
-            let expected = Micros(0);
-            let unit = Unit { job: id, lane, span, expected, history: History::default() };
-            self.start_loan(now, node, attempt, unit);
+            let (unit, expected) = (span.start, Micros(0));
+            let cut = Cut { job: id, unit, span, lane, expected, extra: false };
+            self.start_loan(now, node, attempt, cut);
         }
         if let Some(peer) = self.peers.get(&node)
             && !refused.is_empty()
@@ -129,8 +168,27 @@ impl Scheduler {
         }
     }
 
+    /// Whether a span waits, fresh or as a unit that wants a copy; cuts it out if it is fresh.
+    fn reopen(&mut self, node: NodeId, id: JobId, span: Span) -> bool {
+        if self.jobs.get(&id).is_some_and(|job| job.units.contains_key(&span.start)) {
+            // It is back with the unit in hand: the unit did not end it.
+            self.forgive(node, id, span.start);
+            let Some(job) = self.jobs.get(&id) else { return false };
+            let Some(unit) = job.units.get(&span.start) else { return false };
+            let wants = unit.span == span && unit.wants(&job.rules());
+            return wants && self.may_take(node, job, unit);
+        }
+        let Some(job) = self.jobs.get_mut(&id) else { return false };
+        let fresh = job.waiting.take(span);
+        if fresh {
+            job.open_unit(span, History::default());
+        }
+        fresh
+    }
+
     pub(crate) fn disconnected(&mut self, now: Time, conn: Conn) {
         let Some(node) = self.conns.remove(&conn) else { return };
+        self.expect_back(now, BACK_SOON);
         let loans = self.loans_of(node);
         if let Some(peer) = self.peers.get_mut(&node) {
             self.timers.remove(&(peer.timer, node));
@@ -141,7 +199,9 @@ impl Scheduler {
         for hungry in &mut self.hungry {
             hungry.remove(&node);
         }
-        if let Some(peer) = self.peers.remove(&node) {
+        let peer = self.peers.remove(&node);
+        self.note_standing(node);
+        if let Some(peer) = peer {
             for id in &peer.told {
                 let Some(job) = self.jobs.get_mut(id) else { continue };
                 job.told.remove(&node);
@@ -181,6 +241,8 @@ impl Scheduler {
                     peer.paused = paused;
                 }
             }
+            FromNode::Condition(condition) => self.conditioned(now, node, condition),
+            FromNode::Declined { job, declined } => self.declined(now, node, job, declined),
         }
         self.feed(now, node);
     }
@@ -196,6 +258,7 @@ impl Scheduler {
                 job.is_some_and(|job| !caps.meets(&job.spec.needs))
             })
             .collect();
+        self.note_class(node, caps.class);
         if let Some(peer) = self.peers.get_mut(&node) {
             self.names.insert(node, caps.name.clone());
             peer.caps = caps;
@@ -256,17 +319,6 @@ impl Scheduler {
 
     fn loans_of(&self, node: NodeId) -> Vec<Attempt> {
         self.peers.get(&node).map(|peer| peer.loans.iter().copied().collect()).unwrap_or_default()
-    }
-}
-
-impl crate::state::Job {
-    /// Cuts out a span that waits, fresh or as a unit that came back.
-    fn take_waiting(&mut self, span: shoal_protocol::Span) -> bool {
-        if let Some(at) = self.again.iter().position(|unit| unit.span == span) {
-            self.again.remove(at);
-            return true;
-        }
-        self.waiting.take(span)
     }
 }
 

@@ -21,6 +21,10 @@ impl SpanSet {
         self.len == 0
     }
 
+    pub(crate) fn len(&self) -> u64 {
+        self.len
+    }
+
     pub(crate) fn spans(&self) -> impl Iterator<Item = Span> {
         self.runs.iter().map(|(start, end)| Span::new(*start, end - start))
     }

@@ -135,19 +135,6 @@ fn a_large_unit_out_of_time_is_cut_smaller_before_anybody_is_blamed() {
 }
 
 #[test]
-fn a_unit_that_kills_every_node_fails_the_job() {
-    let mut world = World::new();
-    let id = world.submit(job(10));
-    for n in 1..=8 {
-        let node = world.join(n);
-        let attempt = world.held_by(node)[0].attempt;
-        world.say(node, alive(attempt));
-        world.leave(node);
-    }
-    assert_eq!(world.state(id), JobState::Failed);
-}
-
-#[test]
 fn after_a_restart_nothing_is_lost_and_nothing_merged_twice() {
     let mut world = World::new();
     let node = world.join(1);

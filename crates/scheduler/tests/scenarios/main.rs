@@ -1,12 +1,17 @@
 //! Scenarios: each is one sentence about what the scheduler promises.
 #![allow(clippy::unwrap_used)]
 
+mod deadly;
+mod explain;
+mod late;
 mod losing;
+mod share;
+mod verify;
 mod world;
 
 use shoal_protocol::*;
 use shoal_scheduler::*;
-use world::{World, caps, job};
+use world::{World, caps, hello, job};
 
 #[test]
 fn one_node_finishes_a_job() {
@@ -87,14 +92,9 @@ fn the_same_node_gets_its_number_back_and_its_old_connection_is_closed() {
 #[test]
 fn an_old_node_is_told_to_update() {
     let mut world = World::new();
-    let hello = Hello {
-        version: 0,
-        token: String::new(),
-        identity: Identity([1; 16]),
-        caps: caps(100),
-        held: Vec::new(),
-    };
-    world.give(Input::Connected { conn: Conn(1), hello, session: String::new() });
+    let hello = Hello { version: 0, ..hello(1, caps(100), Vec::new()) };
+    let (conn, session) = (Conn(1), String::new());
+    world.give(Input::Connected { conn, hello, session, trusted: false, network: 0 });
     let (_, refusal) = &world.refused[0];
     assert!(refusal.to_string().contains("update this node"), "{refusal}");
 }
@@ -128,19 +128,6 @@ fn a_cancelled_job_is_taken_from_its_nodes() {
     world.give(Input::Cancel { job: id });
     assert_eq!(world.state(id), JobState::Cancelled);
     assert!(world.held_by(node).is_empty());
-}
-
-#[test]
-fn two_jobs_share_a_node_fairly() {
-    let mut world = World::new();
-    let node = world.join(1);
-    let (a, b) = (world.submit(job(100_000)), world.submit(job(100_000)));
-    for _ in 0..200 {
-        let items = world.held_by(node)[0].span.len;
-        world.answer(node, items / 10);
-    }
-    let (a, b) = (world.view(a).items_done, world.view(b).items_done);
-    assert!(a.abs_diff(b) <= 3_000, "{a} and {b}");
 }
 
 #[test]

@@ -15,6 +15,8 @@ pub(crate) struct World {
     pub(crate) refused: Vec<(Conn, Refusal)>,
     pub(crate) replies: Vec<Result<JobId, SubmitError>>,
     pub(crate) ended: Vec<JobId>,
+    /// The shell cannot read results.
+    pub(crate) unreadable: bool,
 }
 
 impl World {
@@ -33,8 +35,9 @@ impl World {
             refused: Vec::new(),
             replies: Vec::new(),
             ended: Vec::new(),
+            unreadable: false,
         };
-        world.give(Input::Start);
+        world.give(Input::Start { seed: 7 });
         world
     }
 
@@ -50,6 +53,7 @@ impl World {
 
     pub(crate) fn give(&mut self, input: Input) {
         self.scheduler.handle(self.now, input);
+        let mut compared = Vec::new();
         while let Some(output) = self.scheduler.poll_output() {
             match output {
                 Output::Record(fact) => self.facts.push(fact),
@@ -61,9 +65,21 @@ impl World {
                 Output::Reply { result, .. } => self.replies.push(result),
                 Output::Ended(job) => self.ended.push(job),
                 Output::Removed(_) => {}
+                Output::Compare { id, a, b, .. } => {
+                    let same = a.place.offset == b.place.offset;
+                    let outcome = match same {
+                        _ if self.unreadable => Outcome::Unreadable,
+                        true => Outcome::Same,
+                        false => Outcome::Different,
+                    };
+                    compared.push(Input::Compared { id, outcome });
+                }
             }
         }
         self.scheduler.check();
+        for input in compared {
+            self.give(input);
+        }
     }
 
     fn sent(&mut self, conn: Conn, message: ToNode) {
@@ -74,7 +90,10 @@ impl World {
                 self.revoked.extend(attempts);
             }
             ToNode::Job { job, .. } => self.told.push((conn, job)),
-            ToNode::Welcome { .. } | ToNode::Refused(_) | ToNode::Forget(_) => {}
+            ToNode::Welcome { .. }
+            | ToNode::Refused(_)
+            | ToNode::Forget(_)
+            | ToNode::Challenge { .. } => {}
         }
     }
 
@@ -88,15 +107,25 @@ impl World {
     }
 
     pub(crate) fn join_as(&mut self, conn: u64, who: u64, caps: Caps, held: Vec<Held>) -> Conn {
-        let hello = Hello {
-            version: limit::PROTOCOL_VERSION,
-            token: String::new(),
-            identity: Identity([who as u8; 16]),
-            caps,
-            held,
-        };
-        self.give(Input::Connected { conn: Conn(conn), hello, session: String::new() });
-        Conn(conn)
+        let hello = hello(who, caps, held);
+        self.connect(conn, hello, false, 0)
+    }
+
+    /// One of the operator's own nodes.
+    pub(crate) fn join_trusted(&mut self, n: u64) -> Conn {
+        let hello = hello(n, caps(100), Vec::new());
+        self.connect(n, hello, true, 0)
+    }
+
+    pub(crate) fn join_from(&mut self, n: u64, network: u64) -> Conn {
+        let hello = hello(n, caps(100), Vec::new());
+        self.connect(n, hello, false, network)
+    }
+
+    fn connect(&mut self, conn: u64, hello: Hello, trusted: bool, network: u64) -> Conn {
+        let (conn, session) = (Conn(conn), String::new());
+        self.give(Input::Connected { conn, hello, session, trusted, network });
+        conn
     }
 
     pub(crate) fn leave(&mut self, conn: Conn) {
@@ -126,6 +155,29 @@ impl World {
     pub(crate) fn answer_attempt(&mut self, conn: Conn, attempt: Attempt, millis: u64) {
         let took = Micros::from_millis(millis);
         self.give(Input::Done { conn, results: vec![Arrived { attempt, took, place: None }] });
+    }
+
+    /// The node answers its oldest unit with this value instead of the right one, which is 0.
+    pub(crate) fn answer_with(&mut self, conn: Conn, value: u8) -> Option<Lease> {
+        let at = self.lent.iter().position(|(holder, _)| *holder == conn)?;
+        let (_, lease) = self.lent.remove(at);
+        self.now = self.now + Micros::from_millis(1);
+        let place = Place { offset: u64::from(value), size: 1, hash: Hash([value; 32]) };
+        let (attempt, took) = (lease.attempt, Micros::from_millis(1));
+        let results = vec![Arrived { attempt, took, place: Some(place) }];
+        self.give(Input::Done { conn, results });
+        Some(lease)
+    }
+
+    /// All nodes answer their oldest unit in turn with their value, until nobody has one.
+    pub(crate) fn work(&mut self, nodes: &[(Conn, u8)]) {
+        for _ in 0..100_000 {
+            let answers = nodes.iter().filter_map(|(conn, value)| self.answer_with(*conn, *value));
+            if answers.count() == 0 {
+                return;
+            }
+        }
+        panic!("the nodes never stop");
     }
 
     pub(crate) fn fail(&mut self, conn: Conn, failure: Failure) -> Option<Lease> {
@@ -167,6 +219,17 @@ impl World {
     }
 }
 
+pub(crate) fn hello(who: u64, caps: Caps, held: Vec<Held>) -> Hello {
+    Hello {
+        version: limit::PROTOCOL_VERSION,
+        token: String::new(),
+        identity: Identity([who as u8; 32]),
+        proof: Signature([0; 32], [0; 32]),
+        caps,
+        held,
+    }
+}
+
 pub(crate) fn caps(speed: u32) -> Caps {
     let gpu = GpuCaps {
         name: "test".into(),
@@ -178,7 +241,8 @@ pub(crate) fn caps(speed: u32) -> Caps {
         storage_buffers: 8,
         slots: 1,
     };
-    Caps { kind: NodeKind::Simulated, name: "n".into(), cpu_slots: 1, gpu: Some(gpu), speed }
+    let kind = NodeKind::Simulated;
+    Caps { kind, name: "n".into(), cpu_slots: 1, gpu: Some(gpu), speed, class: 1 }
 }
 
 pub(crate) fn job(items: u64) -> JobSpec {
@@ -191,6 +255,8 @@ pub(crate) fn job(items: u64) -> JobSpec {
         strategy: Strategy::Adaptive,
         needs: Needs::lane(Lane::Gpu),
         limits: Limits::default(),
+        policy: Policy::default(),
+        signed: None,
     }
 }
 

@@ -1,110 +1,12 @@
 //! Scenarios: each is one sentence about how a node behaves.
 #![allow(clippy::unwrap_used)]
 
+mod consent;
+mod world;
+
 use shoal_node::*;
 use shoal_protocol::*;
-
-struct World {
-    node: Node,
-    now: Time,
-    said: Vec<FromNode>,
-    runs: Vec<Lease>,
-    aborted: Vec<Attempt>,
-    connects: usize,
-    stopped: Option<Option<Refusal>>,
-}
-
-impl World {
-    fn new() -> World {
-        let gpu = GpuCaps {
-            name: "test".into(),
-            backend: "test".into(),
-            software: false,
-            buffer_bytes: 1 << 20,
-            workgroup_invocations: 256,
-            workgroup_bytes: 16 << 10,
-            storage_buffers: 8,
-            slots: 1,
-        };
-        let kind = NodeKind::Simulated;
-        let caps = Caps { kind, name: "n".into(), cpu_slots: 2, gpu: Some(gpu), speed: 100 };
-        let config = Config { token: "t".into(), identity: Identity([7; 16]), caps, seed: 1 };
-        World {
-            node: Node::new(config),
-            now: Time(1_000_000),
-            said: Vec::new(),
-            runs: Vec::new(),
-            aborted: Vec::new(),
-            connects: 0,
-            stopped: None,
-        }
-    }
-
-    /// Joined and told of job 1.
-    fn joined() -> World {
-        let mut world = World::new();
-        world.give(Input::Start);
-        world.give(Input::Opened);
-        world.welcome();
-        world
-    }
-
-    fn welcome(&mut self) {
-        let session = String::from("s");
-        self.hear(ToNode::Welcome { node: NodeId(1), session });
-        self.hear(ToNode::Job {
-            job: JobId(1),
-            name: "job".into(),
-            owner: "me".into(),
-            items: 1000,
-            work: Box::new(Work::Noop),
-            limits: Limits::default(),
-        });
-        self.said.clear();
-    }
-
-    fn give(&mut self, input: Input) {
-        self.node.handle(self.now, input);
-        while let Some(output) = self.node.poll_output() {
-            match output {
-                Output::Connect => self.connects += 1,
-                Output::Disconnect | Output::Forget(_) => {}
-                Output::Send(message) => self.said.push(message),
-                Output::Run { lease, .. } => self.runs.push(lease),
-                Output::Abort(attempt) => self.aborted.push(attempt),
-                Output::Stopped(refusal) => self.stopped = Some(refusal),
-            }
-        }
-        self.node.check();
-    }
-
-    fn hear(&mut self, message: ToNode) {
-        self.give(Input::Received(message));
-    }
-
-    fn lend(&mut self, attempts: std::ops::Range<u64>) {
-        let lease = |n| Lease { attempt: Attempt(n), job: JobId(1), span: Span::new(n, 1) };
-        self.hear(ToNode::Lend(attempts.map(lease).collect()));
-    }
-
-    fn ran(&mut self, attempt: u64) {
-        let result = Ok(UnitOutput::Inline(Vec::new()));
-        self.give(Input::Ran { attempt: Attempt(attempt), took: Micros(1), result });
-    }
-
-    fn wait(&mut self, millis: u64) {
-        self.now = self.now + Micros::from_millis(millis);
-        self.give(Input::Tick);
-    }
-
-    fn answers(&self) -> Vec<usize> {
-        let sizes = self.said.iter().filter_map(|message| {
-            let FromNode::Done(results) = message else { return None };
-            Some(results.len())
-        });
-        sizes.collect()
-    }
-}
+use world::World;
 
 #[test]
 fn greets_with_its_token_and_what_it_still_holds() {
@@ -112,7 +14,7 @@ fn greets_with_its_token_and_what_it_still_holds() {
     world.lend(1..4);
     world.give(Input::Closed);
     world.wait(1_000);
-    world.give(Input::Opened);
+    world.open();
     let Some(FromNode::Hello(hello)) = world.said.last() else { panic!("no greeting") };
     assert_eq!((hello.token.as_str(), hello.held.len()), ("t", 3));
     assert_eq!(world.connects, 2);
@@ -204,7 +106,7 @@ fn waits_longer_after_each_failed_connection() {
 fn a_wrong_token_ends_it() {
     let mut world = World::new();
     world.give(Input::Start);
-    world.give(Input::Opened);
+    world.open();
     world.hear(ToNode::Refused(Refusal::Token));
     assert_eq!(world.stopped, Some(Some(Refusal::Token)));
 }
@@ -217,4 +119,31 @@ fn stop_stops_at_once() {
     assert_eq!((world.aborted.len(), &world.stopped), (1, &Some(None)));
     world.lend(5..6);
     assert_eq!(world.runs.len(), 1, "nothing more is begun");
+}
+
+#[test]
+fn a_page_that_hides_says_so_once_and_again_after_a_reconnect() {
+    let mut world = World::joined();
+    let hidden = Condition { visible: false, ..Condition::default() };
+    world.give(Input::Condition(hidden));
+    world.give(Input::Condition(hidden));
+    let told = |world: &World| {
+        world.said.iter().filter(|said| **said == FromNode::Condition(hidden)).count()
+    };
+    assert_eq!(told(&world), 1);
+    world.give(Input::Closed);
+    world.wait(10_000);
+    world.open();
+    world.hear(ToNode::Welcome { node: NodeId(1), session: String::from("s") });
+    assert_eq!(told(&world), 2);
+}
+
+#[test]
+fn what_is_lent_twice_is_computed_once() {
+    let mut world = World::joined();
+    world.lend(1..3);
+    world.lend(1..3);
+    world.ran(1);
+    world.ran(2);
+    assert_eq!(world.runs.len(), 2);
 }

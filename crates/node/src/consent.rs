@@ -1,0 +1,156 @@
+//! For whom this device works. The donor may name keys whose work is run and keys whose work never is; and
+//! nothing runs before its signature was checked.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+use shoal_protocol::{Attempt, Failure, FromNode, JobId, PublicKey, Signed};
+
+use crate::Output;
+use crate::state::{JobInfo, Node};
+
+/// The donor's choice by the keys that stand for code.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Rules {
+    /// If any are named, nobody else's code is run.
+    pub only: Vec<PublicKey>,
+    /// Nothing of theirs is run.
+    pub never: Vec<PublicKey>,
+}
+
+impl Rules {
+    /// Jobs without code harm nobody.
+    pub fn allow(&self, signed: Option<&Signed>) -> bool {
+        let Some(Signed { by, .. }) = signed else { return true };
+        let named = self.only.is_empty() || self.only.contains(by);
+        named && !self.never.contains(by)
+    }
+}
+
+/// Whether a job's units may run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Consent {
+    /// The shell is looking at the signature.
+    Asked,
+    Given,
+    /// By the donor's rules.
+    Declined,
+    /// The code is not what was signed.
+    Bad(String),
+}
+
+impl Node {
+    /// A job this node was not told of before.
+    pub(crate) fn told(&mut self, job: JobId, mut info: JobInfo) {
+        if self.jobs.get(&job).is_some_and(|known| known.is_same(&info)) {
+            // Said twice: what was found out about it stands.
+            if self.jobs.get(&job).is_some_and(|known| known.consent == Consent::Declined) {
+                self.send(FromNode::Declined { job, declined: true });
+            }
+            return;
+        }
+        info.consent = match &info.signed {
+            signed if !self.config.rules.allow(signed.as_ref()) => Consent::Declined,
+            None => Consent::Given,
+            Some(_) => Consent::Asked,
+        };
+        match info.consent {
+            Consent::Asked => self.outputs.push_back(Output::Check(job)),
+            Consent::Declined => {
+                info.told_declined = true;
+                self.send(FromNode::Declined { job, declined: true });
+            }
+            Consent::Given | Consent::Bad(_) => {}
+        }
+        self.jobs.insert(job, info);
+    }
+
+    pub(crate) fn agreed(&self, job: JobId) -> bool {
+        self.jobs.get(&job).is_some_and(|job| job.consent == Consent::Given)
+    }
+
+    pub(crate) fn checked(&mut self, job: JobId, result: Result<(), String>) {
+        let Some(info) = self.jobs.get_mut(&job).filter(|job| job.consent == Consent::Asked) else {
+            return;
+        };
+        match result {
+            Ok(()) => info.consent = Consent::Given,
+            Err(message) => {
+                info.consent = Consent::Bad(message.clone());
+                for attempt in self.take_queued(job) {
+                    let failure = Failure::Signature { message: message.clone() };
+                    self.units_failed += 1;
+                    if self.is_joined() {
+                        self.send(FromNode::Failed { attempt, failure });
+                    }
+                }
+            }
+        }
+        self.begin_all();
+    }
+
+    /// The donor chose anew: what no longer may run ends, what may again is looked at.
+    pub(crate) fn rule(&mut self, rules: Rules) {
+        self.config.rules = rules;
+        let jobs: Vec<_> = self.jobs.keys().copied().collect();
+        for job in jobs {
+            let Some(info) = self.jobs.get_mut(&job) else { continue };
+            info.told_declined = true;
+            let allowed = self.config.rules.allow(info.signed.as_ref());
+            let declined = info.consent == Consent::Declined;
+            if allowed && declined {
+                info.consent = Consent::Asked;
+                self.outputs.push_back(Output::Check(job));
+                self.send_if_joined(FromNode::Declined { job, declined: false });
+            } else if !allowed && !declined {
+                info.consent = Consent::Declined;
+                self.decline(job);
+            }
+        }
+        self.begin_all();
+    }
+
+    /// Said again, in case it was lost: whoever is thought to decline gets nothing for ever.
+    pub(crate) fn say_declined_again(&mut self) {
+        let told = self.jobs.iter().filter(|(_, info)| info.told_declined);
+        let told: Vec<_> = told.map(|(id, i)| (*id, i.consent == Consent::Declined)).collect();
+        for (job, declined) in told {
+            self.send(FromNode::Declined { job, declined });
+        }
+    }
+
+    fn decline(&mut self, job: JobId) {
+        let running = self.running.iter().filter(|(_, running)| running.job == job);
+        let running: Vec<_> = running.map(|(attempt, _)| *attempt).collect();
+        for attempt in &running {
+            self.running.remove(attempt);
+            self.outputs.push_back(Output::Abort(*attempt));
+        }
+        self.finished.retain(|answer| answer.job != job);
+        self.send_if_joined(FromNode::Declined { job, declined: true });
+        let back: Vec<_> = self.take_queued(job).into_iter().chain(running).collect();
+        if !back.is_empty() {
+            self.send_if_joined(FromNode::Returned(back));
+        }
+    }
+
+    fn take_queued(&mut self, job: JobId) -> Vec<Attempt> {
+        let mut taken = Vec::new();
+        for queue in &mut self.queues {
+            taken.extend(queue.iter().filter(|l| l.job == job).map(|l| l.attempt));
+            queue.retain(|lease| lease.job != job);
+        }
+        taken
+    }
+
+    fn send_if_joined(&mut self, message: FromNode) {
+        if self.is_joined() {
+            self.send(message);
+        }
+    }
+}
+
+impl JobInfo {
+    fn is_same(&self, other: &JobInfo) -> bool {
+        self.signed == other.signed && self.work == other.work && self.items == other.items
+    }
+}

@@ -1,0 +1,138 @@
+//! One node and what it asked of its shell.
+
+use shoal_node::*;
+use shoal_protocol::*;
+
+pub(crate) struct World {
+    pub(crate) node: Node,
+    pub(crate) now: Time,
+    pub(crate) said: Vec<FromNode>,
+    pub(crate) runs: Vec<Lease>,
+    pub(crate) aborted: Vec<Attempt>,
+    pub(crate) connects: usize,
+    pub(crate) stopped: Option<Option<Refusal>>,
+    /// Statements to sign and jobs whose code to check, unanswered.
+    pub(crate) to_sign: Vec<Vec<u8>>,
+    pub(crate) to_check: Vec<JobId>,
+}
+
+impl World {
+    pub(crate) fn new() -> World {
+        let gpu = GpuCaps {
+            name: "test".into(),
+            backend: "test".into(),
+            software: false,
+            buffer_bytes: 1 << 20,
+            workgroup_invocations: 256,
+            workgroup_bytes: 16 << 10,
+            storage_buffers: 8,
+            slots: 1,
+        };
+        let kind = NodeKind::Simulated;
+        let name = String::from("n");
+        let caps = Caps { kind, name, cpu_slots: 2, gpu: Some(gpu), speed: 100, class: 0 };
+        let config = Config {
+            token: "t".into(),
+            identity: Identity([7; 32]),
+            caps,
+            rules: Rules::default(),
+            seed: 1,
+        };
+        World {
+            node: Node::new(config),
+            now: Time(1_000_000),
+            said: Vec::new(),
+            runs: Vec::new(),
+            aborted: Vec::new(),
+            connects: 0,
+            stopped: None,
+            to_sign: Vec::new(),
+            to_check: Vec::new(),
+        }
+    }
+
+    /// Joined and told of job 1.
+    pub(crate) fn joined() -> World {
+        let mut world = World::new();
+        world.give(Input::Start);
+        world.open();
+        world.welcome();
+        world
+    }
+
+    /// The socket opens, the challenge comes, the greeting goes.
+    pub(crate) fn open(&mut self) {
+        self.give(Input::Opened);
+        self.hear(ToNode::Challenge { nonce: [1; 32], coordinator: PublicKey([2; 32]) });
+        self.sign();
+    }
+
+    pub(crate) fn sign(&mut self) {
+        let statement = self.to_sign.remove(0);
+        self.give(Input::Signed { statement, proof: Signature([3; 32], [4; 32]) });
+    }
+
+    pub(crate) fn welcome(&mut self) {
+        let session = String::from("s");
+        self.hear(ToNode::Welcome { node: NodeId(1), session });
+        self.tell(None);
+        self.said.clear();
+    }
+
+    /// Of job 1.
+    pub(crate) fn tell(&mut self, signed: Option<Signed>) {
+        self.hear(ToNode::Job {
+            job: JobId(1),
+            name: "job".into(),
+            owner: "me".into(),
+            items: 1000,
+            work: Box::new(Work::Noop),
+            limits: Limits::default(),
+            signed,
+        });
+    }
+
+    pub(crate) fn give(&mut self, input: Input) {
+        self.node.handle(self.now, input);
+        while let Some(output) = self.node.poll_output() {
+            match output {
+                Output::Connect => self.connects += 1,
+                Output::Disconnect | Output::Forget(_) => {}
+                Output::Send(message) => self.said.push(message),
+                Output::Run { lease, .. } => self.runs.push(lease),
+                Output::Abort(attempt) => self.aborted.push(attempt),
+                Output::Sign(statement) => self.to_sign.push(statement),
+                Output::Check(job) => self.to_check.push(job),
+                Output::Stopped(refusal) => self.stopped = Some(refusal),
+            }
+        }
+        self.node.check();
+    }
+
+    pub(crate) fn hear(&mut self, message: ToNode) {
+        self.give(Input::Received(message));
+    }
+
+    pub(crate) fn lend(&mut self, attempts: std::ops::Range<u64>) {
+        let lease = |n| Lease { attempt: Attempt(n), job: JobId(1), span: Span::new(n, 1) };
+        self.hear(ToNode::Lend(attempts.map(lease).collect()));
+    }
+
+    pub(crate) fn ran(&mut self, attempt: u64) {
+        let result = Ok(UnitOutput::Inline(Vec::new()));
+        self.give(Input::Ran { attempt: Attempt(attempt), took: Micros(1), result });
+    }
+
+    pub(crate) fn wait(&mut self, millis: u64) {
+        self.now = self.now + Micros::from_millis(millis);
+        self.give(Input::Tick);
+    }
+
+    pub(crate) fn answers(&self) -> Vec<usize> {
+        let sizes = self.said.iter().filter_map(|message| {
+            let FromNode::Done(results) = message else { return None };
+            Some(results.len())
+        });
+        sizes.collect()
+    }
+}

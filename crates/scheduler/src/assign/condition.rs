@@ -1,0 +1,47 @@
+//! Signals before a loss: a page that hides, a battery that empties. What a node could do before says little
+//! then, so it is thought slower at once and measured anew.
+
+use alloc::vec::Vec;
+use shoal_protocol::{Condition, Micros, NodeId, Time};
+
+use crate::meter::Pace;
+use crate::state::Scheduler;
+
+/// What a hidden page keeps of its speed (measured: 0.37).
+const HIDDEN: (u64, u64) = (3, 8);
+
+impl Scheduler {
+    pub(crate) fn conditioned(&mut self, now: Time, node: NodeId, condition: Condition) {
+        let Some(peer) = self.peers.get_mut(&node) else { return };
+        let before = core::mem::replace(&mut peer.condition, condition);
+        let (of, total) = match (before.visible, condition.visible) {
+            (true, false) => HIDDEN,
+            (false, true) => (HIDDEN.1, HIDDEN.0),
+            (true, true) | (false, false) => return,
+        };
+        let paces: Vec<_> = peer.paces.iter().map(|(job, pace)| (*job, *pace)).collect();
+        for (job, pace) in paces {
+            let milli_rate = (pace.milli_rate / total).saturating_mul(of).max(1);
+            let last_size = (pace.last_size / total).saturating_mul(of).max(1);
+            self.set_pace(node, job, Pace { milli_rate, last_size, stale: true, ..pace });
+        }
+        self.expect_later(now, node, (total, of));
+        self.stirred = true;
+    }
+
+    /// What a node has in hand takes longer, or less long, than thought.
+    fn expect_later(&mut self, now: Time, node: NodeId, (of, total): (u64, u64)) {
+        let Some(peer) = self.peers.get(&node) else { return };
+        for attempt in &peer.loans {
+            let Some(loan) = self.loans.get_mut(attempt) else { continue };
+            let rest = ((loan.due - now).0 / total).saturating_mul(of);
+            let due = now + Micros(rest);
+            if let Some(late) = self.jobs.get_mut(&loan.job).and_then(|job| job.late.as_mut())
+                && late.remove(&(loan.due, *attempt))
+            {
+                late.insert((due, *attempt));
+            }
+            loan.due = due;
+        }
+    }
+}

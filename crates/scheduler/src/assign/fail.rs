@@ -1,0 +1,133 @@
+//! Units that fail: tried elsewhere, cut smaller, or the end of their job.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+use shoal_protocol::limit::{FAIL_ON_NODES, MAX_TRIES, OVERTIME};
+use shoal_protocol::{Attempt, Failure, Lane, LimitKind, NodeId, Time, ToNode};
+
+use crate::Output;
+use crate::state::Scheduler;
+use crate::unit::Loan;
+
+/// A unit that was too large is cut this much smaller before anybody is blamed.
+const SIZE_CUT: u64 = 4;
+/// A unit not begun after this many times its own limit never will be.
+const WAITS_FOR: u64 = 3;
+/// Failures that are the node's own (device lost, no memory) a unit is allowed on its only node.
+const NODE_FAULTS: u32 = 3;
+
+impl Scheduler {
+    pub(crate) fn failed(&mut self, now: Time, node: NodeId, attempt: Attempt, failure: Failure) {
+        let failure = failure.clipped();
+        let ours = self.loans.get(&attempt).is_some_and(|loan| loan.node == node);
+        if !ours {
+            return;
+        }
+        let Some(loan) = self.end_loan(attempt) else { return };
+        if let Some(peer) = self.peers.get_mut(&node) {
+            peer.units_failed += 1;
+            peer.last_job = Some(loan.job);
+        }
+        if self.shrinks_instead(&loan, &failure) {
+            self.wait_again(now, &loan);
+            return;
+        }
+        let Some(history) = self.history(&loan) else { return };
+        history.tries += 1;
+        if !history.failed_on.contains(&node) {
+            history.failed_on.push(node);
+        }
+        if self.is_hopeless(&loan, &failure) {
+            self.fail(now, &loan, failure);
+        } else {
+            self.wait_again(now, &loan);
+        }
+    }
+
+    /// A large unit out of time, or with more answers than a node can hold, says more about its size than
+    /// about its job.
+    fn shrinks_instead(&mut self, loan: &Loan, failure: &Failure) -> bool {
+        let Failure::Limit { which, item: None, .. } = failure else { return false };
+        let too_large = match which {
+            LimitKind::Time => loan.lane == Lane::Gpu,
+            LimitKind::Output => true,
+            LimitKind::Memory => false,
+        };
+        let Some(job) = self.jobs.get_mut(&loan.job) else { return false };
+        let cuttable = job.units.get(&loan.unit).is_some_and(|unit| unit.is_idle());
+        if !too_large || loan.span.len <= 1 || !cuttable {
+            return false;
+        }
+        // Even the first unit may be too long; then only single items can tell whether the job is at fault.
+        let grain = job.spec.sizing.grain;
+        let smaller = (loan.span.len / SIZE_CUT).max(grain);
+        job.size_cap = if loan.span.len > grain { smaller } else { 1 };
+        true
+    }
+
+    fn is_hopeless(&self, loan: &Loan, failure: &Failure) -> bool {
+        let Some(job) = self.jobs.get(&loan.job) else { return false };
+        let Some(history) = job.units.get(&loan.unit).map(|unit| &unit.history) else {
+            return false;
+        };
+        if job.units.get(&loan.unit).is_some_and(|unit| unit.ballot.is_some()) {
+            // Somebody could compute it: those who cannot only have no say.
+            return history.tries >= MAX_TRIES;
+        }
+        let nodes = history.failed_on.len();
+        let nobody_else = self.able_besides(job, &history.failed_on) == 0;
+        let enough_nodes = nodes >= FAIL_ON_NODES || nobody_else;
+        let enough_tries = failure.blames_job() || history.tries >= NODE_FAULTS;
+        (enough_nodes && enough_tries) || history.tries >= MAX_TRIES
+    }
+
+    /// The node says what it computes and what waits there: a unit far over its time has failed, whether or
+    /// not the node admits it.
+    pub(crate) fn note_late(
+        &mut self,
+        now: Time,
+        node: NodeId,
+        running: &[Attempt],
+        queued: &[Attempt],
+    ) {
+        for attempt in running {
+            if let Some(loan) = self.loans.get_mut(attempt)
+                && loan.node == node
+            {
+                loan.running.get_or_insert(now);
+            }
+        }
+        let held = running.iter().chain(queued).copied();
+        let late: Vec<_> = held.filter(|attempt| self.is_late(now, node, *attempt)).collect();
+        if late.is_empty() {
+            return;
+        }
+        if let Some(peer) = self.peers.get(&node) {
+            let message = ToNode::Revoke(late.clone());
+            self.outputs.push_back(Output::Send { conn: peer.conn, message });
+        }
+        for attempt in late {
+            let limit = self.loans.get(&attempt).and_then(|loan| self.jobs.get(&loan.job));
+            let allowed = limit.map_or(0, |job| job.spec.limits.time.0);
+            let which = LimitKind::Time;
+            let stderr = String::new();
+            let failure = Failure::Limit { item: None, which, allowed, stderr };
+            self.failed(now, node, attempt, failure);
+        }
+        self.feed_hungry(now);
+    }
+
+    fn is_late(&self, now: Time, node: NodeId, attempt: Attempt) -> bool {
+        let Some(loan) = self.loans.get(&attempt) else { return false };
+        let Some(job) = self.jobs.get(&loan.job) else { return false };
+        // Programs have their limit for each item, kernels for the unit.
+        let runs = if loan.lane == Lane::Cpu { loan.span.len } else { 1 };
+        let limit = job.spec.limits.time.0.saturating_mul(runs);
+        // A unit waits at most for those lent before it.
+        let (since, allowed) = match loan.running {
+            Some(running) => (running, limit),
+            None => (loan.since, limit.saturating_mul(WAITS_FOR)),
+        };
+        loan.node == node && (now - since).0 > allowed.saturating_add(OVERTIME.0)
+    }
+}

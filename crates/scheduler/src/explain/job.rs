@@ -1,0 +1,159 @@
+//! What a job waits for, and how it went.
+
+use alloc::vec::Vec;
+use core::fmt;
+use shoal_protocol::{JobId, Priority, Verify};
+
+use crate::job::{Job, JobState};
+use crate::state::Scheduler;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum WhyJob {
+    /// No node connected now could compute it.
+    NobodyAble,
+    /// Nodes are busy with a job that goes first.
+    Outranked {
+        by: JobId,
+        priority: Priority,
+    },
+    /// Donors who do not work for whoever stands for its code.
+    Declined {
+        nodes: usize,
+    },
+    Waiting {
+        items: u64,
+    },
+    Computing {
+        copies: u64,
+        units: u64,
+    },
+    /// Units whose answers wait for others to say the same.
+    Checking {
+        units: u64,
+    },
+    /// The policy asks for more voices than the pool has.
+    TooFewVoices {
+        has: usize,
+        asks: usize,
+    },
+    /// All is merged, but some of it is tried before the job may end.
+    Auditing {
+        units: u64,
+    },
+    Merged {
+        units: u64,
+        confirmed: u64,
+    },
+    LentAgain {
+        retries: u64,
+        late: u64,
+    },
+}
+
+impl fmt::Display for WhyJob {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            WhyJob::NobodyAble => f.write_str("no node that is connected could compute it"),
+            WhyJob::Outranked { by, priority: Priority::Interactive } => {
+                write!(f, "job {by} goes first: somebody waits for it")
+            }
+            WhyJob::Outranked { by, priority: Priority::Normal | Priority::Batch } => {
+                write!(f, "job {by} goes first: it got less so far or is more urgent")
+            }
+            WhyJob::Declined { nodes } => {
+                write!(f, "the donors of {nodes} nodes do not run code of whoever signed it")
+            }
+            WhyJob::Waiting { items } => write!(f, "{items} items wait to be lent"),
+            WhyJob::Computing { copies, units } if copies == units => {
+                write!(f, "{units} units are being computed")
+            }
+            WhyJob::Computing { copies, units } => {
+                write!(f, "{units} units are being computed, in {copies} copies")
+            }
+            WhyJob::Checking { units } => {
+                write!(f, "{units} units are answered and wait for others to say the same")
+            }
+            WhyJob::TooFewVoices { has, asks } => write!(
+                f,
+                "its quorum asks for {asks} nodes of different owners and {has} are here: it waits for more"
+            ),
+            WhyJob::Auditing { units } => {
+                write!(f, "all is computed; {units} units are tried again before it ends")
+            }
+            WhyJob::Merged { units, confirmed: 0 } => write!(f, "{units} units are done"),
+            WhyJob::Merged { units, confirmed } => {
+                write!(f, "{units} units are done, {confirmed} of them confirmed by others")
+            }
+            WhyJob::LentAgain { retries, late } => write!(
+                f,
+                "{retries} units were lent again after a node left or failed, {late} because they were late"
+            ),
+        }
+    }
+}
+
+impl Scheduler {
+    /// What a job waits for and how it went; empty if there is none.
+    pub fn explain_job(&self, id: JobId) -> Vec<WhyJob> {
+        let Some(job) = self.jobs.get(&id) else { return Vec::new() };
+        let mut why = Vec::new();
+        if job.state == JobState::Running {
+            self.explain_running(id, job, &mut why);
+        }
+        if !job.merged.is_empty() {
+            let (units, confirmed) = (job.merged.len() as u64, job.proofs.len() as u64);
+            why.push(WhyJob::Merged { units, confirmed });
+        }
+        if job.retries + job.speculated > 0 {
+            why.push(WhyJob::LentAgain { retries: job.retries, late: job.speculated });
+        }
+        why
+    }
+
+    fn explain_running(&self, id: JobId, job: &Job, why: &mut Vec<WhyJob>) {
+        let first = self.ready.first().map(|turn| turn.job).filter(|first| *first != id);
+        let first = first.and_then(|first| Some((first, self.jobs.get(&first)?)));
+        if self.able_besides(job, &[]) == 0 {
+            why.push(WhyJob::NobodyAble);
+        } else if let Some((by, other)) = first
+            && job.left() > 0
+            && job.units_leased == 0
+        {
+            why.push(WhyJob::Outranked { by, priority: other.spec.policy.priority });
+        }
+        let nodes = self.decliners(id);
+        if nodes > 0 {
+            why.push(WhyJob::Declined { nodes });
+        }
+        if job.left() > 0 {
+            why.push(WhyJob::Waiting { items: job.left() });
+        }
+        if job.units_leased > 0 {
+            let units = job.units.values().filter(|unit| !unit.copies.is_empty()).count() as u64;
+            why.push(WhyJob::Computing { copies: job.units_leased, units });
+        }
+        let checked = job.units.values().filter(|unit| unit.ballot.is_some());
+        let (audits, ballots): (Vec<_>, Vec<_>) = checked.partition(|unit| unit.is_merged());
+        if !ballots.is_empty() {
+            why.push(WhyJob::Checking { units: ballots.len() as u64 });
+        }
+        if let Verify::Quorum { votes } = job.spec.policy.verify {
+            let (has, asks) = (self.voices(job), usize::from(votes));
+            why.extend((has < asks).then_some(WhyJob::TooFewVoices { has, asks }));
+        }
+        if !audits.is_empty() {
+            why.push(WhyJob::Auditing { units: audits.len() as u64 });
+        }
+    }
+
+    /// Different owners among the nodes that could compute a job, as far as networks tell.
+    fn voices(&self, job: &Job) -> usize {
+        let able = self.peers.values().filter(|peer| !peer.paused && peer.suits(job));
+        let (known, unknown): (Vec<_>, Vec<_>) =
+            able.partition(|peer| peer.network != 0 && !peer.trusted);
+        let mut networks: Vec<_> = known.iter().map(|peer| peer.network).collect();
+        networks.sort_unstable();
+        networks.dedup();
+        networks.len() + unknown.len()
+    }
+}

@@ -1,0 +1,125 @@
+//! How a node stands.
+
+use alloc::vec::Vec;
+use core::fmt;
+use shoal_protocol::{Lane, NodeId};
+
+use crate::assign::LANES;
+use crate::state::Scheduler;
+use crate::verify::Trust;
+
+/// Below this part of its best pace a node is said to be slowed; less is noise.
+const SLOWED: u8 = 80;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum WhyNode {
+    Paused,
+    /// Said nothing for too long.
+    Silent,
+    Hidden,
+    /// What is left of its best pace.
+    Slowed {
+        percent: u8,
+    },
+    /// The operator's own.
+    Operators,
+    /// Wrong too often to get more of this kind.
+    Barred {
+        lane: Lane,
+        trust: Trust,
+    },
+    /// Right so often that little is checked.
+    Trusted {
+        lane: Lane,
+        trust: Trust,
+    },
+    /// All it does of this kind is checked.
+    New {
+        lane: Lane,
+        trust: Trust,
+    },
+    Holds {
+        units: u64,
+    },
+    Idle,
+}
+
+impl fmt::Display for WhyNode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            WhyNode::Paused => f.write_str("it is paused"),
+            WhyNode::Silent => f.write_str("it fell silent and gets no work until it speaks"),
+            WhyNode::Hidden => f.write_str("its page is hidden and slowed by the browser"),
+            WhyNode::Slowed { percent } => {
+                write!(
+                    f,
+                    "it computes at {percent} % of its best: heat, power saving or other work"
+                )
+            }
+            WhyNode::Operators => f.write_str("it is the operator's own: its word decides"),
+            WhyNode::Barred { lane, trust } => {
+                write!(
+                    f,
+                    "{} of its {} answers were wrong: it gets no more",
+                    trust.wrong,
+                    name(*lane)
+                )
+            }
+            WhyNode::Trusted { lane, trust: Trust { streak, .. } } => write!(
+                f,
+                "the last {streak} of its {} answers that were checked were right: one in {streak} is checked",
+                name(*lane)
+            ),
+            WhyNode::New { lane, trust } => write!(
+                f,
+                "{} of its {} answers were confirmed in a row: all are checked",
+                trust.streak,
+                name(*lane)
+            ),
+            WhyNode::Holds { units } => write!(f, "it holds {units} units"),
+            WhyNode::Idle => f.write_str("it has nothing to do"),
+        }
+    }
+}
+
+fn name(lane: Lane) -> &'static str {
+    match lane {
+        Lane::Inline => "inline",
+        Lane::Gpu => "GPU",
+        Lane::Cpu => "CPU",
+    }
+}
+
+impl Scheduler {
+    /// How a connected node stands; empty if it is not connected.
+    pub fn explain_node(&self, node: NodeId) -> Vec<WhyNode> {
+        let Some(peer) = self.peers.get(&node) else { return Vec::new() };
+        let states = [
+            (peer.paused, WhyNode::Paused),
+            (peer.silent, WhyNode::Silent),
+            (!peer.condition.visible, WhyNode::Hidden),
+            (peer.trusted, WhyNode::Operators),
+        ];
+        let mut why: Vec<_> =
+            states.into_iter().filter(|(is, _)| *is).map(|(_, why)| why).collect();
+        let pace = peer.last_job.and_then(|job| peer.paces.get(&job));
+        let percent = pace.map(|pace| pace.percent()).filter(|percent| *percent < SLOWED);
+        why.extend(percent.map(|percent| WhyNode::Slowed { percent }));
+        let lanes = LANES.into_iter().filter(|lane| !peer.trusted && peer.caps.slots(*lane) > 0);
+        for lane in lanes {
+            let trust = self.trust(node, lane);
+            if trust.is_barred() {
+                why.push(WhyNode::Barred { lane, trust });
+            } else if trust.is_veteran() {
+                why.push(WhyNode::Trusted { lane, trust });
+            } else if trust != Trust::default() {
+                why.push(WhyNode::New { lane, trust });
+            }
+        }
+        why.push(match peer.loans.len() {
+            0 => WhyNode::Idle,
+            units => WhyNode::Holds { units: units as u64 },
+        });
+        why
+    }
+}

@@ -1,0 +1,127 @@
+//! What became of a unit.
+
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+use core::fmt;
+use shoal_protocol::{JobId, NodeId, Span, Time};
+
+use crate::job::{Job, Proof};
+use crate::state::Scheduler;
+use crate::unit::Unit;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum WhyUnit {
+    Waiting,
+    ComputedBy {
+        span: Span,
+        node: NodeId,
+        at: Time,
+    },
+    Confirmed(Proof),
+    /// Merged on one node's word.
+    Unconfirmed,
+    LentTo {
+        node: NodeId,
+        since: Time,
+        computing: bool,
+        /// Another copy is late, or its answer is known and the node is tried.
+        extra: bool,
+    },
+    FailedOn {
+        nodes: Vec<NodeId>,
+        tries: u32,
+    },
+    /// How many nodes answered, and how many of them say what most say.
+    Disputed {
+        nodes: usize,
+        agree: usize,
+    },
+    WaitsForVoter {
+        agree: usize,
+    },
+}
+
+impl fmt::Display for WhyUnit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            WhyUnit::Waiting => f.write_str("it waits to be lent"),
+            WhyUnit::ComputedBy { span, node, .. } => {
+                write!(f, "items {span} were computed by node {node}")
+            }
+            WhyUnit::Confirmed(Proof { by, vouched: true, .. }) if by.is_empty() => {
+                f.write_str("that is the operator's own node, which is not checked")
+            }
+            WhyUnit::Confirmed(Proof { by, sure: true, .. }) => {
+                write!(f, "confirmed by {}", list(by))
+            }
+            WhyUnit::Confirmed(Proof { by, sure: false, .. }) => {
+                write!(f, "confirmed by {}, fewer than asked for: nobody else was there", list(by))
+            }
+            WhyUnit::Unconfirmed => f.write_str("nobody else was asked"),
+            WhyUnit::LentTo { node, computing, extra, .. } => {
+                let doing = if *computing { "computes it" } else { "has it" };
+                let why = if *extra { ", because another is late or to try this one" } else { "" };
+                write!(f, "node {node} {doing}{why}")
+            }
+            WhyUnit::FailedOn { nodes, tries } if nodes.is_empty() => {
+                write!(f, "{tries} nodes vanished while they computed it")
+            }
+            WhyUnit::FailedOn { nodes, tries } => {
+                write!(f, "it failed on {} ({tries} tries)", list(nodes))
+            }
+            WhyUnit::Disputed { nodes, agree } => {
+                write!(f, "{nodes} nodes answered and do not agree; at most {agree} say the same")
+            }
+            WhyUnit::WaitsForVoter { agree } => {
+                write!(f, "{agree} nodes said the same; it waits for another to confirm it")
+            }
+        }
+    }
+}
+
+fn list(nodes: &[NodeId]) -> String {
+    let numbers: Vec<_> = nodes.iter().map(NodeId::to_string).collect();
+    let what = if nodes.len() == 1 { "node " } else { "nodes " };
+    String::from(what) + &numbers.join(", ")
+}
+
+impl Scheduler {
+    /// What became of the unit that holds an item; empty if there is no such item.
+    pub fn explain_unit(&self, id: JobId, item: u64) -> Vec<WhyUnit> {
+        let mut why = Vec::new();
+        let Some(job) = self.jobs.get(&id).filter(|job| item < job.spec.items) else { return why };
+        let merged = job.merged.range(..=item).next_back();
+        if let Some((start, merged)) = merged.filter(|(start, m)| item < *start + m.len) {
+            let span = Span::new(*start, merged.len);
+            why.push(WhyUnit::ComputedBy { span, node: merged.node, at: merged.at });
+            let proof = job.proofs.get(start).cloned();
+            why.push(proof.map_or(WhyUnit::Unconfirmed, WhyUnit::Confirmed));
+        }
+        let unit = job.units.range(..=item).next_back().map(|(_, unit)| unit);
+        if let Some(unit) = unit.filter(|unit| item < unit.span.end()) {
+            self.explain_flight(job, unit, &mut why);
+        } else if why.is_empty() {
+            why.push(WhyUnit::Waiting);
+        }
+        why
+    }
+
+    fn explain_flight(&self, job: &Job, unit: &Unit, why: &mut Vec<WhyUnit>) {
+        for copy in &unit.copies {
+            let Some(loan) = self.loans.get(&copy.attempt) else { continue };
+            let (node, since, computing) = (copy.node, loan.since, loan.running.is_some());
+            why.push(WhyUnit::LentTo { node, since, computing, extra: copy.extra });
+        }
+        if unit.history.tries > 0 || !unit.history.failed_on.is_empty() {
+            let nodes = unit.history.failed_on.clone();
+            why.push(WhyUnit::FailedOn { nodes, tries: unit.history.tries });
+        }
+        if let Some(ballot) = &unit.ballot {
+            let (agree, nodes) = (ballot.poll().votes, ballot.answers.len());
+            why.extend(ballot.is_disputed().then_some(WhyUnit::Disputed { nodes, agree }));
+            why.extend(unit.wants(&job.rules()).then_some(WhyUnit::WaitsForVoter { agree }));
+        } else if unit.copies.is_empty() {
+            why.push(WhyUnit::Waiting);
+        }
+    }
+}

@@ -1,0 +1,269 @@
+//! A job and what became of its items.
+
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::vec::Vec;
+use core::cmp::Reverse;
+use serde::{Deserialize, Serialize};
+use shoal_protocol::{Attempt, Failure, JobId, JobSpec, Micros, NodeId, Priority, Span, Time};
+
+use crate::fact::Place;
+use crate::meter::{Meter, Pace};
+use crate::split::SpanSet;
+use crate::unit::{History, Unit};
+use crate::verify::Rules;
+
+/// The weight a job has if nobody says otherwise.
+const USUAL_WEIGHT: u64 = 100;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum JobState {
+    Running,
+    Done,
+    Failed,
+    Cancelled,
+}
+
+/// Why a job failed: the last node's own words.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct JobFailure {
+    pub span: Span,
+    pub nodes: Vec<NodeId>,
+    pub failure: Failure,
+}
+
+/// Each item of a running job is in exactly one place: waiting, in a unit in flight, or merged.
+pub(crate) struct Job {
+    pub(crate) id: JobId,
+    pub(crate) spec: JobSpec,
+    pub(crate) state: JobState,
+    pub(crate) submitted: Time,
+    pub(crate) first_lent: Option<Time>,
+    pub(crate) ended: Option<Time>,
+    /// Items never lent, or handed back whole.
+    pub(crate) waiting: SpanSet,
+    /// Units in flight, by their first item.
+    pub(crate) units: BTreeMap<u64, Unit>,
+    /// Units in flight that nobody answered and that want a copy lent.
+    pub(crate) wanting: BTreeSet<u64>,
+    /// Units in flight that want somebody to confirm or refute an answer.
+    pub(crate) votes: BTreeSet<u64>,
+    /// Items of units in flight that nobody has and nobody answered.
+    pub(crate) items_idle: u64,
+    pub(crate) merged: BTreeMap<u64, Merged>,
+    /// Who confirmed merged units.
+    pub(crate) proofs: BTreeMap<u64, Proof>,
+    /// How many of each node's units were merged unconfirmed and not tried by an audit.
+    pub(crate) unaudited: BTreeMap<NodeId, u64>,
+    pub(crate) items_done: u64,
+    pub(crate) units_leased: u64,
+    /// Copies among those that were lent beyond what their units ask for.
+    pub(crate) extras: u64,
+    /// Copies lent because others were late, ever.
+    pub(crate) speculated: u64,
+    /// Copies by when they should be done; kept only at the end of a job, when late ones are looked for.
+    pub(crate) late: Option<BTreeSet<(Time, Attempt)>>,
+    pub(crate) retries: u64,
+    /// Largest unit still tried: lowered when a unit runs out of time.
+    pub(crate) size_cap: u64,
+    /// Expected microseconds lent so far, by weight: the measure of fairness between jobs.
+    pub(crate) served: u64,
+    pub(crate) shares: BTreeMap<NodeId, Tally>,
+    /// Connected peers that were told what the job is.
+    pub(crate) told: BTreeSet<NodeId>,
+    /// Rate of all peers that have one on this job, in thousandths of items per second.
+    pub(crate) total_milli_rate: u64,
+    pub(crate) meter: Meter,
+    pub(crate) failure: Option<JobFailure>,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Merged {
+    pub(crate) len: u64,
+    pub(crate) node: NodeId,
+    pub(crate) place: Option<Place>,
+    /// When, as the last [`crate::Fact::Passed`] says.
+    pub(crate) at: Time,
+}
+
+/// Why a merged unit is believed.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Proof {
+    /// Who gave the same answer, beside the one whose answer is merged.
+    pub by: Vec<NodeId>,
+    /// All that the policy asks. Without it nobody else was there to ask.
+    pub sure: bool,
+    /// One of the operator's own nodes gave this answer.
+    pub vouched: bool,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Tally {
+    pub(crate) items: u64,
+    pub(crate) units: u64,
+}
+
+/// A job's place among those with something to lend: the more urgent first, then whoever got less.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Turn {
+    priority: Reverse<Priority>,
+    served: u64,
+    pub(crate) job: JobId,
+}
+
+impl Job {
+    pub(crate) fn turn(&self, job: JobId) -> Turn {
+        let priority = Reverse(self.spec.policy.priority);
+        Turn { priority, served: self.served, job }
+    }
+
+    /// Books time lent: what counts twice as much for one job is half as much for a weight twice as high.
+    pub(crate) fn serve(&mut self, expected: Micros) {
+        let weight = u64::from(self.spec.policy.weight.max(1));
+        let share = expected.0.saturating_mul(USUAL_WEIGHT) / weight;
+        self.served = self.served.saturating_add(share.max(1));
+    }
+
+    pub(crate) fn new(id: JobId, spec: JobSpec, submitted: Time) -> Job {
+        Job {
+            id,
+            waiting: SpanSet::of(Span::new(0, spec.items)),
+            spec,
+            state: JobState::Running,
+            submitted,
+            first_lent: None,
+            ended: None,
+            units: BTreeMap::new(),
+            wanting: BTreeSet::new(),
+            items_idle: 0,
+            votes: BTreeSet::new(),
+            merged: BTreeMap::new(),
+            proofs: BTreeMap::new(),
+            unaudited: BTreeMap::new(),
+            items_done: 0,
+            units_leased: 0,
+            extras: 0,
+            speculated: 0,
+            late: None,
+            retries: 0,
+            size_cap: u64::MAX,
+            served: 0,
+            shares: BTreeMap::new(),
+            told: BTreeSet::new(),
+            total_milli_rate: 0,
+            meter: Meter::default(),
+            failure: None,
+        }
+    }
+
+    /// Items nobody works on and nobody has done.
+    pub(crate) fn left(&self) -> u64 {
+        self.waiting.len() + self.items_idle
+    }
+
+    /// Items in flight that somebody works on or has answered.
+    pub(crate) fn items_leased(&self) -> u64 {
+        self.spec.items - self.items_done - self.left()
+    }
+
+    /// Whether there is anything to lend.
+    pub(crate) fn has_work(&self) -> bool {
+        !self.waiting.is_empty() || !self.wanting.is_empty() || !self.votes.is_empty()
+    }
+
+    pub(crate) fn rules(&self) -> Rules {
+        Rules::of(self.spec.policy.verify)
+    }
+
+    /// Books a unit's wishes and whether it is idle.
+    pub(crate) fn note_unit(&mut self, start: u64) {
+        let rules = self.rules();
+        self.wanting.remove(&start);
+        self.votes.remove(&start);
+        let Some(unit) = self.units.get_mut(&start) else { return };
+        let idle = unit.is_idle();
+        if idle && !unit.counted {
+            self.items_idle += unit.span.len;
+        } else if !idle && unit.counted {
+            self.items_idle -= unit.span.len;
+        }
+        unit.counted = idle;
+        if unit.wants(&rules) {
+            let wishes = if unit.ballot.is_some() { &mut self.votes } else { &mut self.wanting };
+            wishes.insert(start);
+        }
+    }
+
+    /// Notes who confirmed a unit; gives those whose answer was not known to be right before.
+    pub(crate) fn prove(&mut self, span: Span, node: NodeId, proof: &Proof) -> Vec<NodeId> {
+        let merged = self.merged.get(&span.start).is_some_and(|merged| merged.len == span.len);
+        if merged && let Some(old) = self.proofs.get_mut(&span.start) {
+            let new = proof.by.iter().filter(|by| **by != node && !old.by.contains(by));
+            let new: Vec<_> = new.copied().collect();
+            old.by.extend(&new);
+            old.sure |= proof.sure;
+            old.vouched |= proof.vouched;
+            return new;
+        }
+        self.proofs.insert(span.start, proof.clone());
+        core::iter::once(node).chain(proof.by.iter().copied()).collect()
+    }
+
+    /// Cuts a span out of a unit that nobody has, so that a smaller one can be lent; the rest keeps
+    /// its history.
+    pub(crate) fn cut_unit(&mut self, start: u64, size: u64) {
+        let Some(unit) = self.units.get_mut(&start) else { return };
+        if unit.span.len <= size || !unit.is_idle() {
+            return;
+        }
+        let rest = Span::new(start + size, unit.span.len - size);
+        unit.span.len = size;
+        let rest = Unit { counted: unit.counted, ..Unit::new(rest, unit.history.clone()) };
+        self.wanting.insert(rest.span.start);
+        self.units.insert(rest.span.start, rest);
+    }
+
+    pub(crate) fn open_unit(&mut self, span: Span, history: History) {
+        self.units.insert(span.start, Unit::new(span, history));
+    }
+
+    pub(crate) fn drop_unit(&mut self, start: u64) -> Option<Unit> {
+        let unit = self.units.remove(&start)?;
+        self.items_idle -= if unit.counted { unit.span.len } else { 0 };
+        self.wanting.remove(&start);
+        self.votes.remove(&start);
+        Some(unit)
+    }
+
+    /// A node's pace changed: keeps the total in step.
+    pub(crate) fn repace(&mut self, old: Pace, new: Pace) {
+        let others = self.total_milli_rate.saturating_sub(old.all_slots());
+        self.total_milli_rate = others.saturating_add(new.all_slots());
+    }
+
+    pub(crate) fn merge(&mut self, at: Time, span: Span, node: NodeId, place: Option<Place>) {
+        self.merged.insert(span.start, Merged { len: span.len, node, place, at });
+        self.items_done += span.len;
+        let share = self.shares.entry(node).or_default();
+        share.items += span.len;
+        share.units += 1;
+    }
+
+    /// Takes a merged unit back; an ended job runs again.
+    pub(crate) fn unmerge(&mut self, span: Span) {
+        let same = self.merged.get(&span.start).is_some_and(|merged| merged.len == span.len);
+        if !same {
+            return;
+        }
+        self.proofs.remove(&span.start);
+        if let Some(merged) = self.merged.remove(&span.start) {
+            self.items_done -= span.len;
+            self.waiting.insert(span);
+            if let Some(share) = self.shares.get_mut(&merged.node) {
+                share.items -= span.len;
+                share.units -= 1;
+            }
+            self.state = JobState::Running;
+            self.ended = None;
+        }
+    }
+}

@@ -1,0 +1,291 @@
+//! What happens to an answer before it is merged. Most are merged at once; those of new nodes, and of others
+//! by chance, wait until other nodes said the same.
+//!
+//! - [`compare`]: when two answers are the same
+//! - [`quorum`]: who said what, and whether that is enough
+//! - [`trust`]: whose word weighs how much, and what a wrong answer means
+//! - [`audit`]: looking again at what is merged
+
+mod audit;
+mod compare;
+mod quorum;
+mod trust;
+
+pub use compare::{CompareId, Outcome, Sample, agree, compare};
+pub(crate) use quorum::{Answer, Ballot, Rules};
+pub(crate) use trust::Standing;
+pub use trust::Trust;
+
+use alloc::boxed::Box;
+use alloc::format;
+use alloc::vec::Vec;
+use shoal_protocol::limit::MAX_TRIES;
+use shoal_protocol::{Failure, JobId, NodeId, Span, Time, Verify};
+
+use crate::Output;
+use crate::fact::{Fact, Place};
+use crate::job::Proof;
+use crate::state::Scheduler;
+use crate::unit::Loan;
+
+/// In a pool this small it is known at once that nobody else could check a unit; in a larger one somebody
+/// nearly always can, and whoever reviews old ballots finds out.
+const SMALL_POOL: usize = 16;
+
+impl Scheduler {
+    /// A unit's answer is in: merged, or put beside others.
+    pub(crate) fn answered(&mut self, now: Time, node: NodeId, loan: &Loan, place: Option<Place>) {
+        let Some(job) = self.jobs.get(&loan.job) else { return };
+        let (id, start, lane) = (loan.job, loan.unit, loan.lane);
+        let (verify, rules) = (job.spec.policy.verify, job.rules());
+        if verify == Verify::None {
+            self.merge_unit(now, id, loan.span, node, place, None);
+            self.finish_if_whole(now, id);
+            return;
+        }
+        let Some(unit) = job.units.get(&start) else { return };
+        let (whole, is_first) = (unit.span, unit.ballot.is_none());
+        let standing = self.standing(node, lane);
+        if is_first && !self.is_checked(node, lane, verify) {
+            let vouched = standing == Standing::Operator;
+            let proof = Proof { by: Vec::new(), sure: true, vouched };
+            self.merge_unit(now, id, whole, node, place, Some(&proof).filter(|_| vouched));
+            self.finish_if_whole(now, id);
+            return;
+        }
+        let peer = self.peers.get(&node);
+        let answer = Answer {
+            node,
+            span: loan.span,
+            place,
+            class: peer.map_or(0, |peer| peer.caps.class),
+            weight: rules.weight(standing),
+            operator: standing == Standing::Operator,
+            network: peer.map_or(0, |peer| peer.network),
+            suspect: false,
+            whole: loan.span == whole,
+            fits: 0,
+            tested: 0,
+        };
+        let Some(job) = self.jobs.get_mut(&id) else { return };
+        let Some(unit) = job.units.get_mut(&start) else { return };
+        self.ballots += usize::from(is_first);
+        let ballot = unit.ballot.get_or_insert_with(|| Box::new(Ballot::new(now)));
+        ballot.answers.push(answer);
+        self.judge(now, id, start);
+    }
+
+    /// Compares what can be compared, and ends the ballot if it is decided.
+    pub(crate) fn judge(&mut self, now: Time, id: JobId, start: u64) {
+        let Some(job) = self.jobs.get_mut(&id) else { return };
+        let (rules, exact) = (job.rules(), job.spec.policy.tolerance.is_exact());
+        let Some(unit) = job.units.get_mut(&start) else { return };
+        let Some(ballot) = unit.ballot.as_mut() else { return };
+        if ballot.comparing.is_none()
+            && let Some((at, group)) = ballot.next_comparison(exact)
+        {
+            let answer = &ballot.answers[at];
+            let first = &ballot.answers[ballot.groups[group]];
+            if let (Some(a), Some(b)) = (first.place, answer.place) {
+                ballot.comparisons += 1;
+                ballot.comparing = Some(ballot.comparisons);
+                let id = CompareId { job: id, unit: start, count: ballot.comparisons };
+                let (a, b) =
+                    (Sample { span: first.span, place: a }, Sample { span: answer.span, place: b });
+                let items = answer.span;
+                self.outputs.push_back(Output::Compare { id, job: id.job, items, a, b });
+            }
+        }
+        if let Some(winner) = ballot.decided(&rules) {
+            self.settle(now, id, start, winner);
+        } else if ballot.is_hopeless(&rules) {
+            self.give_up(now, id, start);
+        } else {
+            self.refresh(id, start);
+            self.accept_if_alone(now, id, start);
+        }
+    }
+
+    /// The shell looked at the bytes.
+    pub(crate) fn compared(&mut self, now: Time, id: CompareId, outcome: Outcome) {
+        let unit = self.jobs.get_mut(&id.job).and_then(|job| job.units.get_mut(&id.unit));
+        let Some(unit) = unit else { return };
+        let Some(ballot) = unit.ballot.as_mut().filter(|b| b.comparing == Some(id.count)) else {
+            return;
+        };
+        ballot.comparing = None;
+        let Some(at) = ballot.first_open() else { return };
+        match outcome {
+            Outcome::Same => ballot.compared(at, true),
+            Outcome::Different => ballot.compared(at, false),
+            Outcome::Unreadable => {
+                ballot.drop_answer(at);
+                unit.history.tries += 1;
+                if unit.history.tries >= MAX_TRIES {
+                    self.give_up(now, id.job, id.unit);
+                    return;
+                }
+            }
+        }
+        self.judge(now, id.job, id.unit);
+    }
+
+    /// Enough nodes agree: their answer stands, others were wrong.
+    fn settle(&mut self, now: Time, id: JobId, start: u64, winner: usize) {
+        let Some((span, ballot)) = self.close_ballot(id, start) else { return };
+        let first = ballot.first_of(winner);
+        let right = |answer: &&Answer| answer.backs() == Some(winner) && !answer.suspect;
+        let wrong = ballot.answers.iter().filter(|answer| !answer.fits(winner));
+        let wrong: Vec<_> = wrong.map(|answer| answer.node).collect();
+        let others = ballot.answers.iter().filter(right).filter(|a| a.node != first.node);
+        let by = others.map(|answer| answer.node).collect();
+        let vouched = ballot.answers.iter().filter(right).any(|answer| answer.operator);
+        let proof = Proof { by, sure: true, vouched };
+        self.believe(now, id, span, &ballot, winner, Some(&proof));
+        for node in wrong {
+            self.introduce(node);
+            self.record(Fact::Rejected { job: id, span, node });
+            self.apply_rejected(id, node);
+            self.distrust(now, node);
+        }
+        self.finish_if_whole(now, id);
+    }
+
+    /// Merges a ballot's winner, or confirms it where it is merged already.
+    fn believe(
+        &mut self,
+        now: Time,
+        id: JobId,
+        span: Span,
+        ballot: &Ballot,
+        winner: usize,
+        proof: Option<&Proof>,
+    ) {
+        let first = ballot.first_of(winner);
+        if ballot.merged && winner == 0 {
+            if let Some(proof) = proof {
+                self.confirm(id, span, first.node, proof);
+            }
+            return;
+        }
+        if ballot.merged {
+            self.record(Fact::Unmerged { job: id, span });
+            if let Some(job) = self.jobs.get_mut(&id) {
+                job.unmerge(span);
+                job.waiting.take(span);
+            }
+        }
+        self.merge_unit(now, id, span, first.node, first.place, proof);
+    }
+
+    /// Makes a confirmation durable.
+    pub(crate) fn confirm(&mut self, id: JobId, span: Span, node: NodeId, proof: &Proof) {
+        for node in core::iter::once(node).chain(proof.by.iter().copied()) {
+            self.introduce(node);
+        }
+        self.record(Fact::Checked { job: id, span, node, proof: proof.clone() });
+        self.apply_checked(id, span, node, proof);
+    }
+
+    /// Where nobody else could check, an undisputed answer is taken for what it is, unless the policy
+    /// insists on votes.
+    pub(crate) fn accept_if_alone(&mut self, now: Time, id: JobId, start: u64) {
+        if self.peers.len() <= SMALL_POOL {
+            self.accept(now, id, start);
+        }
+    }
+
+    pub(crate) fn accept(&mut self, now: Time, id: JobId, start: u64) {
+        let Some(job) = self.jobs.get(&id) else { return };
+        let Some(unit) = job.units.get(&start) else { return };
+        let Some(ballot) = unit.ballot.as_ref() else { return };
+        let insists = matches!(job.spec.policy.verify, Verify::Quorum { .. });
+        let open = !unit.copies.is_empty() || ballot.comparing.is_some();
+        let poll = ballot.poll();
+        let others_may_come = now < self.settled_at;
+        if open || others_may_come || !job.votes.contains(&start) || self.has_voter(job, unit) {
+            return;
+        }
+        let tie = poll.votes == 0 || poll.weight <= poll.against;
+        if tie || (insists && poll.against > 0) {
+            self.start_over(now, id, start);
+            return;
+        }
+        let Some(winner) = poll.best.filter(|_| !insists) else { return };
+        let Some((span, ballot)) = self.close_ballot(id, start) else { return };
+        let first = ballot.first_of(winner);
+        let agreed = ballot.answers.iter().filter(|a| a.backs() == Some(winner) && !a.suspect);
+        let by = agreed.map(|a| a.node).filter(|node| *node != first.node);
+        let by: Vec<_> = if poll.against == 0 { by.collect() } else { Vec::new() };
+        let proof = Proof { vouched: false, sure: false, by };
+        let proof = Some(&proof).filter(|proof| !proof.by.is_empty());
+        self.believe(now, id, span, &ballot, winner, proof);
+        self.finish_if_whole(now, id);
+    }
+
+    /// Nobody is left to decide between answers: perhaps others agree, if the unit is computed again.
+    fn start_over(&mut self, now: Time, id: JobId, start: u64) {
+        let Some(unit) = self.jobs.get_mut(&id).and_then(|job| job.units.get_mut(&start)) else {
+            return;
+        };
+        unit.history.tries += 1;
+        if unit.history.tries >= MAX_TRIES {
+            self.give_up(now, id, start);
+            return;
+        }
+        let span = unit.span;
+        let merged = unit.ballot.take().is_some_and(|ballot| ballot.merged);
+        self.ballots -= 1;
+        if merged {
+            self.record(Fact::Unmerged { job: id, span });
+            if let Some(job) = self.jobs.get_mut(&id) {
+                job.unmerge(span);
+                job.waiting.take(span);
+            }
+        }
+        self.refresh(id, start);
+        self.stirred = true;
+    }
+
+    /// Whether somebody connected now could have a say about a unit.
+    pub(crate) fn has_voter(&self, job: &crate::job::Job, unit: &crate::unit::Unit) -> bool {
+        self.peers.iter().any(|(node, peer)| {
+            !peer.paused && !peer.silent && peer.suits(job) && self.may_take(*node, job, unit)
+        })
+    }
+
+    /// Whether a node speaks for somebody else than those who have a part in a unit already.
+    pub(crate) fn is_apart(&self, node: NodeId, unit: &crate::unit::Unit) -> bool {
+        let Some(peer) = self.peers.get(&node) else { return false };
+        if peer.trusted || peer.network == 0 {
+            return true;
+        }
+        let copies = unit.copies.iter().filter_map(|copy| self.peers.get(&copy.node));
+        let copies = copies.filter(|holder| !holder.trusted).map(|holder| holder.network);
+        let answers = unit.ballot.iter().flat_map(|ballot| &ballot.answers);
+        let answers = answers.filter(|answer| !answer.operator).map(|answer| answer.network);
+        copies.chain(answers).all(|network| network != peer.network)
+    }
+
+    /// Nodes disagree and will not come to agree.
+    fn give_up(&mut self, now: Time, id: JobId, start: u64) {
+        let Some(unit) = self.jobs.get(&id).and_then(|job| job.units.get(&start)) else { return };
+        let nodes: Vec<_> = unit.nodes().collect();
+        let message = format!(
+            "the answers of {} nodes do not agree: does the program give the same answer twice?",
+            nodes.len()
+        );
+        let span = unit.span;
+        self.fail_unit(now, id, span, nodes, Failure::Internal { message });
+    }
+
+    /// Ends a unit's ballot and takes its answers out.
+    fn close_ballot(&mut self, id: JobId, start: u64) -> Option<(Span, Ballot)> {
+        let unit = self.jobs.get_mut(&id)?.units.get_mut(&start)?;
+        let span = unit.span;
+        let ballot = *unit.ballot.take()?;
+        self.ballots -= 1;
+        self.close_unit(id, start);
+        Some((span, ballot))
+    }
+}

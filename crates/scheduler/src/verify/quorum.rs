@@ -1,0 +1,258 @@
+//! Who said what about a unit, and whether that is enough.
+
+use alloc::vec::Vec;
+use shoal_protocol::{NodeId, Span, Time, Verify};
+
+use super::trust::Standing;
+use crate::fact::Place;
+
+/// By how much the best answer must lead under [`Verify::Adaptive`]. Six new nodes, two old hands, or one
+/// of the operator's own. If one node in five lies in concert, six that agree by chance are all liars
+/// in 6 of 100,000 cases, and a lead of six is on their side in 2 of 10,000 disputes.
+const ADAPTIVE_LEAD: u32 = 6;
+/// What a node's word weighs after [`super::trust::VETERAN`] right answers, beside 1 of a new one.
+const VETERAN_WEIGHT: u32 = 3;
+/// The operator's own node decides, whatever others say.
+const OPERATOR_WEIGHT: u32 = 1_000;
+/// Answers to one unit. Disputes among new nodes end after ten on average; one that goes on for this
+/// long says that the program gives everybody something else. Also the bits in [`Answer::fits`].
+const MAX_VOTERS: usize = 60;
+/// So many answers, each different from every other, are not lies but a program that plays dice: if one
+/// node in five lies, that many liars in a row are one case in millions.
+const SCATTERED: usize = 12;
+
+/// What a policy asks before an answer is believed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Rules {
+    /// Nodes that must agree.
+    pub(crate) votes: usize,
+    /// By what weight they must lead all others.
+    pub(crate) lead: u32,
+    /// Copies lent before anybody answered.
+    pub(crate) at_first: usize,
+    /// Whether a voter may compute a part only.
+    pub(crate) parts: bool,
+    weighed: bool,
+}
+
+impl Rules {
+    pub(crate) fn of(verify: Verify) -> Rules {
+        match verify {
+            Verify::None => Rules { votes: 1, lead: 1, at_first: 1, parts: false, weighed: false },
+            Verify::Spot { .. } => {
+                Rules { votes: 2, lead: 2, at_first: 1, parts: true, weighed: false }
+            }
+            Verify::Quorum { votes } => {
+                let votes = votes.max(1);
+                let (lead, count) = (u32::from(votes), usize::from(votes));
+                Rules { votes: count, lead, at_first: count, parts: false, weighed: false }
+            }
+            Verify::Adaptive => {
+                Rules { votes: 2, lead: ADAPTIVE_LEAD, at_first: 1, parts: true, weighed: true }
+            }
+        }
+    }
+
+    pub(crate) fn weight(&self, standing: Standing) -> u32 {
+        match standing {
+            // The operator's own word decides, but where votes are counted it is one of them.
+            Standing::Operator if self.parts => OPERATOR_WEIGHT,
+            Standing::Veteran if self.weighed => VETERAN_WEIGHT,
+            Standing::Operator | Standing::Veteran | Standing::Newcomer => 1,
+        }
+    }
+}
+
+/// The answers to a unit that is checked.
+#[derive(Clone, Debug)]
+pub(crate) struct Ballot {
+    pub(crate) answers: Vec<Answer>,
+    /// For each different whole answer, the position of the first that gave it.
+    pub(crate) groups: Vec<usize>,
+    /// The comparison that the shell makes now, counted for this unit.
+    pub(crate) comparing: Option<u32>,
+    pub(crate) comparisons: u32,
+    /// The first answer is merged already.
+    pub(crate) merged: bool,
+    /// When the first answer came.
+    pub(crate) since: Time,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Answer {
+    pub(crate) node: NodeId,
+    /// The items it is about: the whole unit or a part.
+    pub(crate) span: Span,
+    pub(crate) place: Option<Place>,
+    pub(crate) class: u64,
+    pub(crate) weight: u32,
+    /// One of the operator's own nodes said so.
+    pub(crate) operator: bool,
+    /// Where its node connected from; 0 if unknown.
+    pub(crate) network: u64,
+    /// Of an earlier, doubted verdict: judged with the others, but without a say.
+    pub(crate) suspect: bool,
+    /// About the whole unit, so that it can be merged.
+    pub(crate) whole: bool,
+    /// A bit for each group it is equal to: one for a whole answer, perhaps several for a part.
+    pub(crate) fits: u64,
+    /// Groups it was compared with.
+    pub(crate) tested: usize,
+}
+
+/// Where the answers stand.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Poll {
+    pub(crate) best: Option<usize>,
+    pub(crate) votes: usize,
+    pub(crate) weight: u32,
+    pub(crate) against: u32,
+    open_votes: usize,
+    open_weight: u32,
+}
+
+impl Ballot {
+    pub(crate) fn new(now: Time) -> Ballot {
+        Ballot {
+            answers: Vec::new(),
+            groups: Vec::new(),
+            comparing: None,
+            comparisons: 0,
+            merged: false,
+            since: now,
+        }
+    }
+
+    /// Whether somebody disagrees, or did.
+    pub(crate) fn is_disputed(&self) -> bool {
+        let odd = |answer: &Answer| answer.suspect || answer.is_alone();
+        self.groups.len() > 1 || self.answers.iter().any(odd)
+    }
+
+    pub(crate) fn poll(&self) -> Poll {
+        let weight = |group: usize| {
+            let of_group = self.answers.iter().filter(|answer| answer.backs() == Some(group));
+            of_group.map(|answer| answer.weight).sum::<u32>()
+        };
+        // The earlier one where two weigh the same.
+        let best = (0..self.groups.len()).rev().max_by_key(|group| weight(*group));
+        let mut poll = Poll { best, ..Poll::default() };
+        for answer in self.answers.iter().filter(|answer| !answer.suspect) {
+            if self.is_open(answer) {
+                poll.open_votes += 1;
+                poll.open_weight += answer.weight;
+            } else if answer.backs().is_some() && answer.backs() == best {
+                poll.votes += 1;
+                poll.weight += answer.weight;
+            } else if answer.backs().is_some() || answer.is_alone() {
+                poll.against += answer.weight;
+            }
+        }
+        poll
+    }
+
+    /// The answer to believe, once enough nodes gave it.
+    pub(crate) fn decided(&self, rules: &Rules) -> Option<usize> {
+        let poll = self.poll();
+        let settled = poll.open_votes == 0 && self.comparing.is_none();
+        let enough = enough(rules, poll.votes, poll.weight, poll.against);
+        poll.best.filter(|_| settled && enough)
+    }
+
+    /// Whether another voter is needed even if all who are asked now agree.
+    pub(crate) fn wants(&self, rules: &Rules, asked: usize, asked_weight: u32) -> bool {
+        let poll = self.poll();
+        let votes = poll.votes + poll.open_votes + asked;
+        let weight = poll.weight + poll.open_weight + asked_weight;
+        !enough(rules, votes, weight, poll.against) && self.voters() + asked < MAX_VOTERS
+    }
+
+    /// No further voter will bring agreement.
+    pub(crate) fn is_hopeless(&self, rules: &Rules) -> bool {
+        let scattered = self.groups.len() >= SCATTERED && self.poll().votes <= 1;
+        let settled = self.comparing.is_none() && self.poll().open_votes == 0;
+        settled && self.decided(rules).is_none() && (scattered || self.voters() >= MAX_VOTERS)
+    }
+
+    /// Whether it is yet unknown what the answer is equal to.
+    pub(crate) fn is_open(&self, answer: &Answer) -> bool {
+        if answer.whole { answer.fits == 0 } else { answer.tested < self.groups.len() }
+    }
+
+    /// The answer to merge for a group: a whole one, if possible of somebody not under suspicion.
+    pub(crate) fn first_of(&self, group: usize) -> Answer {
+        let mut able = self.answers.iter().filter(|a| a.whole && !a.suspect && a.fits(group));
+        able.next().unwrap_or(&self.answers[self.groups[group]]).clone()
+    }
+
+    fn voters(&self) -> usize {
+        self.answers.iter().filter(|answer| !answer.suspect).count()
+    }
+}
+
+impl Answer {
+    /// The group it speaks for. A part that fits several speaks for none.
+    pub(crate) fn backs(&self) -> Option<usize> {
+        (self.fits.count_ones() == 1).then(|| self.fits.trailing_zeros() as usize)
+    }
+
+    pub(crate) fn fits(&self, group: usize) -> bool {
+        self.fits & 1 << group != 0
+    }
+
+    /// A part that is equal to none of the groups it was compared with.
+    fn is_alone(&self) -> bool {
+        !self.whole && self.tested > 0 && self.fits == 0
+    }
+}
+
+fn enough(rules: &Rules, votes: usize, weight: u32, against: u32) -> bool {
+    let agreed = votes >= rules.votes || weight >= OPERATOR_WEIGHT;
+    agreed && weight >= against + rules.lead
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::vec;
+
+    fn answer(group: usize, weight: u32) -> Answer {
+        Answer {
+            node: NodeId(1),
+            span: Span::new(0, 1),
+            place: None,
+            class: 0,
+            weight,
+            operator: false,
+            network: 0,
+            suspect: false,
+            whole: true,
+            fits: 1 << group,
+            tested: 0,
+        }
+    }
+
+    fn ballot(votes: &[(usize, u32)]) -> Ballot {
+        let answers = votes.iter().map(|(group, weight)| answer(*group, *weight)).collect();
+        Ballot { answers, groups: vec![0, 1], ..Ballot::new(Time(0)) }
+    }
+
+    #[test]
+    fn two_old_hands_or_six_newcomers_decide() {
+        let rules = Rules::of(Verify::Adaptive);
+        assert_eq!(ballot(&[(0, 3), (0, 3)]).decided(&rules), Some(0));
+        assert_eq!(ballot(&[(0, 1); 5]).decided(&rules), None);
+        assert_eq!(ballot(&[(0, 1); 6]).decided(&rules), Some(0));
+        assert_eq!(ballot(&[(0, 6)]).decided(&rules), None, "one voice is no agreement");
+        assert_eq!(ballot(&[(0, 1_000), (1, 3)]).decided(&rules), Some(0), "but the operator's");
+    }
+
+    #[test]
+    fn a_dispute_asks_for_a_clear_lead() {
+        let rules = Rules::of(Verify::Quorum { votes: 2 });
+        let three = ballot(&[(0, 1), (1, 1), (1, 1)]);
+        assert_eq!(three.decided(&rules), None);
+        assert!(three.wants(&rules, 0, 0));
+        assert_eq!(ballot(&[(0, 1), (1, 1), (1, 1), (1, 1)]).decided(&rules), Some(1));
+    }
+}

@@ -1,0 +1,73 @@
+//! What people are told.
+
+use shoal_protocol::*;
+
+use crate::world::{World, job};
+
+fn words<W: ToString>(why: Vec<W>) -> String {
+    why.iter().map(W::to_string).collect::<Vec<_>>().join("; ")
+}
+
+fn quorum(items: u64, votes: u16) -> JobSpec {
+    let policy = Policy::checked(Verify::Quorum { votes });
+    JobSpec { policy, sizing: Sizing::fixed(10), ..job(items) }
+}
+
+#[test]
+fn a_job_says_that_nobody_could_compute_it() {
+    let mut world = World::new();
+    let id = world.submit(job(100));
+    assert_eq!(
+        words(world.scheduler.explain_job(id)),
+        "no node that is connected could compute it; 100 items wait to be lent"
+    );
+}
+
+#[test]
+fn a_quorum_says_how_many_voices_it_lacks() {
+    let mut world = World::new();
+    let (a, _b) = (world.join_from(1, 7), world.join_from(2, 7));
+    let id = world.submit(quorum(10, 3));
+    world.work(&[(a, 0)]);
+    let why = words(world.scheduler.explain_job(id));
+    assert!(why.contains("asks for 3 nodes of different owners and 1 are here"), "{why}");
+    let why = words(world.scheduler.explain_unit(id, 3));
+    assert!(why.contains("1 nodes said the same; it waits for another"), "{why}");
+}
+
+#[test]
+fn a_unit_says_who_computed_and_who_confirmed_it() {
+    let mut world = World::new();
+    let nodes: Vec<_> = (1..=3).map(|n| (world.join(n), 0)).collect();
+    let id = world.submit(quorum(10, 3));
+    world.work(&nodes);
+    let why = words(world.scheduler.explain_unit(id, 9));
+    assert!(why.contains("items 0..10 were computed by node 1; confirmed by nodes 2, 3"), "{why}");
+    assert!(world.scheduler.explain_unit(id, 10).is_empty());
+}
+
+#[test]
+fn a_node_says_what_its_word_is_worth() {
+    let mut world = World::new();
+    let nodes: Vec<_> = (1..=7).map(|n| (world.join(n), if n == 1 { 9 } else { 0 })).collect();
+    world.submit(quorum(400, 2));
+    world.work(&nodes);
+    let liar = words(world.scheduler.explain_node(NodeId(1)));
+    assert!(liar.contains("of its GPU answers were wrong: it gets no more"), "{liar}");
+    let honest = words(world.scheduler.explain_node(NodeId(2)));
+    assert!(honest.contains("that were checked were right"), "{honest}");
+}
+
+#[test]
+fn a_receipt_has_everybody_and_everything_and_survives_a_restart() {
+    let mut world = World::new();
+    let nodes: Vec<_> = (1..=3).map(|n| (world.join(n), 0)).collect();
+    let id = world.submit(quorum(40, 2));
+    world.work(&nodes);
+    let receipt = world.scheduler.receipt(id).unwrap();
+    assert_eq!(receipt.units.iter().map(|unit| unit.span.len).sum::<u64>(), 40);
+    assert!(receipt.units.iter().all(|unit| unit.proof.as_ref().unwrap().by.len() == 1));
+    assert!(receipt.units.iter().all(|unit| unit.at > receipt.submitted));
+    assert_eq!(receipt.nodes.iter().map(|node| node.class).collect::<Vec<_>>(), [1, 1, 1]);
+    assert_eq!(world.restarted().scheduler.receipt(id), Some(receipt));
+}

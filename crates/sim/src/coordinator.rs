@@ -1,0 +1,226 @@
+//! What the coordinator's shell would do: carry inputs and outputs, keep facts, compare bytes, crash and start again.
+
+use shoal_protocol::codec::Wire;
+use shoal_protocol::{FromNode, Hash, PublicKey, Time, ToNode, UnitOutput};
+use shoal_scheduler::{Arrived, Conn, Fact, Input, Outcome, Output, Place, RequestId, Scheduler};
+
+use crate::device::spec;
+use crate::fault::ABSENCE;
+use crate::liar::Content;
+use crate::world::{Event, Probe, World};
+
+/// How long a comparison of bytes takes.
+const COMPARING: u64 = 300;
+
+impl<P: Probe> World<P> {
+    pub(crate) fn give(&mut self, input: Input) {
+        let clock = self.clock();
+        let Some(scheduler) = &mut self.scheduler else { return };
+        self.report.inputs += 1;
+        self.probe.before();
+        scheduler.handle(clock, input);
+        let outputs: Vec<Output> = std::iter::from_fn(|| scheduler.poll_output()).collect();
+        self.probe.after();
+        // A check costs as much as there are units: the more, the less often.
+        let every = self.scenario.check_every.saturating_mul(1 + self.oracle.units() / 400);
+        if self.report.inputs.is_multiple_of(every) {
+            scheduler.check();
+        }
+        let timeout = scheduler.next_timeout();
+        for output in outputs {
+            if let Output::Record(_) = output
+                && self.is_killed()
+            {
+                return;
+            }
+            self.act(output);
+        }
+        if let Some(due) = timeout {
+            let due = Time(due.0.saturating_sub(self.ahead));
+            if self.timer.is_none_or(|timer| timer > due) {
+                self.timer = Some(due);
+                self.at(due.0.max(self.now.0 + 1), Event::Timer);
+            }
+        }
+    }
+
+    /// Between any two facts the coordinator may be killed: what comes after never happened.
+    fn is_killed(&mut self) -> bool {
+        match self.kill_after {
+            None => false,
+            Some(0) => {
+                self.kill_after = None;
+                self.go_down();
+                true
+            }
+            Some(facts) => {
+                self.kill_after = Some(facts - 1);
+                false
+            }
+        }
+    }
+
+    fn act(&mut self, output: Output) {
+        match output {
+            Output::Record(fact) => self.record(fact),
+            Output::Send { conn, message } => {
+                // A measurement of the scheduler is not to measure this.
+                if self.scenario.check_every < u64::MAX {
+                    self.oracle.sent(&message, self.scheduler.as_ref());
+                }
+                self.send_to_node(conn, message);
+            }
+            Output::Refuse { conn, refusal } => {
+                self.send_to_node(conn, ToNode::Refused(refusal));
+                let at = self.sockets.get(&conn).map_or(self.now, |socket| socket.to_node);
+                self.at(at.0 + 1, Event::Closed(conn));
+            }
+            Output::Ended(job) => {
+                self.oracle.ended(job);
+                if self.scenario.in_turn && self.pending_jobs() {
+                    let next = self.oracle.submitted();
+                    self.at(self.now.0 + 1, Event::Submit(next));
+                }
+            }
+            Output::Reply { result, .. } => {
+                assert!(result.is_ok(), "a job was refused: {result:?}")
+            }
+            Output::Removed(_) => {}
+            Output::Compare { id, items, a, b, .. } => {
+                let same = Content::read(&a.place.hash).same(&Content::read(&b.place.hash), items);
+                let outcome = if same { Outcome::Same } else { Outcome::Different };
+                let life = self.life;
+                self.at(self.now.0 + COMPARING, Event::Compared { life, id, outcome });
+            }
+        }
+    }
+
+    fn record(&mut self, fact: Fact) {
+        self.oracle.recorded(&fact, self.now);
+        if let Fact::Rejected { node, .. } = &fact {
+            let device = self.oracle.device_of(*node);
+            let answers = self.devices.get(device as usize).map_or(0, |device| device.answers);
+            self.oracle.rejected(*node, answers);
+        }
+        self.facts.push(fact);
+    }
+
+    /// Said on every new connection; who is who is not in doubt here.
+    pub(crate) fn challenge(&mut self, conn: Conn) {
+        let (nonce, coordinator) = ([0; 32], PublicKey([0; 32]));
+        self.send_to_node(conn, ToNode::Challenge { nonce, coordinator });
+    }
+
+    fn send_to_node(&mut self, conn: Conn, message: ToNode) {
+        let delay = self.delay();
+        let Some(device) = self.sockets.get(&conn).map(|socket| socket.device) else { return };
+        let in_order = matches!(
+            message,
+            ToNode::Welcome { .. } | ToNode::Refused(_) | ToNode::Challenge { .. }
+        );
+        let Some((copies, disorder)) = self.passage(device, in_order) else { return };
+        let Some(socket) = self.sockets.get_mut(&conn) else { return };
+        let due = self.now + delay;
+        socket.to_node = if disorder { socket.to_node } else { due.max(socket.to_node) };
+        let at = if disorder { due } else { socket.to_node };
+        let message = if self.scenario.check_every == 1 { reread(&message) } else { message };
+        for _ in 1..copies {
+            let again = self.delay();
+            self.at((at + again).0, Event::ToNode(conn, message.clone()));
+        }
+        self.at(at.0, Event::ToNode(conn, message));
+    }
+
+    pub(crate) fn heard(&mut self, conn: Conn, message: FromNode) {
+        match message {
+            FromNode::Hello(hello) => {
+                let number = crate::device::number_of(&hello.identity);
+                let (trusted, session) = (number < self.scenario.own, String::from("s"));
+                let network = self.oracle.network(number);
+                self.give(Input::Connected { conn, hello, session, trusted, network });
+            }
+            FromNode::Done(results) => {
+                let results = results.into_iter().map(|done| Arrived {
+                    attempt: done.attempt,
+                    took: done.took,
+                    place: place(&done.output),
+                });
+                self.done(conn, results.collect());
+            }
+            FromNode::Failed { .. }
+            | FromNode::Alive { .. }
+            | FromNode::Caps(_)
+            | FromNode::Returned(_)
+            | FromNode::Pause(_)
+            | FromNode::Condition(_)
+            | FromNode::Declined { .. } => self.give(Input::Said { conn, message }),
+        }
+    }
+
+    fn done(&mut self, conn: Conn, results: Vec<Arrived>) {
+        let live = |arrived: &Arrived| {
+            self.scheduler.as_ref().is_some_and(|live| live.lease(arrived.attempt).is_some())
+        };
+        if results.iter().any(live) {
+            self.give(Input::Done { conn, results });
+            return;
+        }
+        // Only time may change anything here, so it passes first.
+        self.give(Input::Tick);
+        let facts = self.facts.len();
+        self.give(Input::Done { conn, results });
+        assert_eq!(facts, self.facts.len(), "an answer of a revoked attempt changed something");
+    }
+
+    pub(crate) fn submit(&mut self, job: usize) {
+        // A client that finds nobody asks again when the coordinator is back.
+        if self.scheduler.is_none() || self.oracle.knows(job) {
+            return;
+        }
+        let spec = spec(job, &self.scenario.jobs[job]);
+        self.give(Input::Submit { request: RequestId(job as u64), spec });
+    }
+
+    pub(crate) fn go_down(&mut self) {
+        self.report.crashes += 1;
+        self.scheduler = None;
+        let conns: Vec<Conn> = self.sockets.keys().copied().collect();
+        for conn in conns {
+            let delay = self.delay();
+            self.at((self.now + delay).0, Event::Closed(conn));
+        }
+        let away = self.random.range(ABSENCE.0, ABSENCE.1);
+        self.at(self.now.0 + away, Event::Restart);
+    }
+
+    pub(crate) fn restart(&mut self) {
+        let replayed = Scheduler::replay(self.facts.iter().cloned());
+        replayed.check();
+        self.scheduler = Some(replayed);
+        self.timer = None;
+        self.life += 1;
+        let seed = self.random.draw();
+        self.give(Input::Start { seed });
+        for job in 0..self.scenario.jobs.len() {
+            if self.scenario.jobs[job].at <= self.now.0 && !self.oracle.knows(job) {
+                self.at(self.now.0 + 1, Event::Submit(job));
+            }
+        }
+    }
+}
+
+/// Where the bytes would be: here the hash is the bytes.
+fn place(output: &UnitOutput) -> Option<Place> {
+    let UnitOutput::Inline(bytes) = output else { return None };
+    if bytes.is_empty() {
+        return None;
+    }
+    let mut hash = [0; 32];
+    hash[..bytes.len()].copy_from_slice(bytes);
+    Some(Place { offset: 0, size: bytes.len() as u64, hash: Hash(hash) })
+}
+
+/// Through the real codec, so that every message of every world is a test of it.
+pub(crate) fn reread<M: Wire>(message: &M) -> M {
+    M::decode(&message.encode()).expect("a message could not be read back")
+}

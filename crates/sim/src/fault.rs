@@ -1,0 +1,149 @@
+//! What goes wrong, and when.
+
+use shoal_node::{Input, Rules};
+use shoal_protocol::{Condition, Time};
+
+use crate::device::author;
+use crate::world::{Event, Probe, World};
+
+/// How long a crashed coordinator is away, and a vanished or frozen device, in microseconds.
+pub(crate) const ABSENCE: (u64, u64) = (10_000, 4_000_000);
+/// A clock that is set jumps by at most this much: more than any patience for silence but the idle one.
+const FARTHEST_JUMP: u64 = 5_000_000;
+/// Facts in a batch after which a kill may come; few batches have more.
+const KILL_WITHIN: u64 = 12;
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Fault {
+    Vanish,
+    Freeze,
+    Partition,
+    Hide,
+    Jump,
+    Crash,
+    Kill,
+}
+
+impl<P: Probe> World<P> {
+    pub(crate) fn plan_faults(&mut self) {
+        let all = [
+            Fault::Vanish,
+            Fault::Freeze,
+            Fault::Partition,
+            Fault::Hide,
+            Fault::Jump,
+            Fault::Crash,
+            Fault::Kill,
+        ];
+        for fault in all {
+            self.plan(fault);
+        }
+    }
+
+    fn plan(&mut self, fault: Fault) {
+        let faults = &self.scenario.faults;
+        let mean = match fault {
+            Fault::Vanish => faults.churn,
+            Fault::Freeze => faults.freezes,
+            Fault::Partition => faults.partitions,
+            Fault::Hide => faults.hides,
+            Fault::Jump => faults.jumps,
+            Fault::Crash => faults.crashes,
+            Fault::Kill => faults.kills,
+        };
+        let at = self.now.0 + self.random.range(1, mean.max(1) * 2);
+        if mean > 0 && at < self.scenario.faults.until {
+            self.at(at, Event::Fault(fault));
+        }
+    }
+
+    pub(crate) fn fault(&mut self, fault: Fault) {
+        if !self.has_faults() {
+            return;
+        }
+        self.report.faults += 1;
+        match fault {
+            Fault::Vanish => self.vanish(),
+            Fault::Freeze => self.freeze(),
+            Fault::Partition => self.partition(),
+            Fault::Hide => self.hide(),
+            Fault::Jump => self.ahead = self.random.range(0, FARTHEST_JUMP),
+            Fault::Crash => self.crash(),
+            Fault::Kill => self.kill_after = Some(self.random.range(0, KILL_WITHIN)),
+        }
+        self.plan(fault);
+    }
+
+    /// A device dies with everything it had; after a while it is started again with the same identity.
+    fn vanish(&mut self) {
+        self.report.vanished += 1;
+        let at = self.any_device();
+        self.count_capacity(at);
+        if let Some(conn) = self.devices[at].conn.take() {
+            self.sockets.remove(&conn);
+            // Half of them close their socket; the others just fall silent until the system notices.
+            let notice = if self.random.chance(500_000) { self.delay().0 } else { 60_000_000 };
+            self.at(self.now.0 + notice, Event::Gone(conn));
+        }
+        let seed = self.random.draw();
+        self.devices[at].reborn(seed);
+        let away = match self.scenario.faults.away {
+            0 => self.random.range(ABSENCE.0, ABSENCE.1),
+            away => away,
+        };
+        self.at(self.now.0 + away, Event::Join(at));
+    }
+
+    fn freeze(&mut self) {
+        let at = self.any_device();
+        let until = self.now.0 + self.random.range(ABSENCE.0, ABSENCE.1);
+        self.devices[at].frozen_until = Time(until);
+        self.at(until + 1, Event::NodeTimer(at));
+    }
+
+    fn partition(&mut self) {
+        let until = self.now.0 + self.random.range(ABSENCE.0, ABSENCE.1);
+        for at in 0..self.devices.len() {
+            if self.random.chance(400_000) {
+                self.devices[at].cut_until = Time(until);
+            }
+        }
+    }
+
+    /// A page hides: it says so, some of them pause or decline somebody's work, and it is slow until it shows again.
+    fn hide(&mut self) {
+        let at = self.any_device();
+        let until = self.now.0 + self.random.range(ABSENCE.0, ABSENCE.1);
+        self.devices[at].hidden_until = Time(until);
+        let condition = Condition { visible: false, ..Condition::default() };
+        self.tell_device(at, Input::Condition(condition));
+        if self.random.chance(300_000) {
+            self.tell_device(at, Input::Pause(true));
+        }
+        if self.random.chance(300_000) {
+            let never = vec![author(self.random.range(0, 3) as u8)];
+            self.tell_device(at, Input::Rules(Rules { never, ..Rules::default() }));
+        }
+        let birth = self.devices[at].birth;
+        self.at(until, Event::Show(at, birth));
+    }
+
+    pub(crate) fn show(&mut self, at: usize, birth: u32) {
+        if self.devices[at].birth == birth {
+            self.tell_device(at, Input::Condition(Condition::default()));
+            self.tell_device(at, Input::Pause(false));
+            self.tell_device(at, Input::Rules(Rules::default()));
+        }
+    }
+
+    fn crash(&mut self) {
+        if let Some(live) = &self.scheduler {
+            self.oracle.compare(live, &self.facts, self.clock());
+            self.go_down();
+        }
+    }
+
+    fn any_device(&mut self) -> usize {
+        self.random.range(0, self.devices.len() as u64) as usize
+    }
+}

@@ -1,0 +1,40 @@
+//! What came of a world.
+
+/// What happened.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Report {
+    pub events: u64,
+    /// Inputs the scheduler handled.
+    pub inputs: u64,
+    pub units: u64,
+    pub virtual_micros: u64,
+    /// A fingerprint of the whole trace: the same seed gives the same one.
+    pub trace: u64,
+    pub crashes: u64,
+    pub vanished: u64,
+    pub faults: u64,
+    /// Units that were wrong when their job was delivered.
+    pub wrong: u64,
+    /// Answers found wrong.
+    pub rejected: u64,
+    pub unmerged: u64,
+    pub speculated: u64,
+    /// For each job: when it was submitted and done, its items, and the items computed for it.
+    pub jobs: Vec<JobReport>,
+    /// For each liar that was found out for good: answers it had given by then.
+    pub liar_answers: Vec<u64>,
+    pub liars_left: u64,
+    /// Microseconds that devices were there and able to compute, times slots, divided by their time for an
+    /// item: the items that could have been computed until the last job was done.
+    pub capacity_items: u64,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct JobReport {
+    pub submitted: u64,
+    pub done: u64,
+    pub items: u64,
+    pub computed: u64,
+    pub units: u64,
+    pub wrong: u64,
+}
