@@ -24,11 +24,13 @@ mod pipeline;
 #[cfg(not(target_arch = "wasm32"))]
 mod poller;
 mod pool;
+mod probe;
 mod render;
 
 pub use gpu::Gpu;
 pub use memory::{Input, Readback, Shared, Stage};
 pub use pipeline::Pipeline;
+pub use probe::probe;
 
 #[cfg(all(test, not(target_arch = "wasm32")))]
 mod tests;
