@@ -157,8 +157,9 @@ fn array(module: &Module, ty: Handle<Type>) -> Option<(ElementType, ArraySize)> 
 fn is_sized(module: &Module, ty: Handle<Type>) -> bool {
     match &module.types[ty].inner {
         TypeInner::Array { size, .. } => matches!(size, ArraySize::Constant(_)),
+        // Only the last member may lack a size.
         TypeInner::Struct { members, .. } => {
-            members.iter().all(|member| is_sized(module, member.ty))
+            members.last().is_none_or(|member| is_sized(module, member.ty))
         }
         _ => true,
     }

@@ -14,21 +14,27 @@ pub(super) fn element(module: &Module, ty: Handle<Type>, stride: u32) -> Element
     }
 }
 
-/// The one scalar a type is made of, if there is one.
-fn scalar(module: &Module, ty: Handle<Type>) -> Option<Scalar> {
-    match &module.types[ty].inner {
-        TypeInner::Scalar(scalar)
-        | TypeInner::Atomic(scalar)
-        | TypeInner::Vector { scalar, .. }
-        | TypeInner::Matrix { scalar, .. } => Some(*scalar),
-        TypeInner::Array { base, .. } => self::scalar(module, *base),
-        TypeInner::Struct { members, .. } => {
-            let mut scalars = members.iter().map(|member| self::scalar(module, member.ty));
-            let first = scalars.next()??;
-            scalars.all(|scalar| scalar == Some(first)).then_some(first)
-        }
-        _ => None,
+/// The one scalar a type is made of, if there is one. Types come after those they are made of, so one pass
+/// over them is enough; descending from the outermost would take ages where structs nest and repeat.
+fn scalar(module: &Module, wanted: Handle<Type>) -> Option<Scalar> {
+    let mut found: Vec<Option<Scalar>> = Vec::new();
+    for (_, ty) in module.types.iter().take(wanted.index() + 1) {
+        let of = |inner: Handle<Type>| found.get(inner.index()).copied().flatten();
+        let scalar = match &ty.inner {
+            TypeInner::Scalar(scalar)
+            | TypeInner::Atomic(scalar)
+            | TypeInner::Vector { scalar, .. }
+            | TypeInner::Matrix { scalar, .. } => Some(*scalar),
+            TypeInner::Array { base, .. } => of(*base),
+            TypeInner::Struct { members, .. } => {
+                let first = members.first().and_then(|member| of(member.ty));
+                first.filter(|_| members.iter().all(|member| of(member.ty) == first))
+            }
+            _ => None,
+        };
+        found.push(scalar);
     }
+    found.pop().flatten()
 }
 
 pub(super) fn name(module: &Module, ty: Handle<Type>) -> String {

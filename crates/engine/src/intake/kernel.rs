@@ -8,7 +8,7 @@ use shoal_protocol::{Kernel, Lane, Needs, Pixel, Space};
 use super::bind::{self, Bound};
 use super::params::{self, MAP_FIELDS, ParamValue, RENDER_FIELDS};
 use super::source::error_at;
-use super::{ElementType, IntakeError, MapPlan, RenderPlan, portable, words};
+use super::{ElementType, IntakeError, MapPlan, RenderPlan, depth, portable, words};
 
 /// What every WebGPU device has beyond the validator's core.
 const EVERYWHERE: Capabilities = Capabilities::SHADER_FLOAT16_IN_FLOAT32;
@@ -148,6 +148,7 @@ fn validated(source: &str) -> Result<(Module, ModuleInfo), IntakeError> {
         return Err(IntakeError::plain("bad_kernel", what));
     }
     no_extensions(source)?;
+    depth::check(source)?;
     let module = naga::front::wgsl::parse_str(source).map_err(|error| {
         let (span, label) = error.labels().next().unzip();
         let notes: String = error.notes().map(|note| format!("\nnote: {note}")).collect();

@@ -10,6 +10,7 @@
 )]
 
 mod bind;
+mod depth;
 mod element;
 mod kernel;
 mod module;
@@ -18,10 +19,14 @@ mod portable;
 mod source;
 mod words;
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::thread;
 
 pub use params::ParamValue;
 pub use shoal_protocol::{ElementType, IntakeError, MapPlan, RenderPlan};
+
+/// A chain of declarations as long as the longest kernel takes 4 MiB, the deepest expression that
+/// [`depth`] lets through 1 MiB; an unoptimised build some times that. Untouched pages cost nothing.
+const STACK_BYTES: usize = 64 << 20;
 
 /// Checks a kernel over arrays. `entry` may be left out if there is only one compute entry point.
 pub fn map_kernel(
@@ -29,7 +34,7 @@ pub fn map_kernel(
     entry: Option<&str>,
     params: &[(String, ParamValue)],
 ) -> Result<MapPlan, IntakeError> {
-    unpanicking("bad_kernel", || kernel::map(wgsl, entry, params))
+    contained("bad_kernel", || kernel::map(wgsl, entry, params))
 }
 
 /// Checks a kernel over the tiles of a picture. It has no inputs, and its output is `array<u32>`
@@ -39,21 +44,33 @@ pub fn render_kernel(
     entry: Option<&str>,
     params: &[(String, ParamValue)],
 ) -> Result<RenderPlan, IntakeError> {
-    unpanicking("bad_kernel", || kernel::render(wgsl, entry, params))
+    contained("bad_kernel", || kernel::render(wgsl, entry, params))
 }
 
-/// Checks a WASI program and lowers its memory maximum to `memory_limit` bytes, so that engines
-/// without a limit of their own (a browser's) keep it too.
-pub fn wasi_module(wasm: &[u8], memory_limit: u64) -> Result<Vec<u8>, IntakeError> {
-    unpanicking("bad_module", || module::check(wasm, memory_limit))
+/// Checks a WASI program, which may start with `memory_limit` bytes. It stays as it is, because it is
+/// signed: whoever runs it keeps it to that limit.
+pub fn wasi_module(wasm: &[u8], memory_limit: u64) -> Result<(), IntakeError> {
+    contained("bad_module", || module::check(wasm, memory_limit))
 }
 
-/// Compilers are large and input is hostile: a fault of theirs must stay an error of one request.
-fn unpanicking<T>(
+/// Compilers are large and input is hostile: a fault of theirs must stay an error of one request. They
+/// also descend into what nests and into what declarations refer to, so they get a stack of their own.
+fn contained<T: Send>(
     code: &'static str,
-    check: impl FnOnce() -> Result<T, IntakeError>,
+    check: impl FnOnce() -> Result<T, IntakeError> + Send,
 ) -> Result<T, IntakeError> {
-    catch_unwind(AssertUnwindSafe(check)).unwrap_or_else(|_| {
-        Err(IntakeError::plain(code, "the check itself failed on this input; please report it"))
+    thread::scope(|scope| {
+        let started = thread::Builder::new().stack_size(STACK_BYTES).spawn_scoped(scope, check);
+        let ended = started.map(|thread| thread.join());
+        match ended {
+            Ok(Ok(result)) => result,
+            Ok(Err(_panic)) => Err(IntakeError::plain(
+                code,
+                "the check itself failed on this input; please report it",
+            )),
+            Err(error) => {
+                Err(IntakeError::plain(code, format!("the check could not start: {error}")))
+            }
+        }
     })
 }

@@ -1,10 +1,7 @@
-//! WASI programs: what they import, what they export, and how much memory they may grow to.
+//! WASI programs: what they import, what they export, and how much memory they start with.
 
-use std::ops::Range;
-
-use wasm_encoder::RawSection;
 use wasmparser::{
-    BinaryReaderError, ExternalKind, MemoryType, Parser, Payload, TypeRef, Validator, WasmFeatures,
+    BinaryReaderError, ExternalKind, Parser, Payload, TypeRef, Validator, WasmFeatures,
 };
 
 use super::IntakeError;
@@ -64,15 +61,14 @@ const CALLS: &[&str] = &[
     "sock_shutdown",
 ];
 
-pub(super) fn check(wasm: &[u8], memory_limit: u64) -> Result<Vec<u8>, IntakeError> {
+pub(super) fn check(wasm: &[u8], memory_limit: u64) -> Result<(), IntakeError> {
     is_module(wasm)?;
     // What Rust, C, Go and Zig compile to by default, and every engine has. Relaxed SIMD and
     // threads are left out because their results differ from node to node.
     let features = WasmFeatures::WASM2 | WasmFeatures::EXTENDED_CONST | WasmFeatures::TAIL_CALL;
     Validator::new_with_features(features).validate_all(wasm).map_err(invalid)?;
     let outline = Outline::read(wasm).map_err(invalid)?;
-    outline.check()?;
-    lowered(wasm, memory_limit)
+    outline.check(memory_limit)
 }
 
 fn is_module(wasm: &[u8]) -> Result<(), IntakeError> {
@@ -97,6 +93,8 @@ struct Outline {
     unknown: Vec<String>,
     unknown_count: usize,
     has_memory: bool,
+    /// Bytes of memory it starts with.
+    memory: u64,
     start: Option<u32>,
     /// The type of each function, imported ones first.
     functions: Vec<u32>,
@@ -124,6 +122,11 @@ impl Outline {
                 Payload::FunctionSection(functions) => {
                     for ty in functions {
                         outline.functions.push(ty?);
+                    }
+                }
+                Payload::MemorySection(memories) => {
+                    for memory in memories {
+                        outline.memory += memory?.initial.saturating_mul(PAGE);
                     }
                 }
                 Payload::ExportSection(exports) => {
@@ -155,7 +158,7 @@ impl Outline {
         }
     }
 
-    fn check(&self) -> Result<(), IntakeError> {
+    fn check(&self, memory_limit: u64) -> Result<(), IntakeError> {
         if self.unknown_count > 0 {
             let more = match self.unknown_count - self.unknown.len() {
                 0 => String::new(),
@@ -179,42 +182,14 @@ impl Outline {
         if !self.has_memory {
             return Err(bad("the program exports no memory called `memory`, which WASI needs"));
         }
+        if self.memory > memory_limit {
+            let (needs, allowed) = (self.memory >> 20, memory_limit >> 20);
+            return Err(bad(format!(
+                "the program starts with {needs} MiB of memory; the job allows {allowed} MiB"
+            )));
+        }
         Ok(())
     }
-}
-
-/// The same module with a memory maximum of at most `limit` bytes.
-fn lowered(wasm: &[u8], limit: u64) -> Result<Vec<u8>, IntakeError> {
-    let mut module = wasm_encoder::Module::new();
-    for payload in Parser::new(0).parse_all(wasm) {
-        let payload = payload.map_err(invalid)?;
-        if let Payload::MemorySection(memories) = &payload {
-            let mut section = wasm_encoder::MemorySection::new();
-            for memory in memories.clone() {
-                section.memory(lower(memory.map_err(invalid)?, limit / PAGE)?);
-            }
-            module.section(&section);
-        } else if let Some((id, Range { start, end })) = payload.as_section() {
-            module.section(&RawSection { id, data: &wasm[start as usize..end as usize] });
-        }
-    }
-    Ok(module.finish())
-}
-
-fn lower(memory: MemoryType, pages: u64) -> Result<wasm_encoder::MemoryType, IntakeError> {
-    if memory.initial > pages {
-        let (needs, allowed) = ((memory.initial * PAGE) >> 20, (pages * PAGE) >> 20);
-        return Err(bad(format!(
-            "the program starts with {needs} MiB of memory; the job allows {allowed} MiB"
-        )));
-    }
-    Ok(wasm_encoder::MemoryType {
-        minimum: memory.initial,
-        maximum: Some(memory.maximum.map_or(pages, |most| most.min(pages))),
-        memory64: memory.memory64,
-        shared: memory.shared,
-        page_size_log2: memory.page_size_log2,
-    })
 }
 
 fn invalid(error: BinaryReaderError) -> IntakeError {

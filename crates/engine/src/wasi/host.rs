@@ -204,10 +204,10 @@ impl ResourceLimiter for MemoryLimit {
         desired: usize,
         maximum: Option<usize>,
     ) -> wasmtime::Result<bool> {
-        // The intake lowers the maximum to the limit, so to pass the one is to pass the other.
-        let granted = desired as u64 <= self.most && maximum.is_none_or(|most| desired <= most);
-        self.refused |= !granted;
-        Ok(granted)
+        let is_over = desired as u64 > self.most;
+        self.refused |= is_over;
+        // A program that passes the maximum it declared itself is at fault itself.
+        Ok(!is_over && maximum.is_none_or(|most| desired <= most))
     }
 
     fn memory_grow_failed(&mut self, _error: wasmtime::Error) -> wasmtime::Result<()> {

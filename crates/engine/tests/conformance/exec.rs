@@ -14,10 +14,11 @@ use crate::prepared;
 
 pub(crate) fn run(wasi: &Wasi, case: &Case) -> Result<(), String> {
     let limits = limits(&case.json["limits"]);
-    let wasm = intake::wasi_module(&binary(case), limits.memory);
-    let Some(wasm) = case.judge_intake(wasm)? else {
+    let wasm = binary(case);
+    let checked = intake::wasi_module(&wasm, limits.memory);
+    if case.judge_intake(checked)?.is_none() {
         return Ok(());
-    };
+    }
     prepared::write_program(case, &wasm);
     let module = wasi.compile(&wasm).map_err(|failure| failure.to_string())?;
     let folder = Folder::new(case);
