@@ -2,6 +2,7 @@
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
+import { blake3 } from "./lib/blake3.mjs";
 import { launch, openPage } from "./lib/chromium.mjs";
 import { startPool } from "./lib/pool.mjs";
 import { encodeWork } from "./lib/postcard.mjs";
@@ -15,7 +16,9 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>) {
   output[id.x] = input[id.x] * 2.0 + 1.0;
 }`;
 const ITEMS = 1 << 20;
-const HASH = "ab".repeat(32);
+const INPUT = Buffer.from(new Float32Array(ITEMS).map((_, i) => i).buffer);
+const HASH = blake3(INPUT);
+const OTHER = "ab".repeat(32);
 const SIZE = ITEMS * 4;
 
 let pool;
@@ -23,8 +26,7 @@ let browser;
 let page;
 
 before(async () => {
-  const input = new Float32Array(ITEMS).map((_, i) => i);
-  pool = await startPool({ blobs: { [HASH]: Buffer.from(input.buffer) } });
+  pool = await startPool({ blobs: { [HASH]: INPUT, [OTHER]: INPUT } });
   browser = await launch();
   page = await openPage(browser, `${pool.url}/blank`);
 });
@@ -34,14 +36,14 @@ after(async () => {
   await pool?.close();
 });
 
-function jobOf(wgsl) {
+function jobOf(wgsl, hash = HASH) {
   const bindings = [
     { index: 0, space: "StorageRead", slot: { Input: 0 } },
     { index: 1, space: "StorageReadWrite", slot: "Output" },
   ];
   const kernel = { source: wgsl, entry: "main", workgroup: [64, 1, 1], bindings, params: null };
   const inputs = [
-    { blob: { hash: [...Buffer.from(HASH, "hex")], size: SIZE }, split: { PerItem: { bytes: 4 } } },
+    { blob: { hash: [...Buffer.from(hash, "hex")], size: SIZE }, split: { PerItem: { bytes: 4 } } },
   ];
   const bytes = encodeWork({ Map: { kernel, inputs, output_bytes: 4 } });
   return {
@@ -49,7 +51,7 @@ function jobOf(wgsl) {
     owner: "test",
     items: ITEMS,
     limits: { time: 30000, memory: 1 << 28, output: 1 << 24 },
-    work: { kind: "map", bytes: [...bytes], inputs: [{ blob: { hash: HASH, size: SIZE }, perItem: 4 }] },
+    work: { kind: "map", bytes: [...bytes], inputs: [{ blob: { hash, size: SIZE }, perItem: 4 }] },
   };
 }
 
@@ -60,7 +62,8 @@ function runUnits(info, units) {
       info.work.bytes = new Uint8Array(info.work.bytes);
       const worker = new Worker(`${url}/assets/gpu-worker.js`, { type: "module" });
       const wasm = `${url}/assets/gpu_bg.wasm`;
-      worker.postMessage({ type: "open", base: url, wasm, session: "s" });
+      const hashing = await WebAssembly.compileStreaming(fetch(`${url}/assets/brain_bg.wasm`));
+      worker.postMessage({ type: "open", base: url, wasm, hashing, session: "s" });
       worker.postMessage({ type: "job", job: 1, info });
       const answers = await new Promise((resolve, reject) => {
         const said = [];
@@ -97,6 +100,12 @@ test("a large unit's result is stored", async () => {
   const stored = pool.results.get("1/9");
   assert.equal(stored.readFloatLE(0), ITEMS + 1);
   assert.equal(stored.readFloatLE(stored.length - 4), (ITEMS - 1) * 2 + 1);
+});
+
+test("other bytes than the blob's are not computed with", async () => {
+  const [failed] = await runUnits(jobOf(WAVE, OTHER), [{ attempt: 2, start: 0, len: 64 }]);
+  assert.equal(failed.failure?.kind, "fetch");
+  assert.match(failed.failure.message, new RegExp(`other bytes came, of hash ${HASH}`));
 });
 
 test("a kernel the browser refuses fails with its compiler's words", async () => {

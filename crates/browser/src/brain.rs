@@ -1,45 +1,20 @@
 //! The node brain for JavaScript. Each call is one input; it answers with all outputs in order.
 
-use js_sys::Uint8Array;
-use shoal_node::{Config, Input, Node, Output, Phase};
+use shoal_node::{Config, Input, Node, Phase};
 use shoal_protocol::codec::{DecodeError, Wire};
 use shoal_protocol::{
-    Attempt, Caps, GpuCaps, Hash, Identity, JobId, Lane, Micros, NodeKind, Time, ToNode, UnitOutput,
+    Attempt, Hash, Identity, JobId, Micros, PublicKey, Signature, Time, ToNode, UnitOutput,
 };
 use wasm_bindgen::prelude::*;
 
 use crate::describe;
 use crate::failure::{self, UnitFailure};
 use crate::object::Fields;
+use crate::offer::{self, DeviceCondition, DonorRules, Offer};
+use crate::output::plain;
 
 #[wasm_bindgen(typescript_custom_section)]
 const TYPES: &str = r#"
-/** What the device lends. */
-export interface Offer {
-  name: string;
-  cpuSlots: number;
-  speed: number;
-  gpu?: GpuOffer;
-}
-export interface GpuOffer {
-  name: string;
-  backend: string;
-  software: boolean;
-  bufferBytes: number;
-  workgroupInvocations: number;
-  workgroupBytes: number;
-  storageBuffers: number;
-  slots: number;
-}
-/** One thing for the Worker to do. */
-export type BrainOutput =
-  | { type: "connect" }
-  | { type: "disconnect" }
-  | { type: "send"; bytes: Uint8Array }
-  | { type: "run"; attempt: number; job: number; start: number; len: number; lane: "inline" | "gpu" | "cpu" }
-  | { type: "abort"; attempt: number }
-  | { type: "forget"; job: number }
-  | { type: "stopped"; reason?: string };
 export interface BrainStatus {
   phase: "idle" | "connecting" | "greeting" | "joined" | "waiting" | "stopped";
   node?: number;
@@ -48,41 +23,13 @@ export interface BrainStatus {
   unitsDone: number;
   unitsFailed: number;
   job?: number;
+  /** The coordinator's key, 64 hex digits: it stands for code that came to it unsigned. */
+  coordinator?: string;
 }
 "#;
 
 #[wasm_bindgen]
 extern "C" {
-    #[wasm_bindgen(typescript_type = "Offer")]
-    pub type Offer;
-    #[wasm_bindgen(method, getter)]
-    fn name(this: &Offer) -> String;
-    #[wasm_bindgen(method, getter, js_name = cpuSlots)]
-    fn cpu_slots(this: &Offer) -> u16;
-    #[wasm_bindgen(method, getter)]
-    fn speed(this: &Offer) -> u32;
-    #[wasm_bindgen(method, getter)]
-    fn gpu(this: &Offer) -> Option<GpuOffer>;
-
-    #[wasm_bindgen(typescript_type = "GpuOffer")]
-    pub type GpuOffer;
-    #[wasm_bindgen(method, getter)]
-    fn name(this: &GpuOffer) -> String;
-    #[wasm_bindgen(method, getter)]
-    fn backend(this: &GpuOffer) -> String;
-    #[wasm_bindgen(method, getter)]
-    fn software(this: &GpuOffer) -> bool;
-    #[wasm_bindgen(method, getter, js_name = bufferBytes)]
-    fn buffer_bytes(this: &GpuOffer) -> f64;
-    #[wasm_bindgen(method, getter, js_name = workgroupInvocations)]
-    fn workgroup_invocations(this: &GpuOffer) -> u32;
-    #[wasm_bindgen(method, getter, js_name = workgroupBytes)]
-    fn workgroup_bytes(this: &GpuOffer) -> u32;
-    #[wasm_bindgen(method, getter, js_name = storageBuffers)]
-    fn storage_buffers(this: &GpuOffer) -> u32;
-    #[wasm_bindgen(method, getter)]
-    fn slots(this: &GpuOffer) -> u16;
-
     #[wasm_bindgen(typescript_type = "BrainOutput[]")]
     pub type Outputs;
     #[wasm_bindgen(typescript_type = "BrainStatus")]
@@ -93,19 +40,32 @@ extern "C" {
 #[wasm_bindgen]
 pub struct Brain {
     node: Node,
+    /// As its challenge names it.
+    coordinator: Option<PublicKey>,
 }
 
 #[wasm_bindgen]
 impl Brain {
-    /// `identity`: the 16 random bytes this device made once and keeps.
+    /// `identity`: the public half of the key this device made once and keeps.
     #[wasm_bindgen(constructor)]
-    pub fn new(token: String, identity: &[u8], offer: &Offer, seed: f64) -> Result<Brain, JsError> {
+    pub fn new(
+        token: String,
+        identity: &[u8],
+        offer: &Offer,
+        rules: &DonorRules,
+        seed: f64,
+    ) -> Result<Brain, JsError> {
         let identity = identity.try_into().map_err(|_| {
-            JsError::new(&format!("an identity of {} bytes; expected 16", identity.len()))
+            JsError::new(&format!("an identity of {} bytes; expected 32", identity.len()))
         })?;
-        let config =
-            Config { token, identity: Identity(identity), caps: caps(offer), seed: seed as u64 };
-        Ok(Brain { node: Node::new(config) })
+        let config = Config {
+            token,
+            identity: Identity(identity),
+            caps: offer::caps(offer)?,
+            rules: offer::rules(rules)?,
+            seed: seed as u64,
+        };
+        Ok(Brain { node: Node::new(config), coordinator: None })
     }
 
     pub fn start(&mut self, now: f64) -> Outputs {
@@ -123,12 +83,32 @@ impl Brain {
     /// A frame from the coordinator. Fails if it is no message: close the socket then.
     pub fn received(&mut self, now: f64, frame: &[u8]) -> Result<Outputs, JsError> {
         match ToNode::decode(frame) {
-            Ok(message) => Ok(self.handle(now, Input::Received(message))),
+            Ok(message) => {
+                if let ToNode::Challenge { coordinator, .. } = &message {
+                    self.coordinator = Some(*coordinator);
+                }
+                Ok(self.handle(now, Input::Received(message)))
+            }
             Err(DecodeError::UnknownKind(_)) => Ok(self.handle(now, Input::Tick)),
             Err(error @ (DecodeError::TooLarge(_) | DecodeError::Garbled)) => {
                 Err(JsError::new(&format!("the coordinator sent {error}")))
             }
         }
+    }
+
+    /// The answer to `sign`: the signature's 64 bytes.
+    pub fn signed(&mut self, now: f64, statement: &[u8], proof: &[u8]) -> Result<Outputs, JsError> {
+        let proof = proof.try_into().map_err(|_| {
+            JsError::new(&format!("a signature of {} bytes; expected 64", proof.len()))
+        })?;
+        let (statement, proof) = (statement.into(), Signature::new(proof));
+        Ok(self.handle(now, Input::Signed { statement, proof }))
+    }
+
+    /// The answer to `check`: nothing if the code is what was signed, else what is wrong with it.
+    pub fn checked(&mut self, now: f64, job: f64, problem: Option<String>) -> Outputs {
+        let result = problem.map_or(Ok(()), Err);
+        self.handle(now, Input::Checked { job: JobId(job as u64), result })
     }
 
     /// A unit finished; its result is small enough to ride along. `took` in milliseconds.
@@ -163,8 +143,17 @@ impl Brain {
     }
 
     /// The donor changed what is lent.
-    pub fn offer(&mut self, now: f64, offer: &Offer) -> Outputs {
-        self.handle(now, Input::Offer(caps(offer)))
+    pub fn offer(&mut self, now: f64, offer: &Offer) -> Result<Outputs, JsError> {
+        Ok(self.handle(now, Input::Offer(offer::caps(offer)?)))
+    }
+
+    /// The donor chose for whom this device works.
+    pub fn rules(&mut self, now: f64, rules: &DonorRules) -> Result<Outputs, JsError> {
+        Ok(self.handle(now, Input::Rules(offer::rules(rules)?)))
+    }
+
+    pub fn condition(&mut self, now: f64, condition: &DeviceCondition) -> Outputs {
+        self.handle(now, Input::Condition(offer::condition(condition)))
     }
 
     pub fn pause(&mut self, now: f64, paused: bool) -> Outputs {
@@ -212,6 +201,7 @@ impl Brain {
             .with("unitsDone", status.units_done as f64)
             .with("unitsFailed", status.units_failed as f64)
             .with("job", status.job.map(|job| job.0 as f64))
+            .with("coordinator", self.coordinator.map(|key| key.to_string()))
             .done()
             .unchecked_into()
     }
@@ -233,57 +223,8 @@ impl Brain {
         self.node.handle(Time((now * 1_000.0) as u64), input);
         let outputs = js_sys::Array::new();
         while let Some(output) = self.node.poll_output() {
-            outputs.push(&plain(output));
+            outputs.push(&plain(&self.node, output));
         }
         JsValue::from(outputs).unchecked_into()
-    }
-}
-
-fn plain(output: Output) -> JsValue {
-    match output {
-        Output::Connect => Fields::of("connect"),
-        Output::Disconnect => Fields::of("disconnect"),
-        Output::Send(message) => {
-            Fields::of("send").with("bytes", Uint8Array::from(message.encode().as_slice()))
-        }
-        Output::Run { lease, lane } => {
-            let lane = match lane {
-                Lane::Inline => "inline",
-                Lane::Gpu => "gpu",
-                Lane::Cpu => "cpu",
-            };
-            Fields::of("run")
-                .with("attempt", lease.attempt.0 as f64)
-                .with("job", lease.job.0 as f64)
-                .with("start", lease.span.start as f64)
-                .with("len", lease.span.len as f64)
-                .with("lane", lane)
-        }
-        Output::Abort(attempt) => Fields::of("abort").with("attempt", attempt.0 as f64),
-        Output::Forget(job) => Fields::of("forget").with("job", job.0 as f64),
-        Output::Stopped(refusal) => {
-            Fields::of("stopped").with("reason", refusal.map(|refusal| refusal.to_string()))
-        }
-    }
-    .done()
-}
-
-fn caps(offer: &Offer) -> Caps {
-    let gpu = offer.gpu().map(|gpu| GpuCaps {
-        name: gpu.name(),
-        backend: gpu.backend(),
-        software: gpu.software(),
-        buffer_bytes: gpu.buffer_bytes() as u64,
-        workgroup_invocations: gpu.workgroup_invocations(),
-        workgroup_bytes: gpu.workgroup_bytes(),
-        storage_buffers: gpu.storage_buffers(),
-        slots: gpu.slots(),
-    });
-    Caps {
-        kind: NodeKind::Browser,
-        name: offer.name(),
-        cpu_slots: offer.cpu_slots(),
-        gpu,
-        speed: offer.speed(),
     }
 }

@@ -15,6 +15,8 @@ export interface BrainJob {
   name: string;
   owner: string;
   items: number;
+  /** The key that stands for the code, 64 hex digits; left out where there is none. */
+  signer?: string;
   /** Milliseconds and bytes. */
   limits: { time: number; memory: number; output: number };
   work:
@@ -49,6 +51,7 @@ pub(crate) fn job(info: &JobInfo) -> BrainJob {
         .with("name", info.name.as_str())
         .with("owner", info.owner.as_str())
         .with("items", info.items as f64)
+        .with("signer", info.signed.map(|signed| signed.by.to_string()))
         .with("limits", limits)
         .with("work", work(&info.work))
         .done()

@@ -7,7 +7,7 @@ use wasm_bindgen::prelude::*;
 #[wasm_bindgen(typescript_custom_section)]
 const TYPES: &str = r#"
 export interface UnitFailure {
-  kind: "kernel" | "trap" | "exit" | "time" | "memory" | "output" | "lost" | "oom" | "fetch" | "internal";
+  kind: "kernel" | "trap" | "exit" | "time" | "memory" | "output" | "lost" | "oom" | "fetch" | "internal" | "signature";
   message: string;
   /** Counted in the whole job. */
   item?: number;
@@ -62,6 +62,7 @@ pub(crate) fn from_js(failure: &UnitFailure) -> Failure {
         "lost" => Failure::DeviceLost { message },
         "oom" => Failure::OutOfMemory { message },
         "fetch" => Failure::Fetch { message },
+        "signature" => Failure::Signature { message },
         _ => Failure::Internal { message },
     }
 }
@@ -81,6 +82,7 @@ pub(crate) fn to_js(failure: &Failure) -> JsValue {
         Failure::OutOfMemory { message } => ("oom", message.as_str()),
         Failure::Fetch { message } => ("fetch", message.as_str()),
         Failure::Internal { message } => ("internal", message.as_str()),
+        Failure::Signature { message } => ("signature", message.as_str()),
     };
     let mut fields = Fields::new().with("kind", kind).with("message", message);
     if let Some(item) = failure.item() {

@@ -2,7 +2,7 @@
 //! the module's on their way to the GPU nor on their way back.
 
 use js_sys::Uint8Array;
-use shoal_engine::wgsl::{Gpu, Input, Pipeline, Readback, Shared, Stage};
+use shoal_engine::wgsl::{self, Gpu, Input, Pipeline, Readback, Shared, Stage};
 use shoal_protocol::{Failure, Span, Work};
 use wasm_bindgen::prelude::*;
 
@@ -103,6 +103,12 @@ impl Engine {
             .with("slots", caps.slots)
             .done()
             .unchecked_into()
+    }
+
+    /// Which way the device rounds: devices with the same 16 hex digits agree bit for bit.
+    pub async fn probe(&self) -> Result<String, JsValue> {
+        let class = wgsl::probe(&self.gpu).await.map_err(|failure| to_js(&failure))?;
+        Ok(format!("{class:016x}"))
     }
 
     /// Compiles the kernel of a job; `work` is what the brain's `job` gives as bytes.

@@ -14,6 +14,10 @@ mod gpu;
 #[cfg(feature = "brain")]
 mod hash;
 mod object;
+#[cfg(feature = "brain")]
+mod offer;
+#[cfg(feature = "brain")]
+mod output;
 
 use wasm_bindgen::prelude::*;
 

@@ -19,6 +19,7 @@ export {
   type JoinOptions,
   type JoinStatus,
   type Lend,
+  type Rules,
   type RunningUnit,
   type UnitEvent,
 } from "./join/index.js";

@@ -25,7 +25,7 @@ export async function openEngines() {
   const page = await openPage(browser, `${pool.url}/blank`);
   await page.evaluate(async (url) => {
     const { open } = await import(`${url}/harness.js`);
-    globalThis.run = open(url);
+    globalThis.run = await open(url);
   }, pool.url);
   let attempts = 0;
   return {

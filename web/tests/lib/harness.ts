@@ -8,7 +8,8 @@ export type Answer = { result: UnitResult } | { failure: UnitFailure };
 /** Units of one job, one after the other; the job is forgotten afterwards. */
 export type Run = (kind: "gpu" | "cpu", info: BrainJob, units: UnitSpan[]) => Promise<Answer[]>;
 
-export function open(base: string): Run {
+export async function open(base: string): Promise<Run> {
+  const hashing = await WebAssembly.compileStreaming(fetch(`${base}/assets/brain_bg.wasm`));
   const infos = new Map<number, BrainJob>();
   const waiting = new Map<number, (answer: Answer) => void>();
   const lane = (worker: string, wasm: string, listens: boolean) =>
@@ -16,6 +17,7 @@ export function open(base: string): Run {
       worker: `${base}/assets/${worker}.js`,
       wasm: `${base}/assets/${wasm}`,
       base,
+      hashing,
       depth: 1,
       listens,
       session: () => "session",

@@ -9,7 +9,13 @@ const HISTORY = "shoal.history";
 
 export type Choices = Required<Lend>;
 
-const FIRST: Choices = { cpu: 0.5, gpu: true, onlyPluggedIn: false, whenHidden: "slow" };
+const FIRST: Choices = {
+  cpu: 0.5,
+  gpu: true,
+  onlyPluggedIn: false,
+  whenHidden: "pause",
+  onLowBattery: "pause",
+};
 
 export function loadChoices(): Choices {
   const kept = load<Partial<Choices>>(CHOICES) ?? {};

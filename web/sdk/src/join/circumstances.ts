@@ -1,7 +1,14 @@
-/** What only a page may know: whether it is seen, and whether the device is plugged in. */
+/** What only a page may know: whether it is seen, how much battery is left, and what bytes cost. */
 
 interface Battery extends EventTarget {
   readonly charging: boolean;
+  /** From 0 to 1. */
+  readonly level: number;
+}
+
+interface Connection extends EventTarget {
+  readonly saveData?: boolean;
+  readonly type?: string;
 }
 
 export interface Circumstances {
@@ -9,29 +16,51 @@ export interface Circumstances {
   /** The browser is about to stop this page: hand back what was lent. */
   frozen: boolean;
   /** `undefined` if the browser does not tell. */
-  pluggedIn: boolean | undefined;
+  battery: { percent: number; charging: boolean } | undefined;
+  /** On a mobile network, or the person asked to save data. */
+  metered: boolean;
 }
 
-/** Calls `onChange` whenever something changes. Answers with how things are and how to stop watching. */
-export async function watchCircumstances(
-  onChange: (now: Circumstances) => void,
-): Promise<{ now: Circumstances; stop: () => void }> {
+export interface Watching {
+  now: Circumstances;
+  stop: () => void;
+}
+
+/** Calls `onChange` in the very event that tells of a change: a page that hides may not run much longer. */
+export async function watchCircumstances(onChange: (now: Circumstances) => void): Promise<Watching> {
   const watching = new AbortController();
   const { signal } = watching;
-  const now: Circumstances = { hidden: document.hidden, frozen: false, pluggedIn: undefined };
-  const set = (change: Partial<Circumstances>) => {
-    Object.assign(now, change);
-    onChange(now);
+  const { connection } = navigator as Navigator & { connection?: Connection };
+  const now: Circumstances = {
+    hidden: document.hidden,
+    frozen: false,
+    battery: undefined,
+    metered: isMetered(connection),
   };
-  document.addEventListener("visibilitychange", () => set({ hidden: document.hidden }), { signal });
-  document.addEventListener("freeze", () => set({ frozen: true }), { signal });
-  document.addEventListener("resume", () => set({ frozen: false }), { signal });
+  const on = (target: EventTarget, event: string, change: () => Partial<Circumstances>) =>
+    target.addEventListener(event, () => onChange(Object.assign(now, change())), { signal });
+  on(document, "visibilitychange", () => ({ hidden: document.hidden }));
+  on(document, "freeze", () => ({ frozen: true }));
+  on(document, "resume", () => ({ frozen: false }));
+  // Left, or kept aside in case the person comes back.
+  on(window, "pagehide", () => ({ frozen: true }));
+  on(window, "pageshow", () => ({ frozen: false }));
+  if (connection) on(connection, "change", () => ({ metered: isMetered(connection) }));
   const battery = await findBattery();
   if (battery) {
-    now.pluggedIn = battery.charging;
-    battery.addEventListener("chargingchange", () => set({ pluggedIn: battery.charging }), { signal });
+    now.battery = charge(battery);
+    on(battery, "chargingchange", () => ({ battery: charge(battery) }));
+    on(battery, "levelchange", () => ({ battery: charge(battery) }));
   }
   return { now, stop: () => watching.abort() };
+}
+
+function isMetered(connection: Connection | undefined): boolean {
+  return connection?.saveData === true || connection?.type === "cellular";
+}
+
+function charge({ level, charging }: Battery): { percent: number; charging: boolean } {
+  return { percent: Math.round(level * 100), charging };
 }
 
 async function findBattery(): Promise<Battery | undefined> {

@@ -1,78 +1,16 @@
 /** Lends the device a page runs on. The page asks the person first; this does the rest. */
 
-import type { BrainStatus, FromBrain, Offer, ToBrain } from "../workers/messages.js";
-import { Awake, type Circumstances, watchCircumstances } from "./circumstances.js";
+import { hex } from "../keyring.js";
+import type { BrainStatus, DeviceState, FromBrain, Offer, Rules, ToBrain } from "../workers/messages.js";
+import { Awake, type Circumstances, watchCircumstances, type Watching } from "./circumstances.js";
 import { type Device, lookAtDevice } from "./device.js";
-import { claimIdentity } from "./identity.js";
+import { type Claimed, claimIdentity } from "./identity.js";
 import { findPlaces, type Found } from "./places.js";
+import { conditionOf, restReason, USUAL } from "./power.js";
 import { stateOf } from "./state.js";
-import type { UnitNote } from "./unit.js";
+import type { JoinHandle, JoinOptions, JoinStatus, Lend, RunningUnit } from "./types.js";
 
-/** How much is lent. May be changed at any time with `set`. */
-export interface Lend {
-  /** Share of the cores for programs, from 0 to 1. Half without it. */
-  cpu?: number;
-  /** Whether the GPU is lent. `true` without it. */
-  gpu?: boolean;
-  /** Rest while on battery. `false` without it. */
-  onlyPluggedIn?: boolean;
-  /** What to do while the page is out of sight: `slow` (without it) lends half, `pause` nothing. */
-  whenHidden?: "go on" | "slow" | "pause";
-}
-
-export interface JoinOptions extends Lend {
-  /** The coordinator's address. */
-  url: string;
-  /** What follows the `#` of the join link. */
-  token: string;
-  /** What people see in the list of nodes. */
-  name?: string;
-  /** Where the Workers' code is, if not with the coordinator: a folder with its `/assets`. */
-  assets?: string;
-  onStatus?: (status: JoinStatus) => void;
-  onUnit?: (event: UnitEvent) => void;
-}
-
-export interface JoinStatus {
-  state: "starting" | "connecting" | "joined" | "paused" | "waiting" | "stopped";
-  /** Why it is paused or was stopped, in words for the donor. */
-  reason?: string;
-  /** The node's number in the pool. */
-  node?: number;
-  device: { name: string; cores: number; gpu: { name: string; software: boolean } | null };
-  /** Why kernels cannot run here; programs still do. */
-  gpuProblem?: string;
-  lent: { cpuSlots: number; gpu: boolean };
-  running: RunningUnit[];
-  /** Units lent ahead that wait here. */
-  queued: number;
-  unitsDone: number;
-  unitsFailed: number;
-}
-
-/** A unit at work: what, and for whom. */
-export interface RunningUnit extends UnitNote {
-  /** As `Date.now()` gives it. */
-  since: number;
-}
-
-export type UnitEvent =
-  | { type: "started"; unit: RunningUnit }
-  | { type: "finished"; unit: RunningUnit }
-  | { type: "failed"; unit: RunningUnit; message: string }
-  /** Taken back by the coordinator. */
-  | { type: "revoked"; unit: RunningUnit };
-
-export interface JoinHandle {
-  readonly status: JoinStatus;
-  /** Ends everything at once. */
-  stop(): void;
-  pause(): void;
-  resume(): void;
-  set(lend: Lend): void;
-  /** Resolves when stopped, with the reason if it was not the donor who did it. */
-  readonly stopped: Promise<string | undefined>;
-}
+export type * from "./types.js";
 
 export async function join(options: JoinOptions): Promise<JoinHandle> {
   const base = new URL(options.url).href.replace(/\/(#.*)?$/, "");
@@ -81,9 +19,8 @@ export async function join(options: JoinOptions): Promise<JoinHandle> {
     claimIdentity(base),
     findPlaces(base, options.assets),
   ]);
-  const joined = new Joined(options, device, found, claimed.release);
-  const watching = await watchCircumstances((now) => joined.circumstancesChanged(now));
-  joined.start(claimed.identity, watching);
+  const joined = new Joined(options, device, found, claimed);
+  joined.start(await watchCircumstances((now) => joined.circumstancesChanged(now)));
   return joined;
 }
 
@@ -101,23 +38,23 @@ class Joined implements JoinHandle {
   private readonly worker: Worker;
   private readonly running = new Map<number, RunningUnit>();
   private readonly awake = new Awake();
-  private circumstances: Circumstances = { hidden: false, frozen: false, pluggedIn: undefined };
+  private circumstances: Circumstances = { hidden: false, frozen: false, battery: undefined, metered: false };
   private stopWatching: () => void = () => undefined;
   private pausedByDonor = false;
   private brain: BrainStatus | undefined;
   private offered = "";
   private gpuTrouble: string | undefined;
-  private paused = false;
+  private told = "";
   private starting: ReturnType<typeof setTimeout> | undefined;
 
   constructor(
     private readonly options: JoinOptions,
     private readonly device: Device,
     private readonly found: Found,
-    private readonly releaseIdentity: () => void,
+    private readonly claimed: Claimed,
   ) {
-    const { cpu = 0.5, gpu = true, onlyPluggedIn = false, whenHidden = "slow" } = options;
-    this.lend = { cpu, gpu, onlyPluggedIn, whenHidden };
+    const { cpu, gpu, onlyPluggedIn, whenHidden, onLowBattery } = { ...USUAL, ...options };
+    this.lend = { cpu, gpu, onlyPluggedIn, whenHidden, onLowBattery };
     this.stopped = new Promise((resolve) => (this.tellStopped = resolve));
     this.worker = new Worker(found.brainWorker, { type: "module", name: "shoal" });
     this.worker.onmessage = ({ data }: MessageEvent<FromBrain>) => this.hear(data);
@@ -125,15 +62,16 @@ class Joined implements JoinHandle {
     this.status = this.describe();
   }
 
-  start(identity: Uint8Array, watching: { now: Circumstances; stop: () => void }): void {
+  start(watching: Watching): void {
     this.circumstances = watching.now;
     this.stopWatching = watching.stop;
-    const { token } = this.options;
-    const offer = this.offer();
-    this.offered = JSON.stringify(offer);
+    const { token, rules = { only: [], never: [] } } = this.options;
+    const { identity } = this.claimed;
+    const [offer, state] = [this.offer(), this.state()];
+    [this.offered, this.told] = [JSON.stringify(offer), JSON.stringify(state)];
     this.starting = setTimeout(() => this.startsNoMore(), START_MS);
-    this.tell({ type: "start", places: this.found.places, token, identity, offer });
-    this.adapt();
+    this.tell({ type: "start", places: this.found.places, token, identity, offer, rules, state });
+    this.report();
   }
 
   stop(): void {
@@ -157,6 +95,10 @@ class Joined implements JoinHandle {
     this.adapt();
   }
 
+  setRules(rules: Rules): void {
+    this.tell({ type: "rules", rules });
+  }
+
   circumstancesChanged(now: Circumstances): void {
     this.circumstances = now;
     this.adapt();
@@ -171,16 +113,18 @@ class Joined implements JoinHandle {
   /** Brings what is lent in line with what the donor wants and how things are. */
   private adapt(): void {
     if (this.status.state === "stopped") return;
+    // First what may be urgent: a page that hides may not run much longer.
+    const state = this.state();
+    const stateText = JSON.stringify(state);
+    if (stateText !== this.told) {
+      this.told = stateText;
+      this.tell({ type: "state", state });
+    }
     const offer = this.offer();
     const text = JSON.stringify(offer);
     if (text !== this.offered) {
       this.offered = text;
       this.tell({ type: "offer", offer });
-    }
-    const paused = this.pauseReason() !== undefined;
-    if (paused !== this.paused) {
-      this.paused = paused;
-      this.tell({ type: "pause", paused });
     }
     this.report();
   }
@@ -194,13 +138,12 @@ class Joined implements JoinHandle {
     return offer;
   }
 
+  private state(): DeviceState {
+    return { condition: conditionOf(this.circumstances), paused: this.pauseReason() !== undefined };
+  }
+
   private pauseReason(): string | undefined {
-    const { hidden, frozen, pluggedIn } = this.circumstances;
-    if (this.pausedByDonor) return "paused by you";
-    if (this.lend.onlyPluggedIn && pluggedIn === false) return "on battery";
-    if (frozen) return "the browser put this page to sleep";
-    if (hidden && this.lend.whenHidden === "pause") return "this page is out of sight";
-    return undefined;
+    return this.pausedByDonor ? "paused by you" : restReason(this.circumstances, this.lend);
   }
 
   private hear(said: FromBrain): void {
@@ -244,7 +187,7 @@ class Joined implements JoinHandle {
     this.worker.terminate();
     this.stopWatching();
     this.awake.set(false);
-    this.releaseIdentity();
+    this.claimed.release();
     this.found.release();
     this.running.clear();
     this.status = { ...this.describe(), state: "stopped", running: [] };
@@ -266,6 +209,7 @@ class Joined implements JoinHandle {
     const { cpuSlots, gpu: lentGpu } = this.offer();
     const status: JoinStatus = {
       state: "starting",
+      identity: hex(this.claimed.identity.publicKey),
       device: { name, cores, gpu: gpu ? { name: gpu.name, software: gpu.software } : null },
       lent: { cpuSlots, gpu: lentGpu !== undefined },
       running: [...this.running.values()],
@@ -279,6 +223,7 @@ class Joined implements JoinHandle {
       status.lent.gpu = false;
     }
     if (brain?.node !== undefined) status.node = brain.node;
+    if (brain?.coordinator !== undefined) status.coordinator = brain.coordinator;
     const reason = this.pauseReason();
     if (brain) status.state = stateOf(brain.phase);
     if (status.state === "joined" && reason !== undefined) status.state = "paused";

@@ -8,6 +8,10 @@ export interface UnitNote {
   jobName: string;
   /** For whom. */
   owner: string;
+  /** The key that stands for the code: 64 hex digits. */
+  signer?: string;
+  /** Whether that is the coordinator itself, because nobody else signed. */
+  signedHere: boolean;
   kind: JobKind;
   /** Its first item and how many they are. */
   start: number;

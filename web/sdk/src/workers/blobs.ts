@@ -1,5 +1,6 @@
 /** Inputs in, results out: the HTTP half of a node, used by every engine Worker. */
 
+import type { Hashing } from "./hashing.js";
 import type { UnitFailure, UnitResult, UnitSpan } from "./messages.js";
 
 /** Blobs up to this size are fetched whole and kept for the job; of larger ones only what a unit needs. */
@@ -34,6 +35,7 @@ export class Blobs {
   constructor(
     private readonly base: string,
     private session: string,
+    private readonly hashing: Hashing,
   ) {}
 
   setSession(session: string): void {
@@ -48,7 +50,7 @@ export class Blobs {
     let bytes = this.kept.get(blob.hash);
     if (!bytes) {
       // Without a signal: other units wait for the same bytes.
-      bytes = this.fetchRange(blob, 0, blob.size);
+      bytes = this.fetchWhole(blob);
       this.kept.set(blob.hash, bytes);
       bytes.catch(() => this.kept.delete(blob.hash));
     }
@@ -57,7 +59,7 @@ export class Blobs {
 
   /** All of a blob, not kept: the caller does. */
   async all(blob: StoredBlob, signal?: AbortSignal): Promise<Uint8Array<ArrayBuffer>> {
-    return new Uint8Array(await this.fetchRange(blob, 0, blob.size, signal));
+    return new Uint8Array(await this.fetchWhole(blob, signal));
   }
 
   async range(
@@ -91,13 +93,20 @@ export class Blobs {
       return;
     }
     const answer = await this.open(blob, from, to, signal);
+    const hasher = to - from === blob.size ? this.hashing.begin() : undefined;
     let size: number;
     try {
-      size = await this.pour(answer, write);
+      size = await this.pour(answer, (at, bytes) => {
+        hasher?.update(bytes);
+        write(at, bytes);
+      });
+      if (hasher && size === blob.size) mustBeItself(blob, hasher.hex());
     } catch (error) {
       signal?.throwIfAborted();
       if (error instanceof TypeError) throw fetchFailed(blob, `the connection broke: ${String(error)}`);
       throw error;
+    } finally {
+      hasher?.free();
     }
     if (size !== to - from) throw fetchFailed(blob, `${size} bytes came, expected ${to - from}`);
   }
@@ -148,6 +157,13 @@ export class Blobs {
     const answer = await this.request(path, { method: "PUT", body: bytes }, signal);
     if (!answer.ok) throw await refused(`storing the result of unit ${unit.attempt}`, answer);
     return (await answer.json()) as StoredBlob;
+  }
+
+  /** Of a part only the length can be checked, of all of it the hash too. */
+  private async fetchWhole(blob: StoredBlob, signal?: AbortSignal): Promise<ArrayBuffer> {
+    const bytes = await this.fetchRange(blob, 0, blob.size, signal);
+    mustBeItself(blob, this.hashing.hex(new Uint8Array(bytes)));
+    return bytes;
   }
 
   private async fetchRange(
@@ -209,6 +225,10 @@ export class Blobs {
       this.sessionChanged.push(resolve);
     });
   }
+}
+
+function mustBeItself(blob: StoredBlob, hash: string): void {
+  if (hash !== blob.hash) throw fetchFailed(blob, `other bytes came, of hash ${hash}`);
 }
 
 function fetchFailed(blob: StoredBlob, message: string): UnitError {

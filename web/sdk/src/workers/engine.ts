@@ -1,6 +1,7 @@
 /** The part all engine Workers share: jobs known, units at work, answers. */
 
 import { Blobs, UnitError } from "./blobs.js";
+import { Hashing } from "./hashing.js";
 import type { BrainJob, FromEngine, ToEngine, UnitFailure, UnitSpan } from "./messages.js";
 
 /** What a kind of engine adds. */
@@ -9,6 +10,8 @@ export interface Computer {
   prepare(task: Task): Promise<void>;
   compute(task: Task): Promise<Computed>;
   forget(job: number): void;
+  /** Of a GPU: what the probe kernel gave, if it ran. */
+  readonly probed?: string | undefined;
 }
 
 /** A unit's result; `release` when it was delivered. */
@@ -69,10 +72,10 @@ export function serve(
   addEventListener("message", ({ data }: MessageEvent<ToEngine>) => {
     switch (data.type) {
       case "open":
-        blobs = new Blobs(data.base, data.session);
+        blobs = new Blobs(data.base, data.session, new Hashing(data.hashing));
         computer = open(blobs, data.wasm);
         computer.then(
-          () => say({ type: "ready" }),
+          ({ probed }) => say(probed === undefined ? { type: "ready" } : { type: "ready", class: probed }),
           (error: unknown) => say({ type: "broken", message: asFailure(error).message }),
         );
         break;

@@ -21,6 +21,7 @@ class GpuComputer implements Computer {
   constructor(
     private readonly engine: Engine,
     private readonly blobs: Blobs,
+    readonly probed: string | undefined,
   ) {}
 
   async prepare({ unit, info }: Task): Promise<void> {
@@ -141,7 +142,10 @@ async function allOrFree(parts: Promise<Part>[]): Promise<Part[]> {
 serve(
   async (blobs, wasm) => {
     await init({ module_or_path: wasm });
-    return new GpuComputer(await Engine.open(), blobs);
+    const engine = await Engine.open();
+    // A device that cannot run the probe may still run kernels: its answers are compared within tolerances.
+    const probed = await engine.probe().catch(() => undefined);
+    return new GpuComputer(engine, blobs, probed);
   },
   ({ kind }) => kind === "lost" || kind === "internal",
 );

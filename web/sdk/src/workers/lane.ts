@@ -16,6 +16,8 @@ export interface LaneConfig {
   worker: string;
   wasm: string;
   base: string;
+  /** The brain's code, for its hash function. */
+  hashing: WebAssembly.Module;
   /** Units given to one Worker at a time. */
   depth: number;
   /** Whether a Worker listens while it computes. A program's does not: to end its run is to end it. */
@@ -24,8 +26,8 @@ export interface LaneConfig {
   info: (job: number) => BrainJob | undefined;
   onDone: (attempt: number, took: number, result: UnitResult) => void;
   onFailed: (attempt: number, took: number, failure: UnitFailure) => void;
-  /** Whether Workers of this kind can be opened, when that becomes known. */
-  onHealth: (problem: string | undefined) => void;
+  /** Whether Workers of this kind can be opened, when that becomes known, and a GPU's numeric class. */
+  onHealth: (problem: string | undefined, probed: string | undefined) => void;
 }
 
 /** A kernel that nobody waits for any more may take this long before its Worker goes. */
@@ -121,8 +123,8 @@ export class Lane {
       this.broken(seat, event.message || "its code could not be loaded");
     };
     this.seats.push(seat);
-    const { base, wasm } = this.config;
-    this.tell(seat, { type: "open", base, wasm, session: this.config.session() });
+    const { base, wasm, hashing } = this.config;
+    this.tell(seat, { type: "open", base, wasm, hashing, session: this.config.session() });
     return seat;
   }
 
@@ -145,7 +147,7 @@ export class Lane {
     if (said.type === "ready") {
       clearTimeout(seat.opening);
       this.runaway = undefined;
-      this.config.onHealth(undefined);
+      this.config.onHealth(undefined, said.class);
     } else if (said.type === "broken") {
       this.broken(seat, said.message);
     } else {
@@ -215,7 +217,7 @@ export class Lane {
 
   private broken(seat: Seat, message: string): void {
     this.close(seat);
-    this.config.onHealth(message);
+    this.config.onHealth(message, undefined);
     for (const { attempt, job } of seat.units.values()) {
       const { runaway } = this;
       const failure = runaway?.job === job ? runaway.failure : ({ kind: "lost", message } as const);

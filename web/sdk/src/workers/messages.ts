@@ -1,9 +1,9 @@
 /** What the page, the brain Worker and the engine Workers say to each other. */
 
 import type { UnitNote } from "../join/unit.js";
-import type { BrainJob, BrainStatus, Offer, UnitFailure } from "../../generated/brain/brain.js";
+import type { BrainJob, BrainStatus, Condition, Offer, Rules, UnitFailure } from "../../generated/brain/brain.js";
 
-export type { BrainJob, BrainStatus, Offer, UnitFailure };
+export type { BrainJob, BrainStatus, Condition, Offer, Rules, UnitFailure };
 
 /** Where Workers find their code and the coordinator. */
 export interface Places {
@@ -20,15 +20,31 @@ export interface Start {
   type: "start";
   places: Places;
   token: string;
-  identity: Uint8Array;
+  identity: Identity;
   offer: Offer;
+  rules: Rules;
+  state: DeviceState;
+}
+
+/** Who the node is: a key pair whose private half stays in the browser. */
+export interface Identity {
+  publicKey: Uint8Array;
+  privateKey: CryptoKey;
+}
+
+/** How the device is doing, and whether the donor wants it to rest then. One message, so that the coordinator hears
+ * both before a page that hides is slowed. */
+export interface DeviceState {
+  condition: Condition;
+  paused: boolean;
 }
 
 /** From the page to the brain Worker. */
 export type ToBrain =
   | Start
   | { type: "offer"; offer: Offer }
-  | { type: "pause"; paused: boolean }
+  | { type: "rules"; rules: Rules }
+  | { type: "state"; state: DeviceState }
   | { type: "stop" };
 
 /** From the brain Worker to the page. */
@@ -49,7 +65,8 @@ export interface UnitSpan {
 
 /** From the brain Worker to an engine Worker. */
 export type ToEngine =
-  | { type: "open"; base: string; wasm: string; session: string }
+  /** `hashing`: the brain's code, compiled once for all. */
+  | { type: "open"; base: string; wasm: string; hashing: WebAssembly.Module; session: string }
   | { type: "session"; session: string }
   /** Before the first unit of a job. */
   | { type: "job"; job: number; info: BrainJob }
@@ -59,8 +76,8 @@ export type ToEngine =
 
 /** From an engine Worker to the brain Worker. */
 export type FromEngine =
-  /** The engine is open. */
-  | { type: "ready" }
+  /** The engine is open; a GPU tells which way it rounds, if it can. */
+  | { type: "ready"; class?: string }
   /** It cannot be opened: the device is missing or does not answer. */
   | { type: "broken"; message: string }
   | AboutUnit;

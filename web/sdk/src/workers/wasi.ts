@@ -5,6 +5,7 @@ import { type Computed, type Computer, say, serve, type Task } from "./engine.js
 import type { BrainJob, UnitSpan } from "./messages.js";
 import type { ExecWork } from "../../generated/brain/brain.js";
 import type { Folder } from "./program/files.js";
+import { lowerMemory } from "./program/memory.js";
 import { runProgram } from "./program/run.js";
 
 interface Listed extends StoredBlob {
@@ -29,13 +30,13 @@ class ProgramComputer implements Computer {
   constructor(private readonly blobs: Blobs) {}
 
   async prepare({ unit, info }: Task): Promise<void> {
-    await this.prepared(unit.job, execOf(info));
+    await this.prepared(unit.job, info);
   }
 
   async compute({ unit, info, signal }: Task): Promise<Computed> {
     const work = execOf(info);
     const { limits } = info;
-    const { module, folder, files } = await this.prepared(unit.job, work);
+    const { module, folder, files } = await this.prepared(unit.job, info);
     const items = files
       ? await this.fileItems(unit, files, signal)
       : await this.lineItems(unit, work.items, signal);
@@ -56,19 +57,19 @@ class ProgramComputer implements Computer {
     this.jobs.delete(job);
   }
 
-  private prepared(job: number, work: ExecWork): Promise<Prepared> {
+  private prepared(job: number, info: BrainJob): Promise<Prepared> {
     let prepared = this.jobs.get(job);
     if (!prepared) {
-      prepared = this.fetch(work);
+      prepared = this.fetch(execOf(info), info.limits.memory);
       prepared.catch(() => this.jobs.delete(job));
       this.jobs.set(job, prepared);
     }
     return prepared;
   }
 
-  private async fetch(work: ExecWork): Promise<Prepared> {
+  private async fetch(work: ExecWork, memory: number): Promise<Prepared> {
     const [module, folder, files] = await Promise.all([
-      this.blobs.all(work.module).then(compile),
+      this.blobs.all(work.module).then((wasm) => compile(lowerMemory(wasm, memory))),
       work.folder && this.folder(work.folder),
       work.items.kind === "files" ? this.list(work.items.manifest) : undefined,
     ]);

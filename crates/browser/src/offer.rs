@@ -1,0 +1,140 @@
+//! What the device lends and for whom, read from plain JavaScript objects.
+
+use shoal_node::Rules;
+use shoal_protocol::{Caps, Condition, GpuCaps, NodeKind, PublicKey};
+use wasm_bindgen::prelude::*;
+
+#[wasm_bindgen(typescript_custom_section)]
+const TYPES: &str = r#"
+/** What the device lends. */
+export interface Offer {
+  name: string;
+  cpuSlots: number;
+  speed: number;
+  gpu?: GpuOffer;
+  /** What the probe kernel gave: 16 hex digits. Left out where it could not run. */
+  class?: string;
+}
+export interface GpuOffer {
+  name: string;
+  backend: string;
+  software: boolean;
+  bufferBytes: number;
+  workgroupInvocations: number;
+  workgroupBytes: number;
+  storageBuffers: number;
+  slots: number;
+}
+/** Whose code may run, by the keys that stand for it: 64 hex digits each. */
+export interface Rules {
+  /** If any are named, nobody else's. */
+  only: string[];
+  never: string[];
+}
+/** How the device is doing. */
+export interface Condition {
+  visible: boolean;
+  /** Left out where nobody tells. */
+  batteryPercent?: number;
+  charging: boolean;
+  metered: boolean;
+}
+"#;
+
+#[wasm_bindgen]
+extern "C" {
+    #[wasm_bindgen(typescript_type = "Offer")]
+    pub type Offer;
+    #[wasm_bindgen(method, getter)]
+    fn name(this: &Offer) -> String;
+    #[wasm_bindgen(method, getter, js_name = cpuSlots)]
+    fn cpu_slots(this: &Offer) -> u16;
+    #[wasm_bindgen(method, getter)]
+    fn speed(this: &Offer) -> u32;
+    #[wasm_bindgen(method, getter)]
+    fn gpu(this: &Offer) -> Option<GpuOffer>;
+    #[wasm_bindgen(method, getter)]
+    fn class(this: &Offer) -> Option<String>;
+
+    #[wasm_bindgen(typescript_type = "GpuOffer")]
+    pub type GpuOffer;
+    #[wasm_bindgen(method, getter)]
+    fn name(this: &GpuOffer) -> String;
+    #[wasm_bindgen(method, getter)]
+    fn backend(this: &GpuOffer) -> String;
+    #[wasm_bindgen(method, getter)]
+    fn software(this: &GpuOffer) -> bool;
+    #[wasm_bindgen(method, getter, js_name = bufferBytes)]
+    fn buffer_bytes(this: &GpuOffer) -> f64;
+    #[wasm_bindgen(method, getter, js_name = workgroupInvocations)]
+    fn workgroup_invocations(this: &GpuOffer) -> u32;
+    #[wasm_bindgen(method, getter, js_name = workgroupBytes)]
+    fn workgroup_bytes(this: &GpuOffer) -> u32;
+    #[wasm_bindgen(method, getter, js_name = storageBuffers)]
+    fn storage_buffers(this: &GpuOffer) -> u32;
+    #[wasm_bindgen(method, getter)]
+    fn slots(this: &GpuOffer) -> u16;
+
+    #[wasm_bindgen(typescript_type = "Rules")]
+    pub type DonorRules;
+    #[wasm_bindgen(method, getter)]
+    fn only(this: &DonorRules) -> Vec<String>;
+    #[wasm_bindgen(method, getter)]
+    fn never(this: &DonorRules) -> Vec<String>;
+
+    #[wasm_bindgen(typescript_type = "Condition")]
+    pub type DeviceCondition;
+    #[wasm_bindgen(method, getter)]
+    fn visible(this: &DeviceCondition) -> bool;
+    #[wasm_bindgen(method, getter, js_name = batteryPercent)]
+    fn battery_percent(this: &DeviceCondition) -> Option<u8>;
+    #[wasm_bindgen(method, getter)]
+    fn charging(this: &DeviceCondition) -> bool;
+    #[wasm_bindgen(method, getter)]
+    fn metered(this: &DeviceCondition) -> bool;
+}
+
+pub(crate) fn caps(offer: &Offer) -> Result<Caps, JsError> {
+    let gpu = offer.gpu().map(|gpu| GpuCaps {
+        name: gpu.name(),
+        backend: gpu.backend(),
+        software: gpu.software(),
+        buffer_bytes: gpu.buffer_bytes() as u64,
+        workgroup_invocations: gpu.workgroup_invocations(),
+        workgroup_bytes: gpu.workgroup_bytes(),
+        storage_buffers: gpu.storage_buffers(),
+        slots: gpu.slots(),
+    });
+    let class = offer.class().map(|text| {
+        u64::from_str_radix(&text, 16)
+            .map_err(|_| JsError::new(&format!("a class of {text:?}; expected 16 hex digits")))
+    });
+    Ok(Caps {
+        kind: NodeKind::Browser,
+        name: offer.name(),
+        cpu_slots: offer.cpu_slots(),
+        gpu,
+        speed: offer.speed(),
+        class: class.transpose()?.unwrap_or(0),
+    })
+}
+
+pub(crate) fn rules(rules: &DonorRules) -> Result<Rules, JsError> {
+    Ok(Rules { only: keys(rules.only())?, never: keys(rules.never())? })
+}
+
+fn keys(texts: Vec<String>) -> Result<Vec<PublicKey>, JsError> {
+    let key = |text: String| {
+        text.parse().map_err(|error| JsError::new(&format!("the key {text:?}: {error}")))
+    };
+    texts.into_iter().map(key).collect()
+}
+
+pub(crate) fn condition(condition: &DeviceCondition) -> Condition {
+    Condition {
+        visible: condition.visible(),
+        battery_percent: condition.battery_percent(),
+        charging: condition.charging(),
+        metered: condition.metered(),
+    }
+}

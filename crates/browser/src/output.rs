@@ -1,0 +1,82 @@
+//! What the brain wants done, as plain objects: `BrainOutput` in TypeScript.
+
+use js_sys::Uint8Array;
+use shoal_node::{JobInfo, Node, Output};
+use shoal_protocol::codec::Wire;
+use shoal_protocol::sign::code_statement;
+use shoal_protocol::{Hash, JobId, Lane, Work};
+use wasm_bindgen::prelude::*;
+
+use crate::object::Fields;
+
+#[wasm_bindgen(typescript_custom_section)]
+const TYPES: &str = r#"
+/** One thing for the Worker to do. */
+export type BrainOutput =
+  | { type: "connect" }
+  | { type: "disconnect" }
+  | { type: "send"; bytes: Uint8Array }
+  /** Sign this with the node's key; answer with `signed`. */
+  | { type: "sign"; statement: Uint8Array }
+  /** See whether `signature` is the key's for `statement`, which names the job's code; answer with `checked`. Without
+   * them nobody signed it. */
+  | { type: "check"; job: number; statement?: Uint8Array; key?: Uint8Array; signature?: Uint8Array }
+  | { type: "run"; attempt: number; job: number; start: number; len: number; lane: "inline" | "gpu" | "cpu" }
+  | { type: "abort"; attempt: number }
+  | { type: "forget"; job: number }
+  | { type: "stopped"; reason?: string };
+"#;
+
+pub(crate) fn plain(node: &Node, output: Output) -> JsValue {
+    match output {
+        Output::Connect => Fields::of("connect"),
+        Output::Disconnect => Fields::of("disconnect"),
+        Output::Send(message) => Fields::of("send").with("bytes", bytes(&message.encode())),
+        Output::Sign(statement) => Fields::of("sign").with("statement", bytes(&statement)),
+        Output::Check(job) => check(job, node.job(job)),
+        Output::Run { lease, lane } => {
+            let lane = match lane {
+                Lane::Inline => "inline",
+                Lane::Gpu => "gpu",
+                Lane::Cpu => "cpu",
+            };
+            Fields::of("run")
+                .with("attempt", lease.attempt.0 as f64)
+                .with("job", lease.job.0 as f64)
+                .with("start", lease.span.start as f64)
+                .with("len", lease.span.len as f64)
+                .with("lane", lane)
+        }
+        Output::Abort(attempt) => Fields::of("abort").with("attempt", attempt.0 as f64),
+        Output::Forget(job) => Fields::of("forget").with("job", job.0 as f64),
+        Output::Stopped(refusal) => {
+            Fields::of("stopped").with("reason", refusal.map(|refusal| refusal.to_string()))
+        }
+    }
+    .done()
+}
+
+fn check(job: JobId, info: Option<&JobInfo>) -> Fields {
+    let fields = Fields::of("check").with("job", job.0 as f64);
+    let signed = info.and_then(|info| Some((code(&info.work)?, info.signed?)));
+    let Some((code, signed)) = signed else { return fields };
+    fields
+        .with("statement", bytes(&code_statement(&code)))
+        .with("key", bytes(&signed.by.0))
+        .with("signature", bytes(&signed.signature.bytes()))
+}
+
+/// The hash of what somebody stands for. A module's own bytes are hashed where they arrive.
+fn code(work: &Work) -> Option<Hash> {
+    let source = |text: &str| Hash(*blake3::hash(text.as_bytes()).as_bytes());
+    match work {
+        Work::Noop => None,
+        Work::Map(map) => Some(source(&map.kernel.source)),
+        Work::Render(render) => Some(source(&render.kernel.source)),
+        Work::Exec(exec) => Some(exec.module.hash),
+    }
+}
+
+fn bytes(bytes: &[u8]) -> Uint8Array {
+    Uint8Array::from(bytes)
+}

@@ -1,0 +1,287 @@
+/** The node brain with its socket, its timers and its engine Workers. */
+
+import type { Brain, BrainOutput } from "../../generated/brain/brain.js";
+import type { UnitNote } from "../join/unit.js";
+import { problemWith, sign } from "./keys.js";
+import { GpuKnown } from "./known.js";
+import { Lane, type LaneConfig } from "./lane.js";
+import type { BrainJob, DeviceState, FromBrain, Offer, Rules, Start } from "./messages.js";
+import { Socket } from "./socket.js";
+
+/** Units the GPU Worker holds: one computes, the others' bytes travel. */
+const GPU_DEPTH = 3;
+/** A page is told how things stand at most this often, or at once when the phase changes. */
+const STATUS_EVERY_MS = 200;
+/** A GPU that stopped answering is looked at again after this time: a browser restarts what hangs. */
+const PROBE_EVERY_MS = 20_000;
+/** A node joins with all it has, but not later than this for a GPU that takes its time: it is offered when it is there. */
+const GPU_PATIENCE_MS = 3_000;
+
+export class Node {
+  private readonly socket: Socket;
+  private timer: ReturnType<typeof setTimeout> | undefined;
+  private statusTimer: ReturnType<typeof setTimeout> | undefined;
+  private phase = "";
+  private session = "";
+  private offered: Offer;
+  private readonly gpuKnown = new GpuKnown();
+  private begin: (() => void) | undefined;
+  private coordinator: string | undefined;
+  private isBroken = false;
+  private readonly todo: BrainOutput[] = [];
+  private performing = false;
+  private readonly infos = new Map<number, BrainJob>();
+  private readonly gpu: Lane;
+  private readonly cpu: Lane;
+
+  constructor(
+    private readonly brain: Brain,
+    /** The brain's code, for its hash function. */
+    hashing: WebAssembly.Module,
+    private readonly key: CryptoKey,
+    { places, offer }: Start,
+  ) {
+    this.offered = offer;
+    const { base } = places;
+    this.socket = new Socket(`${base.replace(/^http/, "ws")}/node/socket`, {
+      opened: () => this.perform(this.brain.opened(performance.now())),
+      closed: () => this.perform(this.brain.closed(performance.now())),
+      received: (frame) => this.receive(frame),
+    });
+    const shared: Omit<LaneConfig, "worker" | "wasm" | "depth" | "listens" | "onHealth"> = {
+      base,
+      hashing,
+      session: () => this.session,
+      info: (job) => this.info(job),
+      onDone: (attempt, took, result) => {
+        const now = performance.now();
+        this.perform(
+          "inline" in result
+            ? this.brain.ranInline(now, attempt, took, result.inline)
+            : this.brain.ranStored(now, attempt, took, result.hash, result.size),
+        );
+        tell({ type: "ended", attempt });
+      },
+      onFailed: (attempt, took, failure) => {
+        this.perform(this.brain.ranFailed(performance.now(), attempt, took, failure));
+        tell({ type: "ended", attempt, failure });
+      },
+    };
+    this.gpu = new Lane({
+      ...shared,
+      worker: places.gpuWorker,
+      wasm: places.gpuWasm,
+      depth: GPU_DEPTH,
+      listens: true,
+      onHealth: (problem, probed) => this.gpuHealth(problem, probed),
+    });
+    this.cpu = new Lane({
+      ...shared,
+      worker: places.wasiWorker,
+      wasm: "",
+      depth: 1,
+      listens: false,
+      onHealth: (problem) => problem && console.error(`programs cannot run: ${problem}`),
+    });
+  }
+
+  /** Connects as soon as it is known what can be offered. */
+  start(rules: Rules, state: DeviceState): void {
+    this.rules(rules);
+    this.state(state);
+    this.begin = () => {
+      this.begin = undefined;
+      this.perform(this.brain.start(performance.now()));
+    };
+    this.offer(this.offered);
+    if (this.gpuKnown.isKnown || !this.offered.gpu) this.begin();
+    else setTimeout(() => this.begin?.(), GPU_PATIENCE_MS);
+  }
+
+  /** A GPU is offered when it was opened and probed, and as long as it answers. */
+  offer(offer: Offer): void {
+    this.offered = offer;
+    this.cpu.limit(offer.cpuSlots);
+    this.gpu.limit(offer.gpu ? 1 : 0);
+    if (offer.gpu && !this.gpuKnown.isKnown) this.gpu.probe();
+    this.perform(this.brain.offer(performance.now(), this.gpuKnown.able(offer)));
+  }
+
+  rules(rules: Rules): void {
+    this.perform(this.brain.rules(performance.now(), rules));
+  }
+
+  state({ condition, paused }: DeviceState): void {
+    this.perform(this.brain.condition(performance.now(), condition));
+    this.perform(this.brain.pause(performance.now(), paused));
+  }
+
+  /** A GPU that does not answer is withdrawn, so that others get its units, and lent again when it does. */
+  private gpuHealth(problem: string | undefined, probed: string | undefined): void {
+    if (problem !== undefined) setTimeout(() => this.offered.gpu && this.gpu.probe(), PROBE_EVERY_MS);
+    if (!this.gpuKnown.learn(problem, probed)) return;
+    tell(problem === undefined ? { type: "gpu" } : { type: "gpu", problem });
+    this.offer(this.offered);
+    this.begin?.();
+  }
+
+  stop(): void {
+    this.perform(this.brain.stop(performance.now()));
+  }
+
+  /** Acts on outputs in order, also when acting on one leads to more. */
+  private perform(outputs: BrainOutput[]): void {
+    if (this.isBroken) return;
+    this.takeSession();
+    this.todo.push(...outputs);
+    if (this.performing) return;
+    this.performing = true;
+    try {
+      for (let output = this.todo.shift(); output; output = this.todo.shift()) this.act(output);
+    } catch (error) {
+      this.broke(error);
+      return;
+    } finally {
+      this.performing = false;
+    }
+    this.wind();
+    this.tellStatus();
+  }
+
+  /** Half of what the brain asked for was done: such a node is of no use to anyone, so the donor hears why it ends. */
+  private broke(error: unknown): void {
+    console.error(error);
+    this.isBroken = true;
+    this.todo.length = 0;
+    clearTimeout(this.timer);
+    clearTimeout(this.statusTimer);
+    this.gpu.close();
+    this.cpu.close();
+    this.socket.close();
+    tell({ type: "stopped", reason: `the node broke: ${String(error)}` });
+  }
+
+  private act(output: BrainOutput): void {
+    switch (output.type) {
+      case "connect":
+        this.socket.open();
+        break;
+      case "disconnect":
+        this.socket.close();
+        break;
+      case "send":
+        this.socket.send(output.bytes);
+        break;
+      case "sign":
+        this.later(sign(this.key, output.statement), (proof) =>
+          this.brain.signed(performance.now(), output.statement, proof),
+        );
+        break;
+      case "check":
+        this.later(problemWith(output), (problem) =>
+          this.brain.checked(performance.now(), output.job, problem),
+        );
+        break;
+      case "run":
+        this.run(output);
+        break;
+      case "abort":
+        this.gpu.abort(output.attempt);
+        this.cpu.abort(output.attempt);
+        tell({ type: "ended", attempt: output.attempt, revoked: true });
+        break;
+      case "forget":
+        this.infos.delete(output.job);
+        this.gpu.forget(output.job);
+        this.cpu.forget(output.job);
+        break;
+      case "stopped":
+        this.gpu.close();
+        this.cpu.close();
+        this.socket.close();
+        tell(output.reason === undefined ? { type: "stopped" } : { type: "stopped", reason: output.reason });
+        break;
+    }
+  }
+
+  /** Tells the brain what only later is known. */
+  private later<T>(what: Promise<T>, tellBrain: (found: T) => BrainOutput[]): void {
+    what.then((found) => this.perform(tellBrain(found))).catch((error: unknown) => this.broke(error));
+  }
+
+  private run({ attempt, job, start, len, lane }: BrainOutput & { type: "run" }): void {
+    if (lane === "inline") {
+      this.perform(this.brain.ranInline(performance.now(), attempt, 0, new Uint8Array(0)));
+      return;
+    }
+    const info = this.info(job);
+    if (!info) {
+      const failure = { kind: "internal", message: `job ${job} is unknown` } as const;
+      this.perform(this.brain.ranFailed(performance.now(), attempt, 0, failure));
+      return;
+    }
+    const { name: jobName, owner, work, signer } = info;
+    const unit: UnitNote = { attempt, job, jobName, owner, kind: work.kind, start, len, lane, signedHere: false };
+    if (signer !== undefined) Object.assign(unit, { signer, signedHere: signer === this.coordinator });
+    tell({ type: "started", unit });
+    (lane === "gpu" ? this.gpu : this.cpu).run({ attempt, job, start, len });
+  }
+
+  private info(job: number): BrainJob | undefined {
+    let info = this.infos.get(job);
+    if (!info) {
+      info = this.brain.job(job);
+      if (info) this.infos.set(job, info);
+    }
+    return info;
+  }
+
+  private receive(frame: Uint8Array): void {
+    let outputs: BrainOutput[];
+    try {
+      outputs = this.brain.received(performance.now(), frame);
+    } catch (error) {
+      console.error(error);
+      this.socket.close();
+      outputs = this.brain.closed(performance.now());
+    }
+    this.perform(outputs);
+  }
+
+  private takeSession(): void {
+    const session = this.brain.session() ?? this.session;
+    if (session === this.session) return;
+    this.session = session;
+    this.gpu.sessionChanged();
+    this.cpu.sessionChanged();
+  }
+
+  /** Sets the clock for the brain's next timeout. */
+  private wind(): void {
+    clearTimeout(this.timer);
+    const due = this.brain.nextTimeout();
+    if (due === undefined) return;
+    this.timer = setTimeout(
+      () => this.perform(this.brain.tick(performance.now())),
+      Math.max(0, due - performance.now()),
+    );
+  }
+
+  private tellStatus(): void {
+    const status = this.brain.status();
+    this.coordinator = status.coordinator;
+    if (status.phase !== this.phase) {
+      this.phase = status.phase;
+      tell({ type: "status", status });
+      return;
+    }
+    this.statusTimer ??= setTimeout(() => {
+      this.statusTimer = undefined;
+      tell({ type: "status", status: this.brain.status() });
+    }, STATUS_EVERY_MS);
+  }
+}
+
+export function tell(message: FromBrain): void {
+  postMessage(message);
+}
