@@ -1,17 +1,37 @@
 /** The SDK's parts that need no browser. */
 
 import assert from "node:assert/strict";
+import { createPublicKey, verify } from "node:crypto";
 import { test } from "node:test";
+import { blake3 as reference } from "./lib/blake3.mjs";
 import { send, startPool } from "./lib/pool.mjs";
 import { load } from "./lib/typescript.mjs";
 
-const { parseEvents, ShoalError, assemble, Answers, typed, outType, connect, Shoal, settled } = await load(
+const {
+  parseEvents,
+  ShoalError,
+  assemble,
+  Answers,
+  typed,
+  outType,
+  connect,
+  Shoal,
+  settled,
+  blake3,
+  lowerMemory,
+  restReason,
+  conditionOf,
+  USUAL,
+} = await load(
   "http.ts",
   "picture.ts",
   "answers.ts",
   "arrays.ts",
   "client.ts",
   "workers/program/world.ts",
+  "workers/program/memory.ts",
+  "blake3.ts",
+  "join/power.ts",
 );
 
 function streamOf(...pieces) {
@@ -110,4 +130,110 @@ test("a program's random bytes are the published sequence", () => {
   assert.deepEqual([clock.look(true), clock.look(false)], [0n, 1000n]);
   clock.sleep(5n);
   assert.equal(clock.look(true), 2005n);
+});
+
+test("the small hash function is the fast one", () => {
+  const all = new Uint8Array(300_000).map((_, at) => (at * 31) >> 3);
+  for (const length of [0, 1, 63, 64, 65, 1023, 1024, 1025, 2048, 2049, 3072, 5000, 65_536, 300_000]) {
+    const bytes = all.subarray(7, 7 + length);
+    assert.equal(Buffer.from(blake3(bytes)).toString("hex"), reference(bytes), `${length} bytes`);
+  }
+});
+
+test("code is signed by whoever submits it, and whoever does not want to does not", async (t) => {
+  const bodies = [];
+  const pool = await startPool({
+    routes: {
+      "POST /api/v1/jobs": (_, response, body) => {
+        bodies.push(JSON.parse(body));
+        send(response, 201, "application/json", JSON.stringify({ id: 1, state: "running" }));
+      },
+    },
+  });
+  t.after(() => pool.close());
+  const shoal = new Shoal(pool.url, "k");
+  const wgsl = "// a kernel with an ä";
+  await shoal.submit({ kind: "render", wgsl, width: 1, height: 1, verify: "quorum:3", priority: "interactive" });
+  await shoal.submit({ kind: "exec", module: "ab".repeat(32) });
+  await shoal.submit({ kind: "noop", items: 1 });
+  await new Shoal(pool.url, "k", { signer: null }).submit({ kind: "map", wgsl, inputs: [], items: 1 });
+  const [kernel, program, noop, unsigned] = bodies;
+  assert.equal(kernel.signature.key, await shoal.signer());
+  assert.deepEqual([kernel.verify, kernel.priority], ["quorum:3", "interactive"]);
+  assert.equal(program.signature.key, kernel.signature.key);
+  assert.deepEqual([noop.signature, unsigned.signature], [undefined, undefined]);
+  const isSigned = (hash, { key, signature }) => {
+    const jwk = { kty: "OKP", crv: "Ed25519", x: Buffer.from(key, "hex").toString("base64url") };
+    const statement = Buffer.concat([Buffer.from("shoal code 1\0"), Buffer.from(hash, "hex")]);
+    return verify(null, statement, createPublicKey({ key: jwk, format: "jwk" }), Buffer.from(signature, "hex"));
+  };
+  assert.ok(isSigned(reference(Buffer.from(wgsl)), kernel.signature));
+  assert.ok(isSigned("ab".repeat(32), program.signature));
+  assert.ok(!isSigned("ab".repeat(32), kernel.signature));
+});
+
+/** A module of these sections: `[id, ...bytes]`. */
+function wasm(...sections) {
+  const head = [0, 0x61, 0x73, 0x6d, 1, 0, 0, 0];
+  return new Uint8Array([...head, ...sections.flatMap(([id, ...bytes]) => [id, bytes.length, ...bytes])]);
+}
+
+/** `(export "memory" (memory 0))` */
+const EXPORT = [7, 1, 6, ...Buffer.from("memory"), 2, 0];
+
+test("a program's memory grows to what its job may use, and no further", () => {
+  const pagesOf = (memory, limit) => {
+    const lowered = lowerMemory(wasm([5, 1, ...memory], EXPORT), limit);
+    const instance = new WebAssembly.Instance(new WebAssembly.Module(lowered));
+    const before = instance.exports.memory.buffer.byteLength / 65_536;
+    let most = before;
+    while (most < 100) {
+      try {
+        instance.exports.memory.grow(1);
+        most++;
+      } catch {
+        break;
+      }
+    }
+    return [before, most];
+  };
+  assert.deepEqual(pagesOf([0, 2], 65_536 * 5), [2, 5]);
+  assert.deepEqual(pagesOf([1, 2, 9], 65_536 * 5 + 1), [2, 5]);
+  assert.deepEqual(pagesOf([1, 2, 3], 65_536 * 5), [2, 3]);
+  // A number that takes two bytes.
+  assert.deepEqual(pagesOf([1, 0x80 | 3, 0, 0x80, 8], 65_536 * 7), [3, 7]);
+});
+
+test("a program that starts too large, or brings no memory of its own, is refused", () => {
+  const of = (...sections) => () => lowerMemory(wasm(...sections), 65_536 * 16);
+  const refused = (pattern) => (error) => error.failure.kind === "kernel" && pattern.test(error.failure.message);
+  assert.throws(of([5, 1, 0, 32], EXPORT), refused(/starts with 2 MiB of memory; the job allows 1 MiB/));
+  assert.throws(of([2, 1, 1, 0x65, 1, 0x6d, 2, 0, 1]), refused(/imports its memory/));
+  assert.throws(of([5, 2, 0, 1, 0, 1]), refused(/2 memories/));
+  assert.throws(of([5, 1, 4, 1]), refused(/no node knows/));
+  assert.throws(() => lowerMemory(wasm([5, 1, 0, 2]).subarray(0, 11), 65_536), refused(/middle of a section/));
+  // Imports of functions, tables and globals are none of its business.
+  const imports = [2, 3, 1, 0x65, 1, 0x66, 0, 0, 1, 0x65, 1, 0x74, 1, 0x70, 1, 1, 2, 1, 0x65, 1, 0x67, 3, 0x7f, 0];
+  const bytes = wasm(imports, [5, 1, 1, 1, 1]);
+  assert.deepEqual(lowerMemory(bytes, 65_536), bytes);
+});
+
+test("the power saver rests a device that is hidden or low, unless the donor wants otherwise", () => {
+  const fine = { hidden: false, frozen: false, battery: undefined, metered: false };
+  const on = (percent, charging = false) => ({ ...fine, battery: { percent, charging } });
+  const rests = (now, lend = {}) => restReason(now, { ...USUAL, ...lend });
+  assert.equal(rests(fine), undefined);
+  assert.match(rests({ ...fine, hidden: true }), /out of sight/);
+  assert.equal(rests({ ...fine, hidden: true }, { whenHidden: "slow" }), undefined);
+  assert.match(rests(on(29)), /battery is at 29 %/);
+  assert.deepEqual([rests(on(30)), rests(on(29, true))], [undefined, undefined]);
+  assert.equal(rests(on(5), { onLowBattery: "go on" }), undefined);
+  assert.equal(rests(on(90), { onlyPluggedIn: true }), "on battery");
+  assert.match(rests({ ...fine, frozen: true }), /to sleep/);
+  assert.deepEqual(conditionOf({ ...on(29), frozen: true, metered: true }), {
+    visible: false,
+    batteryPercent: 29,
+    charging: false,
+    metered: true,
+  });
 });

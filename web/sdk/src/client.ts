@@ -2,84 +2,34 @@
 
 import { Answers } from "./answers.js";
 import { type ArrayOf, type OutType, outType, type ResultArray, typed } from "./arrays.js";
+import { blake3 } from "./blake3.js";
 import { type Bytes, lineBytes, type Source, upload, type UploadOptions } from "./blobs.js";
 import { Http, ShoalError } from "./http.js";
 import { join, type JoinHandle, type JoinOptions } from "./join/index.js";
+import { hex, type KeyPair } from "./keyring.js";
+import type {
+  ConnectOptions,
+  ExecOptions,
+  MapOptions,
+  RenderOptions,
+  RenderRunOptions,
+  RunOptions,
+} from "./options.js";
 import { assemble, type Picture } from "./picture.js";
+import { codeHash, signCode, submitterKey } from "./sign.js";
 import type {
   BlobRef,
-  CommonOptions,
   ExecRequest,
   Job,
   JobRequest,
   MapRequest,
-  Params,
   PoolInfo,
   PoolNode,
+  SignedReceipt,
   UnitList,
 } from "./types.js";
 
-export interface RunOptions {
-  /** Called when the job moved on, with all that is known of it. */
-  onProgress?: (job: Job) => void;
-  /** Aborting cancels the job on the pool too. */
-  signal?: AbortSignal;
-}
-
-
-export type { Source };
-
-export interface MapInputOptions {
-  data: Source;
-  /** Every unit gets all of it: tables, weights, the other matrix. */
-  whole?: boolean;
-  /** Elements for each item; 1 without it. */
-  perItem?: number;
-}
-
-export interface MapOptions extends CommonOptions {
-  wgsl: string;
-  entry?: string;
-  input?: Source;
-  /** For kernels with several inputs, in the order of their bindings. */
-  inputs?: readonly (Source | MapInputOptions)[];
-  /** How many items there are; needed when no input is split. */
-  items?: number;
-  /** Elements of output for each item; 1 without it. */
-  outPerItem?: number;
-  params?: Params;
-}
-
-export interface RenderOptions extends CommonOptions {
-  wgsl: string;
-  entry?: string;
-  width: number;
-  height: number;
-  samples?: number;
-  tile?: number;
-  params?: Params;
-}
-
-export interface RenderRunOptions extends RunOptions {
-  /** Tiles that became ready; `tile` fetches one. */
-  onTiles?: (tiles: number[], job: number) => void;
-}
-
-export interface ExecOptions extends CommonOptions {
-  /** A `wasm32-wasip1` program. */
-  module: Source;
-  args?: string[];
-  env?: Record<string, string>;
-  /** One run for each line, or for each `perRun` lines. */
-  lines?: readonly string[] | string | { blob: string };
-  perRun?: number;
-  /** One run for each file: its bytes on stdin, its name in `SHOAL_INPUT`. */
-  files?: readonly { name: string; data: Source }[];
-  /** Files that every run finds, read-only, in `/data`. */
-  folder?: readonly { name: string; data: Source }[];
-  /** Whether the program sees the real time. */
-  clock?: boolean;
-}
+export type * from "./options.js";
 
 export interface PoolEvents {
   jobs?(changed: Job[]): void;
@@ -98,7 +48,11 @@ const PATIENCE_MS = 60_000;
 export class Shoal {
   private readonly http: Http;
 
-  constructor(url: string, key: string) {
+  constructor(
+    url: string,
+    key: string,
+    private readonly options: ConnectOptions = {},
+  ) {
     this.http = new Http(trimSlash(url), key);
   }
 
@@ -114,6 +68,12 @@ export class Shoal {
   units = (id: number): Promise<UnitList> => this.http.json(`/api/v1/jobs/${id}/units`);
   cancel = (id: number): Promise<Job> =>
     this.http.json(`/api/v1/jobs/${id}/cancel`, { method: "POST" });
+  /** Why things are as they are, in whole sentences: of a job, or of the unit that holds one of its items. */
+  explain = (id: number, item?: number): Promise<string[]> =>
+    this.lines(`/api/v1/jobs/${id}/explain${item === undefined ? "" : `?item=${item}`}`);
+  explainNode = (id: number): Promise<string[]> => this.lines(`/api/v1/nodes/${id}/explain`);
+  /** What an ended job can show: who computed what and how it was checked, signed by the coordinator. */
+  receipt = (id: number): Promise<SignedReceipt> => this.http.json(`/api/v1/jobs/${id}/receipt`);
   /** The one-line job: a built-in matrix product. */
   submitBuiltIn = (body: {
     computeType: string;
@@ -125,13 +85,19 @@ export class Shoal {
   async submit(request: JobRequest, signal?: AbortSignal): Promise<Job> {
     signal?.throwIfAborted();
     try {
-      const job = await this.http.post<Job>("/api/v1/jobs", request);
+      const job = await this.http.post<Job>("/api/v1/jobs", await this.signed(request));
       if (signal?.aborted) await this.cancel(job.id);
       return job;
     } finally {
       // Before any other error: the caller waits for this one.
       signal?.throwIfAborted();
     }
+  }
+
+  /** The public key this connection signs code with, 64 hex digits; `null` if it does not sign. */
+  async signer(): Promise<string | null> {
+    const pair = await this.pair();
+    return pair && hex(pair.publicKey);
   }
 
   /** Forgets an ended job and its result; cancels a running one. */
@@ -195,7 +161,7 @@ export class Shoal {
     const { signal } = run;
     const named = (list: readonly { name: string; data: Source }[]) =>
       Promise.all(list.map(async ({ name, data }) => ({ name, blob: await this.store(data, signal) })));
-    const request: ExecRequest = { ...rest, kind: "exec", module: await this.store(module, signal) };
+    const request: ExecRequest = { ...rest, kind: "exec", module: await this.storeCode(module, signal) };
     if (lines !== undefined) {
       request.lines = { blob: await this.store(lineBytes(lines), signal) };
       if (perRun !== undefined) request.lines.perRun = perRun;
@@ -240,6 +206,32 @@ export class Shoal {
   private async store(source: Source, signal?: AbortSignal): Promise<string> {
     if ("blob" in source) return source.blob;
     return (await upload(this.http, source, { signal })).hash;
+  }
+
+  /** What is signed is what was meant, not what somebody says has arrived. */
+  private async storeCode(source: Source, signal?: AbortSignal): Promise<string> {
+    if ("blob" in source) return source.blob;
+    const bytes = new Uint8Array(await new Blob([source]).arrayBuffer());
+    const hash = hex(blake3(bytes));
+    const stored = await this.store(bytes, signal);
+    if (stored === hash) return hash;
+    throw new ShoalError(0, "hash_mismatch", `the program has the hash ${hash}, but ${stored} was stored`);
+  }
+
+  private async signed(request: JobRequest): Promise<JobRequest> {
+    const hash = request.signature ? undefined : codeHash(request);
+    const pair = hash && (await this.pair());
+    return pair && hash ? { ...request, signature: await signCode(pair, hash) } : request;
+  }
+
+  /** A browser that cannot make keys still submits: the coordinator then signs. */
+  private async pair(): Promise<KeyPair | null> {
+    const { signer } = this.options;
+    return signer === undefined ? submitterKey().catch(() => null) : signer;
+  }
+
+  private async lines(path: string): Promise<string[]> {
+    return (await this.http.json<{ lines: string[] }>(path)).lines;
   }
 
   private async follow(
@@ -288,8 +280,8 @@ export class Shoal {
 }
 
 /** Connects and makes sure that the key is right. */
-export async function connect(url: string, key: string): Promise<Shoal> {
-  const shoal = new Shoal(url, key);
+export async function connect(url: string, key: string, options?: ConnectOptions): Promise<Shoal> {
+  const shoal = new Shoal(url, key, options);
   await shoal.pool();
   return shoal;
 }

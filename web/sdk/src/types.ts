@@ -2,6 +2,10 @@
 
 export type JobKind = "noop" | "map" | "render" | "exec";
 export type JobState = "running" | "done" | "failed" | "cancelled";
+/** How answers are checked: none; some, drawn by chance; all by N nodes of different owners who must agree; or all of a
+ * new node and ever fewer of one that was right. */
+export type Verify = "none" | "spot" | `spot:${number}` | `quorum:${number}` | "adaptive";
+export type Priority = "batch" | "normal" | "interactive";
 export type Strategy = "adaptive" | "round-robin" | "weight";
 
 export interface Job {
@@ -15,6 +19,21 @@ export interface Job {
   itemsLeased: number;
   unitsDone: number;
   unitsLeased: number;
+  /** How its answers are checked. */
+  verify: string;
+  priority: Priority;
+  /** Its share beside other jobs of the same priority; 100 is usual. */
+  weight: number;
+  /** Units whose answers are there and wait to be checked. */
+  unitsChecking: number;
+  /** Units whose answers somebody else confirmed. */
+  unitsConfirmed: number;
+  /** Units lent a second time because the first node was slow. */
+  speculated: number;
+  /** The key that stands for its code. */
+  signedBy: string | null;
+  /** Whether that is the coordinator's own, because nobody else signed. */
+  signedHere: boolean;
   /** Units lent again after a node left, stalled or failed. */
   retries: number;
   /** Milliseconds since 1970, like `Date.now()`. */
@@ -77,6 +96,35 @@ export interface PoolNode {
   unitsDone: number;
   unitsFailed: number;
   joined: number;
+  /** Its public key. */
+  identity: string;
+  /** Nodes of one class agree bit for bit; `null` is unknown. */
+  class: string | null;
+  /** The operator's own: believed without checking. */
+  trusted: boolean;
+  roundTripMs: number | null;
+  /** Its speed lately, of what was measured before. */
+  pacePercent: number;
+  condition: DeviceCondition;
+  trust: { gpu: Trust; cpu: Trust };
+}
+
+export interface DeviceCondition {
+  visible: boolean;
+  batteryPercent: number | null;
+  charging: boolean;
+  metered: boolean;
+}
+
+/** What a node's answers of one kind of work were worth so far. */
+export interface Trust {
+  /** Right answers in a row. */
+  streak: number;
+  wrong: number;
+  /** Found wrong: its answers no longer count. */
+  barred: boolean;
+  /** Right so often that only some answers are checked. */
+  veteran: boolean;
 }
 
 export interface PoolInfo {
@@ -84,6 +132,8 @@ export interface PoolInfo {
   join: string;
   version: string;
   nodes: number;
+  /** The coordinator's public key: signs receipts, and code that came unsigned. */
+  key: string;
   offers: Record<string, number>;
 }
 
@@ -121,6 +171,23 @@ interface CommonRequest {
   /** Items in every unit; without it they adapt to each node. */
   unit?: number;
   limits?: Limits;
+  /** `adaptive` without it. */
+  verify?: Verify;
+  /** Of floats from different devices; what honest ones stay within, without it. */
+  tolerance?: { abs?: number; rel?: number; ulps?: number };
+  priority?: Priority;
+  /** From 1 to 10000; 100 without it. */
+  weight?: number;
+  /** The submitter's own node: an interactive job goes there first, then to the nearest. */
+  home?: number;
+  /** By the connection's own key without it. */
+  signature?: CodeSignature;
+}
+
+/** Somebody stands for code: 64 and 128 hex digits. */
+export interface CodeSignature {
+  key: string;
+  signature: string;
 }
 
 /** The body of `POST /api/v1/jobs`. */
@@ -164,3 +231,40 @@ export interface ExecRequest {
 }
 
 export type CommonOptions = CommonRequest;
+
+/** As `shoal verify` reads it. */
+export interface SignedReceipt {
+  receipt: Receipt;
+  key: string;
+  signature: string;
+}
+
+export interface Receipt {
+  format: string;
+  job: number;
+  name: string;
+  owner: string;
+  kind: JobKind;
+  state: JobState;
+  items: number;
+  policy: { verify: string; tolerance: { dtype: string; abs: string; rel: string; ulps: number } };
+  code: { hash: string; signedBy: string; signature: string } | null;
+  inputs: { role: string; name?: string; hash: string; size: number }[];
+  output: { what: "bytes" | "pixels"; hash: string; size: number } | null;
+  submitted: number;
+  ended: number;
+  nodes: { node: number; name: string; identity: string; class: string | null }[];
+  units: ReceiptUnit[];
+}
+
+export interface ReceiptUnit {
+  start: number;
+  len: number;
+  node: number;
+  at: number;
+  hash: string;
+  size: number;
+  confirmedBy: number[];
+  sure: boolean;
+  vouched: boolean;
+}

@@ -1,0 +1,45 @@
+/** Who stands for code: whoever submits it signs its hash, and every node checks that before it runs. */
+
+import { blake3 } from "./blake3.js";
+import { hex, keyPair, type KeyPair } from "./keyring.js";
+import type { CodeSignature, JobRequest } from "./types.js";
+
+/** So that no signature can be taken for one of another kind. */
+const DOMAIN = "shoal code 1\0";
+
+let own: Promise<KeyPair> | undefined;
+
+/** This browser's key for submitting, the same in all tabs of a site. Elsewhere it lasts as long as the process. */
+export function submitterKey(): Promise<KeyPair> {
+  own ??= keyPair("submitter");
+  return own;
+}
+
+/** The hash of the request's code, if it has any. */
+export function codeHash(request: JobRequest): Uint8Array<ArrayBuffer> | undefined {
+  switch (request.kind) {
+    case "noop":
+      return undefined;
+    case "map":
+    case "render":
+      return blake3(new TextEncoder().encode(request.wgsl));
+    case "exec":
+      return bytesOf(request.module);
+  }
+}
+
+export async function signCode(
+  { publicKey, privateKey }: KeyPair,
+  hash: Uint8Array,
+): Promise<CodeSignature> {
+  const domain = new TextEncoder().encode(DOMAIN);
+  const statement = new Uint8Array(domain.length + hash.length);
+  statement.set(domain);
+  statement.set(hash, domain.length);
+  const signature = await crypto.subtle.sign("Ed25519", privateKey, statement);
+  return { key: hex(publicKey), signature: hex(new Uint8Array(signature)) };
+}
+
+function bytesOf(text: string): Uint8Array<ArrayBuffer> {
+  return Uint8Array.from(text.match(/../g) ?? [], (pair) => parseInt(pair, 16));
+}
