@@ -41,7 +41,7 @@ impl Secret {
 
     fn make(path: &Path) -> Result<Secret, OpenError> {
         let text = random_word().map_err(|error| OpenError::Random(error.to_string()))?;
-        write_private(path, &text).map_err(|error| OpenError::file(path, error))?;
+        write_private(path, text.as_bytes()).map_err(|error| OpenError::file(path, error))?;
         Ok(Secret::new(&text))
     }
 

@@ -20,6 +20,8 @@ use crate::driver::event::Event;
 use crate::driver::{Driver, Places};
 use crate::http::{self, App, Shared};
 use crate::intake::Intake;
+use crate::keys::Signer;
+use crate::network::Networks;
 use crate::options::{OpenError, Options, RunError, Urls};
 use crate::serve::Server;
 use crate::store::blobs::Blobs;
@@ -37,6 +39,8 @@ pub struct Coordinator {
     listeners: Vec<TcpListener>,
     tls: TlsAcceptor,
     auth: Auth,
+    signer: Signer,
+    networks: Networks,
     blobs: Blobs,
     driver: Driver,
     full: Arc<AtomicBool>,
@@ -54,6 +58,8 @@ impl Coordinator {
         let bound = bound.unwrap_or(options.listen);
         let lan = lan_addresses(bound.ip());
         let auth = Auth::load(&folder)?;
+        let signer = Signer::load(&folder.signing_key())?;
+        let networks = Networks::new().map_err(|error| OpenError::Random(error.to_string()))?;
         let tls = tls::acceptor(&folder, &lan)?;
         let unsure_since = verify::horizon(&folder.database());
         let blobs = Blobs::open(&folder.blobs())
@@ -69,7 +75,19 @@ impl Coordinator {
         let driver = Driver::open(places, blobs.clone(), Clock::start(), Arc::clone(&full))?;
         let urls = Urls::new(bound, &lan, auth.key.text(), auth.token.text());
         let intake = options.intake;
-        Ok(Coordinator { folder, listeners, tls, auth, blobs, driver, full, intake, urls })
+        Ok(Coordinator {
+            folder,
+            listeners,
+            tls,
+            auth,
+            signer,
+            networks,
+            blobs,
+            driver,
+            full,
+            intake,
+            urls,
+        })
     }
 
     pub fn urls(&self) -> &Urls {
@@ -101,6 +119,8 @@ impl Coordinator {
         let (alive, mut all_gone) = mpsc::channel(1);
         let app = App::new(Shared {
             auth: self.auth,
+            signer: self.signer,
+            networks: self.networks,
             blobs: self.blobs.clone(),
             results: self.folder.results(),
             driver: driver.clone(),
@@ -115,7 +135,7 @@ impl Coordinator {
             tokio::spawn(server.clone().accept(listener));
         }
         let sweeping = tokio::spawn(sweep(self.blobs));
-        if let Err(error) = write_private(&self.folder.running(), &announcement) {
+        if let Err(error) = write_private(&self.folder.running(), announcement.as_bytes()) {
             tracing::warn!("clients on this machine will not find the coordinator: {error}");
         }
 

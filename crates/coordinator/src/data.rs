@@ -60,6 +60,11 @@ impl DataFolder {
         self.root.join("token")
     }
 
+    /// The secret half of the key that receipts are signed with.
+    pub(crate) fn signing_key(&self) -> PathBuf {
+        self.root.join("coordinator.key")
+    }
+
     pub(crate) fn certificate(&self) -> PathBuf {
         self.root.join("cert.pem")
     }
@@ -75,14 +80,14 @@ impl DataFolder {
 }
 
 /// Writes a file that only its owner may read: all of it or, after a crash, none of it.
-pub(crate) fn write_private(path: &Path, text: &str) -> io::Result<()> {
+pub(crate) fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let draft = path.with_extension("new");
     let mut options = OpenOptions::new();
     options.write(true).create(true).truncate(true);
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     let mut file = options.open(&draft)?;
-    file.write_all(text.as_bytes())?;
+    file.write_all(bytes)?;
     file.sync_all()?;
     fs::rename(&draft, path)
 }

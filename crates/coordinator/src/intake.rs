@@ -22,6 +22,7 @@ pub trait Intake: Send + Sync + 'static {
         params: &Map<String, Value>,
     ) -> Result<RenderPlan, IntakeError>;
 
-    /// A WASI program; answers the module with its memory maximum lowered to `memory_limit` bytes.
-    fn module(&self, wasm: &[u8], memory_limit: u64) -> Result<Vec<u8>, IntakeError>;
+    /// A WASI program that gets `memory_limit` bytes. Nodes get its bytes as they are, because those are
+    /// what is signed.
+    fn module(&self, wasm: &[u8], memory_limit: u64) -> Result<(), IntakeError>;
 }

@@ -84,6 +84,11 @@ pub enum OpenError {
         path.display()
     )]
     NewerDatabase { path: PathBuf, found: u32, newest: u32 },
+    #[error(
+        "{} was written by an older Shoal (format {found}; this build reads format {reads}): let that version finish its jobs and fetch their results, then choose another folder with --data, or move shoal.db and results away",
+        path.display()
+    )]
+    OlderDatabase { path: PathBuf, found: u32, reads: u32 },
     #[error("{} cannot be read as Shoal's database: {message}", path.display())]
     Database { path: PathBuf, message: String },
     #[error("{} holds no usable certificate: {message}; remove cert.pem and cert.key to have new ones made", path.display())]

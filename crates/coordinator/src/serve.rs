@@ -19,6 +19,9 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, mpsc, watch};
 use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsAcceptor;
+use tower::util::MapRequest;
+
+use crate::network::Peer;
 
 /// The first byte of every TLS connection: a handshake record.
 const TLS_HANDSHAKE: u8 = 0x16;
@@ -89,12 +92,12 @@ impl Server {
         let Ok(Ok(1)) = peeked else { return };
         if first[0] == TLS_HANDSHAKE {
             match timeout(HANDSHAKE_WITHIN, self.tls.accept(stream)).await {
-                Ok(Ok(stream)) => self.answer(stream).await,
+                Ok(Ok(stream)) => self.answer(stream, peer).await,
                 Ok(Err(error)) => tracing::debug!(%peer, "no TLS connection: {error}"),
                 Err(_elapsed) => tracing::debug!(%peer, "a TLS handshake took too long"),
             }
         } else if is_here(peer.ip()) {
-            self.answer(stream).await;
+            self.answer(stream, peer).await;
         } else {
             let own = stream.local_addr().ok();
             let service = hyper::service::service_fn(move |request| ready(redirect(&request, own)));
@@ -108,11 +111,19 @@ impl Server {
         }
     }
 
-    async fn answer(mut self, stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static) {
+    async fn answer(
+        mut self,
+        stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+        peer: SocketAddr,
+    ) {
+        let service = MapRequest::new(self.router.clone(), move |mut request: Request<Incoming>| {
+            request.extensions_mut().insert(Peer(peer.ip()));
+            request
+        });
         let connection = http1::Builder::new()
             .timer(TokioTimer::new())
             .header_read_timeout(HEADERS_WITHIN)
-            .serve_connection(TokioIo::new(stream), TowerToHyperService::new(self.router.clone()))
+            .serve_connection(TokioIo::new(stream), TowerToHyperService::new(service))
             .with_upgrades();
         let mut connection = std::pin::pin!(connection);
         tokio::select! {

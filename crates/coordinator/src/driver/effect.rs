@@ -1,10 +1,10 @@
 //! What is done once a batch is durable.
 
-use shoal_protocol::{JobId, Time};
+use shoal_protocol::{JobId, Time, Verify};
 use shoal_scheduler::{RequestId, SubmitError};
 
 use super::Driver;
-use super::event::{Merged, Query, Reply, Ticket};
+use super::event::{Found, Merged, Query, Reply, Ticket};
 use crate::json::{JobJson, StateJson};
 
 pub(super) enum Effect {
@@ -96,6 +96,9 @@ impl Driver {
 
     fn ended(&mut self, now: Time, job: JobId) {
         self.results.close(job);
+        self.comparer.forget(job);
+        let late = self.scheduler.job(now, job).map_or(0, |view| view.speculated);
+        self.counts.late_copies += late;
         let submitters = self.known.waiters(job);
         let askers = self.waiting.remove(&job).unwrap_or_default();
         if submitters.is_empty() && askers.is_empty() {
@@ -155,18 +158,24 @@ impl Driver {
                 let _ = reply.send(self.merged(now, job));
             }
             Query::Segment { job, item, reply } => {
-                let index = self.known.index(&self.scheduler, job);
-                let _ = reply.send(index.map(|index| (index.spec(), index.find(item))));
+                let _ = reply.send(self.find(job, item));
             }
             Query::Log { job, from, reply } => {
                 let index = self.known.index(&self.scheduler, job);
-                let spans = index.map(|index| index.log(from).to_vec());
-                let _ = reply.send(spans.unwrap_or_default());
+                let _ = reply.send(index.map_or((Vec::new(), from), |index| index.log(from)));
             }
             Query::Counts { reply } => {
                 let _ = reply.send(self.counts_now());
             }
         }
+    }
+
+    fn find(&mut self, job: JobId, item: u64) -> Option<Found> {
+        let runs = self.known.runs(job);
+        let index = self.known.index(&self.scheduler, job)?;
+        let spec = index.spec();
+        let unsure = runs && spec.policy.verify != Verify::None;
+        Some(Found { spec, segment: index.find(item), unsure })
     }
 
     fn merged(&mut self, now: Time, job: JobId) -> Option<Merged> {

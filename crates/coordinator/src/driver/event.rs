@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use shoal_protocol::{Attempt, FromNode, Hello, JobId, JobSpec, Span};
-use shoal_scheduler::{Conn, Place, SubmitError};
+use shoal_protocol::{Attempt, FromNode, Hello, JobId, JobSpec, Micros, Span};
+use shoal_scheduler::{CompareId, Conn, Outcome, Place, SubmitError};
 use tokio::sync::{mpsc, oneshot};
 
 use super::outbox::Outgoing;
@@ -15,11 +15,14 @@ use crate::store::results::Region;
 pub(crate) type Reply<T> = oneshot::Sender<T>;
 
 pub(crate) enum Event {
-    /// A node said `Hello` with the right token.
+    /// A node said `Hello` with the right token and proved who it is.
     Connected {
         conn: Conn,
         hello: Hello,
         session: String,
+        /// It has the API key: it is the operator's own.
+        trusted: bool,
+        network: u64,
         outgoing: mpsc::Sender<Outgoing>,
         kill: oneshot::Sender<()>,
     },
@@ -29,6 +32,16 @@ pub(crate) enum Event {
     },
     Disconnected {
         conn: Conn,
+    },
+    /// A ping came back.
+    RoundTrip {
+        conn: Conn,
+        took: Micros,
+    },
+    /// What [`super::compare`] found.
+    Compared {
+        id: CompareId,
+        outcome: Outcome,
     },
     Submit(Box<Submission>),
     Cancel {
@@ -143,17 +156,26 @@ pub(crate) enum Query {
     Segment {
         job: JobId,
         item: u64,
-        reply: Reply<Option<(Arc<JobSpec>, Option<Segment>)>>,
+        reply: Reply<Option<Found>>,
     },
-    /// Spans in the order they were merged, from a position of that list on.
+    /// Spans in the order they were merged, from a position of that list on, and where it ends now.
     Log {
         job: JobId,
         from: usize,
-        reply: Reply<Vec<Span>>,
+        reply: Reply<(Vec<Span>, usize)>,
     },
     Counts {
         reply: Reply<Counts>,
     },
+}
+
+/// Where an item is.
+pub(crate) struct Found {
+    pub(crate) spec: Arc<JobSpec>,
+    /// The merged unit that holds it.
+    pub(crate) segment: Option<Segment>,
+    /// Whether that can still be taken back: the job runs, and its answers are checked.
+    pub(crate) unsure: bool,
 }
 
 /// A job's results so far.
@@ -176,5 +198,12 @@ pub(crate) struct Counts {
     pub(crate) units_failed: u64,
     pub(crate) jobs_submitted: u64,
     pub(crate) commit_micros: u64,
+    pub(crate) units_checked: u64,
+    pub(crate) answers_rejected: u64,
+    pub(crate) units_taken_back: u64,
+    pub(crate) comparisons: u64,
+    pub(crate) late_copies: u64,
+    pub(crate) round_trips: u64,
+    pub(crate) round_trip_micros: u64,
     pub(crate) disk_full: bool,
 }

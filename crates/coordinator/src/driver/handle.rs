@@ -3,12 +3,12 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use shoal_protocol::{Attempt, JobId, JobSpec, Span};
+use shoal_protocol::{Attempt, JobId, Span};
 use shoal_scheduler::Conn;
 use tokio::sync::{mpsc, oneshot, watch};
 
 use super::event::{
-    Counts, Event, Merged, Query, Reply, ReserveError, Reserved, Segment, Submission,
+    Counts, Event, Found, Merged, Query, Reply, ReserveError, Reserved, Submission,
 };
 use crate::json::{JobJson, NodeJson, UnitsJson};
 use crate::store::facts::Stored;
@@ -97,15 +97,11 @@ impl Handle {
         self.query(|reply| Query::Merged { job, reply }).await
     }
 
-    pub(crate) async fn segment(
-        &self,
-        job: JobId,
-        item: u64,
-    ) -> Result<Option<(Arc<JobSpec>, Option<Segment>)>, Stopped> {
+    pub(crate) async fn segment(&self, job: JobId, item: u64) -> Result<Option<Found>, Stopped> {
         self.query(|reply| Query::Segment { job, item, reply }).await
     }
 
-    pub(crate) async fn log(&self, job: JobId, from: usize) -> Result<Vec<Span>, Stopped> {
+    pub(crate) async fn log(&self, job: JobId, from: usize) -> Result<(Vec<Span>, usize), Stopped> {
         self.query(|reply| Query::Log { job, from, reply }).await
     }
 

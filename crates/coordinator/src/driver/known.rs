@@ -2,7 +2,7 @@
 //! lists of merged units for whoever looks at pictures and results.
 
 use std::collections::hash_map::Entry;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use shoal_protocol::{JobId, JobSpec, Span, ToNode};
@@ -24,6 +24,11 @@ pub(super) struct Known {
     indexes: HashMap<JobId, Index>,
     results: HashMap<JobId, Merged>,
     pub(super) merged_units: u64,
+    pub(super) checked_units: u64,
+    pub(super) rejected: u64,
+    pub(super) taken_back: u64,
+    /// Jobs of which units were taken back, so that their bytes must be counted again.
+    recount: BTreeSet<JobId>,
 }
 
 #[derive(Default)]
@@ -59,15 +64,34 @@ impl Known {
                     index.add((*span, *place));
                 }
             }
-            Fact::Submitted { job, .. } | Fact::Unmerged { job, .. } => {
+            Fact::Submitted { job, .. } => {
                 touch(&mut self.jobs, &mut self.stirred, *job, self.version).ended = false;
+            }
+            Fact::Unmerged { job, span } => {
+                touch(&mut self.jobs, &mut self.stirred, *job, self.version).ended = false;
+                self.taken_back += 1;
+                self.recount.insert(*job);
+                self.results.remove(job);
+                if let Some(index) = self.indexes.get_mut(job) {
+                    index.take_back(*span);
+                }
+            }
+            Fact::Checked { job, .. } => {
+                touch(&mut self.jobs, &mut self.stirred, *job, self.version);
+                self.checked_units += 1;
+            }
+            Fact::Rejected { job, .. } => {
+                touch(&mut self.jobs, &mut self.stirred, *job, self.version);
+                self.rejected += 1;
             }
             Fact::Finished { job, .. } | Fact::Failed { job, .. } | Fact::Cancelled { job, .. } => {
                 touch(&mut self.jobs, &mut self.stirred, *job, self.version).ended = true;
             }
             // The driver is told by an output of its own, and asks for the note then.
             Fact::Removed { .. } => self.stirred = true,
-            Fact::Life { .. } | Fact::Node { .. } => self.stirred = true,
+            Fact::Life { .. } | Fact::Node { .. } | Fact::Class { .. } | Fact::Passed { .. } => {
+                self.stirred = true;
+            }
         }
     }
 
@@ -107,11 +131,17 @@ impl Known {
         self.version = 1;
     }
 
-    /// Says how many bytes a job's merged units really have.
-    pub(super) fn set_bytes(&mut self, job: JobId, bytes: u64) {
-        if let Some(job) = self.jobs.get_mut(&job) {
-            job.bytes = bytes;
+    /// After units were taken back: counts the bytes of those that are left.
+    pub(super) fn count_again(&mut self, scheduler: &Scheduler) {
+        for id in std::mem::take(&mut self.recount) {
+            let Some(job) = self.jobs.get_mut(&id) else { continue };
+            let places = scheduler.merged(id).into_iter().filter_map(|(_, place)| place);
+            job.bytes = places.map(|place| place.size).sum();
         }
+    }
+
+    pub(super) fn runs(&self, job: JobId) -> bool {
+        self.jobs.get(&job).is_some_and(|job| !job.ended)
     }
 
     pub(super) fn keep_only(&mut self, exists: impl Fn(JobId) -> bool) {
@@ -220,6 +250,11 @@ impl Index {
         self.log.push(segment.0);
     }
 
+    /// The list by time keeps it, so that positions in it stay what they are.
+    fn take_back(&mut self, span: Span) {
+        self.by_start.remove(&span.start);
+    }
+
     pub(super) fn spec(&self) -> Arc<JobSpec> {
         self.spec.clone()
     }
@@ -229,8 +264,11 @@ impl Index {
         (item < segment.0.end()).then_some(*segment)
     }
 
-    pub(super) fn log(&self, from: usize) -> &[Span] {
-        self.log.get(from..).unwrap_or_default()
+    /// What was merged from a position on and not taken back since, and the position after that.
+    pub(super) fn log(&self, from: usize) -> (Vec<Span>, usize) {
+        let spans = self.log.get(from..).unwrap_or_default().iter();
+        let there = |span: &&Span| self.by_start.get(&span.start).is_some_and(|s| s.0 == **span);
+        (spans.filter(there).copied().collect(), self.log.len().max(from))
     }
 }
 

@@ -4,12 +4,14 @@
 //! - [`open`]: how it starts
 //! - [`event`]: what reaches it, and [`inbox`]: how
 //! - [`done`], [`upload`], [`shape`]: results that arrive
+//! - [`compare`]: looking whether two answers are the same
 //! - [`effect`]: what is done after the commit, and [`outbox`]: what nodes are told
 //! - [`known`], [`view`]: what is shown
 //! - [`ballast`], [`put_off`]: what happens when the disk is full
 //! - [`handle`]: everybody else's end
 
 mod ballast;
+mod compare;
 mod done;
 mod effect;
 pub(crate) mod event;
@@ -34,6 +36,7 @@ use shoal_scheduler::{Conn, Input, Output, RequestId, Scheduler};
 use tokio::sync::{mpsc, watch};
 
 use self::ballast::Ballast;
+use self::compare::{Comparer, Pair};
 use self::effect::Effect;
 use self::event::{Counts, Event, Query, Reply, Submission, Ticket};
 use self::handle::Handle;
@@ -58,11 +61,14 @@ const FULL_RETRY: Duration = Duration::from_millis(200);
 
 pub(crate) struct Driver {
     clock: Clock,
+    /// Secret: whoever knows it knows what will be checked.
+    seed: u64,
     scheduler: Scheduler,
     facts: Facts,
     results: ResultFiles,
     blobs: Blobs,
     ballast: Ballast,
+    comparer: Comparer,
     outbox: Outbox,
     known: Known,
     /// Results that came by HTTP and wait for their `Done`.
@@ -92,6 +98,7 @@ impl Driver {
         full: Arc<AtomicBool>,
     ) -> std::io::Result<(Handle, JoinHandle<Result<(), RunError>>)> {
         let (events, received) = mpsc::channel(MAX_WAITING);
+        self.comparer.start(self.results.dir().into(), events.downgrade())?;
         let handle = Handle::new(events, self.changed.subscribe(), full);
         let thread = thread::Builder::new()
             .name("shoal-driver".into())
@@ -100,7 +107,8 @@ impl Driver {
     }
 
     fn run(&mut self, mut inbox: Inbox) -> Result<(), RunError> {
-        self.scheduler.handle(self.clock.now(), Input::Start);
+        let start = Input::Start { seed: self.seed };
+        self.scheduler.handle(self.clock.now(), start);
         self.drain();
         self.settle()?;
         let mut events = Vec::new();
@@ -135,10 +143,19 @@ impl Driver {
 
     fn take(&mut self, now: Time, event: Event) {
         match event {
-            Event::Connected { conn, hello, session, outgoing, kill } => {
+            Event::Connected { conn, hello, session, trusted, network, outgoing, kill } => {
                 self.outbox.open(conn, outgoing, kill);
                 self.known.stir_running();
-                self.handle(now, Input::Connected { conn, hello, session });
+                self.handle(now, Input::Connected { conn, hello, session, trusted, network });
+            }
+            Event::RoundTrip { conn, took } => {
+                self.counts.round_trips += 1;
+                self.counts.round_trip_micros += took.0;
+                self.handle(now, Input::RoundTrip { conn, took });
+            }
+            Event::Compared { id, outcome } => {
+                self.counts.comparisons += 1;
+                self.handle(now, Input::Compared { id, outcome });
             }
             Event::Said { conn, message: FromNode::Done(finished) } => {
                 self.done(now, conn, finished);
@@ -183,7 +200,11 @@ impl Driver {
                 self.counts.units_failed += 1;
                 self.known.stir_running();
             }
-            FromNode::Caps(_) | FromNode::Returned(_) | FromNode::Pause(_) => {
+            FromNode::Caps(_)
+            | FromNode::Returned(_)
+            | FromNode::Pause(_)
+            | FromNode::Condition(_)
+            | FromNode::Declined { .. } => {
                 self.known.stir_running();
             }
             FromNode::Hello(_) | FromNode::Done(_) | FromNode::Alive { .. } => {}
@@ -234,6 +255,10 @@ impl Driver {
                     }
                     self.effects.push(Effect::Forget { job });
                 }
+                Output::Compare { id, job, items, a, b } => {
+                    let pair = Pair { id, job, items, a, b };
+                    self.comparer.ask(pair, self.scheduler.spec(job));
+                }
             }
         }
     }
@@ -245,6 +270,7 @@ impl Driver {
             self.batch.clear();
         }
         self.outbox.flush();
+        self.known.count_again(&self.scheduler);
         if self.known.turn() {
             self.changed.send_replace(self.known.version());
         }

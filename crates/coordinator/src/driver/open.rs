@@ -7,10 +7,11 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Instant, SystemTime};
 
 use shoal_protocol::Time;
-use shoal_scheduler::{JobState, JobView, Scheduler};
+use shoal_scheduler::{Fact, JobState, JobView, Scheduler};
 use tokio::sync::watch;
 
 use super::ballast::Ballast;
+use super::compare::Comparer;
 use super::event::Counts;
 use super::known::Known;
 use super::outbox::Outbox;
@@ -53,7 +54,9 @@ impl Driver {
         let bad = |error| OpenError::file(&places.results, error);
         results::sweep(&places.results, |job| scheduler.spec(job).is_some()).map_err(bad)?;
         take_back_torn(&mut scheduler, &mut known, &places, clock.now());
+        known.count_again(&scheduler);
         known.begin();
+        let seed = getrandom::u64().map_err(|error| OpenError::Random(error.to_string()))?;
         let mut batch = Batch::default();
         let mut stored = HashMap::new();
         for entry in facts.stored()? {
@@ -65,11 +68,13 @@ impl Driver {
         }
         Ok(Driver {
             clock,
+            seed,
             scheduler,
             facts,
             results: ResultFiles::new(places.results),
             blobs,
             ballast: Ballast::keep(places.ballast, full),
+            comparer: Comparer::default(),
             outbox: Outbox::default(),
             known,
             stored,
@@ -100,8 +105,7 @@ fn take_back_torn(scheduler: &mut Scheduler, known: &mut Known, places: &Places,
         for span in verify::torn(&places.results, job, &merged, places.unsure_since) {
             tracing::warn!(%job, %span, "result bytes are missing or torn: computing them again");
             scheduler.unmerge(job, span);
+            known.learn(&Fact::Unmerged { job, span });
         }
-        let places = scheduler.merged(job).into_iter().filter_map(|(_, place)| place);
-        known.set_bytes(job, places.map(|place| place.size).sum());
     }
 }

@@ -119,6 +119,9 @@ impl Driver {
             jobs: jobs as u64,
             jobs_open: open as u64,
             units_merged: self.known.merged_units,
+            units_checked: self.known.checked_units,
+            answers_rejected: self.known.rejected,
+            units_taken_back: self.known.taken_back,
             disk_full: self.ballast.is_full(),
             ..self.counts
         }

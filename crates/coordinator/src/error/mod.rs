@@ -236,10 +236,17 @@ impl From<PlanError> for ApiError {
             | PlanError::LinesAndFiles
             | PlanError::FolderName { .. }
             | PlanError::Unpassable { .. }
+            | PlanError::Verify { .. }
+            | PlanError::ClockChecked
+            | PlanError::ToleranceExact
+            | PlanError::Tolerance { .. }
+            | PlanError::Weight { .. }
+            | PlanError::NothingToSign
             | PlanError::BadHash { .. } => unfit("bad_request"),
             PlanError::Intake(error) => unfit(error.code).with(json!({
                 "line": error.line, "column": error.column,
             })),
+            PlanError::BadSignature(_) => unfit("bad_signature"),
             PlanError::KernelTooLarge { .. } => unfit("bad_kernel"),
             PlanError::ModuleTooLarge { .. } => unfit("bad_module"),
             PlanError::NoBlob { hash, .. } => {
@@ -305,6 +312,11 @@ pub(crate) enum JobError {
         item: u64,
         items: u64,
     },
+    /// The item is computed, but its answer may still turn out to be wrong.
+    ItemUnsure {
+        job: u64,
+        item: u64,
+    },
     /// The item is not computed yet.
     ItemNotDone {
         job: u64,
@@ -349,6 +361,11 @@ impl From<JobError> for ApiError {
                 StatusCode::CONFLICT,
                 "not_done",
                 format!("item {item} of job {job} is not computed yet"),
+            ),
+            JobError::ItemUnsure { job, item } => ApiError::new(
+                StatusCode::CONFLICT,
+                "not_done",
+                format!("item {item} of job {job} is computed, but answers are still being checked: it can be had when the job is done"),
             ),
             JobError::Range { size } => range(size),
             JobError::TooLarge { what, most } => ApiError::new(

@@ -113,11 +113,13 @@ pub(super) async fn submit(
 
 async fn make_plan(app: &App, request: JobRequest) -> Result<Planned, plan::PlanError> {
     if !plan::is_heavy(&request) {
-        return plan::plan(request, &*app.intake, &app.blobs);
+        return plan::plan(request, &*app.intake, &app.blobs, &app.signer);
     }
     let app = app.clone();
-    let planned =
-        tokio::task::spawn_blocking(move || plan::plan(request, &*app.intake, &app.blobs)).await;
+    let planned = tokio::task::spawn_blocking(move || {
+        plan::plan(request, &*app.intake, &app.blobs, &app.signer)
+    })
+    .await;
     planned.unwrap_or_else(|error| Err(plan::PlanError::Disk(std::io::Error::other(error))))
 }
 

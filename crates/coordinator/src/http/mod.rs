@@ -27,6 +27,8 @@ use crate::auth::Auth;
 use crate::driver::handle::Handle;
 use crate::error::{ApiError, RequestError};
 use crate::intake::Intake;
+use crate::keys::Signer;
+use crate::network::Networks;
 use crate::options::Urls;
 use crate::store::blobs::Blobs;
 
@@ -38,6 +40,8 @@ pub(crate) struct Shared {
     pub(crate) auth: Auth,
     pub(crate) blobs: Blobs,
     pub(crate) results: std::path::PathBuf,
+    pub(crate) signer: Signer,
+    pub(crate) networks: Networks,
     pub(crate) driver: Handle,
     pub(crate) intake: Arc<dyn Intake>,
     pub(crate) urls: Urls,

@@ -19,7 +19,7 @@ use super::App;
 use super::blobs::BYTES;
 use super::jobs::{number, parse};
 use super::range::{self, Asked};
-use crate::driver::event::{Merged, Segment};
+use crate::driver::event::{Found, Merged, Segment};
 use crate::driver::shape::{LENGTH_BYTES, run_lengths};
 use crate::error::{ApiError, JobError};
 use crate::json::{ErrorJson, TilesJson};
@@ -163,7 +163,7 @@ pub(super) async fn segment(
     kind: Kind,
 ) -> Result<(Arc<JobSpec>, Span, Option<Place>), JobError> {
     let found = app.driver.segment(id, item).await?;
-    let (spec, segment) = found.ok_or(JobError::Missing { job: id.0 })?;
+    let Found { spec, segment, unsure } = found.ok_or(JobError::Missing { job: id.0 })?;
     let (right, expected) = match kind {
         Kind::Exec => (matches!(spec.work, Work::Exec(_)), "exec"),
         Kind::Render => (matches!(spec.work, Work::Render(_)), "render"),
@@ -175,6 +175,10 @@ pub(super) async fn segment(
         return Err(JobError::NoItem { job: id.0, item, items: spec.items });
     }
     let (span, place) = segment.ok_or(JobError::ItemNotDone { job: id.0, item })?;
+    // A picture that grows is only looked at; an answer is taken for what it is.
+    if unsure && kind == Kind::Exec {
+        return Err(JobError::ItemUnsure { job: id.0, item });
+    }
     Ok((spec, span, place))
 }
 

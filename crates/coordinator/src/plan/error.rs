@@ -82,6 +82,26 @@ pub(crate) enum PlanError {
     TooManyRuns { most: u64 },
     #[error("{what} cannot be passed to a program: {text:?} holds a NUL or, in a name, a \"=\"")]
     Unpassable { what: &'static str, text: String },
+    #[error(
+        "\"verify\" is {text:?}; expected none, spot, spot:0.25, quorum:3 (2 to 15) or adaptive"
+    )]
+    Verify { text: String },
+    #[error(
+        "a program that sees the real time (\"clock\": true) may answer differently each time, so its answers cannot be checked: leave \"verify\" out or say none"
+    )]
+    ClockChecked,
+    #[error(
+        "\"tolerance\" is for float outputs; this job's answers are compared bit for bit: leave it out"
+    )]
+    ToleranceExact,
+    #[error("tolerance {which} is {value}; it must be a number from 0 up")]
+    Tolerance { which: &'static str, value: f32 },
+    #[error("\"weight\" is {weight}; it must be from 1 to {most}")]
+    Weight { weight: u32, most: u32 },
+    #[error("a noop has no code that could be signed: leave \"signature\" out")]
+    NothingToSign,
+    #[error("the signature is refused: {0}")]
+    BadSignature(String),
     #[error("the disk failed: {0}")]
     Disk(#[source] io::Error),
 }

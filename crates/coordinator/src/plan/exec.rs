@@ -5,7 +5,7 @@ use std::io::Read;
 
 use serde::{Deserialize, Serialize};
 use shoal_protocol::limit::MAX_UNIT_BYTES;
-use shoal_protocol::{BlobRef, ExecItems, ExecWork, Hash, Lane, Limits, Needs, Work};
+use shoal_protocol::{BlobRef, Dtype, ExecItems, ExecWork, Hash, Lane, Limits, Needs, Work};
 
 use super::error::PlanError;
 use super::kernel::sizing;
@@ -73,12 +73,12 @@ pub(super) fn exec(
     let (count, largest) = (source.count(), source.largest());
     let most = (MAX_UNIT_BYTES / largest.max(1)).clamp(1, MAX_RUNS);
     let sizing = sizing(1, most, unit)?;
-    let module = intake.module(&read(blobs, module)?, limits.memory)?;
+    intake.module(&read(blobs, module)?, limits.memory)?;
     // Nothing is refused from here on, so nothing is stored in vain.
     let items = source.store(blobs)?;
     let folder = if folder.is_empty() { None } else { Some(list(&folder, blobs)?) };
     let work = Work::Exec(ExecWork {
-        module: blobs.put(&module).map_err(PlanError::Disk)?,
+        module,
         args: request.args,
         env: request.env.into_iter().collect(),
         items,
@@ -86,7 +86,8 @@ pub(super) fn exec(
         clock: request.clock,
     });
     let note = Note { lines_per_run, ..Note::default() };
-    Ok(Part { work, items: count, sizing, needs: Needs::lane(Lane::Cpu), note })
+    let needs = Needs::lane(Lane::Cpu);
+    Ok(Part { work, items: count, sizing, needs, dtype: Dtype::Bytes, note })
 }
 
 /// The name of an item in a list of files, where the list can still be read.

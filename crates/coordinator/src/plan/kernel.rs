@@ -2,8 +2,8 @@
 
 use shoal_protocol::limit::{MAX_KERNEL_BYTES, MAX_UNIT_BYTES};
 use shoal_protocol::{
-    ElementType, Field, InputSplit, Kernel, MapInput, MapPlan, MapWork, RenderPlan, RenderWork,
-    Sizing, Work,
+    Dtype, ElementType, Field, InputSplit, Kernel, MapInput, MapPlan, MapWork, Pixel, RenderPlan,
+    RenderWork, Sizing, Work,
 };
 
 use super::error::PlanError;
@@ -32,7 +32,9 @@ pub(super) fn map(
     blobs: &Blobs,
 ) -> Result<Part, PlanError> {
     check_size(&request.wgsl)?;
-    let plan = intake.map_kernel(&request.wgsl, request.entry.as_deref(), &request.params)?;
+    let mut plan = intake.map_kernel(&request.wgsl, request.entry.as_deref(), &request.params)?;
+    // Nodes check the signature of exactly what was submitted.
+    plan.kernel.source = request.wgsl;
     let out_per_item = request.out_per_item.unwrap_or(1);
     if out_per_item == 0 {
         return Err(PlanError::Zero { what: "\"outPerItem\"" });
@@ -51,13 +53,18 @@ pub(super) fn map(
     let whole = whole.map(|input| input.blob.size).max().unwrap_or(0);
     let mut needs = plan.needs;
     needs.buffer_bytes = whole.max(sizing.grain.min(items).saturating_mul(widest));
+    let dtype = match plan.output.scalar.as_str() {
+        "f32" => Dtype::F32,
+        "f16" => Dtype::F16,
+        _ => Dtype::Bytes,
+    };
     let output = OutputJson {
         scalar: plan.output.scalar,
         per_item: plan.output.lanes.saturating_mul(out_per_item),
     };
     let note = Note { output: Some(output), ..Note::default() };
     let work = Work::Map(MapWork { kernel: plan.kernel, inputs, output_bytes });
-    Ok(Part { work, items, sizing, needs, note })
+    Ok(Part { work, items, sizing, needs, dtype, note })
 }
 
 pub(super) fn render(
@@ -78,14 +85,19 @@ pub(super) fn render(
     if samples == 0 {
         return Err(PlanError::Zero { what: "\"samples\"" });
     }
-    let RenderPlan { kernel, pixel, mut needs } =
+    let RenderPlan { mut kernel, pixel, mut needs } =
         intake.render_kernel(&request.wgsl, request.entry.as_deref(), &request.params)?;
+    kernel.source = request.wgsl;
     let work = RenderWork { kernel, width, height, tile, samples, pixel };
     let items = u64::from(work.columns()) * u64::from(work.rows());
     let most = (MAX_UNIT_BYTES / work.tile_bytes()).clamp(1, MAX_TILES);
     needs.buffer_bytes = work.tile_bytes();
     let sizing = sizing(1, most, unit)?;
-    Ok(Part { work: Work::Render(work), items, sizing, needs, note: Note::default() })
+    let dtype = match pixel {
+        Pixel::Rgba8 => Dtype::Unorm8,
+        Pixel::Rgba32Float => Dtype::F32,
+    };
+    Ok(Part { work: Work::Render(work), items, sizing, needs, dtype, note: Note::default() })
 }
 
 /// Units of one size if asked for, else from `grain` to `most`.

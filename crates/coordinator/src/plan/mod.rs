@@ -1,20 +1,26 @@
 //! From what a client asks to what the scheduler is given. Everything is checked here, before anything
 //! is stored: sizes, counts, names, limits; user code by the [`Intake`].
 
+mod code;
 mod error;
 mod exec;
 mod kernel;
 mod lines;
+mod policy;
 
 pub(crate) use error::PlanError;
 pub(crate) use exec::file_name;
+pub(crate) use policy::verify_words;
 
 use serde_json::Value;
 use shoal_protocol::id::clip;
-use shoal_protocol::{BlobRef, Hash, JobSpec, Lane, Limits, Micros, Needs, Sizing, Strategy, Work};
+use shoal_protocol::{
+    BlobRef, Dtype, Hash, JobSpec, Lane, Limits, Micros, Needs, Policy, Sizing, Strategy, Work,
+};
 
 use crate::intake::Intake;
 use crate::json::{CommonRequest, JobRequest, LimitsJson, StrategyJson, WorkRequest};
+use crate::keys::Signer;
 use crate::store::blobs::Blobs;
 use crate::store::facts::Note;
 
@@ -42,6 +48,8 @@ struct Part {
     items: u64,
     sizing: Sizing,
     needs: Needs,
+    /// What its answers are made of.
+    dtype: Dtype,
     note: Note,
 }
 
@@ -74,18 +82,22 @@ pub(crate) fn plan(
     request: JobRequest,
     intake: &dyn Intake,
     blobs: &Blobs,
+    signer: &Signer,
 ) -> Result<Planned, PlanError> {
     let JobRequest { common, work } = request;
     let limits = limits(&common.limits)?;
     if common.unit == Some(0) {
         return Err(PlanError::UnitEmpty);
     }
+    let policy = policy::policy(&common, &work)?;
+    let signed = code::signed(common.signature.as_ref(), code::hash(&work)?, signer)?;
     let (kind, part) = match work {
         WorkRequest::Noop(noop) => {
             let sizing = Sizing::fixed(common.unit.unwrap_or(1));
             let needs = Needs::lane(Lane::Inline);
             let (items, note) = (noop.items, Note::default());
-            ("noop", Part { work: Work::Noop, items, sizing, needs, note })
+            let dtype = Dtype::Bytes;
+            ("noop", Part { work: Work::Noop, items, sizing, needs, dtype, note })
         }
         WorkRequest::Map(map) => ("map", kernel::map(map, common.unit, intake, blobs)?),
         WorkRequest::Render(render) => ("render", kernel::render(render, common.unit, intake)?),
@@ -94,6 +106,7 @@ pub(crate) fn plan(
     if part.items == 0 {
         return Err(PlanError::Empty);
     }
+    let tolerance = policy::tolerance(common.tolerance.as_ref(), part.dtype)?;
     let name = common.name.filter(|name| !name.trim().is_empty()).unwrap_or_else(|| kind.into());
     let owner = common.owner.filter(|owner| !owner.trim().is_empty());
     let strategy = match common.strategy {
@@ -110,6 +123,8 @@ pub(crate) fn plan(
         strategy,
         needs: part.needs,
         limits,
+        policy: Policy { tolerance, ..policy },
+        signed,
     };
     Ok(Planned { spec, note: part.note })
 }

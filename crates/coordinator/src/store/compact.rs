@@ -14,6 +14,8 @@ const WORTH_IT: u64 = 10_000;
 pub(crate) fn compact(facts: &mut Facts) -> Result<(), OpenError> {
     let mut counts: HashMap<JobId, u64> = HashMap::new();
     let mut removed = HashSet::new();
+    // What nodes are worth follows from these, so they are never of no use.
+    let mut judged = HashSet::new();
     let mut last = JobId(0);
     let mut log = facts.log();
     for fact in log.by_ref() {
@@ -23,8 +25,12 @@ pub(crate) fn compact(facts: &mut Facts) -> Result<(), OpenError> {
         if matches!(fact, Fact::Removed { .. }) {
             removed.insert(job);
         }
+        if matches!(fact, Fact::Checked { .. } | Fact::Rejected { .. }) {
+            judged.insert(job);
+        }
     }
     log.end()?;
+    removed.retain(|job| !judged.contains(job));
     let useless: u64 = removed.iter().filter_map(|job| counts.get(job)).sum();
     if useless < WORTH_IT {
         return Ok(());
@@ -42,14 +48,16 @@ pub(crate) fn compact(facts: &mut Facts) -> Result<(), OpenError> {
 
 fn job_of(fact: &Fact) -> Option<JobId> {
     match fact {
-        Fact::Life { .. } | Fact::Node { .. } => None,
+        Fact::Life { .. } | Fact::Node { .. } | Fact::Passed { .. } | Fact::Class { .. } => None,
         Fact::Submitted { job, .. }
         | Fact::Merged { job, .. }
         | Fact::Finished { job, .. }
         | Fact::Failed { job, .. }
         | Fact::Cancelled { job, .. }
         | Fact::Removed { job }
-        | Fact::Unmerged { job, .. } => Some(*job),
+        | Fact::Unmerged { job, .. }
+        | Fact::Checked { job, .. }
+        | Fact::Rejected { job, .. } => Some(*job),
     }
 }
 
@@ -58,7 +66,7 @@ mod tests {
     use super::*;
     use crate::store::facts::Batch;
     use shoal_protocol::{
-        JobSpec, Lane, Limits, Needs, NodeId, Sizing, Span, Strategy, Time, Work,
+        JobSpec, Lane, Limits, Needs, NodeId, Policy, Sizing, Span, Strategy, Time, Work,
     };
     use shoal_scheduler::{Input, Output, RequestId, Scheduler};
 
@@ -72,6 +80,8 @@ mod tests {
             strategy: Strategy::Adaptive,
             needs: Needs::lane(Lane::Inline),
             limits: Limits::default(),
+            policy: Policy::default(),
+            signed: None,
         };
         Fact::Submitted { job: JobId(job), at: Time(1), spec: Box::new(spec) }
     }
@@ -99,7 +109,7 @@ mod tests {
         let mut scheduler = Scheduler::replay(facts.log());
         assert_eq!(scheduler.job(Time(3), JobId(2)).unwrap().items_done, 6_000);
         assert!(scheduler.job(Time(3), JobId(3)).is_none());
-        scheduler.handle(Time(3), Input::Start);
+        scheduler.handle(Time(3), Input::Start { seed: 1 });
         let request = RequestId(1);
         let Fact::Submitted { spec, .. } = submitted(9) else { unreachable!() };
         scheduler.handle(Time(3), Input::Submit { request, spec: *spec });

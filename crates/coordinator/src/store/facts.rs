@@ -14,14 +14,14 @@ use crate::json::OutputJson;
 use crate::options::OpenError;
 
 /// The layout of the tables and of the facts in them. Raised when an older build could misread it.
-const FORMAT: u32 = 1;
+const FORMAT: u32 = 2;
 
 const FACTS_TABLE: &str =
     "CREATE TABLE facts (id INTEGER PRIMARY KEY, batch BLOB NOT NULL) STRICT;";
 const TABLES: &str = "
     CREATE TABLE notes (job INTEGER PRIMARY KEY, note BLOB NOT NULL) STRICT;
     CREATE TABLE stored (attempt INTEGER PRIMARY KEY, place BLOB NOT NULL) STRICT;
-    PRAGMA user_version = 1;
+    PRAGMA user_version = 2;
 ";
 
 /// Pages in the write-ahead log before it is folded into the database: 16 MiB, so that the two syncs
@@ -107,6 +107,9 @@ impl Facts {
         let found: u32 = db.query_row("PRAGMA user_version", [], |row| row.get(0)).map_err(bad)?;
         if found > FORMAT {
             return Err(OpenError::NewerDatabase { path: path.into(), found, newest: FORMAT });
+        }
+        if (1..FORMAT).contains(&found) {
+            return Err(OpenError::OlderDatabase { path: path.into(), found, reads: FORMAT });
         }
         if found == 0 {
             db.execute_batch(&format!("BEGIN; {FACTS_TABLE} {TABLES} COMMIT;")).map_err(bad)?;

@@ -31,6 +31,10 @@ impl ResultFiles {
         ResultFiles { dir, open: HashMap::new(), ends: HashMap::new() }
     }
 
+    pub(crate) fn dir(&self) -> &Path {
+        &self.dir
+    }
+
     /// Room for `size` bytes. What was reserved and never written stays a hole.
     pub(crate) fn reserve(&mut self, job: JobId, size: u64) -> io::Result<Region> {
         let file = self.file(job)?;

@@ -1,0 +1,71 @@
+//! What is shown of nodes and of the pool.
+
+use serde::Serialize;
+use utoipa::ToSchema;
+
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub(crate) struct NodesJson {
+    pub(crate) nodes: Vec<NodeJson>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct NodeJson {
+    pub(crate) id: u64,
+    pub(crate) name: String,
+    /// `native`, `browser` or `simulated`.
+    pub(crate) kind: &'static str,
+    pub(crate) gpu: Option<GpuJson>,
+    pub(crate) cpu_slots: u16,
+    /// Declared speed; 100 is a middling laptop.
+    pub(crate) speed: u32,
+    /// Measured items per second.
+    pub(crate) rate: f64,
+    /// Percent of its slots at work.
+    pub(crate) load: u8,
+    pub(crate) leases: u64,
+    pub(crate) running: u64,
+    pub(crate) job: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) job_name: Option<String>,
+    pub(crate) paused: bool,
+    pub(crate) units_done: u64,
+    pub(crate) units_failed: u64,
+    pub(crate) joined: u64,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct GpuJson {
+    pub(crate) name: String,
+    pub(crate) backend: String,
+    /// A CPU that plays GPU.
+    pub(crate) software: bool,
+    /// Bytes of the largest buffer.
+    pub(crate) buffer_bytes: u64,
+    pub(crate) workgroup_invocations: u32,
+    pub(crate) workgroup_bytes: u32,
+    pub(crate) storage_buffers: u32,
+}
+
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub(crate) struct PoolJson {
+    /// The link other devices join by.
+    pub(crate) join: String,
+    pub(crate) version: &'static str,
+    pub(crate) nodes: u64,
+    pub(crate) offers: OffersJson,
+}
+
+/// The most any one node offers, and sums where they make sense.
+#[derive(Clone, Copy, Debug, Default, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct OffersJson {
+    pub(crate) gpu_nodes: u64,
+    pub(crate) cpu_slots: u64,
+    /// Bytes of the largest GPU buffer.
+    pub(crate) largest_buffer: u64,
+    pub(crate) workgroup_invocations: u32,
+    pub(crate) workgroup_bytes: u32,
+    pub(crate) storage_buffers: u32,
+}
