@@ -77,6 +77,11 @@ export function plural(n: number, one: string, many = `${one}s`): string {
   return `${count(n)} ${n === 1 ? one : many}`;
 }
 
+/** Enough of a key or hash to tell it from others at a glance: "3f9a02c1…77be". */
+export function shortKey(hex: string): string {
+  return `${hex.slice(0, 8)}…${hex.slice(-4)}`;
+}
+
 function significant(value: number): string {
   const size = Math.abs(value);
   return value.toFixed(size < 10 ? 2 : size < 100 ? 1 : 0);

@@ -8,9 +8,9 @@ import type { GpuAnswer } from "./gpu";
 import type { Lending } from "./lending";
 
 const HIDDEN: readonly [NonNullable<Lend["whenHidden"]>, string][] = [
-  ["go on", "go on as before"],
-  ["slow", "lend half"],
   ["pause", "rest"],
+  ["slow", "lend half"],
+  ["go on", "go on as before"],
 ];
 
 export function controls(lending: Lending, gpu: () => GpuAnswer | null): HTMLElement {
@@ -20,6 +20,21 @@ export function controls(lending: Lending, gpu: () => GpuAnswer | null): HTMLEle
     el("h2", { id: "how-much" }, "How much you lend"),
     cpuSlider(lending),
     gpuSwitch(lending, gpu),
+    powerSaver(lending),
+  );
+}
+
+function powerSaver(lending: Lending): HTMLElement {
+  return el(
+    "fieldset",
+    null,
+    el("legend", null, "Power saver"),
+    toggle(
+      "Rest when the battery is below 30 %",
+      batteryNote(),
+      () => lending.choices().onLowBattery === "pause",
+      (on) => lending.choose({ onLowBattery: on ? "pause" : "go on" }),
+    ),
     toggle(
       "Only when plugged in",
       batteryNote(),

@@ -3,9 +3,12 @@
 import type { Lend } from "@shoal/sdk";
 
 import type { Entry } from "./ledger";
+import type { Chosen } from "./rules";
+import { readChosen } from "./rules";
 
 const CHOICES = "shoal.lend";
 const HISTORY = "shoal.history";
+const RULES = "shoal.rules";
 
 export type Choices = Required<Lend>;
 
@@ -24,6 +27,14 @@ export function loadChoices(): Choices {
 
 export function saveChoices(choices: Choices): void {
   save(CHOICES, choices);
+}
+
+export function loadRules(): Chosen {
+  return readChosen(load<Partial<Chosen>>(RULES));
+}
+
+export function saveRules(rules: Chosen): void {
+  save(RULES, rules);
 }
 
 export function loadHistory(): Entry[] {

@@ -8,6 +8,10 @@ export interface Entry {
   job: number;
   name: string;
   owner: string;
+  /** The key that stands for its code. */
+  signer?: string;
+  /** Whether that is the coordinator's own. */
+  signedHere?: boolean;
   kind: RunningUnit["kind"];
   units: number;
   failed: number;
@@ -86,9 +90,9 @@ export class Ledger {
   private entryOf(unit: RunningUnit, now: number): Entry {
     const known = this.current.get(unit.job);
     if (known) return known;
-    const { job, owner, kind } = unit;
+    const { job, owner, kind, signer, signedHere } = unit;
     const id = `${now} ${job}`;
-    const entry = {
+    const entry: Entry = {
       id,
       job,
       name: unit.jobName,
@@ -102,6 +106,7 @@ export class Ledger {
       last: now,
       problem: "",
     };
+    if (signer !== undefined) Object.assign(entry, { signer, signedHere });
     this.current.set(job, entry);
     this.entries = [...this.entries, entry].slice(-KEEP);
     return entry;

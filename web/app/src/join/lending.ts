@@ -3,11 +3,21 @@
 import type { JoinHandle, JoinStatus, UnitEvent } from "@shoal/sdk";
 import { join } from "@shoal/sdk";
 
-import { signal } from "../view/reactive";
+import { memo, signal } from "../view/reactive";
 import type { Choices } from "./kept";
-import { clearHistory, loadChoices, loadHistory, saveChoices, saveHistory } from "./kept";
+import {
+  clearHistory,
+  loadChoices,
+  loadHistory,
+  loadRules,
+  saveChoices,
+  saveHistory,
+  saveRules,
+} from "./kept";
 import type { Active, Entry } from "./ledger";
 import { Ledger } from "./ledger";
+import type { Signer } from "./rules";
+import { decide, signers } from "./rules";
 
 export type Stage = "off" | "starting" | "on";
 
@@ -18,6 +28,9 @@ export interface Lending {
   problem: () => string;
   choices: () => Choices;
   choose(change: Partial<Choices>): void;
+  /** Everybody whose work ran here or whose key was named. */
+  signers: () => readonly Signer[];
+  decide(key: string, verdict: "only" | "never" | "free"): void;
   active: () => readonly Active[];
   history: () => readonly Entry[];
   forget(): void;
@@ -33,9 +46,11 @@ export function openLending(token: string): Lending {
   const [stage, problem] = [signal<Stage>("off"), signal("")];
   const status = signal<JoinStatus | null>(null);
   const choices = signal(loadChoices());
+  const rules = signal(loadRules());
   const active = signal<readonly Active[]>([]);
   let ledger = new Ledger(loadHistory());
   const history = signal<readonly Entry[]>(ledger.history());
+  const known = memo(() => signers(rules(), history()));
   let handle: JoinHandle | null = null;
   let latest: JoinStatus | null = null;
   let stopAsked = false;
@@ -65,7 +80,9 @@ export function openLending(token: string): Lending {
     const onStatus = (next: JoinStatus) => (latest = next);
     const onUnit = (event: UnitEvent) => ledger.record(event, Date.now());
     try {
-      handle = await join({ ...choices(), url: location.origin, token, onStatus, onUnit });
+      const { only, never } = rules();
+      const asked = { ...choices(), rules: { only, never } };
+      handle = await join({ ...asked, url: location.origin, token, onStatus, onUnit });
     } catch (error) {
       return ended(error instanceof Error ? error.message : String(error));
     }
@@ -83,6 +100,14 @@ export function openLending(token: string): Lending {
       choices.update((old) => ({ ...old, ...change }));
       saveChoices(choices());
       handle?.set(change);
+    },
+    signers: known,
+    decide: (key, verdict) => {
+      const note = known().find((signer) => signer.key === key)?.note ?? "";
+      rules.update((old) => decide(old, key, verdict, note));
+      saveRules(rules());
+      const { only, never } = rules();
+      handle?.setRules({ only, never });
     },
     active,
     history,

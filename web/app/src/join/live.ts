@@ -4,7 +4,7 @@ import { count, plural, rate } from "../core/format";
 import { each, el } from "../view/dom";
 import type { Active } from "./ledger";
 import type { Lending } from "./lending";
-import { kindWords } from "./words";
+import { kindWords, signerWords } from "./words";
 
 export function live(lending: Lending): HTMLElement {
   return el(
@@ -39,7 +39,7 @@ function idle(lending: Lending): string {
 }
 
 function row(active: () => Active): HTMLElement {
-  const { name, owner, kind, job } = active().entry;
+  const { name, owner, kind, job, signer, signedHere } = active().entry;
   return el(
     "li",
     null,
@@ -49,6 +49,7 @@ function row(active: () => Active): HTMLElement {
       el("b", null, name || `Job ${job}`),
       owner && [" for ", el("b", null, owner)],
       el("small", null, kindWords(kind)),
+      el("small", { title: signer }, signerWords(signer, signedHere)),
     ),
     el(
       "div",

@@ -11,8 +11,8 @@ import { history } from "./history";
 import type { Lending } from "./lending";
 import { live } from "./live";
 import { sandbox } from "./sandbox";
+import { whose } from "./whose";
 import { stateWords } from "./words";
-
 
 export function joinPage(lending: Lending, hasToken: boolean): Child {
   const gpu = signal<GpuAnswer | null>(null);
@@ -27,6 +27,7 @@ export function joinPage(lending: Lending, hasToken: boolean): Child {
         () => lending.stage() !== "off",
         () => live(lending),
       ),
+      whose(lending),
       controls(lending, gpu),
       sandbox(),
       history(lending),

@@ -2,6 +2,7 @@
 
 import type { JoinStatus, RunningUnit } from "@shoal/sdk";
 
+import { shortKey } from "../core/format";
 import type { Stage } from "./lending";
 
 const KINDS: Record<RunningUnit["kind"], string> = {
@@ -13,6 +14,14 @@ const KINDS: Record<RunningUnit["kind"], string> = {
 
 export function kindWords(kind: RunningUnit["kind"]): string {
   return KINDS[kind];
+}
+
+/** Who stands for the code that runs. */
+export function signerWords(signer: string | undefined, signedHere: boolean | undefined): string {
+  if (signer === undefined) return "no code, so nobody signed";
+  return signedHere === true
+    ? `signed by the coordinator itself (${shortKey(signer)})`
+    : `signed with the key ${shortKey(signer)}`;
 }
 
 /** One line on how things stand. */

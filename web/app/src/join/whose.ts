@@ -1,0 +1,140 @@
+/** Whose work runs on this device, and whose does not: every choice counts at once and can be undone here. */
+
+import { shortKey } from "../core/format";
+import { each, el, show } from "../view/dom";
+import { signal } from "../view/reactive";
+import type { Lending } from "./lending";
+import type { Signer } from "./rules";
+import { isKey } from "./rules";
+
+const VERDICTS: Record<Signer["verdict"], string> = {
+  runs: "may run",
+  only: "may run, with the others named so",
+  never: "never runs here",
+  "left out": "does not run: only named keys do",
+};
+
+export function whose(lending: Lending): HTMLElement {
+  const limited = () => lending.signers().some(({ verdict }) => verdict === "only");
+  return el(
+    "section",
+    { class: "card", "aria-labelledby": "whose" },
+    el("h2", { id: "whose" }, "Whose work runs here"),
+    el(
+      "p",
+      { class: "quiet", role: "status" },
+      () =>
+        limited()
+          ? "Only work that is signed with the keys you named runs here."
+          : "Everybody's that the coordinator sends, but for the keys you say never to.",
+      " Every kernel and program is signed, and this tab checks that before it runs a byte of it.",
+    ),
+    el(
+      "ul",
+      { class: "running signers" },
+      each(
+        lending.signers,
+        ({ key }) => key,
+        (signer) => row(lending, signer),
+      ),
+    ),
+    addKey(lending),
+  );
+}
+
+function row(lending: Lending, signer: () => Signer): HTMLElement {
+  const { key } = signer();
+  const label = shortKey(key);
+  return el(
+    "li",
+    null,
+    el(
+      "div",
+      null,
+      el("code", { title: key }, label),
+      () => signer().isCoordinator && " the coordinator itself: nobody else signed",
+      el("small", null, () => signer().note || "nothing of theirs has run here yet"),
+      el("small", { class: () => `verdict ${signer().verdict}` }, () => VERDICTS[signer().verdict]),
+    ),
+    el(
+      "div",
+      { class: "choices", role: "group", "aria-label": `The key ${label}` },
+      choice(lending, signer, "never", "Never run", "Never run work of this key"),
+      choice(lending, signer, "only", "Only these", "Run only work of this key and others named so"),
+    ),
+  );
+}
+
+/** Pressed while it holds; pressed again it is undone. */
+function choice(
+  lending: Lending,
+  signer: () => Signer,
+  verdict: "never" | "only",
+  words: string,
+  meaning: string,
+): HTMLElement {
+  const holds = () => signer().verdict === verdict;
+  return el(
+    "button",
+    {
+      type: "button",
+      class: () => (holds() ? "chosen" : "plain"),
+      title: meaning,
+      "aria-label": meaning,
+      "aria-pressed": () => String(holds()),
+      onclick: () => lending.decide(signer().key, holds() ? "free" : verdict),
+    },
+    words,
+  );
+}
+
+/** For a key that somebody told the donor, before anything of theirs came. */
+function addKey(lending: Lending): HTMLElement {
+  const problem = signal("");
+  const submit = (event: SubmitEvent) => {
+    event.preventDefault();
+    const form = event.target as HTMLFormElement;
+    const field = form.elements.namedItem("key") as HTMLInputElement;
+    const key = field.value.trim().toLowerCase();
+    const asked = event.submitter?.getAttribute("value") === "never" ? "never" : "only";
+    problem.set(isKey(key) ? "" : "A key is 64 digits from 0 to 9 and a to f.");
+    if (!isKey(key)) return field.focus();
+    lending.decide(key, asked);
+    form.reset();
+  };
+  return el(
+    "details",
+    { class: "add-key" },
+    el("summary", null, "Name a key yourself"),
+    el(
+      "form",
+      { onsubmit: submit },
+      el("label", { for: "new-key" }, "Public key"),
+      el("input", {
+        id: "new-key",
+        name: "key",
+        autocomplete: "off",
+        spellcheck: "false",
+        autocapitalize: "none",
+        "aria-describedby": "new-key-problem",
+      }),
+      el(
+        "div",
+        { class: "choices" },
+        el("button", { type: "submit", value: "only" }, "Only these"),
+        el("button", { type: "submit", value: "never" }, "Never run"),
+      ),
+      el("p", { id: "new-key-problem", class: "problem", role: "alert" }, problem),
+    ),
+    show(
+      () => lending.status()?.identity,
+      (identity) =>
+        el(
+          "p",
+          { class: "quiet" },
+          "This tab's own key, by which the coordinator knows it again: ",
+          el("code", { title: identity }, shortKey(identity)),
+        ),
+    ),
+  );
+}
