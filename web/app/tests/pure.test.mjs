@@ -165,3 +165,58 @@ test("QR codes have their patterns, and too much text is refused", async () => {
   assert.equal(createHash("sha256").update(rows).digest("hex").slice(0, 16), "85ad098ae0801404");
   assert.throws(() => qrCode("x".repeat(214)), RangeError);
 });
+
+const KEYS = ["a", "b", "c"].map((digit) => digit.repeat(64));
+
+test("a donor's choice by key is kept, shown and undone", async () => {
+  const { decide, signers, readChosen, EVERYBODY } = await load("join/rules.ts");
+  const [ada, bob, eve] = KEYS;
+  const ran = (signer, name, owner, signedHere = false) => ({ signer, name, owner, signedHere, job: 7 });
+  const history = [ran(ada, "waves", "Ada"), ran(bob, "", "", true), ran(ada, "waves", "Ada"), { job: 1, name: "noop" }];
+  const verdicts = (chosen) => Object.fromEntries(signers(chosen, history).map(({ key, verdict }) => [key[0], verdict]));
+  assert.deepEqual(verdicts(EVERYBODY), { a: "runs", b: "runs" });
+  const [first, second] = signers(EVERYBODY, history);
+  assert.deepEqual([first.note, second.note, second.isCoordinator], ["waves for Ada", "job 7", true]);
+
+  const without = decide(EVERYBODY, ada, "never", "waves for Ada");
+  assert.deepEqual([without.never, without.only], [[ada], []]);
+  assert.deepEqual(verdicts(without), { a: "never", b: "runs" });
+  assert.equal(signers(without, [])[0].note, "waves for Ada", "also when the history is gone");
+
+  const limited = decide(decide(without, eve, "only", ""), ada, "only", "");
+  assert.deepEqual(verdicts(limited), { a: "only", b: "left out", c: "only" });
+  const free = decide(decide(limited, ada, "free", ""), eve, "free", "");
+  assert.deepEqual(free, EVERYBODY);
+
+  assert.deepEqual(readChosen(JSON.parse(JSON.stringify(limited))), limited);
+  assert.deepEqual(readChosen({ only: [7, "short", ada], never: "no" }), { ...EVERYBODY, only: [ada] });
+  assert.deepEqual(readChosen(null), EVERYBODY);
+});
+
+test("how answers are checked and devices are doing is said in words", async () => {
+  const words = await load("core/checking.ts");
+  assert.match(words.verifyWords("none"), /every answer is believed/);
+  assert.match(words.verifyWords("spot:0.25"), /^25 % of the units/);
+  assert.match(words.verifyWords("quorum:3"), /by 3 devices of different owners/);
+  assert.match(words.verifyWords("adaptive"), /new device/);
+
+  const lane = (streak, wrong, barred = false) => ({ streak, wrong, barred, veteran: streak >= 10 });
+  const node = (gpu, cpu, trusted = false) => ({ trusted, trust: { gpu, cpu } });
+  assert.equal(words.trustWords(node(lane(0, 0), lane(0, 0))), "new: everything is checked");
+  assert.equal(words.trustWords(node(lane(0, 0), lane(0, 0), true)), "the operator's own");
+  assert.equal(words.trustWords(node(lane(12, 0), lane(0, 0))), "12 checked in a row");
+  assert.equal(
+    words.trustWords(node(lane(0, 4, true), lane(3, 1))),
+    "GPU barred, 4 wrong; programs 3 checked in a row, 1 wrong before",
+  );
+  assert.ok(words.isBarred(node(lane(0, 4, true), lane(3, 1))));
+
+  const fine = { visible: true, batteryPercent: 80, charging: true, metered: false };
+  assert.equal(words.conditionWords({ condition: fine, pacePercent: 100 }), "");
+  const poor = { visible: false, batteryPercent: 20, charging: false, metered: true };
+  assert.equal(
+    words.conditionWords({ condition: poor, pacePercent: 37 }),
+    "tab hidden, battery 20 %, metered network, slowed to 37 %",
+  );
+  assert.deepEqual([0.4, 23.4, null].map(words.roundTripWords), ["under 1 ms", "23 ms", "not measured yet"]);
+});

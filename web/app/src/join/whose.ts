@@ -52,7 +52,7 @@ function row(lending: Lending, signer: () => Signer): HTMLElement {
       "div",
       null,
       el("code", { title: key }, label),
-      () => signer().isCoordinator && " the coordinator itself: nobody else signed",
+      el("small", { hidden: () => !signer().isCoordinator }, "the coordinator itself: nobody else signed"),
       el("small", null, () => signer().note || "nothing of theirs has run here yet"),
       el("small", { class: () => `verdict ${signer().verdict}` }, () => VERDICTS[signer().verdict]),
     ),
@@ -60,7 +60,7 @@ function row(lending: Lending, signer: () => Signer): HTMLElement {
       "div",
       { class: "choices", role: "group", "aria-label": `The key ${label}` },
       choice(lending, signer, "never", "Never run", "Never run work of this key"),
-      choice(lending, signer, "only", "Only these", "Run only work of this key and others named so"),
+      choice(lending, signer, "only", "Only these", "Only these keys: run work of this key and of others named so, and nobody else's"),
     ),
   );
 }
@@ -78,7 +78,7 @@ function choice(
     "button",
     {
       type: "button",
-      class: () => (holds() ? "chosen" : "plain"),
+      class: () => (holds() ? "chosen" : ""),
       title: meaning,
       "aria-label": meaning,
       "aria-pressed": () => String(holds()),

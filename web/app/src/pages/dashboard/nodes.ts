@@ -2,6 +2,7 @@
 
 import type { PoolNode } from "@shoal/sdk";
 
+import { conditionWords, isBarred, roundTripWords, trustWords } from "../../core/checking";
 import { colourOf } from "../../core/colours";
 import { count, plural } from "../../core/format";
 import type { Store } from "../../core/store";
@@ -80,6 +81,15 @@ function card(node: () => PoolNode): HTMLElement {
       pair("Runs", runs(node)),
       pair("Speed", () => speed(node())),
       pair("Done", () => done(node())),
+      pair(
+        "Trust",
+        el("span", { class: () => (isBarred(node()) ? "trust bad" : "trust") }, () => trustWords(node())),
+      ),
+      pair("Round trip", () => roundTripWords(node().roundTripMs)),
+    ),
+    show(
+      () => conditionWords(node()) || null,
+      () => el("p", { class: "condition" }, () => conditionWords(node())),
     ),
   );
 }

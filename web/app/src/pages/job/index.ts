@@ -5,6 +5,7 @@ import { ShoalError } from "@shoal/sdk";
 import type { Store } from "../../core/store";
 import type { Child } from "../../view/dom";
 import { el, show } from "../../view/dom";
+import { checkingCard, explainCard } from "./checking";
 import { errorCard } from "./error";
 import type { Followed } from "./follow";
 import { follow } from "./follow";
@@ -36,6 +37,7 @@ function body(store: Store, live: Followed): Child {
     show(() => job().error, errorCard),
     kind === "render" && pictureCard(store, job, units, live.onTiles),
     el("div", { class: "columns even" }, speedCard(job), sharesCard(job)),
+    el("div", { class: "columns even" }, checkingCard(store, job), explainCard(store, job)),
     unitsCard(units, job),
   ];
 }

@@ -1,9 +1,12 @@
 /** The playground's settings: inputs, size, parameters, picture. */
 
+import type { Priority, Verify } from "@shoal/sdk";
+
 import { readNpy } from "../../core/npy";
 import type { Binding, Param } from "../../core/wgsl";
 import type { Child } from "../../view/dom";
 import { each, el, show } from "../../view/dom";
+import type { Signal } from "../../view/reactive";
 import { memo, signal } from "../../view/reactive";
 import type { Fill, InputSetting, PictureSetting, Settings } from "./settings";
 import { changeInput, inputAt, itemsOfFile } from "./settings";
@@ -14,6 +17,18 @@ const FILLS: readonly [Fill, string][] = [
   ["wave", "a sine"],
   ["zeros", "zeros"],
   ["file", "a .npy file"],
+];
+const CHECKS: readonly [Verify, string][] = [
+  ["adaptive", "as devices deserve it"],
+  ["quorum:3", "by three devices each"],
+  ["quorum:2", "by two devices each"],
+  ["spot", "one unit in ten"],
+  ["none", "not at all"],
+];
+const PRIORITIES: readonly [Priority, string][] = [
+  ["interactive", "at once: somebody waits"],
+  ["normal", "in turn"],
+  ["batch", "when nothing else is there"],
 ];
 const SIZES = [256, 1_024, 4_096, 8_192, 16_384, 65_536, 262_144, 1_048_576, 4_194_304, 16_777_216];
 
@@ -43,6 +58,29 @@ export function fields(settings: Settings): HTMLElement {
       () => settings.shape().params,
       (param) => `${param.name} ${param.lanes}`,
       (param) => paramField(settings, param()),
+    ),
+    choiceField("Answers are checked", CHECKS, settings.verify),
+    choiceField("It is served", PRIORITIES, settings.priority),
+  );
+}
+
+function choiceField<T extends string>(
+  label: string,
+  options: readonly [T, string][],
+  chosen: Signal<T>,
+): HTMLElement {
+  const take = (event: Event) => {
+    const option = options[(event.target as HTMLSelectElement).selectedIndex];
+    if (option) chosen.set(option[0]);
+  };
+  return field(
+    label,
+    el(
+      "select",
+      { value: chosen, onchange: take },
+      options.map(([value, words]) =>
+        el("option", { value, selected: value === chosen() }, words),
+      ),
     ),
   );
 }

@@ -142,6 +142,7 @@ async function mapRequest(
     inputs,
     outPerItem: settings.outPerItem(),
     params,
+    ...treatment(settings),
   };
   if (inputs.every((input) => input.whole)) request.items = items;
   return request;
@@ -155,7 +156,12 @@ function pictureRequest(settings: Settings): JobRequest {
     wgsl: settings.source(),
     params,
     ...settings.frame(),
+    ...treatment(settings),
   };
+}
+
+function treatment(settings: Settings): Pick<JobRequest, "verify" | "priority"> {
+  return { verify: settings.verify(), priority: settings.priority() };
 }
 
 function toValues(job: Job, bytes: Uint8Array<ArrayBuffer>): Values {

@@ -1,5 +1,7 @@
 /** What the playground's fields hold. */
 
+import type { Priority, Verify } from "@shoal/sdk";
+
 import type { NumberArray } from "../../core/npy";
 import type { KernelShape } from "../../core/wgsl";
 import { kernelShape } from "../../core/wgsl";
@@ -40,6 +42,8 @@ export interface Settings {
   params: Signal<Readonly<Record<string, string>>>;
   view: Signal<View>;
   frame: Signal<PictureSetting>;
+  verify: Signal<Verify>;
+  priority: Signal<Priority>;
   take(sample: Sample): void;
 }
 
@@ -60,6 +64,8 @@ export function openSettings(first: Sample): Settings {
     params: signal<Readonly<Record<string, string>>>({}),
     view: signal<View>("line"),
     frame: signal(FRAME),
+    verify: signal<Verify>("adaptive"),
+    priority: signal<Priority>("interactive"),
     take: (sample) => {
       source.set(sample.source);
       settings.title.set(sample.name.replace(/:.*/, "").toLowerCase());

@@ -1,0 +1,65 @@
+/** How answers are checked and devices are doing, in plain words. Pure. */
+
+import type { PoolNode, Trust } from "@shoal/sdk";
+
+import { count, duration } from "./format";
+
+/** What a job's policy means. */
+export function verifyWords(verify: string): string {
+  const [kind, figure] = verify.split(":");
+  switch (kind) {
+    case "none":
+      return "Nothing is checked: every answer is believed.";
+    case "spot":
+      return `${spotShare(figure)} of the units, drawn by chance, are computed by a second device too.`;
+    case "quorum":
+      return `Every unit is computed by ${figure ?? "several"} devices of different owners, who must agree.`;
+    case "adaptive":
+      return "All answers of a new device are checked, and ever fewer of one that was right.";
+    default:
+      return `Checked as “${verify}”.`;
+  }
+}
+
+function spotShare(figure: string | undefined): string {
+  const share = Number(figure ?? 0.1) * 100;
+  return `${share.toLocaleString("en", { maximumSignificantDigits: 3 })} %`;
+}
+
+/** Whether a device is believed, by the kinds of work it has done. */
+export function trustWords({ trusted, trust }: PoolNode): string {
+  if (trusted) return "the operator's own";
+  const gpu = laneWords(trust.gpu);
+  const cpu = laneWords(trust.cpu);
+  if (gpu === null && cpu === null) return "new: everything is checked";
+  if (gpu === cpu || cpu === null) return gpu ?? "";
+  return gpu === null ? cpu : `GPU ${gpu}; programs ${cpu}`;
+}
+
+export function isBarred({ trusted, trust }: PoolNode): boolean {
+  return !trusted && (trust.gpu.barred || trust.cpu.barred);
+}
+
+function laneWords({ streak, wrong, barred }: Trust): string | null {
+  if (barred) return `barred, ${count(wrong)} wrong`;
+  if (streak === 0 && wrong === 0) return null;
+  const found = wrong > 0 ? `, ${count(wrong)} wrong before` : "";
+  return `${count(streak)} checked in a row${found}`;
+}
+
+/** What makes a device slower or costly now; empty if nothing does. */
+export function conditionWords({ condition, pacePercent }: PoolNode): string {
+  const { visible, batteryPercent, charging, metered } = condition;
+  const words = [
+    !visible && "tab hidden",
+    batteryPercent !== null && !charging && `battery ${batteryPercent} %`,
+    metered && "metered network",
+    pacePercent > 0 && pacePercent < 70 && `slowed to ${pacePercent} %`,
+  ];
+  return words.filter((word) => word !== false).join(", ");
+}
+
+export function roundTripWords(millis: number | null): string {
+  if (millis === null) return "not measured yet";
+  return millis < 1 ? "under 1 ms" : duration(millis / 1000);
+}
