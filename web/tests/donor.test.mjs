@@ -77,46 +77,90 @@ test("a pause takes no units, and going on does", async () => {
   assert.deepEqual(sharesOf(await shoal.wait(next.id)), [[node, 10]]);
 });
 
-test("out of sight half is lent, or nothing if the donor wants so", async () => {
-  const hide = (hidden) =>
-    tab.page.evaluate((hidden) => {
-      Object.defineProperty(document, "hidden", { value: hidden, configurable: true });
-      document.dispatchEvent(new Event("visibilitychange"));
-    }, hidden);
+const hide = (hidden) =>
+  tab.page.evaluate((hidden) => {
+    Object.defineProperty(document, "hidden", { value: hidden, configurable: true });
+    document.dispatchEvent(new Event("visibilitychange"));
+  }, hidden);
+
+test("out of sight nothing is lent, or half, or all, as the donor wants; the coordinator knows", async () => {
   const cores = (await tab.status()).device.cores;
   await hide(true);
-  await nodeOnce((node) => node.cpuSlots === Math.max(1, Math.round(cores / 2)) && !node.paused);
-  await tab.set({ whenHidden: "pause" });
-  await nodeOnce((node) => node.paused);
-  await hide(false);
-  await nodeOnce((node) => !node.paused && node.cpuSlots === cores);
+  await nodeOnce((node) => node.paused && !node.condition.visible);
+  assert.match((await tab.status()).reason, /out of sight/);
   await tab.set({ whenHidden: "slow" });
+  await nodeOnce((node) => node.cpuSlots === Math.max(1, Math.round(cores / 2)) && !node.paused);
+  await tab.set({ whenHidden: "go on" });
+  await nodeOnce((node) => node.cpuSlots === cores && !node.paused && !node.condition.visible);
+  await hide(false);
+  await nodeOnce((node) => node.condition.visible);
+  await tab.set({ whenHidden: "pause" });
 });
 
-test("on battery the device rests if the donor wants so", async () => {
-  const other = await browser.newPage();
-  await other.goto(`${front.url}/join`);
-  const reasons = await other.evaluate(
-    async ({ url, token }) => {
-      const battery = Object.assign(new EventTarget(), { charging: false });
-      navigator.getBattery = () => Promise.resolve(battery);
-      const { join } = await import(`${url}/assets/sdk.js`);
-      const handle = await join({ url, token, onlyPluggedIn: true });
-      const once = async (state) => {
-        while (handle.status.state !== state) await new Promise((resolve) => setTimeout(resolve, 20));
-        return handle.status.reason ?? null;
-      };
-      const resting = await once("paused");
-      battery.charging = true;
-      battery.dispatchEvent(new Event("chargingchange"));
-      const lending = await once("joined");
-      handle.stop();
-      return [resting, lending];
-    },
-    { url: front.url, token: front.token },
-  );
-  assert.deepEqual(reasons, ["on battery", null]);
+test("a device that is put away rests before the next unit comes", async () => {
+  const { node } = await tab.status();
+  await hide(true);
+  // The very next thing the coordinator does already counts with it.
+  await nodeOnce((node) => node.paused);
+  const job = await shoal.submit({ kind: "noop", items: 10 });
+  const other = await joinTab(browser, front);
+  await other.joined();
+  assert.deepEqual(sharesOf(await shoal.wait(job.id)), [[(await other.status()).node, 10]]);
   await other.close();
+  await nodesOnce((nodes) => nodes.length === 1);
+  await hide(false);
+  const next = await shoal.submit({ kind: "noop", items: 10 });
+  assert.deepEqual(sharesOf(await shoal.wait(next.id)), [[node, 10]]);
+});
+
+/** A page whose battery and network are the test's. */
+async function joinWithBattery(options) {
+  const page = await browser.newPage();
+  await page.goto(`${front.url}/join`);
+  await page.evaluate(
+    async ({ url, token, options }) => {
+      const battery = Object.assign(new EventTarget(), { charging: false, level: 0.8 });
+      navigator.getBattery = () => Promise.resolve(battery);
+      const connection = Object.assign(new EventTarget(), { type: "wifi", saveData: false });
+      Object.defineProperty(navigator, "connection", { value: connection });
+      const { join } = await import(`${url}/assets/sdk.js`);
+      globalThis.handle = await join({ url, token, gpu: false, name: "on battery", ...options });
+      globalThis.change = (target, values, event) => {
+        Object.assign(target === "battery" ? battery : connection, values);
+        (target === "battery" ? battery : connection).dispatchEvent(new Event(event));
+      };
+    },
+    { url: front.url, token: front.token, options },
+  );
+  const mine = (nodes) => nodes.find(({ name }) => name === "on battery");
+  return {
+    page,
+    change: (...args) => page.evaluate((args) => globalThis.change(...args), args),
+    reason: () => page.evaluate(() => globalThis.handle.status.reason ?? null),
+    set: (lend) => page.evaluate((lend) => globalThis.handle.set(lend), lend),
+    once: async (wanted) => mine(await nodesOnce((nodes) => mine(nodes) && wanted(mine(nodes)))),
+  };
+}
+
+test("a low battery rests, a charger wakes, and the coordinator hears of both", async (t) => {
+  const { page, change, reason, set, once } = await joinWithBattery({});
+  t.after(() => page.close());
+  await once(({ condition, paused }) => condition.batteryPercent === 80 && !condition.charging && !paused);
+  await change("battery", { level: 0.29 }, "levelchange");
+  await once(({ condition, paused }) => condition.batteryPercent === 29 && paused);
+  assert.equal(await reason(), "the battery is at 29 %");
+  await set({ onLowBattery: "go on" });
+  await once(({ paused }) => !paused);
+  await set({ onlyPluggedIn: true });
+  await once(({ paused }) => paused);
+  assert.equal(await reason(), "on battery");
+  await change("battery", { charging: true }, "chargingchange");
+  await once(({ condition, paused }) => condition.charging && !paused);
+  assert.equal(await reason(), null);
+  await change("connection", { type: "cellular" }, "change");
+  await once(({ condition }) => condition.metered);
+  await change("connection", { type: "wifi" }, "change");
+  await once(({ condition }) => !condition.metered);
 });
 
 test("a node whose code does not come, or is none, ends with the reason", async (t) => {
@@ -149,9 +193,9 @@ test("a node whose code does not come, or is none, ends with the reason", async 
 test("a page put to sleep hands its units back first", async () => {
   const happens = (name) => tab.page.evaluate((name) => document.dispatchEvent(new Event(name)), name);
   await happens("freeze");
-  await nodeOnce((node) => node.paused);
+  await nodeOnce((node) => node.paused && !node.condition.visible);
   await happens("resume");
-  await nodeOnce((node) => !node.paused);
+  await nodeOnce((node) => !node.paused && node.condition.visible);
 });
 
 test("the donor sees what runs and for whom", async () => {

@@ -114,18 +114,3 @@ test("a browser without WebGPU joins with programs only and says so", async () =
   assert.ok(status.lent.cpuSlots > 0);
   await page.close();
 });
-
-test("two tabs of one browser are two nodes, and a tab is the same node again", async () => {
-  const context = await browser.newContext();
-  const nodes = async (tab) => (await tab.status()).node;
-  const one = await joinTab(context, front);
-  const two = await joinTab(context, front);
-  await Promise.all([one.joined(), two.joined()]);
-  const first = await nodes(one);
-  assert.notEqual(first, await nodes(two));
-  await one.close();
-  const again = await joinTab(context, front);
-  await again.joined();
-  assert.equal(await nodes(again), first);
-  await context.close();
-});

@@ -5,8 +5,9 @@ import { createServer, request as forward } from "node:http";
 import { connect } from "node:net";
 import { fileHeaders, fileOf } from "./pool.mjs";
 
-/** Answers like the coordinator, with `url` of the front. */
-export async function startFront(coordinator) {
+/** Answers like the coordinator, with `url` of the front. `change.blob(hash, bytes)` and `change.frames(bytes)`, if given, answer
+ * with what a tab gets instead: of a blob it fetches, and of the bytes that come over its socket. */
+export async function startFront(coordinator, change = {}) {
   const { hostname, port } = new URL(coordinator.url);
   const server = createServer(async (request, response) => {
     const { pathname } = new URL(request.url, coordinator.url);
@@ -14,9 +15,11 @@ export async function startFront(coordinator) {
     const bytes = path && (await readFile(path).catch(() => undefined));
     if (bytes) return response.writeHead(200, fileHeaders(path)).end(bytes);
     const { method, url, headers } = request;
-    const onward = forward({ hostname, port, method, path: url, headers }, (answer) => {
+    const onward = forward({ hostname, port, method, path: url, headers }, async (answer) => {
       response.writeHead(answer.statusCode, answer.headers);
-      answer.pipe(response);
+      const hash = change.blob && method === "GET" && /^\/node\/blobs\/(\w+)$/.exec(pathname)?.[1];
+      if (!hash) return answer.pipe(response);
+      response.end(change.blob(hash, Buffer.concat(await answer.toArray())));
     });
     onward.on("error", () => response.destroy());
     response.on("close", () => onward.destroy());
@@ -29,7 +32,10 @@ export async function startFront(coordinator) {
       for (let at = 0; at < raw.length; at += 2) lines.push(`${raw[at]}: ${raw[at + 1]}`);
       onward.write(`${lines.join("\r\n")}\r\n\r\n`);
       onward.write(head);
-      onward.pipe(socket).pipe(onward);
+      socket.pipe(onward);
+      if (!change.frames) return onward.pipe(socket);
+      onward.on("data", (bytes) => socket.write(change.frames(bytes)));
+      onward.on("end", () => socket.end());
     });
     for (const end of [onward, socket]) {
       end.on("error", () => end.destroy());
