@@ -1,4 +1,4 @@
-//! BLAKE3 for the SDK: the name of a blob must be known before a resumable upload begins.
+//! BLAKE3 for JavaScript: uploads need the name of a blob before they begin, and Workers check what they fetch.
 
 use wasm_bindgen::prelude::*;
 

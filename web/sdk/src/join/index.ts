@@ -13,13 +13,14 @@ import type { JoinHandle, JoinOptions, JoinStatus, Lend, RunningUnit } from "./t
 export type * from "./types.js";
 
 export async function join(options: JoinOptions): Promise<JoinHandle> {
+  const rules = checked(options.rules ?? { only: [], never: [] });
   const base = new URL(options.url).href.replace(/\/(#.*)?$/, "");
   const [device, claimed, found] = await Promise.all([
     lookAtDevice(),
     claimIdentity(base),
     findPlaces(base, options.assets),
   ]);
-  const joined = new Joined(options, device, found, claimed);
+  const joined = new Joined({ ...options, rules }, device, found, claimed);
   joined.start(await watchCircumstances((now) => joined.circumstancesChanged(now)));
   return joined;
 }
@@ -48,7 +49,7 @@ class Joined implements JoinHandle {
   private starting: ReturnType<typeof setTimeout> | undefined;
 
   constructor(
-    private readonly options: JoinOptions,
+    private readonly options: JoinOptions & { rules: Rules },
     private readonly device: Device,
     private readonly found: Found,
     private readonly claimed: Claimed,
@@ -65,7 +66,7 @@ class Joined implements JoinHandle {
   start(watching: Watching): void {
     this.circumstances = watching.now;
     this.stopWatching = watching.stop;
-    const { token, rules = { only: [], never: [] } } = this.options;
+    const { token, rules } = this.options;
     const { identity } = this.claimed;
     const [offer, state] = [this.offer(), this.state()];
     [this.offered, this.told] = [JSON.stringify(offer), JSON.stringify(state)];
@@ -96,7 +97,7 @@ class Joined implements JoinHandle {
   }
 
   setRules(rules: Rules): void {
-    this.tell({ type: "rules", rules });
+    this.tell({ type: "rules", rules: checked(rules) });
   }
 
   circumstancesChanged(now: Circumstances): void {
@@ -234,4 +235,12 @@ class Joined implements JoinHandle {
   private tell(message: ToBrain): void {
     this.worker.postMessage(message);
   }
+}
+
+function checked({ only, never }: Rules): Rules {
+  const key = (text: string) => {
+    if (/^[0-9a-f]{64}$/i.test(text)) return text.toLowerCase();
+    throw new TypeError(`the key "${text}" in the rules: expected 64 hexadecimal digits`);
+  };
+  return { only: only.map(key), never: never.map(key) };
 }
