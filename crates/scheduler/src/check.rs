@@ -54,6 +54,7 @@ impl Scheduler {
             assert_eq!(wanting, unit.wants(&job.rules()), "job {id}, unit {start}: wanting");
             let decided = unit.ballot.as_ref().and_then(|ballot| ballot.decided(&job.rules()));
             let known = unit.is_merged() && !unit.copies.is_empty();
+            let known = known || unit.ballot.as_ref().is_some_and(|ballot| ballot.seeks != 0);
             assert!(decided.is_none() || known, "job {id}, unit {start}: decided and not settled");
             assert_eq!(job.votes.contains(start), wanting && unit.ballot.is_some(), "votes");
             let merged = job.merged.get(start).is_some_and(|merged| merged.len == unit.span.len);

@@ -77,6 +77,9 @@ pub enum Fact {
         job: JobId,
         span: Span,
         node: NodeId,
+        /// All who contradict it compute in other numeric classes: perhaps it only rounds differently where
+        /// little differences grow. It is believed no more than a new node, but not barred.
+        rounds: bool,
     },
 }
 
@@ -163,7 +166,9 @@ impl Scheduler {
             Fact::Class { node, class } => {
                 self.classes.insert(*node, *class);
             }
-            Fact::Rejected { job, node, .. } => self.apply_rejected(*job, *node),
+            Fact::Rejected { job, node, rounds, .. } => {
+                self.apply_rejected(*job, *node, *rounds);
+            }
         }
     }
 

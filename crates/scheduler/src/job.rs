@@ -12,6 +12,8 @@ use crate::split::SpanSet;
 use crate::unit::{History, Unit};
 use crate::verify::Rules;
 
+/// So many answers that differ from those of other classes show that the job cannot be computed together.
+pub(crate) const ODD: u32 = 3;
 /// The weight a job has if nobody says otherwise.
 const USUAL_WEIGHT: u64 = 100;
 
@@ -54,6 +56,8 @@ pub(crate) struct Job {
     pub(crate) proofs: BTreeMap<u64, Proof>,
     /// How many of each node's units were merged unconfirmed and not tried by an audit.
     pub(crate) unaudited: BTreeMap<NodeId, u64>,
+    /// Nodes whose answers others of other numeric classes contradicted, and how often.
+    pub(crate) odd: BTreeMap<NodeId, u32>,
     /// How often its end was put off to try what is merged.
     pub(crate) audits: u32,
     pub(crate) items_done: u64,
@@ -141,6 +145,7 @@ impl Job {
             merged: BTreeMap::new(),
             proofs: BTreeMap::new(),
             unaudited: BTreeMap::new(),
+            odd: BTreeMap::new(),
             audits: 0,
             items_done: 0,
             units_leased: 0,
@@ -175,6 +180,11 @@ impl Job {
 
     pub(crate) fn rules(&self) -> Rules {
         Rules::of(self.spec.policy.verify)
+    }
+
+    /// Whether a node's numbers differ too much from others'.
+    pub(crate) fn is_odd(&self, node: NodeId) -> bool {
+        self.odd.get(&node).is_some_and(|times| *times >= ODD)
     }
 
     /// Books a unit's wishes and whether it is idle.

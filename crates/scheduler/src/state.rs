@@ -76,6 +76,7 @@ pub struct Scheduler {
 
 /// A connected node.
 pub(crate) struct Peer {
+    pub(crate) node: NodeId,
     pub(crate) conn: Conn,
     pub(crate) caps: Caps,
     /// The operator's own.
@@ -113,7 +114,7 @@ impl Peer {
     pub(crate) fn suits(&self, job: &Job) -> bool {
         let needs = &job.spec.needs;
         let may = !self.barred[needs.lane as usize] && !self.declined.contains(&job.id);
-        may && self.caps.meets(needs)
+        may && !job.is_odd(self.node) && self.caps.meets(needs)
     }
 }
 

@@ -97,7 +97,7 @@ impl<P: Probe> World<P> {
 
     fn record(&mut self, fact: Fact) {
         self.oracle.recorded(&fact, self.now);
-        if let Fact::Rejected { node, .. } = &fact {
+        if let Fact::Rejected { node, rounds: false, .. } = &fact {
             let device = self.oracle.device_of(*node);
             let answers = self.devices.get(device as usize).map_or(0, |device| device.answers);
             self.oracle.rejected(*node, answers);

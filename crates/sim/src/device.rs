@@ -82,7 +82,7 @@ impl Device {
 }
 
 fn class(number: u64) -> u64 {
-    number % 4
+    1 + number % 4
 }
 
 fn config(number: u64, caps: Caps, seed: u64) -> Config {

@@ -83,7 +83,10 @@ impl Scheduler {
     /// to a node it failed on only if nobody else could take it.
     pub(crate) fn may_take(&self, node: NodeId, job: &Job, unit: &Unit) -> bool {
         let failed_on = &unit.history.failed_on;
-        !unit.knows(node)
+        let seeks = unit.ballot.as_ref().map_or(0, |ballot| ballot.seeks);
+        let class = || self.peers.get(&node).map(|peer| peer.caps.class);
+        (seeks == 0 || class() == Some(seeks))
+            && !unit.knows(node)
             && (!failed_on.contains(&node) || self.able_besides(job, failed_on) == 0)
             && (job.spec.policy.verify == Verify::None || self.is_apart(node, unit))
     }

@@ -104,6 +104,7 @@ impl Scheduler {
         let timer = now + IDLE_SILENCE;
         self.timers.insert((timer, node));
         let peer = Peer {
+            node,
             conn,
             caps,
             trusted: seat.trusted,

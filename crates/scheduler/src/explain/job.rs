@@ -20,6 +20,10 @@ pub enum WhyJob {
     Declined {
         nodes: usize,
     },
+    /// Nodes whose numbers differ from others' by more than the tolerance; they get no more of it.
+    Odd {
+        nodes: usize,
+    },
     Waiting {
         items: u64,
     },
@@ -63,6 +67,10 @@ impl fmt::Display for WhyJob {
             WhyJob::Declined { nodes } => {
                 write!(f, "the donors of {nodes} nodes do not run code of whoever signed it")
             }
+            WhyJob::Odd { nodes } => write!(
+                f,
+                "the numbers of {nodes} nodes differ from others' by more than the tolerance: they get no more of it; a wider --tolerance would let them"
+            ),
             WhyJob::Waiting { items } => write!(f, "{items} items wait to be lent"),
             WhyJob::Computing { copies, units } if copies == units => {
                 write!(f, "{units} units are being computed")
@@ -124,6 +132,10 @@ impl Scheduler {
         let nodes = self.decliners(id);
         if nodes > 0 {
             why.push(WhyJob::Declined { nodes });
+        }
+        let nodes = job.odd.keys().filter(|node| job.is_odd(**node)).count();
+        if nodes > 0 {
+            why.push(WhyJob::Odd { nodes });
         }
         if job.left() > 0 {
             why.push(WhyJob::Waiting { items: job.left() });

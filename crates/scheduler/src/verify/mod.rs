@@ -4,12 +4,16 @@
 //! - [`compare`]: when two answers are the same
 //! - [`quorum`]: who said what, and whether that is enough
 //! - [`trust`]: whose word weighs how much, and what a wrong answer means
+//! - [`alone`]: what to do where nobody else can check
 //! - [`audit`]: looking again at what is merged
+//! - [`witness`]: whether somebody lied or only rounds differently
 
+mod alone;
 mod audit;
 mod compare;
 mod quorum;
 mod trust;
+mod witness;
 
 pub use compare::{CompareId, Outcome, Sample, agree, compare};
 pub(crate) use quorum::{Answer, Ballot, Rules};
@@ -27,10 +31,6 @@ use crate::fact::{Fact, Place};
 use crate::job::Proof;
 use crate::state::Scheduler;
 use crate::unit::Loan;
-
-/// In a pool this small it is known at once that nobody else could check a unit; in a larger one somebody
-/// nearly always can, and whoever reviews old ballots finds out.
-const SMALL_POOL: usize = 16;
 
 impl Scheduler {
     /// A unit's answer is in: merged, or put beside others.
@@ -72,6 +72,7 @@ impl Scheduler {
         self.ballots += usize::from(is_first);
         let ballot = unit.ballot.get_or_insert_with(|| Box::new(Ballot::new(now)));
         ballot.answers.push(answer);
+        ballot.seeks = 0;
         self.judge(now, id, start);
     }
 
@@ -97,7 +98,12 @@ impl Scheduler {
             }
         }
         if let Some(winner) = ballot.decided(&rules) {
-            self.settle(now, id, start, winner);
+            if ballot.seeks == 0 && !self.seek_witness(id, start, winner) {
+                self.settle(now, id, start, winner);
+            } else {
+                self.refresh(id, start);
+                self.accept_if_alone(now, id, start);
+            }
         } else if ballot.is_hopeless(&rules) {
             self.give_up(now, id, start);
         } else {
@@ -136,16 +142,18 @@ impl Scheduler {
         let first = ballot.first_of(winner);
         let right = |answer: &&Answer| answer.backs() == Some(winner) && !answer.suspect;
         let wrong = ballot.answers.iter().filter(|answer| !answer.fits(winner));
-        let wrong: Vec<_> = wrong.map(|answer| answer.node).collect();
+        let wrong: Vec<_> = wrong.map(|a| (a.node, ballot.only_rounds(a, winner))).collect();
+        let exact = self.spec(id).is_none_or(|spec| spec.policy.tolerance.is_exact());
         let others = ballot.answers.iter().filter(right).filter(|a| a.node != first.node);
         let by = others.map(|answer| answer.node).collect();
         let vouched = ballot.answers.iter().filter(right).any(|answer| answer.operator);
         let proof = Proof { by, sure: true, vouched };
         self.believe(now, id, span, &ballot, winner, Some(&proof));
-        for node in wrong {
+        for (node, other_class) in wrong {
+            let rounds = other_class && !exact;
             self.introduce(node);
-            self.record(Fact::Rejected { job: id, span, node });
-            self.apply_rejected(id, node);
+            self.record(Fact::Rejected { job: id, span, node, rounds });
+            self.apply_rejected(id, node, rounds);
             self.distrust(now, node);
         }
         self.finish_if_whole(now, id);
@@ -185,66 +193,6 @@ impl Scheduler {
         }
         self.record(Fact::Checked { job: id, span, node, proof: proof.clone() });
         self.apply_checked(id, span, node, proof);
-    }
-
-    /// Where nobody else could check, an undisputed answer is taken for what it is, unless the policy
-    /// insists on votes.
-    pub(crate) fn accept_if_alone(&mut self, now: Time, id: JobId, start: u64) {
-        if self.peers.len() <= SMALL_POOL {
-            self.accept(now, id, start);
-        }
-    }
-
-    pub(crate) fn accept(&mut self, now: Time, id: JobId, start: u64) {
-        let Some(job) = self.jobs.get(&id) else { return };
-        let Some(unit) = job.units.get(&start) else { return };
-        let Some(ballot) = unit.ballot.as_ref() else { return };
-        let insists = matches!(job.spec.policy.verify, Verify::Quorum { .. });
-        let open = !unit.copies.is_empty() || ballot.comparing.is_some();
-        let poll = ballot.poll();
-        let others_may_come = now < self.settled_at;
-        if open || others_may_come || !job.votes.contains(&start) || self.has_voter(job, unit) {
-            return;
-        }
-        let tie = poll.votes == 0 || poll.weight <= poll.against;
-        if tie || (insists && poll.against > 0) {
-            self.start_over(now, id, start);
-            return;
-        }
-        let Some(winner) = poll.best.filter(|_| !insists) else { return };
-        let Some((span, ballot)) = self.close_ballot(id, start) else { return };
-        let first = ballot.first_of(winner);
-        let agreed = ballot.answers.iter().filter(|a| a.backs() == Some(winner) && !a.suspect);
-        let by = agreed.map(|a| a.node).filter(|node| *node != first.node);
-        let by: Vec<_> = if poll.against == 0 { by.collect() } else { Vec::new() };
-        let proof = Proof { vouched: false, sure: false, by };
-        let proof = Some(&proof).filter(|proof| !proof.by.is_empty());
-        self.believe(now, id, span, &ballot, winner, proof);
-        self.finish_if_whole(now, id);
-    }
-
-    /// Nobody is left to decide between answers: perhaps others agree, if the unit is computed again.
-    fn start_over(&mut self, now: Time, id: JobId, start: u64) {
-        let Some(unit) = self.jobs.get_mut(&id).and_then(|job| job.units.get_mut(&start)) else {
-            return;
-        };
-        unit.history.tries += 1;
-        if unit.history.tries >= MAX_TRIES {
-            self.give_up(now, id, start);
-            return;
-        }
-        let span = unit.span;
-        let merged = unit.ballot.take().is_some_and(|ballot| ballot.merged);
-        self.ballots -= 1;
-        if merged {
-            self.record(Fact::Unmerged { job: id, span });
-            if let Some(job) = self.jobs.get_mut(&id) {
-                job.unmerge(span);
-                job.waiting.take(span);
-            }
-        }
-        self.refresh(id, start);
-        self.stirred = true;
     }
 
     /// Whether somebody connected now could have a say about a unit.

@@ -74,6 +74,10 @@ pub(crate) struct Ballot {
     pub(crate) comparisons: u32,
     /// The first answer is merged already.
     pub(crate) merged: bool,
+    /// Only somebody of this numeric class is asked; 0 if anybody.
+    pub(crate) seeks: u64,
+    /// Classes of which somebody was asked already.
+    pub(crate) sought: Vec<u64>,
     /// When the first answer came.
     pub(crate) since: Time,
 }
@@ -119,6 +123,8 @@ impl Ballot {
             comparing: None,
             comparisons: 0,
             merged: false,
+            seeks: 0,
+            sought: Vec::new(),
             since: now,
         }
     }
@@ -161,6 +167,9 @@ impl Ballot {
 
     /// Whether another voter is needed even if all who are asked now agree.
     pub(crate) fn wants(&self, rules: &Rules, asked: usize, asked_weight: u32) -> bool {
+        if self.seeks != 0 {
+            return asked == 0;
+        }
         let poll = self.poll();
         let votes = poll.votes + poll.open_votes + asked;
         let weight = poll.weight + poll.open_weight + asked_weight;
@@ -183,6 +192,12 @@ impl Ballot {
     pub(crate) fn first_of(&self, group: usize) -> Answer {
         let mut able = self.answers.iter().filter(|a| a.whole && !a.suspect && a.fits(group));
         able.next().unwrap_or(&self.answers[self.groups[group]]).clone()
+    }
+
+    /// Whether nobody of an answer's own numeric class gave the winning one.
+    pub(crate) fn only_rounds(&self, answer: &Answer, winner: usize) -> bool {
+        let mut winners = self.answers.iter().filter(|a| a.backs() == Some(winner) && !a.suspect);
+        answer.class == 0 || winners.all(|other| other.class != answer.class)
     }
 
     fn voters(&self) -> usize {

@@ -92,10 +92,14 @@ impl Scheduler {
         }
     }
 
-    pub(crate) fn apply_rejected(&mut self, id: JobId, node: NodeId) {
+    pub(crate) fn apply_rejected(&mut self, id: JobId, node: NodeId, rounds: bool) {
         let Some(job) = self.jobs.get_mut(&id) else { return };
+        if rounds {
+            *job.odd.entry(node).or_default() += 1;
+        }
         let trust = self.trust.entry((node, job.spec.needs.lane)).or_default();
-        *trust = Trust { streak: 0, wrong: trust.wrong.saturating_add(1) };
+        let wrong = trust.wrong.saturating_add(u32::from(!rounds));
+        *trust = Trust { streak: 0, wrong };
         self.note_standing(node);
     }
 
@@ -153,6 +157,7 @@ impl Scheduler {
         let mut answers = self.jobs.get(&id)?.suspects(start)?;
         for answer in &mut answers {
             answer.network = self.peers.get(&answer.node).map_or(0, |peer| peer.network);
+            answer.class = self.classes.get(&answer.node).copied().unwrap_or(0);
         }
         Some(answers)
     }

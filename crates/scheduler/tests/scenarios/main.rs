@@ -5,6 +5,7 @@ mod deadly;
 mod explain;
 mod late;
 mod losing;
+mod rounding;
 mod share;
 mod verify;
 mod world;

@@ -1,0 +1,79 @@
+//! Where nobody else can check an answer: it is taken for what it is, or the unit is computed again.
+
+use alloc::vec::Vec;
+use shoal_protocol::limit::MAX_TRIES;
+use shoal_protocol::{JobId, Time, Verify};
+
+use crate::fact::Fact;
+use crate::job::Proof;
+use crate::state::Scheduler;
+
+/// In a pool this small it is known at once that nobody else could check a unit; in a larger one somebody
+/// nearly always can, and whoever reviews old ballots finds out.
+const SMALL_POOL: usize = 16;
+
+impl Scheduler {
+    /// Where nobody else could check, an undisputed answer is taken for what it is, unless the policy
+    /// insists on votes.
+    pub(crate) fn accept_if_alone(&mut self, now: Time, id: JobId, start: u64) {
+        if self.peers.len() <= SMALL_POOL {
+            self.accept(now, id, start);
+        }
+    }
+
+    pub(crate) fn accept(&mut self, now: Time, id: JobId, start: u64) {
+        let Some(job) = self.jobs.get(&id) else { return };
+        let Some(unit) = job.units.get(&start) else { return };
+        let Some(ballot) = unit.ballot.as_ref() else { return };
+        let insists = matches!(job.spec.policy.verify, Verify::Quorum { .. });
+        let open = !unit.copies.is_empty() || ballot.comparing.is_some();
+        let poll = ballot.poll();
+        let others_may_come = now < self.settled_at;
+        if open || others_may_come || !job.votes.contains(&start) || self.has_voter(job, unit) {
+            return;
+        }
+        if ballot.seeks != 0 {
+            self.seek_no_more(now, id, start);
+            return;
+        }
+        let tie = poll.votes == 0 || poll.weight <= poll.against;
+        if tie || (insists && poll.against > 0) {
+            self.start_over(now, id, start);
+            return;
+        }
+        let Some(winner) = poll.best.filter(|_| !insists) else { return };
+        let Some((span, ballot)) = self.close_ballot(id, start) else { return };
+        let first = ballot.first_of(winner);
+        let agreed = ballot.answers.iter().filter(|a| a.backs() == Some(winner) && !a.suspect);
+        let by = agreed.map(|a| a.node).filter(|node| *node != first.node);
+        let by: Vec<_> = if poll.against == 0 { by.collect() } else { Vec::new() };
+        let proof = Proof { vouched: false, sure: false, by };
+        let proof = Some(&proof).filter(|proof| !proof.by.is_empty());
+        self.believe(now, id, span, &ballot, winner, proof);
+        self.finish_if_whole(now, id);
+    }
+
+    /// Nobody is left to decide between answers: perhaps others agree, if the unit is computed again.
+    fn start_over(&mut self, now: Time, id: JobId, start: u64) {
+        let Some(unit) = self.jobs.get_mut(&id).and_then(|job| job.units.get_mut(&start)) else {
+            return;
+        };
+        unit.history.tries += 1;
+        if unit.history.tries >= MAX_TRIES {
+            self.give_up(now, id, start);
+            return;
+        }
+        let span = unit.span;
+        let merged = unit.ballot.take().is_some_and(|ballot| ballot.merged);
+        self.ballots -= 1;
+        if merged {
+            self.record(Fact::Unmerged { job: id, span });
+            if let Some(job) = self.jobs.get_mut(&id) {
+                job.unmerge(span);
+                job.waiting.take(span);
+            }
+        }
+        self.refresh(id, start);
+        self.stirred = true;
+    }
+}
