@@ -40,6 +40,7 @@ use shoal_protocol::{Attempt, FromNode, Hello, JobId, JobSpec, Micros, Refusal, 
 
 /// One change in the world.
 #[derive(Clone, Debug)]
+#[expect(clippy::large_enum_variant, reason = "inputs are moved once and never kept")]
 pub enum Input {
     /// Once, after construction or replay: a new life of the coordinator begins. Whoever knows the seed
     /// knows what will be checked: it comes from the system's secret chance.

@@ -10,17 +10,17 @@ fn checked(items: u64, verify: Verify) -> JobSpec {
 }
 
 fn rejected(world: &World) -> Vec<NodeId> {
-    let rejected = world.facts.iter().filter_map(|fact| match fact {
-        Fact::Rejected { node, .. } => Some(*node),
-        _ => None,
+    let rejected = world.facts.iter().filter_map(|fact| {
+        let Fact::Rejected { node, .. } = fact else { return None };
+        Some(*node)
     });
     rejected.collect()
 }
 
 fn proofs(world: &World) -> Vec<Proof> {
-    let proofs = world.facts.iter().filter_map(|fact| match fact {
-        Fact::Checked { proof, .. } => Some(proof.clone()),
-        _ => None,
+    let proofs = world.facts.iter().filter_map(|fact| {
+        let Fact::Checked { proof, .. } = fact else { return None };
+        Some(proof.clone())
     });
     proofs.collect()
 }
