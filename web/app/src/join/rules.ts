@@ -23,10 +23,11 @@ export interface Signer {
 /** Jobs named in a note. */
 const MOST_NAMED = 3;
 
+/** In an order that does not change with what runs: a row that moved would lose the keyboard. */
 export function signers(chosen: Chosen, history: readonly Entry[]): Signer[] {
   const seen = history.flatMap(({ signer }) => signer ?? []);
   const named = [...chosen.only, ...chosen.never];
-  return [...new Set([...named, ...seen])].map((key) => ({
+  return [...new Set([...named, ...seen])].sort().map((key) => ({
     key,
     note: noteOf(key, history) || (chosen.notes[key] ?? ""),
     isCoordinator: history.some((entry) => entry.signer === key && entry.signedHere === true),

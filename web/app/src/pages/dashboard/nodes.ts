@@ -10,6 +10,7 @@ import { meter } from "../../parts/bars";
 import { icon } from "../../parts/icons";
 import type { Child } from "../../view/dom";
 import { each, el, show } from "../../view/dom";
+import { signal } from "../../view/reactive";
 
 export function nodeList(store: Store): HTMLElement {
   return el(
@@ -42,13 +43,13 @@ export function nodeList(store: Store): HTMLElement {
       each(
         store.nodes,
         (node) => node.id,
-        (node) => card(node),
+        (node) => card(store, node),
       ),
     ),
   );
 }
 
-function card(node: () => PoolNode): HTMLElement {
+function card(store: Store, node: () => PoolNode): HTMLElement {
   const colour = `c${colourOf(node().id)}`;
   return el(
     "li",
@@ -91,6 +92,26 @@ function card(node: () => PoolNode): HTMLElement {
       () => conditionWords(node()) || null,
       () => el("p", { class: "condition" }, () => conditionWords(node())),
     ),
+    why(store, node().id),
+  );
+}
+
+/** What the scheduler says about a device, asked for when it is opened. */
+function why(store: Store, id: number): HTMLElement {
+  const lines = signal<readonly string[]>([]);
+  const ask = async (event: Event) => {
+    if (!(event.target as HTMLDetailsElement).open) return;
+    lines.set(
+      await store.shoal
+        .explainNode(id)
+        .catch((error: unknown) => [error instanceof Error ? error.message : String(error)]),
+    );
+  };
+  return el(
+    "details",
+    { ontoggle: (event: Event) => void ask(event) },
+    el("summary", null, "Why"),
+    el("ul", { class: "why" }, () => lines().map((line) => el("li", null, line))),
   );
 }
 
