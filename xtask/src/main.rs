@@ -2,6 +2,7 @@
 #![allow(clippy::print_stdout, reason = "a command-line tool talks on stdout")]
 
 mod bench;
+mod fuzz;
 mod outside;
 mod programs;
 mod setup;
@@ -24,6 +25,8 @@ usage: cargo xtask VERB
   test [SUITE]...      build and check everything, or only the named suites (--list names them)
   bench NAME           farm, map, join or sim; --json prints only the result, --rounds N repeats it N times
   sim                  the real scheduler in a simulated world; --seeds N tries N seeds, --seed S one of them
+  fuzz [TARGET]...     hostile input for what reads strangers' bytes: codec, http, npy, wasm, wgsl;
+                       --seconds N for each (60), --replay FILE tries one input again
   web                  build the browser part into web/dist
   programs             build the example WASI programs
   outside              fetch the conformance material that others published
@@ -49,6 +52,7 @@ fn run(args: &[String]) -> Outcome {
         "up" => up::run(rest),
         "test" => test::run(rest),
         "bench" => bench::run(rest),
+        "fuzz" => fuzz::run(rest),
         "sim" => sim::run(rest),
         "web" => setup::for_building().and_then(|()| web::build()),
         "programs" => setup::wasm_targets().and_then(|()| programs::build()),

@@ -32,6 +32,12 @@ static TESTS: [Package; 3] = [
     },
 ];
 
+static COMPILER: [Package; 1] = [Package {
+    name: "g++",
+    what_for: "building the fuzzer",
+    present: || which("c++").is_some() || std::env::var_os("CXX").is_some(),
+}];
+
 /// Enough to build the browser part and run a pool.
 pub(crate) fn for_building() -> Outcome {
     packages(VULKAN.iter())?;
@@ -48,6 +54,11 @@ pub(crate) fn for_testing() -> Outcome {
         Some(_) => Ok(()),
         None => Err("no Chromium: install it, or name one in the variable CHROMIUM".into()),
     }
+}
+
+/// The fuzzer is written in C++.
+pub(crate) fn for_fuzzing() -> Outcome {
+    packages(COMPILER.iter())
 }
 
 /// The browser that tests drive.

@@ -5,7 +5,7 @@ use std::process::Command;
 use super::count::{Counts, counted};
 use crate::shell::{Outcome, cargo, command, root, run, shoal, target};
 use crate::stamp::{Stamp, files_below};
-use crate::{outside, setup, sim, tidy};
+use crate::{fuzz, outside, setup, sim, tidy};
 
 /// What must be built before a suite can run; each includes those before it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -39,6 +39,7 @@ pub(super) const SUITES: &[Suite] = &[
         run: pure,
     },
     Suite { name: "sim", about: "the simulated world", needs: Needs::Nothing, run: simulated },
+    Suite { name: "fuzz", about: "hostile input, briefly", needs: Needs::Nothing, run: fuzzed },
     Suite { name: "types", about: "TypeScript's compiler", needs: Needs::Pages, run: types },
     Suite { name: "shells", about: "engine, coordinator, cli", needs: Needs::Binary, run: shells },
     Suite { name: "clippy", about: "no warnings", needs: Needs::Pages, run: clippy },
@@ -51,7 +52,7 @@ const SHELLS: [&str; 3] = ["shoal-engine", "shoal-coordinator", "shoal"];
 /// Where the conformance cases lie, made ready for a browser.
 const PREPARED: &str = "prepared";
 /// Crates with a lock of their own.
-const APART: [&str; 2] = ["crates/browser", "examples/programs"];
+const APART: [&str; 3] = ["crates/browser", "examples/programs", "fuzz"];
 
 fn fmt() -> Outcome<Counts> {
     run(cargo().args(["fmt", "--all", "--check"]))?;
@@ -72,6 +73,16 @@ fn pure() -> Outcome<Counts> {
 
 fn simulated() -> Outcome<Counts> {
     counted(sim::simulator().args(["--seeds", SIM_SEEDS]))
+}
+
+/// About three seconds each; more run with `cargo xtask fuzz`.
+fn fuzzed() -> Outcome<Counts> {
+    let passed = fuzz::brief(|name| match name {
+        "codec" | "npy" => 200_000,
+        "wasm" => 2_000,
+        _ => 8_000,
+    })?;
+    Ok(Counts { passed, failed: 0 })
 }
 
 fn shells() -> Outcome<Counts> {
