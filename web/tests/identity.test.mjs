@@ -172,6 +172,9 @@ test("a kernel of which one byte was changed on the way is refused by the tab", 
   const options = { wgsl: counting(77_777), items: 100, name: "changed" };
   await assert.rejects(shoal.map(options), /the code was refused: it is not what the key [0-9a-f]{64} signed/);
   assert.deepEqual(await tab.units(), []);
+  const [[refused, message]] = await tab.page.evaluate(() => globalThis.shoalTab.seen.refused);
+  assert.equal(refused.jobName, "changed");
+  assert.match(message, /is not what the key/);
   await tab.close();
   await noNodes();
   // The same job through an honest front.

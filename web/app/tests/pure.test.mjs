@@ -166,6 +166,16 @@ test("QR codes have their patterns, and too much text is refused", async () => {
   assert.throws(() => qrCode("x".repeat(214)), RangeError);
 });
 
+test("code that is not what was signed is in the history, though none of it ran", async () => {
+  const { Ledger } = await load("join/ledger.ts");
+  const ledger = new Ledger();
+  const job = { job: 4, jobName: "odd", owner: "Eve", kind: "map", signer: "e".repeat(64), signedHere: false };
+  ledger.refuse(job, "it is not what the key signed", 1_000);
+  const [entry] = ledger.history();
+  assert.deepEqual([entry.name, entry.signer, entry.units, entry.failed], ["odd", job.signer, 0, 0]);
+  assert.match(entry.problem, /^Refused: /);
+});
+
 const KEYS = ["a", "b", "c"].map((digit) => digit.repeat(64));
 
 test("a donor's choice by key is kept, shown and undone", async () => {

@@ -15,6 +15,7 @@ export * from "./client.js";
 export { ShoalError } from "./http.js";
 export {
   join,
+  type JobNote,
   type JoinHandle,
   type JoinOptions,
   type JoinStatus,

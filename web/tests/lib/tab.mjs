@@ -8,7 +8,7 @@ export async function joinTab(browser, coordinator, { from, assets, lend = {} } 
   await page.evaluate(
     async ({ url, token, assets, lend }) => {
       const { join } = await import(`${assets ?? `${url}/assets`}/sdk.js`);
-      const seen = { statuses: [], units: [] };
+      const seen = { units: [], refused: [] };
       const handle = await join({
         url,
         token,
@@ -16,6 +16,7 @@ export async function joinTab(browser, coordinator, { from, assets, lend = {} } 
         ...lend,
         onStatus: (status) => (seen.status = status),
         onUnit: (event) => seen.units.push(event),
+        onRefused: (...told) => seen.refused.push(told),
       });
       globalThis.shoalTab = { handle, seen };
     },

@@ -1,6 +1,6 @@
 /** What ran here, by job: for whom, how much, how fast. Pure; events and time come from outside. */
 
-import type { RunningUnit, UnitEvent } from "@shoal/sdk";
+import type { JobNote, RunningUnit, UnitEvent } from "@shoal/sdk";
 
 export interface Entry {
   /** Tells the same job number apart on another day or coordinator. */
@@ -64,6 +64,13 @@ export class Ledger {
     }
   }
 
+  /** Code that is not what somebody signed came, and did not run. */
+  refuse(job: JobNote, message: string, now: number): void {
+    const entry = this.entryOf(job, now);
+    entry.last = now;
+    entry.problem = `Refused: ${message}`;
+  }
+
   /** Nothing runs any more; what comes next is another stay. */
   end(): void {
     this.running.clear();
@@ -87,7 +94,7 @@ export class Ledger {
     return this.entries.map((entry) => ({ ...entry })).sort((a, b) => b.last - a.last);
   }
 
-  private entryOf(unit: RunningUnit, now: number): Entry {
+  private entryOf(unit: JobNote, now: number): Entry {
     const known = this.current.get(unit.job);
     if (known) return known;
     const { job, owner, kind, signer, signedHere } = unit;

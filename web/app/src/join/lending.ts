@@ -1,6 +1,6 @@
 /** The donor's side of joining: starts, changes and ends it, and tells the page how it goes. */
 
-import type { JoinHandle, JoinStatus, UnitEvent } from "@shoal/sdk";
+import type { JobNote, JoinHandle, JoinStatus, UnitEvent } from "@shoal/sdk";
 import { join } from "@shoal/sdk";
 
 import { memo, signal } from "../view/reactive";
@@ -79,10 +79,11 @@ export function openLending(token: string): Lending {
     timer = setInterval(show, REFRESH);
     const onStatus = (next: JoinStatus) => (latest = next);
     const onUnit = (event: UnitEvent) => ledger.record(event, Date.now());
+    const onRefused = (job: JobNote, why: string) => ledger.refuse(job, why, Date.now());
     try {
       const { only, never } = rules();
       const asked = { ...choices(), rules: { only, never } };
-      handle = await join({ ...asked, url: location.origin, token, onStatus, onUnit });
+      handle = await join({ ...asked, url: location.origin, token, onStatus, onUnit, onRefused });
     } catch (error) {
       return ended(error instanceof Error ? error.message : String(error));
     }

@@ -161,6 +161,9 @@ class Joined implements JoinHandle {
       case "ended":
         this.unitEnded(said);
         break;
+      case "refused":
+        this.options.onRefused?.(said.job, said.message);
+        return;
       case "gpu":
         this.gpuTrouble = said.problem;
         break;

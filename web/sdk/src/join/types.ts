@@ -1,9 +1,9 @@
 /** What a page asks for when it lends, and what it hears. */
 
 import type { Rules } from "../workers/messages.js";
-import type { UnitNote } from "./unit.js";
+import type { JobNote, UnitNote } from "./unit.js";
 
-export type { Rules };
+export type { JobNote, Rules };
 
 /** How much is lent. May be changed at any time with `set`. */
 export interface Lend {
@@ -32,6 +32,8 @@ export interface JoinOptions extends Lend {
   assets?: string;
   onStatus?: (status: JoinStatus) => void;
   onUnit?: (event: UnitEvent) => void;
+  /** A job's code was not what somebody signed, so none of it runs here. */
+  onRefused?: (job: JobNote, message: string) => void;
 }
 
 export interface JoinStatus {

@@ -1,6 +1,6 @@
 /** What the page, the brain Worker and the engine Workers say to each other. */
 
-import type { UnitNote } from "../join/unit.js";
+import type { JobNote, UnitNote } from "../join/unit.js";
 import type { BrainJob, BrainStatus, Condition, Offer, Rules, UnitFailure } from "../../generated/brain/brain.js";
 
 export type { BrainJob, BrainStatus, Condition, Offer, Rules, UnitFailure };
@@ -52,6 +52,8 @@ export type FromBrain =
   | { type: "status"; status: BrainStatus }
   | { type: "started"; unit: UnitNote }
   | { type: "ended"; attempt: number; failure?: UnitFailure; revoked?: true }
+  /** A job's code is not what was signed: none of its units runs here. */
+  | { type: "refused"; job: JobNote; message: string }
   /** The GPU stopped answering (why), or answers again. */
   | { type: "gpu"; problem?: string }
   | { type: "stopped"; reason?: string };

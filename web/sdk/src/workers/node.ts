@@ -1,7 +1,7 @@
 /** The node brain with its socket, its timers and its engine Workers. */
 
 import type { Brain, BrainOutput } from "../../generated/brain/brain.js";
-import type { UnitNote } from "../join/unit.js";
+import type { JobNote } from "../join/unit.js";
 import { problemWith, sign } from "./keys.js";
 import { GpuKnown } from "./known.js";
 import { Lane, type LaneConfig } from "./lane.js";
@@ -178,9 +178,10 @@ export class Node {
         );
         break;
       case "check":
-        this.later(problemWith(output), (problem) =>
-          this.brain.checked(performance.now(), output.job, problem),
-        );
+        this.later(problemWith(output), (problem) => {
+          this.tellRefused(output.job, problem);
+          return this.brain.checked(performance.now(), output.job, problem);
+        });
         break;
       case "run":
         this.run(output);
@@ -220,11 +221,19 @@ export class Node {
       this.perform(this.brain.ranFailed(performance.now(), attempt, 0, failure));
       return;
     }
-    const { name: jobName, owner, work, signer } = info;
-    const unit: UnitNote = { attempt, job, jobName, owner, kind: work.kind, start, len, lane, signedHere: false };
-    if (signer !== undefined) Object.assign(unit, { signer, signedHere: signer === this.coordinator });
-    tell({ type: "started", unit });
+    tell({ type: "started", unit: { ...this.note(job, info), attempt, start, len, lane } });
     (lane === "gpu" ? this.gpu : this.cpu).run({ attempt, job, start, len });
+  }
+
+  private tellRefused(job: number, message: string | undefined): void {
+    const info = this.info(job);
+    if (info && message !== undefined) tell({ type: "refused", job: this.note(job, info), message });
+  }
+
+  private note(job: number, { name: jobName, owner, work: { kind }, signer }: BrainJob): JobNote {
+    const note: JobNote = { job, jobName, owner, kind, signedHere: signer !== undefined && signer === this.coordinator };
+    if (signer !== undefined) note.signer = signer;
+    return note;
   }
 
   private info(job: number): BrainJob | undefined {
