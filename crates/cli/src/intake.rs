@@ -27,7 +27,7 @@ impl Intake for EngineIntake {
         render_kernel(wgsl, entry, params)
     }
 
-    fn module(&self, wasm: &[u8], memory_limit: u64) -> Result<Vec<u8>, IntakeError> {
+    fn module(&self, wasm: &[u8], memory_limit: u64) -> Result<(), IntakeError> {
         engine::wasi_module(wasm, memory_limit)
     }
 }

@@ -9,10 +9,12 @@ mod fail;
 mod folder;
 mod intake;
 mod interrupt;
+mod keys;
 mod node_host;
 mod npy;
 mod picture;
 mod place;
+mod receipt;
 mod show;
 mod tls;
 mod verbs;
@@ -67,6 +69,9 @@ fn runtime(verb: &Verb) -> std::io::Result<Runtime> {
         | Verb::Nodes(_)
         | Verb::Watch(_)
         | Verb::Cancel(_)
+        | Verb::Explain(_)
+        | Verb::Receipt(_)
+        | Verb::Verify(_)
         | Verb::Noop(_)
         | Verb::GpuWorker => Builder::new_current_thread(),
     };

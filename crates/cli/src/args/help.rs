@@ -22,6 +22,8 @@ pub(super) const JOIN: &str = "\
 Examples:
   shoal join 'https://192.168.1.20:7420/join#TOKEN'
   shoal join 'https://192.168.1.20:7420/join#TOKEN' --cpus 2 --no-gpu
+  shoal join 'https://192.168.1.20:7420/join#TOKEN' --never KEY     run nothing signed with KEY
+  shoal join https://192.168.1.20:7420 --key APIKEY                 the operator's own machine
 
 Quote the link: everything after '#' is the token.";
 
@@ -46,6 +48,29 @@ pub(super) const CANCEL: &str = "\
 Examples:
   shoal cancel 12";
 
+pub(super) const EXPLAIN: &str = "\
+Examples:
+  shoal explain 12           why job 12 ran as it did, and what it waits for
+  shoal explain 12/3400      who computed item 3400, and who confirmed it
+  shoal explain node:3       what node 3 is trusted with, and why";
+
+pub(super) const RECEIPT: &str = "\
+Examples:
+  shoal receipt 12
+  shoal receipt 12 -o job12.json
+  shoal verify job12.json --result out.npy
+
+The receipt names inputs, code and output by their hashes and every unit with who computed and who
+confirmed it, signed by the coordinator.";
+
+pub(super) const VERIFY: &str = "\
+Examples:
+  shoal verify job12.json --key 9f2c… --result out.npy --code wave.wgsl --input data.npy
+  shoal verify job12.json            with the key of the coordinator in the data folder
+
+Reads files only; asks nobody. Exit codes: 0 all that was asked holds, 1 something does not match,
+2 there is no key to hold the signature against, or the receipt cannot be read.";
+
 pub(super) const NOOP: &str = "\
 Examples:
   shoal noop --items 100000 --json
@@ -58,6 +83,7 @@ Examples:
   shoal map saxpy.wgsl x.npy y.npy --param a=0.25 -o out.npy
   shoal map matmul.wgsl a.npy b.npy --in-per a=256 --whole b --out-per 256 -o c.npy
   shoal map spiral.wgsl --items 100000 --param turns=12 -o points.npy
+  shoal map wave.wgsl data.npy -o out.npy --verify quorum:3 --tolerance abs=1e-6
 
 Inputs go to the kernel's read-only arrays in binding order. An output named .npy gets a header and
 keeps the input's shape; any other name gets the plain numbers.";
@@ -65,7 +91,8 @@ keeps the input's shape; any other name gets the plain numbers.";
 pub(super) const RENDER: &str = "\
 Examples:
   shoal render mandelbrot.wgsl --size 1920x1080 -o out.png
-  shoal render path.wgsl --size 1280x720 --samples 64 -o out.png";
+  shoal render path.wgsl --size 1280x720 --samples 64 -o out.png
+  shoal render path.wgsl --size 640x360 -o out.png --priority interactive";
 
 pub(super) const EXEC: &str = "\
 Examples:

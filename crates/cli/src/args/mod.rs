@@ -1,11 +1,16 @@
 //! The command line: every verb, flag and example in one place.
 
 mod help;
+mod lend;
+mod look;
+mod policy;
 mod work;
 
+pub(crate) use lend::{Join, Lend, Serve, Up};
+pub(crate) use look::{Cancel, Explain, Jobs, Nodes, Receipt, Subject, Verify, Watch};
+pub(crate) use policy::PolicyArgs;
 pub(crate) use work::{Exec, JobArgs, KernelArgs, Map, Render};
 
-use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::builder::styling::{AnsiColor, Styles};
@@ -56,68 +61,12 @@ pub(crate) enum Verb {
     Nodes(Nodes),
     Watch(Watch),
     Cancel(Cancel),
+    Explain(Explain),
+    Receipt(Receipt),
+    Verify(Verify),
     Noop(Noop),
     #[command(hide = true)]
     GpuWorker,
-}
-
-/// Start a coordinator and a node on this machine, run one small job, print how to join
-#[derive(Debug, Args)]
-#[command(
-    after_help = help::UP
-)]
-pub(crate) struct Up {
-    #[command(flatten)]
-    pub(crate) listen: Listen,
-    #[command(flatten)]
-    pub(crate) lend: Lend,
-    /// Lend nothing of this machine
-    #[arg(long)]
-    pub(crate) no_node: bool,
-    /// Skip the small job that shows that it works
-    #[arg(long)]
-    pub(crate) no_demo: bool,
-}
-
-/// Start a coordinator alone
-#[derive(Debug, Args)]
-#[command(after_help = help::SERVE)]
-pub(crate) struct Serve {
-    #[command(flatten)]
-    pub(crate) listen: Listen,
-}
-
-/// Lend this machine to a coordinator
-#[derive(Debug, Args)]
-#[command(
-    after_help = help::JOIN
-)]
-pub(crate) struct Join {
-    /// The join link `shoal up` prints
-    #[arg(value_name = "URL")]
-    pub(crate) url: String,
-    #[command(flatten)]
-    pub(crate) lend: Lend,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct Listen {
-    /// Address and port to listen on; port 0 takes any free one
-    #[arg(long, value_name = "ADDR", default_value = "0.0.0.0:7420")]
-    pub(crate) listen: SocketAddr,
-}
-
-#[derive(Clone, Debug, Args)]
-pub(crate) struct Lend {
-    /// Run no kernels on this machine's GPU
-    #[arg(long)]
-    pub(crate) no_gpu: bool,
-    /// Programs run at a time; 0 for none [default: all cores]
-    #[arg(long, value_name = "N")]
-    pub(crate) cpus: Option<u16>,
-    /// What others call this machine [default: its host name]
-    #[arg(long = "node-name", value_name = "NAME")]
-    pub(crate) node_name: Option<String>,
 }
 
 /// Which coordinator a client verb talks to
@@ -129,44 +78,6 @@ pub(crate) struct Server {
     /// Its API key
     #[arg(long, value_name = "KEY", env = "SHOAL_KEY", hide_env_values = true)]
     pub(crate) key: Option<String>,
-}
-
-/// List jobs, newest first
-#[derive(Debug, Args)]
-#[command(after_help = help::JOBS)]
-pub(crate) struct Jobs {
-    #[command(flatten)]
-    pub(crate) server: Server,
-}
-
-/// List the devices in the pool
-#[derive(Debug, Args)]
-#[command(after_help = help::NODES)]
-pub(crate) struct Nodes {
-    #[command(flatten)]
-    pub(crate) server: Server,
-}
-
-/// Follow a job until it ends
-#[derive(Debug, Args)]
-#[command(
-    after_help = help::WATCH
-)]
-pub(crate) struct Watch {
-    #[arg(value_name = "JOB")]
-    pub(crate) job: u64,
-    #[command(flatten)]
-    pub(crate) server: Server,
-}
-
-/// Stop a job
-#[derive(Debug, Args)]
-#[command(after_help = help::CANCEL)]
-pub(crate) struct Cancel {
-    #[arg(value_name = "JOB")]
-    pub(crate) job: u64,
-    #[command(flatten)]
-    pub(crate) server: Server,
 }
 
 /// Run units without content: measures what the pool itself costs

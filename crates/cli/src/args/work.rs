@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::builder::{RangedI64ValueParser, RangedU64ValueParser};
 use clap::{Args, ValueEnum};
 
-use super::{Server, help};
+use super::{PolicyArgs, Server, help};
 
 /// How a job is split and what it may use
 #[derive(Debug, Args)]
@@ -22,6 +22,8 @@ pub(crate) struct JobArgs {
     /// Seconds one unit (exec: one run) may take
     #[arg(long, value_name = "S", default_value_t = 30.0)]
     pub(crate) limit_seconds: f64,
+    #[command(flatten)]
+    pub(crate) policy: PolicyArgs,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

@@ -22,6 +22,14 @@ pub(crate) struct Job {
     #[serde(default)]
     pub(crate) able_nodes: u64,
     #[serde(default)]
+    pub(crate) verify: String,
+    #[serde(default)]
+    pub(crate) units_done: u64,
+    #[serde(default)]
+    pub(crate) units_checking: u64,
+    #[serde(default)]
+    pub(crate) units_confirmed: u64,
+    #[serde(default)]
     pub(crate) submitted: Option<u64>,
     #[serde(default)]
     pub(crate) started: Option<u64>,
@@ -113,8 +121,55 @@ pub(crate) struct Node {
     pub(crate) units_done: u64,
     #[serde(default)]
     pub(crate) units_failed: u64,
+    /// Its public key.
+    #[serde(default)]
+    pub(crate) identity: String,
+    /// The operator's own.
+    #[serde(default)]
+    pub(crate) trusted: bool,
+    #[serde(default)]
+    pub(crate) round_trip_ms: Option<f64>,
+    #[serde(default)]
+    pub(crate) condition: Condition,
+    #[serde(default)]
+    pub(crate) trust: Trusts,
     #[serde(flatten)]
     pub(crate) rest: Map<String, Value>,
+}
+
+/// How a device is doing.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(crate) struct Condition {
+    pub(crate) visible: bool,
+    pub(crate) battery_percent: Option<u8>,
+    pub(crate) charging: bool,
+    pub(crate) metered: bool,
+}
+
+impl Default for Condition {
+    fn default() -> Condition {
+        Condition { visible: true, battery_percent: None, charging: false, metered: false }
+    }
+}
+
+/// What a node's answers were worth, by kind of work.
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+#[serde(default)]
+pub(crate) struct Trusts {
+    pub(crate) gpu: Trust,
+    pub(crate) cpu: Trust,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(default)]
+pub(crate) struct Trust {
+    /// Confirmed answers since the last wrong one.
+    pub(crate) streak: u32,
+    /// Wrong answers not made up for.
+    pub(crate) wrong: u32,
+    pub(crate) barred: bool,
+    pub(crate) veteran: bool,
 }
 
 #[derive(Clone, Debug, Deserialize, Serialize)]
@@ -134,6 +189,12 @@ pub(crate) struct JobList {
 #[derive(Clone, Debug, Deserialize)]
 pub(crate) struct NodeList {
     pub(crate) nodes: Vec<Node>,
+}
+
+/// Sentences, in order.
+#[derive(Clone, Debug, Deserialize)]
+pub(crate) struct Lines {
+    pub(crate) lines: Vec<String>,
 }
 
 /// Stored bytes, as a job request names them.

@@ -20,7 +20,7 @@ use serde::de::DeserializeOwned;
 use crate::fail::Fail;
 use crate::place::Target;
 use crate::tls::{Trust, distrust};
-use api::{ErrorBody, Job, JobList, NodeList};
+use api::{ErrorBody, Job, JobList, Lines, NodeList};
 
 /// How long a coordinator may take to accept a connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -62,6 +62,15 @@ impl Client {
 
     pub(crate) async fn nodes(&self) -> Result<NodeList, Fail> {
         self.json(Method::GET, "/api/v1/nodes").await
+    }
+
+    /// Why something is as it is, by the path that asks.
+    pub(crate) async fn explain(&self, path: &str) -> Result<Lines, Fail> {
+        self.json(Method::GET, path).await
+    }
+
+    pub(crate) async fn receipt(&self, id: u64) -> Result<serde_json::Value, Fail> {
+        self.json(Method::GET, &format!("/api/v1/jobs/{id}/receipt")).await
     }
 
     /// The job as it is at its end, or after so many seconds.

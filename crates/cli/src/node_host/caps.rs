@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::thread::available_parallelism;
 use std::time::Duration;
 
-use shoal_protocol::{Caps, GpuCaps, NodeKind};
+use shoal_protocol::{Caps, NodeKind};
 use tokio::sync::mpsc;
 
-use super::gpu::{GpuEvent, GpuLane, News};
+use super::gpu::{GpuEvent, GpuLane, News, Opened};
 use super::identity::{Kept, host_name};
 use super::{Event, Host, Notice, Options};
 
@@ -45,11 +45,11 @@ pub(super) async fn offered(
     to_loop: mpsc::Sender<Event>,
     mut events: mpsc::Receiver<Event>,
 ) -> (Offered, Option<GpuLane>, mpsc::Receiver<Event>) {
-    let (gpu, lane, why_no_gpu) = if options.lend.no_gpu {
+    let (opened, lane, why_no_gpu) = if options.lend.no_gpu {
         (None, None, Some("--no-gpu".into()))
     } else {
         match tokio::time::timeout(GPU_PATIENCE, open_gpu(to_loop, &mut events)).await {
-            Ok(Ok((lane, gpu))) => (Some(gpu), Some(lane), None),
+            Ok(Ok((lane, opened))) => (Some(opened), Some(lane), None),
             Ok(Err(reason)) => (None, None, Some(reason)),
             Err(_) => (None, None, Some("its driver does not answer".into())),
         }
@@ -60,23 +60,24 @@ pub(super) async fn offered(
         1 => host_name(),
         number => format!("{} ({number})", host_name()),
     });
-    let is_fast = gpu.as_ref().is_some_and(|gpu: &GpuCaps| !gpu.software);
+    let (gpu, class) = opened.map_or((None, 0), |opened| (Some(opened.caps), opened.class));
+    let is_fast = gpu.as_ref().is_some_and(|gpu| !gpu.software);
     let speed = if is_fast { SPEED_WITH_GPU } else { SPEED };
-    let caps = Caps { kind: NodeKind::Native, name, cpu_slots: cpus, gpu, speed };
+    let caps = Caps { kind: NodeKind::Native, name, cpu_slots: cpus, gpu, speed, class };
     (Offered { caps, why_no_gpu }, lane, events)
 }
 
 async fn open_gpu(
     to_loop: mpsc::Sender<Event>,
     events: &mut mpsc::Receiver<Event>,
-) -> Result<(GpuLane, GpuCaps), String> {
+) -> Result<(GpuLane, Opened), String> {
     let notify = move |event: GpuEvent| drop(to_loop.blocking_send(Event::Gpu(event)));
     let mut lane = GpuLane::start(Arc::new(notify))?;
     while let Some(event) = events.recv().await {
         let Event::Gpu(event) = event else { continue };
         for news in lane.handle(event) {
             match news {
-                News::Ready(caps) => return Ok((lane, caps)),
+                News::Ready(opened) => return Ok((lane, opened)),
                 News::Gone(reason) => return Err(reason),
                 News::Ran(_) | News::Restarted(_) => {}
             }
@@ -89,6 +90,7 @@ impl Host<'_> {
     /// What is left to offer when the GPU is gone.
     pub(super) fn without_gpu(&mut self) -> Option<Caps> {
         let gpu = self.caps.gpu.take();
+        self.caps.class = 0;
         gpu.map(|_| self.caps.clone())
     }
 }

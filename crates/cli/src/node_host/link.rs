@@ -35,6 +35,14 @@ impl JoinLink {
         Ok(JoinLink { base: base_url(address)?, token: token.into(), pin })
     }
 
+    /// The same for the operator's own machine, which shows the API key instead of a token.
+    pub(crate) fn with_key(text: &str, key: String) -> Result<JoinLink, Fail> {
+        let address = text.trim();
+        let has_token = address.split_once('#').is_some_and(|(_, token)| !token.is_empty());
+        let link = if has_token { address.to_owned() } else { format!("{address}#key") };
+        Ok(JoinLink { token: key, ..JoinLink::parse(&link)? })
+    }
+
     pub(crate) fn socket_url(&self) -> String {
         // http becomes ws, https becomes wss.
         format!("ws{}/node/socket", self.base.trim_start_matches("http"))

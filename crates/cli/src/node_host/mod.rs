@@ -2,6 +2,7 @@
 //! compute for it. It decides nothing: what to do next is the brain's business.
 
 mod caps;
+mod consent;
 mod courier;
 mod cpu;
 mod gpu;
@@ -9,32 +10,40 @@ mod identity;
 mod keep;
 mod link;
 mod names;
+mod notice;
+mod power;
 mod program;
 mod session;
 mod socket;
 mod turn;
 mod wire;
 
+pub(crate) use consent::Asker;
 pub(crate) use gpu::run_worker;
+pub(crate) use identity::known as identities;
 pub(crate) use link::JoinLink;
+pub(crate) use notice::Notice;
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures_util::{FutureExt, SinkExt, StreamExt};
-use shoal_node::{Config, Node};
+use shoal_node::{Config, Input, Node};
 use shoal_protocol::codec::{DecodeError, Wire as _};
 use shoal_protocol::limit::MAX_LEASES_PER_NODE;
-use shoal_protocol::{Attempt, Caps, Failure, Micros, Time, ToNode, UnitOutput};
+use shoal_protocol::{Attempt, Caps, Failure, JobId, Micros, Time, ToNode, UnitOutput};
 use tokio::sync::{mpsc, watch};
 use tokio_tungstenite::tungstenite::Message;
 
 use crate::args::Lend;
 use crate::fail::Fail;
+use crate::keys::Key;
 use crate::tls::Trust;
 use cpu::CpuLane;
 use gpu::{GpuEvent, GpuLane};
+use power::Power;
 use session::Session;
 use socket::Socket;
 use wire::Origin;
@@ -61,30 +70,6 @@ enum Event {
     NotOpened(socket::NotOpened),
     Cpu(Ran),
     Gpu(GpuEvent),
-}
-
-/// What a donor may want to know.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Notice {
-    Offers {
-        name: String,
-        cpus: u16,
-        gpu: Option<String>,
-        why_no_gpu: Option<String>,
-    },
-    Joined {
-        node: u64,
-    },
-    /// The connection is gone or could not be made; it is tried again.
-    Away {
-        reason: String,
-    },
-    GpuRestarted {
-        reason: String,
-    },
-    GpuGone {
-        reason: String,
-    },
 }
 
 pub(crate) struct Options {
@@ -126,11 +111,14 @@ pub(crate) async fn run(
     let caps = caps.caps;
     let node = Node::new(Config {
         token: options.link.token.clone(),
-        identity: kept.identity,
+        identity: kept.identity(),
         caps: caps.clone(),
+        rules: options.lend.rules(),
         seed: u64::from_le_bytes(seed),
     });
+    let power = Power::new(options.lend.battery_below);
     let mut host = Host {
+        power,
         node,
         caps,
         start: Instant::now(),
@@ -142,7 +130,9 @@ pub(crate) async fn run(
         cpu,
         gpu,
         jobs: Default::default(),
-        answered: Vec::new(),
+        replies: Vec::new(),
+        declined: Default::default(),
+        key: kept.key,
         to_loop,
         unsent: false,
         stopped: None,
@@ -164,9 +154,14 @@ struct Host<'a> {
     session: Session,
     cpu: Option<CpuLane>,
     gpu: Option<GpuLane>,
+    power: Option<Power>,
     jobs: turn::Jobs,
-    /// Units that no lane has to run, handed to the brain before the loop waits again.
-    answered: Vec<Ran>,
+    /// What this node looks like to others.
+    key: Key,
+    /// Answers that need no waiting, given to the brain before the loop waits again.
+    replies: Vec<Input>,
+    /// Jobs the donor was told of as declined.
+    declined: BTreeSet<JobId>,
     to_loop: mpsc::Sender<Event>,
     /// Whether the socket holds messages that are not flushed.
     unsent: bool,
@@ -181,7 +176,7 @@ impl Host<'_> {
         mut events: mpsc::Receiver<Event>,
         mut stop: watch::Receiver<bool>,
     ) -> Result<(), Fail> {
-        self.input(shoal_node::Input::Start).await;
+        self.input(Input::Start).await;
         loop {
             self.flush().await;
             if let Some(end) = self.stopped.take() {
@@ -198,7 +193,7 @@ impl Host<'_> {
                     }
                 }
                 () = tokio::time::sleep_until(wake.into()) => self.time_passed().await,
-                () = asked(&mut stop) => self.input(shoal_node::Input::Stop).await,
+                () = asked(&mut stop) => self.input(Input::Stop).await,
             }
         }
     }
@@ -249,7 +244,8 @@ impl Host<'_> {
         let brain = self.node.next_timeout().map(|at| self.start + Duration::from_micros(at.0));
         let gpu = self.gpu.as_ref().and_then(GpuLane::next_deadline);
         let idle = Instant::now() + Duration::from_secs(3600);
-        brain.into_iter().chain(gpu).min().unwrap_or(idle)
+        let power = self.power.as_ref().map(Power::next);
+        brain.into_iter().chain(gpu).chain(power).min().unwrap_or(idle)
     }
 }
 

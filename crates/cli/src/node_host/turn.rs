@@ -12,7 +12,7 @@ use tokio_tungstenite::tungstenite::Message;
 
 use super::gpu::{Access, News};
 use super::socket::NotOpened;
-use super::{Event, Host, Notice, Ran, SEND_TIMEOUT, socket};
+use super::{Asker, Event, Host, Notice, Ran, SEND_TIMEOUT, socket};
 use crate::fail::Fail;
 
 /// Jobs as the lanes share them, copied once from the brain.
@@ -23,8 +23,8 @@ impl Host<'_> {
         self.node.handle(self.now(), input);
         self.outputs().await;
         // Answered here and now: a task or a channel per unit would cost more than the unit.
-        while let Some(Ran { attempt, took, result }) = self.answered.pop() {
-            self.node.handle(self.now(), Input::Ran { attempt, took, result });
+        while let Some(reply) = self.replies.pop() {
+            self.node.handle(self.now(), reply);
             self.outputs().await;
         }
     }
@@ -36,7 +36,8 @@ impl Host<'_> {
             | ToNode::Job { .. }
             | ToNode::Lend(_)
             | ToNode::Revoke(_)
-            | ToNode::Forget(_) => None,
+            | ToNode::Forget(_)
+            | ToNode::Challenge { .. } => None,
         };
         // The lanes need the session before the first unit.
         if let Some((node, token)) = welcome {
@@ -76,6 +77,7 @@ impl Host<'_> {
     }
 
     pub(super) async fn time_passed(&mut self) {
+        self.look_at_power().await;
         let news = self.gpu.as_mut().map(|gpu| gpu.overdue(Instant::now()));
         self.news(news.unwrap_or_default()).await;
         self.input(Input::Tick).await;
@@ -121,7 +123,18 @@ impl Host<'_> {
             match output {
                 Output::Connect => self.connect(),
                 Output::Disconnect => self.socket = None,
-                Output::Send(message) => self.send(&message).await,
+                Output::Send(message) => {
+                    self.overhear(&message);
+                    self.send(&message).await;
+                }
+                Output::Sign(statement) => {
+                    let proof = self.key.sign(&statement);
+                    self.replies.push(Input::Signed { statement, proof });
+                }
+                Output::Check(job) => {
+                    let result = self.check(job);
+                    self.replies.push(Input::Checked { job, result });
+                }
                 Output::Run { lease, lane } => self.begin(lease, lane),
                 Output::Abort(attempt) => {
                     if let Some(cpu) = &mut self.cpu {
@@ -133,6 +146,7 @@ impl Host<'_> {
                 }
                 Output::Forget(job) => {
                     self.jobs.remove(&job);
+                    self.declined.remove(&job);
                     if let Some(gpu) = &mut self.gpu {
                         gpu.forget(job);
                     }
@@ -172,12 +186,18 @@ impl Host<'_> {
 
     fn begin(&mut self, lease: Lease, lane: Lane) {
         let attempt = lease.attempt;
+        let Some(info) = self.info(lease.job) else { return };
         if lane == Lane::Inline {
             let result = Ok(UnitOutput::Inline(Vec::new()));
-            self.answered.push(Ran { attempt, took: Micros(1), result });
+            self.replies.push(Input::Ran { attempt, took: Micros(1), result });
             return;
         }
-        let Some(info) = self.info(lease.job) else { return };
+        if info.signed.is_none() {
+            let message = "nobody signed the code".into();
+            let result = Err(Failure::Signature { message });
+            self.replies.push(Input::Ran { attempt, took: Micros(0), result });
+            return;
+        }
         let begun = match (lane, &mut self.gpu, &mut self.cpu) {
             (Lane::Gpu, Some(gpu), _) => {
                 gpu.run(lease, &info);
@@ -190,7 +210,8 @@ impl Host<'_> {
             }
         };
         if let Err(failure) = begun {
-            self.answered.push(Ran { attempt, took: Micros(0), result: Err(failure) });
+            let result = Err(failure);
+            self.replies.push(Input::Ran { attempt, took: Micros(0), result });
         }
     }
 
@@ -200,6 +221,7 @@ impl Host<'_> {
         }
         let info = Arc::new(self.node.job(job)?.clone());
         self.jobs.insert(job, info.clone());
+        (self.notify)(Notice::Works(Asker::of(&info)));
         Some(info)
     }
 }

@@ -94,6 +94,9 @@ fn summary(job: &Job) -> String {
     if let Some(left) = job.eta_seconds {
         parts.push(format!("{} left", duration(left)));
     }
+    if job.units_checking > 0 {
+        parts.push(format!("{} units being checked", job.units_checking));
+    }
     if job.able_nodes == 0 {
         parts.push("waiting for a node that can run it".into());
     }

@@ -3,7 +3,7 @@
 use comfy_table::{Cell, CellAlignment, Table, presets};
 
 use super::text::{count, duration};
-use crate::client::api::{Job, Node, State};
+use crate::client::api::{Condition, Job, Node, State, Trust};
 
 /// Columns wide enough to tell apart; longer names are cut.
 const NAME_CHARS: usize = 32;
@@ -12,7 +12,8 @@ pub(crate) fn jobs(jobs: &[Job]) -> String {
     if jobs.is_empty() {
         return "no jobs yet; try: shoal map KERNEL.wgsl DATA.npy -o OUT.npy".into();
     }
-    let mut table = table(&["JOB", "NAME", "KIND", "STATE", "DONE", "RATE", "TOOK", "NODES"]);
+    let mut table =
+        table(&["JOB", "NAME", "KIND", "STATE", "DONE", "CHECKED", "RATE", "TOOK", "NODES"]);
     for job in jobs {
         let percent = job.items_done as f64 * 100.0 / job.items.max(1) as f64;
         let state = match (&job.state, job.able_nodes) {
@@ -26,6 +27,7 @@ pub(crate) fn jobs(jobs: &[Job]) -> String {
             Cell::new(&job.kind),
             Cell::new(state),
             right(format!("{percent:.0}% of {}", count(job.items as f64))),
+            right(checked(job)),
             right(rate),
             right(took(job).map(duration).unwrap_or_default()),
             right(job.shares.len().to_string()),
@@ -38,8 +40,10 @@ pub(crate) fn nodes(nodes: &[Node]) -> String {
     if nodes.is_empty() {
         return "no nodes in the pool; `shoal up` and the join link bring some".into();
     }
-    let mut table =
-        table(&["NODE", "NAME", "KIND", "GPU", "CPU", "LOAD", "RATE", "JOB", "UNITS", "FAILED"]);
+    let mut table = table(&[
+        "NODE", "NAME", "KIND", "GPU", "CPU", "LOAD", "RATE", "JOB", "UNITS", "FAILED", "TRUST",
+        "AWAY", "STATE",
+    ]);
     for node in nodes {
         let gpu = match &node.gpu {
             Some(gpu) if gpu.software => format!("{} (software)", gpu.name),
@@ -59,9 +63,55 @@ pub(crate) fn nodes(nodes: &[Node]) -> String {
             right(node.job.map(|job| job.to_string()).unwrap_or_default()),
             right(node.units_done.to_string()),
             right(node.units_failed.to_string()),
+            Cell::new(trust(node)),
+            right(node.round_trip_ms.map(|ms| duration(ms / 1000.0)).unwrap_or_default()),
+            Cell::new(condition(&node.condition)),
         ]);
     }
     table.to_string()
+}
+
+/// How many units others confirmed, of those done; nothing where nobody asked.
+pub(super) fn checked(job: &Job) -> String {
+    if job.verify.is_empty() || job.verify == "none" {
+        return String::new();
+    }
+    let checking = match job.units_checking {
+        0 => String::new(),
+        checking => format!(", {checking} now"),
+    };
+    format!("{} of {}{checking}", job.units_confirmed, job.units_done)
+}
+
+/// Whether a node is believed.
+fn trust(node: &Node) -> String {
+    if node.trusted {
+        return "own".into();
+    }
+    let lanes = [("GPU", node.trust.gpu), ("CPU", node.trust.cpu)];
+    let said = lanes.iter().filter(|(_, trust)| *trust != Trust::default());
+    let said = said.map(|(lane, trust)| match (trust.barred, trust.wrong) {
+        (true, _) => format!("{lane} barred"),
+        (false, 0) => format!("{lane} {} right in a row", trust.streak),
+        (false, wrong) => format!("{lane} {wrong} wrong, then {} right", trust.streak),
+    });
+    let said: Vec<_> = said.collect();
+    if said.is_empty() { "new".into() } else { said.join(", ") }
+}
+
+fn condition(condition: &Condition) -> String {
+    let mut parts = Vec::new();
+    if !condition.visible {
+        parts.push("hidden".to_owned());
+    }
+    if let Some(percent) = condition.battery_percent {
+        let how = if condition.charging { "charging" } else { "battery" };
+        parts.push(format!("{how} {percent}%"));
+    }
+    if condition.metered {
+        parts.push("metered".to_owned());
+    }
+    parts.join(", ")
 }
 
 /// From the first lease to the end, or to nothing if it still runs.
@@ -94,6 +144,24 @@ fn short(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn trust_and_condition_are_told_in_words() {
+        let node = |more: serde_json::Value| {
+            let mut json = serde_json::json!({"id": 1, "name": "n", "kind": "native"});
+            json.as_object_mut().expect("an object").extend(more.as_object().cloned().unwrap());
+            serde_json::from_value::<Node>(json).expect("a node")
+        };
+        assert_eq!(trust(&node(serde_json::json!({}))), "new");
+        assert_eq!(trust(&node(serde_json::json!({"trusted": true}))), "own");
+        let liar = serde_json::json!({"trust": {"gpu": {"wrong": 3, "barred": true},
+            "cpu": {"streak": 12, "veteran": true}}});
+        assert_eq!(trust(&node(liar)), "GPU barred, CPU 12 right in a row");
+        let tab = serde_json::json!({"condition": {"visible": false, "batteryPercent": 40,
+            "charging": false, "metered": true}});
+        assert_eq!(condition(&node(tab).condition), "hidden, battery 40%, metered");
+        assert_eq!(condition(&node(serde_json::json!({})).condition), "");
+    }
 
     #[test]
     fn names_cannot_move_the_cursor() {

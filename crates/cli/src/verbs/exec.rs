@@ -9,7 +9,7 @@ use bytes::Bytes;
 use futures_util::{StreamExt, TryStreamExt, stream};
 use serde_json::{Value, json};
 
-use super::{Context, check_stdout, file_name, finished, refused, request};
+use super::{Context, check_stdout, file_name, finished, policy, refused, request};
 use crate::args::Exec;
 use crate::client::api::Job;
 use crate::client::{Client, Sink, Source};
@@ -144,6 +144,7 @@ async fn compose(
     shared: &[(String, Source)],
 ) -> Result<Value, Fail> {
     let mut request = request("exec", &args.module, &args.job)?;
+    policy::add(context, client, &args.job.policy, &wasm, &mut request).await?;
     let hidden = show::Bytes::hidden();
     let module = client.upload(&Source::Memory(wasm), &hidden).await?;
     request.insert("module".into(), module.hash.into());

@@ -6,14 +6,17 @@ use super::Context;
 use super::serve::stop_on_signal;
 use crate::args::Join;
 use crate::fail::Fail;
-use crate::node_host::{self, JoinLink, Notice, Options};
-use crate::show;
+use crate::node_host::{self, Asker, JoinLink, Notice, Options};
+use crate::{keys, show};
 
 const LLVMPIPE: &str = "note: this software GPU (llvmpipe) ends loops after 65,535 turns in all, \
     so kernels with longer loops give wrong results on it; use --no-gpu to lend programs only";
 
 pub(super) async fn run(context: &Context, args: Join) -> Result<(), Fail> {
-    let link = JoinLink::parse(&args.url)?;
+    let link = match args.key {
+        Some(key) => JoinLink::with_key(&args.url, key)?,
+        None => JoinLink::parse(&args.url)?,
+    };
     let base = link.base.clone();
     let options = Options { link, data: context.data_folder()?, lend: args.lend };
     let json = context.json;
@@ -52,6 +55,11 @@ pub(super) fn as_text(base: &str, notice: &Notice) -> String {
         }
         Notice::Joined { node } => format!("joined {base} as node {node}; Ctrl-C stops lending"),
         Notice::Away { reason } => format!("{base}: {reason}; trying again"),
+        Notice::Works(asker) => format!("running {}", of(asker)),
+        Notice::Refuses { asker, reason } => format!("not run: {}: {reason}", of(asker)),
+        Notice::Declines(asker) => format!("declined by your choice: {}", of(asker)),
+        Notice::Paused => "battery low: paused until it is charged".into(),
+        Notice::Resumed => "battery charged: lending again".into(),
         Notice::GpuRestarted { reason } => format!("GPU started again: {reason}"),
         Notice::GpuGone { reason } => format!("GPU not lent any more: {reason}"),
     }
@@ -65,7 +73,26 @@ fn as_json(notice: &Notice) -> serde_json::Value {
         }
         Notice::Joined { node } => json!({"event": "joined", "node": node}),
         Notice::Away { reason } => json!({"event": "away", "reason": reason}),
+        Notice::Works(asker) => json!({"event": "works", "asker": asker_json(asker)}),
+        Notice::Refuses { asker, reason } => {
+            json!({"event": "refuses", "asker": asker_json(asker), "reason": reason})
+        }
+        Notice::Declines(asker) => json!({"event": "declines", "asker": asker_json(asker)}),
+        Notice::Paused => json!({"event": "paused"}),
+        Notice::Resumed => json!({"event": "resumed"}),
         Notice::GpuRestarted { reason } => json!({"event": "gpuRestarted", "reason": reason}),
         Notice::GpuGone { reason } => json!({"event": "gpuGone", "reason": reason}),
     }
+}
+
+/// A job's name and owner are other people's words.
+fn of(asker: &Asker) -> String {
+    let Asker { name, owner, key } = asker;
+    let key = key.map(|key| format!(" (key {})", keys::short(&key))).unwrap_or_default();
+    show::harmless(&format!("{name} for {owner}{key}")).replace(['\n', '\t'], " ")
+}
+
+fn asker_json(asker: &Asker) -> serde_json::Value {
+    let key = asker.key.map(|key| key.to_string());
+    json!({"name": asker.name, "owner": asker.owner, "key": key})
 }

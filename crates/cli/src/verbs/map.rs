@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use serde_json::{Value, json};
 
-use super::{Context, check_stdout, finished, params, read_kernel, refused, request};
+use super::{Context, check_stdout, finished, params, policy, read_kernel, refused, request};
 use crate::args::Map;
 use crate::arrays::{Arrays, Layout};
 use crate::client::{Client, Sink};
@@ -26,6 +26,7 @@ pub(super) async fn run(context: &Context, args: Map, interrupts: &Interrupts) -
 
     let client = context.client(&args.server)?;
     let mut request = request("map", &args.kernel, &args.job)?;
+    policy::add(context, &client, &args.job.policy, wgsl.as_bytes(), &mut request).await?;
     request.insert("wgsl".into(), wgsl.into());
     request.insert("inputs".into(), upload(context, &client, &arrays).await?);
     request.insert("outPerItem".into(), args.out_per.into());

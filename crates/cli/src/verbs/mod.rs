@@ -1,10 +1,13 @@
 //! One module per verb; what they share is here.
 
 mod exec;
+mod explain;
 mod join;
 mod look;
 mod map;
 mod noop;
+mod policy;
+mod receipt;
 mod render;
 mod serve;
 mod up;
@@ -65,6 +68,9 @@ pub(crate) async fn run(args: Shoal) -> Result<(), Fail> {
         Verb::Nodes(nodes) => look::nodes(&context, nodes).await,
         Verb::Watch(watch) => look::watch(&context, watch).await,
         Verb::Cancel(cancel) => look::cancel(&context, cancel).await,
+        Verb::Explain(explain) => explain::run(&context, explain).await,
+        Verb::Receipt(receipt) => receipt::fetch(&context, receipt).await,
+        Verb::Verify(verify) => receipt::verify(&context, &verify),
         Verb::Map(map) => {
             let interrupts = Interrupts::listen();
             interrupts.guard(map::run(&context, map, &interrupts)).await

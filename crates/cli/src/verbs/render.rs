@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Instant;
 
-use super::{Context, check_stdout, finished, params, read_kernel, refused, request};
+use super::{Context, check_stdout, finished, params, policy, read_kernel, refused, request};
 use crate::args::Render;
 use crate::client::Sink;
 use crate::fail::Fail;
@@ -28,6 +28,7 @@ pub(super) async fn run(
     let client = context.client(&args.server)?;
     let (width, height) = args.size;
     let mut request = request("render", &args.kernel, &args.job)?;
+    policy::add(context, &client, &args.job.policy, wgsl.as_bytes(), &mut request).await?;
     request.insert("wgsl".into(), wgsl.into());
     request.insert("width".into(), width.into());
     request.insert("height".into(), height.into());

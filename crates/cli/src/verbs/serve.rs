@@ -70,7 +70,9 @@ pub(super) fn open(data_dir: PathBuf, listen: SocketAddr) -> Result<Coordinator,
             OpenError::Locked { .. } => "data_folder_in_use",
             OpenError::DiskFull { .. } => "disk_full",
             OpenError::Forbidden { .. } | OpenError::Folder { .. } => "data_folder",
-            OpenError::NewerDatabase { .. } | OpenError::Database { .. } => "database",
+            OpenError::NewerDatabase { .. }
+            | OpenError::OlderDatabase { .. }
+            | OpenError::Database { .. } => "database",
             OpenError::Certificate { .. } => "certificate",
             OpenError::Random(_) => "internal",
         };

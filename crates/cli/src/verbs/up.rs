@@ -10,15 +10,16 @@ use qrcode::render::unicode::Dense1x2;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
-use super::Context;
 use super::join::{as_text, caution};
+use super::policy::signature;
 use super::serve::{Links, Serving, begin, ended, open, stop_on_signal, wait};
+use super::{Context, owner};
 use crate::args::{Lend, Up};
 use crate::client::{Client, Source, verdict};
 use crate::fail::Fail;
 use crate::node_host::{self, JoinLink, Options};
 use crate::place::Target;
-use crate::show;
+use crate::{keys, show};
 
 /// The small job: squares, by a kernel anyone can read.
 const DEMO: &str = "\
@@ -48,8 +49,9 @@ pub(super) async fn run(context: &Context, args: Up) -> Result<(), Fail> {
     let (close, closed) = watch::channel(false);
     let serving = begin(coordinator, &data, closed).await;
     let node = (!args.no_node).then(|| {
-        let (link, lend) = (links.urls.join_local.clone(), args.lend.clone());
-        tokio::spawn(lend_this_machine(context.json, link, data.clone(), lend, stop.clone()))
+        let link = JoinLink::with_key(&links.urls.join_local, links.key.clone());
+        let (data, lend) = (data.clone(), args.lend.clone());
+        tokio::spawn(lend_this_machine(context.json, link, data, lend, stop.clone()))
     });
     let greeted = greet(context, &args, &links, &data, stop.clone()).await;
     if greeted.is_ok() {
@@ -77,18 +79,23 @@ async fn until_end(serving: &Serving, stop: watch::Receiver<bool>) {
 
 async fn lend_this_machine(
     json: bool,
-    link: String,
+    link: Result<JoinLink, Fail>,
     data: PathBuf,
     lend: Lend,
     stop: watch::Receiver<bool>,
 ) {
     let told = async {
-        let link = JoinLink::parse(&link)?;
+        let link = link?;
         let base = link.base.clone();
         let options = Options { link, data, lend };
         node_host::run(options, stop, move |notice| {
             caution(json, &notice);
-            tracing::info!("{}", as_text(&base, &notice));
+            let text = as_text(&base, &notice);
+            tracing::info!("{text}");
+            // Programs read one document from `up`; people see whose work their machine does.
+            if notice.is_about_work() && !json {
+                let _ = show::line(&text);
+            }
         })
         .await
     };
@@ -109,7 +116,7 @@ async fn greet(
     let target = Target { url: links.urls.local.clone(), key: links.key.clone() };
     let client = Client::new(&target, data)?;
     let demo = async {
-        if args.no_node || args.no_demo { Ok(None) } else { demo(&client).await.map(Some) }
+        if args.no_node || args.no_demo { Ok(None) } else { demo(&client, data).await.map(Some) }
     };
     let demo = tokio::select! {
         demo = demo => demo,
@@ -140,7 +147,7 @@ struct Demo {
     json: Value,
 }
 
-async fn demo(client: &Client) -> Result<Demo, Fail> {
+async fn demo(client: &Client, data: &Path) -> Result<Demo, Fail> {
     let node = first_node(client).await?;
     let began = Instant::now();
     let Some(gpu) = node.gpu else {
@@ -156,8 +163,10 @@ async fn demo(client: &Client) -> Result<Demo, Fail> {
     };
     let input: Vec<u8> = (0..DEMO_ITEMS).flat_map(|i| (i as f32).to_le_bytes()).collect();
     let blob = client.upload(&Source::Memory(input.into()), &show::Bytes::hidden()).await?;
+    let signed = keys::submitter(data)?.sign_code(DEMO.as_bytes());
     let request = json!({
-        "kind": "map", "name": "hello squares", "wgsl": DEMO, "inputs": [{"blob": blob.hash}],
+        "kind": "map", "name": "hello squares", "owner": owner(), "wgsl": DEMO,
+        "inputs": [{"blob": blob.hash}], "signature": signature(&signed),
     });
     let job = verdict(client.submit(&request, Some(DEMO_SECONDS)).await?, false)?;
     let mut bytes = Vec::new();

@@ -1,9 +1,20 @@
 //! Real processes of the real binary: pools, nodes and clients, and what happens to them.
 
 mod bad_input;
+#[cfg(unix)]
+mod battery;
+mod consent;
 mod exec;
 mod kernels;
+mod liar;
 mod material;
+#[cfg(target_os = "linux")]
+mod netns;
+mod process;
+mod proxy;
+mod receipt;
 mod starting;
+#[cfg(unix)]
+mod straggler;
 mod survive;
 mod world;

@@ -1,119 +1,10 @@
-//! A small world for tests: coordinators, nodes and client commands, each a process, each ended
-//! with its test.
+//! A small world for tests: a coordinator, its nodes and its clients.
 
-use std::io::{BufRead, BufReader, Read, Write};
-use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
-use std::sync::mpsc::{self, Receiver};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use serde_json::Value;
 
-/// Nothing here takes long, but a loaded machine may.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(240);
-
-/// A folder that goes with its test.
-pub(crate) struct Folder(PathBuf);
-
-impl Folder {
-    pub(crate) fn new() -> Folder {
-        static COUNT: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
-        let count = COUNT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-        let name = format!("shoal-test-{}-{count}", std::process::id());
-        let path = std::env::temp_dir().join(name);
-        std::fs::create_dir_all(&path).expect("a folder for the test");
-        Folder(path)
-    }
-
-    pub(crate) fn path(&self, name: &str) -> PathBuf {
-        self.0.join(name)
-    }
-
-    /// Writes a file and gives its path as text.
-    pub(crate) fn file(&self, name: &str, bytes: impl AsRef<[u8]>) -> String {
-        let path = self.path(name);
-        std::fs::write(&path, bytes).expect("a file for the test");
-        path.display().to_string()
-    }
-
-    pub(crate) fn read(&self, name: &str) -> Vec<u8> {
-        std::fs::read(self.path(name)).expect("a result")
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
-
-/// A process of `shoal` that is killed with its test.
-pub(crate) struct Process {
-    child: Child,
-    lines: Receiver<String>,
-}
-
-impl Process {
-    fn start(args: &[&str]) -> Process {
-        let mut child = shoal(args)
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::inherit())
-            .spawn()
-            .expect("shoal starts");
-        let stdout = child.stdout.take().expect("a pipe");
-        let (send, lines) = mpsc::channel();
-        thread::spawn(move || {
-            for line in BufReader::new(stdout).lines() {
-                let Ok(line) = line else { return };
-                if send.send(line).is_err() {
-                    return;
-                }
-            }
-        });
-        Process { child, lines }
-    }
-
-    /// The next JSON line of its stdout that `wanted` accepts.
-    pub(crate) fn line(&self, wanted: impl Fn(&Value) -> bool) -> Value {
-        let deadline = Instant::now() + PATIENCE;
-        loop {
-            let left = deadline.saturating_duration_since(Instant::now());
-            let line = self.lines.recv_timeout(left).expect("a line in time");
-            let value: Value = serde_json::from_str(&line).expect("a JSON line");
-            if wanted(&value) {
-                return value;
-            }
-        }
-    }
-
-    /// As `kill -9`.
-    pub(crate) fn kill(&mut self) {
-        self.child.kill().expect("killed");
-        self.child.wait().expect("ended");
-    }
-
-    /// Processes it has started itself.
-    #[cfg(target_os = "linux")]
-    pub(crate) fn children(&self) -> Vec<u32> {
-        let id = self.child.id();
-        let path = format!("/proc/{id}/task/{id}/children");
-        let text = std::fs::read_to_string(path).expect("a list of children");
-        text.split_whitespace().map(|id| id.parse().expect("a number")).collect()
-    }
-
-    pub(crate) fn is_alive(&mut self) -> bool {
-        matches!(self.child.try_wait(), Ok(None))
-    }
-}
-
-impl Drop for Process {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
+pub(crate) use crate::process::{Done, Folder, PATIENCE, Process, Running, shoal};
 
 /// A coordinator with its own data folder.
 pub(crate) struct Pool {
@@ -126,8 +17,12 @@ pub(crate) struct Pool {
 
 impl Pool {
     pub(crate) fn start() -> Pool {
+        Pool::listen("127.0.0.1:0")
+    }
+
+    pub(crate) fn listen(address: &str) -> Pool {
         let folder = Folder::new();
-        let (process, links) = serve(&folder, "127.0.0.1:0");
+        let (process, links) = serve(&folder, address);
         let text = |name: &str| links[name].as_str().expect("a link").to_owned();
         Pool { process, join: text("joinLocal"), url: text("url"), key: text("key"), folder }
     }
@@ -146,10 +41,21 @@ impl Pool {
 
     /// The same by another link.
     pub(crate) fn node_by(&self, link: &str, name: &str, flags: &[&str]) -> Process {
+        self.node_in(&[], link, name, flags)
+    }
+
+    /// The same started by another command, such as one that changes the network.
+    pub(crate) fn node_in(
+        &self,
+        before: &[&str],
+        link: &str,
+        name: &str,
+        flags: &[&str],
+    ) -> Process {
         let data = self.folder.path(name).display().to_string();
         let mut args = vec!["join", link, "--json", "--data", &data, "--node-name", name];
         args.extend(flags);
-        let node = Process::start(&args);
+        let node = Process::spawn(wrapped(before, shoal(&args)));
         let offers = node.line(|line| line["event"] == "offers");
         let has_gpu = offers["gpu"].is_string() || flags.contains(&"--no-gpu");
         assert!(has_gpu, "these tests need a Vulkan driver, a software one will do: {offers}");
@@ -178,6 +84,19 @@ impl Pool {
         jobs.into_iter().find(|job| job["id"] == number)
     }
 
+    /// A node by its name, as the coordinator shows it.
+    pub(crate) fn seen(&self, name: &str) -> Option<Value> {
+        let nodes = self.run(&["nodes", "--json"]).ok().json();
+        let nodes = nodes["nodes"].as_array().cloned().unwrap_or_default();
+        nodes.into_iter().find(|node| node["name"] == name)
+    }
+
+    /// What `shoal explain` says, as one text.
+    pub(crate) fn explain(&self, subject: &str) -> String {
+        let done = self.run(&["explain", subject]).ok();
+        String::from_utf8(done.stdout).expect("text")
+    }
+
     /// Waits until job 1 has done at least so many items.
     pub(crate) fn until_done(&self, items: u64) {
         self.until(|job| job["itemsDone"].as_u64() >= Some(items));
@@ -185,9 +104,15 @@ impl Pool {
 
     /// Waits until job 1 is as wanted.
     pub(crate) fn until(&self, wanted: impl Fn(&Value) -> bool) {
+        self.wait("job 1", || self.job(1).is_some_and(|job| wanted(&job)));
+    }
+
+    /// Looks again and again until it is so.
+    #[track_caller]
+    pub(crate) fn wait(&self, what: &str, mut is_so: impl FnMut() -> bool) {
         let deadline = Instant::now() + PATIENCE;
-        while !self.job(1).is_some_and(|job| wanted(&job)) {
-            assert!(Instant::now() < deadline, "not in time; job 1 is {:?}", self.job(1));
+        while !is_so() {
+            assert!(Instant::now() < deadline, "not in time: {what}; job 1 is {:?}", self.job(1));
         }
     }
 
@@ -208,87 +133,13 @@ fn serve(folder: &Folder, listen: &str) -> (Process, Value) {
     (process, links)
 }
 
-/// A client command on its way.
-pub(crate) struct Running {
-    child: Child,
-    stdout: thread::JoinHandle<Vec<u8>>,
-    stderr: thread::JoinHandle<Vec<u8>>,
-}
-
-impl Running {
-    pub(crate) fn start(args: &[&str], env: &[(&str, &str)], stdin: &[u8]) -> Running {
-        let mut child = shoal(args)
-            .envs(env.iter().copied())
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .expect("shoal starts");
-        let mut to = child.stdin.take().expect("a pipe");
-        let bytes = stdin.to_vec();
-        thread::spawn(move || {
-            let _ = to.write_all(&bytes);
-        });
-        let stdout = collect(child.stdout.take().expect("a pipe"));
-        let stderr = collect(child.stderr.take().expect("a pipe"));
-        Running { child, stdout, stderr }
+/// A command started through another.
+fn wrapped(before: &[&str], command: std::process::Command) -> std::process::Command {
+    let [first, rest @ ..] = before else { return command };
+    let mut outer = std::process::Command::new(first);
+    outer.args(rest).arg(command.get_program()).args(command.get_args());
+    for (name, _) in command.get_envs() {
+        outer.env_remove(name);
     }
-
-    pub(crate) fn id(&self) -> u32 {
-        self.child.id()
-    }
-
-    pub(crate) fn end(mut self) -> Done {
-        let stdout = self.stdout.join().expect("no panic");
-        let stderr = self.stderr.join().expect("no panic");
-        let status = self.child.wait().expect("ended");
-        Done { code: status.code(), stdout, stderr: String::from_utf8_lossy(&stderr).into_owned() }
-    }
-}
-
-fn collect(mut from: impl Read + Send + 'static) -> thread::JoinHandle<Vec<u8>> {
-    thread::spawn(move || {
-        let mut bytes = Vec::new();
-        let _ = from.read_to_end(&mut bytes);
-        bytes
-    })
-}
-
-/// How a client command ended.
-#[derive(Debug)]
-pub(crate) struct Done {
-    pub(crate) code: Option<i32>,
-    pub(crate) stdout: Vec<u8>,
-    pub(crate) stderr: String,
-}
-
-impl Done {
-    #[track_caller]
-    pub(crate) fn ok(self) -> Done {
-        assert_eq!(self.code, Some(0), "{}", self.stderr);
-        self
-    }
-
-    /// Ended with this code and an error that speaks of all of these.
-    #[track_caller]
-    pub(crate) fn fails(self, code: i32, wanted: &[&str]) -> Done {
-        assert_eq!(self.code, Some(code), "{}", self.stderr);
-        for wanted in wanted {
-            assert!(self.stderr.contains(wanted), "{:?} is not in:\n{}", wanted, self.stderr);
-        }
-        self
-    }
-
-    #[track_caller]
-    pub(crate) fn json(&self) -> Value {
-        serde_json::from_slice(&self.stdout).unwrap_or_else(|_| {
-            panic!("no JSON: {} {}", String::from_utf8_lossy(&self.stdout), self.stderr)
-        })
-    }
-}
-
-pub(crate) fn shoal(args: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_shoal"));
-    command.args(args).env_remove("SHOAL_URL").env_remove("SHOAL_KEY").env_remove("SHOAL_DATA");
-    command
+    outer
 }

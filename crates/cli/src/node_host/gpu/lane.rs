@@ -6,11 +6,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use shoal_node::JobInfo;
-use shoal_protocol::{Attempt, Failure, GpuCaps, JobId, Lease, LimitKind, Micros};
+use shoal_protocol::{Attempt, Failure, JobId, Lease, LimitKind, Micros};
 
 use super::super::Ran;
 use super::process::{GpuEvent, Notify, Process};
-use super::talk::{FromWorker, ToWorker};
+use super::talk::{FromWorker, Opened, ToWorker};
 
 /// A kernel that is no longer wanted may end by itself in this time: most do, and a restart costs
 /// more.
@@ -24,7 +24,7 @@ const MAX_REPEATS: u32 = 3;
 pub(crate) enum News {
     Ran(Ran),
     /// The device was opened for the first time.
-    Ready(GpuCaps),
+    Ready(Opened),
     /// The process was started anew, for this reason.
     Restarted(String),
     /// There is no device, or none any more: the lane has given up.
@@ -155,10 +155,10 @@ impl GpuLane {
 
     fn said(&mut self, message: FromWorker) -> Vec<News> {
         match message {
-            FromWorker::Ready(Ok(caps)) => {
+            FromWorker::Ready(Ok(opened)) => {
                 self.failed_starts = 0;
                 let is_first = !std::mem::replace(&mut self.is_ready, true);
-                is_first.then_some(News::Ready(caps)).into_iter().collect()
+                is_first.then_some(News::Ready(opened)).into_iter().collect()
             }
             FromWorker::Ready(Err(reason)) => self.give_up(&reason),
             FromWorker::Computing(attempt) => {

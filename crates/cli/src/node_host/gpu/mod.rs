@@ -9,4 +9,5 @@ mod worker;
 
 pub(super) use lane::{Access, GpuLane, News};
 pub(super) use process::GpuEvent;
+pub(super) use talk::Opened;
 pub(crate) use worker::run as run_worker;

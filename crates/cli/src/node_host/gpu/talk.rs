@@ -32,7 +32,7 @@ pub(super) enum ToWorker {
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) enum FromWorker {
     /// First: what the device offers, or why there is none.
-    Ready(Result<GpuCaps, String>),
+    Ready(Result<Opened, String>),
     /// The kernel starts: from here the time limit counts.
     Computing(Attempt),
     Computed(Attempt),
@@ -41,6 +41,13 @@ pub(super) enum FromWorker {
         took: Micros,
         result: Result<UnitOutput, Failure>,
     },
+}
+
+/// An open device: what it offers, and its numeric class (0 if its probe failed).
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Opened {
+    pub(crate) caps: GpuCaps,
+    pub(crate) class: u64,
 }
 
 pub(super) fn write(to: &mut impl Write, message: &impl Serialize) -> io::Result<()> {

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use std::time::{Duration, Instant};
 
 use pollster::block_on;
-use shoal_engine::wgsl::{Gpu, Input, Pipeline, Readback, Shared, Stage};
+use shoal_engine::wgsl::{Gpu, Input, Pipeline, Readback, Shared, Stage, probe};
 use shoal_protocol::limit::MAX_LEASES_PER_NODE;
 use shoal_protocol::{
     Attempt, Failure, InputSplit, JobId, Kernel, Lease, MapInput, MapWork, Micros, Span,
@@ -19,7 +19,7 @@ use shoal_protocol::{
 use super::super::courier::{Cache, Courier, WHOLE_BYTES};
 use super::super::session::Session;
 use super::super::wire::Origin;
-use super::talk::{self, FromWorker, ToWorker};
+use super::talk::{self, FromWorker, Opened, ToWorker};
 use crate::tls::Trust;
 
 /// What a driver may take to wind up.
@@ -36,7 +36,7 @@ pub(crate) fn run() -> ExitCode {
         return ExitCode::from(2);
     }
     let gpu = block_on(Gpu::open());
-    say(&FromWorker::Ready(gpu.as_ref().map(Gpu::caps).map_err(Clone::clone)));
+    say(&FromWorker::Ready(gpu.as_ref().map(opened).map_err(Clone::clone)));
     let Ok(gpu) = gpu else { return ExitCode::SUCCESS };
     let device =
         Device { gpu, turn: Mutex::new(()), jobs: Mutex::default(), cancelled: Mutex::default() };
@@ -48,6 +48,11 @@ pub(crate) fn run() -> ExitCode {
     }
     .listen();
     leave()
+}
+
+/// A device that cannot even run the probe may still compute: its answers are compared by tolerance.
+fn opened(gpu: &Gpu) -> Opened {
+    Opened { caps: gpu.caps(), class: block_on(probe(gpu)).unwrap_or(0) }
 }
 
 /// The node is gone. A driver that still runs a kernel may keep a process from ending, but not for

@@ -1,0 +1,95 @@
+//! The verbs that bring a coordinator or a node.
+
+use std::net::SocketAddr;
+
+use clap::Args;
+use shoal_node::Rules;
+use shoal_protocol::{PublicKey, sign};
+
+use super::help;
+
+/// Start a coordinator and a node on this machine, run one small job, print how to join
+#[derive(Debug, Args)]
+#[command(
+    after_help = help::UP
+)]
+pub(crate) struct Up {
+    #[command(flatten)]
+    pub(crate) listen: Listen,
+    #[command(flatten)]
+    pub(crate) lend: Lend,
+    /// Lend nothing of this machine
+    #[arg(long)]
+    pub(crate) no_node: bool,
+    /// Skip the small job that shows that it works
+    #[arg(long)]
+    pub(crate) no_demo: bool,
+}
+
+/// Start a coordinator alone
+#[derive(Debug, Args)]
+#[command(after_help = help::SERVE)]
+pub(crate) struct Serve {
+    #[command(flatten)]
+    pub(crate) listen: Listen,
+}
+
+/// Lend this machine to a coordinator
+#[derive(Debug, Args)]
+#[command(
+    after_help = help::JOIN
+)]
+pub(crate) struct Join {
+    /// The join link `shoal up` prints
+    #[arg(value_name = "URL")]
+    pub(crate) url: String,
+    /// The API key: this machine is the operator's own, and what it computes is believed
+    #[arg(long, value_name = "KEY")]
+    pub(crate) key: Option<String>,
+    #[command(flatten)]
+    pub(crate) lend: Lend,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Listen {
+    /// Address and port to listen on; port 0 takes any free one
+    #[arg(long, value_name = "ADDR", default_value = "0.0.0.0:7420")]
+    pub(crate) listen: SocketAddr,
+}
+
+#[derive(Clone, Debug, Args)]
+pub(crate) struct Lend {
+    /// Run no kernels on this machine's GPU
+    #[arg(long)]
+    pub(crate) no_gpu: bool,
+    /// Programs run at a time; 0 for none [default: all cores]
+    #[arg(long, value_name = "N")]
+    pub(crate) cpus: Option<u16>,
+    /// What others call this machine [default: its host name]
+    #[arg(long = "node-name", value_name = "NAME")]
+    pub(crate) node_name: Option<String>,
+    /// Run only code signed with this key; may repeat
+    #[arg(long, value_name = "KEY", value_parser = public_key)]
+    pub(crate) only: Vec<PublicKey>,
+    /// Never run code signed with this key; may repeat
+    #[arg(long, value_name = "KEY", value_parser = public_key)]
+    pub(crate) never: Vec<PublicKey>,
+    /// Pause on battery below this charge; 0 never pauses
+    #[arg(long, value_name = "PERCENT", default_value_t = 30, value_parser = percent())]
+    pub(crate) battery_below: u8,
+}
+
+impl Lend {
+    /// For whom this machine works.
+    pub(crate) fn rules(&self) -> Rules {
+        Rules { only: self.only.clone(), never: self.never.clone() }
+    }
+}
+
+pub(super) fn public_key(text: &str) -> Result<PublicKey, String> {
+    text.parse().map_err(|_| sign::NotAKey.to_string())
+}
+
+fn percent() -> clap::builder::RangedI64ValueParser<u8> {
+    clap::value_parser!(u8).range(0..=100)
+}

@@ -1,0 +1,126 @@
+//! The verbs that look at a pool, and at what it can show.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use shoal_protocol::PublicKey;
+
+use super::lend::public_key;
+use super::{Server, help};
+
+/// List jobs, newest first
+#[derive(Debug, Args)]
+#[command(after_help = help::JOBS)]
+pub(crate) struct Jobs {
+    #[command(flatten)]
+    pub(crate) server: Server,
+}
+
+/// List the devices in the pool
+#[derive(Debug, Args)]
+#[command(after_help = help::NODES)]
+pub(crate) struct Nodes {
+    #[command(flatten)]
+    pub(crate) server: Server,
+}
+
+/// Follow a job until it ends
+#[derive(Debug, Args)]
+#[command(
+    after_help = help::WATCH
+)]
+pub(crate) struct Watch {
+    #[arg(value_name = "JOB")]
+    pub(crate) job: u64,
+    #[command(flatten)]
+    pub(crate) server: Server,
+}
+
+/// Stop a job
+#[derive(Debug, Args)]
+#[command(after_help = help::CANCEL)]
+pub(crate) struct Cancel {
+    #[arg(value_name = "JOB")]
+    pub(crate) job: u64,
+    #[command(flatten)]
+    pub(crate) server: Server,
+}
+
+/// Say in words why a job, one of its items or a node is as it is
+#[derive(Debug, Args)]
+#[command(after_help = help::EXPLAIN)]
+pub(crate) struct Explain {
+    /// A job, an item of one (JOB/ITEM), or a node (node:N)
+    #[arg(value_name = "JOB|JOB/ITEM|node:N", value_parser = subject)]
+    pub(crate) subject: Subject,
+    #[command(flatten)]
+    pub(crate) server: Server,
+}
+
+/// What is to be explained.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Subject {
+    Job(u64),
+    Item { job: u64, item: u64 },
+    Node(u64),
+}
+
+/// Fetch an ended job's signed receipt: who computed what, and why it is believed
+#[derive(Debug, Args)]
+#[command(after_help = help::RECEIPT)]
+pub(crate) struct Receipt {
+    #[arg(value_name = "JOB")]
+    pub(crate) job: u64,
+    /// Where the receipt goes [default: stdout]
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) server: Server,
+}
+
+/// Check a receipt, and files against it, without asking anybody
+#[derive(Debug, Args)]
+#[command(after_help = help::VERIFY)]
+pub(crate) struct Verify {
+    #[arg(value_name = "RECEIPT")]
+    pub(crate) receipt: PathBuf,
+    /// The coordinator's public key [default: that of the data folder's coordinator]
+    #[arg(long, value_name = "HEX", value_parser = public_key)]
+    pub(crate) key: Option<PublicKey>,
+    /// What the job gave: an .npy, a .png or plain bytes
+    #[arg(long, value_name = "FILE")]
+    pub(crate) result: Option<PathBuf>,
+    /// The kernel or program that ran
+    #[arg(long, value_name = "FILE")]
+    pub(crate) code: Option<PathBuf>,
+    /// An input: an .npy or plain bytes; may repeat
+    #[arg(long = "input", value_name = "FILE")]
+    pub(crate) inputs: Vec<PathBuf>,
+}
+
+fn subject(text: &str) -> Result<Subject, String> {
+    let number = |text: &str| text.parse::<u64>().ok();
+    let found = match (text.strip_prefix("node:"), text.split_once('/')) {
+        (Some(node), _) => number(node).map(Subject::Node),
+        (None, Some((job, item))) => {
+            number(job).zip(number(item)).map(|(job, item)| Subject::Item { job, item })
+        }
+        (None, None) => number(text).map(Subject::Job),
+    };
+    found.ok_or_else(|| "expected a job (12), an item of one (12/3400) or a node (node:3)".into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_subject_is_a_job_an_item_or_a_node() {
+        assert_eq!(subject("12"), Ok(Subject::Job(12)));
+        assert_eq!(subject("12/0"), Ok(Subject::Item { job: 12, item: 0 }));
+        assert_eq!(subject("node:3"), Ok(Subject::Node(3)));
+        for bad in ["", "x", "1/", "/1", "node:", "node:x", "1/2/3", "-1"] {
+            assert!(subject(bad).is_err(), "{bad}");
+        }
+    }
+}

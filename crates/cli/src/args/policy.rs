@@ -1,0 +1,111 @@
+//! How a job is checked, who goes first, and who stands for its code.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+use serde_json::{Map, Value};
+
+/// The most votes that may be asked for; the coordinator knows the same bound.
+const MOST_VOTES: u16 = 15;
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Checking and order")]
+pub(crate) struct PolicyArgs {
+    /// What must happen before an answer is believed: none, spot[:PART], quorum:N or adaptive
+    /// [default: adaptive]
+    #[arg(long = "verify", value_name = "HOW", value_parser = verify)]
+    pub(crate) verify: Option<String>,
+    /// When floats of unlike GPUs count as the same, such as abs=1e-5,rel=1e-4,ulps=16
+    #[arg(long, value_name = "BOUNDS", value_parser = tolerance)]
+    pub(crate) tolerance: Option<Map<String, Value>>,
+    /// Who is served first
+    #[arg(long, value_name = "WHEN", value_enum)]
+    pub(crate) priority: Option<PriorityArg>,
+    /// The job's share beside others of its priority; 100 is usual
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=10_000))]
+    pub(crate) weight: Option<u16>,
+    /// Sign the code with the key in this file, made if missing [default: submitter.key in --data]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) signer_key: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum PriorityArg {
+    /// When nothing else is there to do
+    Batch,
+    Normal,
+    /// Before all others; first on this machine's own node, then on the nearest
+    Interactive,
+}
+
+impl PriorityArg {
+    /// Somebody waits for it: it goes to their own device first.
+    pub(crate) fn has_home(self) -> bool {
+        self == PriorityArg::Interactive
+    }
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            PriorityArg::Batch => "batch",
+            PriorityArg::Normal => "normal",
+            PriorityArg::Interactive => "interactive",
+        }
+    }
+}
+
+fn verify(text: &str) -> Result<String, String> {
+    let is_good = match text.split_once(':') {
+        None => matches!(text, "none" | "spot" | "adaptive"),
+        Some(("spot", part)) => part.parse::<f64>().is_ok_and(|part| part > 0.0 && part <= 1.0),
+        Some(("quorum", votes)) => {
+            votes.parse::<u16>().is_ok_and(|votes| (2..=MOST_VOTES).contains(&votes))
+        }
+        Some(_) => false,
+    };
+    if is_good {
+        return Ok(text.into());
+    }
+    Err(format!(
+        "expected none, spot, spot:PART (0 to 1), quorum:N (2 to {MOST_VOTES}) or adaptive"
+    ))
+}
+
+fn tolerance(text: &str) -> Result<Map<String, Value>, String> {
+    let mut bounds = Map::new();
+    for part in text.split(',') {
+        let value = match part.split_once('=') {
+            Some(("ulps", count)) => count.parse::<u32>().ok().map(Value::from),
+            Some(("abs" | "rel", bound)) => {
+                let bound = bound.parse::<f64>().ok().filter(|bound| *bound >= 0.0);
+                bound.and_then(serde_json::Number::from_f64).map(Value::Number)
+            }
+            Some(_) | None => None,
+        };
+        let name = part.split('=').next().unwrap_or_default();
+        let value = value.ok_or("expected bounds such as abs=1e-5,rel=1e-4,ulps=16")?;
+        if bounds.insert(name.into(), value).is_some() {
+            return Err(format!("{name} is given twice"));
+        }
+    }
+    Ok(bounds)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn policies_and_bounds_are_read_or_refused_with_what_was_expected() {
+        for good in ["none", "spot", "spot:0.25", "quorum:2", "quorum:15", "adaptive"] {
+            assert_eq!(verify(good), Ok(good.into()));
+        }
+        for bad in ["", "all", "spot:0", "spot:2", "quorum", "quorum:1", "quorum:16", "none:1"] {
+            assert!(verify(bad).is_err_and(|text| text.contains("quorum:N")), "{bad}");
+        }
+        let bounds = tolerance("abs=1e-5,ulps=4").expect("bounds");
+        assert_eq!((&bounds["abs"], &bounds["ulps"]), (&1e-5.into(), &4.into()));
+        for bad in ["", "abs", "abs=-1", "abs=x", "ulps=1.5", "abs=1,abs=2", "abs=inf"] {
+            assert!(tolerance(bad).is_err(), "{bad}");
+        }
+    }
+}

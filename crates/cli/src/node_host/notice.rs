@@ -1,0 +1,55 @@
+//! What a node tells its donor.
+
+use super::Asker;
+
+/// What a donor may want to know.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Notice {
+    Offers {
+        name: String,
+        cpus: u16,
+        gpu: Option<String>,
+        why_no_gpu: Option<String>,
+    },
+    Joined {
+        node: u64,
+    },
+    /// The connection is gone or could not be made; it is tried again.
+    Away {
+        reason: String,
+    },
+    /// The first unit of a job begins.
+    Works(Asker),
+    /// A job's code is not what was signed: none of it is run.
+    Refuses {
+        asker: Asker,
+        reason: String,
+    },
+    /// By the donor's choice nothing of this job is run.
+    Declines(Asker),
+    /// The battery is low: nothing is lent until it is charged.
+    Paused,
+    Resumed,
+    GpuRestarted {
+        reason: String,
+    },
+    GpuGone {
+        reason: String,
+    },
+}
+
+impl Notice {
+    /// Whether it says whose work is run or not run.
+    pub(crate) fn is_about_work(&self) -> bool {
+        match self {
+            Notice::Works(_) | Notice::Refuses { .. } | Notice::Declines(_) => true,
+            Notice::Offers { .. }
+            | Notice::Joined { .. }
+            | Notice::Away { .. }
+            | Notice::Paused
+            | Notice::Resumed
+            | Notice::GpuRestarted { .. }
+            | Notice::GpuGone { .. } => false,
+        }
+    }
+}

@@ -1,0 +1,156 @@
+//! Stands between a node and its coordinator and changes what they say: how a stranger's device lies, and
+//! what somebody on the way could do. Everything but the node's socket passes as it is.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use futures_util::{Sink, SinkExt, Stream, StreamExt};
+use shoal_protocol::codec::Wire;
+use shoal_protocol::{Finished, FromNode, ToNode, UnitOutput, Work};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::runtime::Runtime;
+use tokio_tungstenite::tungstenite::{Error, Message};
+use tokio_tungstenite::{accept_async, client_async};
+
+/// Changes a message on its way, or lets it be.
+type Change<T> = Arc<dyn Fn(&mut T) -> bool + Send + Sync>;
+
+pub(crate) struct Proxy {
+    /// The join link through it.
+    pub(crate) link: String,
+    changed: Arc<AtomicU64>,
+    _runtime: Runtime,
+}
+
+#[derive(Clone)]
+struct Changes {
+    from_node: Change<FromNode>,
+    to_node: Change<ToNode>,
+    changed: Arc<AtomicU64>,
+}
+
+impl Proxy {
+    /// A device that answers wrongly: one bit of every answer that rides in a message is another, in the byte
+    /// at this distance from the end.
+    pub(crate) fn lies(join: &str, from_end: usize) -> Proxy {
+        let lie = move |message: &mut FromNode| lie(message, from_end);
+        Proxy::start(join, Arc::new(lie), Arc::new(|_| false))
+    }
+
+    /// Somebody who changes a kernel's text on its way to the node.
+    pub(crate) fn changes_code(join: &str, from: &str, to: &str) -> Proxy {
+        let (from, to) = (from.to_owned(), to.to_owned());
+        let change = move |message: &mut ToNode| {
+            let ToNode::Job { work, .. } = message else { return false };
+            let kernel = match &mut **work {
+                Work::Map(work) => &mut work.kernel,
+                Work::Render(work) => &mut work.kernel,
+                Work::Noop | Work::Exec(_) => return false,
+            };
+            let changed = kernel.source.replacen(&from, &to, 1);
+            std::mem::replace(&mut kernel.source, changed.clone()) != changed
+        };
+        Proxy::start(join, Arc::new(|_| false), Arc::new(change))
+    }
+
+    /// Somebody who takes the signature off.
+    pub(crate) fn strips_signature(join: &str) -> Proxy {
+        let change = |message: &mut ToNode| {
+            let ToNode::Job { signed, .. } = message else { return false };
+            signed.take().is_some()
+        };
+        Proxy::start(join, Arc::new(|_| false), Arc::new(change))
+    }
+
+    fn start(join: &str, from_node: Change<FromNode>, to_node: Change<ToNode>) -> Proxy {
+        let (base, token) = join.split_once("/join#").expect("a join link");
+        let upstream: SocketAddr =
+            base.trim_start_matches("http://").parse().expect("an address on this machine");
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(1)
+            .enable_all()
+            .build()
+            .expect("a runtime");
+        let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).expect("a port");
+        let here = listener.local_addr().expect("an address");
+        let changed = Arc::new(AtomicU64::new(0));
+        let changes = Changes { from_node, to_node, changed: changed.clone() };
+        runtime.spawn(async move {
+            while let Ok((client, _)) = listener.accept().await {
+                tokio::spawn(serve(client, upstream, changes.clone()));
+            }
+        });
+        Proxy { link: format!("http://{here}/join#{token}"), changed, _runtime: runtime }
+    }
+
+    /// Messages that arrived other than they were sent.
+    pub(crate) fn changed(&self) -> u64 {
+        self.changed.load(Ordering::Relaxed)
+    }
+}
+
+fn lie(message: &mut FromNode, from_end: usize) -> bool {
+    let FromNode::Done(finished) = message else { return false };
+    let mut lied = false;
+    for Finished { output, .. } in finished {
+        let UnitOutput::Inline(bytes) = output else { continue };
+        if let Some(byte) = bytes.iter_mut().rev().nth(from_end) {
+            *byte ^= 1;
+            lied = true;
+        }
+    }
+    lied
+}
+
+async fn serve(mut client: TcpStream, upstream: SocketAddr, changes: Changes) {
+    const SOCKET: &[u8] = b"GET /node/socket";
+    let mut head = [0; SOCKET.len()];
+    // Nothing is taken away: whoever reads next sees it all.
+    while client.peek(&mut head).await.is_ok_and(|length| (1..SOCKET.len()).contains(&length)) {
+        tokio::task::yield_now().await;
+    }
+    let Ok(mut server) = TcpStream::connect(upstream).await else { return };
+    if head != SOCKET {
+        let _ = tokio::io::copy_bidirectional(&mut client, &mut server).await;
+        return;
+    }
+    let Ok(client) = accept_async(client).await else { return };
+    let url = format!("ws://{upstream}/node/socket");
+    let Ok((server, _)) = client_async(url, server).await else { return };
+    let (to_client, from_client) = client.split();
+    let (to_server, from_server) = server.split();
+    tokio::select! {
+        () = pass(from_client, to_server, &changes.from_node, &changes.changed) => {}
+        () = pass(from_server, to_client, &changes.to_node, &changes.changed) => {}
+    }
+}
+
+async fn pass<T: Wire>(
+    mut from: impl Stream<Item = Result<Message, Error>> + Unpin,
+    mut to: impl Sink<Message, Error = Error> + Unpin,
+    change: &Change<T>,
+    changed: &AtomicU64,
+) {
+    while let Some(Ok(message)) = from.next().await {
+        let message = match message {
+            Message::Binary(bytes) => {
+                let mut said = T::decode(&bytes).expect("both speak the same protocol");
+                if change(&mut said) {
+                    changed.fetch_add(1, Ordering::Relaxed);
+                    Message::Binary(said.encode().into())
+                } else {
+                    Message::Binary(bytes)
+                }
+            }
+            other @ (Message::Text(_)
+            | Message::Ping(_)
+            | Message::Pong(_)
+            | Message::Close(_)
+            | Message::Frame(_)) => other,
+        };
+        if to.send(message).await.is_err() {
+            return;
+        }
+    }
+}
