@@ -23,7 +23,8 @@ usage: cargo xtask VERB
 
   up [ARGS]            build everything, then run `shoal up ARGS`
   test [SUITE]...      build and check everything, or only the named suites (--list names them)
-  bench NAME           farm, map, join or sim; --json prints only the result, --rounds N repeats it N times
+  bench NAME           churn, farm, join, map, nodes, sim or verify; --json prints only the result,
+                       --rounds N repeats it N times
   sim                  the real scheduler in a simulated world; --seeds N tries N seeds, --seed S one of them
   fuzz [TARGET]...     hostile input for what reads strangers' bytes: codec, http, npy, wasm, wgsl;
                        --seconds N for each (60), --replay FILE tries one input again

@@ -1,5 +1,6 @@
 //! Shoal against its peers, in one run on one machine: only the ratio means something.
 
+mod churn;
 mod farm;
 mod join;
 mod map;
@@ -7,6 +8,7 @@ mod peers;
 mod pool;
 mod report;
 mod sim;
+mod verify;
 
 use std::process::Command;
 
@@ -14,7 +16,7 @@ use crate::shell::{self, Outcome};
 use crate::{programs, setup, web};
 use report::Report;
 
-const NAMES: &str = "farm, map, join, sim";
+const NAMES: &str = "churn, farm, join, map, sim, verify";
 
 /// What every benchmark is told.
 struct Plan {
@@ -34,10 +36,12 @@ impl Plan {
 pub(crate) fn run(args: &[String]) -> Outcome {
     let (name, plan) = parse(args)?;
     let bench: fn(&Plan) -> Outcome<Report> = match name {
+        "churn" => churn::run,
         "farm" => farm::run,
         "map" => map::run,
         "join" => join::run,
         "sim" => sim::run,
+        "verify" => verify::run,
         other => return Err(format!("there is no benchmark `{other}`, only {NAMES}")),
     };
     bench(&plan)?.print(plan.quiet);
