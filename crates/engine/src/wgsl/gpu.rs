@@ -7,6 +7,7 @@ use wgpu::{BufferAsyncError, CommandEncoder, Device, Limits, MapMode, Queue, Sub
 
 use super::adapter::{self, Opened};
 use super::fault::{Lost, Scopes, internal};
+use super::guard::{Flag, Guard};
 use super::memory::{Input, Readback, Route, Shared, Stage};
 use super::oneshot::oneshot;
 use super::pipeline::Pipeline;
@@ -28,7 +29,9 @@ pub(super) struct Core {
     pub(super) route: Route,
     pub(super) pool: Pool,
     pub(super) lost: Lost,
-    caps: GpuCaps,
+    pub(super) caps: GpuCaps,
+    /// If the device ends loops early.
+    pub(super) guard: Option<Guard>,
     #[cfg(not(target_arch = "wasm32"))]
     poller: Poller,
 }
@@ -45,6 +48,7 @@ impl Gpu {
         let lost = Lost::default();
         lost.watch(&device);
         let core = Core {
+            guard: None,
             pool: Pool::new(device.clone(), lost.clone(), caps.buffer_bytes, route),
             #[cfg(not(target_arch = "wasm32"))]
             poller: Poller::start(device.clone())?,
@@ -55,6 +59,8 @@ impl Gpu {
             lost,
             caps,
         };
+        #[cfg(not(target_arch = "wasm32"))]
+        let core = super::guard::find(core).await?;
         Ok(Gpu { core: Arc::new(core) })
     }
 
@@ -115,22 +121,47 @@ impl Core {
     pub(super) fn finish(
         &self,
         scopes: Scopes,
-        encoder: CommandEncoder,
+        mut encoder: CommandEncoder,
         result: Lease,
         size: u64,
+        flag: Option<Flag>,
     ) -> impl Future<Output = Result<Readback, Failure>> + use<'_> {
+        let flag = flag.map(|flag| flag.gather(&mut encoder));
         let index = self.queue.submit([encoder.finish()]);
+        let result = self.read(&index, result, size);
+        let flag = flag.map(|(word, guard)| (self.read(&index, word, 4), guard));
+        let caught = scopes.close();
+        async move {
+            let result = result.await;
+            let raised = match flag {
+                Some((word, guard)) => Some((word.await, guard)),
+                None => None,
+            };
+            caught.await?;
+            if let Some((word, guard)) = raised
+                && word?.iter().any(|byte| *byte != 0)
+            {
+                return Err(guard.failure());
+            }
+            result
+        }
+    }
+
+    /// Reads a buffer in place once a submission is through.
+    fn read(
+        &self,
+        index: &SubmissionIndex,
+        lease: Lease,
+        size: u64,
+    ) -> impl Future<Output = Result<Readback, Failure>> + use<'_> {
         let (answer, mapped) = oneshot::<Result<(), BufferAsyncError>>();
         let callback = answer.clone();
         let range = 0..aligned(size, 4);
-        result.buffer.map_async(MapMode::Read, range, move |outcome| callback.send(outcome));
-        self.see_to(index, answer);
-        let caught = scopes.close();
+        lease.buffer.map_async(MapMode::Read, range, move |outcome| callback.send(outcome));
+        self.see_to(index.clone(), answer);
         async move {
-            let mapped = mapped.await;
-            caught.await?;
-            match mapped {
-                Some(Ok(())) => Readback::new(result, size),
+            match mapped.await {
+                Some(Ok(())) => Readback::new(lease, size),
                 Some(Err(_)) | None => {
                     self.lost.check()?;
                     Err(internal("the GPU's result could not be read"))

@@ -5,6 +5,7 @@ use wgpu::{CommandEncoderDescriptor, ComputePassDescriptor};
 
 use super::fault::internal;
 use super::gpu::{Core, aligned};
+use super::guard::Flag;
 use super::memory::{Input, Readback, Ready, Route};
 use super::params::map_block;
 use super::pipeline::Pipeline;
@@ -25,7 +26,7 @@ pub(super) async fn run(
         None => None,
     };
     let size = span.len * u64::from(work.output_bytes);
-    let unit = Unit::new(core, size, block, inputs).await?;
+    let unit = Unit::new(core, pipeline, size, block, inputs).await?;
     // Nothing waits while the commands are recorded: error scopes belong to one thread.
     let finished = unit.record(core, pipeline, groups)?;
     finished.await
@@ -39,11 +40,13 @@ struct Unit {
     readback: Option<Lease>,
     params: Option<(Vec<u8>, Lease)>,
     inputs: Vec<Ready>,
+    flag: Option<Flag>,
 }
 
 impl Unit {
     async fn new(
         core: &Core,
+        pipeline: &Pipeline,
         size: u64,
         block: Option<Vec<u8>>,
         inputs: Vec<Input>,
@@ -66,7 +69,8 @@ impl Unit {
         for input in inputs {
             ready.push(Ready::new(core, input).await?);
         }
-        Ok(Unit { size, output, readback, params, inputs: ready })
+        let flag = Flag::of(core, &pipeline.0).await?;
+        Ok(Unit { size, output, readback, params, inputs: ready, flag })
     }
 
     fn record<'a>(
@@ -76,7 +80,7 @@ impl Unit {
         groups: u32,
     ) -> Result<impl Future<Output = Result<Readback, Failure>> + use<'a>, Failure> {
         let compiled = &*pipeline.0;
-        let Unit { size, output, readback, params, inputs } = self;
+        let Unit { size, output, readback, params, inputs, flag } = self;
         let words = aligned(size, 4);
         let scopes = core.scopes();
         let mut encoder = core.device.create_command_encoder(&CommandEncoderDescriptor::default());
@@ -91,12 +95,18 @@ impl Unit {
         // Buffers are used again: what a kernel leaves unwritten must be zero, not another unit's
         // result.
         encoder.clear_buffer(&output.buffer, 0, Some(words));
+        if let Some(flag) = &flag {
+            flag.lower(&mut encoder);
+        }
         let bound = output.binding(words);
         let group = compiled.bind(&core.device, &inputs, &bound, params.as_ref())?;
         {
             let mut pass = encoder.begin_compute_pass(&ComputePassDescriptor::default());
             pass.set_pipeline(&compiled.pipeline);
             pass.set_bind_group(0, &group, &compiled.offsets(0, 0));
+            if let Some(flag) = &flag {
+                flag.bind(&mut pass);
+            }
             pass.dispatch_workgroups(groups, 1, 1);
         }
         let result = match readback {
@@ -106,7 +116,7 @@ impl Unit {
                 readback
             }
         };
-        Ok(core.finish(scopes, encoder, result, size))
+        Ok(core.finish(scopes, encoder, result, size, flag))
     }
 }
 

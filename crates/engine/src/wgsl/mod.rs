@@ -16,6 +16,8 @@
 mod adapter;
 mod fault;
 mod gpu;
+#[cfg_attr(target_arch = "wasm32", path = "unguarded.rs")]
+mod guard;
 mod map;
 mod memory;
 mod oneshot;

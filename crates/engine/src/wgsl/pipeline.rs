@@ -13,6 +13,7 @@ use wgpu::{
 
 use super::fault::{internal, text};
 use super::gpu::Core;
+use super::guard::{Watched, watch};
 
 /// A compiled kernel. Cheap to clone; keep one per job.
 #[derive(Clone)]
@@ -21,6 +22,8 @@ pub struct Pipeline(pub(super) Arc<Compiled>);
 pub(super) struct Compiled {
     pub(super) pipeline: ComputePipeline,
     layout: BindGroupLayout,
+    /// Of the flag, if the kernel is watched.
+    pub(super) watch: Option<BindGroupLayout>,
     /// In binding order, as dynamic offsets are counted.
     bindings: Vec<(u32, Slot)>,
     pub(super) workgroup: [u32; 3],
@@ -29,14 +32,40 @@ pub(super) struct Compiled {
 
 impl Pipeline {
     pub(super) async fn new(core: &Core, kernel: &Kernel) -> Result<Pipeline, Failure> {
+        let watched = match &core.guard {
+            None => Ok(None),
+            Some(_) => watch(&kernel.source, &kernel.entry),
+        };
+        let refused = match watched {
+            Ok(None) => return Pipeline::compiled(core, kernel, None).await,
+            Ok(watched) => match Pipeline::compiled(core, kernel, watched).await {
+                Err(Failure::Kernel { message }) => message,
+                outcome => return outcome,
+            },
+            Err(message) => message,
+        };
+        // The words for the kernel as it was written name lines. Where it is taken as it was
+        // written, it is refused still: it must not run unwatched.
+        let plain = Pipeline::compiled(core, kernel, None).await;
+        Err(plain.err().unwrap_or(Failure::Kernel { message: text(refused) }))
+    }
+
+    async fn compiled(
+        core: &Core,
+        kernel: &Kernel,
+        watched: Option<Watched>,
+    ) -> Result<Pipeline, Failure> {
         core.lost.check()?;
         let (module, compiled, caught) = {
             let scopes = core.scopes();
-            let module = core.device.create_shader_module(ShaderModuleDescriptor {
-                label: None,
-                source: ShaderSource::Wgsl(kernel.source.as_str().into()),
-            });
-            let compiled = compile(&core.device, &module, kernel);
+            let watch = watched.as_ref().map(|watched| watched.layout(&core.device));
+            let source = match watched {
+                Some(watched) => watched.source(),
+                None => ShaderSource::Wgsl(kernel.source.as_str().into()),
+            };
+            let descriptor = ShaderModuleDescriptor { label: None, source };
+            let module = core.device.create_shader_module(descriptor);
+            let compiled = compile(&core.device, &module, kernel, watch);
             (module, compiled, scopes.close())
         };
         match caught.await {
@@ -51,7 +80,12 @@ impl Pipeline {
     }
 }
 
-fn compile(device: &Device, module: &ShaderModule, kernel: &Kernel) -> Compiled {
+fn compile(
+    device: &Device,
+    module: &ShaderModule,
+    kernel: &Kernel,
+    watch: Option<BindGroupLayout>,
+) -> Compiled {
     let mut bindings = kernel.bindings.clone();
     bindings.sort_by_key(|binding| binding.index);
     let entries: Vec<_> = bindings
@@ -73,9 +107,11 @@ fn compile(device: &Device, module: &ShaderModule, kernel: &Kernel) -> Compiled 
         .collect();
     let layout = device
         .create_bind_group_layout(&BindGroupLayoutDescriptor { label: None, entries: &entries });
+    let groups: Vec<_> =
+        [Some(&layout), watch.as_ref()].into_iter().filter(Option::is_some).collect();
     let pipeline_layout = device.create_pipeline_layout(&PipelineLayoutDescriptor {
         label: None,
-        bind_group_layouts: &[Some(&layout)],
+        bind_group_layouts: &groups,
         immediate_size: 0,
     });
     let pipeline = device.create_compute_pipeline(&ComputePipelineDescriptor {
@@ -89,6 +125,7 @@ fn compile(device: &Device, module: &ShaderModule, kernel: &Kernel) -> Compiled 
     Compiled {
         pipeline,
         layout,
+        watch,
         bindings: bindings.iter().map(|binding| (binding.index, binding.slot)).collect(),
         workgroup: kernel.workgroup.map(|size| size.max(1)),
         params: kernel.params.clone(),

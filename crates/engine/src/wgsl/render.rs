@@ -5,6 +5,7 @@ use wgpu::{CommandEncoder, CommandEncoderDescriptor, ComputePassDescriptor};
 
 use super::fault::internal;
 use super::gpu::{Core, aligned};
+use super::guard::Flag;
 use super::map::{block_size, padded};
 use super::memory::{Readback, Route};
 use super::params::tile_block;
@@ -33,12 +34,18 @@ pub(super) async fn run(
         core.queue.write_buffer(&params.buffer, 0, &blocks);
     }
 
+    let flag = Flag::of(core, &pipeline.0).await?;
+
     // From here to `finish` nothing waits: the scopes belong to this thread.
     let finished = {
         let scopes = core.scopes();
         let mut encoder = core.device.create_command_encoder(&CommandEncoderDescriptor::default());
         encoder.clear_buffer(&output.buffer, 0, Some(layout.tiles * layout.output_step));
-        layout.record(core, pipeline, work, &output, params.as_ref(), &mut encoder)?;
+        if let Some(flag) = &flag {
+            flag.lower(&mut encoder);
+        }
+        let bound = (&output, params.as_ref(), flag.as_ref());
+        layout.record(core, pipeline, work, bound, &mut encoder)?;
         let result = match readback {
             None => output,
             Some(readback) => {
@@ -46,7 +53,7 @@ pub(super) async fn run(
                 readback
             }
         };
-        core.finish(scopes, encoder, result, layout.result_bytes())
+        core.finish(scopes, encoder, result, layout.result_bytes(), flag)
     };
     finished.await
 }
@@ -121,8 +128,7 @@ impl Layout {
         core: &Core,
         pipeline: &Pipeline,
         work: &RenderWork,
-        output: &Lease,
-        params: Option<&Lease>,
+        (output, params, flag): (&Lease, Option<&Lease>, Option<&Flag>),
         encoder: &mut CommandEncoder,
     ) -> Result<(), Failure> {
         let compiled = &*pipeline.0;
@@ -132,6 +138,9 @@ impl Layout {
         let [x, y, _] = compiled.workgroup;
         let mut pass = encoder.begin_compute_pass(&ComputePassDescriptor::default());
         pass.set_pipeline(&compiled.pipeline);
+        if let Some(flag) = flag {
+            flag.bind(&mut pass);
+        }
         for tile in 0..self.tiles {
             let (output, params) = (tile * self.output_step, tile * self.params_step);
             pass.set_bind_group(0, &group, &compiled.offsets(output as u32, params as u32));
