@@ -91,11 +91,8 @@ impl Process {
         }
     }
 
-    /// Sends a signal, such as `-STOP`.
-    #[cfg(unix)]
-    pub(crate) fn signal(&self, signal: &str) {
-        let status = Command::new("kill").args([signal, &self.child.id().to_string()]).status();
-        assert!(status.expect("kill").success());
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
     }
 
     /// As `kill -9`.
@@ -202,6 +199,13 @@ impl Done {
             panic!("no JSON: {} {}", String::from_utf8_lossy(&self.stdout), self.stderr)
         })
     }
+}
+
+/// Sends a signal, such as `-STOP`, to a process of the test.
+#[cfg(unix)]
+pub(crate) fn signal(signal: &str, process: u32) {
+    let status = Command::new("kill").args([signal, &process.to_string()]).status();
+    assert!(status.expect("kill").success());
 }
 
 pub(crate) fn shoal(args: &[&str]) -> Command {

@@ -6,7 +6,8 @@ use std::thread;
 use std::time::Duration;
 
 use crate::material::program;
-use crate::world::{Folder, Pool, Process};
+use crate::process::signal;
+use crate::world::{Folder, Pool};
 
 /// A node that is slowed runs for this long, then stands still for that long: it stays alive by its
 /// heartbeats, at some percent of its speed.
@@ -28,14 +29,14 @@ fn alone(lines: &str) -> Vec<u8> {
 }
 
 /// Slows a node while something else is done.
-fn slowed<T>(node: &Process, meanwhile: impl FnOnce() -> T) -> T {
+fn slowed<T>(node: u32, meanwhile: impl FnOnce() -> T) -> T {
     let over = AtomicBool::new(false);
     thread::scope(|scope| {
         scope.spawn(|| {
             while !over.load(Ordering::Relaxed) {
-                node.signal("-STOP");
+                signal("-STOP", node);
                 thread::sleep(STANDS);
-                node.signal("-CONT");
+                signal("-CONT", node);
                 thread::sleep(RUNS);
             }
         });
@@ -54,7 +55,7 @@ fn a_job_s_end_does_not_wait_for_a_slow_node() {
     let slow = pool.node("slow", &FLAGS);
     let args = ["exec", program(), "--lines", "--unit", "1", "--verify", "none", "--", "work"];
     let mut job = 0;
-    slowed(&slow, || {
+    slowed(slow.id(), || {
         pool.wait("a late unit was lent again", || {
             job += 1;
             assert_eq!(pool.run_with(&args, lines.as_bytes()).ok().stdout, wanted);
@@ -77,7 +78,7 @@ fn a_frozen_node_s_late_answers_change_nothing() {
     pool.wait("the node that will freeze has answered", || {
         pool.seen("frozen").is_some_and(|node| node["unitsDone"].as_u64() > Some(0))
     });
-    frozen.signal("-STOP");
+    signal("-STOP", frozen.id());
     assert_eq!(job.end().ok().stdout, wanted);
     let here = Folder::new();
     let receipt = |name: &str| {
@@ -87,7 +88,7 @@ fn a_frozen_node_s_late_answers_change_nothing() {
     };
     let before = receipt("before.json");
     let done = |node: &str| pool.seen(node).and_then(|node| node["unitsDone"].as_u64());
-    frozen.signal("-CONT");
+    signal("-CONT", frozen.id());
     // It says what it had, and then computes again like everybody.
     let mut jobs = 1;
     pool.wait("the node is back", || {
