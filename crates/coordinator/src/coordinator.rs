@@ -5,7 +5,7 @@ use std::future::Future;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, UdpSocket};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::atomic::AtomicU64;
 use std::time::{Duration, SystemTime};
 
 use serde_json::json;
@@ -18,6 +18,7 @@ use crate::clock::Clock;
 use crate::data::{DataFolder, write_private};
 use crate::driver::event::Event;
 use crate::driver::{Driver, Places};
+use crate::faults::Faults;
 use crate::http::{self, App, Shared};
 use crate::intake::Intake;
 use crate::keys::Signer;
@@ -43,7 +44,6 @@ pub struct Coordinator {
     networks: Networks,
     blobs: Blobs,
     driver: Driver,
-    full: Arc<AtomicBool>,
     intake: Arc<dyn Intake>,
     urls: Urls,
 }
@@ -52,6 +52,12 @@ impl Coordinator {
     /// Takes the data folder and the port and reads the facts. Nothing is served yet. Blocks, for as
     /// long as it takes to check the results on disk.
     pub fn open(options: Options) -> Result<Coordinator, OpenError> {
+        Coordinator::open_with(options, Faults::default())
+    }
+
+    /// Like [`Coordinator::open`], with things that go wrong: for tests.
+    #[doc(hidden)]
+    pub fn open_with(options: Options, faults: Faults) -> Result<Coordinator, OpenError> {
         let folder = DataFolder::open(&options.data_dir)?;
         let listeners = listen(options.listen)?;
         let bound = listeners.first().and_then(|listener| listener.local_addr().ok());
@@ -71,8 +77,7 @@ impl Coordinator {
             ballast: folder.ballast(),
             unsure_since,
         };
-        let full = Arc::new(AtomicBool::new(false));
-        let driver = Driver::open(places, blobs.clone(), Clock::start(), Arc::clone(&full))?;
+        let driver = Driver::open(places, blobs.clone(), Clock::start(), signer.public(), faults)?;
         let urls = Urls::new(bound, &lan, auth.key.text(), auth.token.text());
         let intake = options.intake;
         Ok(Coordinator {
@@ -84,7 +89,6 @@ impl Coordinator {
             networks,
             blobs,
             driver,
-            full,
             intake,
             urls,
         })
@@ -114,7 +118,7 @@ impl Coordinator {
             .collect::<Result<_, _>>()
             .map_err(RunError::Accept)?;
         let announcement = announcement(&self.urls, self.auth.key.text());
-        let (driver, thread) = self.driver.spawn(self.full).map_err(RunError::Accept)?;
+        let (driver, thread) = self.driver.spawn().map_err(RunError::Accept)?;
         let (close, closing) = watch::channel(false);
         let (alive, mut all_gone) = mpsc::channel(1);
         let app = App::new(Shared {

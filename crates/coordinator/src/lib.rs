@@ -13,6 +13,8 @@ mod coordinator;
 mod data;
 mod driver;
 mod error;
+mod faults;
+mod health;
 mod http;
 mod intake;
 mod json;
@@ -27,5 +29,7 @@ mod store;
 mod tls;
 
 pub use coordinator::Coordinator;
+#[doc(hidden)]
+pub use faults::{Fault, Faults, Point};
 pub use intake::Intake;
 pub use options::{DEFAULT_PORT, OpenError, Options, RunError, Urls};

@@ -93,9 +93,16 @@ mod tests {
     #[test]
     fn a_network_that_everybody_shares_says_nothing() {
         let networks = Networks { key: [7; 32] };
-        for shared in
-            ["127.0.0.1", "10.1.2.3", "192.168.1.9", "172.16.0.1", "169.254.1.1", "::1", "fd00::1", "fe80::1"]
-        {
+        for shared in [
+            "127.0.0.1",
+            "10.1.2.3",
+            "192.168.1.9",
+            "172.16.0.1",
+            "169.254.1.1",
+            "::1",
+            "fd00::1",
+            "fe80::1",
+        ] {
             assert_eq!(networks.number(ip(shared)), 0, "{shared}");
         }
     }

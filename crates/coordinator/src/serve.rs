@@ -116,10 +116,11 @@ impl Server {
         stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
         peer: SocketAddr,
     ) {
-        let service = MapRequest::new(self.router.clone(), move |mut request: Request<Incoming>| {
-            request.extensions_mut().insert(Peer(peer.ip()));
-            request
-        });
+        let service =
+            MapRequest::new(self.router.clone(), move |mut request: Request<Incoming>| {
+                request.extensions_mut().insert(Peer(peer.ip()));
+                request
+            });
         let connection = http1::Builder::new()
             .timer(TokioTimer::new())
             .header_read_timeout(HEADERS_WITHIN)

@@ -158,12 +158,7 @@ async fn talk(app: &App, guest: Guest, sink: &mut Sink, stream: SplitStream<WebS
 }
 
 /// From the node to the driver.
-async fn listen(
-    app: &App,
-    conn: Conn,
-    mut stream: SplitStream<WebSocket>,
-    pings: &Pings,
-) -> End {
+async fn listen(app: &App, conn: Conn, mut stream: SplitStream<WebSocket>, pings: &Pings) -> End {
     loop {
         let event = match next(&mut stream).await {
             Ok(Heard::Message(message)) => Event::Said { conn, message },

@@ -76,7 +76,8 @@ fn make(cert: &Path, key: &Path, lan: &[IpAddr]) -> Result<(), OpenError> {
     let pair = rcgen::KeyPair::generate().map_err(bad)?;
     let made = params.self_signed(&pair).map_err(bad)?;
     // The key first: a certificate without its key would count as broken at the next start.
-    write_private(key, pair.serialize_pem().as_bytes()).map_err(|error| OpenError::file(key, error))?;
+    write_private(key, pair.serialize_pem().as_bytes())
+        .map_err(|error| OpenError::file(key, error))?;
     let text = format!("{MADE_BY_US}{}\n{}", ends.as_secs(), made.pem());
     write_private(cert, text.as_bytes()).map_err(|error| OpenError::file(cert, error))
 }

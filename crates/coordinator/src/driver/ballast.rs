@@ -5,8 +5,9 @@ use std::fs;
 use std::io::{self, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
+
+use crate::health::Health;
 
 /// Room for minutes of facts of a busy coordinator and for SQLite's own files.
 const BALLAST_BYTES: usize = 4 << 20;
@@ -18,20 +19,20 @@ const RETRY: Duration = Duration::from_secs(1);
 pub(crate) struct Ballast {
     path: PathBuf,
     /// Shared with whoever takes things in.
-    full: Arc<AtomicBool>,
+    health: Arc<Health>,
     retry_at: Option<Instant>,
 }
 
 impl Ballast {
-    pub(crate) fn keep(path: PathBuf, full: Arc<AtomicBool>) -> Ballast {
-        let mut ballast = Ballast { path, full, retry_at: None };
+    pub(crate) fn keep(path: PathBuf, health: Arc<Health>) -> Ballast {
+        let mut ballast = Ballast { path, health, retry_at: None };
         ballast.restore();
         ballast
     }
 
     /// Gives the room up; `false` if it was given up before.
     pub(crate) fn release(&mut self) -> bool {
-        self.full.store(true, Ordering::Relaxed);
+        self.health.set_full(true);
         self.retry_at = Some(Instant::now() + RETRY);
         fs::remove_file(&self.path).is_ok()
     }
@@ -41,7 +42,7 @@ impl Ballast {
     }
 
     pub(crate) fn is_full(&self) -> bool {
-        self.full.load(Ordering::Relaxed)
+        self.health.is_full()
     }
 
     /// Takes the room back, if there is some.
@@ -53,7 +54,7 @@ impl Ballast {
         if kept.is_err() {
             let _ = fs::remove_file(&self.path);
         }
-        self.full.store(kept.is_err(), Ordering::Relaxed);
+        self.health.set_full(kept.is_err());
         self.retry_at = kept.is_err().then(|| Instant::now() + RETRY);
     }
 

@@ -164,6 +164,12 @@ impl Driver {
                 let index = self.known.index(&self.scheduler, job);
                 let _ = reply.send(index.map_or((Vec::new(), from), |index| index.log(from)));
             }
+            Query::Explain { what, reply } => {
+                let _ = reply.send(self.explain(now, what));
+            }
+            Query::Receipt { job, reply } => {
+                let _ = reply.send(self.proven(now, job));
+            }
             Query::Counts { reply } => {
                 let _ = reply.send(self.counts_now());
             }
@@ -178,7 +184,7 @@ impl Driver {
         Some(Found { spec, segment: index.find(item), unsure })
     }
 
-    fn merged(&mut self, now: Time, job: JobId) -> Option<Merged> {
+    pub(super) fn merged(&mut self, now: Time, job: JobId) -> Option<Merged> {
         if let Some(merged) = self.known.ended_results(job) {
             return Some(merged);
         }

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use shoal_protocol::{Attempt, FromNode, Hello, JobId, JobSpec, Micros, Span};
-use shoal_scheduler::{CompareId, Conn, Outcome, Place, SubmitError};
+use shoal_protocol::{Attempt, FromNode, Hello, JobId, JobSpec, Micros, NodeId, Span};
+use shoal_scheduler::{CompareId, Conn, Outcome, Place, Receipt, SubmitError};
 use tokio::sync::{mpsc, oneshot};
 
 use super::outbox::Outgoing;
@@ -164,9 +164,32 @@ pub(crate) enum Query {
         from: usize,
         reply: Reply<(Vec<Span>, usize)>,
     },
+    Explain {
+        what: Explain,
+        reply: Reply<Option<Vec<String>>>,
+    },
+    Receipt {
+        job: JobId,
+        reply: Reply<Option<Proven>>,
+    },
     Counts {
         reply: Reply<Counts>,
     },
+}
+
+/// What somebody asks why about.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Explain {
+    Job { job: JobId, item: Option<u64> },
+    Node(NodeId),
+}
+
+/// What a job can show, and where its bytes are.
+pub(crate) struct Proven {
+    pub(crate) receipt: Receipt,
+    /// Of its nodes, in the same order.
+    pub(crate) names: Vec<String>,
+    pub(crate) merged: Merged,
 }
 
 /// Where an item is.

@@ -1,15 +1,15 @@
 //! Everybody else's end of the driver: ask, and wait for the answer.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use shoal_protocol::{Attempt, JobId, Span};
 use shoal_scheduler::Conn;
 use tokio::sync::{mpsc, oneshot, watch};
 
 use super::event::{
-    Counts, Event, Found, Merged, Query, Reply, ReserveError, Reserved, Submission,
+    Counts, Event, Explain, Found, Merged, Proven, Query, Reply, ReserveError, Reserved, Submission,
 };
+use crate::health::{Health, Trouble};
 use crate::json::{JobJson, NodeJson, UnitsJson};
 use crate::store::facts::Stored;
 
@@ -17,7 +17,7 @@ use crate::store::facts::Stored;
 pub(crate) struct Handle {
     events: mpsc::Sender<Event>,
     changed: watch::Receiver<u64>,
-    full: Arc<AtomicBool>,
+    health: Arc<Health>,
 }
 
 /// The driver has stopped, or is about to.
@@ -28,9 +28,9 @@ impl Handle {
     pub(super) fn new(
         events: mpsc::Sender<Event>,
         changed: watch::Receiver<u64>,
-        full: Arc<AtomicBool>,
+        health: Arc<Health>,
     ) -> Handle {
-        Handle { events, changed, full }
+        Handle { events, changed, health }
     }
 
     pub(crate) async fn tell(&self, event: Event) -> Result<(), Stopped> {
@@ -42,9 +42,9 @@ impl Handle {
         self.changed.clone()
     }
 
-    /// Whether nothing new can be taken in, because the disk is full.
-    pub(crate) fn disk_is_full(&self) -> bool {
-        self.full.load(Ordering::Relaxed)
+    /// Why nothing new can be taken in.
+    pub(crate) fn trouble(&self) -> Option<Trouble> {
+        self.health.trouble()
     }
 
     pub(crate) async fn submit(&self, submission: Submission) -> Result<(), Stopped> {
@@ -103,6 +103,15 @@ impl Handle {
 
     pub(crate) async fn log(&self, job: JobId, from: usize) -> Result<(Vec<Span>, usize), Stopped> {
         self.query(|reply| Query::Log { job, from, reply }).await
+    }
+
+    /// In sentences; `None` if there is no such thing.
+    pub(crate) async fn explain(&self, what: Explain) -> Result<Option<Vec<String>>, Stopped> {
+        self.query(|reply| Query::Explain { what, reply }).await
+    }
+
+    pub(crate) async fn receipt(&self, job: JobId) -> Result<Option<Proven>, Stopped> {
+        self.query(|reply| Query::Receipt { job, reply }).await
     }
 
     pub(crate) async fn counts(&self) -> Result<Counts, Stopped> {

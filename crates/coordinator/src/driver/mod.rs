@@ -6,7 +6,7 @@
 //! - [`done`], [`upload`], [`shape`]: results that arrive
 //! - [`compare`]: looking whether two answers are the same
 //! - [`effect`]: what is done after the commit, and [`outbox`]: what nodes are told
-//! - [`known`], [`view`]: what is shown
+//! - [`known`], [`view`], [`who`], [`explain`]: what is shown
 //! - [`ballast`], [`put_off`]: what happens when the disk is full
 //! - [`handle`]: everybody else's end
 
@@ -15,6 +15,7 @@ mod compare;
 mod done;
 mod effect;
 pub(crate) mod event;
+mod explain;
 pub(crate) mod handle;
 mod inbox;
 mod known;
@@ -24,14 +25,14 @@ mod put_off;
 pub(crate) mod shape;
 mod upload;
 mod view;
+mod who;
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use shoal_protocol::{Attempt, FromNode, JobId, Refusal, Time};
+use shoal_protocol::{Attempt, FromNode, JobId, PublicKey, Refusal, Time, ToNode};
 use shoal_scheduler::{Conn, Input, Output, RequestId, Scheduler};
 use tokio::sync::{mpsc, watch};
 
@@ -45,7 +46,10 @@ use self::known::Known;
 pub(crate) use self::open::Places;
 use self::outbox::Outbox;
 use self::upload::Begun;
+use self::who::Who;
 use crate::clock::Clock;
+use crate::faults::{Fault, Faults, Point};
+use crate::health::Health;
 use crate::json::JobJson;
 use crate::options::RunError;
 use crate::store::blobs::Blobs;
@@ -61,6 +65,8 @@ const FULL_RETRY: Duration = Duration::from_millis(200);
 
 pub(crate) struct Driver {
     clock: Clock,
+    /// The coordinator's own.
+    key: PublicKey,
     /// Secret: whoever knows it knows what will be checked.
     seed: u64,
     scheduler: Scheduler,
@@ -68,9 +74,12 @@ pub(crate) struct Driver {
     results: ResultFiles,
     blobs: Blobs,
     ballast: Ballast,
+    health: Arc<Health>,
+    faults: Faults,
     comparer: Comparer,
     outbox: Outbox,
     known: Known,
+    who: Who,
     /// Results that came by HTTP and wait for their `Done`.
     stored: HashMap<Attempt, Stored>,
     /// Results that are coming by HTTP.
@@ -93,13 +102,10 @@ pub(crate) struct Driver {
 
 impl Driver {
     /// Starts the thread.
-    pub(crate) fn spawn(
-        mut self,
-        full: Arc<AtomicBool>,
-    ) -> std::io::Result<(Handle, JoinHandle<Result<(), RunError>>)> {
+    pub(crate) fn spawn(mut self) -> std::io::Result<(Handle, JoinHandle<Result<(), RunError>>)> {
         let (events, received) = mpsc::channel(MAX_WAITING);
         self.comparer.start(self.results.dir().into(), events.downgrade())?;
-        let handle = Handle::new(events, self.changed.subscribe(), full);
+        let handle = Handle::new(events, self.changed.subscribe(), Arc::clone(&self.health));
         let thread = thread::Builder::new()
             .name("shoal-driver".into())
             .spawn(move || self.run(Inbox::new(received)))?;
@@ -145,6 +151,7 @@ impl Driver {
         match event {
             Event::Connected { conn, hello, session, trusted, network, outgoing, kill } => {
                 self.outbox.open(conn, outgoing, kill);
+                self.who.came(conn, hello.identity);
                 self.known.stir_running();
                 self.handle(now, Input::Connected { conn, hello, session, trusted, network });
             }
@@ -168,6 +175,7 @@ impl Driver {
             }
             Event::Disconnected { conn } => {
                 self.outbox.close(conn);
+                self.who.left(conn);
                 self.known.stir_running();
                 self.handle(now, Input::Disconnected { conn });
             }
@@ -244,6 +252,9 @@ impl Driver {
                 }
                 Output::Send { conn, message } => {
                     self.known.told(&message);
+                    if let ToNode::Welcome { node, .. } = &message {
+                        self.who.welcomed(conn, *node);
+                    }
                     self.outbox.send(conn, message);
                 }
                 Output::Refuse { conn, refusal } => self.outbox.refuse(conn, refusal),
@@ -265,7 +276,8 @@ impl Driver {
 
     /// Makes the batch durable, then lets everybody know.
     fn settle(&mut self) -> Result<(), RunError> {
-        if !self.batch.is_empty() {
+        let durable = !self.batch.is_empty();
+        if durable {
             self.commit()?;
             self.batch.clear();
         }
@@ -276,14 +288,26 @@ impl Driver {
         }
         self.perform();
         self.answer_queries();
+        if durable {
+            self.faults.at(Point::Told);
+        }
         Ok(())
     }
 
     fn commit(&mut self) -> Result<(), RunError> {
         let began = Instant::now();
         loop {
-            match self.facts.write(&self.batch) {
+            let written = match self.faults.at(Point::Decided) {
+                Fault::None => self.facts.write(&self.batch),
+                Fault::Busy => Err(StoreError::Busy("the database is locked".into())),
+            };
+            match written {
                 Ok(()) => break,
+                Err(StoreError::Busy(why)) => {
+                    tracing::error!("facts wait until they can be written: {why}");
+                    self.health.set_stuck(Some(why));
+                    thread::sleep(FULL_RETRY);
+                }
                 Err(StoreError::Full) => {
                     if !self.ballast.release() {
                         tracing::error!("the disk is full: facts wait until there is room");
@@ -296,6 +320,8 @@ impl Driver {
                 }
             }
         }
+        self.health.set_stuck(None);
+        self.faults.at(Point::Written);
         let took = u64::try_from(began.elapsed().as_micros()).unwrap_or(u64::MAX);
         self.counts.commit_micros = self.counts.commit_micros.saturating_add(took);
         Ok(())

@@ -3,10 +3,9 @@
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::time::{Instant, SystemTime};
 
-use shoal_protocol::Time;
+use shoal_protocol::{PublicKey, Time};
 use shoal_scheduler::{Fact, JobState, JobView, Scheduler};
 use tokio::sync::watch;
 
@@ -15,8 +14,11 @@ use super::compare::Comparer;
 use super::event::Counts;
 use super::known::Known;
 use super::outbox::Outbox;
+use super::who::Who;
 use super::{Driver, SWEEP};
 use crate::clock::Clock;
+use crate::faults::Faults;
+use crate::health::Health;
 use crate::options::OpenError;
 use crate::store::blobs::Blobs;
 use crate::store::compact::compact;
@@ -39,7 +41,8 @@ impl Driver {
         places: Places,
         blobs: Blobs,
         clock: Clock,
-        full: Arc<AtomicBool>,
+        key: PublicKey,
+        faults: Faults,
     ) -> Result<Driver, OpenError> {
         let mut facts = Facts::open(&places.database)?;
         compact(&mut facts)?;
@@ -57,6 +60,7 @@ impl Driver {
         known.count_again(&scheduler);
         known.begin();
         let seed = getrandom::u64().map_err(|error| OpenError::Random(error.to_string()))?;
+        let health = Arc::new(Health::default());
         let mut batch = Batch::default();
         let mut stored = HashMap::new();
         for entry in facts.stored()? {
@@ -68,15 +72,19 @@ impl Driver {
         }
         Ok(Driver {
             clock,
+            key,
             seed,
             scheduler,
             facts,
             results: ResultFiles::new(places.results),
             blobs,
-            ballast: Ballast::keep(places.ballast, full),
+            ballast: Ballast::keep(places.ballast, Arc::clone(&health)),
+            health,
+            faults,
             comparer: Comparer::default(),
             outbox: Outbox::default(),
             known,
+            who: Who::default(),
             stored,
             begun: HashMap::new(),
             put_off: BTreeMap::new(),

@@ -1,15 +1,18 @@
 //! What the scheduler knows, in the words of the API.
 
-use shoal_protocol::{ExecItems, JobId, JobSpec, NodeId, NodeKind, Pixel, Time, Work};
-use shoal_scheduler::{JobFailure, JobState, JobView, NodeView, UnitState};
+use shoal_protocol::{
+    ExecItems, Hash, JobId, JobSpec, NodeId, NodeKind, Pixel, Priority, Time, Work,
+};
+use shoal_scheduler::{JobFailure, JobState, JobView, NodeView, Trust, UnitState};
 
 use super::Driver;
 use super::event::Counts;
 use super::shape::LENGTH_BYTES;
 use crate::json::{
-    GpuJson, JobErrorJson, JobJson, NodeJson, RenderJson, ResultJson, ShareJson, StateJson,
-    UnitJson, UnitsJson,
+    ConditionJson, GpuJson, JobErrorJson, JobJson, NodeJson, PriorityJson, RenderJson, ResultJson,
+    ShareJson, StateJson, TrustJson, TrustsJson, UnitJson, UnitsJson,
 };
+use crate::plan::verify_words;
 
 /// Units shown of one job: as many as a page can draw.
 const MAX_UNITS_SHOWN: usize = 2000;
@@ -42,6 +45,14 @@ impl Driver {
             units_done: view.units_done,
             units_leased: view.units_leased,
             retries: view.retries,
+            speculated: view.speculated,
+            units_checking: view.units_checking,
+            units_confirmed: view.units_confirmed,
+            verify: verify_words(spec.policy.verify),
+            priority: priority_json(spec.policy.priority),
+            weight: spec.policy.weight,
+            signed_by: spec.signed.map(|signed| signed.by.to_string()),
+            signed_here: spec.signed.is_some_and(|signed| signed.by == self.key),
             submitted: millis(view.submitted),
             started: view.first_lent.map(millis),
             ended: view.ended.map(millis),
@@ -90,6 +101,24 @@ impl Driver {
             job: view.job.map(|job| job.0),
             job_name: job_name.cloned(),
             paused: view.paused,
+            identity: self
+                .who
+                .identity(view.node)
+                .map_or_else(String::new, |who| Hash(who.0).to_string()),
+            class: (view.caps.class != 0).then(|| format!("{:016x}", view.caps.class)),
+            trusted: view.trusted,
+            round_trip_ms: view.round_trip.map(|took| took.0 as f64 / 1e3),
+            pace_percent: view.pace_percent,
+            condition: ConditionJson {
+                visible: view.condition.visible,
+                battery_percent: view.condition.battery_percent,
+                charging: view.condition.charging,
+                metered: view.condition.metered,
+            },
+            trust: {
+                let [_, gpu, cpu] = view.trust.map(trust_json);
+                TrustsJson { gpu, cpu }
+            },
             units_done: view.units_done,
             units_failed: view.units_failed,
             joined: millis(view.joined),
@@ -141,7 +170,7 @@ impl Driver {
         ResultJson { bytes, item_bytes: each }
     }
 
-    fn error_json(&self, job: JobId, failure: &JobFailure) -> JobErrorJson {
+    pub(super) fn error_json(&self, job: JobId, failure: &JobFailure) -> JobErrorJson {
         let nodes: Vec<String> = failure.nodes.iter().map(|node| self.node_name(*node)).collect();
         let input = self.known.input(job).map(str::to_owned);
         let at = match (&input, failure.failure.item()) {
@@ -178,7 +207,7 @@ impl Driver {
         }
     }
 
-    fn node_name(&self, node: NodeId) -> String {
+    pub(super) fn node_name(&self, node: NodeId) -> String {
         // Names are not facts: after a restart a node that left has only its number.
         self.scheduler.node_name(node).map_or_else(|| format!("node {node}"), str::to_owned)
     }
@@ -205,6 +234,19 @@ fn render_json(work: &Work) -> Option<RenderJson> {
             samples: render.samples,
         }),
         Work::Noop | Work::Map(_) | Work::Exec(_) => None,
+    }
+}
+
+fn trust_json(trust: Trust) -> TrustJson {
+    let (barred, veteran) = (trust.is_barred(), trust.is_veteran());
+    TrustJson { streak: trust.streak, wrong: trust.wrong, barred, veteran }
+}
+
+fn priority_json(priority: Priority) -> PriorityJson {
+    match priority {
+        Priority::Batch => PriorityJson::Batch,
+        Priority::Normal => PriorityJson::Normal,
+        Priority::Interactive => PriorityJson::Interactive,
     }
 }
 

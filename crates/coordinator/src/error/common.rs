@@ -5,6 +5,7 @@ use std::io;
 use axum::http::{HeaderValue, StatusCode, header};
 
 use super::ApiError;
+use crate::health::Trouble;
 use crate::store::place::is_full;
 
 /// A `Range` that names no byte of the whole.
@@ -20,12 +21,20 @@ pub(crate) fn range(size: u64) -> ApiError {
     }
 }
 
+/// Bytes that do not fit.
 pub(crate) fn disk_full() -> ApiError {
-    ApiError::new(
-        StatusCode::INSUFFICIENT_STORAGE,
-        "disk_full",
-        "the coordinator's disk is full: nothing new is taken until there is room; what it has is kept",
-    )
+    let message = Trouble::DiskFull.to_string();
+    ApiError::new(StatusCode::INSUFFICIENT_STORAGE, "disk_full", message)
+}
+
+/// Work that is not taken now.
+pub(crate) fn degraded(trouble: &Trouble) -> ApiError {
+    let code = match trouble {
+        Trouble::DiskFull => "disk_full",
+        Trouble::Store(_) => "store_stuck",
+    };
+    ApiError::new(StatusCode::SERVICE_UNAVAILABLE, code, trouble.to_string())
+        .with_header(header::RETRY_AFTER, HeaderValue::from_static("1"))
 }
 
 pub(super) fn disk(error: &io::Error) -> ApiError {

@@ -12,11 +12,12 @@ use shoal_scheduler::SubmitError;
 
 use crate::driver::event::ReserveError;
 use crate::driver::handle::Stopped;
+use crate::health::Trouble;
 use crate::json::{ErrorBody, ErrorJson};
 use crate::plan::PlanError;
 use crate::store::blobs::UploadError;
 
-pub(crate) use common::{disk_full, range};
+pub(crate) use common::{degraded, disk_full, range};
 
 use common::disk;
 
@@ -204,8 +205,8 @@ impl From<UploadError> for ApiError {
 pub(crate) enum JobSubmitError {
     Plan(PlanError),
     Scheduler(SubmitError),
-    /// The disk is full.
-    Full,
+    /// Nothing new is taken in now.
+    Degraded(Trouble),
     Stopped,
 }
 
@@ -214,7 +215,7 @@ impl From<JobSubmitError> for ApiError {
         match error {
             JobSubmitError::Plan(error) => error.into(),
             JobSubmitError::Scheduler(error) => error.into(),
-            JobSubmitError::Full => disk_full(),
+            JobSubmitError::Degraded(trouble) => degraded(&trouble),
             JobSubmitError::Stopped => Stopped.into(),
         }
     }
@@ -249,7 +250,7 @@ impl From<PlanError> for ApiError {
             PlanError::BadSignature(_) => unfit("bad_signature"),
             PlanError::KernelTooLarge { .. } => unfit("bad_kernel"),
             PlanError::ModuleTooLarge { .. } => unfit("bad_module"),
-            PlanError::NoBlob { hash, .. } => {
+            PlanError::NoBlob { hash, .. } | PlanError::Torn { hash, .. } => {
                 unfit("blob_missing").with(json!({ "hash": hash.to_string() }))
             }
             PlanError::Empty | PlanError::EmptyInput { .. } => unfit("empty_input"),
@@ -302,6 +303,10 @@ pub(crate) enum JobError {
         job: u64,
         state: &'static str,
     },
+    /// Only an ended job has a receipt.
+    NoReceipt {
+        job: u64,
+    },
     /// Only another kind of job has this.
     WrongKind {
         job: u64,
@@ -347,6 +352,12 @@ impl From<JobError> for ApiError {
                 format!("job {job} is {state}: only a job that is done has a result"),
             )
             .with(json!({ "state": state })),
+            JobError::NoReceipt { job } => ApiError::new(
+                StatusCode::CONFLICT,
+                "not_done",
+                format!("job {job} is running: only a job that has ended has a receipt"),
+            )
+            .with(json!({ "state": "running" })),
             JobError::WrongKind { job, expected } => ApiError::new(
                 StatusCode::CONFLICT,
                 "wrong_kind",
@@ -365,7 +376,9 @@ impl From<JobError> for ApiError {
             JobError::ItemUnsure { job, item } => ApiError::new(
                 StatusCode::CONFLICT,
                 "not_done",
-                format!("item {item} of job {job} is computed, but answers are still being checked: it can be had when the job is done"),
+                format!(
+                    "item {item} of job {job} is computed, but answers are still being checked: it can be had when the job is done"
+                ),
             ),
             JobError::Range { size } => range(size),
             JobError::TooLarge { what, most } => ApiError::new(
@@ -382,6 +395,22 @@ impl From<JobError> for ApiError {
 impl From<Stopped> for JobError {
     fn from(Stopped: Stopped) -> JobError {
         JobError::Stopped
+    }
+}
+
+/// Looking at a node.
+#[derive(Debug)]
+pub(crate) enum NodeError {
+    Missing { node: u64 },
+}
+
+impl From<NodeError> for ApiError {
+    fn from(NodeError::Missing { node }: NodeError) -> ApiError {
+        ApiError::new(
+            StatusCode::NOT_FOUND,
+            "no_such_node",
+            format!("no node {node} is connected now"),
+        )
     }
 }
 

@@ -14,6 +14,7 @@ use super::App;
 use super::guard::UPLOAD_LENGTH;
 use super::range::{self, Asked};
 use crate::error::{ApiError, BlobError, RequestError, UPLOAD_OFFSET, disk_full};
+use crate::health::Trouble;
 use crate::json::{BlobJson, ErrorJson, PartialJson};
 use crate::store::blobs::Upload;
 use crate::store::receive::discard;
@@ -37,7 +38,7 @@ pub(super) fn routes() -> OpenApiRouter<App> {
     )
 )]
 async fn post_blob(State(app): State<App>, body: Body) -> Result<Response, ApiError> {
-    if app.driver.disk_is_full() {
+    if app.driver.trouble() == Some(Trouble::DiskFull) {
         discard(body).await;
         return Err(disk_full());
     }
@@ -106,7 +107,7 @@ async fn put_blob(
     let hash = parse(&hash)?;
     let offset = number(&headers, &UPLOAD_OFFSET, "Upload-Offset")?.unwrap_or(0);
     let length = number(&headers, &UPLOAD_LENGTH, "Upload-Length")?;
-    if app.driver.disk_is_full() {
+    if app.driver.trouble() == Some(Trouble::DiskFull) {
         discard(body).await;
         return Err(disk_full());
     }

@@ -17,9 +17,9 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::App;
-use crate::driver::event::{Submission, Ticket};
+use crate::driver::event::{Explain, Submission, Ticket};
 use crate::error::{ApiError, JobError, JobSubmitError, RequestError};
-use crate::json::{ErrorJson, JobJson, JobRequest, JobsJson, UnitsJson};
+use crate::json::{ErrorJson, ExplainJson, JobJson, JobRequest, JobsJson, UnitsJson};
 use crate::plan::{self, Planned};
 
 /// A job request with a kernel and long lists of files.
@@ -33,6 +33,7 @@ pub(super) fn routes() -> OpenApiRouter<App> {
         .routes(routes!(get_job, delete_job))
         .routes(routes!(cancel_job))
         .routes(routes!(get_units))
+        .routes(routes!(explain_job))
 }
 
 #[derive(Debug, Default, Deserialize, IntoParams)]
@@ -67,7 +68,7 @@ impl Wait {
         (status = 413, description = "The request is too large", body = ErrorJson),
         (status = 422, description = "Cannot be computed; the error says why", body = ErrorJson),
         (status = 429, description = "Too many open jobs", body = ErrorJson),
-        (status = 507, description = "The disk is full", body = ErrorJson),
+        (status = 503, description = "Nothing new is taken now: the disk is full, or facts cannot be written", body = ErrorJson),
     )
 )]
 async fn post_job(
@@ -88,8 +89,8 @@ pub(super) async fn submit(
     request: JobRequest,
     wait: Option<Duration>,
 ) -> Result<JobJson, ApiError> {
-    if app.driver.disk_is_full() {
-        return Err(JobSubmitError::Full.into());
+    if let Some(trouble) = app.driver.trouble() {
+        return Err(JobSubmitError::Degraded(trouble).into());
     }
     let Planned { spec, note } = make_plan(app, request).await.map_err(JobSubmitError::Plan)?;
     let (accepted, number) = oneshot::channel();
@@ -213,6 +214,38 @@ async fn get_units(
     let id = parse(&id)?;
     let units = app.driver.units(id).await?;
     Ok(Json(units.ok_or(JobError::Missing { job: id.0 })?))
+}
+
+#[derive(Debug, Default, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+struct Which {
+    /// Why this item is where it is, instead of the whole job.
+    #[param(value_type = Option<u64>)]
+    item: Option<String>,
+}
+
+/// Why a job, or the unit of one item, is as it is: in sentences
+#[utoipa::path(
+    get, path = "/api/v1/jobs/{id}/explain", tag = "jobs", security(("key" = [])),
+    params(("id" = u64, Path), Which),
+    responses(
+        (status = 200, body = ExplainJson),
+        (status = 401, body = ErrorJson),
+        (status = 404, body = ErrorJson),
+    )
+)]
+async fn explain_job(
+    State(app): State<App>,
+    Path(id): Path<String>,
+    Query(which): Query<Which>,
+) -> Result<Json<ExplainJson>, ApiError> {
+    let job = parse(&id)?;
+    let item = which.item.map(|item| number("item", &item)).transpose()?;
+    if let Some(lines) = app.driver.explain(Explain::Job { job, item }).await? {
+        return Ok(Json(ExplainJson { lines }));
+    }
+    let known = app.driver.job(job).await?.ok_or(JobError::Missing { job: job.0 })?;
+    Err(JobError::NoItem { job: job.0, item: item.unwrap_or(0), items: known.items }.into())
 }
 
 pub(super) fn parse(id: &str) -> Result<JobId, ApiError> {

@@ -1,20 +1,26 @@
 //! About the coordinator itself: is it well, what does it count, what can it do.
 
 use std::fmt::Write;
+use std::time::Duration;
 
 use axum::Extension;
 use axum::body::Bytes;
 use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use tokio::time::timeout;
 use utoipa::openapi::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::App;
 use crate::driver::event::Counts;
+use crate::driver::handle::Stopped;
 use crate::error::ApiError;
 use crate::json::ErrorJson;
+
+/// A driver that needs longer than this for a question does not keep up.
+const DRIVER_WITHIN: Duration = Duration::from_secs(5);
 
 pub(super) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(healthz)).routes(routes!(metrics)).routes(routes!(openapi))
@@ -36,13 +42,21 @@ impl Served {
     get, path = "/healthz", tag = "meta",
     responses(
         (status = 200, body = String, content_type = "text/plain"),
-        (status = 503, description = "It is stopping", body = ErrorJson),
+        (status = 503, description = "Degraded: the text says why; nothing new is taken until that is over", body = String, content_type = "text/plain"),
     )
 )]
-async fn healthz(State(app): State<App>) -> Result<&'static str, ApiError> {
+async fn healthz(State(app): State<App>) -> Response {
+    let degraded =
+        |why: &str| (StatusCode::SERVICE_UNAVAILABLE, format!("degraded: {why}\n")).into_response();
+    if let Some(trouble) = app.driver.trouble() {
+        return degraded(&trouble.to_string());
+    }
     // Through the driver, because a coordinator whose driver hangs is not well.
-    app.driver.counts().await?;
-    Ok("ok")
+    match timeout(DRIVER_WITHIN, app.driver.counts()).await {
+        Ok(Ok(_)) => "ok".into_response(),
+        Ok(Err(Stopped)) => degraded("the coordinator is stopping"),
+        Err(_elapsed) => degraded("the coordinator is too busy to answer"),
+    }
 }
 
 /// Counters for Prometheus
@@ -69,14 +83,42 @@ async fn openapi(Extension(Served(document)): Extension<Served>) -> Response {
 }
 
 fn render(counts: &Counts) -> String {
+    let trips = counts.round_trip_micros as f64 / 1e6;
     let seconds = counts.commit_micros as f64 / 1e6;
-    let lines: [(&str, &str, &str, f64); 10] = [
+    let lines: [(&str, &str, &str, f64); 17] = [
         ("shoal_nodes", "gauge", "Connected nodes", counts.nodes as f64),
         ("shoal_jobs", "gauge", "Jobs that are known", counts.jobs as f64),
         ("shoal_jobs_open", "gauge", "Jobs that are running", counts.jobs_open as f64),
         ("shoal_jobs_submitted_total", "counter", "Jobs taken in", counts.jobs_submitted as f64),
         ("shoal_units_merged_total", "counter", "Units merged", counts.units_merged as f64),
         ("shoal_units_failed_total", "counter", "Failures of units", counts.units_failed as f64),
+        ("shoal_units_checked_total", "counter", "Units confirmed", counts.units_checked as f64),
+        (
+            "shoal_answers_rejected_total",
+            "counter",
+            "Wrong answers",
+            counts.answers_rejected as f64,
+        ),
+        (
+            "shoal_units_taken_back_total",
+            "counter",
+            "Merged units undone",
+            counts.units_taken_back as f64,
+        ),
+        (
+            "shoal_comparisons_total",
+            "counter",
+            "Answers compared byte for byte",
+            counts.comparisons as f64,
+        ),
+        (
+            "shoal_late_copies_total",
+            "counter",
+            "Copies lent because others were late, in ended jobs",
+            counts.late_copies as f64,
+        ),
+        ("shoal_round_trips_total", "counter", "Pings that came back", counts.round_trips as f64),
+        ("shoal_round_trip_seconds_total", "counter", "Time those took", trips),
         ("shoal_driver_batches_total", "counter", "Batches of the driver", counts.batches as f64),
         ("shoal_driver_events_total", "counter", "Events of the driver", counts.events as f64),
         ("shoal_commit_seconds_total", "counter", "Time in making facts durable", seconds),

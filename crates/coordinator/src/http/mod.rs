@@ -11,6 +11,7 @@ mod nodes;
 mod pages;
 mod picture;
 mod range;
+mod receipt;
 mod result;
 mod submit_job;
 
@@ -94,6 +95,7 @@ fn documented(app: &App) -> OpenApiRouter<App> {
         .merge(jobs::routes())
         .merge(result::routes())
         .merge(picture::routes())
+        .merge(receipt::routes())
         .merge(nodes::routes())
         .merge(events::routes())
         .merge(submit_job::routes())

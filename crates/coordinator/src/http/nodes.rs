@@ -1,16 +1,22 @@
 //! Who computes.
 
 use axum::Json;
-use axum::extract::State;
+use axum::extract::{Path, State};
+use shoal_protocol::NodeId;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::App;
-use crate::error::ApiError;
-use crate::json::{ErrorJson, NodeJson, NodesJson, OffersJson, PoolJson};
+use super::jobs::number;
+use crate::driver::event::Explain;
+use crate::error::{ApiError, NodeError};
+use crate::json::{ErrorJson, ExplainJson, NodeJson, NodesJson, OffersJson, PoolJson};
 
 pub(super) fn routes() -> OpenApiRouter<App> {
-    OpenApiRouter::new().routes(routes!(get_nodes)).routes(routes!(get_pool))
+    OpenApiRouter::new()
+        .routes(routes!(get_nodes))
+        .routes(routes!(explain_node))
+        .routes(routes!(get_pool))
 }
 
 /// The nodes that are connected
@@ -22,6 +28,25 @@ async fn get_nodes(State(app): State<App>) -> Result<Json<NodesJson>, ApiError> 
     Ok(Json(NodesJson { nodes: app.driver.nodes().await? }))
 }
 
+/// Why a node is treated as it is: in sentences
+#[utoipa::path(
+    get, path = "/api/v1/nodes/{id}/explain", tag = "nodes", security(("key" = [])),
+    params(("id" = u64, Path)),
+    responses(
+        (status = 200, body = ExplainJson),
+        (status = 401, body = ErrorJson),
+        (status = 404, body = ErrorJson),
+    )
+)]
+async fn explain_node(
+    State(app): State<App>,
+    Path(id): Path<String>,
+) -> Result<Json<ExplainJson>, ApiError> {
+    let node = NodeId(number("the node's number", &id)?);
+    let lines = app.driver.explain(Explain::Node(node)).await?;
+    Ok(Json(ExplainJson { lines: lines.ok_or(NodeError::Missing { node: node.0 })? }))
+}
+
 /// How to join, and what all nodes together offer
 #[utoipa::path(
     get, path = "/api/v1/pool", tag = "nodes", security(("key" = [])),
@@ -31,6 +56,7 @@ async fn get_pool(State(app): State<App>) -> Result<Json<PoolJson>, ApiError> {
     let nodes = app.driver.nodes().await?;
     Ok(Json(PoolJson {
         join: app.urls.join.clone(),
+        key: app.signer.public().to_string(),
         version: env!("CARGO_PKG_VERSION"),
         nodes: nodes.len() as u64,
         offers: offers(&nodes),

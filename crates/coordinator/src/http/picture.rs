@@ -91,14 +91,9 @@ async fn get_picture(State(app): State<App>, Path(id): Path<String>) -> Result<R
 }
 
 fn draw(render: &RenderWork, segments: &[Segment], file: Option<&File>) -> io::Result<Vec<u8>> {
-    let mut pixels = vec![0; render.width as usize * render.height as usize * 4];
-    let mut tile = vec![0; usize::try_from(render.tile_bytes()).map_err(io::Error::other)?];
-    for (span, place) in segments {
-        let (Some(place), Some(file)) = (place, file) else { continue };
-        for at in 0..span.len {
-            read_exact_at(file, &mut tile, place.offset + at * render.tile_bytes())?;
-            paste(render, &mut pixels, span.start + at, &tile);
-        }
+    let mut pixels = Vec::with_capacity(render.width as usize * render.height as usize * 4);
+    for band in bands(render, segments, file) {
+        pixels.extend(band?);
     }
     let mut png = Cursor::new(Vec::new());
     PngEncoder::new_with_quality(&mut png, CompressionType::Fast, FilterType::Adaptive)
@@ -107,17 +102,43 @@ fn draw(render: &RenderWork, segments: &[Segment], file: Option<&File>) -> io::R
     Ok(png.into_inner())
 }
 
-/// Copies the part of a tile that lies in the picture.
-fn paste(render: &RenderWork, pixels: &mut [u8], tile: u64, bytes: &[u8]) {
+/// The picture's RGBA8 rows from top to bottom, as many at a time as a tile is high; what is missing is
+/// transparent. Segments are in order.
+pub(super) fn bands<'a>(
+    render: &'a RenderWork,
+    segments: &'a [Segment],
+    file: Option<&'a File>,
+) -> impl Iterator<Item = io::Result<Vec<u8>>> + 'a {
     let columns = u64::from(render.columns());
+    (0..u64::from(render.rows())).map(move |row| {
+        let (first, end) = (row * columns, (row + 1) * columns);
+        let top = row as usize * render.tile as usize;
+        let high = (render.tile as usize).min(render.height as usize - top);
+        let mut pixels = vec![0; render.width as usize * high * 4];
+        let mut tile = vec![0; usize::try_from(render.tile_bytes()).map_err(io::Error::other)?];
+        let from = segments.partition_point(|(span, _)| span.end() <= first);
+        for (span, place) in segments[from..].iter().take_while(|(span, _)| span.start < end) {
+            let (Some(place), Some(file)) = (place, file) else { continue };
+            for at in span.start.max(first)..span.end().min(end) {
+                let offset = place.offset + (at - span.start) * render.tile_bytes();
+                read_exact_at(file, &mut tile, offset)?;
+                paste(render, &mut pixels, (at - first) as usize, high, &tile);
+            }
+        }
+        Ok(pixels)
+    })
+}
+
+/// Copies the part of a tile that lies in the picture to its column of a band.
+fn paste(render: &RenderWork, pixels: &mut [u8], column: usize, high: usize, bytes: &[u8]) {
     let edge = render.tile as usize;
-    let (left, top) = ((tile % columns) as usize * edge, (tile / columns) as usize * edge);
-    let (width, height) = (render.width as usize, render.height as usize);
-    let (wide, high) = (edge.min(width.saturating_sub(left)), edge.min(height.saturating_sub(top)));
+    let left = column * edge;
+    let width = render.width as usize;
+    let wide = edge.min(width.saturating_sub(left));
     let each = render.pixel.bytes() as usize;
     for row in 0..high {
         let from = &bytes[row * edge * each..][..wide * each];
-        let to = &mut pixels[((top + row) * width + left) * 4..][..wide * 4];
+        let to = &mut pixels[(row * width + left) * 4..][..wide * 4];
         match render.pixel {
             Pixel::Rgba8 => to.copy_from_slice(from),
             Pixel::Rgba32Float => {

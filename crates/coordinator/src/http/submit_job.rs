@@ -40,7 +40,7 @@ pub(super) fn routes() -> OpenApiRouter<App> {
         (status = 401, body = ErrorJson),
         (status = 422, body = ErrorJson),
         (status = 429, body = ErrorJson),
-        (status = 507, body = ErrorJson),
+        (status = 503, body = ErrorJson),
     )
 )]
 async fn submit_job(

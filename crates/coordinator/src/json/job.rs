@@ -3,6 +3,8 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use super::PriorityJson;
+
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct SubmitJobJson {
@@ -27,6 +29,20 @@ pub(crate) struct JobJson {
     pub(crate) units_leased: u64,
     /// Units lent again after a node left, stalled or failed.
     pub(crate) retries: u64,
+    /// Copies lent because others were late.
+    pub(crate) speculated: u64,
+    /// Units whose answers are being compared.
+    pub(crate) units_checking: u64,
+    /// Units that others confirmed, or the operator's own nodes computed.
+    pub(crate) units_confirmed: u64,
+    /// How answers are checked, as in the request.
+    pub(crate) verify: String,
+    pub(crate) priority: PriorityJson,
+    pub(crate) weight: u16,
+    /// Public key of whoever stands for the code.
+    pub(crate) signed_by: Option<String>,
+    /// Whether that is the coordinator itself, because the code came unsigned.
+    pub(crate) signed_here: bool,
     /// Milliseconds since the Unix epoch, as all moments here.
     pub(crate) submitted: u64,
     pub(crate) started: Option<u64>,

@@ -2,10 +2,12 @@
 
 mod job;
 mod node;
+mod receipt;
 mod request;
 
 pub(crate) use job::*;
 pub(crate) use node::*;
+pub(crate) use receipt::*;
 pub(crate) use request::*;
 
 use serde::{Deserialize, Serialize};
@@ -29,6 +31,12 @@ pub(crate) struct PartialJson {
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub(crate) struct TilesJson {
     pub(crate) tiles: Vec<u64>,
+}
+
+/// Why things are as they are, one sentence in each line.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub(crate) struct ExplainJson {
+    pub(crate) lines: Vec<String>,
 }
 
 /// Every error's body.

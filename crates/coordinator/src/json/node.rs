@@ -29,9 +29,51 @@ pub(crate) struct NodeJson {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) job_name: Option<String>,
     pub(crate) paused: bool,
+    /// Its public key, 64 hexadecimal digits.
+    pub(crate) identity: String,
+    /// Which numbers its floating point gives, 16 hexadecimal digits: nodes of one class agree bit for bit.
+    pub(crate) class: Option<String>,
+    /// The operator's own: its word decides.
+    pub(crate) trusted: bool,
+    /// Between it and the coordinator and back.
+    pub(crate) round_trip_ms: Option<f64>,
+    /// Its rate in percent of its best.
+    pub(crate) pace_percent: u8,
+    pub(crate) condition: ConditionJson,
+    pub(crate) trust: TrustsJson,
     pub(crate) units_done: u64,
     pub(crate) units_failed: u64,
     pub(crate) joined: u64,
+}
+
+/// How its device is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ConditionJson {
+    /// The page is in front.
+    pub(crate) visible: bool,
+    pub(crate) battery_percent: Option<u8>,
+    pub(crate) charging: bool,
+    pub(crate) metered: bool,
+}
+
+/// What its answers were worth, by kind of work.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, ToSchema)]
+pub(crate) struct TrustsJson {
+    pub(crate) gpu: TrustJson,
+    pub(crate) cpu: TrustJson,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, ToSchema)]
+pub(crate) struct TrustJson {
+    /// Confirmed answers since the last wrong one.
+    pub(crate) streak: u32,
+    /// Wrong answers not yet made up for.
+    pub(crate) wrong: u32,
+    /// Wrong so often that it gets no more.
+    pub(crate) barred: bool,
+    /// Right so often that not all is checked.
+    pub(crate) veteran: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
@@ -52,6 +94,8 @@ pub(crate) struct GpuJson {
 pub(crate) struct PoolJson {
     /// The link other devices join by.
     pub(crate) join: String,
+    /// The coordinator's public key, which receipts are signed with: 64 hexadecimal digits.
+    pub(crate) key: String,
     pub(crate) version: &'static str,
     pub(crate) nodes: u64,
     pub(crate) offers: OffersJson,

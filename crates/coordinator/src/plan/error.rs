@@ -23,6 +23,10 @@ pub(crate) enum PlanError {
     BadHash { what: String, hash: String },
     #[error("{what}: no blob {hash} is stored; upload it first with PUT /api/v1/blobs/{hash}")]
     NoBlob { what: String, hash: Hash },
+    #[error(
+        "{what}: the stored bytes of blob {hash} were damaged and are dropped: upload it again"
+    )]
+    Torn { what: String, hash: Hash },
     #[error("the input is empty: there is nothing to compute")]
     Empty,
     #[error("{what} is empty: there is nothing to compute")]

@@ -90,12 +90,22 @@ pub(super) fn exec(
     Ok(Part { work, items: count, sizing, needs, dtype: Dtype::Bytes, note })
 }
 
-/// The name of an item in a list of files, where the list can still be read.
-pub(crate) fn file_name(blobs: &Blobs, manifest: Hash, item: u64) -> Option<String> {
-    let (mut file, _) = blobs.open_blob(manifest).ok()??;
+/// Name, hash and size of each file in a list, where it can still be read.
+pub(crate) fn entries_of(blobs: &Blobs, list: &BlobRef) -> Option<Vec<(String, String, u64)>> {
+    let entries = read_list(blobs, list.hash)?;
+    Some(entries.into_iter().map(|entry| (entry.name, entry.hash, entry.size)).collect())
+}
+
+fn read_list(blobs: &Blobs, list: Hash) -> Option<Vec<Entry>> {
+    let (mut file, _) = blobs.open_blob(list).ok()??;
     let mut text = Vec::new();
     file.read_to_end(&mut text).ok()?;
-    let entries: Vec<Entry> = serde_json::from_slice(&text).ok()?;
+    serde_json::from_slice(&text).ok()
+}
+
+/// The name of an item in a list of files, where the list can still be read.
+pub(crate) fn file_name(blobs: &Blobs, manifest: Hash, item: u64) -> Option<String> {
+    let entries = read_list(blobs, manifest)?;
     let entry = entries.into_iter().nth(usize::try_from(item).ok()?)?;
     Some(entry.name).filter(|name| !name.is_empty())
 }
@@ -208,6 +218,11 @@ fn read(blobs: &Blobs, blob: BlobRef) -> Result<Vec<u8>, PlanError> {
     let (mut file, size) = open(blobs, blob)?;
     let mut bytes = Vec::with_capacity(usize::try_from(size).unwrap_or(0));
     file.read_to_end(&mut bytes).map_err(PlanError::Disk)?;
+    if blake3::hash(&bytes).as_bytes() != &blob.hash.0 {
+        // Gone, so that it can be uploaded again.
+        blobs.drop_torn(blob.hash);
+        return Err(PlanError::Torn { what: "module".into(), hash: blob.hash });
+    }
     Ok(bytes)
 }
 

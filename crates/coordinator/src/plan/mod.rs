@@ -9,7 +9,7 @@ mod lines;
 mod policy;
 
 pub(crate) use error::PlanError;
-pub(crate) use exec::file_name;
+pub(crate) use exec::{entries_of, file_name};
 pub(crate) use policy::verify_words;
 
 use serde_json::Value;

@@ -195,6 +195,12 @@ impl Blobs {
         Ok(())
     }
 
+    /// Drops a blob that is not what its name says.
+    pub(crate) fn drop_torn(&self, hash: Hash) {
+        tracing::warn!(%hash, "a blob is not what its name says: dropping it");
+        let _ = fs::remove_file(self.path(hash));
+    }
+
     /// Drops uploads nobody goes on with.
     pub(crate) fn sweep(&self, now: SystemTime) -> io::Result<()> {
         for entry in fs::read_dir(self.root.join("partial"))? {

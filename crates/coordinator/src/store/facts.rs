@@ -28,6 +28,9 @@ const TABLES: &str = "
 /// this costs come once in thousands of batches.
 const CHECKPOINT_PAGES: u32 = 4096;
 
+/// How long a program that looks at the database, like a backup, may take.
+const BUSY_MILLIS: u32 = 2_000;
+
 /// Facts in one row when the log is written anew: about as many as a busy batch has.
 const REWRITE_BATCH: usize = 1024;
 
@@ -87,6 +90,9 @@ impl Batch {
 pub(crate) enum StoreError {
     #[error("the disk is full")]
     Full,
+    /// Another program holds it, or the disk fails now: perhaps not later.
+    #[error("{0}")]
+    Busy(String),
     #[error("{0}")]
     Broken(String),
 }
@@ -100,7 +106,7 @@ impl Facts {
         let db = Connection::open_with_flags(path, flags).map_err(bad)?;
         // The folder's lock keeps others out; without shared memory commits need fewer calls.
         db.execute_batch(&format!(
-            "PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = WAL;
+            "PRAGMA busy_timeout = {BUSY_MILLIS}; PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = WAL;
              PRAGMA synchronous = NORMAL; PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES};"
         ))
         .map_err(bad)?;
@@ -160,7 +166,9 @@ impl Facts {
         let bad = |error: rusqlite::Error| open_error(&self.path, &error);
         let unwritten = |error: StoreError| match error {
             StoreError::Full => OpenError::DiskFull { path: self.path.clone() },
-            StoreError::Broken(message) => OpenError::Database { path: self.path.clone(), message },
+            StoreError::Busy(message) | StoreError::Broken(message) => {
+                OpenError::Database { path: self.path.clone(), message }
+            }
         };
         let transaction = self.db.unchecked_transaction().map_err(bad)?;
         transaction
@@ -275,6 +283,13 @@ impl From<rusqlite::Error> for StoreError {
     fn from(error: rusqlite::Error) -> StoreError {
         match error.sqlite_error_code() {
             Some(ErrorCode::DiskFull) => StoreError::Full,
+            Some(
+                ErrorCode::DatabaseBusy
+                | ErrorCode::DatabaseLocked
+                | ErrorCode::SystemIoFailure
+                | ErrorCode::ReadOnly
+                | ErrorCode::CannotOpen,
+            ) => StoreError::Busy(error.to_string()),
             _ => StoreError::Broken(error.to_string()),
         }
     }
@@ -287,7 +302,11 @@ fn open_error(path: &Path, error: &rusqlite::Error) -> OpenError {
         Some(ErrorCode::PermissionDenied | ErrorCode::ReadOnly | ErrorCode::CannotOpen) => {
             OpenError::Forbidden { path }
         }
-        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => OpenError::Locked { path },
+        // The folder is ours by its lock, so it is no other coordinator.
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => OpenError::Database {
+            path,
+            message: "another program holds it (a backup, or a database tool?); close that and start again".into(),
+        },
         _ => OpenError::Database { path, message: error.to_string() },
     }
 }

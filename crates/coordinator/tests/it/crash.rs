@@ -4,39 +4,61 @@
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use serde_json::json;
+use shoal_coordinator::{Fault, Faults};
 use shoal_protocol::{Hash, Held, Hello, UnitOutput};
 
 use crate::node::{Node, hello, nothing, numbers};
-use crate::world::{Api, TempDir, World, eventually, noop, open};
+use crate::world::{Api, TempDir, World, eventually, noop, open_with};
 
 const FOLDER: &str = "SHOAL_IT_FOLDER";
+const DIES_AT: &str = "SHOAL_IT_DIES_AT";
 
 /// Not a test by itself: the process that is killed.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "started by other tests"]
 async fn coordinator_process() {
     let Ok(folder) = std::env::var(FOLDER) else { return };
-    let coordinator = open(Path::new(&folder)).unwrap();
+    let coordinator = open_with(Path::new(&folder), dying()).unwrap();
     let (url, key) = (coordinator.urls().local.clone(), coordinator.key().to_owned());
     let mut out = std::io::stderr();
     writeln!(out, "READY {url} {key} {}", coordinator.token()).unwrap();
     coordinator.run(std::future::pending()).await.unwrap();
 }
 
-struct Process {
+/// Dies without a word at the point that was asked for, counted over all batches with facts.
+fn dying() -> Faults {
+    let Some(point) = std::env::var(DIES_AT).ok().and_then(|text| text.parse::<u64>().ok()) else {
+        return Faults::default();
+    };
+    let passed = AtomicU64::new(0);
+    Faults::new(move |_| {
+        if passed.fetch_add(1, Ordering::Relaxed) == point {
+            std::process::abort();
+        }
+        Fault::None
+    })
+}
+
+pub(crate) struct Process {
     child: Child,
-    api: Api,
-    token: String,
+    pub(crate) api: Api,
+    pub(crate) token: String,
 }
 
 impl Process {
-    fn start(folder: &Path) -> Process {
+    pub(crate) fn start(folder: &Path) -> Process {
+        Process::start_dying(folder, u64::MAX)
+    }
+
+    pub(crate) fn start_dying(folder: &Path, at: u64) -> Process {
         let mut child = Command::new(std::env::current_exe().unwrap())
             .args(["--exact", "crash::coordinator_process", "--ignored", "--nocapture"])
             .env(FOLDER, folder)
+            .env(DIES_AT, at.to_string())
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
             .spawn()
@@ -49,8 +71,12 @@ impl Process {
         Process { child, api, token: words[2].into() }
     }
 
+    pub(crate) fn is_alive(&mut self) -> bool {
+        self.child.try_wait().unwrap().is_none()
+    }
+
     /// Kill -9.
-    fn kill(mut self) {
+    pub(crate) fn kill(mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
     }
@@ -72,7 +98,7 @@ async fn a_job_goes_on_after_kill_9_and_merges_nothing_twice() {
     let dir = TempDir::new();
     let mut process = Process::start(dir.path());
     let items = 400_000_u64;
-    let job = json!({"kind": "map", "wgsl": "x", "items": items, "unit": 500});
+    let job = json!({"kind": "map", "wgsl": "x", "items": items, "unit": 500, "verify": "none"});
     let id = process.api.submit(job).await;
     let path = format!("/api/v1/jobs/{id}");
     let mut seen = 0;

@@ -74,9 +74,13 @@ async fn a_full_disk_refuses_what_is_new_and_keeps_what_is_old() {
     let _ = std::fs::write(&filler, vec![1; 30 << 20]);
     let full = eventually(async || {
         let response = api.post("/api/v1/jobs", noop(1)).await;
-        (response.status() == StatusCode::INSUFFICIENT_STORAGE).then_some(())
+        (response.status() == StatusCode::SERVICE_UNAVAILABLE).then_some(())
     });
     full.await;
+    let health = api.open(Method::GET, "/healthz").send().await.unwrap();
+    assert_eq!(health.status(), StatusCode::SERVICE_UNAVAILABLE);
+    let words = health.text().await.unwrap();
+    assert!(words.starts_with("degraded: ") && words.contains("disk is full"), "{words}");
     let refused = api.request(Method::POST, "/api/v1/blobs").body(vec![7; 5 << 20]).send().await;
     assert_eq!(problem(refused.unwrap()).await.1, "disk_full");
     let before = api.json("/api/v1/jobs").await["jobs"].as_array().unwrap().len();

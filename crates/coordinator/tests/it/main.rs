@@ -3,15 +3,20 @@
 
 mod auth;
 mod blobs;
+mod check;
 mod crash;
+mod crowd;
 mod disk;
 mod events;
 mod exec;
 mod jobs;
+mod kill;
 mod node;
 mod open;
 mod openapi;
 mod pages;
+mod proof;
+mod receipt;
 mod render;
 mod socket;
 mod speed;

@@ -3,13 +3,15 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
+use ed25519_dalek::{Signer, SigningKey};
 use futures_util::{SinkExt, StreamExt};
 use reqwest::{Method, Response};
 use shoal_protocol::codec::Wire;
 use shoal_protocol::limit::{HEARTBEAT, MAX_INLINE_BYTES, PROTOCOL_VERSION};
+use shoal_protocol::sign::join_statement;
 use shoal_protocol::{
     Attempt, Caps, Failure, Finished, FromNode, GpuCaps, Held, Hello, Identity, JobId, Lease,
-    Micros, NodeKind, Refusal, Span, ToNode, UnitOutput, Work,
+    Micros, NodeKind, Refusal, Signature, Signed, Span, ToNode, UnitOutput, Work,
 };
 use tokio::net::TcpStream;
 use tokio::task::JoinHandle;
@@ -27,6 +29,7 @@ const MAX_TOGETHER: usize = 64;
 #[derive(Clone, Debug)]
 pub(crate) struct Told {
     pub(crate) work: Work,
+    pub(crate) signed: Option<Signed>,
 }
 
 pub(crate) struct Node {
@@ -41,12 +44,11 @@ pub(crate) struct Node {
 }
 
 pub(crate) fn hello(name: &str, token: &str) -> Hello {
-    let mut identity = [0; 16];
-    identity[..name.len().min(16)].copy_from_slice(&name.as_bytes()[..name.len().min(16)]);
     Hello {
         version: PROTOCOL_VERSION,
         token: token.into(),
-        identity: Identity(identity),
+        identity: Identity(key(name).verifying_key().to_bytes()),
+        proof: Signature::new(&[0; 64]),
         caps: Caps {
             kind: NodeKind::Native,
             name: name.into(),
@@ -62,18 +64,40 @@ pub(crate) fn hello(name: &str, token: &str) -> Hello {
                 slots: 2,
             }),
             speed: 100,
+            class: 0,
         },
         held: Vec::new(),
     }
 }
 
-pub(crate) async fn connect(api: &Api) -> Socket {
+/// The key of the node with this name.
+pub(crate) fn key(name: &str) -> SigningKey {
+    SigningKey::from_bytes(blake3::hash(name.as_bytes()).as_bytes())
+}
+
+/// A socket, and what must be signed on it.
+pub(crate) async fn connect(api: &Api) -> (Socket, Vec<u8>) {
+    try_connect(api).await.expect("expected a challenge")
+}
+
+async fn try_connect(api: &Api) -> Option<(Socket, Vec<u8>)> {
     let url = format!("ws://{}/node/socket", api.addr());
-    tokio_tungstenite::connect_async(url).await.unwrap().0
+    let (mut socket, _) = tokio_tungstenite::connect_async(url).await.ok()?;
+    let Some(ToNode::Challenge { nonce, coordinator }) = receive(&mut socket).await else {
+        return None;
+    };
+    Some((socket, join_statement(&coordinator, &nonce)))
+}
+
+/// Proves who it is: whoever has its name has its key.
+pub(crate) fn proven(hello: Hello, statement: &[u8]) -> Hello {
+    let proof = Signature::new(&key(&hello.caps.name).sign(statement).to_bytes());
+    Hello { proof, ..hello }
 }
 
 pub(crate) async fn send(socket: &mut Socket, message: &FromNode) {
-    socket.send(Message::Binary(message.encode().into())).await.unwrap();
+    // A socket that is closed is noticed by whoever listens.
+    let _ = socket.send(Message::Binary(message.encode().into())).await;
 }
 
 /// The next message, or `None` when the socket is closed.
@@ -89,7 +113,7 @@ pub(crate) async fn receive(socket: &mut Socket) -> Option<ToNode> {
 
 /// What a greeting is refused with.
 pub(crate) async fn refusal(api: &Api, first: Message) -> Option<Refusal> {
-    let mut socket = connect(api).await;
+    let (mut socket, _) = connect(api).await;
     socket.send(first).await.unwrap();
     let answer = receive(&mut socket).await?;
     let ToNode::Refused(refusal) = answer else { panic!("expected a refusal, got {answer:?}") };
@@ -106,13 +130,18 @@ impl Node {
     }
 
     pub(crate) async fn join_with(api: &Api, hello: Hello) -> Node {
-        let mut socket = connect(api).await;
-        send(&mut socket, &FromNode::Hello(hello)).await;
+        Node::try_join(api, hello).await.expect("expected a welcome")
+    }
+
+    /// `None` if the coordinator is gone or goes.
+    pub(crate) async fn try_join(api: &Api, hello: Hello) -> Option<Node> {
+        let (mut socket, statement) = try_connect(api).await?;
+        send(&mut socket, &FromNode::Hello(proven(hello, &statement))).await;
         let Some(ToNode::Welcome { session, .. }) = receive(&mut socket).await else {
-            panic!("expected a welcome");
+            return None;
         };
         let (jobs, loans) = (HashMap::new(), Vec::new());
-        Node { socket, session, jobs, loans, rest: Duration::ZERO, api: api.clone() }
+        Some(Node { socket, session, jobs, loans, rest: Duration::ZERO, api: api.clone() })
     }
 
     /// Takes messages in until something is lent.
@@ -126,14 +155,14 @@ impl Node {
     /// Takes one message in; `false` when the socket is closed.
     pub(crate) async fn hear(&mut self) -> bool {
         match receive(&mut self.socket).await {
-            Some(ToNode::Job { job, work, .. }) => {
-                self.jobs.insert(job, Told { work: *work });
+            Some(ToNode::Job { job, work, signed, .. }) => {
+                self.jobs.insert(job, Told { work: *work, signed });
             }
             Some(ToNode::Lend(leases)) => self.loans.extend(leases),
             Some(ToNode::Revoke(attempts)) => {
                 self.loans.retain(|lease| !attempts.contains(&lease.attempt));
             }
-            Some(ToNode::Forget(_) | ToNode::Welcome { .. }) => {}
+            Some(ToNode::Forget(_) | ToNode::Welcome { .. } | ToNode::Challenge { .. }) => {}
             Some(ToNode::Refused(_)) | None => return false,
         }
         true
@@ -227,6 +256,15 @@ pub(crate) fn answers(_work: &Work, span: Span) -> Vec<u8> {
     let texts: Vec<String> = (span.start..span.end()).map(|i| format!("answer {i}\n")).collect();
     let lengths = texts.iter().flat_map(|text| (text.len() as u32).to_le_bytes());
     lengths.chain(texts.iter().flat_map(|text| text.bytes())).collect()
+}
+
+/// Like [`numbers`], but the last byte of each unit is wrong.
+pub(crate) fn lies(work: &Work, span: Span) -> Vec<u8> {
+    let mut bytes = numbers(work, span);
+    if let Some(last) = bytes.last_mut() {
+        *last ^= 0x40;
+    }
+    bytes
 }
 
 pub(crate) fn nothing(_work: &Work, _span: Span) -> Vec<u8> {

@@ -72,6 +72,43 @@ fn a_newer_database_is_not_touched() {
 }
 
 #[test]
+fn an_older_database_is_not_touched() {
+    let dir = TempDir::new();
+    drop(open(dir.path()).unwrap());
+    let path = dir.path().join("shoal.db");
+    let db = rusqlite::Connection::open(&path).unwrap();
+    db.execute_batch("PRAGMA user_version = 1").unwrap();
+    drop(db);
+    let error = error(open(dir.path()));
+    assert!(matches!(error, OpenError::OlderDatabase { found: 1, .. }), "{error}");
+    assert!(error.to_string().contains("older Shoal"), "{error}");
+}
+
+#[test]
+fn a_database_that_another_program_holds_is_told() {
+    let dir = TempDir::new();
+    drop(open(dir.path()).unwrap());
+    let tool = rusqlite::Connection::open(dir.path().join("shoal.db")).unwrap();
+    tool.execute_batch("BEGIN EXCLUSIVE; CREATE TABLE other (x)").unwrap();
+    let error = error(open(dir.path()));
+    assert!(error.to_string().contains("another program holds it"), "{error}");
+    drop(tool);
+    open(dir.path()).unwrap();
+}
+
+#[test]
+fn a_signing_key_that_is_none_is_told_and_kept() {
+    let dir = TempDir::new();
+    drop(open(dir.path()).unwrap());
+    let path = dir.path().join("coordinator.key");
+    assert_eq!(std::fs::read(&path).unwrap().len(), 32);
+    std::fs::write(&path, "short").unwrap();
+    let text = error(open(dir.path())).to_string();
+    assert!(text.contains("coordinator.key") && text.contains("signing key has 32"), "{text}");
+    assert_eq!(std::fs::read(&path).unwrap(), b"short");
+}
+
+#[test]
 fn a_file_that_is_no_database_is_told() {
     let dir = TempDir::new();
     std::fs::create_dir_all(dir.path()).unwrap();

@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::world::World;
 
 /// All that the coordinator serves. A new route belongs here, so that forgetting its description shows.
-const ROUTES: [(&str, &str); 31] = [
+const ROUTES: [(&str, &str); 34] = [
     ("get", "/"),
     ("get", "/api/v1/blobs/{hash}"),
     ("head", "/api/v1/blobs/{hash}"),
@@ -22,12 +22,15 @@ const ROUTES: [(&str, &str); 31] = [
     ("post", "/api/v1/jobs/{id}/cancel"),
     ("get", "/api/v1/jobs/{id}/ends"),
     ("get", "/api/v1/jobs/{id}/events"),
+    ("get", "/api/v1/jobs/{id}/explain"),
     ("get", "/api/v1/jobs/{id}/picture.png"),
+    ("get", "/api/v1/jobs/{id}/receipt"),
     ("get", "/api/v1/jobs/{id}/result"),
     ("get", "/api/v1/jobs/{id}/result/items/{item}"),
     ("get", "/api/v1/jobs/{id}/tiles/{tile}"),
     ("get", "/api/v1/jobs/{id}/units"),
     ("get", "/api/v1/nodes"),
+    ("get", "/api/v1/nodes/{id}/explain"),
     ("get", "/api/v1/openapi.json"),
     ("get", "/api/v1/pool"),
     ("get", "/assets/{name}"),

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use reqwest::{Client, Method, RequestBuilder, Response, StatusCode};
 use serde_json::{Map, Value, json};
-use shoal_coordinator::{Coordinator, Intake, OpenError, Options, RunError};
+use shoal_coordinator::{Coordinator, Faults, Intake, OpenError, Options, RunError};
 use shoal_protocol::{
     Binding, ElementType, IntakeError, Kernel, Lane, MapPlan, Needs, Pixel, RenderPlan, Slot, Space,
 };
@@ -49,6 +49,10 @@ pub(crate) fn open(dir: &Path) -> Result<Coordinator, OpenError> {
     Coordinator::open(options(dir, "127.0.0.1:0"))
 }
 
+pub(crate) fn open_with(dir: &Path, faults: Faults) -> Result<Coordinator, OpenError> {
+    Coordinator::open_with(options(dir, "127.0.0.1:0"), faults)
+}
+
 /// A running coordinator.
 pub(crate) struct World {
     pub(crate) api: Api,
@@ -64,7 +68,11 @@ impl World {
     }
 
     pub(crate) fn start_in(dir: TempDir) -> World {
-        let coordinator = open(dir.path()).unwrap();
+        World::start_with(dir, Faults::default())
+    }
+
+    pub(crate) fn start_with(dir: TempDir, faults: Faults) -> World {
+        let coordinator = open_with(dir.path(), faults).unwrap();
         let (url, key) = (coordinator.urls().local.clone(), coordinator.key().to_owned());
         let token = coordinator.token().to_owned();
         let (stop, stopped) = oneshot::channel();
@@ -156,6 +164,13 @@ impl Api {
         self.request(Method::POST, path).json(&body).send().await.unwrap()
     }
 
+    /// The value of a counter.
+    pub(crate) async fn metric(&self, name: &str) -> f64 {
+        let text = self.get("/metrics").await.text().await.unwrap();
+        let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+        line.unwrap_or_else(|| panic!("no {name} in {text}")).parse().unwrap()
+    }
+
     /// The job once it has ended.
     pub(crate) async fn ended(&self, job: u64) -> Value {
         let job = self.json(&format!("/api/v1/jobs/{job}?wait=20")).await;
@@ -213,9 +228,9 @@ impl Intake for FewWords {
         Ok(RenderPlan { kernel: kernel(wgsl)?, pixel, needs: gpu() })
     }
 
-    fn module(&self, wasm: &[u8], _memory_limit: u64) -> Result<Vec<u8>, IntakeError> {
+    fn module(&self, wasm: &[u8], _memory_limit: u64) -> Result<(), IntakeError> {
         if wasm.starts_with(b"\0asm") {
-            return Ok(wasm.to_vec());
+            return Ok(());
         }
         let message = "the module is no WebAssembly".into();
         Err(IntakeError { code: "bad_module", message, line: None, column: None })

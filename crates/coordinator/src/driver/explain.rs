@@ -1,0 +1,86 @@
+//! Why things are as they are, and what a job can show for itself.
+
+use shoal_protocol::{JobId, NodeId, Time, Verify};
+use shoal_scheduler::{JobState, JobView};
+
+use super::Driver;
+use super::event::{Explain, Proven};
+use crate::plan::verify_words;
+
+impl Driver {
+    /// One sentence for each reason; `None` if there is no such job, item or node.
+    pub(super) fn explain(&self, now: Time, what: Explain) -> Option<Vec<String>> {
+        match what {
+            Explain::Job { job, item: None } => self.explain_job(now, job),
+            Explain::Job { job, item: Some(item) } => self.explain_item(now, job, item),
+            Explain::Node(node) => self.explain_node(node),
+        }
+    }
+
+    fn explain_job(&self, now: Time, job: JobId) -> Option<Vec<String>> {
+        let view = self.scheduler.job(now, job)?;
+        let spec = self.scheduler.spec(job)?;
+        let mut lines = vec![state(&view)];
+        lines.push(checking(spec.policy.verify));
+        lines.extend(self.scheduler.explain_job(job).iter().map(ToString::to_string));
+        if let Some(failure) = &view.failure {
+            lines.push(self.error_json(job, failure).message);
+        }
+        Some(lines)
+    }
+
+    fn explain_item(&self, now: Time, job: JobId, item: u64) -> Option<Vec<String>> {
+        let view = self.scheduler.job(now, job)?;
+        let why = self.scheduler.explain_unit(job, item);
+        let lines = why.iter().map(ToString::to_string).collect::<Vec<_>>();
+        if item >= view.items {
+            return None;
+        }
+        // Nobody computes it any more.
+        let over = view.state != JobState::Running && view.items_done < view.items;
+        let ended = over.then(|| state(&view));
+        Some(ended.into_iter().chain(lines).collect())
+    }
+
+    fn explain_node(&self, node: NodeId) -> Option<Vec<String>> {
+        let why = self.scheduler.explain_node(node);
+        if why.is_empty() {
+            return None;
+        }
+        let name = format!("node {node} is {}", self.node_name(node));
+        Some(std::iter::once(name).chain(why.iter().map(ToString::to_string)).collect())
+    }
+
+    pub(super) fn proven(&mut self, now: Time, job: JobId) -> Option<Proven> {
+        let merged = self.merged(now, job)?;
+        let receipt = self.scheduler.receipt(job)?;
+        let names = receipt.nodes.iter().map(|node| self.node_name(node.node)).collect();
+        Some(Proven { receipt, names, merged })
+    }
+}
+
+fn state(view: &JobView) -> String {
+    let JobView { job, kind, items, items_done, .. } = view;
+    match view.state {
+        JobState::Running => {
+            format!("job {job} ({kind}) is running: {items_done} of {items} items are done")
+        }
+        JobState::Done => format!("job {job} ({kind}) is done: {items} items"),
+        JobState::Failed => {
+            format!("job {job} ({kind}) failed after {items_done} of {items} items")
+        }
+        JobState::Cancelled => {
+            format!("job {job} ({kind}) was cancelled after {items_done} of {items} items")
+        }
+    }
+}
+
+fn checking(verify: Verify) -> String {
+    let how = match verify {
+        Verify::None => "every answer is believed",
+        Verify::Spot { .. } => "some units, drawn by chance, are computed by a second node",
+        Verify::Quorum { .. } => "nodes of different owners must agree on every unit",
+        Verify::Adaptive => "all of a new node is checked, less the longer its answers were right",
+    };
+    format!("verify {}: {how}", verify_words(verify))
+}

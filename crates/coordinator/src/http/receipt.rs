@@ -1,0 +1,244 @@
+//! What an ended job can show for itself, signed.
+
+use std::fs::File;
+use std::io;
+
+use axum::body::Body;
+use axum::extract::{Path, State};
+use axum::http::{HeaderValue, header};
+use axum::response::Response;
+use shoal_protocol::sign::receipt_statement;
+use shoal_protocol::{BlobRef, Dtype, ExecItems, Hash, JobSpec, Time, Tolerance, Work};
+use shoal_scheduler::{JobState, Proof, Receipt, ReceiptNode, ReceiptUnit};
+use tokio::sync::Semaphore;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use super::App;
+use super::jobs::parse;
+use super::picture;
+use super::result::{extents, open};
+use crate::driver::event::{Merged, Proven};
+use crate::error::{ApiError, JobError};
+use crate::json::{
+    CodeJson, ErrorJson, RECEIPT_FORMAT, ReceiptInputJson, ReceiptJson, ReceiptNodeJson,
+    ReceiptOutputJson, ReceiptPolicyJson, ReceiptToleranceJson, ReceiptUnitJson, SignedReceiptJson,
+    StateJson,
+};
+use crate::plan;
+use crate::store::blobs::Blobs;
+use crate::store::place::read_exact_at;
+
+/// Receipts written at a time: one of a job with a million units takes hundreds of megabytes.
+static WRITING: Semaphore = Semaphore::const_new(2);
+/// Read at a time when a result is hashed.
+const CHUNK: u64 = 256 << 10;
+
+pub(super) fn routes() -> OpenApiRouter<App> {
+    OpenApiRouter::new().routes(routes!(get_receipt))
+}
+
+/// Who computed and confirmed what, signed by the coordinator
+#[utoipa::path(
+    get, path = "/api/v1/jobs/{id}/receipt", tag = "results", security(("key" = [])),
+    params(("id" = u64, Path)),
+    responses(
+        (status = 200, body = SignedReceiptJson),
+        (status = 401, body = ErrorJson),
+        (status = 404, body = ErrorJson),
+        (status = 409, description = "The job is still running", body = ErrorJson),
+    )
+)]
+async fn get_receipt(State(app): State<App>, Path(id): Path<String>) -> Result<Response, ApiError> {
+    let id = parse(&id)?;
+    let missing = || JobError::Missing { job: id.0 };
+    let job = app.driver.job(id).await?.ok_or_else(missing)?;
+    if job.state == StateJson::Running {
+        return Err(JobError::NoReceipt { job: id.0 }.into());
+    }
+    // Never closed, so there is always a permit to come.
+    let _turn = WRITING.acquire().await;
+    let proven = app.driver.receipt(id).await?.ok_or_else(missing)?;
+    let written = tokio::task::spawn_blocking(move || write(&app, proven)).await;
+    let text = written.unwrap_or_else(|error| Err(JobError::Disk(io::Error::other(error))))?;
+    let mut response = Response::new(Body::from(text));
+    let kind = HeaderValue::from_static("application/json");
+    response.headers_mut().insert(header::CONTENT_TYPE, kind);
+    Ok(response)
+}
+
+/// The signed receipt. Its text goes out as it was signed.
+fn write(app: &App, proven: Proven) -> Result<String, JobError> {
+    let output = match proven.receipt.state {
+        JobState::Done => output(app, &proven)?,
+        JobState::Running | JobState::Failed | JobState::Cancelled => None,
+    };
+    let text = serde_json::to_string(&receipt_json(proven, output, &app.blobs))
+        .map_err(|error| JobError::Disk(error.into()))?;
+    let hash = Hash(*blake3::hash(text.as_bytes()).as_bytes());
+    let (key, signature) = (app.signer.public(), app.signer.sign(&receipt_statement(&hash)));
+    Ok(format!(r#"{{"key":"{key}","receipt":{text},"signature":"{signature}"}}"#))
+}
+
+fn receipt_json(proven: Proven, output: Option<ReceiptOutputJson>, blobs: &Blobs) -> ReceiptJson {
+    let Proven { receipt, names, merged: Merged { spec, .. } } = proven;
+    let Receipt { job, name, owner, state, items, policy, submitted, ended, nodes, units } =
+        receipt;
+    ReceiptJson {
+        code: code(&spec),
+        ended: ended.map(millis),
+        format: RECEIPT_FORMAT,
+        inputs: inputs(&spec, blobs),
+        items,
+        job: job.0,
+        kind: match &spec.work {
+            Work::Noop => "noop",
+            Work::Map(_) => "map",
+            Work::Render(_) => "render",
+            Work::Exec(_) => "exec",
+        },
+        name,
+        nodes: nodes.iter().zip(names).map(|(node, name)| node_json(node, name)).collect(),
+        output,
+        owner,
+        policy: ReceiptPolicyJson {
+            tolerance: tolerance(&policy.tolerance),
+            verify: plan::verify_words(policy.verify),
+        },
+        state: match state {
+            JobState::Running => "running",
+            JobState::Done => "done",
+            JobState::Failed => "failed",
+            JobState::Cancelled => "cancelled",
+        },
+        submitted: millis(submitted),
+        units: units.into_iter().map(unit_json).collect(),
+    }
+}
+
+fn node_json(node: &ReceiptNode, name: String) -> ReceiptNodeJson {
+    ReceiptNodeJson {
+        class: (node.class != 0).then(|| format!("{:016x}", node.class)),
+        identity: node.identity.map(|identity| Hash(identity.0).to_string()),
+        name,
+        node: node.node.0,
+    }
+}
+
+fn unit_json(unit: ReceiptUnit) -> ReceiptUnitJson {
+    let Proof { by, sure, vouched } = unit.proof.unwrap_or_default();
+    ReceiptUnitJson {
+        at: millis(unit.at),
+        confirmed_by: by.into_iter().map(|node| node.0).collect(),
+        hash: unit.place.map(|place| place.hash.to_string()),
+        len: unit.span.len,
+        node: unit.node.0,
+        size: unit.place.map_or(0, |place| place.size),
+        start: unit.span.start,
+        sure,
+        vouched,
+    }
+}
+
+fn tolerance(tolerance: &Tolerance) -> ReceiptToleranceJson {
+    ReceiptToleranceJson {
+        abs: tolerance.abs.to_string(),
+        dtype: match tolerance.dtype {
+            Dtype::Bytes => "bytes",
+            Dtype::Unorm8 => "unorm8",
+            Dtype::F16 => "f16",
+            Dtype::F32 => "f32",
+        },
+        rel: tolerance.rel.to_string(),
+        ulps: tolerance.ulps,
+    }
+}
+
+fn code(spec: &JobSpec) -> Option<CodeJson> {
+    let of = |text: &str| Hash(*blake3::hash(text.as_bytes()).as_bytes());
+    let hash = match &spec.work {
+        Work::Noop => return None,
+        Work::Map(map) => of(&map.kernel.source),
+        Work::Render(render) => of(&render.kernel.source),
+        Work::Exec(exec) => exec.module.hash,
+    };
+    Some(CodeJson {
+        hash: hash.to_string(),
+        signature: spec.signed.map(|signed| signed.signature.to_string()),
+        signed_by: spec.signed.map(|signed| signed.by.to_string()),
+    })
+}
+
+fn inputs(spec: &JobSpec, blobs: &Blobs) -> Vec<ReceiptInputJson> {
+    let plain = |role, blob: &BlobRef| {
+        let hash = blob.hash.to_string();
+        ReceiptInputJson { hash, name: None, role, size: blob.size }
+    };
+    let listed = |role: &'static str, manifest: &BlobRef| match plan::entries_of(blobs, manifest) {
+        Some(entries) => entries
+            .into_iter()
+            .filter(|(name, _, _)| !name.is_empty())
+            .map(|(name, hash, size)| ReceiptInputJson { hash, name: Some(name), role, size })
+            .collect(),
+        // The list itself, if it cannot be read any more.
+        None => vec![plain(role, manifest)],
+    };
+    match &spec.work {
+        Work::Noop | Work::Render(_) => Vec::new(),
+        Work::Map(map) => map.inputs.iter().map(|input| plain("input", &input.blob)).collect(),
+        Work::Exec(exec) => {
+            let mut inputs = match &exec.items {
+                ExecItems::Lines { data, .. } => vec![plain("lines", data)],
+                ExecItems::Files { manifest } => listed("file", manifest),
+            };
+            inputs.extend(exec.folder.iter().flat_map(|folder| listed("folder", folder)));
+            inputs
+        }
+    }
+}
+
+/// Hashes what the user gets.
+fn output(app: &App, proven: &Proven) -> Result<Option<ReceiptOutputJson>, JobError> {
+    let Proven { receipt, merged, .. } = proven;
+    let mut hasher = blake3::Hasher::new();
+    let what = match &merged.spec.work {
+        Work::Noop => return Ok(None),
+        Work::Render(render) => {
+            let file = open(app, receipt.job)?;
+            let bands = picture::bands(render, &merged.segments, Some(&file));
+            for band in bands {
+                hasher.update(&band.map_err(JobError::Disk)?);
+            }
+            "pixels"
+        }
+        Work::Map(_) | Work::Exec(_) => {
+            let extents = extents(merged);
+            if extents.iter().any(|extent| extent.len > 0) {
+                let file = open(app, receipt.job)?;
+                for extent in extents {
+                    hash_part(&mut hasher, &file, extent.offset, extent.len)
+                        .map_err(JobError::Disk)?;
+                }
+            }
+            "bytes"
+        }
+    };
+    let hash = Hash(*hasher.finalize().as_bytes()).to_string();
+    Ok(Some(ReceiptOutputJson { hash, size: hasher.count(), what }))
+}
+
+fn hash_part(hasher: &mut blake3::Hasher, file: &File, offset: u64, len: u64) -> io::Result<()> {
+    let mut buffer = vec![0; CHUNK.min(len) as usize];
+    let mut done = 0;
+    while done < len {
+        let part = &mut buffer[..CHUNK.min(len - done) as usize];
+        read_exact_at(file, part, offset + done)?;
+        hasher.update(part);
+        done += part.len() as u64;
+    }
+    Ok(())
+}
+
+fn millis(time: Time) -> u64 {
+    time.0 / 1_000
+}
