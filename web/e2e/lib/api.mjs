@@ -39,8 +39,18 @@ export class Api {
     return (await this.json("GET", "/api/v1/nodes")).nodes;
   }
 
+  /** One of them as it is now. */
+  async node(id) {
+    return (await this.nodes()).find((node) => node.id === id);
+  }
+
   async result(id) {
     return (await this.ask("GET", `/api/v1/jobs/${id}/result`)).arrayBuffer();
+  }
+
+  /** What `shoal explain` says of `jobs/1` or `nodes/1`. */
+  async explain(subject) {
+    return (await this.json("GET", `/api/v1/${subject}/explain`)).lines;
   }
 
   /** The job once at least this share of it is done, while it still runs. */

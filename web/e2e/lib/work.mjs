@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { KERNELS, PROGRAMS } from "./places.mjs";
 
 /** A kernel with real work for each item, stepped as often as the job says. */
-const MIX = `
+export const MIX = `
 struct Params { steps: u32 }
 @group(0) @binding(0) var<storage, read> input: array<u32>;
 @group(0) @binding(1) var<storage, read_write> output: array<u32>;
@@ -46,7 +46,7 @@ export async function mapJob(api, { items = 1 << 20, steps = 2000, unit = 1 << 1
   return { ...job, check };
 }
 
-function mixed(x, steps) {
+export function mixed(x, steps) {
   for (let i = 0; i < steps; i++) {
     x = (Math.imul(x, 1664525) + 1013904223) >>> 0;
     x = (x ^ (x >>> 15)) >>> 0;
@@ -84,7 +84,7 @@ export async function execJob(api, { lines = 400, least = 2_000_000, ...rest } =
 }
 
 /** How many primes there are up to each limit; limits ascend. */
-function primeCounts(limits) {
+export function primeCounts(limits) {
   const most = limits.at(-1);
   const composite = new Uint8Array(most + 1);
   const counts = [];
