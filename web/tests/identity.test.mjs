@@ -45,12 +45,18 @@ async function until(what, look) {
   throw new Error(`waited in vain for ${what}`);
 }
 
-async function noNodes() {
-  await until("the nodes to leave", async () => (await shoal.nodes()).length === 0);
+/** A profile of its own, gone with its test. */
+async function profile(t) {
+  const context = await browser.newContext();
+  t.after(async () => {
+    await context.close();
+    await until("the nodes to leave", async () => (await shoal.nodes()).length === 0);
+  });
+  return context;
 }
 
-test("two tabs of one browser are two nodes with keys of their own, and a tab is the same node again", async () => {
-  const context = await browser.newContext();
+test("two tabs of one browser are two nodes with keys of their own, and a tab is the same node again", async (t) => {
+  const context = await profile(t);
   const one = await joinTab(context, front);
   const two = await joinTab(context, front);
   await Promise.all([one.joined(), two.joined()]);
@@ -65,12 +71,10 @@ test("two tabs of one browser are two nodes with keys of their own, and a tab is
   await again.joined();
   const { node, identity } = await again.status();
   assert.deepEqual([node, identity], [first.node, first.identity]);
-  await context.close();
-  await noNodes();
 });
 
-test("the private key cannot be read, not even by the page", async () => {
-  const context = await browser.newContext();
+test("the private key cannot be read, not even by the page", async (t) => {
+  const context = await profile(t);
   const tab = await joinTab(context, front, { lend: { gpu: false } });
   await tab.joined();
   const keys = await tab.page.evaluate(
@@ -88,12 +92,10 @@ test("the private key cannot be read, not even by the page", async () => {
       }),
   );
   assert.deepEqual(keys, [1, false, "InvalidAccessError"]);
-  await context.close();
-  await noNodes();
 });
 
-test("who cannot sign with the key it names is refused with words", async () => {
-  const context = await browser.newContext();
+test("who cannot sign with the key it names is refused with words", async (t) => {
+  const context = await profile(t);
   await context.addInitScript(() => {
     const generate = crypto.subtle.generateKey.bind(crypto.subtle);
     crypto.subtle.generateKey = async (...args) => {
@@ -105,21 +107,18 @@ test("who cannot sign with the key it names is refused with words", async () => 
   const reason = await tab.page.evaluate(() => globalThis.shoalTab.handle.stopped);
   assert.match(reason, /could not prove its identity/);
   assert.deepEqual(await shoal.nodes(), []);
-  await context.close();
 });
 
-test("the GPU's class is known when it is offered", async () => {
-  const tab = await joinTab(browser, front);
+test("the GPU's class is known when it is offered", async (t) => {
+  const tab = await joinTab(await profile(t), front);
   await tab.joined();
   const [node] = await shoal.nodes();
   assert.ok(node.gpu);
   assert.match(node.class, /^(?!0{16})[0-9a-f]{16}$/);
-  await tab.close();
-  await noNodes();
 });
 
-test("what nobody else signed, the coordinator stands for, and the tab says so", async () => {
-  const tab = await joinTab(browser, front);
+test("what nobody else signed, the coordinator stands for, and the tab says so", async (t) => {
+  const tab = await joinTab(await profile(t), front);
   await tab.joined();
   const unsigned = await connect(coordinator.url, coordinator.key, { signer: null });
   await shoal.map({ wgsl: counting(1), items: 100, name: "mine" });
@@ -133,13 +132,11 @@ test("what nobody else signed, the coordinator stands for, and the tab says so",
   const jobs = Object.fromEntries((await shoal.jobs()).map((job) => [job.name, job]));
   assert.deepEqual([jobs.mine.signedBy, jobs.mine.signedHere], [await shoal.signer(), false]);
   assert.equal(jobs["nobody's"].signedHere, true);
-  await tab.close();
-  await noNodes();
 });
 
-test("a donor who never wants a key's work does not get it, and gets it again when the donor changes mind", async () => {
+test("a donor who never wants a key's work does not get it, and gets it again when the donor changes mind", async (t) => {
   const mine = await shoal.signer();
-  const tab = await joinTab(browser, front, { lend: { rules: { only: [], never: [mine] } } });
+  const tab = await joinTab(await profile(t), front, { lend: { rules: { only: [], never: [mine] } } });
   await tab.joined();
   const job = await shoal.submit({ kind: "map", wgsl: counting(3), inputs: [], items: 100, name: "unwanted" });
   // Somebody else's goes by it.
@@ -158,16 +155,15 @@ test("a donor who never wants a key's work does not get it, and gets it again wh
   await other.map({ wgsl: counting(6), items: 100, name: "named" });
   assert.deepEqual(await names(), ["welcome", "unwanted", "named"]);
   await shoal.cancel(again.id);
-  await tab.close();
-  await noNodes();
 });
 
 test("a kernel of which one byte was changed on the way is refused by the tab", async (t) => {
+  const context = await profile(t);
   const evil = await startFront(coordinator, {
     frames: (bytes) => Buffer.from(bytes.toString("latin1").replace("77777u", "77778u"), "latin1"),
   });
   t.after(() => evil.close());
-  const tab = await joinTab(browser, evil);
+  const tab = await joinTab(context, evil);
   await tab.joined();
   const options = { wgsl: counting(77_777), items: 100, name: "changed" };
   await assert.rejects(shoal.map(options), /the code was refused: it is not what the key [0-9a-f]{64} signed/);
@@ -176,16 +172,14 @@ test("a kernel of which one byte was changed on the way is refused by the tab", 
   assert.equal(refused.jobName, "changed");
   assert.match(message, /is not what the key/);
   await tab.close();
-  await noNodes();
   // The same job through an honest front.
-  const honest = await joinTab(browser, front);
+  const honest = await joinTab(context, front);
   await honest.joined();
   assert.equal((await shoal.map(options))[1], 77_778);
-  await honest.close();
-  await noNodes();
 });
 
 test("a program of which one byte was changed on the way is refused by the tab", async (t) => {
+  const context = await profile(t);
   const module = silentProgram("an honest program");
   const { hash } = await shoal.upload(module);
   const evil = await startFront(coordinator, {
@@ -195,19 +189,17 @@ test("a program of which one byte was changed on the way is refused by the tab",
     },
   });
   t.after(() => evil.close());
-  const tab = await joinTab(browser, evil, { lend: { gpu: false } });
+  const tab = await joinTab(context, evil, { lend: { gpu: false } });
   await tab.joined();
   const job = await shoal.submit({ kind: "exec", module: hash, files: [{ name: "one", blob: hash }], name: "changed" });
   const failed = await until("the tab to refuse", async () => (await tab.units()).find(({ type }) => type === "failed"));
   assert.match(failed.message, new RegExp(`blob ${hash}: other bytes came`));
   assert.ok((await tab.units()).every(({ type }) => type !== "finished"));
   await shoal.cancel(job.id).catch(() => undefined);
-  await tab.close();
-  await noNodes();
 });
 
-test("pages sign with one key for all tabs of the browser", async () => {
-  const context = await browser.newContext();
+test("pages sign with one key for all tabs of the browser", async (t) => {
+  const context = await profile(t);
   const signer = async () => {
     const page = await openPage(context, `${front.url}/join`);
     return page.evaluate(
@@ -221,5 +213,4 @@ test("pages sign with one key for all tabs of the browser", async () => {
   const [one, two] = await Promise.all([signer(), signer()]);
   assert.match(one, /^[0-9a-f]{64}$/);
   assert.equal(one, two);
-  await context.close();
 });
