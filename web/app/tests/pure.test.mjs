@@ -223,6 +223,7 @@ test("how answers are checked and devices are doing is said in words", async () 
 
   const fine = { visible: true, batteryPercent: 80, charging: true, metered: false };
   assert.equal(words.conditionWords({ condition: fine, pacePercent: 100 }), "");
+  assert.equal(words.conditionWords({ condition: fine, pacePercent: 1 }), "", "uneven items are no news");
   const poor = { visible: false, batteryPercent: 20, charging: false, metered: true };
   assert.equal(
     words.conditionWords({ condition: poor, pacePercent: 37 }),

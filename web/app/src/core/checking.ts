@@ -4,6 +4,9 @@ import type { PoolNode, Trust } from "@shoal/sdk";
 
 import { count, duration } from "./format";
 
+/** Less is a device that is being held back; above it is noise. */
+const SLOWED_PERCENT = 70;
+
 /** What a job's policy means. */
 export function verifyWords(verify: string): string {
   const [kind, figure] = verify.split(":");
@@ -54,9 +57,10 @@ export function conditionWords({ condition, pacePercent }: PoolNode): string {
     !visible && "tab hidden",
     batteryPercent !== null && !charging && `battery ${batteryPercent} %`,
     metered && "metered network",
-    pacePercent > 0 && pacePercent < 70 && `slowed to ${pacePercent} %`,
-  ];
-  return words.filter((word) => word !== false).join(", ");
+  ].filter((word) => word !== false);
+  // Alone it says little: items of one job may differ a hundredfold.
+  if (words.length > 0 && pacePercent < SLOWED_PERCENT) words.push(`slowed to ${pacePercent} %`);
+  return words.join(", ");
 }
 
 export function roundTripWords(millis: number | null): string {
