@@ -191,7 +191,11 @@ fn finished(
     };
     let place = output.filter(|path| path.as_os_str() != "-");
     let place = place.map(|path| format!("{}: ", path.display())).unwrap_or_default();
-    eprintln!("{place}{what} in {took} on {nodes} (job {})", job.id);
+    let checked = match job.units_confirmed {
+        0 => String::new(),
+        confirmed => format!(", {confirmed} of {} units confirmed by others", job.units_done),
+    };
+    eprintln!("{place}{what} in {took} on {nodes}{checked} (job {})", job.id);
     Ok(())
 }
 

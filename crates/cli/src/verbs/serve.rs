@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 use shoal_coordinator::{Coordinator, OpenError, Options, RunError, Urls};
+use shoal_protocol::PublicKey;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
@@ -16,7 +17,7 @@ use crate::fail::Fail;
 use crate::intake::EngineIntake;
 use crate::interrupt::signal;
 use crate::tls::Fingerprint;
-use crate::{place, show};
+use crate::{keys, place, show};
 
 /// A coordinator at work; ends with what stopped it.
 pub(super) type Serving = JoinHandle<Result<(), RunError>>;
@@ -86,6 +87,8 @@ pub(super) struct Links {
     pub(super) key: String,
     /// The certificate other devices will see.
     fingerprint: Option<Fingerprint>,
+    /// What receipts are signed with.
+    receipts: Option<PublicKey>,
 }
 
 impl Links {
@@ -94,7 +97,8 @@ impl Links {
         let is_local = urls.lan.is_empty();
         let fingerprint =
             if is_local { None } else { Fingerprint::of_file(&data.join("cert.pem")) };
-        Links { urls, key: coordinator.key().into(), fingerprint }
+        let receipts = keys::coordinator(data);
+        Links { urls, key: coordinator.key().into(), fingerprint, receipts }
     }
 
     pub(super) fn print(&self) -> Result<(), Fail> {
@@ -102,6 +106,9 @@ impl Links {
         show::line(&format!("join link   {}", self.urls.join))?;
         if let Some(fingerprint) = self.fingerprint {
             show::line(&format!("certificate SHA-256 {fingerprint}"))?;
+        }
+        if let Some(key) = self.receipts {
+            show::line(&format!("receipts    signed by {key}"))?;
         }
         Ok(())
     }
@@ -114,6 +121,7 @@ impl Links {
             "join": self.urls.join,
             "joinLocal": self.urls.join_local,
             "fingerprint": self.fingerprint.map(|fingerprint| fingerprint.to_string()),
+            "receiptKey": self.receipts.map(|key| key.to_string()),
             "pid": std::process::id(),
         })
     }

@@ -13,6 +13,8 @@ mod netns;
 mod process;
 mod proxy;
 mod receipt;
+#[cfg(target_os = "linux")]
+mod relay;
 mod starting;
 #[cfg(unix)]
 mod straggler;

@@ -4,6 +4,8 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::OnceLock;
 
+use crate::world::Pool;
+
 /// The path of a kernel among the examples.
 pub(crate) fn example(name: &str) -> String {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/kernels").join(name);
@@ -26,6 +28,19 @@ pub(crate) fn program() -> &'static str {
         assert!(status.success(), "the test program builds");
         target.display().to_string()
     })
+}
+
+/// So many numbers, one a line.
+pub(crate) fn lines(count: u64) -> String {
+    (0..count).map(|i| format!("{i}\n")).collect()
+}
+
+/// What one undisturbed node makes of the lines by `work`.
+pub(crate) fn worked_alone(lines: &str) -> Vec<u8> {
+    let pool = Pool::start();
+    let _node = pool.node("alone", &["--no-gpu", "--cpus", "1"]);
+    let args = ["exec", program(), "--lines", "--", "work"];
+    pool.run_with(&args, lines.as_bytes()).ok().stdout
 }
 
 /// An .npy file of 32-bit floats.

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use crate::material::program;
+use crate::material::{lines, program, worked_alone};
 use crate::process::signal;
 use crate::world::{Folder, Pool};
 
@@ -15,18 +15,6 @@ const RUNS: Duration = Duration::from_millis(40);
 const STANDS: Duration = Duration::from_millis(600);
 
 const FLAGS: [&str; 3] = ["--no-gpu", "--cpus", "1"];
-
-fn lines(count: u64) -> String {
-    (0..count).map(|i| format!("{i}\n")).collect()
-}
-
-/// What one node alone makes of the lines.
-fn alone(lines: &str) -> Vec<u8> {
-    let pool = Pool::start();
-    let _node = pool.node("alone", &FLAGS);
-    let args = ["exec", program(), "--lines", "--", "work"];
-    pool.run_with(&args, lines.as_bytes()).ok().stdout
-}
 
 /// Slows a node while something else is done.
 fn slowed<T>(node: u32, meanwhile: impl FnOnce() -> T) -> T {
@@ -49,7 +37,7 @@ fn slowed<T>(node: u32, meanwhile: impl FnOnce() -> T) -> T {
 #[test]
 fn a_job_s_end_does_not_wait_for_a_slow_node() {
     let lines = lines(16);
-    let wanted = alone(&lines);
+    let wanted = worked_alone(&lines);
     let pool = Pool::start();
     let _fast = pool.node("fast", &FLAGS);
     let slow = pool.node("slow", &FLAGS);
@@ -69,7 +57,7 @@ fn a_job_s_end_does_not_wait_for_a_slow_node() {
 #[test]
 fn a_frozen_node_s_late_answers_change_nothing() {
     let lines = lines(30);
-    let wanted = alone(&lines);
+    let wanted = worked_alone(&lines);
     let pool = Pool::start();
     let frozen = pool.node("frozen", &FLAGS);
     let _other = pool.node("other", &FLAGS);
