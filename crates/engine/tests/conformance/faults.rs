@@ -38,11 +38,14 @@ async fn unit(gpu: &Gpu, work: &MapWork, items: u64, span: Span) -> Result<Vec<u
 fn a_kernel_the_device_refuses_is_the_kernels_fault_and_the_device_lives() {
     let gpu = block_on(Gpu::open()).unwrap();
     let mut work = double(64);
-    work.kernel.source = "fn main( {".to_owned();
-    let Err(Failure::Kernel { message }) = block_on(gpu.prepare(&work.kernel)) else {
-        panic!("the kernel was taken");
-    };
-    assert!(message.contains("expected"), "{message}");
+    // With a loop too, which some devices look at before they compile.
+    for source in ["fn main( {", "fn main( { loop { break; } }"] {
+        work.kernel.source = source.to_owned();
+        let Err(Failure::Kernel { message }) = block_on(gpu.prepare(&work.kernel)) else {
+            panic!("the kernel was taken");
+        };
+        assert!(message.starts_with("1:10:") && message.contains("expected"), "{message}");
+    }
     assert!(!gpu.is_lost());
     assert!(block_on(unit(&gpu, &double(64), 64, Span::new(0, 64))).is_ok());
 }
@@ -78,6 +81,31 @@ fn inputs_of_the_wrong_size_are_not_computed_on() {
     assert!(matches!(failure, Err(Failure::Internal { .. })), "{failure:?}");
     let mut stage = block_on(gpu.stage(4)).unwrap();
     assert!(stage.write(2, &[0; 4]).is_err());
+}
+
+/// Some software GPUs end loops after 65,535 turns.
+#[test]
+fn a_long_loop_gives_the_right_result_or_says_that_this_gpu_ended_it() {
+    let gpu = block_on(Gpu::open()).unwrap();
+    let mut work = double(64);
+    let source = DOUBLE.replace(
+        "input[id.x] * 2u",
+        "input[id.x]; for (var i = 0u; i < 100000u + input[0]; i++) { output[id.x] ^= i * 7u; }",
+    );
+    work.kernel = intake::map_kernel(&source, None, &[]).unwrap().kernel;
+    match block_on(unit(&gpu, &work, 64, Span::new(0, 64))) {
+        Ok(found) => {
+            let mixed = (0..100_000u32).fold(0, |mixed, i| mixed ^ i.wrapping_mul(7));
+            let wanted: Vec<u8> = (0..64).flat_map(|it: u32| (it ^ mixed).to_le_bytes()).collect();
+            assert_eq!(found, wanted);
+        }
+        Err(Failure::Internal { message }) => {
+            assert!(message.contains("ends loops after"), "{message}");
+            assert!(message.contains("run it on a node with a real GPU"), "{message}");
+        }
+        Err(other) => panic!("{other}"),
+    }
+    assert!(block_on(unit(&gpu, &double(64), 64, Span::new(0, 64))).is_ok());
 }
 
 #[test]
