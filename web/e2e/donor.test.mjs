@@ -17,7 +17,7 @@ it("a donor never runs work of a key, and others still do", async (t) => {
   const { page, node } = await tab(await browser(t), pool);
   const [ada, bob] = [submitter(), submitter()];
   const submit = (who, name, owner) =>
-    mapJob(pool.api, { items: 1 << 18, unit: 1 << 12, name, owner, verify: "none", signature: who.sign(MIX) });
+    mapJob(pool.api, { items: 1 << 19, unit: 1 << 12, name, owner, verify: "none", signature: who.sign(MIX) });
   const row = ({ key }) => page.locator(".signers li", { hasText: `${key.slice(0, 8)}…` });
   const finish = async (job, nodes) => {
     const done = await pool.api.done(job.id);

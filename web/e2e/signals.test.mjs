@@ -13,7 +13,7 @@ import { until } from "./lib/until.mjs";
 import { assertShared, assertWhole, mapJob } from "./lib/work.mjs";
 
 /** Some seconds of a software GPU. */
-const SIZE = { items: 1 << 18, steps: 3000, unit: 1 << 13 };
+const SIZE = { items: 1 << 16, steps: 5000, unit: 1 << 11 };
 
 /** What the coordinator says of a node, once it is so. */
 function seen(pool, { id }, what, wanted) {
@@ -77,7 +77,7 @@ it("tabs hide, freeze and crash", async (t) => {
     await page.hide();
     const hidden = await seen(pool, node, "hidden", ({ condition }) => !condition.visible);
     assert.equal(hidden.paused, false);
-    t.diagnostic(`pace ${hidden.pacePercent} %`);
+    assert.ok(hidden.pacePercent < 50, `it is thought as fast as before: ${hidden.pacePercent} %`);
     const done = await pool.api.done(job.id);
     assert.equal(share(done, node), done.items);
     job.check(await pool.api.result(job.id));
@@ -93,10 +93,9 @@ it("tabs hide, freeze and crash", async (t) => {
     job.check(result);
 
     await page.thaw();
-    await page.show();
     await seen(pool, node, "back", ({ paused, condition }) => !paused && condition.visible);
     // It says now what it had in hand: nobody minds.
-    const next = await mapJob(pool.api, { ...SIZE, verify: "none" });
+    const next = await mapJob(pool.api, { ...SIZE, steps: 1000, verify: "none" });
     const [after, nextDone] = [await pool.api.job(job.id), await pool.api.done(next.id)];
     assert.ok(share(nextDone, node) > 0, "the thawed tab does nothing");
     next.check(await pool.api.result(next.id));

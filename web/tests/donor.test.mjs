@@ -6,6 +6,7 @@ import { connect } from "../dist/assets/sdk.js";
 import { launch } from "./lib/chromium.mjs";
 import { startCoordinator } from "./lib/coordinator.mjs";
 import { startFront } from "./lib/front.mjs";
+import { launchPlain } from "./lib/plain.mjs";
 import { send, startPool } from "./lib/pool.mjs";
 import { joinTab } from "./lib/tab.mjs";
 
@@ -111,6 +112,30 @@ test("a device that is put away rests before the next unit comes", async () => {
   await hide(false);
   const next = await shoal.submit({ kind: "noop", items: 10 });
   assert.deepEqual(sharesOf(await shoal.wait(next.id)), [[node, 10]]);
+});
+
+test("a tab behind another one is really hidden, rests, and comes back", async (t) => {
+  const plain = await launchPlain();
+  t.after(() => plain.close());
+  const page = await plain.open(`${front.url}/join`);
+  await page.evaluate(
+    async ({ url, token }) => {
+      const { join } = await import(`${url}/assets/sdk.js`);
+      globalThis.handle = await join({ url, token, gpu: false, name: "put behind" });
+    },
+    { url: front.url, token: front.token },
+  );
+  const once = (wanted) =>
+    nodesOnce((nodes) => nodes.some((node) => node.name === "put behind" && wanted(node)));
+  await once(({ paused, condition }) => !paused && condition.visible);
+  const other = await plain.open(`${front.url}/join`);
+  await once(({ paused, condition }) => paused && !condition.visible);
+  // A browser that also freezes it finds nothing at work.
+  await page.freeze(true);
+  await other.evaluate(() => true);
+  await page.freeze(false);
+  await page.show();
+  await once(({ paused, condition }) => !paused && condition.visible);
 });
 
 /** A page whose battery and network are the test's. */

@@ -64,7 +64,12 @@ async function openPage(ask, url) {
     hide: () => window("minimized"),
     show: () => window("normal"),
     freeze: () => lifecycle("frozen"),
-    thaw: () => lifecycle("active"),
+    /** In sight again: to its window, which knows nothing of all this, nothing happened. */
+    thaw: async () => {
+      await lifecycle("active");
+      await window("minimized");
+      await window("normal");
+    },
     /** Nobody is left to answer. */
     crash: () => void send("Page.crash").catch(() => undefined),
     close: () => ask("Target.closeTarget", { targetId }),

@@ -7,7 +7,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { chromiumPath, FLAGS } from "./chromium.mjs";
 
-/** `{pid, open(url), close()}`, the browser's processes being the group of `pid`; each opened page is `{evaluate(fn, arg), waitFor(fn, arg), close()}`. */
+/** `{pid, open(url), close()}`, the browser's processes being the group of `pid`; each opened page is `{evaluate(fn, arg), waitFor(fn, arg), show(), freeze(frozen), close()}`. A page that is opened or shown hides the one before it
+ * for good, which Playwright's pages never are. */
 export async function launchPlain({ args = [] } = {}) {
   const profile = await mkdtemp(join(tmpdir(), "shoal-chromium-"));
   const words = ["--headless", "--remote-debugging-pipe", `--user-data-dir=${profile}`, ...FLAGS, ...args];
@@ -52,6 +53,9 @@ async function openPage(ask, url) {
         await new Promise((resolve) => setTimeout(resolve, 10));
       }
     },
+    show: () => ask("Target.activateTarget", { targetId }),
+    /** As a browser does to a hidden page after some minutes; its Workers stand still too. */
+    freeze: (frozen) => ask("Page.setWebLifecycleState", { state: frozen ? "frozen" : "active" }, sessionId),
     close: () => ask("Target.closeTarget", { targetId }),
   };
   await page.waitFor((url) => document.readyState === "complete" && location.href === url, new URL(url).href);

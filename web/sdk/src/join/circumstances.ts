@@ -13,7 +13,7 @@ interface Connection extends EventTarget {
 
 export interface Circumstances {
   hidden: boolean;
-  /** The browser is about to stop this page: hand back what was lent. */
+  /** The browser stops this page. Its Workers often hear of it only afterwards, so what counts is hiding before. */
   frozen: boolean;
   /** `undefined` if the browser does not tell. */
   battery: { percent: number; charging: boolean } | undefined;
