@@ -4,10 +4,12 @@ mod churn;
 mod farm;
 mod join;
 mod map;
+mod nodes;
 mod peers;
 mod pool;
 mod report;
 mod sim;
+mod swarm;
 mod verify;
 
 use std::process::Command;
@@ -16,7 +18,7 @@ use crate::shell::{self, Outcome};
 use crate::{programs, setup, web};
 use report::Report;
 
-const NAMES: &str = "churn, farm, join, map, sim, verify";
+const NAMES: &str = "churn, farm, join, map, nodes, sim, verify";
 
 /// What every benchmark is told.
 struct Plan {
@@ -39,6 +41,7 @@ pub(crate) fn run(args: &[String]) -> Outcome {
         "churn" => churn::run,
         "farm" => farm::run,
         "map" => map::run,
+        "nodes" => nodes::run,
         "join" => join::run,
         "sim" => sim::run,
         "verify" => verify::run,

@@ -8,6 +8,9 @@ use serde::Deserialize;
 
 use crate::shell::{Outcome, command, make_dir, not_started, output, shoal, target};
 
+/// The coordinator's folder in that of the pool.
+const COORDINATOR: &str = "coordinator";
+
 /// What a coordinator writes into its data folder once it can be reached.
 #[derive(Deserialize)]
 pub(super) struct Running {
@@ -29,13 +32,27 @@ impl Pool {
         let folder = target().join("bench").join(std::process::id().to_string());
         let _ = std::fs::remove_dir_all(&folder);
         make_dir(&folder)?;
-        let data = folder.join("coordinator");
-        let serve = spawn(&data, &["serve", "--listen", "127.0.0.1:0"])?;
-        let place = data.join("running.json");
-        let running = wait_for("the coordinator", || {
-            std::fs::read_to_string(&place).ok().and_then(|text| serde_json::from_str(&text).ok())
-        })?;
+        let (serve, running) = serve(&folder, "127.0.0.1:0")?;
         Ok(Pool { folder, children: vec![serve], running })
+    }
+
+    /// The coordinator as it is after a power cut: killed, and started again on the same data.
+    pub(super) fn crash(&mut self) -> Outcome {
+        let Some(coordinator) = self.children.first_mut() else { return Ok(()) };
+        coordinator.kill().map_err(|error| format!("the coordinator: {error}"))?;
+        coordinator.wait().map_err(|error| format!("the coordinator: {error}"))?;
+        let place = self.place().to_owned();
+        // The old note would say that it is up already.
+        let _ = std::fs::remove_file(note(&self.folder));
+        let (serve, running) = serve(&self.folder, &place)?;
+        self.children[0] = serve;
+        self.running = running;
+        Ok(())
+    }
+
+    /// Host and port.
+    pub(super) fn place(&self) -> &str {
+        self.running.url.trim_start_matches("http://")
     }
 
     /// Adds a native node and waits until the coordinator counts it.
@@ -70,6 +87,15 @@ impl Pool {
             fields.get(11)?.parse::<f64>().ok()? + fields.get(12)?.parse::<f64>().ok()?;
         Some(ticks / 100.0)
     }
+
+    /// Bytes of memory the coordinator has now.
+    pub(super) fn coordinator_memory(&self) -> Option<f64> {
+        let pid = self.children.first()?.id();
+        let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+        let kilobytes: f64 = line.trim().strip_suffix(" kB")?.trim().parse().ok()?;
+        Some(kilobytes * 1024.0)
+    }
 }
 
 impl Drop for Pool {
@@ -83,11 +109,32 @@ impl Drop for Pool {
     }
 }
 
+/// A coordinator that can be reached.
+fn serve(folder: &Path, place: &str) -> Outcome<(Child, Running)> {
+    let serve = spawn(&folder.join(COORDINATOR), &["serve", "--listen", place])?;
+    let note = note(folder);
+    let running = wait_for("the coordinator", || {
+        std::fs::read_to_string(&note).ok().and_then(|text| serde_json::from_str(&text).ok())
+    })?;
+    Ok((serve, running))
+}
+
+fn note(folder: &Path) -> PathBuf {
+    folder.join(COORDINATOR).join("running.json")
+}
+
 fn spawn(data: &Path, words: &[&str]) -> Outcome<Child> {
-    let mut child = command(shoal());
+    let mut child = roomy(&shoal());
     child.args(words).arg("--data").arg(data).env("RUST_LOG", "warn");
     child.stdin(Stdio::null()).stdout(Stdio::null());
     child.spawn().map_err(|error| not_started(&child, &error))
+}
+
+/// A program with as many open files as this user may have: every node is one.
+pub(super) fn roomy(program: &Path) -> Command {
+    let mut sh = command("sh");
+    sh.args(["-c", "ulimit -n \"$(ulimit -Hn)\"; exec \"$0\" \"$@\""]).arg(program);
+    sh
 }
 
 /// Asks again and again, for at most twenty seconds.

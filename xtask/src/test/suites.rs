@@ -49,6 +49,8 @@ pub(super) const SUITES: &[Suite] = &[
 
 const PURE: [&str; 5] = ["shoal-protocol", "shoal-scheduler", "shoal-node", "shoal-sim", "xtask"];
 const SHELLS: [&str; 3] = ["shoal-engine", "shoal-coordinator", "shoal"];
+/// What benchmarks run beside Shoal.
+const BENCHES: [&str; 2] = ["xtask-direct", "xtask-swarm"];
 /// Where the conformance cases lie, made ready for a browser.
 const PREPARED: &str = "prepared";
 /// Crates with a lock of their own.
@@ -103,6 +105,7 @@ fn clippy() -> Outcome<Counts> {
     let words = ["clippy", "--quiet", "--all-targets", "--release"];
     run(cargo_on(&words[..3], &PURE).args(deny))?;
     run(cargo_on(&words, &SHELLS).args(deny))?;
+    run(cargo_on(&words, &BENCHES).args(deny))?;
     Ok(Counts::ONE)
 }
 
