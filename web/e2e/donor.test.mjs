@@ -16,8 +16,8 @@ it("a donor never runs work of a key, and others still do", async (t) => {
   const machine = await native(t, pool, join(data, "node"));
   const { page, node } = await tab(await browser(t), pool);
   const [ada, bob] = [submitter(), submitter()];
-  const submit = (who, name, owner) =>
-    mapJob(pool.api, { items: 1 << 19, unit: 1 << 12, name, owner, verify: "none", signature: who.sign(MIX) });
+  const submit = (who, name, owner, items = 1 << 19) =>
+    mapJob(pool.api, { items, unit: 1 << 12, name, owner, verify: "none", signature: who.sign(MIX) });
   const row = ({ key }) => page.locator(".signers li", { hasText: `${key.slice(0, 8)}…` });
   const finish = async (job, nodes) => {
     const done = await pool.api.done(job.id);
@@ -49,8 +49,8 @@ it("a donor never runs work of a key, and others still do", async (t) => {
 
   await t.test("where nobody else is left it waits, and says why, until the donor thinks again", async () => {
     await kill(machine.child);
-    const waiting = await submit(ada, "last waves", "Ada");
-    await finish(await submit(bob, "last tides", "Bob"), [node]);
+    const waiting = await submit(ada, "last waves", "Ada", 1 << 15);
+    await finish(await submit(bob, "last tides", "Bob", 1 << 15), [node]);
     const job = await pool.api.job(waiting.id);
     assert.deepEqual([job.state, job.itemsDone], ["running", 0]);
     const words = (await pool.api.explain(`jobs/${waiting.id}`)).join("\n");

@@ -124,13 +124,13 @@ function limits({ seconds = 30, memoryMiB = 256, outputMiB = 16 } = {}) {
   return { time: seconds * 1000, memory: memoryMiB * 2 ** 20, output: outputMiB * 2 ** 20 };
 }
 
-/** Larger blobs are only ever fetched in parts, which no hash covers. */
+/** Tables of more bytes are only ever fetched in parts, which no hash covers. */
 const FETCHED_WHOLE = 4 << 20;
 let made = 0;
 
 function store(bytes) {
   // What is made when asked for is no array: its bytes must be asked for before they can be hashed.
-  const isWhole = bytes.length <= FETCHED_WHOLE;
+  const isWhole = bytes instanceof Uint8Array || bytes.length <= FETCHED_WHOLE;
   const hash = isWhole ? blake3(bytes.slice(0, bytes.length)) : (++made).toString(16).padStart(64, "0");
   engines.blobs[hash] = bytes;
   return { hash, size: bytes.length };
