@@ -46,7 +46,10 @@ pub enum WhyJob {
     },
     Merged {
         units: u64,
+        /// By others.
         confirmed: u64,
+        /// Computed by the operator's own nodes alone.
+        own: u64,
     },
     LentAgain {
         retries: u64,
@@ -88,9 +91,15 @@ impl fmt::Display for WhyJob {
             WhyJob::Auditing { units } => {
                 write!(f, "all is computed; {units} units are tried again before it ends")
             }
-            WhyJob::Merged { units, confirmed: 0 } => write!(f, "{units} units are done"),
-            WhyJob::Merged { units, confirmed } => {
-                write!(f, "{units} units are done, {confirmed} of them confirmed by others")
+            WhyJob::Merged { units, confirmed, own } => {
+                write!(f, "{units} units are done")?;
+                if *confirmed > 0 {
+                    write!(f, ", {confirmed} of them confirmed by others")?;
+                }
+                if *own > 0 {
+                    write!(f, ", {own} computed by the operator's own nodes")?;
+                }
+                Ok(())
             }
             WhyJob::LentAgain { retries, late } => write!(
                 f,
@@ -109,8 +118,9 @@ impl Scheduler {
             self.explain_running(id, job, &mut why);
         }
         if !job.merged.is_empty() {
-            let (units, confirmed) = (job.merged.len() as u64, job.proofs.len() as u64);
-            why.push(WhyJob::Merged { units, confirmed });
+            let own = job.proofs.values().filter(|p| p.vouched && p.by.is_empty()).count() as u64;
+            let (units, proven) = (job.merged.len() as u64, job.proofs.len() as u64);
+            why.push(WhyJob::Merged { units, confirmed: proven - own, own });
         }
         if job.retries + job.speculated > 0 {
             why.push(WhyJob::LentAgain { retries: job.retries, late: job.speculated });
