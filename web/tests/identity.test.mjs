@@ -198,6 +198,28 @@ test("a program of which one byte was changed on the way is refused by the tab",
   await shoal.cancel(job.id).catch(() => undefined);
 });
 
+test("a page knows which node its own browser is", async (t) => {
+  const context = await profile(t);
+  const homeOf = async () => {
+    const page = await openPage(context, `${front.url}/join`);
+    const home = await page.evaluate(
+      async ({ url, key }) => {
+        const { connect } = await import(`${url}/assets/sdk.js`);
+        return (await (await connect(url, key)).home()) ?? null;
+      },
+      { url: front.url, key: front.key },
+    );
+    await page.close();
+    return home;
+  };
+  assert.equal(await homeOf(), null);
+  const other = await joinTab(await browser.newContext(), front, { lend: { gpu: false } });
+  const tab = await joinTab(context, front, { lend: { gpu: false } });
+  await Promise.all([other.joined(), tab.joined()]);
+  assert.equal(await homeOf(), (await tab.status()).node);
+  await other.close();
+});
+
 test("pages sign with one key for all tabs of the browser", async (t) => {
   const context = await profile(t);
   const signer = async () => {

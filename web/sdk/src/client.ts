@@ -5,6 +5,7 @@ import { type ArrayOf, type OutType, outType, type ResultArray, typed } from "./
 import { blake3 } from "./blake3.js";
 import { type Bytes, lineBytes, type Source, upload, type UploadOptions } from "./blobs.js";
 import { Http, ShoalError } from "./http.js";
+import { ownIdentities } from "./join/identity.js";
 import { join, type JoinHandle, type JoinOptions } from "./join/index.js";
 import { hex, type KeyPair } from "./keyring.js";
 import type {
@@ -98,6 +99,12 @@ export class Shoal {
   async signer(): Promise<string | null> {
     const pair = await this.pair();
     return pair && hex(pair.publicKey);
+  }
+
+  /** The node that a tab of this browser is now, if one lends to this pool: an interactive job's `home`. */
+  async home(): Promise<number | undefined> {
+    const own = await ownIdentities(this.url);
+    return own.length > 0 ? (await this.nodes()).find(({ identity }) => own.includes(identity))?.id : undefined;
   }
 
   /** Forgets an ended job and its result; cancels a running one. */

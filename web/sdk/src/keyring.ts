@@ -19,6 +19,26 @@ export async function freshPair(): Promise<KeyPair> {
   return raw(await generate());
 }
 
+/** The public halves of all pairs kept under names that start so, 64 hex digits each; none where nothing is kept. */
+export async function keptKeys(start: string): Promise<string[]> {
+  const pairs = await allKept(start).catch(() => []);
+  return Promise.all(pairs.map(async (pair) => hex((await raw(pair)).publicKey)));
+}
+
+async function allKept(start: string): Promise<CryptoKeyPair[]> {
+  const database = await open();
+  try {
+    return await new Promise<CryptoKeyPair[]>((resolve, reject) => {
+      const names = IDBKeyRange.bound(start, `${start}\uffff`);
+      const found = database.transaction(STORE).objectStore(STORE).getAll(names);
+      found.onsuccess = () => resolve(found.result as CryptoKeyPair[]);
+      found.onerror = () => reject(found.error ?? new Error("nothing can be read"));
+    });
+  } finally {
+    database.close();
+  }
+}
+
 async function generate(): Promise<CryptoKeyPair> {
   if (!globalThis.crypto?.subtle) {
     throw new Error("keys need a secure page: https, or http on this machine");

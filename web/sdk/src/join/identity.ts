@@ -1,6 +1,6 @@
 /** Who this device is to a coordinator: a key pair, kept, so that it is the same node again tomorrow. */
 
-import { freshPair, type KeyPair, keyPair } from "../keyring.js";
+import { freshPair, keptKeys, type KeyPair, keyPair } from "../keyring.js";
 
 /** Tabs of one browser that may lend at a time, each an identity of its own. */
 const MOST_TABS = 64;
@@ -15,7 +15,7 @@ export async function claimIdentity(base: string): Promise<Claimed> {
   // Without locks two tabs could take the same one and push each other out, so it is made for this tab only.
   if (!("locks" in navigator)) return { identity: await freshPair(), release: () => undefined };
   for (let tab = 0; tab < MOST_TABS; tab++) {
-    const name = `node ${base} ${tab}`;
+    const name = `${startOfName(base)}${tab}`;
     const release = await tryLock(`shoal ${name}`);
     if (!release) continue;
     try {
@@ -26,6 +26,15 @@ export async function claimIdentity(base: string): Promise<Claimed> {
     }
   }
   return { identity: await freshPair(), release: () => undefined };
+}
+
+/** Who tabs of this browser are, or were, to a coordinator: public keys. */
+export function ownIdentities(base: string): Promise<string[]> {
+  return keptKeys(startOfName(base));
+}
+
+function startOfName(base: string): string {
+  return `node ${base} `;
 }
 
 function tryLock(name: string): Promise<(() => void) | undefined> {

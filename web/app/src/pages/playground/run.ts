@@ -100,7 +100,7 @@ async function runOnce(store: Store, settings: Settings, report: Report, signal:
   const request = settings.picture()
     ? pictureRequest(settings)
     : await mapRequest(shoal, settings, signal);
-  const submitted = await shoal.submit(request, signal);
+  const submitted = await shoal.submit({ ...request, ...(await treatment(shoal, settings)) }, signal);
   const sent = performance.now();
   report.job.set(submitted);
   store.learn(submitted);
@@ -142,7 +142,6 @@ async function mapRequest(
     inputs,
     outPerItem: settings.outPerItem(),
     params,
-    ...treatment(settings),
   };
   if (inputs.every((input) => input.whole)) request.items = items;
   return request;
@@ -156,12 +155,17 @@ function pictureRequest(settings: Settings): JobRequest {
     wgsl: settings.source(),
     params,
     ...settings.frame(),
-    ...treatment(settings),
   };
 }
 
-function treatment(settings: Settings): Pick<JobRequest, "verify" | "priority"> {
-  return { verify: settings.verify(), priority: settings.priority() };
+/** What somebody waits for goes to this browser's own tab first, if it lends. */
+async function treatment(
+  shoal: Shoal,
+  settings: Settings,
+): Promise<Pick<JobRequest, "verify" | "priority" | "home">> {
+  const [verify, priority] = [settings.verify(), settings.priority()];
+  const home = priority === "interactive" ? await shoal.home() : undefined;
+  return home === undefined ? { verify, priority } : { verify, priority, home };
 }
 
 function toValues(job: Job, bytes: Uint8Array<ArrayBuffer>): Values {
