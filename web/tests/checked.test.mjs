@@ -98,3 +98,20 @@ test("the job page shows how it was checked and why, and gives the receipt", asy
   await page.goto(`${front.url}/#key=${front.key}`);
   await page.getByText("4 checked in a row").first().waitFor();
 });
+
+test("the playground's jobs are signed by the page's own key and checked as chosen", async (t) => {
+  const context = await browser.newContext();
+  t.after(() => context.close());
+  const tab = await joinTab(context, front);
+  await tab.joined();
+  const page = await openPage(context, `${front.url}/playground#key=${front.key}`);
+  await page.getByLabel("Answers are checked").selectOption("quorum:2");
+  await page.getByRole("button", { name: "Run" }).click();
+  const newest = async () => (await shoal.jobs()).sort((a, b) => b.id - a.id)[0];
+  let last = await newest();
+  while (last.id === job) last = await newest();
+  const done = await shoal.wait(last.id);
+  assert.deepEqual([done.verify, done.priority, done.signedHere], ["quorum:2", "interactive", false]);
+  assert.notEqual(done.signedBy, await shoal.signer());
+  assert.equal(done.unitsConfirmed, done.unitsDone);
+});
