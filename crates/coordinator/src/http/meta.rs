@@ -20,7 +20,7 @@ use crate::error::ApiError;
 use crate::json::ErrorJson;
 
 /// A driver that needs longer than this for a question does not keep up.
-const DRIVER_WITHIN: Duration = Duration::from_secs(5);
+const DRIVER_WITHIN: Duration = Duration::from_secs(2);
 
 pub(super) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(healthz)).routes(routes!(metrics)).routes(routes!(openapi))
@@ -55,7 +55,10 @@ async fn healthz(State(app): State<App>) -> Response {
     match timeout(DRIVER_WITHIN, app.driver.counts()).await {
         Ok(Ok(_)) => "ok".into_response(),
         Ok(Err(Stopped)) => degraded("the coordinator is stopping"),
-        Err(_elapsed) => degraded("the coordinator is too busy to answer"),
+        Err(_elapsed) => match app.driver.trouble() {
+            Some(trouble) => degraded(&trouble.to_string()),
+            None => degraded("the coordinator is too busy to answer"),
+        },
     }
 }
 

@@ -129,12 +129,9 @@ async fn devices_of_another_class_are_compared_by_tolerance() {
     let mut exact = map("quorum:2");
     exact["tolerance"] = json!({"abs": 0, "rel": 0, "ulps": 0});
     let id = world.api.submit(exact).await;
-    let path = format!("/api/v1/jobs/{id}/explain?item=0");
-    eventually(async || {
-        let why = world.api.json(&path).await.to_string();
-        why.contains("do not agree").then_some(())
-    })
-    .await;
+    let job = world.api.ended(id).await;
+    let words = job["error"]["message"].as_str().unwrap();
+    assert!(job["state"] == "failed" && words.contains("do not agree"), "{job}");
     world.stop().await;
 }
 

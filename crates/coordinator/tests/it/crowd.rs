@@ -6,9 +6,14 @@ use futures_util::future::join_all;
 use reqwest::StatusCode;
 use serde_json::json;
 use shoal_protocol::limit::MAX_OPEN_JOBS;
+use shoal_protocol::{Span, Work};
 
 use crate::node::{Node, nothing, numbers};
 use crate::world::{World, eventually, noop, problem};
+
+fn either(work: &Work, span: Span) -> Vec<u8> {
+    if matches!(work, Work::Noop) { nothing(work, span) } else { numbers(work, span) }
+}
 
 async fn crowd(world: &World, count: usize) -> Vec<Node> {
     let names: Vec<String> = (0..count).map(|number| format!("node {number}")).collect();
@@ -62,7 +67,7 @@ async fn a_submitter_faster_than_the_pool_is_told_to_wait() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_slow_reader_holds_up_nobody_and_gets_everything() {
     let world = World::start();
-    let _node = Node::join(&world, "one").await.work(numbers);
+    let _node = Node::join(&world, "one").await.work(either);
     let items = 4_000_000_u64;
     let big =
         json!({"kind": "map", "wgsl": "x", "items": items, "unit": 1 << 20, "verify": "none"});

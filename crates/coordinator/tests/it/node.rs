@@ -40,6 +40,8 @@ pub(crate) struct Node {
     pub(crate) loans: Vec<Lease>,
     /// How long it rests between two messages of answers.
     pub(crate) rest: Duration,
+    /// Answers in one message.
+    pub(crate) together: usize,
     api: Api,
 }
 
@@ -64,7 +66,7 @@ pub(crate) fn hello(name: &str, token: &str) -> Hello {
                 slots: 2,
             }),
             speed: 100,
-            class: 0,
+            class: 1,
         },
         held: Vec::new(),
     }
@@ -141,7 +143,15 @@ impl Node {
             return None;
         };
         let (jobs, loans) = (HashMap::new(), Vec::new());
-        Some(Node { socket, session, jobs, loans, rest: Duration::ZERO, api: api.clone() })
+        Some(Node {
+            socket,
+            session,
+            jobs,
+            loans,
+            rest: Duration::ZERO,
+            together: MAX_TOGETHER,
+            api: api.clone(),
+        })
     }
 
     /// Takes messages in until something is lent.
@@ -225,7 +235,7 @@ impl Node {
                     let output = UnitOutput::Inline(bytes);
                     finished.push(Finished { attempt: lease.attempt, took: Micros(100), output });
                 }
-                if finished.len() == MAX_TOGETHER {
+                if finished.len() == self.together {
                     self.say(FromNode::Done(std::mem::take(&mut finished))).await;
                     tokio::time::sleep(self.rest).await;
                 }
