@@ -11,6 +11,7 @@ const CAN = [
 const CANNOT = [
   "see your files, your other tabs, your camera, microphone or place",
   "reach the network, or any device in your home: kernels and programs have no network at all",
+  "run at all if its signature is wrong, or if it is signed with a key you refused",
   "go on after you press Stop or close this tab",
   "stay when it breaks its limits: then it is ended, and you are told here",
 ];

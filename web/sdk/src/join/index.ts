@@ -1,14 +1,14 @@
 /** Lends the device a page runs on. The page asks the person first; this does the rest. */
 
 import { hex } from "../keyring.js";
-import type { BrainStatus, DeviceState, FromBrain, Offer, Rules, ToBrain } from "../workers/messages.js";
+import type { BrainStatus, DeviceState, FromBrain, Offer, ToBrain } from "../workers/messages.js";
 import { Awake, type Circumstances, watchCircumstances, type Watching } from "./circumstances.js";
 import { type Device, lookAtDevice } from "./device.js";
 import { type Claimed, claimIdentity } from "./identity.js";
 import { findPlaces, type Found } from "./places.js";
 import { conditionOf, restReason, USUAL } from "./power.js";
 import { stateOf } from "./state.js";
-import type { JoinHandle, JoinOptions, JoinStatus, Lend, RunningUnit } from "./types.js";
+import type { JoinHandle, JoinOptions, JoinStatus, Lend, Rules, RunningUnit } from "./types.js";
 
 export type * from "./types.js";
 

@@ -1,9 +1,15 @@
 /** What a page asks for when it lends, and what it hears. */
 
-import type { Rules } from "../workers/messages.js";
 import type { JobNote, UnitNote } from "./unit.js";
 
-export type { JobNote, Rules };
+export type { JobNote };
+
+/** Whose code may run, by the keys that stand for it: 64 hex digits each. */
+export interface Rules {
+  /** If any are named, nobody else's. */
+  only: string[];
+  never: string[];
+}
 
 /** How much is lent. May be changed at any time with `set`. */
 export interface Lend {
