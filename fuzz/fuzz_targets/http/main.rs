@@ -45,5 +45,5 @@ fuzz_target!(|body: &[u8]| {
 fn check(spec: &JobSpec) {
     assert!(spec.items > 0 && spec.sizing.grain > 0 && spec.sizing.grain <= spec.sizing.most);
     assert!(!spec.name.is_empty() && !spec.owner.is_empty());
-    assert!(spec.limits.time.0 > 0 && spec.limits.memory > 0 && spec.limits.output > 0);
+    assert!(spec.limits.memory > 0 && spec.limits.output > 0);
 }

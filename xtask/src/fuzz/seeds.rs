@@ -10,10 +10,10 @@ use serde_json::{Map, Value, json};
 use crate::shell::{self, Outcome, make_dir, read, root};
 use crate::stamp::files_below;
 
-/// What `fuzz_targets/http/store.rs` keeps under these names.
+/// What `fuzz_targets/http/store.rs` keeps under these names; the last is its hash.
 const ARRAY: &str = "0000000000000000000000000000000000000000000000000000000000000001";
 const LINES: &str = "0000000000000000000000000000000000000000000000000000000000000002";
-const PROGRAM: &str = "0000000000000000000000000000000000000000000000000000000000000003";
+const PROGRAM: &str = "0010d17caea2f6e52170eaa949611c058048a2a329423b1e256cd4dffb9e0231";
 
 /// Adds a target's seeds to a folder.
 pub(super) fn write(name: &str, corpus: &Path) -> Outcome {

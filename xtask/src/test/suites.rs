@@ -48,9 +48,9 @@ pub(super) const SUITES: &[Suite] = &[
 ];
 
 const PURE: [&str; 5] = ["shoal-protocol", "shoal-scheduler", "shoal-node", "shoal-sim", "xtask"];
-const SHELLS: [&str; 3] = ["shoal-engine", "shoal-coordinator", "shoal"];
+const SHELLS: &[&str] = &["shoal-engine", "shoal-coordinator", "shoal"];
 /// What benchmarks run beside Shoal.
-const BENCHES: [&str; 2] = ["xtask-direct", "xtask-swarm"];
+const BENCHES: &[&str] = &["xtask-direct", "xtask-swarm"];
 /// Where the conformance cases lie, made ready for a browser.
 const PREPARED: &str = "prepared";
 /// Crates with a lock of their own.
@@ -89,7 +89,7 @@ fn fuzzed() -> Outcome<Counts> {
 
 fn shells() -> Outcome<Counts> {
     let prepared = prepared()?;
-    let counts = counted(environment(&mut cargo_on(&["test", "--release", "--quiet"], &SHELLS)))?;
+    let counts = counted(environment(&mut cargo_on(&["test", "--release", "--quiet"], SHELLS)))?;
     prepared.keep()?;
     Ok(counts)
 }
@@ -104,8 +104,7 @@ fn clippy() -> Outcome<Counts> {
     let deny = ["--", "--deny", "warnings"];
     let words = ["clippy", "--quiet", "--all-targets", "--release"];
     run(cargo_on(&words[..3], &PURE).args(deny))?;
-    run(cargo_on(&words, &SHELLS).args(deny))?;
-    run(cargo_on(&words, &BENCHES).args(deny))?;
+    run(cargo_on(&words, &[SHELLS, BENCHES].concat()).args(deny))?;
     Ok(Counts::ONE)
 }
 
@@ -118,7 +117,7 @@ fn web() -> Outcome<Counts> {
     let stamp = prepared()?;
     if !stamp.is_fresh(&[target().join(PREPARED)]) {
         let words = ["test", "--release", "--quiet", "--test", "conformance"];
-        run(environment(&mut cargo_on(&words, &SHELLS)))?;
+        run(environment(&mut cargo_on(&words, SHELLS)))?;
         stamp.keep()?;
     }
     node(&["tests", "app/tests"])
