@@ -225,6 +225,7 @@ async fn greeting(stream: &mut SplitStream<WebSocket>) -> Result<Hello, End> {
 }
 
 /// What came from a node.
+#[expect(clippy::large_enum_variant, reason = "lives for a moment, and nearly all are messages")]
 enum Heard {
     Message(FromNode),
     /// A ping's payload.

@@ -2,13 +2,14 @@
 //! lists of merged units for whoever looks at pictures and results.
 
 use std::collections::hash_map::Entry;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
-use shoal_protocol::{JobId, JobSpec, Span, ToNode};
+use shoal_protocol::{JobId, ToNode};
 use shoal_scheduler::{Fact, JobState, Scheduler, SubmitError};
 
-use super::event::{Merged, Reply, Segment};
+use super::event::{Merged, Reply};
+use super::index::Index;
 use crate::json::JobJson;
 use crate::store::facts::Note;
 
@@ -43,14 +44,6 @@ struct Job {
     waiters: Vec<Reply<Result<JobJson, SubmitError>>>,
     /// What the file or line at fault is called, once somebody looked it up.
     input: Option<String>,
-}
-
-/// Merged units by place and by time.
-pub(super) struct Index {
-    /// Kept here because it can be large and is asked for with every tile.
-    spec: Arc<JobSpec>,
-    by_start: BTreeMap<u64, Segment>,
-    log: Vec<Span>,
 }
 
 impl Known {
@@ -89,7 +82,11 @@ impl Known {
             }
             // The driver is told by an output of its own, and asks for the note then.
             Fact::Removed { .. } => self.stirred = true,
-            Fact::Life { .. } | Fact::Node { .. } | Fact::Class { .. } | Fact::Passed { .. } => {
+            Fact::Life { .. }
+            | Fact::Node { .. }
+            | Fact::Class { .. }
+            | Fact::Trust { .. }
+            | Fact::Passed { .. } => {
                 self.stirred = true;
             }
         }
@@ -221,9 +218,7 @@ impl Known {
             Entry::Occupied(known) => Some(known.into_mut()),
             Entry::Vacant(place) => {
                 let spec = Arc::new(scheduler.spec(job)?.clone());
-                let mut index = Index { spec, by_start: BTreeMap::new(), log: Vec::new() };
-                scheduler.merged(job).into_iter().for_each(|segment| index.add(segment));
-                Some(place.insert(index))
+                Some(place.insert(Index::new(spec, scheduler.merged(job))))
             }
         }
     }
@@ -241,34 +236,6 @@ impl Known {
         }
         let kept = Merged { segments: Arc::clone(&merged.segments), ..merged.clone() };
         self.results.insert(job, kept);
-    }
-}
-
-impl Index {
-    fn add(&mut self, segment: Segment) {
-        self.by_start.insert(segment.0.start, segment);
-        self.log.push(segment.0);
-    }
-
-    /// The list by time keeps it, so that positions in it stay what they are.
-    fn take_back(&mut self, span: Span) {
-        self.by_start.remove(&span.start);
-    }
-
-    pub(super) fn spec(&self) -> Arc<JobSpec> {
-        self.spec.clone()
-    }
-
-    pub(super) fn find(&self, item: u64) -> Option<Segment> {
-        let (_, segment) = self.by_start.range(..=item).next_back()?;
-        (item < segment.0.end()).then_some(*segment)
-    }
-
-    /// What was merged from a position on and not taken back since, and the position after that.
-    pub(super) fn log(&self, from: usize) -> (Vec<Span>, usize) {
-        let spans = self.log.get(from..).unwrap_or_default().iter();
-        let there = |span: &&Span| self.by_start.get(&span.start).is_some_and(|s| s.0 == **span);
-        (spans.filter(there).copied().collect(), self.log.len().max(from))
     }
 }
 

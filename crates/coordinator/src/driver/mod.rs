@@ -5,8 +5,9 @@
 //! - [`event`]: what reaches it, and [`inbox`]: how
 //! - [`done`], [`upload`], [`shape`]: results that arrive
 //! - [`compare`]: looking whether two answers are the same
+//! - [`settle`]: making a batch durable
 //! - [`effect`]: what is done after the commit, and [`outbox`]: what nodes are told
-//! - [`known`], [`view`], [`who`], [`explain`]: what is shown
+//! - [`known`], [`index`], [`view`], [`who`], [`explain`]: what is shown
 //! - [`ballast`], [`put_off`]: what happens when the disk is full
 //! - [`handle`]: everybody else's end
 
@@ -18,10 +19,12 @@ pub(crate) mod event;
 mod explain;
 pub(crate) mod handle;
 mod inbox;
+mod index;
 mod known;
 mod open;
 pub(crate) mod outbox;
 mod put_off;
+mod settle;
 pub(crate) mod shape;
 mod upload;
 mod view;
@@ -48,20 +51,18 @@ use self::outbox::Outbox;
 use self::upload::Begun;
 use self::who::Who;
 use crate::clock::Clock;
-use crate::faults::{Fault, Faults, Point};
+use crate::faults::Faults;
 use crate::health::Health;
 use crate::json::JobJson;
 use crate::options::RunError;
 use crate::store::blobs::Blobs;
-use crate::store::facts::{Batch, Facts, StoreError, Stored};
+use crate::store::facts::{Batch, Facts, Stored};
 use crate::store::results::ResultFiles;
 
 /// Events that may wait for the driver; senders wait when there are more.
 const MAX_WAITING: usize = 4096;
 /// How often stored results whose unit is no longer lent are looked for.
 const SWEEP: Duration = Duration::from_secs(30);
-/// How long to wait before facts are tried again on a full disk.
-const FULL_RETRY: Duration = Duration::from_millis(200);
 
 pub(crate) struct Driver {
     clock: Clock,
@@ -272,80 +273,5 @@ impl Driver {
                 }
             }
         }
-    }
-
-    /// Makes the batch durable, then lets everybody know.
-    fn settle(&mut self) -> Result<(), RunError> {
-        let durable = !self.batch.is_empty();
-        if durable {
-            self.commit()?;
-            self.batch.clear();
-        }
-        self.outbox.flush();
-        self.known.count_again(&self.scheduler);
-        if self.known.turn() {
-            self.changed.send_replace(self.known.version());
-        }
-        self.perform();
-        self.answer_queries();
-        if durable {
-            self.faults.at(Point::Told);
-        }
-        Ok(())
-    }
-
-    fn commit(&mut self) -> Result<(), RunError> {
-        let began = Instant::now();
-        loop {
-            let written = match self.faults.at(Point::Decided) {
-                Fault::None => self.facts.write(&self.batch),
-                Fault::Busy => Err(StoreError::Busy("the database is locked".into())),
-            };
-            match written {
-                Ok(()) => break,
-                Err(StoreError::Busy(why)) => {
-                    tracing::error!("facts wait until they can be written: {why}");
-                    self.health.set_stuck(Some(why));
-                    thread::sleep(FULL_RETRY);
-                }
-                Err(StoreError::Full) => {
-                    if !self.ballast.release() {
-                        tracing::error!("the disk is full: facts wait until there is room");
-                        thread::sleep(FULL_RETRY);
-                    }
-                }
-                Err(StoreError::Broken(message)) => {
-                    let path = self.facts.path().into();
-                    return Err(RunError::Store { path, message });
-                }
-            }
-        }
-        self.health.set_stuck(None);
-        self.faults.at(Point::Written);
-        let took = u64::try_from(began.elapsed().as_micros()).unwrap_or(u64::MAX);
-        self.counts.commit_micros = self.counts.commit_micros.saturating_add(took);
-        Ok(())
-    }
-
-    fn keep_house(&mut self) {
-        let now = Instant::now();
-        if self.ballast.retry_at().is_some_and(|at| at <= now) {
-            self.ballast.restore();
-            self.take_up();
-        }
-        if self.sweep_at > now {
-            return;
-        }
-        self.sweep_at = now + SWEEP;
-        let scheduler = &self.scheduler;
-        self.begun.retain(|attempt, _| scheduler.lease(*attempt).is_some());
-        let settled = &mut self.batch.settled;
-        self.stored.retain(|attempt, _| {
-            let live = scheduler.lease(*attempt).is_some();
-            if !live {
-                settled.push(*attempt);
-            }
-            live
-        });
     }
 }

@@ -10,7 +10,7 @@ use http_body_util::{BodyExt, LengthLimitError, Limited};
 use serde::Deserialize;
 use shoal_protocol::JobId;
 use shoal_protocol::id::clip;
-use tokio::sync::oneshot;
+use tokio::sync::{Semaphore, oneshot};
 use tokio::time::timeout;
 use utoipa::IntoParams;
 use utoipa_axum::router::OpenApiRouter;
@@ -26,6 +26,9 @@ use crate::plan::{self, Planned};
 const MAX_REQUEST_BYTES: usize = 32 << 20;
 /// Longer waits should ask again: proxies and laptops' lids cut connections.
 const MAX_WAIT_SECONDS: f64 = 24.0 * 3600.0;
+
+/// Plans made at a time: each may compile a program or read lists of files into memory. More wait.
+static PLANNING: Semaphore = Semaphore::const_new(8);
 
 pub(super) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new()
@@ -116,6 +119,8 @@ async fn make_plan(app: &App, request: JobRequest) -> Result<Planned, plan::Plan
     if !plan::is_heavy(&request) {
         return plan::plan(request, &*app.intake, &app.blobs, &app.signer);
     }
+    // Never closed, so there is always a permit to come.
+    let _turn = PLANNING.acquire().await;
     let app = app.clone();
     let planned = tokio::task::spawn_blocking(move || {
         plan::plan(request, &*app.intake, &app.blobs, &app.signer)

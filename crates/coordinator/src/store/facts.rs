@@ -1,7 +1,6 @@
 //! The durable log: SQLite with one row for each batch of the driver. A batch is one transaction, so
 //! after a crash it is there whole or not at all.
 
-use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 
 use rusqlite::{Connection, ErrorCode, OpenFlags, params};
@@ -10,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use shoal_protocol::{Attempt, JobId};
 use shoal_scheduler::{Fact, Place};
 
+use super::log::Log;
 use crate::json::OutputJson;
 use crate::options::OpenError;
 
@@ -35,8 +35,8 @@ const BUSY_MILLIS: u32 = 2_000;
 const REWRITE_BATCH: usize = 1024;
 
 pub(crate) struct Facts {
-    db: Connection,
-    path: PathBuf,
+    pub(super) db: Connection,
+    pub(super) path: PathBuf,
 }
 
 /// What the shell itself must remember of a job, beside its spec.
@@ -129,7 +129,7 @@ impl Facts {
 
     /// Every fact, oldest first.
     pub(crate) fn log(&self) -> Log<'_> {
-        Log { facts: self, table: "facts", last: 0, ready: VecDeque::new(), end: Ok(()) }
+        Log::new(self, "facts")
     }
 
     pub(crate) fn notes(&self) -> Result<Vec<(JobId, Note)>, OpenError> {
@@ -175,7 +175,7 @@ impl Facts {
             .execute_batch("ALTER TABLE facts RENAME TO old; ")
             .and_then(|()| transaction.execute_batch(FACTS_TABLE))
             .map_err(bad)?;
-        let mut log = Log { table: "old", ..self.log() };
+        let mut log = Log::new(self, "old");
         let mut kept = log.by_ref().filter(|fact| keep(fact)).peekable();
         while kept.peek().is_some() {
             let batch: Vec<Fact> = kept.by_ref().take(REWRITE_BATCH).collect();
@@ -219,52 +219,6 @@ impl Facts {
     }
 }
 
-/// Facts read a few batches at a time, so that a long history does not have to fit in memory.
-pub(crate) struct Log<'a> {
-    facts: &'a Facts,
-    table: &'static str,
-    last: i64,
-    ready: VecDeque<Fact>,
-    end: Result<(), OpenError>,
-}
-
-impl Log<'_> {
-    /// Whether the log was read to its end.
-    pub(crate) fn end(self) -> Result<(), OpenError> {
-        self.end
-    }
-
-    fn read(&mut self) -> Result<(), OpenError> {
-        let path = &self.facts.path;
-        let bad = |error: rusqlite::Error| open_error(path, &error);
-        let table = self.table;
-        let sql = format!("SELECT id, batch FROM {table} WHERE id > ? ORDER BY id LIMIT 64");
-        let mut statement = self.facts.db.prepare(&sql).map_err(bad)?;
-        let mut rows = statement.query([self.last]).map_err(bad)?;
-        while let Some(row) = rows.next().map_err(bad)? {
-            self.last = row.get(0).map_err(bad)?;
-            let bytes = row.get_ref(1).and_then(|value| Ok(value.as_blob()?)).map_err(bad)?;
-            let facts: Vec<Fact> = postcard::from_bytes(bytes).map_err(|error| {
-                let message = format!("batch {} is no list of facts: {error}", self.last);
-                OpenError::Database { path: path.clone(), message }
-            })?;
-            self.ready.extend(facts);
-        }
-        Ok(())
-    }
-}
-
-impl Iterator for Log<'_> {
-    type Item = Fact;
-
-    fn next(&mut self) -> Option<Fact> {
-        if self.ready.is_empty() && self.end.is_ok() {
-            self.end = self.read();
-        }
-        self.ready.pop_front()
-    }
-}
-
 fn write_facts(db: &Connection, facts: &[Fact]) -> Result<(), StoreError> {
     if facts.is_empty() {
         return Ok(());
@@ -295,7 +249,7 @@ impl From<rusqlite::Error> for StoreError {
     }
 }
 
-fn open_error(path: &Path, error: &rusqlite::Error) -> OpenError {
+pub(super) fn open_error(path: &Path, error: &rusqlite::Error) -> OpenError {
     let path = path.into();
     match error.sqlite_error_code() {
         Some(ErrorCode::DiskFull) => OpenError::DiskFull { path },

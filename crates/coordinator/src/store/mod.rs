@@ -1,6 +1,6 @@
 //! What is on disk: facts in SQLite, blobs and results in files.
 //!
-//! - [`facts`]: the durable log, one row for each batch, and [`compact`]: keeping it short
+//! - [`facts`]: the durable log, one row for each batch, [`log`]: reading it back, and [`compact`]: keeping it short
 //! - [`verify`]: after a crash, which merged bytes are really there
 //! - [`blobs`]: bytes by their hash, [`receive`]: taking uploads in, [`turn`]: one at a time
 //! - [`results`]: one append file for each job
@@ -10,6 +10,7 @@
 pub(crate) mod blobs;
 pub(crate) mod compact;
 pub(crate) mod facts;
+mod log;
 pub(crate) mod place;
 pub(crate) mod receive;
 pub(crate) mod results;

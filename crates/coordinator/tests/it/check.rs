@@ -47,9 +47,16 @@ async fn trust(world: &World, name: &str) -> Value {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_quorum_outvotes_a_liar_and_bars_it() {
     let world = World::start();
-    let _liar = Node::join(&world, "liar").await.work(lies);
+    // It answers first, so that the others have something to disagree with.
+    let mut liar = Node::join(&world, "liar").await;
+    let id = world.api.submit(map("quorum:2")).await;
+    let lease = liar.lent().await;
+    liar.inline(lease.attempt, lies(&Work::Noop, lease.span)).await;
+    let _liar = liar.work(lies);
     let _honest = honest(&world, &["one", "two", "three", "four"]).await;
-    let (job, bytes) = run(&world, map("quorum:2")).await;
+    let job = world.api.ended(id).await;
+    assert_eq!(job["state"], "done", "{job}");
+    let bytes = world.api.bytes(&format!("/api/v1/jobs/{id}/result")).await;
     assert!(bytes == expected());
     assert_eq!((&job["verify"], &job["unitsConfirmed"]), (&json!("quorum:2"), &job["unitsDone"]));
     assert!(world.api.metric("shoal_answers_rejected_total").await >= 1.0);

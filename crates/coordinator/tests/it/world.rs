@@ -53,6 +53,18 @@ pub(crate) fn open_with(dir: &Path, faults: Faults) -> Result<Coordinator, OpenE
     Coordinator::open_with(options(dir, "127.0.0.1:0"), faults)
 }
 
+/// Tests that start processes hold this one's open files for the moment between fork and exec: a folder
+/// that was just left may then still look taken.
+fn open_patiently(dir: &Path, faults: &Faults) -> Coordinator {
+    for _ in 0..100 {
+        match open_with(dir, faults.clone()) {
+            Err(OpenError::Locked { .. }) => std::thread::sleep(Duration::from_millis(10)),
+            opened => return opened.unwrap(),
+        }
+    }
+    panic!("the folder {} stays locked", dir.display());
+}
+
 /// A running coordinator.
 pub(crate) struct World {
     pub(crate) api: Api,
@@ -72,7 +84,7 @@ impl World {
     }
 
     pub(crate) fn start_with(dir: TempDir, faults: Faults) -> World {
-        let coordinator = open_with(dir.path(), faults).unwrap();
+        let coordinator = open_patiently(dir.path(), &faults);
         let (url, key) = (coordinator.urls().local.clone(), coordinator.key().to_owned());
         let token = coordinator.token().to_owned();
         let (stop, stopped) = oneshot::channel();
