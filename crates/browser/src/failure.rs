@@ -63,6 +63,7 @@ pub(crate) fn from_js(failure: &UnitFailure) -> Failure {
         "oom" => Failure::OutOfMemory { message },
         "fetch" => Failure::Fetch { message },
         "signature" => Failure::Signature { message },
+        "unable" => Failure::Unable { message },
         _ => Failure::Internal { message },
     }
 }
@@ -83,6 +84,7 @@ pub(crate) fn to_js(failure: &Failure) -> JsValue {
         Failure::Fetch { message } => ("fetch", message.as_str()),
         Failure::Internal { message } => ("internal", message.as_str()),
         Failure::Signature { message } => ("signature", message.as_str()),
+        Failure::Unable { message } => ("unable", message.as_str()),
     };
     let mut fields = Fields::new().with("kind", kind).with("message", message);
     if let Some(item) = failure.item() {

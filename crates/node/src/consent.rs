@@ -41,7 +41,12 @@ pub(crate) enum Consent {
 impl Node {
     /// A job this node was not told of before.
     pub(crate) fn told(&mut self, job: JobId, mut info: JobInfo) {
-        if self.jobs.get(&job).is_some_and(|known| known.is_same(&info)) {
+        if self.jobs.get(&job).is_some_and(|known| !known.is_same(&info)) {
+            // What was checked must be what runs.
+            self.refuse(job, "the coordinator changed what the job is");
+            return;
+        }
+        if self.jobs.contains_key(&job) {
             // Said twice: what was found out about it stands.
             if self.jobs.get(&job).is_some_and(|known| known.consent == Consent::Declined) {
                 self.send(FromNode::Declined { job, declined: true });
@@ -53,15 +58,26 @@ impl Node {
             None => Consent::Given,
             Some(_) => Consent::Asked,
         };
-        match info.consent {
-            Consent::Asked => self.outputs.push_back(Output::Check(job)),
-            Consent::Declined => {
-                info.told_declined = true;
-                self.send(FromNode::Declined { job, declined: true });
-            }
-            Consent::Given | Consent::Bad(_) => {}
-        }
+        let (asks, declines) = (info.consent == Consent::Asked, info.consent == Consent::Declined);
+        info.told_declined = declines;
         self.jobs.insert(job, info);
+        if asks {
+            self.ask(job);
+        }
+        if declines {
+            self.send(FromNode::Declined { job, declined: true });
+        }
+    }
+
+    /// Has the code checked. A verdict that is still to come may be about other code with the same number.
+    fn ask(&mut self, job: JobId) {
+        let busy = !self.checking.insert(job);
+        if let Some(info) = self.jobs.get_mut(&job) {
+            info.check_again = busy;
+        }
+        if !busy {
+            self.outputs.push_back(Output::Check(job));
+        }
     }
 
     pub(crate) fn agreed(&self, job: JobId) -> bool {
@@ -69,23 +85,42 @@ impl Node {
     }
 
     pub(crate) fn checked(&mut self, job: JobId, result: Result<(), String>) {
+        self.checking.remove(&job);
         let Some(info) = self.jobs.get_mut(&job).filter(|job| job.consent == Consent::Asked) else {
             return;
         };
+        if info.check_again {
+            self.ask(job);
+            return;
+        }
         match result {
             Ok(()) => info.consent = Consent::Given,
-            Err(message) => {
-                info.consent = Consent::Bad(message.clone());
-                for attempt in self.take_queued(job) {
-                    let failure = Failure::Signature { message: message.clone() };
-                    self.units_failed += 1;
-                    if self.is_joined() {
-                        self.send(FromNode::Failed { attempt, failure });
-                    }
-                }
-            }
+            Err(message) => self.refuse(job, &message),
         }
         self.begin_all();
+    }
+
+    /// Nothing of the job runs any more.
+    fn refuse(&mut self, job: JobId, message: &str) {
+        let Some(info) = self.jobs.get_mut(&job) else { return };
+        info.consent = Consent::Bad(String::from(message));
+        let running = self.stop_running(job);
+        for attempt in self.take_queued(job).into_iter().chain(running) {
+            let failure = Failure::Signature { message: String::from(message) };
+            self.units_failed += 1;
+            self.send_if_joined(FromNode::Failed { attempt, failure });
+        }
+    }
+
+    fn stop_running(&mut self, job: JobId) -> Vec<Attempt> {
+        let running = self.running.iter().filter(|(_, running)| running.job == job);
+        let running: Vec<_> = running.map(|(attempt, _)| *attempt).collect();
+        for attempt in &running {
+            self.running.remove(attempt);
+            self.outputs.push_back(Output::Abort(*attempt));
+        }
+        self.finished.retain(|answer| answer.job != job);
+        running
     }
 
     /// The donor chose anew: what no longer may run ends, what may again is looked at.
@@ -99,7 +134,7 @@ impl Node {
             let declined = info.consent == Consent::Declined;
             if allowed && declined {
                 info.consent = Consent::Asked;
-                self.outputs.push_back(Output::Check(job));
+                self.ask(job);
                 self.send_if_joined(FromNode::Declined { job, declined: false });
             } else if !allowed && !declined {
                 info.consent = Consent::Declined;
@@ -119,13 +154,7 @@ impl Node {
     }
 
     fn decline(&mut self, job: JobId) {
-        let running = self.running.iter().filter(|(_, running)| running.job == job);
-        let running: Vec<_> = running.map(|(attempt, _)| *attempt).collect();
-        for attempt in &running {
-            self.running.remove(attempt);
-            self.outputs.push_back(Output::Abort(*attempt));
-        }
-        self.finished.retain(|answer| answer.job != job);
+        let running = self.stop_running(job);
         self.send_if_joined(FromNode::Declined { job, declined: true });
         let back: Vec<_> = self.take_queued(job).into_iter().chain(running).collect();
         if !back.is_empty() {

@@ -17,11 +17,18 @@ impl Node {
             ToNode::Job { job, name, owner, items, work, limits, signed } => {
                 let consent = Consent::Asked;
                 let work = *work;
-                let told_declined = false;
-                self.told(
-                    job,
-                    JobInfo { name, owner, items, work, limits, signed, consent, told_declined },
-                );
+                let info = JobInfo {
+                    name,
+                    owner,
+                    items,
+                    work,
+                    limits,
+                    signed,
+                    consent,
+                    told_declined: false,
+                    check_again: false,
+                };
+                self.told(job, info);
             }
             ToNode::Lend(leases) => self.lent(leases),
             ToNode::Revoke(attempts) => self.revoked(&attempts),

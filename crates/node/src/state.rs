@@ -1,6 +1,6 @@
 //! What a node knows.
 
-use alloc::collections::{BTreeMap, VecDeque};
+use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::string::String;
 use alloc::vec::Vec;
 use shoal_protocol::{
@@ -37,6 +37,8 @@ pub struct JobInfo {
     pub(crate) consent: Consent,
     /// The coordinator was told that it is declined, or no longer.
     pub(crate) told_declined: bool,
+    /// The check under way is of something else that had this job's number.
+    pub(crate) check_again: bool,
 }
 
 impl JobInfo {
@@ -90,6 +92,8 @@ pub struct Node {
     pub(crate) challenge: Option<Vec<u8>>,
     pub(crate) outputs: VecDeque<Output>,
     pub(crate) jobs: BTreeMap<JobId, JobInfo>,
+    /// Jobs whose code the shell is checking; one at a time for each number.
+    pub(crate) checking: BTreeSet<JobId>,
     /// Units lent and not begun, for each lane.
     pub(crate) queues: [VecDeque<Lease>; 3],
     pub(crate) running: BTreeMap<Attempt, Running>,
@@ -135,6 +139,7 @@ impl Node {
             challenge: None,
             outputs: VecDeque::new(),
             jobs: BTreeMap::new(),
+            checking: BTreeSet::new(),
             queues: Default::default(),
             running: BTreeMap::new(),
             newest: Attempt(0),

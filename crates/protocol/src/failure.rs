@@ -50,6 +50,10 @@ pub enum Failure {
     Signature {
         message: String,
     },
+    /// This device cannot compute this job rightly; others may.
+    Unable {
+        message: String,
+    },
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -71,7 +75,8 @@ impl Failure {
             Failure::DeviceLost { .. }
             | Failure::OutOfMemory { .. }
             | Failure::Fetch { .. }
-            | Failure::Internal { .. } => false,
+            | Failure::Internal { .. }
+            | Failure::Unable { .. } => false,
         }
     }
 
@@ -85,7 +90,8 @@ impl Failure {
             | Failure::OutOfMemory { message }
             | Failure::Fetch { message }
             | Failure::Internal { message }
-            | Failure::Signature { message } => (Some(message), None),
+            | Failure::Signature { message }
+            | Failure::Unable { message } => (Some(message), None),
         };
         if let Some(message) = message {
             *message = clip(core::mem::take(message), MAX_TEXT_BYTES);
@@ -106,7 +112,8 @@ impl Failure {
             | Failure::OutOfMemory { .. }
             | Failure::Fetch { .. }
             | Failure::Internal { .. }
-            | Failure::Signature { .. } => None,
+            | Failure::Signature { .. }
+            | Failure::Unable { .. } => None,
         }
     }
 
@@ -121,7 +128,8 @@ impl Failure {
             | Failure::OutOfMemory { .. }
             | Failure::Fetch { .. }
             | Failure::Internal { .. }
-            | Failure::Signature { .. } => "",
+            | Failure::Signature { .. }
+            | Failure::Unable { .. } => "",
         }
     }
 }
@@ -148,6 +156,7 @@ impl fmt::Display for Failure {
             Failure::Fetch { message } => write!(f, "an input could not be fetched: {message}"),
             Failure::Internal { message } => write!(f, "the node failed: {message}"),
             Failure::Signature { message } => write!(f, "the code was refused: {message}"),
+            Failure::Unable { message } => f.write_str(message),
         }
     }
 }

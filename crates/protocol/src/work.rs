@@ -152,7 +152,7 @@ impl Pixel {
 /// The result of a unit is `[u32 length] * items`, then the bytes of all answers, little-endian.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ExecWork {
-    /// The module, its memory maximum already lowered to the job's limit.
+    /// The module as it was signed; nodes keep it to the job's memory limit.
     pub module: BlobRef,
     pub args: Vec<String>,
     pub env: Vec<(String, String)>,

@@ -3,11 +3,12 @@
 
 use alloc::boxed::Box;
 use serde::{Deserialize, Serialize};
-use shoal_protocol::{Hash, Identity, JobId, JobSpec, NodeId, Span, Time};
+use shoal_protocol::{Hash, Identity, JobId, JobSpec, Lane, NodeId, Span, Time};
 
 use crate::Output;
 use crate::job::{Job, JobFailure, JobState, Proof};
 use crate::state::Scheduler;
+use crate::verify::Trust;
 
 /// Append new kinds at the end: the position is the format on disk.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -81,6 +82,13 @@ pub enum Fact {
         /// little differences grow. It is believed no more than a new node, but not barred.
         rounds: bool,
     },
+    /// What a node's answers were worth up to here, so that older facts may be dropped.
+    Trust {
+        node: NodeId,
+        lane: Lane,
+        streak: u32,
+        wrong: u32,
+    },
 }
 
 /// Where a unit's bytes are in its job's results file, and their hash, so that a torn write shows.
@@ -118,6 +126,16 @@ impl Scheduler {
             self.count_open();
             self.outputs.push_back(Output::Record(fact));
         }
+    }
+
+    /// What all nodes' answers were worth so far, as facts: they say it all again after older ones were dropped.
+    pub fn trust_facts(&self) -> impl Iterator<Item = Fact> {
+        self.trust.iter().map(|((node, lane), trust)| Fact::Trust {
+            node: *node,
+            lane: *lane,
+            streak: trust.streak,
+            wrong: trust.wrong,
+        })
     }
 
     fn count_open(&mut self) {
@@ -168,6 +186,10 @@ impl Scheduler {
             }
             Fact::Rejected { job, node, rounds, .. } => {
                 self.apply_rejected(*job, *node, *rounds);
+            }
+            Fact::Trust { node, lane, streak, wrong } => {
+                let trust = Trust { streak: *streak, wrong: *wrong };
+                self.trust.insert((*node, *lane), trust);
             }
         }
     }

@@ -1,5 +1,6 @@
 //! What a job can show: who computed what, when, and why it is believed. The shell signs it.
 
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::string::String;
 use alloc::vec::Vec;
 use shoal_protocol::{Identity, JobId, NodeId, Policy, Span, Time};
@@ -69,9 +70,12 @@ impl Scheduler {
         let mut nodes: Vec<_> = units.iter().map(|unit| &unit.node).chain(by).copied().collect();
         nodes.sort();
         nodes.dedup();
+        let named: BTreeSet<_> = nodes.iter().copied().collect();
+        let keys = self.known.iter().filter(|(_, node)| named.contains(node));
+        let keys: BTreeMap<NodeId, Identity> = keys.map(|(key, node)| (*node, *key)).collect();
         let node = |node: NodeId| ReceiptNode {
             node,
-            identity: self.known.iter().find(|(_, known)| **known == node).map(|(id, _)| *id),
+            identity: keys.get(&node).copied(),
             class: self.classes.get(&node).copied().unwrap_or(0),
         };
         nodes.into_iter().map(node).collect()

@@ -5,7 +5,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use shoal_protocol::limit::RECONNECT_LONGEST;
 use shoal_protocol::{
-    Attempt, Caps, Condition, Identity, JobId, Lane, Micros, NodeId, Time, ToNode,
+    Attempt, Caps, Condition, Identity, JobId, Lane, Micros, NodeId, Span, Time, ToNode,
 };
 
 use crate::chance::Chance;
@@ -49,6 +49,8 @@ pub struct Scheduler {
     pub(crate) peers: BTreeMap<NodeId, Peer>,
     pub(crate) conns: BTreeMap<Conn, NodeId>,
     pub(crate) loans: BTreeMap<Attempt, Loan>,
+    /// Lendings whose node left with them, oldest first.
+    pub(crate) lent_before: BTreeMap<(Attempt, NodeId), (JobId, Span)>,
     /// For each lane, peers that could compute more than they hold.
     pub(crate) hungry: [BTreeSet<NodeId>; 3],
     /// Who of those was asked last.

@@ -39,13 +39,16 @@ pub(crate) struct History(Option<Box<Past>>);
 pub(crate) struct Past {
     /// Distinct nodes that reported a failure.
     pub(crate) failed_on: Vec<NodeId>,
+    /// Where each of those connected from.
+    pub(crate) failed_from: Vec<u64>,
     /// Lendings that ended in failure or in the node's vanishing while it computed.
     pub(crate) tries: u32,
     /// Distinct nodes that vanished soon after they began.
     pub(crate) victims: Vec<Victim>,
 }
 
-static NOTHING: Past = Past { failed_on: Vec::new(), tries: 0, victims: Vec::new() };
+static NOTHING: Past =
+    Past { failed_on: Vec::new(), failed_from: Vec::new(), tries: 0, victims: Vec::new() };
 
 impl Deref for History {
     type Target = Past;

@@ -6,7 +6,7 @@ use shoal_scheduler::{Arrived, Conn, Fact, Input, Outcome, Output, Place, Reques
 
 use crate::device::spec;
 use crate::fault::ABSENCE;
-use crate::liar::Content;
+use crate::liar::{Character, Content};
 use crate::world::{Event, Probe, World};
 
 /// How long a comparison of bytes takes.
@@ -87,8 +87,12 @@ impl<P: Probe> World<P> {
             }
             Output::Removed(_) => {}
             Output::Compare { id, items, a, b, .. } => {
-                let same = Content::read(&a.place.hash).same(&Content::read(&b.place.hash), items);
-                let outcome = if same { Outcome::Same } else { Outcome::Different };
+                let near = Content::read(&a.place.hash).same(&Content::read(&b.place.hash), items);
+                let outcome = match near {
+                    true if a.place.hash == b.place.hash => Outcome::Same,
+                    true => Outcome::Near,
+                    false => Outcome::Different,
+                };
                 let life = self.life;
                 self.at(self.now.0 + COMPARING, Event::Compared { life, id, outcome });
             }
@@ -97,10 +101,16 @@ impl<P: Probe> World<P> {
 
     fn record(&mut self, fact: Fact) {
         self.oracle.recorded(&fact, self.now);
-        if let Fact::Rejected { node, rounds: false, .. } = &fact {
-            let device = self.oracle.device_of(*node);
-            let answers = self.devices.get(device as usize).map_or(0, |device| device.answers);
-            self.oracle.rejected(*node, answers);
+        if let Fact::Rejected { job, node, rounds, .. } = &fact {
+            let number = self.oracle.device_of(*node);
+            let device = self.devices.get(number as usize);
+            let honest = device.is_some_and(|d| d.character == Character::Honest);
+            self.report.honest_rejected += u64::from(honest && !rounds);
+            let lane = self.scheduler.as_ref().and_then(|live| Some(live.spec(*job)?.needs.lane));
+            let trust = lane.and_then(|lane| Some(self.scheduler.as_ref()?.trust_of(*node, lane)));
+            if trust.is_some_and(|trust| trust.is_barred()) {
+                self.oracle.barred(number, device.map_or(0, |device| device.answers));
+            }
         }
         self.facts.push(fact);
     }

@@ -49,6 +49,7 @@ fn many(from: u64, seeds: u64) -> ExitCode {
                 total.crashes += report.crashes;
                 total.faults += report.faults;
                 total.rejected += report.rejected;
+                total.honest_rejected += report.honest_rejected;
                 total.unmerged += report.unmerged;
                 total.speculated += report.speculated;
                 total.wrong += report.wrong;
@@ -69,8 +70,8 @@ fn many(from: u64, seeds: u64) -> ExitCode {
         total.speculated
     );
     println!(
-        "{} lies found, {} units computed again, {} wrong when delivered (where the policy allows it)",
-        total.rejected, total.unmerged, total.wrong
+        "{} lies found ({} of honest nodes), {} units computed again, {} wrong when delivered (where the policy allows it)",
+        total.rejected, total.honest_rejected, total.unmerged, total.wrong
     );
     println!("{} passed, {} failed", seeds - failed.len() as u64, failed.len());
     if failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }

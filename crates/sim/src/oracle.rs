@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use shoal_protocol::{JobId, JobSpec, Lane, NodeId, Span, Time, ToNode, Verify};
+use shoal_protocol::{JobId, JobSpec, NodeId, Span, Time, ToNode, Verify};
 use shoal_scheduler::{Fact, JobState, Place, Proof, Scheduler};
 
 use crate::device::number_of;
@@ -26,8 +26,6 @@ pub(crate) struct Oracle {
     ended: BTreeSet<JobId>,
     finished: BTreeMap<JobId, Time>,
     submitted: BTreeMap<JobId, Time>,
-    /// Wrong answers not made up for and confirmed ones in a row, as the facts say.
-    trust: BTreeMap<(NodeId, Lane), (u32, u32)>,
     /// Answers a device had given when it was barred.
     barred: BTreeMap<u64, u64>,
     leases: BTreeMap<shoal_scheduler::Conn, Vec<(shoal_protocol::Attempt, JobId, Span)>>,
@@ -75,17 +73,14 @@ impl Oracle {
             | Fact::Cancelled { .. }
             | Fact::Removed { .. }
             | Fact::Passed { .. }
-            | Fact::Class { .. } => {}
+            | Fact::Class { .. }
+            | Fact::Trust { .. } => {}
         }
     }
 
-    pub(crate) fn rejected(&mut self, node: NodeId, answers: u64) {
-        let wrong = self.trust.entry((node, Lane::Inline)).or_default();
-        wrong.0 += 1;
-        if wrong.0 == 3 {
-            let device = self.device_of(node);
-            self.barred.entry(device).or_insert(answers);
-        }
+    /// A device was found out for good after so many answers.
+    pub(crate) fn barred(&mut self, device: u64, answers: u64) {
+        self.barred.entry(device).or_insert(answers);
     }
 
     /// Nobody is lent a second copy of items it has.

@@ -18,6 +18,8 @@ pub struct Report {
     pub wrong: u64,
     /// Answers found wrong.
     pub rejected: u64,
+    /// Of those, answers of honest devices.
+    pub honest_rejected: u64,
     pub unmerged: u64,
     pub speculated: u64,
     /// For each job: when it was submitted and done, its items, and the items computed for it.

@@ -166,6 +166,9 @@ impl<P: Probe> World<P> {
             self.oracle.compare(live, &self.facts, self.clock());
             let may_fail = self.scenario.may_fail();
             self.oracle.all_finished(live, self.clock(), may_fail);
+            // Where nobody lies, nobody may be called a liar.
+            let framed = self.report.honest_rejected > 0 && self.scenario.liars.is_empty();
+            assert!(!framed, "an honest device was convicted");
             self.report.speculated = live.jobs(self.clock()).iter().map(|job| job.speculated).sum();
         }
         self.report.virtual_micros = self.now.0;

@@ -48,7 +48,11 @@ pub(crate) fn compact(facts: &mut Facts) -> Result<(), OpenError> {
 
 fn job_of(fact: &Fact) -> Option<JobId> {
     match fact {
-        Fact::Life { .. } | Fact::Node { .. } | Fact::Passed { .. } | Fact::Class { .. } => None,
+        Fact::Life { .. }
+        | Fact::Node { .. }
+        | Fact::Passed { .. }
+        | Fact::Class { .. }
+        | Fact::Trust { .. } => None,
         Fact::Submitted { job, .. }
         | Fact::Merged { job, .. }
         | Fact::Finished { job, .. }

@@ -99,7 +99,7 @@ fn a_long_loop_gives_the_right_result_or_says_that_this_gpu_ended_it() {
             let wanted: Vec<u8> = (0..64).flat_map(|it: u32| (it ^ mixed).to_le_bytes()).collect();
             assert_eq!(found, wanted);
         }
-        Err(Failure::Internal { message }) => {
+        Err(Failure::Unable { message }) => {
             assert!(message.contains("ends loops after"), "{message}");
             assert!(message.contains("run it on a node with a real GPU"), "{message}");
         }

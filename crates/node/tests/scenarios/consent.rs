@@ -101,3 +101,28 @@ fn with_a_list_of_keys_all_others_are_declined_at_once() {
     assert_eq!(world.said.last(), Some(&FromNode::Declined { job: JobId(1), declined: true }));
     assert!(world.to_check.is_empty());
 }
+
+#[test]
+fn a_verdict_about_other_code_with_the_same_number_counts_for_nothing() {
+    let mut world = told();
+    world.hear(ToNode::Forget(JobId(1)));
+    world.tell(signed());
+    assert_eq!(world.to_check, [JobId(1)], "one check at a time");
+    world.lend(1..2);
+    world.give(Input::Checked { job: JobId(1), result: Ok(()) });
+    assert!(world.runs.is_empty());
+    assert_eq!(world.to_check, [JobId(1), JobId(1)]);
+    world.give(Input::Checked { job: JobId(1), result: Ok(()) });
+    assert_eq!(world.runs.len(), 1);
+}
+
+#[test]
+fn a_job_that_becomes_another_is_refused_for_good() {
+    let mut world = told();
+    world.lend(1..2);
+    world.give(Input::Checked { job: JobId(1), result: Ok(()) });
+    world.tell(None);
+    assert_eq!(world.aborted, [Attempt(1)]);
+    world.lend(2..3);
+    assert_eq!(world.runs.len(), 1);
+}

@@ -3,9 +3,10 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 use shoal_protocol::limit::{FAIL_ON_NODES, MAX_TRIES, OVERTIME};
-use shoal_protocol::{Attempt, Failure, Lane, LimitKind, NodeId, Time, ToNode};
+use shoal_protocol::{Attempt, Failure, Lane, LimitKind, NodeId, Time, ToNode, Verify};
 
 use crate::Output;
+use crate::job::Job;
 use crate::state::Scheduler;
 use crate::unit::Loan;
 
@@ -32,16 +33,44 @@ impl Scheduler {
             self.wait_again(now, &loan);
             return;
         }
+        if matches!(failure, Failure::Unable { .. }) {
+            self.unable(now, node, &loan, failure);
+            return;
+        }
+        let network = self.peers.get(&node).map_or(0, |peer| peer.network);
         let Some(history) = self.history(&loan) else { return };
         history.tries += 1;
         if !history.failed_on.contains(&node) {
             history.failed_on.push(node);
+            history.failed_from.push(network);
         }
         if self.is_hopeless(&loan, &failure) {
             self.fail(now, &loan, failure);
         } else {
             self.wait_again(now, &loan);
         }
+    }
+
+    /// The node gets no more of the job; where nobody else could do it, these are the last words.
+    fn unable(&mut self, now: Time, node: NodeId, loan: &Loan, failure: Failure) {
+        if let Some(peer) = self.peers.get_mut(&node) {
+            peer.declined.insert(loan.job);
+        }
+        let others = self.jobs.get(&loan.job).map_or(0, |job| self.able_besides(job, &[]));
+        if others == 0 {
+            self.fail(now, loan, failure);
+        } else {
+            self.wait_again(now, loan);
+        }
+    }
+
+    /// Where answers are checked, strangers' word that a unit fails is not enough while one of the operator's own
+    /// nodes could try it.
+    fn has_judge(&self, job: &Job, failed_on: &[NodeId]) -> bool {
+        job.spec.policy.verify != Verify::None
+            && self.peers.iter().any(|(node, peer)| {
+                peer.trusted && !peer.paused && peer.suits(job) && !failed_on.contains(node)
+            })
     }
 
     /// A large unit out of time, or with more answers than a node can hold, says more about its size than
@@ -74,7 +103,10 @@ impl Scheduler {
             // Somebody could compute it: those who cannot only have no say.
             return history.tries >= MAX_TRIES;
         }
-        let nodes = history.failed_on.len();
+        if self.has_judge(job, &history.failed_on) {
+            return history.tries >= MAX_TRIES;
+        }
+        let nodes = voices(&history.failed_from);
         let nobody_else = self.able_besides(job, &history.failed_on) == 0;
         let enough_nodes = nodes >= FAIL_ON_NODES || nobody_else;
         let enough_tries = failure.blames_job() || history.tries >= NODE_FAULTS;
@@ -130,4 +162,12 @@ impl Scheduler {
         };
         loan.node == node && (now - since).0 > allowed.saturating_add(OVERTIME.0)
     }
+}
+
+/// How many different owners these are, as far as networks tell: 0 is one that nobody knows.
+pub(super) fn voices(networks: &[u64]) -> usize {
+    let mut known: Vec<_> = networks.iter().filter(|network| **network != 0).collect();
+    known.sort_unstable();
+    known.dedup();
+    known.len() + networks.iter().filter(|network| **network == 0).count()
 }

@@ -8,10 +8,12 @@
 //! - [`speculate`]: a second copy where the first is late
 //! - [`review`]: what nobody's message brings about
 //! - [`condition`]: signals before a loss
+//! - [`adopt`]: units a returning node still has
 //! - [`consent`]: whose work a donor does not do
 //! - [`near`]: jobs somebody waits for
 //! - [`peer`]: joining, leaving, silence
 
+mod adopt;
 mod condition;
 mod consent;
 mod fail;

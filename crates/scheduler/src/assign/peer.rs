@@ -4,20 +4,16 @@ use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 use shoal_protocol::id::clip;
 use shoal_protocol::limit::{
-    IDLE_SILENCE, MAX_LEASES_PER_NODE, MAX_NODES, MAX_TEXT_BYTES, OLDEST_VERSION, PROTOCOL_VERSION,
-    SILENCE,
+    IDLE_SILENCE, MAX_NODES, MAX_TEXT_BYTES, OLDEST_VERSION, PROTOCOL_VERSION, SILENCE,
 };
 use shoal_protocol::{
-    Attempt, Caps, Condition, FromNode, Held, Hello, Identity, JobId, Micros, NodeId, Refusal,
-    Span, Time, ToNode,
+    Attempt, Caps, Condition, FromNode, Hello, Identity, Micros, NodeId, Refusal, Time, ToNode,
 };
 
-use super::fit::Cut;
 use crate::Output;
 use crate::fact::Fact;
 use crate::meter::Meter;
 use crate::state::{Conn, LaneLoad, Peer, Scheduler, Seat};
-use crate::unit::History;
 use crate::verify::Standing;
 
 /// A node whose connection broke is mostly back in this time.
@@ -142,51 +138,6 @@ impl Scheduler {
         }
     }
 
-    /// Units a returning node is still at: it keeps those that nobody else has.
-    fn adopt(&mut self, now: Time, node: NodeId, held: Vec<Held>) {
-        let mut refused = Vec::new();
-        for Held { attempt, job: id, span } in held.into_iter().take(MAX_LEASES_PER_NODE) {
-            let taken = !self.loans.contains_key(&attempt)
-                && attempt < Attempt::new(self.life, self.last_attempt.saturating_add(1))
-                && self.is_running(id)
-                && self.reopen(node, id, span);
-            if !taken {
-                refused.push(attempt);
-                continue;
-            }
-            let lane = self.jobs.get(&id).map(|job| job.spec.needs.lane);
-            let Some(lane) = lane else { continue };
-            self.tell(node, id);
-            let (unit, expected) = (span.start, Micros(0));
-            let cut = Cut { job: id, unit, span, lane, expected, extra: false };
-            self.start_loan(now, node, attempt, cut);
-        }
-        if let Some(peer) = self.peers.get(&node)
-            && !refused.is_empty()
-        {
-            let conn = peer.conn;
-            self.outputs.push_back(Output::Send { conn, message: ToNode::Revoke(refused) });
-        }
-    }
-
-    /// Whether a span waits, fresh or as a unit that wants a copy; cuts it out if it is fresh.
-    fn reopen(&mut self, node: NodeId, id: JobId, span: Span) -> bool {
-        if self.jobs.get(&id).is_some_and(|job| job.units.contains_key(&span.start)) {
-            // It is back with the unit in hand: the unit did not end it.
-            self.forgive(node, id, span.start);
-            let Some(job) = self.jobs.get(&id) else { return false };
-            let Some(unit) = job.units.get(&span.start) else { return false };
-            let wants = unit.span == span && unit.wants(&job.rules());
-            return wants && self.may_take(node, job, unit);
-        }
-        let Some(job) = self.jobs.get_mut(&id) else { return false };
-        let fresh = job.waiting.take(span);
-        if fresh {
-            job.open_unit(span, History::default());
-        }
-        fresh
-    }
-
     pub(crate) fn disconnected(&mut self, now: Time, conn: Conn) {
         let Some(node) = self.conns.remove(&conn) else { return };
         self.expect_back(now, BACK_SOON);
@@ -196,6 +147,7 @@ impl Scheduler {
             // Nothing more for it, whatever giving its units back sets free.
             peer.silent = true;
         }
+        self.remember(node, &loans);
         self.give_back(now, &loans, true);
         for hungry in &mut self.hungry {
             hungry.remove(&node);
@@ -250,7 +202,10 @@ impl Scheduler {
 
     /// The donor changed what is lent: units the node can no longer do go to others.
     fn offered(&mut self, now: Time, node: NodeId, caps: Caps) {
-        let caps = clipped(caps);
+        let mut caps = clipped(caps);
+        // Found out once for a connection: whoever changes it back and forth must not fill the disk.
+        let before = self.peers.get(&node).map_or(0, |peer| peer.caps.class);
+        caps.class = if before == 0 { caps.class } else { before };
         let unfit: Vec<_> = self
             .loans_of(node)
             .into_iter()
@@ -308,6 +263,7 @@ impl Scheduler {
             let loans = self.loans_of(node);
             let message = ToNode::Revoke(loans.clone());
             self.outputs.push_back(Output::Send { conn, message });
+            self.remember(node, &loans);
             // A starved device falls silent through no fault of the unit.
             self.give_back(now, &loans, false);
             self.feed_hungry(now);

@@ -7,6 +7,7 @@ use alloc::vec::Vec;
 use shoal_protocol::limit::MAX_TRIES;
 use shoal_protocol::{Caps, Failure, JobId, Micros, NodeId, NodeKind, Time};
 
+use super::fail::voices;
 use crate::state::Scheduler;
 use crate::unit::{History, Loan};
 
@@ -19,6 +20,7 @@ const EARLY: Micros = Micros::from_secs(10);
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Victim {
     pub(crate) node: NodeId,
+    network: u64,
     kind: &'static str,
     gpu: Option<String>,
 }
@@ -27,7 +29,8 @@ impl Scheduler {
     /// Notes that a node vanished with a unit at work; says why if the unit is not to be lent again.
     pub(crate) fn vanished(&mut self, now: Time, loan: &Loan) -> Option<Failure> {
         let began = loan.running?;
-        let victim = self.peers.get(&loan.node).map(|peer| Victim::new(loan.node, &peer.caps));
+        let victim = self.peers.get(&loan.node);
+        let victim = victim.map(|peer| Victim::new(loan.node, peer.network, &peer.caps));
         let unit = self.jobs.get_mut(&loan.job)?.units.get_mut(&loan.unit)?;
         if unit.ballot.is_some() {
             // Somebody could compute it, so it is not deadly.
@@ -41,7 +44,8 @@ impl Scheduler {
         {
             history.victims.push(victim);
         }
-        let deadly = history.victims.len() >= DEADLY || history.tries >= MAX_TRIES;
+        let networks: Vec<_> = history.victims.iter().map(|victim| victim.network).collect();
+        let deadly = voices(&networks) >= DEADLY || history.tries >= MAX_TRIES;
         deadly.then(|| Failure::Internal { message: describe(history) })
     }
 }
@@ -58,13 +62,13 @@ impl Scheduler {
 }
 
 impl Victim {
-    fn new(node: NodeId, caps: &Caps) -> Victim {
+    fn new(node: NodeId, network: u64, caps: &Caps) -> Victim {
         let kind = match caps.kind {
             NodeKind::Native => "native nodes",
             NodeKind::Browser => "browsers",
             NodeKind::Simulated => "simulated nodes",
         };
-        Victim { node, kind, gpu: caps.gpu.as_ref().map(|gpu| gpu.name.clone()) }
+        Victim { node, network, kind, gpu: caps.gpu.as_ref().map(|gpu| gpu.name.clone()) }
     }
 }
 

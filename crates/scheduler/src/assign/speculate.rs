@@ -1,8 +1,9 @@
 //! A second copy where the first is late. When a job has nothing else to lend, an idle node gets a copy of the
 //! unit that would hold the job up longest, if it should be done clearly sooner; the first answer wins.
 
+use alloc::vec::Vec;
 use shoal_protocol::limit::MAX_LEASES_PER_NODE;
-use shoal_protocol::{Attempt, Micros, NodeId, Strategy, Time};
+use shoal_protocol::{Attempt, JobId, Micros, NodeId, Strategy, Time};
 
 use super::LANES;
 use super::fit::{Cut, expected_time};
@@ -17,6 +18,8 @@ const MAX_EXTRA: usize = 2;
 const CLEARLY_SOONER: (u64, u64) = (7, 10);
 /// Gaining less than this is not worth the messages.
 const LEAST_GAIN: Micros = Micros::from_millis(10);
+/// Jobs at their end that are looked at for one node.
+const JOBS_SEEN: usize = 8;
 /// How many of the most overdue and of the last due copies are looked at.
 const LOOKED_AT: usize = 4;
 
@@ -42,7 +45,11 @@ impl Scheduler {
                     && peer.suits(job)
             })
         });
-        let id = jobs.into_iter().next()?;
+        let jobs: Vec<_> = jobs.take(JOBS_SEEN).collect();
+        jobs.into_iter().find_map(|id| self.overtake(now, node, id))
+    }
+
+    fn overtake(&mut self, now: Time, node: NodeId, id: JobId) -> Option<Cut> {
         self.gather_late(id);
         let (peer, job) = (self.peers.get(&node)?, self.jobs.get(&id)?);
         let pace = peer.paces.get(&id).copied().unwrap_or_default();

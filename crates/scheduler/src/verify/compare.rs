@@ -24,19 +24,24 @@ pub struct Sample {
 /// What a look at the bytes showed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
+    /// Bit for bit.
     Same,
+    /// Within the tolerance.
+    Near,
     Different,
     /// The bytes could not be read: the later answer is dropped and nobody blamed.
     Unreadable,
 }
 
 /// Compares the results of `items`, which both samples hold.
-pub fn compare(spec: &JobSpec, items: Span, a: (Span, &[u8]), b: (Span, &[u8])) -> bool {
-    match (&spec.work, part(&spec.work, items, a), part(&spec.work, items, b)) {
-        (Work::Exec(_), Some((lens_a, a)), Some((lens_b, b))) => lens_a == lens_b && a == b,
-        (_, Some((_, a)), Some((_, b))) => agree(&spec.policy.tolerance, a, b),
-        (_, None, _) | (_, _, None) => false,
+pub fn compare(spec: &JobSpec, items: Span, a: (Span, &[u8]), b: (Span, &[u8])) -> Outcome {
+    let (a, b) = (part(&spec.work, items, a), part(&spec.work, items, b));
+    let (Some((lens_a, a)), Some((lens_b, b))) = (a, b) else { return Outcome::Different };
+    if lens_a == lens_b && a == b {
+        return Outcome::Same;
     }
+    let floats = !matches!(spec.work, Work::Exec(_)) && agree(&spec.policy.tolerance, a, b);
+    if floats { Outcome::Near } else { Outcome::Different }
 }
 
 /// The bytes of some items in a result, and for programs the lengths of their answers before that.
@@ -157,7 +162,8 @@ impl Ballot {
             let same = by_hash(first, answer, exact);
             match same {
                 None => return Some((at, group)),
-                Some(same) => self.compared(at, same),
+                Some(true) => self.compared(at, Outcome::Same),
+                Some(false) => self.compared(at, Outcome::Different),
             }
         }
     }
@@ -167,9 +173,23 @@ impl Ballot {
     }
 
     /// The answer was compared with the next group.
-    pub(crate) fn compared(&mut self, at: usize, same: bool) {
+    pub(crate) fn compared(&mut self, at: usize, outcome: Outcome) {
+        let Some(first) = self.answers.get(at).and_then(|answer| self.groups.get(answer.tested))
+        else {
+            return;
+        };
+        let first_class = self.answers.get(*first).map_or(0, |first| first.class);
         let Some(answer) = self.answers.get_mut(at) else { return };
-        answer.fits |= u64::from(same) << answer.tested;
+        let same_class = answer.class != 0 && answer.class == first_class;
+        let bit = 1 << answer.tested;
+        match outcome {
+            Outcome::Same => answer.fits |= bit,
+            // Within a class only the same bits are the same answer; but a class is what a node says of
+            // itself, so nobody is convicted for so little.
+            Outcome::Near if same_class => answer.near |= bit,
+            Outcome::Near => answer.fits |= bit,
+            Outcome::Different | Outcome::Unreadable => {}
+        }
         answer.tested += 1;
     }
 
@@ -189,10 +209,7 @@ fn by_hash(a: &Answer, b: &Answer, exact: bool) -> Option<bool> {
         (None, Some(_)) | (Some(_), None) => Some(false),
         (Some(_), Some(_)) if a.span != b.span => None,
         (Some(x), Some(y)) if (x.hash, x.size) == (y.hash, y.size) => Some(true),
-        (Some(x), Some(y)) => {
-            let same_class = a.class != 0 && a.class == b.class;
-            (exact || same_class || x.size != y.size).then_some(false)
-        }
+        (Some(x), Some(y)) => (exact || x.size != y.size).then_some(false),
     }
 }
 

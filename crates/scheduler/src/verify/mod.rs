@@ -65,6 +65,7 @@ impl Scheduler {
             suspect: false,
             whole: loan.span == whole,
             fits: 0,
+            near: 0,
             tested: 0,
         };
         let Some(job) = self.jobs.get_mut(&id) else { return };
@@ -122,8 +123,7 @@ impl Scheduler {
         ballot.comparing = None;
         let Some(at) = ballot.first_open() else { return };
         match outcome {
-            Outcome::Same => ballot.compared(at, true),
-            Outcome::Different => ballot.compared(at, false),
+            Outcome::Same | Outcome::Near | Outcome::Different => ballot.compared(at, outcome),
             Outcome::Unreadable => {
                 ballot.drop_answer(at);
                 unit.history.tries += 1;
@@ -141,7 +141,7 @@ impl Scheduler {
         let Some((span, ballot)) = self.close_ballot(id, start) else { return };
         let first = ballot.first_of(winner);
         let right = |answer: &&Answer| answer.backs() == Some(winner) && !answer.suspect;
-        let wrong = ballot.answers.iter().filter(|answer| !answer.fits(winner));
+        let wrong = ballot.answers.iter().filter(|answer| answer.contradicts(winner));
         let wrong: Vec<_> = wrong.map(|a| (a.node, ballot.only_rounds(a, winner))).collect();
         let exact = self.spec(id).is_none_or(|spec| spec.policy.tolerance.is_exact());
         let others = ballot.answers.iter().filter(right).filter(|a| a.node != first.node);

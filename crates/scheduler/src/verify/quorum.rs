@@ -32,23 +32,35 @@ pub(crate) struct Rules {
     pub(crate) at_first: usize,
     /// Whether a voter may compute a part only.
     pub(crate) parts: bool,
+    /// Every voice is one, also the operator's.
+    counted: bool,
     weighed: bool,
 }
 
 impl Rules {
     pub(crate) fn of(verify: Verify) -> Rules {
         match verify {
-            Verify::None => Rules { votes: 1, lead: 1, at_first: 1, parts: false, weighed: false },
+            Verify::None => Rules {
+                votes: 1,
+                lead: 1,
+                at_first: 1,
+                parts: false,
+                counted: false,
+                weighed: false,
+            },
             Verify::Spot { .. } => {
-                Rules { votes: 2, lead: 2, at_first: 1, parts: true, weighed: false }
+                let (parts, counted, weighed) = (false, false, false);
+                Rules { votes: 2, lead: 2, at_first: 1, parts, counted, weighed }
             }
             Verify::Quorum { votes } => {
                 let votes = votes.max(1);
                 let (lead, count) = (u32::from(votes), usize::from(votes));
-                Rules { votes: count, lead, at_first: count, parts: false, weighed: false }
+                let (parts, counted, weighed) = (false, true, false);
+                Rules { votes: count, lead, at_first: count, parts, counted, weighed }
             }
             Verify::Adaptive => {
-                Rules { votes: 2, lead: ADAPTIVE_LEAD, at_first: 1, parts: true, weighed: true }
+                let (parts, counted, weighed) = (true, false, true);
+                Rules { votes: 2, lead: ADAPTIVE_LEAD, at_first: 1, parts, counted, weighed }
             }
         }
     }
@@ -56,7 +68,7 @@ impl Rules {
     pub(crate) fn weight(&self, standing: Standing) -> u32 {
         match standing {
             // The operator's own word decides, but where votes are counted it is one of them.
-            Standing::Operator if self.parts => OPERATOR_WEIGHT,
+            Standing::Operator if !self.counted => OPERATOR_WEIGHT,
             Standing::Veteran if self.weighed => VETERAN_WEIGHT,
             Standing::Operator | Standing::Veteran | Standing::Newcomer => 1,
         }
@@ -100,6 +112,8 @@ pub(crate) struct Answer {
     pub(crate) whole: bool,
     /// A bit for each group it is equal to: one for a whole answer, perhaps several for a part.
     pub(crate) fits: u64,
+    /// A bit for each group it is almost equal to, though that is not enough.
+    pub(crate) near: u64,
     /// Groups it was compared with.
     pub(crate) tested: usize,
 }
@@ -215,6 +229,11 @@ impl Answer {
         self.fits & 1 << group != 0
     }
 
+    /// Whether it is plainly another answer.
+    pub(crate) fn contradicts(&self, group: usize) -> bool {
+        (self.fits | self.near) & 1 << group == 0
+    }
+
     /// A part that is equal to none of the groups it was compared with.
     fn is_alone(&self) -> bool {
         !self.whole && self.tested > 0 && self.fits == 0
@@ -243,6 +262,7 @@ mod tests {
             suspect: false,
             whole: true,
             fits: 1 << group,
+            near: 0,
             tested: 0,
         }
     }

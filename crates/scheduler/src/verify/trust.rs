@@ -86,7 +86,8 @@ impl Scheduler {
         let Some(job) = self.jobs.get_mut(&id) else { return };
         let lane = job.spec.needs.lane;
         let credited = job.prove(span, node, proof);
-        for node in credited {
+        // Two strangers who are alone may be one: what they say of each other earns nothing.
+        for node in if proof.sure { credited } else { Vec::new() } {
             self.trust.entry((node, lane)).or_default().credit();
             self.note_standing(node);
         }
@@ -227,6 +228,7 @@ impl Job {
             suspect: true,
             whole: true,
             fits: 1,
+            near: 0,
             tested: 0,
         };
         Some(core::iter::once(&merged.node).chain(by).map(suspect).collect())

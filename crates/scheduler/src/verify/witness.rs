@@ -40,7 +40,8 @@ impl Scheduler {
 impl Ballot {
     /// A class that only answers beside the winning one have, and of which nobody else was asked yet.
     fn unheard_class(&self, winner: usize) -> Option<u64> {
-        let lost = self.answers.iter().filter(|answer| !answer.fits(winner) && !answer.suspect);
+        let lost =
+            self.answers.iter().filter(|answer| answer.contradicts(winner) && !answer.suspect);
         let odd = lost.filter(|answer| answer.class != 0 && self.only_rounds(answer, winner));
         odd.map(|answer| answer.class).find(|class| !self.sought.contains(class))
     }

@@ -212,3 +212,62 @@ fn a_kernel_too_heavy_for_the_first_unit_is_tried_item_by_item() {
     world.fail(node, out_of_time());
     assert_eq!(world.state(id), JobState::Failed, "a single item says it all");
 }
+
+#[test]
+fn nobody_appoints_itself_to_a_checked_unit() {
+    let mut world = World::new();
+    let policy = Policy::checked(Verify::Quorum { votes: 2 });
+    let id = world.submit(JobSpec { policy, ..job(1_000) });
+    let forged = |attempt| Held { attempt: Attempt(attempt), job: id, span: Span::new(990, 10) };
+    let (a, b) = (forged(1), forged(2));
+    let first = world.join_as(1, 1, caps(100), vec![a]);
+    let second = world.join_as(2, 2, caps(100), vec![b]);
+    assert_eq!(world.revoked, [a.attempt, b.attempt]);
+    for conn in [first, second] {
+        assert!(world.held_by(conn).iter().all(|lease| lease.span != a.span));
+    }
+}
+
+#[test]
+fn whoever_was_cut_off_keeps_a_checked_unit_that_was_really_lent_to_it() {
+    let mut world = World::new();
+    let node = world.join(1);
+    let policy = Policy::checked(Verify::Adaptive);
+    world.submit(JobSpec { policy, sizing: Sizing::fixed(10), ..job(10) });
+    let lease = world.held_by(node)[0];
+    world.leave(node);
+    let held = vec![Held { attempt: lease.attempt, job: lease.job, span: lease.span }];
+    world.join_as(2, 1, caps(100), held);
+    assert!(world.revoked.is_empty());
+}
+
+#[test]
+fn strangers_alone_do_not_fail_a_checked_job_while_the_operators_own_node_can_try() {
+    let mut world = World::new();
+    let (a, b) = (world.join_from(1, 5), world.join_from(2, 6));
+    let policy = Policy::checked(Verify::Adaptive);
+    let id = world.submit(JobSpec { policy, sizing: Sizing::fixed(10), ..job(10) });
+    let own = world.join_trusted(3);
+    for conn in [a, b, a, b] {
+        if !world.held_by(conn).is_empty() {
+            world.fail(conn, trap());
+        }
+    }
+    assert_eq!(world.state(id), JobState::Running);
+    world.finish(&[(own, 1)]);
+    assert_eq!(world.state(id), JobState::Done);
+}
+
+#[test]
+fn a_device_that_cannot_do_a_job_gets_no_more_of_it() {
+    let mut world = World::new();
+    let unable = || Failure::Unable { message: "this GPU ends loops early".into() };
+    let (a, b) = (world.join(1), world.join(2));
+    let id = world.submit(job(10));
+    let holder = if world.held_by(a).is_empty() { b } else { a };
+    let other = if holder == a { b } else { a };
+    world.fail(holder, unable());
+    assert!(world.held_by(holder).is_empty() && !world.held_by(other).is_empty());
+    world.fail(other, unable());
+    assert_eq!(world.state(id), JobState::Failed);
+}

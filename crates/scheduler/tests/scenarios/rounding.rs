@@ -56,3 +56,19 @@ fn one_of_the_same_class_proves_a_lie() {
     assert_eq!(world.state(id), JobState::Done);
     assert!(world.scheduler.trust_of(NodeId(2), Lane::Gpu).is_barred());
 }
+
+#[test]
+fn whoever_claims_anothers_class_and_is_a_little_off_convicts_nobody() {
+    let mut world = World::new();
+    world.near = true;
+    let of_class = |class| Caps { class, ..caps(100) };
+    let (own, liar) = (world.join_trusted(1), world.join_as(2, 2, of_class(7), Vec::new()));
+    let victim = world.join_as(3, 3, of_class(7), Vec::new());
+    let id = world.submit(floats(Dtype::F32));
+    for _ in 0..100 {
+        world.work(&[(liar, 9), (own, 0), (victim, 0)]);
+    }
+    assert_eq!(world.state(id), JobState::Done);
+    let rejected = world.facts.iter().filter(|fact| matches!(fact, Fact::Rejected { .. }));
+    assert_eq!(rejected.count(), 0);
+}

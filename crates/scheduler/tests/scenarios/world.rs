@@ -17,6 +17,8 @@ pub(crate) struct World {
     pub(crate) ended: Vec<JobId>,
     /// The shell cannot read results.
     pub(crate) unreadable: bool,
+    /// Answers that differ do so within the tolerance.
+    pub(crate) near: bool,
 }
 
 impl World {
@@ -36,6 +38,7 @@ impl World {
             replies: Vec::new(),
             ended: Vec::new(),
             unreadable: false,
+            near: false,
         };
         world.give(Input::Start { seed: 7 });
         world
@@ -70,6 +73,7 @@ impl World {
                     let outcome = match same {
                         _ if self.unreadable => Outcome::Unreadable,
                         true => Outcome::Same,
+                        false if self.near => Outcome::Near,
                         false => Outcome::Different,
                     };
                     compared.push(Input::Compared { id, outcome });

@@ -60,7 +60,7 @@ impl Guard {
 
     /// Of a unit whose loops were cut short.
     pub(super) fn failure(&self) -> Failure {
-        internal(&*self.0)
+        Failure::Unable { message: self.0.as_ref().into() }
     }
 }
 
