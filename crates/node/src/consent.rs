@@ -3,7 +3,7 @@
 
 use alloc::string::String;
 use alloc::vec::Vec;
-use shoal_protocol::{Attempt, Failure, FromNode, JobId, PublicKey, Signed};
+use shoal_protocol::{Attempt, Failure, FromNode, JobId, PublicKey, Signed, Work};
 
 use crate::Output;
 use crate::state::{JobInfo, Node};
@@ -55,7 +55,9 @@ impl Node {
         }
         info.consent = match &info.signed {
             signed if !self.config.rules.allow(signed.as_ref()) => Consent::Declined,
-            None => Consent::Given,
+            // Nothing but empty units may come unsigned.
+            None if info.work == Work::Noop => Consent::Given,
+            None => Consent::Bad(String::from("nobody signed it")),
             Some(_) => Consent::Asked,
         };
         let (asks, declines) = (info.consent == Consent::Asked, info.consent == Consent::Declined);

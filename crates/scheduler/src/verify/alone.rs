@@ -37,6 +37,15 @@ impl Scheduler {
             return;
         }
         let tie = poll.votes == 0 || poll.weight <= poll.against;
+        if insists
+            && !tie
+            && poll.votes >= job.rules().votes
+            && let Some(winner) = poll.best
+        {
+            // As many as the policy asks agree, and nobody is left who could give them a clearer lead.
+            self.settle(now, id, start, winner);
+            return;
+        }
         if tie || (insists && poll.against > 0) {
             self.start_over(now, id, start);
             return;

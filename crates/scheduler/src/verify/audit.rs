@@ -23,8 +23,7 @@ const AUDIT_ONE_WHOLE_IN: u64 = 32;
 const MOST_AUDITS: u64 = 16;
 /// A voter who computes only a part computes one item in this many.
 const PART: u64 = 8;
-/// Of eight checks of a new node and of an old hand, so many are of the whole unit.
-const WHOLE_OF_NEW: u64 = 4;
+/// Of eight checks of an old hand so many are of the whole unit; of a new node all are.
 const WHOLE_OF_OLD: u64 = 1;
 /// What a new node was believed for because it was alone is tried on so many: if one is wrong, all go.
 const AUDIT_NEW: u64 = 32;
@@ -83,8 +82,7 @@ impl Scheduler {
     }
 
     /// What a voter computes: the whole unit, or a part drawn now that the answer lies on the table. Where
-    /// somebody disagrees or the node is new, whole units are asked for more often: a small lie hides from
-    /// most parts.
+    /// somebody disagrees or the node is new it is the whole: a small lie hides from most parts.
     pub(crate) fn sample(&mut self, id: JobId, start: u64) -> Option<Span> {
         let job = self.jobs.get(&id)?;
         let unit = job.units.get(&start)?;
@@ -92,9 +90,9 @@ impl Scheduler {
         let grain = job.spec.sizing.grain.max(1);
         let grains = unit.span.len.div_ceil(grain);
         let newcomer = ballot.answers.first().is_none_or(|answer| answer.weight <= 1);
-        let whole = if newcomer { WHOLE_OF_NEW } else { WHOLE_OF_OLD };
         let span = unit.span;
-        if !job.rules().parts || grains < 2 || ballot.is_disputed() || self.chance.hits(whole, 8) {
+        let whole = !job.rules().parts || grains < 2 || newcomer || ballot.is_disputed();
+        if whole || self.chance.hits(WHOLE_OF_OLD, 8) {
             return Some(span);
         }
         let some = (grains / PART).max(1);

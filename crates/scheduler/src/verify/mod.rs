@@ -137,7 +137,7 @@ impl Scheduler {
     }
 
     /// Enough nodes agree: their answer stands, others were wrong.
-    fn settle(&mut self, now: Time, id: JobId, start: u64, winner: usize) {
+    pub(super) fn settle(&mut self, now: Time, id: JobId, start: u64, winner: usize) {
         let Some((span, ballot)) = self.close_ballot(id, start) else { return };
         let first = ballot.first_of(winner);
         let right = |answer: &&Answer| answer.backs() == Some(winner) && !answer.suspect;
@@ -146,7 +146,8 @@ impl Scheduler {
         let exact = self.spec(id).is_none_or(|spec| spec.policy.tolerance.is_exact());
         let others = ballot.answers.iter().filter(right).filter(|a| a.node != first.node);
         let by = others.map(|answer| answer.node).collect();
-        let vouched = ballot.answers.iter().filter(right).any(|answer| answer.operator);
+        // A look at a part vouches for no more than that part.
+        let vouched = ballot.answers.iter().filter(right).any(|a| a.operator && a.whole);
         let proof = Proof { by, sure: true, vouched };
         self.believe(now, id, span, &ballot, winner, Some(&proof));
         for (node, other_class) in wrong {
