@@ -15,6 +15,8 @@ const SUBMITTER: &str = "submitter.key";
 const COORDINATOR: &str = "coordinator.key";
 /// Digits of a key that people are shown: enough to tell the keys of one pool apart.
 const SHORT: usize = 12;
+/// More of a file is not read to see that it is no key.
+const MAX_BYTES: u64 = 4096;
 
 /// A secret key. Never shown.
 pub(crate) struct Key(SigningKey);
@@ -58,12 +60,21 @@ pub(crate) fn submitter(data: &Path) -> Result<Key, Fail> {
     from_file(&data.join(SUBMITTER))
 }
 
-/// The key in a file, made if there is none.
+/// The key in a file, made if the file is missing or empty. Anything else is somebody's, and stays as it is.
 pub(crate) fn from_file(path: &Path) -> Result<Key, Fail> {
+    match std::fs::metadata(path) {
+        Ok(about) if !about.is_file() => return Err(Fail::irregular(path)),
+        // A key may well be in a file that nobody may write to.
+        Ok(about) if about.len() > 0 => {
+            let mut file = File::open(path).map_err(|error| cannot(path, &error))?;
+            return read_or_make(path, &mut file, Old::Stays);
+        }
+        Ok(_) | Err(_) => {}
+    }
     let mut file = open(path).map_err(|error| cannot(path, &error))?;
     // Two commands at once must not make two keys.
     let _ = file.lock();
-    read_or_make(&mut file).map_err(|error| cannot(path, &error))
+    read_or_make(path, &mut file, Old::Stays)
 }
 
 /// The public half of the key of a coordinator that was started from this folder.
@@ -74,8 +85,10 @@ pub(crate) fn coordinator(data: &Path) -> Option<PublicKey> {
 /// The public half of the key in a file, if there is one: its seed as bytes or as hex digits.
 pub(crate) fn look(path: &Path) -> Option<PublicKey> {
     let bytes = std::fs::read(path).ok()?;
-    let seed = <[u8; 32]>::try_from(bytes.as_slice()).ok().or_else(|| parse(&bytes))?;
-    Some(Key(SigningKey::from_bytes(&seed)).public())
+    match Content::of(&bytes) {
+        Content::Seed(seed) => Some(Key(SigningKey::from_bytes(&seed)).public()),
+        Content::Nothing | Content::Old | Content::Other(_) => None,
+    }
 }
 
 /// Readable by its owner only.
@@ -87,13 +100,35 @@ pub(crate) fn open(path: &Path) -> io::Result<File> {
     options.open(path)
 }
 
-/// Anything but 64 hex digits, such as a write cut short by a crash, is made anew.
-pub(crate) fn read_or_make(file: &mut File) -> io::Result<Key> {
-    let mut text = Vec::new();
-    file.read_to_end(&mut text)?;
-    if let Some(seed) = parse(&text) {
-        return Ok(Key(SigningKey::from_bytes(&seed)));
-    }
+/// What becomes of a node's identity from before it was a key.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Old {
+    Replaced,
+    Stays,
+}
+
+/// The key in an open file; made if the file is empty.
+pub(crate) fn read_or_make(path: &Path, file: &mut File, old: Old) -> Result<Key, Fail> {
+    let mut bytes = Vec::new();
+    let read = Read::by_ref(file).take(MAX_BYTES).read_to_end(&mut bytes);
+    read.map_err(|error| cannot(path, &error))?;
+    let what = match Content::of(&bytes) {
+        Content::Seed(seed) => return Ok(Key(SigningKey::from_bytes(&seed))),
+        Content::Nothing => return make(file).map_err(|error| cannot(path, &error)),
+        Content::Old if old == Old::Replaced => {
+            return make(file).map_err(|error| cannot(path, &error));
+        }
+        Content::Old => "an older node's identity or half a key".to_owned(),
+        Content::Other(what) => what,
+    };
+    Err(Fail::input(format!(
+        "{} holds {what}, and was left as it is; expected an Ed25519 key as 64 hexadecimal digits or 32 \
+         raw bytes, or a missing or empty file to make one in",
+        path.display()
+    )))
+}
+
+fn make(file: &mut File) -> io::Result<Key> {
     let mut seed = [0; 32];
     getrandom::fill(&mut seed).map_err(io::Error::other)?;
     file.set_len(0)?;
@@ -102,9 +137,40 @@ pub(crate) fn read_or_make(file: &mut File) -> io::Result<Key> {
     Ok(Key(SigningKey::from_bytes(&seed)))
 }
 
-fn parse(text: &[u8]) -> Option<[u8; 32]> {
-    let Hash(seed) = std::str::from_utf8(text).ok()?.trim().parse().ok()?;
-    Some(seed)
+/// What a file is that should hold a key.
+enum Content {
+    Seed([u8; 32]),
+    Nothing,
+    /// 16 bytes or 32 digits: what a node's identity was before it was a key.
+    Old,
+    /// Something of somebody's, in words.
+    Other(String),
+}
+
+impl Content {
+    fn of(bytes: &[u8]) -> Content {
+        let text = std::str::from_utf8(bytes).map(str::trim).ok();
+        if let Some(Hash(seed)) = text.and_then(|text| text.parse().ok()) {
+            return Content::Seed(seed);
+        }
+        let is_hex = |text: &str| text.bytes().all(|byte| byte.is_ascii_hexdigit());
+        match (bytes.len(), text) {
+            (0, _) => Content::Nothing,
+            // No random seed looks like this.
+            (_, Some(text)) if text.len() == 32 && is_hex(text) => Content::Old,
+            (16, _) => Content::Old,
+            (32, _) => <[u8; 32]>::try_from(bytes).map_or(Content::Nothing, Content::Seed),
+            (_, Some(text)) if text.starts_with("-----BEGIN") => {
+                let first = text.lines().next().unwrap_or_default();
+                Content::Other(format!("another kind of key ({first})"))
+            }
+            (count, _) if count as u64 >= MAX_BYTES => {
+                Content::Other(format!("{MAX_BYTES} bytes or more"))
+            }
+            (count, Some(_)) => Content::Other(format!("{count} bytes of other text")),
+            (count, None) => Content::Other(format!("{count} bytes")),
+        }
+    }
 }
 
 fn cannot(path: &Path, error: &io::Error) -> Fail {
@@ -137,5 +203,42 @@ mod tests {
         assert_eq!(submitter(&data).expect("a key").public(), first);
         assert_eq!(coordinator(&data), None);
         std::fs::remove_dir_all(&data).expect("removed");
+    }
+
+    #[test]
+    fn a_file_that_holds_something_else_is_left_as_it_is() {
+        let folder = std::env::temp_dir().join(format!("shoal-other-keys-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).expect("a folder");
+        let path = folder.join("file");
+        let long = [b'x'; 5000];
+        let others: [&[u8]; 7] = [
+            b"-----BEGIN OPENSSH PRIVATE KEY-----\nb3BlbnNzaA\n",
+            b"notes",
+            b"\n",
+            &[7; 16],
+            &[200; 33],
+            b"0123456789abcdef0123456789abcdef",
+            &long,
+        ];
+        for other in others {
+            for path in [path.clone(), folder.join(SUBMITTER)] {
+                std::fs::write(&path, other).expect("written");
+                let Err(Fail::Input { message, .. }) = from_file(&path) else {
+                    panic!("{other:?}")
+                };
+                assert!(message.contains("64 hexadecimal digits or 32 raw bytes"), "{message}");
+                assert_eq!(std::fs::read(&path).expect("there"), other);
+            }
+            assert!(submitter(&folder).is_err());
+        }
+        std::fs::write(&path, [200; 32]).expect("written");
+        let raw = from_file(&path).expect("raw bytes").public();
+        std::fs::write(&path, format!("{}\n", "c8".repeat(32))).expect("written");
+        assert_eq!(from_file(&path).expect("digits").public(), raw);
+        std::fs::write(&path, "").expect("written");
+        let made = from_file(&path).expect("made").public();
+        assert_eq!(from_file(&path).expect("kept").public(), made);
+        assert!(matches!(from_file(&folder), Err(Fail::Input { .. })), "a folder is no file");
+        std::fs::remove_dir_all(&folder).expect("removed");
     }
 }

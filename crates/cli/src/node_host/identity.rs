@@ -7,7 +7,7 @@ use std::process::Command;
 use shoal_protocol::{Identity, PublicKey};
 
 use crate::fail::Fail;
-use crate::keys::{self, Key};
+use crate::keys::{self, Key, Old};
 
 /// Nodes that may run from one data folder at a time.
 const MAX_NODES_PER_FOLDER: usize = 64;
@@ -38,7 +38,7 @@ pub(crate) fn take(data: &Path) -> Result<Kept, Fail> {
             // A file system without locks: better two nodes with one name than none.
             Ok(()) | Err(TryLockError::Error(_)) => {}
         }
-        let key = keys::read_or_make(&mut file).map_err(|error| cannot(&path, &error))?;
+        let key = keys::read_or_make(&path, &mut file, Old::Replaced)?;
         return Ok(Kept { key, number, _lock: file });
     }
     Err(Fail::world(
