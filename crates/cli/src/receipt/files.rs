@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use shoal_protocol::Hash;
 
-use super::{Check, Output, Receipt, Verdict};
+use super::{Check, Output, Receipt, Unit, Verdict};
 use crate::fail::Fail;
 use crate::{keys, npy};
 
@@ -54,12 +54,20 @@ impl Receipt {
         };
         let Ok(bytes) = output.bytes_of(path)? else { return Ok(None) };
         let per_item = (bytes.len() as u64).checked_div(self.items).unwrap_or_default();
-        if bytes.len() as u64 != output.size || per_item * self.items != output.size {
+        if bytes.len() as u64 != output.size
+            || per_item.checked_mul(self.items) != Some(output.size)
+        {
             return Ok(None);
         }
+        if let Some(unit) = self.units.iter().find(|unit| unit.within(per_item, &bytes).is_none()) {
+            let text = format!(
+                "the unit of {} items from item {} lies outside of a result of {} items",
+                unit.len, unit.start, self.items
+            );
+            return Ok(Some(Check::new("answers", Verdict::Fails, text)));
+        }
         let wrong = self.units.iter().find(|unit| {
-            let (start, end) = (unit.start * per_item, (unit.start + unit.len) * per_item);
-            let part = bytes.get(start as usize..end as usize);
+            let part = unit.within(per_item, &bytes);
             part.map(|part| keys::hash(part).to_string()) != unit.hash
         });
         let outcome = match wrong {
@@ -110,6 +118,15 @@ impl Receipt {
             None => Err(format!("{} is no input of the job", path.display())),
         };
         Ok(Check::of("input", outcome))
+    }
+}
+
+impl Unit {
+    /// The unit's part of a result. Its numbers are a stranger's.
+    fn within<'a>(&self, per_item: u64, bytes: &'a [u8]) -> Option<&'a [u8]> {
+        let start = self.start.checked_mul(per_item)?;
+        let end = self.start.checked_add(self.len)?.checked_mul(per_item)?;
+        bytes.get(usize::try_from(start).ok()?..usize::try_from(end).ok()?)
     }
 }
 

@@ -14,7 +14,7 @@ impl Receipt {
                 Check::new("checking", Verdict::Unknown, text)
             }
             ("quorum", Some(votes)) => Check::of("checking", self.quorum(votes)),
-            ("spot" | "adaptive", _) => Check::of("checking", Ok(self.sampled())),
+            ("spot" | "adaptive", _) => self.sampled(),
             (_, _) => {
                 let text = format!("{:?} is no policy this program knows", self.policy.verify);
                 Check::new("checking", Verdict::Fails, text)
@@ -22,9 +22,9 @@ impl Receipt {
         }
     }
 
-    /// Every unit has its votes, or the word of one of the operator's own nodes.
+    /// Every unit has its votes; the operator's own nodes have one each, like everybody.
     fn quorum(&self, votes: usize) -> Result<String, String> {
-        let has_votes = |unit: &Unit| unit.confirmed_by.len() + 1 >= votes || unit.vouched;
+        let has_votes = |unit: &Unit| unit.confirmed_by.len() + 1 >= votes;
         let short = self.units.iter().filter(|unit| !unit.sure || !has_votes(unit));
         let (count, first) = (short.clone().count(), short.map(|unit| unit.start).next());
         match first {
@@ -37,16 +37,22 @@ impl Receipt {
     }
 
     /// These policies leave to chance and trust what is looked at, which no receipt can show: told are
-    /// the numbers.
-    fn sampled(&self) -> String {
+    /// the numbers, and nothing holds where some units have nobody's word but their own node's.
+    fn sampled(&self) -> Check {
         let all = self.units.len();
-        let others = self.units.iter().filter(|unit| !unit.confirmed_by.is_empty()).count();
-        let own = self.units.iter().filter(|unit| unit.vouched).count();
-        let own = match own {
-            0 => String::new(),
-            own => format!(", {own} by the operator's own nodes"),
-        };
+        let count = |has: fn(&Unit) -> bool| self.units.iter().filter(|unit| has(unit)).count();
+        let confirmed = count(|unit| !unit.confirmed_by.is_empty());
+        let own = count(|unit| unit.vouched);
+        let neither = count(|unit| unit.confirmed_by.is_empty() && !unit.vouched);
         let verify = &self.policy.verify;
-        format!("{verify}: {others} of {all} units confirmed by others{own}")
+        let mut text = format!("{verify}: {confirmed} of {all} units confirmed by another node");
+        if own > 0 {
+            text += &format!(", {own} vouched for by the operator's own nodes");
+        }
+        if neither == 0 {
+            return Check::new("checking", Verdict::Holds, text);
+        }
+        text += &format!("; {neither} have only the word of the node that computed them");
+        Check::new("checking", Verdict::Unknown, text)
     }
 }

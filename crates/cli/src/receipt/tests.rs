@@ -45,11 +45,15 @@ fn signed(receipt: Value, by: &Key) -> Value {
 }
 
 fn failing(document: &Value, anchor: &Key) -> Vec<&'static str> {
+    let checks = checks(document, anchor, &Files::default());
+    checks.iter().filter(|it| it.verdict == Verdict::Fails).map(|it| it.what).collect()
+}
+
+fn checks(document: &Value, anchor: &Key, files: &Files) -> Vec<Check> {
     let bytes = serde_json::to_vec_pretty(document).expect("JSON");
     let (document, receipt) = Document::parse(&bytes).expect("a receipt");
     let anchor = Anchor { key: anchor.public(), from: "test" };
-    let checks = document.check(&receipt, Some(&anchor), &Files::default()).expect("no files");
-    checks.iter().filter(|it| it.verdict == Verdict::Fails).map(|it| it.what).collect()
+    document.check(&receipt, Some(&anchor), files).expect("files that can be read")
 }
 
 #[test]
@@ -94,11 +98,63 @@ fn a_coordinator_that_signs_nonsense_is_caught_too() {
     assert_eq!(with("/units/0/confirmedBy", json!([1, 2])), ["nodes"]);
     assert_eq!(with("/nodes/1", node(1)), ["nodes"]);
     assert_eq!(with("/units/0/confirmedBy", json!([2])), ["checking"]);
+    let vouched = |start| {
+        let mut unit = unit(start, 10, 1, &[]);
+        unit["vouched"] = json!(true);
+        unit
+    };
+    assert_eq!(with("/units", json!([vouched(0)])), ["checking"], "one word is not three votes");
     assert_eq!(with("/units/0/sure", json!(false)), ["checking"]);
     assert_eq!(with("/policy/verify", json!("trust me")), ["checking"]);
     assert_eq!(with("/code/hash", json!("a".repeat(64))), ["code"]);
     assert_eq!(with("/code", Value::Null), ["code"]);
     assert_eq!(with("/policy/verify", json!("adaptive")), [""; 0]);
+}
+
+#[test]
+fn what_nobody_looked_at_is_not_said_to_hold() {
+    let (coordinator, submitter) = (key("sampler"), key("asker"));
+    let with = |verify: &str, by: &[u64], vouched: bool| {
+        let mut receipt = receipt(&submitter);
+        receipt["policy"]["verify"] = json!(verify);
+        receipt["units"][0]["confirmedBy"] = json!(by);
+        receipt["units"][0]["vouched"] = json!(vouched);
+        let checks = checks(&signed(receipt, &coordinator), &coordinator, &Files::default());
+        let check = checks.into_iter().find(|check| check.what == "checking").expect("one");
+        (check.verdict, check.text)
+    };
+    for verify in ["adaptive", "spot:0.1"] {
+        let (verdict, text) = with(verify, &[], false);
+        assert_eq!(verdict, Verdict::Unknown, "{text}");
+        assert!(
+            text.contains("1 of 2 units confirmed") && text.contains("; 1 have only"),
+            "{text}"
+        );
+        assert_eq!(with(verify, &[2], false).0, Verdict::Holds);
+        assert_eq!(with(verify, &[], true).0, Verdict::Holds);
+    }
+}
+
+#[test]
+fn numbers_no_result_can_have_are_an_error_not_a_panic() {
+    let (coordinator, submitter) = (key("large"), key("larger"));
+    let path = std::env::temp_dir().join(format!("shoal-result-{}", std::process::id()));
+    std::fs::write(&path, [0; 40]).expect("a result");
+    let files = Files { result: Some(path.clone()), ..Files::default() };
+    for (place, value) in [
+        ("/units/1/start", u64::MAX),
+        ("/units/1/start", u64::MAX / 4 + 1),
+        ("/units/1/len", u64::MAX),
+        ("/items", u64::MAX),
+        ("/items", 0),
+    ] {
+        let mut receipt = receipt(&submitter);
+        receipt["output"]["size"] = json!(40);
+        *receipt.pointer_mut(place).expect(place) = json!(value);
+        let checks = checks(&signed(receipt, &coordinator), &coordinator, &files);
+        assert!(checks.iter().any(|it| it.verdict == Verdict::Fails), "{place} {value}");
+    }
+    std::fs::remove_file(&path).expect("removed");
 }
 
 #[test]
