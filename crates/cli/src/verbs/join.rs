@@ -9,8 +9,8 @@ use crate::fail::Fail;
 use crate::node_host::{self, Asker, JoinLink, Notice, Options};
 use crate::{keys, show};
 
-const LLVMPIPE: &str = "note: this software GPU (llvmpipe) ends loops after 65,535 turns in all, \
-    so kernels with longer loops give wrong results on it; use --no-gpu to lend programs only";
+const LLVMPIPE: &str = "note: this software GPU (llvmpipe) ends loops after 65,535 turns in all; \
+    units that need more fail here with words and are tried on other nodes";
 
 pub(super) async fn run(context: &Context, args: Join) -> Result<(), Fail> {
     let link = match args.key {

@@ -193,7 +193,7 @@ fn finished(
     let place = place.map(|path| format!("{}: ", path.display())).unwrap_or_default();
     let checked = match job.units_confirmed {
         0 => String::new(),
-        confirmed => format!(", {confirmed} of {} units confirmed by others", job.units_done),
+        confirmed => format!(", {confirmed} of {} units confirmed", job.units_done),
     };
     eprintln!("{place}{what} in {took} on {nodes}{checked} (job {})", job.id);
     Ok(())
