@@ -23,7 +23,8 @@ Examples:
   shoal join 'https://192.168.1.20:7420/join#TOKEN'
   shoal join 'https://192.168.1.20:7420/join#TOKEN' --cpus 2 --no-gpu
   shoal join 'https://192.168.1.20:7420/join#TOKEN' --never KEY     run nothing signed with KEY
-  shoal join https://192.168.1.20:7420 --key APIKEY                 the operator's own machine
+  SHOAL_KEY=APIKEY shoal join https://192.168.1.20:7420 --own       the operator's own machine
+  shoal join https://192.168.1.20:7420 --key-file api.key           the same
 
 Quote the link: everything after '#' is the token.";
 

@@ -1,6 +1,7 @@
 //! The verbs that bring a coordinator or a node.
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 
 use clap::Args;
 use shoal_node::Rules;
@@ -43,8 +44,15 @@ pub(crate) struct Join {
     /// The join link `shoal up` prints
     #[arg(value_name = "URL")]
     pub(crate) url: String,
-    /// The API key: this machine is the operator's own, and what it computes is believed
-    #[arg(long, value_name = "KEY")]
+    /// This machine is the operator's own, and what it computes is believed: shows the API key in
+    /// SHOAL_KEY, or in --key-file
+    #[arg(long)]
+    pub(crate) own: bool,
+    /// The same with the API key in this file
+    #[arg(long, value_name = "FILE")]
+    pub(crate) key_file: Option<PathBuf>,
+    /// The same with this API key, which others on this machine can see in the list of processes
+    #[arg(long, value_name = "KEY", conflicts_with_all = ["own", "key_file"])]
     pub(crate) key: Option<String>,
     #[command(flatten)]
     pub(crate) lend: Lend,

@@ -13,7 +13,7 @@ const LLVMPIPE: &str = "note: this software GPU (llvmpipe) ends loops after 65,5
     units that need more fail here with words and are tried on other nodes";
 
 pub(super) async fn run(context: &Context, args: Join) -> Result<(), Fail> {
-    let link = match args.key {
+    let link = match own_key(&args)? {
         Some(key) => JoinLink::with_key(&args.url, key)?,
         None => JoinLink::parse(&args.url)?,
     };
@@ -25,6 +25,32 @@ pub(super) async fn run(context: &Context, args: Join) -> Result<(), Fail> {
         show::line("stopped lending")?;
     }
     Ok(())
+}
+
+/// The API key, if this machine is the operator's own.
+fn own_key(args: &Join) -> Result<Option<String>, Fail> {
+    if args.key.is_some() {
+        return Ok(args.key.clone());
+    }
+    let (key, place) = match &args.key_file {
+        Some(path) => {
+            let text =
+                std::fs::read_to_string(path).map_err(|error| Fail::reading(path, &error))?;
+            (text.trim().to_owned(), path.display().to_string())
+        }
+        None if args.own => {
+            let key = std::env::var("SHOAL_KEY").unwrap_or_default();
+            (key.trim().to_owned(), "SHOAL_KEY".into())
+        }
+        None => return Ok(None),
+    };
+    if key.is_empty() {
+        return Err(Fail::input(format!(
+            "{place} holds no API key: set SHOAL_KEY or give --key-file FILE (`shoal up` prints the key in \
+             the dashboard link)"
+        )));
+    }
+    Ok(Some(key))
 }
 
 /// One line per notice. A donor who closed the pipe is not told.
