@@ -30,6 +30,14 @@ impl Key {
         Signature::new(&self.0.sign(statement).to_bytes())
     }
 
+    /// Another key, made of this one and the place of a pool: whoever is shown it learns nothing of this
+    /// key or of those for other places.
+    pub(crate) fn within(&self, place: &str) -> Key {
+        let mut hasher = blake3::Hasher::new_derive_key("shoal: a node's key within one pool, 1");
+        hasher.update(self.0.as_bytes()).update(place.as_bytes());
+        Key(SigningKey::from_bytes(hasher.finalize().as_bytes()))
+    }
+
     /// Stands for some code.
     pub(crate) fn sign_code(&self, code: &[u8]) -> Signed {
         let statement = sign::code_statement(&hash(code));
@@ -79,14 +87,14 @@ pub(crate) fn from_file(path: &Path) -> Result<Key, Fail> {
 
 /// The public half of the key of a coordinator that was started from this folder.
 pub(crate) fn coordinator(data: &Path) -> Option<PublicKey> {
-    look(&data.join(COORDINATOR))
+    look(&data.join(COORDINATOR)).map(|key| key.public())
 }
 
-/// The public half of the key in a file, if there is one: its seed as bytes or as hex digits.
-pub(crate) fn look(path: &Path) -> Option<PublicKey> {
+/// The key in a file, if there is one.
+pub(crate) fn look(path: &Path) -> Option<Key> {
     let bytes = std::fs::read(path).ok()?;
     match Content::of(&bytes) {
-        Content::Seed(seed) => Some(Key(SigningKey::from_bytes(&seed)).public()),
+        Content::Seed(seed) => Some(Key(SigningKey::from_bytes(&seed))),
         Content::Nothing | Content::Old | Content::Other(_) => None,
     }
 }

@@ -1,4 +1,6 @@
-//! Who this node is: a key kept in the data folder, one for each process that runs from it.
+//! Who this node is: a key kept in the data folder, one for each process that runs from it. No pool sees
+//! that key: each sees one made of it and the pool's address, so that what a node earned in one pool cannot
+//! be claimed by another pool that passes on its challenges.
 
 use std::fs::{self, File, TryLockError};
 use std::path::Path;
@@ -6,6 +8,7 @@ use std::process::Command;
 
 use shoal_protocol::{Identity, PublicKey};
 
+use super::pools;
 use crate::fail::Fail;
 use crate::keys::{self, Key, Old};
 
@@ -27,8 +30,9 @@ impl Kept {
     }
 }
 
-/// Takes the first identity of the folder that no other process uses, making it if need be.
-pub(crate) fn take(data: &Path) -> Result<Kept, Fail> {
+/// Takes the first identity of the folder that no other process uses, making it if need be: as the pool at
+/// `base` knows it.
+pub(crate) fn take(data: &Path, base: &str) -> Result<Kept, Fail> {
     fs::create_dir_all(data).map_err(|error| cannot(data, &error))?;
     for number in 1..=MAX_NODES_PER_FOLDER {
         let path = data.join(file_name(number));
@@ -39,7 +43,7 @@ pub(crate) fn take(data: &Path) -> Result<Kept, Fail> {
             Ok(()) | Err(TryLockError::Error(_)) => {}
         }
         let key = keys::read_or_make(&path, &mut file, Old::Replaced)?;
-        return Ok(Kept { key, number, _lock: file });
+        return Ok(Kept { key: key.within(base), number, _lock: file });
     }
     Err(Fail::world(
         "too_many_nodes",
@@ -47,10 +51,12 @@ pub(crate) fn take(data: &Path) -> Result<Kept, Fail> {
     ))
 }
 
-/// The nodes that ever ran from this folder, as others know them.
+/// The nodes that ever ran from this folder, as the pools they joined know them.
 pub(crate) fn known(data: &Path) -> Vec<PublicKey> {
     let key = |number| keys::look(&data.join(file_name(number)));
-    (1..=MAX_NODES_PER_FOLDER).map_while(key).collect()
+    let own: Vec<Key> = (1..=MAX_NODES_PER_FOLDER).map_while(key).collect();
+    let bases = pools::bases(data);
+    bases.iter().flat_map(|base| own.iter().map(|key| key.within(base).public())).collect()
 }
 
 fn file_name(number: usize) -> String {
@@ -80,13 +86,31 @@ mod tests {
     #[test]
     fn an_identity_is_kept_and_never_shared() {
         let data = std::env::temp_dir().join(format!("shoal-identity-{}", std::process::id()));
-        let first = take(&data).expect("an identity");
-        let beside = take(&data).expect("another identity");
+        let (here, there) = ("https://one.example", "https://two.example");
+        let take = |base| take(&data, base).expect("an identity");
+        let first = take(here);
+        let beside = take(here);
         assert_ne!(first.identity(), beside.identity());
         assert_eq!((first.number, beside.number), (1, 2));
         let was = first.identity();
         drop(first);
-        assert_eq!(take(&data).expect("an identity").identity(), was);
+        let elsewhere = take(there);
+        assert_ne!(elsewhere.identity(), was, "another pool sees somebody else");
+        assert_eq!(elsewhere.number, 1);
+        let other = elsewhere.key.public();
+        drop(elsewhere);
+        assert_eq!(take(here).identity(), was);
+        assert_eq!(known(&data), [], "it joined none yet");
+        pools::check(&data, there, &PublicKey([1; 32])).expect("seen first");
+        assert_eq!(known(&data), [other, beside_at(&data, there)]);
+        fs::write(data.join("identity"), "0123456789abcdef0123456789abcdef").expect("an older one");
+        assert_ne!(take(here).identity(), was, "replaced by a key");
+        fs::write(data.join("identity"), "notes").expect("something else");
+        assert!(super::take(&data, here).is_err());
         fs::remove_dir_all(&data).expect("removed");
+    }
+
+    fn beside_at(data: &Path, base: &str) -> PublicKey {
+        keys::look(&data.join(file_name(2))).expect("a key").within(base).public()
     }
 }

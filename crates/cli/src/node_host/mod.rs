@@ -11,6 +11,7 @@ mod keep;
 mod link;
 mod names;
 mod notice;
+mod pools;
 mod power;
 mod program;
 mod session;
@@ -84,7 +85,7 @@ pub(crate) async fn run(
     mut stop: watch::Receiver<bool>,
     notify: impl Fn(Notice) + Send + Sync,
 ) -> Result<(), Fail> {
-    let kept = identity::take(&options.data)?;
+    let kept = identity::take(&options.data, &options.link.base)?;
     let trust = Trust::new(&options.data, &options.link.base, options.link.pin);
     let origin = Origin::new(&options.link.base, trust.config()?)
         .ok_or_else(|| Fail::input(format!("{} is no address", options.link.base)))?;
@@ -125,6 +126,7 @@ pub(crate) async fn run(
         origin,
         trust,
         link: options.link,
+        data: options.data,
         socket: None,
         session,
         cpu,
@@ -150,13 +152,14 @@ struct Host<'a> {
     origin: Origin,
     trust: Trust,
     link: JoinLink,
+    data: PathBuf,
     socket: Option<Box<Socket>>,
     session: Session,
     cpu: Option<CpuLane>,
     gpu: Option<GpuLane>,
     power: Option<Power>,
     jobs: turn::Jobs,
-    /// What this node looks like to others.
+    /// Who this node is in this pool.
     key: Key,
     /// Answers that need no waiting, given to the brain before the loop waits again.
     replies: Vec<Input>,

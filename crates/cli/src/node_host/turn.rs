@@ -12,7 +12,7 @@ use tokio_tungstenite::tungstenite::Message;
 
 use super::gpu::{Access, News};
 use super::socket::NotOpened;
-use super::{Asker, Event, Host, Notice, Ran, SEND_TIMEOUT, socket};
+use super::{Asker, Event, Host, Notice, Ran, SEND_TIMEOUT, pools, socket};
 use crate::fail::Fail;
 
 /// Jobs as the lanes share them, copied once from the brain.
@@ -30,6 +30,13 @@ impl Host<'_> {
     }
 
     pub(super) async fn received(&mut self, message: ToNode) {
+        // Trying again cannot help, and signing for another pool must not happen.
+        if let ToNode::Challenge { coordinator, .. } = &message
+            && let Err(fail) = pools::check(&self.data, &self.link.base, coordinator)
+        {
+            self.stopped = Some(Err(fail));
+            return;
+        }
         let welcome = match &message {
             ToNode::Welcome { node, session } => Some((node.0, session.clone())),
             ToNode::Refused(_)

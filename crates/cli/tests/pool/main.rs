@@ -5,6 +5,7 @@ mod bad_input;
 mod battery;
 mod consent;
 mod exec;
+mod identity;
 mod kernels;
 mod liar;
 mod material;
