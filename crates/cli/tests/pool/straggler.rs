@@ -1,5 +1,5 @@
-//! Nodes that are slow, or freeze and come back: the job does not wait for them, and what they say too
-//! late changes nothing.
+//! Nodes that are slow, or freeze and come back: others are lent their units, and what they say too late
+//! changes nothing.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -35,7 +35,7 @@ fn slowed<T>(node: u32, meanwhile: impl FnOnce() -> T) -> T {
 }
 
 #[test]
-fn a_job_s_end_does_not_wait_for_a_slow_node() {
+fn a_slow_node_s_late_units_are_lent_again() {
     let lines = lines(16);
     let wanted = worked_alone(&lines);
     let pool = Pool::start();

@@ -73,7 +73,10 @@ fn a_kernel_that_never_ends_fails_its_job_and_the_node_lives() {
     let input = here.file("in.npy", npy("(65536,)", &[1.0; 65536]));
     let out = here.path("out.npy").display().to_string();
     let args = ["map", &endless, &input, "-o", &out, "--limit-seconds", "1", "--unit", "65536"];
-    pool.run(&args).fails(1, &["time limit"]);
+    let done = pool.run(&args).fails(1, &[]);
+    // A software GPU may count the turns before the time is over.
+    let words = ["time limit", "ends loops after"];
+    assert!(words.iter().any(|words| done.stderr.contains(words)), "{}", done.stderr);
     assert!(!here.path("out.npy").exists(), "no half result");
     let good = here.file("good.wgsl", turning(1));
     pool.run(&["map", &good, &input, "-o", &out]).ok();
