@@ -1,9 +1,10 @@
-//! Shortening the log: what it says of jobs that were removed is of no use to anybody.
+//! Shortening the log: what it says of jobs that were removed is of no use to anybody, but for what their
+//! answers say of the nodes that gave them. That is said again at the end, in a fact for each node.
 
 use std::collections::{HashMap, HashSet};
 
-use shoal_protocol::JobId;
-use shoal_scheduler::Fact;
+use shoal_protocol::{JobId, NodeId};
+use shoal_scheduler::{Fact, Scheduler};
 
 use super::facts::Facts;
 use crate::options::OpenError;
@@ -12,38 +13,89 @@ use crate::options::OpenError;
 const WORTH_IT: u64 = 10_000;
 
 pub(crate) fn compact(facts: &mut Facts) -> Result<(), OpenError> {
-    let mut counts: HashMap<JobId, u64> = HashMap::new();
-    let mut removed = HashSet::new();
-    // What nodes are worth follows from these, so they are never of no use.
-    let mut judged = HashSet::new();
-    let mut last = JobId(0);
     let mut log = facts.log();
+    let mut found = Found::default();
     for fact in log.by_ref() {
-        let Some(job) = job_of(&fact) else { continue };
-        *counts.entry(job).or_default() += 1;
-        last = last.max(job);
-        if matches!(fact, Fact::Removed { .. }) {
-            removed.insert(job);
-        }
-        if matches!(fact, Fact::Checked { .. } | Fact::Rejected { .. }) {
-            judged.insert(job);
-        }
+        found.count(&fact);
     }
     log.end()?;
-    removed.retain(|job| !judged.contains(job));
-    let useless: u64 = removed.iter().filter_map(|job| counts.get(job)).sum();
+    let useless = found.useless();
     if useless < WORTH_IT {
         return Ok(());
     }
     tracing::info!(useless, "shortening the log of facts");
-    facts.rewrite(|fact| match job_of(fact) {
-        // The newest job's number must stay taken, also when it is gone.
-        Some(job) if job == last && removed.contains(&job) => {
-            matches!(fact, Fact::Submitted { .. } | Fact::Removed { .. })
+    let mut log = facts.log();
+    let before = Scheduler::replay(log.by_ref());
+    log.end()?;
+    let mut passed = None;
+    facts.rewrite(
+        |fact, kept| {
+            if matches!(fact, Fact::Passed { .. }) {
+                // Only the last one before a merge says anything.
+                passed = Some(fact);
+            } else if found.keep(&fact) {
+                if matches!(fact, Fact::Merged { .. }) {
+                    kept.extend(passed.take());
+                }
+                kept.push(fact);
+            }
+        },
+        before.trust_facts(),
+    )
+}
+
+/// What there is in a log.
+#[derive(Default)]
+struct Found {
+    /// Facts of each job.
+    jobs: HashMap<JobId, u64>,
+    removed: HashSet<JobId>,
+    last: Option<JobId>,
+    /// How often each node's class was said; counts down as the log is written anew.
+    classes: HashMap<NodeId, u64>,
+}
+
+impl Found {
+    fn count(&mut self, fact: &Fact) {
+        if let Fact::Class { node, .. } = fact {
+            *self.classes.entry(*node).or_default() += 1;
         }
-        Some(job) => !removed.contains(&job),
-        None => true,
-    })
+        if let Fact::Removed { job } = fact {
+            self.removed.insert(*job);
+        }
+        if let Some(job) = job_of(fact) {
+            *self.jobs.entry(job).or_default() += 1;
+            self.last = self.last.max(Some(job));
+        }
+    }
+
+    /// Facts that would go, at least: moments that passed and what was said of trust are not counted.
+    fn useless(&self) -> u64 {
+        let classes: u64 = self.classes.values().map(|said| said - 1).sum();
+        let jobs: u64 = self.removed.iter().filter_map(|job| self.jobs.get(job)).sum();
+        classes + jobs
+    }
+
+    /// To be asked of every fact in order.
+    fn keep(&mut self, fact: &Fact) -> bool {
+        match (fact, job_of(fact)) {
+            // The newest job's number must stay taken, also when it is gone.
+            (Fact::Submitted { .. } | Fact::Removed { .. }, Some(job))
+                if Some(job) == self.last =>
+            {
+                true
+            }
+            (_, Some(job)) => !self.removed.contains(&job),
+            // All are said again at the end.
+            (Fact::Trust { .. }, None) => false,
+            (Fact::Class { node, .. }, None) => {
+                let left = self.classes.entry(*node).or_default();
+                *left = left.saturating_sub(1);
+                *left == 0
+            }
+            (_, None) => true,
+        }
+    }
 }
 
 fn job_of(fact: &Fact) -> Option<JobId> {
@@ -70,9 +122,22 @@ mod tests {
     use super::*;
     use crate::store::facts::Batch;
     use shoal_protocol::{
-        JobSpec, Lane, Limits, Needs, NodeId, Policy, Sizing, Span, Strategy, Time, Work,
+        JobSpec, Lane, Limits, Needs, Policy, Sizing, Span, Strategy, Time, Work,
     };
-    use shoal_scheduler::{Input, Output, RequestId, Scheduler};
+    use shoal_scheduler::{Input, Output, Proof, RequestId};
+    use std::path::{Path, PathBuf};
+
+    fn database(name: &str) -> PathBuf {
+        let path = std::env::temp_dir().join(format!("shoal-{name}-{}", std::process::id()));
+        remove(&path);
+        path
+    }
+
+    fn remove(path: &Path) {
+        for suffix in ["", "-wal", "-shm"] {
+            let _ = std::fs::remove_file(format!("{}{suffix}", path.display()));
+        }
+    }
 
     fn submitted(job: u64) -> Fact {
         let spec = JobSpec {
@@ -97,9 +162,8 @@ mod tests {
 
     #[test]
     fn facts_of_removed_jobs_go_and_the_rest_stays() {
-        let dir = std::env::temp_dir().join(format!("shoal-compact-{}", std::process::id()));
-        let _ = std::fs::remove_file(&dir);
-        let mut facts = Facts::open(&dir).unwrap();
+        let path = database("compact");
+        let mut facts = Facts::open(&path).unwrap();
         for job in 1..=3 {
             let all = std::iter::once(submitted(job)).chain((0..6_000).map(|i| merged(job, i)));
             let end = [Fact::Cancelled { job: JobId(job), at: Time(2) }];
@@ -124,8 +188,67 @@ mod tests {
         });
         assert_eq!(replies.next(), Some(Ok(JobId(4))));
         drop(facts);
-        for suffix in ["", "-wal", "-shm"] {
-            let _ = std::fs::remove_file(format!("{}{suffix}", dir.display()));
+        remove(&path);
+    }
+
+    /// Three nodes' answers, each confirmed by the next, and a lie now and then.
+    fn judged(job: u64, items: u64) -> Vec<Fact> {
+        let mut facts = vec![submitted(job)];
+        for item in 0..items {
+            let (job, span, node) = (JobId(job), Span::new(item, 1), NodeId(item % 3 + 1));
+            if item % 1_000 == 999 {
+                facts.push(Fact::Rejected { job, span, node: NodeId(4), rounds: item % 2 == 0 });
+            }
+            let by = vec![NodeId((item + 1) % 3 + 1)];
+            let proof = Proof { by, sure: item % 7 != 0, vouched: false };
+            facts.push(Fact::Checked { job, span, node, proof });
+            facts.push(Fact::Passed { at: Time(job.0 * 100_000 + item) });
+            facts.push(Fact::Class { node, class: item + 1 });
+            facts.push(Fact::Merged { job, span, node, place: None });
         }
+        facts.push(Fact::Cancelled { job: JobId(job), at: Time(2) });
+        facts
+    }
+
+    type Worth = Vec<(u32, u32)>;
+
+    fn worth(facts: &Facts) -> (Worth, Vec<(Option<u64>, Vec<Time>)>) {
+        let scheduler = Scheduler::replay(facts.log());
+        let lanes = [Lane::Inline, Lane::Gpu, Lane::Cpu];
+        let all = (1..=5).flat_map(|node| lanes.map(|lane| (NodeId(node), lane)));
+        let trust = all.map(|(node, lane)| scheduler.trust_of(node, lane));
+        let trust = trust.map(|trust| (trust.streak, trust.wrong)).collect();
+        let receipt = scheduler.receipt(JobId(2)).unwrap();
+        let classes = receipt.nodes.iter().map(|node| Some(node.class));
+        let times: Vec<Time> = receipt.units.iter().map(|unit| unit.at).collect();
+        (trust, classes.map(|class| (class, times.clone())).collect())
+    }
+
+    #[test]
+    fn what_nodes_are_worth_outlives_the_jobs_that_showed_it() {
+        let path = database("trust");
+        let mut facts = Facts::open(&path).unwrap();
+        for (job, items) in [(1, 4_000), (2, 50), (3, 4_000)] {
+            facts.write(&Batch { facts: judged(job, items), ..Batch::default() }).unwrap();
+        }
+        let gone = |job| Batch { facts: vec![Fact::Removed { job }], ..Batch::default() };
+        facts.write(&gone(JobId(1))).unwrap();
+        facts.write(&gone(JobId(3))).unwrap();
+        let before = worth(&facts);
+        assert!(before.0.iter().any(|(streak, _)| *streak > 0));
+        assert!(before.0.iter().any(|(_, wrong)| *wrong > 0));
+        compact(&mut facts).unwrap();
+        assert_eq!(worth(&facts), before);
+        let left = facts.log().count();
+        assert!(left < 200, "{left} facts are left");
+        // More is learned and dropped: what was said before is not counted twice.
+        facts.write(&Batch { facts: judged(4, 4_000), ..Batch::default() }).unwrap();
+        facts.write(&gone(JobId(4))).unwrap();
+        let before = worth(&facts);
+        compact(&mut facts).unwrap();
+        assert_eq!(worth(&facts), before);
+        assert!(facts.log().count() <= left + 10);
+        drop(facts);
+        remove(&path);
     }
 }

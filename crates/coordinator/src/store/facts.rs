@@ -161,8 +161,12 @@ impl Facts {
         Ok(all)
     }
 
-    /// Writes the log anew with only the facts that `keep` wants; all or nothing.
-    pub(crate) fn rewrite(&mut self, keep: impl Fn(&Fact) -> bool) -> Result<(), OpenError> {
+    /// Writes the log anew with what `pick` makes of each fact, and then `end`; all or nothing.
+    pub(crate) fn rewrite(
+        &mut self,
+        mut pick: impl FnMut(Fact, &mut Vec<Fact>),
+        end: impl IntoIterator<Item = Fact>,
+    ) -> Result<(), OpenError> {
         let bad = |error: rusqlite::Error| open_error(&self.path, &error);
         let unwritten = |error: StoreError| match error {
             StoreError::Full => OpenError::DiskFull { path: self.path.clone() },
@@ -176,12 +180,19 @@ impl Facts {
             .and_then(|()| transaction.execute_batch(FACTS_TABLE))
             .map_err(bad)?;
         let mut log = Log::new(self, "old");
-        let mut kept = log.by_ref().filter(|fact| keep(fact)).peekable();
-        while kept.peek().is_some() {
-            let batch: Vec<Fact> = kept.by_ref().take(REWRITE_BATCH).collect();
-            write_facts(&transaction, &batch).map_err(unwritten)?;
+        let mut batch = Vec::new();
+        for fact in log.by_ref() {
+            pick(fact, &mut batch);
+            if batch.len() >= REWRITE_BATCH {
+                write_facts(&transaction, &batch).map_err(unwritten)?;
+                batch.clear();
+            }
         }
         log.end()?;
+        batch.extend(end);
+        for batch in batch.chunks(REWRITE_BATCH) {
+            write_facts(&transaction, batch).map_err(unwritten)?;
+        }
         transaction.execute_batch("DROP TABLE old").and_then(|()| transaction.commit()).map_err(bad)
     }
 
