@@ -107,7 +107,7 @@ pub(crate) enum ReserveError {
     NotHolder,
     /// The attempt's result is here already.
     Stored(Place),
-    /// It began too many times, larger each time.
+    /// It began too many times.
     TooOften,
     /// The unit's result has another size.
     Size {

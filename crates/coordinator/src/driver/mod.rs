@@ -48,7 +48,6 @@ use self::inbox::{Inbox, Woken};
 use self::known::Known;
 pub(crate) use self::open::Places;
 use self::outbox::Outbox;
-use self::upload::Begun;
 use self::who::Who;
 use crate::clock::Clock;
 use crate::faults::Faults;
@@ -83,8 +82,8 @@ pub(crate) struct Driver {
     who: Who,
     /// Results that came by HTTP and wait for their `Done`.
     stored: HashMap<Attempt, Stored>,
-    /// Results that are coming by HTTP.
-    begun: HashMap<Attempt, Begun>,
+    /// How often results began to come by HTTP.
+    begun: HashMap<Attempt, u32>,
     /// Units whose results found the disk full.
     put_off: BTreeMap<Attempt, Conn>,
     tickets: BTreeMap<RequestId, Ticket>,

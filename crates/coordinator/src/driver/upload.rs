@@ -10,17 +10,9 @@ use crate::store::facts::Stored;
 use crate::store::place::is_full;
 use crate::store::results::Region;
 
-/// Regions one attempt may take: a transfer that broke begins again where it was, and only a larger
-/// result needs a new one. Without an end a node could make the file grow for ever.
-const MAX_REGIONS: u32 = 4;
-
-/// Where an attempt's result is being written.
-#[derive(Clone, Copy)]
-pub(super) struct Begun {
-    offset: u64,
-    size: u64,
-    regions: u32,
-}
+/// Regions one attempt may take. Each transfer has its own, so that one that is still under way cannot
+/// change what another stored; without an end a node could make the file grow for ever.
+const MAX_REGIONS: u32 = 8;
 
 impl Driver {
     pub(super) fn reserve(
@@ -64,7 +56,6 @@ impl Driver {
     /// The first result of an attempt counts; one that nobody waits for any more is not kept.
     pub(super) fn keep(&mut self, stored: Stored) {
         let attempt = stored.attempt;
-        self.begun.remove(&attempt);
         if self.scheduler.lease(attempt).is_some() && !self.stored.contains_key(&attempt) {
             self.stored.insert(attempt, stored);
             self.batch.stored.push(stored);
@@ -72,17 +63,12 @@ impl Driver {
     }
 
     fn region(&mut self, job: JobId, attempt: Attempt, size: u64) -> Result<Region, ReserveError> {
-        let before = self.begun.get(&attempt).copied();
-        if let Some(before) = before.filter(|before| size <= before.size) {
-            let here = self.results.reserve(job, 0).map_err(ReserveError::Disk)?;
-            return Ok(Region { offset: before.offset, ..here });
-        }
-        let regions = before.map_or(0, |before| before.regions) + 1;
-        if regions > MAX_REGIONS {
+        let begun = self.begun.get(&attempt).copied().unwrap_or(0);
+        if begun >= MAX_REGIONS {
             return Err(ReserveError::TooOften);
         }
         let region = self.results.reserve(job, size).map_err(ReserveError::Disk)?;
-        self.begun.insert(attempt, Begun { offset: region.offset, size, regions });
+        self.begun.insert(attempt, begun + 1);
         Ok(region)
     }
 }

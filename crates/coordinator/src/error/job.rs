@@ -51,6 +51,12 @@ pub(crate) enum JobError {
         what: &'static str,
         most: u64,
     },
+    /// A unit's bytes are not those that were merged.
+    Damaged {
+        job: u64,
+        start: u64,
+        end: u64,
+    },
     Disk(io::Error),
     Stopped,
 }
@@ -102,6 +108,14 @@ impl From<JobError> for ApiError {
                 StatusCode::PAYLOAD_TOO_LARGE,
                 "too_large",
                 format!("{what} is larger than the {most} bytes allowed here"),
+            ),
+            JobError::Damaged { job, start, end } => ApiError::new(
+                StatusCode::INTERNAL_SERVER_ERROR,
+                "damaged",
+                format!(
+                    "the result of job {job} is damaged: items {start} to {} do not have the bytes that were merged, so no receipt is signed; run the job again",
+                    end.saturating_sub(1)
+                ),
             ),
             JobError::Disk(error) => disk(&error),
             JobError::Stopped => Stopped.into(),

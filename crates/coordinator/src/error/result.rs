@@ -48,7 +48,7 @@ impl From<ResultError> for ApiError {
             ResultError::Reserve(ReserveError::TooOften) => ApiError::new(
                 StatusCode::CONFLICT,
                 "too_often",
-                "this attempt's result began too many times, larger each time",
+                "this attempt's result began too many times",
             ),
             ResultError::Reserve(ReserveError::Full) => disk_full(),
             ResultError::Reserve(ReserveError::Size { expected }) => {

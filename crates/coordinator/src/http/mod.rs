@@ -2,6 +2,7 @@
 //! OpenAPI document, so that neither can be forgotten.
 
 mod blobs;
+mod digest;
 mod events;
 mod guard;
 mod jobs;

@@ -1,6 +1,5 @@
 //! What an ended job can show for itself, signed.
 
-use std::fs::File;
 use std::io;
 
 use axum::body::Body;
@@ -8,31 +7,29 @@ use axum::extract::{Path, State};
 use axum::http::{HeaderValue, header};
 use axum::response::Response;
 use shoal_protocol::sign::receipt_statement;
-use shoal_protocol::{BlobRef, Dtype, ExecItems, Hash, JobSpec, Time, Tolerance, Work};
+use shoal_protocol::{
+    BlobRef, Dtype, ExecItems, Hash, JobSpec, Kernel, Pixel, Time, Tolerance, Work,
+};
 use shoal_scheduler::{JobState, Proof, Receipt, ReceiptNode, ReceiptUnit};
 use tokio::sync::Semaphore;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::App;
+use super::digest::output;
 use super::jobs::parse;
-use super::picture;
-use super::result::{extents, open};
 use crate::driver::event::{Merged, Proven};
 use crate::error::{ApiError, JobError};
 use crate::json::{
     CodeJson, ErrorJson, RECEIPT_FORMAT, ReceiptInputJson, ReceiptJson, ReceiptNodeJson,
-    ReceiptOutputJson, ReceiptPolicyJson, ReceiptToleranceJson, ReceiptUnitJson, SignedReceiptJson,
-    StateJson,
+    ReceiptOutputJson, ReceiptPolicyJson, ReceiptToleranceJson, ReceiptUnitJson, SettingsJson,
+    SignedReceiptJson, StateJson,
 };
 use crate::plan;
 use crate::store::blobs::Blobs;
-use crate::store::place::read_exact_at;
 
 /// Receipts written at a time: one of a job with a million units takes hundreds of megabytes.
 static WRITING: Semaphore = Semaphore::const_new(2);
-/// Read at a time when a result is hashed.
-const CHUNK: u64 = 256 << 10;
 
 pub(super) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(get_receipt))
@@ -47,6 +44,7 @@ pub(super) fn routes() -> OpenApiRouter<App> {
         (status = 401, body = ErrorJson),
         (status = 404, body = ErrorJson),
         (status = 409, description = "The job is still running", body = ErrorJson),
+        (status = 500, description = "The result is damaged: nothing is signed", body = ErrorJson),
     )
 )]
 async fn get_receipt(State(app): State<App>, Path(id): Path<String>) -> Result<Response, ApiError> {
@@ -105,6 +103,7 @@ fn receipt_json(proven: Proven, output: Option<ReceiptOutputJson>, blobs: &Blobs
             tolerance: tolerance(&policy.tolerance),
             verify: plan::verify_words(policy.verify),
         },
+        settings: settings(&spec.work),
         state: match state {
             JobState::Running => "running",
             JobState::Done => "done",
@@ -113,6 +112,7 @@ fn receipt_json(proven: Proven, output: Option<ReceiptOutputJson>, blobs: &Blobs
         },
         submitted: millis(submitted),
         units: units.into_iter().map(unit_json).collect(),
+        work: work_hash(&spec.work),
     }
 }
 
@@ -169,6 +169,46 @@ fn code(spec: &JobSpec) -> Option<CodeJson> {
     })
 }
 
+/// Of all that nodes are told to do, so that nothing that shapes the result is left open.
+fn work_hash(work: &Work) -> String {
+    // Work is plain data: writing it cannot fail.
+    let bytes = postcard::to_allocvec(work).unwrap_or_default();
+    Hash(*blake3::hash(&bytes).as_bytes()).to_string()
+}
+
+fn settings(work: &Work) -> SettingsJson {
+    let of = |kernel: &Kernel| SettingsJson {
+        entry: Some(kernel.entry.clone()),
+        params: kernel.params.as_ref().map(|params| hex(&params.bytes)),
+        ..SettingsJson::default()
+    };
+    match work {
+        Work::Noop => SettingsJson::default(),
+        Work::Map(map) => SettingsJson { item_bytes: Some(map.output_bytes), ..of(&map.kernel) },
+        Work::Render(render) => SettingsJson {
+            height: Some(render.height),
+            pixel: Some(match render.pixel {
+                Pixel::Rgba8 => "rgba8",
+                Pixel::Rgba32Float => "rgba32float",
+            }),
+            samples: Some(render.samples),
+            tile: Some(render.tile),
+            width: Some(render.width),
+            ..of(&render.kernel)
+        },
+        Work::Exec(exec) => SettingsJson {
+            args: Some(exec.args.clone()),
+            clock: Some(exec.clock),
+            env: Some(exec.env.iter().map(|(name, value)| [name.clone(), value.clone()]).collect()),
+            ..SettingsJson::default()
+        },
+    }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
 fn inputs(spec: &JobSpec, blobs: &Blobs) -> Vec<ReceiptInputJson> {
     let plain = |role, blob: &BlobRef| {
         let hash = blob.hash.to_string();
@@ -195,48 +235,6 @@ fn inputs(spec: &JobSpec, blobs: &Blobs) -> Vec<ReceiptInputJson> {
             inputs
         }
     }
-}
-
-/// Hashes what the user gets.
-fn output(app: &App, proven: &Proven) -> Result<Option<ReceiptOutputJson>, JobError> {
-    let Proven { receipt, merged, .. } = proven;
-    let mut hasher = blake3::Hasher::new();
-    let what = match &merged.spec.work {
-        Work::Noop => return Ok(None),
-        Work::Render(render) => {
-            let file = open(app, receipt.job)?;
-            let bands = picture::bands(render, &merged.segments, Some(&file));
-            for band in bands {
-                hasher.update(&band.map_err(JobError::Disk)?);
-            }
-            "pixels"
-        }
-        Work::Map(_) | Work::Exec(_) => {
-            let extents = extents(merged);
-            if extents.iter().any(|extent| extent.len > 0) {
-                let file = open(app, receipt.job)?;
-                for extent in extents {
-                    hash_part(&mut hasher, &file, extent.offset, extent.len)
-                        .map_err(JobError::Disk)?;
-                }
-            }
-            "bytes"
-        }
-    };
-    let hash = Hash(*hasher.finalize().as_bytes()).to_string();
-    Ok(Some(ReceiptOutputJson { hash, size: hasher.count(), what }))
-}
-
-fn hash_part(hasher: &mut blake3::Hasher, file: &File, offset: u64, len: u64) -> io::Result<()> {
-    let mut buffer = vec![0; CHUNK.min(len) as usize];
-    let mut done = 0;
-    while done < len {
-        let part = &mut buffer[..CHUNK.min(len - done) as usize];
-        read_exact_at(file, part, offset + done)?;
-        hasher.update(part);
-        done += part.len() as u64;
-    }
-    Ok(())
 }
 
 fn millis(time: Time) -> u64 {

@@ -198,7 +198,7 @@ async fn done(app: &App, id: JobId) -> Result<Merged, JobError> {
 }
 
 /// The parts of the results file that make up the result, in order.
-pub(super) fn extents(merged: &Merged) -> Vec<Extent> {
+fn extents(merged: &Merged) -> Vec<Extent> {
     let runs = matches!(merged.spec.work, Work::Exec(_));
     let placed = merged.segments.iter().filter_map(|(span, place)| place.map(|p| (span, p)));
     let extent = |(span, place): (&Span, Place)| {

@@ -21,4 +21,5 @@ mod render;
 mod socket;
 mod speed;
 mod tls;
+mod upload;
 mod world;

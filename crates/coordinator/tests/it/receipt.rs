@@ -142,11 +142,13 @@ async fn every_kind_of_job_has_a_receipt_and_reasons() {
         json!({"kind": "render", "wgsl": "x", "width": 100, "height": 70}),
         json!({"kind": "exec", "module": module, "lines": {"blob": lines}}),
         json!({"kind": "exec", "module": module, "files": [{"name": "a", "blob": lines}],
-            "folder": [{"name": "b", "blob": module}], "clock": true}),
+            "folder": [{"name": "b", "blob": module}], "clock": true, "args": ["-x"]}),
     ];
     for job in jobs {
         let (id, receipt) = receipt(&world, job.clone()).await;
         assert_eq!(receipt["kind"], job["kind"]);
+        assert_eq!(receipt["work"].as_str().unwrap().len(), 64);
+        assert_eq!(receipt["settings"], settings(&job));
         let why = world.api.json(&format!("/api/v1/jobs/{id}/explain")).await;
         assert!(why["lines"][0].as_str().unwrap().contains("is done"), "{why}");
         let why = world.api.json(&format!("/api/v1/jobs/{id}/explain?item=0")).await;
@@ -171,6 +173,18 @@ async fn every_kind_of_job_has_a_receipt_and_reasons() {
         }
     }
     world.stop().await;
+}
+
+/// What a receipt says of how a job was asked for.
+fn settings(job: &Value) -> Value {
+    match job["kind"].as_str().unwrap() {
+        "noop" => json!({}),
+        "map" => json!({"entry": "main", "itemBytes": 4}),
+        "render" => json!({"entry": "main", "height": 70, "pixel": "rgba8", "samples": 1,
+            "tile": 64, "width": 100}),
+        _ if job["args"].is_array() => json!({"args": ["-x"], "clock": true, "env": []}),
+        _ => json!({"args": [], "clock": false, "env": []}),
+    }
 }
 
 async fn check_picture(world: &World, id: u64, receipt: &Value) {
