@@ -152,7 +152,14 @@ impl Coordinator {
         let _ = timeout(STOP_WITHIN, driver.tell(Event::Stop)).await;
         let result = match early {
             Some(result) => Some(result),
-            None => timeout(STOP_WITHIN, &mut ended).await.ok(),
+            None => match timeout(STOP_WITHIN, &mut ended).await {
+                Ok(result) => Some(result),
+                // It waits for the disk or the database. What it holds was never acknowledged.
+                Err(_elapsed) => {
+                    driver.give_up();
+                    timeout(STOP_WITHIN, &mut ended).await.ok()
+                }
+            },
         };
         close.send_replace(true);
         sweeping.abort();
@@ -164,7 +171,7 @@ impl Coordinator {
             Some(Ok(Ok(result))) => result,
             // It panicked.
             Some(Ok(Err(_)) | Err(_)) => Err(RunError::DriverDied),
-            // Still waiting for a full disk: what it holds was never acknowledged.
+            // The system does not answer: nothing more can be done.
             None => Ok(()),
         }
     }

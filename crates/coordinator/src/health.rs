@@ -10,6 +10,8 @@ pub(crate) struct Health {
     full: AtomicBool,
     /// Why facts cannot be written now.
     stuck: Mutex<Option<String>>,
+    /// The coordinator must stop, whether or not they can.
+    given_up: AtomicBool,
 }
 
 /// Why nothing new is taken in. It goes on by itself once that is over.
@@ -45,6 +47,14 @@ impl Health {
 
     pub(crate) fn set_full(&self, full: bool) {
         self.full.store(full, Ordering::Relaxed);
+    }
+
+    pub(crate) fn is_given_up(&self) -> bool {
+        self.given_up.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn give_up(&self) {
+        self.given_up.store(true, Ordering::Relaxed);
     }
 
     pub(crate) fn set_stuck(&self, why: Option<String>) {

@@ -47,6 +47,11 @@ impl Handle {
         self.health.trouble()
     }
 
+    /// The coordinator must stop: facts that cannot be written are not waited for any longer.
+    pub(crate) fn give_up(&self) {
+        self.health.give_up();
+    }
+
     pub(crate) async fn submit(&self, submission: Submission) -> Result<(), Stopped> {
         self.tell(Event::Submit(Box::new(submission))).await
     }

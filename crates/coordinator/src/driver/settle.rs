@@ -11,13 +11,26 @@ use crate::store::facts::StoreError;
 /// How long to wait before facts that could not be written are tried again.
 const RETRY: Duration = Duration::from_millis(200);
 
+/// How making a batch durable ended.
+enum Committed {
+    Durable,
+    /// The coordinator must stop before it could be written.
+    GivenUp,
+}
+
 impl Driver {
     /// Makes the batch durable, then lets everybody know.
     pub(super) fn settle(&mut self) -> Result<(), RunError> {
         let durable = !self.batch.is_empty();
         if durable {
-            self.commit()?;
-            self.batch.clear();
+            match self.commit()? {
+                Committed::Durable => self.batch.clear(),
+                // Nobody may hear of what is not durable.
+                Committed::GivenUp => {
+                    self.stopping = true;
+                    return Ok(());
+                }
+            }
         }
         self.outbox.flush();
         self.known.count_again(&self.scheduler);
@@ -32,9 +45,15 @@ impl Driver {
         Ok(())
     }
 
-    fn commit(&mut self) -> Result<(), RunError> {
+    fn commit(&mut self) -> Result<Committed, RunError> {
         let began = Instant::now();
         loop {
+            if self.health.is_given_up() {
+                tracing::error!(
+                    "stopping without facts that could not be written; nobody was told of them"
+                );
+                return Ok(Committed::GivenUp);
+            }
             let written = match self.faults.at(Point::Decided) {
                 Fault::None => self.facts.write(&self.batch),
                 Fault::Busy => Err(StoreError::Busy("the database is locked".into())),
@@ -62,7 +81,7 @@ impl Driver {
         self.faults.at(Point::Written);
         let took = u64::try_from(began.elapsed().as_micros()).unwrap_or(u64::MAX);
         self.counts.commit_micros = self.counts.commit_micros.saturating_add(took);
-        Ok(())
+        Ok(Committed::Durable)
     }
 
     pub(super) fn keep_house(&mut self) {

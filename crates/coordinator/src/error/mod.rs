@@ -13,6 +13,7 @@ use axum::response::{IntoResponse, Response};
 use serde_json::{Value, json};
 
 use crate::driver::handle::Stopped;
+use crate::health::Trouble;
 use crate::json::{ErrorBody, ErrorJson};
 use crate::store::blobs::UploadError;
 
@@ -146,6 +147,22 @@ impl From<RequestError> for ApiError {
                 "this method does not work here; see /api/v1/openapi.json",
             ),
         }
+    }
+}
+
+/// Reading the counters.
+#[derive(Debug)]
+pub(crate) enum MetricsError {
+    /// The driver did not answer in time.
+    Busy { trouble: Option<Trouble> },
+}
+
+impl From<MetricsError> for ApiError {
+    fn from(MetricsError::Busy { trouble }: MetricsError) -> ApiError {
+        let busy = || "the coordinator is too busy to answer".into();
+        let message = trouble.map_or_else(busy, |trouble| trouble.to_string());
+        ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "busy", message)
+            .with_header(header::RETRY_AFTER, HeaderValue::from_static("1"))
     }
 }
 

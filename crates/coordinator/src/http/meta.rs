@@ -16,7 +16,7 @@ use utoipa_axum::routes;
 use super::App;
 use crate::driver::event::Counts;
 use crate::driver::handle::Stopped;
-use crate::error::ApiError;
+use crate::error::{ApiError, MetricsError};
 use crate::json::ErrorJson;
 
 /// A driver that needs longer than this for a question does not keep up.
@@ -67,11 +67,13 @@ async fn healthz(State(app): State<App>) -> Response {
     get, path = "/metrics", tag = "meta",
     responses(
         (status = 200, body = String, content_type = "text/plain"),
-        (status = 503, description = "It is stopping", body = ErrorJson),
+        (status = 503, description = "It is stopping, or cannot answer now", body = ErrorJson),
     )
 )]
 async fn metrics(State(app): State<App>) -> Result<Response, ApiError> {
-    let text = render(&app.driver.counts().await?);
+    let counts = timeout(DRIVER_WITHIN, app.driver.counts()).await;
+    let busy = |_elapsed| MetricsError::Busy { trouble: app.driver.trouble() };
+    let text = render(&counts.map_err(busy)??);
     let kind = [(header::CONTENT_TYPE, "text/plain; version=0.0.4")];
     Ok((StatusCode::OK, kind, text).into_response())
 }

@@ -177,3 +177,33 @@ async fn a_database_that_is_busy_is_waited_for_and_told() {
     assert_eq!(problem(world.api.get("/api/v1/jobs/3").await).await.1, "no_such_job");
     world.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_database_that_stays_busy_keeps_nobody_from_stopping() {
+    let busy = Arc::new(AtomicBool::new(false));
+    let is_busy = Arc::clone(&busy);
+    let faults = Faults::new(move |point| match point {
+        Point::Decided if is_busy.load(Ordering::Relaxed) => Fault::Busy,
+        Point::Decided | Point::Written | Point::Told => Fault::None,
+    });
+    let world = World::start_with(TempDir::new(), faults);
+    world.api.submit(noop(1)).await;
+    busy.store(true, Ordering::Relaxed);
+    let api = world.api.clone();
+    let waiting = tokio::spawn(async move { api.post("/api/v1/jobs", noop(2)).await.status() });
+    eventually(async || {
+        let health = world.api.open(Method::GET, "/healthz").send().await.unwrap();
+        (health.status() == StatusCode::SERVICE_UNAVAILABLE).then_some(())
+    })
+    .await;
+    let (status, code, message) = problem(world.api.get("/metrics").await).await;
+    assert_eq!((status.as_u16(), code.as_str()), (503, "busy"), "{message}");
+    assert!(message.contains("database is locked"), "{message}");
+    let dir = world.stop().await;
+    // The driver's thread is over, so it holds the faults no more.
+    assert_eq!(Arc::strong_count(&busy), 1);
+    assert_ne!(waiting.await.unwrap(), StatusCode::CREATED);
+    let world = World::start_in(dir);
+    assert_eq!(world.api.json("/api/v1/jobs").await["jobs"].as_array().unwrap().len(), 1);
+    world.stop().await;
+}
