@@ -42,6 +42,7 @@ pub struct Coordinator {
     auth: Auth,
     signer: Signer,
     networks: Networks,
+    behind_proxy: bool,
     blobs: Blobs,
     driver: Driver,
     intake: Arc<dyn Intake>,
@@ -87,11 +88,20 @@ impl Coordinator {
             auth,
             signer,
             networks,
+            behind_proxy: false,
             blobs,
             driver,
             intake,
             urls,
         })
+    }
+
+    /// Says that everybody comes through a proxy on this machine that writes `X-Forwarded-For`. Not to be
+    /// said without one: then strangers could choose the network they seem to come from.
+    #[must_use]
+    pub fn behind_proxy(mut self, is_there: bool) -> Coordinator {
+        self.behind_proxy = is_there;
+        self
     }
 
     pub fn urls(&self) -> &Urls {
@@ -125,6 +135,7 @@ impl Coordinator {
             auth: self.auth,
             signer: self.signer,
             networks: self.networks,
+            behind_proxy: self.behind_proxy,
             blobs: self.blobs.clone(),
             results: self.folder.results(),
             driver: driver.clone(),

@@ -15,13 +15,14 @@ const V6_PREFIX: usize = 6;
 pub(crate) struct Peer(pub(crate) IpAddr);
 
 impl Peer {
-    /// Who really asks: a proxy on this machine says so. Others could say anything.
-    pub(crate) fn behind_proxy(self, headers: &HeaderMap) -> IpAddr {
+    /// Who really asks: a proxy on this machine says so, if there is one. Others could say anything, also
+    /// through a plain tunnel that ends here.
+    pub(crate) fn asking(self, headers: &HeaderMap, proxy: bool) -> IpAddr {
         let said = || {
             let value = headers.get_all("x-forwarded-for").iter().next_back()?.to_str().ok()?;
             value.rsplit(',').next()?.trim().parse().ok()
         };
-        let is_here = self.0.to_canonical().is_loopback();
+        let is_here = proxy && self.0.to_canonical().is_loopback();
         if is_here { said().unwrap_or(self.0) } else { self.0 }
     }
 }
@@ -111,10 +112,11 @@ mod tests {
     fn only_a_proxy_on_this_machine_may_speak_for_others() {
         let mut headers = HeaderMap::new();
         headers.insert("x-forwarded-for", "198.51.100.1, 203.0.113.5".parse().unwrap());
-        assert_eq!(Peer(ip("127.0.0.1")).behind_proxy(&headers), ip("203.0.113.5"));
-        assert_eq!(Peer(ip("192.0.2.1")).behind_proxy(&headers), ip("192.0.2.1"));
-        assert_eq!(Peer(ip("::1")).behind_proxy(&HeaderMap::new()), ip("::1"));
+        assert_eq!(Peer(ip("127.0.0.1")).asking(&headers, true), ip("203.0.113.5"));
+        assert_eq!(Peer(ip("127.0.0.1")).asking(&headers, false), ip("127.0.0.1"));
+        assert_eq!(Peer(ip("192.0.2.1")).asking(&headers, true), ip("192.0.2.1"));
+        assert_eq!(Peer(ip("::1")).asking(&HeaderMap::new(), true), ip("::1"));
         headers.insert("x-forwarded-for", "nobody".parse().unwrap());
-        assert_eq!(Peer(ip("127.0.0.1")).behind_proxy(&headers), ip("127.0.0.1"));
+        assert_eq!(Peer(ip("127.0.0.1")).asking(&headers, true), ip("127.0.0.1"));
     }
 }

@@ -51,7 +51,7 @@ pub(crate) async fn node_socket(
     headers: HeaderMap,
     upgrade: WebSocketUpgrade,
 ) -> Response {
-    let network = app.networks.number(peer.behind_proxy(&headers));
+    let network = app.networks.number(peer.asking(&headers, app.behind_proxy));
     let alive = app.alive.upgrade();
     upgrade
         .read_buffer_size(READ_BUFFER)

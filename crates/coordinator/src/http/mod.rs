@@ -44,6 +44,8 @@ pub(crate) struct Shared {
     pub(crate) results: std::path::PathBuf,
     pub(crate) signer: Signer,
     pub(crate) networks: Networks,
+    /// A proxy on this machine says who really asks.
+    pub(crate) behind_proxy: bool,
     pub(crate) driver: Handle,
     pub(crate) intake: Arc<dyn Intake>,
     pub(crate) urls: Urls,
