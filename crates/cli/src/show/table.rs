@@ -149,7 +149,9 @@ mod tests {
     fn trust_and_condition_are_told_in_words() {
         let node = |more: serde_json::Value| {
             let mut json = serde_json::json!({"id": 1, "name": "n", "kind": "native"});
-            json.as_object_mut().expect("an object").extend(more.as_object().cloned().unwrap());
+            json.as_object_mut()
+                .expect("an object")
+                .extend(more.as_object().cloned().expect("an object"));
             serde_json::from_value::<Node>(json).expect("a node")
         };
         assert_eq!(trust(&node(serde_json::json!({}))), "new");
