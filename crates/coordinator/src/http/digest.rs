@@ -90,9 +90,9 @@ fn check(
     let mut done = 0;
     while done < place.size {
         let part = &mut buffer[..CHUNK.min(place.size - done) as usize];
-        read_exact_at(file, part, place.offset + done).map_err(|error| match error.kind() {
-            io::ErrorKind::UnexpectedEof => damaged(),
-            _ => JobError::Disk(error),
+        read_exact_at(file, part, place.offset + done).map_err(|error| {
+            let is_cut = error.kind() == io::ErrorKind::UnexpectedEof;
+            if is_cut { damaged() } else { JobError::Disk(error) }
         })?;
         unit.update(part);
         take(done, part);

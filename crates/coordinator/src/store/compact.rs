@@ -210,18 +210,18 @@ mod tests {
         facts
     }
 
-    type Worth = Vec<(u32, u32)>;
+    /// Streaks and wrong answers of all nodes; classes and moments in the receipt of job 2.
+    type Worth = (Vec<(u32, u32)>, Vec<u64>, Vec<Time>);
 
-    fn worth(facts: &Facts) -> (Worth, Vec<(Option<u64>, Vec<Time>)>) {
+    fn worth(facts: &Facts) -> Worth {
         let scheduler = Scheduler::replay(facts.log());
         let lanes = [Lane::Inline, Lane::Gpu, Lane::Cpu];
         let all = (1..=5).flat_map(|node| lanes.map(|lane| (NodeId(node), lane)));
         let trust = all.map(|(node, lane)| scheduler.trust_of(node, lane));
         let trust = trust.map(|trust| (trust.streak, trust.wrong)).collect();
         let receipt = scheduler.receipt(JobId(2)).unwrap();
-        let classes = receipt.nodes.iter().map(|node| Some(node.class));
-        let times: Vec<Time> = receipt.units.iter().map(|unit| unit.at).collect();
-        (trust, classes.map(|class| (class, times.clone())).collect())
+        let classes = receipt.nodes.iter().map(|node| node.class).collect();
+        (trust, classes, receipt.units.iter().map(|unit| unit.at).collect())
     }
 
     #[test]
