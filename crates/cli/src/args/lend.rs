@@ -63,6 +63,9 @@ pub(crate) struct Listen {
     /// Address and port to listen on; port 0 takes any free one
     #[arg(long, value_name = "ADDR", default_value = "0.0.0.0:7420")]
     pub(crate) listen: SocketAddr,
+    /// A reverse proxy on this machine stands in front: believe its X-Forwarded-For
+    #[arg(long)]
+    pub(crate) proxy: bool,
 }
 
 #[derive(Clone, Debug, Args)]

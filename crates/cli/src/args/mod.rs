@@ -6,7 +6,7 @@ mod look;
 mod policy;
 mod work;
 
-pub(crate) use lend::{Join, Lend, Serve, Up};
+pub(crate) use lend::{Join, Lend, Listen, Serve, Up};
 pub(crate) use look::{Cancel, Explain, Jobs, Nodes, Receipt, Subject, Verify, Watch};
 pub(crate) use policy::PolicyArgs;
 pub(crate) use work::{Exec, JobArgs, KernelArgs, Map, Render};

@@ -1,6 +1,5 @@
 //! `shoal serve`: a coordinator alone; and what it shares with `shoal up`.
 
-use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -12,7 +11,7 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use super::Context;
-use crate::args::Serve;
+use crate::args::{Listen, Serve};
 use crate::fail::Fail;
 use crate::intake::EngineIntake;
 use crate::interrupt::signal;
@@ -27,7 +26,7 @@ const ANNOUNCE_PATIENCE: Duration = Duration::from_secs(5);
 
 pub(super) async fn run(context: &Context, args: Serve) -> Result<(), Fail> {
     let data = context.data_folder()?;
-    let coordinator = open(data.clone(), args.listen.listen)?;
+    let coordinator = open(data.clone(), &args.listen)?;
     let links = Links::of(&coordinator, &data);
     let serving = begin(coordinator, &data, stop_on_signal()).await;
     if context.json {
@@ -61,9 +60,10 @@ pub(super) async fn ended(serving: Serving) -> Result<(), Fail> {
     served.map_err(|error| Fail::world("coordinator", error.to_string()))
 }
 
-pub(super) fn open(data_dir: PathBuf, listen: SocketAddr) -> Result<Coordinator, Fail> {
-    let options = Options { data_dir, listen, intake: Arc::new(EngineIntake) };
-    Coordinator::open(options).map_err(|error| {
+pub(super) fn open(data_dir: PathBuf, at: &Listen) -> Result<Coordinator, Fail> {
+    let options = Options { data_dir, listen: at.listen, intake: Arc::new(EngineIntake) };
+    let opened = Coordinator::open(options).map(|coordinator| coordinator.behind_proxy(at.proxy));
+    opened.map_err(|error| {
         let code = match &error {
             OpenError::PortInUse { .. } => "port_in_use",
             OpenError::PortForbidden { .. } => "port_forbidden",

@@ -42,7 +42,7 @@ const GOODBYE: Duration = Duration::from_secs(2);
 
 pub(super) async fn run(context: &Context, args: Up) -> Result<(), Fail> {
     let data = context.data_folder()?;
-    let coordinator = open(data.clone(), args.listen.listen)?;
+    let coordinator = open(data.clone(), &args.listen)?;
     let links = Links::of(&coordinator, &data);
     let stop = stop_on_signal();
     // The coordinator outlives the node, so that the node can say goodbye.
