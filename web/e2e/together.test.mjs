@@ -21,20 +21,22 @@ it("two tabs and a native node compute together", async (t) => {
   const tabs = [await tab(chromium, pool), await tab(chromium, pool)];
   const nodes = [machine.node, ...tabs.map((tab) => tab.node)];
 
+  // Unchecked: where a few strangers check each other, whoever only confirms has no share.
+  const verify = "none";
   await t.test("map", async () => {
-    const { id, check } = await mapJob(pool.api);
+    const { id, check } = await mapJob(pool.api, { verify });
     assertShared(await pool.api.done(id), nodes);
     check(await pool.api.result(id));
   });
 
   await t.test("render", async () => {
-    const { id } = await renderJob(pool.api);
+    const { id } = await renderJob(pool.api, { verify });
     assertShared(await pool.api.done(id), nodes);
     assertAlike(await pool.api.result(id), reference);
   });
 
   await t.test("exec", async () => {
-    const { id, check } = await execJob(pool.api);
+    const { id, check } = await execJob(pool.api, { verify });
     assertShared(await pool.api.done(id), nodes);
     check(await pool.api.result(id));
   });

@@ -17,6 +17,8 @@ use crate::state::{Node, Phase};
 const GREETING: Micros = Micros::from_secs(10);
 /// Doublings of the wait between two attempts to connect; the longest wait is reached before.
 const MAX_DOUBLINGS: u32 = 8;
+/// Ten thousand nodes that lose their coordinator together come back over this time, not in the same instant.
+const FIRST_SPREAD: Micros = Micros::from_millis(1_500);
 
 impl Node {
     pub(crate) fn connect(&mut self) {
@@ -103,7 +105,8 @@ impl Node {
         let doublings = self.misses.min(MAX_DOUBLINGS);
         let wait = (RECONNECT_FIRST.0 << doublings).min(RECONNECT_LONGEST.0);
         self.misses = self.misses.saturating_add(1);
-        let wait = wait / 2 + self.next_random() % (wait / 2 + 1);
+        let spread = if doublings == 0 { FIRST_SPREAD.0 } else { wait / 2 };
+        let wait = wait / 2 + self.next_random() % (spread + 1);
         self.phase = Phase::Waiting { until: now + Micros(wait) };
     }
 

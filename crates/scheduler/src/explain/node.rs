@@ -70,12 +70,17 @@ impl fmt::Display for WhyNode {
                 "the last {streak} of its {} answers that were checked were right: one in {streak} is checked",
                 name(*lane)
             ),
-            WhyNode::New { lane, trust } => write!(
-                f,
-                "{} of its {} answers were confirmed in a row: all are checked",
-                trust.streak,
-                name(*lane)
-            ),
+            WhyNode::New { lane, trust } => {
+                let (streak, lane) = (trust.streak, name(*lane));
+                write!(
+                    f,
+                    "{streak} of its {lane} answers were confirmed in a row: all are checked"
+                )?;
+                match trust.wrong {
+                    0 => Ok(()),
+                    wrong => write!(f, "; {wrong} were wrong"),
+                }
+            }
             WhyNode::Holds { units } => write!(f, "it holds {units} units"),
             WhyNode::Idle => f.write_str("it has nothing to do"),
         }
