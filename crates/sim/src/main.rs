@@ -39,9 +39,11 @@ fn many(from: u64, seeds: u64) -> ExitCode {
     let start = Instant::now();
     let mut total = Report::default();
     let mut failed = Vec::new();
+    let mut crowds = 0;
     for seed in from..from + seeds {
         match std::panic::catch_unwind(|| run(seed)) {
             Ok(report) => {
+                crowds += u64::from(report.nodes >= 1_000);
                 total.events += report.events;
                 total.units += report.units;
                 total.crashes += report.crashes;
@@ -58,7 +60,7 @@ fn many(from: u64, seeds: u64) -> ExitCode {
         }
     }
     println!(
-        "{seeds} seeds in {:.1} s: {} events, {} units, {} faults, {} crashes, {} copies of late units",
+        "{seeds} seeds ({crowds} with 1,000 to 10,000 nodes) in {:.1} s: {} events, {} units, {} faults, {} crashes, {} copies of late units",
         start.elapsed().as_secs_f64(),
         total.events,
         total.units,

@@ -3,6 +3,7 @@
 /// What happened.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Report {
+    pub nodes: u64,
     pub events: u64,
     /// Inputs the scheduler handled.
     pub inputs: u64,

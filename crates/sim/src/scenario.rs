@@ -70,16 +70,23 @@ pub struct JobPlan {
     pub floats: bool,
 }
 
+/// Looking at everything after every step of a crowd would take hours.
+const CROWD_CHECKED_EVERY: u64 = 10_007;
+
 impl Scenario {
-    /// A world drawn from a seed, small enough to check after every step.
-    pub fn random(random: &mut Random) -> Scenario {
-        let nodes = random.range(1, 40);
+    /// A world drawn from a seed: mostly small enough to check after every step, now and then a crowd.
+    pub fn random(random: &mut Random, crowded: bool) -> Scenario {
+        let nodes = if crowded { random.range(1_000, 10_001) } else { random.range(1, 40) };
         let liars = if random.chance(400_000) { draw_liars(nodes, random) } else { Vec::new() };
         let networks = if random.chance(300_000) { random.range(1, 30) } else { 0 };
         let own = if random.chance(300_000) { 1 } else { 0 };
         let mut jobs: Vec<_> = (0..random.range(1, 5)).map(|_| JobPlan::random(random)).collect();
         for job in &mut jobs {
             job.policy.verify = draw_verify(nodes, networks, &liars, random);
+            if crowded {
+                // Something to do for everybody.
+                job.items = job.items.saturating_mul(20).min(60_000);
+            }
         }
         Scenario {
             nodes,
@@ -92,7 +99,7 @@ impl Scenario {
             straggler: if random.chance(200_000) { 20 } else { 1 },
             faults: Faults::random(random),
             in_turn: false,
-            check_every: 1,
+            check_every: if crowded { CROWD_CHECKED_EVERY } else { 1 },
         }
     }
 

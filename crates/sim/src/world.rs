@@ -90,10 +90,14 @@ pub(crate) struct Socket {
     pub(crate) from_node: Time,
 }
 
+/// One world in so many is a crowd: it takes as long as many small ones.
+const CROWD_EVERY: u64 = 64;
+
 /// Runs a world drawn from the seed to its end; panics where a promise is broken.
 pub fn run(seed: u64) -> Report {
     let mut random = Random::new(seed);
-    let scenario = Scenario::random(&mut random);
+    let crowded = seed % CROWD_EVERY == CROWD_EVERY - 1;
+    let scenario = Scenario::random(&mut random, crowded);
     run_probed(seed, scenario, ()).0
 }
 
@@ -106,7 +110,8 @@ pub fn run_probed<P: Probe>(seed: u64, scenario: Scenario, probe: P) -> (Report,
 impl<P: Probe> World<P> {
     fn new(seed: u64, scenario: Scenario, probe: P) -> World<P> {
         let mut random = Random::new(seed ^ 0x5eed);
-        let devices = (0..scenario.nodes).map(|n| Device::new(n, &scenario, &mut random)).collect();
+        let nodes = scenario.nodes;
+        let devices = (0..nodes).map(|n| Device::new(n, &scenario, &mut random)).collect();
         World {
             oracle: Oracle::new(&scenario),
             scenario,
@@ -123,7 +128,7 @@ impl<P: Probe> World<P> {
             sockets: BTreeMap::new(),
             next_conn: 0,
             conspiracy: Conspiracy::default(),
-            report: Report { trace: 0xcbf2_9ce4_8422_2325, ..Report::default() },
+            report: Report { nodes, trace: 0xcbf2_9ce4_8422_2325, ..Report::default() },
             timer: None,
             probe,
         }
