@@ -54,6 +54,8 @@ pub(crate) struct Job {
     pub(crate) proofs: BTreeMap<u64, Proof>,
     /// How many of each node's units were merged unconfirmed and not tried by an audit.
     pub(crate) unaudited: BTreeMap<NodeId, u64>,
+    /// How often its end was put off to try what is merged.
+    pub(crate) audits: u32,
     pub(crate) items_done: u64,
     pub(crate) units_leased: u64,
     /// Copies among those that were lent beyond what their units ask for.
@@ -139,6 +141,7 @@ impl Job {
             merged: BTreeMap::new(),
             proofs: BTreeMap::new(),
             unaudited: BTreeMap::new(),
+            audits: 0,
             items_done: 0,
             units_leased: 0,
             extras: 0,

@@ -28,6 +28,8 @@ const WHOLE_OF_NEW: u64 = 4;
 const WHOLE_OF_OLD: u64 = 1;
 /// What a new node was believed for because it was alone is tried on so many: if one is wrong, all go.
 const AUDIT_NEW: u64 = 32;
+/// Where new answers keep disagreeing with old ones, trying again so often tells no more.
+pub(crate) const MOST_ROUNDS: u32 = 16;
 /// Answers kept for one merged unit; more would only cost memory.
 const MOST_CONFIRMERS: usize = 8;
 
@@ -60,7 +62,7 @@ impl Scheduler {
     pub(crate) fn look_again(&mut self, now: Time, id: JobId, start: u64) {
         let Some(job) = self.jobs.get(&id) else { return };
         let (lane, rules) = (job.spec.needs.lane, job.rules());
-        let Some(mut answers) = job.suspects(start) else { return };
+        let Some(mut answers) = self.suspects(id, start) else { return };
         let vouched = job.proofs.get(&start).is_some_and(|proof| proof.vouched);
         for (at, answer) in answers.iter_mut().enumerate() {
             let vouched = vouched && at == 0;
@@ -103,6 +105,10 @@ impl Scheduler {
     /// All is merged: picks what is looked at before the job may end.
     pub(crate) fn audit(&mut self, now: Time, id: JobId) {
         let Some(job) = self.jobs.get_mut(&id) else { return };
+        job.audits += 1;
+        if job.audits > MOST_ROUNDS {
+            return;
+        }
         let mut asked: BTreeMap<NodeId, u64> = BTreeMap::new();
         let lane = job.spec.needs.lane;
         let Sizing { grain, most } = job.spec.sizing;

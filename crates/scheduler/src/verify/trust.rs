@@ -148,11 +148,20 @@ impl Scheduler {
         }
     }
 
+    /// Everybody who stood for a merged unit, as answers without a say, and where they are.
+    pub(super) fn suspects(&self, id: JobId, start: u64) -> Option<Vec<Answer>> {
+        let mut answers = self.jobs.get(&id)?.suspects(start)?;
+        for answer in &mut answers {
+            answer.network = self.peers.get(&answer.node).map_or(0, |peer| peer.network);
+        }
+        Some(answers)
+    }
+
     /// Takes a merged unit back. Those who stood for it are judged with whoever computes it again.
     fn doubt(&mut self, now: Time, id: JobId, span: Span) {
         self.record(Fact::Unmerged { job: id, span });
+        let Some(suspects) = self.suspects(id, span.start) else { return };
         let Some(job) = self.jobs.get_mut(&id) else { return };
-        let Some(suspects) = job.suspects(span.start) else { return };
         job.unmerge(span);
         job.waiting.take(span);
         match job.units.get_mut(&span.start).and_then(|unit| unit.ballot.as_mut()) {
@@ -199,8 +208,7 @@ impl Job {
         units.map(|(start, merged)| Span::new(*start, merged.len)).collect()
     }
 
-    /// Everybody who stood for a merged unit, as answers without a say.
-    pub(crate) fn suspects(&self, start: u64) -> Option<Vec<Answer>> {
+    fn suspects(&self, start: u64) -> Option<Vec<Answer>> {
         let merged = self.merged.get(&start)?;
         let by = self.proofs.get(&start).map(|proof| proof.by.as_slice()).unwrap_or_default();
         let suspect = |node: &NodeId| Answer {
