@@ -65,7 +65,8 @@ pub enum Input {
     Tick,
 }
 
-/// One thing to do, in order.
+/// One thing to do, in order. Outputs are drained at once, so a box for the large ones would save nothing.
+#[allow(clippy::large_enum_variant)]
 #[derive(Clone, Debug)]
 pub enum Output {
     /// Open the socket; answer with `Opened` or `Closed`.
