@@ -8,6 +8,7 @@
 //! - [`caps`]: what a node offers, [`condition`]: how its device is doing, and [`failure`]: what went wrong with a unit
 //! - [`sign`]: keys, signatures and what is signed
 //! - [`message`]: the words between node and coordinator, and [`codec`]: their bytes
+//! - [`frame`]: the header of what two nodes say to each other, and [`hash`]: BLAKE3
 //! - [`limit`]: every bound, with its reason
 #![no_std]
 
@@ -17,6 +18,8 @@ pub mod caps;
 pub mod codec;
 pub mod condition;
 pub mod failure;
+pub mod frame;
+pub mod hash;
 pub mod id;
 pub mod job;
 pub mod limit;
@@ -30,7 +33,9 @@ pub mod work;
 pub use caps::{Caps, GpuCaps, NodeKind};
 pub use condition::Condition;
 pub use failure::{Failure, LimitKind};
-pub use id::{Attempt, BlobRef, Hash, Identity, JobId, NodeId, Span};
+pub use frame::{FrameKind, Header};
+pub use hash::{Hasher, hash};
+pub use id::{Attempt, BlobRef, CrewId, Epoch, Hash, Identity, JobId, NodeId, Span};
 pub use job::{JobSpec, Lane, Limits, Needs, Sizing, Strategy};
 pub use message::{Finished, FromNode, Held, Hello, Lease, Refusal, ToNode, UnitOutput};
 pub use plan::{ElementType, IntakeError, MapPlan, RenderPlan};

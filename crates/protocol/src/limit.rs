@@ -58,3 +58,24 @@ pub const OVERTIME: Micros = Micros::from_secs(5);
 /// First and longest wait between two attempts of a node to reconnect.
 pub const RECONNECT_FIRST: Micros = Micros::from_millis(200);
 pub const RECONNECT_LONGEST: Micros = Micros::from_secs(10);
+
+/// Largest frame between two nodes, header included: what every browser passes as one data channel message.
+pub const MAX_LINK_FRAME: usize = 64 << 10;
+/// What sealing adds to a payload: the tag of ChaCha20-Poly1305.
+pub const SEAL_BYTES: usize = 16;
+/// Message bytes in one frame. The rest of a frame, 256 bytes, is room for header, acknowledgement, hash and
+/// tag; a multiple of 256, so that no number of a tensor is cut in two.
+pub const CHUNK_BYTES: usize = MAX_LINK_FRAME - 256;
+/// Bytes a node may send to another before it hears that they were taken: 80 MB/s at a round trip of 50 ms,
+/// and little enough that a phone can have a dozen peers.
+pub const LINK_WINDOW: u64 = 4 << 20;
+/// Frames with message bytes on the way at a time, so that one word of bits tells which arrived. Twice
+/// what the window holds of full ones.
+pub const MAX_CHUNKS_AHEAD: u64 = 128;
+/// Largest message between two nodes. Tensors of a crew are smaller; larger blobs go in pieces.
+pub const MAX_MESSAGE_BYTES: u64 = 64 << 20;
+/// Messages of more than one chunk begun and not ended, together: two of the largest, because each
+/// is kept in memory until its last byte is there.
+pub const MAX_OPEN_BYTES: u64 = 2 * MAX_MESSAGE_BYTES;
+/// Channels of one link. Each kind of talk has one; a job has less than ten kinds.
+pub const MAX_CHANNELS: usize = 32;
