@@ -11,6 +11,7 @@ mod check;
 mod consent;
 mod execute;
 mod lease;
+pub mod link;
 mod register;
 mod state;
 
