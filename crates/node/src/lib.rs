@@ -8,6 +8,7 @@
 extern crate alloc;
 
 mod check;
+pub mod collective;
 mod consent;
 mod execute;
 mod lease;
