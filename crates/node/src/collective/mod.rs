@@ -50,11 +50,11 @@ pub enum GroupInput {
     /// Begins the next operation. `data` is what this rank gives to it.
     Begin { op: Op, data: Arc<Vec<u8>> },
     /// Says something to one rank; `label` tells it from other talk.
-    Send { to: Rank, label: u32, data: Arc<Vec<u8>> },
+    Send { to: Rank, label: u32, data: Vec<u8> },
     /// Waits for what that rank says under that label; leads to [`GroupOutput::Got`].
     Receive { from: Rank, label: u32 },
     /// A message of a member, as [`GroupOutput::Send`] gave it there.
-    Received { from: Rank, tag: Tag, bytes: Vec<u8> },
+    Received { from: Rank, message: Vec<u8> },
     /// Nothing but time passed.
     Tick,
 }
@@ -62,10 +62,10 @@ pub enum GroupInput {
 /// One thing to do, in order.
 #[derive(Clone, Debug, PartialEq)]
 pub enum GroupOutput {
+    /// Shared, so that many can be told the same without copies.
     Send {
         to: Rank,
-        tag: Tag,
-        bytes: Arc<Vec<u8>>,
+        message: Arc<Vec<u8>>,
     },
     /// An operation is over here; this is what the rank gets of it.
     Done {
@@ -150,7 +150,7 @@ impl Group {
             }
             GroupInput::Send { to, label, data } => {
                 let tag = Tag { op: label, stage: Stage::Point, slice: 0, segment: 0 };
-                self.outputs.push_back(GroupOutput::Send { to, tag, bytes: data });
+                self.outputs.push_back(GroupOutput::Send { to, message: tag.message(data) });
             }
             GroupInput::Receive { from, label } => {
                 if let Some(data) = self.points.receive(now, from, label) {
@@ -158,8 +158,8 @@ impl Group {
                     self.outputs.push_back(GroupOutput::Got { from, label, data });
                 }
             }
-            GroupInput::Received { from, tag, bytes } => {
-                if let Err(fault) = self.received(now, from, tag, bytes) {
+            GroupInput::Received { from, message } => {
+                if let Err(fault) = self.received(now, from, message) {
                     self.outputs.push_back(GroupOutput::Bad { rank: from, fault });
                 }
             }
@@ -209,7 +209,9 @@ impl Group {
         Ok(())
     }
 
-    fn received(&mut self, now: Time, from: Rank, tag: Tag, bytes: Vec<u8>) -> Result<(), Fault> {
+    fn received(&mut self, now: Time, from: Rank, message: Vec<u8>) -> Result<(), Fault> {
+        let mut bytes = message;
+        let tag = Tag::take(&mut bytes).ok_or(Fault::Unexpected)?;
         if !self.is_other(from) {
             return Err(Fault::Unexpected);
         }
@@ -250,7 +252,7 @@ impl Group {
     }
 
     fn say(&mut self, sends: Sends) {
-        let sends = sends.into_iter().map(|(to, tag, bytes)| GroupOutput::Send { to, tag, bytes });
+        let sends = sends.into_iter().map(|(to, message)| GroupOutput::Send { to, message });
         self.outputs.extend(sends);
     }
 

@@ -5,6 +5,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use super::narrow::{Q8_BYTES, Q8_NUMBERS, from_bf16, from_f16, from_q8, to_bf16, to_f16, to_q8};
+use super::tag::TAG_BYTES;
 
 /// How a number is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -49,21 +50,20 @@ impl Element {
         count.div_ceil(numbers) * bytes
     }
 
-    /// Writes numbers. Of [`Element::I32`] only whole ones can be written right.
+    /// Writes numbers, with room for a tag behind them. Of [`Element::I32`] only whole ones can be written right.
     pub fn encode(self, numbers: &[f32]) -> Vec<u8> {
         match self {
-            Element::F32 => numbers.iter().flat_map(|number| number.to_le_bytes()).collect(),
-            Element::F16 => {
-                numbers.iter().flat_map(|number| to_f16(*number).to_le_bytes()).collect()
-            }
-            Element::Bf16 => {
-                numbers.iter().flat_map(|number| to_bf16(*number).to_le_bytes()).collect()
-            }
-            Element::I32 => {
-                numbers.iter().flat_map(|number| (*number as i32).to_le_bytes()).collect()
-            }
+            Element::F32 => write(numbers, |number| number.to_le_bytes()),
+            Element::F16 => write(numbers, |number| to_f16(*number).to_le_bytes()),
+            Element::Bf16 => write(numbers, |number| to_bf16(*number).to_le_bytes()),
+            Element::I32 => write(numbers, |number| (*number as i32).to_le_bytes()),
             Element::Q8 => {
-                numbers.chunks(Q8_NUMBERS).flat_map(|some| to_q8(&filled(some))).collect()
+                let (blocks, rest) = numbers.as_chunks();
+                let mut bytes = write(blocks, to_q8);
+                if !rest.is_empty() {
+                    bytes.extend(to_q8(&filled(rest)));
+                }
+                bytes
             }
         }
     }
@@ -106,6 +106,14 @@ impl Element {
             }
         }
     }
+}
+
+fn write<T, const N: usize>(from: &[T], bytes_of: impl Fn(&T) -> [u8; N]) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(from.len() * N + N + TAG_BYTES);
+    bytes.resize(from.len() * N, 0);
+    let (words, _) = bytes.as_chunks_mut::<N>();
+    words.iter_mut().zip(from).for_each(|(word, from)| *word = bytes_of(from));
+    bytes
 }
 
 fn filled(some: &[f32]) -> [f32; Q8_NUMBERS] {
@@ -173,9 +181,7 @@ impl Folded {
     pub(super) fn bytes(&self) -> Vec<u8> {
         match self {
             Folded::Real(numbers) => Element::F32.encode(numbers),
-            Folded::Whole(numbers) => {
-                numbers.iter().flat_map(|number| number.to_le_bytes()).collect()
-            }
+            Folded::Whole(numbers) => write(numbers, |number| number.to_le_bytes()),
         }
     }
 

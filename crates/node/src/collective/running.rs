@@ -8,10 +8,12 @@ use shoal_protocol::Time;
 
 use super::number::{Folded, Numbers};
 use super::plan::{Plan, Slice};
+use super::tag::{Stage, TAG_BYTES, Tag};
 use super::topology::{How, Rank, View};
-use super::{Fault, OpId, Stage, Tag};
+use super::{Fault, OpId};
 
-pub(super) type Sends = Vec<(Rank, Tag, Arc<Vec<u8>>)>;
+/// To whom, and the message with its tag.
+pub(super) type Sends = Vec<(Rank, Arc<Vec<u8>>)>;
 
 pub(super) struct Running {
     id: OpId,
@@ -111,8 +113,7 @@ impl Running {
                 if let Some(numbers) = self.plan.fold {
                     self.fold(at, segment, numbers, sends);
                 } else if slice.owner == self.view.me {
-                    let bytes = self.own(&slice, segment).to_vec();
-                    self.finish(at, segment, bytes, sends);
+                    self.finish(at, segment, self.own_copy(&slice, segment), sends);
                 }
             }
         }
@@ -179,8 +180,7 @@ impl Running {
         let tag = Tag { op: self.id.0, stage: Stage::Fold, slice: at, segment };
         if let (1, Some(sink)) = (sources.len(), sink) {
             // Nobody's numbers but one's own: they go as they are.
-            let own = self.own(&slice, segment).to_vec();
-            sends.push((sink, tag, Arc::new(own)));
+            sends.push((sink, tag.message_of(self.own(&slice, segment))));
             return;
         }
         let mut folding = self.folds.remove(&(at, segment)).unwrap_or_default();
@@ -202,7 +202,7 @@ impl Running {
         }
         let Some(folded) = folding.folded else { return };
         match sink {
-            Some(sink) => sends.push((sink, tag, Arc::new(folded.bytes()))),
+            Some(sink) => sends.push((sink, tag.message(folded.bytes()))),
             None => self.finish(at, segment, folded.result(numbers.element), sends),
         }
     }
@@ -217,10 +217,12 @@ impl Running {
             place.copy_from_slice(&bytes);
         }
         let tag = Tag { op: self.id.0, stage: Stage::Result, slice: at, segment };
-        let bytes = Arc::new(bytes);
-        for rank in self.targets(&slice) {
-            sends.push((rank, tag, bytes.clone()));
+        let targets = self.targets(&slice);
+        if targets.is_empty() {
+            return;
         }
+        let message = tag.message(bytes);
+        sends.extend(targets.into_iter().map(|rank| (rank, message.clone())));
     }
 
     fn slice(&self, at: u8) -> Option<Slice> {
@@ -231,6 +233,14 @@ impl Running {
         let range = slice.segment(segment);
         let range = slice.given_at + range.start..slice.given_at + range.end;
         self.data.get(range).unwrap_or_default()
+    }
+
+    /// With room for a tag.
+    fn own_copy(&self, slice: &Slice, segment: u16) -> Vec<u8> {
+        let own = self.own(slice, segment);
+        let mut copy = Vec::with_capacity(own.len() + TAG_BYTES);
+        copy.extend_from_slice(own);
+        copy
     }
 
     /// The result, if nothing is awaited any more.

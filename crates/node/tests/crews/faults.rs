@@ -1,11 +1,14 @@
 //! Members that are slow, silent, ahead, or lie; and words from rank to rank.
 
-use std::sync::Arc;
-
 use shoal_node::collective::*;
 use shoal_protocol::Micros;
 
 use crate::world::{Crew, PATIENCE};
+
+/// A message as a liar makes it.
+fn message(tag: Tag, length: usize) -> Vec<u8> {
+    [vec![0; length], tag.encode().to_vec()].concat()
+}
 
 fn point(label: u32) -> Tag {
     Tag { op: label, stage: Stage::Point, slice: 0, segment: 0 }
@@ -15,7 +18,7 @@ fn point(label: u32) -> Tag {
 fn words_wait_for_their_receiver_and_receivers_for_words() {
     let mut crew = Crew::new(1, 3);
     let say = |crew: &mut Crew, label, byte| {
-        let data = Arc::new(vec![byte]);
+        let data = vec![byte];
         crew.give(Rank(0), GroupInput::Send { to: Rank(2), label, data });
         crew.settle();
     };
@@ -84,14 +87,16 @@ fn messages_that_nobody_awaits_are_not_taken() {
         (7, tag, 16, Fault::Unexpected),
     ];
     for (from, tag, length, fault) in lies {
-        let (from, bytes) = (Rank(from), vec![0; length]);
-        crew.give(Rank(0), GroupInput::Received { from, tag, bytes });
+        let (from, message) = (Rank(from), message(tag, length));
+        crew.give(Rank(0), GroupInput::Received { from, message });
         assert_eq!(crew.said[0].pop(), Some(GroupOutput::Bad { rank: from, fault }), "{tag:?}");
     }
+    crew.give(Rank(0), GroupInput::Received { from: Rank(1), message: vec![9; 7] });
+    assert!(matches!(crew.said[0].pop(), Some(GroupOutput::Bad { .. })), "no tag");
     let early = Tag { op: 5, ..tag };
-    crew.give(Rank(0), GroupInput::Received { from: Rank(1), tag: early, bytes: vec![] });
+    crew.give(Rank(0), GroupInput::Received { from: Rank(1), message: message(early, 0) });
     assert!(crew.said[0].is_empty());
-    crew.give(Rank(0), GroupInput::Received { from: Rank(1), tag: early, bytes: vec![] });
+    crew.give(Rank(0), GroupInput::Received { from: Rank(1), message: message(early, 0) });
     assert!(matches!(crew.said[0].pop(), Some(GroupOutput::Bad { .. })), "said twice");
     crew.begin(Rank(1), &Op::AllReduce { numbers, how: How::Tree }, &[0; 16]);
     crew.begin(Rank(2), &Op::AllReduce { numbers, how: How::Tree }, &[0; 16]);
@@ -107,8 +112,8 @@ fn whoever_is_far_ahead_is_held_back_and_then_not_kept() {
     while !matches!(crew.said[0].last(), Some(GroupOutput::Bad { .. })) {
         given += piece;
         assert!(given <= MAX_EARLY_BYTES + piece, "kept without end");
-        let bytes = vec![0; piece];
-        crew.give(Rank(0), GroupInput::Received { from: Rank(1), tag: point(given as u32), bytes });
+        let message = message(point(given as u32), piece);
+        crew.give(Rank(0), GroupInput::Received { from: Rank(1), message });
     }
     assert_eq!(crew.said[0][0], GroupOutput::Hold { rank: Rank(1), hold: true });
     for label in (0..=given).step_by(piece) {
@@ -137,7 +142,7 @@ fn operations_that_make_no_sense_are_refused_and_not_counted() {
         crew.begin(Rank(0), &op, &[]);
         assert_eq!(crew.said[0].pop(), Some(GroupOutput::Refused(error)), "{op:?}");
     }
-    crew.give(Rank(0), GroupInput::Send { to: Rank(0), label: 1, data: Arc::default() });
+    crew.give(Rank(0), GroupInput::Send { to: Rank(0), label: 1, data: vec![] });
     assert_eq!(crew.said[0].pop(), Some(GroupOutput::Refused(OpError::WrongRanks)));
     for rank in crew.ranks() {
         crew.begin(rank, &Op::Barrier, &[]);

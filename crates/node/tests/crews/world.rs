@@ -11,7 +11,7 @@ pub(crate) struct Crew {
     pub(crate) now: Time,
     pub(crate) groups: Vec<Group>,
     /// From, to, and what.
-    pub(crate) on_the_way: Vec<(Rank, Rank, Tag, Arc<Vec<u8>>)>,
+    pub(crate) on_the_way: Vec<(Rank, Rank, Arc<Vec<u8>>)>,
     /// What each rank got of its operations, in the order they ended.
     pub(crate) done: Vec<Vec<(OpId, Vec<u8>)>>,
     /// Everything else each rank said.
@@ -45,9 +45,9 @@ impl Crew {
         self.groups[at].check();
         while let Some(output) = self.groups[at].poll_output() {
             match output {
-                GroupOutput::Send { to, tag, bytes } => {
-                    self.sent[at] += bytes.len();
-                    self.on_the_way.push((rank, to, tag, bytes));
+                GroupOutput::Send { to, message } => {
+                    self.sent[at] += message.len();
+                    self.on_the_way.push((rank, to, message));
                 }
                 GroupOutput::Done { op, data } => self.done[at].push((op, data)),
                 GroupOutput::Got { .. }
@@ -69,9 +69,8 @@ impl Crew {
             return false;
         }
         let at = self.chance() as usize % self.on_the_way.len();
-        let (from, to, tag, bytes) = self.on_the_way.swap_remove(at);
-        let tag = Tag::decode(tag.encode()).unwrap();
-        self.give(to, GroupInput::Received { from, tag, bytes: bytes.to_vec() });
+        let (from, to, message) = self.on_the_way.swap_remove(at);
+        self.give(to, GroupInput::Received { from, message: message.to_vec() });
         true
     }
 

@@ -211,10 +211,19 @@ impl World {
         self.now - begun
     }
 
-    fn step(&mut self, end: Time) -> bool {
+    /// When something happens next.
+    pub(crate) fn due(&self) -> Option<Time> {
         let timers = self.ends.iter().filter_map(Link::next_timeout).map(|due| due.max(self.now));
-        let arrival = self.on_the_way.first_key_value().map(|((at, _), _)| *at);
-        let Some(at) = timers.chain(arrival).min().filter(|at| *at <= end) else { return false };
+        timers.chain(self.arrival()).min()
+    }
+
+    fn arrival(&self) -> Option<Time> {
+        self.on_the_way.first_key_value().map(|((at, _), _)| *at)
+    }
+
+    pub(crate) fn step(&mut self, end: Time) -> bool {
+        let arrival = self.arrival();
+        let Some(at) = self.due().filter(|at| *at <= end) else { return false };
         self.now = at;
         self.trace.update(&at.0.to_le_bytes());
         if arrival != Some(at) {
