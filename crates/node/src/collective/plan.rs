@@ -10,8 +10,9 @@ use super::topology::{How, Rank, View};
 /// Bytes of a segment: about a quarter MiB, so that passing on costs little time and few messages. A
 /// multiple of every block of numbers, so that none is cut.
 pub(super) const SEGMENT_BYTES: usize = 36 * 7282;
-/// Data of one operation. More would not fit the memory of a tab twice.
-pub const MAX_OP_BYTES: usize = 1 << 30;
+/// Data of one operation: two fit into what a link queues. Larger data goes in several, each of which can be
+/// lost and repeated on its own.
+pub const MAX_OP_BYTES: usize = 128 << 20;
 
 /// What all members do together. All say the same, but for their data.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -43,6 +43,11 @@ impl Ways {
         self.chosen
     }
 
+    /// Whether nothing else could be used instead.
+    pub(super) fn is_alone(&self, path: Path) -> bool {
+        Path::ALL.into_iter().all(|other| other == path || !self.of(other).is_usable())
+    }
+
     /// The path to use from now on. Whether it is another than before.
     pub(super) fn choose(&mut self, now: Time) -> bool {
         let best = self.best(now);
@@ -72,7 +77,8 @@ impl Ways {
             // An unmeasured direct path is not used yet; an unmeasured relay is no argument.
             return self.direct.distance().is_some() && now >= self.trusted_from();
         };
-        let rates = self.direct.rate(now).zip(self.relay.rate(now));
+        // The relay's rate may be more than it showed, the direct path's must not be.
+        let rates = self.direct.proven_rate(now).zip(self.relay.rate(now));
         let carry = |rate: u64| USUAL_BYTES * 1_000_000 / rate.max(1);
         let (direct, relay) = match rates {
             Some((direct, relay)) => (near.0 + carry(direct), far.0 + carry(relay)),
@@ -111,12 +117,13 @@ impl Ways {
 
 #[cfg(test)]
 mod tests {
+    use super::super::path::Probe;
     use super::*;
 
     fn measured(ways: &mut Ways, path: Path, now: Time, millis: u64) {
         let way = ways.of_mut(path);
-        way.probe = Some((1, now));
-        assert!(way.echoed(now + Micros::from_millis(millis), 1));
+        way.ask(Probe { sequence: 1, left: now, delivered: 0, waiting: false });
+        assert!(way.echoed(now + Micros::from_millis(millis), 1).is_some());
     }
 
     fn up(relay: u64, direct: u64) -> Ways {
@@ -154,8 +161,15 @@ mod tests {
     fn a_direct_path_that_turns_slow_is_left_and_not_taken_back_at_once() {
         let mut ways = up(20, 10);
         ways.choose(seconds(1));
-        ways.of_mut(Path::Direct).rated(seconds(1), 100_000, Micros::from_secs(1), true);
-        ways.of_mut(Path::Relay).rated(seconds(1), 50_000_000, Micros::from_secs(1), true);
+        for (path, rate) in [(Path::Direct, 100_000), (Path::Relay, 50_000_000)] {
+            let way = ways.of_mut(path);
+            way.rate_is(seconds(1), rate, Micros::from_secs(1), true);
+            way.round();
+        }
+        assert!(!ways.choose(seconds(1)), "a path that only begins is not judged");
+        for _ in 0..2 {
+            Path::ALL.into_iter().for_each(|path| ways.of_mut(path).round());
+        }
         assert!(ways.choose(seconds(2)) && ways.chosen() == Some(Path::Relay));
         assert!(!ways.choose(seconds(10)), "its rate is remembered");
         assert!(ways.choose(seconds(40)), "then it is tried again");

@@ -17,6 +17,10 @@ const MOST_DOUBLINGS: u32 = 5;
 /// Longest wait before something is sent again, or a peer that comes back would wait for us.
 const LONGEST_WAIT: Micros = Micros::from_secs(5);
 
+/// Least wait on the only path there is: it delivers or dies by itself, so that saying things twice on it
+/// mostly makes it slower.
+const ALONE: Micros = Micros::from_secs(1);
+
 #[derive(Debug)]
 pub(super) struct Flight {
     /// In the order of their numbers, without gaps; the first has not arrived.
@@ -50,9 +54,9 @@ struct Sent {
     path: Path,
     /// Which of the path's chunks it was.
     order: u64,
-    /// What had arrived then, and whether there was more to say.
+    /// Bytes that had arrived then, and whether there was more to say.
     delivered: u64,
-    full: bool,
+    waiting: bool,
 }
 
 impl Flying {
@@ -106,15 +110,25 @@ impl Flight {
     }
 
     pub(super) fn progress(&mut self, now: Time) {
-        (self.progress, self.vain) = (now, 0);
+        self.progress = now;
+    }
+
+    /// Waiting was not in vain.
+    pub(super) fn calm(&mut self) {
+        self.vain = 0;
+    }
+
+    /// Bytes that ever arrived.
+    pub(super) fn delivered(&self) -> u64 {
+        self.delivered
     }
 
     /// A chunk leaves.
-    pub(super) fn sent(&mut self, place: usize, now: Time, path: Path, order: u64, full: bool) {
+    pub(super) fn sent(&mut self, place: usize, now: Time, path: Path, order: u64, waiting: bool) {
         let delivered = self.delivered;
         let Some(flying) = self.flying.get_mut(place) else { return };
         flying.sends += 1;
-        flying.sent = Some(Sent { at: now, path, order, delivered, full });
+        flying.sent = Some(Sent { at: now, path, order, delivered, waiting });
     }
 
     /// The first that must be sent, again or at all.
@@ -122,12 +136,13 @@ impl Flight {
         self.flying.iter().position(|flying| !flying.arrived && flying.sent.is_none())
     }
 
-    /// The peer says what arrived. Whether this is news.
+    /// The peer says what arrived, while there is more to say or not. Whether this is news.
     pub(super) fn acknowledge(
         &mut self,
         now: Time,
         next: u64,
         have: u128,
+        waiting: bool,
         ways: &mut Ways,
     ) -> Result<bool, Broken> {
         let beyond = u64::from(u128::BITS - have.leading_zeros()) + u64::from(have != 0);
@@ -149,12 +164,14 @@ impl Flight {
             (flying.arrived, news) = (true, true);
             self.bytes -= flying.range.len() as u64;
             self.delivered += flying.range.len() as u64;
-            // Of a chunk sent twice nobody knows which copy arrived.
+            // Of a chunk sent twice nobody knows which copy arrived, or whether the second was needed.
             if let (Some(sent), 1) = (flying.sent, flying.sends) {
                 let way = ways.of_mut(sent.path);
                 way.answered();
                 way.arrived = way.arrived.max(sent.order + 1);
-                way.rated(now, self.delivered - sent.delivered, now - sent.at, sent.full);
+                let (arrived, took) = (self.delivered - sent.delivered, now - sent.at);
+                way.rate_is(now, arrived, took, sent.waiting && waiting);
+                self.vain = 0;
             }
         }
         while self.flying.front().is_some_and(|flying| flying.arrived) {
@@ -192,7 +209,10 @@ impl Flight {
     }
 
     fn wait(&self, path: Path, ways: &Ways) -> Micros {
-        Micros(ways.of(path).patience().0 << self.vain.min(MOST_DOUBLINGS)).min(LONGEST_WAIT)
+        let way = ways.of(path);
+        let least = if ways.is_alone(path) { ALONE } else { Micros(0) };
+        let patience = way.patience().max(least).0 << self.vain.min(MOST_DOUBLINGS);
+        Micros(patience.min(LONGEST_WAIT.0) + way.carry(self.bytes).0)
     }
 
     /// Nothing arrived in time: all that is as old goes again. The path it was on.
@@ -202,7 +222,9 @@ impl Flight {
         }
         let path = self.flying.front()?.sent?.path;
         let wait = self.wait(path, ways);
-        for flying in self.flying.iter_mut().filter(|flying| !flying.arrived) {
+        // On the only path the first time is likelier a slow path than a lost chunk: one is enough to know.
+        let most = if self.vain == 0 && ways.is_alone(path) { 1 } else { self.flying.len() };
+        for flying in self.flying.iter_mut().filter(|flying| !flying.arrived).take(most) {
             let Some(sent) = flying.sent.filter(|sent| sent.at + wait <= now) else { continue };
             flying.sent = None;
             ways.of_mut(sent.path).lost();

@@ -105,22 +105,23 @@ impl Link {
             // The peer has heard of this epoch now: what was said into the void may go again soon.
             self.met = true;
             self.outgoing.flight.progress(now);
+            self.outgoing.flight.calm();
         }
         if words.probe {
             self.ways.of_mut(path).echo = Some(header.sequence);
-        }
-        if let Some(echo) = words.echo
-            && self.ways.of_mut(path).echoed(now, echo)
-        {
-            self.tell(now, path);
         }
         self.outgoing.grant(words.granted);
         if let Some((channel, message)) = words.refused {
             self.outgoing.rewind(channel, message);
         }
-        let news = self.outgoing.flight.acknowledge(now, words.next, words.have, &mut self.ways)?;
+        let waiting = self.outgoing.is_waiting();
+        let (next, have) = (words.next, words.have);
+        let news = self.outgoing.flight.acknowledge(now, next, have, waiting, &mut self.ways)?;
         if news {
             self.outgoing.retire();
+        }
+        if let Some(echo) = words.echo {
+            self.echoed(now, path, echo);
         }
         let mut done = Vec::new();
         let new = match words.chunk {
@@ -139,6 +140,23 @@ impl Link {
             self.hear(now, path, header, &payload)?;
         }
         Ok(())
+    }
+
+    fn echoed(&mut self, now: Time, path: Path, echo: u64) {
+        let Some(probe) = self.ways.of_mut(path).echoed(now, echo) else { return };
+        self.outgoing.flight.calm();
+        // A path was full if there was more to say all the time. What arrived by the other path while the
+        // choice changed counts too; it does so once.
+        if self.ways.chosen() == Some(path) {
+            let arrived = self.outgoing.flight.delivered().saturating_sub(probe.delivered);
+            let full = probe.waiting && self.outgoing.is_waiting();
+            let way = self.ways.of_mut(path);
+            way.rate_is(now, arrived, now - probe.left, full);
+            if full {
+                way.round();
+            }
+        }
+        self.tell(now, path);
     }
 
     fn tell(&mut self, now: Time, path: Path) {

@@ -15,6 +15,7 @@ mod hear;
 mod incoming;
 mod outgoing;
 mod path;
+mod recent;
 mod replay;
 mod say;
 
@@ -246,8 +247,7 @@ impl Link {
         self.met = false;
         for path in Path::ALL {
             // What was asked in the old epoch is not answered; asking at once tells the peer we are here.
-            let way = self.ways.of_mut(path);
-            (way.probe, way.probed, way.echo) = (None, None, None);
+            self.ways.of_mut(path).forget_asked();
         }
         self.hear_again(now)
     }
@@ -256,7 +256,7 @@ impl Link {
     fn on_time(&mut self, now: Time) {
         for path in Path::ALL {
             if self.ways.of(path).echo_due().is_some_and(|due| due <= now) {
-                self.ways.of_mut(path).probe = None;
+                self.ways.of_mut(path).give_up();
                 self.miss(now, path);
             }
         }
@@ -276,7 +276,10 @@ impl Link {
     fn miss(&mut self, now: Time, path: Path) {
         if self.ways.of_mut(path).missed() {
             self.ways.fall(now, path);
-            self.outgoing.flight.lose(path);
+            // Without another path, silence is no reason to say all of it again into the same.
+            if !self.ways.is_alone(path) {
+                self.outgoing.flight.lose(path);
+            }
         }
     }
 

@@ -7,7 +7,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::ops::Bound;
 use shoal_protocol::limit::{
-    CHUNK_BYTES, LINK_WINDOW, MAX_CHANNELS, MAX_CHUNKS_AHEAD, MAX_MESSAGE_BYTES, MAX_OPEN_BYTES,
+    LINK_WINDOW, MAX_CHANNELS, MAX_CHUNKS_AHEAD, MAX_MESSAGE_BYTES, MAX_OPEN_BYTES,
 };
 use shoal_protocol::{Hasher, Time};
 
@@ -95,6 +95,7 @@ impl Outgoing {
         }
         if !self.is_busy() {
             self.flight.progress(now);
+            self.flight.calm();
         }
         (self.queued, self.queued_bytes) = (self.queued + 1, self.queued_bytes + size);
         let channel = self.channels.entry(channel).or_default();
@@ -124,7 +125,7 @@ impl Outgoing {
 
     /// Cuts the next chunk of the next channel whose turn it is, if `allowance` bytes on the way, the peer's
     /// credit and the bounds let it. Its place in the flight.
-    pub(super) fn cut(&mut self, allowance: u64) -> Option<usize> {
+    pub(super) fn cut(&mut self, allowance: u64, chunk: usize) -> Option<usize> {
         if self.flight.span() >= MAX_CHUNKS_AHEAD || self.flight.bytes() >= allowance {
             return None;
         }
@@ -133,39 +134,39 @@ impl Outgoing {
         let mut turns = after.chain(self.channels.range(..=self.turn));
         let channel = turns.find_map(|(channel, state)| {
             let kept = state.uncut().and_then(|at| state.kept.get(at))?;
-            let fits = kept.next_size() as u64 <= credit && self.may_open(kept);
+            let fits = kept.next_size(chunk) as u64 <= credit && self.may_open(kept, chunk);
             fits.then_some(*channel)
         })?;
         self.turn = channel;
-        self.cut_of(channel)
+        self.cut_of(channel, chunk)
     }
 
-    fn may_open(&self, kept: &Kept) -> bool {
+    fn may_open(&self, kept: &Kept, chunk: usize) -> bool {
         let size = kept.bytes.len();
-        let begins = matches!(kept.cut, Cut::Waiting) && size > CHUNK_BYTES;
+        let begins = matches!(kept.cut, Cut::Waiting) && size > chunk;
         !begins || self.open + size as u64 <= MAX_OPEN_BYTES
     }
 
-    fn cut_of(&mut self, channel: u16) -> Option<usize> {
+    fn cut_of(&mut self, channel: u16, chunk: usize) -> Option<usize> {
         let state = self.channels.get_mut(&channel)?;
         let at = state.uncut()?;
         let kept = state.kept.get_mut(at)?;
-        let (total, take) = (kept.bytes.len(), kept.next_size());
+        let (total, take) = (kept.bytes.len(), kept.next_size(chunk));
         let (from, mut hasher) = match core::mem::replace(&mut kept.cut, Cut::Waiting) {
-            Cut::Begun { at, hasher } => (at, hasher),
-            Cut::Waiting | Cut::Done { .. } => {
-                self.open += if total > CHUNK_BYTES { total as u64 } else { 0 };
-                (0, Box::new(Hasher::new()))
+            Cut::Begun { at, hasher } => {
+                self.open -= total as u64;
+                (at, hasher)
             }
+            Cut::Waiting | Cut::Done { .. } => (0, Box::new(Hasher::new())),
         };
         hasher.update(kept.bytes.get(from..from + take)?);
         let number = self.flight.next_number();
         let ends = from + take == total;
         let hash = ends.then(|| hasher.finish());
         kept.cut = if ends {
-            self.open -= if total > CHUNK_BYTES { total as u64 } else { 0 };
             Cut::Done { last: number }
         } else {
+            self.open += total as u64;
             Cut::Begun { at: from + take, hasher }
         };
         self.spent += take as u64;
@@ -244,11 +245,11 @@ impl Channel {
 }
 
 impl Kept {
-    fn next_size(&self) -> usize {
+    fn next_size(&self, chunk: usize) -> usize {
         let from = match self.cut {
             Cut::Begun { at, .. } => at,
             Cut::Waiting | Cut::Done { .. } => 0,
         };
-        (self.bytes.len() - from).min(CHUNK_BYTES)
+        (self.bytes.len() - from).min(chunk)
     }
 }

@@ -3,14 +3,11 @@
 use alloc::vec::Vec;
 use shoal_protocol::frame::HEADER_BYTES;
 use shoal_protocol::limit::SEAL_BYTES;
-use shoal_protocol::{Header, Micros, Time};
+use shoal_protocol::{Header, Time};
 
 use super::chunk::{MOST_WORDS, Words};
-use super::path::Path;
+use super::path::{Path, Probe};
 use super::{Link, LinkOutput};
-
-/// An idle path is measured this often, and its death found out in three of these.
-const PING_EVERY: Micros = Micros::from_secs(1);
 
 impl Link {
     /// Says all that may be said now.
@@ -27,7 +24,7 @@ impl Link {
         }
         for path in Path::ALL {
             let way = self.ways.of(path);
-            let ping = ping_due(way.probe, way.probed).is_some_and(|due| due <= now);
+            let ping = way.ping_due().is_some_and(|due| due <= now);
             if way.up.is_some() && (way.echo.is_some() || ping) {
                 self.say(now, path, ping, None);
             }
@@ -41,17 +38,18 @@ impl Link {
 
     fn next_chunk(&mut self, path: Path) -> Option<usize> {
         let again = self.outgoing.flight.unsent();
-        again.or_else(|| self.outgoing.cut(self.ways.of(path).allowance()))
+        let way = self.ways.of(path);
+        again.or_else(|| self.outgoing.cut(way.allowance(), way.chunk()))
     }
 
     fn say_chunk(&mut self, now: Time, path: Path, place: usize) {
-        let full = self.outgoing.is_waiting();
+        let waiting = self.outgoing.is_waiting();
         let way = self.ways.of_mut(path);
         let order = way.sent;
         way.sent += 1;
         way.tried();
         let probe = way.probe.is_none();
-        self.outgoing.flight.sent(place, now, path, order, full);
+        self.outgoing.flight.sent(place, now, path, order, waiting);
         self.say(now, path, probe, Some(place));
     }
 
@@ -62,7 +60,9 @@ impl Link {
         self.noise.said += 1;
         let way = self.ways.of_mut(path);
         if probe {
-            (way.probe, way.probed) = (Some((sequence, now)), Some(now));
+            let (delivered, waiting) =
+                (self.outgoing.flight.delivered(), self.outgoing.is_waiting());
+            way.ask(Probe { sequence, left: now, delivered, waiting });
         }
         let echo = way.echo.take();
         let (channel, chunk) = place.and_then(|place| self.outgoing.chunk(place)).unzip();
@@ -100,18 +100,10 @@ impl Link {
         let ways = Path::ALL.into_iter().map(|path| self.ways.of(path));
         let pings = ways
             .filter(|way| way.up.is_some())
-            .filter_map(|way| way.echo_due().or_else(|| ping_due(way.probe, way.probed)));
+            .filter_map(|way| way.echo_due().or_else(|| way.ping_due()));
         let anyone = self.ways.chosen().is_some();
         let owed = self.incoming.owed().filter(|_| anyone);
         let again = self.outgoing.flight.due(&self.ways).filter(|_| anyone);
         pings.chain(owed).chain(again).chain(self.ways.next_change(self.now)).min()
-    }
-}
-
-fn ping_due(probe: Option<(u64, Time)>, probed: Option<Time>) -> Option<Time> {
-    match (probe, probed) {
-        (Some(_), _) => None,
-        (None, None) => Some(Time(0)),
-        (None, Some(last)) => Some(last + PING_EVERY),
     }
 }

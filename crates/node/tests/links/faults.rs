@@ -7,7 +7,7 @@ use shoal_protocol::Epoch;
 use crate::world::{Wire, World, message};
 
 /// Seeds of every run; more by hand when something smells.
-const SEEDS: u64 = 60;
+const SEEDS: u64 = 40;
 
 struct Said {
     /// Messages each end said in the present epoch, in order.
@@ -140,11 +140,11 @@ fn frames_of_a_later_epoch_are_kept_for_the_moment_it_begins() {
     let mut world = World::usual();
     world.run(100);
     world.epoch(0, 2);
-    world.send(0, 1, message(1, 100_000));
+    world.send(0, 1, message(1, 50_000));
     world.run(60);
     assert!(world.got[1].is_empty(), "not heard before this end knows of the epoch");
     world.epoch(1, 2);
-    assert_eq!(world.got[1], [(1, message(1, 100_000))], "and then at once");
+    assert!(world.got[1] == [(1, message(1, 50_000))], "and then at once");
 }
 
 #[test]

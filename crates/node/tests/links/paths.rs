@@ -12,7 +12,7 @@ fn a_direct_path_is_taken_live_and_the_relay_left_alone() {
     world.run(60);
     world.up(Path::Direct);
     world.settle(2_000);
-    assert_eq!(world.got[1], [(1, message(1, 4 << 20))]);
+    assert!(world.got[1] == [(1, message(1, 4 << 20))]);
     assert_eq!(world.using(0), Some(Path::Direct));
     let before = world.relay.bytes[0];
     world.send(0, 1, message(2, 8 << 20));
@@ -31,7 +31,7 @@ fn a_path_that_dies_in_the_middle_costs_almost_nothing() {
     assert_eq!(world.using(0), Some(Path::Direct));
     world.down(Path::Direct);
     let took = world.settle(5_000);
-    assert_eq!(world.got[1], [(1, message(1, 16 << 20))]);
+    assert!(world.got[1] == [(1, message(1, 16 << 20))]);
     assert!(took.as_millis() < 500, "{took:?} for the rest of 16 MiB at 50 MB/s");
 }
 
@@ -63,7 +63,7 @@ fn an_idle_silent_path_is_found_out_before_it_is_needed() {
 
 /// Megabytes carried in a minute, by relay alone or with a direct path that dies every ten seconds.
 fn carried(flaps: bool) -> usize {
-    let mut world = World::new(3, Wire::new(30, 4_000_000), Wire::new(10, 4_000_000));
+    let mut world = World::new(3, Wire::new(30, 2_000_000), Wire::new(10, 2_000_000));
     let mut sent = 0;
     for tenth in 0..600 {
         match tenth % 100 {
@@ -88,7 +88,7 @@ fn carried(flaps: bool) -> usize {
 #[test]
 fn a_direct_path_that_dies_every_ten_seconds_is_no_slower_than_the_relay_alone() {
     let (alone, flapping) = (carried(false), carried(true));
-    assert!(alone > 200, "{alone} MB by relay alone");
+    assert!(alone > 100, "{alone} MB by relay alone");
     assert!(flapping * 100 >= alone * 95, "{flapping} MB with flaps, {alone} MB without");
 }
 
@@ -133,5 +133,5 @@ fn the_relay_comes_back_after_a_restart_and_nothing_is_lost() {
         world.up(Path::Relay);
     }
     world.settle(5_000);
-    assert_eq!(world.got[1], sent);
+    assert!(world.got[1] == sent);
 }
