@@ -9,6 +9,7 @@ import { spawn } from "node:child_process";
 import { join } from "node:path";
 
 import { chromiumPath, FLAGS } from "../../tests/lib/chromium.mjs";
+import { talk } from "../../tests/lib/devtools.mjs";
 import { folder } from "./places.mjs";
 import { until } from "./until.mjs";
 
@@ -74,28 +75,4 @@ async function openPage(ask, url) {
     crash: () => void send("Page.crash").catch(() => undefined),
     close: () => ask("Target.closeTarget", { targetId }),
   };
-}
-
-/** The DevTools protocol over a pipe: JSON messages, each ended by a zero byte. */
-function talk(to, from) {
-  const waiting = new Map();
-  let [count, rest] = [0, ""];
-  from.setEncoding("utf8");
-  from.on("data", (text) => {
-    const messages = (rest + text).split("\0");
-    rest = messages.pop();
-    for (const { id, result, error } of messages.map((message) => JSON.parse(message))) {
-      const settle = waiting.get(id);
-      waiting.delete(id);
-      if (error) settle?.reject(new Error(error.message));
-      else settle?.resolve(result);
-    }
-  });
-  to.on("error", () => undefined);
-  return (method, params = {}, sessionId) =>
-    new Promise((resolve, reject) => {
-      const id = ++count;
-      waiting.set(id, { resolve, reject });
-      to.write(`${JSON.stringify({ id, method, params, ...(sessionId ? { sessionId } : {}) })}\0`);
-    });
 }

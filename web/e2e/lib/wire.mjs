@@ -1,5 +1,7 @@
 // The words between a node and its coordinator (postcard), as far as a node made by a test needs them.
 
+import { text, varint } from "../../tests/lib/postcard.mjs";
+
 const HELLO = 0;
 const DONE = 1;
 const ALIVE = 3;
@@ -85,22 +87,6 @@ class Reader {
   list(item) {
     return Array.from({ length: this.varint() }, item);
   }
-}
-
-function varint(value) {
-  const bytes = [];
-  let left = BigInt(value);
-  do {
-    const low = Number(left & 0x7fn);
-    left >>= 7n;
-    bytes.push(left > 0n ? low | 0x80 : low);
-  } while (left > 0n);
-  return bytes;
-}
-
-function text(value) {
-  const bytes = Buffer.from(value);
-  return [...varint(bytes.length), ...bytes];
 }
 
 function list(items, encode) {

@@ -6,6 +6,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { chromiumPath, FLAGS } from "./chromium.mjs";
+import { talk } from "./devtools.mjs";
 
 /** `{pid, open(url), close()}`, the browser's processes being the group of `pid`; each opened page is `{evaluate(fn, arg), waitFor(fn, arg), show(), freeze(frozen), close()}`. A page that is opened or shown hides the one before it
  * for good, which Playwright's pages never are. */
@@ -60,29 +61,4 @@ async function openPage(ask, url) {
   };
   await page.waitFor((url) => document.readyState === "complete" && location.href === url, new URL(url).href);
   return page;
-}
-
-/** The DevTools protocol over a pipe: JSON messages, each ended by a zero byte. */
-function talk(to, from) {
-  const waiting = new Map();
-  let count = 0;
-  let rest = "";
-  from.setEncoding("utf8");
-  from.on("data", (text) => {
-    const messages = (rest + text).split("\0");
-    rest = messages.pop();
-    for (const { id, result, error } of messages.map((message) => JSON.parse(message))) {
-      const settle = waiting.get(id);
-      waiting.delete(id);
-      if (error) settle?.reject(new Error(error.message));
-      else settle?.resolve(result);
-    }
-  });
-  to.on("error", () => undefined);
-  return (method, params = {}, sessionId) =>
-    new Promise((resolve, reject) => {
-      const id = ++count;
-      waiting.set(id, { resolve, reject });
-      to.write(`${JSON.stringify({ id, method, params, ...(sessionId ? { sessionId } : {}) })}\0`);
-    });
 }

@@ -56,7 +56,7 @@ function encodeKernel({ source, entry, workgroup, bindings, params }) {
   ];
 }
 
-function varint(value) {
+export function varint(value) {
   const bytes = [];
   let left = BigInt(value);
   do {
@@ -67,7 +67,7 @@ function varint(value) {
   return bytes;
 }
 
-function text(value) {
+export function text(value) {
   const bytes = new TextEncoder().encode(value);
   return [...varint(bytes.length), ...bytes];
 }

@@ -136,7 +136,8 @@ fn limits(given: &LimitsJson) -> Result<Limits, PlanError> {
             let value = seconds.to_string();
             return Err(PlanError::Limit { which: "seconds", value, most: MAX_SECONDS as u64 });
         }
-        limits.time = Micros((seconds * 1e6) as u64);
+        // No limit is nothing: what rounds to zero is the shortest there is.
+        limits.time = Micros(((seconds * 1e6) as u64).max(1));
     }
     let mebibytes = |which, given: Option<u64>, most| match given {
         Some(value) if value == 0 || value > most => {

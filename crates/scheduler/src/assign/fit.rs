@@ -1,6 +1,6 @@
 //! Which job a node works on next, and how much of it.
 
-use alloc::collections::BTreeSet;
+use alloc::collections::{BTreeMap, BTreeSet};
 use shoal_protocol::limit::{LEND_AHEAD, MAX_LEASES_PER_NODE, TARGET_UNIT};
 use shoal_protocol::{JobId, JobSpec, Lane, Micros, NodeId, Span, Strategy, Time, Verify};
 
@@ -163,10 +163,14 @@ impl Scheduler {
     }
 
     fn is_in_turn(&self, node: NodeId, job: &Job) -> bool {
+        // One pass over the units, not one for each node: both may be thousands.
+        let mut held: BTreeMap<NodeId, u64> = BTreeMap::new();
+        for holder in job.units.values().flat_map(|unit| unit.nodes()) {
+            *held.entry(holder).or_default() += 1;
+        }
         let taken = |node: &NodeId| {
             let done = job.shares.get(node).map_or(0, |share| share.units);
-            let held = job.units.values().filter(|unit| unit.knows(*node));
-            done + held.count() as u64
+            done + held.get(node).copied().unwrap_or(0)
         };
         let able =
             self.peers.iter().filter(|(_, peer)| !peer.paused && !peer.silent && peer.suits(job));
