@@ -63,6 +63,7 @@ impl Brain {
             identity: Identity(identity),
             caps: offer::caps(offer)?,
             rules: offer::rules(rules)?,
+            talks: false,
             seed: seed as u64,
         };
         Ok(Brain { node: Node::new(config), coordinator: None })

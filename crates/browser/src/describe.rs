@@ -65,6 +65,7 @@ fn work(work: &Work) -> JsValue {
             Fields::new().with("kind", "map").with("bytes", bytes(work)).with("inputs", inputs(map))
         }
         Work::Render(_) => Fields::new().with("kind", "render").with("bytes", bytes(work)),
+        Work::Sim(_) => Fields::new().with("kind", "sim").with("bytes", bytes(work)),
         Work::Exec(exec) => program(exec),
     }
     .done()

@@ -118,7 +118,7 @@ impl Engine {
         let kernel = match &work {
             Work::Map(map) => &map.kernel,
             Work::Render(render) => &render.kernel,
-            Work::Noop | Work::Exec(_) => return Err(internal("a job without a kernel".into())),
+            Work::Noop | Work::Exec(_) | Work::Sim(_) => return Err(internal("a job without a kernel".into())),
         };
         let pipeline = self.gpu.prepare(kernel).await.map_err(|failure| to_js(&failure))?;
         Ok(Program { work, pipeline })
@@ -155,7 +155,7 @@ impl Engine {
                 self.gpu.map(&program.pipeline, map, items as u64, span, inputs).await
             }
             Work::Render(render) => self.gpu.render(&program.pipeline, render, span).await,
-            Work::Noop | Work::Exec(_) => return Err(internal("a job without a kernel".into())),
+            Work::Noop | Work::Exec(_) | Work::Sim(_) => return Err(internal("a job without a kernel".into())),
         };
         result.map(Outcome).map_err(|failure| to_js(&failure))
     }

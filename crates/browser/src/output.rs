@@ -49,6 +49,11 @@ pub(crate) fn plain(node: &Node, output: Output) -> JsValue {
         }
         Output::Abort(attempt) => Fields::of("abort").with("attempt", attempt.0 as f64),
         Output::Forget(job) => Fields::of("forget").with("job", job.0 as f64),
+        // Not offered to this shell yet.
+        Output::Audition { .. }
+        | Output::Enlist(_)
+        | Output::Dismiss(_)
+        | Output::ToCrew { .. } => Fields::of("disconnect"),
         Output::Stopped(refusal) => {
             Fields::of("stopped").with("reason", refusal.map(|refusal| refusal.to_string()))
         }
@@ -73,6 +78,7 @@ fn code(work: &Work) -> Option<Hash> {
         Work::Noop => None,
         Work::Map(map) => Some(source(&map.kernel.source)),
         Work::Render(render) => Some(source(&render.kernel.source)),
+        Work::Sim(sim) => Some(source(&sim.source)),
         Work::Exec(exec) => Some(exec.module.hash),
     }
 }

@@ -99,6 +99,7 @@ impl Node {
             Ok(()) => info.consent = Consent::Given,
             Err(message) => self.refuse(job, &message),
         }
+        self.audition_waiting();
         self.begin_all();
     }
 
@@ -106,6 +107,7 @@ impl Node {
     fn refuse(&mut self, job: JobId, message: &str) {
         let Some(info) = self.jobs.get_mut(&job) else { return };
         info.consent = Consent::Bad(String::from(message));
+        self.leave_crews(Some(job));
         let running = self.stop_running(job);
         for attempt in self.take_queued(job).into_iter().chain(running) {
             let failure = Failure::Signature { message: String::from(message) };
@@ -156,6 +158,7 @@ impl Node {
     }
 
     fn decline(&mut self, job: JobId) {
+        self.leave_crews(Some(job));
         let running = self.stop_running(job);
         self.send_if_joined(FromNode::Declined { job, declined: true });
         let back: Vec<_> = self.take_queued(job).into_iter().chain(running).collect();

@@ -34,8 +34,13 @@ impl Node {
             ToNode::Revoke(attempts) => self.revoked(&attempts),
             ToNode::Forget(job) => self.forget(job),
             ToNode::Challenge { nonce, coordinator } => {
+                self.coordinator = Some(coordinator);
                 self.challenged(join_statement(&coordinator, &nonce));
             }
+            ToNode::Audition { crew, job } => self.audition(crew, job),
+            ToNode::Enlist(enlist) => self.enlist(enlist),
+            ToNode::Dismiss { crew } => self.dismiss(crew),
+            ToNode::ToCrew { crew, say } => self.tell_crew(crew, say),
         }
     }
 
@@ -99,6 +104,7 @@ impl Node {
             self.running.remove(&attempt);
             self.outputs.push_back(Output::Abort(attempt));
         }
+        self.leave_crews(Some(job));
         self.outputs.push_back(Output::Forget(job));
     }
 

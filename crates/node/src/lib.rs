@@ -8,20 +8,24 @@
 extern crate alloc;
 
 mod check;
+pub mod collective;
 mod consent;
+mod crew;
 mod execute;
 mod lease;
+pub mod link;
 mod register;
 mod state;
 
 pub use consent::Rules;
 pub use state::{Config, JobInfo, Node, Phase, Status};
 
+use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
 use shoal_protocol::{
-    Attempt, Caps, Condition, Failure, FromNode, JobId, Lane, Lease, Micros, Refusal, Signature,
-    ToNode, UnitOutput,
+    Attempt, Caps, Condition, CrewId, CrewSay, CrewTold, Enlist, Epoch, Failure, FromNode, JobId,
+    Lane, Lease, LinkKey, Micros, Refusal, Signature, ToNode, UnitOutput,
 };
 
 /// One change in the world.
@@ -50,6 +54,14 @@ pub enum Input {
         took: Micros,
         result: Result<UnitOutput, Failure>,
     },
+    /// The shell made the key this node's links are sealed with; leads to [`Output::Sign`].
+    LinkKey(LinkKey),
+    /// A member of a crew, or an audition, has something to say to the coordinator.
+    CrewSays {
+        crew: CrewId,
+        epoch: Epoch,
+        say: CrewSay,
+    },
     /// The donor changed what is lent.
     Offer(Caps),
     /// The donor chose for whom this device works.
@@ -65,7 +77,8 @@ pub enum Input {
     Tick,
 }
 
-/// One thing to do, in order.
+/// One thing to do, in order. Outputs are drained at once, so a box for the large ones would save nothing.
+#[allow(clippy::large_enum_variant)]
 #[derive(Clone, Debug)]
 #[expect(clippy::large_enum_variant, reason = "only the rare greeting is large")]
 pub enum Output {
@@ -88,6 +101,19 @@ pub enum Output {
     Abort(Attempt),
     /// The job is over: drop cached inputs and compiled code.
     Forget(JobId),
+    /// Measure what a step of the job ([`Node::job`]) takes here; answer with `CrewSays`.
+    Audition {
+        crew: CrewId,
+        job: JobId,
+    },
+    /// This node's place in a crew, new or in a new epoch.
+    Enlist(Box<Enlist>),
+    /// Its part in the crew is over.
+    Dismiss(CrewId),
+    ToCrew {
+        crew: CrewId,
+        say: CrewTold,
+    },
     /// Nothing more will happen: stopped by the donor (`None`) or refused for good.
     Stopped(Option<Refusal>),
 }

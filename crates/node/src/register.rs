@@ -84,6 +84,7 @@ impl Node {
         for job in over {
             self.forget(job);
         }
+        self.prove_links();
     }
 
     pub(crate) fn refused(&mut self, now: Time, refusal: Refusal) {
@@ -115,6 +116,7 @@ impl Node {
         for attempt in running {
             self.outputs.push_back(Output::Abort(attempt));
         }
+        self.leave_crews(None);
         self.running.clear();
         self.finished.clear();
         self.queues = Default::default();

@@ -4,8 +4,8 @@ use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::string::String;
 use alloc::vec::Vec;
 use shoal_protocol::{
-    Attempt, Caps, Condition, Finished, FromNode, Identity, JobId, Lane, Lease, Limits, NodeId,
-    Signed, Span, Time, Work,
+    Attempt, Caps, Condition, CrewId, Finished, FromNode, Identity, JobId, Lane, Lease, Limits,
+    LinkKey, NodeId, PublicKey, Signed, Span, Time, Work,
 };
 
 use crate::consent::{Consent, Rules};
@@ -20,6 +20,8 @@ pub struct Config {
     pub caps: Caps,
     /// For whom the device works.
     pub rules: Rules,
+    /// Whether applications of other nodes may talk to this one.
+    pub talks: bool,
     /// Spreads reconnects of many nodes over time.
     pub seed: u64,
 }
@@ -46,7 +48,7 @@ impl JobInfo {
     pub fn lane(&self) -> Lane {
         match self.work {
             Work::Noop => Lane::Inline,
-            Work::Map(_) | Work::Render(_) => Lane::Gpu,
+            Work::Map(_) | Work::Render(_) | Work::Sim(_) => Lane::Gpu,
             Work::Exec(_) => Lane::Cpu,
         }
     }
@@ -90,6 +92,13 @@ pub struct Node {
     pub(crate) session: Option<String>,
     /// What this connection's challenge asks to sign.
     pub(crate) challenge: Option<Vec<u8>>,
+    /// Who challenged this connection.
+    pub(crate) coordinator: Option<PublicKey>,
+    pub(crate) link_key: Option<LinkKey>,
+    /// Jobs to try once they may run.
+    pub(crate) auditions: BTreeSet<(JobId, CrewId)>,
+    /// Crews this node is in, and their jobs.
+    pub(crate) crews: BTreeMap<CrewId, Option<JobId>>,
     pub(crate) outputs: VecDeque<Output>,
     pub(crate) jobs: BTreeMap<JobId, JobInfo>,
     /// Jobs whose code the shell is checking; one at a time for each number.
@@ -137,6 +146,10 @@ impl Node {
             condition: Condition::default(),
             session: None,
             challenge: None,
+            coordinator: None,
+            link_key: None,
+            auditions: BTreeSet::new(),
+            crews: BTreeMap::new(),
             outputs: VecDeque::new(),
             jobs: BTreeMap::new(),
             checking: BTreeSet::new(),
@@ -160,7 +173,12 @@ impl Node {
         match input {
             Input::Start if self.phase == Phase::Idle => self.connect(),
             Input::Opened if self.phase == Phase::Connecting => self.opened(now),
-            Input::Signed { statement, proof } => self.greet(&statement, proof),
+            Input::Signed { statement, proof } => {
+                self.greet(&statement, proof);
+                self.proved_links(&statement, proof);
+            }
+            Input::LinkKey(key) => self.link_with(key),
+            Input::CrewSays { crew, epoch, say } => self.crew_says(crew, epoch, say),
             Input::Checked { job, result } => self.checked(job, result),
             Input::Rules(rules) => self.rule(rules),
             Input::Closed => self.lost(now),

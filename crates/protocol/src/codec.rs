@@ -32,11 +32,11 @@ pub trait Wire: Serialize + DeserializeOwned {
 }
 
 impl Wire for FromNode {
-    const KINDS: u8 = 9;
+    const KINDS: u8 = 11;
 }
 
 impl Wire for ToNode {
-    const KINDS: u8 = 7;
+    const KINDS: u8 = 11;
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,13 +83,11 @@ mod tests {
 
     #[test]
     fn kinds_are_counted_right() {
-        let challenge =
-            ToNode::Challenge { nonce: [0; 32], coordinator: crate::PublicKey([0; 32]) };
-        assert_eq!(
-            FromNode::Declined { job: JobId(1), declined: true }.encode()[0],
-            FromNode::KINDS - 1
-        );
-        assert_eq!(challenge.encode()[0], ToNode::KINDS - 1);
+        let (crew, epoch) = (crate::CrewId(1), crate::Epoch(1));
+        let meet = FromNode::Crew { crew, epoch, say: crate::CrewSay::Meet { with: NodeId(2) } };
+        let watch = ToNode::ToCrew { crew, say: crate::CrewTold::Watch(true) };
+        assert_eq!(meet.encode()[0], FromNode::KINDS - 1);
+        assert_eq!(watch.encode()[0], ToNode::KINDS - 1);
     }
 
     #[test]

@@ -33,6 +33,18 @@ number_id! {
     Attempt
 }
 
+number_id! {
+    /// A crew, counted from 1 by the coordinator that called it together. 0 is no crew: two nodes that
+    /// only exchange blobs.
+    CrewId
+}
+
+/// Counts a crew's changes of membership. What was said in an older epoch is never computed on.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
+pub struct Epoch(pub u32);
+
 impl Attempt {
     /// Bits left for counting within one life of the coordinator.
     const COUNT_BITS: u32 = 32;

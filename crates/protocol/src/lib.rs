@@ -8,6 +8,8 @@
 //! - [`caps`]: what a node offers, [`condition`]: how its device is doing, and [`failure`]: what went wrong with a unit
 //! - [`sign`]: keys, signatures and what is signed
 //! - [`message`]: the words between node and coordinator, and [`codec`]: their bytes
+//! - [`crew`]: what a coordinator and a crew's members say, [`sim`]: what a simulation is
+//! - [`frame`]: the header of what two nodes say to each other, and [`hash`]: BLAKE3
 //! - [`limit`]: every bound, with its reason
 #![no_std]
 
@@ -16,7 +18,10 @@ extern crate alloc;
 pub mod caps;
 pub mod codec;
 pub mod condition;
+pub mod crew;
 pub mod failure;
+pub mod frame;
+pub mod hash;
 pub mod id;
 pub mod job;
 pub mod limit;
@@ -24,18 +29,25 @@ pub mod message;
 pub mod plan;
 pub mod policy;
 pub mod sign;
+pub mod sim;
 pub mod time;
 pub mod work;
 
 pub use caps::{Caps, GpuCaps, NodeKind};
 pub use condition::Condition;
+pub use crew::{
+    CrewSay, CrewTask, CrewTold, Enlist, KeptPart, LinkReport, MemberInfo, Poke, SimTask, Via,
+};
 pub use failure::{Failure, LimitKind};
-pub use id::{Attempt, BlobRef, Hash, Identity, JobId, NodeId, Span};
+pub use frame::{FrameKind, Header};
+pub use hash::{Hasher, hash};
+pub use id::{Attempt, BlobRef, CrewId, Epoch, Hash, Identity, JobId, NodeId, Span};
 pub use job::{JobSpec, Lane, Limits, Needs, Sizing, Strategy};
 pub use message::{Finished, FromNode, Held, Hello, Lease, Refusal, ToNode, UnitOutput};
 pub use plan::{ElementType, IntakeError, MapPlan, RenderPlan};
 pub use policy::{Dtype, Policy, Priority, Tolerance, Verify};
-pub use sign::{PublicKey, Signature, Signed};
+pub use sign::{LinkKey, PublicKey, Signature, Signed};
+pub use sim::{Pass, SimField, SimSlots, SimWork};
 pub use time::{Micros, Time};
 pub use work::{
     Binding, ExecItems, ExecWork, Field, InputSplit, Kernel, MapInput, MapWork, Params, Pixel,

@@ -3,9 +3,9 @@
 use crate::time::Micros;
 
 /// The protocol this build speaks. Raised when an older peer could misread a message.
-pub const PROTOCOL_VERSION: u16 = 2;
+pub const PROTOCOL_VERSION: u16 = 3;
 /// The oldest peer this build still understands.
-pub const OLDEST_VERSION: u16 = 2;
+pub const OLDEST_VERSION: u16 = 3;
 
 /// Largest control message on a socket. Bulk data goes by HTTP, so a larger frame is a fault or an attack.
 pub const MAX_FRAME_BYTES: usize = 4 << 20;
@@ -58,3 +58,32 @@ pub const OVERTIME: Micros = Micros::from_secs(5);
 /// First and longest wait between two attempts of a node to reconnect.
 pub const RECONNECT_FIRST: Micros = Micros::from_millis(200);
 pub const RECONNECT_LONGEST: Micros = Micros::from_secs(10);
+
+/// Largest frame between two nodes, header included: what every browser passes as one data channel message.
+pub const MAX_LINK_FRAME: usize = 64 << 10;
+/// What sealing adds to a payload: the tag of ChaCha20-Poly1305.
+pub const SEAL_BYTES: usize = 16;
+/// Message bytes in one frame. The rest of a frame, 256 bytes, is room for header, acknowledgement, hash and
+/// tag; a multiple of 256, so that no number of a tensor is cut in two.
+pub const CHUNK_BYTES: usize = MAX_LINK_FRAME - 256;
+/// Bytes a node may send to another before it hears that they were taken: 80 MB/s at a round trip of 50 ms,
+/// and little enough that a phone can have a dozen peers.
+pub const LINK_WINDOW: u64 = 4 << 20;
+/// Frames with message bytes on the way at a time, so that one word of bits tells which arrived. Twice
+/// what the window holds of full ones.
+pub const MAX_CHUNKS_AHEAD: u64 = 128;
+/// Largest message between two nodes. Tensors of a crew are smaller; larger blobs go in pieces.
+pub const MAX_MESSAGE_BYTES: u64 = 64 << 20;
+/// Messages of more than one chunk begun and not ended, together: two of the largest, because each
+/// is kept in memory until its last byte is there.
+pub const MAX_OPEN_BYTES: u64 = 2 * MAX_MESSAGE_BYTES;
+/// Channels of one link. Each kind of talk has one; a job has less than ten kinds.
+pub const MAX_CHANNELS: usize = 32;
+/// Members of one crew: each talks to its neighbours, and rank and count fit a byte with room to spare.
+pub const MAX_MEMBERS: usize = 64;
+/// Crews a node is in at a time: each may hold a device's memory.
+pub const MAX_CREWS_PER_NODE: usize = 4;
+/// Steps of a simulation with one pass or several.
+pub const MAX_PASSES: usize = 1024;
+/// Pixels a side in the live picture of a simulation: what a page shows, at a tenth of the field's bytes.
+pub const MAX_VIEW_SIDE: u32 = 512;

@@ -8,10 +8,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::caps::Caps;
 use crate::condition::Condition;
+use crate::crew::{CrewSay, CrewTold, Enlist};
 use crate::failure::Failure;
-use crate::id::{Attempt, Hash, Identity, JobId, NodeId, Span};
+use crate::id::{Attempt, CrewId, Epoch, Hash, Identity, JobId, NodeId, Span};
 use crate::job::Limits;
-use crate::sign::{PublicKey, Signature, Signed};
+use crate::sign::{LinkKey, PublicKey, Signature, Signed};
 use crate::time::Micros;
 use crate::work::Work;
 
@@ -43,6 +44,18 @@ pub enum FromNode {
     Declined {
         job: JobId,
         declined: bool,
+    },
+    /// The key this node's links are sealed with, signed by its identity
+    /// ([`crate::sign::link_statement`]). Without it the node is in no crew.
+    Links {
+        key: LinkKey,
+        proof: Signature,
+    },
+    /// A member of a crew, or one that tries for it.
+    Crew {
+        crew: CrewId,
+        epoch: Epoch,
+        say: CrewSay,
     },
 }
 
@@ -115,6 +128,22 @@ pub enum ToNode {
     Challenge {
         nonce: [u8; 32],
         coordinator: PublicKey,
+    },
+    /// Say how fast this job would be here; the job was told before.
+    Audition {
+        crew: CrewId,
+        job: JobId,
+    },
+    /// This node is in a crew, in a new epoch. What it did in an older one is over.
+    Enlist(Box<Enlist>),
+    /// This node is not in the crew any more: it ended, or goes on without it.
+    Dismiss {
+        crew: CrewId,
+    },
+    /// For a member at work.
+    ToCrew {
+        crew: CrewId,
+        say: CrewTold,
     },
 }
 

@@ -33,6 +33,10 @@ impl FromStr for PublicKey {
     }
 }
 
+/// The X25519 public key with which a node seals its links, made anew at each of its starts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct LinkKey(pub [u8; 32]);
+
 /// Text that is not a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NotAKey;
@@ -111,6 +115,16 @@ pub fn code_statement(code: &Hash) -> Vec<u8> {
 /// What a coordinator signs of a receipt: the BLAKE3 hash of its canonical text.
 pub fn receipt_statement(text: &Hash) -> Vec<u8> {
     statement(b"shoal receipt 1\0", &[&text.0])
+}
+
+/// What a node signs so that others know its links: the X25519 key they are sealed with, in this pool.
+pub fn link_statement(coordinator: &PublicKey, key: &LinkKey) -> Vec<u8> {
+    statement(b"shoal link 1\0", &[&coordinator.0, &key.0])
+}
+
+/// What the coordinator, or the holder of a capability token, signs of one of its blocks: the BLAKE3 hash.
+pub fn token_statement(block: &Hash) -> Vec<u8> {
+    statement(b"shoal token 1\0", &[&block.0])
 }
 
 /// Each kind of statement begins with its own words, so that none can be taken for another.

@@ -5,6 +5,7 @@ use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
 
 use crate::id::BlobRef;
+use crate::sim::SimWork;
 
 /// The computation of a job. Append new kinds at the end: the position is the wire format.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -14,6 +15,7 @@ pub enum Work {
     Map(MapWork),
     Render(RenderWork),
     Exec(ExecWork),
+    Sim(SimWork),
 }
 
 /// A checked WGSL compute shader and how its bindings (all in group 0) are filled.

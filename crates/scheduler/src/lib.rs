@@ -36,7 +36,10 @@ pub use view::{JobView, NodeView, Share, UnitState, UnitView};
 
 use alloc::string::String;
 use alloc::vec::Vec;
-use shoal_protocol::{Attempt, FromNode, Hello, JobId, JobSpec, Micros, Refusal, Span, ToNode};
+use shoal_protocol::{
+    Attempt, BlobRef, CrewId, Epoch, FromNode, Hello, JobId, JobSpec, Micros, NodeId, Poke,
+    Refusal, Span, ToNode,
+};
 
 /// One change in the world.
 #[derive(Clone, Debug)]
@@ -93,6 +96,16 @@ pub enum Input {
         id: CompareId,
         outcome: Outcome,
     },
+    /// Somebody stirs the field of a simulation.
+    Poke {
+        job: JobId,
+        poke: Poke,
+    },
+    /// Somebody looks at the field of a simulation, or nobody does any more.
+    Watch {
+        job: JobId,
+        on: bool,
+    },
     /// Nothing but time passed.
     Tick,
 }
@@ -128,6 +141,14 @@ pub enum Output {
     Ended(JobId),
     /// The job's results may be deleted.
     Removed(JobId),
+    /// Who may send frames to whom: the crew's members in this epoch. Nobody, if it has none: it ended.
+    Route {
+        crew: CrewId,
+        epoch: Epoch,
+        members: Vec<(NodeId, Conn)>,
+    },
+    /// Parts of checkpoints that nobody needs any more.
+    Drop(Vec<BlobRef>),
     /// Read both samples' bytes of these items, compare them with [`compare`] and answer with
     /// [`Input::Compared`]. Places of a job stay readable until it ends.
     Compare {

@@ -153,6 +153,7 @@ impl Scheduler {
             Input::Done { conn, results } => self.arrived(now, conn, &results),
             Input::RoundTrip { conn, took } => self.timed(conn, took),
             Input::Compared { id, outcome } => self.compared(now, id, outcome),
+            Input::Poke { .. } | Input::Watch { .. } => {}
             Input::Tick => {}
         }
         self.look_for_silence(now);

@@ -255,5 +255,6 @@ fn kind(work: &Work) -> &'static str {
         Work::Map(_) => "map",
         Work::Render(_) => "render",
         Work::Exec(_) => "exec",
+        Work::Sim(_) => "sim",
     }
 }

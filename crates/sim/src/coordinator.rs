@@ -85,7 +85,7 @@ impl<P: Probe> World<P> {
             Output::Reply { result, .. } => {
                 assert!(result.is_ok(), "a job was refused: {result:?}")
             }
-            Output::Removed(_) => {}
+            Output::Removed(_) | Output::Route { .. } | Output::Drop(_) => {}
             Output::Compare { id, items, a, b, .. } => {
                 let near = Content::read(&a.place.hash).same(&Content::read(&b.place.hash), items);
                 let outcome = match near {
@@ -163,7 +163,9 @@ impl<P: Probe> World<P> {
             | FromNode::Returned(_)
             | FromNode::Pause(_)
             | FromNode::Condition(_)
-            | FromNode::Declined { .. } => self.give(Input::Said { conn, message }),
+            | FromNode::Declined { .. }
+            | FromNode::Links { .. }
+            | FromNode::Crew { .. } => self.give(Input::Said { conn, message }),
         }
     }
 

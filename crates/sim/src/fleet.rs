@@ -70,7 +70,12 @@ impl<P: Probe> World<P> {
             }
             Output::Check(job) => self.tell_device(at, Input::Checked { job, result: Ok(()) }),
             Output::Run { lease, .. } => self.begin(at, lease),
-            Output::Abort(_) | Output::Forget(_) => {}
+            Output::Abort(_)
+            | Output::Forget(_)
+            | Output::Audition { .. }
+            | Output::Enlist(_)
+            | Output::Dismiss(_)
+            | Output::ToCrew { .. } => {}
             Output::Stopped(refusal) => {
                 // Only a newer connection of the same device ends one for good.
                 assert!(refusal.is_some(), "a device stopped by itself");
@@ -99,7 +104,9 @@ impl<P: Probe> World<P> {
             FromNode::Hello(_)
             | FromNode::Pause(_)
             | FromNode::Condition(_)
-            | FromNode::Declined { .. } => true,
+            | FromNode::Declined { .. }
+            | FromNode::Links { .. }
+            | FromNode::Crew { .. } => true,
             FromNode::Done(_)
             | FromNode::Failed { .. }
             | FromNode::Alive { .. }

@@ -105,10 +105,15 @@ fn decides(source: &Source) -> bool {
     source.is_rust() && crates.iter().any(|start| source.path.starts_with(start))
 }
 
-/// All of them but where users' own numbers are compared, which are floats by nature.
+/// All of them but where users' own numbers are compared or folded, which are floats by nature.
 fn scores(source: &Source) -> bool {
-    let compare = ["crates/protocol/src/policy.rs", "crates/scheduler/src/verify/compare.rs"];
-    decides(source) && !compare.contains(&source.path.as_str())
+    let numbers = [
+        "crates/protocol/src/policy.rs",
+        "crates/scheduler/src/verify/compare.rs",
+        "crates/node/src/collective/number.rs",
+        "crates/node/src/collective/narrow.rs",
+    ];
+    decides(source) && !numbers.contains(&source.path.as_str())
 }
 
 fn is_silent(source: &Source) -> bool {

@@ -14,7 +14,7 @@ enum Rule {
 }
 
 const RULES: [(&str, Rule); 8] = [
-    ("shoal-protocol", Rule::Only(&["serde", "postcard"])),
+    ("shoal-protocol", Rule::Only(&["serde", "postcard", "blake3"])),
     ("shoal-scheduler", Rule::Only(&["shoal-protocol", "serde"])),
     ("shoal-node", Rule::Only(&["shoal-protocol"])),
     ("shoal-sim", Rule::Only(&["shoal-protocol", "shoal-scheduler", "shoal-node"])),

@@ -51,6 +51,7 @@ fn check(info: &JobInfo) -> Result<(), String> {
         Work::Noop => return Ok(()),
         Work::Map(work) => ("kernel", keys::hash(work.kernel.source.as_bytes())),
         Work::Render(work) => ("kernel", keys::hash(work.kernel.source.as_bytes())),
+        Work::Sim(work) => ("kernel", keys::hash(work.source.as_bytes())),
         Work::Exec(work) => ("program", work.module.hash),
     };
     let Some(signed) = &info.signed else { return Err(format!("nobody signed the {what}")) };

@@ -115,6 +115,7 @@ pub(crate) async fn run(
         identity: kept.identity(),
         caps: caps.clone(),
         rules: options.lend.rules(),
+        talks: false,
         seed: u64::from_le_bytes(seed),
     });
     let power = Power::new(options.lend.battery_below);

@@ -44,7 +44,11 @@ impl Host<'_> {
             | ToNode::Lend(_)
             | ToNode::Revoke(_)
             | ToNode::Forget(_)
-            | ToNode::Challenge { .. } => None,
+            | ToNode::Challenge { .. }
+            | ToNode::Audition { .. }
+            | ToNode::Enlist(_)
+            | ToNode::Dismiss { .. }
+            | ToNode::ToCrew { .. } => None,
         };
         // The lanes need the session before the first unit.
         if let Some((node, token)) = welcome {
@@ -158,6 +162,11 @@ impl Host<'_> {
                         gpu.forget(job);
                     }
                 }
+                // Not offered to this shell yet.
+                Output::Audition { .. }
+                | Output::Enlist(_)
+                | Output::Dismiss(_)
+                | Output::ToCrew { .. } => {}
                 Output::Stopped(None) => self.stopped = Some(Ok(())),
                 Output::Stopped(Some(refusal)) => {
                     let (code, message) = ("refused".into(), refusal.to_string());

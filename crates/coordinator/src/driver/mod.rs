@@ -212,7 +212,9 @@ impl Driver {
             | FromNode::Returned(_)
             | FromNode::Pause(_)
             | FromNode::Condition(_)
-            | FromNode::Declined { .. } => {
+            | FromNode::Declined { .. }
+            | FromNode::Links { .. }
+            | FromNode::Crew { .. } => {
                 self.known.stir_running();
             }
             FromNode::Hello(_) | FromNode::Done(_) | FromNode::Alive { .. } => {}
@@ -266,6 +268,8 @@ impl Driver {
                     }
                     self.effects.push(Effect::Forget { job });
                 }
+                // No crews yet.
+                Output::Route { .. } | Output::Drop(_) => {}
                 Output::Compare { id, job, items, a, b } => {
                     let pair = Pair { id, job, items, a, b };
                     self.comparer.ask(pair, self.scheduler.spec(job));

@@ -25,6 +25,7 @@ impl Shape {
             Work::Noop => Shape::Exact(0),
             Work::Map(map) => Shape::Exact(span.len.saturating_mul(map.output_bytes.into())),
             Work::Render(render) => Shape::Exact(span.len.saturating_mul(render.tile_bytes())),
+            Work::Sim(sim) => Shape::Exact(span.len.saturating_mul(sim.row_bytes())),
             Work::Exec(_) => {
                 let each = spec.limits.output.saturating_add(LENGTH_BYTES);
                 let most = span.len.saturating_mul(each).min(MAX_EXEC_BYTES);

@@ -161,6 +161,7 @@ impl Driver {
             Work::Noop => Some(0),
             Work::Map(map) => Some(u64::from(map.output_bytes)),
             Work::Render(render) => Some(render.tile_bytes()),
+            Work::Sim(sim) => Some(sim.row_bytes()),
             Work::Exec(_) => None,
         };
         let bytes = match each {
@@ -233,7 +234,7 @@ fn render_json(work: &Work) -> Option<RenderJson> {
             },
             samples: render.samples,
         }),
-        Work::Noop | Work::Map(_) | Work::Exec(_) => None,
+        Work::Noop | Work::Map(_) | Work::Exec(_) | Work::Sim(_) => None,
     }
 }
 

@@ -36,7 +36,7 @@ pub(super) fn output(app: &App, proven: &Proven) -> Result<Option<ReceiptOutputJ
             }
             "pixels"
         }
-        Work::Map(_) => {
+        Work::Map(_) | Work::Sim(_) => {
             hash_units(app, job, segments, |_| 0, &mut hasher)?;
             "bytes"
         }

@@ -94,6 +94,7 @@ fn receipt_json(proven: Proven, output: Option<ReceiptOutputJson>, blobs: &Blobs
             Work::Map(_) => "map",
             Work::Render(_) => "render",
             Work::Exec(_) => "exec",
+            Work::Sim(_) => "sim",
         },
         name,
         nodes: nodes.iter().zip(names).map(|(node, name)| node_json(node, name)).collect(),
@@ -160,6 +161,7 @@ fn code(spec: &JobSpec) -> Option<CodeJson> {
         Work::Noop => return None,
         Work::Map(map) => of(&map.kernel.source),
         Work::Render(render) => of(&render.kernel.source),
+        Work::Sim(sim) => of(&sim.source),
         Work::Exec(exec) => exec.module.hash,
     };
     Some(CodeJson {
@@ -196,6 +198,12 @@ fn settings(work: &Work) -> SettingsJson {
             width: Some(render.width),
             ..of(&render.kernel)
         },
+        Work::Sim(sim) => SettingsJson {
+            height: Some(sim.height),
+            params: Some(hex(&sim.params)),
+            width: Some(sim.width),
+            ..SettingsJson::default()
+        },
         Work::Exec(exec) => SettingsJson {
             args: Some(exec.args.clone()),
             clock: Some(exec.clock),
@@ -226,6 +234,7 @@ fn inputs(spec: &JobSpec, blobs: &Blobs) -> Vec<ReceiptInputJson> {
     match &spec.work {
         Work::Noop | Work::Render(_) => Vec::new(),
         Work::Map(map) => map.inputs.iter().map(|input| plain("input", &input.blob)).collect(),
+        Work::Sim(sim) => sim.first.iter().map(|first| plain("input", first)).collect(),
         Work::Exec(exec) => {
             let mut inputs = match &exec.items {
                 ExecItems::Lines { data, .. } => vec![plain("lines", data)],

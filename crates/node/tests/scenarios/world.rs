@@ -14,6 +14,8 @@ pub(crate) struct World {
     /// Statements to sign and jobs whose code to check, unanswered.
     pub(crate) to_sign: Vec<Vec<u8>>,
     pub(crate) to_check: Vec<JobId>,
+    /// What was asked of crews.
+    pub(crate) crew: Vec<Output>,
 }
 
 impl World {
@@ -36,6 +38,7 @@ impl World {
             identity: Identity([7; 32]),
             caps,
             rules: Rules::default(),
+            talks: false,
             seed: 1,
         };
         World {
@@ -48,6 +51,7 @@ impl World {
             stopped: None,
             to_sign: Vec::new(),
             to_check: Vec::new(),
+            crew: Vec::new(),
         }
     }
 
@@ -98,6 +102,10 @@ impl World {
             match output {
                 Output::Connect => self.connects += 1,
                 Output::Disconnect | Output::Forget(_) => {}
+                Output::Audition { .. }
+                | Output::Enlist(_)
+                | Output::Dismiss(_)
+                | Output::ToCrew { .. } => self.crew.push(output),
                 Output::Send(message) => self.said.push(message),
                 Output::Run { lease, .. } => self.runs.push(lease),
                 Output::Abort(attempt) => self.aborted.push(attempt),

@@ -196,6 +196,7 @@ impl Scheduler {
             }
             FromNode::Condition(condition) => self.conditioned(now, node, condition),
             FromNode::Declined { job, declined } => self.declined(now, node, job, declined),
+            FromNode::Links { .. } | FromNode::Crew { .. } => {}
         }
         self.feed(now, node);
     }

@@ -57,6 +57,8 @@ fn part<'a>(
         Work::Noop => 0,
         Work::Map(map) => map.output_bytes as usize,
         Work::Render(render) => usize::try_from(render.tile_bytes()).ok()?,
+        // A row.
+        Work::Sim(sim) => usize::try_from(sim.row_bytes()).ok()?,
         Work::Exec(_) => return answers(bytes, usize::try_from(span.len).ok()?, from, len),
     };
     let start = from.checked_mul(each)?;

@@ -67,7 +67,7 @@ impl World {
                 }
                 Output::Reply { result, .. } => self.replies.push(result),
                 Output::Ended(job) => self.ended.push(job),
-                Output::Removed(_) => {}
+                Output::Removed(_) | Output::Route { .. } | Output::Drop(_) => {}
                 Output::Compare { id, a, b, .. } => {
                     let same = a.place.offset == b.place.offset;
                     let outcome = match same {
@@ -97,7 +97,11 @@ impl World {
             ToNode::Welcome { .. }
             | ToNode::Refused(_)
             | ToNode::Forget(_)
-            | ToNode::Challenge { .. } => {}
+            | ToNode::Challenge { .. }
+            | ToNode::Audition { .. }
+            | ToNode::Enlist(_)
+            | ToNode::Dismiss { .. }
+            | ToNode::ToCrew { .. } => {}
         }
     }
 

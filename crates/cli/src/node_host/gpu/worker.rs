@@ -180,7 +180,9 @@ impl Device {
                 let pipeline = self.pipeline(&job, &work.kernel)?;
                 block_on(self.gpu.render(&pipeline, work, lease.span))
             })?,
-            Work::Noop | Work::Exec(_) => return Err(internal("this lane runs kernels only")),
+            Work::Noop | Work::Exec(_) | Work::Sim(_) => {
+                return Err(internal("this lane runs kernels only"));
+            }
         };
         courier.deliver(lease, &result)
     }

@@ -1,0 +1,109 @@
+//! This node's way into crews: it shows how fast it is, takes its place, and passes on what its members
+//! say. What a member does is [`crate::session`]'s.
+
+use alloc::boxed::Box;
+use alloc::string::String;
+use alloc::vec::Vec;
+use shoal_protocol::limit::MAX_CREWS_PER_NODE;
+use shoal_protocol::sign::link_statement;
+use shoal_protocol::{
+    CrewId, CrewSay, CrewTask, CrewTold, Enlist, Epoch, Failure, FromNode, JobId, LinkKey,
+    Signature,
+};
+
+use crate::Output;
+use crate::state::Node;
+
+impl Node {
+    /// The shell made a key for this node's links.
+    pub(crate) fn link_with(&mut self, key: LinkKey) {
+        self.link_key = Some(key);
+        self.prove_links();
+    }
+
+    /// Has the links' key signed, so that others may believe it; on each connection, because another
+    /// coordinator may be there.
+    pub(crate) fn prove_links(&mut self) {
+        let (Some(key), Some(coordinator)) = (&self.link_key, &self.coordinator) else { return };
+        if self.is_joined() {
+            let statement = link_statement(coordinator, key);
+            self.outputs.push_back(Output::Sign(statement));
+        }
+    }
+
+    pub(crate) fn proved_links(&mut self, statement: &[u8], proof: Signature) {
+        let (Some(key), Some(coordinator)) = (self.link_key, &self.coordinator) else { return };
+        if self.is_joined() && link_statement(coordinator, &key) == statement {
+            self.send(FromNode::Links { key, proof });
+        }
+    }
+
+    /// Tried as soon as the job's code was checked.
+    pub(crate) fn audition(&mut self, crew: CrewId, job: JobId) {
+        if self.agreed(job) {
+            self.outputs.push_back(Output::Audition { crew, job });
+        } else if self.jobs.contains_key(&job) && self.auditions.len() < MAX_CREWS_PER_NODE {
+            self.auditions.insert((job, crew));
+        }
+    }
+
+    /// A job's code may run: whoever waited to try it can.
+    pub(crate) fn audition_waiting(&mut self) {
+        let ready: Vec<_> = self.auditions.iter().filter(|(job, _)| self.agreed(*job)).collect();
+        let ready: Vec<_> = ready.into_iter().copied().collect();
+        for (job, crew) in ready {
+            self.auditions.remove(&(job, crew));
+            self.outputs.push_back(Output::Audition { crew, job });
+        }
+        let jobs = &self.jobs;
+        self.auditions.retain(|(job, _)| jobs.contains_key(job));
+    }
+
+    pub(crate) fn enlist(&mut self, enlist: Box<Enlist>) {
+        let may = match &enlist.task {
+            CrewTask::Sim(task) => self.agreed(task.job) && !self.paused,
+            CrewTask::Talk => self.config.talks,
+        };
+        let known = self.crews.contains_key(&enlist.crew);
+        if may && (known || self.crews.len() < MAX_CREWS_PER_NODE) {
+            let job = match &enlist.task {
+                CrewTask::Sim(task) => Some(task.job),
+                CrewTask::Talk => None,
+            };
+            self.crews.insert(enlist.crew, job);
+            self.outputs.push_back(Output::Enlist(enlist));
+            return;
+        }
+        let message = String::from("this device does not take part in it");
+        let say = CrewSay::Failed { failure: Failure::Unable { message } };
+        self.crew_says(enlist.crew, enlist.epoch, say);
+    }
+
+    pub(crate) fn dismiss(&mut self, crew: CrewId) {
+        if self.crews.remove(&crew).is_some() {
+            self.outputs.push_back(Output::Dismiss(crew));
+        }
+    }
+
+    pub(crate) fn tell_crew(&mut self, crew: CrewId, say: CrewTold) {
+        if self.crews.contains_key(&crew) {
+            self.outputs.push_back(Output::ToCrew { crew, say });
+        }
+    }
+
+    pub(crate) fn crew_says(&mut self, crew: CrewId, epoch: Epoch, say: CrewSay) {
+        if self.is_joined() {
+            self.send(FromNode::Crew { crew, epoch, say });
+        }
+    }
+
+    /// Ends this node's part in the crews of a job, or in all of them.
+    pub(crate) fn leave_crews(&mut self, of: Option<JobId>) {
+        let over = self.crews.iter().filter(|(_, job)| of.is_none() || **job == of);
+        let over: Vec<_> = over.map(|(crew, _)| *crew).collect();
+        for crew in over {
+            self.dismiss(crew);
+        }
+        self.auditions.retain(|(job, _)| of.is_some_and(|of| of != *job));
+    }
+}

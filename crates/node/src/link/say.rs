@@ -1,0 +1,109 @@
+//! What is to be said is put into frames: chunks on the chosen path, echoes and pings on each.
+
+use alloc::vec::Vec;
+use shoal_protocol::frame::HEADER_BYTES;
+use shoal_protocol::limit::SEAL_BYTES;
+use shoal_protocol::{Header, Time};
+
+use super::chunk::{MOST_WORDS, Words};
+use super::path::{Path, Probe};
+use super::{Link, LinkOutput};
+
+impl Link {
+    /// Says all that may be said now.
+    pub(super) fn flush(&mut self, now: Time) {
+        if self.ways.choose(now)
+            && let Some(path) = self.ways.chosen()
+        {
+            self.outputs.push_back(LinkOutput::Using(path));
+        }
+        if let Some(path) = self.ways.chosen() {
+            while let Some(place) = self.next_chunk(path) {
+                self.say_chunk(now, path, place);
+            }
+        }
+        for path in Path::ALL {
+            let way = self.ways.of(path);
+            let ping = way.ping_due().is_some_and(|due| due <= now);
+            if way.up.is_some() && (way.echo.is_some() || ping) {
+                self.say(now, path, ping, None);
+            }
+        }
+        if self.incoming.owed().is_some_and(|due| due <= now)
+            && let Some(path) = self.ways.chosen()
+        {
+            self.say(now, path, false, None);
+        }
+    }
+
+    fn next_chunk(&mut self, path: Path) -> Option<usize> {
+        let again = self.outgoing.flight.unsent();
+        let way = self.ways.of(path);
+        again.or_else(|| self.outgoing.cut(way.allowance(), way.chunk()))
+    }
+
+    fn say_chunk(&mut self, now: Time, path: Path, place: usize) {
+        let waiting = self.outgoing.is_waiting();
+        let way = self.ways.of_mut(path);
+        let order = way.sent;
+        way.sent += 1;
+        way.tried();
+        let probe = way.probe.is_none();
+        self.outgoing.flight.sent(place, now, path, order, waiting);
+        self.say(now, path, probe, Some(place));
+    }
+
+    /// One frame, with all that the peer should know.
+    fn say(&mut self, now: Time, path: Path, probe: bool, place: Option<usize>) {
+        let sequence = self.sequence;
+        self.sequence += 1;
+        self.noise.said += 1;
+        let way = self.ways.of_mut(path);
+        if probe {
+            let (delivered, waiting) =
+                (self.outgoing.flight.delivered(), self.outgoing.is_waiting());
+            way.ask(Probe { sequence, left: now, delivered, waiting });
+        }
+        let echo = way.echo.take();
+        let (channel, chunk) = place.and_then(|place| self.outgoing.chunk(place)).unzip();
+        let words = Words {
+            next: self.incoming.next(),
+            have: self.incoming.have(),
+            granted: self.incoming.grant(),
+            probe,
+            echo,
+            refused: self.incoming.refused(),
+            chunk,
+        };
+        self.incoming.settle();
+        let size = chunk.map_or(0, |chunk| chunk.bytes.len());
+        let mut bytes = Vec::with_capacity(HEADER_BYTES + MOST_WORDS + size + SEAL_BYTES);
+        bytes.resize(HEADER_BYTES, 0);
+        words.encode(&mut bytes);
+        let sealed = if path == Path::Relay { SEAL_BYTES } else { 0 };
+        let header = Header {
+            kind: path.kind(),
+            channel: channel.unwrap_or(0),
+            length: (bytes.len() - HEADER_BYTES + sealed) as u32,
+            source: self.config.me,
+            destination: self.config.peer,
+            crew: self.config.crew,
+            epoch: self.config.epoch,
+            sequence,
+        };
+        bytes[..HEADER_BYTES].copy_from_slice(&header.encode());
+        self.outputs.push_back(LinkOutput::Frame { path, header, bytes });
+    }
+
+    /// When something must be said although nothing happened.
+    pub(super) fn say_due(&self) -> Option<Time> {
+        let ways = Path::ALL.into_iter().map(|path| self.ways.of(path));
+        let pings = ways
+            .filter(|way| way.up.is_some())
+            .filter_map(|way| way.echo_due().or_else(|| way.ping_due()));
+        let anyone = self.ways.chosen().is_some();
+        let owed = self.incoming.owed().filter(|_| anyone);
+        let again = self.outgoing.flight.due(&self.ways).filter(|_| anyone);
+        pings.chain(owed).chain(again).chain(self.ways.next_change(self.now)).min()
+    }
+}

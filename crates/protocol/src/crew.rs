@@ -1,0 +1,138 @@
+//! What a coordinator says to the members of a crew, and they to it. What members say to each other goes in
+//! frames and is not the coordinator's business.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+use serde::{Deserialize, Serialize};
+
+use crate::failure::Failure;
+use crate::id::{Attempt, BlobRef, CrewId, Epoch, Identity, JobId, NodeId, Span};
+use crate::sign::{LinkKey, Signature};
+use crate::time::Micros;
+
+/// A node's place in a crew, for one epoch.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Enlist {
+    pub crew: CrewId,
+    pub epoch: Epoch,
+    /// This node's place in `members`.
+    pub rank: u8,
+    /// By rank.
+    pub members: Vec<MemberInfo>,
+    /// What this node may do to the others: shown to them, checked by them. Filled by the coordinator's shell.
+    pub token: Vec<u8>,
+    /// STUN and TURN servers for direct links, as URLs; a TURN URL is `turn:host:port user password`.
+    pub ice: Vec<String>,
+    pub task: CrewTask,
+}
+
+/// One of a crew, as the others must know it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MemberInfo {
+    pub node: NodeId,
+    pub identity: Identity,
+    /// What its links are sealed with, signed by its identity.
+    pub key: LinkKey,
+    pub proof: Signature,
+}
+
+/// What the crew is for.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum CrewTask {
+    Sim(SimTask),
+    /// Nothing of the coordinator's: an application's own talk, called for by one of the two.
+    Talk,
+}
+
+/// A simulation from a checkpoint on.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SimTask {
+    pub job: JobId,
+    /// Rows of each rank. Together all rows, in order, none empty, none smaller than the halo.
+    pub bands: Vec<Span>,
+    /// Steps done already.
+    pub from: u64,
+    /// The state after `from` steps; empty if the kernel's `init` makes it.
+    pub kept: Vec<KeptPart>,
+    /// Steps between two checkpoints, counted from step 0; 0 for none.
+    pub keep_every: u64,
+    /// Hands in this node's rows of the final state.
+    pub attempt: Attempt,
+    /// Go on with guessed halos where true ones are late.
+    pub speculate: bool,
+}
+
+/// Rows of a checkpoint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KeptPart {
+    pub rows: Span,
+    pub blob: BlobRef,
+}
+
+/// From a member. The first in each epoch is `Progress`, so that the coordinator knows it is heard.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum CrewSay {
+    /// The answer to an audition: what one step of so many cells took here, once warm.
+    Auditioned { cells: u64, took: Micros },
+    /// Every [`crate::limit::HEARTBEAT`], and in between when there is reason to.
+    Progress {
+        /// Steps done here.
+        step: u64,
+        /// Time at work and time spent waiting for neighbours, since the epoch began.
+        computed: Micros,
+        waited: Micros,
+        /// Guessed halos that were right, and those that were not and were corrected.
+        guessed: u64,
+        corrected: u64,
+        links: Vec<LinkReport>,
+    },
+    /// The state of this member's rows after so many steps is stored (`PUT /node/kept/...`).
+    Kept { step: u64, part: KeptPart },
+    /// That member is waited for; it may wait for another itself.
+    Slow { node: NodeId },
+    /// That member did what no honest one does; in words.
+    Bad { node: NodeId, why: String },
+    /// This member cannot go on.
+    Failed { failure: Failure },
+    /// Calls for a crew of two: this node and that one, for an application's own talk.
+    Meet { with: NodeId },
+}
+
+/// How a link to another member is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LinkReport {
+    pub with: NodeId,
+    pub via: Via,
+    pub round_trip: Micros,
+    /// Known while the link was full lately.
+    pub bytes_per_second: Option<u64>,
+    /// Lost chunks of a million.
+    pub loss: u32,
+    /// Bytes sent to it by relay and directly, in this crew.
+    pub relayed: u64,
+    pub direct: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Via {
+    Relay,
+    Direct,
+}
+
+/// To a member at work.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub enum CrewTold {
+    /// Somebody stirs the field. To rank 0 alone, which tells the others for which step it counts.
+    Poke(Poke),
+    /// Somebody looks at the field (`true`): send pictures; or nobody does.
+    Watch(bool),
+}
+
+/// A stroke over the field: from a place, by a way, in cells.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Poke {
+    pub at: [f32; 2],
+    pub by: [f32; 2],
+    pub radius: f32,
+    pub strength: f32,
+}
