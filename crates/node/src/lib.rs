@@ -15,9 +15,11 @@ mod execute;
 mod lease;
 pub mod link;
 mod register;
+pub mod session;
 mod state;
 
 pub use consent::Rules;
+pub use session::{Member, MemberConfig, MemberInput, MemberOutput, SimAnswer, SimCommand};
 pub use state::{Config, JobInfo, Node, Phase, Status};
 
 use alloc::boxed::Box;

@@ -1,0 +1,85 @@
+//! What a simulation asks of the shell's engine, and its answers.
+
+use alloc::vec::Vec;
+use shoal_protocol::{
+    Attempt, BlobRef, Epoch, Failure, JobId, KeptPart, Micros, Poke, Span, UnitOutput,
+};
+
+/// One thing for the engine to do, in the order given. Each but `Back` is answered once, by the answer it
+/// names or by [`SimAnswer::Failed`]. Edges come in order; `Kept` and `Shown` may come later, when the bytes
+/// are stored: the rows are those of the state at their place in the order.
+#[derive(Clone, Debug, PartialEq)]
+pub enum SimCommand {
+    /// Make room for `rows` of the job's grid (and the halo on either side). The state after `step` steps comes
+    /// from `kept` (fetch the overlapping rows), else from the job's `first`, else from its `init`, else it is
+    /// zero. What was open for an older epoch is over. Answered by `Edges` of that state.
+    Open { epoch: Epoch, job: JobId, rows: Span, step: u64, kept: Vec<KeptPart> },
+    /// One step, from `step` to `step + 1`. The halos are the rows just above and just below the band, of the
+    /// state after `step` steps. Answered by `Edges` of the new state, maybe before the inside is done.
+    Step { epoch: Epoch, step: u64, above: Vec<u8>, below: Vec<u8>, poke: Option<Poke> },
+    /// Take the last step back: its halos were guessed, and wrong. Its `Edges` are still answered. No answer.
+    Back { epoch: Epoch },
+    /// Store this band's rows of the present state: `PUT /node/kept/{crew}/{epoch}`. Answered by `Kept`.
+    Keep { epoch: Epoch, step: u64 },
+    /// Hand in this band's rows as the attempt's result, stored or inline. Answered by `Final`.
+    Finish { epoch: Epoch, attempt: Attempt },
+    /// Send a picture of the present state: `PUT /node/view/{crew}`. Answered by `Shown`.
+    Show { epoch: Epoch, step: u64 },
+}
+
+/// The engine's answer. Those of an older epoch change nothing.
+#[derive(Clone, Debug, PartialEq)]
+pub enum SimAnswer {
+    /// The first and the last `halo` rows of the band, after `step` steps.
+    Edges {
+        epoch: Epoch,
+        step: u64,
+        top: Vec<u8>,
+        bottom: Vec<u8>,
+        /// How long the engine was at work since the edges before; the inside of a step that was answered
+        /// early counts in the next.
+        took: Micros,
+    },
+    Kept {
+        epoch: Epoch,
+        step: u64,
+        blob: BlobRef,
+    },
+    Final {
+        epoch: Epoch,
+        output: UnitOutput,
+    },
+    Shown {
+        epoch: Epoch,
+    },
+    /// Whatever was asked cannot be done: this member's part is over.
+    Failed {
+        epoch: Epoch,
+        failure: Failure,
+    },
+}
+
+impl SimCommand {
+    pub fn epoch(&self) -> Epoch {
+        match self {
+            SimCommand::Open { epoch, .. }
+            | SimCommand::Step { epoch, .. }
+            | SimCommand::Back { epoch }
+            | SimCommand::Keep { epoch, .. }
+            | SimCommand::Finish { epoch, .. }
+            | SimCommand::Show { epoch, .. } => *epoch,
+        }
+    }
+}
+
+impl SimAnswer {
+    pub fn epoch(&self) -> Epoch {
+        match self {
+            SimAnswer::Edges { epoch, .. }
+            | SimAnswer::Kept { epoch, .. }
+            | SimAnswer::Final { epoch, .. }
+            | SimAnswer::Shown { epoch }
+            | SimAnswer::Failed { epoch, .. } => *epoch,
+        }
+    }
+}
