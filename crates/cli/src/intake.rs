@@ -2,7 +2,7 @@
 //! work is computed; the client verbs use the same check before they send anything.
 
 use serde_json::{Map, Value};
-use shoal_coordinator::Intake;
+use shoal_coordinator::{Intake, SimAsked, SimPlan};
 use shoal_engine::intake::{self as engine, IntakeError, MapPlan, ParamValue, RenderPlan};
 
 /// The engine's check, as the coordinator asks for it.
@@ -25,6 +25,10 @@ impl Intake for EngineIntake {
         params: &Map<String, Value>,
     ) -> Result<RenderPlan, IntakeError> {
         render_kernel(wgsl, entry, params)
+    }
+
+    fn sim(&self, _asked: &SimAsked<'_>) -> Result<SimPlan, IntakeError> {
+        Err(IntakeError::plain("bad_kernel", "simulations are not checked here yet"))
     }
 
     fn module(&self, wasm: &[u8], memory_limit: u64) -> Result<(), IntakeError> {

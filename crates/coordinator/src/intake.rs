@@ -2,7 +2,7 @@
 //! whoever starts it passes an implementation that does.
 
 use serde_json::{Map, Value};
-use shoal_protocol::{IntakeError, MapPlan, RenderPlan};
+use shoal_protocol::{IntakeError, MapPlan, Needs, RenderPlan, SimWork};
 
 /// Checks user code and says how it must be fed.
 pub trait Intake: Send + Sync + 'static {
@@ -22,7 +22,34 @@ pub trait Intake: Send + Sync + 'static {
         params: &Map<String, Value>,
     ) -> Result<RenderPlan, IntakeError>;
 
+    /// A file of compute shaders over a grid, step by step.
+    fn sim(&self, asked: &SimAsked<'_>) -> Result<SimPlan, IntakeError>;
+
     /// A WASI program that gets `memory_limit` bytes. Nodes get its bytes as they are, because those are
     /// what is signed.
     fn module(&self, wasm: &[u8], memory_limit: u64) -> Result<(), IntakeError>;
+}
+
+/// A simulation as it was asked for.
+#[derive(Clone, Copy, Debug)]
+pub struct SimAsked<'a> {
+    pub source: &'a str,
+    pub width: u32,
+    pub height: u32,
+    pub steps: u64,
+    /// Rows of the neighbours that a step needs; as the file says if left out.
+    pub halo: Option<u32>,
+    /// One step, as `advect,jacobi*10,project`; as the file says if left out.
+    pub passes: Option<&'a str>,
+    /// The user's values for its parameter block.
+    pub params: &'a Map<String, Value>,
+}
+
+/// A checked simulation.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SimPlan {
+    /// Without what the kernel does not say: who computes it, where it starts, how it is kept.
+    pub work: SimWork,
+    /// What a node must have; `buffer_bytes` is 0, because the sizes come with the bands.
+    pub needs: Needs,
 }

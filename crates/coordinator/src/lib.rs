@@ -31,5 +31,5 @@ mod tls;
 pub use coordinator::Coordinator;
 #[doc(hidden)]
 pub use faults::{Fault, Faults, Point};
-pub use intake::Intake;
+pub use intake::{Intake, SimAsked, SimPlan};
 pub use options::{DEFAULT_PORT, OpenError, Options, RunError, Urls};

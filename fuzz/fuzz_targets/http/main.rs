@@ -23,7 +23,7 @@ use std::sync::LazyLock;
 use libfuzzer_sys::fuzz_target;
 use shoal_protocol::JobSpec;
 
-use intake::Intake;
+use intake::{Intake, SimAsked, SimPlan};
 use keys::Signer;
 use store::blobs::Blobs;
 

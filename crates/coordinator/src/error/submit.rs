@@ -49,6 +49,13 @@ impl From<PlanError> for ApiError {
             | PlanError::Unpassable { .. }
             | PlanError::Verify { .. }
             | PlanError::ClockChecked
+            | PlanError::CrewChecked
+            | PlanError::NotForCrews { .. }
+            | PlanError::Grid { .. }
+            | PlanError::Steps { .. }
+            | PlanError::Halo { .. }
+            | PlanError::Members { .. }
+            | PlanError::TooManyMembers { .. }
             | PlanError::ToleranceExact
             | PlanError::Tolerance { .. }
             | PlanError::Weight { .. }
@@ -65,6 +72,7 @@ impl From<PlanError> for ApiError {
             }
             PlanError::Empty | PlanError::EmptyInput { .. } => unfit("empty_input"),
             PlanError::InputCount { .. } => unfit("input_count"),
+            PlanError::FirstSize { .. } => unfit("wrong_size"),
             PlanError::NotDivisible { .. } => unfit("not_divisible"),
             PlanError::ItemsDiffer { .. } => unfit("items_differ"),
             PlanError::ItemsMissing => unfit("items_missing"),
@@ -72,6 +80,8 @@ impl From<PlanError> for ApiError {
             | PlanError::TooManyRuns { .. }
             | PlanError::FileTooLarge { .. }
             | PlanError::FolderTooLarge { .. }
+            | PlanError::GridTooLarge { .. }
+            | PlanError::HaloTooLarge { .. }
             | PlanError::ItemTooLarge { .. } => unfit("too_large"),
             PlanError::Disk(error) => disk(&error),
         }

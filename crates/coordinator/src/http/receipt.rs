@@ -8,7 +8,7 @@ use axum::http::{HeaderValue, header};
 use axum::response::Response;
 use shoal_protocol::sign::receipt_statement;
 use shoal_protocol::{
-    BlobRef, Dtype, ExecItems, Hash, JobSpec, Kernel, Pixel, Time, Tolerance, Work,
+    BlobRef, Dtype, ExecItems, Hash, JobSpec, Kernel, Pass, Pixel, Time, Tolerance, Work,
 };
 use shoal_scheduler::{JobState, Proof, Receipt, ReceiptNode, ReceiptUnit};
 use tokio::sync::Semaphore;
@@ -199,8 +199,11 @@ fn settings(work: &Work) -> SettingsJson {
             ..of(&render.kernel)
         },
         Work::Sim(sim) => SettingsJson {
+            halo: Some(sim.halo),
             height: Some(sim.height),
             params: Some(hex(&sim.params)),
+            passes: Some(sim.passes.iter().map(pass_words).collect()),
+            steps: Some(sim.steps),
             width: Some(sim.width),
             ..SettingsJson::default()
         },
@@ -210,6 +213,13 @@ fn settings(work: &Work) -> SettingsJson {
             env: Some(exec.env.iter().map(|(name, value)| [name.clone(), value.clone()]).collect()),
             ..SettingsJson::default()
         },
+    }
+}
+
+fn pass_words(pass: &Pass) -> String {
+    match pass.times {
+        1 => pass.entry.clone(),
+        times => format!("{}*{times}", pass.entry),
     }
 }
 

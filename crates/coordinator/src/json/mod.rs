@@ -4,11 +4,13 @@ mod job;
 mod node;
 mod receipt;
 mod request;
+mod sim;
 
 pub(crate) use job::*;
 pub(crate) use node::*;
 pub(crate) use receipt::*;
 pub(crate) use request::*;
+pub(crate) use sim::*;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

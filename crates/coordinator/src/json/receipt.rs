@@ -58,6 +58,9 @@ pub(crate) struct SettingsJson {
     /// Names and values, in the order they were given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) env: Option<Vec<[String; 2]>>,
+    /// Rows of the neighbours that one step of a simulation reads.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) halo: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) height: Option<u32>,
     /// Bytes of a map's result for each item.
@@ -66,11 +69,16 @@ pub(crate) struct SettingsJson {
     /// The kernel's parameter block, hexadecimal; what each unit writes into it is left as it was.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) params: Option<String>,
+    /// One step of a simulation: entry points in order, `name*10` where one is run ten times in a row.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) passes: Option<Vec<String>>,
     /// `rgba8` or `rgba32float`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) pixel: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) samples: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) steps: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) tile: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -201,11 +209,14 @@ mod tests {
                 clock: Some(true),
                 entry: Some(text()),
                 env: Some(vec![[text(), text()]]),
+                halo: Some(1),
                 height: Some(1),
                 item_bytes: Some(4),
                 params: Some(text()),
+                passes: Some(vec![text()]),
                 pixel: Some("rgba8"),
                 samples: Some(1),
+                steps: Some(1),
                 tile: Some(1),
                 width: Some(1),
             },

@@ -4,6 +4,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
+use super::SimRequest;
+
 /// A job to run: what is common to all kinds, and one kind.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub(crate) struct JobRequest {
@@ -119,6 +121,8 @@ pub(crate) enum WorkRequest {
     Render(RenderRequest),
     /// A WASI program, run once for each line or file.
     Exec(ExecRequest),
+    /// A WGSL kernel over a grid, step by step, computed by a crew of nodes together.
+    Sim(SimRequest),
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]

@@ -42,6 +42,7 @@ pub(super) fn hash(work: &WorkRequest) -> Result<Option<Hash>, PlanError> {
         WorkRequest::Noop(_) => Ok(None),
         WorkRequest::Map(map) => Ok(of(&map.wgsl)),
         WorkRequest::Render(render) => Ok(of(&render.wgsl)),
+        WorkRequest::Sim(sim) => Ok(of(&sim.source)),
         WorkRequest::Exec(exec) => exec.module.parse().map(Some).map_err(|_| PlanError::BadHash {
             what: "module".into(),
             hash: clip(exec.module.clone(), 80),

@@ -76,6 +76,36 @@ pub(crate) enum PlanError {
     Picture { width: u32, height: u32, most: u32 },
     #[error("a tile of {tile} pixels is asked for; it must be from 8 to {most}")]
     Tile { tile: u32, most: u32 },
+    #[error("the grid is {width} x {height}; each side must be from 1 to {most} cells")]
+    Grid { width: u32, height: u32, most: u32 },
+    #[error("the grid has {bytes} bytes; at most {most} are allowed")]
+    GridTooLarge { bytes: u64, most: u64 },
+    #[error("\"steps\" is {steps}; it must be from 1 to {most}")]
+    Steps { steps: u64, most: u64 },
+    #[error(
+        "the halo is {halo} rows, but the grid has only {height}: a band must be at least as high as the halo"
+    )]
+    Halo { halo: u32, height: u32 },
+    #[error(
+        "{halo} rows of halo are {bytes} bytes, sent with every step; at most {most} are allowed"
+    )]
+    HaloTooLarge { halo: u32, bytes: u64, most: u64 },
+    #[error("\"members\" is {members}; it must be from 1 to {most}")]
+    Members { members: u32, most: usize },
+    #[error(
+        "{members} members need at least {halo} rows each, as many as the halo has; the grid has only {height}"
+    )]
+    TooManyMembers { members: u32, halo: u32, height: u32 },
+    #[error(
+        "\"first\" has {size} bytes, but {height} rows of {width} cells of {cell} bytes are {expected}"
+    )]
+    FirstSize { size: u64, expected: u64, width: u32, height: u32, cell: u32 },
+    #[error("\"{field}\" is not for simulations: {why}")]
+    NotForCrews { field: &'static str, why: &'static str },
+    #[error(
+        "crews are not verified by repetition: their members depend on each other at every step; leave \"verify\" out or say none"
+    )]
+    CrewChecked,
     #[error("give either \"lines\" or \"files\", not both")]
     LinesAndFiles,
     #[error(

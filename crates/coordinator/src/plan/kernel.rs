@@ -196,7 +196,7 @@ fn check_count(kernel: &Kernel, items: u64) -> Result<(), PlanError> {
     Ok(())
 }
 
-fn check_size(wgsl: &str) -> Result<(), PlanError> {
+pub(super) fn check_size(wgsl: &str) -> Result<(), PlanError> {
     if wgsl.len() > MAX_KERNEL_BYTES {
         return Err(PlanError::KernelTooLarge { size: wgsl.len() });
     }

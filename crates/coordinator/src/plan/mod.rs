@@ -7,6 +7,7 @@ mod exec;
 mod kernel;
 mod lines;
 mod policy;
+mod sim;
 
 pub(crate) use error::PlanError;
 pub(crate) use exec::{entries_of, file_name};
@@ -74,7 +75,10 @@ pub(crate) fn read(body: &[u8]) -> Result<JobRequest, PlanError> {
 pub(crate) fn is_heavy(request: &JobRequest) -> bool {
     match request.work {
         WorkRequest::Noop(_) => false,
-        WorkRequest::Map(_) | WorkRequest::Render(_) | WorkRequest::Exec(_) => true,
+        WorkRequest::Map(_)
+        | WorkRequest::Render(_)
+        | WorkRequest::Exec(_)
+        | WorkRequest::Sim(_) => true,
     }
 }
 
@@ -102,6 +106,7 @@ pub(crate) fn plan(
         WorkRequest::Map(map) => ("map", kernel::map(map, common.unit, intake, blobs)?),
         WorkRequest::Render(render) => ("render", kernel::render(render, common.unit, intake)?),
         WorkRequest::Exec(exec) => ("exec", exec::exec(exec, common.unit, limits, intake, blobs)?),
+        WorkRequest::Sim(sim) => ("sim", sim::sim(&sim, &common, intake, blobs)?),
     };
     if part.items == 0 {
         return Err(PlanError::Empty);

@@ -172,7 +172,15 @@ impl Node {
             Some(ToNode::Revoke(attempts)) => {
                 self.loans.retain(|lease| !attempts.contains(&lease.attempt));
             }
-            Some(ToNode::Forget(_) | ToNode::Welcome { .. } | ToNode::Challenge { .. }) => {}
+            Some(
+                ToNode::Forget(_)
+                | ToNode::Welcome { .. }
+                | ToNode::Challenge { .. }
+                | ToNode::Audition { .. }
+                | ToNode::Enlist(_)
+                | ToNode::Dismiss { .. }
+                | ToNode::ToCrew { .. },
+            ) => {}
             Some(ToNode::Refused(_)) | None => return false,
         }
         true

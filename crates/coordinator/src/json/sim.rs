@@ -1,0 +1,134 @@
+//! Simulations: what is asked for, and what is shown of them.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use utoipa::ToSchema;
+
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct SimRequest {
+    /// One WGSL module: its entry points are the passes of a step; `init` and `show` are special.
+    pub(crate) source: String,
+    /// Cells of a row.
+    pub(crate) width: u32,
+    pub(crate) height: u32,
+    pub(crate) steps: u64,
+    /// Rows above and below a band that one step reads; what the file says in `// halo: 2` if left out.
+    #[serde(default)]
+    pub(crate) halo: Option<u32>,
+    /// One step, as `advect,jacobi*10,project`; what the file says in `// passes: ...`, or its entry points
+    /// in order, if left out.
+    #[serde(default)]
+    pub(crate) passes: Option<String>,
+    /// Values for the kernel's parameter block, by member name.
+    #[serde(default)]
+    pub(crate) params: Map<String, Value>,
+    /// Exactly so many nodes; as many as make it fastest if left out.
+    #[serde(default)]
+    pub(crate) members: Option<u32>,
+    /// Steps between two checkpoints, 0 for none; what a few seconds bring if left out.
+    #[serde(default)]
+    pub(crate) keep_every: Option<u64>,
+    /// Go on with guessed halos where true ones are late, and correct what was guessed wrong.
+    #[serde(default)]
+    pub(crate) speculate: bool,
+    /// Hash of the first state's bytes, row by row; what the kernel's `init` makes, or zeros, if left out.
+    #[serde(default)]
+    pub(crate) first: Option<String>,
+}
+
+/// A stroke over the field of a simulation.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct PokeRequest {
+    /// Where, in cells: x, y.
+    pub(crate) at: [f32; 2],
+    /// By how much, in cells: x, y.
+    #[serde(default)]
+    pub(crate) by: [f32; 2],
+    /// In cells; 8 if left out.
+    #[serde(default = "radius")]
+    pub(crate) radius: f32,
+    /// What it means is the kernel's business; 1 if left out.
+    #[serde(default = "strength")]
+    pub(crate) strength: f32,
+}
+
+fn radius() -> f32 {
+    8.0
+}
+
+fn strength() -> f32 {
+    1.0
+}
+
+/// How a simulation gets on.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct SimJson {
+    pub(crate) width: u32,
+    pub(crate) height: u32,
+    pub(crate) steps: u64,
+    /// Steps that all members have done.
+    pub(crate) step: u64,
+    pub(crate) halo: u32,
+    /// Numbers in a cell.
+    pub(crate) lanes: u32,
+    /// `f32`, `i32` or `u32`.
+    pub(crate) scalar: String,
+    /// Whether its kernel makes pictures.
+    pub(crate) shows: bool,
+    pub(crate) crew: Option<CrewJson>,
+}
+
+/// The nodes that compute it together.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct CrewJson {
+    pub(crate) id: u64,
+    /// Counts changes of membership.
+    pub(crate) epoch: u32,
+    pub(crate) state: &'static str,
+    /// By rank.
+    pub(crate) members: Vec<MemberJson>,
+    /// What a step should take by what was measured before.
+    pub(crate) predicted_step_ms: Option<f64>,
+    /// What a step takes.
+    pub(crate) step_ms: Option<f64>,
+    /// The newest whole checkpoint.
+    pub(crate) kept_step: Option<u64>,
+}
+
+#[derive(Clone, Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct MemberJson {
+    pub(crate) node: u64,
+    pub(crate) name: String,
+    /// The first of its rows, and how many they are.
+    pub(crate) rows: [u64; 2],
+    pub(crate) step: u64,
+    /// Time at work and time spent waiting for neighbours, in this epoch.
+    pub(crate) computed_ms: f64,
+    pub(crate) waited_ms: f64,
+    /// Guessed halos that were right, and those that were not and were corrected.
+    pub(crate) guessed: u64,
+    pub(crate) corrected: u64,
+    pub(crate) links: Vec<LinkJson>,
+}
+
+/// How its link to another member is doing.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct LinkJson {
+    pub(crate) with: u64,
+    /// `relay` or `direct`.
+    pub(crate) via: &'static str,
+    pub(crate) round_trip_ms: f64,
+    /// Known while the link was full lately.
+    pub(crate) bytes_per_second: Option<u64>,
+    /// Lost chunks of a million.
+    pub(crate) loss: u32,
+    /// Bytes sent through the coordinator and directly, in this crew.
+    pub(crate) relayed: u64,
+    pub(crate) direct: u64,
+}
