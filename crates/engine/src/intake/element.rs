@@ -37,6 +37,28 @@ fn scalar(module: &Module, wanted: Handle<Type>) -> Option<Scalar> {
     found.pop().flatten()
 }
 
+/// Numbers in a type of known size, gaps not counted; one pass, as above.
+pub(super) fn scalars(module: &Module, wanted: Handle<Type>) -> u64 {
+    let mut found: Vec<u64> = Vec::new();
+    for (_, ty) in module.types.iter().take(wanted.index() + 1) {
+        let of = |inner: Handle<Type>| found.get(inner.index()).copied().unwrap_or(0);
+        let count = match &ty.inner {
+            TypeInner::Scalar(_) | TypeInner::Atomic(_) => 1,
+            TypeInner::Vector { size, .. } => *size as u64,
+            TypeInner::Matrix { columns, rows, .. } => *columns as u64 * *rows as u64,
+            TypeInner::Array { base, size: naga::ArraySize::Constant(count), .. } => {
+                of(*base).saturating_mul(u64::from(count.get()))
+            }
+            TypeInner::Struct { members, .. } => {
+                members.iter().fold(0, |sum: u64, member| sum.saturating_add(of(member.ty)))
+            }
+            _ => 0,
+        };
+        found.push(count);
+    }
+    found.pop().unwrap_or(0)
+}
+
 pub(super) fn name(module: &Module, ty: Handle<Type>) -> String {
     let ty = &module.types[ty];
     match &ty.inner {

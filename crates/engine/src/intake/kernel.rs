@@ -1,9 +1,9 @@
 //! From WGSL text to a plan: parse, validate, choose the entry point, read its bindings.
 
-use naga::valid::{Capabilities, ModuleInfo, ValidationFlags, Validator};
+use naga::valid::{Capabilities, GlobalUse, ModuleInfo, ValidationFlags, Validator};
 use naga::{AddressSpace, EntryPoint, GlobalVariable, Handle, Module, ShaderStage, Span};
 use shoal_protocol::limit::MAX_KERNEL_BYTES;
-use shoal_protocol::{Kernel, Lane, Needs, Pixel, Space};
+use shoal_protocol::{Kernel, Lane, Needs, Params, Pixel, Space};
 
 use super::bind::{self, Bound};
 use super::params::{self, MAP_FIELDS, ParamValue, RENDER_FIELDS};
@@ -85,7 +85,16 @@ impl<'a> Checked<'a> {
         info: &'a ModuleInfo,
         entry: Option<&str>,
     ) -> Result<Checked<'a>, IntakeError> {
-        let index = choose(module, entry)?;
+        Checked::at(source, module, info, choose(module, entry)?)
+    }
+
+    /// With the entry point at a position, which is a compute one.
+    pub(super) fn at(
+        source: &'a str,
+        module: &'a Module,
+        info: &'a ModuleInfo,
+        index: usize,
+    ) -> Result<Checked<'a>, IntakeError> {
         let kernel = Checked { source, module, info, index };
         portable::check(&kernel)?;
         Ok(kernel)
@@ -96,24 +105,31 @@ impl<'a> Checked<'a> {
     }
 
     pub(super) fn uses(&self, variable: Handle<GlobalVariable>) -> bool {
-        !self.info.get_entry_point(self.index)[variable].is_empty()
+        !self.usage(variable).is_empty()
     }
 
-    fn needs(&self, bound: &Bound) -> Needs {
-        let workgroup_bytes = self
-            .module
+    pub(super) fn usage(&self, variable: Handle<GlobalVariable>) -> GlobalUse {
+        self.info.get_entry_point(self.index)[variable]
+    }
+
+    /// Bytes of the `var<workgroup>`s the entry point uses.
+    pub(super) fn workgroup_bytes(&self) -> u32 {
+        self.module
             .global_variables
             .iter()
             .filter(|(handle, it)| it.space == AddressSpace::WorkGroup && self.uses(*handle))
             .map(|(_, it)| self.module.types[it.ty].inner.size(self.module.to_ctx()))
             // WebGPU counts each variable in steps of 16 bytes.
-            .fold(0u32, |sum, size| sum.saturating_add(size.saturating_add(15) & !15));
+            .fold(0u32, |sum, size| sum.saturating_add(size.saturating_add(15) & !15))
+    }
+
+    fn needs(&self, bound: &Bound) -> Needs {
         let storage = bound.bindings.iter().filter(|binding| binding.space != Space::Uniform);
         Needs {
             lane: Lane::Gpu,
             buffer_bytes: 0,
             workgroup_invocations: self.entry().workgroup_size.iter().product(),
-            workgroup_bytes,
+            workgroup_bytes: self.workgroup_bytes(),
             storage_buffers: storage.count() as u32,
         }
     }
@@ -127,7 +143,12 @@ impl<'a> Checked<'a> {
         let params = match bound.params {
             Some((ty, variable)) => {
                 let name = bind::name(&self.module.global_variables[variable]);
-                Some(params::fill(self.module, ty, name, fields, values)?)
+                let fields: Vec<_> = fields
+                    .iter()
+                    .map(|&(name, field)| params::Filled { name, field, shape: params::U32 })
+                    .collect();
+                let (bytes, places) = params::fill(self.module, ty, name, &fields, values)?;
+                Some(Params { bytes, places })
             }
             None => params::none_wanted(values).map(|()| None)?,
         };
@@ -141,7 +162,7 @@ impl<'a> Checked<'a> {
     }
 }
 
-fn validated(source: &str) -> Result<(Module, ModuleInfo), IntakeError> {
+pub(super) fn validated(source: &str) -> Result<(Module, ModuleInfo), IntakeError> {
     if source.len() > MAX_KERNEL_BYTES {
         let size = source.len();
         let what = format!("the kernel has {size} bytes; at most {MAX_KERNEL_BYTES} are taken");

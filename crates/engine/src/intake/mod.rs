@@ -2,7 +2,8 @@
 //!
 //! A kernel's bindings are all in group 0: `var<storage, read>` arrays are the inputs in binding
 //! order, the one `var<storage, read_write>` array is the output, and at most one `var<uniform>`
-//! (or read-only storage struct) holds parameters, filled by name. Whatever comes in, the answer is
+//! (or read-only storage struct) holds parameters, filled by name. A simulation's are named: `state`, `next`,
+//! `picture` and a uniform block. Whatever comes in, the answer is
 //! a plan or an [`IntakeError`], never a panic.
 #![allow(
     clippy::wildcard_enum_match_arm,
@@ -16,6 +17,7 @@ mod kernel;
 mod module;
 mod params;
 mod portable;
+mod sim;
 mod source;
 mod words;
 
@@ -23,6 +25,8 @@ use std::thread;
 
 pub use params::ParamValue;
 pub use shoal_protocol::{ElementType, IntakeError, MapPlan, RenderPlan};
+use shoal_protocol::{Needs, SimWork};
+pub use sim::SimAsk;
 
 /// A chain of declarations as long as the longest kernel takes 4 MiB, the deepest expression that
 /// [`depth`] lets through 1 MiB; an unoptimised build some times that. Untouched pages cost nothing.
@@ -45,6 +49,12 @@ pub fn render_kernel(
     params: &[(String, ParamValue)],
 ) -> Result<RenderPlan, IntakeError> {
     contained("bad_kernel", || kernel::render(wgsl, entry, params))
+}
+
+/// Checks a simulation. Beside its passes a file may have entry points `init`, which makes the first state,
+/// and `show`, which makes a picture.
+pub fn sim(ask: &SimAsk<'_>) -> Result<(SimWork, Needs), IntakeError> {
+    contained("bad_kernel", || sim::check(ask))
 }
 
 /// Checks a WASI program, which may start with `memory_limit` bytes. It stays as it is, because it is

@@ -1,7 +1,7 @@
 //! The parameter block: the user's values put in place by name, and where each unit writes its own.
 
-use naga::{ArraySize, Handle, Module, Scalar, ScalarKind, Type, TypeInner};
-use shoal_protocol::{Field, Params};
+use naga::{ArraySize, Handle, Module, Scalar, ScalarKind, Type, TypeInner, VectorSize};
+use shoal_protocol::{Field, SimField};
 
 use super::IntakeError;
 use super::element;
@@ -35,39 +35,59 @@ pub(super) const RENDER_FIELDS: &[(&str, Field)] = &[
     ("stride", Field::Stride),
 ];
 
+/// A member that is filled at work.
+pub(super) struct Filled<'a, F> {
+    pub(super) name: &'a str,
+    pub(super) field: F,
+    pub(super) shape: TypeInner,
+}
+
+pub(super) const U32: TypeInner = TypeInner::Scalar(Scalar::U32);
+const VEC2: TypeInner = TypeInner::Vector { size: VectorSize::Bi, scalar: Scalar::F32 };
+const VEC4: TypeInner = TypeInner::Vector { size: VectorSize::Quad, scalar: Scalar::F32 };
+
+/// The same for a band of a simulation.
+pub(super) const SIM_FIELDS: &[Filled<'static, SimField>] = &[
+    Filled { name: "width", field: SimField::Width, shape: U32 },
+    Filled { name: "height", field: SimField::Height, shape: U32 },
+    Filled { name: "first_row", field: SimField::FirstRow, shape: U32 },
+    Filled { name: "rows", field: SimField::Rows, shape: U32 },
+    Filled { name: "step", field: SimField::Step, shape: U32 },
+    Filled { name: "poke", field: SimField::Poke, shape: VEC4 },
+    Filled { name: "brush", field: SimField::Brush, shape: VEC2 },
+];
+
 struct Member<'a> {
     name: &'a str,
     ty: Handle<Type>,
     offset: u32,
 }
 
+/// The bytes of a parameter block, and where in it members lie that are filled at work.
+pub(super) type Block<F> = (Vec<u8>, Vec<(F, u32)>);
+
 /// Fills the block of type `ty`. A block that is no struct is one value, called as its variable.
-pub(super) fn fill(
+pub(super) fn fill<F: Copy>(
     module: &Module,
     ty: Handle<Type>,
     variable: &str,
-    fields: &[(&str, Field)],
+    fields: &[Filled<'_, F>],
     values: &[(String, ParamValue)],
-) -> Result<Params, IntakeError> {
+) -> Result<Block<F>, IntakeError> {
     let (members, size) = members(module, ty, variable);
-    let wanted = |member: &&Member<'_>| !fields.iter().any(|(name, _)| *name == member.name);
+    let wanted = |member: &&Member<'_>| !fields.iter().any(|field| field.name == member.name);
     unknown(values, members.iter().filter(wanted), fields)?;
-    let mut params = Params { bytes: vec![0; size as usize], places: Vec::new() };
+    let (mut bytes, mut places) = (vec![0; size as usize], Vec::new());
     let mut missing = Vec::new();
     for member in &members {
-        if let Some((name, field)) = fields.iter().find(|(name, _)| *name == member.name) {
-            if !is_u32(module, member.ty) {
-                let ty = element::name(module, member.ty);
-                return Err(bad(format!(
-                    "`{name}` is filled by Shoal and must be a u32, not {ty}"
-                )));
-            }
-            params.places.push((*field, member.offset));
+        if let Some(filled) = fields.iter().find(|field| field.name == member.name) {
+            check_shape(module, member, filled)?;
+            places.push((filled.field, member.offset));
             continue;
         }
         match values.iter().find(|(name, _)| name == member.name) {
             Some((name, value)) => {
-                put(module, member.ty, value, &mut params.bytes, member.offset)
+                put(module, member.ty, value, &mut bytes, member.offset)
                     .map_err(|problem| bad(format!("parameter `{name}`: {problem}")))?;
             }
             // Names with an underscore in front are padding by custom.
@@ -76,7 +96,7 @@ pub(super) fn fill(
         }
     }
     if missing.is_empty() {
-        return Ok(params);
+        return Ok((bytes, places));
     }
     Err(bad(format!("the kernel needs values for these parameters: {}", missing.join(", "))))
 }
@@ -105,14 +125,14 @@ fn members<'a>(module: &'a Module, ty: Handle<Type>, variable: &'a str) -> (Vec<
     }
 }
 
-fn unknown<'a>(
+fn unknown<'a, F>(
     values: &[(String, ParamValue)],
     members: impl Iterator<Item = &'a Member<'a>>,
-    fields: &[(&str, Field)],
+    fields: &[Filled<'_, F>],
 ) -> Result<(), IntakeError> {
     let names: Vec<_> = members.map(|member| member.name).collect();
     for (at, (name, _)) in values.iter().enumerate() {
-        if fields.iter().any(|(field, _)| field == name) {
+        if fields.iter().any(|field| field.name == name) {
             return Err(bad(format!("parameter `{name}` is filled by Shoal and cannot be given")));
         }
         if !names.contains(&name.as_str()) {
@@ -205,8 +225,22 @@ fn put_scalar(scalar: Scalar, value: &ParamValue, bytes: &mut [u8], at: u32) -> 
     Ok(())
 }
 
-fn is_u32(module: &Module, ty: Handle<Type>) -> bool {
-    module.types[ty].inner == TypeInner::Scalar(Scalar { kind: ScalarKind::Uint, width: 4 })
+fn check_shape<F>(
+    module: &Module,
+    member: &Member<'_>,
+    filled: &Filled<'_, F>,
+) -> Result<(), IntakeError> {
+    if module.types[member.ty].inner == filled.shape {
+        return Ok(());
+    }
+    let wanted = match &filled.shape {
+        TypeInner::Vector { size, scalar } => {
+            format!("vec{}<{}>", *size as u8, element::scalar_name(*scalar))
+        }
+        _ => "u32".to_owned(),
+    };
+    let (name, ty) = (filled.name, element::name(module, member.ty));
+    Err(bad(format!("`{name}` is filled by Shoal and must be a {wanted}, not {ty}")))
 }
 
 fn describe(module: &Module, member: &Member<'_>) -> String {
