@@ -13,10 +13,22 @@ enum Rule {
     Not(&'static [&'static str]),
 }
 
-const RULES: [(&str, Rule); 8] = [
+const RULES: [(&str, Rule); 9] = [
     ("shoal-protocol", Rule::Only(&["serde", "postcard", "blake3"])),
     ("shoal-scheduler", Rule::Only(&["shoal-protocol", "serde"])),
-    ("shoal-node", Rule::Only(&["shoal-protocol"])),
+    (
+        "shoal-seal",
+        Rule::Only(&[
+            "shoal-protocol",
+            "serde",
+            "postcard",
+            "snow",
+            "chacha20poly1305",
+            "curve25519-dalek",
+            "ed25519-dalek",
+        ]),
+    ),
+    ("shoal-node", Rule::Only(&["shoal-protocol", "shoal-seal"])),
     ("shoal-sim", Rule::Only(&["shoal-protocol", "shoal-scheduler", "shoal-node"])),
     (
         "shoal-engine",
