@@ -86,7 +86,7 @@ impl Node {
     }
 
     pub(crate) fn tell_crew(&mut self, crew: CrewId, say: CrewTold) {
-        if self.crews.contains_key(&crew) {
+        if self.crews.contains_key(&crew) || matches!(say, CrewTold::NotMet { .. }) {
             self.outputs.push_back(Output::ToCrew { crew, say });
         }
     }

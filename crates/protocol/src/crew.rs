@@ -126,6 +126,8 @@ pub enum CrewTold {
     Poke(Poke),
     /// Somebody looks at the field (`true`): send pictures; or nobody does.
     Watch(bool),
+    /// The node called for is not here, or talks to nobody. In no crew's name.
+    NotMet { with: NodeId },
 }
 
 /// A stroke over the field: from a place, by a way, in cells.

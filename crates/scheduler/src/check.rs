@@ -17,6 +17,7 @@ impl Scheduler {
         }
         self.check_loans();
         self.check_peers();
+        self.check_crews();
     }
 
     fn check_job(&self, id: JobId, job: &Job) {
@@ -83,6 +84,24 @@ impl Scheduler {
         let mut wishes = job.wanting.iter().chain(&job.votes);
         let wanted = wishes.all(|start| job.units.contains_key(start));
         assert!(wanted, "job {id} wants copies of units that are not in flight");
+    }
+
+    /// Every simulation that runs has a crew or forms one; every row is one member's.
+    fn check_crews(&self) {
+        for id in &self.running {
+            assert_eq!(self.sim(*id).is_some(), self.crews.contains_key(id), "job {id}: crew");
+        }
+        for (id, crew) in &self.crews {
+            assert!(self.running.contains(id), "job {id} ended and has a crew");
+            let Some(sim) = self.sim(*id).filter(|_| !crew.seats.is_empty()) else { continue };
+            let end = crew.seats.iter().fold(0, |at, seat| {
+                assert_eq!(seat.rows.start, at, "job {id}: rows lost or held twice");
+                assert!(seat.rows.len >= u64::from(sim.halo), "job {id}: a band below the halo");
+                assert!(self.peers.contains_key(&seat.node), "job {id}: a seat of nobody");
+                seat.rows.end()
+            });
+            assert_eq!(end, u64::from(sim.height), "job {id}: rows lost at the end");
+        }
     }
 
     fn check_loans(&self) {

@@ -2,10 +2,14 @@
 //! loans and connections are not facts: they die with the process.
 
 use alloc::boxed::Box;
+use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
-use shoal_protocol::{Hash, Identity, JobId, JobSpec, Lane, NodeId, Span, Time};
+use shoal_protocol::{
+    Epoch, Hash, Identity, JobId, JobSpec, KeptPart, Lane, NodeId, Span, Time, Work,
+};
 
 use crate::Output;
+use crate::assign::crew::Kept;
 use crate::job::{Job, JobFailure, JobState, Proof};
 use crate::state::Scheduler;
 use crate::verify::Trust;
@@ -89,6 +93,17 @@ pub enum Fact {
         streak: u32,
         wrong: u32,
     },
+    /// A crew was called together anew.
+    Epoch {
+        job: JobId,
+        epoch: Epoch,
+    },
+    /// All rows of a simulation after so many steps are stored.
+    Kept {
+        job: JobId,
+        step: u64,
+        parts: Vec<KeptPart>,
+    },
 }
 
 /// Where a unit's bytes are in its job's results file, and their hash, so that a torn write shows.
@@ -119,12 +134,22 @@ impl Scheduler {
     /// After replay, before `Start`: a merged unit's bytes turned out to be missing or torn, so its
     /// items must be computed again.
     pub fn unmerge(&mut self, job: JobId, span: Span) {
-        let fact = Fact::Unmerged { job, span };
-        self.apply(&fact);
-        if let Some(known) = self.jobs.get(&job) {
-            self.ready.insert(known.turn(job));
-            self.count_open();
+        let Some(known) = self.jobs.get(&job) else { return };
+        // The rows of a simulation are computed together or not at all.
+        let spans: Vec<_> = match known.spec.work {
+            Work::Sim(_) => {
+                known.merged.iter().map(|(start, unit)| Span::new(*start, unit.len)).collect()
+            }
+            Work::Noop | Work::Map(_) | Work::Render(_) | Work::Exec(_) => [span].into(),
+        };
+        for span in spans {
+            let fact = Fact::Unmerged { job, span };
+            self.apply(&fact);
             self.outputs.push_back(Output::Record(fact));
+        }
+        self.count_open();
+        if let Some(known) = self.jobs.get(&job).filter(|known| known.has_work()) {
+            self.ready.insert(known.turn(job));
         }
     }
 
@@ -191,6 +216,16 @@ impl Scheduler {
                 let trust = Trust { streak: *streak, wrong: *wrong };
                 self.trust.insert((*node, *lane), trust);
             }
+            Fact::Epoch { job, epoch } => {
+                if let Some(job) = self.jobs.get_mut(job) {
+                    job.kept.epoch = *epoch;
+                }
+            }
+            Fact::Kept { job, step, parts } => {
+                if let Some(job) = self.jobs.get_mut(job) {
+                    (job.kept.step, job.kept.parts) = (*step, parts.clone());
+                }
+            }
         }
     }
 
@@ -206,6 +241,8 @@ impl Scheduler {
         if let Some(job) = self.jobs.get_mut(&job) {
             job.state = state;
             job.ended = Some(at);
+            // A crew's checkpoints end with its job.
+            job.kept = Kept { epoch: job.kept.epoch, ..Kept::default() };
         }
     }
 }

@@ -4,8 +4,11 @@ use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 use core::cmp::Reverse;
 use serde::{Deserialize, Serialize};
-use shoal_protocol::{Attempt, Failure, JobId, JobSpec, Micros, NodeId, Priority, Span, Time};
+use shoal_protocol::{
+    Attempt, Failure, JobId, JobSpec, Micros, NodeId, Priority, Span, Time, Work,
+};
 
+use crate::assign::crew::{CrewChange, Kept};
 use crate::fact::Place;
 use crate::meter::{Meter, Pace};
 use crate::split::SpanSet;
@@ -80,6 +83,9 @@ pub(crate) struct Job {
     pub(crate) total_milli_rate: u64,
     pub(crate) meter: Meter,
     pub(crate) failure: Option<JobFailure>,
+    /// Of a crew: its epoch and checkpoint, and when it is over, what happened to it.
+    pub(crate) kept: Kept,
+    pub(crate) past: Vec<CrewChange>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -160,6 +166,8 @@ impl Job {
             total_milli_rate: 0,
             meter: Meter::default(),
             failure: None,
+            kept: Kept::default(),
+            past: Vec::new(),
         }
     }
 
@@ -175,7 +183,9 @@ impl Job {
 
     /// Whether there is anything to lend.
     pub(crate) fn has_work(&self) -> bool {
-        !self.waiting.is_empty() || !self.wanting.is_empty() || !self.votes.is_empty()
+        // A crew's rows are not lent one by one.
+        let farmed = !matches!(self.spec.work, Work::Sim(_));
+        farmed && !self.waiting.is_empty() || !self.wanting.is_empty() || !self.votes.is_empty()
     }
 
     pub(crate) fn rules(&self) -> Rules {

@@ -25,6 +25,7 @@ mod unit;
 mod verify;
 mod view;
 
+pub use assign::crew::{CrewChange, CrewView, MemberView};
 pub use explain::{WhyJob, WhyNode, WhyUnit};
 pub use fact::{Fact, Place};
 pub use job::{JobFailure, JobState, Proof};

@@ -21,6 +21,7 @@ impl Scheduler {
         for result in results {
             let ours = self.loans.get(&result.attempt).is_some_and(|loan| loan.node == node);
             if !ours {
+                self.final_rows(now, conn, result.attempt, result.place);
                 continue;
             }
             if let Some(loan) = self.end_loan(result.attempt) {
@@ -129,6 +130,7 @@ impl Scheduler {
             job.items_idle = 0;
             job.late = None;
         }
+        self.end_crew(id);
         self.outputs.push_back(Output::Ended(id));
         self.forget_oldest();
         // Their hands are free now.

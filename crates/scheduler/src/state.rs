@@ -5,9 +5,11 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use shoal_protocol::limit::RECONNECT_LONGEST;
 use shoal_protocol::{
-    Attempt, Caps, Condition, Identity, JobId, Lane, Micros, NodeId, Span, Time, ToNode,
+    Attempt, Caps, Condition, CrewId, Identity, JobId, Lane, LinkKey, Micros, NodeId, Signature,
+    Span, Time, ToNode,
 };
 
+use crate::assign::crew::{Crew, Pair};
 use crate::chance::Chance;
 use crate::job::{Job, Turn};
 use crate::meter::{Meter, Pace};
@@ -72,6 +74,13 @@ pub struct Scheduler {
     pub(crate) passed: Time,
     /// Until then nodes that were here before may come back.
     pub(crate) settled_at: Time,
+    /// Simulations that form or have a crew.
+    pub(crate) crews: BTreeMap<JobId, Crew>,
+    /// When to look at them.
+    pub(crate) crews_due: Option<Time>,
+    /// Nodes whose applications talk.
+    pub(crate) pairs: BTreeMap<CrewId, Pair>,
+    pub(crate) last_pair: u64,
     /// When to look again at late units and lonely ballots.
     pub(crate) review: Option<Time>,
 }
@@ -79,6 +88,7 @@ pub struct Scheduler {
 /// A connected node.
 pub(crate) struct Peer {
     pub(crate) node: NodeId,
+    pub(crate) identity: Identity,
     pub(crate) conn: Conn,
     pub(crate) caps: Caps,
     /// The operator's own.
@@ -88,6 +98,8 @@ pub(crate) struct Peer {
     /// How much its word weighs and whether it gets no work, for each lane.
     pub(crate) standing: [Standing; 3],
     pub(crate) barred: [bool; 3],
+    /// What its links are sealed with.
+    pub(crate) links: Option<(LinkKey, Signature)>,
     pub(crate) condition: Condition,
     pub(crate) paused: bool,
     /// Jobs whose author the donor does not work for.
@@ -153,11 +165,13 @@ impl Scheduler {
             Input::Done { conn, results } => self.arrived(now, conn, &results),
             Input::RoundTrip { conn, took } => self.timed(conn, took),
             Input::Compared { id, outcome } => self.compared(now, id, outcome),
-            Input::Poke { .. } | Input::Watch { .. } => {}
+            Input::Poke { job, poke } => self.poke(job, poke),
+            Input::Watch { job, on } => self.watch(job, on),
             Input::Tick => {}
         }
         self.look_for_silence(now);
         self.review_if_due(now);
+        self.look_at_crews(now);
         self.judge_again(now);
         if core::mem::take(&mut self.stirred) {
             self.feed_hungry(now);
@@ -171,7 +185,7 @@ impl Scheduler {
 
     pub fn next_timeout(&self) -> Option<Time> {
         let silence = self.timers.first().map(|(time, _)| *time);
-        silence.into_iter().chain(self.review).min()
+        silence.into_iter().chain(self.review).chain(self.crews_due).min()
     }
 
     fn start(&mut self, now: Time, seed: u64) {
@@ -180,6 +194,7 @@ impl Scheduler {
         if !self.known.is_empty() {
             self.expect_back(now, BACK_AFTER_START);
         }
+        self.form_again(now);
         // The last life may have ended between a job's last unit and its end.
         let running: Vec<_> = self.running.iter().copied().collect();
         for id in running {

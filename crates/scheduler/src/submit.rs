@@ -8,6 +8,7 @@ use shoal_protocol::limit::{MAX_OPEN_JOBS, MAX_UNITS_PER_JOB};
 use shoal_protocol::{Caps, JobId, JobSpec, Lane, Needs, Time};
 
 use crate::Output;
+use crate::assign::crew::GATHER;
 use crate::fact::Fact;
 use crate::job::Job;
 use crate::state::{RequestId, Scheduler};
@@ -47,6 +48,10 @@ impl Scheduler {
         let result = self.admit(&spec).map(|()| self.take_in(now, spec));
         self.outputs.push_back(Output::Reply { request, result: result.clone() });
         if let Ok(id) = result {
+            if self.sim(id).is_some() {
+                self.form(now, id, GATHER);
+                return;
+            }
             self.feed_nearest(now, id);
             self.feed_hungry(now);
         }
@@ -82,7 +87,9 @@ impl Scheduler {
         let priority = job.spec.policy.priority;
         let others = others.filter(|other| other.spec.policy.priority == priority);
         job.served = others.map(|other| other.served).min().unwrap_or(0);
-        self.ready.insert(job.turn(id));
+        if job.has_work() {
+            self.ready.insert(job.turn(id));
+        }
         self.jobs.insert(id, job);
         self.running.insert(id);
         id

@@ -6,6 +6,7 @@ use shoal_protocol::{
     Attempt, Caps, Condition, JobId, JobSpec, Lane, Micros, NodeId, Span, Time, Work,
 };
 
+use crate::assign::crew::CrewView;
 use crate::fact::Place;
 use crate::job::{Job, JobFailure, JobState, Proof};
 use crate::state::{Peer, Scheduler};
@@ -43,6 +44,8 @@ pub struct JobView {
     pub able_nodes: u64,
     pub shares: Vec<Share>,
     pub failure: Option<JobFailure>,
+    /// Of a simulation.
+    pub crew: Option<CrewView>,
 }
 
 /// How much of a job one node did.
@@ -217,6 +220,7 @@ impl Scheduler {
             able_nodes: if running { able.count() as u64 } else { 0 },
             shares: shares.collect(),
             failure: job.failure.clone(),
+            crew: self.view_crew(now, id),
         }
     }
 

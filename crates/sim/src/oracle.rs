@@ -74,7 +74,9 @@ impl Oracle {
             | Fact::Removed { .. }
             | Fact::Passed { .. }
             | Fact::Class { .. }
-            | Fact::Trust { .. } => {}
+            | Fact::Trust { .. }
+            | Fact::Epoch { .. }
+            | Fact::Kept { .. } => {}
         }
     }
 

@@ -86,6 +86,8 @@ impl Known {
             | Fact::Node { .. }
             | Fact::Class { .. }
             | Fact::Trust { .. }
+            | Fact::Epoch { .. }
+            | Fact::Kept { .. }
             | Fact::Passed { .. } => {
                 self.stirred = true;
             }
@@ -102,6 +104,14 @@ impl Known {
                 touch(&mut self.jobs, &mut self.stirred, lease.job, self.version);
                 last = Some(lease.job);
             }
+        }
+    }
+
+    /// Something about a job changed that is no fact.
+    pub(super) fn stir(&mut self, job: JobId) {
+        if let Some(job) = self.jobs.get_mut(&job) {
+            self.stirred = true;
+            job.version = self.version;
         }
     }
 

@@ -113,7 +113,9 @@ fn job_of(fact: &Fact) -> Option<JobId> {
         | Fact::Removed { job }
         | Fact::Unmerged { job, .. }
         | Fact::Checked { job, .. }
-        | Fact::Rejected { job, .. } => Some(*job),
+        | Fact::Rejected { job, .. }
+        | Fact::Epoch { job, .. }
+        | Fact::Kept { job, .. } => Some(*job),
     }
 }
 

@@ -16,13 +16,14 @@ use crate::verify::Standing;
 impl Scheduler {
     /// The job and items of a live attempt; `None` if its answer would change nothing.
     pub fn lease(&self, attempt: Attempt) -> Option<(JobId, Span)> {
-        self.loans.get(&attempt).map(|loan| (loan.job, loan.span))
+        let lent = self.loans.get(&attempt).map(|loan| (loan.job, loan.span));
+        lent.or_else(|| self.crew_lease(attempt).map(|(job, rows, _)| (job, rows)))
     }
 
     /// The connection a live attempt is lent to: nobody else may answer it.
     pub fn holder(&self, attempt: Attempt) -> Option<Conn> {
-        let loan = self.loans.get(&attempt)?;
-        self.peers.get(&loan.node).map(|peer| peer.conn)
+        let lent = self.loans.get(&attempt).and_then(|loan| self.conn_of(loan.node));
+        lent.or_else(|| self.crew_lease(attempt).map(|(_, _, conn)| conn))
     }
 
     pub(crate) fn lend(&mut self, now: Time, node: NodeId, cut: Cut) -> Lease {

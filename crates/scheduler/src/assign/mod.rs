@@ -10,12 +10,14 @@
 //! - [`condition`]: signals before a loss
 //! - [`adopt`]: units a returning node still has
 //! - [`consent`]: whose work a donor does not do
+//! - [`crew`]: nodes that compute together
 //! - [`near`]: jobs somebody waits for
 //! - [`peer`]: joining, leaving, silence
 
 mod adopt;
 mod condition;
 mod consent;
+pub(crate) mod crew;
 mod fail;
 mod fit;
 mod lease;

@@ -34,10 +34,11 @@ impl Scheduler {
             self.outputs.push_back(Output::Refuse { conn: old, refusal: Refusal::Replaced });
             self.disconnected(now, old);
         }
-        self.seat(now, &seat, node, hello.caps);
+        self.seat(now, &seat, node, (hello.identity, hello.caps));
         let message = ToNode::Welcome { node, session: seat.session };
         self.outputs.push_back(Output::Send { conn, message });
         self.adopt(now, node, hello.held);
+        self.stir_crews(now);
         self.feed(now, node);
     }
 
@@ -91,7 +92,8 @@ impl Scheduler {
         }
     }
 
-    fn seat(&mut self, now: Time, seat: &Seat, node: NodeId, caps: Caps) {
+    fn seat(&mut self, now: Time, seat: &Seat, node: NodeId, hello: (Identity, Caps)) {
+        let (identity, caps) = hello;
         let conn = seat.conn;
         let caps = clipped(caps);
         self.names.insert(node, caps.name.clone());
@@ -101,12 +103,14 @@ impl Scheduler {
         self.timers.insert((timer, node));
         let peer = Peer {
             node,
+            identity,
             conn,
             caps,
             trusted: seat.trusted,
             network: seat.network,
             standing: [Standing::Newcomer; 3],
             barred: [false; 3],
+            links: None,
             condition: Condition::default(),
             paused: false,
             declined: BTreeSet::new(),
@@ -153,6 +157,9 @@ impl Scheduler {
             hungry.remove(&node);
         }
         let peer = self.peers.remove(&node);
+        self.part(node);
+        self.untry(node);
+        self.stir_crews(now);
         self.note_standing(node);
         if let Some(peer) = peer {
             for id in &peer.told {
@@ -193,10 +200,12 @@ impl Scheduler {
                 if let Some(peer) = self.peers.get_mut(&node) {
                     peer.paused = paused;
                 }
+                self.stir_crews(now);
             }
             FromNode::Condition(condition) => self.conditioned(now, node, condition),
             FromNode::Declined { job, declined } => self.declined(now, node, job, declined),
-            FromNode::Links { .. } | FromNode::Crew { .. } => {}
+            FromNode::Links { key, proof } => self.has_links(now, node, key, proof),
+            FromNode::Crew { crew, epoch, say } => self.crew_said(now, node, crew, epoch, say),
         }
         self.feed(now, node);
     }

@@ -1,5 +1,6 @@
 //! What a job waits for, and how it went.
 
+use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 use shoal_protocol::{JobId, Priority, Verify};
@@ -55,11 +56,14 @@ pub enum WhyJob {
         retries: u64,
         late: u64,
     },
+    /// About a simulation's crew, in words.
+    Crew(String),
 }
 
 impl fmt::Display for WhyJob {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            WhyJob::Crew(words) => f.write_str(words),
             WhyJob::NobodyAble => f.write_str("no node that is connected could compute it"),
             WhyJob::Outranked { by, priority: Priority::Interactive } => {
                 write!(f, "job {by} goes first: somebody waits for it")
@@ -117,12 +121,14 @@ impl Scheduler {
         if job.state == JobState::Running {
             self.explain_running(id, job, &mut why);
         }
+        why.extend(self.explain_crew(id).into_iter().map(WhyJob::Crew));
         if !job.merged.is_empty() {
             let own = job.proofs.values().filter(|p| p.vouched && p.by.is_empty()).count() as u64;
             let (units, proven) = (job.merged.len() as u64, job.proofs.len() as u64);
             why.push(WhyJob::Merged { units, confirmed: proven - own, own });
         }
-        if job.retries + job.speculated > 0 {
+        let farmed = self.sim(id).is_none();
+        if farmed && job.retries + job.speculated > 0 {
             why.push(WhyJob::LentAgain { retries: job.retries, late: job.speculated });
         }
         why
@@ -147,7 +153,7 @@ impl Scheduler {
         if nodes > 0 {
             why.push(WhyJob::Odd { nodes });
         }
-        if job.left() > 0 {
+        if job.left() > 0 && self.sim(id).is_none() {
             why.push(WhyJob::Waiting { items: job.left() });
         }
         if job.units_leased > 0 {

@@ -1,6 +1,7 @@
 //! Scenarios: each is one sentence about what the scheduler promises.
 #![allow(clippy::unwrap_used)]
 
+mod crew;
 mod deadly;
 mod explain;
 mod late;

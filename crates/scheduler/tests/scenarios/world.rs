@@ -15,6 +15,8 @@ pub(crate) struct World {
     pub(crate) refused: Vec<(Conn, Refusal)>,
     pub(crate) replies: Vec<Result<JobId, SubmitError>>,
     pub(crate) ended: Vec<JobId>,
+    /// What was said about crews, and what the shell was asked to do for them.
+    pub(crate) crews: crate::crew::Said,
     /// The shell cannot read results.
     pub(crate) unreadable: bool,
     /// Answers that differ do so within the tolerance.
@@ -37,6 +39,7 @@ impl World {
             refused: Vec::new(),
             replies: Vec::new(),
             ended: Vec::new(),
+            crews: Default::default(),
             unreadable: false,
             near: false,
         };
@@ -67,7 +70,9 @@ impl World {
                 }
                 Output::Reply { result, .. } => self.replies.push(result),
                 Output::Ended(job) => self.ended.push(job),
-                Output::Removed(_) | Output::Route { .. } | Output::Drop(_) => {}
+                Output::Removed(_) => {}
+                Output::Route { epoch, members, .. } => self.crews.routes.push((epoch, members)),
+                Output::Drop(blobs) => self.crews.dropped.extend(blobs),
                 Output::Compare { id, a, b, .. } => {
                     let same = a.place.offset == b.place.offset;
                     let outcome = match same {
@@ -97,11 +102,16 @@ impl World {
             ToNode::Welcome { .. }
             | ToNode::Refused(_)
             | ToNode::Forget(_)
-            | ToNode::Challenge { .. }
-            | ToNode::Audition { .. }
-            | ToNode::Enlist(_)
-            | ToNode::Dismiss { .. }
-            | ToNode::ToCrew { .. } => {}
+            | ToNode::Challenge { .. } => {}
+            ToNode::Audition { .. } => self.crews.auditions.push(conn),
+            ToNode::Enlist(enlist) => {
+                self.crews.enlisted.insert(conn, *enlist);
+            }
+            ToNode::Dismiss { .. } => {
+                self.crews.enlisted.remove(&conn);
+                self.crews.dismissed.push(conn);
+            }
+            ToNode::ToCrew { say, .. } => self.crews.told.push((conn, say)),
         }
     }
 

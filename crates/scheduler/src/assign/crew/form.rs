@@ -1,0 +1,249 @@
+//! Auditions, and calling a crew together.
+
+use alloc::boxed::Box;
+use alloc::format;
+use alloc::vec::Vec;
+use shoal_protocol::limit::{MAX_CREWS_PER_NODE, MAX_MEMBERS};
+use shoal_protocol::{CrewTask, Enlist, Epoch, JobId, Micros, NodeId, SimTask, Time, ToNode};
+
+use super::place::{Candidate, Grid, Measured, Placement, place};
+use super::{Crew, LOOK_EVERY, Seat, Try, crew_of};
+use crate::Output;
+use crate::explain::millis;
+use crate::fact::Fact;
+use crate::job::JobState;
+use crate::state::{Conn, Peer, Scheduler};
+
+/// A node that has not shown its speed in this time is not waited for: compiling takes seconds, not more.
+const AUDITION: Micros = Micros::from_secs(15);
+/// Others may be about to join: so long a crew waits before it is called together for the first time.
+pub(crate) const GATHER: Micros = Micros::from_secs(1);
+/// After a restart of the coordinator everybody comes back, one after another.
+const GATHER_AGAIN: Micros = Micros::from_secs(3);
+/// A checkpoint costs a transfer of the whole field: what is lost with a member is at most this much work.
+const KEEP_EVERY: Micros = Micros::from_secs(5);
+/// Before a node was measured.
+const USUAL_ROUND_TRIP: Micros = Micros::from_millis(2);
+
+impl Scheduler {
+    /// A simulation begins, or begins again in a new life of the coordinator.
+    pub(crate) fn form(&mut self, now: Time, job: JobId, gather: Micros) {
+        let crew = Crew { since: now, gather, ..Crew::default() };
+        self.crews.insert(job, crew);
+        self.crews_due = Some(now);
+    }
+
+    /// Something happened that may change a crew: it is looked at before anything else is done.
+    pub(crate) fn stir_crews(&mut self, now: Time) {
+        if !self.crews.is_empty() {
+            self.crews_due = Some(now);
+        }
+    }
+
+    pub(crate) fn look_at_crews(&mut self, now: Time) {
+        if self.crews_due.is_none_or(|due| due > now) {
+            return;
+        }
+        let jobs: Vec<_> = self.crews.keys().copied().collect();
+        for job in jobs {
+            self.mend(now, job);
+            self.ask_untried(now, job);
+            self.call_if_ready(now, job);
+        }
+        self.crews_due = (!self.crews.is_empty()).then_some(now + LOOK_EVERY);
+    }
+
+    /// Whether a node may have a seat.
+    pub(super) fn may_sit(&self, peer: &Peer, job: JobId) -> bool {
+        let Some(known) = self.jobs.get(&job) else { return false };
+        let crews = self.crews.iter().filter(|(other, crew)| {
+            **other != job && crew.seats.iter().any(|seat| seat.node == peer.node)
+        });
+        let room = crews.count() < MAX_CREWS_PER_NODE;
+        room && !peer.paused && !peer.silent && peer.suits(known)
+    }
+
+    fn ask_untried(&mut self, now: Time, job: JobId) {
+        let Some(crew) = self.crews.get(&job) else { return };
+        let fit = crew.tries.values().filter(|tried| **tried != Try::Unfit).count();
+        let room = (2 * MAX_MEMBERS).saturating_sub(fit);
+        let untried = self
+            .peers
+            .values()
+            .filter(|peer| !crew.tries.contains_key(&peer.node) && self.may_sit(peer, job));
+        let untried: Vec<_> = untried.take(room).map(|peer| (peer.node, peer.conn)).collect();
+        for (node, conn) in untried {
+            self.tell(node, job);
+            self.send(conn, ToNode::Audition { crew: crew_of(job), job });
+            if let Some(crew) = self.crews.get_mut(&job) {
+                if crew.tries.is_empty() && crew.seats.is_empty() {
+                    crew.since = now;
+                }
+                crew.tries.insert(node, Try::Asked { at: now });
+            }
+        }
+    }
+
+    fn call_if_ready(&mut self, now: Time, job: JobId) {
+        let (Some(crew), Some(sim)) = (self.crews.get(&job), self.sim(job)) else { return };
+        if !crew.seats.is_empty() {
+            return;
+        }
+        let wanted = usize::from(sim.members);
+        let late = |tried: &Try| matches!(tried, Try::Asked { at } if now < *at + AUDITION);
+        let asked =
+            crew.tries.iter().filter(|(node, tried)| late(tried) && self.peers.contains_key(*node));
+        let gathered = now >= crew.since + crew.gather && asked.count() == 0;
+        let enough = if wanted > 0 { self.candidates(now, job).len() >= wanted } else { gathered };
+        if enough && let Some(placed) = self.best(now, job) {
+            self.call(now, job, &placed);
+        }
+    }
+
+    /// Those that could have a seat.
+    pub(super) fn candidates(&self, now: Time, job: JobId) -> Vec<Candidate> {
+        let (Some(crew), Some(sim)) = (self.crews.get(&job), self.sim(job)) else {
+            return Vec::new();
+        };
+        let fit = crew.tries.iter().filter_map(|(node, tried)| {
+            let Try::Fit { rate } = *tried else { return None };
+            let peer = self.peers.get(node)?;
+            let out = crew.out.get(node).is_some_and(|(until, _)| *until > now);
+            if out || peer.links.is_none() || !self.may_sit(peer, job) {
+                return None;
+            }
+            let buffer = peer.caps.gpu.as_ref().map_or(0, |gpu| gpu.buffer_bytes);
+            let held = buffer / sim.row_bytes().max(1);
+            let most_rows = held.saturating_sub(2 * u64::from(sim.halo));
+            let round_trip = peer.round_trip.unwrap_or(USUAL_ROUND_TRIP);
+            Some(Candidate { node: *node, rate, most_rows, round_trip })
+        });
+        fit.take(2 * MAX_MEMBERS).collect()
+    }
+
+    /// The crew that should be fastest now.
+    pub(super) fn best(&self, now: Time, job: JobId) -> Option<Placement> {
+        let (crew, sim) = (self.crews.get(&job)?, self.sim(job)?);
+        let grid = Grid {
+            rows: u64::from(sim.height),
+            width: u64::from(sim.width),
+            halo: u64::from(sim.halo),
+            halo_bytes: sim.halo_bytes(),
+        };
+        let link = |a: NodeId, b: NodeId| {
+            let seat = crew.seats.iter().find(|seat| seat.node == a)?;
+            let report = seat.links.iter().find(|report| report.with == b)?;
+            let (round_trip, bytes_per_second) = (report.round_trip, report.bytes_per_second);
+            Some(Measured { round_trip, bytes_per_second })
+        };
+        let mut candidates = self.candidates(now, job);
+        candidates.sort_by_key(|one| core::cmp::Reverse(one.rate));
+        candidates.truncate(MAX_MEMBERS);
+        place(&grid, &candidates, usize::from(sim.members), &link)
+    }
+
+    /// A new epoch begins.
+    pub(super) fn call(&mut self, now: Time, job: JobId, placed: &Placement) {
+        let Some(epoch) = self.jobs.get(&job).map(|job| Epoch(job.kept.epoch.0 + 1)) else {
+            return;
+        };
+        self.record(Fact::Epoch { job, epoch });
+        self.dismiss_but(job, &placed.bands.iter().map(|(node, _)| *node).collect::<Vec<_>>());
+        let bands = placed.bands.iter();
+        let seats = bands.map(|(node, rows)| Seat::new(now, *node, *rows, self.next_attempt()));
+        let seats: Vec<_> = seats.collect();
+        let keep = self.sim(job).and_then(|sim| sim.keep_every);
+        let keep = keep.unwrap_or_else(|| (KEEP_EVERY.0 / placed.step.0.max(1)).max(1));
+        let Some(known) = self.jobs.get_mut(&job) else { return };
+        known.kept.epoch = epoch;
+        known.first_lent.get_or_insert(now);
+        let from = known.kept.step;
+        let Some(crew) = self.crews.get_mut(&job) else { return };
+        let dropped = crew.arriving.values().flat_map(|parts| parts.values());
+        let dropped: Vec<_> = dropped.map(|part| part.blob).collect();
+        crew.arriving.clear();
+        crew.finals.clear();
+        crew.seats = seats;
+        crew.since = now;
+        (crew.began, crew.moved) = (from, (from, now));
+        crew.keep_every = keep;
+        (crew.predicted, crew.alone) = (placed.step, placed.alone);
+        self.drop_parts(job, dropped);
+        self.enlist(now, job, epoch);
+    }
+
+    fn enlist(&mut self, now: Time, job: JobId, epoch: Epoch) {
+        let (Some(crew), Some(known)) = (self.crews.get(&job), self.jobs.get(&job)) else { return };
+        let peers = crew.seats.iter().filter_map(|seat| self.peers.get(&seat.node));
+        let members: Vec<_> = peers.map(|peer| (peer.node, peer.conn)).collect();
+        let names: Vec<_> = members.iter().map(|(node, _)| format!("{node}")).collect();
+        let what = format!(
+            "nodes {} compute from step {} on; a step should take {}",
+            names.join(", "),
+            known.kept.step,
+            millis(crew.predicted),
+        );
+        let orders = self.orders(job, epoch);
+        self.outputs.push_back(Output::Route { crew: crew_of(job), epoch, members });
+        for (conn, order) in orders {
+            self.send(conn, ToNode::Enlist(Box::new(order)));
+        }
+        self.note_change(now, job, what);
+        if self.crews.get(&job).is_some_and(|crew| crew.watched) {
+            self.tell_watched(job);
+        }
+    }
+
+    /// What each member is told.
+    fn orders(&self, job: JobId, epoch: Epoch) -> Vec<(Conn, Enlist)> {
+        let (Some(crew), Some(known)) = (self.crews.get(&job), self.jobs.get(&job)) else {
+            return Vec::new();
+        };
+        let members = crew.seats.iter().filter_map(|seat| self.member_info(seat.node));
+        let members: Vec<_> = members.collect();
+        let bands: Vec<_> = crew.seats.iter().map(|seat| seat.rows).collect();
+        let speculate = self.sim(job).is_some_and(|sim| sim.speculate);
+        let orders = crew.seats.iter().enumerate().filter_map(|(rank, seat)| {
+            let task = CrewTask::Sim(SimTask {
+                job,
+                bands: bands.clone(),
+                from: known.kept.step,
+                kept: known.kept.parts.clone(),
+                keep_every: crew.keep_every,
+                attempt: seat.attempt,
+                speculate,
+            });
+            let order = Enlist {
+                crew: crew_of(job),
+                epoch,
+                rank: rank as u8,
+                members: members.clone(),
+                token: Vec::new(),
+                ice: Vec::new(),
+                task,
+            };
+            Some((self.conn_of(seat.node)?, order))
+        });
+        orders.collect()
+    }
+
+    /// Whoever has a seat and will have none any more is told.
+    pub(super) fn dismiss_but(&mut self, job: JobId, stay: &[NodeId]) {
+        let Some(crew) = self.crews.get_mut(&job) else { return };
+        let gone = crew.seats.iter().map(|seat| seat.node).filter(|node| !stay.contains(node));
+        let gone: Vec<_> = gone.collect();
+        let conns: Vec<_> = gone.into_iter().filter_map(|node| self.conn_of(node)).collect();
+        for conn in conns {
+            self.send(conn, ToNode::Dismiss { crew: crew_of(job) });
+        }
+    }
+
+    /// After replay: crews of jobs that run form again.
+    pub(crate) fn form_again(&mut self, now: Time) {
+        let open = self.jobs.iter().filter(|(_, job)| job.state == JobState::Running);
+        let sims: Vec<_> = open.map(|(id, _)| *id).filter(|id| self.sim(*id).is_some()).collect();
+        for job in sims {
+            self.form(now, job, GATHER_AGAIN);
+        }
+    }
+}

@@ -1,0 +1,182 @@
+//! What members and candidates say.
+
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+use shoal_protocol::id::clip;
+use shoal_protocol::limit::{FAIL_ON_NODES, MAX_MEMBERS, MAX_TEXT_BYTES, MAX_TRIES};
+use shoal_protocol::{
+    CrewId, CrewSay, Epoch, Failure, JobId, LinkKey, Micros, NodeId, Signature, Span, Time,
+};
+
+use super::Try;
+use crate::state::Scheduler;
+
+/// A rate measured over less than this says little.
+const MEASURED_AFTER: Micros = Micros::from_millis(200);
+
+impl Scheduler {
+    pub(crate) fn has_links(&mut self, now: Time, node: NodeId, key: LinkKey, proof: Signature) {
+        if let Some(peer) = self.peers.get_mut(&node) {
+            peer.links = Some((key, proof));
+        }
+        self.stir_crews(now);
+    }
+
+    pub(crate) fn crew_said(
+        &mut self,
+        now: Time,
+        node: NodeId,
+        crew: CrewId,
+        epoch: Epoch,
+        say: CrewSay,
+    ) {
+        if let CrewSay::Meet { with } = say {
+            return self.meet(node, with);
+        }
+        let job = JobId(crew.0);
+        if !self.crews.contains_key(&job) {
+            return;
+        }
+        if epoch == Epoch(0) {
+            return self.auditioned(now, node, job, say);
+        }
+        let present = self.jobs.get(&job).is_some_and(|job| job.kept.epoch == epoch);
+        let seat =
+            self.crews.get(&job).and_then(|crew| crew.seats.iter().position(|s| s.node == node));
+        let Some(seat) = seat.filter(|_| present) else { return };
+        if let Some(crew) = self.crews.get_mut(&job) {
+            crew.seats[seat].heard = now;
+        }
+        match say {
+            CrewSay::Progress { .. } => self.progressed(now, job, seat, say),
+            CrewSay::Kept { step, part } => self.kept(now, job, seat, step, part),
+            CrewSay::Slow { node: other } => self.waits_for(now, job, seat, other),
+            CrewSay::Bad { node: other, why } => self.accused(now, job, node, other, &why),
+            CrewSay::Failed { failure } => self.member_failed(now, job, node, failure),
+            CrewSay::Auditioned { .. } | CrewSay::Meet { .. } => {}
+        }
+    }
+
+    fn auditioned(&mut self, now: Time, node: NodeId, job: JobId, say: CrewSay) {
+        match say {
+            CrewSay::Auditioned { cells, took } => {
+                let rate = cells.saturating_mul(1_000_000) / took.0.max(1);
+                if let Some(crew) = self.crews.get_mut(&job)
+                    && matches!(crew.tries.get(&node), Some(Try::Asked { .. }))
+                {
+                    crew.tries.insert(node, Try::Fit { rate: rate.max(1) });
+                }
+                self.stir_crews(now);
+            }
+            CrewSay::Failed { failure } => {
+                if let Some(crew) = self.crews.get_mut(&job) {
+                    crew.tries.insert(node, Try::Unfit);
+                }
+                self.blame(now, job, node, failure);
+                self.stir_crews(now);
+            }
+            CrewSay::Progress { .. }
+            | CrewSay::Kept { .. }
+            | CrewSay::Slow { .. }
+            | CrewSay::Bad { .. }
+            | CrewSay::Meet { .. } => {}
+        }
+    }
+
+    fn progressed(&mut self, now: Time, job: JobId, at: usize, say: CrewSay) {
+        let CrewSay::Progress { step, computed, waited, guessed, corrected, links } = say else {
+            return;
+        };
+        let width = self.sim(job).map_or(0, |sim| u64::from(sim.width));
+        let steps = self.sim(job).map_or(0, |sim| sim.steps);
+        let Some(crew) = self.crews.get_mut(&job) else { return };
+        let from = crew.began;
+        let seat = &mut crew.seats[at];
+        // Whoever boasts of more steps than there are does not end the job sooner.
+        seat.step = step.min(steps);
+        (seat.computed, seat.waited) = (computed, waited);
+        (seat.guessed, seat.corrected) = (guessed, corrected);
+        seat.links = links;
+        seat.links.truncate(MAX_MEMBERS);
+        if seat.waits_for.is_some_and(|(_, since)| now > since + Micros::from_secs(2)) {
+            seat.waits_for = None;
+        }
+        let done = seat.step.saturating_sub(from);
+        let cells = seat.rows.len.saturating_mul(width).saturating_mul(done);
+        if computed >= MEASURED_AFTER && done > 0 {
+            let rate = u128::from(cells) * 1_000_000 / u128::from(computed.0.max(1));
+            let rate = u64::try_from(rate).unwrap_or(u64::MAX).max(1);
+            let node = seat.node;
+            crew.tries.insert(node, Try::Fit { rate });
+        }
+        let least = crew.seats.iter().map(|seat| seat.step).min().unwrap_or(0);
+        if least > crew.moved.0 {
+            crew.moved = (least, now);
+        }
+    }
+
+    fn waits_for(&mut self, now: Time, job: JobId, at: usize, other: NodeId) {
+        if let Some(crew) = self.crews.get_mut(&job) {
+            crew.seats[at].waits_for = Some((other, now));
+        }
+    }
+
+    /// A member says that another did what no honest one does. Of two strangers nobody knows who lies: the
+    /// accused goes, and so does whoever accuses twice.
+    fn accused(&mut self, now: Time, job: JobId, by: NodeId, other: NodeId, why: &str) {
+        let why = clip(String::from(why), MAX_TEXT_BYTES);
+        let trusted = |node: &NodeId| self.peers.get(node).is_some_and(|peer| peer.trusted);
+        let frames = trusted(&other) && !trusted(&by);
+        let sits = |node: NodeId| {
+            let crew = self.crews.get(&job);
+            crew.is_some_and(|crew| crew.seats.iter().any(|seat| seat.node == node))
+        };
+        if !sits(other) {
+            return;
+        }
+        let (gone, what) = if frames {
+            (by, format!("node {by} accuses the operator's own node {other}: {why}"))
+        } else {
+            (other, format!("node {by} reports node {other}: {why}"))
+        };
+        let Some(crew) = self.crews.get_mut(&job) else { return };
+        let accusations = crew.accusers.entry(by).or_default();
+        *accusations += 1;
+        let twice = *accusations >= 2;
+        self.send_out(now, job, gone, &what);
+        if twice && gone != by {
+            self.send_out(now, job, by, "it accuses one member after another");
+        }
+    }
+
+    fn member_failed(&mut self, now: Time, job: JobId, node: NodeId, failure: Failure) {
+        let what = format!("node {node} failed: {failure}");
+        if let Some(crew) = self.crews.get_mut(&job) {
+            crew.failures += 1;
+        }
+        if !self.blame(now, job, node, failure) {
+            self.send_out(now, job, node, &what);
+        }
+    }
+
+    /// Ends the job if it is at fault: then the same happens everywhere. Says whether it did.
+    fn blame(&mut self, now: Time, job: JobId, node: NodeId, failure: Failure) -> bool {
+        let failure = failure.clipped();
+        let height = self.sim(job).map_or(0, |sim| u64::from(sim.height));
+        let Some(crew) = self.crews.get_mut(&job) else { return false };
+        if failure.blames_job() && !crew.failed_on.contains(&node) {
+            crew.failed_on.push(node);
+        }
+        let (failed_on, failures) = (crew.failed_on.clone(), crew.failures);
+        let Some(known) = self.jobs.get(&job) else { return false };
+        let others = self.able_besides(known, &failed_on);
+        let enough = failed_on.len() >= FAIL_ON_NODES || others == 0;
+        let hopeless = failure.blames_job() && enough || failures >= MAX_TRIES;
+        if hopeless {
+            let nodes: Vec<_> = if failed_on.is_empty() { [node].into() } else { failed_on };
+            self.fail_unit(now, job, Span::new(0, height), nodes, failure);
+        }
+        hopeless
+    }
+}

@@ -1,0 +1,148 @@
+//! Members that leave, fall silent, stall, fail or cheat; and crews that would be faster otherwise. Whatever
+//! happens, those who stay go on from the last checkpoint in a new epoch; nobody computes on a hole.
+
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+use shoal_protocol::{Failure, JobId, Micros, NodeId, Span, Time};
+
+use super::Try;
+use crate::state::Scheduler;
+
+/// A member is heard twice a second; so long a silence is a stuck device.
+const SILENT: Micros = Micros::from_secs(3);
+/// No step in this time, and in twenty times what one should take, is a stall.
+const STALLED: Micros = Micros::from_secs(8);
+/// A node that was sent out may try again after this time.
+const OUT_FOR: Micros = Micros::from_secs(60);
+/// Nodes that vanish before the first step of an epoch: so many, and the job is what ends them.
+const VICTIMS: usize = 4;
+/// A new crew must be this much faster, in percent, and the old one have worked so long.
+const FASTER: u64 = 75;
+const SETTLED: Micros = Micros::from_secs(10);
+
+impl Scheduler {
+    pub(super) fn mend(&mut self, now: Time, job: JobId) {
+        let Some(crew) = self.crews.get(&job) else { return };
+        if crew.seats.is_empty() {
+            return;
+        }
+        let lost: Vec<_> = crew.seats.iter().map(|seat| seat.node).collect();
+        let lost = lost.into_iter().filter(|node| match self.peers.get(node) {
+            Some(peer) => !self.may_sit(peer, job),
+            None => true,
+        });
+        if let Some(node) = lost.into_iter().next() {
+            let there = self.peers.contains_key(&node);
+            let how = if there { "takes no part any more" } else { "left" };
+            let what = format!("node {node} {how}");
+            self.note_victim(now, job, node);
+            return self.disband(now, job, &what);
+        }
+        let silent = crew.seats.iter().find(|seat| now > seat.heard + SILENT).map(|seat| seat.node);
+        if let Some(node) = silent {
+            return self.send_out(now, job, node, &format!("node {node} fell silent"));
+        }
+        let patience = Micros(STALLED.0.max(crew.predicted.0.saturating_mul(20)));
+        if now > crew.moved.1 + patience {
+            let node = self.culprit(job);
+            self.send_out(now, job, node, &format!("node {node} stalled the others"));
+        }
+    }
+
+    /// Who is waited for and waits for nobody; else who is furthest behind.
+    fn culprit(&self, job: JobId) -> NodeId {
+        let seats = self.crews.get(&job).map(|crew| crew.seats.as_slice()).unwrap_or_default();
+        let named =
+            |node: NodeId| seats.iter().any(|s| s.waits_for.is_some_and(|(n, _)| n == node));
+        let guilty = seats.iter().filter(|s| s.waits_for.is_none() && named(s.node));
+        let guilty = guilty.min_by_key(|seat| seat.step);
+        let behind = || seats.iter().min_by_key(|seat| seat.step);
+        guilty.or_else(behind).map_or(NodeId(0), |seat| seat.node)
+    }
+
+    /// A node gets no seat for a while; if it has one, the crew changes.
+    pub(super) fn send_out(&mut self, now: Time, job: JobId, node: NodeId, what: &str) {
+        let Some(crew) = self.crews.get_mut(&job) else { return };
+        crew.out.insert(node, (now + OUT_FOR, String::from(what)));
+        // It shows anew what it can before it is called again.
+        if crew.tries.get(&node) != Some(&Try::Unfit) {
+            crew.tries.remove(&node);
+        }
+        if crew.seats.iter().any(|seat| seat.node == node) {
+            self.disband(now, job, what);
+        }
+    }
+
+    /// A node that comes back shows anew what it can.
+    pub(crate) fn untry(&mut self, node: NodeId) {
+        for crew in self.crews.values_mut() {
+            crew.tries.remove(&node);
+        }
+    }
+
+    /// The crew stops; those who can are called anew at once.
+    fn disband(&mut self, now: Time, job: JobId, what: &str) {
+        self.note_change(now, job, String::from(what));
+        if let Some(known) = self.jobs.get_mut(&job) {
+            known.retries += 1;
+        }
+        let stay: Vec<_> = match self.best(now, job) {
+            Some(placed) => {
+                self.call(now, job, &placed);
+                return;
+            }
+            None => Vec::new(),
+        };
+        self.dismiss_but(job, &stay);
+        self.close_route(job);
+        if let Some(crew) = self.crews.get_mut(&job) {
+            crew.seats.clear();
+            crew.since = now;
+        }
+    }
+
+    /// A node that vanished before the first step may have been ended by the kernel itself.
+    fn note_victim(&mut self, now: Time, job: JobId, node: NodeId) {
+        let from = self.jobs.get(&job).map_or(0, |job| job.kept.step);
+        let height = self.sim(job).map_or(0, |sim| u64::from(sim.height));
+        let Some(crew) = self.crews.get_mut(&job) else { return };
+        if crew.moved.0 > from || self.peers.contains_key(&node) || crew.victims.contains(&node) {
+            return;
+        }
+        crew.victims.push(node);
+        if crew.victims.len() >= VICTIMS {
+            let nodes = crew.victims.clone();
+            let message = format!("{VICTIMS} nodes vanished when they began to compute it");
+            let failure = Failure::Kernel { message };
+            self.fail_unit(now, job, Span::new(0, height), nodes, failure);
+        }
+    }
+
+    /// At a checkpoint nothing is lost by a change: is there a crew that would be faster?
+    pub(super) fn improve(&mut self, now: Time, job: JobId) {
+        let Some(crew) = self.crews.get(&job) else { return };
+        let from = self.jobs.get(&job).map_or(0, |job| job.kept.step);
+        if now < crew.since + SETTLED || crew.began == from {
+            return;
+        }
+        let steps = from - crew.began;
+        let measured = (now - crew.since).0 / steps.max(1);
+        let Some(placed) = self.best(now, job) else { return };
+        let same = placed.bands.iter().zip(&crew.seats).all(|((node, rows), seat)| {
+            let moved = rows.len.abs_diff(seat.rows.len) * 10;
+            *node == seat.node && moved <= seat.rows.len
+        });
+        let same = same && placed.bands.len() == crew.seats.len();
+        if !same && placed.step.0 < measured * FASTER / 100 {
+            let (now_takes, then) = (Micros(measured), placed.step);
+            let what = format!(
+                "a better crew was found: {} a step, {} predicted",
+                crate::explain::millis(now_takes),
+                crate::explain::millis(then)
+            );
+            self.note_change(now, job, what);
+            self.call(now, job, &placed);
+        }
+    }
+}
