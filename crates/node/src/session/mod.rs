@@ -5,10 +5,11 @@
 //! lives from the first `Enlist` of its crew until it is dismissed, over all epochs in between. It computes
 //! nothing itself: [`MemberOutput::Engine`] asks the shell, [`MemberInput::Engine`] answers.
 //!
-//! `command` has the words between a simulation and the shell's engine.
+//! `sim` is a simulation's part; `command` has the words between a simulation and the shell's engine.
 
 mod command;
 mod member;
+pub mod sim;
 
 pub use command::{SimAnswer, SimCommand};
 pub use member::Member;
