@@ -14,6 +14,7 @@ mod crew;
 mod execute;
 mod lease;
 pub mod link;
+pub mod mesh;
 mod register;
 pub mod session;
 mod state;
