@@ -32,7 +32,7 @@ extern "C" {
 /// The device. All promises reject with a `UnitFailure`.
 #[wasm_bindgen]
 pub struct Engine {
-    gpu: Gpu,
+    pub(crate) gpu: Gpu,
 }
 
 /// A compiled kernel with what it is part of.
@@ -71,7 +71,7 @@ impl Kept {
 
 /// A unit's result where the browser mapped it.
 #[wasm_bindgen]
-pub struct Outcome(Readback);
+pub struct Outcome(pub(crate) Readback);
 
 #[wasm_bindgen]
 impl Outcome {
@@ -118,7 +118,9 @@ impl Engine {
         let kernel = match &work {
             Work::Map(map) => &map.kernel,
             Work::Render(render) => &render.kernel,
-            Work::Noop | Work::Exec(_) | Work::Sim(_) => return Err(internal("a job without a kernel".into())),
+            Work::Noop | Work::Exec(_) | Work::Sim(_) => {
+                return Err(internal("a job without a kernel".into()));
+            }
         };
         let pipeline = self.gpu.prepare(kernel).await.map_err(|failure| to_js(&failure))?;
         Ok(Program { work, pipeline })
@@ -155,12 +157,14 @@ impl Engine {
                 self.gpu.map(&program.pipeline, map, items as u64, span, inputs).await
             }
             Work::Render(render) => self.gpu.render(&program.pipeline, render, span).await,
-            Work::Noop | Work::Exec(_) | Work::Sim(_) => return Err(internal("a job without a kernel".into())),
+            Work::Noop | Work::Exec(_) | Work::Sim(_) => {
+                return Err(internal("a job without a kernel".into()));
+            }
         };
         result.map(Outcome).map_err(|failure| to_js(&failure))
     }
 }
 
-fn internal(message: String) -> JsValue {
+pub(crate) fn internal(message: String) -> JsValue {
     to_js(&Failure::Internal { message })
 }

@@ -148,7 +148,7 @@ impl Core {
     }
 
     /// Reads a buffer in place once a submission is through.
-    fn read(
+    pub(super) fn read(
         &self,
         index: &SubmissionIndex,
         lease: Lease,

@@ -260,6 +260,13 @@ impl Readback {
         Ok(Readback { view: Some(view), lease, size: size as usize })
     }
 
+    /// Takes off the last word.
+    pub(super) fn take_word(&mut self) -> u32 {
+        let word = self.last_chunk().copied().unwrap_or_default();
+        self.size = self.size.saturating_sub(word.len());
+        u32::from_le_bytes(word)
+    }
+
     /// The bytes as JavaScript sees them, without a copy into Rust's memory. Valid until `self` is
     /// dropped.
     #[cfg(target_arch = "wasm32")]

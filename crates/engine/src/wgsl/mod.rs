@@ -28,11 +28,13 @@ mod poller;
 mod pool;
 mod probe;
 mod render;
+mod sim;
 
 pub use gpu::Gpu;
 pub use memory::{Input, Readback, Shared, Stage};
 pub use pipeline::Pipeline;
 pub use probe::probe;
+pub use sim::{Edges, SimBand, SimProgram, View};
 
 #[cfg(all(test, not(target_arch = "wasm32")))]
 mod tests;

@@ -2,7 +2,7 @@
 //! early: nothing is watched here, and these types have no values.
 
 use shoal_protocol::Failure;
-use wgpu::{BindGroupLayout, CommandEncoder, ComputePass, Device, ShaderSource};
+use wgpu::{BindGroupLayout, Buffer, CommandEncoder, ComputePass, Device, ShaderSource};
 
 use super::gpu::Core;
 use super::pipeline::Compiled;
@@ -46,6 +46,14 @@ impl Flag {
     }
 
     pub(super) fn bind(&self, _: &mut ComputePass<'_>) {
+        match *self {}
+    }
+
+    pub(super) fn peek(&self, _: &mut CommandEncoder, _: &Buffer, _: u64) {
+        match *self {}
+    }
+
+    pub(super) fn failure(&self) -> Failure {
         match *self {}
     }
 

@@ -3,7 +3,7 @@
 use shoal_protocol::Failure;
 use wgpu::{
     BindGroup, BindGroupDescriptor, BindGroupEntry, BindGroupLayout, BindGroupLayoutDescriptor,
-    BindGroupLayoutEntry, BindingResource, BindingType, BufferBindingType, CommandEncoder,
+    BindGroupLayoutEntry, BindingResource, BindingType, Buffer, BufferBindingType, CommandEncoder,
     ComputePass, Device, ShaderStages,
 };
 
@@ -71,6 +71,16 @@ impl Flag {
 
     pub(in crate::wgsl) fn bind(&self, pass: &mut ComputePass<'_>) {
         pass.set_bind_group(GROUP, &self.group, &[]);
+    }
+
+    /// Copies the word, which stays as it is, to where it is read with other bytes.
+    pub(in crate::wgsl) fn peek(&self, encoder: &mut CommandEncoder, to: &Buffer, at: u64) {
+        encoder.copy_buffer_to_buffer(&self.word.buffer, 0, to, at, SIZE);
+    }
+
+    /// What it means if the word is not zero.
+    pub(in crate::wgsl) fn failure(&self) -> Failure {
+        self.guard.failure()
     }
 
     /// After the kernel ran: brings the word to where it is read, and says what it means unless it
