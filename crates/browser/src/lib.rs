@@ -18,6 +18,8 @@ mod object;
 mod offer;
 #[cfg(feature = "brain")]
 mod output;
+#[cfg(feature = "gpu")]
+mod sim;
 
 use wasm_bindgen::prelude::*;
 
