@@ -1,26 +1,90 @@
 //! A member: links and a program, put together.
 
-use alloc::collections::VecDeque;
-use shoal_protocol::{Time, limit::HEARTBEAT};
+use alloc::boxed::Box;
+use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
+use alloc::string::String;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use shoal_protocol::{
+    CrewSay, CrewTask, CrewTold, Enlist, Epoch, Failure, LinkReport, Micros, NodeId, SimWork, Time,
+};
+use shoal_seal::Keys;
 
-use super::{MemberConfig, MemberInput, MemberOutput};
+use super::sim::{Place, Sim, SimInput};
+use super::talk::Talk;
+use super::{COLLECTIVE, MemberConfig, MemberInput, MemberOutput, SimAnswer};
+use crate::collective::{Op, OpError, Rank};
+use crate::mesh::{CONTROL, Mesh, MeshConfig, MeshInput};
 
 /// One node's part in one crew.
 pub struct Member {
-    config: MemberConfig,
-    outputs: VecDeque<MemberOutput>,
-    beat: Time,
+    work: Option<SimWork>,
+    pub(super) mesh: Mesh,
+    pub(super) program: Program,
+    pub(super) epoch: Epoch,
+    /// By rank, in this epoch.
+    pub(super) members: Vec<NodeId>,
+    /// What was last measured of the links.
+    pub(super) links: BTreeMap<NodeId, LinkReport>,
+    /// Who was reported in this epoch.
+    pub(super) bad: BTreeSet<NodeId>,
+    watched: bool,
+    pub(super) outputs: VecDeque<MemberOutput>,
+}
+
+pub(super) enum Program {
+    /// Not enlisted yet, or its part is over.
+    Nothing,
+    Sim(Box<Sim>),
+    Talk(Box<Talk>),
 }
 
 impl Member {
     pub fn new(now: Time, config: MemberConfig) -> Member {
-        Member { config, outputs: VecDeque::new(), beat: now + HEARTBEAT }
+        let MemberConfig { me, coordinator, secret, seed, unix_at_zero, tries_direct, work } =
+            config;
+        let keys = Keys::new(secret);
+        let links = MeshConfig { me, coordinator, keys, seed, unix_at_zero, tries_direct };
+        Member {
+            work,
+            mesh: Mesh::new(now, links),
+            program: Program::Nothing,
+            epoch: Epoch(0),
+            members: Vec::new(),
+            links: BTreeMap::new(),
+            bad: BTreeSet::new(),
+            watched: false,
+            outputs: VecDeque::new(),
+        }
     }
 
     pub fn handle(&mut self, now: Time, input: MemberInput<'_>) {
-        if let MemberInput::Tick = input {
-            self.beat = now + HEARTBEAT;
+        match input {
+            MemberInput::Enlist(enlist) => self.enlist(now, *enlist),
+            MemberInput::Told(told) => self.told(now, told),
+            MemberInput::Relay(true) => self.mesh.handle(now, MeshInput::RelayUp),
+            MemberInput::Relay(false) => self.mesh.handle(now, MeshInput::RelayDown),
+            MemberInput::Frame(frame) => self.mesh.handle(now, MeshInput::Relay(frame)),
+            MemberInput::DirectUp(node) => self.mesh.handle(now, MeshInput::DirectUp(node)),
+            MemberInput::DirectDown(node) => self.mesh.handle(now, MeshInput::DirectDown(node)),
+            MemberInput::Direct(node, frame) => {
+                self.mesh.handle(now, MeshInput::Direct(node, frame));
+            }
+            MemberInput::Radio(node, words) => self.mesh.handle(now, MeshInput::Radio(node, words)),
+            MemberInput::Engine(answer) => self.answered(now, answer),
+            MemberInput::App { to, channel, message } => self.app(now, to, channel, message),
+            MemberInput::Hold(node, hold) => self.mesh.handle(now, MeshInput::Hold(node, hold)),
+            MemberInput::Collective { op, data } => self.begin(now, op, data),
+            MemberInput::Tick => {
+                self.mesh.handle(now, MeshInput::Tick);
+                match &mut self.program {
+                    Program::Nothing => {}
+                    Program::Sim(sim) => sim.handle(now, SimInput::Tick),
+                    Program::Talk(talk) => talk.tick(now),
+                }
+            }
         }
+        self.settle(now);
     }
 
     pub fn poll_output(&mut self) -> Option<MemberOutput> {
@@ -29,9 +93,97 @@ impl Member {
 
     /// When to say `Tick` if nothing else happens.
     pub fn next_timeout(&self) -> Option<Time> {
-        Some(self.beat).filter(|_| self.config.tries_direct)
+        let program = match &self.program {
+            Program::Nothing => None,
+            Program::Sim(sim) => sim.next_timeout(),
+            Program::Talk(talk) => talk.next_timeout(),
+        };
+        self.mesh.next_timeout().into_iter().chain(program).min()
+    }
+
+    /// How the links to the others are doing, as last measured.
+    pub fn links(&self) -> impl Iterator<Item = &LinkReport> {
+        self.links.values()
+    }
+
+    /// The links themselves, to look at.
+    pub fn mesh(&self) -> &Mesh {
+        &self.mesh
     }
 
     /// Panics where an invariant does not hold.
-    pub fn check(&self) {}
+    pub fn check(&self) {
+        self.mesh.check();
+        match &self.program {
+            Program::Nothing => {}
+            Program::Sim(sim) => sim.check(),
+            Program::Talk(talk) => talk.check(),
+        }
+        assert!(self.links.keys().all(|node| self.members.contains(node)), "a stranger's link");
+    }
+
+    fn enlist(&mut self, now: Time, enlist: Enlist) {
+        if enlist.epoch <= self.epoch {
+            return;
+        }
+        self.mesh.handle(now, MeshInput::Enlist(&enlist));
+        self.epoch = enlist.epoch;
+        self.members = enlist.members.iter().map(|member| member.node).collect();
+        self.bad.clear();
+        let members = &self.members;
+        self.links.retain(|node, _| members.contains(node));
+        let (rank, ranks) = (Rank(enlist.rank), self.members.len() as u8);
+        self.program = match (enlist.task, &self.work) {
+            (CrewTask::Sim(task), Some(work)) => {
+                let place = Place { epoch: self.epoch, rank, ranks };
+                let mut sim = Sim::new(now, place, work, task);
+                sim.handle(now, SimInput::Told(CrewTold::Watch(self.watched)));
+                Program::Sim(Box::new(sim))
+            }
+            (CrewTask::Sim(_), None) => {
+                let message = String::from("a simulation whose work this member does not know");
+                self.says(CrewSay::Failed { failure: Failure::Internal { message } });
+                Program::Nothing
+            }
+            (CrewTask::Talk, _) => {
+                let (step, time) = (0, Micros(0));
+                let (computed, waited, guessed, corrected) = (time, time, 0, 0);
+                let links = Vec::new();
+                self.says(CrewSay::Progress { step, computed, waited, guessed, corrected, links });
+                Program::Talk(Box::new(Talk::new(rank, ranks)))
+            }
+        };
+    }
+
+    fn told(&mut self, now: Time, told: CrewTold) {
+        if let CrewTold::Watch(watched) = told {
+            self.watched = watched;
+        }
+        if let Program::Sim(sim) = &mut self.program {
+            sim.handle(now, SimInput::Told(told));
+        }
+    }
+
+    fn answered(&mut self, now: Time, answer: SimAnswer) {
+        if let Program::Sim(sim) = &mut self.program {
+            sim.handle(now, SimInput::Answer(answer));
+        }
+    }
+
+    fn app(&mut self, now: Time, to: NodeId, channel: u16, message: Arc<Vec<u8>>) {
+        let talks = matches!(self.program, Program::Talk(_));
+        if talks && channel != CONTROL && channel != COLLECTIVE {
+            self.mesh.handle(now, MeshInput::Send { to, channel, message });
+        } else {
+            self.outputs.push_back(MemberOutput::Refused { to, channel });
+        }
+    }
+
+    fn begin(&mut self, now: Time, op: Op, data: Arc<Vec<u8>>) {
+        if let Program::Talk(talk) = &mut self.program {
+            talk.begin(now, op, data);
+        } else {
+            self.outputs.push_back(MemberOutput::NotBegun(OpError::WrongRanks));
+        }
+    }
 }

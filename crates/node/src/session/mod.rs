@@ -5,11 +5,14 @@
 //! lives from the first `Enlist` of its crew until it is dismissed, over all epochs in between. It computes
 //! nothing itself: [`MemberOutput::Engine`] asks the shell, [`MemberInput::Engine`] answers.
 //!
-//! `sim` is a simulation's part; `command` has the words between a simulation and the shell's engine.
+//! `member` puts links and program together, `pass` passes on what they have for each other; `sim` is a
+//! simulation's part, `talk` an application's; `command` has the words between a simulation and the engine.
 
 mod command;
 mod member;
+mod pass;
 pub mod sim;
+mod talk;
 
 pub use command::{SimAnswer, SimCommand};
 pub use member::Member;
@@ -21,11 +24,11 @@ use shoal_protocol::{
     Attempt, CrewSay, CrewTold, Enlist, Epoch, NodeId, PublicKey, SimWork, UnitOutput,
 };
 
-use crate::collective::{Op, OpId};
+use crate::collective::{Op, OpError, OpId};
 use crate::link::Path;
 
 /// Whose part it is, and of what.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct MemberConfig {
     pub me: NodeId,
     pub coordinator: PublicKey,
@@ -78,6 +81,8 @@ pub enum MemberInput<'a> {
     Tick,
 }
 
+/// The channel on which halos travel.
+pub const HALOS: u16 = 1;
 /// The channel on which the common operations of a talking crew travel; applications use others.
 pub const COLLECTIVE: u16 = 15;
 
@@ -100,6 +105,8 @@ pub enum MemberOutput {
     App { from: NodeId, channel: u16, bytes: Vec<u8> },
     /// Talk only: this was too much to queue, or not to a member; it was not said.
     Refused { to: NodeId, channel: u16 },
+    /// Talk only: the common operation makes no sense here and was not begun.
+    NotBegun(OpError),
     /// Talk only: a common operation is over; this is what this member gets of it.
     Done { op: OpId, data: Vec<u8> },
     /// What is said to that node goes this way from now on.

@@ -6,8 +6,10 @@ use shoal_protocol::{CrewSay, Micros, Time};
 
 use super::{Phase, Sim, SimOutput};
 
-/// A neighbour whose halo is waited for this long is named, and again after as long.
+/// A neighbour whose halo is waited for this long is named.
 const SLOW_AFTER: Micros = Micros::from_secs(2);
+/// And again, so that the coordinator knows that it is still so.
+const SLOW_AGAIN: Micros = Micros::from_secs(1);
 /// A new wait changes what is usual by one part in this many.
 const MEMORY: u64 = 8;
 
@@ -110,15 +112,16 @@ impl Sim {
         if matches!(self.phase, Phase::Over) {
             return;
         }
-        if self.pace.beat_at <= now {
-            self.report(now);
-        }
         if self.waits() && self.pace.name_at <= now {
-            self.pace.name_at = now + SLOW_AFTER;
+            self.pace.name_at = now + SLOW_AGAIN;
             let mut slow: Vec<_> = self.halos.missing(self.step).collect();
             slow.dedup_by_key(|side| self.neighbour(*side));
             let slow = slow.into_iter().map(|side| SimOutput::Slow(self.neighbour(side)));
             self.outputs.extend(slow.collect::<Vec<_>>());
+        }
+        // After the names: whoever reports and names nobody waits for nobody.
+        if self.pace.beat_at <= now {
+            self.report(now);
         }
     }
 

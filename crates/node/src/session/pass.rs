@@ -1,0 +1,165 @@
+//! What passes between a member's links and its program. The program knows ranks, the links know nodes.
+
+use alloc::format;
+use alloc::string::String;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use shoal_protocol::{CrewSay, Failure, NodeId, Time};
+
+use super::member::{Member, Program};
+use super::sim::{SimInput, SimOutput};
+use super::talk::TalkOutput;
+use super::{COLLECTIVE, HALOS, MemberOutput};
+use crate::collective::Rank;
+use crate::mesh::{MeshInput, MeshOutput};
+
+impl Member {
+    /// Until links and program have nothing more for each other.
+    pub(super) fn settle(&mut self, now: Time) {
+        loop {
+            if let Some(output) = self.mesh.poll_output() {
+                self.take_links(now, output);
+            } else if !self.take_program(now) {
+                return;
+            }
+        }
+    }
+
+    fn take_links(&mut self, now: Time, output: MeshOutput) {
+        let output = match output {
+            MeshOutput::Relay(frame) => MemberOutput::Frame(frame),
+            MeshOutput::Direct(node, frame) => MemberOutput::Direct(node, frame),
+            MeshOutput::Radio(node, what) => MemberOutput::Radio(node, what),
+            MeshOutput::Using(node, path) => MemberOutput::Using(node, path),
+            MeshOutput::Message { from, channel, bytes } => {
+                return self.heard(now, from, channel, bytes);
+            }
+            MeshOutput::Refused { to, channel } => return self.refused(to, channel),
+            MeshOutput::Report(report) => {
+                if self.members.contains(&report.with) {
+                    self.links.insert(report.with, report);
+                }
+                return;
+            }
+            MeshOutput::Slow(node) => return self.says(CrewSay::Slow { node }),
+            MeshOutput::Bad { node, why } => return self.accuse(node, why),
+        };
+        self.outputs.push_back(output);
+    }
+
+    fn heard(&mut self, now: Time, from: NodeId, channel: u16, bytes: Vec<u8>) {
+        let Some(rank) = self.members.iter().position(|node| *node == from) else { return };
+        let rank = Rank(rank as u8);
+        match &mut self.program {
+            Program::Nothing => {}
+            Program::Sim(sim) if channel == HALOS => {
+                sim.handle(now, SimInput::Heard { from: rank, bytes });
+            }
+            Program::Sim(_) => {
+                let why = format!("words on channel {channel}, which no simulation has");
+                self.accuse(from, why);
+            }
+            Program::Talk(talk) => talk.heard(now, rank, channel, bytes),
+        }
+    }
+
+    fn refused(&mut self, to: NodeId, channel: u16) {
+        match self.program {
+            Program::Nothing => {}
+            // Nobody talks to one that was reported: the coordinator mends the crew.
+            Program::Sim(_) if self.bad.contains(&to) => {}
+            Program::Sim(_) => {
+                let message = format!("node {to} cannot be told a halo: it is too large to send");
+                self.says(CrewSay::Failed { failure: Failure::Internal { message } });
+                self.program = Program::Nothing;
+            }
+            Program::Talk(_) => self.outputs.push_back(MemberOutput::Refused { to, channel }),
+        }
+    }
+
+    /// One thing of the program's. Says whether there was any.
+    fn take_program(&mut self, now: Time) -> bool {
+        match &mut self.program {
+            Program::Nothing => false,
+            Program::Sim(sim) => {
+                sim.poll_output().map(|output| self.take_sim(now, output)).is_some()
+            }
+            Program::Talk(talk) => {
+                talk.poll_output().map(|output| self.take_talk(now, output)).is_some()
+            }
+        }
+    }
+
+    fn take_sim(&mut self, now: Time, output: SimOutput) {
+        match output {
+            SimOutput::Tell { to, message } => self.tell(now, to, HALOS, message),
+            SimOutput::Command(command) => self.outputs.push_back(MemberOutput::Engine(command)),
+            SimOutput::Says(mut say) => {
+                if let CrewSay::Progress { links, .. } = &mut say {
+                    links.extend(self.links.values());
+                }
+                self.says(say);
+            }
+            SimOutput::Slow(rank) => self.slow(rank),
+            SimOutput::Bad { rank, why } => self.accuse_rank(rank, why),
+            SimOutput::Deliver { attempt, output } => {
+                self.outputs.push_back(MemberOutput::Deliver { attempt, output });
+            }
+        }
+    }
+
+    fn take_talk(&mut self, now: Time, output: TalkOutput) {
+        match output {
+            TalkOutput::Tell { to, message } => self.tell(now, to, COLLECTIVE, message),
+            TalkOutput::App { from, channel, bytes } => {
+                if let Some(from) = self.node(from) {
+                    self.outputs.push_back(MemberOutput::App { from, channel, bytes });
+                }
+            }
+            TalkOutput::Done { op, data } => {
+                self.outputs.push_back(MemberOutput::Done { op, data });
+            }
+            TalkOutput::NotBegun(error) => self.outputs.push_back(MemberOutput::NotBegun(error)),
+            TalkOutput::Hold { rank, hold } => {
+                if let Some(node) = self.node(rank) {
+                    self.mesh.handle(now, MeshInput::Hold(node, hold));
+                }
+            }
+            TalkOutput::Slow(rank) => self.slow(rank),
+            TalkOutput::Bad { rank, why } => self.accuse_rank(rank, why),
+        }
+    }
+
+    fn tell(&mut self, now: Time, to: Rank, channel: u16, message: Arc<Vec<u8>>) {
+        if let Some(to) = self.node(to) {
+            self.mesh.handle(now, MeshInput::Send { to, channel, message });
+        }
+    }
+
+    fn slow(&mut self, rank: Rank) {
+        if let Some(node) = self.node(rank) {
+            self.says(CrewSay::Slow { node });
+        }
+    }
+
+    fn accuse_rank(&mut self, rank: Rank, why: String) {
+        if let Some(node) = self.node(rank) {
+            self.accuse(node, why);
+        }
+    }
+
+    /// Once in an epoch: then the coordinator mends the crew, or believes somebody else.
+    fn accuse(&mut self, node: NodeId, why: String) {
+        if self.bad.insert(node) {
+            self.says(CrewSay::Bad { node, why });
+        }
+    }
+
+    pub(super) fn says(&mut self, say: CrewSay) {
+        self.outputs.push_back(MemberOutput::Says { epoch: self.epoch, say });
+    }
+
+    fn node(&self, rank: Rank) -> Option<NodeId> {
+        self.members.get(usize::from(rank.0)).copied()
+    }
+}
