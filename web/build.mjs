@@ -14,6 +14,7 @@ const DIST = join(WEB, "dist");
 const NEW = join(WEB, "dist.new");
 const ASSETS = join(NEW, "assets");
 const GENERATED = join(WEB, "sdk/generated");
+const MODULES = ["brain", "crew", "gpu"];
 
 /** Not worth a second file. */
 const SMALLEST_GZIP = 256;
@@ -32,7 +33,7 @@ const COMMON = {
 };
 
 async function main() {
-  for (const name of ["brain", "gpu"]) {
+  for (const name of MODULES) {
     if (existsSync(join(GENERATED, name, `${name}.js`))) continue;
     throw new Error(`sdk/generated/${name} is missing: run \`cargo xtask web\``);
   }
@@ -54,7 +55,8 @@ async function sdk() {
 }
 
 async function workers() {
-  const entryPoints = { hash: "sdk/src/hash.ts" };
+  // Those a Worker or page imports when it needs them.
+  const entryPoints = { hash: "sdk/src/hash.ts", crew: "sdk/src/workers/crew/index.ts", radio: "sdk/src/join/radio.ts" };
   for (const name of ["brain", "gpu", "wasi"]) {
     entryPoints[`${name}-worker`] = `sdk/src/workers/${name}.ts`;
   }
@@ -82,7 +84,7 @@ async function app() {
 }
 
 async function wasm() {
-  for (const name of ["brain", "gpu"]) {
+  for (const name of MODULES) {
     const file = `${name}_bg.wasm`;
     await copyFile(join(GENERATED, name, file), join(ASSETS, file));
   }

@@ -7,14 +7,14 @@ use wasm_bindgen_cli_support::Bindgen;
 use crate::shell::{Outcome, cargo, command, make_dir, root, run, target};
 use crate::stamp::Stamp;
 
-/// The two Wasm modules of a tab, by cargo feature. Apart, so that a tab loads the engine only when a
-/// unit needs it.
-const MODULES: [&str; 2] = ["brain", "gpu"];
+/// The Wasm modules of a tab, by cargo feature. Apart, so that a tab loads each only when it needs it.
+const MODULES: [&str; 3] = ["brain", "crew", "gpu"];
 
-const RUST_INPUTS: [&str; 6] = [
+const RUST_INPUTS: [&str; 7] = [
     "Cargo.toml",
     "rust-toolchain.toml",
     "crates/protocol",
+    "crates/seal",
     "crates/node",
     "crates/engine",
     "crates/browser",
@@ -61,6 +61,8 @@ fn wasm(module: &str, out: &Path) -> Outcome {
     Bindgen::new()
         .input_path(&built)
         .out_name(module)
+        // A sixth of a module's bytes, which every tab would fetch, for names in a stack trace.
+        .remove_name_section(true)
         .web(true)
         .map(|bindgen| bindgen.typescript(true).omit_default_module_path(false))
         .and_then(|bindgen| bindgen.generate(out))

@@ -23,6 +23,7 @@ export interface BrainJob {
     | { kind: "noop" }
     | { kind: "map"; bytes: Uint8Array; inputs: { blob: Blob32; perItem?: number }[] }
     | { kind: "render"; bytes: Uint8Array }
+    | { kind: "sim"; bytes: Uint8Array; width: number; height: number; first?: Blob32 }
     | { kind: "exec" } & ExecWork;
 }
 export interface ExecWork {
@@ -65,7 +66,12 @@ fn work(work: &Work) -> JsValue {
             Fields::new().with("kind", "map").with("bytes", bytes(work)).with("inputs", inputs(map))
         }
         Work::Render(_) => Fields::new().with("kind", "render").with("bytes", bytes(work)),
-        Work::Sim(_) => Fields::new().with("kind", "sim").with("bytes", bytes(work)),
+        Work::Sim(sim) => Fields::new()
+            .with("kind", "sim")
+            .with("bytes", bytes(work))
+            .with("width", sim.width)
+            .with("height", sim.height)
+            .with("first", sim.first.as_ref().map(blob)),
         Work::Exec(exec) => program(exec),
     }
     .done()

@@ -7,7 +7,7 @@ use wasm_bindgen::prelude::*;
 #[wasm_bindgen(typescript_custom_section)]
 const TYPES: &str = r#"
 export interface UnitFailure {
-  kind: "kernel" | "trap" | "exit" | "time" | "memory" | "output" | "lost" | "oom" | "fetch" | "internal" | "signature";
+  kind: "kernel" | "trap" | "exit" | "time" | "memory" | "output" | "lost" | "oom" | "fetch" | "internal" | "signature" | "unable";
   message: string;
   /** Counted in the whole job. */
   item?: number;
@@ -18,7 +18,7 @@ export interface UnitFailure {
 }
 "#;
 
-#[cfg(feature = "brain")]
+#[cfg(any(feature = "brain", feature = "crew"))]
 #[wasm_bindgen]
 extern "C" {
     #[wasm_bindgen(typescript_type = "UnitFailure")]
@@ -37,7 +37,7 @@ extern "C" {
     fn stderr(this: &UnitFailure) -> Option<String>;
 }
 
-#[cfg(feature = "brain")]
+#[cfg(any(feature = "brain", feature = "crew"))]
 pub(crate) fn from_js(failure: &UnitFailure) -> Failure {
     use shoal_protocol::id::clip;
     use shoal_protocol::limit::{MAX_STDERR_BYTES, MAX_TEXT_BYTES};

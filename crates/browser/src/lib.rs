@@ -2,10 +2,13 @@
 //! are the same as everywhere; sockets, timers and HTTP are TypeScript in `web/sdk`.
 //!
 //! - `brain` (feature): the node brain with plain JavaScript objects in and out
+//! - `crew` (feature): a member of a crew, likewise
 //! - `gpu` (feature): the engine's kernels over WebGPU
 
 #[cfg(feature = "brain")]
 mod brain;
+#[cfg(feature = "crew")]
+mod crew;
 #[cfg(feature = "brain")]
 mod describe;
 mod failure;

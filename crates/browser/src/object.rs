@@ -11,7 +11,7 @@ impl Fields {
     }
 
     /// An object with a `type` field, the tag of a TypeScript union.
-    #[cfg(feature = "brain")]
+    #[cfg(any(feature = "brain", feature = "crew"))]
     pub(crate) fn of(tag: &str) -> Fields {
         Fields::new().with("type", tag)
     }

@@ -1,10 +1,11 @@
 //! What the brain wants done, as plain objects: `BrainOutput` in TypeScript.
 
 use js_sys::Uint8Array;
+use serde::Serialize;
 use shoal_node::{JobInfo, Node, Output};
 use shoal_protocol::codec::Wire;
 use shoal_protocol::sign::code_statement;
-use shoal_protocol::{Hash, JobId, Lane, Work};
+use shoal_protocol::{CrewTask, Hash, JobId, Lane, Work};
 use wasm_bindgen::prelude::*;
 
 use crate::object::Fields;
@@ -24,6 +25,13 @@ export type BrainOutput =
   | { type: "run"; attempt: number; job: number; start: number; len: number; lane: "inline" | "gpu" | "cpu" }
   | { type: "abort"; attempt: number }
   | { type: "forget"; job: number }
+  /** Measure what a step of the job takes here; answer with `crewSays`. */
+  | { type: "audition"; crew: number; job: number }
+  /** For the crew's `enlist`; without a job it is for talk. */
+  | { type: "enlist"; crew: number; job?: number; bytes: Uint8Array }
+  | { type: "dismiss"; crew: number }
+  /** For the crew's `told`. */
+  | { type: "toCrew"; crew: number; bytes: Uint8Array }
   | { type: "stopped"; reason?: string };
 "#;
 
@@ -49,11 +57,21 @@ pub(crate) fn plain(node: &Node, output: Output) -> JsValue {
         }
         Output::Abort(attempt) => Fields::of("abort").with("attempt", attempt.0 as f64),
         Output::Forget(job) => Fields::of("forget").with("job", job.0 as f64),
-        // Not offered to this shell yet.
-        Output::Audition { .. }
-        | Output::Enlist(_)
-        | Output::Dismiss(_)
-        | Output::ToCrew { .. } => Fields::of("disconnect"),
+        Output::Audition { crew, job } => {
+            Fields::of("audition").with("crew", crew.0 as f64).with("job", job.0 as f64)
+        }
+        Output::Enlist(enlist) => {
+            let job = match &enlist.task {
+                CrewTask::Sim(task) => Some(task.job.0 as f64),
+                CrewTask::Talk => None,
+            };
+            let fields = Fields::of("enlist").with("crew", enlist.crew.0 as f64);
+            fields.with("job", job).with("bytes", packed(&*enlist))
+        }
+        Output::Dismiss(crew) => Fields::of("dismiss").with("crew", crew.0 as f64),
+        Output::ToCrew { crew, say } => {
+            Fields::of("toCrew").with("crew", crew.0 as f64).with("bytes", packed(&say))
+        }
         Output::Stopped(refusal) => {
             Fields::of("stopped").with("reason", refusal.map(|refusal| refusal.to_string()))
         }
@@ -81,6 +99,12 @@ fn code(work: &Work) -> Option<Hash> {
         Work::Sim(sim) => Some(source(&sim.source)),
         Work::Exec(exec) => Some(exec.module.hash),
     }
+}
+
+/// For another module's memory.
+fn packed(value: &impl Serialize) -> Uint8Array {
+    // Writing to memory cannot fail.
+    bytes(&postcard::to_allocvec(value).unwrap_or_default())
 }
 
 fn bytes(bytes: &[u8]) -> Uint8Array {

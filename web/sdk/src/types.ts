@@ -1,6 +1,6 @@
 /** What the coordinator's HTTP API says, as it says it. */
 
-export type JobKind = "noop" | "map" | "render" | "exec";
+export type JobKind = "noop" | "map" | "render" | "exec" | "sim";
 export type JobState = "running" | "done" | "failed" | "cancelled";
 /** How answers are checked: none; some, drawn by chance; all by N nodes of different owners who must agree; or all of a
  * new node and ever fewer of one that was right. */

@@ -69,6 +69,7 @@ export function items(n: number, kind: JobKind): string {
     map: ["item", "items"],
     render: ["tile", "tiles"],
     exec: ["run", "runs"],
+    sim: ["row", "rows"],
   };
   return plural(n, ...words[kind]);
 }

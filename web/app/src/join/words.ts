@@ -10,6 +10,7 @@ const KINDS: Record<RunningUnit["kind"], string> = {
   map: "numbers through a GPU kernel",
   render: "tiles of a picture on the GPU",
   exec: "a program in a sandbox",
+  sim: "a part of a simulation, together with others",
 };
 
 export function kindWords(kind: RunningUnit["kind"]): string {

@@ -1,8 +1,10 @@
 /** Lends the device a page runs on. The page asks the person first; this does the rest. */
 
 import { hex } from "../keyring.js";
+import type { FromRadio, RadioCall } from "../workers/radio-words.js";
 import type { BrainStatus, DeviceState, FromBrain, Offer, ToBrain } from "../workers/messages.js";
 import { Awake, type Circumstances, watchCircumstances, type Watching } from "./circumstances.js";
+import type { CrewNote } from "./crew.js";
 import { type Device, lookAtDevice } from "./device.js";
 import { type Claimed, claimIdentity } from "./identity.js";
 import { findPlaces, type Found } from "./places.js";
@@ -45,6 +47,8 @@ class Joined implements JoinHandle {
   private brain: BrainStatus | undefined;
   private offered = "";
   private gpuTrouble: string | undefined;
+  private crews: CrewNote[] = [];
+  private radio: Promise<typeof import("./radio.js")> | undefined;
   private told = "";
   private starting: ReturnType<typeof setTimeout> | undefined;
 
@@ -167,11 +171,29 @@ class Joined implements JoinHandle {
       case "gpu":
         this.gpuTrouble = said.problem;
         break;
+      case "crews":
+        this.crews = said.crews;
+        break;
+      case "radio":
+        void this.call(said);
+        return;
       case "stopped":
         this.end(said.reason);
         return;
     }
     this.report();
+  }
+
+  /** Most devices never call another, so the code for it comes with the first call. */
+  private async call(call: RadioCall): Promise<void> {
+    try {
+      this.radio ??= import(this.found.radio) as Promise<typeof import("./radio.js")>;
+      (await this.radio).answer(call);
+    } catch (error) {
+      this.radio = undefined;
+      console.error(`no direct ways to other nodes: ${String(error)}`);
+      call.port.postMessage({ is: "down" } satisfies FromRadio);
+    }
   }
 
   private unitEnded({ attempt, failure, revoked }: FromBrain & { type: "ended" }): void {
@@ -194,7 +216,7 @@ class Joined implements JoinHandle {
     this.claimed.release();
     this.found.release();
     this.running.clear();
-    this.status = { ...this.describe(), state: "stopped", running: [] };
+    this.status = { ...this.describe(), state: "stopped", running: [], crews: [] };
     if (reason !== undefined) this.status.reason = reason;
     this.options.onStatus?.(this.status);
     this.tellStopped(reason);
@@ -217,6 +239,7 @@ class Joined implements JoinHandle {
       device: { name, cores, gpu: gpu ? { name: gpu.name, software: gpu.software } : null },
       lent: { cpuSlots, gpu: lentGpu !== undefined },
       running: [...this.running.values()],
+      crews: this.crews,
       queued: brain?.queued ?? 0,
       unitsDone: brain?.unitsDone ?? 0,
       unitsFailed: brain?.unitsFailed ?? 0,

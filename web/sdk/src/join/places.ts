@@ -8,6 +8,8 @@ const WORKERS = ["brain-worker", "gpu-worker", "wasi-worker"] as const;
 export interface Found {
   places: Places;
   brainWorker: string;
+  /** Imported when a direct way to another node is wanted. */
+  radio: string;
   /** Frees what was fetched. */
   release: () => void;
 }
@@ -23,13 +25,15 @@ export async function findPlaces(base: string, folder = `${base}/assets`): Promi
     base,
     brainWasm: `${assets.href}brain_bg.wasm`,
     gpuWasm: `${assets.href}gpu_bg.wasm`,
+    crewModule: `${assets.href}crew.js`,
+    crewWasm: `${assets.href}crew_bg.wasm`,
     gpuWorker,
     wasiWorker,
   };
   const release = () => {
     if (!isOwn) for (const url of [brainWorker, gpuWorker, wasiWorker]) URL.revokeObjectURL(url);
   };
-  return { places, brainWorker, release };
+  return { places, brainWorker, radio: `${assets.href}radio.js`, release };
 }
 
 async function intoMemory(url: string): Promise<string> {

@@ -8,7 +8,7 @@ const INTERRUPTED_MS = 3_000;
 /** What is left to send when the Worker hears that there is room again. */
 const LITTLE_WAITING = MOST_WAITING / 4;
 
-type Words = { type: "offer" | "answer"; sdp: string } | { candidate: string };
+type Words = { type: "offer" | "answer"; sdp: string } | { candidate: RTCIceCandidateInit };
 
 /** Serves one call of the Worker until it hangs up. */
 export function answer(call: RadioCall): void {
@@ -62,7 +62,7 @@ class Call {
   private async heard(words: Words): Promise<void> {
     if ("candidate" in words) {
       // One that cannot be used leaves the others.
-      await this.peer?.addIceCandidate({ candidate: words.candidate, sdpMLineIndex: 0 }).catch(() => undefined);
+      await this.peer?.addIceCandidate(words.candidate).catch(() => undefined);
       return;
     }
     if (words.type === "answer") {
@@ -81,7 +81,7 @@ class Call {
     const peer = new RTCPeerConnection({ iceServers: this.call.ice.map(server) });
     this.peer = peer;
     peer.onicecandidate = ({ candidate }) => {
-      if (candidate?.candidate && this.peer === peer) this.tell({ candidate: candidate.candidate });
+      if (candidate?.candidate && this.peer === peer) this.tell({ candidate: candidate.toJSON() });
     };
     peer.onconnectionstatechange = () => this.peer === peer && this.changed(peer.connectionState);
     // Moved in the very event that brings it: later it can no longer be.

@@ -1,8 +1,9 @@
 /** What a page asks for when it lends, and what it hears. */
 
+import type { CrewNote, LinkNote } from "./crew.js";
 import type { JobNote, UnitNote } from "./unit.js";
 
-export type { JobNote };
+export type { CrewNote, JobNote, LinkNote };
 
 /** Whose code may run, by the keys that stand for it: 64 hex digits each. */
 export interface Rules {
@@ -57,6 +58,8 @@ export interface JoinStatus {
   gpuProblem?: string;
   lent: { cpuSlots: number; gpu: boolean };
   running: RunningUnit[];
+  /** Crews this device computes in, together with others. */
+  crews: CrewNote[];
   /** Units lent ahead that wait here. */
   queued: number;
   unitsDone: number;

@@ -79,6 +79,12 @@ export class Blobs {
     return new Uint8Array(await this.fetchRange(blob, from, to, signal));
   }
 
+  /** Some bytes of a blob that nobody needs again. */
+  async part(blob: StoredBlob, from: number, to: number, signal?: AbortSignal): Promise<Uint8Array<ArrayBuffer>> {
+    if (to - from === blob.size) return this.all(blob, signal);
+    return new Uint8Array(await this.fetchRange(blob, from, to, signal));
+  }
+
   /** Hands on a part of a blob in pieces of a whole number of words, all but the last; the piece is used again. */
   async stream(
     job: number,
@@ -148,15 +154,20 @@ export class Blobs {
 
   /** Stores a unit's result, or leaves it inline if it is small. */
   async deliver(
-    unit: UnitSpan,
+    unit: Pick<UnitSpan, "job" | "attempt">,
     bytes: Uint8Array<ArrayBuffer>,
     signal?: AbortSignal,
   ): Promise<UnitResult> {
     if (bytes.byteLength <= MAX_INLINE) return { inline: bytes.slice() };
     const path = `/node/results/${unit.job}/${unit.attempt}`;
-    const answer = await this.request(path, { method: "PUT", body: bytes }, signal);
-    if (!answer.ok) throw await refused(`storing the result of unit ${unit.attempt}`, answer);
+    const answer = await this.put(path, bytes, `storing the result of unit ${unit.attempt}`, signal);
     return (await answer.json()) as StoredBlob;
+  }
+
+  async put(path: string, bytes: Uint8Array<ArrayBuffer>, what: string, signal?: AbortSignal): Promise<Response> {
+    const answer = await this.request(path, { method: "PUT", body: bytes }, signal);
+    if (!answer.ok) throw await refused(what, answer);
+    return answer;
   }
 
   /** Of a part only the length can be checked, of all of it the hash too. */

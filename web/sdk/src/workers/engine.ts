@@ -2,6 +2,7 @@
 
 import { Blobs, UnitError } from "./blobs.js";
 import { Hashing } from "./hashing.js";
+import type { ToSim } from "./sim-words.js";
 import type { BrainJob, FromEngine, ToEngine, UnitFailure, UnitSpan } from "./messages.js";
 
 /** What a kind of engine adds. */
@@ -10,6 +11,8 @@ export interface Computer {
   prepare(task: Task): Promise<void>;
   compute(task: Task): Promise<Computed>;
   forget(job: number): void;
+  /** Of a GPU: bands of simulations. */
+  sim?(ask: ToSim, info: (job: number) => BrainJob | undefined): void;
   /** Of a GPU: what the probe kernel gave, if it ran. */
   readonly probed?: string | undefined;
 }
@@ -96,11 +99,16 @@ export function serve(
         blobs.forget(data.job);
         void computer.then((computer) => computer.forget(data.job)).catch(() => undefined);
         break;
+      case "audition":
+      case "sim":
+      case "leave":
+        void computer.then((computer) => computer.sim?.(data, (job) => jobs.get(job))).catch(() => undefined);
+        break;
     }
   });
 }
 
-function asFailure(error: unknown): UnitFailure {
+export function asFailure(error: unknown): UnitFailure {
   if (error instanceof UnitError) return error.failure;
   // The GPU module rejects with plain objects.
   if (typeof error === "object" && error !== null && "kind" in error) return error as UnitFailure;

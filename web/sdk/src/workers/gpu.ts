@@ -1,9 +1,11 @@
 /** The GPU Worker: kernels over WebGPU. The next unit's bytes travel while this one computes. */
 
 import init, { Engine, type Kept, type Part, type Program } from "../../generated/gpu/gpu.js";
+import { Bands } from "./bands.js";
 import { type Blobs, type StoredBlob, UnitError } from "./blobs.js";
 import { type Computed, type Computer, say, serve, type Task } from "./engine.js";
 import type { BrainJob, UnitSpan } from "./messages.js";
+import type { ToSim } from "./sim-words.js";
 
 type MapInput = { blob: StoredBlob; perItem?: number };
 
@@ -17,12 +19,19 @@ interface OnGpu {
 class GpuComputer implements Computer {
   private readonly jobs = new Map<number, OnGpu>();
   private readonly line = new Line();
+  private readonly bands: Bands;
 
   constructor(
     private readonly engine: Engine,
     private readonly blobs: Blobs,
     readonly probed: string | undefined,
-  ) {}
+  ) {
+    this.bands = new Bands(engine, blobs);
+  }
+
+  sim(ask: ToSim, jobs: (job: number) => BrainJob | undefined): void {
+    this.bands.hear(ask, jobs);
+  }
 
   async prepare({ unit, info }: Task): Promise<void> {
     await this.job(unit.job, info).program;
@@ -45,6 +54,7 @@ class GpuComputer implements Computer {
   }
 
   forget(id: number): void {
+    this.bands.forget(id);
     const job = this.jobs.get(id);
     this.jobs.delete(id);
     const free = (kept: { free(): void }) => kept.free();

@@ -9,6 +9,8 @@ import type {
   UnitResult,
   UnitSpan,
 } from "./messages.js";
+import { SimWatch } from "./sim-watch.js";
+import type { FromSim, ToSim } from "./sim-words.js";
 import { Watch } from "./watch.js";
 
 export interface LaneConfig {
@@ -28,6 +30,9 @@ export interface LaneConfig {
   onFailed: (attempt: number, took: number, failure: UnitFailure) => void;
   /** Whether Workers of this kind can be opened, when that becomes known, and a GPU's numeric class. */
   onHealth: (problem: string | undefined, probed: string | undefined) => void;
+  onSim: (said: FromSim) => void;
+  /** A Worker with bands of simulations is gone. */
+  onSimsLost: (why: string) => void;
 }
 
 /** A kernel that nobody waits for any more may take this long before its Worker goes. */
@@ -41,6 +46,7 @@ interface Seat {
   opening: ReturnType<typeof setTimeout> | undefined;
   jobs: Set<number>;
   units: Map<number, UnitSpan>;
+  sims: SimWatch;
   /** The unit that computes now, and for programs which item. */
   busy: { attempt: number; item?: number; since: number } | undefined;
   stderr: string;
@@ -92,18 +98,19 @@ export class Lane {
   }
 
   private trim(): void {
-    for (const seat of this.seats.filter((seat) => seat.units.size === 0)) {
+    for (const seat of this.seats.filter(({ units, sims }) => units.size === 0 && !sims.isBusy)) {
       if (this.seats.length <= this.most) return;
       this.close(seat);
     }
   }
 
-  close(seat?: Seat): void {
+  close(seat?: Seat, why = "the GPU is not lent any more"): void {
     for (const each of seat ? [seat] : [...this.seats]) {
       each.watch.stop();
       clearTimeout(each.opening);
       each.worker.terminate();
       this.seats.splice(this.seats.indexOf(each), 1);
+      if (each.sims.close()) this.config.onSimsLost(why);
     }
   }
 
@@ -114,6 +121,11 @@ export class Lane {
       opening: setTimeout(() => this.broken(seat, "it does not answer"), OPEN_MS),
       jobs: new Set(),
       units: new Map(),
+      sims: new SimWatch(
+        (job) => this.config.info(job)?.limits.time ?? 0,
+        () => seat.busy !== undefined,
+        () => this.simOverTime(seat),
+      ),
       busy: undefined,
       stderr: "",
     };
@@ -129,18 +141,32 @@ export class Lane {
   }
 
   private give(seat: Seat, unit: UnitSpan): void {
-    const info = this.config.info(unit.job);
-    if (!info) {
+    if (!this.tellJob(seat, unit.job)) {
       const message = `job ${unit.job} is unknown`;
       this.config.onFailed(unit.attempt, 0, { kind: "internal", message });
       return;
     }
-    if (!seat.jobs.has(unit.job)) {
-      seat.jobs.add(unit.job);
-      this.tell(seat, { type: "job", job: unit.job, info });
-    }
     seat.units.set(unit.attempt, unit);
     this.tell(seat, { type: "run", unit });
+  }
+
+  /** Whether the job is known. */
+  private tellJob(seat: Seat, job: number): boolean {
+    if (seat.jobs.has(job)) return true;
+    const info = this.config.info(job);
+    if (!info) return false;
+    seat.jobs.add(job);
+    this.tell(seat, { type: "job", job, info });
+    return true;
+  }
+
+  /** Bands of simulations live in the Worker beside the units. */
+  sim(ask: ToSim, job: number, transfer: Transferable[]): void {
+    const seat = ask.type === "leave" ? this.seats[0] : (this.seats[0] ?? this.open());
+    if (!seat || !this.tellJob(seat, job)) return;
+    seat.sims.asked(ask, job);
+    seat.worker.postMessage(ask, transfer);
+    if (ask.type === "leave") this.trim();
   }
 
   private hear(seat: Seat, said: FromEngine): void {
@@ -150,6 +176,11 @@ export class Lane {
       this.config.onHealth(undefined, said.class);
     } else if (said.type === "broken") {
       this.broken(seat, said.message);
+    } else if (said.type === "simmed" || said.type === "auditioned") {
+      seat.sims.heard(said);
+      this.config.onSim(said);
+      if (isLost(said)) this.replace(seat);
+      this.trim();
     } else {
       this.hearOfUnit(seat, said);
     }
@@ -209,14 +240,19 @@ export class Lane {
     this.config.onFailed(unit.attempt, performance.now() - busy.since, failure);
   }
 
+  private simOverTime(seat: Seat): void {
+    this.replace(seat, "a step of the simulation took longer than its job's time limit");
+    this.probe();
+  }
+
   /** Ends a Worker and gives its other units to a new one. */
-  private replace(seat: Seat): void {
-    this.close(seat);
+  private replace(seat: Seat, why = "the GPU had to be opened anew"): void {
+    this.close(seat, why);
     for (const unit of seat.units.values()) this.run(unit);
   }
 
   private broken(seat: Seat, message: string): void {
-    this.close(seat);
+    this.close(seat, message);
     this.config.onHealth(message, undefined);
     for (const { attempt, job } of seat.units.values()) {
       const { runaway } = this;
@@ -228,4 +264,10 @@ export class Lane {
   private tell(seat: Seat, message: ToEngine): void {
     seat.worker.postMessage(message);
   }
+}
+
+/** A device that is gone is opened anew. */
+function isLost(said: FromSim): boolean {
+  const told = said.type === "simmed" ? said.answer : said.heard;
+  return "failure" in told && (told.failure.kind === "lost" || told.failure.kind === "internal");
 }

@@ -1,6 +1,9 @@
 /** What the page, the brain Worker and the engine Workers say to each other. */
 
 import type { JobNote, UnitNote } from "../join/unit.js";
+import type { CrewNote } from "../join/crew.js";
+import type { RadioCall } from "./radio-words.js";
+import type { FromSim, ToSim } from "./sim-words.js";
 import type { BrainJob, BrainStatus, Condition, Offer, Rules, UnitFailure } from "../../generated/brain/brain.js";
 
 export type { BrainJob, BrainStatus, Condition, Offer, Rules, UnitFailure };
@@ -11,6 +14,9 @@ export interface Places {
   base: string;
   brainWasm: string;
   gpuWasm: string;
+  /** Fetched when the node is asked into a crew. */
+  crewModule: string;
+  crewWasm: string;
   /** URLs a Worker may start: of the own origin, or of a blob. */
   gpuWorker: string;
   wasiWorker: string;
@@ -56,6 +62,8 @@ export type FromBrain =
   | { type: "refused"; job: JobNote; message: string }
   /** The GPU stopped answering (why), or answers again. */
   | { type: "gpu"; problem?: string }
+  | { type: "crews"; crews: CrewNote[] }
+  | RadioCall
   | { type: "stopped"; reason?: string };
 
 export interface UnitSpan {
@@ -74,7 +82,8 @@ export type ToEngine =
   | { type: "job"; job: number; info: BrainJob }
   | { type: "run"; unit: UnitSpan }
   | { type: "abort"; attempt: number }
-  | { type: "forget"; job: number };
+  | { type: "forget"; job: number }
+  | ToSim;
 
 /** From an engine Worker to the brain Worker. */
 export type FromEngine =
@@ -82,6 +91,7 @@ export type FromEngine =
   | { type: "ready"; class?: string }
   /** It cannot be opened: the device is missing or does not answer. */
   | { type: "broken"; message: string }
+  | FromSim
   | AboutUnit;
 
 export type AboutUnit =

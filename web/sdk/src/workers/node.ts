@@ -2,14 +2,15 @@
 
 import type { Brain, BrainOutput } from "../../generated/brain/brain.js";
 import type { JobNote } from "../join/unit.js";
+import { hostOf } from "./crew/host.js";
+import { Crews } from "./crews.js";
 import { problemWith, sign } from "./keys.js";
 import { GpuKnown } from "./known.js";
-import { Lane, type LaneConfig } from "./lane.js";
+import type { Lane } from "./lane.js";
+import { openLanes } from "./lanes.js";
 import type { BrainJob, DeviceState, FromBrain, Offer, Rules, Start } from "./messages.js";
 import { Socket } from "./socket.js";
 
-/** Units the GPU Worker holds: one computes, the others' bytes travel. */
-const GPU_DEPTH = 3;
 /** A page is told how things stand at most this often, or at once when the phase changes. */
 const STATUS_EVERY_MS = 200;
 /** A GPU that stopped answering is looked at again after this time: a browser restarts what hangs. */
@@ -33,6 +34,7 @@ export class Node {
   private readonly infos = new Map<number, BrainJob>();
   private readonly gpu: Lane;
   private readonly cpu: Lane;
+  private readonly crews: Crews;
 
   constructor(
     private readonly brain: Brain,
@@ -42,14 +44,12 @@ export class Node {
     { places, offer }: Start,
   ) {
     this.offered = offer;
-    const { base } = places;
-    this.socket = new Socket(`${base.replace(/^http/, "ws")}/node/socket`, {
+    this.socket = new Socket(`${places.base.replace(/^http/, "ws")}/node/socket`, {
       opened: () => this.perform(this.brain.opened(performance.now())),
       closed: () => this.perform(this.brain.closed(performance.now())),
       received: (frame) => this.receive(frame),
     });
-    const shared: Omit<LaneConfig, "worker" | "wasm" | "depth" | "listens" | "onHealth"> = {
-      base,
+    const { gpu, cpu } = openLanes(places, {
       hashing,
       session: () => this.session,
       info: (job) => this.info(job),
@@ -66,23 +66,13 @@ export class Node {
         this.perform(this.brain.ranFailed(performance.now(), attempt, took, failure));
         tell({ type: "ended", attempt, failure });
       },
-    };
-    this.gpu = new Lane({
-      ...shared,
-      worker: places.gpuWorker,
-      wasm: places.gpuWasm,
-      depth: GPU_DEPTH,
-      listens: true,
-      onHealth: (problem, probed) => this.gpuHealth(problem, probed),
+      onGpu: (problem, probed) => this.gpuHealth(problem, probed),
+      onSim: (said) => this.crews.present?.heard(said),
+      onSimsLost: (why) => this.crews.present?.gpuLost(why),
     });
-    this.cpu = new Lane({
-      ...shared,
-      worker: places.wasiWorker,
-      wasm: "",
-      depth: 1,
-      listens: false,
-      onHealth: (problem) => problem && console.error(`programs cannot run: ${problem}`),
-    });
+    [this.gpu, this.cpu] = [gpu, cpu];
+    const doing = { perform: (outputs: BrainOutput[]) => this.perform(outputs), info: (job: number) => this.info(job), tell };
+    this.crews = new Crews(places, hostOf(brain, this.socket, gpu, doing));
   }
 
   /** Connects as soon as it is known what can be offered. */
@@ -155,9 +145,7 @@ export class Node {
     this.todo.length = 0;
     clearTimeout(this.timer);
     clearTimeout(this.statusTimer);
-    this.gpu.close();
-    this.cpu.close();
-    this.socket.close();
+    this.closeAll();
     tell({ type: "stopped", reason: `the node broke: ${String(error)}` });
   }
 
@@ -196,13 +184,24 @@ export class Node {
         this.gpu.forget(output.job);
         this.cpu.forget(output.job);
         break;
+      case "audition":
+      case "enlist":
+      case "dismiss":
+      case "toCrew":
+        this.crews.act(output);
+        break;
       case "stopped":
-        this.gpu.close();
-        this.cpu.close();
-        this.socket.close();
+        this.closeAll();
         tell(output.reason === undefined ? { type: "stopped" } : { type: "stopped", reason: output.reason });
         break;
     }
+  }
+
+  private closeAll(): void {
+    this.crews.present?.close();
+    this.gpu.close();
+    this.cpu.close();
+    this.socket.close();
   }
 
   /** Tells the brain what only later is known. */
@@ -246,6 +245,7 @@ export class Node {
   }
 
   private receive(frame: Uint8Array): void {
+    if (this.crews.take(frame)) return;
     let outputs: BrainOutput[];
     try {
       outputs = this.brain.received(performance.now(), frame);
@@ -281,6 +281,7 @@ export class Node {
     this.coordinator = status.coordinator;
     if (status.phase !== this.phase) {
       this.phase = status.phase;
+      this.crews.relay(this.phase === "joined");
       tell({ type: "status", status });
       return;
     }
@@ -291,6 +292,6 @@ export class Node {
   }
 }
 
-export function tell(message: FromBrain): void {
-  postMessage(message);
+export function tell(message: FromBrain, transfer: Transferable[] = []): void {
+  postMessage(message, { transfer });
 }

@@ -1,5 +1,8 @@
 /** The node's connection to its coordinator: one at a time, frames of bytes. */
 
+/** Frames waiting to leave. More are dropped, so that what the node itself has to say is not late; links repeat them. */
+const MOST_WAITING = 8 << 20;
+
 export interface SocketEvents {
   opened: () => void;
   closed: () => void;
@@ -39,5 +42,10 @@ export class Socket {
 
   send(bytes: Uint8Array): void {
     if (this.present?.readyState === WebSocket.OPEN) this.present.send(bytes as Uint8Array<ArrayBuffer>);
+  }
+
+  /** A frame for the relay. */
+  sendFrame(bytes: Uint8Array): void {
+    if ((this.present?.bufferedAmount ?? 0) + bytes.byteLength <= MOST_WAITING) this.send(bytes);
   }
 }

@@ -1,0 +1,50 @@
+/** What a node gives its crews. */
+
+import type { Brain, BrainJob, BrainOutput } from "../../../generated/brain/brain.js";
+import type { CrewNote } from "../../join/crew.js";
+import type { Lane } from "../lane.js";
+import type { FromBrain } from "../messages.js";
+import type { RadioCall } from "../radio-words.js";
+import type { ToSim } from "../sim-words.js";
+import type { Socket } from "../socket.js";
+
+export interface CrewHost {
+  /** Tells the brain something, and acts on what it answers. */
+  tellBrain(tell: (brain: Brain, now: number) => BrainOutput[]): void;
+  /** This node's number, and its coordinator's key, while joined. */
+  joined(): { me: number; coordinator: string } | undefined;
+  job(job: number): BrainJob | undefined;
+  /** A frame for the relay. Dropped where too much waits already: its link says it again. */
+  sendFrame(bytes: Uint8Array<ArrayBuffer>): void;
+  /** A message for the coordinator. */
+  send(bytes: Uint8Array): void;
+  /** To the GPU Worker. */
+  askGpu(ask: ToSim, job: number, transfer: Transferable[]): void;
+  /** To the page's radio; without one there are no direct ways. */
+  askRadio(call: RadioCall, transfer: Transferable[]): void;
+  /** What the page shows. */
+  show(crews: CrewNote[]): void;
+}
+
+interface Doing {
+  perform: (outputs: BrainOutput[]) => void;
+  info: (job: number) => BrainJob | undefined;
+  /** To the page. */
+  tell: (message: FromBrain, transfer?: Transferable[]) => void;
+}
+
+export function hostOf(brain: Brain, socket: Socket, gpu: Lane, { perform, info, tell }: Doing): CrewHost {
+  return {
+    tellBrain: (tell) => perform(tell(brain, performance.now())),
+    joined: () => {
+      const { node: me, coordinator } = brain.status();
+      return me === undefined || coordinator === undefined ? undefined : { me, coordinator };
+    },
+    job: info,
+    sendFrame: (bytes) => socket.sendFrame(bytes),
+    send: (bytes) => socket.send(bytes),
+    askGpu: (ask, job, transfer) => gpu.sim(ask, job, transfer),
+    askRadio: (call, transfer) => tell(call, transfer),
+    show: (crews) => tell({ type: "crews", crews }),
+  };
+}

@@ -1,0 +1,130 @@
+/** A node's crews. The brain Worker imports it when the node is first asked into one. */
+
+import init, { Crew, type CrewConfig } from "../../../generated/crew/crew.js";
+import type { BrainOutput } from "../../../generated/brain/brain.js";
+import type { FromSim } from "../sim-words.js";
+import type { CrewHost } from "./host.js";
+import { Part } from "./part.js";
+
+/** Where in a frame's header its crew is: 64 bits, little-endian. */
+const CREW_AT = 24;
+/** The page is shown how crews are doing at most this often. */
+const SHOW_EVERY_MS = 500;
+
+export type CrewOrder = Extract<BrainOutput, { type: "audition" | "enlist" | "dismiss" | "toCrew" }>;
+
+export async function open(wasm: string, host: CrewHost): Promise<Crews> {
+  await init({ module_or_path: wasm });
+  return new Crews(host);
+}
+
+export class Crews {
+  private readonly parts = new Map<number, Part>();
+  /** Of the key this node's links are sealed with, as long as this page lives. */
+  private readonly secret = random();
+  private isUp = false;
+  private showing: ReturnType<typeof setInterval> | undefined;
+
+  constructor(private readonly host: CrewHost) {
+    const key = Crew.linkKey(this.secret);
+    host.tellBrain((brain, now) => brain.linkKey(now, key));
+  }
+
+  act(order: CrewOrder): void {
+    switch (order.type) {
+      case "audition":
+        this.host.askGpu(order, order.job, []);
+        break;
+      case "enlist":
+        this.enlist(order);
+        break;
+      case "dismiss":
+        this.parts.get(order.crew)?.close();
+        this.parts.delete(order.crew);
+        this.show();
+        break;
+      case "toCrew":
+        this.parts.get(order.crew)?.give((member, now) => member.told(now, order.bytes));
+        break;
+    }
+  }
+
+  /** The socket is open and greeted, or lost. */
+  relay(isUp: boolean): void {
+    if (isUp === this.isUp) return;
+    this.isUp = isUp;
+    for (const part of this.parts.values()) part.give((member, now) => member.relay(now, isUp));
+  }
+
+  frame(frame: Uint8Array): void {
+    if (frame.byteLength < CREW_AT + 8) return;
+    const header = new DataView(frame.buffer, frame.byteOffset);
+    const part = this.parts.get(Number(header.getBigUint64(CREW_AT, true)));
+    part?.give((member, now) => member.frame(now, frame));
+  }
+
+  /** The GPU Worker answers. */
+  heard(said: FromSim): void {
+    if (said.type === "simmed") {
+      this.parts.get(said.crew)?.answer(said.answer);
+      return;
+    }
+    const { crew, heard } = said;
+    this.host.tellBrain((brain, now) =>
+      "failure" in heard
+        ? brain.crewFailed(now, crew, 0, heard.failure)
+        : brain.auditioned(now, crew, heard.cells, heard.took),
+    );
+  }
+
+  /** The GPU Worker is gone, and all bands with it. */
+  gpuLost(message: string): void {
+    for (const part of this.parts.values()) part.lost(message);
+  }
+
+  close(): void {
+    for (const part of this.parts.values()) part.close();
+    this.parts.clear();
+    this.show();
+  }
+
+  private enlist({ crew, job, bytes }: CrewOrder & { type: "enlist" }): void {
+    const part = this.parts.get(crew) ?? this.join(crew, job);
+    part?.give((member, now) => member.enlist(now, bytes));
+    if (this.isUp) part?.give((member, now) => member.relay(now, true));
+    this.show();
+  }
+
+  private join(crew: number, job: number | undefined): Part | undefined {
+    const joined = this.host.joined();
+    if (!joined) return undefined;
+    const config: CrewConfig = {
+      ...joined,
+      secret: this.secret,
+      seed: random(),
+      timeOrigin: performance.timeOrigin,
+      triesDirect: true,
+    };
+    const info = job === undefined ? undefined : this.host.job(job);
+    if (info?.work.kind === "sim") config.work = info.work.bytes;
+    const member = new Crew(performance.now(), config);
+    const part = new Part(this.host, crew, job, info?.name ?? "", member);
+    this.parts.set(crew, part);
+    return part;
+  }
+
+  private show(): void {
+    const notes = [...this.parts.values()].flatMap((part) => part.note() ?? []);
+    this.host.show(notes);
+    if (notes.length === 0) {
+      clearInterval(this.showing);
+      this.showing = undefined;
+    } else {
+      this.showing ??= setInterval(() => this.show(), SHOW_EVERY_MS);
+    }
+  }
+}
+
+function random(): Uint8Array<ArrayBuffer> {
+  return crypto.getRandomValues(new Uint8Array(32));
+}

@@ -1,0 +1,170 @@
+/** One node's part in one crew: a member with its timer, its radio and its band on the GPU. */
+
+import type { Crew, CrewLink, CrewOutput } from "../../../generated/crew/crew.js";
+import type { CrewNote } from "../../join/crew.js";
+import { Call } from "../radio.js";
+import type { SimAnswer } from "../sim-words.js";
+import type { CrewHost } from "./host.js";
+
+export class Part {
+  private readonly calls = new Map<number, Call>();
+  private timer: ReturnType<typeof setTimeout> | undefined;
+  private readonly todo: CrewOutput[] = [];
+  private performing = false;
+  private step = 0;
+  private links: CrewLink[] = [];
+  private isOver = false;
+
+  constructor(
+    private readonly host: CrewHost,
+    readonly crew: number,
+    private readonly job: number | undefined,
+    private readonly name: string,
+    private readonly member: Crew,
+  ) {}
+
+  /** Gives the member one input, and does all it wants then. */
+  give(input: (member: Crew, now: number) => CrewOutput[]): void {
+    if (this.isOver) return;
+    try {
+      this.todo.push(...input(this.member, performance.now()));
+      if (this.performing) return;
+      this.performing = true;
+      for (let output = this.todo.shift(); output && !this.isOver; output = this.todo.shift()) this.act(output);
+    } catch (error) {
+      this.broke(error);
+      return;
+    } finally {
+      this.performing = false;
+    }
+    this.wind();
+  }
+
+  answer(answer: SimAnswer): void {
+    const { epoch } = answer;
+    this.give((member, now) => {
+      switch (answer.is) {
+        case "edges":
+          return member.edges(now, epoch, answer.step, answer.top, answer.bottom, answer.took);
+        case "kept":
+          return member.kept(now, epoch, answer.step, answer.hash, answer.size);
+        case "final": {
+          const { result } = answer;
+          return "inline" in result
+            ? member.finalInline(now, epoch, result.inline)
+            : member.finalStored(now, epoch, result.hash, result.size);
+        }
+        case "shown":
+          return member.shown(now, epoch);
+        case "failed":
+          return member.failed(now, epoch, answer.failure);
+      }
+    });
+  }
+
+  /** The GPU Worker is gone, and the band with it. */
+  lost(message: string): void {
+    const failure = { kind: "lost", message } as const;
+    this.give((member, now) => member.failed(now, this.epoch(), failure));
+  }
+
+  note(): CrewNote | undefined {
+    const place = this.isOver ? undefined : this.member.place();
+    if (!place) return undefined;
+    const { rank, members, rows } = place;
+    const { crew, job, name, step, links } = this;
+    const note: CrewNote = { crew, name, members: members.length, rank, step, links };
+    if (job !== undefined) note.job = job;
+    if (rows) note.rows = rows;
+    return note;
+  }
+
+  close(): void {
+    if (this.isOver) return;
+    this.isOver = true;
+    clearTimeout(this.timer);
+    for (const call of this.calls.values()) call.hang();
+    this.calls.clear();
+    if (this.job !== undefined) this.host.askGpu({ type: "leave", crew: this.crew }, this.job, []);
+    this.member.free();
+  }
+
+  private act(output: CrewOutput): void {
+    switch (output.type) {
+      case "frame":
+        this.host.sendFrame(output.bytes);
+        break;
+      case "direct":
+        this.calls.get(output.peer)?.send(output.bytes);
+        break;
+      case "radio":
+        this.radio(output);
+        break;
+      case "engine": {
+        const { command } = output;
+        const transfer = command.do === "step" ? [command.above.buffer, command.below.buffer] : [];
+        const ask = { type: "sim", crew: this.crew, command } as const;
+        if (this.job !== undefined) this.host.askGpu(ask, this.job, transfer);
+        break;
+      }
+      case "says": {
+        const { progress, epoch, bytes } = output;
+        if (progress) ({ step: this.step, links: this.links } = progress);
+        this.host.tellBrain((brain, now) => brain.crewSays(now, this.crew, epoch, bytes));
+        break;
+      }
+      case "deliver":
+        this.host.send(output.bytes);
+        break;
+      case "using":
+      case "app":
+      case "refused":
+      case "notBegun":
+      case "done":
+        // Of talk, which a page that lends does not have; links are shown with the progress.
+        break;
+    }
+  }
+
+  private radio(output: CrewOutput & { type: "radio" }): void {
+    const { peer } = output;
+    if (output.do === "hear") {
+      this.calls.get(peer)?.words(output.words);
+      return;
+    }
+    this.calls.get(peer)?.hang();
+    this.calls.delete(peer);
+    if (output.do === "hang") return;
+    const ice = this.member.place()?.ice ?? [];
+    const tell = this.host.askRadio.bind(this.host);
+    const call = new Call(tell, { do: output.do, ice }, {
+      words: (words) => this.give((member, now) => member.radio(now, peer, words)),
+      up: () => this.give((member, now) => member.directUp(now, peer)),
+      down: () => this.give((member, now) => member.directDown(now, peer)),
+      frame: (bytes) => this.give((member, now) => member.direct(now, peer, bytes)),
+    });
+    this.calls.set(peer, call);
+  }
+
+  private wind(): void {
+    clearTimeout(this.timer);
+    if (this.isOver) return;
+    const due = this.member.nextTimeout();
+    if (due === undefined) return;
+    const wait = Math.max(0, due - performance.now());
+    this.timer = setTimeout(() => this.give((member, now) => member.tick(now)), wait);
+  }
+
+  /** A member of which half was done is of no use: the crew goes on without it. */
+  private broke(error: unknown): void {
+    console.error(error);
+    const epoch = this.epoch();
+    this.close();
+    const failure = { kind: "internal", message: `the member broke: ${String(error)}` } as const;
+    this.host.tellBrain((brain, now) => brain.crewFailed(now, this.crew, epoch, failure));
+  }
+
+  private epoch(): number {
+    return this.member.place()?.epoch ?? 0;
+  }
+}
