@@ -25,6 +25,8 @@ export async function open(base: string): Promise<Run> {
       onDone: (attempt, _took, result) => waiting.get(attempt)?.({ result }),
       onFailed: (attempt, _took, failure) => waiting.get(attempt)?.({ failure }),
       onHealth: () => undefined,
+      onSim: () => undefined,
+      onSimsLost: () => undefined,
     });
   const lanes = { gpu: lane("gpu-worker", "gpu_bg.wasm", true), cpu: lane("wasi-worker", "", false) };
   return async (kind, info, units) => {

@@ -1,10 +1,11 @@
 /** Encodes work as the protocol does (postcard), for tests of an engine Worker without a coordinator. The shape is the one
  * serde gives as JSON. */
 
-/** A `Work::Map` or `Work::Render`. */
+/** A `Work::Map`, `Work::Render` or `Work::Sim`. */
 export function encodeWork(work) {
   if (work.Map) return new Uint8Array([1, ...mapWork(work.Map)]);
   if (work.Render) return new Uint8Array([2, ...renderWork(work.Render)]);
+  if (work.Sim) return new Uint8Array([4, ...simWork(work.Sim)]);
   throw new Error(`no kernel in ${Object.keys(work)}`);
 }
 
@@ -22,6 +23,32 @@ function renderWork({ kernel, width, height, tile, samples, pixel }) {
     ...encodeKernel(kernel),
     ...[width, height, tile, samples].flatMap(varint),
     ["Rgba8", "Rgba32Float"].indexOf(pixel),
+  ];
+}
+
+const SIM_FIELDS = ["Width", "Height", "FirstRow", "Rows", "Step", "Poke", "Brush"];
+
+function simWork(sim) {
+  const pass = ({ entry, workgroup, times }) => [...text(entry), ...[...workgroup, times].flatMap(varint)];
+  const option = (value, encode) => (value === null || value === undefined ? [0] : [1, ...encode(value)]);
+  const { params, state, next, picture } = sim.slots;
+  return [
+    ...text(sim.source),
+    ...[sim.width, sim.height, sim.steps, sim.halo].flatMap(varint),
+    ...list(sim.passes, pass),
+    ...option(sim.init, pass),
+    ...option(sim.show, pass),
+    ...option(sim.first, ({ hash, size }) => [...hash, ...varint(size)]),
+    sim.members,
+    ...option(sim.keep_every, varint),
+    sim.speculate ? 1 : 0,
+    ...[sim.cell_bytes, sim.lanes].flatMap(varint),
+    ...text(sim.scalar),
+    ...[params, state, next].flatMap(varint),
+    ...option(picture, varint),
+    ...varint(sim.params.length),
+    ...sim.params,
+    ...list(sim.fields, ([field, at]) => [SIM_FIELDS.indexOf(field), ...varint(at)]),
   ];
 }
 
