@@ -4,6 +4,7 @@ import { Answers } from "./answers.js";
 import { type ArrayOf, type OutType, outType, type ResultArray, typed } from "./arrays.js";
 import { blake3 } from "./blake3.js";
 import { type Bytes, lineBytes, type Source, upload, type UploadOptions } from "./blobs.js";
+import { toTheEnd } from "./follow.js";
 import { Http, ShoalError } from "./http.js";
 import { ownIdentities } from "./join/identity.js";
 import { join, type JoinHandle, type JoinOptions } from "./join/index.js";
@@ -18,6 +19,7 @@ import type {
 } from "./options.js";
 import { assemble, type Picture } from "./picture.js";
 import { codeHash, signCode, submitterKey } from "./sign.js";
+import { type Field, fieldOf, type SimOptions, type SimRequest, type Stroke } from "./sim.js";
 import type {
   BlobRef,
   ExecRequest,
@@ -42,9 +44,6 @@ export interface JobEvents {
   /** Of a render: tiles that became ready. */
   tiles?(done: number[]): void;
 }
-
-/** Silence of the coordinator after which a waiting call gives up. */
-const PATIENCE_MS = 60_000;
 
 export class Shoal {
   private readonly http: Http;
@@ -183,6 +182,24 @@ export class Shoal {
     return new Answers(bytes, new BigUint64Array(ends.buffer));
   }
 
+  /** Runs a simulation to its end, on nodes that compute it together; gives the last state, row by row. */
+  async sim({ first, ...rest }: SimOptions, run: RunOptions = {}): Promise<ResultArray> {
+    const request: JobRequest & SimRequest = { ...rest, kind: "sim" };
+    if (first !== undefined) request.first = await this.store(first, run.signal);
+    const job = await this.finish(await this.submit(request, run.signal), run);
+    return typed((await this.result(job.id, run.signal)).buffer, outType(job));
+  }
+
+  /** A running simulation's picture newer than `after`; nothing if none came within some seconds, or it ended. */
+  field = (id: number, after = 0, signal?: AbortSignal): Promise<Field | undefined> =>
+    fieldOf(this.http, id, after, signal);
+
+  /** Stirs the field of a running simulation. */
+  async poke(id: number, stroke: Stroke): Promise<void> {
+    const headers = { "content-type": "application/json" };
+    await this.http.call(`/api/v1/jobs/${id}/poke`, { method: "POST", headers, body: JSON.stringify(stroke) });
+  }
+
   /** Waits for the end of a job. Throws if it failed or was cancelled. */
   async wait(id: number, run: RenderRunOptions = {}): Promise<Job> {
     return this.finish(await this.job(id), run);
@@ -253,36 +270,8 @@ export class Shoal {
     }
   }
 
-  /** Follows a job to its end, through restarts of the coordinator. */
-  private async finish(job: Job, { onProgress, onTiles, signal }: RenderRunOptions): Promise<Job> {
-    const cancel = () => void this.cancel(job.id).catch(() => undefined);
-    if (signal?.aborted) cancel();
-    signal?.addEventListener("abort", cancel, { once: true });
-    const on: JobEvents = {
-      job: (changed) => {
-        job = changed;
-        onProgress?.(changed);
-      },
-      tiles: (tiles) => onTiles?.(tiles, job.id),
-    };
-    let heard = Date.now();
-    while (job.state === "running") {
-      try {
-        await this.jobEvents(job.id, on, signal);
-        heard = Date.now();
-        if (job.state === "running") on.job?.(await this.job(job.id));
-      } catch (error) {
-        const reached = error instanceof ShoalError && error.status !== 0 && error.status < 500;
-        if (reached || Date.now() - heard > PATIENCE_MS) throw error;
-      }
-      signal?.throwIfAborted();
-      if (job.state === "running") await new Promise((resolve) => setTimeout(resolve, 250));
-    }
-    signal?.removeEventListener("abort", cancel);
-    signal?.throwIfAborted();
-    if (job.state === "done") return job;
-    const message = job.error?.message ?? `job ${job.id} was ${job.state}`;
-    throw new ShoalError(0, `job_${job.state}`, message, { job });
+  private finish(job: Job, run: RenderRunOptions): Promise<Job> {
+    return toTheEnd(this, job, run);
   }
 }
 

@@ -15,14 +15,17 @@ export * from "./client.js";
 export { ShoalError } from "./http.js";
 export {
   join,
+  type CrewNote,
   type JobNote,
   type JoinHandle,
   type JoinOptions,
   type JoinStatus,
   type Lend,
+  type LinkNote,
   type Rules,
   type RunningUnit,
   type UnitEvent,
 } from "./join/index.js";
 export { type Picture, toImageData } from "./picture.js";
+export type * from "./sim.js";
 export type * from "./types.js";

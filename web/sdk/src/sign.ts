@@ -23,6 +23,8 @@ export function codeHash(request: JobRequest): Uint8Array<ArrayBuffer> | undefin
     case "map":
     case "render":
       return blake3(new TextEncoder().encode(request.wgsl));
+    case "sim":
+      return blake3(new TextEncoder().encode(request.source));
     case "exec":
       return bytesOf(request.module);
   }

@@ -1,5 +1,7 @@
 /** What the coordinator's HTTP API says, as it says it. */
 
+import type { SimInfo, SimRequest } from "./sim.js";
+
 export type JobKind = "noop" | "map" | "render" | "exec" | "sim";
 export type JobState = "running" | "done" | "failed" | "cancelled";
 /** How answers are checked: none; some, drawn by chance; all by N nodes of different owners who must agree; or all of a
@@ -49,7 +51,8 @@ export interface Job {
   error: JobError | null;
   result: { bytes: number; itemBytes: number | null } | null;
   render: RenderInfo | null;
-  /** Of a map: the WGSL scalar type of the output and how many make one item. */
+  sim: SimInfo | null;
+  /** Of a map or simulation: the WGSL scalar type of the output and how many make one item. */
   output: { type: string; perItem: number } | null;
 }
 
@@ -191,7 +194,7 @@ export interface CodeSignature {
 }
 
 /** The body of `POST /api/v1/jobs`. */
-export type JobRequest = CommonRequest & (NoopRequest | MapRequest | RenderRequest | ExecRequest);
+export type JobRequest = CommonRequest & (NoopRequest | MapRequest | RenderRequest | ExecRequest | SimRequest);
 
 export interface NoopRequest {
   kind: "noop";
