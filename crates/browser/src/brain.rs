@@ -47,7 +47,8 @@ pub struct Brain {
 
 #[wasm_bindgen]
 impl Brain {
-    /// `identity`: the public half of the key this device made once and keeps.
+    /// `identity`: the public half of the key this device made once and keeps. `talks`: whether applications
+    /// of other nodes may talk to this one.
     #[wasm_bindgen(constructor)]
     pub fn new(
         token: String,
@@ -55,6 +56,7 @@ impl Brain {
         offer: &Offer,
         rules: &DonorRules,
         seed: f64,
+        talks: Option<bool>,
     ) -> Result<Brain, JsError> {
         let identity = identity.try_into().map_err(|_| {
             JsError::new(&format!("an identity of {} bytes; expected 32", identity.len()))
@@ -64,7 +66,7 @@ impl Brain {
             identity: Identity(identity),
             caps: offer::caps(offer)?,
             rules: offer::rules(rules)?,
-            talks: false,
+            talks: talks == Some(true),
             seed: seed as u64,
         };
         Ok(Brain { node: Node::new(config), coordinator: None })

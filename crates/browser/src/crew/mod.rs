@@ -3,6 +3,7 @@
 
 mod answer;
 mod output;
+mod talk;
 mod words;
 
 use std::sync::Arc;

@@ -2,6 +2,7 @@
 
 import { asPeerError, GPUPeerError } from "./error.js";
 import { type ExportOptions, freshToken, type GPUBufferHandle, type GPUBufferRight, rightsOf } from "./handle.js";
+import { OwnBuffer } from "./shared.js";
 import { Source } from "./source.js";
 import { Landing, Sending, snapshot } from "./transfer.js";
 import { type Claim, dataChannel, type Words } from "./words.js";
@@ -19,6 +20,8 @@ export interface Grant {
   rights: readonly GPUBufferRight[];
   label: string;
   source: Source;
+  /** This page's view of it, once it was asked for. */
+  own: OwnBuffer | undefined;
   unwatch: () => void;
 }
 
@@ -54,7 +57,7 @@ export class Exports {
     const number = ++this.count;
     const unwatch = source.watch((version) => this.post({ is: "version", buffer: number, version }));
     const label = options.label ?? buffer.label;
-    const grant: Grant = { number, token: freshToken(), rights, label, source, unwatch };
+    const grant: Grant = { number, token: freshToken(), rights, label, source, own: undefined, unwatch };
     this.grants.set(number, grant);
     const { size, usage } = buffer;
     const { token } = grant;
@@ -73,9 +76,15 @@ export class Exports {
     throw new GPUPeerError("denied", `${named(grant)}: no right to ${missing}; granted: ${granted}`);
   }
 
+  own(claim: Claim): OwnBuffer {
+    const grant = this.find(claim);
+    grant.own ??= new OwnBuffer(grant.source, grant.label, grant.rights);
+    return grant.own;
+  }
+
   remove(claim: Claim): void {
     const grant = this.find(claim);
-    grant.unwatch();
+    forget(grant);
     this.grants.delete(grant.number);
     this.post({ is: "revoked", buffer: grant.number });
   }
@@ -106,7 +115,7 @@ export class Exports {
   }
 
   close(error: GPUPeerError): void {
-    for (const grant of this.grants.values()) grant.unwatch();
+    for (const grant of this.grants.values()) forget(grant);
     for (const sending of this.reading.values()) sending.fail(error);
     for (const { landing } of this.writing.values()) landing?.free();
     for (const table of [this.grants, this.reading, this.writing]) table.clear();
@@ -173,6 +182,11 @@ export class Exports {
 
 export function named({ number, label }: Grant): string {
   return label === "" ? `buffer ${number}` : `buffer ${number} ("${label}")`;
+}
+
+function forget({ unwatch, own }: Grant): void {
+  unwatch();
+  own?.stop();
 }
 
 function checkBase(grant: Grant, onto: number): void {

@@ -4,6 +4,7 @@ import type { Asks } from "./asks.js";
 import { GPUPeerError } from "./error.js";
 import type { GPUBufferHandle, GPUBufferRight } from "./handle.js";
 import type { Source } from "./source.js";
+import type { Claim } from "./words.js";
 
 export interface PushOptions {
   /** Refused if the owner has another version by then, so that nobody's writing is lost. Without it the last one wins. */
@@ -43,6 +44,13 @@ export abstract class GPUSharedBuffer {
     return !this.remote || this.rights.includes(right);
   }
 
+  /** Itself, or an error that says which right is missing. The owner checks it again. */
+  demand(right: GPUBufferRight): this {
+    if (this.may(right)) return this;
+    const name = this.label === "" ? "the buffer" : `the buffer "${this.label}"`;
+    throw new GPUPeerError("denied", `${name}: no right to ${right}; granted: ${this.rights.join(", ") || "nothing"}`);
+  }
+
   /** Resolves when there is a newer version than this. */
   async newer(than = this.version): Promise<number> {
     this.check();
@@ -66,6 +74,8 @@ export abstract class GPUSharedBuffer {
 /** The owner's view. */
 export class OwnBuffer extends GPUSharedBuffer {
   readonly remote = false;
+  /** Hears of no more versions. */
+  readonly stop: () => void;
 
   constructor(
     private readonly source: Source,
@@ -73,7 +83,7 @@ export class OwnBuffer extends GPUSharedBuffer {
     rights: readonly GPUBufferRight[],
   ) {
     super(source.buffer, label, rights);
-    source.watch((version) => {
+    this.stop = source.watch((version) => {
       this.onversion?.(version);
       this.wake();
     });
@@ -112,6 +122,7 @@ export class ImportedBuffer extends GPUSharedBuffer {
   version = 0;
   newest: number;
   hash = "";
+  private readonly claim: Claim;
   private ended: GPUPeerError | undefined;
 
   constructor(
@@ -121,6 +132,7 @@ export class ImportedBuffer extends GPUSharedBuffer {
   ) {
     super(buffer, handle.label, handle.rights);
     this.newest = handle.version;
+    this.claim = { buffer: handle.buffer, token: handle.token };
   }
 
   async pull(): Promise<number> {
@@ -139,7 +151,7 @@ export class ImportedBuffer extends GPUSharedBuffer {
   /** Into any buffer of the same size. */
   async fetch(into: GPUBuffer, have: number) {
     this.check();
-    const read = await this.asks.read(this.handle, have, into);
+    const read = await this.asks.read(this.claim, have, into);
     this.heard(read.version);
     return read;
   }
@@ -147,7 +159,7 @@ export class ImportedBuffer extends GPUSharedBuffer {
   /** From any buffer of the same size. */
   async send(from: GPUBuffer, onto = -1) {
     this.check();
-    const wrote = await this.asks.write(this.handle, onto, from);
+    const wrote = await this.asks.write(this.claim, onto, from);
     this.heard(wrote.version);
     return wrote;
   }

@@ -79,19 +79,16 @@ export class Sending {
 
 /** Where parts arrive. Nothing of them is in the buffer before `commit`. */
 export class Landing {
-  private readonly staging: GPUBuffer;
-  private readonly mapped: Uint8Array;
+  /** Made with the first part: often there is nothing new. */
+  private staging: GPUBuffer | undefined;
+  private mapped = new Uint8Array();
   private at = 0;
 
   private constructor(
     private readonly device: GPUDevice,
     readonly size: number,
     private readonly hashing: Hashing,
-  ) {
-    const usage = GPUBufferUsage.MAP_WRITE | GPUBufferUsage.COPY_SRC;
-    this.staging = device.createBuffer({ size, usage, mappedAtCreation: true });
-    this.mapped = new Uint8Array(this.staging.getMappedRange());
-  }
+  ) {}
 
   static async open(device: GPUDevice, size: number): Promise<Landing> {
     return new Landing(device, size, await beginHash());
@@ -104,6 +101,7 @@ export class Landing {
       const found = `bytes ${offset} to ${end}${last ? ", the last," : ""} of ${this.size}`;
       throw new GPUPeerError("protocol", `the peer sent ${found}; expected to go on at ${this.at}`);
     }
+    if (!this.staging) this.makeRoom();
     this.mapped.set(bytes, offset);
     this.hashing.update(bytes);
     this.at = end;
@@ -117,10 +115,12 @@ export class Landing {
 
   /** `now` is called in the moment the buffer gets its new contents. */
   async commit(buffer: GPUBuffer, now: () => void): Promise<void> {
-    this.staging.unmap();
+    const { staging } = this;
+    if (!staging) return;
+    staging.unmap();
     await checked(this.device, "the buffer cannot be written", () => {
       const encoder = this.device.createCommandEncoder();
-      encoder.copyBufferToBuffer(this.staging, 0, buffer, 0, this.size);
+      encoder.copyBufferToBuffer(staging, 0, buffer, 0, this.size);
       this.device.queue.submit([encoder.finish()]);
       now();
     });
@@ -128,7 +128,14 @@ export class Landing {
   }
 
   free(): void {
-    this.staging.destroy();
+    this.staging?.destroy();
+    this.staging = undefined;
+  }
+
+  private makeRoom(): void {
+    const usage = GPUBufferUsage.MAP_WRITE | GPUBufferUsage.COPY_SRC;
+    this.staging = this.device.createBuffer({ size: this.size, usage, mappedAtCreation: true });
+    this.mapped = new Uint8Array(this.staging.getMappedRange());
   }
 }
 

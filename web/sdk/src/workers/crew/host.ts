@@ -1,6 +1,7 @@
 /** What a node gives its crews. */
 
 import type { Brain, BrainJob, BrainOutput } from "../../../generated/brain/brain.js";
+import type { CrewOutput } from "../../../generated/crew/crew.js";
 import type { CrewNote } from "../../join/crew.js";
 import type { Lane } from "../lane.js";
 import type { FromBrain } from "../messages.js";
@@ -24,7 +25,11 @@ export interface CrewHost {
   askRadio(call: RadioCall, transfer: Transferable[]): void;
   /** What the page shows. */
   show(crews: CrewNote[]): void;
+  /** Of talk, which only applications have. */
+  talked?(crew: number, output: TalkOutput): void;
 }
+
+export type TalkOutput = Extract<CrewOutput, { type: "using" | "app" | "refused" }>;
 
 interface Doing {
   perform: (outputs: BrainOutput[]) => void;

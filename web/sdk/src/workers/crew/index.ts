@@ -49,6 +49,10 @@ export class Crews {
     }
   }
 
+  part(crew: number): Part | undefined {
+    return this.parts.get(crew);
+  }
+
   /** The socket is open and greeted, or lost. */
   relay(isUp: boolean): void {
     if (isUp === this.isUp) return;

@@ -68,6 +68,11 @@ export class Part {
     this.give((member, now) => member.failed(now, this.epoch(), failure));
   }
 
+  /** Who is in the crew, by rank. */
+  members(): number[] {
+    return this.isOver ? [] : (this.member.place()?.members ?? []);
+  }
+
   note(): CrewNote | undefined {
     const place = this.isOver ? undefined : this.member.place();
     if (!place) return undefined;
@@ -119,9 +124,12 @@ export class Part {
       case "using":
       case "app":
       case "refused":
+        // A page that lends has no talk; its links are shown with the progress.
+        this.host.talked?.(this.crew, output);
+        break;
       case "notBegun":
       case "done":
-        // Of talk, which a page that lends does not have; links are shown with the progress.
+        // Of common operations, which nobody begins here.
         break;
     }
   }
