@@ -6,7 +6,8 @@ use shoal_protocol::{CrewSay, Epoch, Micros, NodeId, Poke};
 
 use crate::grid::{Grid, Kernel};
 use crate::party::Bare;
-use crate::world::{CALM, ROUGH, Wire, World};
+use crate::wires::{CALM, ROUGH, Wire};
+use crate::world::World;
 
 const GRID: Grid = Grid { kernel: Kernel::Floats, width: 7, height: 24, halo: 1, steps: 60 };
 

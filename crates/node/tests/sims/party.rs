@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use shoal_node::collective::Rank;
+use shoal_node::collective::{Op, Rank};
 use shoal_node::session::sim::{Place, Sim, SimInput, SimOutput};
 use shoal_node::{SimAnswer, SimCommand};
 use shoal_protocol::{
@@ -13,8 +13,28 @@ use shoal_protocol::{
 
 pub(crate) enum Given<'a> {
     Enlist(Enlist),
-    Net { from: NodeId, bytes: &'a [u8] },
+    Net {
+        from: NodeId,
+        bytes: &'a [u8],
+    },
     Relay(bool),
+    /// This machine's radio calls that one's.
+    Call(NodeId),
+    DirectUp(NodeId),
+    DirectDown(NodeId),
+    Direct {
+        from: NodeId,
+        bytes: &'a [u8],
+    },
+    App {
+        to: NodeId,
+        channel: u16,
+        message: Arc<Vec<u8>>,
+    },
+    Collective {
+        op: Op,
+        data: Arc<Vec<u8>>,
+    },
     Answer(SimAnswer),
     Told(CrewTold),
     Tick,
@@ -22,10 +42,31 @@ pub(crate) enum Given<'a> {
 
 #[derive(Debug)]
 pub(crate) enum Does {
-    Net { to: NodeId, bytes: Arc<Vec<u8>> },
+    Net {
+        to: NodeId,
+        bytes: Arc<Vec<u8>>,
+    },
+    Direct {
+        to: NodeId,
+        bytes: Arc<Vec<u8>>,
+    },
+    Dial(NodeId),
+    /// That one's radio called.
+    Called(NodeId),
+    App {
+        channel: u16,
+        bytes: Vec<u8>,
+    },
+    Done(Vec<u8>),
     Command(SimCommand),
-    Says { epoch: Epoch, say: CrewSay },
-    Deliver { attempt: Attempt, output: UnitOutput },
+    Says {
+        epoch: Epoch,
+        say: CrewSay,
+    },
+    Deliver {
+        attempt: Attempt,
+        output: UnitOutput,
+    },
 }
 
 pub(crate) trait Party {
@@ -100,7 +141,13 @@ impl Party for Bare {
                 SimInput::Tick
             }
             Given::Net { from, bytes } => return self.hear(now, from, bytes),
-            Given::Relay(_) => return,
+            Given::Relay(_)
+            | Given::Call(_)
+            | Given::DirectUp(_)
+            | Given::DirectDown(_)
+            | Given::Direct { .. }
+            | Given::App { .. }
+            | Given::Collective { .. } => return,
             Given::Answer(answer) => SimInput::Answer(answer),
             Given::Told(told) => SimInput::Told(told),
             Given::Tick => SimInput::Tick,

@@ -1,9 +1,7 @@
 //! Machines, a network between them and a coordinator that calls crews together, in virtual time, by a seed.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
-use shoal_node::SimAnswer;
 use shoal_protocol::{
     Attempt, CrewId, CrewSay, CrewTask, CrewTold, Enlist, Epoch, Hasher, JobId, KeptPart, Micros,
     NodeId, Poke, SimTask, Span, Time, UnitOutput,
@@ -12,39 +10,17 @@ use shoal_protocol::{
 use crate::engine::{Engine, Store};
 use crate::grid::Grid;
 use crate::party::{Does, Given, Party};
+use crate::wires::{Event, Wire};
 
 pub(crate) const CREW: CrewId = CrewId(7);
 /// Virtual time in which every story here ends.
 const LONGEST: Micros = Micros::from_secs(600);
-
-/// How messages pass.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Wire {
-    pub(crate) delay: Micros,
-    pub(crate) jitter: Micros,
-    pub(crate) lost_per_mille: u64,
-    pub(crate) doubled_per_mille: u64,
-}
-
-pub(crate) const CALM: Wire =
-    Wire { delay: Micros(2_000), jitter: Micros(0), lost_per_mille: 0, doubled_per_mille: 0 };
-pub(crate) const ROUGH: Wire =
-    Wire { delay: Micros(5_000), jitter: Micros(9_000), lost_per_mille: 60, doubled_per_mille: 30 };
-
-/// What a lost message costs where the network itself says it again.
-const SAID_AGAIN: Micros = Micros::from_millis(150);
 
 pub(crate) struct Machine<P> {
     pub(crate) party: P,
     pub(crate) engine: Engine,
     /// Nothing goes in or out, and nobody is told.
     pub(crate) cut_off: bool,
-}
-
-enum Event {
-    Net { from: NodeId, to: NodeId, life: u64, bytes: Arc<Vec<u8>> },
-    Answer { to: NodeId, answer: SimAnswer },
-    Enlist { to: NodeId, enlist: Box<Enlist> },
 }
 
 pub(crate) struct World<P> {
@@ -65,8 +41,15 @@ pub(crate) struct World<P> {
     store: Store,
     /// Lives of the relay; what was on the way in an older one is lost.
     pub(crate) relay: u64,
-    events: BTreeMap<(Time, u64), Event>,
-    last: BTreeMap<(NodeId, NodeId), Time>,
+    /// Machines' radios can find each other, and those channels that are open, by the time they were.
+    pub(crate) radios: bool,
+    pub(crate) direct: BTreeMap<(NodeId, NodeId), u64>,
+    /// Who is enlisted for talk, and what applications and common operations brought.
+    pub(crate) talkers: Vec<u64>,
+    pub(crate) heard: BTreeMap<NodeId, Vec<(u16, Vec<u8>)>>,
+    pub(crate) done: BTreeMap<NodeId, Vec<Vec<u8>>>,
+    pub(crate) events: BTreeMap<(Time, u64), Event>,
+    pub(crate) last: BTreeMap<(NodeId, NodeId), Time>,
     count: u64,
     random: u64,
     pub(crate) trace: Hasher,
@@ -96,6 +79,11 @@ impl<P: Party> World<P> {
             results: BTreeMap::new(),
             store: Store::new(),
             relay: 0,
+            radios: false,
+            direct: BTreeMap::new(),
+            talkers: Vec::new(),
+            heard: BTreeMap::new(),
+            done: BTreeMap::new(),
             events: BTreeMap::new(),
             last: BTreeMap::new(),
             count: 0,
@@ -126,6 +114,7 @@ impl<P: Party> World<P> {
             let (bands, kept, speculate) = (spans.clone(), kept.clone(), self.speculate);
             let (job, keep_every) = (JobId(1), self.keep_every);
             let task = SimTask { job, bands, from, kept, keep_every, attempt, speculate };
+            let talks = self.talkers.contains(&node.0);
             let enlist = Box::new(Enlist {
                 crew: CREW,
                 epoch: self.epoch,
@@ -133,7 +122,7 @@ impl<P: Party> World<P> {
                 members: self.members.iter().map(|node| P::card(*node)).collect(),
                 token: P::token(node, self.epoch),
                 ice: Vec::new(),
-                task: CrewTask::Sim(task),
+                task: if talks { CrewTask::Talk } else { CrewTask::Sim(task) },
             });
             let at = self.now + Micros(self.chance() % 40_000);
             self.at(at, Event::Enlist { to: node, enlist });
@@ -162,16 +151,6 @@ impl<P: Party> World<P> {
         self.give(self.members[0], Given::Told(CrewTold::Poke(poke)));
     }
 
-    /// The relay dies, with all that is on the way, and is there again.
-    pub(crate) fn restart_relay(&mut self) {
-        self.relay += 1;
-        for up in [false, true] {
-            for node in self.machines.keys().copied().collect::<Vec<_>>() {
-                self.give(node, Given::Relay(up));
-            }
-        }
-    }
-
     pub(crate) fn give(&mut self, node: NodeId, given: Given<'_>) {
         let Some(machine) = self.machines.get_mut(&node) else { return };
         machine.party.give(self.now, given);
@@ -180,6 +159,13 @@ impl<P: Party> World<P> {
             self.trace.update(format!("{node} {does:?}").as_bytes());
             match does {
                 Does::Net { to, bytes } => self.carry(node, to, bytes),
+                Does::Direct { to, bytes } => self.carry_direct(node, to, bytes),
+                Does::Dial(peer) => self.dial(node, peer),
+                Does::Called(peer) => self.called(node, peer),
+                Does::App { channel, bytes } => {
+                    self.heard.entry(node).or_default().push((channel, bytes));
+                }
+                Does::Done(data) => self.done.entry(node).or_default().push(data),
                 Does::Command(command) => {
                     let machine = self.machines.get_mut(&node).unwrap();
                     let answer = machine.engine.take(self.now, &mut self.store, command);
@@ -207,35 +193,7 @@ impl<P: Party> World<P> {
         self.says.push((node, epoch, say));
     }
 
-    pub(crate) fn carry(&mut self, from: NodeId, to: NodeId, bytes: Arc<Vec<u8>>) {
-        let Wire { delay, jitter, lost_per_mille, doubled_per_mille } = self.wire;
-        let lost = self.chance() % 1_000 < lost_per_mille;
-        let doubled = self.chance() % 1_000 < doubled_per_mille;
-        let late = |world: &mut World<P>| Micros(delay.0 + world.chance() % (jitter.0 + 1));
-        let (first, second) = (late(self), late(self));
-        let life = self.relay;
-        let send = |world: &mut World<P>, late: Micros| {
-            let bytes = bytes.clone();
-            let mut at = world.now + late;
-            if P::NEEDS_ORDER {
-                let last = world.last.entry((from, to)).or_insert(at);
-                at = at.max(*last);
-                *last = at;
-            }
-            world.at(at, Event::Net { from, to, life, bytes });
-        };
-        match (P::NEEDS_ORDER, lost, doubled) {
-            (true, true, _) => send(self, Micros(first.0 + SAID_AGAIN.0)),
-            (false, true, _) => {}
-            (false, false, true) => {
-                send(self, first);
-                send(self, second);
-            }
-            (true, false, _) | (false, false, false) => send(self, first),
-        }
-    }
-
-    fn at(&mut self, at: Time, event: Event) {
+    pub(crate) fn at(&mut self, at: Time, event: Event) {
         self.count += 1;
         self.events.insert((at, self.count), event);
     }
@@ -254,34 +212,6 @@ impl<P: Party> World<P> {
             assert!(self.step(end), "no end in sight at {:?}: {:?}", self.now, self.says.last());
         }
         self.results.values().flatten().copied().collect()
-    }
-
-    pub(crate) fn step(&mut self, end: Time) -> bool {
-        let timers = self.machines.iter().filter_map(|(node, machine)| {
-            Some((machine.party.next_timeout()?.max(self.now), Some(*node)))
-        });
-        let event = self.events.first_key_value().map(|((at, _), _)| (*at, None));
-        let Some((at, timer)) = timers.chain(event).min().filter(|(at, _)| *at <= end) else {
-            return false;
-        };
-        self.now = at;
-        self.trace.update(&at.0.to_le_bytes());
-        if let Some(node) = timer {
-            self.give(node, Given::Tick);
-            return true;
-        }
-        match self.events.pop_first() {
-            Some((_, Event::Net { from, to, life, bytes })) => {
-                let cut = |node: &NodeId| self.machines.get(node).is_none_or(|one| one.cut_off);
-                if !cut(&from) && !cut(&to) && (P::NEEDS_ORDER || life == self.relay) {
-                    self.give(to, Given::Net { from, bytes: &bytes });
-                }
-            }
-            Some((_, Event::Answer { to, answer })) => self.give(to, Given::Answer(answer)),
-            Some((_, Event::Enlist { to, enlist })) => self.give(to, Given::Enlist(*enlist)),
-            None => {}
-        }
-        true
     }
 
     pub(crate) fn chance(&mut self) -> u64 {
