@@ -97,3 +97,13 @@ for (const [where, takesChannels] of [["in the Worker", true], ["on the page", f
     await dialler.once(({ downs }) => downs === 1);
   });
 }
+
+test("a Worker whose page stands still gives up the channel that is there", async (t) => {
+  const [dialler, listener] = await openPair(false);
+  t.after(() => Promise.all([dialler, listener].map((end) => end.close())));
+  // Longer than a Worker waits for its page, and no longer than the peer needs to find out.
+  await dialler.page.evaluate(() => {
+    for (const until = performance.now() + 5_000; performance.now() < until; );
+  });
+  await dialler.once(({ downs }) => downs === 1);
+});

@@ -9,10 +9,12 @@ import { fileHeaders, fileOf } from "./pool.mjs";
  * with what a tab gets instead: of a blob it fetches, and of the bytes that come over its socket. */
 export async function startFront(coordinator, change = {}) {
   const { hostname, port } = new URL(coordinator.url);
+  const served = new Set();
   const server = createServer(async (request, response) => {
     const { pathname } = new URL(request.url, coordinator.url);
     const path = request.method === "GET" && fileOf(pathname);
     const bytes = path && (await readFile(path).catch(() => undefined));
+    if (bytes) served.add(pathname);
     if (bytes) return response.writeHead(200, fileHeaders(path)).end(bytes);
     const { method, url, headers } = request;
     const onward = forward({ hostname, port, method, path: url, headers }, async (answer) => {
@@ -47,6 +49,8 @@ export async function startFront(coordinator, change = {}) {
   return {
     ...coordinator,
     url,
+    /** Paths of the build's files that were asked for. */
+    served,
     joinLink: `${url}/join#${coordinator.token}`,
     close: async () => {
       server.closeAllConnections();
