@@ -93,15 +93,19 @@ export class Crews {
   }
 
   private enlist({ crew, job, bytes }: CrewOrder & { type: "enlist" }): void {
-    const part = this.parts.get(crew) ?? this.join(crew, job);
-    part?.give((member, now) => member.enlist(now, bytes));
-    if (this.isUp) part?.give((member, now) => member.relay(now, true));
+    const joined = this.host.joined();
+    if (!joined) return;
+    const before = this.parts.get(crew);
+    // After another connection this node may have another number, which all its links were made with.
+    const goesOn = before?.isOver === false && before.me === joined.me;
+    if (!goesOn) before?.close();
+    const part = goesOn ? before : this.join(crew, job, joined);
+    part.give((member, now) => member.enlist(now, bytes));
+    if (!goesOn && this.isUp) part.give((member, now) => member.relay(now, true));
     this.show();
   }
 
-  private join(crew: number, job: number | undefined): Part | undefined {
-    const joined = this.host.joined();
-    if (!joined) return undefined;
+  private join(crew: number, job: number | undefined, joined: { me: number; coordinator: string }): Part {
     const config: CrewConfig = {
       ...joined,
       secret: this.secret,
@@ -112,7 +116,7 @@ export class Crews {
     const info = job === undefined ? undefined : this.host.job(job);
     if (info?.work.kind === "sim") config.work = info.work.bytes;
     const member = new Crew(performance.now(), config);
-    const part = new Part(this.host, crew, job, info?.name ?? "", member);
+    const part = new Part(this.host, joined.me, crew, job, info?.name ?? "", member);
     this.parts.set(crew, part);
     return part;
   }

@@ -13,10 +13,13 @@ export class Part {
   private performing = false;
   private step = 0;
   private links: CrewLink[] = [];
-  private isOver = false;
+  /** Dismissed, or broken. */
+  isOver = false;
 
   constructor(
     private readonly host: CrewHost,
+    /** This node's number. */
+    readonly me: number,
     readonly crew: number,
     private readonly job: number | undefined,
     private readonly name: string,
@@ -28,16 +31,10 @@ export class Part {
     if (this.isOver) return;
     try {
       this.todo.push(...input(this.member, performance.now()));
-      if (this.performing) return;
-      this.performing = true;
-      for (let output = this.todo.shift(); output && !this.isOver; output = this.todo.shift()) this.act(output);
+      if (!this.performing) this.perform();
     } catch (error) {
       this.broke(error);
-      return;
-    } finally {
-      this.performing = false;
     }
-    this.wind();
   }
 
   answer(answer: SimAnswer): void {
@@ -92,6 +89,17 @@ export class Part {
     this.calls.clear();
     if (this.job !== undefined) this.host.askGpu({ type: "leave", crew: this.crew }, this.job, []);
     this.member.free();
+  }
+
+  /** Acts on outputs in order, also when acting on one leads to more. */
+  private perform(): void {
+    this.performing = true;
+    try {
+      for (let output = this.todo.shift(); output && !this.isOver; output = this.todo.shift()) this.act(output);
+    } finally {
+      this.performing = false;
+    }
+    this.wind();
   }
 
   private act(output: CrewOutput): void {
