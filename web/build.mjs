@@ -52,6 +52,9 @@ async function sdk() {
   const entryPoints = ["sdk/src/index.ts"];
   await build({ ...COMMON, entryPoints, outfile: join(ASSETS, "sdk.js") });
   await build({ ...COMMON, entryPoints, outfile: "sdk/dist/sdk.js", minify: false });
+  const shared = ["sdk/src/gpu-p2p/index.ts"];
+  await build({ ...COMMON, entryPoints: shared, outfile: join(ASSETS, "gpu-p2p.js") });
+  await build({ ...COMMON, entryPoints: shared, outfile: "sdk/dist/gpu-p2p.js", minify: false });
 }
 
 async function workers() {
@@ -60,6 +63,7 @@ async function workers() {
   for (const name of ["brain", "gpu", "wasi"]) {
     entryPoints[`${name}-worker`] = `sdk/src/workers/${name}.ts`;
   }
+  entryPoints["talk-worker"] = "sdk/src/gpu-p2p/talker.ts";
   await build({ ...COMMON, entryPoints, outdir: ASSETS });
 }
 

@@ -9,14 +9,13 @@ import type { PeerPort } from "./port.js";
 import { Runner } from "./runner.js";
 import { type GPUSharedBuffer, ImportedBuffer } from "./shared.js";
 import { checked } from "./transfer.js";
+import { COPY_DST, COPY_SRC, MAP_READ, MAP_WRITE, STORAGE } from "./usage.js";
 import { CONTROL, pack, unpack, VERSION, type Words } from "./words.js";
 
 /** A page that was called has this long to answer: a person may have to allow it first. */
 const ANSWER_MS = 30_000;
 /** Messages of the application that nobody took yet. */
 const MOST_UNREAD = 1_024;
-/** What an imported buffer can be used for besides what the original can. Mapping is for copies within a page. */
-const MAP_USAGE = 3;
 
 export interface GPUConnectionOptions {
   /** Features that both devices must have. */
@@ -118,8 +117,8 @@ export class GPUConnection {
     if (size > maxBufferSize) {
       throw new GPUPeerError("size", `the peer's buffer has ${size} bytes; this device can hold ${maxBufferSize} in one`);
     }
-    const own = GPUBufferUsage.COPY_SRC | GPUBufferUsage.COPY_DST | GPUBufferUsage.STORAGE;
-    const descriptor = { label, size, usage: (usage & ~MAP_USAGE) | own };
+    // Mapping is of no use to a copy, and excludes the rest.
+    const descriptor = { label, size, usage: (usage & ~(MAP_READ | MAP_WRITE)) | COPY_SRC | COPY_DST | STORAGE };
     const buffer = await checked(this.device, "no room for a copy", () => this.device.createBuffer(descriptor));
     const shared = new ImportedBuffer(handle, buffer, this.asks);
     this.imported.add(shared);

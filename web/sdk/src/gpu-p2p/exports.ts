@@ -5,6 +5,7 @@ import { type ExportOptions, freshToken, type GPUBufferHandle, type GPUBufferRig
 import { OwnBuffer } from "./shared.js";
 import { Source } from "./source.js";
 import { Landing, Sending, snapshot } from "./transfer.js";
+import { COPY_DST, COPY_SRC, STORAGE } from "./usage.js";
 import { type Claim, dataChannel, type Words } from "./words.js";
 
 /** Buffers exported on one connection: more are a leak. */
@@ -199,7 +200,7 @@ function checkUsage({ label, size, usage, mapState }: GPUBuffer, rights: readonl
   const wrong = (what: string) => new GPUPeerError("usage", `the buffer${label && ` "${label}"`} cannot be exported: ${what}`);
   if (mapState !== "unmapped") throw wrong("it is mapped");
   if (size === 0 || size % 4 !== 0) throw wrong(`its ${size} bytes are not a multiple of 4`);
-  if (rights.includes("read") && !(usage & GPUBufferUsage.COPY_SRC)) throw wrong("to be read it needs GPUBufferUsage.COPY_SRC");
-  if (rights.includes("write") && !(usage & GPUBufferUsage.COPY_DST)) throw wrong("to be written it needs GPUBufferUsage.COPY_DST");
-  if (rights.includes("execute") && !(usage & GPUBufferUsage.STORAGE)) throw wrong("for shaders it needs GPUBufferUsage.STORAGE");
+  if (rights.includes("read") && !(usage & COPY_SRC)) throw wrong("to be read it needs GPUBufferUsage.COPY_SRC");
+  if (rights.includes("write") && !(usage & COPY_DST)) throw wrong("to be written it needs GPUBufferUsage.COPY_DST");
+  if (rights.includes("execute") && !(usage & STORAGE)) throw wrong("for shaders it needs GPUBufferUsage.STORAGE");
 }

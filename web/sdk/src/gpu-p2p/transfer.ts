@@ -2,6 +2,7 @@
 
 import { GPUPeerError } from "./error.js";
 import { beginHash, type Hashing } from "./hashing.js";
+import { COPY_DST, COPY_SRC, MAP_READ, MAP_WRITE, MODE_READ } from "./usage.js";
 import { PART_BYTES } from "./words.js";
 
 /** Bytes on the way that the other end has not taken: a link's own window twice, so that the link is never idle. */
@@ -16,7 +17,7 @@ export interface Snapshot {
 /** `now` is called in the moment the copy is ordered: what was submitted before is in it, what comes later is not. */
 export async function snapshot(device: GPUDevice, buffer: GPUBuffer, now: () => void = () => undefined): Promise<Snapshot> {
   const { size } = buffer;
-  const staging = device.createBuffer({ size, usage: GPUBufferUsage.MAP_READ | GPUBufferUsage.COPY_DST });
+  const staging = device.createBuffer({ size, usage: MAP_READ | COPY_DST });
   try {
     await checked(device, "the buffer cannot be read", () => {
       const encoder = device.createCommandEncoder();
@@ -24,7 +25,7 @@ export async function snapshot(device: GPUDevice, buffer: GPUBuffer, now: () => 
       device.queue.submit([encoder.finish()]);
       now();
     });
-    await staging.mapAsync(GPUMapMode.READ);
+    await staging.mapAsync(MODE_READ);
     return { bytes: new Uint8Array(staging.getMappedRange()), free: () => staging.destroy() };
   } catch (error) {
     staging.destroy();
@@ -133,7 +134,7 @@ export class Landing {
   }
 
   private makeRoom(): void {
-    const usage = GPUBufferUsage.MAP_WRITE | GPUBufferUsage.COPY_SRC;
+    const usage = MAP_WRITE | COPY_SRC;
     this.staging = this.device.createBuffer({ size: this.size, usage, mappedAtCreation: true });
     this.mapped = new Uint8Array(this.staging.getMappedRange());
   }

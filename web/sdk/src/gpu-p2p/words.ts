@@ -108,6 +108,15 @@ export function unpack(message: Uint8Array<ArrayBuffer>): { words: Words; bytes:
   return { words, bytes: message.subarray(4 + length) };
 }
 
+/** Whether it begins a connection. */
+export function isHello(channel: number, message: Uint8Array<ArrayBuffer>): boolean {
+  try {
+    return channel === CONTROL && unpack(message).words.is === "hello";
+  } catch {
+    return false;
+  }
+}
+
 function isWords(value: unknown): value is Words {
   if (!isObject(value) || typeof value.is !== "string" || !Object.hasOwn(SHAPES, value.is)) return false;
   return fits(value, SHAPES[value.is as Words["is"]]);

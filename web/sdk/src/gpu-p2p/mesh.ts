@@ -1,0 +1,291 @@
+/** A page's way into a pool's mesh: it becomes a node that talks and lends nothing. */
+
+import { answer } from "../join/radio.js";
+import { claimIdentity } from "../join/identity.js";
+import { GPUPeerError } from "./error.js";
+import type { FromTalker, ToTalker } from "./mesh-words.js";
+import { isHello } from "./words.js";
+import { Listener, type Mesh, type PeerPort } from "./port.js";
+
+/** The Worker's code is 150 kB and a pool answers at once: who is not in by now has the wrong address. */
+const JOIN_MS = 20_000;
+/** A coordinator that was asked for a peer answers at once, unless this page is just out of the pool. */
+const MEET_MS = 15_000;
+/** A page that leaves has this long to say so. */
+const GOODBYE_MS = 50;
+
+export interface MeshOptions {
+  /** The coordinator's address. */
+  url: string;
+  /** What follows the `#` of the join link. */
+  token: string;
+  /** What people see in the list of nodes. */
+  name?: string;
+  /** Where the code is, if not with the coordinator: a folder with its `/assets`. */
+  assets?: string;
+}
+
+/** Joins the pool of a join link, or of its parts. */
+export async function connectMesh(pool: string | URL | MeshOptions): Promise<Mesh> {
+  const options = typeof pool === "string" || pool instanceof URL ? parsed(pool) : pool;
+  const base = new URL(options.url).href.replace(/\/(#.*)?$/, "");
+  const assets = new URL((options.assets ?? `${base}/assets`).replace(/\/?$/, "/"), location.href);
+  const [claimed, code] = await Promise.all([claimIdentity(`${base} talk`), workerCode(assets)]);
+  const worker = new Worker(code.url, { type: "module", name: "shoal talk" });
+  const mesh = new Joined(worker, () => {
+    claimed.release();
+    code.release();
+  });
+  const { token, name = document.title || "a page" } = options;
+  const places = { brainWasm: `${assets.href}brain_bg.wasm`, crewWasm: `${assets.href}crew_bg.wasm` };
+  await mesh.start({ type: "start", base, token, name, identity: claimed.identity, ...places });
+  return mesh;
+}
+
+function parsed(link: string | URL): MeshOptions {
+  const { origin, hash } = new URL(link);
+  if (hash.length > 1) return { url: origin, token: hash.slice(1) };
+  throw new GPUPeerError("no-mesh", `${String(link)} is no join link: expected http://host:port/join#token`);
+}
+
+/** A page may only start Workers of its own origin, so for another site's page the code is fetched first. */
+async function workerCode(assets: URL): Promise<{ url: string; release: () => void }> {
+  const url = `${assets.href}talk-worker.js`;
+  if (assets.origin === location.origin) return { url, release: () => undefined };
+  const answer = await fetch(url).catch((error: unknown) => {
+    throw new GPUPeerError("no-mesh", `${url} cannot be fetched: ${String(error)}`);
+  });
+  if (!answer.ok) throw new GPUPeerError("no-mesh", `${url} answered ${answer.status}`);
+  const copy = URL.createObjectURL(new Blob([await answer.text()], { type: "text/javascript" }));
+  return { url: copy, release: () => URL.revokeObjectURL(copy) };
+}
+
+interface Meeting {
+  resolve: (pair: Pair) => void;
+  reject: (error: GPUPeerError) => void;
+  late: ReturnType<typeof setTimeout>;
+}
+
+/** A crew of two, with the port that is open on it. */
+interface Pair {
+  crew: number;
+  peer: number;
+  via: "relay" | "direct";
+  port: Port;
+}
+
+class Joined implements Mesh {
+  id = 0;
+  readonly closed: Promise<string | undefined>;
+  private readonly tellClosed: (reason: string | undefined) => void;
+  private readonly callers = new Listener<[number]>();
+  private readonly pairs = new Map<number, Pair>();
+  private readonly meetings = new Map<number, Meeting>();
+  private joining: { resolve: () => void; reject: (error: GPUPeerError) => void } | undefined;
+  private isOver = false;
+
+  constructor(
+    private readonly worker: Worker,
+    private readonly release: () => void,
+  ) {
+    let tell: (reason: string | undefined) => void = () => undefined;
+    this.closed = new Promise((resolve) => (tell = resolve));
+    this.tellClosed = tell;
+    worker.onmessage = ({ data }: MessageEvent<FromTalker>) => this.hear(data);
+    worker.onerror = ({ message }) => this.end(`the node broke: ${message || "it could not be loaded"}`);
+  }
+
+  get onpeer() {
+    return this.callers.get();
+  }
+
+  set onpeer(listener) {
+    this.callers.set(listener);
+  }
+
+  async start(start: ToTalker & { type: "start" }): Promise<void> {
+    const late = setTimeout(() => this.end(`${start.base} did not let this page in within ${JOIN_MS / 1000} s`), JOIN_MS);
+    try {
+      await new Promise<void>((resolve, reject) => {
+        this.joining = { resolve, reject };
+        this.tell(start);
+      });
+    } finally {
+      clearTimeout(late);
+    }
+  }
+
+  async meet(peer: number): Promise<PeerPort> {
+    if (this.isOver) throw new GPUPeerError("no-mesh", "this page has left the pool");
+    if (peer === this.id) throw new GPUPeerError("not-met", `node ${peer} is this page itself`);
+    const known = [...this.pairs.values()].find((pair) => pair.peer === peer);
+    const { port } = known ?? (await this.call(peer));
+    if (port.isTaken) throw new GPUPeerError("busy", `there is a connection to node ${peer} already`);
+    port.isTaken = true;
+    return port;
+  }
+
+  close(): void {
+    this.tell({ type: "stop" });
+    setTimeout(() => this.end(), GOODBYE_MS);
+  }
+
+  private call(peer: number): Promise<Pair> {
+    const known = this.meetings.get(peer);
+    if (known) return Promise.reject(new GPUPeerError("busy", `node ${peer} is being called already`));
+    return new Promise((resolve, reject) => {
+      const late = setTimeout(() => this.missed(peer, "the pool did not answer"), MEET_MS);
+      this.meetings.set(peer, { resolve, reject, late });
+      this.tell({ type: "meet", peer });
+    });
+  }
+
+  private missed(peer: number, why: string): void {
+    const meeting = this.meetings.get(peer);
+    if (!meeting) return;
+    clearTimeout(meeting.late);
+    this.meetings.delete(peer);
+    meeting.reject(new GPUPeerError("not-met", `node ${peer} cannot be talked to: ${why}`));
+  }
+
+  private hear(said: FromTalker): void {
+    switch (said.type) {
+      case "joined":
+        this.id = said.node;
+        this.joining?.resolve();
+        break;
+      case "met":
+        this.met(said.crew, said.peer);
+        break;
+      case "notMet":
+        this.missed(said.peer, "there is no such node in the pool, it takes no calls, or it has too many");
+        break;
+      case "heard":
+        this.heard(said.crew, said.channel, said.bytes);
+        break;
+      case "using": {
+        const pair = this.pairs.get(said.crew);
+        if (pair) pair.via = said.via;
+        break;
+      }
+      case "refused":
+        this.pairs.get(said.crew)?.port.ends.hear("more was to be said than the link takes");
+        break;
+      case "parted":
+        this.parted(said.crew, "it left the pool, or this page was out of it");
+        break;
+      case "radio":
+        answer(said);
+        break;
+      case "stopped":
+        this.end(said.reason);
+        break;
+    }
+  }
+
+  private met(crew: number, peer: number): void {
+    const pair: Pair = { crew, peer, via: "relay", port: new Port(this, crew, peer) };
+    this.pairs.set(crew, pair);
+    const meeting = this.meetings.get(peer);
+    if (!meeting) return this.callers.hear(peer);
+    clearTimeout(meeting.late);
+    this.meetings.delete(peer);
+    meeting.resolve(pair);
+  }
+
+  private heard(crew: number, channel: number, bytes: Uint8Array<ArrayBuffer>): void {
+    const pair = this.pairs.get(crew);
+    if (!pair) return;
+    const { port } = pair;
+    if (port.isClosed) {
+      // What is left of the connection before means nothing any more.
+      if (!isHello(channel, bytes)) return;
+      port.isClosed = false;
+      if (!port.isTaken) this.callers.hear(pair.peer);
+    }
+    port.messages.hear(channel, bytes);
+  }
+
+  private parted(crew: number, why: string): void {
+    const pair = this.pairs.get(crew);
+    this.pairs.delete(crew);
+    pair?.port.ends.hear(why);
+  }
+
+  private end(reason?: string): void {
+    if (this.isOver) return;
+    this.isOver = true;
+    const why = reason ?? "this page left the pool";
+    this.joining?.reject(new GPUPeerError("no-mesh", why));
+    for (const peer of [...this.meetings.keys()]) this.missed(peer, why);
+    for (const crew of [...this.pairs.keys()]) this.parted(crew, why);
+    this.worker.terminate();
+    this.release();
+    this.tellClosed(reason);
+  }
+
+  /** For its ports. */
+  tell(message: ToTalker, transfer: Transferable[] = []): void {
+    if (!this.isOver) this.worker.postMessage(message, transfer);
+  }
+
+  viaOf(crew: number): "relay" | "direct" {
+    return this.pairs.get(crew)?.via ?? "relay";
+  }
+
+  /** The crew stays as long as both are there; the next connection has a port of its own. */
+  reopen(crew: number): void {
+    const pair = this.pairs.get(crew);
+    if (!pair) return;
+    pair.port = new Port(this, crew, pair.peer);
+    pair.port.isClosed = true;
+  }
+}
+
+class Port implements PeerPort {
+  readonly messages = new Listener<[number, Uint8Array<ArrayBuffer>]>();
+  readonly ends = new Listener<[string]>();
+  /** A connection is, or is being, made of it. */
+  isTaken = false;
+  /** The connection before was closed, and the peer has not begun another yet. */
+  isClosed = false;
+
+  constructor(
+    private readonly mesh: Joined,
+    private readonly crew: number,
+    readonly peerId: number,
+  ) {}
+
+  get me(): number {
+    return this.mesh.id;
+  }
+
+  get via(): "relay" | "direct" {
+    return this.mesh.viaOf(this.crew);
+  }
+
+  get onmessage() {
+    return this.messages.get();
+  }
+
+  set onmessage(listener) {
+    this.messages.set(listener);
+  }
+
+  get onclose() {
+    return this.ends.get();
+  }
+
+  set onclose(listener) {
+    this.ends.set(listener);
+  }
+
+  send(channel: number, bytes: Uint8Array<ArrayBuffer>): void {
+    this.mesh.tell({ type: "say", crew: this.crew, channel, bytes }, [bytes.buffer]);
+  }
+
+  close(): void {
+    [this.onmessage, this.onclose] = [() => undefined, () => undefined];
+    this.mesh.reopen(this.crew);
+  }
+}
