@@ -111,7 +111,7 @@ export class PassRecorder {
       for (const [binding, shared] of bound) {
         // What the shader's text does not tell is taken for both, as far as it is allowed.
         const access = this.access?.get(place(group, binding)) ?? (shared.may("write") ? "write" : "read");
-        const reads = access === "read" || shared.may("read") ? [shared] : [];
+        const reads = access !== "write" || shared.may("read") ? [shared] : [];
         this.use({ reads, writes: access === "write" ? [shared] : [] });
       }
     }

@@ -7,3 +7,5 @@ export const COPY_DST = 0x08;
 export const STORAGE = 0x80;
 /** For `mapAsync`. */
 export const MODE_READ = 0x01;
+/** For layouts. */
+export const STAGE_COMPUTE = 0x04;
