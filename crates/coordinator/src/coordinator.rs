@@ -24,6 +24,7 @@ use crate::intake::Intake;
 use crate::keys::Signer;
 use crate::network::Networks;
 use crate::options::{OpenError, Options, RunError, Urls};
+use crate::relay::Relay;
 use crate::serve::Server;
 use crate::store::blobs::Blobs;
 use crate::store::verify;
@@ -45,6 +46,7 @@ pub struct Coordinator {
     behind_proxy: bool,
     blobs: Blobs,
     driver: Driver,
+    relay: Relay,
     intake: Arc<dyn Intake>,
     urls: Urls,
 }
@@ -78,7 +80,9 @@ impl Coordinator {
             ballast: folder.ballast(),
             unsure_since,
         };
-        let driver = Driver::open(places, blobs.clone(), Clock::start(), signer.public(), faults)?;
+        let relay = Relay::default();
+        let driver = Driver::open(places, blobs.clone(), Clock::start(), signer.public(), faults)?
+            .with_relay(relay.clone());
         let urls = Urls::new(bound, &lan, auth.key.text(), auth.token.text());
         let intake = options.intake;
         Ok(Coordinator {
@@ -91,6 +95,7 @@ impl Coordinator {
             behind_proxy: false,
             blobs,
             driver,
+            relay,
             intake,
             urls,
         })
@@ -118,6 +123,12 @@ impl Coordinator {
         self.auth.token.text()
     }
 
+    /// The relay, so that tests can let nodes talk without a job.
+    #[doc(hidden)]
+    pub fn relay(&self) -> Relay {
+        self.relay.clone()
+    }
+
     /// Serves until `shutdown` is ready, then tells the nodes, writes what is left and removes
     /// `running.json`. Needs a multi-thread tokio runtime with IO and time.
     pub async fn run(self, shutdown: impl Future<Output = ()> + Send) -> Result<(), RunError> {
@@ -139,6 +150,7 @@ impl Coordinator {
             blobs: self.blobs.clone(),
             results: self.folder.results(),
             driver: driver.clone(),
+            relay: self.relay,
             intake: self.intake,
             urls: self.urls,
             last_conn: AtomicU64::new(0),

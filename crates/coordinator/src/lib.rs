@@ -4,6 +4,7 @@
 //!
 //! A request comes in through [`serve`] and [`http`]; a node's messages through [`socket`]; both become
 //! events of the one thread in [`driver`], which alone touches the scheduler and the facts in [`store`].
+//! What nodes say to each other passes from socket to socket through [`relay`].
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
@@ -23,6 +24,7 @@ mod network;
 mod options;
 mod ping;
 mod plan;
+mod relay;
 mod serve;
 mod socket;
 mod store;
@@ -33,3 +35,5 @@ pub use coordinator::Coordinator;
 pub use faults::{Fault, Faults, Point};
 pub use intake::{Intake, SimAsked, SimPlan};
 pub use options::{DEFAULT_PORT, OpenError, Options, RunError, Urls};
+#[doc(hidden)]
+pub use relay::{Relay, RelayCounts};

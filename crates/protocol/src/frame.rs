@@ -97,6 +97,37 @@ impl Header {
     }
 }
 
+/// What the relay needs of a frame. It passes kinds it does not know, and frames as long as any message on a
+/// socket; whether the payload is one is for the receiver to find out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Address {
+    pub source: NodeId,
+    pub destination: NodeId,
+    pub crew: CrewId,
+    pub epoch: Epoch,
+}
+
+impl Address {
+    /// Of a whole frame, whose length must be what its header says.
+    pub fn read(frame: &[u8]) -> Result<Address, FrameError> {
+        let (header, payload) =
+            frame.split_first_chunk::<HEADER_BYTES>().ok_or(FrameError::Short(frame.len()))?;
+        if header[0] != FRAME_VERSION {
+            return Err(FrameError::Version(header[0]));
+        }
+        let length = u32::from_le_bytes(part(header, 4));
+        if payload.len() != length as usize {
+            return Err(FrameError::WrongLength { said: length, came: payload.len() });
+        }
+        Ok(Address {
+            source: NodeId(u64::from_le_bytes(part(header, 8))),
+            destination: NodeId(u64::from_le_bytes(part(header, 16))),
+            crew: CrewId(u64::from_le_bytes(part(header, 24))),
+            epoch: Epoch(u32::from_le_bytes(part(header, 32))),
+        })
+    }
+}
+
 /// Whether bytes from a socket are a frame, and no message to or from the coordinator.
 pub fn is_frame(bytes: &[u8]) -> bool {
     bytes.first().is_some_and(|first| *first >= 0x80)
@@ -194,6 +225,21 @@ mod tests {
     }
 
     #[test]
+    fn an_address_is_read_of_kinds_and_lengths_that_no_node_has() {
+        let long = Header { length: MAX_FRAME_PAYLOAD as u32 + 1, ..header() };
+        let mut bytes = long.encode().to_vec();
+        bytes[1] = 99;
+        assert!(matches!(Address::read(&bytes), Err(FrameError::WrongLength { came: 0, .. })));
+        bytes.resize(HEADER_BYTES + long.length as usize, 0);
+        let (source, destination) = (NodeId(6), NodeId(7));
+        let address = Address { source, destination, crew: CrewId(8), epoch: Epoch(9) };
+        assert_eq!(Address::read(&bytes), Ok(address));
+        bytes[0] = 0xf0;
+        assert_eq!(Address::read(&bytes), Err(FrameError::Version(0xf0)));
+        assert_eq!(Address::read(&bytes[..40]), Err(FrameError::Short(40)));
+    }
+
+    #[test]
     fn reserved_bytes_are_skipped() {
         let mut bytes = header().encode();
         bytes[36..40].fill(0xff);
@@ -203,11 +249,11 @@ mod tests {
     proptest! {
         #[test]
         fn garbage_never_panics(mut bytes in prop::collection::vec(any::<u8>(), 0..80), kind in 0u8..6) {
-            let _ = split(&bytes);
+            let _ = (split(&bytes), Address::read(&bytes));
             if let [version, second, ..] = &mut bytes[..] {
                 (*version, *second) = (FRAME_VERSION, kind);
             }
-            let _ = split(&bytes);
+            let _ = (split(&bytes), Address::read(&bytes));
         }
 
         #[test]

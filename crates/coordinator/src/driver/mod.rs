@@ -54,6 +54,7 @@ use crate::faults::Faults;
 use crate::health::Health;
 use crate::json::JobJson;
 use crate::options::RunError;
+use crate::relay::Relay;
 use crate::store::blobs::Blobs;
 use crate::store::facts::{Batch, Facts, Stored};
 use crate::store::results::ResultFiles;
@@ -78,6 +79,7 @@ pub(crate) struct Driver {
     faults: Faults,
     comparer: Comparer,
     outbox: Outbox,
+    relay: Relay,
     known: Known,
     who: Who,
     /// Results that came by HTTP and wait for their `Done`.
@@ -101,6 +103,11 @@ pub(crate) struct Driver {
 }
 
 impl Driver {
+    /// Tells this relay who may send frames to whom.
+    pub(crate) fn with_relay(self, relay: Relay) -> Driver {
+        Driver { relay, ..self }
+    }
+
     /// Starts the thread.
     pub(crate) fn spawn(mut self) -> std::io::Result<(Handle, JoinHandle<Result<(), RunError>>)> {
         let (events, received) = mpsc::channel(MAX_WAITING);
@@ -268,8 +275,9 @@ impl Driver {
                     }
                     self.effects.push(Effect::Forget { job });
                 }
-                // No crews yet.
-                Output::Route { .. } | Output::Drop(_) => {}
+                // At once: members hear of it only after the commit, so that none speaks too early.
+                Output::Route { crew, epoch, members } => self.relay.route(crew, epoch, &members),
+                Output::Drop(_) => {}
                 Output::Compare { id, job, items, a, b } => {
                     let pair = Pair { id, job, items, a, b };
                     self.comparer.ask(pair, self.scheduler.spec(job));

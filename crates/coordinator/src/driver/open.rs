@@ -20,6 +20,7 @@ use crate::clock::Clock;
 use crate::faults::Faults;
 use crate::health::Health;
 use crate::options::OpenError;
+use crate::relay::Relay;
 use crate::store::blobs::Blobs;
 use crate::store::compact::compact;
 use crate::store::facts::{Batch, Facts};
@@ -83,6 +84,7 @@ impl Driver {
             faults,
             comparer: Comparer::default(),
             outbox: Outbox::default(),
+            relay: Relay::default(),
             known,
             who: Who::default(),
             stored,

@@ -32,6 +32,7 @@ use crate::intake::Intake;
 use crate::keys::Signer;
 use crate::network::Networks;
 use crate::options::Urls;
+use crate::relay::Relay;
 use crate::store::blobs::Blobs;
 
 /// What every request may need.
@@ -47,6 +48,7 @@ pub(crate) struct Shared {
     /// A proxy on this machine says who really asks.
     pub(crate) behind_proxy: bool,
     pub(crate) driver: Handle,
+    pub(crate) relay: Relay,
     pub(crate) intake: Arc<dyn Intake>,
     pub(crate) urls: Urls,
     pub(crate) last_conn: std::sync::atomic::AtomicU64,

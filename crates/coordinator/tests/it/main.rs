@@ -17,6 +17,7 @@ mod openapi;
 mod pages;
 mod proof;
 mod receipt;
+mod relay;
 mod render;
 mod socket;
 mod speed;

@@ -11,7 +11,7 @@ use shoal_protocol::limit::{HEARTBEAT, MAX_INLINE_BYTES, PROTOCOL_VERSION};
 use shoal_protocol::sign::join_statement;
 use shoal_protocol::{
     Attempt, Caps, Failure, Finished, FromNode, GpuCaps, Held, Hello, Identity, JobId, Lease,
-    Micros, NodeKind, Refusal, Signature, Signed, Span, ToNode, UnitOutput, Work,
+    Micros, NodeId, NodeKind, Refusal, Signature, Signed, Span, ToNode, UnitOutput, Work,
 };
 use tokio::net::TcpStream;
 use tokio::task::JoinHandle;
@@ -35,6 +35,7 @@ pub(crate) struct Told {
 pub(crate) struct Node {
     pub(crate) socket: Socket,
     pub(crate) session: String,
+    pub(crate) id: NodeId,
     pub(crate) jobs: HashMap<JobId, Told>,
     /// Loans not worked on yet.
     pub(crate) loans: Vec<Lease>,
@@ -139,13 +140,14 @@ impl Node {
     pub(crate) async fn try_join(api: &Api, hello: Hello) -> Option<Node> {
         let (mut socket, statement) = try_connect(api).await?;
         send(&mut socket, &FromNode::Hello(proven(hello, &statement))).await;
-        let Some(ToNode::Welcome { session, .. }) = receive(&mut socket).await else {
+        let Some(ToNode::Welcome { node: id, session }) = receive(&mut socket).await else {
             return None;
         };
         let (jobs, loans) = (HashMap::new(), Vec::new());
         Some(Node {
             socket,
             session,
+            id,
             jobs,
             loans,
             rest: Duration::ZERO,

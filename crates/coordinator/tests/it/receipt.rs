@@ -70,6 +70,7 @@ fn compute(work: &Work, span: Span) -> Vec<u8> {
         Work::Map(_) => numbers(work, span),
         Work::Render(_) => shade(work, span),
         Work::Exec(_) => answers(work, span),
+        Work::Sim(_) => nothing(work, span),
     }
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use futures_util::SinkExt;
 use serde_json::json;
 use shoal_protocol::codec::Wire;
-use shoal_protocol::limit::MAX_FRAME_BYTES;
+use shoal_protocol::limit::{MAX_FRAME_BYTES, PROTOCOL_VERSION};
 use shoal_protocol::{FromNode, Held, Hello, Refusal, ToNode};
 use tokio_tungstenite::tungstenite::Message;
 
@@ -25,7 +25,7 @@ async fn strangers_and_nonsense_are_refused_with_the_reason() {
     assert!(matches!(refused(greeting(old)).await, Some(Refusal::Version { yours: 0, .. })));
     let newer = Message::Binary(vec![0, 200, 1, 255].into());
     assert!(matches!(refused(newer).await, Some(Refusal::Version { yours: 200, .. })));
-    let nonsense = Message::Binary(vec![0, 2, 255, 255].into());
+    let nonsense = Message::Binary(vec![0, PROTOCOL_VERSION as u8, 255, 255].into());
     assert_eq!(refused(nonsense).await, Some(Refusal::Garbled));
     assert_eq!(refused(Message::Text("hello".into())).await, Some(Refusal::Garbled));
     let early = Message::Binary(FromNode::Pause(true).encode().into());

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use reqwest::{Client, Method, RequestBuilder, Response, StatusCode};
 use serde_json::{Map, Value, json};
-use shoal_coordinator::{Coordinator, Faults, Intake, OpenError, Options, RunError};
+use shoal_coordinator::{Coordinator, Faults, Intake, OpenError, Options, Relay, RunError};
 use shoal_protocol::{
     Binding, ElementType, IntakeError, Kernel, Lane, MapPlan, Needs, Pixel, RenderPlan, Slot, Space,
 };
@@ -69,6 +69,7 @@ fn open_patiently(dir: &Path, faults: &Faults) -> Coordinator {
 pub(crate) struct World {
     pub(crate) api: Api,
     pub(crate) token: String,
+    pub(crate) relay: Relay,
     stop: oneshot::Sender<()>,
     task: JoinHandle<Result<(), RunError>>,
     pub(crate) dir: TempDir,
@@ -87,11 +88,12 @@ impl World {
         let coordinator = open_patiently(dir.path(), &faults);
         let (url, key) = (coordinator.urls().local.clone(), coordinator.key().to_owned());
         let token = coordinator.token().to_owned();
+        let relay = coordinator.relay();
         let (stop, stopped) = oneshot::channel();
         let task = tokio::spawn(coordinator.run(async {
             let _ = stopped.await;
         }));
-        World { api: Api::new(url, key), token, stop, task, dir }
+        World { api: Api::new(url, key), token, relay, stop, task, dir }
     }
 
     /// Stops cleanly and gives the folder back.
@@ -238,6 +240,10 @@ impl Intake for FewWords {
     ) -> Result<RenderPlan, IntakeError> {
         let pixel = if wgsl.contains("vec4") { Pixel::Rgba32Float } else { Pixel::Rgba8 };
         Ok(RenderPlan { kernel: kernel(wgsl)?, pixel, needs: gpu() })
+    }
+
+    fn sim(&self, _: &shoal_coordinator::SimAsked<'_>) -> Result<shoal_coordinator::SimPlan, IntakeError> {
+        kernel("wrong").map(|_| unreachable!())
     }
 
     fn module(&self, wasm: &[u8], _memory_limit: u64) -> Result<(), IntakeError> {

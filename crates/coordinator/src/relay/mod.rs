@@ -1,0 +1,141 @@
+//! Frames between the members of a crew, from socket to socket: never through the driver, never read beyond their
+//! header. What may not pass is dropped and counted; links say it again or learn why not.
+
+mod counts;
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
+
+use shoal_protocol::frame::Address;
+use shoal_protocol::{CrewId, Epoch, NodeId};
+use shoal_scheduler::Conn;
+
+use self::counts::Counters;
+pub use self::counts::RelayCounts;
+use crate::socket::{Outlet, Parcel, Posted};
+
+/// Why a frame was not passed on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Dropped {
+    /// Its header is none, or says another length than it has.
+    Malformed,
+    /// Its source is not who sent it.
+    Forged,
+    /// There is no such crew, or one of the two is not in it.
+    Stranger,
+    /// Of an epoch that is not the crew's present one.
+    Stale,
+    /// Too much waits for the destination.
+    Full,
+    /// The destination's socket is closed.
+    Gone,
+}
+
+impl Dropped {
+    /// Whether no honest node's frame can meet this.
+    pub(crate) fn is_dishonest(self) -> bool {
+        match self {
+            Dropped::Malformed | Dropped::Forged => true,
+            Dropped::Stranger | Dropped::Stale | Dropped::Full | Dropped::Gone => false,
+        }
+    }
+}
+
+/// Who may send frames to whom. Cheap to clone; all clones are one.
+#[derive(Clone, Default)]
+pub struct Relay(Arc<Shared>);
+
+#[derive(Default)]
+struct Shared {
+    crews: RwLock<BTreeMap<CrewId, Crew>>,
+    /// All nodes' sockets.
+    outlets: Mutex<BTreeMap<Conn, Weak<Outlet>>>,
+    counters: Counters,
+}
+
+struct Crew {
+    epoch: Epoch,
+    /// By node.
+    members: Vec<(NodeId, Conn, Weak<Outlet>)>,
+}
+
+impl Relay {
+    /// A crew's members in this epoch. Without any it has ended.
+    pub fn route(&self, crew: CrewId, epoch: Epoch, members: &[(NodeId, Conn)]) {
+        let mut crews = self.0.crews.write().unwrap_or_else(PoisonError::into_inner);
+        if members.is_empty() {
+            crews.remove(&crew);
+            return;
+        }
+        let outlets = self.outlets();
+        let outlet = |conn| outlets.get(&conn).cloned().unwrap_or_default();
+        let mut members: Vec<_> =
+            members.iter().map(|&(node, conn)| (node, conn, outlet(conn))).collect();
+        members.sort_unstable_by_key(|(node, ..)| *node);
+        crews.insert(crew, Crew { epoch, members });
+    }
+
+    /// What went through, and what did not, since the start.
+    pub fn counts(&self) -> RelayCounts {
+        self.0.counters.read()
+    }
+
+    /// A node's socket that is open. To be said before the scheduler hears of the connection.
+    pub(crate) fn opened(&self, outlet: &Arc<Outlet>) {
+        self.outlets().insert(outlet.conn, Arc::downgrade(outlet));
+    }
+
+    pub(crate) fn closed(&self, conn: Conn) {
+        self.outlets().remove(&conn);
+    }
+
+    /// Passes a frame on.
+    pub(crate) fn forward(&self, from: &Outlet, frame: Parcel) -> Result<(), Dropped> {
+        let size = frame.payload().len() as u64;
+        let outcome = self.try_forward(from, frame);
+        match outcome {
+            Ok(()) => self.0.counters.passed(size),
+            Err(why) => self.0.counters.dropped(why),
+        }
+        outcome
+    }
+
+    fn try_forward(&self, from: &Outlet, frame: Parcel) -> Result<(), Dropped> {
+        let address = Address::read(frame.payload()).map_err(|error| {
+            tracing::debug!(conn = from.conn.0, "no frame: {error}");
+            Dropped::Malformed
+        })?;
+        if from.node() != Some(address.source) {
+            return Err(Dropped::Forged);
+        }
+        let to = self.destination(from.conn, address)?;
+        match to.upgrade().map(|to| to.post(from.conn, frame)) {
+            Some(Posted::Taken) => Ok(()),
+            Some(Posted::Full) => Err(Dropped::Full),
+            Some(Posted::Gone) | None => Err(Dropped::Gone),
+        }
+    }
+
+    fn destination(&self, from: Conn, address: Address) -> Result<Weak<Outlet>, Dropped> {
+        let crews = self.0.crews.read().unwrap_or_else(PoisonError::into_inner);
+        let crew = crews.get(&address.crew).ok_or(Dropped::Stranger)?;
+        // On an older connection of the same node it does not count as a member any more.
+        crew.member(address.source).filter(|(conn, _)| *conn == from).ok_or(Dropped::Stranger)?;
+        let (_, to) = crew.member(address.destination).ok_or(Dropped::Stranger)?;
+        if crew.epoch != address.epoch {
+            return Err(Dropped::Stale);
+        }
+        Ok(to.clone())
+    }
+
+    fn outlets(&self) -> MutexGuard<'_, BTreeMap<Conn, Weak<Outlet>>> {
+        self.0.outlets.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Crew {
+    fn member(&self, node: NodeId) -> Option<(Conn, &Weak<Outlet>)> {
+        let at = self.members.binary_search_by_key(&node, |(node, ..)| *node).ok()?;
+        self.members.get(at).map(|(_, conn, outlet)| (*conn, outlet))
+    }
+}

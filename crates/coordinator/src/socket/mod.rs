@@ -1,0 +1,334 @@
+//! A node's socket: its messages to the driver, the driver's to it, and frames of other nodes, which pass from socket
+//! to socket. One task for each, whose two halves never wait for each other.
+//!
+//! - [`upgrade`]: how a request becomes a socket
+//! - [`ws`]: the bytes of a WebSocket, [`parcel`]: a message on its way
+//! - [`ears`]: what comes in, [`mouth`]: what goes out
+//! - [`outlet`]: where other sockets leave frames for this one
+
+mod ears;
+mod mouth;
+mod outlet;
+mod parcel;
+mod upgrade;
+mod ws;
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use axum::Extension;
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::{Request, StatusCode};
+use axum::response::{IntoResponse, Response};
+use shoal_protocol::codec::{DecodeError, Wire};
+use shoal_protocol::frame::is_frame;
+use shoal_protocol::limit::{OLDEST_VERSION, PROTOCOL_VERSION};
+use shoal_protocol::sign::join_statement;
+use shoal_protocol::{FromNode, Hello, PublicKey, Refusal, ToNode};
+use shoal_scheduler::Conn;
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::{MissedTickBehavior, interval, timeout};
+
+use self::ears::{Deaf, Ears, Heard};
+use self::mouth::Mouth;
+pub(crate) use self::outlet::{Outlet, Posted};
+pub(crate) use self::parcel::Parcel;
+use self::ws::Kind;
+use crate::driver::event::Event;
+use crate::driver::outbox::{MAX_BEHIND, Outgoing};
+use crate::http::App;
+use crate::keys::has_signed;
+use crate::network::Peer;
+use crate::ping::{PING_EVERY, Pings};
+
+/// A node that opens a socket says `Hello` at once.
+const HELLO_WITHIN: Duration = Duration::from_secs(10);
+/// How long a last word may take to be sent.
+const GOODBYE_WITHIN: Duration = Duration::from_secs(2);
+/// Frames that no honest node sends, after which the node is refused. More than none, because a frame may be cut
+/// short by a fault that is over.
+const MAX_DISHONEST: u32 = 16;
+
+/// A node's connection (WebSocket)
+#[utoipa::path(
+    get, path = "/node/socket", tag = "node",
+    responses(
+        (status = 101, description = "A WebSocket of binary frames, one message each; the coordinator begins with a challenge, the node answers with Hello: the join token and its proof"),
+        (status = 400, description = "No WebSocket request"),
+    )
+)]
+pub(crate) async fn node_socket(
+    State(app): State<App>,
+    Extension(peer): Extension<Peer>,
+    mut request: Request<Body>,
+) -> Response {
+    let network = app.networks.number(peer.asking(request.headers(), app.behind_proxy));
+    let (response, upgrade) = match upgrade::accept(&mut request) {
+        Ok(accepted) => accepted,
+        Err(error) => return (StatusCode::BAD_REQUEST, error.to_string()).into_response(),
+    };
+    let alive = app.alive.upgrade();
+    tokio::spawn(async move {
+        match upgrade.await {
+            Ok(upgraded) => {
+                let conn = Conn(app.last_conn.fetch_add(1, Ordering::Relaxed) + 1);
+                let (ears, mouth) = upgrade::open(upgraded, conn);
+                serve(app, ears, mouth, network).await;
+            }
+            Err(error) => tracing::debug!("a socket did not open: {error}"),
+        }
+        drop(alive);
+    });
+    response
+}
+
+/// Why a node's half of the talk ended.
+enum End {
+    /// It left, or the driver ended it.
+    Gone,
+    /// It said goodbye, in these words.
+    Left(Vec<u8>),
+    Refused(Refusal),
+}
+
+/// A node that may come in.
+struct Guest {
+    hello: Hello,
+    session: String,
+    trusted: bool,
+    network: u64,
+}
+
+async fn serve(app: App, mut ears: Ears, mut mouth: Mouth, network: u64) {
+    let conn = mouth.outlet.conn;
+    let mut closing = app.closing.clone();
+    let greeted = tokio::select! {
+        greeted = timeout(HELLO_WITHIN, greet(&app, &mut ears, &mut mouth)) => greeted,
+        _ = closing.wait_for(|closing| *closing) => Ok(Err(End::Refused(Refusal::Closing))),
+    };
+    let (hello, trusted) = match greeted {
+        Ok(Ok(admitted)) => admitted,
+        Ok(Err(end)) => return part(&mut ears, &mut mouth, end).await,
+        Err(_elapsed) => return,
+    };
+    let session = match app.auth.open_session(conn) {
+        Ok(session) => session,
+        Err(error) => {
+            tracing::error!("no random bytes for a session: {error}");
+            return part(&mut ears, &mut mouth, End::Refused(Refusal::Full)).await;
+        }
+    };
+    tracing::info!(conn = conn.0, name = hello.caps.name, trusted, "a node joins");
+    let guest = Guest { hello, session: session.clone(), trusted, network };
+    app.relay.opened(&mouth.outlet);
+    let end = talk(&app, guest, &mut ears, &mut mouth).await;
+    app.relay.closed(conn);
+    app.auth.close_session(&session);
+    // If the driver has stopped there is nobody left to tell.
+    let _ = app.driver.tell(Event::Disconnected { conn }).await;
+    tracing::info!(conn = conn.0, "a node left");
+    part(&mut ears, &mut mouth, end).await;
+}
+
+/// Asks who it is, and whether that can be believed. Done here, because checking a signature takes longer
+/// than anything the driver does for a node.
+async fn greet(app: &App, ears: &mut Ears, mouth: &mut Mouth) -> Result<(Hello, bool), End> {
+    let mut nonce = [0; 32];
+    if let Err(error) = getrandom::fill(&mut nonce) {
+        tracing::error!("no random bytes for a challenge: {error}");
+        return Err(End::Refused(Refusal::Full));
+    }
+    let coordinator = app.signer.public();
+    mouth.say(&ToNode::Challenge { nonce, coordinator }).await.map_err(|_| End::Gone)?;
+    let hello = greeting(ears, mouth).await?;
+    let (oldest, newest, yours) = (OLDEST_VERSION, PROTOCOL_VERSION, hello.version);
+    if !(oldest..=newest).contains(&yours) {
+        return Err(End::Refused(Refusal::Version { oldest, newest, yours }));
+    }
+    let trusted = app.auth.key.matches(&hello.token);
+    if !trusted && !app.auth.token.matches(&hello.token) {
+        return Err(End::Refused(Refusal::Token));
+    }
+    let (who, statement) = (PublicKey(hello.identity.0), join_statement(&coordinator, &nonce));
+    if !has_signed(&who, &statement, &hello.proof) {
+        return Err(End::Refused(Refusal::Identity));
+    }
+    Ok((hello, trusted))
+}
+
+async fn greeting(ears: &mut Ears, mouth: &mut Mouth) -> Result<Hello, End> {
+    loop {
+        match ears.next().await.map_err(ended)? {
+            Heard::Message(parcel) => match decode(parcel.payload())? {
+                Some(FromNode::Hello(hello)) => return Ok(hello),
+                Some(_) => return Err(End::Refused(Refusal::Garbled)),
+                None => {}
+            },
+            Heard::Ping(word) => {
+                mouth.send([Parcel::new(Kind::Pong, &word)]).await.map_err(|_| End::Gone)?;
+            }
+            Heard::Pong(_) => {}
+            Heard::Close(words) => return Err(End::Left(words)),
+        }
+    }
+}
+
+async fn talk(app: &App, guest: Guest, ears: &mut Ears, mouth: &mut Mouth) -> End {
+    let (outgoing, queue) = mpsc::channel(MAX_BEHIND);
+    let (kill, killed) = oneshot::channel();
+    let Guest { hello, session, trusted, network } = guest;
+    let outlet = Arc::clone(&mouth.outlet);
+    let conn = outlet.conn;
+    let joined = Event::Connected { conn, hello, session, trusted, network, outgoing, kill };
+    if app.driver.tell(joined).await.is_err() {
+        return End::Refused(Refusal::Closing);
+    }
+    let pings = Pings::default();
+    tokio::select! {
+        end = listen(app, &outlet, ears, &pings) => end,
+        end = speak(mouth, queue, &pings) => end,
+        Ok(()) = killed => End::Gone,
+    }
+}
+
+/// From the node to the driver, and to other nodes.
+async fn listen(app: &App, outlet: &Outlet, ears: &mut Ears, pings: &Pings) -> End {
+    let conn = outlet.conn;
+    let mut dishonest = 0;
+    loop {
+        let event = match ears.next().await {
+            Ok(Heard::Message(parcel)) if is_frame(parcel.payload()) => {
+                if let Err(why) = app.relay.forward(outlet, parcel)
+                    && why.is_dishonest()
+                {
+                    dishonest += 1;
+                    if dishonest > MAX_DISHONEST {
+                        return End::Refused(Refusal::Garbled);
+                    }
+                }
+                continue;
+            }
+            Ok(Heard::Message(parcel)) => match decode(parcel.payload()) {
+                Ok(Some(message)) => Event::Said { conn, message },
+                Ok(None) => continue,
+                Err(end) => return end,
+            },
+            Ok(Heard::Pong(word)) => match pings.came_back(&word) {
+                Some(took) => Event::RoundTrip { conn, took },
+                None => continue,
+            },
+            Ok(Heard::Ping(word)) => {
+                outlet.answer_ping(Parcel::new(Kind::Pong, &word));
+                continue;
+            }
+            Ok(Heard::Close(words)) => return End::Left(words),
+            Err(deaf) => return ended(deaf),
+        };
+        // A full driver makes its nodes wait; their own sockets then fill and slow them down.
+        if app.driver.tell(event).await.is_err() {
+            return End::Refused(Refusal::Closing);
+        }
+    }
+}
+
+/// To the node: all that the driver has ready, then frames of other nodes. In between, pings.
+async fn speak(mouth: &mut Mouth, mut queue: mpsc::Receiver<Outgoing>, pings: &Pings) -> End {
+    let outlet = Arc::clone(&mouth.outlet);
+    let mut ready = Vec::new();
+    let mut beat = interval(PING_EVERY);
+    beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        let sent = tokio::select! {
+            biased;
+            taken = queue.recv_many(&mut ready, MAX_BEHIND) => {
+                if taken == 0 {
+                    // The driver dropped the connection without a word: it has stopped.
+                    return End::Refused(Refusal::Closing);
+                }
+                let last = ready.iter().any(|outgoing| outgoing.last);
+                let messages = ready.drain(..).flat_map(|outgoing| outgoing.messages);
+                let sent = mouth.send(messages.map(|message| word(&outlet, &message))).await;
+                if last {
+                    return End::Left(Vec::new());
+                }
+                sent
+            }
+            _ = beat.tick() => match pings.next() {
+                Some(word) => mouth.ping(&word).await,
+                None => continue,
+            },
+            () = outlet.has_work() => mouth.pass_on().await,
+        };
+        if sent.is_err() {
+            return End::Gone;
+        }
+    }
+}
+
+/// A message ready to be sent. On the way the outlet learns whose it is.
+fn word(outlet: &Outlet, message: &ToNode) -> Parcel {
+    if let ToNode::Welcome { node, .. } = message {
+        outlet.welcomed(*node);
+    }
+    Parcel::new(Kind::Binary, &message.encode())
+}
+
+/// A message of a kind that this build knows; `None` for others.
+fn decode(bytes: &[u8]) -> Result<Option<FromNode>, End> {
+    match FromNode::decode(bytes) {
+        Ok(message) => Ok(Some(message)),
+        Err(DecodeError::UnknownKind(kind)) => {
+            tracing::debug!(kind, "an unknown message");
+            Ok(None)
+        }
+        Err(DecodeError::TooLarge(_) | DecodeError::Garbled) => {
+            Err(End::Refused(strange_version(bytes).unwrap_or(Refusal::Garbled)))
+        }
+    }
+}
+
+/// A `Hello` of another protocol may be unreadable but for its version, which stands first.
+fn strange_version(bytes: &[u8]) -> Option<Refusal> {
+    let (kind, version) =
+        postcard::from_bytes::<(u8, u16)>(bytes.get(..bytes.len().min(4))?).ok()?;
+    let ours = (OLDEST_VERSION..=PROTOCOL_VERSION).contains(&version);
+    let (oldest, newest, yours) = (OLDEST_VERSION, PROTOCOL_VERSION, version);
+    (kind == 0 && !ours).then_some(Refusal::Version { oldest, newest, yours })
+}
+
+/// What breaks the rules is the node's fault and worth a word; anything else is a lost connection.
+fn ended(deaf: Deaf) -> End {
+    tracing::debug!("a socket ends: {deaf}");
+    match deaf {
+        Deaf::Gone(_) => End::Gone,
+        Deaf::Head(_) | Deaf::TooLong(_) | Deaf::Text | Deaf::OutOfTurn => {
+            End::Refused(Refusal::Garbled)
+        }
+    }
+}
+
+/// Says goodbye. One that does not listen any more has nothing to hear.
+async fn part(ears: &mut Ears, mouth: &mut Mouth, end: End) {
+    mouth.outlet.forget_frames();
+    let goodbye = async {
+        match end {
+            End::Gone => {}
+            End::Left(words) => mouth.close(&words).await?,
+            End::Refused(refusal) => {
+                tracing::info!("a node is refused: {refusal}");
+                let is_at_fault = refusal == Refusal::Garbled;
+                mouth.say(&ToNode::Refused(refusal)).await?;
+                mouth.close(&[]).await?;
+                if is_at_fault {
+                    // A socket closed with bytes unread would be reset, and the refusal lost.
+                    ears.ignore().await;
+                }
+            }
+        }
+        std::io::Result::Ok(())
+    };
+    let _ = timeout(GOODBYE_WITHIN, goodbye).await;
+    mouth.outlet.close();
+}
