@@ -95,6 +95,8 @@ fn every_changed_bit_makes_it_worthless() {
         for length in 0..token.len() {
             assert!(read(&token[..length], &root(1)).is_err(), "cut to {length} bytes");
         }
+        let longer = [token.as_slice(), &[0]].concat();
+        assert_eq!(read(&longer, &root(1)), Err(TokenError::Garbled));
     }
 }
 

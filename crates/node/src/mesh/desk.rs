@@ -4,7 +4,7 @@ use alloc::collections::VecDeque;
 use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
-use shoal_protocol::{CrewId, Epoch, Hash, Hasher, NodeId, Time};
+use shoal_protocol::{CrewId, Epoch, Hash, Hasher, Micros, NodeId, Time};
 use shoal_seal::Parties;
 
 use super::{MeshConfig, MeshOutput};
@@ -23,6 +23,24 @@ pub struct MeshDropped {
     pub forged: u64,
     /// A step of a key agreement too many.
     pub flood: u64,
+}
+
+/// Counts what happens in a second.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Meter {
+    since: Time,
+    count: u32,
+}
+
+impl Meter {
+    /// One more. Whether there were not more than `most` in this second.
+    pub(super) fn is_within(&mut self, now: Time, most: u32) -> bool {
+        if now - self.since >= Micros::from_secs(1) {
+            *self = Meter { since: now, count: 0 };
+        }
+        self.count = self.count.saturating_add(1);
+        self.count <= most
+    }
 }
 
 pub(super) struct Desk {

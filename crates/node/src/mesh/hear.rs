@@ -12,8 +12,12 @@ use super::desk::Desk;
 use super::peer::{Peer, State};
 use super::shake::{Ends, Step};
 use super::{Mesh, MeshOutput};
-use crate::link::{LinkInput, LinkOutput, Path};
+use crate::link::{Broken, LinkInput, LinkOutput, Path};
 use crate::session::RadioDo;
+
+/// Frames of one peer in a second that do not open. One that lost its seal without leaving says no more than
+/// its window holds.
+const CLOSED_PER_SECOND: u32 = 4_096;
 
 impl Mesh {
     /// A frame from the relay.
@@ -57,17 +61,23 @@ impl Peer {
                 }
                 self.call(now, desk);
             }
-            Step::Wanted => self.want(now, desk),
+            Step::Wanted => {
+                if self.line().is_none() {
+                    self.state = State::Shaking;
+                    self.shake.expect(now);
+                }
+            }
             Step::Confirmed => {
                 if let Some(line) = self.line() {
                     line.heard_at = now;
                 }
             }
             Step::Sealed(seal) => self.seal(now, desk, seal, false),
-            Step::Forged if self.accused => {}
             Step::Forged => {
-                self.accused = true;
-                desk.accuse(self.node, "its handshake is not of its key".into());
+                // Said once: the relay may have made it up.
+                if !core::mem::replace(&mut self.accused, true) {
+                    desk.accuse(self.node, "its handshake is not of its key".into());
+                }
             }
         }
     }
@@ -82,6 +92,10 @@ impl Peer {
             self.hear_words(now, desk, Path::Relay, header, payload);
         } else {
             desk.dropped.closed += 1;
+            let shunned = matches!(self.state, State::Shunned);
+            if !shunned && !self.closed.is_within(now, CLOSED_PER_SECOND) {
+                self.shun(desk, "it floods this node with frames that do not open".into());
+            }
         }
         desk.scratch = scratch;
     }
@@ -123,8 +137,9 @@ impl Peer {
         let first = !line.heard;
         (line.heard, line.heard_at) = (true, now);
         line.link.handle(now, LinkInput::Frame { path, header, payload });
+        // It has the seal, so there is nothing to agree on.
+        self.shake.rest();
         if first {
-            self.shake.rest();
             self.show(now, desk);
         } else {
             self.drain(now, desk);
@@ -174,7 +189,7 @@ impl Peer {
                 LinkOutput::Stalled { .. } => desk.put(MeshOutput::Slow(node)),
                 LinkOutput::Flowing => {}
                 LinkOutput::Broken(reason) => {
-                    self.shun(desk, format!("its link is broken: {reason:?}"));
+                    self.shun(desk, broken(reason).into());
                 }
             }
         }
@@ -229,5 +244,17 @@ impl Peer {
             Some(Control::Unknown) => {}
             None => self.shun(desk, "it says words on channel 0 that are none".into()),
         }
+    }
+}
+
+fn broken(reason: Broken) -> &'static str {
+    match reason {
+        Broken::Flood => "it sent more than it may, or only noise",
+        Broken::WrongLength => "it sent a message or frame that is not as long as it says",
+        Broken::TooLong => "it began a message longer than any may be",
+        Broken::Forged => "it spoke in another's name, or to another",
+        Broken::Garbled => "it sent words that are none, or about what never was",
+        Broken::Disorder => "it sent pieces that are not of the message whose turn it is",
+        Broken::WrongHash => "it sent a message that failed its hash, twice",
     }
 }

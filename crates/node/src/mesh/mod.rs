@@ -59,7 +59,8 @@ pub enum MeshInput<'a> {
     RelayDown,
     /// A whole frame from that socket.
     Relay(&'a [u8]),
-    /// The radio has a direct channel to that node, or has it no more (or gave up trying).
+    /// The radio has a direct channel to that node, or has it no more (or gave up trying). Of a channel from
+    /// before its last `Dial`, `Listen` or `Hang` nothing is said.
     DirectUp(NodeId),
     DirectDown(NodeId),
     /// A whole frame from that channel.

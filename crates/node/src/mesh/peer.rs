@@ -9,7 +9,7 @@ use shoal_seal::Seal;
 
 use super::MeshOutput;
 use super::control::CONTROL;
-use super::desk::Desk;
+use super::desk::{Desk, Meter};
 use super::line::Line;
 use super::shake::{Ends, Shake};
 use super::waiting::Waiting;
@@ -34,6 +34,8 @@ pub(super) struct Peer {
     /// It was named slow, or its handshake forged, since the last good news.
     slow: bool,
     pub(super) accused: bool,
+    /// Frames that did not open.
+    pub(super) closed: Meter,
     /// Bytes of frames sent to it, in this crew.
     pub(super) relayed: u64,
     pub(super) direct: u64,
@@ -62,6 +64,7 @@ impl Peer {
             hold: false,
             slow: false,
             accused: false,
+            closed: Meter::default(),
             relayed: 0,
             direct: 0,
         }

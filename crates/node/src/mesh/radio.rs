@@ -144,6 +144,7 @@ impl Ladder {
         if tried {
             self.rung = Rung::Relay;
         }
+        self.begun = None;
         tried
     }
 

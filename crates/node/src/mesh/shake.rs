@@ -11,7 +11,7 @@ use shoal_protocol::{FrameKind, Header, LinkKey, Micros, NodeId, Time};
 use shoal_seal::{Handshake, Seal};
 
 use super::MeshOutput;
-use super::desk::Desk;
+use super::desk::{Desk, Meter};
 
 /// Said again after this long, then twice as long each time: a round trip through the relay and some.
 const FIRST_PATIENCE: Micros = Micros::from_millis(300);
@@ -36,9 +36,7 @@ pub(super) struct Shake {
     /// When to say it again, and how long after that.
     due: Option<Time>,
     patience: Micros,
-    /// The second in which steps of the peer are counted.
-    second: Time,
-    steps: u32,
+    steps: Meter,
 }
 
 struct Call {
@@ -87,6 +85,12 @@ impl Shake {
         self.repeat(now, desk, ends);
     }
 
+    /// The peer called: it is asked again only if nothing comes of that.
+    pub(super) fn expect(&mut self, now: Time) {
+        self.patience = self.patience.max(FIRST_PATIENCE);
+        self.due = Some(now + self.patience);
+    }
+
     /// There is nothing to agree on for now.
     pub(super) fn rest(&mut self) {
         (self.due, self.call) = (None, None);
@@ -124,8 +128,10 @@ impl Shake {
         match payload.split_first() {
             Some((&CALL, first)) if !calls => self.answer(now, desk, ends, first),
             Some((&ANSWER, answer)) if calls => self.finish(desk, answer),
-            Some((&ASK, [])) if calls && self.may_step(now) => Step::Wanted,
             Some((&ASK, [])) if calls => {
+                if self.steps.is_within(now, STEPS_PER_SECOND) {
+                    return Step::Wanted;
+                }
                 desk.dropped.flood += 1;
                 Step::Nothing
             }
@@ -141,7 +147,7 @@ impl Shake {
             send(desk, ends.peer, ANSWER, &known.answer);
             return Step::Nothing;
         }
-        if !self.may_step(now) {
+        if !self.steps.is_within(now, STEPS_PER_SECOND) {
             desk.dropped.flood += 1;
             return Step::Nothing;
         }
@@ -183,14 +189,6 @@ impl Shake {
         let at = self.candidates.iter().rposition(opens)?;
         let proven = self.candidates.drain(..=at).next_back();
         proven.map(|candidate| candidate.seal)
-    }
-
-    fn may_step(&mut self, now: Time) -> bool {
-        if now - self.second >= Micros::from_secs(1) {
-            (self.second, self.steps) = (now, 0);
-        }
-        self.steps += 1;
-        self.steps <= STEPS_PER_SECOND
     }
 
     /// Panics where an invariant does not hold.

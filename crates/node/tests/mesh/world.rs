@@ -3,17 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use ed25519_dalek::{Signer as _, SigningKey};
-use shoal_node::link::Path;
 use shoal_node::mesh::*;
-use shoal_node::session::RadioDo;
-use shoal_protocol::sign::link_statement;
 use shoal_protocol::*;
-use shoal_seal::{Claims, Keys, Rights, mint};
+use shoal_seal::{Keys, Rights};
 
-pub(crate) const CREW: CrewId = CrewId(7);
-/// When the meshes' clocks begin, in Unix time.
-pub(crate) const UNIX: u64 = 1_700_000_000_000_000;
+use crate::crew::{CREW, UNIX, coordinator};
 
 /// What the relay does to frames.
 #[derive(Clone, Copy, Debug, Default)]
@@ -39,19 +33,38 @@ pub(crate) struct Node {
     pub(crate) said: Vec<MeshOutput>,
 }
 
-enum OnTheWay {
-    Relay { to: NodeId, bytes: Vec<u8> },
-    Direct { from: NodeId, to: NodeId, life: u64, bytes: Vec<u8> },
+pub(crate) enum OnTheWay {
+    Relay {
+        to: NodeId,
+        bytes: Vec<u8>,
+    },
+    Direct {
+        from: NodeId,
+        to: NodeId,
+        life: u64,
+        bytes: Vec<u8>,
+    },
     /// The radios found each other.
-    Found { pair: (NodeId, NodeId), life: u64 },
+    Found {
+        pair: (NodeId, NodeId),
+        life: u64,
+    },
 }
 
 /// The radios of two nodes.
 #[derive(Clone, Copy, Default)]
-struct Channel {
+pub(crate) struct Channel {
     /// Frames and words of an earlier life are lost.
-    life: u64,
-    up: bool,
+    pub(crate) life: u64,
+    pub(crate) up: bool,
+    /// Nothing passes, and nobody is told.
+    pub(crate) dead: bool,
+}
+
+impl Channel {
+    pub(crate) fn fall(&mut self) {
+        *self = Channel { life: self.life + 1, ..Channel::default() };
+    }
 }
 
 pub(crate) struct World {
@@ -62,7 +75,7 @@ pub(crate) struct World {
     pub(crate) faults: Faults,
     /// Radios find each other.
     pub(crate) ice: bool,
-    channels: BTreeMap<(NodeId, NodeId), Channel>,
+    pub(crate) channels: BTreeMap<(NodeId, NodeId), Channel>,
     on_the_way: BTreeMap<(Time, u64), OnTheWay>,
     /// All that ever passed the relay, to be replayed, and what the relay must never see.
     pub(crate) seen: Vec<Vec<u8>>,
@@ -120,59 +133,10 @@ impl World {
         self.nodes.insert(node, node_state);
         for (pair, channel) in &mut self.channels {
             if pair.0 == node || pair.1 == node {
-                (channel.up, channel.life) = (false, channel.life + 1);
+                channel.fall();
             }
         }
         self.give(node, MeshInput::RelayUp);
-    }
-
-    /// The next epoch, for all members.
-    pub(crate) fn enlist(&mut self) {
-        self.epoch += 1;
-        for node in self.members.clone() {
-            self.enlist_one(node);
-        }
-    }
-
-    pub(crate) fn enlist_one(&mut self, node: NodeId) {
-        let enlist = self.enlistment(node);
-        self.give(node, MeshInput::Enlist(&enlist));
-    }
-
-    pub(crate) fn enlistment(&self, node: NodeId) -> Enlist {
-        let rank = self.members.iter().position(|member| *member == node).unwrap_or(0) as u8;
-        Enlist {
-            crew: CREW,
-            epoch: Epoch(self.epoch),
-            rank,
-            members: self.members.iter().map(|member| self.info(*member)).collect(),
-            token: self.token(node, |claims| claims),
-            ice: Vec::new(),
-            task: CrewTask::Talk,
-        }
-    }
-
-    pub(crate) fn info(&self, node: NodeId) -> MemberInfo {
-        let signer = SigningKey::from_bytes(&[node.0 as u8 + 100; 32]);
-        let key = Keys::new([self.nodes[&node].key_seed; 32]).public();
-        let proof = signer.sign(&link_statement(&coordinator(), &key));
-        let identity = Identity(signer.verifying_key().to_bytes());
-        MemberInfo { node, identity, key, proof: Signature::new(&proof.to_bytes()) }
-    }
-
-    /// What the coordinator mints for a node, changed for a test.
-    pub(crate) fn token(&self, node: NodeId, change: impl Fn(Claims) -> Claims) -> Vec<u8> {
-        let Node { rights, buffers, token_lives, .. } = self.nodes[&node];
-        let claims = change(Claims {
-            crew: CREW,
-            epoch: Epoch(self.epoch),
-            holder: node,
-            buffers,
-            rights,
-            until: UNIX + token_lives.0,
-        });
-        let sign = |statement: &[u8]| Signature::new(&root().sign(statement).to_bytes());
-        mint(sign, &claims, [node.0 as u8; 32])
     }
 
     pub(crate) fn send(&mut self, from: u64, to: u64, channel: u16, bytes: &[u8]) {
@@ -219,7 +183,7 @@ impl World {
         let (header, _) = frame::split(&bytes).unwrap();
         assert_eq!((header.source, header.crew), (from, CREW), "the relay would refuse it");
         assert_ne!(header.kind, FrameKind::Plain, "unsealed through the relay");
-        if !self.nodes[&from].online || header.epoch.0 != self.epoch {
+        if self.nodes.get(&from).is_some_and(|node| !node.online) || header.epoch.0 != self.epoch {
             return;
         }
         self.relayed += bytes.len() as u64;
@@ -245,56 +209,9 @@ impl World {
         self.put(20_000 + late, OnTheWay::Relay { to, bytes });
     }
 
-    fn put(&mut self, micros: u64, what: OnTheWay) {
+    pub(crate) fn put(&mut self, micros: u64, what: OnTheWay) {
         self.count += 1;
         self.on_the_way.insert((self.now + Micros(micros), self.count), what);
-    }
-
-    /// Radios: an offer and an answer, then they find each other or not.
-    fn radio(&mut self, node: NodeId, peer: NodeId, act: RadioDo) {
-        let output = MeshOutput::Radio(peer, act.clone());
-        self.nodes.get_mut(&node).unwrap().said.push(output);
-        let channel = self.channels.entry(pair(node, peer)).or_default();
-        match act {
-            RadioDo::Dial => {
-                (channel.up, channel.life) = (false, channel.life + 1);
-                let offer = format!("offer {}", channel.life).into_bytes();
-                self.give(node, MeshInput::Radio(peer, offer));
-            }
-            RadioDo::Listen => assert!(!channel.up, "listening while talking"),
-            RadioDo::Hear(words) => {
-                let words = String::from_utf8(words).unwrap();
-                let (word, life) = words.split_once(' ').unwrap();
-                if life != channel.life.to_string() {
-                    return;
-                }
-                let life = channel.life;
-                if word == "offer" {
-                    let answer = format!("answer {life}").into_bytes();
-                    self.give(node, MeshInput::Radio(peer, answer));
-                } else if self.ice {
-                    self.put(50_000, OnTheWay::Found { pair: pair(node, peer), life });
-                }
-            }
-            RadioDo::Hang => {
-                let was_up = channel.up;
-                (channel.up, channel.life) = (false, channel.life + 1);
-                if was_up {
-                    self.give(peer, MeshInput::DirectDown(node));
-                }
-            }
-        }
-    }
-
-    /// All direct channels die; both ends are told.
-    pub(crate) fn cut(&mut self) {
-        let pairs: Vec<_> = self.channels.iter().filter(|(_, channel)| channel.up).collect();
-        for pair in pairs.into_iter().map(|(pair, _)| *pair).collect::<Vec<_>>() {
-            let channel = self.channels.get_mut(&pair).unwrap();
-            (channel.up, channel.life) = (false, channel.life + 1);
-            self.give(pair.0, MeshInput::DirectDown(pair.1));
-            self.give(pair.1, MeshInput::DirectDown(pair.0));
-        }
     }
 
     /// A node's socket to the coordinator opens or is lost.
@@ -342,7 +259,7 @@ impl World {
             }
             OnTheWay::Direct { from, to, life, bytes } => {
                 let channel = self.channels[&pair(from, to)];
-                if channel.up && channel.life == life {
+                if channel.up && !channel.dead && channel.life == life {
                     self.give(to, MeshInput::Direct(from, &bytes));
                 }
             }
@@ -368,61 +285,8 @@ impl World {
         self.random ^= self.random << 17;
         self.random >> 11
     }
-
-    pub(crate) fn mesh(&self, node: u64) -> &Mesh {
-        &self.nodes[&NodeId(node)].mesh
-    }
-
-    /// Whether all members of the crew can talk to all others.
-    pub(crate) fn all_open(&self) -> bool {
-        let open = |one: &NodeId, two: &NodeId| one == two || self.nodes[one].mesh.is_open(*two);
-        self.members.iter().all(|one| self.members.iter().all(|two| open(one, two)))
-    }
-
-    /// What a node heard of another on a channel.
-    pub(crate) fn got(&self, node: u64, from: u64, channel: u16) -> Vec<Vec<u8>> {
-        let got = self.nodes[&NodeId(node)].got.iter();
-        let got = got.filter(|(by, on, _)| (*by, *on) == (NodeId(from), channel));
-        got.map(|(_, _, bytes)| bytes.clone()).collect()
-    }
-
-    /// Why a node said that another is bad.
-    pub(crate) fn bad(&self, node: u64, other: u64) -> Vec<String> {
-        let said = self.nodes[&NodeId(node)].said.iter().filter_map(|said| match said {
-            MeshOutput::Bad { node, why } if *node == NodeId(other) => Some(why.clone()),
-            _ => None,
-        });
-        said.collect()
-    }
-
-    pub(crate) fn nobody_is_bad(&self) {
-        for (node, state) in &self.nodes {
-            let bad = state.said.iter().find(|said| matches!(said, MeshOutput::Bad { .. }));
-            assert_eq!(bad, None, "said by node {node}");
-        }
-    }
-
-    pub(crate) fn using(&self, node: u64, peer: u64) -> Option<Path> {
-        self.nodes[&NodeId(node)].said.iter().rev().find_map(|said| match said {
-            MeshOutput::Using(with, path) if *with == NodeId(peer) => Some(*path),
-            _ => None,
-        })
-    }
-
-    pub(crate) fn dials(&self, node: u64) -> usize {
-        let dial = |said: &&MeshOutput| matches!(said, MeshOutput::Radio(_, RadioDo::Dial));
-        self.nodes[&NodeId(node)].said.iter().filter(dial).count()
-    }
 }
 
-fn pair(one: NodeId, two: NodeId) -> (NodeId, NodeId) {
+pub(crate) fn pair(one: NodeId, two: NodeId) -> (NodeId, NodeId) {
     (one.min(two), one.max(two))
-}
-
-pub(crate) fn root() -> SigningKey {
-    SigningKey::from_bytes(&[200; 32])
-}
-
-pub(crate) fn coordinator() -> PublicKey {
-    PublicKey(root().verifying_key().to_bytes())
 }

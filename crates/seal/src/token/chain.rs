@@ -143,7 +143,11 @@ fn decode(bytes: &[u8]) -> Result<Token, TokenError> {
     if bytes.len() > MAX_TOKEN_BYTES {
         return Err(TokenError::TooLong(bytes.len()));
     }
-    let token: Token = postcard::from_bytes(bytes).map_err(|_| TokenError::Garbled)?;
+    let (token, rest): (Token, _) =
+        postcard::take_from_bytes(bytes).map_err(|_| TokenError::Garbled)?;
+    if !rest.is_empty() {
+        return Err(TokenError::Garbled);
+    }
     match token.blocks.len() {
         0 => Err(TokenError::Garbled),
         1..=MAX_BLOCKS => Ok(token),
