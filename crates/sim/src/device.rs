@@ -3,8 +3,8 @@
 use shoal_node::{Config, Input, Node, Rules};
 use shoal_protocol::{
     BlobRef, Caps, Dtype, ExecItems, ExecWork, GpuCaps, Hash, Identity, JobSpec, Kernel, Lane,
-    Limits, MapWork, Micros, Needs, NodeKind, Policy, PublicKey, Signature, Signed, Sizing, Time,
-    Tolerance, Work,
+    Limits, MapWork, Micros, Needs, NodeKind, Policy, PublicKey, Signature, Signed, Sizing,
+    Strategy, Time, Tolerance, Work,
 };
 use shoal_scheduler::Conn;
 
@@ -115,6 +115,27 @@ fn caps(number: u64, random: &mut Random) -> Caps {
         gpu: Some(gpu),
         speed: random.range(20, 200) as u32,
         class: class(number),
+    }
+}
+
+/// Devices of a crew differ in nothing but their numbers.
+pub(crate) fn crew_caps(number: usize) -> Caps {
+    caps(number as u64, &mut Random::new(1))
+}
+
+/// A job for a crew.
+pub(crate) fn crew_spec(work: Work, rows: u64) -> JobSpec {
+    JobSpec {
+        name: String::from("field"),
+        owner: String::from("sim"),
+        work,
+        items: rows,
+        sizing: Sizing::fixed(rows),
+        strategy: Strategy::Adaptive,
+        needs: Needs::lane(Lane::Gpu),
+        limits: Limits::default(),
+        policy: Policy::default(),
+        signed: Some(Signed { by: author(0), signature: Signature([0; 32], [0; 32]) }),
     }
 }
 

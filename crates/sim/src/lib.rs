@@ -5,6 +5,7 @@
 //! the faults stop, everything must finish.
 
 mod coordinator;
+mod crew;
 mod device;
 mod fault;
 mod fleet;
@@ -16,6 +17,7 @@ mod report;
 mod scenario;
 mod world;
 
+pub use crew::{CrewReport, crew};
 pub use liar::{Character, Lie};
 pub use measure::{Checking, Churn, Gang, Pool, checking, churn};
 pub use random::Random;

@@ -6,7 +6,9 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use shoal_protocol::Verify;
-use shoal_sim::{Churn, Gang, Pool, Probe, Report, Scenario, checking, churn, run, run_probed};
+use shoal_sim::{
+    Churn, CrewReport, Gang, Pool, Probe, Report, Scenario, checking, churn, crew, run, run_probed,
+};
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -14,6 +16,13 @@ fn main() -> ExitCode {
         let at = args.iter().position(|arg| arg == name)?;
         args.get(at + 1)?.parse::<u64>().ok()
     };
+    if let Some(seed) = number("--crew-seed") {
+        println!("{:#?}", crew(seed));
+        return ExitCode::SUCCESS;
+    }
+    if let Some(seeds) = number("--crews") {
+        return crews(number("--from").unwrap_or(0), seeds);
+    }
     if let Some(seed) = number("--seed") {
         println!("{:#?}", run(seed));
         return ExitCode::SUCCESS;
@@ -33,6 +42,43 @@ fn main() -> ExitCode {
     }
     let from = number("--from").unwrap_or(0);
     many(from, number("--seeds").unwrap_or(200))
+}
+
+/// Worlds with a crew each.
+fn crews(from: u64, seeds: u64) -> ExitCode {
+    let start = Instant::now();
+    let mut total = CrewReport::default();
+    let mut failed = 0;
+    for seed in from..from + seeds {
+        match std::panic::catch_unwind(|| crew(seed)) {
+            Ok(report) => {
+                total.events += report.events;
+                total.epochs += report.epochs;
+                total.faults += report.faults;
+                total.crashes += report.crashes;
+                total.relayed += report.relayed;
+                total.direct += report.direct;
+                total.stale += report.stale;
+            }
+            Err(_) => {
+                println!("crew seed {seed} failed; again: cargo xtask sim --crew-seed {seed}");
+                failed += 1;
+            }
+        }
+    }
+    println!(
+        "{seeds} crews in {:.1} s: {} events, {} epochs, {} faults, {} crashes, {} frames by relay, {} direct, {} of old epochs dropped",
+        start.elapsed().as_secs_f64(),
+        total.events,
+        total.epochs,
+        total.faults,
+        total.crashes,
+        total.relayed,
+        total.direct,
+        total.stale
+    );
+    println!("{} passed, {failed} failed", seeds - failed);
+    if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
 fn many(from: u64, seeds: u64) -> ExitCode {

@@ -1,6 +1,6 @@
 //! Worlds from seeds: the same twice, and those that once failed, for ever.
 
-use shoal_sim::run;
+use shoal_sim::{crew, run};
 
 #[test]
 fn the_same_seed_gives_the_same_trace() {
@@ -25,5 +25,19 @@ fn seeds_that_once_failed() {
     ];
     for seed in seeds {
         run(seed);
+    }
+}
+
+#[test]
+fn crews_give_the_undisturbed_field_whatever_happens() {
+    for seed in 0..40 {
+        crew(seed);
+    }
+}
+
+#[test]
+fn a_crews_seed_gives_the_same_trace() {
+    for seed in 0..5 {
+        assert_eq!(crew(seed), crew(seed), "seed {seed}");
     }
 }

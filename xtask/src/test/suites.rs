@@ -28,13 +28,15 @@ pub(super) struct Suite {
 
 /// Seeds the simulation tries on every commit; more run with `cargo xtask sim --seeds N`.
 const SIM_SEEDS: &str = "200";
+/// Worlds with a crew among them; more with `cargo xtask sim --crews N`.
+const SIM_CREWS: &str = "300";
 
 pub(super) const SUITES: &[Suite] = &[
     Suite { name: "fmt", about: "rustfmt has nothing to say", needs: Needs::Nothing, run: fmt },
     Suite { name: "tidy", about: "the house rules", needs: Needs::Nothing, run: house_rules },
     Suite {
         name: "pure",
-        about: "protocol, scheduler, node, sim",
+        about: "protocol, seal, scheduler, node, sim",
         needs: Needs::Nothing,
         run: pure,
     },
@@ -47,7 +49,8 @@ pub(super) const SUITES: &[Suite] = &[
     Suite { name: "e2e", about: "tabs and machines together", needs: Needs::Binary, run: e2e },
 ];
 
-const PURE: [&str; 5] = ["shoal-protocol", "shoal-scheduler", "shoal-node", "shoal-sim", "xtask"];
+const PURE: [&str; 6] =
+    ["shoal-protocol", "shoal-seal", "shoal-scheduler", "shoal-node", "shoal-sim", "xtask"];
 const SHELLS: &[&str] = &["shoal-engine", "shoal-coordinator", "shoal"];
 /// What benchmarks run beside Shoal.
 const BENCHES: &[&str] = &["xtask-direct", "xtask-swarm"];
@@ -74,7 +77,9 @@ fn pure() -> Outcome<Counts> {
 }
 
 fn simulated() -> Outcome<Counts> {
-    counted(sim::simulator().args(["--seeds", SIM_SEEDS]))
+    let mut counts = counted(sim::simulator().args(["--seeds", SIM_SEEDS]))?;
+    counts += counted(sim::simulator().args(["--crews", SIM_CREWS]))?;
+    Ok(counts)
 }
 
 /// About three seconds each; more run with `cargo xtask fuzz`.

@@ -29,7 +29,16 @@ const RULES: [(&str, Rule); 9] = [
         ]),
     ),
     ("shoal-node", Rule::Only(&["shoal-protocol", "shoal-seal"])),
-    ("shoal-sim", Rule::Only(&["shoal-protocol", "shoal-scheduler", "shoal-node"])),
+    (
+        "shoal-sim",
+        Rule::Only(&[
+            "shoal-protocol",
+            "shoal-scheduler",
+            "shoal-node",
+            "shoal-seal",
+            "ed25519-dalek",
+        ]),
+    ),
     (
         "shoal-engine",
         Rule::Not(&[
