@@ -134,8 +134,8 @@ impl Peer {
         payload: &[u8],
     ) {
         let Some(line) = self.line() else { return };
-        let first = !line.heard;
-        (line.heard, line.heard_at) = (true, now);
+        let first = !line.heard && header.epoch == desk.epoch;
+        (line.heard, line.heard_at) = (line.heard || first, now);
         line.link.handle(now, LinkInput::Frame { path, header, payload });
         // It has the seal, so there is nothing to agree on.
         self.shake.rest();

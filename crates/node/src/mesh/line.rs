@@ -15,7 +15,8 @@ use crate::link::{Link, LinkConfig, LinkInput, Path};
 pub(super) struct Line {
     pub(super) seal: Seal,
     pub(super) link: Link,
-    /// A frame of the peer opened with this seal: the peer has it too.
+    /// A frame of the peer, of the present epoch, opened with this seal: the peer has it too. In an epoch
+    /// without this node it may have given it up.
     pub(super) heard: bool,
     /// When something last came, or when the line was made.
     pub(super) heard_at: Time,
@@ -44,7 +45,7 @@ impl Line {
 
     /// The crew changed: tokens are for one epoch.
     pub(super) fn enter(&mut self, now: Time, epoch: Epoch) {
-        (self.shown, self.claims) = (false, None);
+        (self.heard, self.shown, self.claims) = (false, false, None);
         self.link.handle(now, LinkInput::Epoch(epoch));
     }
 
