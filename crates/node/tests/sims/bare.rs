@@ -185,12 +185,8 @@ fn pokes_count_for_the_same_step_everywhere() {
                 world.run(at % 7);
             }
             let result = world.finish();
-            let poked = world.machine(1).engine.poked.clone();
-            assert!(poked.len() >= 10, "{} pokes", poked.len());
-            for machine in world.machines.values() {
-                assert_eq!(machine.engine.poked, poked);
-            }
-            assert_eq!(result, GRID.alone(&poked), "{machines} members");
+            assert!(world.poked().len() >= 10, "{} pokes", world.poked().len());
+            assert_eq!(result, GRID.alone(&world.poked()), "{machines} members");
             assert_ne!(result, alone(GRID));
             nobody_is_bad(&world);
         }
@@ -212,8 +208,7 @@ fn after_a_death_the_pokes_left_are_still_the_same_everywhere() {
         world.run(100);
         world.poke(poke(99.0));
         let result = world.finish();
-        let poked = world.machine(1).engine.poked.clone();
-        assert_eq!(result, GRID.alone(&poked), "seed {seed}");
+        assert_eq!(result, GRID.alone(&world.poked()), "seed {seed}");
     }
 }
 

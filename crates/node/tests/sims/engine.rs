@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use shoal_node::{SimAnswer, SimCommand};
-use shoal_protocol::{BlobRef, Epoch, Hash, Micros, Poke, Span, Time, UnitOutput, hash};
+use shoal_protocol::{BlobRef, Epoch, Hash, Micros, Span, Time, UnitOutput, hash};
 
 use crate::grid::{Grid, Rows, bytes, rows};
 
@@ -24,8 +24,6 @@ pub(crate) struct Engine {
     pub(crate) storing: Micros,
     /// Answers nothing any more.
     pub(crate) stuck: bool,
-    /// Pokes as this engine was told them, by step.
-    pub(crate) poked: BTreeMap<u64, Poke>,
     pub(crate) shown: u32,
     pub(crate) taken_back: u32,
 }
@@ -43,7 +41,6 @@ impl Engine {
             pace,
             storing: Micros::from_millis(3),
             stuck: false,
-            poked: BTreeMap::new(),
             shown: 0,
             taken_back: 0,
         }
@@ -74,8 +71,6 @@ impl Engine {
                     self.state.extend(wanted);
                 }
                 assert_eq!(self.state.len() as u64, band.len, "a checkpoint with holes");
-                self.poked = self.poked.split_off(&0);
-                self.poked.retain(|poked, _| *poked < step);
                 Some(self.edges(begun, self.pace))
             }
             SimCommand::Step { step, above, below, poke, .. } => {
@@ -85,10 +80,6 @@ impl Engine {
                 let next = self.grid.step(self.band, step, state, poke);
                 self.before = Some(std::mem::replace(&mut self.state, next));
                 self.step += 1;
-                match poke {
-                    Some(poke) => self.poked.insert(step, poke),
-                    None => self.poked.remove(&step),
-                };
                 Some(self.edges(begun, self.pace))
             }
             SimCommand::Back { .. } => {

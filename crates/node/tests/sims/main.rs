@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::wildcard_enum_match_arm)]
 
 mod bare;
+mod chaos;
 mod engine;
 mod grid;
 mod liars;

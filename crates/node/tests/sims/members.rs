@@ -64,6 +64,23 @@ fn a_member_that_joins_later_has_its_place() {
 }
 
 #[test]
+fn a_member_left_out_for_an_epoch_finds_its_place_again() {
+    for (seed, out) in [(1, 1), (2, 2), (3, 3), (4, 1), (5, 3)] {
+        let mut world = World::<Whole>::new(seed, GRID, 3, ROUGH);
+        world.keep_every = 5;
+        world.form_all();
+        world.run(400);
+        // It was away, and hears neither of this epoch nor that it is not in it.
+        let [one, two] = [[2, 3], [1, 3], [1, 2]][out as usize - 1];
+        world.form(&[(one, 12), (two, 12)]);
+        world.run(300);
+        world.form(&[(out, 8), (two, 8), (one, 8)]);
+        assert_eq!(world.finish(), alone(), "seed {seed}");
+        nobody_is_bad(&world);
+    }
+}
+
+#[test]
 fn a_relay_restarted_again_and_again_changes_nothing() {
     for seed in 0..4 {
         let mut world = World::<Whole>::new(seed, GRID, 3, ROUGH);
@@ -142,9 +159,8 @@ fn pokes_and_guesses_over_real_links() {
             world.run(20);
         }
         let result = world.finish();
-        let poked = world.machine(1).engine.poked.clone();
-        assert!(!poked.is_empty());
-        assert_eq!(result, GRID.alone(&poked), "seed {seed}");
+        assert!(!world.poked().is_empty());
+        assert_eq!(result, GRID.alone(&world.poked()), "seed {seed}");
         nobody_is_bad(&world);
     }
 }
@@ -171,6 +187,19 @@ fn words_that_no_simulation_has_are_reported_once() {
         world.form(&[(3, 12), (1, 12)]);
         assert_eq!(world.finish(), alone());
     }
+}
+
+#[test]
+fn halos_of_many_frames_pass_too() {
+    let grid = Grid { width: 20_000, steps: 6, ..GRID };
+    let mut world = World::<Whole>::new(7, grid, 3, ROUGH);
+    world.keep_every = 2;
+    world.form_all();
+    world.run(300);
+    world.kill(2);
+    world.form(&[(3, 4), (1, 20)]);
+    assert!(world.finish() == grid.alone(&BTreeMap::new()), "other bytes");
+    nobody_is_bad(&world);
 }
 
 #[test]

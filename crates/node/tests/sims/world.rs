@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use shoal_node::SimCommand;
 use shoal_protocol::{
     Attempt, CrewId, CrewSay, CrewTask, CrewTold, Enlist, Epoch, Hasher, JobId, KeptPart, Micros,
     NodeId, Poke, SimTask, Span, Time, UnitOutput,
@@ -24,6 +25,7 @@ pub(crate) struct Machine<P> {
 }
 
 pub(crate) struct World<P> {
+    seed: u64,
     pub(crate) now: Time,
     pub(crate) grid: Grid,
     pub(crate) keep_every: u64,
@@ -39,6 +41,8 @@ pub(crate) struct World<P> {
     /// Rows handed in, by the first.
     pub(crate) results: BTreeMap<u64, Vec<u8>>,
     store: Store,
+    /// The poke of each step that was made, in this epoch and before the checkpoint it began with.
+    pokes: BTreeMap<u64, Option<Poke>>,
     /// Lives of the relay; what was on the way in an older one is lost.
     pub(crate) relay: u64,
     /// Machines' radios can find each other, and those channels that are open, by the time they were.
@@ -58,19 +62,14 @@ pub(crate) struct World<P> {
 impl<P: Party> World<P> {
     /// Machines 1, 2, ... of about 4 ms a step.
     pub(crate) fn new(seed: u64, grid: Grid, machines: u64, wire: Wire) -> World<P> {
-        let now = Time(1_000_000);
-        let machine = |node: u64| {
-            let engine = Engine::new(grid, Micros(3_000 + node * 500));
-            let party = P::new(now, NodeId(node), grid.work());
-            (NodeId(node), Machine { party, engine, cut_off: false })
-        };
-        World {
-            now,
+        let mut world = World {
+            seed,
+            now: Time(1_000_000),
             grid,
             keep_every: 0,
             speculate: false,
             wire,
-            machines: (1..=machines).map(machine).collect(),
+            machines: BTreeMap::new(),
             epoch: Epoch(0),
             members: Vec::new(),
             says: Vec::new(),
@@ -78,6 +77,7 @@ impl<P: Party> World<P> {
             attempts: BTreeMap::new(),
             results: BTreeMap::new(),
             store: Store::new(),
+            pokes: BTreeMap::new(),
             relay: 0,
             radios: false,
             direct: BTreeMap::new(),
@@ -89,7 +89,15 @@ impl<P: Party> World<P> {
             count: 0,
             random: seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1,
             trace: Hasher::new(),
-        }
+        };
+        (1..=machines).for_each(|node| world.add(node));
+        world
+    }
+
+    pub(crate) fn add(&mut self, node: u64) {
+        let engine = Engine::new(self.grid, Micros(3_000 + node * 500));
+        let party = P::new(self.now, NodeId(node), self.grid.work());
+        self.machines.insert(NodeId(node), Machine { party, engine, cut_off: false });
     }
 
     /// A new epoch with these members and so many rows for each, from the last complete checkpoint on.
@@ -108,6 +116,7 @@ impl<P: Party> World<P> {
         let newest = complete.max_by_key(|((_, step), _)| *step);
         let (from, kept) = newest.map_or((0, vec![]), |((_, step), parts)| (*step, parts.clone()));
         (self.attempts, self.results) = Default::default();
+        self.pokes.retain(|step, _| *step < from);
         for (rank, (node, rows)) in self.members.clone().into_iter().zip(&spans).enumerate() {
             let attempt = Attempt::new(self.epoch.0, rank as u32);
             self.attempts.insert(attempt, *rows);
@@ -167,6 +176,7 @@ impl<P: Party> World<P> {
                 }
                 Does::Done(data) => self.done.entry(node).or_default().push(data),
                 Does::Command(command) => {
+                    self.note_poke(&command);
                     let machine = self.machines.get_mut(&node).unwrap();
                     let answer = machine.engine.take(self.now, &mut self.store, command);
                     if let Some((at, answer)) = answer {
@@ -184,8 +194,24 @@ impl<P: Party> World<P> {
         }
     }
 
+    fn note_poke(&mut self, command: &SimCommand) {
+        if let SimCommand::Step { epoch, step, poke, .. } = command
+            && *epoch == self.epoch
+        {
+            let known = self.pokes.entry(*step).or_insert(*poke);
+            assert_eq!(known, poke, "members do not agree on the poke of step {step}");
+        }
+    }
+
+    /// By step.
+    pub(crate) fn poked(&self) -> BTreeMap<u64, Poke> {
+        self.pokes.iter().filter_map(|(step, poke)| Some((*step, (*poke)?))).collect()
+    }
+
     fn hear(&mut self, node: NodeId, epoch: Epoch, say: CrewSay) {
-        if let CrewSay::Kept { step, part } = &say {
+        if let CrewSay::Kept { step, part } = &say
+            && epoch == self.epoch
+        {
             let parts = self.kept.entry((epoch, *step)).or_default();
             parts.push(*part);
             parts.sort_by_key(|part| part.rows);
@@ -209,7 +235,9 @@ impl<P: Party> World<P> {
     pub(crate) fn finish(&mut self) -> Vec<u8> {
         let end = self.now + LONGEST;
         while !self.attempts.is_empty() {
-            assert!(self.step(end), "no end in sight at {:?}: {:?}", self.now, self.says.last());
+            let last = self.says.last();
+            assert!(self.now < end, "seed {}: no end in sight; last was said {last:?}", self.seed);
+            self.step(end);
         }
         self.results.values().flatten().copied().collect()
     }
