@@ -21,12 +21,28 @@ impl Peer {
         }
     }
 
-    /// The direct channel is gone, or did not come.
+    /// The direct channel is gone, or did not come. The peer may not know.
     pub(super) fn fall(&mut self, now: Time, desk: &mut Desk) {
-        let Some(line) = self.line() else { return };
+        let Some(line) = self.line().filter(|line| line.ladder.is_busy()) else { return };
         if line.ladder.fall(now) {
             line.link.handle(now, LinkInput::Down(Path::Direct));
-            self.drain(now, desk);
+        }
+        if line.shown {
+            let hung = Control::Hung { dial: line.ladder.dial_number() }.encode();
+            line.say(now, CONTROL, Arc::new(hung));
+        }
+        self.drain(now, desk);
+    }
+
+    /// The channel is gone at the peer's end.
+    pub(super) fn hear_hung(&mut self, now: Time, desk: &mut Desk, dial: u32) {
+        let node = self.node;
+        let Some(line) = self.line() else { return };
+        if line.ladder.is_busy() && line.ladder.dial_number() == dial {
+            if line.ladder.fall(now) {
+                line.link.handle(now, LinkInput::Down(Path::Direct));
+            }
+            desk.put(MeshOutput::Radio(node, RadioDo::Hang));
         }
     }
 

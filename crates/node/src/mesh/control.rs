@@ -1,7 +1,7 @@
 //! The words of channel 0: tokens, and what radios say to each other.
 //!
 //! Layout: kind u8; then of a token its bytes, of a radio's words the dial they belong to (u32, little-endian)
-//! and the words.
+//! and the words, of a channel that is gone its dial.
 
 use alloc::vec::Vec;
 
@@ -13,6 +13,7 @@ pub const MAX_RADIO_BYTES: usize = 64 << 10;
 const TOKEN: u8 = 1;
 const RADIO: u8 = 2;
 const NO_RADIO: u8 = 3;
+const HUNG: u8 = 4;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Control<'a> {
@@ -22,6 +23,8 @@ pub(super) enum Control<'a> {
     Radio { dial: u32, words: &'a [u8] },
     /// There is none here: do not dial again.
     NoRadio,
+    /// The channel of this dial is gone here; the other end of a frozen or killed radio may not know.
+    Hung { dial: u32 },
     /// A newer peer's word: skipped.
     Unknown,
 }
@@ -34,6 +37,7 @@ impl<'a> Control<'a> {
                 [[RADIO].as_slice(), &dial.to_le_bytes(), words].concat()
             }
             Control::NoRadio => [NO_RADIO].to_vec(),
+            Control::Hung { dial } => [[HUNG].as_slice(), &dial.to_le_bytes()].concat(),
             Control::Unknown => Vec::new(),
         }
     }
@@ -49,6 +53,10 @@ impl<'a> Control<'a> {
                 (words.len() <= MAX_RADIO_BYTES).then_some(Control::Radio { dial, words })
             }
             NO_RADIO => rest.is_empty().then_some(Control::NoRadio),
+            HUNG => {
+                let dial = u32::from_le_bytes(rest.try_into().ok()?);
+                Some(Control::Hung { dial })
+            }
             _ => Some(Control::Unknown),
         }
     }
@@ -63,7 +71,8 @@ mod tests {
     fn golden_bytes() {
         let radio = Control::Radio { dial: 0x0102, words: b"hi" };
         assert_eq!(radio.encode(), [2, 2, 1, 0, 0, b'h', b'i']);
-        for control in [radio, Control::Token(b"t"), Control::Token(b""), Control::NoRadio] {
+        let (token, empty) = (Control::Token(b"t"), Control::Token(b""));
+        for control in [radio, token, empty, Control::NoRadio, Control::Hung { dial: 7 }] {
             assert_eq!(Control::decode(&control.encode()), Some(control));
         }
     }
@@ -73,6 +82,7 @@ mod tests {
         assert_eq!(Control::decode(&[]), None);
         assert_eq!(Control::decode(&[RADIO, 1, 0, 0]), None);
         assert_eq!(Control::decode(&[NO_RADIO, 1]), None);
+        assert_eq!(Control::decode(&[HUNG, 1, 0, 0]), None);
         assert_eq!(Control::decode(&vec![RADIO; 6 + MAX_RADIO_BYTES]), None);
         assert_eq!(Control::decode(&[99, 1]), Some(Control::Unknown));
     }

@@ -5,9 +5,13 @@ use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use shoal_protocol::{CrewId, Epoch, Hash, Hasher, Micros, NodeId, Time};
-use shoal_seal::Parties;
+use shoal_seal::{Claims, Parties};
 
 use super::{MeshConfig, MeshOutput};
+
+/// What a token is taken to last on a device whose clock is wrong: less than any is made for, and long enough
+/// to be told apart from an epoch.
+const CLOCK_SLACK: Micros = Micros::from_secs(3_600);
 
 /// Frames that were not taken, and why.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -52,7 +56,10 @@ pub(super) struct Desk {
     pub(super) token: Arc<Vec<u8>>,
     pub(super) relay_up: bool,
     pub(super) dropped: MeshDropped,
-    /// Seeds drawn so far.
+    /// How much this device's clock is known to be wrong.
+    ahead: Micros,
+    /// What fresh bytes are drawn from, and how often that was done.
+    seed: Hash,
     drawn: u64,
     outputs: VecDeque<MeshOutput>,
     /// Where frames are opened; kept, so that no frame needs new memory.
@@ -60,9 +67,18 @@ pub(super) struct Desk {
 }
 
 impl Desk {
-    pub(super) fn new(config: MeshConfig) -> Desk {
+    pub(super) fn new(now: Time, config: MeshConfig) -> Desk {
+        let mut hasher = Hasher::new();
+        hasher.update(b"shoal mesh 1\0");
+        hasher.update(&config.seed);
+        // The same keys a second time would be fatal, so a shell that gives a seed twice by mistake is helped.
+        for number in [config.me.0, config.unix_at_zero, now.0] {
+            hasher.update(&number.to_le_bytes());
+        }
         Desk {
+            seed: hasher.finish(),
             config,
+            ahead: Micros(0),
             crew: None,
             epoch: Epoch(0),
             token: Arc::default(),
@@ -94,15 +110,23 @@ impl Desk {
     }
 
     pub(super) fn unix(&self, now: Time) -> u64 {
-        self.config.unix_at_zero.saturating_add(now.0)
+        self.config.unix_at_zero.saturating_add(now.0).saturating_sub(self.ahead.0)
+    }
+
+    /// This node's own token was made just now. If it is over by this node's clock, the clock is wrong, and
+    /// everybody's token would seem to be.
+    pub(super) fn set_clock(&mut self, now: Time, own: &Claims) {
+        let unix = self.unix(now);
+        if unix >= own.until {
+            self.ahead.0 += unix - own.until + CLOCK_SLACK.0;
+        }
     }
 
     /// Fresh bytes for one key agreement.
     pub(super) fn draw(&mut self) -> [u8; 32] {
         self.drawn += 1;
         let mut hasher = Hasher::new();
-        hasher.update(b"shoal mesh 1\0");
-        hasher.update(&self.config.seed);
+        hasher.update(&self.seed.0);
         hasher.update(&self.drawn.to_le_bytes());
         let Hash(seed) = hasher.finish();
         seed

@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use shoal_protocol::limit::MAX_MEMBERS;
 use shoal_protocol::sign::link_statement;
 use shoal_protocol::{Enlist, MemberInfo, NodeId, Time};
-use shoal_seal::{is_signed, present};
+use shoal_seal::{is_signed, present, read};
 
 use super::Mesh;
 use super::control::Control;
@@ -24,6 +24,9 @@ impl Mesh {
             return;
         }
         (desk.crew, desk.epoch) = (Some(enlist.crew), enlist.epoch);
+        if let Ok(own) = read(&enlist.token, &desk.config.coordinator) {
+            desk.set_clock(now, &own);
+        }
         // One that cannot be shown is shown as it is: the others say what is wrong with it.
         let token = present(&enlist.token).unwrap_or_else(|_| enlist.token.clone());
         desk.token = Arc::new(Control::Token(&token).encode());

@@ -241,6 +241,7 @@ impl Peer {
                     desk.put(MeshOutput::Radio(node, RadioDo::Hang));
                 }
             }
+            Some(Control::Hung { dial }) => self.hear_hung(now, desk, dial),
             Some(Control::Unknown) => {}
             None => self.shun(desk, "it says words on channel 0 that are none".into()),
         }

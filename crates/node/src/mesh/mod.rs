@@ -108,8 +108,8 @@ pub struct Mesh {
 }
 
 impl Mesh {
-    pub fn new(_now: Time, config: MeshConfig) -> Mesh {
-        Mesh { desk: Desk::new(config), peers: BTreeMap::new() }
+    pub fn new(now: Time, config: MeshConfig) -> Mesh {
+        Mesh { desk: Desk::new(now, config), peers: BTreeMap::new() }
     }
 
     pub fn handle(&mut self, now: Time, input: MeshInput<'_>) {

@@ -14,7 +14,7 @@ fn fault(world: &mut World) {
         0 => world.online(node, false),
         1 => world.online(node, true),
         2 => {
-            let radio = world.chance() % 4 > 0;
+            let radio = !world.chance().is_multiple_of(4);
             let key = world.nodes[&NodeId(node)].key_seed;
             world.start(NodeId(node), key, radio);
             world.enlist_one(NodeId(node));

@@ -3,6 +3,7 @@
 use shoal_node::mesh::*;
 use shoal_protocol::NodeId;
 
+use crate::crew::UNIX;
 use crate::world::{Faults, World};
 
 fn talk(world: &mut World, one: u64, two: u64, word: &[u8]) {
@@ -61,7 +62,7 @@ fn the_news_of_an_epoch_may_come_to_one_much_later() {
         world.enlist_one(NodeId(first));
         world.send(first, 3 - first, 1, b"new");
         world.run(3_000);
-        assert_eq!(world.got(3 - first, first, 1).contains(&b"new".to_vec()), false);
+        assert!(!world.got(3 - first, first, 1).contains(&b"new".to_vec()));
         world.enlist_one(NodeId(3 - first));
         world.until(1_000, World::all_open);
         world.run(5_000);
@@ -92,6 +93,20 @@ fn what_was_being_said_in_an_old_epoch_is_not_heard_in_the_new_one() {
     world.send(1, 2, 1, b"new");
     world.run(5_000);
     assert_eq!(world.got(2, 1, 1), [b"new"]);
+}
+
+#[test]
+fn a_device_whose_clock_is_wrong_accuses_nobody() {
+    for wrong in [UNIX + 90_000_000_000 * 30, UNIX - 90_000_000_000 * 30] {
+        let mut world = World::new(1, 3);
+        world.start_at(NodeId(2), 2, true, wrong);
+        world.enlist();
+        world.until(1_000, World::all_open);
+        talk(&mut world, 1, 2, b"words");
+        world.enlist();
+        talk(&mut world, 2, 3, b"more");
+        world.nobody_is_bad();
+    }
 }
 
 #[test]

@@ -87,11 +87,11 @@ fn links_are_reported_with_what_they_carried() {
     world.enlist();
     world.send(1, 2, 1, &[1; 100_000]);
     world.run(5_000);
-    let reports = world.nodes[&NodeId(1)].said.iter().filter_map(|said| match said {
+    let report = world.nodes[&NodeId(1)].said.iter().rev().find_map(|said| match said {
         MeshOutput::Report(report) => Some(*report),
         _ => None,
     });
-    let report = reports.last().unwrap();
+    let report = report.unwrap();
     assert_eq!((report.with, report.via), (NodeId(2), Via::Relay));
     assert!(report.relayed > 100_000 && report.direct == 0, "{report:?}");
     assert!(report.round_trip.as_millis() >= 40, "{report:?}");

@@ -154,6 +154,22 @@ fn direct_channels_live_on_in_the_next_epoch() {
 }
 
 #[test]
+fn the_end_of_a_channel_that_only_one_notices_is_told_to_the_other() {
+    for noticed in [1, 2] {
+        let mut world = climbed(1, 2);
+        world.mute();
+        let (noticed, other) = (NodeId(noticed), NodeId(3 - noticed));
+        world.give(noticed, MeshInput::DirectDown(other));
+        world.run(1_000);
+        let hang = MeshOutput::Radio(noticed, RadioDo::Hang);
+        assert!(world.nodes[&other].said.contains(&hang));
+        world.until(20_000, |world| world.dials(1) == 2);
+        world.until(20_000, |world| world.using(1, 2) == Some(Path::Direct));
+        world.nobody_is_bad();
+    }
+}
+
+#[test]
 fn who_leaves_the_crew_is_hung_up_on() {
     let mut world = climbed(1, 2);
     world.members.pop();

@@ -54,6 +54,13 @@ impl World {
         }
     }
 
+    /// A node's socket to the coordinator opens or is lost.
+    pub(crate) fn online(&mut self, node: u64, online: bool) {
+        self.nodes.get_mut(&NodeId(node)).unwrap().online = online;
+        let input = if online { MeshInput::RelayUp } else { MeshInput::RelayDown };
+        self.give(NodeId(node), input);
+    }
+
     /// All direct channels fall silent; nobody is told.
     pub(crate) fn mute(&mut self) {
         self.channels.values_mut().for_each(|channel| channel.dead = true);

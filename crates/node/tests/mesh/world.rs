@@ -110,6 +110,17 @@ impl World {
 
     /// A node's mesh begins, or begins anew. The relay is there for it.
     pub(crate) fn start(&mut self, node: NodeId, key_seed: u8, tries_direct: bool) {
+        self.start_at(node, key_seed, tries_direct, UNIX);
+    }
+
+    /// Its clock is what it is.
+    pub(crate) fn start_at(
+        &mut self,
+        node: NodeId,
+        key_seed: u8,
+        tries_direct: bool,
+        unix_at_zero: u64,
+    ) {
         self.count += 1;
         let seed = hash(&[self.count.to_le_bytes(), self.random.to_le_bytes()].concat()).0;
         let config = MeshConfig {
@@ -117,7 +128,7 @@ impl World {
             coordinator: coordinator(),
             keys: Keys::new([key_seed; 32]),
             seed,
-            unix_at_zero: UNIX,
+            unix_at_zero,
             tries_direct,
         };
         let node_state = Node {
@@ -212,13 +223,6 @@ impl World {
     pub(crate) fn put(&mut self, micros: u64, what: OnTheWay) {
         self.count += 1;
         self.on_the_way.insert((self.now + Micros(micros), self.count), what);
-    }
-
-    /// A node's socket to the coordinator opens or is lost.
-    pub(crate) fn online(&mut self, node: u64, online: bool) {
-        self.nodes.get_mut(&NodeId(node)).unwrap().online = online;
-        let input = if online { MeshInput::RelayUp } else { MeshInput::RelayDown };
-        self.give(NodeId(node), input);
     }
 
     /// Lets this much time pass.
