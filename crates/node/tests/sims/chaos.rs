@@ -69,10 +69,10 @@ fn fault<P: Party>(world: &mut World<P>) {
 }
 
 fn story<P: Party>(seed: u64) -> World<P> {
-    let wire = if seed % 4 == 0 { CALM } else { ROUGH };
+    let wire = if seed.is_multiple_of(4) { CALM } else { ROUGH };
     let mut world = World::<P>::new(seed, grid(seed), 2 + seed % 4, wire);
-    world.radios = seed % 2 == 0;
-    world.speculate = seed / 2 % 2 == 0;
+    world.radios = seed.is_multiple_of(2);
+    world.speculate = (seed / 2).is_multiple_of(2);
     world.keep_every = seed % 5 * 4;
     world.form_all();
     for _ in 0..12 {
