@@ -3,7 +3,8 @@
 
 use serde_json::{Map, Value};
 use shoal_coordinator::{Intake, SimAsked, SimPlan};
-use shoal_engine::intake::{self as engine, IntakeError, MapPlan, ParamValue, RenderPlan};
+use shoal_engine::intake::{self as engine, IntakeError, MapPlan, ParamValue, RenderPlan, SimAsk};
+use shoal_protocol::{Needs, SimWork};
 
 /// The engine's check, as the coordinator asks for it.
 pub(crate) struct EngineIntake;
@@ -27,8 +28,11 @@ impl Intake for EngineIntake {
         render_kernel(wgsl, entry, params)
     }
 
-    fn sim(&self, _asked: &SimAsked<'_>) -> Result<SimPlan, IntakeError> {
-        Err(IntakeError::plain("bad_kernel", "simulations are not checked here yet"))
+    fn sim(&self, asked: &SimAsked<'_>) -> Result<SimPlan, IntakeError> {
+        let SimAsked { source, width, height, steps, halo, passes, params } = *asked;
+        let params = &values(params)?;
+        let ask = SimAsk { source, width, height, steps, halo, passes, params };
+        simulation(&ask).map(|(work, needs)| SimPlan { work, needs })
     }
 
     fn module(&self, wasm: &[u8], memory_limit: u64) -> Result<(), IntakeError> {
@@ -52,7 +56,11 @@ pub(crate) fn render_kernel(
     engine::render_kernel(wgsl, entry, &values(params)?)
 }
 
-fn values(params: &Map<String, Value>) -> Result<Vec<(String, ParamValue)>, IntakeError> {
+pub(crate) fn simulation(ask: &SimAsk<'_>) -> Result<(SimWork, Needs), IntakeError> {
+    engine::sim(ask)
+}
+
+pub(crate) fn values(params: &Map<String, Value>) -> Result<Vec<(String, ParamValue)>, IntakeError> {
     let convert = |(name, json): (&String, &Value)| {
         let value = value(json).ok_or_else(|| {
             let expected = "expected a number, a truth value or a list of numbers";

@@ -16,10 +16,13 @@ use tokio_rustls::TlsAcceptor;
 use crate::auth::Auth;
 use crate::clock::Clock;
 use crate::data::{DataFolder, write_private};
+use crate::driver::crew::Crews;
 use crate::driver::event::Event;
 use crate::driver::{Driver, Places};
 use crate::faults::Faults;
+use crate::fields::Fields;
 use crate::http::{self, App, Shared};
+use crate::ice;
 use crate::intake::Intake;
 use crate::keys::Signer;
 use crate::network::Networks;
@@ -41,10 +44,12 @@ pub struct Coordinator {
     listeners: Vec<TcpListener>,
     tls: TlsAcceptor,
     auth: Auth,
-    signer: Signer,
+    signer: Arc<Signer>,
     networks: Networks,
     behind_proxy: bool,
     blobs: Blobs,
+    kept: Blobs,
+    fields: Arc<Fields>,
     driver: Driver,
     relay: Relay,
     intake: Arc<dyn Intake>,
@@ -67,21 +72,28 @@ impl Coordinator {
         let bound = bound.unwrap_or(options.listen);
         let lan = lan_addresses(bound.ip());
         let auth = Auth::load(&folder)?;
-        let signer = Signer::load(&folder.signing_key())?;
+        let signer = Arc::new(Signer::load(&folder.signing_key())?);
+        let ice = ice::servers(&options)?;
         let networks = Networks::new().map_err(|error| OpenError::Random(error.to_string()))?;
         let tls = tls::acceptor(&folder, &lan)?;
         let unsure_since = verify::horizon(&folder.database());
         let blobs = Blobs::open(&folder.blobs())
             .and_then(|blobs| blobs.check_since(unsure_since).map(|()| blobs))
             .map_err(|error| OpenError::file(folder.blobs(), error))?;
+        let kept = Blobs::open(&folder.kept())
+            .and_then(|kept| kept.check_since(unsure_since).map(|()| kept))
+            .map_err(|error| OpenError::file(folder.kept(), error))?;
         let places = Places {
             database: folder.database(),
             results: folder.results(),
+            kept: folder.kept(),
             ballast: folder.ballast(),
             unsure_since,
         };
+        let fields = Arc::new(Fields::default());
+        let crews = Crews::new(Arc::clone(&signer), ice, kept.clone(), Arc::clone(&fields));
         let relay = Relay::default();
-        let driver = Driver::open(places, blobs.clone(), Clock::start(), signer.public(), faults)?
+        let driver = Driver::open(places, blobs.clone(), crews, Clock::start(), faults)?
             .with_relay(relay.clone());
         let urls = Urls::new(bound, &lan, auth.key.text(), auth.token.text());
         let intake = options.intake;
@@ -94,6 +106,8 @@ impl Coordinator {
             networks,
             behind_proxy: false,
             blobs,
+            kept,
+            fields,
             driver,
             relay,
             intake,
@@ -148,6 +162,8 @@ impl Coordinator {
             networks: self.networks,
             behind_proxy: self.behind_proxy,
             blobs: self.blobs.clone(),
+            kept: self.kept,
+            fields: self.fields,
             results: self.folder.results(),
             driver: driver.clone(),
             relay: self.relay,

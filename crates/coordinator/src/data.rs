@@ -29,7 +29,7 @@ impl DataFolder {
             Err(TryLockError::Error(error)) => return Err(OpenError::file(&path, error)),
         }
         let folder = DataFolder { root: root.into(), _lock: lock };
-        for dir in [folder.blobs(), folder.results()] {
+        for dir in [folder.blobs(), folder.kept(), folder.results()] {
             fs::create_dir_all(&dir).map_err(|error| OpenError::file(dir, error))?;
         }
         Ok(folder)
@@ -41,6 +41,11 @@ impl DataFolder {
 
     pub(crate) fn blobs(&self) -> PathBuf {
         self.root.join("blobs")
+    }
+
+    /// Checkpoints of simulations.
+    pub(crate) fn kept(&self) -> PathBuf {
+        self.root.join("kept")
     }
 
     pub(crate) fn results(&self) -> PathBuf {

@@ -18,6 +18,10 @@ pub struct Options {
     /// An unspecified address (`0.0.0.0`) serves the network too; port 0 takes a free one.
     pub listen: SocketAddr,
     pub intake: Arc<dyn Intake>,
+    /// STUN servers for direct links between nodes: `stun:host:port`. None is needed within one network.
+    pub stun: Vec<String>,
+    /// TURN servers: `turn:host:port user password`.
+    pub turn: Vec<String>,
 }
 
 /// Where a coordinator is found.
@@ -93,6 +97,8 @@ pub enum OpenError {
     Database { path: PathBuf, message: String },
     #[error("{} holds no usable certificate: {message}; remove cert.pem and cert.key to have new ones made", path.display())]
     Certificate { path: PathBuf, message: String },
+    #[error("the {kind} server {given:?} is not understood: expected {expected}")]
+    Ice { kind: &'static str, given: String, expected: &'static str },
     #[error("the system gave no random bytes for keys: {0}")]
     Random(String),
 }

@@ -61,7 +61,9 @@ pub(super) async fn ended(serving: Serving) -> Result<(), Fail> {
 }
 
 pub(super) fn open(data_dir: PathBuf, at: &Listen) -> Result<Coordinator, Fail> {
-    let options = Options { data_dir, listen: at.listen, intake: Arc::new(EngineIntake) };
+    let (stun, turn) = (at.stun.clone(), at.turn.clone());
+    let intake = Arc::new(EngineIntake);
+    let options = Options { data_dir, listen: at.listen, intake, stun, turn };
     let opened = Coordinator::open(options).map(|coordinator| coordinator.behind_proxy(at.proxy));
     opened.map_err(|error| {
         let code = match &error {

@@ -1,6 +1,6 @@
 //! What is done once a batch is durable.
 
-use shoal_protocol::{JobId, Time, Verify};
+use shoal_protocol::{BlobRef, JobId, Time, Verify};
 use shoal_scheduler::{RequestId, SubmitError};
 
 use super::Driver;
@@ -33,6 +33,8 @@ pub(super) enum Effect {
         before: Box<Option<JobJson>>,
         reply: Reply<Option<JobJson>>,
     },
+    /// Parts of checkpoints that nobody needs any more.
+    Drop(Vec<BlobRef>),
     /// A stored result is durable.
     Stored {
         reply: Reply<()>,
@@ -76,6 +78,7 @@ impl Driver {
                 Effect::Removed { before, reply } => {
                     let _ = reply.send(*before);
                 }
+                Effect::Drop(blobs) => self.drop_kept(&blobs),
                 Effect::Stored { reply } => {
                     let _ = reply.send(());
                 }
@@ -163,6 +166,9 @@ impl Driver {
             Query::Log { job, from, reply } => {
                 let index = self.known.index(&self.scheduler, job);
                 let _ = reply.send(index.map_or((Vec::new(), from), |index| index.log(from)));
+            }
+            Query::Seat { crew, epoch, conn, reply } => {
+                let _ = reply.send(self.seat(crew, epoch, conn));
             }
             Query::Explain { what, reply } => {
                 let _ = reply.send(self.explain(now, what));

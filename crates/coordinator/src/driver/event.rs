@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use shoal_protocol::{Attempt, FromNode, Hello, JobId, JobSpec, Micros, NodeId, Span};
+use shoal_protocol::{
+    Attempt, BlobRef, CrewId, CrewSay, Epoch, FromNode, Hello, JobId, JobSpec, Micros, NodeId,
+    Poke, Span,
+};
 use shoal_scheduler::{CompareId, Conn, Outcome, Place, Receipt, SubmitError};
 use tokio::sync::{mpsc, oneshot};
 
@@ -71,9 +74,50 @@ pub(crate) enum Event {
         conn: Conn,
         attempt: Attempt,
     },
+    Crew(CrewEvent),
     Query(Query),
     /// Tell the nodes and stop.
     Stop,
+}
+
+/// What concerns crews.
+pub(crate) enum CrewEvent {
+    Said {
+        conn: Conn,
+        crew: CrewId,
+        epoch: Epoch,
+        say: CrewSay,
+    },
+    /// A member stored its part of a checkpoint. Says whether it still is one.
+    Kept {
+        crew: CrewId,
+        epoch: Epoch,
+        conn: Conn,
+        blob: BlobRef,
+        reply: Reply<bool>,
+    },
+    /// A part of a checkpoint found the disk full.
+    NoRoom,
+    /// Somebody stirs a field.
+    Poke {
+        job: JobId,
+        poke: Poke,
+    },
+    /// Somebody began to look at a field, or nobody does any more.
+    Watch {
+        job: JobId,
+    },
+}
+
+/// A member's place in a simulation.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Seat {
+    pub(crate) job: JobId,
+    pub(crate) rows: Span,
+    pub(crate) row_bytes: u64,
+    /// Of the whole grid.
+    pub(crate) width: u32,
+    pub(crate) height: u32,
 }
 
 pub(crate) struct Submission {
@@ -164,6 +208,13 @@ pub(crate) enum Query {
         from: usize,
         reply: Reply<(Vec<Span>, usize)>,
     },
+    /// Where a connection sits in a crew; in its present epoch if none is named.
+    Seat {
+        crew: CrewId,
+        epoch: Option<Epoch>,
+        conn: Conn,
+        reply: Reply<Option<Seat>>,
+    },
     Explain {
         what: Explain,
         reply: Reply<Option<Vec<String>>>,
@@ -228,5 +279,7 @@ pub(crate) struct Counts {
     pub(crate) late_copies: u64,
     pub(crate) round_trips: u64,
     pub(crate) round_trip_micros: u64,
+    pub(crate) crews: u64,
+    pub(crate) epochs: u64,
     pub(crate) disk_full: bool,
 }

@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
-use shoal_protocol::{Attempt, JobId, Span};
+use shoal_protocol::{Attempt, BlobRef, CrewId, Epoch, JobId, Span};
 use shoal_scheduler::Conn;
 use tokio::sync::{mpsc, oneshot, watch};
 
 use super::event::{
-    Counts, Event, Explain, Found, Merged, Proven, Query, Reply, ReserveError, Reserved, Submission,
+    Counts, CrewEvent, Event, Explain, Found, Merged, Proven, Query, Reply, ReserveError, Reserved,
+    Seat, Submission,
 };
 use crate::health::{Health, Trouble};
 use crate::json::{JobJson, NodeJson, UnitsJson};
@@ -108,6 +109,27 @@ impl Handle {
 
     pub(crate) async fn log(&self, job: JobId, from: usize) -> Result<(Vec<Span>, usize), Stopped> {
         self.query(|reply| Query::Log { job, from, reply }).await
+    }
+
+    /// Where a connection sits in a crew; in its present epoch if none is named.
+    pub(crate) async fn seat(
+        &self,
+        crew: CrewId,
+        epoch: Option<Epoch>,
+        conn: Conn,
+    ) -> Result<Option<Seat>, Stopped> {
+        self.query(|reply| Query::Seat { crew, epoch, conn, reply }).await
+    }
+
+    /// A member's part of a checkpoint is stored. Says whether it still is a member.
+    pub(crate) async fn kept(
+        &self,
+        crew: CrewId,
+        epoch: Epoch,
+        conn: Conn,
+        blob: BlobRef,
+    ) -> Result<bool, Stopped> {
+        self.ask(|reply| Event::Crew(CrewEvent::Kept { crew, epoch, conn, blob, reply })).await
     }
 
     /// In sentences; `None` if there is no such thing.

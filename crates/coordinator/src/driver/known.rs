@@ -28,6 +28,8 @@ pub(super) struct Known {
     pub(super) checked_units: u64,
     pub(super) rejected: u64,
     pub(super) taken_back: u64,
+    /// Changes of crews' membership.
+    pub(super) epochs: u64,
     /// Jobs of which units were taken back, so that their bytes must be counted again.
     recount: BTreeSet<JobId>,
 }
@@ -80,14 +82,19 @@ impl Known {
             Fact::Finished { job, .. } | Fact::Failed { job, .. } | Fact::Cancelled { job, .. } => {
                 touch(&mut self.jobs, &mut self.stirred, *job, self.version).ended = true;
             }
+            Fact::Epoch { job, .. } => {
+                touch(&mut self.jobs, &mut self.stirred, *job, self.version);
+                self.epochs += 1;
+            }
+            Fact::Kept { job, .. } => {
+                touch(&mut self.jobs, &mut self.stirred, *job, self.version);
+            }
             // The driver is told by an output of its own, and asks for the note then.
             Fact::Removed { .. } => self.stirred = true,
             Fact::Life { .. }
             | Fact::Node { .. }
             | Fact::Class { .. }
             | Fact::Trust { .. }
-            | Fact::Epoch { .. }
-            | Fact::Kept { .. }
             | Fact::Passed { .. } => {
                 self.stirred = true;
             }

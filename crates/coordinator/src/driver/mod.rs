@@ -5,6 +5,7 @@
 //! - [`event`]: what reaches it, and [`inbox`]: how
 //! - [`done`], [`upload`], [`shape`]: results that arrive
 //! - [`compare`]: looking whether two answers are the same
+//! - [`crew`], [`parts`]: what crews need of the shell, and the bytes of their checkpoints
 //! - [`settle`]: making a batch durable
 //! - [`effect`]: what is done after the commit, and [`outbox`]: what nodes are told
 //! - [`known`], [`index`], [`view`], [`who`], [`explain`]: what is shown
@@ -13,6 +14,7 @@
 
 mod ballast;
 mod compare;
+pub(crate) mod crew;
 mod done;
 mod effect;
 pub(crate) mod event;
@@ -23,9 +25,11 @@ mod index;
 mod known;
 mod open;
 pub(crate) mod outbox;
+mod parts;
 mod put_off;
 mod settle;
 pub(crate) mod shape;
+mod sim_view;
 mod upload;
 mod view;
 mod who;
@@ -41,8 +45,9 @@ use tokio::sync::{mpsc, watch};
 
 use self::ballast::Ballast;
 use self::compare::{Comparer, Pair};
+use self::crew::Crews;
 use self::effect::Effect;
-use self::event::{Counts, Event, Query, Reply, Submission, Ticket};
+use self::event::{Counts, CrewEvent, Event, Query, Reply, Submission, Ticket};
 use self::handle::Handle;
 use self::inbox::{Inbox, Woken};
 use self::known::Known;
@@ -80,6 +85,7 @@ pub(crate) struct Driver {
     comparer: Comparer,
     outbox: Outbox,
     relay: Relay,
+    crews: Crews,
     known: Known,
     who: Who,
     /// Results that came by HTTP and wait for their `Done`.
@@ -176,6 +182,9 @@ impl Driver {
             }
             Event::Said { conn, message: FromNode::Failed { attempt, .. } }
                 if self.is_put_off(conn, attempt) => {}
+            Event::Said { conn, message: FromNode::Crew { crew, epoch, say } } => {
+                self.take_crew(now, CrewEvent::Said { conn, crew, epoch, say });
+            }
             Event::Said { conn, message } => {
                 self.note_said(&message);
                 self.handle(now, Input::Said { conn, message });
@@ -201,6 +210,7 @@ impl Driver {
                 self.effects.push(Effect::Stored { reply });
             }
             Event::Unkept { conn, attempt } => self.put_off(conn, attempt),
+            Event::Crew(event) => self.take_crew(now, event),
             Event::Query(query) => self.queries.push(query),
             Event::Stop => {
                 self.outbox.refuse_all(&Refusal::Closing);
@@ -257,6 +267,7 @@ impl Driver {
             match output {
                 Output::Record(fact) => {
                     self.known.learn(&fact);
+                    self.crews.parts.learn(&fact);
                     self.batch.facts.push(fact);
                 }
                 Output::Send { conn, message } => {
@@ -264,6 +275,7 @@ impl Driver {
                     if let ToNode::Welcome { node, .. } = &message {
                         self.who.welcomed(conn, *node);
                     }
+                    let message = self.completed(message);
                     self.outbox.send(conn, message);
                 }
                 Output::Refuse { conn, refusal } => self.outbox.refuse(conn, refusal),
@@ -273,11 +285,11 @@ impl Driver {
                     if self.known.forget(job) {
                         self.batch.forgotten.push(job);
                     }
+                    self.crews.forget(job);
                     self.effects.push(Effect::Forget { job });
                 }
-                // At once: members hear of it only after the commit, so that none speaks too early.
-                Output::Route { crew, epoch, members } => self.relay.route(crew, epoch, &members),
-                Output::Drop(_) => {}
+                Output::Route { crew, epoch, members } => self.routed(crew, epoch, &members),
+                Output::Drop(blobs) => self.effects.push(Effect::Drop(blobs)),
                 Output::Compare { id, job, items, a, b } => {
                     let pair = Pair { id, job, items, a, b };
                     self.comparer.ask(pair, self.scheduler.spec(job));

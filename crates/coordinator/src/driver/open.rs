@@ -5,12 +5,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Instant, SystemTime};
 
-use shoal_protocol::{PublicKey, Time};
+use shoal_protocol::{JobId, Time};
 use shoal_scheduler::{Fact, JobState, JobView, Scheduler};
 use tokio::sync::watch;
 
 use super::ballast::Ballast;
 use super::compare::Comparer;
+use super::crew::Crews;
 use super::event::Counts;
 use super::known::Known;
 use super::outbox::Outbox;
@@ -31,6 +32,7 @@ use crate::store::verify;
 pub(crate) struct Places {
     pub(crate) database: PathBuf,
     pub(crate) results: PathBuf,
+    pub(crate) kept: PathBuf,
     pub(crate) ballast: PathBuf,
     /// Bytes written after this moment are looked at.
     pub(crate) unsure_since: SystemTime,
@@ -41,16 +43,25 @@ impl Driver {
     pub(crate) fn open(
         places: Places,
         blobs: Blobs,
+        mut crews: Crews,
         clock: Clock,
-        key: PublicKey,
         faults: Faults,
     ) -> Result<Driver, OpenError> {
         let mut facts = Facts::open(&places.database)?;
         compact(&mut facts)?;
         let mut known = Known::default();
         let mut log = facts.log();
-        let mut scheduler = Scheduler::replay(log.by_ref().inspect(|fact| known.learn(fact)));
+        let mut scheduler = Scheduler::replay(log.by_ref().inspect(|fact| {
+            known.learn(fact);
+            crews.parts.learn(fact);
+        }));
         log.end()?;
+        let mut batch = Batch::default();
+        batch.facts.extend(crews.lost().into_iter().map(begin_again));
+        if !batch.facts.is_empty() {
+            batch.facts.iter().for_each(|fact| crews.parts.learn(fact));
+            scheduler = Scheduler::replay(facts.log().chain(batch.facts.iter().cloned()));
+        }
         for (job, note) in facts.notes()? {
             known.note(job, note);
         }
@@ -58,11 +69,12 @@ impl Driver {
         let bad = |error| OpenError::file(&places.results, error);
         results::sweep(&places.results, |job| scheduler.spec(job).is_some()).map_err(bad)?;
         take_back_torn(&mut scheduler, &mut known, &places, clock.now());
+        let bad = |error| OpenError::file(&places.kept, error);
+        crews.sweep().map_err(bad)?;
         known.count_again(&scheduler);
         known.begin();
         let seed = getrandom::u64().map_err(|error| OpenError::Random(error.to_string()))?;
         let health = Arc::new(Health::default());
-        let mut batch = Batch::default();
         let mut stored = HashMap::new();
         for entry in facts.stored()? {
             if verify::is_whole(&places.results, entry.job, &entry.place) {
@@ -73,7 +85,7 @@ impl Driver {
         }
         Ok(Driver {
             clock,
-            key,
+            key: crews.key(),
             seed,
             scheduler,
             facts,
@@ -85,6 +97,7 @@ impl Driver {
             comparer: Comparer::default(),
             outbox: Outbox::default(),
             relay: Relay::default(),
+            crews,
             known,
             who: Who::default(),
             stored,
@@ -102,6 +115,12 @@ impl Driver {
             stopping: false,
         })
     }
+}
+
+/// A checkpoint's bytes are missing or torn: its simulation goes back to its first state.
+fn begin_again(job: JobId) -> Fact {
+    tracing::warn!(%job, "a checkpoint is missing or torn: the simulation begins again");
+    Fact::Kept { job, step: 0, parts: Vec::new() }
 }
 
 /// Hands merged units back whose bytes are missing. Only jobs that could still give a result are looked at.

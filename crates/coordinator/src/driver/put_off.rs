@@ -11,12 +11,17 @@ use super::Driver;
 impl Driver {
     /// A result could not be written for lack of room: nothing new is taken in until there is some.
     pub(super) fn put_off(&mut self, conn: Conn, attempt: Attempt) {
+        self.no_room();
+        if self.scheduler.holder(attempt) == Some(conn) {
+            self.put_off.insert(attempt, conn);
+        }
+    }
+
+    /// Something did not fit.
+    pub(super) fn no_room(&mut self) {
         if !self.ballast.is_full() {
             tracing::error!("the disk is full: results wait until there is room");
             self.ballast.release();
-        }
-        if self.scheduler.holder(attempt) == Some(conn) {
-            self.put_off.insert(attempt, conn);
         }
     }
 

@@ -28,7 +28,11 @@ impl Driver {
         let rate =
             if state == StateJson::Running { thousandth(view.milli_rate) } else { mean(&view) };
         let left = (view.items - view.items_done) as f64;
-        let eta_seconds = (state == StateJson::Running && rate > 0.0).then(|| left / rate);
+        let sim = self.sim_json(job, &view);
+        let eta_seconds = match &sim {
+            Some(sim) => sim.seconds_left().filter(|_| state == StateJson::Running),
+            None => (state == StateJson::Running && rate > 0.0).then(|| left / rate),
+        };
         let shares = view.shares.iter().map(|share| ShareJson {
             node: share.node.0,
             name: self.node_name(share.node),
@@ -63,6 +67,7 @@ impl Driver {
             error: view.failure.as_ref().map(|failure| self.error_json(job, failure)),
             result: self.result_json(job, spec, view.items_done),
             render: render_json(&spec.work),
+            sim,
             output: self.known.note_of(job).and_then(|note| note.output.clone()),
             name: view.name,
             owner: view.owner,
@@ -151,6 +156,8 @@ impl Driver {
             units_checked: self.known.checked_units,
             answers_rejected: self.known.rejected,
             units_taken_back: self.known.taken_back,
+            crews: self.crews.len(),
+            epochs: self.known.epochs,
             disk_full: self.ballast.is_full(),
             ..self.counts
         }

@@ -29,6 +29,10 @@ pub(crate) enum JobError {
         job: u64,
         expected: &'static str,
     },
+    /// Its result is no array of one type.
+    NoArray {
+        job: u64,
+    },
     NoItem {
         job: u64,
         item: u64,
@@ -85,6 +89,13 @@ impl From<JobError> for ApiError {
                 StatusCode::CONFLICT,
                 "wrong_kind",
                 format!("job {job} is no {expected}: only {expected} jobs have this"),
+            ),
+            JobError::NoArray { job } => ApiError::new(
+                StatusCode::CONFLICT,
+                "no_array",
+                format!(
+                    "the result of job {job} is no array of one type: get it as it is, without .npy"
+                ),
             ),
             JobError::NoItem { job, item, items } => ApiError::new(
                 StatusCode::NOT_FOUND,

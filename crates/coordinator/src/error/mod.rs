@@ -1,6 +1,7 @@
 //! One error for each operation, and the one place where each becomes an HTTP answer.
 
 mod common;
+mod crew;
 mod job;
 mod result;
 mod submit;
@@ -18,6 +19,7 @@ use crate::json::{ErrorBody, ErrorJson};
 use crate::store::blobs::UploadError;
 
 pub(crate) use common::{disk_full, range};
+pub(crate) use crew::{CrewError, PokeError};
 pub(crate) use job::{JobError, NodeError};
 pub(crate) use result::ResultError;
 pub(crate) use submit::JobSubmitError;

@@ -16,7 +16,7 @@ use super::range::{self, Asked};
 use crate::error::{ApiError, BlobError, RequestError, UPLOAD_OFFSET, disk_full};
 use crate::health::Trouble;
 use crate::json::{BlobJson, ErrorJson, PartialJson};
-use crate::store::blobs::Upload;
+use crate::store::blobs::{Blobs, Upload};
 use crate::store::receive::discard;
 use crate::store::send;
 
@@ -42,7 +42,7 @@ async fn post_blob(State(app): State<App>, body: Body) -> Result<Response, ApiEr
         discard(body).await;
         return Err(disk_full());
     }
-    let blob = app.blobs.post(body).await?;
+    let blob = app.blobs.post(body, u64::MAX).await?;
     Ok(created(blob.hash, blob.size))
 }
 
@@ -141,12 +141,20 @@ async fn get_blob(
     Path(hash): Path<String>,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
-    serve(&app, &hash, &headers)
+    serve(&[&app.blobs], &hash, &headers)
 }
 
-pub(super) fn serve(app: &App, hash: &str, headers: &HeaderMap) -> Result<Response, ApiError> {
+/// A blob of the first store that has it.
+pub(super) fn serve(
+    stores: &[&Blobs],
+    hash: &str,
+    headers: &HeaderMap,
+) -> Result<Response, ApiError> {
     let hash = parse(hash)?;
-    let found = app.blobs.open_blob(hash).map_err(BlobError::Disk)?;
+    let mut found = None;
+    for store in stores {
+        found = found.or(store.open_blob(hash).map_err(BlobError::Disk)?);
+    }
     let (file, size) = found.ok_or_else(|| BlobError::Missing { hash: hash.to_string() })?;
     let asked = Asked::of(headers, size);
     if asked == Asked::Nothing {

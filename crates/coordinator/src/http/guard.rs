@@ -11,7 +11,7 @@ use utoipa::Modify;
 use utoipa::openapi::OpenApi;
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
 
-use super::App;
+use super::{App, field};
 use crate::error::{ApiError, AuthError, UPLOAD_OFFSET};
 
 pub(super) const UPLOAD_LENGTH: HeaderName = HeaderName::from_static("upload-length");
@@ -54,6 +54,10 @@ pub(super) fn cors() -> CorsLayer {
             header::CONTENT_RANGE,
             header::ACCEPT_RANGES,
             UPLOAD_OFFSET,
+            field::VERSION,
+            field::STEP,
+            field::WIDTH,
+            field::HEIGHT,
         ])
         .allow_private_network(true)
         .max_age(PREFLIGHT_KEPT)

@@ -18,6 +18,7 @@ use crate::driver::event::Counts;
 use crate::driver::handle::Stopped;
 use crate::error::{ApiError, MetricsError};
 use crate::json::ErrorJson;
+use crate::relay::RelayCounts;
 
 /// A driver that needs longer than this for a question does not keep up.
 const DRIVER_WITHIN: Duration = Duration::from_secs(2);
@@ -73,7 +74,8 @@ async fn healthz(State(app): State<App>) -> Response {
 async fn metrics(State(app): State<App>) -> Result<Response, ApiError> {
     let counts = timeout(DRIVER_WITHIN, app.driver.counts()).await;
     let busy = |_elapsed| MetricsError::Busy { trouble: app.driver.trouble() };
-    let text = render(&counts.map_err(busy)??);
+    let mut text = render(&counts.map_err(busy)??);
+    text.push_str(&relayed(&app.relay.counts()));
     let kind = [(header::CONTENT_TYPE, "text/plain; version=0.0.4")];
     Ok((StatusCode::OK, kind, text).into_response())
 }
@@ -90,7 +92,7 @@ async fn openapi(Extension(Served(document)): Extension<Served>) -> Response {
 fn render(counts: &Counts) -> String {
     let trips = counts.round_trip_micros as f64 / 1e6;
     let seconds = counts.commit_micros as f64 / 1e6;
-    let lines: [(&str, &str, &str, f64); 17] = [
+    let lines: [(&str, &str, &str, f64); 19] = [
         ("shoal_nodes", "gauge", "Connected nodes", counts.nodes as f64),
         ("shoal_jobs", "gauge", "Jobs that are known", counts.jobs as f64),
         ("shoal_jobs_open", "gauge", "Jobs that are running", counts.jobs_open as f64),
@@ -127,12 +129,32 @@ fn render(counts: &Counts) -> String {
         ("shoal_driver_batches_total", "counter", "Batches of the driver", counts.batches as f64),
         ("shoal_driver_events_total", "counter", "Events of the driver", counts.events as f64),
         ("shoal_commit_seconds_total", "counter", "Time in making facts durable", seconds),
+        ("shoal_crews", "gauge", "Crews at work", counts.crews as f64),
+        ("shoal_epochs_total", "counter", "Changes of crews' members", counts.epochs as f64),
         ("shoal_disk_full", "gauge", "1 while the disk is full", f64::from(counts.disk_full)),
     ];
     let mut text = String::new();
     for (name, kind, help, value) in lines {
         // Writing to a String cannot fail.
         let _ = write!(text, "# HELP {name} {help}\n# TYPE {name} {kind}\n{name} {value}\n");
+    }
+    text
+}
+
+/// What nodes said to each other through the coordinator.
+fn relayed(counts: &RelayCounts) -> String {
+    let mut text = String::new();
+    let totals = [
+        ("shoal_relay_frames_total", "Frames passed on between nodes", counts.frames),
+        ("shoal_relay_bytes_total", "Bytes of those", counts.bytes),
+    ];
+    for (name, help, value) in totals {
+        let _ = write!(text, "# HELP {name} {help}\n# TYPE {name} counter\n{name} {value}\n");
+    }
+    let name = "shoal_relay_dropped_total";
+    let _ = write!(text, "# HELP {name} Frames not passed on\n# TYPE {name} counter\n");
+    for (reason, value) in counts.dropped() {
+        let _ = writeln!(text, "{name}{{reason=\"{reason}\"}} {value}");
     }
     text
 }

@@ -2,13 +2,16 @@
 //! OpenAPI document, so that neither can be forgotten.
 
 mod blobs;
+mod crew_data;
 mod digest;
 mod events;
+mod field;
 mod guard;
 mod jobs;
 mod meta;
 mod node_data;
 mod nodes;
+mod npy;
 mod pages;
 mod picture;
 mod range;
@@ -28,6 +31,7 @@ use self::guard::Schemes;
 use crate::auth::Auth;
 use crate::driver::handle::Handle;
 use crate::error::{ApiError, RequestError};
+use crate::fields::Fields;
 use crate::intake::Intake;
 use crate::keys::Signer;
 use crate::network::Networks;
@@ -43,7 +47,10 @@ pub(crate) struct Shared {
     pub(crate) auth: Auth,
     pub(crate) blobs: Blobs,
     pub(crate) results: std::path::PathBuf,
-    pub(crate) signer: Signer,
+    pub(crate) signer: Arc<Signer>,
+    /// Checkpoints of simulations.
+    pub(crate) kept: Blobs,
+    pub(crate) fields: Arc<Fields>,
     pub(crate) networks: Networks,
     /// A proxy on this machine says who really asks.
     pub(crate) behind_proxy: bool,
@@ -99,7 +106,9 @@ fn documented(app: &App) -> OpenApiRouter<App> {
         .merge(blobs::routes())
         .merge(jobs::routes())
         .merge(result::routes())
+        .merge(npy::routes())
         .merge(picture::routes())
+        .merge(field::routes())
         .merge(receipt::routes())
         .merge(nodes::routes())
         .merge(events::routes())
@@ -107,6 +116,7 @@ fn documented(app: &App) -> OpenApiRouter<App> {
         .route_layer(from_fn_with_state(app.clone(), guard::with_key));
     let for_nodes = OpenApiRouter::new()
         .merge(node_data::routes())
+        .merge(crew_data::routes())
         .route_layer(from_fn_with_state(app.clone(), guard::with_session))
         .routes(routes!(crate::socket::node_socket));
     OpenApiRouter::with_openapi(Document::openapi())

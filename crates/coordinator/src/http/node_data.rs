@@ -28,7 +28,7 @@ pub(super) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(get_input)).routes(routes!(put_result))
 }
 
-/// An input, or a part of it
+/// An input or a part of a checkpoint, or some bytes of it
 #[utoipa::path(
     get, path = "/node/blobs/{hash}", tag = "node", security(("session" = [])),
     params(
@@ -48,7 +48,7 @@ async fn get_input(
     Path(hash): Path<String>,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
-    blobs::serve(&app, &hash, &headers)
+    blobs::serve(&[&app.blobs, &app.kept], &hash, &headers)
 }
 
 /// A unit's result, stored before it is announced
@@ -117,7 +117,7 @@ async fn put_result(
     Ok(Json(BlobJson { hash: hash.to_string(), size }))
 }
 
-fn length(headers: &HeaderMap) -> Result<u64, ApiError> {
+pub(super) fn length(headers: &HeaderMap) -> Result<u64, ApiError> {
     let value = headers.get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok());
     value.and_then(|text| text.parse().ok()).ok_or_else(|| RequestError::LengthMissing.into())
 }

@@ -10,7 +10,8 @@ use super::App;
 use super::jobs::number;
 use crate::driver::event::Explain;
 use crate::error::{ApiError, NodeError};
-use crate::json::{ErrorJson, ExplainJson, NodeJson, NodesJson, OffersJson, PoolJson};
+use crate::json::{ErrorJson, ExplainJson, NodeJson, NodesJson, OffersJson, PoolJson, RelayJson};
+use crate::relay::RelayCounts;
 
 pub(super) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new()
@@ -54,13 +55,22 @@ async fn explain_node(
 )]
 async fn get_pool(State(app): State<App>) -> Result<Json<PoolJson>, ApiError> {
     let nodes = app.driver.nodes().await?;
+    let counts = app.driver.counts().await?;
     Ok(Json(PoolJson {
         join: app.urls.join.clone(),
         key: app.signer.public().to_string(),
         version: env!("CARGO_PKG_VERSION"),
         nodes: nodes.len() as u64,
         offers: offers(&nodes),
+        crews: counts.crews,
+        epochs: counts.epochs,
+        relay: relay(&app.relay.counts()),
     }))
+}
+
+fn relay(counts: &RelayCounts) -> RelayJson {
+    let RelayCounts { frames, bytes, .. } = *counts;
+    RelayJson { frames, bytes, dropped: counts.dropped().into() }
 }
 
 fn offers(nodes: &[NodeJson]) -> OffersJson {

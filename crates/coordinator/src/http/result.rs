@@ -36,7 +36,7 @@ pub(super) fn routes() -> OpenApiRouter<App> {
 
 /// The whole result, or a part of it
 ///
-/// Map: the array's bytes. Render: the tiles in order, each full size. Exec: all answers, one after the other.
+/// Map: the array's bytes. Simulation: the cells of all rows. Render: the tiles in order, each full size. Exec: all answers, one after the other.
 #[utoipa::path(
     get, path = "/api/v1/jobs/{id}/result", tag = "results", security(("key" = [])),
     params(
@@ -186,7 +186,7 @@ pub(super) fn open(app: &App, job: JobId) -> Result<File, JobError> {
     File::open(results::path(&app.results, job)).map_err(JobError::Disk)
 }
 
-async fn done(app: &App, id: JobId) -> Result<Merged, JobError> {
+pub(super) async fn done(app: &App, id: JobId) -> Result<Merged, JobError> {
     let merged = app.driver.merged(id).await?.ok_or(JobError::Missing { job: id.0 })?;
     let state = match merged.state {
         JobState::Done => return Ok(merged),
@@ -198,7 +198,7 @@ async fn done(app: &App, id: JobId) -> Result<Merged, JobError> {
 }
 
 /// The parts of the results file that make up the result, in order.
-fn extents(merged: &Merged) -> Vec<Extent> {
+pub(super) fn extents(merged: &Merged) -> Vec<Extent> {
     let runs = matches!(merged.spec.work, Work::Exec(_));
     let placed = merged.segments.iter().filter_map(|(span, place)| place.map(|p| (span, p)));
     let extent = |(span, place): (&Span, Place)| {

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::PriorityJson;
+use super::{PriorityJson, SimJson};
 
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
@@ -19,7 +19,7 @@ pub(crate) struct JobJson {
     pub(crate) id: u64,
     pub(crate) name: String,
     pub(crate) owner: String,
-    /// `noop`, `map`, `render` or `exec`.
+    /// `noop`, `map`, `render`, `exec` or `sim`.
     pub(crate) kind: &'static str,
     pub(crate) state: StateJson,
     pub(crate) items: u64,
@@ -56,6 +56,7 @@ pub(crate) struct JobJson {
     pub(crate) error: Option<JobErrorJson>,
     pub(crate) result: ResultJson,
     pub(crate) render: Option<RenderJson>,
+    pub(crate) sim: Option<SimJson>,
     pub(crate) output: Option<OutputJson>,
 }
 
@@ -120,7 +121,7 @@ pub(crate) struct RenderJson {
     pub(crate) samples: u32,
 }
 
-/// Elements of a map's result.
+/// Elements of a map's or a simulation's result.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct OutputJson {

@@ -1,5 +1,7 @@
 //! What is shown of nodes and of the pool.
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -99,6 +101,19 @@ pub(crate) struct PoolJson {
     pub(crate) version: &'static str,
     pub(crate) nodes: u64,
     pub(crate) offers: OffersJson,
+    /// Crews at work, and how often the members of one changed.
+    pub(crate) crews: u64,
+    pub(crate) epochs: u64,
+    pub(crate) relay: RelayJson,
+}
+
+/// What nodes said to each other through the coordinator, since its start.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub(crate) struct RelayJson {
+    pub(crate) frames: u64,
+    pub(crate) bytes: u64,
+    /// Frames not passed on, by reason.
+    pub(crate) dropped: BTreeMap<&'static str, u64>,
 }
 
 /// The most any one node offers, and sums where they make sense.

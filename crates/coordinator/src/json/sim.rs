@@ -76,27 +76,48 @@ pub(crate) struct SimJson {
     pub(crate) lanes: u32,
     /// `f32`, `i32` or `u32`.
     pub(crate) scalar: String,
-    /// Whether its kernel makes pictures.
-    pub(crate) shows: bool,
     pub(crate) crew: Option<CrewJson>,
+}
+
+impl SimJson {
+    /// By what a step takes now, or should take.
+    pub(crate) fn seconds_left(&self) -> Option<f64> {
+        let crew = self.crew.as_ref()?;
+        let step = crew.step_ms.or(crew.predicted_step_ms)?;
+        Some(self.steps.saturating_sub(self.step) as f64 * step / 1e3)
+    }
 }
 
 /// The nodes that compute it together.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct CrewJson {
-    pub(crate) id: u64,
     /// Counts changes of membership.
     pub(crate) epoch: u32,
+    /// `forming` (it waits for members, or to see how fast they are) or `working`.
     pub(crate) state: &'static str,
     /// By rank.
     pub(crate) members: Vec<MemberJson>,
+    /// Nodes that could step in.
+    pub(crate) spares: u64,
     /// What a step should take by what was measured before.
     pub(crate) predicted_step_ms: Option<f64>,
-    /// What a step takes.
+    /// What a step takes, on average in this epoch.
     pub(crate) step_ms: Option<f64>,
-    /// The newest whole checkpoint.
-    pub(crate) kept_step: Option<u64>,
+    /// What a step should take on the fastest node alone, if the grid fits there.
+    pub(crate) alone_step_ms: Option<f64>,
+    /// Steps of the newest whole checkpoint.
+    pub(crate) kept_step: u64,
+    /// What happened to it, oldest first.
+    pub(crate) changes: Vec<ChangeJson>,
+}
+
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub(crate) struct ChangeJson {
+    /// Milliseconds since the Unix epoch.
+    pub(crate) at: u64,
+    pub(crate) epoch: u32,
+    pub(crate) what: String,
 }
 
 #[derive(Clone, Debug, Serialize, ToSchema)]

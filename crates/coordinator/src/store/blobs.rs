@@ -115,13 +115,13 @@ impl Blobs {
         Ok(BlobRef { hash, size: bytes.len() as u64 })
     }
 
-    /// Takes an upload whose hash its sender does not say.
-    pub(crate) async fn post(&self, body: Body) -> Result<BlobRef, UploadError> {
+    /// Takes an upload of at most `most` bytes whose hash its sender does not say.
+    pub(crate) async fn post(&self, body: Body, most: u64) -> Result<BlobRef, UploadError> {
         let draft = Draft(self.nameless().map_err(UploadError::Disk)?);
         let file = File::create(&draft.0).map_err(UploadError::Disk)?;
-        let target = Target { file: Arc::new(file), offset: 0, most: u64::MAX };
+        let target = Target { file: Arc::new(file), offset: 0, most };
         let Received { written, hash, end } = receive(body, target).await;
-        end.map_err(|error| upload_error(error, u64::MAX))?;
+        end.map_err(|error| upload_error(error, most))?;
         let hash = Hash(*hash.as_bytes());
         self.settle(&draft.0, hash).map_err(UploadError::Disk)?;
         Ok(BlobRef { hash, size: written })
@@ -195,12 +195,6 @@ impl Blobs {
         Ok(())
     }
 
-    /// Drops a blob that is not what its name says.
-    pub(crate) fn drop_torn(&self, hash: Hash) {
-        tracing::warn!(%hash, "a blob is not what its name says: dropping it");
-        let _ = fs::remove_file(self.path(hash));
-    }
-
     /// Drops uploads nobody goes on with.
     pub(crate) fn sweep(&self, now: SystemTime) -> io::Result<()> {
         for entry in fs::read_dir(self.root.join("partial"))? {
@@ -226,7 +220,11 @@ impl Blobs {
         }
     }
 
-    fn path(&self, hash: Hash) -> PathBuf {
+    pub(super) fn root(&self) -> &Path {
+        &self.root
+    }
+
+    pub(super) fn path(&self, hash: Hash) -> PathBuf {
         let name = hash.to_string();
         self.root.join(&name[..2]).join(name)
     }

@@ -3,6 +3,7 @@
 //! - [`facts`]: the durable log, one row for each batch, [`log`]: reading it back, and [`compact`]: keeping it short
 //! - [`verify`]: after a crash, which merged bytes are really there
 //! - [`blobs`]: bytes by their hash, [`receive`]: taking uploads in, [`turn`]: one at a time
+//! - [`kept`]: checkpoints of simulations
 //! - [`results`]: one append file for each job
 //! - [`send`]: files as response bodies
 //! - [`place`]: reading and writing at a position
@@ -10,6 +11,7 @@
 pub(crate) mod blobs;
 pub(crate) mod compact;
 pub(crate) mod facts;
+mod kept;
 mod log;
 pub(crate) mod place;
 pub(crate) mod receive;

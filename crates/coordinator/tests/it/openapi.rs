@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::world::World;
 
 /// All that the coordinator serves. A new route belongs here, so that forgetting its description shows.
-const ROUTES: [(&str, &str); 34] = [
+const ROUTES: [(&str, &str); 39] = [
     ("get", "/"),
     ("get", "/api/v1/blobs/{hash}"),
     ("head", "/api/v1/blobs/{hash}"),
@@ -23,9 +23,12 @@ const ROUTES: [(&str, &str); 34] = [
     ("get", "/api/v1/jobs/{id}/ends"),
     ("get", "/api/v1/jobs/{id}/events"),
     ("get", "/api/v1/jobs/{id}/explain"),
+    ("get", "/api/v1/jobs/{id}/field"),
     ("get", "/api/v1/jobs/{id}/picture.png"),
+    ("post", "/api/v1/jobs/{id}/poke"),
     ("get", "/api/v1/jobs/{id}/receipt"),
     ("get", "/api/v1/jobs/{id}/result"),
+    ("get", "/api/v1/jobs/{id}/result.npy"),
     ("get", "/api/v1/jobs/{id}/result/items/{item}"),
     ("get", "/api/v1/jobs/{id}/tiles/{tile}"),
     ("get", "/api/v1/jobs/{id}/units"),
@@ -42,7 +45,9 @@ const ROUTES: [(&str, &str); 34] = [
     ("get", "/node/socket"),
     ("get", "/playground"),
     ("post", "/submit-job"),
+    ("put", "/node/kept/{crew}/{epoch}"),
     ("put", "/node/results/{job}/{attempt}"),
+    ("put", "/node/view/{crew}"),
 ];
 
 async fn document(world: &World) -> Value {

@@ -1,4 +1,4 @@
-//! A coordinator in a folder of its own, a client for it, and an intake that knows a few words.
+//! A coordinator in a folder of its own, and a client for it.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -7,13 +7,14 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use reqwest::{Client, Method, RequestBuilder, Response, StatusCode};
-use serde_json::{Map, Value, json};
-use shoal_coordinator::{Coordinator, Faults, Intake, OpenError, Options, Relay, RunError};
-use shoal_protocol::{
-    Binding, ElementType, IntakeError, Kernel, Lane, MapPlan, Needs, Pixel, RenderPlan, Slot, Space,
+use serde_json::{Value, json};
+use shoal_coordinator::{
+    Coordinator, Faults, Intake, OpenError, Options, Relay, RunError, SimAsked, SimPlan,
 };
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
+
+use crate::intake::FewWords;
 
 /// A folder that is removed when the test has passed.
 pub(crate) struct TempDir(PathBuf);
@@ -26,6 +27,16 @@ impl TempDir {
         let path = std::env::temp_dir().join(name);
         let _ = std::fs::remove_dir_all(&path);
         TempDir(path)
+    }
+
+    /// One that another test world made.
+    pub(crate) fn adopt(path: &Path) -> TempDir {
+        TempDir(path.into())
+    }
+
+    /// Stays.
+    pub(crate) fn leave(self) {
+        std::mem::forget(self);
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -42,7 +53,13 @@ impl Drop for TempDir {
 }
 
 pub(crate) fn options(dir: &Path, listen: &str) -> Options {
-    Options { data_dir: dir.into(), listen: listen.parse().unwrap(), intake: Arc::new(FewWords) }
+    Options {
+        data_dir: dir.into(),
+        listen: listen.parse().unwrap(),
+        intake: Arc::new(FewWords),
+        stun: vec!["stun:127.0.0.1:9".into()],
+        turn: Vec::new(),
+    }
 }
 
 pub(crate) fn open(dir: &Path) -> Result<Coordinator, OpenError> {
@@ -215,60 +232,4 @@ where
 
 pub(crate) fn noop(items: u64) -> Value {
     json!({ "kind": "noop", "items": items })
-}
-
-/// Takes any kernel but those with the word "wrong"; inputs are as many `f32` arrays as `input` is written.
-struct FewWords;
-
-impl Intake for FewWords {
-    fn map_kernel(
-        &self,
-        wgsl: &str,
-        _entry: Option<&str>,
-        _params: &Map<String, Value>,
-    ) -> Result<MapPlan, IntakeError> {
-        let kernel = kernel(wgsl)?;
-        let inputs = wgsl.matches("input").map(|_| float()).collect();
-        Ok(MapPlan { kernel, inputs, output: float(), needs: gpu() })
-    }
-
-    fn render_kernel(
-        &self,
-        wgsl: &str,
-        _entry: Option<&str>,
-        _params: &Map<String, Value>,
-    ) -> Result<RenderPlan, IntakeError> {
-        let pixel = if wgsl.contains("vec4") { Pixel::Rgba32Float } else { Pixel::Rgba8 };
-        Ok(RenderPlan { kernel: kernel(wgsl)?, pixel, needs: gpu() })
-    }
-
-    fn sim(&self, _: &shoal_coordinator::SimAsked<'_>) -> Result<shoal_coordinator::SimPlan, IntakeError> {
-        kernel("wrong").map(|_| unreachable!())
-    }
-
-    fn module(&self, wasm: &[u8], _memory_limit: u64) -> Result<(), IntakeError> {
-        if wasm.starts_with(b"\0asm") {
-            return Ok(());
-        }
-        let message = "the module is no WebAssembly".into();
-        Err(IntakeError { code: "bad_module", message, line: None, column: None })
-    }
-}
-
-fn kernel(wgsl: &str) -> Result<Kernel, IntakeError> {
-    if wgsl.contains("wrong") {
-        let message = "line 1, column 5: expected something else\n  wrong\n  ^".into();
-        return Err(IntakeError { code: "bad_kernel", message, line: Some(1), column: Some(5) });
-    }
-    let bindings = vec![Binding { index: 0, space: Space::StorageReadWrite, slot: Slot::Output }];
-    let (source, entry) = (wgsl.to_owned(), "main".to_owned());
-    Ok(Kernel { source, entry, workgroup: [64, 1, 1], bindings, params: None })
-}
-
-fn float() -> ElementType {
-    ElementType { name: "f32".into(), stride: 4, scalar: "f32".into(), lanes: 1 }
-}
-
-fn gpu() -> Needs {
-    Needs { workgroup_invocations: 64, storage_buffers: 2, ..Needs::lane(Lane::Gpu) }
 }

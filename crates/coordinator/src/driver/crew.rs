@@ -1,0 +1,214 @@
+//! What the driver does for crews beside the scheduler: it mints their tokens, looks after the bytes of their
+//! checkpoints, and knows who may send pictures of what.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use shoal_protocol::{
+    BlobRef, CrewId, CrewSay, CrewTask, Enlist, Epoch, FromNode, JobId, KeptPart, Micros, NodeId,
+    PublicKey, SimWork, Time, ToNode, Work,
+};
+use shoal_scheduler::{Conn, Input};
+use shoal_seal::{Claims, Rights, mint};
+
+use super::Driver;
+use super::effect::Effect;
+use super::event::{CrewEvent, Seat};
+use super::parts::Parts;
+use crate::fields::Fields;
+use crate::keys::Signer;
+use crate::store::blobs::Blobs;
+
+/// A token outlives any epoch but one that is left alone for a day.
+const TOKEN_LASTS: Micros = Micros::from_secs(24 * 3600);
+/// Buffers of a simulation: its channels. 0 is the link's own.
+const SIM_BUFFERS: (u32, u32) = (1, 15);
+
+pub(crate) struct Crews {
+    signer: Arc<Signer>,
+    /// STUN and TURN servers.
+    ice: Vec<String>,
+    kept: Blobs,
+    fields: Arc<Fields>,
+    pub(super) parts: Parts,
+    /// Crews with members.
+    routed: BTreeSet<CrewId>,
+    /// Fields that members send pictures of.
+    watched: BTreeSet<JobId>,
+}
+
+impl Crews {
+    pub(crate) fn new(
+        signer: Arc<Signer>,
+        ice: Vec<String>,
+        kept: Blobs,
+        fields: Arc<Fields>,
+    ) -> Crews {
+        let (parts, routed, watched) = (Parts::default(), BTreeSet::new(), BTreeSet::new());
+        Crews { signer, ice, kept, fields, parts, routed, watched }
+    }
+
+    pub(super) fn key(&self) -> PublicKey {
+        self.signer.public()
+    }
+
+    /// Jobs whose checkpoints are not whole on the disk.
+    pub(super) fn lost(&self) -> Vec<JobId> {
+        self.parts.lost(|blob| self.has(blob))
+    }
+
+    /// Drops what is stored and no checkpoint needs.
+    pub(super) fn sweep(&self) -> std::io::Result<()> {
+        self.kept.retain(|hash| self.parts.needs(hash))
+    }
+
+    pub(super) fn len(&self) -> u64 {
+        self.routed.len() as u64
+    }
+
+    /// The job is gone.
+    pub(super) fn forget(&mut self, job: JobId) {
+        self.watched.remove(&job);
+        self.fields.forget(job);
+    }
+
+    fn has(&self, blob: &BlobRef) -> bool {
+        self.kept.find(blob.hash).ok().flatten() == Some(*blob)
+    }
+
+    fn discard(&self, blobs: &[BlobRef]) {
+        let over = blobs.iter().filter(|blob| !self.parts.needs(blob.hash));
+        over.for_each(|blob| self.kept.remove(blob.hash));
+    }
+
+    /// What the coordinator's shell adds to a call.
+    fn fill(&self, now: Time, enlist: &mut Enlist) {
+        let (crew, epoch) = (enlist.crew, enlist.epoch);
+        let (buffers, rights) = match &enlist.task {
+            CrewTask::Sim(_) => (SIM_BUFFERS, Rights::WRITE),
+            CrewTask::Talk => ((0, u32::MAX), Rights::ALL),
+        };
+        enlist.ice.clone_from(&self.ice);
+        let Some(holder) = enlist.members.get(usize::from(enlist.rank)) else { return };
+        let until = (now + TOKEN_LASTS).0;
+        let claims = Claims { crew, epoch, holder: holder.node, buffers, rights, until };
+        let mut secret = [0; 32];
+        match getrandom::fill(&mut secret) {
+            Ok(()) => enlist.token = mint(|words| self.signer.sign(words), &claims, secret),
+            // Without a token nobody listens to it: the crew will say so.
+            Err(error) => tracing::error!("no random bytes for a token: {error}"),
+        }
+    }
+}
+
+impl Driver {
+    /// A message with what only the shell knows.
+    pub(super) fn completed(&self, mut message: ToNode) -> ToNode {
+        if let ToNode::Enlist(enlist) = &mut message {
+            self.crews.fill(self.clock.now(), enlist);
+        }
+        message
+    }
+
+    pub(super) fn take_crew(&mut self, now: Time, event: CrewEvent) {
+        match event {
+            CrewEvent::Said { conn, crew, epoch, say } => {
+                self.crew_said(now, conn, crew, epoch, say);
+            }
+            CrewEvent::Kept { crew, epoch, conn, blob, reply } => {
+                let is_member = self.scheduler.member(crew, epoch, conn).is_some();
+                let over = match is_member {
+                    true => self.crews.parts.stored(crew, conn, blob),
+                    false => Some(blob),
+                };
+                self.crews.discard(over.as_slice());
+                let _ = reply.send(is_member);
+            }
+            CrewEvent::NoRoom => self.no_room(),
+            CrewEvent::Poke { job, poke } => self.handle(now, Input::Poke { job, poke }),
+            CrewEvent::Watch { job } => self.watch(now, job),
+        }
+    }
+
+    /// Where a connection sits in a crew; in its present epoch if none is named.
+    pub(super) fn seat(&self, crew: CrewId, epoch: Option<Epoch>, conn: Conn) -> Option<Seat> {
+        let (job, rows) = match epoch {
+            Some(epoch) => self.scheduler.member(crew, epoch, conn)?,
+            None => self.scheduler.in_crew(crew, conn)?,
+        };
+        let sim = self.sim(job)?;
+        let (width, height, row_bytes) = (sim.width, sim.height, sim.row_bytes());
+        Some(Seat { job, rows, row_bytes, width, height })
+    }
+
+    /// Who may send frames to whom. At once: members hear of it only after the commit, so that none speaks
+    /// too early.
+    pub(super) fn routed(&mut self, crew: CrewId, epoch: Epoch, members: &[(NodeId, Conn)]) {
+        self.relay.route(crew, epoch, members);
+        if members.is_empty() {
+            self.crews.routed.remove(&crew);
+        } else {
+            self.crews.routed.insert(crew);
+        }
+        let stays = |conn: Conn| members.iter().any(|(_, member)| *member == conn);
+        let over = self.crews.parts.forget_unsaid(|of, conn| of == crew && !stays(conn));
+        self.crews.discard(&over);
+    }
+
+    /// Parts of checkpoints that the scheduler needs no more; perhaps others do.
+    pub(super) fn drop_kept(&self, blobs: &[BlobRef]) {
+        self.crews.discard(blobs);
+    }
+
+    pub(super) fn sim(&self, job: JobId) -> Option<&SimWork> {
+        match &self.scheduler.spec(job)?.work {
+            Work::Sim(sim) => Some(sim),
+            Work::Noop | Work::Map(_) | Work::Render(_) | Work::Exec(_) => None,
+        }
+    }
+
+    fn crew_said(&mut self, now: Time, conn: Conn, crew: CrewId, epoch: Epoch, say: CrewSay) {
+        let kept = match &say {
+            CrewSay::Kept { step, part } => Some((*step, *part)),
+            CrewSay::Auditioned { .. }
+            | CrewSay::Progress { .. }
+            | CrewSay::Slow { .. }
+            | CrewSay::Bad { .. }
+            | CrewSay::Failed { .. }
+            | CrewSay::Meet { .. } => None,
+        };
+        if let Some((_, part)) = &kept {
+            self.crews.parts.said(crew, conn, part.blob.hash);
+            if self.scheduler.member(crew, epoch, conn).is_none() || !self.crews.has(&part.blob) {
+                tracing::warn!(%crew, conn = conn.0, rows = %part.rows, "a part of a checkpoint is announced that is not there, or too late");
+                return self.crews.discard(&[part.blob]);
+            }
+        }
+        // A simulation's crew has its job's number.
+        self.known.stir(JobId(crew.0));
+        let before = self.effects.len();
+        self.handle(now, Input::Said { conn, message: FromNode::Crew { crew, epoch, say } });
+        if let Some((step, part)) = kept
+            && let Some((job, _)) = self.scheduler.member(crew, epoch, conn)
+            && !self.is_dropped(before, &part)
+        {
+            self.crews.parts.taken(job, step, part.blob.hash);
+        }
+    }
+
+    /// Whether the scheduler wanted nothing to do with a part, in what it said from a place on.
+    fn is_dropped(&self, from: usize, part: &KeptPart) -> bool {
+        let said = self.effects.iter().skip(from);
+        said.into_iter().any(|e| matches!(e, Effect::Drop(blobs) if blobs.contains(&part.blob)))
+    }
+
+    /// Somebody began to look at a field, or nobody does any more.
+    fn watch(&mut self, now: Time, job: JobId) {
+        let on = self.crews.fields.is_watched(job);
+        let watched = &mut self.crews.watched;
+        let changed = if on { watched.insert(job) } else { watched.remove(&job) };
+        if changed {
+            self.handle(now, Input::Watch { job, on });
+        }
+    }
+}
