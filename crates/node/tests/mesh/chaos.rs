@@ -1,5 +1,8 @@
 //! Everything at once, from a seed: after it, the crew is whole and talks.
 
+use std::sync::Arc;
+
+use shoal_node::mesh::MeshInput;
 use shoal_protocol::NodeId;
 
 use crate::world::{Faults, World};
@@ -83,6 +86,45 @@ fn whatever_happens_the_crew_comes_back() {
     for seed in 1..=seeds.unwrap_or(SEEDS) {
         let lived = std::panic::catch_unwind(|| live_through(seed));
         assert!(lived.is_ok(), "seed {seed}");
+    }
+}
+
+/// Inputs that no sane shell gives, in any order.
+fn nonsense(world: &mut World, frames: &[Vec<u8>]) {
+    let (me, other) = (NodeId(1 + world.chance() % 3), NodeId(world.chance() % 5));
+    let at = world.chance() as usize % frames.len();
+    let input = match world.chance() % 12 {
+        0 => MeshInput::DirectUp(other),
+        1 => MeshInput::DirectDown(other),
+        2 => MeshInput::Direct(other, &frames[at]),
+        3 => MeshInput::Radio(other, b"answer 1".to_vec()),
+        4 => MeshInput::RelayUp,
+        5 => MeshInput::RelayDown,
+        6 => MeshInput::Hold(other, at.is_multiple_of(2)),
+        7 => return world.enlist_one(me),
+        8 => MeshInput::Tick,
+        9 => MeshInput::Send { to: other, channel: at as u16 % 40, message: Arc::default() },
+        _ => MeshInput::Relay(&frames[at]),
+    };
+    world.give(me, input);
+}
+
+#[test]
+fn whatever_a_shell_says_nothing_breaks() {
+    for seed in 1..=SEEDS {
+        let mut world = World::new(seed, 3);
+        world.ice = true;
+        world.enlist();
+        world.run(3_000);
+        let frames = world.seen.clone();
+        for _ in 0..1_000 {
+            nonsense(&mut world, &frames);
+            let wait = world.chance() % 20;
+            world.run(wait);
+        }
+        (1..=3).for_each(|node| world.online(node, true));
+        world.enlist();
+        world.until(60_000, World::all_open);
     }
 }
 

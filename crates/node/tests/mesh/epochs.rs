@@ -148,6 +148,24 @@ fn a_member_that_begins_anew_with_its_key_gets_its_links_back() {
 }
 
 #[test]
+fn what_was_said_before_the_other_was_heard_is_not_lost_when_it_begins_anew() {
+    for millis in (0..300).step_by(3) {
+        let mut world = World::new(1, 2);
+        world.enlist();
+        world.send(1, 2, 1, b"words");
+        world.run(millis);
+        let before = world.got(2, 1, 1).len();
+        world.start(NodeId(2), 2, true);
+        world.enlist_one(NodeId(2));
+        world.run(10_000);
+        let lives = (before, world.got(2, 1, 1).len());
+        assert!([(1, 0), (0, 1), (1, 1)].contains(&lives), "{millis} ms: {lives:?}");
+        talk(&mut world, 1, 2, b"more");
+        world.nobody_is_bad();
+    }
+}
+
+#[test]
 fn a_member_with_a_new_key_comes_back_in_the_next_epoch() {
     for restarted in [1, 2] {
         let mut world = World::new(1, 2);
