@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { after, before, test } from "node:test";
+import { encodeWork } from "./lib/postcard.mjs";
 import { cut, openSims } from "./lib/sims.mjs";
 
 const SOURCE = readFileSync(new URL("../../examples/kernels/reaction-diffusion.wgsl", import.meta.url), "utf8");
@@ -19,12 +20,12 @@ before(async () => {
 after(() => sims?.close());
 
 /** As the coordinator's intake makes it of the file. */
-function work(more = {}) {
+function work() {
   const pass = (entry, times = 1) => ({ entry, workgroup: [8, 8, 1], times });
   const params = Buffer.alloc(48);
   params.writeFloatLE(0.037, 40);
   params.writeFloatLE(0.06, 44);
-  return {
+  const sim = {
     source: SOURCE,
     width: WIDTH,
     height: HEIGHT,
@@ -50,8 +51,8 @@ function work(more = {}) {
       ["Poke", 16],
       ["Brush", 32],
     ],
-    ...more,
   };
+  return { work: encodeWork({ Sim: sim }), width: WIDTH, height: HEIGHT };
 }
 
 test("a field of its own size, and a step that takes time", () => {
@@ -73,10 +74,10 @@ test("a step taken back leaves nothing behind", async () => {
 });
 
 test("a stroke is the same wherever the grid is cut, and changes the field", async () => {
-  const poke = { step: 1, poke: { at: [40, 60], by: [4, 2], radius: 9, strength: 1 } };
+  const pokes = [{ step: 1, at: [40, 60], by: [4, 2], radius: 9, strength: 1 }];
   const [one, three] = [
-    await sims.run(work(), { bands: cut(HEIGHT, 1), steps: STEPS, poke }),
-    await sims.run(work(), { bands: cut(HEIGHT, 3), steps: STEPS, poke }),
+    await sims.run(work(), { bands: cut(HEIGHT, 1), steps: STEPS, pokes }),
+    await sims.run(work(), { bands: cut(HEIGHT, 3), steps: STEPS, pokes }),
   ];
   assert.ok(!one.field.equals(alone.field));
   assert.ok(three.field.equals(one.field));

@@ -1,32 +1,36 @@
-/** The cases of /conformance in Chromium, through the GPU and WASI Workers.
+/** The cases of /conformance in Chromium, through the GPU and WASI Workers, simulations as a crew's members ask for them.
  *
  * `SHOAL_PREPARED`: the folder a native run of the cases wrote, with kernels that passed the intake and programs as
  * binaries. `SHOAL_OUTSIDE`: the outside material, if those cases are wanted. `SHOAL_CASE`: only names that contain it. */
 
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { blake3 } from "./lib/blake3.mjs";
 import { loadCases } from "./lib/case.mjs";
 import { openEngines } from "./lib/engines.mjs";
 import { encodeWork } from "./lib/postcard.mjs";
+import { openSims } from "./lib/sims.mjs";
 
 const PREPARED = process.env.SHOAL_PREPARED;
 const FILTER = process.env.SHOAL_CASE ?? "";
 
+const RUN = { exec: runPrograms, sim: runSim, map: runKernel, render: runKernel };
+
 let engines;
+let sims;
 
 before(async () => {
-  if (PREPARED) engines = await openEngines();
+  if (PREPARED) [engines, sims] = await Promise.all([openEngines(), openSims()]);
 });
-after(() => engines?.close());
+after(() => Promise.all([engines?.close(), sims?.close()]));
 
 if (!PREPARED) {
   test("conformance", { skip: "SHOAL_PREPARED names no folder" }, () => undefined);
 } else {
   for (const each of loadCases(PREPARED).filter(({ name }) => name.includes(FILTER))) {
-    test(each.name, () => (each.json.kind === "exec" ? runPrograms(each) : runKernel(each)));
+    test(each.name, () => RUN[each.json.kind](each));
   }
 }
 
@@ -46,6 +50,26 @@ async function runKernel(each) {
   for (const { failure } of answers) assert.equal(failure, undefined);
   const found = Buffer.concat(answers.map(({ bytes }) => bytes));
   assert.equal(each.difference(work.Render ? rows(work.Render, found) : found), undefined);
+}
+
+/** However the rows are shared out, the bits must be the same, and those expected. */
+async function runSim(each) {
+  const { width, height, steps, pokes, bands: splits, expect } = each.json;
+  const file = (name) => (existsSync(join(each.prepared, name)) ? readFileSync(join(each.prepared, name)) : undefined);
+  const grid = { work: file("work.bin"), width, height, first: file("first.bin") };
+  let one;
+  for (const lengths of splits) {
+    const bands = lengths.map((len, at) => ({ start: lengths.slice(0, at).reduce((sum, len) => sum + len, 0), len }));
+    const { field, failure } = await sims.run(grid, { bands, steps, ...(pokes ? { pokes } : {}) });
+    if (expect.failure) {
+      for (const part of expect.failure) assert.ok(failure?.message.includes(part), JSON.stringify(failure));
+      continue;
+    }
+    assert.equal(failure, undefined);
+    if (one) assert.ok(field.equals(one), `${lengths} gives other bits than ${splits[0]}`);
+    else assert.equal(each.difference(field), undefined);
+    one = field;
+  }
 }
 
 /** Tiles one after the other become a picture row by row. */

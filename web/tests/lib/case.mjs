@@ -7,7 +7,7 @@ const ROOT = new URL("../../../conformance/", import.meta.url).pathname;
 
 /** Cases that `prepared` (a folder the native run wrote) has work or a program for. */
 export function loadCases(prepared) {
-  return ["kernels", "programs", "outside"]
+  return ["kernels", "programs", "sims", "outside"]
     .filter((kind) => existsSync(join(ROOT, kind)))
     .flatMap((kind) => readdirSync(join(ROOT, kind)).map((name) => `${kind}/${name}`))
     .filter((name) => existsSync(join(prepared, name)))

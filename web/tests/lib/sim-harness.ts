@@ -1,8 +1,14 @@
 /** A ring of bands in one GPU Worker, asked by a test as a crew's member asks it. Bundled by `sims.mjs`. */
 
 import { Lane } from "../../sdk/src/workers/lane.js";
-import type { BrainJob } from "../../sdk/src/workers/messages.js";
+import type { BrainJob, UnitFailure } from "../../sdk/src/workers/messages.js";
 import type { FromSim, SimAnswer, SimCommand } from "../../sdk/src/workers/sim-words.js";
+
+class Failed extends Error {
+  constructor(readonly failure: UnitFailure) {
+    super(failure.message);
+  }
+}
 
 const JOB = 1;
 const EPOCH = 1;
@@ -15,7 +21,8 @@ export interface Plan {
   from?: { step: number; kept: (SimCommand & { do: "open" })["kept"] };
   /** Each member makes a wrong step before this one and takes it back. */
   backAt?: number;
-  poke?: { step: number; poke: NonNullable<(SimCommand & { do: "step" })["poke"]> };
+  /** Strokes, each over one step. */
+  pokes?: ({ step: number } & NonNullable<(SimCommand & { do: "step" })["poke"]>)[];
   keep?: true;
   show?: true;
 }
@@ -26,7 +33,9 @@ export interface Found {
   audition: { cells: number; took: number };
 }
 
-export async function open(base: string): Promise<(info: BrainJob, plan: Plan) => Promise<Found>> {
+export type Run = (info: BrainJob, plan: Plan) => Promise<Found | { failure: UnitFailure }>;
+
+export async function open(base: string): Promise<Run> {
   const hashing = await WebAssembly.compileStreaming(fetch(`${base}/assets/brain_bg.wasm`));
   let info: BrainJob | undefined;
   const waiting: { crew: number; settle: (said: FromSim) => void }[] = [];
@@ -55,17 +64,16 @@ export async function open(base: string): Promise<(info: BrainJob, plan: Plan) =
     lane.sim({ type: "sim", crew, command }, JOB, []);
     const said = await answer;
     if (said.type !== "simmed") throw new Error("another answer");
-    if (said.answer.is !== is) throw new Error(JSON.stringify(said.answer));
+    if (said.answer.is === "failed") throw new Failed(said.answer.failure);
+    if (said.answer.is !== is) throw new Error(`${said.answer.is} instead of ${is}`);
     return said.answer as SimAnswer & { is: Is };
   }
 
-  return async (job, plan) => {
-    info = job;
-    const crews = plan.bands.map((_, at) => at + 1);
+  async function run(crews: number[], plan: Plan): Promise<Found> {
     const heardAudition = heard(0);
     lane.sim({ type: "audition", crew: 0, job: JOB }, JOB, []);
     const audition = await heardAudition;
-    if (audition.type !== "auditioned" || "failure" in audition.heard) throw new Error(JSON.stringify(audition));
+    if (audition.type !== "auditioned" || "failure" in audition.heard) throw new Failed(audition.type === "auditioned" && "failure" in audition.heard ? audition.heard.failure : { kind: "internal", message: "another answer" });
     const { step: from, kept: stored } = plan.from ?? { step: 0, kept: [] };
     const all = <T>(act: (crew: number) => Promise<T>) => Promise.all(crews.map(act));
     let edges = await all((crew) => {
@@ -79,7 +87,8 @@ export async function open(base: string): Promise<(info: BrainJob, plan: Plan) =
         const below = edges[(at + 1) % edges.length]?.top.slice() ?? new Uint8Array();
         if (isWrong) above.fill(0);
         const command: SimCommand = { do: "step", epoch: EPOCH, step, above, below };
-        if (plan.poke?.step === step) command.poke = plan.poke.poke;
+        const poke = plan.pokes?.find((poke) => poke.step === step);
+        if (poke) command.poke = poke;
         return ask(crew, "edges", command);
       };
       if (plan.backAt === step) {
@@ -92,8 +101,6 @@ export async function open(base: string): Promise<(info: BrainJob, plan: Plan) =
     if (plan.show) await all((crew) => ask(crew, "shown", { do: "show", epoch: EPOCH, step }));
     const kept = plan.keep ? await all((crew) => ask(crew, "kept", { do: "keep", epoch: EPOCH, step })) : [];
     const finals = await all((crew) => ask(crew, "final", { do: "finish", epoch: EPOCH, attempt: crew }));
-    for (const crew of crews) lane.sim({ type: "leave", crew }, JOB, []);
-    lane.forget(JOB);
     return {
       finals: finals.map(({ result }) =>
         "inline" in result ? { inline: Array.from(result.inline) } : { hash: result.hash },
@@ -101,5 +108,20 @@ export async function open(base: string): Promise<(info: BrainJob, plan: Plan) =
       kept: kept.map(({ hash, size }) => ({ hash, size })),
       audition: audition.heard,
     };
+  }
+
+  return async (job, plan) => {
+    info = job;
+    const crews = plan.bands.map((_, at) => at + 1);
+    try {
+      return await run(crews, plan);
+    } catch (error) {
+      if (error instanceof Failed) return { failure: error.failure };
+      throw error;
+    } finally {
+      waiting.length = 0;
+      for (const crew of crews) lane.sim({ type: "leave", crew }, JOB, []);
+      lane.forget(JOB);
+    }
   };
 }

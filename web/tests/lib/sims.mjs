@@ -5,7 +5,6 @@ import { build } from "esbuild";
 import { blake3 } from "./blake3.mjs";
 import { launch, openPage } from "./chromium.mjs";
 import { send, startPool } from "./pool.mjs";
-import { encodeWork } from "./postcard.mjs";
 
 export async function openSims() {
   const blobs = {};
@@ -40,12 +39,14 @@ export async function openSims() {
     blobs,
     /** Pictures that came, `{query, body}`. */
     views,
-    /** `{field, kept, audition}`: all rows after the last step. `work`: a `SimWork` as serde writes it. */
-    async run(work, plan) {
-      const { width, height } = work;
+    /** `{field, kept, audition}`: all rows after the last step; or `{failure}`. `work`: the protocol's bytes of it; `first`: the first
+     * state's. */
+    async run({ work, width, height, first }, plan) {
       const limits = { time: 30_000, memory: 2 ** 28, output: 2 ** 24 };
-      const bytes = [...encodeWork({ Sim: work })];
-      const info = { name: "test", owner: "test", items: height, limits, work: { kind: "sim", bytes, width, height } };
+      const stored = first && { hash: blake3(first), size: first.length };
+      if (stored) blobs[stored.hash] = first;
+      const sim = { kind: "sim", bytes: [...work], width, height, ...(stored ? { first: stored } : {}) };
+      const info = { name: "test", owner: "test", items: height, limits, work: sim };
       const { finals, ...rest } = await page.evaluate(
         ({ info, plan }) => {
           info.work.bytes = new Uint8Array(info.work.bytes);
@@ -53,6 +54,7 @@ export async function openSims() {
         },
         { info, plan },
       );
+      if (!finals) return rest;
       const rows = finals.map(({ inline }, at) => (inline ? Buffer.from(inline) : pool.results.get(`1/${at + 1}`)));
       return { field: Buffer.concat(rows), ...rest };
     },
