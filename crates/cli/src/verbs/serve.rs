@@ -77,6 +77,7 @@ pub(super) fn open(data_dir: PathBuf, at: &Listen) -> Result<Coordinator, Fail> 
             | OpenError::OlderDatabase { .. }
             | OpenError::Database { .. } => "database",
             OpenError::Certificate { .. } => "certificate",
+            OpenError::Ice { .. } => "ice_server",
             OpenError::Random(_) => "internal",
         };
         Fail::world(code, error.to_string())
