@@ -30,7 +30,7 @@ fn seeds_that_once_failed() {
 
 #[test]
 fn crews_give_the_undisturbed_field_whatever_happens() {
-    for seed in 0..40 {
+    for seed in (0..40).chain([3499, 3995]) {
         crew(seed);
     }
 }

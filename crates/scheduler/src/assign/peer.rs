@@ -38,7 +38,7 @@ impl Scheduler {
         let message = ToNode::Welcome { node, session: seat.session };
         self.outputs.push_back(Output::Send { conn, message });
         self.adopt(now, node, hello.held);
-        self.stir_crews(now);
+        self.came_back(now, node);
         self.feed(now, node);
     }
 

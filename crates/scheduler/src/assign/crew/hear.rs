@@ -113,6 +113,8 @@ impl Scheduler {
         let least = crew.seats.iter().map(|seat| seat.step).min().unwrap_or(0);
         if least > crew.moved.0 {
             crew.moved = (least, now);
+            // Somebody got through it.
+            crew.victims.clear();
         }
     }
 

@@ -16,7 +16,7 @@ const STALLED: Micros = Micros::from_secs(8);
 /// A node that was sent out may try again after this time.
 const OUT_FOR: Micros = Micros::from_secs(60);
 /// Nodes that vanish before the first step of an epoch: so many, and the job is what ends them.
-const VICTIMS: usize = 4;
+const VICTIMS: usize = 6;
 /// A new crew must be this much faster, in percent, and the old one have worked so long.
 const FASTER: u64 = 75;
 const SETTLED: Micros = Micros::from_secs(10);
@@ -79,6 +79,14 @@ impl Scheduler {
         for crew in self.crews.values_mut() {
             crew.tries.remove(&node);
         }
+    }
+
+    /// It is here, or here again: then the kernel did not end it.
+    pub(crate) fn came_back(&mut self, now: Time, node: NodeId) {
+        for crew in self.crews.values_mut() {
+            crew.victims.retain(|victim| *victim != node);
+        }
+        self.stir_crews(now);
     }
 
     /// The crew stops; those who can are called anew at once.
