@@ -235,9 +235,8 @@ impl<P: Party> World<P> {
     pub(crate) fn finish(&mut self) -> Vec<u8> {
         let end = self.now + LONGEST;
         while !self.attempts.is_empty() {
-            let last = self.says.last();
-            assert!(self.now < end, "seed {}: no end in sight; last was said {last:?}", self.seed);
-            self.step(end);
+            let (goes_on, last) = (self.step(end), self.says.last());
+            assert!(goes_on, "seed {}: no end in sight; last was said {last:?}", self.seed);
         }
         self.results.values().flatten().copied().collect()
     }
