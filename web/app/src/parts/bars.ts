@@ -9,6 +9,9 @@ import { each, el } from "../view/dom";
 /** How far a job is, each device's part in its own colour. */
 export function jobBar(job: () => Job): HTMLElement {
   const parts = () => {
+    // A simulation is done by all at once: its bar shows steps.
+    const { sim } = job();
+    if (sim && job().state !== "done") return [{ id: -1, items: (job().items * sim.step) / Math.max(1, sim.steps) }];
     const shares = job()
       .shares.filter((share) => share.items > 0)
       .sort((a, b) => a.node - b.node);
@@ -24,9 +27,8 @@ export function jobBar(job: () => Job): HTMLElement {
       role: "progressbar",
       "aria-valuemin": 0,
       "aria-valuemax": 100,
-      "aria-valuenow": () => Math.floor((100 * job().itemsDone) / Math.max(1, job().items)),
-      "aria-valuetext": () =>
-        `${percent(job().itemsDone, job().items)} of ${plural(job().items, "item")}`,
+      "aria-valuenow": () => Math.floor(100 * doneOf(job())),
+      "aria-valuetext": () => `${percent(doneOf(job()), 1)} of ${whole(job())}`,
       "aria-label": () => `Progress of ${job().name}`,
     },
     each(
@@ -39,6 +41,16 @@ export function jobBar(job: () => Job): HTMLElement {
         }),
     ),
   );
+}
+
+/** From 0 to 1. */
+function doneOf({ sim, state, itemsDone, items }: Job): number {
+  if (sim) return state === "done" ? 1 : sim.step / Math.max(1, sim.steps);
+  return itemsDone / Math.max(1, items);
+}
+
+function whole({ sim, items }: Job): string {
+  return sim ? plural(sim.steps, "step") : plural(items, "item");
 }
 
 /** A quantity between 0 and 1. */

@@ -50,6 +50,7 @@ function byWhom(job: Job): string {
 
 function facts(job: () => Job, now: () => number): HTMLElement {
   const took = () => ((job().ended ?? now()) - (job().started ?? job().submitted)) / 1000;
+  if (job().kind === "sim") return simFacts(job, took);
   const speed = () =>
     job().state === "running" ? job().rate : job().itemsDone / Math.max(1e-3, took());
   return el(
@@ -75,6 +76,39 @@ function facts(job: () => Job, now: () => number): HTMLElement {
       "Units",
       () => count(job().unitsDone),
       () => unitsMore(job()),
+    ),
+  );
+}
+
+/** Of a simulation: steps, not rows. */
+function simFacts(job: () => Job, took: () => number): HTMLElement {
+  const sim = () => job().sim;
+  const done = () => (job().state === "done" ? (sim()?.steps ?? 0) : (sim()?.step ?? 0));
+  return el(
+    "dl",
+    { class: "facts tight" },
+    fact(
+      "Progress",
+      () => percent(done(), sim()?.steps ?? 0),
+      () => `step ${count(done())} of ${count(sim()?.steps ?? 0)}`,
+    ),
+    fact(
+      "Steps",
+      () => {
+        const ms = sim()?.crew?.stepMs;
+        return job().state === "running" ? (ms ? rate(1000 / ms) : "…") : rate(done() / Math.max(1e-3, took()));
+      },
+      () => (job().state === "running" ? "now" : "on average"),
+    ),
+    fact(
+      () => (job().state === "running" ? "Time left" : "Took"),
+      () => (job().state === "running" ? left(job()) : duration(took())),
+      () => (job().state === "running" ? `${duration(took())} so far` : ended(job())),
+    ),
+    fact(
+      "Crew",
+      () => count(sim()?.crew?.members.length ?? job().shares.length),
+      () => (job().retries > 0 ? `changed ${plural(job().retries, "time")}` : "unchanged so far"),
     ),
   );
 }

@@ -1,12 +1,15 @@
 /** One job: how far, how fast, by whom, and what came out. */
 
+import type { Job } from "@shoal/sdk";
 import { ShoalError } from "@shoal/sdk";
 
 import type { Store } from "../../core/store";
 import type { Child } from "../../view/dom";
 import { el, show } from "../../view/dom";
 import { checkingCard, explainCard } from "./checking";
+import { crewCard } from "./crew";
 import { errorCard } from "./error";
+import { fieldCard } from "./field";
 import type { Followed } from "./follow";
 import { follow } from "./follow";
 import { jobHead } from "./head";
@@ -36,10 +39,22 @@ function body(store: Store, live: Followed): Child {
     jobHead(store, job),
     show(() => job().error, errorCard),
     kind === "render" && pictureCard(store, job, units, live.onTiles),
+    ...(kind === "sim" ? together(store, job) : apart(store, job)),
+    kind !== "sim" && unitsCard(units, job),
+  ];
+}
+
+/** Units are computed one by one, */
+function apart(store: Store, job: () => Job): Child[] {
+  return [
     el("div", { class: "columns even" }, speedCard(job), sharesCard(job)),
     el("div", { class: "columns even" }, checkingCard(store, job), explainCard(store, job)),
-    unitsCard(units, job),
   ];
+}
+
+/** a simulation by all at once. */
+function together(store: Store, job: () => Job): Child[] {
+  return [el("div", { class: "columns even" }, fieldCard(store, job), crewCard(job)), explainCard(store, job)];
 }
 
 function missing(id: number, problem: unknown): HTMLElement {
