@@ -14,7 +14,8 @@
 // halo: 16
 // params: lift=0.007, fade=0.998
 //
-// Only + - * and floor are used on the way from one state to the next: these most devices round alike.
+// Only + - * and floor are used on the way from one state to the next, and a product is `rounded` before something is
+// added to it. These are the same bits on every device, so a crew may be of all kinds.
 
 struct Params {
     width: u32,
@@ -42,8 +43,9 @@ struct Cell {
 const SPEED_LIMIT = 3.0;
 // Places where ink is fed, one in each tile of about so many cells.
 const TILE = 80u;
-const SPOT = 8.0;
-const VORTEX = 44.0;
+// How far a spring and a vortex reach, as 1 / (radius * radius): multiplying by a power of two is exact.
+const SPOT = 1.0 / 64.0;
+const VORTEX = 1.0 / 1024.0;
 
 // Where the cell at some distance is stored. Columns wrap around; rows end with the buffer.
 fn place(id: vec3<u32>, dx: i32, dy: i32) -> u32 {
@@ -72,7 +74,7 @@ fn advect(@builtin(global_invocation_id) id: vec3<u32>) {
     let way = clamp(-cell.velocity, vec2<f32>(-SPEED_LIMIT), vec2<f32>(SPEED_LIMIT));
     let corner = floor(way);
     let at = vec2<i32>(corner);
-    let part = way - corner;
+    let part = kept(way - corner);
     let a = state[place(id, at.x, at.y)];
     let b = state[place(id, at.x + 1, at.y)];
     let c = state[place(id, at.x, at.y + 1)];
@@ -81,20 +83,31 @@ fn advect(@builtin(global_invocation_id) id: vec3<u32>) {
     let ink = blend(blend(a.ink, b.ink, part.x), blend(c.ink, d.ink, part.x), part.y);
 
     let here = position(id);
-    cell.ink = ink * params.fade + fed(here);
-    cell.velocity = velocity * 0.9995 + vec2<f32>(0.0, (cell.ink.y - cell.ink.x) * params.lift) + stirred(here);
+    cell.ink = kept(rounded(ink * params.fade) + fed(here));
+    let lift = vec2<f32>(0.0, (cell.ink.y - cell.ink.x) * params.lift);
+    cell.velocity = kept(rounded(velocity * 0.9995) + rounded(lift) + stirred(here));
     next[place(id, 0, 0)] = cell;
 }
 
 fn blend(a: vec2<f32>, b: vec2<f32>, part: f32) -> vec2<f32> {
-    return a + (b - a) * part;
+    return a + rounded((b - a) * part);
+}
+
+// A product on its own: a device may otherwise do it and a sum at once, which gives other last bits.
+fn rounded(product: vec2<f32>) -> vec2<f32> {
+    return clamp(product, vec2<f32>(-1.0e30), vec2<f32>(1.0e30));
+}
+
+// Next to nothing is nothing: not every device keeps the very smallest numbers.
+fn kept(value: vec2<f32>) -> vec2<f32> {
+    return select(value, vec2<f32>(0.0), abs(value) < vec2<f32>(1.0e-12));
 }
 
 // Each tile of the grid has a spring of one ink.
 fn fed(here: vec2<u32>) -> vec2<f32> {
     let spring = spring_near(here);
     let near = bump(spring.way, SPOT);
-    return select(vec2<f32>(0.0, near), vec2<f32>(near, 0.0), spring.is_coral) * 0.05;
+    return rounded(select(vec2<f32>(0.0, near), vec2<f32>(near, 0.0), spring.is_coral) * 0.05);
 }
 
 fn stirred(here: vec2<u32>) -> vec2<f32> {
@@ -105,12 +118,18 @@ fn stirred(here: vec2<u32>) -> vec2<f32> {
         shortest(f32(here.x) - params.poke.x, f32(params.width)),
         shortest(f32(here.y) - params.poke.y, f32(params.height)),
     );
-    return params.poke.zw * (bump(way, params.brush.x) * params.brush.y);
+    // The next power of two.
+    var reach = 1.0;
+    while (reach * params.brush.x * params.brush.x > 1.0) {
+        reach *= 0.5;
+    }
+    return rounded(params.poke.zw * (bump(way, reach) * params.brush.y));
 }
 
 // 1 in the middle, 0 at a radius and beyond, smooth in between.
-fn bump(way: vec2<f32>, radius: f32) -> f32 {
-    let inside = max(1.0 - (way.x * way.x + way.y * way.y) / (radius * radius), 0.0);
+fn bump(way: vec2<f32>, reach: f32) -> f32 {
+    let square = rounded(way * way);
+    let inside = max(1.0 - (square.x + square.y) * reach, 0.0);
     return inside * inside;
 }
 
@@ -130,7 +149,7 @@ fn diverge(@builtin(global_invocation_id) id: vec3<u32>) {
     var cell = state[place(id, 0, 0)];
     let across = state[place(id, 1, 0)].velocity.x - state[place(id, -1, 0)].velocity.x;
     let along = state[place(id, 0, 1)].velocity.y - state[place(id, 0, -1)].velocity.y;
-    cell.divergence = 0.5 * (across + along);
+    cell.divergence = kept(vec2<f32>(0.5 * (across + along))).x;
     next[place(id, 0, 0)] = cell;
 }
 
@@ -143,7 +162,7 @@ fn jacobi(@builtin(global_invocation_id) id: vec3<u32>) {
     var cell = state[place(id, 0, 0)];
     let across = state[place(id, 1, 0)].pressure + state[place(id, -1, 0)].pressure;
     let along = state[place(id, 0, 1)].pressure + state[place(id, 0, -1)].pressure;
-    cell.pressure = 0.25 * (across + along - cell.divergence);
+    cell.pressure = kept(vec2<f32>(0.25 * (across + along - cell.divergence))).x;
     next[place(id, 0, 0)] = cell;
 }
 
@@ -155,7 +174,7 @@ fn project(@builtin(global_invocation_id) id: vec3<u32>) {
     var cell = state[place(id, 0, 0)];
     let across = state[place(id, 1, 0)].pressure - state[place(id, -1, 0)].pressure;
     let along = state[place(id, 0, 1)].pressure - state[place(id, 0, -1)].pressure;
-    cell.velocity -= 0.5 * vec2<f32>(across, along);
+    cell.velocity = kept(cell.velocity - 0.5 * vec2<f32>(across, along));
     next[place(id, 0, 0)] = cell;
 }
 
@@ -189,8 +208,8 @@ fn init(@builtin(global_invocation_id) id: vec3<u32>) {
         return;
     }
     let spring = spring_near(position(id));
-    let turn = select(-1.0, 1.0, spring.is_coral) * bump(spring.way, VORTEX) * 0.06;
-    let drop = bump(spring.way, VORTEX * 0.8);
+    let drop = bump(spring.way, VORTEX);
+    let turn = select(-1.0, 1.0, spring.is_coral) * drop * 0.08;
     var cell: Cell;
     cell.velocity = vec2<f32>(-spring.way.y, spring.way.x) * turn;
     cell.ink = select(vec2<f32>(0.0, drop), vec2<f32>(drop, 0.0), spring.is_coral);

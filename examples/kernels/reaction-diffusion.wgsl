@@ -51,18 +51,28 @@ fn react(@builtin(global_invocation_id) id: vec3<u32>) {
     let here = cell(id, 0, 0);
     let sides = cell(id, -1, 0) + cell(id, 1, 0) + cell(id, 0, -1) + cell(id, 0, 1);
     let corners = cell(id, -1, -1) + cell(id, 1, -1) + cell(id, -1, 1) + cell(id, 1, 1);
-    let spread = SPREAD * (0.2 * sides + 0.05 * corners - here);
-    let eaten = here.x * here.y * here.y;
-    let food = here.x + (spread.x - eaten + params.feed * (1.0 - here.x));
-    let eater = here.y + (spread.y + eaten - (params.kill + params.feed) * here.y);
-    next[id.y * params.width + id.x] = vec2<f32>(food, max(eater, brushed(id)));
+    let spread = SPREAD * (rounded(0.2 * sides) + rounded(0.05 * corners) - here);
+    let eaten = rounded(vec2<f32>(-1.0, 1.0) * (here.x * here.y * here.y));
+    let fed = rounded(vec2<f32>(params.feed, params.kill + params.feed) * vec2<f32>(1.0 - here.x, -here.y));
+    var after = here + (spread + eaten + fed);
+    // Next to nothing is nothing: not every device keeps the very smallest numbers.
+    after.y = select(after.y, 0.0, after.y < 1.0e-12);
+    after.y = max(after.y, brushed(id));
+    next[id.y * params.width + id.x] = after;
+}
+
+// A product, rounded before something is added. Without this a device may do both at once, which gives other last
+// bits: sums and products on their own are the same on every device, so a crew may be of all kinds.
+fn rounded(product: vec2<f32>) -> vec2<f32> {
+    return clamp(product, vec2<f32>(-1.0e30), vec2<f32>(1.0e30));
 }
 
 // What a stroke leaves behind: eaters in a disc around its start.
 fn brushed(id: vec3<u32>) -> f32 {
     let x = shortest(f32(id.x) - params.poke.x, f32(params.width));
     let y = shortest(f32(grid_row(id)) - params.poke.y, f32(params.height));
-    return select(0.0, 0.5, x * x + y * y < params.brush.x * params.brush.x);
+    let square = rounded(vec2<f32>(x * x, y * y));
+    return select(0.0, 0.5, square.x + square.y < params.brush.x * params.brush.x);
 }
 
 // The shorter way around.
