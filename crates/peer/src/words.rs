@@ -157,3 +157,25 @@ pub(crate) fn unpack(message: &[u8]) -> Result<(Words, &[u8]), PeerError> {
     })?;
     Ok((words, bytes))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Pages read the same file in their tests.
+    #[test]
+    fn pages_and_native_applications_have_the_same_words() {
+        let all: Vec<Value> =
+            serde_json::from_str(include_str!("../tests/words.json")).expect("json");
+        for said in all {
+            let words: Words = serde_json::from_value(said.clone()).expect("words");
+            let packed = pack(&words, b"bytes").expect("packed");
+            assert_eq!(unpack(&packed).expect("unpacked"), (words.clone(), b"bytes".as_slice()));
+            let again = serde_json::to_value(&words).expect("json");
+            // Whole numbers of limits are written with a point, which is the same to a page.
+            if !matches!(words, Words::Hello { .. }) {
+                assert_eq!(again, said);
+            }
+        }
+    }
+}
