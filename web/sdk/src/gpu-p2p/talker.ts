@@ -17,6 +17,8 @@ type Start = ToTalker & { type: "start" };
 
 class Talker implements CrewHost {
   private crews: Crews | undefined;
+  /** The other one, by crew. */
+  private readonly peers = new Map<number, number>();
   private readonly socket: Socket;
   private readonly todo: BrainOutput[] = [];
   private performing = false;
@@ -46,9 +48,8 @@ class Talker implements CrewHost {
   }
 
   say({ crew, channel, bytes }: ToTalker & { type: "say" }): void {
-    const part = this.crews?.part(crew);
-    const peer = this.peerIn(crew);
-    if (part && peer !== undefined) part.give((member, now) => member.app(now, peer, channel, bytes));
+    const peer = this.peers.get(crew);
+    if (peer !== undefined) this.crews?.part(crew)?.give((member, now) => member.app(now, peer, channel, bytes));
   }
 
   stop(): void {
@@ -130,6 +131,7 @@ class Talker implements CrewHost {
         break;
       case "dismiss":
         this.crews?.act(output);
+        this.peers.delete(output.crew);
         tell({ type: "parted", crew: output.crew });
         break;
       case "toCrew":
@@ -162,24 +164,23 @@ class Talker implements CrewHost {
   }
 
   private enlist(output: BrainOutput & { type: "enlist" }): void {
-    const isNew = !this.crews?.part(output.crew);
+    const { crew } = output;
     this.crews?.act(output);
-    const peer = this.peerIn(output.crew);
-    if (isNew && peer !== undefined) tell({ type: "met", crew: output.crew, peer });
+    const me = this.brain.status().node;
+    const peer = this.crews
+      ?.part(crew)
+      ?.members()
+      .find((node) => node !== me);
+    // Both may have called: the crew is the same.
+    if (peer === undefined || this.peers.has(crew)) return;
+    this.peers.set(crew, peer);
+    tell({ type: "met", crew, peer });
   }
 
   private told(output: BrainOutput & { type: "toCrew" }): void {
     const peer = Crew.notMet(output.bytes);
     if (peer === undefined) this.crews?.act(output);
     else tell({ type: "notMet", peer });
-  }
-
-  private peerIn(crew: number): number | undefined {
-    const me = this.brain.status().node;
-    return this.crews
-      ?.part(crew)
-      ?.members()
-      .find((node) => node !== me);
   }
 
   private receive(bytes: Uint8Array): void {
