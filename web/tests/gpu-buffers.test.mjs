@@ -103,12 +103,16 @@ test("a peer device fetches what passes read and sends what they write", async (
     // Two at once are done one after the other.
     await Promise.all([step(), step()]);
 
+    const broken = peer.createCommandEncoder();
+    broken.copyBufferToBuffer(a, 0, b, 8, 16);
+    const impossible = await refusal((async () => peer.submit([broken.finish()]))());
     const encoder = peer.createCommandEncoder();
     const denied = await refusal((async () => encoder.copyBufferToBuffer(b, 0, a, 0, 16))());
-    return { values: await read(owner.device, output), versions: [a.version, b.version], denied };
+    return { values: await read(owner.device, output), versions: [a.version, b.version], denied, impossible };
   });
   assert.deepEqual(found.values, [110, 120, 130, 140]);
   assert.deepEqual(found.versions, [2, 4]);
+  assert.match(found.impossible, /usage: these commands cannot be done: /);
   assert.match(found.denied, /denied: the buffer "input": no right to write; granted: read/);
 });
 

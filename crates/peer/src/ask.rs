@@ -159,12 +159,13 @@ impl Asks {
     /// Of a read. Answers with how much was taken.
     pub(crate) fn part(&mut self, part: &Part, bytes: &[u8]) -> (Option<Words>, Answered) {
         let (id, op) = (part.id, Op(part.id));
+        let took = Words::Took { id, from_owner: true, bytes: bytes.len() as u64 };
         let Some(Asked::Read { import, landing }) = self.asked.get_mut(&id) else {
-            return (None, Answered::Nothing);
+            // Not wanted any more: the owner must not wait for it to be taken.
+            return (Some(took), Answered::Nothing);
         };
         let import = *import;
         let taken = landing.take(part, bytes);
-        let took = Words::Took { id, from_owner: true, bytes: bytes.len() as u64 };
         match taken {
             Ok(None) => (Some(took), Answered::Nothing),
             Ok(Some((whole, hash))) => {

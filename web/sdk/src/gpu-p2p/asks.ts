@@ -126,7 +126,10 @@ export class Asks {
   }
 
   part(part: Words & { is: "part" }, bytes: Uint8Array): void {
-    this.asked.get(part.id)?.part?.(part, bytes);
+    const take = this.asked.get(part.id)?.part;
+    if (take) take(part, bytes);
+    // Not wanted any more: the owner must not wait for it to be taken.
+    else this.post({ is: "took", id: part.id, fromOwner: true, bytes: bytes.byteLength });
   }
 
   took(id: number, bytes: number): void {

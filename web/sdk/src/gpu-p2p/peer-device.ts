@@ -3,6 +3,7 @@
 
 import { Recorder, type Recording } from "./recorder.js";
 import { GPUSharedBuffer } from "./shared.js";
+import { checked } from "./transfer.js";
 import { type Access, accessOf } from "./wgsl.js";
 
 export interface PeerBindGroupEntry {
@@ -83,12 +84,15 @@ export class GPUPeerDevice {
     await Promise.all([...reads].map((shared) => shared.pull()));
     // What was read and written must not have been written by others meanwhile.
     const bases = new Map([...writes].filter((shared) => reads.has(shared)).map((shared) => [shared, shared.version]));
-    this.device.queue.submit(commands);
-    await Promise.all(
-      [...writes].map((shared) => {
-        const onto = bases.get(shared);
-        return shared.push(onto === undefined ? {} : { onto });
-      }),
-    );
+    const push = (shared: GPUSharedBuffer) => {
+      const onto = bases.get(shared);
+      return shared.push(onto === undefined ? {} : { onto });
+    };
+    const own = await checked(this.device, "these commands cannot be done", () => {
+      this.device.queue.submit(commands);
+      // In the same moment: nobody can come between.
+      return [...writes].filter(({ remote }) => !remote).map(push);
+    });
+    await Promise.all([...own, ...[...writes].filter(({ remote }) => remote).map(push)]);
   }
 }
