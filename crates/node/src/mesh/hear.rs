@@ -137,8 +137,6 @@ impl Peer {
         let first = !line.heard && header.epoch == desk.epoch;
         (line.heard, line.heard_at) = (line.heard || first, now);
         line.link.handle(now, LinkInput::Frame { path, header, payload });
-        // It has the seal, so there is nothing to agree on.
-        self.shake.rest();
         if first {
             self.show(now, desk);
         } else {

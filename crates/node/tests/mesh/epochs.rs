@@ -51,6 +51,28 @@ fn who_is_not_enlisted_again_is_revoked() {
 }
 
 #[test]
+fn who_was_left_out_for_an_epoch_and_heard_nothing_of_it_is_heard_again() {
+    for out in [1, 2] {
+        let mut world = World::new(1, 3);
+        world.enlist();
+        world.until(1_000, World::all_open);
+        let all = world.members.clone();
+        world.members.retain(|node| *node != NodeId(out));
+        world.enlist();
+        world.run(2_000);
+        world.members = all;
+        world.enlist();
+        world.send(out, 3, 1, b"back");
+        world.send(3, out, 1, b"welcome");
+        world.run(10_000);
+        assert_eq!(world.got(3, out, 1), [b"back"]);
+        assert_eq!(world.got(out, 3, 1), [b"welcome"]);
+        assert!(world.all_open());
+        world.nobody_is_bad();
+    }
+}
+
+#[test]
 fn the_news_of_an_epoch_may_come_to_one_much_later() {
     for first in [1, 2] {
         let mut world = World::new(1, 2);
@@ -163,6 +185,42 @@ fn what_was_said_before_the_other_was_heard_is_not_lost_when_it_begins_anew() {
         talk(&mut world, 1, 2, b"more");
         world.nobody_is_bad();
     }
+}
+
+#[test]
+fn a_member_that_lost_its_seal_and_cannot_say_so_is_found_out_by_its_silence() {
+    let mut world = World::new(1, 2);
+    world.enlist();
+    world.until(1_000, World::all_open);
+    world.loses_asks = true;
+    world.start(NodeId(2), 2, true);
+    world.enlist_one(NodeId(2));
+    let took = world.until(10_000, |world| world.mesh(2).is_open(NodeId(1)));
+    assert!(took.as_millis() > 2_000, "{took:?}");
+    talk(&mut world, 1, 2, b"after");
+    world.nobody_is_bad();
+}
+
+#[test]
+fn late_frames_of_an_earlier_life_do_not_bring_it_back() {
+    let mut world = World::new(1, 2);
+    world.enlist();
+    world.run(35);
+    // The first life hears the answer, and what it says then is held back.
+    world.faults.lost_per_mille = 1_000;
+    let before = world.seen.len();
+    world.run(10);
+    let sealed = |bytes: &&Vec<u8>| bytes[1] == 2 && bytes[8] == 1;
+    let late: Vec<_> = world.seen[before..].iter().filter(sealed).cloned().collect();
+    assert!(!late.is_empty());
+    world.faults.lost_per_mille = 0;
+    world.start(NodeId(1), 1, true);
+    world.enlist_one(NodeId(1));
+    world.until(5_000, World::all_open);
+    let closed = world.mesh(2).dropped().closed;
+    late.iter().for_each(|bytes| world.give(NodeId(2), MeshInput::Relay(bytes)));
+    assert_eq!(world.mesh(2).dropped().closed - closed, late.len() as u64);
+    assert!(world.all_open());
 }
 
 #[test]

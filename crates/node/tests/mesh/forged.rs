@@ -95,6 +95,24 @@ fn a_flood_of_calls_is_answered_slowly_and_breaks_nothing() {
 }
 
 #[test]
+fn a_flood_of_wishes_to_be_called_is_answered_slowly() {
+    let mut world = World::new(1, 2);
+    world.enlist();
+    world.until(1_000, World::all_open);
+    let before = world.seen.len();
+    let ask = [header(FrameKind::Handshake, 1).encode().as_slice(), &[3]].concat();
+    for _ in 0..100 {
+        world.give(NodeId(1), MeshInput::Relay(&ask));
+    }
+    assert!(world.seen.len() - before <= 8);
+    assert!(world.mesh(1).dropped().flood >= 92);
+    world.send(1, 2, 1, b"still here");
+    world.run(500);
+    assert_eq!(world.got(2, 1, 1), [b"still here"]);
+    world.nobody_is_bad();
+}
+
+#[test]
 fn frames_in_anothers_name_do_not_open() {
     let mut world = World::new(1, 3);
     world.enlist();

@@ -73,6 +73,8 @@ pub(crate) struct World {
     pub(crate) members: Vec<NodeId>,
     pub(crate) nodes: BTreeMap<NodeId, Node>,
     pub(crate) faults: Faults,
+    /// The relay loses every wish to be called.
+    pub(crate) loses_asks: bool,
     /// Radios find each other.
     pub(crate) ice: bool,
     pub(crate) channels: BTreeMap<(NodeId, NodeId), Channel>,
@@ -93,6 +95,7 @@ impl World {
             members: (1..=count).map(NodeId).collect(),
             nodes: BTreeMap::new(),
             faults: Faults::default(),
+            loses_asks: false,
             ice: false,
             channels: BTreeMap::new(),
             on_the_way: BTreeMap::new(),
@@ -191,7 +194,7 @@ impl World {
 
     /// The relay: it knows who sends, and drops what is not of the present epoch.
     fn carry(&mut self, from: NodeId, bytes: Vec<u8>) {
-        let (header, _) = frame::split(&bytes).unwrap();
+        let (header, payload) = frame::split(&bytes).unwrap();
         assert_eq!((header.source, header.crew), (from, CREW), "the relay would refuse it");
         assert_ne!(header.kind, FrameKind::Plain, "unsealed through the relay");
         if self.nodes.get(&from).is_some_and(|node| !node.online) || header.epoch.0 != self.epoch {
@@ -200,7 +203,8 @@ impl World {
         self.relayed += bytes.len() as u64;
         self.seen.push(bytes.clone());
         let to = header.destination;
-        if self.roll(self.faults.lost_per_mille) {
+        let ask = header.kind == FrameKind::Handshake && payload == [3];
+        if self.roll(self.faults.lost_per_mille) || ask && self.loses_asks {
             return;
         }
         if self.roll(self.faults.doubled_per_mille) {
