@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use shoal_protocol::{CrewSay, Epoch, Micros, NodeId, Poke, Via};
+use shoal_protocol::{CrewSay, CrewTold, Epoch, Micros, NodeId, Poke, Via};
 
 use crate::grid::{Grid, Kernel};
 use crate::party::Given;
@@ -187,6 +187,21 @@ fn words_that_no_simulation_has_are_reported_once() {
         world.form(&[(3, 12), (1, 12)]);
         assert_eq!(world.finish(), alone());
     }
+}
+
+#[test]
+fn who_looks_still_looks_in_the_next_epoch() {
+    let mut world = World::<Whole>::new(1, Grid { steps: 300, ..GRID }, 3, CALM);
+    world.form_all();
+    world.run(200);
+    world.give(NodeId(1), Given::Told(CrewTold::Watch(true)));
+    world.run(300);
+    let shown = world.machine(1).engine.shown;
+    assert!(shown > 0);
+    world.form(&[(2, 12), (1, 12)]);
+    world.run(500);
+    assert!(world.machine(1).engine.shown > shown);
+    assert_eq!(world.machine(2).engine.shown, 0, "nobody told it");
 }
 
 #[test]

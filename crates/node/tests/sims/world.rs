@@ -165,7 +165,10 @@ impl<P: Party> World<P> {
         machine.party.give(self.now, given);
         machine.party.check();
         while let Some(does) = self.machines.get_mut(&node).and_then(|at| at.party.poll()) {
-            self.trace.update(format!("{node} {does:?}").as_bytes());
+            match &does {
+                Does::Net { bytes, .. } | Does::Direct { bytes, .. } => self.trace.update(bytes),
+                other => self.trace.update(format!("{node} {other:?}").as_bytes()),
+            }
             match does {
                 Does::Net { to, bytes } => self.carry(node, to, bytes),
                 Does::Direct { to, bytes } => self.carry_direct(node, to, bytes),
