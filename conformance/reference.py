@@ -242,4 +242,5 @@ def main():
         print(f"{name}: {len(numbers)} values")
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -30,6 +30,8 @@ mod map;
 mod prepared;
 #[path = "conformance/render.rs"]
 mod render;
+#[path = "conformance/sim.rs"]
+mod sim;
 
 use case::Case;
 use shoal_engine::wasi::Wasi;
@@ -52,6 +54,7 @@ fn all_cases() {
         let outcome = match case.kind() {
             "map" => map::run(&gpu, &case),
             "render" => render::run(&gpu, &case),
+            "sim" => sim::run(&gpu, &case),
             "exec" => exec::run(&wasi, &case),
             other => Err(format!("unknown kind {other}")),
         };

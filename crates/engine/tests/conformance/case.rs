@@ -17,7 +17,7 @@ impl Case {
     pub(crate) fn all() -> Vec<Case> {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../conformance");
         let mut cases = Vec::new();
-        for kind in ["kernels", "programs", "outside"] {
+        for kind in ["kernels", "programs", "sims", "outside"] {
             for entry in fs::read_dir(root.join(kind)).unwrap() {
                 let folder = entry.unwrap().path();
                 let file = folder.join("case.json");

@@ -21,6 +21,17 @@ pub(crate) fn write_work(case: &Case, items: u64, work: &Work, inputs: &[Vec<u8>
     }
 }
 
+/// `NAME/work.bin`, the work as nodes get it, and `NAME/first.bin`, the first state if the case gives one.
+pub(crate) fn write_sim(case: &Case, work: &Work, first: Option<&[u8]>) {
+    let Some(folder) = folder(case) else {
+        return;
+    };
+    fs::write(folder.join("work.bin"), postcard::to_allocvec(work).unwrap()).unwrap();
+    if let Some(first) = first {
+        fs::write(folder.join("first.bin"), first).unwrap();
+    }
+}
+
 /// `NAME/program.wasm`.
 pub(crate) fn write_program(case: &Case, wasm: &[u8]) {
     if let Some(folder) = folder(case) {
