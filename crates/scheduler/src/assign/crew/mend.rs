@@ -20,6 +20,8 @@ const VICTIMS: usize = 6;
 /// A new crew must be this much faster, in percent, and the old one have worked so long.
 const FASTER: u64 = 75;
 const SETTLED: Micros = Micros::from_secs(10);
+/// Tokens of an epoch are good for a day: a crew that lasts longer gets new ones in time.
+const RENEWED: Micros = Micros::from_secs(12 * 3_600);
 
 impl Scheduler {
     pub(super) fn mend(&mut self, now: Time, job: JobId) {
@@ -142,6 +144,10 @@ impl Scheduler {
             *node == seat.node && moved <= seat.rows.len
         });
         let same = same && placed.bands.len() == crew.seats.len();
+        if now > crew.since + RENEWED {
+            self.note_change(now, job, String::from("half a day has passed: new tokens"));
+            return self.call(now, job, &placed);
+        }
         if !same && placed.step.0 < measured * FASTER / 100 {
             let (now_takes, then) = (Micros(measured), placed.step);
             let what = format!(
