@@ -20,7 +20,10 @@ impl Driver {
     fn explain_job(&self, now: Time, job: JobId) -> Option<Vec<String>> {
         let view = self.scheduler.job(now, job)?;
         let spec = self.scheduler.spec(job)?;
-        let mut lines = vec![state(&view)];
+        let mut lines = vec![match (self.sim(job), view.state) {
+            (Some(sim), JobState::Running) => stepping(&view, sim.steps),
+            (_, _) => state(&view),
+        }];
         lines.push(checking(spec.policy.verify));
         lines.extend(self.scheduler.explain_job(job).iter().map(ToString::to_string));
         if let Some(failure) = &view.failure {
@@ -73,6 +76,11 @@ fn state(view: &JobView) -> String {
             format!("job {job} ({kind}) was cancelled after {items_done} of {items} items")
         }
     }
+}
+
+fn stepping(view: &JobView, steps: u64) -> String {
+    let step = view.crew.as_ref().map_or(0, |crew| crew.step);
+    format!("job {} (sim) is running: {step} of {steps} steps are done", view.job)
 }
 
 fn checking(verify: Verify) -> String {

@@ -50,18 +50,8 @@ impl Driver {
         let mut facts = Facts::open(&places.database)?;
         compact(&mut facts)?;
         let mut known = Known::default();
-        let mut log = facts.log();
-        let mut scheduler = Scheduler::replay(log.by_ref().inspect(|fact| {
-            known.learn(fact);
-            crews.parts.learn(fact);
-        }));
-        log.end()?;
         let mut batch = Batch::default();
-        batch.facts.extend(crews.lost().into_iter().map(begin_again));
-        if !batch.facts.is_empty() {
-            batch.facts.iter().for_each(|fact| crews.parts.learn(fact));
-            scheduler = Scheduler::replay(facts.log().chain(batch.facts.iter().cloned()));
-        }
+        let mut scheduler = replay(&facts, &mut known, &mut crews, &mut batch)?;
         for (job, note) in facts.notes()? {
             known.note(job, note);
         }
@@ -115,6 +105,31 @@ impl Driver {
             stopping: false,
         })
     }
+}
+
+/// The state that all facts make. Checkpoints that are not there any more are undone by facts of this batch.
+fn replay(
+    facts: &Facts,
+    known: &mut Known,
+    crews: &mut Crews,
+    batch: &mut Batch,
+) -> Result<Scheduler, OpenError> {
+    let mut log = facts.log();
+    let scheduler = Scheduler::replay(log.by_ref().inspect(|fact| {
+        known.learn(fact);
+        crews.parts.learn(fact);
+    }));
+    log.end()?;
+    let undone: Vec<Fact> = crews.lost().into_iter().map(begin_again).collect();
+    if undone.is_empty() {
+        return Ok(scheduler);
+    }
+    undone.iter().for_each(|fact| crews.parts.learn(fact));
+    batch.facts.extend(undone.iter().cloned());
+    let mut log = facts.log();
+    let scheduler = Scheduler::replay(log.by_ref().chain(undone));
+    log.end()?;
+    Ok(scheduler)
 }
 
 /// A checkpoint's bytes are missing or torn: its simulation goes back to its first state.

@@ -53,12 +53,15 @@ struct Found {
     last: Option<JobId>,
     /// How often each node's class was said; counts down as the log is written anew.
     classes: HashMap<NodeId, u64>,
+    /// How often each crew's epoch and its checkpoint were said: only the last of each counts.
+    epochs: HashMap<JobId, u64>,
+    checkpoints: HashMap<JobId, u64>,
 }
 
 impl Found {
     fn count(&mut self, fact: &Fact) {
-        if let Fact::Class { node, .. } = fact {
-            *self.classes.entry(*node).or_default() += 1;
+        if let Some(said) = self.said(fact) {
+            *said += 1;
         }
         if let Fact::Removed { job } = fact {
             self.removed.insert(*job);
@@ -73,11 +76,41 @@ impl Found {
     fn useless(&self) -> u64 {
         let classes: u64 = self.classes.values().map(|said| said - 1).sum();
         let jobs: u64 = self.removed.iter().filter_map(|job| self.jobs.get(job)).sum();
-        classes + jobs
+        let crews = self.epochs.iter().chain(&self.checkpoints);
+        let crews = crews.filter(|(job, _)| !self.removed.contains(job));
+        classes + jobs + crews.map(|(_, said)| said - 1).sum::<u64>()
+    }
+
+    /// How often what a fact says was said, if only the last time counts.
+    fn said(&mut self, fact: &Fact) -> Option<&mut u64> {
+        match fact {
+            Fact::Class { node, .. } => Some(self.classes.entry(*node).or_default()),
+            Fact::Epoch { job, .. } => Some(self.epochs.entry(*job).or_default()),
+            Fact::Kept { job, .. } => Some(self.checkpoints.entry(*job).or_default()),
+            Fact::Life { .. }
+            | Fact::Node { .. }
+            | Fact::Submitted { .. }
+            | Fact::Merged { .. }
+            | Fact::Finished { .. }
+            | Fact::Failed { .. }
+            | Fact::Cancelled { .. }
+            | Fact::Removed { .. }
+            | Fact::Unmerged { .. }
+            | Fact::Checked { .. }
+            | Fact::Passed { .. }
+            | Fact::Rejected { .. }
+            | Fact::Trust { .. } => None,
+        }
     }
 
     /// To be asked of every fact in order.
     fn keep(&mut self, fact: &Fact) -> bool {
+        if let Some(left) = self.said(fact) {
+            *left = left.saturating_sub(1);
+            if *left > 0 {
+                return false;
+            }
+        }
         match (fact, job_of(fact)) {
             // The newest job's number must stay taken, also when it is gone.
             (Fact::Submitted { .. } | Fact::Removed { .. }, Some(job))
@@ -88,11 +121,6 @@ impl Found {
             (_, Some(job)) => !self.removed.contains(&job),
             // All are said again at the end.
             (Fact::Trust { .. }, None) => false,
-            (Fact::Class { node, .. }, None) => {
-                let left = self.classes.entry(*node).or_default();
-                *left = left.saturating_sub(1);
-                *left == 0
-            }
             (_, None) => true,
         }
     }
@@ -124,7 +152,7 @@ mod tests {
     use super::*;
     use crate::store::facts::Batch;
     use shoal_protocol::{
-        JobSpec, Lane, Limits, Needs, Policy, Sizing, Span, Strategy, Time, Work,
+        Epoch, JobSpec, Lane, Limits, Needs, Policy, Sizing, Span, Strategy, Time, Work,
     };
     use shoal_scheduler::{Input, Output, Proof, RequestId};
     use std::path::{Path, PathBuf};
@@ -189,6 +217,22 @@ mod tests {
             Some(result)
         });
         assert_eq!(replies.next(), Some(Ok(JobId(4))));
+        drop(facts);
+        remove(&path);
+    }
+
+    #[test]
+    fn of_a_crew_only_the_last_epoch_and_checkpoint_stay() {
+        let path = database("crews");
+        let mut facts = Facts::open(&path).unwrap();
+        let job = JobId(1);
+        let epoch = |epoch| Fact::Epoch { job, epoch: Epoch(epoch) };
+        let kept = |step| Fact::Kept { job, step, parts: Vec::new() };
+        let all = (1..=6_000).flat_map(|at| [epoch(at), kept(u64::from(at) * 10)]);
+        let all = [submitted(1)].into_iter().chain(all).collect();
+        facts.write(&Batch { facts: all, ..Batch::default() }).unwrap();
+        compact(&mut facts).unwrap();
+        assert!(facts.log().eq([submitted(1), epoch(6_000), kept(60_000)]));
         drop(facts);
         remove(&path);
     }

@@ -5,6 +5,7 @@ use std::time::Duration;
 use reqwest::{Response, StatusCode};
 use serde_json::{Value, json};
 
+use crate::crew::{Player, cells, rows, sim};
 use crate::node::{Node, nothing};
 use crate::world::{World, noop, problem};
 
@@ -112,4 +113,24 @@ async fn streams_end_when_the_coordinator_stops() {
     events.next().await.unwrap();
     let stopping = tokio::time::timeout(Duration::from_secs(4), world.stop());
     stopping.await.expect("stopping waits for an open stream");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_simulation_is_told_step_by_step() {
+    let world = World::start();
+    let mut one = Player::join(&world, "one").await;
+    let job = world.api.submit(sim(1)).await;
+    let call = one.enlisted().await;
+    let mut events = Events::open(&world, &format!("/api/v1/jobs/{job}/events")).await;
+    for step in [1, 5] {
+        one.step(&call, step);
+        let told = events.wait_for("job", |job| job["sim"]["step"] == step).await;
+        assert_eq!((&told["sim"]["steps"], &told["state"]), (&json!(6), &json!("running")));
+    }
+    let explained = world.api.json(&format!("/api/v1/jobs/{job}/explain")).await;
+    assert_eq!(explained["lines"][0], format!("job {job} (sim) is running: 5 of 6 steps are done"));
+    one.finish(&call, cells(rows(&call), 6));
+    events.wait_for("job", |job| job["state"] == "done" && job["sim"]["step"] == 6).await;
+    assert!(events.next().await.is_none());
+    world.stop().await;
 }

@@ -155,6 +155,22 @@ async fn the_same_bytes_stay_while_another_job_needs_them() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_cancelled_crew_goes_home_and_its_checkpoint_with_it() {
+    let world = World::start();
+    let mut one = Player::join(&world, "one").await;
+    let job = world.api.submit(sim(1)).await;
+    let call = one.enlisted().await;
+    let kept = keep_all(&world.api, &[(&one, &call)], 2).await;
+    one.store(&call, cells(GRID, 4)).await;
+    let cancelled = world.api.post(&format!("/api/v1/jobs/{job}/cancel"), json!({})).await;
+    assert_eq!(cancelled.json::<Value>().await.unwrap()["state"], "cancelled");
+    assert_eq!(one.dismissed().await, call.crew);
+    eventually(async || (kept_files(world.dir.path()) == 0).then_some(())).await;
+    assert_eq!(one.blob(kept[0]).await, None);
+    world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn when_a_member_dies_the_rest_goes_on_from_the_checkpoint() {
     let world = World::start();
     let (mut one, mut two) = pair(&world).await;

@@ -8,9 +8,7 @@ use std::time::Duration;
 
 use reqwest::{Client, Method, RequestBuilder, Response, StatusCode};
 use serde_json::{Value, json};
-use shoal_coordinator::{
-    Coordinator, Faults, Intake, OpenError, Options, Relay, RunError, SimAsked, SimPlan,
-};
+use shoal_coordinator::{Coordinator, Faults, OpenError, Options, Relay, RunError};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
