@@ -170,7 +170,7 @@ def advected(size, old, x, y, here, stroke):
     source, is_coral = spring(size, x, y)
     fed = bump(source, 1 / 64) * 0.05
     ink = [blend(2) * 0.998 + (fed if is_coral else 0), blend(3) * 0.998 + (0 if is_coral else fed)]
-    velocity = [blend(0) * 0.9995, blend(1) * 0.9995 + (ink[1] - ink[0]) * 0.007]
+    velocity = [blend(0) * 0.9995, blend(1) * 0.9995 + (ink[1] - ink[0]) * 0.018]
     if stroke:
         from_poke = [around(at - of, side) for at, of, side in zip((x, y), stroke["at"], size)]
         # The next power of two.

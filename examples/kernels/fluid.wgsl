@@ -12,7 +12,7 @@
 //
 // passes: advect, diverge, jacobi*10, project
 // halo: 16
-// params: lift=0.007, fade=0.998
+// params: lift=0.018, fade=0.998
 //
 // Only + - * and floor are used on the way from one state to the next, and a product is `rounded` before something is
 // added to it. These are the same bits on every device, so a crew may be of all kinds.
