@@ -199,7 +199,7 @@ fn stroke(asked: &PokeRequest, sim: &SimJson) -> Result<Poke, PokeError> {
         return Err(PokeError::Outside { at, width: sim.width, height: sim.height });
     }
     let longest = sides[0].max(sides[1]);
-    if by.iter().any(|way| !(way.abs() <= longest)) {
+    if by.iter().any(|way| !way.is_finite() || way.abs() > longest) {
         return Err(PokeError::TooFar { by, most: longest });
     }
     if !(radius > 0.0 && radius <= longest) {

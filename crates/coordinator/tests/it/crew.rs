@@ -73,25 +73,25 @@ impl Player {
     }
 
     pub(crate) async fn enlisted(&mut self) -> Enlist {
-        let is_enlist = |message| match message {
-            ToNode::Enlist(enlist) => Some(*enlist),
-            _ => None,
+        let is_enlist = |message| {
+            let ToNode::Enlist(enlist) = message else { return None };
+            Some(*enlist)
         };
         self.next("a call into a crew", is_enlist).await
     }
 
     pub(crate) async fn told(&mut self) -> CrewTold {
-        let is_told = |message| match message {
-            ToNode::ToCrew { say, .. } => Some(say),
-            _ => None,
+        let is_told = |message| {
+            let ToNode::ToCrew { say, .. } = message else { return None };
+            Some(say)
         };
         self.next("a word to a member", is_told).await
     }
 
     pub(crate) async fn dismissed(&mut self) -> CrewId {
-        let is_dismissed = |message| match message {
-            ToNode::Dismiss { crew } => Some(crew),
-            _ => None,
+        let is_dismissed = |message| {
+            let ToNode::Dismiss { crew } = message else { return None };
+            Some(crew)
         };
         self.next("a dismissal", is_dismissed).await
     }
@@ -165,16 +165,15 @@ async fn play(
                     let say = CrewSay::Auditioned { cells: 1_000_000, took: Micros(10_000) };
                     send(&mut socket, &FromNode::Crew { crew, epoch: Epoch(0), say }).await;
                 }
-                match &message {
-                    ToNode::Enlist(enlist) => {
-                        let from = match &enlist.task {
-                            CrewTask::Sim(task) => task.from,
-                            CrewTask::Talk => 0,
-                        };
-                        *place.lock().unwrap() = Some((enlist.crew, enlist.epoch, from));
-                    }
-                    ToNode::Dismiss { .. } => *place.lock().unwrap() = None,
-                    _ => {}
+                if let ToNode::Enlist(enlist) = &message {
+                    let from = match &enlist.task {
+                        CrewTask::Sim(task) => task.from,
+                        CrewTask::Talk => 0,
+                    };
+                    *place.lock().unwrap() = Some((enlist.crew, enlist.epoch, from));
+                }
+                if let ToNode::Dismiss { .. } = &message {
+                    *place.lock().unwrap() = None;
                 }
                 let _ = hears.send(message);
             }

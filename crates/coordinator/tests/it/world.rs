@@ -70,7 +70,7 @@ pub(crate) fn open_with(dir: &Path, faults: Faults) -> Result<Coordinator, OpenE
 
 /// Tests that start processes hold this one's open files for the moment between fork and exec: a folder
 /// that was just left may then still look taken.
-fn open_patiently(dir: &Path, faults: &Faults) -> Coordinator {
+pub(crate) fn open_patiently(dir: &Path, faults: &Faults) -> Coordinator {
     for _ in 0..100 {
         match open_with(dir, faults.clone()) {
             Err(OpenError::Locked { .. }) => std::thread::sleep(Duration::from_millis(10)),
