@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use shoal_protocol::sign::link_statement;
 use shoal_protocol::{
     BlobRef, CrewId, CrewSay, CrewTask, CrewTold, Enlist, Epoch, Finished, FromNode, KeptPart,
-    LinkKey, Micros, PublicKey, Signature, SimTask, Span, ToNode, UnitOutput,
+    LinkKey, Micros, NodeId, PublicKey, Signature, SimTask, Span, ToNode, UnitOutput,
 };
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
@@ -98,6 +98,12 @@ impl Player {
 
     pub(crate) fn say(&self, enlist: &Enlist, say: CrewSay) {
         let (crew, epoch) = (enlist.crew, enlist.epoch);
+        self.says.send(FromNode::Crew { crew, epoch, say }).unwrap();
+    }
+
+    /// Calls for a talk of two.
+    pub(crate) fn meet(&self, with: NodeId) {
+        let (crew, epoch, say) = (CrewId(0), Epoch(0), CrewSay::Meet { with });
         self.says.send(FromNode::Crew { crew, epoch, say }).unwrap();
     }
 

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 use shoal_protocol::sign::link_statement;
-use shoal_protocol::{CrewSay, Enlist, Epoch, KeptPart, Span};
+use shoal_protocol::{CrewSay, CrewTask, Enlist, Epoch, KeptPart, NodeId, Span};
 use shoal_seal::{Rights, is_signed};
 
 use crate::crew::{Player, cells, coordinator_key, keep_all, rows, sim, task};
@@ -240,4 +240,30 @@ async fn a_checkpoint_that_was_lost_on_the_disk_is_not_computed_on() {
         assert_eq!(shown["sim"]["crew"]["keptStep"], 0);
         world.stop().await.leave();
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_nodes_that_meet_may_do_all_to_each_other_and_nothing_to_the_pool() {
+    let world = World::start();
+    let (mut one, mut two) = pair(&world).await;
+    let nodes = world.api.json("/api/v1/nodes").await;
+    let node = nodes["nodes"].as_array().unwrap().iter().find(|node| node["name"] == "two");
+    one.meet(NodeId(node.unwrap()["id"].as_u64().unwrap()));
+    let coordinator = coordinator_key(&world.api).await;
+    let (first, second) = called(&mut one, &mut two).await;
+    for call in [&first, &second] {
+        assert_eq!((call.crew, &call.task), (first.crew, &CrewTask::Talk));
+        let claims = shoal_seal::read(&call.token, &coordinator).unwrap();
+        let me = call.members[usize::from(call.rank)].node;
+        assert_eq!(claims.belong(call.crew, me), Ok(()));
+        let now = claims.until - 1;
+        assert_eq!(claims.allow(Rights::ALL, 1 << 20, call.epoch, now), Ok(()));
+    }
+    let kept = format!("/node/kept/{}/{}", first.crew, first.epoch.0);
+    assert_eq!(problem(one.put(&kept, vec![0; 4]).await).await.1, "not_member");
+    let view = format!("/node/view/{}?firstRow=0&rows=1&step=1", first.crew);
+    assert_eq!(problem(one.put(&view, vec![0; 4]).await).await.1, "not_member");
+    drop(two);
+    assert_eq!(one.dismissed().await, first.crew);
+    world.stop().await;
 }
