@@ -16,7 +16,7 @@ pub(crate) struct World {
     pub(crate) replies: Vec<Result<JobId, SubmitError>>,
     pub(crate) ended: Vec<JobId>,
     /// What was said about crews, and what the shell was asked to do for them.
-    pub(crate) crews: crate::crew::Said,
+    pub(crate) crews: crate::crew_world::Said,
     /// The shell cannot read results.
     pub(crate) unreadable: bool,
     /// Answers that differ do so within the tolerance.

@@ -10,6 +10,9 @@ const USUAL_BANDWIDTH: u64 = 20_000_000;
 /// Rows computed beside a band's own, in halos: each edge is made of three, of which one is new.
 const EDGES: u64 = 6;
 
+/// Bands of at least so many halos have their edges computed first; smaller ones are one piece.
+const OVERLAPS: u64 = 12;
+
 /// The part of a simulation that placement looks at.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Grid {
@@ -88,7 +91,12 @@ fn cut(grid: &Grid, members: &[Candidate]) -> Option<Vec<u64>> {
     let total: u128 = members.iter().map(|one| u128::from(one.rate)).sum();
     let mut rows: Vec<u64> = Vec::with_capacity(members.len());
     // The rows that edges depend on cost everybody the same, however few it has.
-    let extra = if members.len() > 1 { EDGES * grid.halo } else { 0 };
+    let large = grid.rows >= OVERLAPS * grid.halo * members.len() as u64;
+    let extra = match members.len() {
+        1 => 0,
+        _ if large => EDGES * grid.halo,
+        _ => 2 * grid.halo,
+    };
     let all = u128::from(grid.rows) + u128::from(extra) * members.len() as u128;
     for one in members {
         let share = all * u128::from(one.rate) / total.max(1);
@@ -136,7 +144,7 @@ fn predict(
             u64::try_from(cells * 1_000_000 / u128::from(one.rate)).unwrap_or(u64::MAX)
         };
         // Edges first, each with the rows it depends on; a small band is computed in one piece.
-        let overlaps = count > 1 && rows >= EDGES * grid.halo;
+        let overlaps = count > 1 && rows >= OVERLAPS * grid.halo;
         let extra = if overlaps { EDGES * grid.halo } else { 2 * grid.halo };
         let computed = time(rows.saturating_add(extra));
         if count == 1 {
