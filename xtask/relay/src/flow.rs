@@ -57,27 +57,52 @@ pub(crate) fn measure(python: &str, script: &str, folder: &Path) -> Outcome<Valu
     let copy = Middle::copy()?;
     let websockets = Middle::python(python, script)?;
     let mut ours = Middle::coordinator(folder)?;
-    let mut found = Map::new();
-    let mut note = |way: &str, what: &str, value: f64| {
-        found.entry(way).or_insert_with(|| json!({}))[what] = json!(value);
-    };
+    let mut found = Found::default();
     for (name, size) in SIZES {
-        note("none", name, flow(Pair::plain(Middle::none()?, size))?);
-        note("copy", name, flow(Pair::plain(copy.bare_pair()?, size))?);
-        note("ours", name, flow(Pair::crew(&mut ours, size, [0; 4])?)?);
-        note("oursMasked", name, flow(Pair::crew(&mut ours, size, MASK)?)?);
-        note("python", name, flow(Pair::plain(websockets.socket_pair([0; 4])?, size))?);
+        found.flow("none", name, None, Pair::plain(Middle::none()?, size))?;
+        found.flow("copy", name, Some(&copy), Pair::plain(copy.bare_pair()?, size))?;
+        let pair = Pair::crew(&mut ours, size, [0; 4])?;
+        found.flow("ours", name, Some(&ours), pair)?;
+        let pair = Pair::crew(&mut ours, size, MASK)?;
+        found.flow("oursMasked", name, Some(&ours), pair)?;
+        let pair = Pair::plain(websockets.socket_pair([0; 4])?, size);
+        found.flow("python", name, Some(&websockets), pair)?;
     }
-    note("none", "trip", trip(Pair::plain(Middle::none()?, TRIP_BYTES))?);
-    note("copy", "trip", trip(Pair::plain(copy.bare_pair()?, TRIP_BYTES))?);
-    note("ours", "trip", trip(Pair::crew(&mut ours, TRIP_BYTES, [0; 4])?)?);
-    note("oursMasked", "trip", trip(Pair::crew(&mut ours, TRIP_BYTES, MASK)?)?);
-    note("python", "trip", trip(Pair::plain(websockets.socket_pair([0; 4])?, TRIP_BYTES))?);
-    drop(note);
-    found.insert("dropped".into(), ours.order("")?.into());
+    found.trip("none", Pair::plain(Middle::none()?, TRIP_BYTES))?;
+    found.trip("copy", Pair::plain(copy.bare_pair()?, TRIP_BYTES))?;
+    found.trip("ours", Pair::crew(&mut ours, TRIP_BYTES, [0; 4])?)?;
+    found.trip("oursMasked", Pair::crew(&mut ours, TRIP_BYTES, MASK)?)?;
+    found.trip("python", Pair::plain(websockets.socket_pair([0; 4])?, TRIP_BYTES))?;
+    found.0.insert("dropped".into(), ours.order("")?.into());
     drop(ours);
     let _ = std::fs::remove_dir_all(folder);
-    Ok(Value::Object(found))
+    Ok(Value::Object(found.0))
+}
+
+#[derive(Default)]
+struct Found(Map<String, Value>);
+
+impl Found {
+    fn note(&mut self, way: &str, what: String, value: f64) {
+        self.0.entry(way).or_insert_with(|| json!({}))[what] = json!(value);
+    }
+
+    fn flow(&mut self, way: &str, name: &str, middle: Option<&Middle>, pair: Pair) -> Outcome {
+        let cpu = || middle.map_or(Ok(0.0), Middle::cpu);
+        let before = cpu()?;
+        self.note(way, name.into(), flow(pair)?);
+        if middle.is_some() {
+            let seconds = (cpu()? - before) * 1e9 / TOTAL as f64;
+            self.note(way, format!("{name} processor seconds per GB"), seconds);
+        }
+        Ok(())
+    }
+
+    fn trip(&mut self, way: &str, pair: Pair) -> Outcome {
+        let micros = trip(pair)?;
+        self.note(way, "trip".into(), micros);
+        Ok(())
+    }
 }
 
 /// Megabytes in a second, from the one to the other, with no more on the way than a link would have.

@@ -2,6 +2,7 @@
 //!
 //!     xtask-relay measure PYTHON SCRIPT FOLDER   prints what was found, as JSON
 //!     xtask-relay stalled FOLDER                 the same for fifty receivers of which one stalls
+//!     xtask-relay sealing                        what sealing costs the two ends
 //!     xtask-relay serve FOLDER                   a coordinator whose relay takes orders from its input
 //!     xtask-relay copy                           a bare TCP relay
 #![allow(clippy::print_stdout, reason = "a command-line tool talks on stdout")]
@@ -9,6 +10,7 @@
 mod copy;
 mod flow;
 mod middle;
+mod sealing;
 mod serve;
 mod stalled;
 mod wire;
@@ -29,8 +31,12 @@ fn main() -> Outcome {
             println!("{}", stalled::measure(Path::new(folder))?);
             Ok(())
         }
+        ["sealing"] => {
+            println!("{}", sealing::measure()?);
+            Ok(())
+        }
         ["serve", folder] => serve::run(Path::new(folder)),
         ["copy"] => copy::run(),
-        _ => Err("usage: xtask-relay measure PYTHON SCRIPT FOLDER | stalled FOLDER | serve FOLDER | copy".into()),
+        _ => Err("usage: xtask-relay measure PYTHON SCRIPT FOLDER | stalled FOLDER | sealing | serve FOLDER | copy".into()),
     }
 }

@@ -106,6 +106,15 @@ impl Middle {
         Ok(answer.trim().into())
     }
 
+    /// Seconds of processor time it has taken so far.
+    pub(crate) fn cpu(&self) -> Outcome<f64> {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id()))?;
+        // The name in brackets may hold blanks; user and system time are the 12th and 13th after it.
+        let fields = stat.rsplit_once(')').ok_or("no name")?.1.split_whitespace().skip(11).take(2);
+        let ticks: u64 = fields.map(str::parse::<u64>).sum::<Result<_, _>>()?;
+        Ok(ticks as f64 / 100.0)
+    }
+
     /// Bytes of memory it has now, and at most had.
     pub(crate) fn memory(&self) -> Outcome<(f64, f64)> {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;

@@ -15,7 +15,9 @@ use crate::Outcome;
 pub(crate) fn run(folder: &Path) -> Outcome {
     let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
     let listen = "127.0.0.1:0".parse()?;
-    let options = Options { data_dir: folder.into(), listen, intake: Arc::new(NoJobs) };
+    let (stun, turn) = (Vec::new(), Vec::new());
+    let intake = Arc::new(NoJobs);
+    let options = Options { data_dir: folder.into(), listen, intake, stun, turn };
     let coordinator = Coordinator::open(options)?;
     println!("{}", json!({ "url": coordinator.urls().local, "token": coordinator.token() }));
     let relay = coordinator.relay();

@@ -7,6 +7,7 @@ mod map;
 mod nodes;
 mod peers;
 mod pool;
+mod relay;
 mod report;
 mod sim;
 mod swarm;
@@ -18,7 +19,7 @@ use crate::shell::{self, Outcome};
 use crate::{programs, setup, web};
 use report::Report;
 
-const NAMES: &str = "churn, farm, join, map, nodes, sim, verify";
+const NAMES: &str = "churn, farm, join, map, nodes, relay, sim, verify";
 
 /// What every benchmark is told.
 struct Plan {
@@ -43,6 +44,7 @@ pub(crate) fn run(args: &[String]) -> Outcome {
         "map" => map::run,
         "nodes" => nodes::run,
         "join" => join::run,
+        "relay" => relay::run,
         "sim" => sim::run,
         "verify" => verify::run,
         other => return Err(format!("there is no benchmark `{other}`, only {NAMES}")),

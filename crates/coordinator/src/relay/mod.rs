@@ -14,6 +14,9 @@ use self::counts::Counters;
 pub use self::counts::RelayCounts;
 use crate::socket::{Outlet, Parcel, Posted};
 
+/// Frames that wait for others to be read. More would only make the receiver wait.
+const LETTERS_BYTES: usize = 256 << 10;
+
 /// Why a frame was not passed on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Dropped {
@@ -89,18 +92,28 @@ impl Relay {
         self.outlets().remove(&conn);
     }
 
-    /// Passes a frame on.
-    pub(crate) fn forward(&self, from: &Outlet, frame: Parcel) -> Result<(), Dropped> {
-        let size = frame.payload().len() as u64;
-        let outcome = self.try_forward(from, frame);
+    /// Passes a frame on, at the latest when the letters are dropped.
+    pub(crate) fn forward(
+        &self,
+        from: &Outlet,
+        frame: Parcel,
+        letters: &mut Letters,
+    ) -> Result<(), Dropped> {
+        let size = frame.payload().len();
+        let outcome = self.try_forward(from, frame, letters);
         match outcome {
-            Ok(()) => self.0.counters.passed(size),
+            Ok(()) => self.0.counters.passed(size as u64),
             Err(why) => self.0.counters.dropped(why),
         }
         outcome
     }
 
-    fn try_forward(&self, from: &Outlet, frame: Parcel) -> Result<(), Dropped> {
+    fn try_forward(
+        &self,
+        from: &Outlet,
+        frame: Parcel,
+        letters: &mut Letters,
+    ) -> Result<(), Dropped> {
         let address = Address::read(frame.payload()).map_err(|error| {
             tracing::debug!(conn = from.conn.0, "no frame: {error}");
             Dropped::Malformed
@@ -108,11 +121,15 @@ impl Relay {
         if from.node() != Some(address.source) {
             return Err(Dropped::Forged);
         }
-        let to = self.destination(from.conn, address)?;
-        match to.upgrade().map(|to| to.post(from.conn, frame)) {
-            Some(Posted::Taken) => Ok(()),
-            Some(Posted::Full) => Err(Dropped::Full),
-            Some(Posted::Gone) | None => Err(Dropped::Gone),
+        let to = self.destination(from.conn, address)?.upgrade().ok_or(Dropped::Gone)?;
+        let size = frame.payload().len();
+        match to.post(from.conn, frame) {
+            Posted::Taken => {
+                letters.add(to, size);
+                Ok(())
+            }
+            Posted::Full => Err(Dropped::Full),
+            Posted::Gone => Err(Dropped::Gone),
         }
     }
 
@@ -130,6 +147,37 @@ impl Relay {
 
     fn outlets(&self) -> MutexGuard<'_, BTreeMap<Conn, Weak<Outlet>>> {
         self.0.outlets.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Where one socket's task has left frames. They are sent together, once there is no more to read at once.
+#[derive(Default)]
+pub(crate) struct Letters {
+    to: Vec<Arc<Outlet>>,
+    size: usize,
+}
+
+impl Letters {
+    fn add(&mut self, to: Arc<Outlet>, size: usize) {
+        self.size += size;
+        if !self.to.iter().any(|known| Arc::ptr_eq(known, &to)) {
+            self.to.push(to);
+        }
+        if self.size >= LETTERS_BYTES {
+            self.send();
+        }
+    }
+
+    /// Sends all that was left.
+    pub(crate) fn send(&mut self) {
+        self.size = 0;
+        self.to.drain(..).for_each(|to| to.flush());
+    }
+}
+
+impl Drop for Letters {
+    fn drop(&mut self) {
+        self.send();
     }
 }
 

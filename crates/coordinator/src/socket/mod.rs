@@ -2,19 +2,25 @@
 //! to socket. One task for each, whose two halves never wait for each other.
 //!
 //! - [`upgrade`]: how a request becomes a socket
-//! - [`ws`]: the bytes of a WebSocket, [`parcel`]: a message on its way
+//! - [`ws`]: the bytes of a WebSocket, [`parcel`]: a message on its way, [`stock`]: its memory
+//! - [`greet`]: who is there
 //! - [`ears`]: what comes in, [`mouth`]: what goes out
 //! - [`outlet`]: where other sockets leave frames for this one
 
 mod ears;
+mod greet;
 mod mouth;
 mod outlet;
 mod parcel;
+mod stock;
 mod upgrade;
 mod ws;
 
+use std::future::poll_fn;
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::task::Poll;
 use std::time::Duration;
 
 use axum::Extension;
@@ -22,16 +28,15 @@ use axum::body::Body;
 use axum::extract::State;
 use axum::http::{Request, StatusCode};
 use axum::response::{IntoResponse, Response};
-use shoal_protocol::codec::{DecodeError, Wire};
+use shoal_protocol::codec::Wire;
 use shoal_protocol::frame::is_frame;
-use shoal_protocol::limit::{OLDEST_VERSION, PROTOCOL_VERSION};
-use shoal_protocol::sign::join_statement;
-use shoal_protocol::{FromNode, Hello, PublicKey, Refusal, ToNode};
+use shoal_protocol::{Hello, Refusal, ToNode};
 use shoal_scheduler::Conn;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{MissedTickBehavior, interval, timeout};
 
 use self::ears::{Deaf, Ears, Heard};
+use self::greet::{decode, greet};
 use self::mouth::Mouth;
 pub(crate) use self::outlet::{Outlet, Posted};
 pub(crate) use self::parcel::Parcel;
@@ -39,9 +44,9 @@ use self::ws::Kind;
 use crate::driver::event::Event;
 use crate::driver::outbox::{MAX_BEHIND, Outgoing};
 use crate::http::App;
-use crate::keys::has_signed;
 use crate::network::Peer;
 use crate::ping::{PING_EVERY, Pings};
+use crate::relay::Letters;
 
 /// A node that opens a socket says `Hello` at once.
 const HELLO_WITHIN: Duration = Duration::from_secs(10);
@@ -132,49 +137,6 @@ async fn serve(app: App, mut ears: Ears, mut mouth: Mouth, network: u64) {
     part(&mut ears, &mut mouth, end).await;
 }
 
-/// Asks who it is, and whether that can be believed. Done here, because checking a signature takes longer
-/// than anything the driver does for a node.
-async fn greet(app: &App, ears: &mut Ears, mouth: &mut Mouth) -> Result<(Hello, bool), End> {
-    let mut nonce = [0; 32];
-    if let Err(error) = getrandom::fill(&mut nonce) {
-        tracing::error!("no random bytes for a challenge: {error}");
-        return Err(End::Refused(Refusal::Full));
-    }
-    let coordinator = app.signer.public();
-    mouth.say(&ToNode::Challenge { nonce, coordinator }).await.map_err(|_| End::Gone)?;
-    let hello = greeting(ears, mouth).await?;
-    let (oldest, newest, yours) = (OLDEST_VERSION, PROTOCOL_VERSION, hello.version);
-    if !(oldest..=newest).contains(&yours) {
-        return Err(End::Refused(Refusal::Version { oldest, newest, yours }));
-    }
-    let trusted = app.auth.key.matches(&hello.token);
-    if !trusted && !app.auth.token.matches(&hello.token) {
-        return Err(End::Refused(Refusal::Token));
-    }
-    let (who, statement) = (PublicKey(hello.identity.0), join_statement(&coordinator, &nonce));
-    if !has_signed(&who, &statement, &hello.proof) {
-        return Err(End::Refused(Refusal::Identity));
-    }
-    Ok((hello, trusted))
-}
-
-async fn greeting(ears: &mut Ears, mouth: &mut Mouth) -> Result<Hello, End> {
-    loop {
-        match ears.next().await.map_err(ended)? {
-            Heard::Message(parcel) => match decode(parcel.payload())? {
-                Some(FromNode::Hello(hello)) => return Ok(hello),
-                Some(_) => return Err(End::Refused(Refusal::Garbled)),
-                None => {}
-            },
-            Heard::Ping(word) => {
-                mouth.send([Parcel::new(Kind::Pong, &word)]).await.map_err(|_| End::Gone)?;
-            }
-            Heard::Pong(_) => {}
-            Heard::Close(words) => return Err(End::Left(words)),
-        }
-    }
-}
-
 async fn talk(app: &App, guest: Guest, ears: &mut Ears, mouth: &mut Mouth) -> End {
     let (outgoing, queue) = mpsc::channel(MAX_BEHIND);
     let (kill, killed) = oneshot::channel();
@@ -196,11 +158,21 @@ async fn talk(app: &App, guest: Guest, ears: &mut Ears, mouth: &mut Mouth) -> En
 /// From the node to the driver, and to other nodes.
 async fn listen(app: &App, outlet: &Outlet, ears: &mut Ears, pings: &Pings) -> End {
     let conn = outlet.conn;
-    let mut dishonest = 0;
+    let (mut dishonest, mut letters) = (0, Letters::default());
     loop {
-        let event = match ears.next().await {
+        let heard = {
+            let mut next = pin!(ears.next());
+            match poll_fn(|cx| Poll::Ready(next.as_mut().poll(cx))).await {
+                Poll::Ready(heard) => heard,
+                Poll::Pending => {
+                    letters.send();
+                    next.await
+                }
+            }
+        };
+        let event = match heard {
             Ok(Heard::Message(parcel)) if is_frame(parcel.payload()) => {
-                if let Err(why) = app.relay.forward(outlet, parcel)
+                if let Err(why) = app.relay.forward(outlet, parcel, &mut letters)
                     && why.is_dishonest()
                 {
                     dishonest += 1;
@@ -273,29 +245,6 @@ fn word(outlet: &Outlet, message: &ToNode) -> Parcel {
         outlet.welcomed(*node);
     }
     Parcel::new(Kind::Binary, &message.encode())
-}
-
-/// A message of a kind that this build knows; `None` for others.
-fn decode(bytes: &[u8]) -> Result<Option<FromNode>, End> {
-    match FromNode::decode(bytes) {
-        Ok(message) => Ok(Some(message)),
-        Err(DecodeError::UnknownKind(kind)) => {
-            tracing::debug!(kind, "an unknown message");
-            Ok(None)
-        }
-        Err(DecodeError::TooLarge(_) | DecodeError::Garbled) => {
-            Err(End::Refused(strange_version(bytes).unwrap_or(Refusal::Garbled)))
-        }
-    }
-}
-
-/// A `Hello` of another protocol may be unreadable but for its version, which stands first.
-fn strange_version(bytes: &[u8]) -> Option<Refusal> {
-    let (kind, version) =
-        postcard::from_bytes::<(u8, u16)>(bytes.get(..bytes.len().min(4))?).ok()?;
-    let ours = (OLDEST_VERSION..=PROTOCOL_VERSION).contains(&version);
-    let (oldest, newest, yours) = (OLDEST_VERSION, PROTOCOL_VERSION, version);
-    (kind == 0 && !ours).then_some(Refusal::Version { oldest, newest, yours })
 }
 
 /// What breaks the rules is the node's fault and worth a word; anything else is a lost connection.

@@ -1,8 +1,7 @@
 //! Writing to a node's socket, by its own task: the coordinator's words first, then frames of other nodes.
 
-use std::collections::VecDeque;
 use std::future::poll_fn;
-use std::io::{self, IoSlice};
+use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
 
@@ -10,12 +9,9 @@ use shoal_protocol::ToNode;
 use shoal_protocol::codec::Wire;
 use tokio::io::{AsyncWrite, AsyncWriteExt};
 
-use super::outlet::{Outlet, Turn};
-use super::parcel::Parcel;
+use super::outlet::Outlet;
+use super::parcel::{Batch, Parcel, advance, pieces};
 use super::ws::Kind;
-
-/// Pieces in one call to the system: a batch of full frames, and the coordinator's words before it.
-const PIECES: usize = 16;
 
 pub(super) type Writer = Box<dyn AsyncWrite + Send + Unpin>;
 
@@ -24,14 +20,14 @@ pub(super) struct Mouth {
     /// If the outlet cannot be written to by everybody.
     own: Option<Writer>,
     /// On its way. Kept here, so that a sentence can be ended also when somebody stopped waiting for it.
-    batch: VecDeque<Parcel>,
+    batch: Batch,
     /// Whether it is this task's turn to write.
     has_turn: bool,
 }
 
 impl Mouth {
     pub(super) fn new(outlet: Arc<Outlet>, own: Option<Writer>) -> Mouth {
-        Mouth { outlet, own, batch: VecDeque::new(), has_turn: false }
+        Mouth { outlet, own, batch: Batch::new(), has_turn: false }
     }
 
     pub(super) async fn say(&mut self, words: &ToNode) -> io::Result<()> {
@@ -50,7 +46,7 @@ impl Mouth {
     /// The last that is sent. `words` are the other end's own if it said goodbye first.
     pub(super) async fn close(&mut self, words: &[u8]) -> io::Result<()> {
         self.take_turn().await?;
-        self.batch.push_back(Parcel::new(Kind::Close, words));
+        self.batch.push_back((self.outlet.conn, Parcel::new(Kind::Close, words)));
         self.write().await?;
         self.outlet.close();
         match (&mut self.own, &self.outlet.plain) {
@@ -65,7 +61,8 @@ impl Mouth {
     /// First these words, then a batch of frames.
     pub(super) async fn send(&mut self, words: impl IntoIterator<Item = Parcel>) -> io::Result<()> {
         self.take_turn().await?;
-        self.batch.extend(words);
+        let conn = self.outlet.conn;
+        self.batch.extend(words.into_iter().map(|parcel| (conn, parcel)));
         self.outlet.take_frames(&mut self.batch);
         self.write().await?;
         self.has_turn = false;
@@ -75,10 +72,8 @@ impl Mouth {
 
     async fn take_turn(&mut self) -> io::Result<()> {
         if !self.has_turn {
-            let Turn { begun, pong } = self.outlet.take_turn().await?;
+            self.outlet.take_turn(&mut self.batch).await?;
             self.has_turn = true;
-            self.batch.extend(begun);
-            self.batch.extend(pong);
         }
         Ok(())
     }
@@ -89,13 +84,15 @@ impl Mouth {
             let sent = match (&mut self.own, &self.outlet.plain) {
                 (Some(own), _) => {
                     poll_fn(|cx| {
-                        let slices = slices(&self.batch);
-                        Pin::new(&mut *own).poll_write_vectored(cx, slices.as_slice())
+                        let pieces = pieces(self.batch.iter().map(|(_, parcel)| parcel));
+                        Pin::new(&mut *own).poll_write_vectored(cx, pieces.all())
                     })
                     .await?
                 }
                 (None, Some(plain)) => {
-                    match plain.try_write_vectored(slices(&self.batch).as_slice()) {
+                    match plain.try_write_vectored(
+                        pieces(self.batch.iter().map(|(_, parcel)| parcel)).all(),
+                    ) {
                         Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                             plain.writable().await?;
                             continue;
@@ -114,38 +111,5 @@ impl Mouth {
             Some(own) => own.flush().await,
             None => Ok(()),
         }
-    }
-}
-
-/// The next pieces of a batch, without memory of their own.
-struct Slices<'a> {
-    pieces: [IoSlice<'a>; PIECES],
-    count: usize,
-}
-
-impl<'a> Slices<'a> {
-    fn as_slice(&self) -> &[IoSlice<'a>] {
-        &self.pieces[..self.count]
-    }
-}
-
-fn slices(batch: &VecDeque<Parcel>) -> Slices<'_> {
-    let mut slices = Slices { pieces: [IoSlice::new(&[]); PIECES], count: 0 };
-    for (piece, parcel) in slices.pieces.iter_mut().zip(batch) {
-        *piece = IoSlice::new(parcel.rest());
-        slices.count += 1;
-    }
-    slices
-}
-
-fn advance(batch: &mut VecDeque<Parcel>, mut sent: usize) {
-    while let Some(first) = batch.front_mut() {
-        let rest = first.rest().len();
-        if sent < rest {
-            first.advance(sent);
-            return;
-        }
-        sent -= rest;
-        batch.pop_front();
     }
 }

@@ -18,11 +18,6 @@ use super::outlet::Outlet;
 
 /// Appended to a client's key by the standard, so that nobody else's answer fits.
 const ACCEPT_SALT: &str = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
-/// What the system may keep unsent of one socket: the coordinator's words cannot overtake it. Half a
-/// batch is enough to never run dry between two wake-ups.
-#[cfg(target_os = "linux")]
-const UNSENT_BYTES: u32 = 128 << 10;
-
 /// Why a request is no WebSocket's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum NoSocket {
@@ -64,7 +59,6 @@ pub(super) fn open(upgraded: Upgraded, conn: Conn) -> (Ears, Mouth) {
     match upgraded.downcast::<TokioIo<TcpStream>>() {
         Ok(Parts { io, read_buf, .. }) => {
             let stream = io.into_inner();
-            keep_little_unsent(&stream);
             let (reader, writer) = stream.into_split();
             let outlet = Arc::new(Outlet::new(conn, Some(writer)));
             (Ears::new(Box::new(reader), &read_buf), Mouth::new(outlet, None))
@@ -77,15 +71,6 @@ pub(super) fn open(upgraded: Upgraded, conn: Conn) -> (Ears, Mouth) {
         }
     }
 }
-
-#[cfg(target_os = "linux")]
-fn keep_little_unsent(stream: &TcpStream) {
-    // Without it words wait longer behind frames; nothing else changes.
-    let _ = socket2::SockRef::from(stream).set_tcp_notsent_lowat(UNSENT_BYTES);
-}
-
-#[cfg(not(target_os = "linux"))]
-fn keep_little_unsent(_stream: &TcpStream) {}
 
 /// Whether a header's list has this word.
 fn says(headers: &HeaderMap, name: &HeaderName, word: &str) -> bool {
