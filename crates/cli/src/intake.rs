@@ -60,7 +60,9 @@ pub(crate) fn simulation(ask: &SimAsk<'_>) -> Result<(SimWork, Needs), IntakeErr
     engine::sim(ask)
 }
 
-pub(crate) fn values(params: &Map<String, Value>) -> Result<Vec<(String, ParamValue)>, IntakeError> {
+pub(crate) fn values(
+    params: &Map<String, Value>,
+) -> Result<Vec<(String, ParamValue)>, IntakeError> {
     let convert = |(name, json): (&String, &Value)| {
         let value = value(json).ok_or_else(|| {
             let expected = "expected a number, a truth value or a list of numbers";

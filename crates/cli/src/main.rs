@@ -65,6 +65,7 @@ fn runtime(verb: &Verb) -> std::io::Result<Runtime> {
         | Verb::Map(_)
         | Verb::Render(_)
         | Verb::Exec(_)
+        | Verb::Sim(_)
         | Verb::Jobs(_)
         | Verb::Nodes(_)
         | Verb::Watch(_)

@@ -106,3 +106,14 @@ With --lines the program runs once per line of stdin (or per --batch of lines); 
 order, each ended by a newline. With files it runs once per file: its bytes on stdin, its name in
 SHOAL_INPUT, what it prints in DIR/NAME. With neither it runs once on all of stdin. Words after --
 are its arguments.";
+
+pub(super) const SIM: &str = "\
+Examples:
+  shoal sim fluid.wgsl --grid 1024x1024 --steps 1000 -o field.npy
+  shoal sim gray-scott.wgsl --grid 512x512 --steps 5000 --param feed=0.037 --picture spots.png
+  shoal sim fluid.wgsl --grid 2048x2048 --steps 500 --members 3 --passes advect,jacobi*20,project -o field.npy
+  shoal sim fluid.wgsl --grid 1024x1024 --steps 500 --first field.npy -o later.npy
+
+Each node computes a band of rows, as many as suit its speed, and exchanges the edges with its neighbours in every
+step, directly where they reach each other. The grid wraps around. If a node leaves, the others go on
+from the last checkpoint; the result is the same. Ctrl-C cancels.";

@@ -66,6 +66,12 @@ pub(crate) struct Listen {
     /// A reverse proxy on this machine stands in front: believe its X-Forwarded-For
     #[arg(long)]
     pub(crate) proxy: bool,
+    /// A STUN server that tells nodes how they look from outside, `stun:HOST:PORT`; may repeat
+    #[arg(long, value_name = "URL", value_parser = stun)]
+    pub(crate) stun: Vec<String>,
+    /// A TURN server for tabs that nobody reaches: `turn:HOST:PORT USER PASSWORD`, in quotes; may repeat
+    #[arg(long, value_name = "URL USER PASSWORD", value_parser = turn)]
+    pub(crate) turn: Vec<String>,
 }
 
 #[derive(Clone, Debug, Args)]
@@ -73,6 +79,9 @@ pub(crate) struct Lend {
     /// Run no kernels on this machine's GPU
     #[arg(long)]
     pub(crate) no_gpu: bool,
+    /// Talk to other nodes through the coordinator only, never directly
+    #[arg(long)]
+    pub(crate) no_direct: bool,
     /// Programs run at a time; 0 for none [default: all cores]
     #[arg(long, value_name = "N")]
     pub(crate) cpus: Option<u16>,
@@ -99,6 +108,22 @@ impl Lend {
 
 pub(super) fn public_key(text: &str) -> Result<PublicKey, String> {
     text.parse().map_err(|_| sign::NotAKey.to_string())
+}
+
+fn stun(text: &str) -> Result<String, String> {
+    let is_url = ["stun:", "stuns:"].iter().any(|scheme| text.starts_with(scheme));
+    match is_url && !text.contains(char::is_whitespace) {
+        true => Ok(text.into()),
+        false => Err("expected stun:HOST:PORT".into()),
+    }
+}
+
+fn turn(text: &str) -> Result<String, String> {
+    let is_url = ["turn:", "turns:"].iter().any(|scheme| text.starts_with(scheme));
+    match is_url && text.split_whitespace().count() == 3 {
+        true => Ok(text.into()),
+        false => Err("expected `turn:HOST:PORT USER PASSWORD`".into()),
+    }
 }
 
 fn percent() -> clap::builder::RangedI64ValueParser<u8> {

@@ -4,12 +4,14 @@ mod help;
 mod lend;
 mod look;
 mod policy;
+mod sim;
 mod work;
 
 pub(crate) use lend::{Join, Lend, Listen, Serve, Up};
 pub(crate) use look::{Cancel, Explain, Jobs, Nodes, Receipt, Subject, Verify, Watch};
 pub(crate) use policy::PolicyArgs;
-pub(crate) use work::{Exec, JobArgs, KernelArgs, Map, Render};
+pub(crate) use sim::Sim;
+pub(crate) use work::{Exec, JobArgs, Map, Render};
 
 use std::path::PathBuf;
 
@@ -57,6 +59,7 @@ pub(crate) enum Verb {
     Map(Map),
     Render(Render),
     Exec(Exec),
+    Sim(Box<Sim>),
     Jobs(Jobs),
     Nodes(Nodes),
     Watch(Watch),

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 /// The most votes that may be asked for; the coordinator knows the same bound.
 const MOST_VOTES: u16 = 15;
 
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Checking and order")]
 pub(crate) struct PolicyArgs {
     /// What must happen before an answer is believed: none, spot[:PART], quorum:N or adaptive

@@ -180,7 +180,7 @@ fn mebibytes() -> RangedU64ValueParser<u64> {
     clap::value_parser!(u64).range(1..=4096)
 }
 
-fn name_and_value(text: &str) -> Result<(String, String), String> {
+pub(super) fn name_and_value(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((name, value)) if !name.is_empty() => Ok((name.into(), value.into())),
         _ => Err("expected NAME=VALUE".into()),
@@ -198,14 +198,14 @@ fn per_item(text: &str) -> Result<(Option<String>, u32), String> {
     }
 }
 
-fn size(text: &str) -> Result<(u32, u32), String> {
+pub(super) fn size(text: &str) -> Result<(u32, u32), String> {
     let parse = || {
         let (width, height) = text.split_once(['x', 'X', '×'])?;
         Some((width.trim().parse().ok()?, height.trim().parse().ok()?))
     };
     match parse() {
         Some((width, height)) if width > 0 && height > 0 => Ok((width, height)),
-        _ => Err("expected WIDTHxHEIGHT in pixels, such as 1280x720".into()),
+        _ => Err("expected WIDTHxHEIGHT, such as 1280x720".into()),
     }
 }
 

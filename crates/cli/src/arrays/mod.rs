@@ -2,7 +2,10 @@
 //! makes, and what shape the result has.
 
 mod file;
+mod first;
 mod names;
+
+pub(crate) use first::first_state;
 
 use shoal_engine::intake::{ElementType, MapPlan};
 

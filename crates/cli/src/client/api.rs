@@ -41,6 +41,8 @@ pub(crate) struct Job {
     pub(crate) error: Option<JobError>,
     #[serde(default)]
     pub(crate) render: Option<RenderInfo>,
+    #[serde(default)]
+    pub(crate) sim: Option<SimInfo>,
     #[serde(flatten)]
     pub(crate) rest: Map<String, Value>,
 }
@@ -95,6 +97,38 @@ pub(crate) struct RenderInfo {
     pub(crate) height: u32,
     pub(crate) tile: u32,
     pub(crate) pixel: String,
+    #[serde(flatten)]
+    pub(crate) rest: Map<String, Value>,
+}
+
+/// How a simulation gets on.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub(crate) struct SimInfo {
+    pub(crate) steps: u64,
+    /// Steps that all members have done.
+    pub(crate) step: u64,
+    #[serde(default)]
+    pub(crate) crew: Option<CrewInfo>,
+    #[serde(flatten)]
+    pub(crate) rest: Map<String, Value>,
+}
+
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct CrewInfo {
+    pub(crate) state: String,
+    #[serde(default)]
+    pub(crate) members: Vec<CrewMember>,
+    #[serde(default)]
+    pub(crate) step_ms: Option<f64>,
+    #[serde(flatten)]
+    pub(crate) rest: Map<String, Value>,
+}
+
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub(crate) struct CrewMember {
+    #[serde(default)]
+    pub(crate) name: String,
     #[serde(flatten)]
     pub(crate) rest: Map<String, Value>,
 }

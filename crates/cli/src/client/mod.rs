@@ -3,10 +3,12 @@
 pub(crate) mod api;
 mod download;
 mod events;
+mod field;
 mod sink;
 mod upload;
 mod wait;
 
+pub(crate) use field::Seen;
 pub(crate) use sink::Sink;
 pub(crate) use upload::Source;
 pub(crate) use wait::{Watcher, verdict};

@@ -79,7 +79,7 @@ async fn open_gpu(
             match news {
                 News::Ready(opened) => return Ok((lane, opened)),
                 News::Gone(reason) => return Err(reason),
-                News::Ran(_) | News::Restarted(_) => {}
+                News::Ran(_) | News::Auditioned(..) | News::Answer(..) | News::Restarted(_) => {}
             }
         }
     }

@@ -122,14 +122,22 @@ impl Courier {
             return Ok(UnitOutput::Inline(result.to_vec()));
         }
         let path = format!("/node/results/{}/{}", lease.job, lease.attempt);
-        let mut said = Vec::new();
-        let status = self.ask("PUT", &path, None, result, &mut |_, piece| {
-            keep_start(&mut said, piece);
-            Ok(())
-        })?;
-        if !(200..300).contains(&status) {
-            return Err(refused("the result", status, &said));
-        }
+        let BlobRef { hash, size } = self.store("the result", &path, result)?;
+        Ok(UnitOutput::Stored { hash, size })
+    }
+
+    /// Stores rows of a checkpoint.
+    pub(super) fn keep(&mut self, path: &str, rows: &[u8]) -> Result<BlobRef, Failure> {
+        self.store("a checkpoint", path, rows)
+    }
+
+    /// Shows a picture.
+    pub(super) fn show(&mut self, path: &str, pixels: &[u8]) -> Result<(), Failure> {
+        self.put("a picture", path, pixels).map(drop)
+    }
+
+    fn store(&mut self, what: &str, path: &str, bytes: &[u8]) -> Result<BlobRef, Failure> {
+        let said = self.put(what, path, bytes)?;
         #[derive(serde::Deserialize)]
         struct Stored {
             hash: String,
@@ -138,10 +146,23 @@ impl Courier {
         let stored: Option<Stored> = serde_json::from_slice(&said).ok();
         let hash = stored.as_ref().and_then(|stored| stored.hash.parse::<Hash>().ok());
         match (stored, hash) {
-            (Some(stored), Some(hash)) => Ok(UnitOutput::Stored { hash, size: stored.size }),
+            (Some(stored), Some(hash)) => Ok(BlobRef { hash, size: stored.size }),
             _ => {
                 Err(Failure::Fetch { message: "the coordinator did not say what it stored".into() })
             }
+        }
+    }
+
+    /// The start of the answer.
+    fn put(&mut self, what: &str, path: &str, bytes: &[u8]) -> Result<Vec<u8>, Failure> {
+        let mut said = Vec::new();
+        let status = self.ask("PUT", path, None, bytes, &mut |_, piece| {
+            keep_start(&mut said, piece);
+            Ok(())
+        })?;
+        match status {
+            200..300 => Ok(said),
+            _ => Err(refused(what, status, &said)),
         }
     }
 

@@ -5,15 +5,18 @@ mod caps;
 mod consent;
 mod courier;
 mod cpu;
+mod crews;
 mod gpu;
 mod identity;
 mod keep;
 mod link;
 mod names;
 mod notice;
+mod outbox;
 mod pools;
 mod power;
 mod program;
+mod radio;
 mod session;
 mod socket;
 mod turn;
@@ -25,16 +28,19 @@ pub(crate) use identity::known as identities;
 pub(crate) use link::JoinLink;
 pub(crate) use notice::Notice;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
+use std::future::poll_fn;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::{Duration, Instant};
 
-use futures_util::{FutureExt, SinkExt, StreamExt};
-use shoal_node::{Config, Input, Node};
+use futures_util::FutureExt;
+use shoal_node::{Config, Input, Node, SimAnswer};
 use shoal_protocol::codec::{DecodeError, Wire as _};
+use shoal_protocol::frame::is_frame;
 use shoal_protocol::limit::MAX_LEASES_PER_NODE;
-use shoal_protocol::{Attempt, Caps, Failure, JobId, Micros, Time, ToNode, UnitOutput};
+use shoal_protocol::{Attempt, Caps, CrewId, Failure, JobId, Micros, Time, ToNode, UnitOutput};
 use tokio::sync::{mpsc, watch};
 use tokio_tungstenite::tungstenite::Message;
 
@@ -43,10 +49,13 @@ use crate::fail::Fail;
 use crate::keys::Key;
 use crate::tls::Trust;
 use cpu::CpuLane;
+use crews::Crews;
 use gpu::{GpuEvent, GpuLane};
+use outbox::Outbox;
 use power::Power;
+use radio::{Heard, Radio};
 use session::Session;
-use socket::Socket;
+use socket::{Socket, next_frame};
 use wire::Origin;
 
 /// Messages and events handled before the outputs are sent: bounds what one wake-up may take.
@@ -55,8 +64,6 @@ const MAX_BURST: usize = 256;
 /// node holds a bounded number of units; a lane that has more to say waits, and the loop never
 /// waits for a lane.
 const MAX_EVENTS: usize = 4 * MAX_LEASES_PER_NODE;
-/// A coordinator that takes no bytes for this long is gone.
-const SEND_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// What became of a unit.
 pub(crate) struct Ran {
@@ -119,6 +126,10 @@ pub(crate) async fn run(
         seed: u64::from_le_bytes(seed),
     });
     let power = Power::new(options.lend.battery_below);
+    let (radio, heard) = match options.lend.no_direct {
+        true => (None, None),
+        false => Some(Radio::start()).unzip(),
+    };
     let mut host = Host {
         power,
         node,
@@ -133,16 +144,18 @@ pub(crate) async fn run(
         cpu,
         gpu,
         jobs: Default::default(),
-        replies: Vec::new(),
+        replies: Default::default(),
         declined: Default::default(),
         key: kept.key,
+        crews: Crews::new(radio)?,
+        answers: Vec::new(),
         to_loop,
-        unsent: false,
+        outbox: Outbox::default(),
         stopped: None,
         last_away: None,
         notify: &notify,
     };
-    host.work(events, stop).await
+    host.work(events, heard, stop).await
 }
 
 /// The brain and everything it moves.
@@ -163,12 +176,14 @@ struct Host<'a> {
     /// Who this node is in this pool.
     key: Key,
     /// Answers that need no waiting, given to the brain before the loop waits again.
-    replies: Vec<Input>,
+    replies: VecDeque<Input>,
     /// Jobs the donor was told of as declined.
     declined: BTreeSet<JobId>,
+    crews: Crews,
+    /// The same for crews' members.
+    answers: Vec<(CrewId, SimAnswer)>,
     to_loop: mpsc::Sender<Event>,
-    /// Whether the socket holds messages that are not flushed.
-    unsent: bool,
+    outbox: Outbox,
     stopped: Option<Result<(), Fail>>,
     last_away: Option<String>,
     notify: &'a (dyn Fn(Notice) + Send + Sync),
@@ -178,65 +193,74 @@ impl Host<'_> {
     async fn work(
         &mut self,
         mut events: mpsc::Receiver<Event>,
+        mut heard: Option<mpsc::Receiver<Heard>>,
         mut stop: watch::Receiver<bool>,
     ) -> Result<(), Fail> {
-        self.input(Input::Start).await;
+        self.input(Input::Start);
+        self.input(Input::LinkKey(self.crews.key()));
         loop {
-            self.flush().await;
+            self.speak().await;
             if let Some(end) = self.stopped.take() {
                 return end;
             }
             let wake = self.next_wake();
             tokio::select! {
-                frame = next_frame(&mut self.socket) => self.frames(frame).await,
+                frame = next_frame(&mut self.socket, &mut self.outbox) => self.frames(frame),
                 Some(event) = events.recv() => {
-                    self.event(event).await;
+                    self.event(event);
                     for _ in 0..MAX_BURST {
                         let Ok(event) = events.try_recv() else { break };
-                        self.event(event).await;
+                        self.event(event);
                     }
                 }
-                () = tokio::time::sleep_until(wake.into()) => self.time_passed().await,
-                () = asked(&mut stop) => self.input(Input::Stop).await,
+                Some(heard) = next_heard(&mut heard) => {
+                    self.crew_heard(heard);
+                    self.settle();
+                }
+                () = tokio::time::sleep_until(wake.into()) => self.time_passed(),
+                () = asked(&mut stop) => self.input(Input::Stop),
             }
         }
     }
 
     /// A frame, and all that came with it.
-    async fn frames(&mut self, first: Option<Message>) {
+    fn frames(&mut self, first: Option<Message>) {
         let mut frame = first;
         for _ in 0..MAX_BURST {
             match frame {
+                Some(Message::Binary(bytes)) if is_frame(&bytes) => {
+                    self.crew_frame(&bytes);
+                    self.settle();
+                }
                 Some(Message::Binary(bytes)) => match ToNode::decode(&bytes) {
-                    Ok(message) => self.received(message).await,
+                    Ok(message) => self.received(message),
                     // A newer coordinator's word: what it must have understood, it says otherwise.
                     Err(DecodeError::UnknownKind(_)) => {}
                     Err(error @ (DecodeError::TooLarge(_) | DecodeError::Garbled)) => {
-                        return self.away(format!("the coordinator sent {error}")).await;
+                        return self.away(format!("the coordinator sent {error}"));
                     }
                 },
                 Some(Message::Close(_)) | None => {
-                    return self.away("the coordinator closed the connection".into()).await;
+                    return self.away("the coordinator closed the connection".into());
                 }
                 Some(
                     Message::Text(_) | Message::Ping(_) | Message::Pong(_) | Message::Frame(_),
                 ) => {}
             }
-            match next_frame(&mut self.socket).now_or_never() {
+            match next_frame(&mut self.socket, &mut self.outbox).now_or_never() {
                 Some(next) => frame = next,
                 None => return,
             }
         }
     }
 
-    async fn flush(&mut self) {
-        if !std::mem::take(&mut self.unsent) {
-            return;
-        }
+    /// Gives the socket what it takes at once.
+    async fn speak(&mut self) {
         let Some(socket) = &mut self.socket else { return };
-        let sent = tokio::time::timeout(SEND_TIMEOUT, socket.flush()).await;
-        if !matches!(sent, Ok(Ok(()))) {
-            self.away("the connection broke".into()).await;
+        let outbox = &mut self.outbox;
+        let broke = poll_fn(|context| Poll::Ready(outbox.poll(context, socket).is_ready())).await;
+        if broke || outbox.deadline().is_some_and(|at| at <= Instant::now()) {
+            self.away("the connection broke".into());
         }
     }
 
@@ -245,11 +269,13 @@ impl Host<'_> {
     }
 
     fn next_wake(&self) -> Instant {
-        let brain = self.node.next_timeout().map(|at| self.start + Duration::from_micros(at.0));
+        let brain = self.node.next_timeout().into_iter().chain(self.crews.next_timeout()).min();
+        let brain = brain.map(|at| self.start + Duration::from_micros(at.0));
         let gpu = self.gpu.as_ref().and_then(GpuLane::next_deadline);
         let idle = Instant::now() + Duration::from_secs(3600);
         let power = self.power.as_ref().map(Power::next);
-        brain.into_iter().chain(gpu).chain(power).min().unwrap_or(idle)
+        let stuck = self.outbox.deadline();
+        brain.into_iter().chain(gpu).chain(power).chain(stuck).min().unwrap_or(idle)
     }
 }
 
@@ -259,10 +285,10 @@ async fn asked(stop: &mut watch::Receiver<bool>) {
     let _ = stop.wait_for(|stop| *stop).await;
 }
 
-/// The next frame; `None` when the connection is gone. Never ready without a socket.
-async fn next_frame(socket: &mut Option<Box<Socket>>) -> Option<Message> {
-    match socket {
-        Some(socket) => socket.next().await.and_then(Result::ok),
+/// What the radio heard. Never ready without a radio.
+async fn next_heard(heard: &mut Option<mpsc::Receiver<Heard>>) -> Option<Heard> {
+    match heard {
+        Some(heard) => heard.recv().await,
         None => std::future::pending().await,
     }
 }

@@ -1,5 +1,7 @@
 //! What a node tells its donor.
 
+use shoal_protocol::{JobId, Span};
+
 use super::Asker;
 
 /// What a donor may want to know.
@@ -20,6 +22,14 @@ pub(crate) enum Notice {
     },
     /// The first unit of a job begins.
     Works(Asker),
+    /// This node has a place in a crew, new or in a new epoch.
+    InCrew {
+        job: JobId,
+        others: usize,
+        rows: Span,
+        /// Steps that were done before.
+        from: u64,
+    },
     /// A job's code is not what was signed: none of it is run.
     Refuses {
         asker: Asker,
@@ -42,7 +52,10 @@ impl Notice {
     /// Whether it says whose work is run or not run.
     pub(crate) fn is_about_work(&self) -> bool {
         match self {
-            Notice::Works(_) | Notice::Refuses { .. } | Notice::Declines(_) => true,
+            Notice::Works(_)
+            | Notice::InCrew { .. }
+            | Notice::Refuses { .. }
+            | Notice::Declines(_) => true,
             Notice::Offers { .. }
             | Notice::Joined { .. }
             | Notice::Away { .. }

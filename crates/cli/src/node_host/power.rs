@@ -55,16 +55,16 @@ impl Power {
 }
 
 impl Host<'_> {
-    pub(super) async fn look_at_power(&mut self) {
+    pub(super) fn look_at_power(&mut self) {
         let now = Instant::now();
         let Some(power) = self.power.as_mut().filter(|power| power.next() <= now) else { return };
         let (condition, pause) = power.look(now);
         if let Some(condition) = condition {
-            self.input(Input::Condition(condition)).await;
+            self.input(Input::Condition(condition));
         }
         if let Some(paused) = pause {
             (self.notify)(if paused { Notice::Paused } else { Notice::Resumed });
-            self.input(Input::Pause(paused)).await;
+            self.input(Input::Pause(paused));
         }
     }
 }

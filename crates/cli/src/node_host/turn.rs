@@ -4,38 +4,51 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
 
-use futures_util::SinkExt;
 use shoal_node::{Input, JobInfo, Output};
 use shoal_protocol::codec::Wire as _;
-use shoal_protocol::{Failure, FromNode, JobId, Lane, Lease, Micros, ToNode, UnitOutput};
+use shoal_protocol::{Failure, FromNode, JobId, Lane, Lease, Micros, NodeId, ToNode, UnitOutput};
 use tokio_tungstenite::tungstenite::Message;
 
 use super::gpu::{Access, News};
 use super::socket::NotOpened;
-use super::{Asker, Event, Host, Notice, Ran, SEND_TIMEOUT, pools, socket};
+use super::{Asker, Event, Host, Notice, Ran, pools, socket};
 use crate::fail::Fail;
 
 /// Jobs as the lanes share them, copied once from the brain.
 pub(super) type Jobs = BTreeMap<JobId, Arc<JobInfo>>;
 
 impl Host<'_> {
-    pub(super) async fn input(&mut self, input: Input) {
+    pub(super) fn input(&mut self, input: Input) {
         self.node.handle(self.now(), input);
-        self.outputs().await;
-        // Answered here and now: a task or a channel per unit would cost more than the unit.
-        while let Some(reply) = self.replies.pop() {
-            self.node.handle(self.now(), reply);
-            self.outputs().await;
+        self.outputs();
+        self.settle();
+    }
+
+    /// Gives the brain and the members what was answered here and now: a task or a channel per unit would
+    /// cost more than the unit.
+    pub(super) fn settle(&mut self) {
+        loop {
+            if let Some((crew, answer)) = self.answers.pop() {
+                self.crew_answer(crew, answer);
+            } else if let Some(reply) = self.replies.pop_front() {
+                self.node.handle(self.now(), reply);
+                self.outputs();
+            } else {
+                return;
+            }
         }
     }
 
-    pub(super) async fn received(&mut self, message: ToNode) {
+    pub(super) fn received(&mut self, message: ToNode) {
         // Trying again cannot help, and signing for another pool must not happen.
         if let ToNode::Challenge { coordinator, .. } = &message
             && let Err(fail) = pools::check(&self.data, &self.link.base, coordinator)
         {
             self.stopped = Some(Err(fail));
             return;
+        }
+        if let ToNode::Challenge { coordinator, .. } = &message {
+            self.crews.challenged_by(*coordinator);
         }
         let welcome = match &message {
             ToNode::Welcome { node, session } => Some((node.0, session.clone())),
@@ -59,17 +72,22 @@ impl Host<'_> {
             }
             self.last_away = None;
             (self.notify)(Notice::Joined { node });
+            self.input(Input::Received(message));
+            // After the brain: crews of a connection that is gone are not told that it is there.
+            self.crews_joined(NodeId(node));
+            return self.settle();
         }
-        self.input(Input::Received(message)).await;
+        self.input(Input::Received(message));
     }
 
-    pub(super) async fn event(&mut self, event: Event) {
+    pub(super) fn event(&mut self, event: Event) {
         match event {
             Event::Opened(socket) => {
                 self.socket = Some(socket);
-                self.input(Input::Opened).await;
+                self.outbox.clear();
+                self.input(Input::Opened);
             }
-            Event::NotOpened(NotOpened::Away(reason)) => self.away(reason).await,
+            Event::NotOpened(NotOpened::Away(reason)) => self.away(reason),
             // Trying again cannot help, and joining a stranger must not happen.
             Event::NotOpened(NotOpened::Untrusted(reason)) => {
                 self.stopped = Some(Err(Fail::world("untrusted", reason)));
@@ -78,43 +96,53 @@ impl Host<'_> {
                 if let Some(cpu) = &mut self.cpu {
                     cpu.ended(ran.attempt);
                 }
-                self.ran(ran).await;
+                self.ran(ran);
             }
             Event::Gpu(event) => {
                 let news = self.gpu.as_mut().map(|gpu| gpu.handle(event));
-                self.news(news.unwrap_or_default()).await;
+                self.news(news.unwrap_or_default());
             }
         }
     }
 
-    pub(super) async fn time_passed(&mut self) {
-        self.look_at_power().await;
+    pub(super) fn time_passed(&mut self) {
+        self.look_at_power();
         let news = self.gpu.as_mut().map(|gpu| gpu.overdue(Instant::now()));
-        self.news(news.unwrap_or_default()).await;
-        self.input(Input::Tick).await;
+        self.news(news.unwrap_or_default());
+        self.crews_tick();
+        self.input(Input::Tick);
     }
 
     /// The connection is gone, or could not be made.
-    pub(super) async fn away(&mut self, reason: String) {
+    pub(super) fn away(&mut self, reason: String) {
         self.socket = None;
-        self.unsent = false;
+        self.outbox.clear();
         // The same reason again and again is no news.
         if self.last_away.as_ref() != Some(&reason) {
             (self.notify)(Notice::Away { reason: reason.clone() });
             self.last_away = Some(reason);
         }
-        Box::pin(self.input(Input::Closed)).await;
+        self.crews_away();
+        self.input(Input::Closed);
     }
 
-    async fn ran(&mut self, ran: Ran) {
+    fn ran(&mut self, ran: Ran) {
         let Ran { attempt, took, result } = ran;
-        self.input(Input::Ran { attempt, took, result }).await;
+        self.input(Input::Ran { attempt, took, result });
     }
 
-    async fn news(&mut self, news: Vec<News>) {
+    fn news(&mut self, news: Vec<News>) {
         for news in news {
             match news {
-                News::Ran(ran) => self.ran(ran).await,
+                News::Ran(ran) => self.ran(ran),
+                News::Auditioned(crew, result) => {
+                    self.auditioned(crew, result);
+                    self.settle();
+                }
+                News::Answer(crew, answer) => {
+                    self.crew_answer(crew, answer);
+                    self.settle();
+                }
                 // Known before the first connection.
                 News::Ready(_) => {}
                 News::Restarted(reason) => (self.notify)(Notice::GpuRestarted { reason }),
@@ -122,29 +150,33 @@ impl Host<'_> {
                     (self.notify)(Notice::GpuGone { reason });
                     self.gpu = None;
                     if let Some(caps) = self.without_gpu() {
-                        self.input(Input::Offer(caps)).await;
+                        self.input(Input::Offer(caps));
                     }
                 }
             }
         }
     }
 
-    async fn outputs(&mut self) {
+    fn outputs(&mut self) {
         while let Some(output) = self.node.poll_output() {
             match output {
                 Output::Connect => self.connect(),
-                Output::Disconnect => self.socket = None,
+                Output::Disconnect => {
+                    self.socket = None;
+                    self.outbox.clear();
+                    self.crews_away();
+                }
                 Output::Send(message) => {
                     self.overhear(&message);
-                    self.send(&message).await;
+                    self.send(&message);
                 }
                 Output::Sign(statement) => {
                     let proof = self.key.sign(&statement);
-                    self.replies.push(Input::Signed { statement, proof });
+                    self.replies.push_back(Input::Signed { statement, proof });
                 }
                 Output::Check(job) => {
                     let result = self.check(job);
-                    self.replies.push(Input::Checked { job, result });
+                    self.replies.push_back(Input::Checked { job, result });
                 }
                 Output::Run { lease, lane } => self.begin(lease, lane),
                 Output::Abort(attempt) => {
@@ -162,11 +194,10 @@ impl Host<'_> {
                         gpu.forget(job);
                     }
                 }
-                // Not offered to this shell yet.
-                Output::Audition { .. }
-                | Output::Enlist(_)
-                | Output::Dismiss(_)
-                | Output::ToCrew { .. } => {}
+                Output::Audition { crew, job } => self.audition(crew, job),
+                Output::Enlist(enlist) => self.enlist(enlist),
+                Output::Dismiss(crew) => self.dismiss(crew),
+                Output::ToCrew { crew, say } => self.tell_crew(crew, say),
                 Output::Stopped(None) => self.stopped = Some(Ok(())),
                 Output::Stopped(Some(refusal)) => {
                     let (code, message) = ("refused".into(), refusal.to_string());
@@ -189,14 +220,9 @@ impl Host<'_> {
         });
     }
 
-    async fn send(&mut self, message: &FromNode) {
-        let Some(socket) = &mut self.socket else { return };
-        let frame = Message::Binary(message.encode().into());
-        self.unsent = true;
-        let fed = tokio::time::timeout(SEND_TIMEOUT, socket.feed(frame)).await;
-        if !matches!(fed, Ok(Ok(()))) {
-            // The next read of the socket reports it to the brain, after these outputs.
-            self.unsent = false;
+    pub(super) fn send(&mut self, message: &FromNode) {
+        if self.socket.is_some() {
+            self.outbox.say(Message::Binary(message.encode().into()));
         }
     }
 
@@ -205,13 +231,13 @@ impl Host<'_> {
         let Some(info) = self.info(lease.job) else { return };
         if lane == Lane::Inline {
             let result = Ok(UnitOutput::Inline(Vec::new()));
-            self.replies.push(Input::Ran { attempt, took: Micros(1), result });
+            self.replies.push_back(Input::Ran { attempt, took: Micros(1), result });
             return;
         }
         if info.signed.is_none() {
             let message = "nobody signed the code".into();
             let result = Err(Failure::Signature { message });
-            self.replies.push(Input::Ran { attempt, took: Micros(0), result });
+            self.replies.push_back(Input::Ran { attempt, took: Micros(0), result });
             return;
         }
         let begun = match (lane, &mut self.gpu, &mut self.cpu) {
@@ -227,11 +253,11 @@ impl Host<'_> {
         };
         if let Err(failure) = begun {
             let result = Err(failure);
-            self.replies.push(Input::Ran { attempt, took: Micros(0), result });
+            self.replies.push_back(Input::Ran { attempt, took: Micros(0), result });
         }
     }
 
-    fn info(&mut self, job: JobId) -> Option<Arc<JobInfo>> {
+    pub(super) fn info(&mut self, job: JobId) -> Option<Arc<JobInfo>> {
         if let Some(info) = self.jobs.get(&job) {
             return Some(info.clone());
         }

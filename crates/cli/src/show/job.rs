@@ -6,7 +6,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::text::{count, duration};
 use crate::client::Watcher;
-use crate::client::api::{Job, Share};
+use crate::client::api::{Job, Share, SimInfo};
 use crate::fail::Fail;
 
 /// Nodes named on the bar; the others are counted.
@@ -34,8 +34,12 @@ impl JobBar {
 
 impl Watcher for JobBar {
     fn changed(&self, job: &Job) {
-        self.bar.set_length(job.items.max(1));
-        self.bar.set_position(job.items_done);
+        let (done, all) = match &job.sim {
+            Some(sim) => (sim.step, sim.steps),
+            None => (job.items_done, job.items),
+        };
+        self.bar.set_length(all.max(1));
+        self.bar.set_position(done);
         self.bar.set_prefix(format!("job {} {}", job.id, job.name));
         self.bar.set_message(summary(job));
     }
@@ -88,7 +92,9 @@ impl Watcher for Quiet {
 /// Rate, time left and shares in one line.
 fn summary(job: &Job) -> String {
     let mut parts = Vec::new();
-    if job.rate > 0.0 {
+    if let Some(sim) = &job.sim {
+        parts.extend(steps(sim));
+    } else if job.rate > 0.0 {
         parts.push(format!("{}/s", count(job.rate)));
     }
     if let Some(left) = job.eta_seconds {
@@ -102,6 +108,22 @@ fn summary(job: &Job) -> String {
     }
     parts.extend(shares(&job.shares));
     parts.join("  ")
+}
+
+/// How far a simulation is, how fast, and who computes it.
+fn steps(sim: &SimInfo) -> Vec<String> {
+    let mut parts = vec![format!("step {} of {}", sim.step, sim.steps)];
+    let Some(crew) = &sim.crew else { return parts };
+    if let Some(each) = crew.step_ms.filter(|each| *each > 0.0) {
+        parts.push(format!("{} steps/s", count(1e3 / each)));
+    }
+    let names: Vec<&str> = crew.members.iter().map(|member| member.name.as_str()).collect();
+    match names.len() {
+        0 => parts.push(format!("crew {}", crew.state)),
+        few if few <= NAMED_SHARES => parts.push(format!("on {}", names.join(" · "))),
+        many => parts.push(format!("on {many} nodes")),
+    }
+    parts
 }
 
 fn shares(shares: &[Share]) -> Option<String> {

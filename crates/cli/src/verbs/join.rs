@@ -82,6 +82,15 @@ pub(super) fn as_text(base: &str, notice: &Notice) -> String {
         Notice::Joined { node } => format!("joined {base} as node {node}; Ctrl-C stops lending"),
         Notice::Away { reason } => format!("{base}: {reason}; trying again"),
         Notice::Works(asker) => format!("running {}", of(asker)),
+        Notice::InCrew { job, others, rows, from } => {
+            let with = match others {
+                0 => "alone".into(),
+                1 => "with 1 other".into(),
+                others => format!("with {others} others"),
+            };
+            let from = if *from == 0 { String::new() } else { format!(", from step {from}") };
+            format!("takes part in job {job} {with}: rows {rows}{from}")
+        }
         Notice::Refuses { asker, reason } => format!("not run: {}: {reason}", of(asker)),
         Notice::Declines(asker) => format!("declined by your choice: {}", of(asker)),
         Notice::Paused => "battery low: paused until it is charged".into(),
@@ -100,6 +109,10 @@ fn as_json(notice: &Notice) -> serde_json::Value {
         Notice::Joined { node } => json!({"event": "joined", "node": node}),
         Notice::Away { reason } => json!({"event": "away", "reason": reason}),
         Notice::Works(asker) => json!({"event": "works", "asker": asker_json(asker)}),
+        Notice::InCrew { job, others, rows, from } => {
+            let rows = [rows.start, rows.len];
+            json!({"event": "crew", "job": job.0, "others": others, "rows": rows, "from": from})
+        }
         Notice::Refuses { asker, reason } => {
             json!({"event": "refuses", "asker": asker_json(asker), "reason": reason})
         }

@@ -16,7 +16,7 @@ pub(super) async fn run(context: &Context, args: Map, interrupts: &Interrupts) -
     check_stdout(context, &args.output)?;
     let began = Instant::now();
     let wgsl = read_kernel(&args.kernel)?;
-    let params = params(&args.kernel_args)?;
+    let params = params(&args.kernel_args.params)?;
     let plan = intake::map_kernel(&wgsl, args.kernel_args.entry.as_deref(), &params)
         .map_err(|error| refused(&args.kernel, error))?;
     let arrays = Arrays::open(&args, &wgsl, &plan)?;

@@ -10,6 +10,7 @@ mod policy;
 mod receipt;
 mod render;
 mod serve;
+mod sim;
 mod up;
 
 use std::path::{Path, PathBuf};
@@ -18,7 +19,7 @@ use std::time::Instant;
 use serde_json::{Map, Value, json};
 use shoal_engine::intake::IntakeError;
 
-use crate::args::{JobArgs, KernelArgs, Server, Shoal, Verb};
+use crate::args::{JobArgs, Server, Shoal, Verb};
 use crate::client::Client;
 use crate::client::api::Job;
 use crate::fail::Fail;
@@ -83,6 +84,10 @@ pub(crate) async fn run(args: Shoal) -> Result<(), Fail> {
             let interrupts = Interrupts::listen();
             interrupts.guard(exec::run(&context, exec, &interrupts)).await
         }
+        Verb::Sim(sim) => {
+            let interrupts = Interrupts::listen();
+            interrupts.guard(sim::run(&context, *sim, &interrupts)).await
+        }
         Verb::Noop(noop) => {
             let interrupts = Interrupts::listen();
             interrupts.guard(noop::run(&context, noop, &interrupts)).await
@@ -132,9 +137,9 @@ fn read_kernel(path: &Path) -> Result<String, Fail> {
 }
 
 /// The values of `--param`, as JSON: numbers, truth values and lists of numbers.
-fn params(args: &KernelArgs) -> Result<Map<String, Value>, Fail> {
+fn params(given: &[(String, String)]) -> Result<Map<String, Value>, Fail> {
     let mut params = Map::new();
-    for (name, text) in &args.params {
+    for (name, text) in given {
         let value = match text.split_once(',') {
             None => param(text),
             Some(_) => text.split(',').map(param).collect::<Option<_>>().map(Value::Array),

@@ -20,7 +20,7 @@ pub(super) async fn run(
     check_extension(&args.output)?;
     let began = Instant::now();
     let wgsl = read_kernel(&args.kernel)?;
-    let params = params(&args.kernel_args)?;
+    let params = params(&args.kernel_args.params)?;
     intake::render_kernel(&wgsl, args.kernel_args.entry.as_deref(), &params)
         .map_err(|error| refused(&args.kernel, error))?;
     let mut sink = Sink::create(&args.output)?;
@@ -56,7 +56,7 @@ pub(super) async fn run(
 }
 
 /// Pictures are PNG files: a name that says otherwise would mislead whoever opens it.
-fn check_extension(output: &Path) -> Result<(), Fail> {
+pub(super) fn check_extension(output: &Path) -> Result<(), Fail> {
     match output.extension() {
         Some(extension) if !extension.eq_ignore_ascii_case("png") => Err(Fail::input(format!(
             "cannot write {}: pictures are PNG files, so name it .png",

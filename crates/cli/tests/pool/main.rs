@@ -16,6 +16,10 @@ mod proxy;
 mod receipt;
 #[cfg(target_os = "linux")]
 mod relay;
+#[cfg(target_os = "linux")]
+mod secret;
+#[cfg(unix)]
+mod sim;
 mod starting;
 #[cfg(unix)]
 mod straggler;

@@ -3,18 +3,17 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use shoal_node::JobInfo;
-use shoal_protocol::{Attempt, Failure, JobId, Lease, LimitKind, Micros};
+use shoal_node::{JobInfo, SimAnswer, SimCommand};
+use shoal_protocol::{Attempt, CrewId, Failure, JobId, Lease, LimitKind, Micros};
 
 use super::super::Ran;
+use super::crews::{Crews, Lost};
 use super::process::{GpuEvent, Notify, Process};
 use super::talk::{FromWorker, Opened, ToWorker};
+use super::unit::{Access, Unit};
 
-/// A kernel that is no longer wanted may end by itself in this time: most do, and a restart costs
-/// more.
-const ABORT_GRACE: Duration = Duration::from_millis(600);
 /// Starts of the process that bring no device, one after the other, before the lane gives up.
 const MAX_FAILED_STARTS: u32 = 3;
 /// Times one unit is given to a new process without being to blame itself.
@@ -25,25 +24,13 @@ pub(crate) enum News {
     Ran(Ran),
     /// The device was opened for the first time.
     Ready(Opened),
+    /// What a step of a job takes: so many cells in this time.
+    Auditioned(CrewId, Result<(u64, Micros), Failure>),
+    Answer(CrewId, SimAnswer),
     /// The process was started anew, for this reason.
     Restarted(String),
     /// There is no device, or none any more: the lane has given up.
     Gone(String),
-}
-
-/// How a process reaches the coordinator.
-#[derive(Clone)]
-pub(crate) struct Access {
-    pub(crate) base: String,
-    pub(crate) token: String,
-    pub(crate) pin: Option<String>,
-}
-
-impl Access {
-    fn message(&self) -> ToWorker {
-        let Access { base, token, pin } = self.clone();
-        ToWorker::Session { base, token, pin }
-    }
 }
 
 pub(crate) struct GpuLane {
@@ -54,17 +41,8 @@ pub(crate) struct GpuLane {
     failed_starts: u32,
     is_ready: bool,
     units: BTreeMap<Attempt, Unit>,
+    crews: Crews,
     jobs: BTreeMap<JobId, Arc<JobInfo>>,
-}
-
-struct Unit {
-    lease: Lease,
-    limit: Micros,
-    /// When its kernel started, while it runs.
-    computing: Option<Instant>,
-    /// When it was no longer wanted.
-    aborted: Option<Instant>,
-    repeats: u32,
 }
 
 impl GpuLane {
@@ -78,6 +56,7 @@ impl GpuLane {
             failed_starts: 0,
             is_ready: false,
             units: BTreeMap::new(),
+            crews: Crews::default(),
             jobs: BTreeMap::new(),
         };
         lane.spawn()?;
@@ -105,6 +84,30 @@ impl GpuLane {
         self.tell(ToWorker::Cancel(attempt));
     }
 
+    /// Has a step of the job timed; [`News::Auditioned`] follows.
+    pub(crate) fn audition(&mut self, crew: CrewId, job: JobId, info: &Arc<JobInfo>) {
+        self.crews.auditions(crew, info.limits.time);
+        self.know(job, info);
+        self.tell(ToWorker::Audition { crew, job });
+    }
+
+    /// A crew's member asks its engine; [`News::Answer`] follows.
+    pub(crate) fn crew(&mut self, crew: CrewId, command: SimCommand, info: &Arc<JobInfo>) {
+        if self.crews.told(crew, &command, info.limits.time) {
+            if let SimCommand::Open { job, .. } = command {
+                self.know(job, info);
+            }
+            self.tell(ToWorker::Crew { crew, command });
+        }
+    }
+
+    /// The crew goes on without this node, or ended.
+    pub(crate) fn leave(&mut self, crew: CrewId) {
+        if self.crews.leave(crew) {
+            self.tell(ToWorker::Leave(crew));
+        }
+    }
+
     pub(crate) fn forget(&mut self, job: JobId) {
         self.jobs.remove(&job);
         if let Some(process) = &mut self.process {
@@ -124,13 +127,18 @@ impl GpuLane {
 
     /// When [`GpuLane::overdue`] may have something to do.
     pub(crate) fn next_deadline(&self) -> Option<Instant> {
-        self.units.values().filter_map(Unit::deadline).min()
+        let units = self.units.values().filter_map(Unit::deadline);
+        units.chain(self.crews.next_deadline()).min()
     }
 
     /// Ends kernels that run over their time or are not wanted any more.
     pub(crate) fn overdue(&mut self, now: Instant) -> Vec<News> {
         let late = self.units.values().find(|unit| unit.deadline().is_some_and(|at| at <= now));
-        let Some(unit) = late else { return Vec::new() };
+        let Some(unit) = late else {
+            let Some(lost) = self.crews.overdue(now) else { return Vec::new() };
+            let restarted = self.restart("a step did not end in time");
+            return [News::from(lost)].into_iter().chain(restarted).collect();
+        };
         let attempt = unit.lease.attempt;
         let (allowed, aborted) = (unit.limit, unit.aborted.is_some());
         self.units.remove(&attempt);
@@ -179,6 +187,14 @@ impl GpuLane {
                 }
                 Some(_) | None => Vec::new(),
             },
+            FromWorker::Auditioned { crew, result } => {
+                self.crews.auditioned(crew);
+                vec![News::Auditioned(crew, result)]
+            }
+            FromWorker::Answer { crew, answer } => {
+                self.crews.answered(crew, &answer);
+                vec![News::Answer(crew, answer)]
+            }
         }
     }
 
@@ -216,11 +232,12 @@ impl GpuLane {
         if let Err(error) = self.spawn() {
             return self.give_up(&error);
         }
+        let lost = self.crews.lose_all(reason).into_iter().map(News::from);
         let leases: Vec<Lease> = self.units.values_mut().map(Unit::again).collect();
         for lease in leases {
             self.give(lease);
         }
-        vec![News::Restarted(reason.into())]
+        lost.chain([News::Restarted(reason.into())]).collect()
     }
 
     fn give_up(&mut self, reason: &str) -> Vec<News> {
@@ -231,18 +248,23 @@ impl GpuLane {
             let result = Err(Failure::DeviceLost { message: reason.into() });
             News::Ran(Ran { attempt: unit.lease.attempt, took: Micros(0), result })
         });
-        failed.chain([News::Gone(reason.into())]).collect()
+        let lost = self.crews.lose_all(reason).into_iter().map(News::from);
+        failed.chain(lost).chain([News::Gone(reason.into())]).collect()
     }
 
     fn give(&mut self, lease: Lease) {
-        let info = self.jobs.get(&lease.job).cloned();
-        if let (Some(process), Some(info)) = (&mut self.process, info)
-            && process.is_news(lease.job)
-        {
-            let (job, items, work) = (lease.job, info.items, info.work.clone());
-            self.tell(ToWorker::Job { job, items, work });
+        if let Some(info) = self.jobs.get(&lease.job).cloned() {
+            self.know(lease.job, &info);
         }
         self.tell(ToWorker::Run(lease));
+    }
+
+    /// Sees to it that the process knows the job.
+    fn know(&mut self, job: JobId, info: &Arc<JobInfo>) {
+        if self.process.as_mut().is_some_and(|process| process.is_news(job)) {
+            let (items, work) = (info.items, info.work.clone());
+            self.tell(ToWorker::Job { job, items, work });
+        }
     }
 
     fn tell(&mut self, message: ToWorker) {
@@ -261,25 +283,17 @@ impl GpuLane {
     }
 }
 
-impl Drop for GpuLane {
-    fn drop(&mut self) {
-        self.stop();
+impl From<Lost> for News {
+    fn from(lost: Lost) -> News {
+        match lost {
+            Lost::Crew(crew, answer) => News::Answer(crew, answer),
+            Lost::Audition(crew, failure) => News::Auditioned(crew, Err(failure)),
+        }
     }
 }
 
-impl Unit {
-    /// When this unit's process must be killed if nothing happens before.
-    fn deadline(&self) -> Option<Instant> {
-        let computing = self.computing?;
-        match self.aborted {
-            Some(aborted) => Some(aborted + ABORT_GRACE),
-            None => Some(computing + Duration::from_micros(self.limit.0)),
-        }
-    }
-
-    fn again(&mut self) -> Lease {
-        self.computing = None;
-        self.repeats += 1;
-        self.lease
+impl Drop for GpuLane {
+    fn drop(&mut self) {
+        self.stop();
     }
 }

@@ -3,10 +3,14 @@
 use std::io::{self, Read, Write};
 
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
-use shoal_protocol::{Attempt, Failure, GpuCaps, JobId, Lease, Micros, UnitOutput, Work};
+use shoal_node::{SimAnswer, SimCommand};
+use shoal_protocol::limit::MAX_UNIT_BYTES;
+use shoal_protocol::{Attempt, CrewId, Failure, GpuCaps, JobId, Lease, Micros, UnitOutput, Work};
 
-/// Longest message: a job with the largest kernel, its parameters and room for more.
-const MAX_MESSAGE: u32 = 8 << 20;
+use super::sim_talk;
+
+/// Longest message: two of the largest halos, or a job with the largest kernel, and room for more.
+const MAX_MESSAGE: u32 = 2 * MAX_UNIT_BYTES as u32 + (8 << 20);
 
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) enum ToWorker {
@@ -27,6 +31,19 @@ pub(super) enum ToWorker {
     /// Not wanted any more: skip it if it has not begun to compute.
     Cancel(Attempt),
     Forget(JobId),
+    /// Time a step of this job.
+    Audition {
+        crew: CrewId,
+        job: JobId,
+    },
+    /// A crew's member asks.
+    Crew {
+        crew: CrewId,
+        #[serde(with = "sim_talk::Command")]
+        command: SimCommand,
+    },
+    /// Drop the crew's band.
+    Leave(CrewId),
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -40,6 +57,15 @@ pub(super) enum FromWorker {
         attempt: Attempt,
         took: Micros,
         result: Result<UnitOutput, Failure>,
+    },
+    Auditioned {
+        crew: CrewId,
+        result: Result<(u64, Micros), Failure>,
+    },
+    Answer {
+        crew: CrewId,
+        #[serde(with = "sim_talk::Answer")]
+        answer: SimAnswer,
     },
 }
 

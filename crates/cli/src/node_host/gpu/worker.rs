@@ -1,24 +1,23 @@
-//! The GPU process: takes units from its node, fetches their inputs straight into GPU memory,
-//! computes, and stores the results itself. It knows no leases; its node kills it when a kernel
-//! does not end.
+//! The GPU process: takes units and crews' commands from its node, fetches inputs straight into GPU
+//! memory, computes, and stores the results itself. It knows no leases; its node kills it when a
+//! kernel does not end.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::io::{self, BufReader, IsTerminal};
 use std::process::ExitCode;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
-use std::time::{Duration, Instant};
+use std::sync::{Arc, Mutex, mpsc};
+use std::time::Duration;
 
 use pollster::block_on;
-use shoal_engine::wgsl::{Gpu, Input, Pipeline, Readback, Shared, Stage, probe};
+use shoal_engine::wgsl::{Gpu, probe};
 use shoal_protocol::limit::MAX_LEASES_PER_NODE;
-use shoal_protocol::{
-    Attempt, Failure, InputSplit, JobId, Kernel, Lease, MapInput, MapWork, Micros, Span,
-    UnitOutput, Work,
-};
+use shoal_protocol::{CrewId, Lease};
 
-use super::super::courier::{Cache, Courier, WHOLE_BYTES};
+use super::super::courier::{Cache, Courier};
 use super::super::session::Session;
 use super::super::wire::Origin;
+use super::band::{self, Band};
+use super::device::{Device, Job, lock, say};
 use super::talk::{self, FromWorker, Opened, ToWorker};
 use crate::tls::Trust;
 
@@ -38,13 +37,14 @@ pub(crate) fn run() -> ExitCode {
     let gpu = block_on(Gpu::open());
     say(&FromWorker::Ready(gpu.as_ref().map(opened).map_err(Clone::clone)));
     let Ok(gpu) = gpu else { return ExitCode::SUCCESS };
-    let device =
-        Device { gpu, turn: Mutex::new(()), jobs: Mutex::default(), cancelled: Mutex::default() };
     Worker {
-        device: Arc::new(device),
+        device: Arc::new(Device::new(gpu)),
         session: Session::default(),
         trust: Trust::nobody(),
+        cache: Cache::default(),
+        origin: None,
         units: None,
+        bands: BTreeMap::new(),
     }
     .listen();
     leave()
@@ -57,7 +57,7 @@ fn opened(gpu: &Gpu) -> Opened {
 
 /// The node is gone. A driver that still runs a kernel may keep a process from ending, but not for
 /// long.
-fn leave() -> ! {
+pub(super) fn leave() -> ! {
     std::thread::spawn(|| std::process::exit(0));
     std::thread::sleep(LEAVE_WITHIN);
     std::process::abort()
@@ -68,8 +68,12 @@ struct Worker {
     device: Arc<Device>,
     session: Session,
     trust: Trust,
-    /// The way to the slots, once they know where to fetch from.
+    cache: Cache,
+    /// Where to fetch from, once that is known.
+    origin: Option<Origin>,
+    /// The way to the slots, from then on.
     units: Option<mpsc::SyncSender<Lease>>,
+    bands: BTreeMap<CrewId, Band>,
 }
 
 impl Worker {
@@ -92,6 +96,18 @@ impl Worker {
                 ToWorker::Forget(job) => {
                     lock(&self.device.jobs).remove(&job);
                 }
+                ToWorker::Audition { crew, job } => {
+                    let device = self.device.clone();
+                    std::thread::spawn(move || band::audition(&device, crew, job));
+                }
+                ToWorker::Crew { crew, command } => {
+                    if let Some(band) = self.band(crew) {
+                        let _ = band.send(command);
+                    }
+                }
+                ToWorker::Leave(crew) => {
+                    self.bands.remove(&crew);
+                }
             }
         }
     }
@@ -103,17 +119,30 @@ impl Worker {
         self.session.set(token);
         if self.units.is_none() {
             let tls = self.trust.config().ok();
-            let origin = tls.and_then(|tls| Origin::new(base, tls));
-            self.units = origin.map(|origin| self.start_slots(&origin));
+            self.origin = tls.and_then(|tls| Origin::new(base, tls));
+            self.units = self.origin.as_ref().map(|origin| self.start_slots(origin));
         }
+    }
+
+    fn courier(&self, origin: &Origin) -> Courier {
+        Courier::new(origin.clone(), self.session.clone(), self.cache.clone())
+    }
+
+    /// The crew's thread, started with its first command.
+    fn band(&mut self, crew: CrewId) -> Option<&Band> {
+        if !self.bands.contains_key(&crew) {
+            let origin = self.origin.as_ref()?;
+            let couriers = [self.courier(origin), self.courier(origin)];
+            self.bands.insert(crew, band::start(crew, &self.device, couriers));
+        }
+        self.bands.get(&crew)
     }
 
     fn start_slots(&self, origin: &Origin) -> mpsc::SyncSender<Lease> {
         let (units, queue) = mpsc::sync_channel::<Lease>(MAX_UNITS);
         let queue = Arc::new(Mutex::new(queue));
-        let cache = Cache::default();
         for _ in 0..self.device.gpu.caps().slots.max(1) {
-            let mut courier = Courier::new(origin.clone(), self.session.clone(), cache.clone());
+            let mut courier = self.courier(origin);
             let (queue, device) = (queue.clone(), self.device.clone());
             std::thread::spawn(move || {
                 loop {
@@ -125,162 +154,4 @@ impl Worker {
         }
         units
     }
-}
-
-/// What all slots share.
-struct Device {
-    gpu: Gpu,
-    /// One unit computes at a time, so that the others' transfers overlap with it and its time is
-    /// its own.
-    turn: Mutex<()>,
-    jobs: Mutex<BTreeMap<JobId, Arc<Job>>>,
-    cancelled: Mutex<BTreeSet<Attempt>>,
-}
-
-/// A job and what is kept on the device for it.
-struct Job {
-    items: u64,
-    work: Work,
-    pipeline: Mutex<Option<Pipeline>>,
-    /// Whole inputs, by position.
-    shared: Mutex<BTreeMap<usize, Shared>>,
-}
-
-impl Job {
-    fn new(items: u64, work: Work) -> Job {
-        Job { items, work, pipeline: Mutex::default(), shared: Mutex::default() }
-    }
-}
-
-impl Device {
-    fn serve(&self, courier: &mut Courier, lease: &Lease) {
-        let began = Instant::now();
-        let result = self.unit(courier, lease);
-        let took = Micros(began.elapsed().as_micros() as u64);
-        lock(&self.cancelled).remove(&lease.attempt);
-        say(&FromWorker::Ended { attempt: lease.attempt, took, result });
-        if self.gpu.is_lost() {
-            // A new process gets a new device.
-            std::process::exit(1);
-        }
-    }
-
-    fn unit(&self, courier: &mut Courier, lease: &Lease) -> Result<UnitOutput, Failure> {
-        let job = lock(&self.jobs).get(&lease.job).cloned();
-        let job = job.ok_or_else(|| internal("a unit of a job this process was not told of"))?;
-        let result = match &job.work {
-            Work::Map(work) => {
-                let inputs = self.inputs(courier, &job, work, lease.span)?;
-                self.in_turn(lease.attempt, || {
-                    let pipeline = self.pipeline(&job, &work.kernel)?;
-                    block_on(self.gpu.map(&pipeline, work, job.items, lease.span, inputs))
-                })?
-            }
-            Work::Render(work) => self.in_turn(lease.attempt, || {
-                let pipeline = self.pipeline(&job, &work.kernel)?;
-                block_on(self.gpu.render(&pipeline, work, lease.span))
-            })?,
-            Work::Noop | Work::Exec(_) | Work::Sim(_) => {
-                return Err(internal("this lane runs kernels only"));
-            }
-        };
-        courier.deliver(lease, &result)
-    }
-
-    /// Computes when it is this unit's turn, and tells the node so.
-    fn in_turn(
-        &self,
-        attempt: Attempt,
-        compute: impl FnOnce() -> Result<Readback, Failure>,
-    ) -> Result<Readback, Failure> {
-        let turn = lock(&self.turn);
-        if lock(&self.cancelled).contains(&attempt) {
-            return Err(internal("ended on request"));
-        }
-        say(&FromWorker::Computing(attempt));
-        let result = compute();
-        drop(turn);
-        say(&FromWorker::Computed(attempt));
-        result
-    }
-
-    fn pipeline(&self, job: &Job, kernel: &Kernel) -> Result<Pipeline, Failure> {
-        let mut pipeline = lock(&job.pipeline);
-        if let Some(pipeline) = &*pipeline {
-            return Ok(pipeline.clone());
-        }
-        Ok(pipeline.insert(block_on(self.gpu.prepare(kernel))?).clone())
-    }
-
-    fn inputs(
-        &self,
-        courier: &mut Courier,
-        job: &Job,
-        work: &MapWork,
-        span: Span,
-    ) -> Result<Vec<Input>, Failure> {
-        let mut inputs = Vec::with_capacity(work.inputs.len());
-        for (position, input) in work.inputs.iter().enumerate() {
-            inputs.push(match input.split {
-                InputSplit::Whole => self.whole(courier, job, position, input)?.into(),
-                InputSplit::PerItem { bytes } => {
-                    let bytes = u64::from(bytes);
-                    self.part(courier, input, span.start * bytes, span.len * bytes)?.into()
-                }
-            });
-        }
-        Ok(inputs)
-    }
-
-    fn whole(
-        &self,
-        courier: &mut Courier,
-        job: &Job,
-        position: usize,
-        input: &MapInput,
-    ) -> Result<Shared, Failure> {
-        let mut shared = lock(&job.shared);
-        if let Some(shared) = shared.get(&position) {
-            return Ok(shared.clone());
-        }
-        let stage = self.part(courier, input, 0, input.blob.size)?;
-        let made = block_on(self.gpu.share(stage))?;
-        shared.insert(position, made.clone());
-        Ok(made)
-    }
-
-    /// Bytes of an input in GPU memory, on the shortest way from the socket.
-    fn part(
-        &self,
-        courier: &mut Courier,
-        input: &MapInput,
-        start: u64,
-        size: u64,
-    ) -> Result<Stage, Failure> {
-        let mut stage = block_on(self.gpu.stage(size))?;
-        if input.blob.size <= WHOLE_BYTES {
-            let bytes = courier.part(input.blob, start..start + size)?;
-            stage.write(0, &bytes)?;
-            return Ok(stage);
-        }
-        courier.fetch(input.blob, start..start + size, &mut |at, piece| {
-            stage.write(at, piece).map_err(|failure| io::Error::other(failure.to_string()))
-        })?;
-        Ok(stage)
-    }
-}
-
-fn say(message: &FromWorker) {
-    if talk::write(&mut io::stdout().lock(), message).is_err() {
-        leave();
-    }
-}
-
-fn internal(message: &str) -> Failure {
-    Failure::Internal { message: message.into() }
-}
-
-/// A panic of one unit leaves nothing half-done behind these locks.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

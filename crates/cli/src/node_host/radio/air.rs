@@ -1,0 +1,248 @@
+//! The radio's task: all calls, the sockets they share, and the clock that wakes them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+use str0m::net::{Protocol, Receive};
+use str0m::{Candidate, Input};
+use tokio::sync::mpsc;
+
+use super::call::{Call, Out, candidates};
+use super::outside::Outside;
+use super::ports::{Came, MAX_DATAGRAM, Ports};
+use super::words::{self, Words};
+use super::{Heard, MAX_CALLS, Order, Peer};
+
+/// Datagrams sent before others get a turn: more at once overflow a browser's receive buffer.
+const BURST: usize = 16;
+/// Without calls there is nothing to wake up for.
+const IDLE: Duration = Duration::from_secs(3600);
+
+pub(super) struct Air {
+    ports: Ports,
+    at: Vec<Candidate>,
+    calls: BTreeMap<Peer, Call>,
+    /// Who may call.
+    listening: BTreeSet<Peer>,
+    outside: Outside,
+    tell: mpsc::Sender<Heard>,
+}
+
+/// The node is gone.
+struct Over;
+
+impl Air {
+    pub(super) fn new(ports: Ports, tell: mpsc::Sender<Heard>) -> Air {
+        let at = candidates(ports.addresses());
+        let (calls, listening) = (BTreeMap::new(), BTreeSet::new());
+        let outside = Outside::new();
+        Air { ports, at, calls, listening, outside, tell }
+    }
+
+    pub(super) async fn work(mut self, mut orders: mpsc::Receiver<Order>) {
+        let mut bytes = [0; MAX_DATAGRAM];
+        loop {
+            let wake = self.calls.values().map(Call::wake).min();
+            let wake = wake.unwrap_or_else(|| Instant::now() + IDLE);
+            let went = tokio::select! {
+                order = orders.recv() => match order {
+                    Some(order) => self.order(order).await,
+                    None => Err(Over),
+                },
+                came = self.ports.receive(&mut bytes) => self.came(&came, &bytes).await,
+                () = self.outside.named() => {
+                    self.ask_outside().await;
+                    Ok(())
+                }
+                () = tokio::time::sleep_until(wake.into()) => self.tick().await,
+            };
+            if let Err(Over) = went {
+                return self.leave().await;
+            }
+        }
+    }
+
+    async fn order(&mut self, order: Order) -> Result<(), Over> {
+        match order {
+            Order::Dial(peer) => self.dial(peer).await,
+            Order::Listen(peer) => {
+                self.ask_outside().await;
+                if self.listening.len() < MAX_CALLS {
+                    self.listening.insert(peer);
+                }
+                Ok(())
+            }
+            Order::Hear(peer, words) => match words::read(&words) {
+                Some(words) => self.hear(peer, words).await,
+                None => Ok(()),
+            },
+            Order::Hang(peer) => {
+                self.listening.remove(&peer);
+                self.end(peer).await;
+                Ok(())
+            }
+            Order::Send(peer, frame) => {
+                let Some(call) = self.calls.get_mut(&peer) else { return Ok(()) };
+                call.send(frame);
+                self.advance(peer).await
+            }
+            Order::Servers(urls) => {
+                self.outside.look_up(urls);
+                Ok(())
+            }
+        }
+    }
+
+    async fn dial(&mut self, peer: Peer) -> Result<(), Over> {
+        self.ask_outside().await;
+        self.end(peer).await;
+        match Call::dial(Instant::now(), &self.at) {
+            Some((call, words)) if self.calls.len() < MAX_CALLS => {
+                self.calls.insert(peer, call);
+                self.tell(Heard::Words(peer, words)).await?;
+                self.advance(peer).await
+            }
+            Some(_) | None => self.tell(Heard::Down(peer)).await,
+        }
+    }
+
+    async fn hear(&mut self, peer: Peer, words: Words) -> Result<(), Over> {
+        match words {
+            Words::Offer(offer) => {
+                if !self.listening.contains(&peer) {
+                    return Ok(());
+                }
+                self.end(peer).await;
+                match Call::answer(Instant::now(), &self.at, offer) {
+                    Ok((call, words)) if self.calls.len() < MAX_CALLS => {
+                        self.calls.insert(peer, call);
+                        self.tell(Heard::Words(peer, words)).await?;
+                    }
+                    Ok(_) | Err(_) => return self.tell(Heard::Down(peer)).await,
+                }
+            }
+            Words::Answer(answer) => {
+                let Some(call) = self.calls.get_mut(&peer) else { return Ok(()) };
+                if call.answered(answer).is_err() {
+                    self.calls.remove(&peer);
+                    return self.tell(Heard::Down(peer)).await;
+                }
+            }
+            Words::Candidate(candidate) => {
+                let Some(call) = self.calls.get_mut(&peer) else { return Ok(()) };
+                call.candidate(candidate);
+            }
+        }
+        self.advance(peer).await
+    }
+
+    async fn came(&mut self, came: &Came, bytes: &[u8; MAX_DATAGRAM]) -> Result<(), Over> {
+        let now = Instant::now();
+        if let Some(seen) = self.outside.answer(&bytes[..came.length]) {
+            return self.found_outside(seen, came.to).await;
+        }
+        let receive = |bytes| {
+            let (source, destination) = (came.from, came.to);
+            Receive::new(Protocol::Udp, source, destination, bytes).ok()
+        };
+        let Some(datagram) = receive(&bytes[..came.length]) else { return Ok(()) };
+        let input = Input::Receive(now, datagram);
+        let whose = self.calls.iter().find(|(_, call)| call.is_for(&input)).map(|(peer, _)| *peer);
+        let (Some(peer), Input::Receive(_, datagram)) = (whose, input) else { return Ok(()) };
+        let mut out = Out::default();
+        if let Some(call) = self.calls.get_mut(&peer) {
+            call.receive(now, datagram, &mut out);
+        }
+        self.done(peer, out).await
+    }
+
+    async fn ask_outside(&mut self) {
+        if let Some((bytes, servers)) = self.outside.ask(Instant::now()) {
+            for server in servers {
+                self.ports.send_from_all(&bytes, *server).await;
+            }
+        }
+    }
+
+    /// A server sees this machine there: peers are told, those that are being called too.
+    async fn found_outside(&mut self, seen: SocketAddr, base: SocketAddr) -> Result<(), Over> {
+        let is_known = self.ports.addresses().any(|address| address == seen);
+        if is_known || !self.outside.is_news(seen) {
+            return Ok(());
+        }
+        let Ok(candidate) = Candidate::server_reflexive(seen, base, "udp") else { return Ok(()) };
+        let words = words::candidate(&candidate);
+        let peers: Vec<Peer> = self.calls.keys().copied().collect();
+        for peer in peers {
+            if let Some(call) = self.calls.get_mut(&peer) {
+                call.is_also_at(&candidate);
+            }
+            self.tell(Heard::Words(peer, words.clone())).await?;
+            self.advance(peer).await?;
+        }
+        self.at.push(candidate);
+        Ok(())
+    }
+
+    async fn tick(&mut self) -> Result<(), Over> {
+        let now = Instant::now();
+        let due = self.calls.iter().filter(|(_, call)| call.wake() <= now);
+        let due: Vec<Peer> = due.map(|(peer, _)| *peer).collect();
+        for peer in due {
+            self.advance(peer).await?;
+        }
+        Ok(())
+    }
+
+    /// Lets a call do what follows from a change.
+    async fn advance(&mut self, peer: Peer) -> Result<(), Over> {
+        let mut out = Out::default();
+        if let Some(call) = self.calls.get_mut(&peer) {
+            call.tick(Instant::now(), &mut out);
+        }
+        self.done(peer, out).await
+    }
+
+    async fn done(&mut self, peer: Peer, out: Out) -> Result<(), Over> {
+        self.transmit(&out).await;
+        if out.is_up {
+            self.tell(Heard::Up(peer)).await?;
+        }
+        for frame in out.frames {
+            self.tell(Heard::Frame(peer, frame)).await?;
+        }
+        if out.is_over && self.calls.contains_key(&peer) {
+            self.end(peer).await;
+            self.tell(Heard::Down(peer)).await?;
+        }
+        Ok(())
+    }
+
+    async fn transmit(&self, out: &Out) {
+        for (at, datagram) in out.datagrams.iter().enumerate() {
+            if at % BURST == BURST - 1 {
+                tokio::task::yield_now().await;
+            }
+            self.ports.send(datagram).await;
+        }
+    }
+
+    async fn end(&mut self, peer: Peer) {
+        if let Some(call) = self.calls.remove(&peer) {
+            let mut out = Out::default();
+            call.end(&mut out);
+            self.transmit(&out).await;
+        }
+    }
+
+    async fn leave(mut self) {
+        while let Some((peer, _)) = self.calls.first_key_value() {
+            self.end(*peer).await;
+        }
+    }
+
+    async fn tell(&self, heard: Heard) -> Result<(), Over> {
+        self.tell.send(heard).await.map_err(|_| Over)
+    }
+}

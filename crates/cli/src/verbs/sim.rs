@@ -1,0 +1,223 @@
+//! `shoal sim`: a simulation that several nodes compute together.
+
+use std::cell::RefCell;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use serde_json::{Map, Value};
+use shoal_engine::intake::SimAsk;
+use shoal_protocol::SimWork;
+
+use super::render::check_extension;
+use super::{Context, check_stdout, finished, params, policy, read_kernel, refused, request};
+use crate::args::{JobArgs, Sim};
+use crate::arrays::first_state;
+use crate::client::api::Job;
+use crate::client::{Client, Seen, Sink, Watcher};
+use crate::fail::Fail;
+use crate::interrupt::Interrupts;
+use crate::npy::{self, Dtype};
+use crate::{intake, show};
+use tokio::task::JoinHandle;
+
+/// Between two looks at a field that shows nothing, or a coordinator that is away.
+const LOOK_AGAIN: Duration = Duration::from_millis(300);
+
+pub(super) async fn run(context: &Context, args: Sim, interrupts: &Interrupts) -> Result<(), Fail> {
+    for place in args.output.iter().chain(&args.picture) {
+        check_stdout(context, place)?;
+    }
+    if let Some(picture) = &args.picture {
+        check_extension(picture)?;
+    }
+    let began = Instant::now();
+    let wgsl = read_kernel(&args.kernel)?;
+    let params = params(&args.params)?;
+    let work = check(&args, &wgsl, &params)?;
+    // Opened before any work, so that a place that cannot be written shows at once.
+    let output = args.output.as_deref().map(Sink::create).transpose()?;
+    let picture = args.picture.as_deref().map(Sink::create).transpose()?;
+
+    let client = context.client(&args.server)?;
+    let request = ask(context, &client, &args, wgsl, params, &work).await?;
+    let looks =
+        Looks { client: client.clone(), seen: Default::default(), task: Default::default() };
+    let request = request.into();
+    let job = match picture.is_some() {
+        true => looked_at(context, &client, &request, interrupts, &looks).await?,
+        false => context.run(&client, &request, interrupts).await?,
+    };
+    if let Some(output) = output {
+        save(context, &client, job.id, &args, &work, output).await?;
+    }
+    let mut what = format!("{} × {} cells, {} steps", work.width, work.height, work.steps);
+    if let Some(mut picture) = picture {
+        let seen = looks.last(job.id).await.ok_or_else(|| {
+            Fail::world("no_picture", "no picture of the field came while it ran")
+        })?;
+        picture.write(&seen.png)?;
+        picture.finish()?;
+        what = format!("{what}, a picture of step {}", seen.step);
+    }
+    finished(context, &job, args.output.as_deref(), began, &what)
+}
+
+/// The engine's check, as the coordinator makes it too.
+fn check(args: &Sim, source: &str, params: &Map<String, Value>) -> Result<SimWork, Fail> {
+    let failed = |error| refused(&args.kernel, error);
+    let params = &intake::values(params).map_err(failed)?;
+    let ((width, height), steps) = (args.grid, args.steps);
+    let (halo, passes) = (args.halo, args.passes.as_deref());
+    let ask = SimAsk { source, width, height, steps, halo, passes, params };
+    Ok(intake::simulation(&ask).map_err(failed)?.0)
+}
+
+async fn ask(
+    context: &Context,
+    client: &Client,
+    args: &Sim,
+    wgsl: String,
+    params: Map<String, Value>,
+    work: &SimWork,
+) -> Result<Map<String, Value>, Fail> {
+    let job = JobArgs {
+        name: args.name.clone(),
+        unit: None,
+        strategy: None,
+        limit_seconds: args.limit_seconds,
+        policy: args.policy.clone(),
+    };
+    let mut request = request("sim", &args.kernel, &job)?;
+    policy::add(context, client, &args.policy, wgsl.as_bytes(), &mut request).await?;
+    if let Some(path) = &args.first {
+        let source = first_state(path, work)?;
+        let bar = show::Bytes::new(
+            "sending the first state",
+            if context.json { 0 } else { source.size() },
+        );
+        let blob = client.upload(&source, &bar).await;
+        bar.clear();
+        request.insert("first".into(), blob?.hash.into());
+    }
+    let ((width, height), speculate) = (args.grid, args.speculate);
+    request.insert("source".into(), wgsl.into());
+    request.insert("width".into(), width.into());
+    request.insert("height".into(), height.into());
+    request.insert("steps".into(), args.steps.into());
+    request.insert("params".into(), params.into());
+    request.insert("speculate".into(), speculate.into());
+    let optional = [
+        ("halo", args.halo.map(Value::from)),
+        ("passes", args.passes.clone().map(Value::from)),
+        ("members", args.members.map(Value::from)),
+        ("keepEvery", args.keep_every.map(Value::from)),
+    ];
+    request.extend(optional.into_iter().filter_map(|(name, value)| Some((name.into(), value?))));
+    Ok(request)
+}
+
+async fn save(
+    context: &Context,
+    client: &Client,
+    job: u64,
+    args: &Sim,
+    work: &SimWork,
+    mut sink: Sink,
+) -> Result<(), Fail> {
+    let wants_npy = args.output.as_deref().and_then(Path::extension);
+    let wants_npy = wants_npy.is_some_and(|end| end.eq_ignore_ascii_case("npy"));
+    if let Some(dtype) = Dtype::of_wgsl(&work.scalar).filter(|_| wants_npy) {
+        let mut shape = vec![work.height.into(), work.width.into()];
+        if work.lanes > 1 {
+            shape.push(work.lanes.into());
+        }
+        sink.write(&npy::header(dtype, &shape))?;
+    }
+    let wanted = work.row_bytes() * u64::from(work.height);
+    let bar = show::Bytes::new("fetching the field", if context.json { 0 } else { wanted });
+    let mut got = 0;
+    let fetched = client
+        .result(job, &bar, |piece| {
+            got += piece.len() as u64;
+            sink.write(piece)
+        })
+        .await;
+    bar.clear();
+    fetched?;
+    if got != wanted {
+        let message = format!("the field has {got} bytes instead of {wanted}");
+        return Err(Fail::world("bad_answer", message));
+    }
+    sink.finish()
+}
+
+async fn looked_at(
+    context: &Context,
+    client: &Client,
+    request: &Value,
+    interrupts: &Interrupts,
+    looks: &Looks,
+) -> Result<Job, Fail> {
+    if context.json {
+        let watcher = Looking { inner: show::Quiet, looks };
+        return client.run(request, &watcher, interrupts).await;
+    }
+    let watcher = Looking { inner: show::JobBar::new(), looks };
+    let job = client.run(request, &watcher, interrupts).await;
+    watcher.inner.clear();
+    job
+}
+
+/// Looks at the field while the job runs, so that there is a picture at its end.
+struct Looks {
+    client: Client,
+    seen: Arc<Mutex<Option<Seen>>>,
+    task: RefCell<Option<JoinHandle<()>>>,
+}
+
+struct Looking<'a, W> {
+    inner: W,
+    looks: &'a Looks,
+}
+
+impl<W: Watcher> Watcher for Looking<'_, W> {
+    fn changed(&self, job: &Job) {
+        self.looks.begin(job.id);
+        self.inner.changed(job);
+    }
+
+    fn note(&self, text: &str) {
+        self.inner.note(text);
+    }
+}
+
+impl Looks {
+    fn begin(&self, job: u64) {
+        let (client, seen) = (self.client.clone(), self.seen.clone());
+        self.task.borrow_mut().get_or_insert_with(|| {
+            tokio::spawn(async move {
+                let mut after = 0;
+                loop {
+                    match client.field(job, after).await {
+                        Ok(Some(next)) => {
+                            after = next.version;
+                            *seen.lock().unwrap_or_else(PoisonError::into_inner) = Some(next);
+                        }
+                        Ok(None) | Err(_) => tokio::time::sleep(LOOK_AGAIN).await,
+                    }
+                }
+            })
+        });
+    }
+
+    /// The last picture there is.
+    async fn last(&self, job: u64) -> Option<Seen> {
+        if let Some(task) = self.task.take() {
+            task.abort();
+        }
+        let had = self.seen.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let after = had.as_ref().map_or(0, |seen| seen.version);
+        self.client.field(job, after).await.ok().flatten().or(had)
+    }
+}
