@@ -7,6 +7,7 @@ import { connect } from "../dist/assets/sdk.js";
 import { launch } from "./lib/chromium.mjs";
 import { startCoordinator } from "./lib/coordinator.mjs";
 import { startFront } from "./lib/front.mjs";
+import { startPool } from "./lib/pool.mjs";
 import { joinTab } from "./lib/tab.mjs";
 
 const SOURCE = readFileSync(new URL("../../examples/kernels/reaction-diffusion.wgsl", import.meta.url), "utf8");
@@ -31,10 +32,10 @@ after(async () => {
   await coordinator?.close();
 });
 
-async function joinTabs(count) {
+async function joinTabs(count, where = {}) {
   const tabs = [];
   for (let at = 0; at < count; at++) {
-    const tab = await joinTab(browser, front, { lend: { name: `tab ${at + 1}`, whenHidden: "go on" } });
+    const tab = await joinTab(browser, front, { ...where, lend: { name: `tab ${at + 1}`, whenHidden: "go on" } });
     await tab.joined();
     tabs.push(tab);
   }
@@ -87,6 +88,17 @@ test("three tabs together give the same bits", async (t) => {
   assert.ok(isSame(together));
   assert.equal(last.sim.step, STEPS);
   assert.equal(new Set(last.shares.map(({ node }) => node)).size, 3, JSON.stringify(last.shares));
+});
+
+test("pages of another site compute together too", async (t) => {
+  const site = await startPool();
+  t.after(() => site.close());
+  front.served.clear();
+  const { tabs, close } = await joinTabs(2, { from: `${site.url}/blank` });
+  t.after(close);
+  assert.ok(isSame(await simulate({ members: 2 })));
+  assert.ok(LAZY.every((path) => front.served.has(path)));
+  assert.deepEqual((await Promise.all(tabs.map((tab) => tab.status()))).map(({ state }) => state), ["joined", "joined"]);
 });
 
 test("tabs find direct ways to each other, the donor sees them, hands stir the field", async (t) => {

@@ -225,7 +225,7 @@ class Joined implements JoinHandle {
   private report(): void {
     if (this.status.state === "stopped") return;
     this.status = this.describe();
-    this.awake.set(this.running.size > 0 && !this.circumstances.hidden);
+    this.awake.set((this.running.size > 0 || this.crews.length > 0) && !this.circumstances.hidden);
     this.options.onStatus?.(this.status);
   }
 
