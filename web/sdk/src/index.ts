@@ -27,5 +27,6 @@ export {
   type UnitEvent,
 } from "./join/index.js";
 export { type Picture, toImageData } from "./picture.js";
+export { shelf } from "./shelf.js";
 export type * from "./sim.js";
 export type * from "./types.js";

@@ -4,6 +4,7 @@ import { clock, count, duration, plural } from "../core/format";
 import { each, el, show } from "../view/dom";
 import type { Entry } from "./ledger";
 import type { Lending } from "./lending";
+import { shelfLine } from "./shelf";
 import { kindWords } from "./words";
 
 const DAY = 86_400_000;
@@ -29,6 +30,7 @@ export function history(lending: Lending): HTMLElement {
       { class: "running past" },
       each(lending.history, (entry) => entry.id, row),
     ),
+    shelfLine(),
   );
 }
 

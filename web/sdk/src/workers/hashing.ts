@@ -20,10 +20,14 @@ export class Hashing {
   hex(bytes: Uint8Array): string {
     const hasher = this.begin();
     try {
-      for (let at = 0; at < bytes.byteLength; at += STEP) hasher.update(bytes.subarray(at, at + STEP));
+      this.feed(hasher, bytes);
       return hasher.hex();
     } finally {
       hasher.free();
     }
+  }
+
+  feed(hasher: Hasher, bytes: Uint8Array): void {
+    for (let at = 0; at < bytes.byteLength; at += STEP) hasher.update(bytes.subarray(at, at + STEP));
   }
 }

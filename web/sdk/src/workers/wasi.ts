@@ -89,7 +89,7 @@ class ProgramComputer implements Computer {
   private fileItems({ start, len }: UnitSpan, files: Listed[], signal: AbortSignal): Promise<Item[]> {
     const mine = files.slice(start, start + len);
     return Promise.all(
-      mine.map(async (file) => ({ stdin: await this.blobs.all(file, signal), name: file.name })),
+      mine.map(async (file) => ({ stdin: await this.blobs.once(file, signal), name: file.name })),
     );
   }
 

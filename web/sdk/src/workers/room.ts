@@ -1,0 +1,63 @@
+/** How much of a donor's disk the shelf may take, and who goes first when it is full. */
+
+import { drop, fileAt, poolFolder, type Shelved, shelved } from "../shelf.js";
+import type { StoredBlob } from "./failure.js";
+
+/** Several models of some hundred MB: more than a donor expects a page to keep would be impolite. */
+const MOST_BYTES = 2 * 2 ** 30;
+/** Of what the browser lets this site keep: the site may have things of its own. */
+const MOST_SHARE = 1 / 2;
+/** Freed beyond what is needed, so that not each new blob has to look at the dates of all. */
+const SLACK = 1 / 8;
+const LOCK = "shoal shelf";
+
+export function nameOf({ hash, size }: StoredBlob): string {
+  return `${hash}.${size}`;
+}
+
+/** The file for a blob that is to come, perhaps with what an earlier fetch left; none if there is no room for it. Who
+ * calls has the blob's lock. Its name tells its size, so that others count with all of it from now on. */
+export function claimRoom(pool: string, blob: StoredBlob): Promise<FileSystemFileHandle | undefined> {
+  return navigator.locks.request(LOCK, async () => {
+    const name = `${nameOf(blob)}.part`;
+    const { quota = 0, usage = 0 } = await navigator.storage.estimate();
+    const most = Math.min(MOST_BYTES, quota * MOST_SHARE);
+    const others = (await shelved()).filter((kept) => kept.pool !== pool || kept.name !== name);
+    const total = others.reduce((sum, { size }) => sum + size, 0);
+    // What is not ours cannot be removed.
+    if (blob.size > most || usage - total + blob.size > quota) return undefined;
+    const over = Math.max(total + blob.size - most, usage + blob.size - quota);
+    if (over > 0 && (await free(others, over + most * SLACK)) < over) return undefined;
+    return (await poolFolder(pool)).getFileHandle(name, { create: true });
+  });
+}
+
+/** Removes those longest not used; answers how many bytes that gave. */
+async function free(kept: Shelved[], wanted: number): Promise<number> {
+  const dated = await Promise.all(kept.map(async (one) => ({ one, used: await lastUse(one) })));
+  dated.sort((a, b) => a.used - b.used);
+  let freed = 0;
+  for (const { one } of dated) {
+    if (freed >= wanted) break;
+    if (await drop(one)) freed += one.size;
+  }
+  return freed;
+}
+
+async function lastUse({ folder, name }: Shelved): Promise<number> {
+  const note = (await fileAt(folder, `${name}.used`)) ?? (await fileAt(folder, name));
+  return note?.lastModified ?? 0;
+}
+
+/** Leaves a note of when the blob was used. */
+export async function noteUse(folder: FileSystemDirectoryHandle, blob: StoredBlob): Promise<void> {
+  const note = await folder.getFileHandle(`${nameOf(blob)}.used`, { create: true });
+  const file = await note.createSyncAccessHandle();
+  try {
+    // Writing dates it. A byte in place of an empty file: not every browser dates a file that stays as it is.
+    file.write(new Uint8Array(1), { at: 0 });
+    file.flush();
+  } finally {
+    file.close();
+  }
+}
