@@ -77,6 +77,14 @@ async function connectTabs() {
   return { pages, ids, close: () => Promise.all(pages.map((page) => page.close())) };
 }
 
+/** Asks until the answer is true. */
+async function until(ask, seconds = 20) {
+  for (const end = Date.now() + seconds * 1000; !(await ask()); ) {
+    if (Date.now() > end) throw new Error(`waited ${seconds} s in vain`);
+    await new Promise((resolve) => setTimeout(resolve, 100));
+  }
+}
+
 /** Page one exports so many f32 and gives the handle to page two. */
 async function share([one, two], { length, rights }) {
   await one.evaluate(
@@ -220,4 +228,31 @@ test("a page that closes in the middle of a transfer is said to be gone, and a c
   await one.close();
   assert.match(await closed, /node \d+ is gone: it left the pool/);
   await two.close();
+});
+
+test("a coordinator that starts anew ends connections, and lets them be made again", async () => {
+  const tabs = await connectTabs();
+  const [one, two] = tabs.pages;
+  await share(tabs.pages, { length: 4, rights: "read" });
+  const closed = tabs.pages.map((page) => page.evaluate(async () => (await connection.closed).code));
+  coordinator = await coordinator.restart();
+  assert.deepEqual(await Promise.all(closed), ["peer-gone", "peer-gone"]);
+  // The other page may take a moment longer to come back, and have another number then.
+  await until(async () =>
+    two.evaluate(
+      (id) =>
+        device.createGPUConnection(id).then(
+          (made) => (globalThis.connection = made) !== undefined,
+          (error) => {
+            if (error.code !== "not-met") throw error;
+            return false;
+          },
+        ),
+      await one.evaluate(() => mesh.id),
+    ),
+  );
+  await one.evaluate(async () => (globalThis.connection = await called) && undefined);
+  await share(tabs.pages, { length: 4, rights: "read" });
+  assert.deepEqual(await values(two, "shared"), [0, 1, 2, 3]);
+  await tabs.close();
 });

@@ -97,6 +97,15 @@ impl Node {
         }
     }
 
+    /// Ends this node's talk: the coordinator parted whoever talked to it when its connection was lost.
+    pub(crate) fn leave_talks(&mut self) {
+        let talks = self.crews.iter().filter(|(_, job)| job.is_none());
+        let talks: Vec<_> = talks.map(|(crew, _)| *crew).collect();
+        for crew in talks {
+            self.dismiss(crew);
+        }
+    }
+
     /// Ends this node's part in the crews of a job, or in all of them.
     pub(crate) fn leave_crews(&mut self, of: Option<JobId>) {
         let over = self.crews.iter().filter(|(_, job)| of.is_none() || **job == of);

@@ -84,6 +84,7 @@ impl Node {
         for job in over {
             self.forget(job);
         }
+        self.leave_talks();
         self.prove_links();
     }
 

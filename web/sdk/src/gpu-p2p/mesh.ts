@@ -5,12 +5,16 @@ import { claimIdentity } from "../join/identity.js";
 import { GPUPeerError } from "./error.js";
 import type { FromTalker, ToTalker } from "./mesh-words.js";
 import { isHello } from "./words.js";
+import { type Carrier, Port } from "./mesh-port.js";
 import { Listener, type Mesh, type PeerPort } from "./port.js";
 
 /** The Worker's code is 150 kB and a pool answers at once: who is not in by now has the wrong address. */
 const JOIN_MS = 20_000;
 /** A coordinator that was asked for a peer answers at once, unless this page is just out of the pool. */
 const MEET_MS = 15_000;
+/** A node that only just came is not known to everybody in the same moment: it is asked for again for so long. */
+const COMING_MS = 2_000;
+const AGAIN_MS = 100;
 /** A page that leaves has this long to say so. */
 const GOODBYE_MS = 50;
 
@@ -61,6 +65,7 @@ async function workerCode(assets: URL): Promise<{ url: string; release: () => vo
 }
 
 interface Meeting {
+  since: number;
   resolve: (pair: Pair) => void;
   reject: (error: GPUPeerError) => void;
   late: ReturnType<typeof setTimeout>;
@@ -74,7 +79,7 @@ interface Pair {
   port: Port;
 }
 
-class Joined implements Mesh {
+class Joined implements Mesh, Carrier {
   id = 0;
   readonly closed: Promise<string | undefined>;
   private readonly tellClosed: (reason: string | undefined) => void;
@@ -135,9 +140,19 @@ class Joined implements Mesh {
     if (known) return Promise.reject(new GPUPeerError("busy", `node ${peer} is being called already`));
     return new Promise((resolve, reject) => {
       const late = setTimeout(() => this.missed(peer, "the pool did not answer"), MEET_MS);
-      this.meetings.set(peer, { resolve, reject, late });
+      this.meetings.set(peer, { since: performance.now(), resolve, reject, late });
       this.tell({ type: "meet", peer });
     });
+  }
+
+  private notMet(peer: number): void {
+    const meeting = this.meetings.get(peer);
+    if (!meeting) return;
+    if (performance.now() - meeting.since > COMING_MS) {
+      this.missed(peer, "there is no such node in the pool, it takes no calls, or it has too many");
+    } else {
+      setTimeout(() => this.meetings.get(peer) === meeting && this.tell({ type: "meet", peer }), AGAIN_MS);
+    }
   }
 
   private missed(peer: number, why: string): void {
@@ -158,7 +173,7 @@ class Joined implements Mesh {
         this.met(said.crew, said.peer);
         break;
       case "notMet":
-        this.missed(said.peer, "there is no such node in the pool, it takes no calls, or it has too many");
+        this.notMet(said.peer);
         break;
       case "heard":
         this.heard(said.crew, said.channel, said.bytes);
@@ -239,53 +254,5 @@ class Joined implements Mesh {
     if (!pair) return;
     pair.port = new Port(this, crew, pair.peer);
     pair.port.isClosed = true;
-  }
-}
-
-class Port implements PeerPort {
-  readonly messages = new Listener<[number, Uint8Array<ArrayBuffer>]>();
-  readonly ends = new Listener<[string]>();
-  /** A connection is, or is being, made of it. */
-  isTaken = false;
-  /** The connection before was closed, and the peer has not begun another yet. */
-  isClosed = false;
-
-  constructor(
-    private readonly mesh: Joined,
-    private readonly crew: number,
-    readonly peerId: number,
-  ) {}
-
-  get me(): number {
-    return this.mesh.id;
-  }
-
-  get via(): "relay" | "direct" {
-    return this.mesh.viaOf(this.crew);
-  }
-
-  get onmessage() {
-    return this.messages.get();
-  }
-
-  set onmessage(listener) {
-    this.messages.set(listener);
-  }
-
-  get onclose() {
-    return this.ends.get();
-  }
-
-  set onclose(listener) {
-    this.ends.set(listener);
-  }
-
-  send(channel: number, bytes: Uint8Array<ArrayBuffer>): void {
-    this.mesh.tell({ type: "say", crew: this.crew, channel, bytes }, [bytes.buffer]);
-  }
-
-  close(): void {
-    [this.onmessage, this.onclose] = [() => undefined, () => undefined];
-    this.mesh.reopen(this.crew);
   }
 }
