@@ -46,7 +46,7 @@ impl Proxy {
             let kernel = match &mut **work {
                 Work::Map(work) => &mut work.kernel,
                 Work::Render(work) => &mut work.kernel,
-                Work::Noop | Work::Exec(_) => return false,
+                Work::Noop | Work::Exec(_) | Work::Sim(_) => return false,
             };
             let changed = kernel.source.replacen(&from, &to, 1);
             std::mem::replace(&mut kernel.source, changed.clone()) != changed
