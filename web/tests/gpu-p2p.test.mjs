@@ -51,12 +51,22 @@ async function startSite() {
 
 /** Two tabs with a connection to each other, as `globalThis.connection`. */
 async function connectTabs() {
-  const pages = await Promise.all([0, 1].map(() => openPage(browser, `${site.url}/blank.html`)));
+  const context = await browser.newContext();
+  const pages = await Promise.all([0, 1].map(() => openPage(context, `${site.url}/blank.html`)));
   const ids = await Promise.all(
     pages.map((page) =>
       page.evaluate(
         async ({ url, token }) => {
           const p2p = await import(`${url}/assets/gpu-p2p.js`);
+          let counting = () => undefined;
+          const whenParts = (left, act) => (counting = () => --left === 0 && act());
+          const isPart = ({ type, bytes }) => type === "heard" && bytes.byteLength > 1 << 20;
+          globalThis.Worker = class extends Worker {
+            constructor(...args) {
+              super(...args);
+              this.addEventListener("message", ({ data }) => isPart(data) && counting());
+            }
+          };
           const mesh = await p2p.connectMesh({ url, token, name: "a tab that talks" });
           const device = await (await navigator.gpu.requestAdapter()).requestDevice();
           const refusal = (promise) =>
@@ -64,7 +74,7 @@ async function connectTabs() {
               () => "nothing was refused",
               (error) => `${error.name} ${error.code}: ${error.message}`,
             );
-          Object.assign(globalThis, { p2p, mesh, device, refusal });
+          Object.assign(globalThis, { p2p, mesh, device, refusal, whenParts });
           mesh.onpeer = async (peer) => (globalThis.called = device.createGPUConnection(peer));
           return mesh.id;
         },
@@ -74,7 +84,7 @@ async function connectTabs() {
   );
   await pages[1].evaluate(async (id) => (globalThis.connection = await device.createGPUConnection(id)) && undefined, ids[0]);
   await pages[0].evaluate(async () => (globalThis.connection = await called) && undefined);
-  return { pages, ids, close: () => Promise.all(pages.map((page) => page.close())) };
+  return { pages, ids, close: () => context.close() };
 }
 
 /** Asks until the answer is true. */
@@ -209,11 +219,19 @@ test("a page that closes in the middle of a transfer is said to be gone, and a c
   const tabs = await connectTabs();
   const [one, two] = tabs.pages;
   await share(tabs.pages, { length: 4 << 20, rights: "read" });
-  // Closed as soon as the owner has been asked.
-  await one.evaluate(() => void connection.exported(handle).push());
-  const pulled = two.evaluate(() => refusal(shared.newer().then(() => shared.pull())));
-  await one.evaluate(() => connection.close());
-  assert.match(await pulled, /peer-gone: node \d+ closed the connection/);
+  await one.evaluate(() => {
+    new BroadcastChannel("enough").onmessage = () => connection.close();
+    void connection.exported(handle).push();
+  });
+  const pulled = await two.evaluate(async () => {
+    await shared.newer();
+    // Two parts of sixteen came: the owner is to close.
+    whenParts(2, () => new BroadcastChannel("enough").postMessage(""));
+    const refused = await refusal(shared.pull());
+    return { refused, version: shared.version };
+  });
+  assert.match(pulled.refused, /peer-gone: node \d+ closed the connection/);
+  assert.equal(pulled.version, 1, "half of a version was taken");
 
   const again = await two.evaluate(async (id) => {
     globalThis.connection = await device.createGPUConnection(id);
@@ -227,7 +245,7 @@ test("a page that closes in the middle of a transfer is said to be gone, and a c
   const closed = two.evaluate(async () => (await connection.closed).message);
   await one.close();
   assert.match(await closed, /node \d+ is gone: it left the pool/);
-  await two.close();
+  await tabs.close();
 });
 
 test("a coordinator that starts anew ends connections, and lets them be made again", async () => {
