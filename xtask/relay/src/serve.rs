@@ -11,6 +11,8 @@ use shoal_scheduler::Conn;
 
 use crate::Outcome;
 
+type Members = Vec<(NodeId, Conn)>;
+
 /// Prints where it is, then an empty line for each order: `CREW EPOCH NODE:CONN...`. Ends with its input.
 pub(crate) fn run(folder: &Path) -> Outcome {
     let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
@@ -38,7 +40,7 @@ pub(crate) fn run(folder: &Path) -> Outcome {
     Ok(())
 }
 
-fn order(line: &str) -> Option<(CrewId, Epoch, Vec<(NodeId, Conn)>)> {
+fn order(line: &str) -> Option<(CrewId, Epoch, Members)> {
     let mut words = line.split_whitespace();
     let crew = CrewId(words.next()?.parse().ok()?);
     let epoch = Epoch(words.next()?.parse().ok()?);

@@ -93,10 +93,11 @@ impl Wire {
         });
         let framed = wire.framed(&hello.encode());
         wire.send(&framed)?;
-        match wire.word()? {
-            ToNode::Welcome { node, .. } => Ok((wire, node)),
-            other => Err(format!("expected a welcome, got {other:?}").into()),
-        }
+        let answer = wire.word()?;
+        let ToNode::Welcome { node, .. } = answer else {
+            return Err(format!("expected a welcome, got {answer:?}").into());
+        };
+        Ok((wire, node))
     }
 
     /// A message with its head, made once and sent often.

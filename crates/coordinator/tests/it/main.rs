@@ -21,6 +21,7 @@ mod pages;
 mod proof;
 mod receipt;
 mod relay;
+mod relay_load;
 mod render;
 mod sim;
 mod socket;
