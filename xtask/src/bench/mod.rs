@@ -10,7 +10,9 @@ mod pool;
 mod relay;
 mod report;
 mod sim;
+mod sim_grid;
 mod swarm;
+mod upgrade;
 mod verify;
 
 use std::process::Command;
@@ -19,13 +21,15 @@ use crate::shell::{self, Outcome};
 use crate::{programs, setup, web};
 use report::Report;
 
-const NAMES: &str = "churn, farm, join, map, nodes, relay, sim, verify";
+const NAMES: &str = "churn, farm, join, map, nodes, relay, sim, sim-grid, upgrade, verify";
 
 /// What every benchmark is told.
 struct Plan {
     rounds: usize,
     /// Only the result on stdout, nothing on the way.
     quiet: bool,
+    /// Nothing is built: what is there is measured.
+    is_built: bool,
 }
 
 impl Plan {
@@ -46,6 +50,8 @@ pub(crate) fn run(args: &[String]) -> Outcome {
         "join" => join::run,
         "relay" => relay::run,
         "sim" => sim::run,
+        "sim-grid" => sim_grid::run,
+        "upgrade" => upgrade::run,
         "verify" => verify::run,
         other => return Err(format!("there is no benchmark `{other}`, only {NAMES}")),
     };
@@ -54,18 +60,22 @@ pub(crate) fn run(args: &[String]) -> Outcome {
 }
 
 fn parse(args: &[String]) -> Outcome<(&str, Plan)> {
-    let mut plan = Plan { rounds: 3, quiet: false };
+    let mut plan = Plan { rounds: 3, quiet: false, is_built: false };
     let mut name = None;
     let mut args = args.iter();
     while let Some(arg) = args.next() {
         match arg.as_str() {
             "--json" => plan.quiet = true,
+            "--no-build" => plan.is_built = true,
             "--rounds" => {
                 let count = args.next().and_then(|count| count.parse().ok()).filter(|n| *n > 0);
                 plan.rounds = count.ok_or("--rounds takes a number from 1")?;
             }
             other if name.is_none() && !other.starts_with('-') => name = Some(other),
-            other => return Err(format!("bench takes NAME, --json and --rounds N, not `{other}`")),
+            other => {
+                let known = "NAME, --json, --no-build and --rounds N";
+                return Err(format!("bench takes {known}, not `{other}`"));
+            }
         }
     }
     name.map(|name| (name, plan)).ok_or_else(|| format!("which benchmark? {NAMES}"))
@@ -73,6 +83,9 @@ fn parse(args: &[String]) -> Outcome<(&str, Plan)> {
 
 /// The release binary with the pages inside.
 fn build(plan: &Plan) -> Outcome {
+    if plan.is_built {
+        return Ok(());
+    }
     plan.say("building");
     setup::for_testing()?;
     web::build()?;
@@ -96,6 +109,14 @@ fn figures(command: &mut Command) -> Outcome<serde_json::Value> {
     let last = text.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or_default();
     serde_json::from_str(last)
         .map_err(|error| format!("`{}` printed `{last}`: {error}", shell::shown(command)))
+}
+
+/// What else the machine is busy with: a figure means little without it.
+fn load() -> String {
+    let text = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    let cores = std::thread::available_parallelism().map_or(0, usize::from);
+    let last = text.split_whitespace().next().unwrap_or("unknown").to_owned();
+    format!("{cores} cores, load of the last minute {last} when it ended")
 }
 
 /// A number in a helper's figures.

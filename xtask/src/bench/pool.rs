@@ -55,14 +55,24 @@ impl Pool {
         self.running.url.trim_start_matches("http://")
     }
 
+    /// What lets a node in.
+    pub(super) fn token(&self) -> &str {
+        self.running.join.split_once('#').map_or("", |(_, token)| token)
+    }
+
     /// Adds a native node and waits until the coordinator counts it.
     pub(super) fn add_node(&mut self, args: &[&str]) -> Outcome {
+        self.add_node_on(None, args)
+    }
+
+    /// The same, kept on these cores: a list as `taskset` takes it.
+    pub(super) fn add_node_on(&mut self, cores: Option<&str>, args: &[&str]) -> Outcome {
         let number = self.children.len();
         let data = self.folder.join(format!("node-{number}"));
         let link = self.running.join.clone();
         let mut words = vec!["join", link.as_str()];
         words.extend(args);
-        self.children.push(spawn(&data, &words)?);
+        self.children.push(spawn(cores, &data, &words)?);
         wait_for("a node", || {
             let text = output(self.client(&["nodes", "--json"]).stderr(Stdio::null())).ok()?;
             let nodes: serde_json::Value = serde_json::from_str(&text).ok()?;
@@ -75,6 +85,11 @@ impl Pool {
         let mut client = command(shoal());
         client.args(words).args(["--url", &self.running.url, "--key", &self.running.key]);
         client
+    }
+
+    /// Its native nodes' processes.
+    pub(super) fn nodes(&self) -> impl Iterator<Item = u32> {
+        self.children.iter().skip(1).map(Child::id)
     }
 
     /// Seconds of processor time the coordinator has taken so far.
@@ -111,7 +126,7 @@ impl Drop for Pool {
 
 /// A coordinator that can be reached.
 fn serve(folder: &Path, place: &str) -> Outcome<(Child, Running)> {
-    let serve = spawn(&folder.join(COORDINATOR), &["serve", "--listen", place])?;
+    let serve = spawn(None, &folder.join(COORDINATOR), &["serve", "--listen", place])?;
     let note = note(folder);
     let running = wait_for("the coordinator", || {
         std::fs::read_to_string(&note).ok().and_then(|text| serde_json::from_str(&text).ok())
@@ -123,8 +138,12 @@ fn note(folder: &Path) -> PathBuf {
     folder.join(COORDINATOR).join("running.json")
 }
 
-fn spawn(data: &Path, words: &[&str]) -> Outcome<Child> {
-    let mut child = roomy(&shoal());
+fn spawn(cores: Option<&str>, data: &Path, words: &[&str]) -> Outcome<Child> {
+    let program = shoal();
+    let mut child = roomy(if cores.is_some() { Path::new("taskset") } else { &program });
+    if let Some(cores) = cores {
+        child.args(["-c", cores]).arg(&program);
+    }
     child.args(words).arg("--data").arg(data).env("RUST_LOG", "warn");
     child.stdin(Stdio::null()).stdout(Stdio::null());
     child.spawn().map_err(|error| not_started(&child, &error))
