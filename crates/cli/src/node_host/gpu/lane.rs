@@ -262,7 +262,7 @@ impl GpuLane {
     /// Sees to it that the process knows the job.
     fn know(&mut self, job: JobId, info: &Arc<JobInfo>) {
         if self.process.as_mut().is_some_and(|process| process.is_news(job)) {
-            let (items, work) = (info.items, info.work.clone());
+            let (items, work) = (info.items, Box::new(info.work.clone()));
             self.tell(ToWorker::Job { job, items, work });
         }
     }

@@ -25,7 +25,8 @@ pub(super) enum ToWorker {
     Job {
         job: JobId,
         items: u64,
-        work: Work,
+        /// Boxed, because the other messages are small and many.
+        work: Box<Work>,
     },
     Run(Lease),
     /// Not wanted any more: skip it if it has not begun to compute.

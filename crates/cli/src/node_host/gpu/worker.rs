@@ -83,7 +83,7 @@ impl Worker {
             match message {
                 ToWorker::Session { base, token, pin } => self.session(&base, &token, pin),
                 ToWorker::Job { job, items, work } => {
-                    lock(&self.device.jobs).insert(job, Arc::new(Job::new(items, work)));
+                    lock(&self.device.jobs).insert(job, Arc::new(Job::new(items, *work)));
                 }
                 ToWorker::Run(lease) => {
                     if let Some(units) = &self.units {

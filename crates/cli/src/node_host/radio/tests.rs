@@ -57,7 +57,7 @@ impl Pair {
 async fn a_thousand_frames_go_both_ways() {
     let mut pair = timeout(PATIENCE, Pair::connect()).await.expect("connected");
     let frame = |n: u32| {
-        let mut frame = vec![n as u8; if n % 10 == 0 { 60_000 } else { 500 }];
+        let mut frame = vec![n as u8; if n.is_multiple_of(10) { 60_000 } else { 500 }];
         frame[..4].copy_from_slice(&n.to_le_bytes());
         frame
     };
@@ -96,8 +96,8 @@ fn a_radio_that_dies_without_a_word_is_noticed() {
     let (mortal, immortal) = (runtime(), runtime());
     let one = mortal.block_on(async { Radio::start() });
     let two = immortal.block_on(async { Radio::start() });
-    let connect = timeout(PATIENCE, Pair::between(one, two));
-    let mut pair = immortal.block_on(async { connect.await }).expect("connected");
+    let connect = async { timeout(PATIENCE, Pair::between(one, two)).await };
+    let mut pair = immortal.block_on(connect).expect("connected");
     mortal.shutdown_background();
     immortal.block_on(down(&mut pair.from_two));
 }
