@@ -120,9 +120,9 @@ impl Host<'_> {
                     return self.replies.push_back(Input::CrewSays { crew, epoch, say });
                 }
             }
-            self.to_member(crew, MemberInput::Relay(true));
+            self.member(crew, MemberInput::Relay(true));
         }
-        self.to_member(crew, MemberInput::Enlist(enlist));
+        self.member(crew, MemberInput::Enlist(enlist));
     }
 
     fn seat(&mut self, job: JobId) -> Result<Seat, Failure> {
@@ -157,31 +157,31 @@ impl Host<'_> {
     }
 
     pub(super) fn tell_crew(&mut self, crew: CrewId, say: CrewTold) {
-        self.to_member(crew, MemberInput::Told(say));
+        self.member(crew, MemberInput::Told(say));
     }
 
     /// A frame from the relay; one of no crew here is dropped.
     pub(super) fn crew_frame(&mut self, frame: &[u8]) {
         if let Ok((header, _)) = split(frame) {
-            self.to_member(header.crew, MemberInput::Frame(frame));
+            self.member(header.crew, MemberInput::Frame(frame));
         }
     }
 
     pub(super) fn crew_heard(&mut self, heard: Heard) {
         match heard {
             Heard::Words((crew, node), words) => {
-                self.to_member(crew, MemberInput::Radio(node, words));
+                self.member(crew, MemberInput::Radio(node, words));
             }
-            Heard::Up((crew, node)) => self.to_member(crew, MemberInput::DirectUp(node)),
-            Heard::Down((crew, node)) => self.to_member(crew, MemberInput::DirectDown(node)),
+            Heard::Up((crew, node)) => self.member(crew, MemberInput::DirectUp(node)),
+            Heard::Down((crew, node)) => self.member(crew, MemberInput::DirectDown(node)),
             Heard::Frame((crew, node), frame) => {
-                self.to_member(crew, MemberInput::Direct(node, &frame));
+                self.member(crew, MemberInput::Direct(node, &frame));
             }
         }
     }
 
     pub(super) fn crew_answer(&mut self, crew: CrewId, answer: SimAnswer) {
-        self.to_member(crew, MemberInput::Engine(answer));
+        self.member(crew, MemberInput::Engine(answer));
     }
 
     fn every_crew(&mut self, input: impl Fn(&Member) -> Option<MemberInput<'static>>) {
@@ -189,13 +189,13 @@ impl Host<'_> {
         let inputs: Vec<_> = inputs.collect();
         for (crew, input) in inputs {
             if let Some(input) = input {
-                self.to_member(crew, input);
+                self.member(crew, input);
             }
         }
     }
 
     /// One input to a member, then everything it asks for.
-    fn to_member(&mut self, crew: CrewId, input: MemberInput<'_>) {
+    fn member(&mut self, crew: CrewId, input: MemberInput<'_>) {
         let now = self.now();
         let Some(seat) = self.crews.seats.get_mut(&crew) else { return };
         seat.member.handle(now, input);

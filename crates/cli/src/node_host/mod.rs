@@ -126,10 +126,7 @@ pub(crate) async fn run(
         seed: u64::from_le_bytes(seed),
     });
     let power = Power::new(options.lend.battery_below);
-    let (radio, heard) = match options.lend.no_direct {
-        true => (None, None),
-        false => Some(Radio::start()).unzip(),
-    };
+    let (radio, heard) = (!options.lend.no_direct).then(Radio::start).unzip();
     let mut host = Host {
         power,
         node,
