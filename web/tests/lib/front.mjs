@@ -6,7 +6,8 @@ import { connect } from "node:net";
 import { fileHeaders, fileOf } from "./pool.mjs";
 
 /** Answers like the coordinator, with `url` of the front. `change.blob(hash, bytes)` and `change.frames(bytes)`, if given, answer
- * with what a tab gets instead: of a blob it fetches, and of the bytes that come over its socket. */
+ * with what a tab gets instead: of a blob it fetches, and of the bytes that come over its socket. `change.file(pathname, bytes)`:
+ * of a file of the build. `change.cut({hash, range})` hears of each blob asked for; `{after, stays}` breaks the connection after so many bytes, or nothing more comes. */
 export async function startFront(coordinator, change = {}) {
   const { hostname, port } = new URL(coordinator.url);
   const served = new Set();
@@ -15,19 +16,24 @@ export async function startFront(coordinator, change = {}) {
     const path = request.method === "GET" && fileOf(pathname);
     const bytes = path && (await readFile(path).catch(() => undefined));
     if (bytes) served.add(pathname);
-    if (bytes) return response.writeHead(200, fileHeaders(path)).end(bytes);
+    if (bytes) return response.writeHead(200, fileHeaders(path)).end(change.file?.(pathname, bytes) ?? bytes);
     const { method, url, headers } = request;
     const onward = forward({ hostname, port, method, path: url, headers }, async (answer) => {
       response.writeHead(answer.statusCode, answer.headers);
-      const hash = change.blob && method === "GET" && /^\/node\/blobs\/(\w+)$/.exec(pathname)?.[1];
-      if (!hash) return answer.pipe(response);
+      const hash = method === "GET" && /^\/node\/blobs\/(\w+)$/.exec(pathname)?.[1];
+      const cut = hash && change.cut?.({ hash, range: headers.range });
+      if (cut) return pipeUntil(answer, response, cut);
+      if (!hash || !change.blob) return answer.pipe(response);
       response.end(change.blob(hash, Buffer.concat(await answer.toArray())));
     });
     onward.on("error", () => response.destroy());
     response.on("close", () => onward.destroy());
     request.pipe(onward);
   });
+  const upgraded = new Set();
   server.on("upgrade", (request, socket, head) => {
+    upgraded.add(socket);
+    socket.on("close", () => upgraded.delete(socket));
     const onward = connect(Number(port), hostname, () => {
       const lines = [`${request.method} ${request.url} HTTP/1.1`];
       const raw = request.rawHeaders;
@@ -54,7 +60,21 @@ export async function startFront(coordinator, change = {}) {
     joinLink: `${url}/join#${coordinator.token}`,
     close: async () => {
       server.closeAllConnections();
+      for (const socket of upgraded) socket.destroy();
       await new Promise((resolve) => server.close(resolve));
     },
   };
+}
+
+/** What was sent comes before the connection ends. */
+function pipeUntil(answer, response, { after, stays }) {
+  let left = after;
+  answer.on("data", (bytes) => {
+    const part = bytes.subarray(0, left);
+    left -= part.length;
+    response.write(part);
+    if (left > 0) return;
+    answer.destroy();
+    if (!stays) response.socket.end();
+  });
 }

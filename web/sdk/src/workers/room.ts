@@ -32,6 +32,11 @@ export function claimRoom(pool: string, blob: StoredBlob): Promise<FileSystemFil
   });
 }
 
+/** After a write failed for want of room: browsers may allow less than they say. */
+export async function giveBack(bytes: number): Promise<void> {
+  await navigator.locks.request(LOCK, async () => free(await shelved(), bytes));
+}
+
 /** Removes those longest not used; answers how many bytes that gave. */
 async function free(kept: Shelved[], wanted: number): Promise<number> {
   const dated = await Promise.all(kept.map(async (one) => ({ one, used: await lastUse(one) })));
@@ -49,15 +54,9 @@ async function lastUse({ folder, name }: Shelved): Promise<number> {
   return note?.lastModified ?? 0;
 }
 
-/** Leaves a note of when the blob was used. */
+/** Leaves a note of when the blob was used. Made anew: in private mode what is written to a file does not date it. */
 export async function noteUse(folder: FileSystemDirectoryHandle, blob: StoredBlob): Promise<void> {
-  const note = await folder.getFileHandle(`${nameOf(blob)}.used`, { create: true });
-  const file = await note.createSyncAccessHandle();
-  try {
-    // Writing dates it. A byte in place of an empty file: not every browser dates a file that stays as it is.
-    file.write(new Uint8Array(1), { at: 0 });
-    file.flush();
-  } finally {
-    file.close();
-  }
+  const name = `${nameOf(blob)}.used`;
+  await folder.removeEntry(name).catch(() => undefined);
+  await folder.getFileHandle(name, { create: true });
 }

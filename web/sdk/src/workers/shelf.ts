@@ -4,7 +4,7 @@
 import { fileAt, lockName, poolFolder, poolName } from "../shelf.js";
 import { mustBeItself, type StoredBlob } from "./failure.js";
 import type { Hashing } from "./hashing.js";
-import { claimRoom, nameOf, noteUse } from "./room.js";
+import { claimRoom, giveBack, nameOf, noteUse } from "./room.js";
 import { PIECE, type Source, type Write } from "./source.js";
 
 /** Read at a time: each read asks another process. A whole number of pieces. */
@@ -13,6 +13,8 @@ const READ = 4 * PIECE;
 const STALLED_MS = 10_000;
 /** Dates need not be more exact to tell which blob goes first. */
 const NOTE_EVERY_MS = 60_000;
+/** How long nothing is put here after the disk was full: each try costs a fetch that fails in the middle. */
+const FULL_MS = 600_000;
 /** A Worker that was ended closes its file a moment after its lock is free. */
 const CLOSING_MS = [20, 100, 500];
 /** Files known to be right; of more the one known longest is hashed anew when parts of it are wanted. */
@@ -25,6 +27,7 @@ export class Shelf {
   /** Files whose bytes this Worker found to have their hash. */
   private readonly known = new Map<string, Promise<File | undefined>>();
   private readonly noted = new Map<string, number>();
+  private fullUntil = 0;
 
   private constructor(
     base: string,
@@ -49,6 +52,7 @@ export class Shelf {
       const folder = await poolFolder(this.pool);
       const file = await fileAt(folder, nameOf(blob));
       if (file && (await this.isRead(blob, file, write, signal))) return true;
+      if (performance.now() < this.fullUntil) return false;
       const fetched = await this.alone(folder, blob, signal, async () => {
         const now = await fileAt(folder, nameOf(blob));
         if (now && now.lastModified !== file?.lastModified) return now;
@@ -116,6 +120,10 @@ export class Shelf {
         came = await this.fill(part, blob, write, signal);
       } catch (error) {
         if (isOfFiles(error, signal)) await folder.removeEntry(part.name).catch(() => undefined);
+        if (error instanceof DOMException && error.name === "QuotaExceededError") {
+          this.fullUntil = performance.now() + FULL_MS;
+          await giveBack(blob.size);
+        }
         throw error;
       }
       if (came.hash === blob.hash) {
