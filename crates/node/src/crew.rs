@@ -106,6 +106,15 @@ impl Node {
         }
     }
 
+    /// The donor wants their device back: what is computed together stops here at once.
+    pub(crate) fn leave_sims(&mut self) {
+        let over = self.crews.iter().filter_map(|(crew, job)| job.map(|_| *crew));
+        let over: Vec<_> = over.collect();
+        for crew in over {
+            self.dismiss(crew);
+        }
+    }
+
     /// Ends this node's part in the crews of a job, or in all of them.
     pub(crate) fn leave_crews(&mut self, of: Option<JobId>) {
         let over = self.crews.iter().filter(|(_, job)| of.is_none() || **job == of);

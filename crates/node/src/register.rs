@@ -147,6 +147,7 @@ impl Node {
         }
         if paused {
             self.hand_back();
+            self.leave_sims();
         }
     }
 

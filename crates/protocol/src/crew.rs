@@ -96,6 +96,8 @@ pub enum CrewSay {
     Failed { failure: Failure },
     /// Calls for a crew of two: this node and that one, for an application's own talk.
     Meet { with: NodeId },
+    /// This application's talk with the other is over.
+    Leave,
 }
 
 /// How a link to another member is doing.

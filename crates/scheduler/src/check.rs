@@ -99,7 +99,7 @@ impl Scheduler {
             let end = crew.seats.iter().fold(0, |at, seat| {
                 assert_eq!(seat.rows.start, at, "job {id}: rows lost or held twice");
                 assert!(seat.rows.len >= u64::from(sim.halo), "job {id}: a band below the halo");
-                assert!(self.peers.contains_key(&seat.node), "job {id}: a seat of nobody");
+                assert_eq!(self.conn_of(seat.node), Some(seat.conn), "job {id}: a seat of nobody");
                 seat.rows.end()
             });
             assert_eq!(end, u64::from(sim.height), "job {id}: rows lost at the end");

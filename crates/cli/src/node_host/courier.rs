@@ -67,6 +67,9 @@ impl Courier {
         if blob.size <= WHOLE_BYTES {
             return Ok(self.whole(blob)?.slice(range.start as usize..range.end as usize));
         }
+        if range.start == 0 && range.end == blob.size {
+            return self.once(blob);
+        }
         self.gather(blob, range)
     }
 

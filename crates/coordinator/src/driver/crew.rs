@@ -19,8 +19,9 @@ use crate::fields::Fields;
 use crate::keys::Signer;
 use crate::store::blobs::Blobs;
 
-/// A token outlives any epoch but one that is left alone for a day.
-const TOKEN_LASTS: Micros = Micros::from_secs(24 * 3600);
+/// A crew with checkpoints gets new ones twice a day; one without would have to begin again, so it has a week.
+/// Whoever leaves a crew loses its token's worth with the next epoch, long before.
+const TOKEN_LASTS: Micros = Micros::from_secs(7 * 24 * 3600);
 /// Buffers of a simulation: its channels. 0 is the link's own.
 const SIM_BUFFERS: (u32, u32) = (1, 15);
 
@@ -175,7 +176,8 @@ impl Driver {
             | CrewSay::Slow { .. }
             | CrewSay::Bad { .. }
             | CrewSay::Failed { .. }
-            | CrewSay::Meet { .. } => None,
+            | CrewSay::Meet { .. }
+            | CrewSay::Leave => None,
         };
         if let Some((_, part)) = &kept {
             self.crews.parts.said(crew, conn, part.blob.hash);

@@ -198,6 +198,8 @@ async fn listen(app: &App, outlet: &Outlet, ears: &mut Ears, pings: &Pings) -> E
             Ok(Heard::Close(words)) => return End::Left(words),
             Err(deaf) => return ended(deaf),
         };
+        // Frames that came before it do not wait for the driver.
+        letters.send();
         // A full driver makes its nodes wait; their own sockets then fill and slow them down.
         if app.driver.tell(event).await.is_err() {
             return End::Refused(Refusal::Closing);

@@ -4,19 +4,8 @@
 use shoal_protocol::*;
 use shoal_scheduler::*;
 
-use crate::crew_world::sim;
+use crate::crew_world::{sim, three};
 use crate::world::World;
-
-/// Three equal nodes and a running simulation.
-fn three() -> (World, [Conn; 3], JobId) {
-    let mut world = World::new();
-    let nodes = [1, 2, 3].map(|n| world.able(n, 1_000_000));
-    let id = world.submit(sim(0));
-    nodes.iter().for_each(|conn| world.audition(*conn, 1_000_000));
-    world.wait(1_000);
-    assert_eq!(world.crews.enlisted.len(), 3);
-    (world, nodes, id)
-}
 
 #[test]
 fn a_crew_is_called_when_all_have_shown_their_speed_and_ends_whole() {

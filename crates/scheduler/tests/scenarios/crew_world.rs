@@ -121,3 +121,14 @@ impl World {
         }
     }
 }
+
+/// Three equal nodes and a running simulation.
+pub(crate) fn three() -> (World, [Conn; 3], JobId) {
+    let mut world = World::new();
+    let nodes = [1, 2, 3].map(|n| world.able(n, 1_000_000));
+    let id = world.submit(sim(0));
+    nodes.iter().for_each(|conn| world.audition(*conn, 1_000_000));
+    world.wait(1_000);
+    assert_eq!(world.crews.enlisted.len(), 3);
+    (world, nodes, id)
+}

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod crew;
+mod crew_faults;
 mod crew_world;
 mod deadly;
 mod explain;

@@ -9,6 +9,8 @@ import type { Words } from "./words.js";
 
 /** Compiled shaders kept for a peer: a loop over some kernels compiles each once. */
 const MOST_KEPT = 16;
+/** Shaders of a peer that run or wait at a time: more would keep this page's own work from the device. */
+const MOST_RUNNING = 8;
 
 type Asked = Words & { is: "run" };
 
@@ -23,6 +25,7 @@ const TYPES = { uniform: "uniform", read: "read-only-storage", write: "storage" 
 
 export class Runner {
   private readonly kept = new Map<string, Promise<GPUComputePipeline>>();
+  private running = 0;
 
   constructor(
     private readonly device: GPUDevice,
@@ -31,6 +34,16 @@ export class Runner {
 
   /** Answers with the buffers that may have been written, and their versions. */
   async run(asked: Asked): Promise<{ buffer: number; version: number }[]> {
+    if (this.running >= MOST_RUNNING) throw new GPUPeerError("busy", `${MOST_RUNNING} shaders of this peer run already`);
+    this.running += 1;
+    try {
+      return await this.compute(asked);
+    } finally {
+      this.running -= 1;
+    }
+  }
+
+  private async compute(asked: Asked): Promise<{ buffer: number; version: number }[]> {
     const bound = this.bind(asked);
     const pipeline = await this.pipeline(asked, bound);
     const [x = 1, y = 1, z = 1] = asked.workgroups;
@@ -56,6 +69,9 @@ export class Runner {
   /** What the peer may do to each buffer. The shader's text only says what it wants: the device holds it to the types. */
   private bind({ code, bindings }: Asked): Bound[] {
     const access = accessOf(code);
+    if (bindings.length === 0) {
+      throw new GPUPeerError("denied", "the shader is bound to no buffer of this page; only those granted execute may be computed over");
+    }
     return bindings.map(({ group, binding, ...claim }) => {
       const wanted = access.get(place(group, binding));
       const grant = wanted === "write" ? this.exports.find(claim, "execute", "write") : this.exports.find(claim, "execute");

@@ -178,7 +178,31 @@ impl Sim {
             return Some(format!("bands of {next} rows of {}", work.height));
         }
         let (from, steps) = (self.task.from, self.steps);
-        (from > steps).then(|| format!("a checkpoint of step {from} of {steps}"))
+        if from > steps {
+            return Some(format!("a checkpoint of step {from} of {steps}"));
+        }
+        self.hole(work)
+    }
+
+    /// A checkpoint without some of its rows: nobody computes on a hole.
+    fn hole(&self, work: &SimWork) -> Option<String> {
+        let (from, kept) = (self.task.from, &self.task.kept);
+        if from == 0 && kept.is_empty() {
+            return None;
+        }
+        let mut parts: Vec<_> = kept.iter().collect();
+        parts.sort_by_key(|part| part.rows.start);
+        let row = work.row_bytes();
+        let mut next = 0;
+        for part in parts {
+            let size = part.rows.len.checked_mul(row);
+            if part.rows.start != next || size != Some(part.blob.size) {
+                return Some(format!("a checkpoint of step {from} without row {next}"));
+            }
+            next = part.rows.end();
+        }
+        let whole = next == u64::from(work.height);
+        (!whole).then(|| format!("a checkpoint of step {from} without row {next}"))
     }
 
     pub fn handle(&mut self, now: Time, input: SimInput) {

@@ -16,6 +16,8 @@ use crate::state::{Conn, Peer, Scheduler};
 
 /// A node that has not shown its speed in this time is not waited for: compiling takes seconds, not more.
 const AUDITION: Micros = Micros::from_secs(15);
+/// Its answer got lost, or its engine hangs: it is asked once more after this time.
+const ASK_AGAIN: Micros = Micros::from_secs(60);
 /// Others may be about to join: so long a crew waits before it is called together for the first time.
 pub(crate) const GATHER: Micros = Micros::from_secs(1);
 /// After a restart of the coordinator everybody comes back, one after another.
@@ -56,21 +58,28 @@ impl Scheduler {
     /// Whether a node may have a seat.
     pub(super) fn may_sit(&self, peer: &Peer, job: JobId) -> bool {
         let Some(known) = self.jobs.get(&job) else { return false };
+        if peer.paused || peer.silent || !peer.suits(known) {
+            return false;
+        }
         let crews = self.crews.iter().filter(|(other, crew)| {
             **other != job && crew.seats.iter().any(|seat| seat.node == peer.node)
         });
-        let room = crews.count() < MAX_CREWS_PER_NODE;
-        room && !peer.paused && !peer.silent && peer.suits(known)
+        crews.count() < MAX_CREWS_PER_NODE
     }
 
+    /// Whoever was not asked, did not answer for a long time, or failed through no fault of the job's.
     fn ask_untried(&mut self, now: Time, job: JobId) {
         let Some(crew) = self.crews.get(&job) else { return };
-        let fit = crew.tries.values().filter(|tried| **tried != Try::Unfit).count();
+        let fit = crew.tries.values().filter(|tried| matches!(tried, Try::Fit { .. })).count();
         let room = (2 * MAX_MEMBERS).saturating_sub(fit);
-        let untried = self
-            .peers
-            .values()
-            .filter(|peer| !crew.tries.contains_key(&peer.node) && self.may_sit(peer, job));
+        let is_untried = |node: &NodeId| match crew.tries.get(node) {
+            None => true,
+            Some(Try::Asked { at }) => now > *at + ASK_AGAIN,
+            Some(Try::Unfit { until }) => now > *until,
+            Some(Try::Fit { .. }) => false,
+        };
+        let peers = self.peers.values();
+        let untried = peers.filter(|peer| is_untried(&peer.node) && self.may_sit(peer, job));
         let untried: Vec<_> = untried.take(room).map(|peer| (peer.node, peer.conn)).collect();
         for (node, conn) in untried {
             self.tell(node, job);
@@ -150,7 +159,10 @@ impl Scheduler {
         self.record(Fact::Epoch { job, epoch });
         self.dismiss_but(job, &placed.bands.iter().map(|(node, _)| *node).collect::<Vec<_>>());
         let bands = placed.bands.iter();
-        let seats = bands.map(|(node, rows)| Seat::new(now, *node, *rows, self.next_attempt()));
+        let seats = bands.filter_map(|(node, rows)| {
+            let conn = self.conn_of(*node)?;
+            Some(Seat::new(now, (*node, conn), *rows, self.next_attempt()))
+        });
         let seats: Vec<_> = seats.collect();
         let keep = self.sim(job).and_then(|sim| sim.keep_every);
         let keep = keep.unwrap_or_else(|| (KEEP_EVERY.0 / placed.step.0.max(1)).max(1));

@@ -6,14 +6,19 @@ use alloc::vec::Vec;
 use shoal_protocol::id::clip;
 use shoal_protocol::limit::{FAIL_ON_NODES, MAX_MEMBERS, MAX_TEXT_BYTES, MAX_TRIES};
 use shoal_protocol::{
-    CrewId, CrewSay, Epoch, Failure, JobId, LinkKey, Micros, NodeId, Signature, Span, Time,
+    CrewId, CrewSay, Epoch, Failure, JobId, LinkKey, LinkReport, Micros, NodeId, Signature, Span,
+    Time,
 };
 
 use super::Try;
+use super::mend::OUT_FOR;
 use crate::state::Scheduler;
 
 /// A rate measured over less than this says little.
 const MEASURED_AFTER: Micros = Micros::from_millis(200);
+/// Links worse than this are not measured but made up: they would make a crew wait for ever.
+const LONGEST_ROUND_TRIP: Micros = Micros::from_secs(10);
+const LEAST_BANDWIDTH: u64 = 1_000;
 
 impl Scheduler {
     pub(crate) fn has_links(&mut self, now: Time, node: NodeId, key: LinkKey, proof: Signature) {
@@ -32,7 +37,10 @@ impl Scheduler {
         say: CrewSay,
     ) {
         if let CrewSay::Meet { with } = say {
-            return self.meet(node, with);
+            return self.meet(now, node, with);
+        }
+        if self.pairs.contains_key(&crew) {
+            return self.pair_said(node, crew, &say);
         }
         let job = JobId(crew.0);
         if !self.crews.contains_key(&job) {
@@ -54,7 +62,7 @@ impl Scheduler {
             CrewSay::Slow { node: other } => self.waits_for(now, job, seat, other),
             CrewSay::Bad { node: other, why } => self.accused(now, job, node, other, &why),
             CrewSay::Failed { failure } => self.member_failed(now, job, node, failure),
-            CrewSay::Auditioned { .. } | CrewSay::Meet { .. } => {}
+            CrewSay::Auditioned { .. } | CrewSay::Meet { .. } | CrewSay::Leave => {}
         }
     }
 
@@ -70,9 +78,13 @@ impl Scheduler {
                 self.stir_crews(now);
             }
             CrewSay::Failed { failure } => {
-                if let Some(crew) = self.crews.get_mut(&job) {
-                    crew.tries.insert(node, Try::Unfit);
+                let Some(crew) = self.crews.get_mut(&job) else { return };
+                // Only who was asked has a say.
+                if !matches!(crew.tries.get(&node), Some(Try::Asked { .. })) {
+                    return;
                 }
+                let until = if failure.blames_job() { Time(u64::MAX) } else { now + OUT_FOR };
+                crew.tries.insert(node, Try::Unfit { until });
                 self.blame(now, job, node, failure);
                 self.stir_crews(now);
             }
@@ -80,7 +92,8 @@ impl Scheduler {
             | CrewSay::Kept { .. }
             | CrewSay::Slow { .. }
             | CrewSay::Bad { .. }
-            | CrewSay::Meet { .. } => {}
+            | CrewSay::Meet { .. }
+            | CrewSay::Leave => {}
         }
     }
 
@@ -97,8 +110,7 @@ impl Scheduler {
         seat.step = step.min(steps);
         (seat.computed, seat.waited) = (computed, waited);
         (seat.guessed, seat.corrected) = (guessed, corrected);
-        seat.links = links;
-        seat.links.truncate(MAX_MEMBERS);
+        seat.links = links.into_iter().take(MAX_MEMBERS).map(believable).collect();
         if seat.waits_for.is_some_and(|(_, since)| now > since + Micros::from_secs(2)) {
             seat.waits_for = None;
         }
@@ -154,7 +166,10 @@ impl Scheduler {
 
     fn member_failed(&mut self, now: Time, job: JobId, node: NodeId, failure: Failure) {
         let what = format!("node {node} failed: {failure}");
-        if let Some(crew) = self.crews.get_mut(&job) {
+        // A donor who changed their mind is no fault of anybody's.
+        if let Some(crew) = self.crews.get_mut(&job)
+            && !matches!(failure, Failure::Unable { .. })
+        {
             crew.failures += 1;
         }
         if !self.blame(now, job, node, failure) {
@@ -181,4 +196,10 @@ impl Scheduler {
         }
         hopeless
     }
+}
+
+fn believable(mut report: LinkReport) -> LinkReport {
+    report.round_trip = report.round_trip.min(LONGEST_ROUND_TRIP);
+    report.bytes_per_second = report.bytes_per_second.map(|rate| rate.max(LEAST_BANDWIDTH));
+    report
 }

@@ -1,5 +1,6 @@
 //! Checkpoints, and the end: the state after the last step is merged as one.
 
+use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use shoal_protocol::{Attempt, BlobRef, Epoch, JobId, KeptPart, Span, Time};
 
@@ -8,23 +9,24 @@ use crate::Output;
 use crate::fact::{Fact, Place};
 use crate::state::{Conn, Scheduler};
 
-/// Checkpoints under way at a time: members are never further apart than their number in steps.
-const MAX_ARRIVING: usize = 8;
+/// Checkpoints one member may have under way: it stores two at a time, and the next may overtake the news.
+const MAX_ARRIVING: usize = 3;
 
 impl Scheduler {
     /// A member's rows of a checkpoint are stored.
     pub(super) fn kept(&mut self, now: Time, job: JobId, at: usize, step: u64, part: KeptPart) {
         let Some(known) = self.jobs.get(&job) else { return };
         let old = known.kept.step;
-        let row = self.sim(job).map_or(0, |sim| sim.row_bytes());
+        let (row, steps) = self.sim(job).map_or((0, 0), |sim| (sim.row_bytes(), sim.steps));
         let Some(crew) = self.crews.get_mut(&job) else { return };
         let seat = &crew.seats[at];
-        let due = crew.keep_every > 0 && step.is_multiple_of(crew.keep_every) && step > old;
+        let due = crew.keep_every > 0 && step.is_multiple_of(crew.keep_every);
+        let due = due && step > old && step <= steps;
         let fits = part.rows == seat.rows && part.blob.size == part.rows.len.saturating_mul(row);
-        if !due
-            || !fits
-            || crew.arriving.len() >= MAX_ARRIVING && !crew.arriving.contains_key(&step)
-        {
+        let has = |parts: &BTreeMap<u64, KeptPart>| parts.contains_key(&part.rows.start);
+        let again = crew.arriving.get(&step).is_some_and(has);
+        let open = crew.arriving.values().filter(|parts| has(parts)).count();
+        if !due || !fits || again || open >= MAX_ARRIVING {
             self.drop_parts(job, [part.blob].into());
             return;
         }
@@ -38,6 +40,8 @@ impl Scheduler {
         let earlier = core::mem::replace(&mut crew.arriving, later);
         let mut over: Vec<_> =
             earlier.into_values().flat_map(|parts| parts.into_values()).map(|p| p.blob).collect();
+        // Past this step nothing of what went wrong before counts.
+        (crew.failures, crew.failed_on) = (0, Vec::new());
         self.record(Fact::Kept { job, step, parts: parts.clone() });
         if let Some(known) = self.jobs.get_mut(&job) {
             let before = core::mem::replace(&mut known.kept.parts, parts);
@@ -55,8 +59,11 @@ impl Scheduler {
             blobs.retain(|blob| !needed(blob));
         }
         if let Some(crew) = self.crews.get(&job) {
-            let mut coming = crew.arriving.values().flat_map(|parts| parts.values());
-            blobs.retain(|blob| coming.all(|part| part.blob.hash != blob.hash));
+            let coming = |blob: &BlobRef| {
+                let mut parts = crew.arriving.values().flat_map(|parts| parts.values());
+                parts.any(|part| part.blob.hash == blob.hash)
+            };
+            blobs.retain(|blob| !coming(blob));
         }
         if !blobs.is_empty() {
             self.outputs.push_back(Output::Drop(blobs));

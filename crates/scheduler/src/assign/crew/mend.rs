@@ -7,14 +7,18 @@ use alloc::vec::Vec;
 use shoal_protocol::{Failure, JobId, Micros, NodeId, Span, Time};
 
 use super::Try;
-use crate::state::Scheduler;
+use crate::state::{Peer, Scheduler};
 
 /// A member is heard twice a second; so long a silence is a stuck device.
 const SILENT: Micros = Micros::from_secs(3);
 /// No step in this time, and in twenty times what one should take, is a stall.
 const STALLED: Micros = Micros::from_secs(8);
+/// Whatever members say a step takes, nobody waits longer for one.
+const LONGEST_STEP: Micros = Micros::from_secs(600);
+/// Bytes per second at which rows travel to and from the coordinator at least: a phone's.
+const SLOWEST_LINE: u64 = 250_000;
 /// A node that was sent out may try again after this time.
-const OUT_FOR: Micros = Micros::from_secs(60);
+pub(super) const OUT_FOR: Micros = Micros::from_secs(60);
 /// Nodes that vanish before the first step of an epoch: so many, and the job is what ends them.
 const VICTIMS: usize = 6;
 /// A new crew must be this much faster, in percent, and the old one have worked so long.
@@ -31,7 +35,7 @@ impl Scheduler {
         }
         let lost: Vec<_> = crew.seats.iter().map(|seat| seat.node).collect();
         let lost = lost.into_iter().filter(|node| match self.peers.get(node) {
-            Some(peer) => !self.may_sit(peer, job),
+            Some(peer) => !self.may_sit(peer, job) || self.has_moved(job, peer),
             None => true,
         });
         if let Some(node) = lost.into_iter().next() {
@@ -45,11 +49,28 @@ impl Scheduler {
         if let Some(node) = silent {
             return self.send_out(now, job, node, &format!("node {node} fell silent"));
         }
-        let patience = Micros(STALLED.0.max(crew.predicted.0.saturating_mul(20)));
-        if now > crew.moved.1 + patience {
+        if now > crew.moved.1 + self.patience(job) {
             let node = self.culprit(job);
             self.send_out(now, job, node, &format!("node {node} stalled the others"));
         }
+    }
+
+    /// It is here, but not on the connection on which it got its place: it has dropped it.
+    fn has_moved(&self, job: JobId, peer: &Peer) -> bool {
+        let seats = self.crews.get(&job).map(|crew| crew.seats.as_slice()).unwrap_or_default();
+        seats.iter().any(|seat| seat.node == peer.node && seat.conn != peer.conn)
+    }
+
+    /// How long no step may be done. Rows that are loaded, stored or handed in take time, and no step.
+    fn patience(&self, job: JobId) -> Micros {
+        let (Some(crew), Some(sim)) = (self.crews.get(&job), self.sim(job)) else { return STALLED };
+        let steps = crew.predicted.0.saturating_mul(20).clamp(STALLED.0, LONGEST_STEP.0);
+        let moving = crew.moved.0 == crew.began || crew.moved.0 >= sim.steps;
+        if !moving && crew.arriving.is_empty() {
+            return Micros(steps);
+        }
+        let bytes = u64::from(sim.height).saturating_mul(sim.row_bytes());
+        Micros(steps + bytes.saturating_mul(1_000_000) / SLOWEST_LINE)
     }
 
     /// Who is waited for and waits for nobody; else who is furthest behind.
@@ -68,7 +89,7 @@ impl Scheduler {
         let Some(crew) = self.crews.get_mut(&job) else { return };
         crew.out.insert(node, (now + OUT_FOR, String::from(what)));
         // It shows anew what it can before it is called again.
-        if crew.tries.get(&node) != Some(&Try::Unfit) {
+        if !matches!(crew.tries.get(&node), Some(Try::Unfit { .. })) {
             crew.tries.remove(&node);
         }
         if crew.seats.iter().any(|seat| seat.node == node) {
@@ -97,14 +118,10 @@ impl Scheduler {
         if let Some(known) = self.jobs.get_mut(&job) {
             known.retries += 1;
         }
-        let stay: Vec<_> = match self.best(now, job) {
-            Some(placed) => {
-                self.call(now, job, &placed);
-                return;
-            }
-            None => Vec::new(),
-        };
-        self.dismiss_but(job, &stay);
+        if let Some(placed) = self.best(now, job) {
+            return self.call(now, job, &placed);
+        }
+        self.dismiss_but(job, &[]);
         self.close_route(job);
         if let Some(crew) = self.crews.get_mut(&job) {
             crew.seats.clear();

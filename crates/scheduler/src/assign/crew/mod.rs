@@ -80,6 +80,8 @@ pub(crate) struct Crew {
 #[derive(Clone, Debug)]
 pub(crate) struct Seat {
     pub(crate) node: NodeId,
+    /// A node that comes back on another one has forgotten its part.
+    pub(crate) conn: Conn,
     pub(crate) rows: Span,
     pub(crate) attempt: Attempt,
     pub(crate) step: u64,
@@ -94,9 +96,10 @@ pub(crate) struct Seat {
 }
 
 impl Seat {
-    fn new(now: Time, node: NodeId, rows: Span, attempt: Attempt) -> Seat {
+    fn new(now: Time, (node, conn): (NodeId, Conn), rows: Span, attempt: Attempt) -> Seat {
         Seat {
             node,
+            conn,
             rows,
             attempt,
             step: 0,
@@ -121,7 +124,9 @@ pub(crate) enum Try {
     Fit {
         rate: u64,
     },
-    Unfit,
+    Unfit {
+        until: Time,
+    },
 }
 
 /// A member's rows of the final state.

@@ -67,18 +67,22 @@ function watch(store: Store, job: () => Job, canvas: HTMLCanvasElement, onStep: 
   onCleanup(() => stop.abort());
   const { id } = job();
   const state = memo(() => job().state);
+  const pause = () => new Promise((resolve) => setTimeout(resolve, RETRY));
   const look = async () => {
     let seen = 0;
     do {
       try {
         const field = await store.shoal.field(id, seen, stop.signal);
-        if (!field) continue;
+        if (!field) {
+          await pause();
+          continue;
+        }
         seen = field.version;
         paint(canvas, field);
         onStep(field.step);
       } catch {
         if (stop.signal.aborted) return;
-        await new Promise((resolve) => setTimeout(resolve, RETRY));
+        await pause();
       }
     } while (!stop.signal.aborted && state() === "running");
   };
