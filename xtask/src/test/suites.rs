@@ -36,7 +36,7 @@ pub(super) const SUITES: &[Suite] = &[
     Suite { name: "tidy", about: "the house rules", needs: Needs::Nothing, run: house_rules },
     Suite {
         name: "pure",
-        about: "protocol, seal, scheduler, node, sim",
+        about: "protocol, seal, scheduler, node, peer, sim",
         needs: Needs::Nothing,
         run: pure,
     },
@@ -49,11 +49,18 @@ pub(super) const SUITES: &[Suite] = &[
     Suite { name: "e2e", about: "tabs and machines together", needs: Needs::Binary, run: e2e },
 ];
 
-const PURE: [&str; 6] =
-    ["shoal-protocol", "shoal-seal", "shoal-scheduler", "shoal-node", "shoal-sim", "xtask"];
+const PURE: [&str; 7] = [
+    "shoal-protocol",
+    "shoal-seal",
+    "shoal-scheduler",
+    "shoal-node",
+    "shoal-peer",
+    "shoal-sim",
+    "xtask",
+];
 const SHELLS: &[&str] = &["shoal-engine", "shoal-coordinator", "shoal"];
 /// What benchmarks run beside Shoal.
-const BENCHES: &[&str] = &["xtask-direct", "xtask-swarm"];
+const BENCHES: &[&str] = &["xtask-direct", "xtask-relay", "xtask-swarm"];
 /// Where the conformance cases lie, made ready for a browser.
 const PREPARED: &str = "prepared";
 /// Crates with a lock of their own.

@@ -13,7 +13,7 @@ enum Rule {
     Not(&'static [&'static str]),
 }
 
-const RULES: [(&str, Rule); 9] = [
+const RULES: [(&str, Rule); 10] = [
     ("shoal-protocol", Rule::Only(&["serde", "postcard", "blake3"])),
     ("shoal-scheduler", Rule::Only(&["shoal-protocol", "serde"])),
     (
@@ -28,6 +28,7 @@ const RULES: [(&str, Rule); 9] = [
             "ed25519-dalek",
         ]),
     ),
+    ("shoal-peer", Rule::Only(&["shoal-protocol", "serde", "serde_json", "wgpu"])),
     ("shoal-node", Rule::Only(&["shoal-protocol", "shoal-seal"])),
     (
         "shoal-sim",
