@@ -14,7 +14,7 @@ use shoal_protocol::{
 };
 use shoal_seal::Keys;
 
-use super::radio::{Heard, Order, Radio};
+use super::radio::{Heard, News, Order, Radio};
 use super::{Host, Notice};
 use crate::fail::Fail;
 
@@ -168,15 +168,13 @@ impl Host<'_> {
     }
 
     pub(super) fn crew_heard(&mut self, heard: Heard) {
-        match heard {
-            Heard::Words((crew, node), words) => {
-                self.member(crew, MemberInput::Radio(node, words));
-            }
-            Heard::Up((crew, node)) => self.member(crew, MemberInput::DirectUp(node)),
-            Heard::Down((crew, node)) => self.member(crew, MemberInput::DirectDown(node)),
-            Heard::Frame((crew, node), frame) => {
-                self.member(crew, MemberInput::Direct(node, &frame));
-            }
+        let news = self.crews.radio.as_ref().and_then(|radio| radio.present(heard));
+        let Some(((crew, node), news)) = news else { return };
+        match news {
+            News::Words(words) => self.member(crew, MemberInput::Radio(node, words)),
+            News::Up => self.member(crew, MemberInput::DirectUp(node)),
+            News::Down => self.member(crew, MemberInput::DirectDown(node)),
+            News::Frame(frame) => self.member(crew, MemberInput::Direct(node, &frame)),
         }
     }
 

@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use str0m::net::{Protocol, Receive};
@@ -12,7 +14,7 @@ use super::call::{Call, Out, candidates};
 use super::outside::Outside;
 use super::ports::{Came, MAX_DATAGRAM, Ports};
 use super::words::{self, Words};
-use super::{Heard, MAX_CALLS, Order, Peer};
+use super::{Heard, MAX_CALLS, News, Order, Ordered, Peer};
 
 /// Datagrams sent before others get a turn: more at once overflow a browser's receive buffer.
 const BURST: usize = 16;
@@ -25,6 +27,8 @@ pub(super) struct Air {
     calls: BTreeMap<Peer, Call>,
     /// Who may call.
     listening: BTreeSet<Peer>,
+    /// Which call to each peer this is, until it is hung up.
+    numbers: BTreeMap<Peer, u64>,
     outside: Outside,
     tell: mpsc::Sender<Heard>,
 }
@@ -35,19 +39,28 @@ struct Over;
 impl Air {
     pub(super) fn new(ports: Ports, tell: mpsc::Sender<Heard>) -> Air {
         let at = candidates(ports.addresses());
-        let (calls, listening) = (BTreeMap::new(), BTreeSet::new());
+        let (calls, listening, numbers) = (BTreeMap::new(), BTreeSet::new(), BTreeMap::new());
         let outside = Outside::new();
-        Air { ports, at, calls, listening, outside, tell }
+        Air { ports, at, calls, listening, numbers, outside, tell }
     }
 
-    pub(super) async fn work(mut self, mut orders: mpsc::Receiver<Order>) {
+    pub(super) async fn work(
+        mut self,
+        mut orders: mpsc::UnboundedReceiver<Ordered>,
+        waiting: Arc<AtomicUsize>,
+    ) {
         let mut bytes = [0; MAX_DATAGRAM];
         loop {
             let wake = self.calls.values().map(Call::wake).min();
             let wake = wake.unwrap_or_else(|| Instant::now() + IDLE);
             let went = tokio::select! {
                 order = orders.recv() => match order {
-                    Some(order) => self.order(order).await,
+                    Some(ordered) => {
+                        if matches!(ordered.order, Order::Send(..) | Order::Hear(..)) {
+                            waiting.fetch_sub(1, Ordering::Relaxed);
+                        }
+                        self.order(ordered).await
+                    }
                     None => Err(Over),
                 },
                 came = self.ports.receive(&mut bytes) => self.came(&came, &bytes).await,
@@ -63,11 +76,16 @@ impl Air {
         }
     }
 
-    async fn order(&mut self, order: Order) -> Result<(), Over> {
+    async fn order(&mut self, Ordered { call, order }: Ordered) -> Result<(), Over> {
         match order {
-            Order::Dial(peer) => self.dial(peer).await,
+            Order::Dial(peer) => {
+                self.numbers.insert(peer, call);
+                self.dial(peer).await
+            }
             Order::Listen(peer) => {
                 self.ask_outside().await;
+                self.end(peer).await;
+                self.numbers.insert(peer, call);
                 if self.listening.len() < MAX_CALLS {
                     self.listening.insert(peer);
                 }
@@ -80,6 +98,7 @@ impl Air {
             Order::Hang(peer) => {
                 self.listening.remove(&peer);
                 self.end(peer).await;
+                self.numbers.remove(&peer);
                 Ok(())
             }
             Order::Send(peer, frame) => {
@@ -100,10 +119,10 @@ impl Air {
         match Call::dial(Instant::now(), &self.at) {
             Some((call, words)) if self.calls.len() < MAX_CALLS => {
                 self.calls.insert(peer, call);
-                self.tell(Heard::Words(peer, words)).await?;
+                self.tell(peer, News::Words(words)).await?;
                 self.advance(peer).await
             }
-            Some(_) | None => self.tell(Heard::Down(peer)).await,
+            Some(_) | None => self.tell(peer, News::Down).await,
         }
     }
 
@@ -117,16 +136,16 @@ impl Air {
                 match Call::answer(Instant::now(), &self.at, offer) {
                     Ok((call, words)) if self.calls.len() < MAX_CALLS => {
                         self.calls.insert(peer, call);
-                        self.tell(Heard::Words(peer, words)).await?;
+                        self.tell(peer, News::Words(words)).await?;
                     }
-                    Ok(_) | Err(_) => return self.tell(Heard::Down(peer)).await,
+                    Ok(_) | Err(_) => return self.tell(peer, News::Down).await,
                 }
             }
             Words::Answer(answer) => {
                 let Some(call) = self.calls.get_mut(&peer) else { return Ok(()) };
                 if call.answered(answer).is_err() {
                     self.calls.remove(&peer);
-                    return self.tell(Heard::Down(peer)).await;
+                    return self.tell(peer, News::Down).await;
                 }
             }
             Words::Candidate(candidate) => {
@@ -178,7 +197,7 @@ impl Air {
             if let Some(call) = self.calls.get_mut(&peer) {
                 call.is_also_at(&candidate);
             }
-            self.tell(Heard::Words(peer, words.clone())).await?;
+            self.tell(peer, News::Words(words.clone())).await?;
             self.advance(peer).await?;
         }
         self.at.push(candidate);
@@ -207,14 +226,14 @@ impl Air {
     async fn done(&mut self, peer: Peer, out: Out) -> Result<(), Over> {
         self.transmit(&out).await;
         if out.is_up {
-            self.tell(Heard::Up(peer)).await?;
+            self.tell(peer, News::Up).await?;
         }
         for frame in out.frames {
-            self.tell(Heard::Frame(peer, frame)).await?;
+            self.tell(peer, News::Frame(frame)).await?;
         }
         if out.is_over && self.calls.contains_key(&peer) {
             self.end(peer).await;
-            self.tell(Heard::Down(peer)).await?;
+            self.tell(peer, News::Down).await?;
         }
         Ok(())
     }
@@ -242,7 +261,8 @@ impl Air {
         }
     }
 
-    async fn tell(&self, heard: Heard) -> Result<(), Over> {
-        self.tell.send(heard).await.map_err(|_| Over)
+    async fn tell(&self, peer: Peer, news: News) -> Result<(), Over> {
+        let Some(call) = self.numbers.get(&peer).copied() else { return Ok(()) };
+        self.tell.send(Heard { peer, call, news }).await.map_err(|_| Over)
     }
 }

@@ -10,6 +10,10 @@ mod stun;
 mod tests;
 mod words;
 
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
 use shoal_protocol::limit::{LINK_WINDOW, MAX_LINK_FRAME};
 use shoal_protocol::{CrewId, NodeId};
 use tokio::sync::mpsc;
@@ -17,9 +21,10 @@ use tokio::sync::mpsc;
 use air::Air;
 use ports::Ports;
 
-/// Orders that wait for the task: what all peers of a node may have under way, and half of it is
-/// kept free of frames, so that a full link cannot keep a call from being made or ended.
-const MAX_ORDERS: usize = 512;
+/// Frames and words that wait for the task: what all peers of a node may have under way, and half of
+/// it is kept free of frames, so that a full link cannot keep a call from being made. Other orders are
+/// few, a crew's patience bounds them, and none may be lost: they are not counted.
+const MAX_WAITING: usize = 512;
 /// Events that wait for the node's loop; the task waits for it, never the other way round.
 const MAX_HEARD: usize = 256;
 /// Bytes for one peer that wait for its channel: what a link sends before it hears an answer, and a
@@ -46,35 +51,101 @@ pub(crate) enum Order {
     Servers(Vec<String>),
 }
 
-/// What became of it.
+/// What became of a call.
 #[derive(Debug)]
-pub(crate) enum Heard {
+pub(crate) struct Heard {
+    peer: Peer,
+    /// Which of the calls to this peer.
+    call: u64,
+    news: News,
+}
+
+#[derive(Debug)]
+pub(crate) enum News {
     /// For the peer's radio, on the way that exists already.
-    Words(Peer, Vec<u8>),
-    Up(Peer),
-    Down(Peer),
-    Frame(Peer, Vec<u8>),
+    Words(Vec<u8>),
+    Up,
+    Down,
+    Frame(Vec<u8>),
+}
+
+/// An order on its way to the task.
+struct Ordered {
+    /// The call it begins or belongs to.
+    call: u64,
+    order: Order,
 }
 
 /// The node's side. The task ends when this is dropped.
 pub(crate) struct Radio {
-    orders: mpsc::Sender<Order>,
+    orders: mpsc::UnboundedSender<Ordered>,
+    /// Frames and words among them.
+    waiting: Arc<AtomicUsize>,
+    calls: Mutex<Calls>,
+}
+
+/// The present call to each peer: one that was begun and not ended.
+#[derive(Default)]
+struct Calls {
+    present: BTreeMap<Peer, u64>,
+    last: u64,
 }
 
 impl Radio {
     /// Must be called in a tokio runtime.
     pub(crate) fn start() -> (Radio, mpsc::Receiver<Heard>) {
-        let (orders, todo) = mpsc::channel(MAX_ORDERS);
+        let (orders, todo) = mpsc::unbounded_channel();
         let (tell, heard) = mpsc::channel(MAX_HEARD);
-        tokio::spawn(Air::new(Ports::open(), tell).work(todo));
-        (Radio { orders }, heard)
+        let waiting = Arc::new(AtomicUsize::new(0));
+        tokio::spawn(Air::new(Ports::open(), tell).work(todo, waiting.clone()));
+        (Radio { orders, waiting, calls: Mutex::default() }, heard)
     }
 
     /// Frames are dropped while the task is behind: links repeat them.
     pub(crate) fn order(&self, order: Order) {
-        let is_frame = matches!(order, Order::Send(..));
-        if !is_frame || self.orders.capacity() > MAX_ORDERS / 2 {
-            let _ = self.orders.try_send(order);
+        let most = match &order {
+            Order::Send(..) => Some(MAX_WAITING / 2),
+            Order::Hear(..) => Some(MAX_WAITING),
+            Order::Dial(_) | Order::Listen(_) | Order::Hang(_) | Order::Servers(_) => None,
+        };
+        if let Some(most) = most {
+            if self.waiting.load(Ordering::Relaxed) >= most {
+                if let Order::Hear((crew, node), _) = order {
+                    // The call is given up when nobody answers, and made again.
+                    tracing::warn!("crew {}: too many words of node {}'s radio", crew.0, node.0);
+                }
+                return;
+            }
+            self.waiting.fetch_add(1, Ordering::Relaxed);
+        }
+        let call = self.calls().of(&order);
+        let _ = self.orders.send(Ordered { call, order });
+    }
+
+    /// What is told of the present call to a peer; of earlier ones nothing is passed on.
+    pub(crate) fn present(&self, heard: Heard) -> Option<(Peer, News)> {
+        let is_present = self.calls().present.get(&heard.peer) == Some(&heard.call);
+        is_present.then_some((heard.peer, heard.news))
+    }
+
+    fn calls(&self) -> std::sync::MutexGuard<'_, Calls> {
+        self.calls.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Calls {
+    fn of(&mut self, order: &Order) -> u64 {
+        match order {
+            Order::Dial(peer) | Order::Listen(peer) => {
+                self.last += 1;
+                self.present.insert(*peer, self.last);
+                self.last
+            }
+            Order::Hang(peer) => self.present.remove(peer).unwrap_or_default(),
+            Order::Hear(peer, _) | Order::Send(peer, _) => {
+                self.present.get(peer).copied().unwrap_or_default()
+            }
+            Order::Servers(_) => 0,
         }
     }
 }

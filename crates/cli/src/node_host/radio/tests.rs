@@ -7,7 +7,7 @@ use shoal_protocol::{CrewId, NodeId};
 use tokio::sync::mpsc::Receiver;
 use tokio::time::timeout;
 
-use super::{Heard, Order, Radio};
+use super::{Heard, News, Order, Radio};
 
 const A: (CrewId, NodeId) = (CrewId(1), NodeId(1));
 const B: (CrewId, NodeId) = (CrewId(1), NodeId(2));
@@ -37,15 +37,15 @@ impl Pair {
         let mut up = (false, false);
         while up != (true, true) {
             tokio::select! {
-                Some(heard) = pair.from_one.recv() => match heard {
-                    Heard::Words(_, words) => pair.two.order(Order::Hear(A, words)),
-                    Heard::Up(peer) => up.0 = peer == B,
-                    Heard::Down(_) | Heard::Frame(..) => panic!("{heard:?}"),
+                Some(heard) = pair.from_one.recv() => match pair.one.present(heard) {
+                    Some((_, News::Words(words))) => pair.two.order(Order::Hear(A, words)),
+                    Some((peer, News::Up)) => up.0 = peer == B,
+                    other => panic!("{other:?}"),
                 },
-                Some(heard) = pair.from_two.recv() => match heard {
-                    Heard::Words(_, words) => pair.one.order(Order::Hear(B, words)),
-                    Heard::Up(peer) => up.1 = peer == A,
-                    Heard::Down(_) | Heard::Frame(..) => panic!("{heard:?}"),
+                Some(heard) = pair.from_two.recv() => match pair.two.present(heard) {
+                    Some((_, News::Words(words))) => pair.one.order(Order::Hear(B, words)),
+                    Some((peer, News::Up)) => up.1 = peer == A,
+                    other => panic!("{other:?}"),
                 },
             }
         }
@@ -68,19 +68,54 @@ async fn a_thousand_frames_go_both_ways() {
         pair.two.order(Order::Send(A, frame(n)));
         for (side, events) in [(1, &mut pair.from_one), (2, &mut pair.from_two)] {
             loop {
-                match timeout(PATIENCE, events.recv()).await.expect("in time").expect("an event") {
-                    Heard::Frame(_, bytes) => {
+                match next(events).await.news {
+                    News::Frame(bytes) => {
                         assert_eq!(bytes, frame(n));
                         *heard.entry(side).or_default() += 1;
                         break;
                     }
-                    Heard::Words(..) => {}
-                    other @ (Heard::Up(_) | Heard::Down(_)) => panic!("{other:?}"),
+                    News::Words(..) => {}
+                    other @ (News::Up | News::Down) => panic!("{other:?}"),
                 }
             }
         }
     }
     assert_eq!(heard, BTreeMap::from([(1, 1000), (2, 1000)]));
+}
+
+/// A link that was made anew must hear nothing of the channel of the one before.
+#[tokio::test]
+async fn of_an_earlier_call_nothing_is_passed_on() {
+    let mut pair = timeout(PATIENCE, Pair::connect()).await.expect("connected");
+    pair.one.order(Order::Send(B, vec![1; 100]));
+    let stale = loop {
+        let heard = next(&mut pair.from_two).await;
+        if matches!(heard.news, News::Frame(_)) {
+            break heard;
+        }
+    };
+    let (peer, call) = (stale.peer, stale.call);
+    let of_before = |news| Heard { peer, call, news };
+    assert!(matches!(pair.two.present(of_before(News::Up)), Some((A, News::Up))));
+    for order in [Order::Listen(A), Order::Dial(A), Order::Hang(A)] {
+        pair.two.order(order);
+        for news in [News::Up, News::Down, News::Frame(vec![1]), News::Words(vec![1])] {
+            assert!(pair.two.present(of_before(news)).is_none());
+        }
+    }
+    assert!(pair.two.present(stale).is_none());
+}
+
+/// However many frames and words wait.
+#[tokio::test]
+async fn hanging_up_is_heard_when_much_waits() {
+    let mut pair = timeout(PATIENCE, Pair::connect()).await.expect("connected");
+    for _ in 0..2 * super::MAX_WAITING {
+        pair.one.order(Order::Send(B, vec![1]));
+        pair.one.order(Order::Hear(B, vec![1]));
+    }
+    pair.one.order(Order::Hang(B));
+    while !matches!(next(&mut pair.from_two).await.news, News::Down) {}
 }
 
 #[tokio::test]
@@ -107,12 +142,17 @@ fn runtime() -> tokio::runtime::Runtime {
     builder.worker_threads(1).enable_all().build().expect("a runtime")
 }
 
+async fn next(events: &mut Receiver<Heard>) -> Heard {
+    timeout(PATIENCE, events.recv()).await.expect("in time").expect("an event")
+}
+
 async fn down(events: &mut Receiver<Heard>) {
     loop {
-        match timeout(PATIENCE, events.recv()).await.expect("in time").expect("an event") {
-            Heard::Down(peer) => return assert_eq!(peer, A),
-            Heard::Words(..) => {}
-            other @ (Heard::Up(_) | Heard::Frame(..)) => panic!("{other:?}"),
+        let Heard { peer, news, .. } = next(events).await;
+        match news {
+            News::Down => return assert_eq!(peer, A),
+            News::Words(..) => {}
+            other @ (News::Up | News::Frame(..)) => panic!("{other:?}"),
         }
     }
 }
