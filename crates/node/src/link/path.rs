@@ -51,6 +51,8 @@ const GROWING: u64 = 4;
 const STILL_AFTER: u32 = 2;
 /// An idle path is measured this often, and its death found out in four of these.
 const PING_EVERY: Micros = Micros::from_secs(1);
+/// Less than the memory of round trips, so that both paths can be compared at any time.
+const STANDBY_PING: Micros = Micros::from_secs(4);
 /// An echo may stand behind what others have on the way, which nobody here knows.
 const ECHO_DELAY: Micros = Micros::from_secs(1);
 /// Chunks counted for the loss before the old ones fade.
@@ -154,12 +156,14 @@ impl Way {
         (self.probe, self.late, self.probed, self.echo) = (None, None, None, None);
     }
 
-    /// When an idle path is to be asked.
-    pub(super) fn ping_due(&self) -> Option<Time> {
+    /// When an idle path is to be asked: one that stands by behind a better one now and then, because the
+    /// relay that it may be has better to do.
+    pub(super) fn ping_due(&self, stands_by: bool) -> Option<Time> {
         if self.probe.is_some() {
             return None;
         }
-        Some(self.probed.map_or(Time(0), |last| last + PING_EVERY))
+        let every = if stands_by { STANDBY_PING } else { PING_EVERY };
+        Some(self.probed.map_or(Time(0), |last| last + every))
     }
 
     /// An echo came: of which probe, if it is known.

@@ -3,11 +3,14 @@
 use alloc::vec::Vec;
 use shoal_protocol::frame::HEADER_BYTES;
 use shoal_protocol::limit::SEAL_BYTES;
-use shoal_protocol::{Header, Time};
+use shoal_protocol::{Header, Micros, Time};
 
 use super::chunk::{MOST_WORDS, Words};
 use super::path::{Path, Probe};
 use super::{Link, LinkOutput};
+
+/// A direct path that lives this long mostly goes on living; until then the relay is kept warm.
+const STEADY_AFTER: Micros = Micros::from_secs(5);
 
 impl Link {
     /// Says all that may be said now.
@@ -24,7 +27,7 @@ impl Link {
         }
         for path in Path::ALL {
             let way = self.ways.of(path);
-            let ping = way.ping_due().is_some_and(|due| due <= now);
+            let ping = way.ping_due(self.stands_by(path)).is_some_and(|due| due <= now);
             if way.up.is_some() && (way.echo.is_some() || ping) {
                 self.say(now, path, ping, None);
             }
@@ -95,12 +98,18 @@ impl Link {
         self.outputs.push_back(LinkOutput::Frame { path, header, bytes });
     }
 
+    /// The relay, while a direct path does all the work and has done so for a while.
+    fn stands_by(&self, path: Path) -> bool {
+        let steady = self.ways.of(Path::Direct).up.is_some_and(|up| self.now >= up + STEADY_AFTER);
+        path == Path::Relay && steady && self.ways.chosen() == Some(Path::Direct)
+    }
+
     /// When something must be said although nothing happened.
     pub(super) fn say_due(&self) -> Option<Time> {
-        let ways = Path::ALL.into_iter().map(|path| self.ways.of(path));
+        let ways = Path::ALL.into_iter().map(|path| (self.ways.of(path), self.stands_by(path)));
         let pings = ways
-            .filter(|way| way.up.is_some())
-            .filter_map(|way| way.echo_due().or_else(|| way.ping_due()));
+            .filter(|(way, _)| way.up.is_some())
+            .filter_map(|(way, by)| way.echo_due().or_else(|| way.ping_due(by)));
         let anyone = self.ways.chosen().is_some();
         let owed = self.incoming.owed().filter(|_| anyone);
         let again = self.outgoing.flight.due(&self.ways).filter(|_| anyone);
