@@ -74,6 +74,7 @@ fn runtime(verb: &Verb) -> std::io::Result<Runtime> {
         | Verb::Receipt(_)
         | Verb::Verify(_)
         | Verb::Noop(_)
+        | Verb::Talk(_)
         | Verb::GpuWorker => Builder::new_current_thread(),
     };
     builder.enable_all().build()

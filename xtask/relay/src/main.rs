@@ -3,13 +3,16 @@
 //!     xtask-relay measure PYTHON SCRIPT FOLDER   prints what was found, as JSON
 //!     xtask-relay stalled FOLDER                 the same for fifty receivers of which one stalls
 //!     xtask-relay sealing                        what sealing costs the two ends
+//!     xtask-relay allreduce FOLDER               four members that sum numbers over it, as JSON
 //!     xtask-relay serve FOLDER                   a coordinator whose relay takes orders from its input
 //!     xtask-relay copy                           a bare TCP relay
 #![allow(clippy::print_stdout, reason = "a command-line tool talks on stdout")]
 
 mod copy;
 mod flow;
+mod member;
 mod middle;
+mod ring;
 mod sealing;
 mod serve;
 mod stalled;
@@ -35,8 +38,12 @@ fn main() -> Outcome {
             println!("{}", sealing::measure()?);
             Ok(())
         }
+        ["allreduce", folder] => {
+            println!("{}", ring::measure(Path::new(folder))?);
+            Ok(())
+        }
         ["serve", folder] => serve::run(Path::new(folder)),
         ["copy"] => copy::run(),
-        _ => Err("usage: xtask-relay measure PYTHON SCRIPT FOLDER | stalled FOLDER | sealing | serve FOLDER | copy".into()),
+        _ => Err("usage: xtask-relay measure PYTHON SCRIPT FOLDER | stalled FOLDER | sealing | allreduce FOLDER | serve FOLDER | copy".into()),
     }
 }

@@ -12,7 +12,7 @@ use shoal_protocol::{CrewId, Epoch, NodeId};
 use crate::Outcome;
 use crate::wire::Wire;
 
-const CREW: CrewId = CrewId(1);
+pub(crate) const CREW: CrewId = CrewId(1);
 
 /// A process, and the line it printed when it was ready.
 pub(crate) struct Middle {
@@ -29,8 +29,8 @@ pub(crate) struct Middle {
 /// One of two that talk.
 pub(crate) struct Client {
     pub(crate) wire: Wire,
-    node: NodeId,
-    epoch: Epoch,
+    pub(crate) node: NodeId,
+    pub(crate) epoch: Epoch,
 }
 
 impl Middle {

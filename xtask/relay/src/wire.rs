@@ -142,6 +142,26 @@ impl Wire {
         }
     }
 
+    /// Takes the next message.
+    pub(crate) fn message(&mut self) -> Outcome<Vec<u8>> {
+        let size = self.head()?;
+        let mut message = Vec::with_capacity(size);
+        loop {
+            let here = (size - message.len()).min(self.to - self.from);
+            message.extend(&self.buffer[self.from..self.from + here]);
+            self.from += here;
+            if message.len() == size {
+                return Ok(message);
+            }
+            self.fill()?;
+        }
+    }
+
+    /// The same connection, for another thread to write to.
+    pub(crate) fn writer(&self) -> Outcome<TcpStream> {
+        Ok(self.stream.try_clone()?)
+    }
+
     /// The next message that is a coordinator's.
     fn word(&mut self) -> Outcome<ToNode> {
         let size = self.head()?;

@@ -1,8 +1,10 @@
 //! Shoal against its peers, in one run on one machine: only the ratio means something.
 
+mod allreduce;
 mod churn;
 mod farm;
 mod join;
+mod link;
 mod map;
 mod nodes;
 mod peers;
@@ -21,7 +23,8 @@ use crate::shell::{self, Outcome};
 use crate::{programs, setup, web};
 use report::Report;
 
-const NAMES: &str = "churn, farm, join, map, nodes, relay, sim, sim-grid, upgrade, verify";
+const NAMES: &str =
+    "allreduce, churn, farm, join, link, map, nodes, relay, sim, sim-grid, upgrade, verify";
 
 /// What every benchmark is told.
 struct Plan {
@@ -43,11 +46,13 @@ impl Plan {
 pub(crate) fn run(args: &[String]) -> Outcome {
     let (name, plan) = parse(args)?;
     let bench: fn(&Plan) -> Outcome<Report> = match name {
+        "allreduce" => allreduce::run,
         "churn" => churn::run,
         "farm" => farm::run,
         "map" => map::run,
         "nodes" => nodes::run,
         "join" => join::run,
+        "link" => link::run,
         "relay" => relay::run,
         "sim" => sim::run,
         "sim-grid" => sim_grid::run,

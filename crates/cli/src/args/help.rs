@@ -117,3 +117,8 @@ Examples:
 Each node computes a band of rows, as many as suit its speed, and exchanges the edges with its neighbours in every
 step, directly where they reach each other. The grid wraps around. If a node leaves, the others go on
 from the last checkpoint; the result is the same. Ctrl-C cancels.";
+
+pub(super) const TALK: &str = "\
+Examples:
+  echo 'meet 2' | shoal talk 'http://127.0.0.1:7420/join#TOKEN'
+  shoal talk 'http://127.0.0.1:7420/join#TOKEN' --no-direct";

@@ -58,6 +58,21 @@ pub(crate) struct Join {
     pub(crate) lend: Lend,
 }
 
+/// Talk to other nodes and measure the links to them, as told by lines of its input
+#[derive(Debug, Args)]
+#[command(
+    hide = true,
+    after_help = help::TALK
+)]
+pub(crate) struct Talk {
+    /// The join link `shoal up` prints
+    #[arg(value_name = "URL")]
+    pub(crate) url: String,
+    /// Through the coordinator only, never directly
+    #[arg(long)]
+    pub(crate) no_direct: bool,
+}
+
 #[derive(Debug, Args)]
 pub(crate) struct Listen {
     /// Address and port to listen on; port 0 takes any free one

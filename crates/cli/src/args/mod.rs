@@ -7,7 +7,7 @@ mod policy;
 mod sim;
 mod work;
 
-pub(crate) use lend::{Join, Lend, Listen, Serve, Up};
+pub(crate) use lend::{Join, Lend, Listen, Serve, Talk, Up};
 pub(crate) use look::{Cancel, Explain, Jobs, Nodes, Receipt, Subject, Verify, Watch};
 pub(crate) use policy::PolicyArgs;
 pub(crate) use sim::Sim;
@@ -68,6 +68,7 @@ pub(crate) enum Verb {
     Receipt(Receipt),
     Verify(Verify),
     Noop(Noop),
+    Talk(Talk),
     #[command(hide = true)]
     GpuWorker,
 }

@@ -10,7 +10,7 @@ use shoal_node::{Input, JobInfo, Member, MemberConfig, MemberInput, MemberOutput
 use shoal_protocol::frame::split;
 use shoal_protocol::{
     CrewId, CrewSay, CrewTask, CrewTold, Enlist, Epoch, Failure, Finished, FromNode, JobId,
-    LinkKey, Micros, NodeId, PublicKey, SimTask, Time, Work,
+    LinkKey, Micros, NodeId, PublicKey, Time, Work,
 };
 use shoal_seal::Keys;
 
@@ -33,7 +33,8 @@ pub(super) struct Crews {
 struct Seat {
     member: Member,
     me: NodeId,
-    info: Arc<JobInfo>,
+    /// Of its job; talk has none.
+    info: Option<Arc<JobInfo>>,
     /// Whom the radio was told of.
     called: BTreeSet<NodeId>,
 }
@@ -101,10 +102,13 @@ impl Host<'_> {
 
     pub(super) fn enlist(&mut self, enlist: Box<Enlist>) {
         let crew = enlist.crew;
-        // Not offered to this shell: the brain refuses it.
-        let CrewTask::Sim(task) = &enlist.task else { return };
-        if let Some(notice) = notice(&enlist, task) {
-            (self.notify)(notice);
+        let job = match &enlist.task {
+            CrewTask::Sim(task) => Some(task.job),
+            CrewTask::Talk => None,
+        };
+        match notice(&enlist) {
+            Some(notice) => (self.notify)(notice),
+            None => self.talk_met(&enlist),
         }
         if !enlist.ice.is_empty() {
             self.crews.order(Order::Servers(enlist.ice.clone()));
@@ -113,7 +117,7 @@ impl Host<'_> {
         let is_new = self.crews.seats.get(&crew).is_none_or(|seat| Some(seat.me) != self.crews.me);
         if is_new {
             self.dismiss(crew);
-            match self.seat(task.job) {
+            match self.seat(job) {
                 Ok(seat) => drop(self.crews.seats.insert(crew, seat)),
                 Err(failure) => {
                     let (epoch, say) = (enlist.epoch, CrewSay::Failed { failure });
@@ -125,10 +129,19 @@ impl Host<'_> {
         self.member(crew, MemberInput::Enlist(enlist));
     }
 
-    fn seat(&mut self, job: JobId) -> Result<Seat, Failure> {
+    fn seat(&mut self, job: Option<JobId>) -> Result<Seat, Failure> {
         let internal = |message: &str| Failure::Internal { message: message.into() };
-        let info = self.info(job).ok_or_else(|| internal("a crew of an unknown job"))?;
-        let Work::Sim(work) = &info.work else { return Err(internal("a crew of no simulation")) };
+        let (info, work) = match job.map(|job| self.info(job)) {
+            None => (None, None),
+            Some(None) => return Err(internal("a crew of an unknown job")),
+            Some(Some(info)) => {
+                let Work::Sim(work) = &info.work else {
+                    return Err(internal("a crew of no simulation"));
+                };
+                let work = work.clone();
+                (Some(info), Some(work))
+            }
+        };
         let (Some(me), Some(coordinator)) = (self.crews.me, self.crews.coordinator) else {
             return Err(internal("a crew before this node joined"));
         };
@@ -140,10 +153,10 @@ impl Host<'_> {
             seed,
             unix_at_zero: self.crews.unix_at_zero,
             tries_direct: self.crews.radio.is_some(),
-            work: Some(work.clone()),
+            work,
         };
         let member = Member::new(self.now(), config);
-        Ok(Seat { member, me, info: info.clone(), called: BTreeSet::new() })
+        Ok(Seat { member, me, info, called: BTreeSet::new() })
     }
 
     pub(super) fn dismiss(&mut self, crew: CrewId) {
@@ -157,6 +170,9 @@ impl Host<'_> {
     }
 
     pub(super) fn tell_crew(&mut self, crew: CrewId, say: CrewTold) {
+        if let CrewTold::NotMet { with } = say {
+            return self.talk_not_met(with);
+        }
         self.member(crew, MemberInput::Told(say));
     }
 
@@ -193,7 +209,7 @@ impl Host<'_> {
     }
 
     /// One input to a member, then everything it asks for.
-    fn member(&mut self, crew: CrewId, input: MemberInput<'_>) {
+    pub(super) fn member(&mut self, crew: CrewId, input: MemberInput<'_>) {
         let now = self.now();
         let Some(seat) = self.crews.seats.get_mut(&crew) else { return };
         seat.member.handle(now, input);
@@ -235,20 +251,23 @@ impl Host<'_> {
             }
             MemberOutput::Using(node, path) => {
                 tracing::debug!("crew {}: node {} by {path:?}", crew.0, node.0);
+                self.talk_using(path);
             }
-            // Of talking crews, which this shell is in none of.
-            MemberOutput::App { .. }
-            | MemberOutput::Refused { .. }
+            MemberOutput::App { from, channel, bytes } => {
+                self.talk_heard(crew, from, channel, bytes);
+            }
+            // Less is said at a time than a link takes, and nothing in common.
+            MemberOutput::Refused { .. }
             | MemberOutput::NotBegun(_)
             | MemberOutput::Done { .. } => {}
         }
     }
 
     fn engine(&mut self, crew: CrewId, command: shoal_node::SimCommand) {
-        let Some(seat) = self.crews.seats.get(&crew) else { return };
-        match &mut self.gpu {
-            Some(gpu) => gpu.crew(crew, command, &seat.info),
-            None => {
+        let info = self.crews.seats.get(&crew).and_then(|seat| seat.info.as_ref());
+        match (&mut self.gpu, info) {
+            (Some(gpu), Some(info)) => gpu.crew(crew, command, info),
+            (None, _) | (_, None) => {
                 let answer = SimAnswer::Failed { epoch: command.epoch(), failure: no_gpu() };
                 self.answers.push((crew, answer));
             }
@@ -257,7 +276,8 @@ impl Host<'_> {
 }
 
 /// What the donor is told of this node's place.
-fn notice(enlist: &Enlist, task: &SimTask) -> Option<Notice> {
+fn notice(enlist: &Enlist) -> Option<Notice> {
+    let CrewTask::Sim(task) = &enlist.task else { return None };
     let rows = *task.bands.get(usize::from(enlist.rank))?;
     let others = enlist.members.len().saturating_sub(1);
     Some(Notice::InCrew { job: task.job, others, rows, from: task.from })

@@ -19,6 +19,7 @@ mod program;
 mod radio;
 mod session;
 mod socket;
+mod talk;
 mod turn;
 mod wire;
 
@@ -78,12 +79,14 @@ enum Event {
     NotOpened(socket::NotOpened),
     Cpu(Ran),
     Gpu(GpuEvent),
+    Order(Option<String>),
 }
 
 pub(crate) struct Options {
     pub(crate) link: JoinLink,
     pub(crate) data: PathBuf,
     pub(crate) lend: Lend,
+    pub(crate) talks: bool,
 }
 
 /// Lends this machine until `stop` turns true or the coordinator refuses for good.
@@ -122,7 +125,7 @@ pub(crate) async fn run(
         identity: kept.identity(),
         caps: caps.clone(),
         rules: options.lend.rules(),
-        talks: false,
+        talks: options.talks,
         seed: u64::from_le_bytes(seed),
     });
     let power = Power::new(options.lend.battery_below);
@@ -146,6 +149,7 @@ pub(crate) async fn run(
         key: kept.key,
         crews: Crews::new(radio)?,
         answers: Vec::new(),
+        talk: talk::listen(options.talks, &to_loop),
         to_loop,
         outbox: Outbox::default(),
         stopped: None,
@@ -179,6 +183,7 @@ struct Host<'a> {
     crews: Crews,
     /// The same for crews' members.
     answers: Vec<(CrewId, SimAnswer)>,
+    talk: Option<talk::Talk>,
     to_loop: mpsc::Sender<Event>,
     outbox: Outbox,
     stopped: Option<Result<(), Fail>>,

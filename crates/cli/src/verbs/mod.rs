@@ -11,6 +11,7 @@ mod receipt;
 mod render;
 mod serve;
 mod sim;
+mod talk;
 mod up;
 
 use std::path::{Path, PathBuf};
@@ -92,6 +93,7 @@ pub(crate) async fn run(args: Shoal) -> Result<(), Fail> {
             let interrupts = Interrupts::listen();
             interrupts.guard(noop::run(&context, noop, &interrupts)).await
         }
+        Verb::Talk(talk) => talk::run(&context, talk).await,
         // Answered before a runtime is started.
         Verb::GpuWorker => Ok(()),
     }

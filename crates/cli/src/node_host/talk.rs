@@ -1,0 +1,181 @@
+//! A node that lends nothing and talks, to measure links with: it answers whoever calls, and calls and measures
+//! on order. Orders are lines of its input, answers are lines of JSON.
+//!
+//! What is said on channel 1 is said back on channel 2; of channel 3 what came is told on channel 2, as four
+//! bytes with its length.
+
+use std::io::BufRead as _;
+use std::sync::Arc;
+use std::time::Instant;
+
+use serde_json::json;
+use shoal_node::link::Path;
+use shoal_node::{Input, MemberInput};
+use shoal_protocol::{CrewId, CrewSay, Enlist, Epoch, NodeId};
+use tokio::sync::mpsc;
+
+use super::{Event, Host};
+use crate::show;
+
+const ASK: u16 = 1;
+const ANSWER: u16 = 2;
+const FLOW: u16 = 3;
+
+/// Whom this node talks to, and what it measures of that.
+#[derive(Default)]
+pub(super) struct Talk {
+    with: Option<(CrewId, NodeId)>,
+    task: Task,
+}
+
+#[derive(Default)]
+enum Task {
+    #[default]
+    Rest,
+    Trips {
+        left: usize,
+        message: Arc<Vec<u8>>,
+        since: Instant,
+        millis: Vec<f64>,
+    },
+    Flow {
+        bytes: usize,
+        message: Arc<Vec<u8>>,
+        /// Messages that may be under way.
+        ahead: usize,
+        sent: usize,
+        arrived: usize,
+        since: Instant,
+    },
+}
+
+/// Takes orders, if this node only talks. The node ends with its input.
+pub(super) fn listen(talks: bool, to_loop: &mpsc::Sender<Event>) -> Option<Talk> {
+    let to_loop = to_loop.clone();
+    talks.then(|| {
+        std::thread::spawn(move || {
+            let lines = std::io::stdin().lock().lines().map_while(Result::ok);
+            for line in lines.map(Some).chain([None]) {
+                if to_loop.blocking_send(Event::Order(line)).is_err() {
+                    return;
+                }
+            }
+        });
+        Talk::default()
+    })
+}
+
+impl Host<'_> {
+    /// `meet NODE`, `trips COUNT SIZE`, or `flow BYTES MESSAGE AHEAD`.
+    pub(super) fn talk_order(&mut self, line: Option<String>) {
+        let Some(line) = line else { return self.input(Input::Stop) };
+        let mut words = line.split_whitespace();
+        let name = words.next().unwrap_or_default();
+        let numbers: Vec<usize> = words.filter_map(|word| word.parse().ok()).collect();
+        let Some(talk) = &mut self.talk else { return };
+        match (name, &numbers[..]) {
+            ("meet", [node]) => {
+                let (crew, epoch) = (CrewId(0), Epoch(0));
+                let say = CrewSay::Meet { with: NodeId(*node as u64) };
+                return self.input(Input::CrewSays { crew, epoch, say });
+            }
+            ("trips", [left, size]) => {
+                let (left, message) = (*left, Arc::new(vec![0; *size]));
+                let (since, millis) = (Instant::now(), Vec::new());
+                talk.task = Task::Trips { left, message, since, millis };
+            }
+            ("flow", [bytes, size, ahead]) => {
+                let (bytes, ahead, message) = (*bytes, *ahead, Arc::new(vec![0; *size]));
+                let (sent, arrived, since) = (0, 0, Instant::now());
+                talk.task = Task::Flow { bytes, message, ahead, sent, arrived, since };
+            }
+            _ => return answer(&json!({ "unknown": line })),
+        }
+        self.talk_on();
+        self.settle();
+    }
+
+    pub(super) fn talk_met(&mut self, enlist: &Enlist) {
+        let mine = usize::from(enlist.rank);
+        let other = enlist.members.iter().enumerate().find(|(rank, _)| *rank != mine);
+        if let (Some(talk), Some((_, peer))) = (&mut self.talk, other) {
+            talk.with = Some((enlist.crew, peer.node));
+            answer(&json!({ "met": peer.node.0 }));
+        }
+    }
+
+    pub(super) fn talk_not_met(&self, node: NodeId) {
+        if self.talk.is_some() {
+            answer(&json!({ "notMet": node.0 }));
+        }
+    }
+
+    pub(super) fn talk_using(&self, path: Path) {
+        if self.talk.is_some() {
+            let via = match path {
+                Path::Relay => "relay",
+                Path::Direct => "direct",
+            };
+            answer(&json!({ "via": via }));
+        }
+    }
+
+    pub(super) fn talk_heard(&mut self, crew: CrewId, from: NodeId, channel: u16, bytes: Vec<u8>) {
+        let reply = match channel {
+            ASK => bytes,
+            FLOW => (bytes.len() as u32).to_le_bytes().to_vec(),
+            _ => return self.talk_answered(&bytes),
+        };
+        let (to, channel, message) = (from, ANSWER, Arc::new(reply));
+        self.member(crew, MemberInput::App { to, channel, message });
+    }
+
+    fn talk_answered(&mut self, bytes: &[u8]) {
+        let Some(talk) = &mut self.talk else { return };
+        match &mut talk.task {
+            Task::Rest => {}
+            Task::Trips { since, millis, left, .. } => {
+                millis.push(since.elapsed().as_secs_f64() * 1e3);
+                *left = left.saturating_sub(1);
+                *since = Instant::now();
+            }
+            Task::Flow { arrived, .. } => {
+                *arrived +=
+                    bytes.first_chunk().map_or(0, |size| u32::from_le_bytes(*size)) as usize;
+            }
+        }
+        self.talk_on();
+    }
+
+    /// Says what the task has to say now, or that it is done.
+    fn talk_on(&mut self) {
+        let Some(Talk { with: Some((crew, to)), task }) = &mut self.talk else { return };
+        let ((crew, to), mut says) = ((*crew, *to), Vec::new());
+        match task {
+            Task::Rest => {}
+            Task::Trips { left: 0, millis, .. } => {
+                answer(&json!({ "trips": millis }));
+                *task = Task::Rest;
+            }
+            Task::Trips { message, .. } => says.push((ASK, message.clone())),
+            Task::Flow { bytes, arrived, since, .. } if *arrived >= *bytes => {
+                answer(&json!({ "seconds": since.elapsed().as_secs_f64() }));
+                *task = Task::Rest;
+            }
+            Task::Flow { bytes, message, ahead, sent, arrived, .. } => {
+                while *sent < *bytes && *sent - *arrived < *ahead * message.len() {
+                    *sent += message.len().max(1);
+                    says.push((FLOW, message.clone()));
+                }
+            }
+        }
+        for (channel, message) in says {
+            self.member(crew, MemberInput::App { to, channel, message });
+        }
+    }
+}
+
+/// Whoever gave the order may be gone.
+fn answer(value: &serde_json::Value) {
+    let _ = show::json(value);
+}
