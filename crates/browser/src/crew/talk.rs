@@ -12,6 +12,11 @@ impl Crew {
         words::say(&CrewSay::Meet { with: node(with) })
     }
 
+    /// This node's talk in a crew of two is over: for the brain's `crewSays`, with that crew.
+    pub fn leave() -> Vec<u8> {
+        words::say(&CrewSay::Leave)
+    }
+
     /// Whom the coordinator could not call together with this node, if that is what it says in no crew's name.
     #[wasm_bindgen(js_name = notMet)]
     pub fn not_met(told: &[u8]) -> Result<Option<f64>, JsError> {

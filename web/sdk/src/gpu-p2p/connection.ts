@@ -259,7 +259,7 @@ export class GPUConnection {
     this.asks.close(error);
     for (const shared of this.imported) shared.end(error);
     for (const { fail } of this.receivers.splice(0)) fail(error);
-    this.port.close();
+    this.port.close(told !== undefined);
     this.tellClosed(isWanted ? undefined : error);
   }
 }

@@ -8,18 +8,18 @@ export interface Carrier {
   readonly id: number;
   tell(message: ToTalker, transfer?: Transferable[]): void;
   viaOf(crew: number): "relay" | "direct";
-  /** The port of a crew was closed; its next connection gets another. */
-  reopen(crew: number): void;
+  /** The port of a crew was closed. */
+  leave(crew: number, lingers: boolean): void;
 }
 
 /** One connection's way through a crew of two. */
 export class Port implements PeerPort {
-  readonly messages = new Listener<[number, Uint8Array<ArrayBuffer>]>();
+  readonly messages = new Listener<[number, Uint8Array<ArrayBuffer>]>((_, { byteLength }) => {
+    this.mesh.tell({ type: "took", crew: this.crew, bytes: byteLength });
+  });
   readonly ends = new Listener<[string]>();
   /** A connection is, or is being, made of it. */
   isTaken = false;
-  /** The connection before was closed, and the peer has not begun another yet. */
-  isClosed = false;
 
   constructor(
     private readonly mesh: Carrier,
@@ -55,8 +55,8 @@ export class Port implements PeerPort {
     this.mesh.tell({ type: "say", crew: this.crew, channel, bytes }, [bytes.buffer]);
   }
 
-  close(): void {
+  close(lingers = false): void {
     [this.onmessage, this.onclose] = [() => undefined, () => undefined];
-    this.mesh.reopen(this.crew);
+    this.mesh.leave(this.crew, lingers);
   }
 }

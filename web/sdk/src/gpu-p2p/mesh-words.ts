@@ -15,6 +15,10 @@ export type ToTalker =
   /** Calls for a crew of two with that node. Leads to `met` or `notMet`. */
   | { type: "meet"; peer: number }
   | { type: "say"; crew: number; channel: number; bytes: Uint8Array<ArrayBuffer> }
+  /** One thing `heard` was taken: so many bytes of it. */
+  | { type: "took"; crew: number; bytes: number }
+  /** The talk is over. Leads to `parted`. */
+  | { type: "leave"; crew: number }
   | { type: "stop" };
 
 export type FromTalker =

@@ -4,7 +4,6 @@ import { answer } from "../join/radio.js";
 import { claimIdentity } from "../join/identity.js";
 import { GPUPeerError } from "./error.js";
 import type { FromTalker, ToTalker } from "./mesh-words.js";
-import { isHello } from "./words.js";
 import { type Carrier, Port } from "./mesh-port.js";
 import { Listener, type Mesh, type PeerPort } from "./port.js";
 
@@ -15,6 +14,8 @@ const MEET_MS = 15_000;
 /** A node that only just came is not known to everybody in the same moment: it is asked for again for so long. */
 const COMING_MS = 2_000;
 const AGAIN_MS = 100;
+/** The peer has this long to hear the last words of a connection. Once it did it ends the crew itself. */
+const LINGER_MS = 3_000;
 /** A page that leaves has this long to say so. */
 const GOODBYE_MS = 50;
 
@@ -77,6 +78,11 @@ interface Pair {
   peer: number;
   via: "relay" | "direct";
   port: Port;
+  /** The connection was closed here: the crew is about to end. */
+  isLeft: boolean;
+  /** Resolves when the crew is over. */
+  over: Promise<void>;
+  end: () => void;
 }
 
 class Joined implements Mesh, Carrier {
@@ -123,8 +129,9 @@ class Joined implements Mesh, Carrier {
   async meet(peer: number): Promise<PeerPort> {
     if (this.isOver) throw new GPUPeerError("no-mesh", "this page has left the pool");
     if (peer === this.id) throw new GPUPeerError("not-met", `node ${peer} is this page itself`);
-    const known = [...this.pairs.values()].find((pair) => pair.peer === peer);
-    const { port } = known ?? (await this.call(peer));
+    const left = this.with(peer);
+    if (left?.isLeft) await left.over;
+    const { port } = this.with(peer) ?? (await this.call(peer));
     if (port.isTaken) throw new GPUPeerError("busy", `there is a connection to node ${peer} already`);
     port.isTaken = true;
     return port;
@@ -133,6 +140,10 @@ class Joined implements Mesh, Carrier {
   close(): void {
     this.tell({ type: "stop" });
     setTimeout(() => this.end(), GOODBYE_MS);
+  }
+
+  private with(peer: number): Pair | undefined {
+    return [...this.pairs.values()].find((pair) => pair.peer === peer);
   }
 
   private call(peer: number): Promise<Pair> {
@@ -176,7 +187,7 @@ class Joined implements Mesh, Carrier {
         this.notMet(said.peer);
         break;
       case "heard":
-        this.heard(said.crew, said.channel, said.bytes);
+        this.pairs.get(said.crew)?.port.messages.hear(said.channel, said.bytes);
         break;
       case "using": {
         const pair = this.pairs.get(said.crew);
@@ -199,7 +210,9 @@ class Joined implements Mesh, Carrier {
   }
 
   private met(crew: number, peer: number): void {
-    const pair: Pair = { crew, peer, via: "relay", port: new Port(this, crew, peer) };
+    let end = () => undefined as void;
+    const over = new Promise<void>((resolve) => (end = resolve));
+    const pair: Pair = { crew, peer, via: "relay", port: new Port(this, crew, peer), isLeft: false, over, end };
     this.pairs.set(crew, pair);
     const meeting = this.meetings.get(peer);
     if (!meeting) return this.callers.hear(peer);
@@ -208,23 +221,11 @@ class Joined implements Mesh, Carrier {
     meeting.resolve(pair);
   }
 
-  private heard(crew: number, channel: number, bytes: Uint8Array<ArrayBuffer>): void {
-    const pair = this.pairs.get(crew);
-    if (!pair) return;
-    const { port } = pair;
-    if (port.isClosed) {
-      // What is left of the connection before means nothing any more.
-      if (!isHello(channel, bytes)) return;
-      port.isClosed = false;
-      if (!port.isTaken) this.callers.hear(pair.peer);
-    }
-    port.messages.hear(channel, bytes);
-  }
-
   private parted(crew: number, why: string): void {
     const pair = this.pairs.get(crew);
     this.pairs.delete(crew);
     pair?.port.ends.hear(why);
+    pair?.end();
   }
 
   private end(reason?: string): void {
@@ -248,11 +249,12 @@ class Joined implements Mesh, Carrier {
     return this.pairs.get(crew)?.via ?? "relay";
   }
 
-  /** The crew stays as long as both are there; the next connection has a port of its own. */
-  reopen(crew: number): void {
+  /** A crew lasts as long as its connection, so that a node's crews are those it talks in. */
+  leave(crew: number, lingers: boolean): void {
     const pair = this.pairs.get(crew);
-    if (!pair) return;
-    pair.port = new Port(this, crew, pair.peer);
-    pair.port.isClosed = true;
+    if (!pair || pair.isLeft) return;
+    pair.isLeft = true;
+    if (lingers) setTimeout(() => this.pairs.has(crew) && this.tell({ type: "leave", crew }), LINGER_MS);
+    else this.tell({ type: "leave", crew });
   }
 }

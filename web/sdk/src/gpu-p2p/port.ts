@@ -13,8 +13,8 @@ export interface PeerPort {
   onmessage: ((channel: number, bytes: Uint8Array<ArrayBuffer>) => void) | null;
   /** The peer is gone; why, in words. */
   onclose: ((reason: string) => void) | null;
-  /** Nothing more is said. */
-  close(): void;
+  /** Nothing more is said. `lingers`: the peer is to hear what was said last. */
+  close(lingers?: boolean): void;
 }
 
 /** A pool's mesh as a page sees it. */
@@ -38,18 +38,26 @@ export class Listener<Heard extends unknown[]> {
   private readonly early: Heard[] = [];
   private listener: ((...heard: Heard) => void) | null = null;
 
+  /** `taken`: nothing of it waits any more. */
+  constructor(private readonly taken: (...heard: Heard) => void = () => undefined) {}
+
   get(): ((...heard: Heard) => void) | null {
     return this.listener;
   }
 
   set(listener: ((...heard: Heard) => void) | null): void {
     this.listener = listener;
-    if (listener) for (const heard of this.early.splice(0)) listener(...heard);
+    if (listener) for (const heard of this.early.splice(0)) this.hear(...heard);
   }
 
   hear(...heard: Heard): void {
-    if (this.listener) this.listener(...heard);
-    else if (this.early.length < MOST_EARLY) this.early.push(heard);
+    if (!this.listener && this.early.length < MOST_EARLY) {
+      this.early.push(heard);
+      return;
+    }
+    // First, because the listener may give the bytes away.
+    this.taken(...heard);
+    this.listener?.(...heard);
   }
 }
 

@@ -10,6 +10,12 @@ import type { FromTalker, ToTalker } from "./mesh-words.js";
 
 /** Bytes on the socket that begin so are a frame of a crew, and no message. */
 const FIRST_OF_FRAMES = 0x80;
+/** Above so many bytes that the page has not taken nothing more of that peer is let in: what transfers of one page have under way. */
+const MOST_UNTAKEN = 8 << 20;
+/** Below so many it is again, early enough that the link does not stand still. */
+const FEW_UNTAKEN = 2 << 20;
+/** What a message costs besides its bytes, so that empty ones count too. */
+const MESSAGE_BYTES = 256;
 /** Nothing is computed for others here. */
 const OFFER = { cpuSlots: 0, speed: 1 };
 
@@ -17,8 +23,8 @@ type Start = ToTalker & { type: "start" };
 
 class Talker implements CrewHost {
   private crews: Crews | undefined;
-  /** The other one, by crew. */
-  private readonly peers = new Map<number, number>();
+  /** The other one, by crew, and what it said that the page has not taken yet. */
+  private readonly peers = new Map<number, { peer: number; untaken: number; isHeld: boolean }>();
   private readonly socket: Socket;
   private readonly todo: BrainOutput[] = [];
   private performing = false;
@@ -48,8 +54,16 @@ class Talker implements CrewHost {
   }
 
   say({ crew, channel, bytes }: ToTalker & { type: "say" }): void {
-    const peer = this.peers.get(crew);
-    if (peer !== undefined) this.crews?.part(crew)?.give((member, now) => member.app(now, peer, channel, bytes));
+    const known = this.peers.get(crew);
+    if (known) this.crews?.part(crew)?.give((member, now) => member.app(now, known.peer, channel, bytes));
+  }
+
+  took({ crew, bytes }: ToTalker & { type: "took" }): void {
+    this.count(crew, -bytes - MESSAGE_BYTES);
+  }
+
+  leave(crew: number): void {
+    this.tellBrain((brain, now) => brain.crewSays(now, crew, 0, Crew.leave()));
   }
 
   stop(): void {
@@ -93,7 +107,19 @@ class Talker implements CrewHost {
     if (output.type === "using") return tell({ type: "using", crew, via: output.via });
     if (output.type === "refused") return tell({ type: "refused", crew });
     const bytes = output.bytes as Uint8Array<ArrayBuffer>;
+    this.count(crew, bytes.byteLength + MESSAGE_BYTES);
     tell({ type: "heard", crew, channel: output.channel, bytes }, [bytes.buffer]);
+  }
+
+  /** A page may be busy or frozen while this Worker is not: a peer must not fill its memory. */
+  private count(crew: number, bytes: number): void {
+    const known = this.peers.get(crew);
+    if (!known) return;
+    known.untaken += bytes;
+    const hold = known.untaken > (known.isHeld ? FEW_UNTAKEN : MOST_UNTAKEN);
+    if (hold === known.isHeld) return;
+    known.isHeld = hold;
+    this.crews?.part(crew)?.give((member, now) => member.hold(now, known.peer, hold));
   }
 
   /** Acts on outputs in order, also when acting on one leads to more. */
@@ -173,7 +199,7 @@ class Talker implements CrewHost {
       .find((node) => node !== me);
     // Both may have called: the crew is the same.
     if (peer === undefined || this.peers.has(crew)) return;
-    this.peers.set(crew, peer);
+    this.peers.set(crew, { peer, untaken: 0, isHeld: false });
     tell({ type: "met", crew, peer });
   }
 
@@ -239,6 +265,8 @@ addEventListener("message", ({ data }: MessageEvent<ToTalker>) => {
     talker = talker?.then((talker) => {
       if (data.type === "meet") talker.meet(data.peer);
       else if (data.type === "say") talker.say(data);
+      else if (data.type === "took") talker.took(data);
+      else if (data.type === "leave") talker.leave(data.crew);
       else talker.stop();
       return talker;
     });
