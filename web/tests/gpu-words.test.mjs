@@ -5,7 +5,7 @@ import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import { load } from "./lib/typescript.mjs";
 
-const { accessOf, pack, unpack } = await load("gpu-p2p/words.ts", "gpu-p2p/wgsl.ts");
+const { accessOf, pack, PART_BYTES, unpack } = await load("gpu-p2p/words.ts", "gpu-p2p/wgsl.ts");
 /** Those that the native side is tested with. */
 const WORDS = JSON.parse(readFileSync(new URL("../../crates/peer/tests/words.json", import.meta.url), "utf8"));
 
@@ -29,6 +29,12 @@ test("words with a piece missing or of another kind are not understood", () => {
   for (const is of ["__proto__", "toString", "none"]) assert.throws(() => unpack(pack({ is })), /not understood/);
   assert.throws(() => unpack(Uint8Array.of(1, 2)), /how long its words are/);
   assert.throws(() => unpack(Uint8Array.of(255, 255, 255, 255, 1)), /how long its words are/);
+});
+
+test("parts are no larger than they are sent", () => {
+  const part = WORDS.find(({ is }) => is === "part");
+  assert.equal(unpack(pack(part, new Uint8Array(PART_BYTES))).bytes.byteLength, PART_BYTES);
+  assert.throws(() => unpack(pack(part, new Uint8Array(PART_BYTES + 1))), /a part of 1048577 bytes; at most 1048576/);
 });
 
 test("what a shader does to its buffers is read from its text", () => {

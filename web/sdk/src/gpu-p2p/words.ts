@@ -105,16 +105,12 @@ export function unpack(message: Uint8Array<ArrayBuffer>): { words: Words; bytes:
   }
   const words: unknown = JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(message.subarray(4, 4 + length)));
   if (!isWords(words)) throw new GPUPeerError("protocol", "the peer said what is not understood here");
-  return { words, bytes: message.subarray(4 + length) };
-}
-
-/** Whether it begins a connection. */
-export function isHello(channel: number, message: Uint8Array<ArrayBuffer>): boolean {
-  try {
-    return channel === CONTROL && unpack(message).words.is === "hello";
-  } catch {
-    return false;
+  const bytes = message.subarray(4 + length);
+  // Whoever keeps parts counts them; larger ones would not be few bytes any more.
+  if (bytes.byteLength > PART_BYTES) {
+    throw new GPUPeerError("protocol", `a part of ${bytes.byteLength} bytes; at most ${PART_BYTES} are sent at once`);
   }
+  return { words, bytes };
 }
 
 function isWords(value: unknown): value is Words {
