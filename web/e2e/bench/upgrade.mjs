@@ -3,7 +3,7 @@
 //   node upgrade.mjs URL TOKEN
 //
 // Prints one JSON object, in milliseconds: a tab's joining, and from the moment when both have joined until the first relayed
-// message was heard, and until both say things directly.
+// message was heard, until one says things directly, and until both do.
 
 import { join, pages } from "./mesh-page.mjs";
 
@@ -24,6 +24,7 @@ try {
   console.log(JSON.stringify({
     joined: b.joinedAt - b.calledAt,
     relayed: a.heardAt - both,
+    first: Math.min(a.directAt, b.directAt) - both,
     direct: Math.max(a.directAt, b.directAt) - both,
   }));
 } finally {

@@ -7,7 +7,7 @@ use crate::shell::Outcome;
 
 pub(super) fn run(plan: &Plan) -> Outcome<Report> {
     build(plan)?;
-    let [mut joined, mut relayed, mut direct] = [const { Vec::new() }; 3];
+    let [mut joined, mut relayed, mut first, mut direct] = [const { Vec::new() }; 4];
     for round in 1..=plan.rounds {
         plan.say(&format!("round {round}"));
         let pool = Pool::start()?;
@@ -15,12 +15,14 @@ pub(super) fn run(plan: &Plan) -> Outcome<Report> {
         let found = figures(node().args(words))?;
         joined.push(number(&found, "joined")?);
         relayed.push(number(&found, "relayed")?);
+        first.push(number(&found, "first")?);
         direct.push(number(&found, "direct")?);
     }
     let mut report = Report::new("upgrade", plan.rounds);
     for (what, times) in [
         ("ms to join, second tab", &joined),
         ("ms from both joined to the first relayed message", &relayed),
+        ("ms from both joined to the direct link at one end", &first),
         ("ms from both joined to the direct link at both ends", &direct),
     ] {
         report.ours(&format!("{what}, best"), least(times));
