@@ -31,11 +31,21 @@ impl Scheduler {
         let Some(crew) = self.crews.get(&job) else { return String::new() };
         let fit = crew.tries.values().filter(|tried| matches!(tried, Try::Fit { .. })).count();
         let asked = crew.tries.values().filter(|tried| matches!(tried, Try::Asked { .. })).count();
+        let unfit = crew.tries.len() - fit - asked;
+        let unfit = if unfit > 0 { format!(", {unfit} could not") } else { String::new() };
+        let out = match crew.out.values().last() {
+            Some((_, why)) => format!("; left out for a while: {why}"),
+            None => String::new(),
+        };
         let wanted = self.sim(job).map_or(0, |sim| sim.members);
         if wanted > 0 {
-            return format!("its crew wants {wanted} members; {fit} can, {asked} are being tried");
+            return format!(
+                "its crew wants {wanted} members; {fit} can, {asked} are being tried{unfit}{out}"
+            );
         }
-        format!("its crew forms: {fit} nodes showed how fast they are, {asked} are being tried")
+        format!(
+            "its crew forms: {fit} nodes showed how fast they are, {asked} are being tried{unfit}{out}"
+        )
     }
 
     fn explain_working(&self, view: &CrewView, lines: &mut Vec<String>) {

@@ -8,6 +8,8 @@ use shoal_protocol::{CrewId, Epoch, Failure, LimitKind, Micros};
 
 /// What a step may wait for the device while units of other jobs have it, beside its job's own limit.
 const OTHERS: Duration = Duration::from_secs(10);
+/// What an audition may take beside that: compiling, on a busy machine.
+const AUDITION: Duration = Duration::from_secs(20);
 /// What opening a band may take beside that: its rows come by network, and a coordinator may restart
 /// meanwhile.
 const OPENING: Duration = Duration::from_secs(150);
@@ -39,7 +41,7 @@ pub(super) enum Lost {
 
 impl Crews {
     pub(super) fn auditions(&mut self, crew: CrewId, limit: Micros) {
-        self.auditions.insert(crew, Due::within(limit, OPENING));
+        self.auditions.insert(crew, Due::within(limit, AUDITION));
     }
 
     pub(super) fn auditioned(&mut self, crew: CrewId) {

@@ -104,7 +104,11 @@ impl SimBand {
             until_look: 0,
         };
         let mut tape = Tape::new(&it.core);
-        tape.encoder.clear_buffer(&band.whole.buffer(0).buffer, 0, None);
+        // Buffers are used again: nobody sees another job's numbers.
+        let slabs = band.slabs.iter().flatten();
+        for buffer in slabs.chain([&band.whole]).flat_map(Field::buffers) {
+            tape.encoder.clear_buffer(&buffer.buffer, 0, None);
+        }
         if let Some(flag) = &band.flag {
             flag.lower(&mut tape.encoder);
         }

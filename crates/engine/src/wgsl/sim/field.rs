@@ -55,6 +55,10 @@ impl Field {
         Ok(Field { rows, buffers: leases, groups, block: blocks.at(block) })
     }
 
+    pub(super) fn buffers(&self) -> &[Lease] {
+        &self.buffers
+    }
+
     pub(super) fn buffer(&self, index: usize) -> &Lease {
         &self.buffers[index]
     }

@@ -25,15 +25,29 @@ pub(super) async fn look(band: &SimBand, moment: Moment, edges: &Edges) -> Resul
     let slab = Field::new(it, LONG * halo, 2, slab).await?;
     let last = moment.rows - SLAB * halo;
     let mut farthest = 0;
-    for (number, kind) in KINDS.into_iter().enumerate() {
-        let rubbish = rubbish(it, number as u64, kind, slab.rows * it.row_bytes());
+    let [small, large] = [0, 1].map(|number: u8| {
+        let size = slab.rows * it.row_bytes();
+        rubbish(it, number.into(), KINDS[usize::from(number)], size)
+    });
+    for rubbish in [&small, &large] {
         for (first, edge) in [(0, edges.top()), (last, edges.bottom())] {
-            let found = again(band, moment, &slab, &rubbish, first).await?;
+            let found = again(band, moment, &slab, [rubbish, rubbish], first).await?;
             farthest = farthest.max(reach(&found, edge, halo, it.row_bytes()));
         }
     }
     if farthest == 0 {
         return Ok(());
+    }
+    for first in [0, last] {
+        let one = again(band, moment, &slab, [&small, &small], first).await?;
+        if one != again(band, moment, &slab, [&small, &large], first).await? {
+            let message = format!(
+                "step {} leaves cells of `next` unwritten: each pass must write every cell, if only with what \
+                 `state` holds there",
+                moment.step
+            );
+            return Err(Failure::Kernel { message });
+        }
     }
     Err(Failure::Kernel {
         message: format!(
@@ -44,12 +58,13 @@ pub(super) async fn look(band: &SimBand, moment: Moment, edges: &Edges) -> Resul
     })
 }
 
-/// An edge computed from the three halos of rows that start at row `first` of the band's buffer.
+/// An edge computed from the three halos of rows that start at row `first` of the band's buffer, with rubbish
+/// beyond them, and rubbish where the first pass is to write.
 async fn again(
     band: &SimBand,
     moment: Moment,
     slab: &Field,
-    rubbish: &[u8],
+    [beyond, unwritten]: [&[u8]; 2],
     first: u64,
 ) -> Result<Vec<u8>, Failure> {
     let it = &*band.program.0;
@@ -59,7 +74,8 @@ async fn again(
     let target = Target::new(&it.core, each).await?;
     let block = band.blocks.fill(&it.work, &[moment])?;
     it.core.queue.write_buffer(&band.params.buffer, band.blocks.at(LOOK_BLOCK), &block);
-    it.core.queue.write_buffer(&slab.buffer(0).buffer, 0, rubbish);
+    it.core.queue.write_buffer(&slab.buffer(0).buffer, 0, beyond);
+    it.core.queue.write_buffer(&slab.buffer(1).buffer, 0, unwritten);
     let mut tape = Tape::new(&it.core);
     let (from, to) = (&band.whole.buffer(band.now).buffer, &slab.buffer(0).buffer);
     let start = first * it.row_bytes();

@@ -205,6 +205,18 @@ fn a_kernel_that_reaches_beyond_its_halo_is_found_out() {
 }
 
 #[test]
+fn a_pass_that_leaves_cells_unwritten_is_found_out() {
+    let gpu = block_on(Gpu::open()).expect("a device");
+    let mut work = work(1, 1);
+    let written = "next[id.y * params.width + id.x] = here;";
+    work.source = work.source.replace(written, &format!("if (id.x != 3u) {{ {written} }}"));
+    match run(&gpu, &work, &[40, 24], 1) {
+        Err(Failure::Kernel { message }) => assert!(message.contains("unwritten"), "{message}"),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
 fn rows_are_loaded_read_and_shown() {
     let gpu = block_on(Gpu::open()).expect("a device");
     block_on(async {

@@ -16,6 +16,8 @@ use crate::state::{Conn, Peer, Scheduler};
 
 /// A node that has not shown its speed in this time is not waited for: compiling takes seconds, not more.
 const AUDITION: Micros = Micros::from_secs(15);
+/// The same, once somebody else has.
+const LATECOMERS: Micros = Micros::from_secs(5);
 /// Its answer got lost, or its engine hangs: it is asked once more after this time.
 const ASK_AGAIN: Micros = Micros::from_secs(60);
 /// Others may be about to join: so long a crew waits before it is called together for the first time.
@@ -99,7 +101,10 @@ impl Scheduler {
             return;
         }
         let wanted = usize::from(sim.members);
-        let late = |tried: &Try| matches!(tried, Try::Asked { at } if now < *at + AUDITION);
+        // Where somebody is ready, whoever takes its time may come in at a checkpoint.
+        let ready = crew.tries.values().any(|tried| matches!(tried, Try::Fit { .. }));
+        let patience = if ready { LATECOMERS } else { AUDITION };
+        let late = |tried: &Try| matches!(tried, Try::Asked { at } if now < *at + patience);
         let asked =
             crew.tries.iter().filter(|(node, tried)| late(tried) && self.peers.contains_key(*node));
         let gathered = now >= crew.since + crew.gather && asked.count() == 0;

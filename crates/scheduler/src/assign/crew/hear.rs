@@ -188,7 +188,8 @@ impl Scheduler {
         let (failed_on, failures) = (crew.failed_on.clone(), crew.failures);
         let Some(known) = self.jobs.get(&job) else { return false };
         let others = self.able_besides(known, &failed_on);
-        let enough = failed_on.len() >= FAIL_ON_NODES || others == 0;
+        let wanted = self.sim(job).map_or(1, |sim| usize::from(sim.members.max(1)));
+        let enough = failed_on.len() >= FAIL_ON_NODES || others < wanted;
         let hopeless = failure.blames_job() && enough || failures >= MAX_TRIES;
         if hopeless {
             let nodes: Vec<_> = if failed_on.is_empty() { [node].into() } else { failed_on };

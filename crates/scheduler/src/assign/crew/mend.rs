@@ -19,6 +19,8 @@ const LONGEST_STEP: Micros = Micros::from_secs(600);
 const SLOWEST_LINE: u64 = 250_000;
 /// A node that was sent out may try again after this time.
 pub(super) const OUT_FOR: Micros = Micros::from_secs(60);
+/// One that fell silent or stalled, sooner.
+const RESTS_FOR: Micros = Micros::from_secs(10);
 /// Nodes that vanish before the first step of an epoch: so many, and the job is what ends them.
 const VICTIMS: usize = 6;
 /// A new crew must be this much faster, in percent, and the old one have worked so long.
@@ -47,11 +49,11 @@ impl Scheduler {
         }
         let silent = crew.seats.iter().find(|seat| now > seat.heard + SILENT).map(|seat| seat.node);
         if let Some(node) = silent {
-            return self.send_out(now, job, node, &format!("node {node} fell silent"));
+            return self.rest(now, job, node, &format!("node {node} fell silent"));
         }
         if now > crew.moved.1 + self.patience(job) {
             let node = self.culprit(job);
-            self.send_out(now, job, node, &format!("node {node} stalled the others"));
+            self.rest(now, job, node, &format!("node {node} stalled the others"));
         }
     }
 
@@ -84,10 +86,19 @@ impl Scheduler {
         guilty.or_else(behind).map_or(NodeId(0), |seat| seat.node)
     }
 
+    /// A device that had to do something else may soon be back.
+    fn rest(&mut self, now: Time, job: JobId, node: NodeId, what: &str) {
+        self.leave_out(now + RESTS_FOR, now, job, node, what);
+    }
+
     /// A node gets no seat for a while; if it has one, the crew changes.
     pub(super) fn send_out(&mut self, now: Time, job: JobId, node: NodeId, what: &str) {
+        self.leave_out(now + OUT_FOR, now, job, node, what);
+    }
+
+    fn leave_out(&mut self, until: Time, now: Time, job: JobId, node: NodeId, what: &str) {
         let Some(crew) = self.crews.get_mut(&job) else { return };
-        crew.out.insert(node, (now + OUT_FOR, String::from(what)));
+        crew.out.insert(node, (until, String::from(what)));
         // It shows anew what it can before it is called again.
         if !matches!(crew.tries.get(&node), Some(Try::Unfit { .. })) {
             crew.tries.remove(&node);
