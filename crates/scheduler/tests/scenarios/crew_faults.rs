@@ -94,3 +94,16 @@ fn a_node_that_does_not_talk_is_not_met() {
     world.say(a, FromNode::Crew { crew, epoch: Epoch(1), say: CrewSay::Leave });
     assert_eq!(world.crews.dismissed, [a, b, a, b]);
 }
+
+#[test]
+fn what_no_device_here_can_compute_fails_with_their_words() {
+    let mut world = World::new();
+    let id = world.submit(sim(0));
+    let nodes = [1, 2].map(|n| world.join(n));
+    for conn in nodes {
+        assert_eq!(world.state(id), JobState::Running, "another may be able");
+        let failure = Failure::Unable { message: "loops end early".into() };
+        world.say_crew(conn, Epoch(0), CrewSay::Failed { failure });
+    }
+    assert_eq!(world.state(id), JobState::Failed);
+}

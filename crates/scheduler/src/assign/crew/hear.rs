@@ -85,6 +85,9 @@ impl Scheduler {
                 }
                 let until = if failure.blames_job() { Time(u64::MAX) } else { now + OUT_FOR };
                 crew.tries.insert(node, Try::Unfit { until });
+                if matches!(failure, Failure::Unable { .. }) && !crew.unable.contains(&node) {
+                    crew.unable.push(node);
+                }
                 self.blame(now, job, node, failure);
                 self.stir_crews(now);
             }
@@ -185,12 +188,15 @@ impl Scheduler {
         if failure.blames_job() && !crew.failed_on.contains(&node) {
             crew.failed_on.push(node);
         }
-        let (failed_on, failures) = (crew.failed_on.clone(), crew.failures);
+        let (failed_on, unable) = (crew.failed_on.clone(), crew.unable.clone());
+        let failures = crew.failures;
         let Some(known) = self.jobs.get(&job) else { return false };
         let others = self.able_besides(known, &failed_on);
         let wanted = self.sim(job).map_or(1, |sim| usize::from(sim.members.max(1)));
         let enough = failed_on.len() >= FAIL_ON_NODES || others < wanted;
-        let hopeless = failure.blames_job() && enough || failures >= MAX_TRIES;
+        // Where every device that is here cannot, the job need not wait for one that can.
+        let nobody = !unable.is_empty() && self.able_besides(known, &unable) < wanted;
+        let hopeless = failure.blames_job() && enough || nobody || failures >= MAX_TRIES;
         if hopeless {
             let nodes: Vec<_> = if failed_on.is_empty() { [node].into() } else { failed_on };
             self.fail_unit(now, job, Span::new(0, height), nodes, failure);

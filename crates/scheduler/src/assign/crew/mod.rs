@@ -71,6 +71,8 @@ pub(crate) struct Crew {
     pub(crate) accusers: BTreeMap<NodeId, u32>,
     /// Nodes that vanished before the first step of an epoch.
     pub(crate) victims: Vec<NodeId>,
+    /// Nodes whose devices cannot compute it rightly.
+    pub(crate) unable: Vec<NodeId>,
     pub(crate) failed_on: Vec<NodeId>,
     pub(crate) failures: u32,
     pub(crate) changes: Vec<CrewChange>,
