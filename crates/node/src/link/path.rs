@@ -51,6 +51,9 @@ const GROWING: u64 = 4;
 const STILL_AFTER: u32 = 2;
 /// An idle path is measured this often, and its death found out in four of these.
 const PING_EVERY: Micros = Micros::from_secs(1);
+/// A new path is asked a few times in a row: its first round trip is seldom its true one.
+const FIRST_PING: Micros = Micros::from_millis(50);
+const FIRST_ASKS: u32 = 5;
 /// Less than the memory of round trips, so that both paths can be compared at any time.
 const STANDBY_PING: Micros = Micros::from_secs(4);
 /// An echo may stand behind what others have on the way, which nobody here knows.
@@ -76,6 +79,8 @@ pub(super) struct Way {
     late: Option<Probe>,
     /// When the last probe left.
     probed: Option<Time>,
+    /// How often it was asked since it is there.
+    asks: u32,
     /// Words in a row that nobody answered.
     misses: u32,
     /// The peer's frame to be echoed on this path.
@@ -149,6 +154,7 @@ impl Way {
     /// A frame that wants an echo leaves.
     pub(super) fn ask(&mut self, probe: Probe) {
         (self.probe, self.probed) = (Some(probe), Some(probe.left));
+        self.asks = self.asks.saturating_add(1);
     }
 
     /// Nothing asked so far will be answered.
@@ -162,7 +168,11 @@ impl Way {
         if self.probe.is_some() {
             return None;
         }
-        let every = if stands_by { STANDBY_PING } else { PING_EVERY };
+        let every = match stands_by {
+            _ if self.asks < FIRST_ASKS => FIRST_PING,
+            true => STANDBY_PING,
+            false => PING_EVERY,
+        };
         Some(self.probed.map_or(Time(0), |last| last + every))
     }
 
