@@ -64,6 +64,7 @@ impl Member {
                 class: 0,
             },
             rules: Rules::default(),
+            talks: false,
             // Neighbours must not draw alike.
             seed: (number + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15),
         });
@@ -136,7 +137,12 @@ impl Member {
                     let result = Ok(UnitOutput::Inline(Vec::new()));
                     self.replies.push_back(Input::Ran { attempt, took: Micros(1), result });
                 }
-                Output::Abort(_) | Output::Forget(_) => {}
+                Output::Abort(_)
+                | Output::Forget(_)
+                | Output::Audition { .. }
+                | Output::Enlist(_)
+                | Output::Dismiss(_)
+                | Output::ToCrew { .. } => {}
                 Output::Stopped(refusal) => {
                     eprintln!("a member stopped: {refusal:?}");
                     return false;
