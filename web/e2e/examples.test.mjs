@@ -79,6 +79,34 @@ const EXAMPLES = {
     assertPng(path("out.png"), 160, 90);
   },
 
+  // Two chemicals of which none grows beyond what is fed, and a spot that spreads.
+  "reaction-diffusion.wgsl": ({ kernel, path, shoal }) => {
+    shoal("sim", kernel, "--grid", "96x64", "--steps", 40, "-o", path("field.npy"), "--picture", path("out.png"));
+    const { array, shape } = loadNpy(path("field.npy"));
+    assert.deepEqual(shape, [64, 96, 2]);
+    assert.ok(array.every((value) => value >= 0 && value <= 1.2), "concentrations");
+    const spread = array.filter((value, i) => i % 2 === 1 && value > 0.01).length;
+    assert.ok(spread > 10 && spread < 64 * 96, `${spread} cells hold the second chemical`);
+    assertPng(path("out.png"), 96, 64);
+  },
+
+  // What flows into each cell flows out of it again, nearly: its fluid cannot be squeezed.
+  "fluid.wgsl": ({ kernel, path, shoal }) => {
+    const [width, height] = [96, 64];
+    shoal("sim", kernel, "--grid", `${width}x${height}`, "--steps", 30, "-o", path("field.npy"));
+    const { array, shape } = loadNpy(path("field.npy"));
+    assert.deepEqual(shape, [height, width, 6]);
+    const at = (x, y, lane) => array[(((y + height) % height) * width + ((x + width) % width)) * 6 + lane];
+    let [squeezed, flow] = [0, 0];
+    for (let y = 0; y < height; y++) {
+      for (let x = 0; x < width; x++) {
+        squeezed += Math.abs(at(x + 1, y, 0) - at(x - 1, y, 0) + at(x, y + 1, 1) - at(x, y - 1, 1)) / 2;
+        flow += Math.hypot(at(x, y, 0), at(x, y, 1));
+      }
+    }
+    assert.ok(flow > 0 && squeezed < 0.2 * flow, `${squeezed} is squeezed of a flow of ${flow}`);
+  },
+
   "primes.wasm": ({ program, shoal }) => {
     const answers = shoal.with("10\n100\n1000\n1000000\n")("exec", program, "--lines");
     assert.equal(answers, "4\n25\n168\n78498\n");
