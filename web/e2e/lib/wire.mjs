@@ -7,7 +7,7 @@ const DONE = 1;
 const ALIVE = 3;
 const TO_NODE = ["Welcome", "Refused", "Job", "Lend", "Revoke", "Forget", "Challenge"];
 const WORK = ["noop", "map", "render", "exec"];
-const VERSION = 2;
+const VERSION = 3;
 
 export function hello({ token, identity, proof, caps }) {
   return Buffer.from([HELLO, ...varint(VERSION), ...text(token), ...identity, ...proof, ...encodeCaps(caps), 0]);
