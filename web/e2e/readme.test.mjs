@@ -13,12 +13,13 @@ import { until } from "./lib/until.mjs";
 
 const README = readFileSync(join(ROOT, "README.md"), "utf8");
 
-/** What must be there after each of the five, by the file it names. */
+/** What must be there after each of the six, by the file it names. */
 const LEAVES = {
   "heights.npy": (size) => size > 4_000_000,
   "path.png": (size) => size > 10_000,
   "counts.txt": (size) => size > 2_000,
   words: () => true,
+  "field.npy": (size) => size > 256 * 256 * 24,
 };
 
 it("the examples of the README run as printed", async (t) => {
@@ -34,10 +35,10 @@ it("the examples of the README run as printed", async (t) => {
   const api = new Api(running.url, running.key);
   await until("its node", async () => (await api.nodes()).length > 0);
 
-  const section = README.slice(README.indexOf("## Five things"), README.indexOf("## From a web page"));
+  const section = README.slice(README.indexOf("## Six things"), README.indexOf("## From a web page"));
   const blocks = [...section.matchAll(/^```sh\n([^]*?)^```/gm)].map((match) => match[1]);
   const examples = blocks.filter((block) => !block.startsWith("export PATH"));
-  assert.equal(examples.length, 5);
+  assert.equal(examples.length, 6);
   for (const [index, block] of examples.entries()) {
     await t.test(`example ${index + 1}`, () => {
       // The pool of a test has a port of its own.
