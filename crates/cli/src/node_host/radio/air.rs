@@ -46,7 +46,7 @@ impl Air {
 
     pub(super) async fn work(
         mut self,
-        mut orders: mpsc::UnboundedReceiver<Ordered>,
+        mut orders: mpsc::Receiver<Ordered>,
         waiting: Arc<AtomicUsize>,
     ) {
         let mut bytes = [0; MAX_DATAGRAM];

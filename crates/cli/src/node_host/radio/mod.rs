@@ -22,9 +22,11 @@ use air::Air;
 use ports::Ports;
 
 /// Frames and words that wait for the task: what all peers of a node may have under way, and half of
-/// it is kept free of frames, so that a full link cannot keep a call from being made. Other orders are
-/// few, a crew's patience bounds them, and none may be lost: they are not counted.
+/// it is kept free of frames, so that a full link cannot keep a call from being made.
 const MAX_WAITING: usize = 512;
+/// All orders that wait: beside those, each call's beginning and end many times over. A crew's patience keeps
+/// them far below this; who gets there is not kept up with by any means.
+const MAX_ORDERS: usize = MAX_WAITING + 16 * MAX_CALLS;
 /// Events that wait for the node's loop; the task waits for it, never the other way round.
 const MAX_HEARD: usize = 256;
 /// Bytes for one peer that wait for its channel: what a link sends before it hears an answer, and a
@@ -78,7 +80,7 @@ struct Ordered {
 
 /// The node's side. The task ends when this is dropped.
 pub(crate) struct Radio {
-    orders: mpsc::UnboundedSender<Ordered>,
+    orders: mpsc::Sender<Ordered>,
     /// Frames and words among them.
     waiting: Arc<AtomicUsize>,
     calls: Mutex<Calls>,
@@ -94,7 +96,7 @@ struct Calls {
 impl Radio {
     /// Must be called in a tokio runtime.
     pub(crate) fn start() -> (Radio, mpsc::Receiver<Heard>) {
-        let (orders, todo) = mpsc::unbounded_channel();
+        let (orders, todo) = mpsc::channel(MAX_ORDERS);
         let (tell, heard) = mpsc::channel(MAX_HEARD);
         let waiting = Arc::new(AtomicUsize::new(0));
         tokio::spawn(Air::new(Ports::open(), tell).work(todo, waiting.clone()));
@@ -119,7 +121,11 @@ impl Radio {
             self.waiting.fetch_add(1, Ordering::Relaxed);
         }
         let call = self.calls().of(&order);
-        let _ = self.orders.send(Ordered { call, order });
+        if self.orders.try_send(Ordered { call, order }).is_err() {
+            // Silence ends what is left behind, and what is missed is tried again.
+            self.waiting.fetch_sub(usize::from(most.is_some()), Ordering::Relaxed);
+            tracing::warn!("the radio does not keep up with its orders");
+        }
     }
 
     /// What is told of the present call to a peer; of earlier ones nothing is passed on.
