@@ -44,28 +44,39 @@ fn main() -> ExitCode {
     many(from, number("--seeds").unwrap_or(200))
 }
 
-/// Worlds with a crew each.
-fn crews(from: u64, seeds: u64) -> ExitCode {
-    let start = Instant::now();
-    let mut total = CrewReport::default();
+/// Runs a world for each seed; how many failed. `again` is the flag that runs one of them again.
+fn each<R>(from: u64, seeds: u64, again: &str, run: fn(u64) -> R, mut add: impl FnMut(R)) -> u64 {
     let mut failed = 0;
     for seed in from..from + seeds {
-        match std::panic::catch_unwind(|| crew(seed)) {
-            Ok(report) => {
-                total.events += report.events;
-                total.epochs += report.epochs;
-                total.faults += report.faults;
-                total.crashes += report.crashes;
-                total.relayed += report.relayed;
-                total.direct += report.direct;
-                total.stale += report.stale;
-            }
+        match std::panic::catch_unwind(|| run(seed)) {
+            Ok(report) => add(report),
             Err(_) => {
-                println!("crew seed {seed} failed; again: cargo xtask sim --crew-seed {seed}");
+                println!("seed {seed} failed; again: cargo xtask sim {again} {seed}");
                 failed += 1;
             }
         }
     }
+    failed
+}
+
+fn verdict(seeds: u64, failed: u64) -> ExitCode {
+    println!("{} passed, {failed} failed", seeds - failed);
+    if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// Worlds with a crew each.
+fn crews(from: u64, seeds: u64) -> ExitCode {
+    let start = Instant::now();
+    let mut total = CrewReport::default();
+    let failed = each(from, seeds, "--crew-seed", crew, |report| {
+        total.events += report.events;
+        total.epochs += report.epochs;
+        total.faults += report.faults;
+        total.crashes += report.crashes;
+        total.relayed += report.relayed;
+        total.direct += report.direct;
+        total.stale += report.stale;
+    });
     println!(
         "{seeds} crews in {:.1} s: {} events, {} epochs, {} faults, {} crashes, {} frames by relay, {} direct, {} of old epochs dropped",
         start.elapsed().as_secs_f64(),
@@ -77,35 +88,25 @@ fn crews(from: u64, seeds: u64) -> ExitCode {
         total.direct,
         total.stale
     );
-    println!("{} passed, {failed} failed", seeds - failed);
-    if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    verdict(seeds, failed)
 }
 
 fn many(from: u64, seeds: u64) -> ExitCode {
     let start = Instant::now();
     let mut total = Report::default();
-    let mut failed = Vec::new();
     let mut crowds = 0;
-    for seed in from..from + seeds {
-        match std::panic::catch_unwind(|| run(seed)) {
-            Ok(report) => {
-                crowds += u64::from(report.nodes >= 1_000);
-                total.events += report.events;
-                total.units += report.units;
-                total.crashes += report.crashes;
-                total.faults += report.faults;
-                total.rejected += report.rejected;
-                total.honest_rejected += report.honest_rejected;
-                total.unmerged += report.unmerged;
-                total.speculated += report.speculated;
-                total.wrong += report.wrong;
-            }
-            Err(_) => {
-                println!("seed {seed} failed; again: cargo xtask sim --seed {seed}");
-                failed.push(seed);
-            }
-        }
-    }
+    let failed = each(from, seeds, "--seed", run, |report| {
+        crowds += u64::from(report.nodes >= 1_000);
+        total.events += report.events;
+        total.units += report.units;
+        total.crashes += report.crashes;
+        total.faults += report.faults;
+        total.rejected += report.rejected;
+        total.honest_rejected += report.honest_rejected;
+        total.unmerged += report.unmerged;
+        total.speculated += report.speculated;
+        total.wrong += report.wrong;
+    });
     println!(
         "{seeds} seeds ({crowds} with 1,000 to 10,000 nodes) in {:.1} s: {} events, {} units, {} faults, {} crashes, {} copies of late units",
         start.elapsed().as_secs_f64(),
@@ -119,8 +120,7 @@ fn many(from: u64, seeds: u64) -> ExitCode {
         "{} lies found ({} of honest nodes), {} units computed again, {} wrong when delivered (where the policy allows it)",
         total.rejected, total.honest_rejected, total.unmerged, total.wrong
     );
-    println!("{} passed, {} failed", seeds - failed.len() as u64, failed.len());
-    if failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    verdict(seeds, failed)
 }
 
 /// Measures time inside the scheduler alone.
