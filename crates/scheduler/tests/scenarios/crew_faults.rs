@@ -60,18 +60,17 @@ fn a_part_that_is_announced_twice_is_kept_once() {
 #[test]
 fn donors_who_change_their_mind_do_not_fail_a_simulation() {
     let mut world = World::new();
-    let id = world.submit(sim(0));
-    world.able(1, 1_000_000);
+    let id = world.submit(sim(2));
+    let steady = world.able(1, 1_000_000);
     for n in 2..14 {
         let shy = world.able(n, 1_000_000);
-        world.wait(1_000);
-        world.run_to(0);
-        if let Some(epoch) = world.crews.enlisted.get(&shy).map(|enlist| enlist.epoch) {
-            let failure = Failure::Unable { message: "no".into() };
-            world.say_crew(shy, epoch, CrewSay::Failed { failure });
-        }
+        let epoch = world.place(shy).epoch;
+        let failure = Failure::Unable { message: "no".into() };
+        world.say_crew(shy, epoch, CrewSay::Failed { failure });
+        assert!(!world.view(id).crew.unwrap().works, "it waits for a second one");
         world.leave(shy);
-        world.crews.enlisted.remove(&shy);
+        world.crews.enlisted.clear();
+        world.say(steady, FromNode::Alive { running: Vec::new(), queued: Vec::new() });
     }
     assert_eq!(world.state(id), JobState::Running);
 }
