@@ -5,6 +5,7 @@ import assert from "node:assert/strict";
 import { join } from "node:path";
 import { it } from "node:test";
 
+import { after } from "../tests/lib/after.mjs";
 import { bareBrowser, bareTab } from "./lib/bare.mjs";
 import { folder } from "./lib/places.mjs";
 import { serve } from "./lib/processes.mjs";
@@ -39,7 +40,7 @@ it("tabs hide, freeze and crash", async (t) => {
   /** A job that only this tab works at, so that what becomes of its units can be seen. */
   const atWork = async (t, options) => {
     const one = await bareTab(chromium, pool, options);
-    t.after(() => one.page.close());
+    after(t, () => one.page.close());
     const job = await mapJob(pool.api, { ...SIZE, verify: "none" });
     await pool.api.underWay(job.id, 0.02);
     await busy(pool, one.node);
@@ -47,7 +48,7 @@ it("tabs hide, freeze and crash", async (t) => {
   };
   const takeOver = async (t) => {
     await helper.page.show();
-    t.after(async () => {
+    after(t, async () => {
       await helper.page.hide();
       await resting(pool, helper.node);
     });

@@ -50,7 +50,7 @@ it("plain http answers this machine only", async (t) => {
   const { protocol, hostname, port } = new URL(join);
   if (protocol === "http:") return t.skip("this machine has no network");
   const answer = await new Promise((resolve, reject) => {
-    request({ hostname, port, path: "/join" }, resolve).on("error", reject).end();
+    request({ hostname, port, path: "/join", signal: AbortSignal.timeout(20_000) }, resolve).on("error", reject).end();
   });
   answer.resume();
   assert.equal(answer.statusCode, 308);

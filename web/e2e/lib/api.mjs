@@ -2,6 +2,9 @@
 
 import { Hopeless, until } from "./until.mjs";
 
+/** Longer than any answer takes, also on a busy machine: a coordinator that says nothing fails the test. */
+const ANSWER_MS = 120_000;
+
 export class Api {
   constructor(url, key) {
     this.url = url;
@@ -12,6 +15,7 @@ export class Api {
     const answer = await fetch(this.url + path, {
       method,
       body,
+      signal: AbortSignal.timeout(ANSWER_MS),
       headers: { authorization: `Bearer ${this.key}`, ...headers },
     });
     if (!answer.ok) throw new Error(`${method} ${path}: ${answer.status} ${await answer.text()}`);

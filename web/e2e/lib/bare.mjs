@@ -8,6 +8,7 @@
 import { spawn } from "node:child_process";
 import { join } from "node:path";
 
+import { after } from "../../tests/lib/after.mjs";
 import { chromiumPath, FLAGS } from "../../tests/lib/chromium.mjs";
 import { talk } from "../../tests/lib/devtools.mjs";
 import { folder } from "./places.mjs";
@@ -19,7 +20,7 @@ export async function bareBrowser(t) {
   const child = spawn(chromiumPath(), words, { stdio: ["ignore", "ignore", "ignore", "pipe", "pipe"], detached: true });
   const ended = new Promise((resolve) => child.once("exit", resolve));
   const ask = talk(child.stdio[3], child.stdio[4]);
-  t.after(async () => {
+  after(t, async () => {
     process.kill(-child.pid, "SIGKILL");
     await ended;
   });

@@ -3,6 +3,8 @@
 import { createServer, request as forward } from "node:http";
 import { connect } from "node:net";
 
+import { after } from "../../tests/lib/after.mjs";
+
 /** The pool as a tab sees it through this proxy. `frames(bytes)` gives what a tab gets for bytes of its socket, `blob(hash, bytes)`
  * for a blob; both of the same length. Goes with its test. */
 export async function between(t, pool, { frames = (bytes) => bytes, blob }) {
@@ -33,7 +35,7 @@ export async function between(t, pool, { frames = (bytes) => bytes, blob }) {
     }
   });
   await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
-  t.after(async () => {
+  after(t, async () => {
     server.closeAllConnections();
     await new Promise((resolve) => server.close(resolve));
   });

@@ -4,9 +4,13 @@ import { spawn } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 
+import { after } from "../../tests/lib/after.mjs";
 import { Api } from "./api.mjs";
 import { SHOAL } from "./places.mjs";
 import { Hopeless, until } from "./until.mjs";
+
+/** What a GPU process may take to see that its node is gone. */
+const CLOSE_MS = 10_000;
 
 /** Starts `shoal` with these words; ended when the test ends. `said` and `printed` keep its stderr and stdout. */
 export function start(t, words, env = {}) {
@@ -19,14 +23,19 @@ export function start(t, words, env = {}) {
   child.said = "";
   child.stderr.on("data", (text) => (child.said = (child.said + text).slice(-4000)));
   child.ended = new Promise((resolve) => child.on("close", (code, signal) => resolve({ code, signal })));
-  t.after(() => kill(child));
+  after(t, () => kill(child));
   return child;
 }
 
-/** Like a crash or a pulled plug: no goodbye. */
+/** Like a crash or a pulled plug: no goodbye. What it started may hold its output open a little longer. */
 export async function kill(child) {
   child.kill("SIGKILL");
-  await child.ended;
+  const late = setTimeout(() => {
+    console.error(`somebody holds the output of a killed process ${child.pid} open`);
+    child.stdout.destroy();
+    child.stderr.destroy();
+  }, CLOSE_MS);
+  await child.ended.finally(() => clearTimeout(late));
 }
 
 /** A coordinator on this machine. `port` 0 takes a free one; the same `data` and port start it again. */

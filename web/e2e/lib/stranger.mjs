@@ -2,6 +2,7 @@
 
 import { generateKeyPairSync, sign } from "node:crypto";
 
+import { after } from "../../tests/lib/after.mjs";
 import { until } from "./until.mjs";
 import { openSocket } from "./websocket.mjs";
 import { alive, done, heard, hello } from "./wire.mjs";
@@ -15,7 +16,7 @@ const JOIN = Buffer.from("shoal join 1\0");
  * `{job, kind, name, items}`. `answered` counts what was sent. Leaves with its test. */
 export async function stranger(t, pool, { name, answer, cpuSlots = 1, gpu = { slots: 1 }, class: numericClass }) {
   const node = new Stranger(pool, answer);
-  t.after(() => node.leave());
+  after(t, () => node.leave());
   await node.join({ name, cpuSlots, gpu, class: numericClass });
   node.node = await until(`${name} to join`, async () => (await pool.api.nodes()).find((other) => other.name === name));
   return node;

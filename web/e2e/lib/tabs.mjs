@@ -2,20 +2,21 @@
 
 import { chromium } from "playwright-core";
 
-import { chromiumPath, launch, openPage } from "../../tests/lib/chromium.mjs";
+import { after } from "../../tests/lib/after.mjs";
+import { chromiumPath, endable, launch, openPage } from "../../tests/lib/chromium.mjs";
 import { until } from "./until.mjs";
 
 /** A browser that goes with its test. */
 export async function browser(t, options = {}) {
   const browser = await launch(options);
-  t.after(() => browser.close());
+  after(t, () => browser.close());
   return browser;
 }
 
 /** A browser as it comes, which on a machine without a GPU finds none. */
 export async function browserWithoutGpu(t) {
-  const browser = await chromium.launch({ executablePath: chromiumPath(), args: ["--no-sandbox"] });
-  t.after(() => browser.close());
+  const browser = endable(await chromium.launch({ executablePath: chromiumPath(), args: ["--no-sandbox"] }));
+  after(t, () => browser.close());
   return browser;
 }
 

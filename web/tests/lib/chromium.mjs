@@ -1,6 +1,6 @@
 /** A headless Chromium with WebGPU on a software GPU. */
 
-import { execFileSync } from "node:child_process";
+import { execFileSync, spawnSync } from "node:child_process";
 import { chromium } from "playwright-core";
 
 export const FLAGS = [
@@ -14,11 +14,27 @@ export const FLAGS = [
   "--disable-sync",
 ];
 
+/** What a browser may take to wind up on a busy machine. */
+const CLOSE_MS = 30_000;
+
 /** `profile`: a folder of its own makes it another device; without it nothing is kept. */
 export async function launch({ profile, args = [] } = {}) {
   const options = { executablePath: chromiumPath(), args: [...FLAGS, ...args] };
-  if (profile) return chromium.launchPersistentContext(profile, { ...options, ignoreHTTPSErrors: true });
-  return chromium.launch(options);
+  if (profile) return endable(await chromium.launchPersistentContext(profile, { ...options, ignoreHTTPSErrors: true }));
+  return endable(await chromium.launch(options));
+}
+
+/** A browser that does not close when told to is ended with its processes: no test waits for it for ever. */
+export function endable(browser) {
+  const close = browser.close.bind(browser);
+  browser.close = async () => {
+    const late = setTimeout(() => {
+      console.error(`the browser did not close within ${CLOSE_MS / 1000} s and is killed`);
+      spawnSync("pkill", ["-KILL", "-P", String(process.pid), "-f", "chrom"]);
+    }, CLOSE_MS);
+    await close().finally(() => clearTimeout(late));
+  };
+  return browser;
 }
 
 export function chromiumPath() {

@@ -1,8 +1,11 @@
 //! Counting tests from what test runners print, while a person still sees every line.
 
 use std::io::{BufRead, BufReader};
-use std::process::{Command, Stdio};
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
+use std::time::{Duration, Instant};
 
+use super::family;
 use crate::shell::{Outcome, not_started, shown};
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -24,23 +27,65 @@ impl std::ops::AddAssign for Counts {
 }
 
 /// Runs a test runner, prints its lines as they come and adds up its counts. A runner that fails
-/// without having counted a failure (a test that did not compile, say) is an error.
-pub(crate) fn counted(command: &mut Command) -> Outcome<Counts> {
+/// without having counted a failure (a test that did not compile, say) is an error, and so is one that
+/// says nothing for `silence`: it hangs, and is ended with all that it started.
+pub(crate) fn counted(command: &mut Command, silence: Duration) -> Outcome<Counts> {
     let mut child =
         command.stdout(Stdio::piped()).spawn().map_err(|error| not_started(command, &error))?;
     let mut counts = Counts::default();
-    if let Some(stdout) = child.stdout.take() {
-        for line in BufReader::new(stdout).lines() {
-            let line = line.map_err(|error| format!("`{}`: {error}", shown(command)))?;
-            counts += of_line(&line);
-            println!("{line}");
-        }
+    let lines = child.stdout.take().map(lines_of);
+    let hung = lines.is_some_and(|lines| !add_up(&lines, &mut child, silence, &mut counts));
+    if hung {
+        println!("nothing was said for {} s; still running:", silence.as_secs());
+        family::end(child.id());
     }
     let status = child.wait().map_err(|error| format!("`{}`: {error}", shown(command)))?;
+    if hung {
+        return Err(format!("`{}` hung; {} passed before", shown(command), counts.passed));
+    }
     if !status.success() && counts.failed == 0 {
         return Err(format!("`{}` ended with {status}", shown(command)));
     }
     Ok(counts)
+}
+
+/// A program's lines, read by a thread, so that one can stop waiting for them.
+fn lines_of(stdout: ChildStdout) -> Receiver<String> {
+    let (said, heard) = sync_channel(64);
+    std::thread::spawn(move || {
+        for line in BufReader::new(stdout).lines().map_while(Result::ok) {
+            if said.send(line).is_err() {
+                return;
+            }
+        }
+    });
+    heard
+}
+
+/// Whether the program came to its end. Something it left behind may still hold its output open: that is
+/// not waited for.
+fn add_up(
+    lines: &Receiver<String>,
+    child: &mut Child,
+    silence: Duration,
+    counts: &mut Counts,
+) -> bool {
+    let mut heard = Instant::now();
+    loop {
+        match lines.recv_timeout(Duration::from_secs(1)) {
+            Ok(line) => {
+                heard = Instant::now();
+                *counts += of_line(&line);
+                println!("{line}");
+            }
+            Err(RecvTimeoutError::Disconnected) => return true,
+            Err(RecvTimeoutError::Timeout) if matches!(child.try_wait(), Ok(Some(_))) => {
+                return true;
+            }
+            Err(RecvTimeoutError::Timeout) if heard.elapsed() > silence => return false,
+            Err(RecvTimeoutError::Timeout) => {}
+        }
+    }
 }
 
 /// What a line says: `test result: ok. 3 passed; 0 failed; …` of cargo, `3 passed, 0 failed` of the
@@ -73,7 +118,10 @@ fn of_line(line: &str) -> Counts {
 
 #[cfg(test)]
 mod tests {
-    use super::{Counts, of_line};
+    use std::process::Command;
+    use std::time::{Duration, Instant};
+
+    use super::{Counts, counted, of_line};
 
     fn check(line: &str, passed: u64, failed: u64) {
         assert_eq!(of_line(line), Counts { passed, failed }, "{line}");
@@ -99,5 +147,23 @@ mod tests {
         check("ℹ cancelled 1", 0, 1);
         check("# pass the salt", 0, 0);
         check("ℹ tests 9", 0, 0);
+    }
+
+    #[test]
+    fn a_runner_that_hangs_is_ended_with_what_it_started() {
+        let mut hangs = Command::new("sh");
+        hangs.args(["-c", "echo '# pass 2'; sleep 3600 & sleep 3600"]);
+        let began = Instant::now();
+        let fault = counted(&mut hangs, Duration::from_secs(1)).unwrap_err();
+        assert!(fault.ends_with("hung; 2 passed before"), "{fault}");
+        assert!(began.elapsed() < Duration::from_secs(600));
+    }
+
+    #[test]
+    fn what_a_runner_left_behind_is_not_waited_for() {
+        let mut leaves = Command::new("sh");
+        leaves.args(["-c", "echo '# pass 2'; sleep 20 &"]);
+        let counts = counted(&mut leaves, Duration::from_secs(3600)).unwrap();
+        assert_eq!(counts, Counts { passed: 2, failed: 0 });
     }
 }

@@ -1,6 +1,7 @@
 //! Everything that must hold, in the order that fails soonest, each step with its time.
 
 mod count;
+mod family;
 mod suites;
 
 use std::time::{Duration, Instant};

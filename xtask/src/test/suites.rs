@@ -1,6 +1,7 @@
 //! The suites, cheapest first.
 
 use std::process::Command;
+use std::time::Duration;
 
 use super::count::{Counts, counted};
 use crate::shell::{Outcome, cargo, command, root, run, shoal, target};
@@ -49,6 +50,11 @@ pub(super) const SUITES: &[Suite] = &[
     Suite { name: "e2e", about: "tabs and machines together", needs: Needs::Binary, run: e2e },
 ];
 
+/// Silence after which a suite hangs: cold, cargo may compile for long before it says a word.
+const WITH_BUILD: Duration = Duration::from_secs(25 * 60);
+/// No file of browser tests takes nearly as long. One that does is ended, and the next one begins.
+const BROWSER_FILE: Duration = Duration::from_secs(8 * 60);
+
 const PURE: [&str; 7] = [
     "shoal-protocol",
     "shoal-seal",
@@ -80,12 +86,12 @@ fn house_rules() -> Outcome<Counts> {
 }
 
 fn pure() -> Outcome<Counts> {
-    counted(&mut cargo_on(&["test", "--quiet"], &PURE))
+    counted(&mut cargo_on(&["test", "--quiet"], &PURE), WITH_BUILD)
 }
 
 fn simulated() -> Outcome<Counts> {
-    let mut counts = counted(sim::simulator().args(["--seeds", SIM_SEEDS]))?;
-    counts += counted(sim::simulator().args(["--crews", SIM_CREWS]))?;
+    let mut counts = counted(sim::simulator().args(["--seeds", SIM_SEEDS]), WITH_BUILD)?;
+    counts += counted(sim::simulator().args(["--crews", SIM_CREWS]), WITH_BUILD)?;
     Ok(counts)
 }
 
@@ -101,7 +107,8 @@ fn fuzzed() -> Outcome<Counts> {
 
 fn shells() -> Outcome<Counts> {
     let prepared = prepared()?;
-    let counts = counted(environment(&mut cargo_on(&["test", "--release", "--quiet"], SHELLS)))?;
+    let mut test = cargo_on(&["test", "--release", "--quiet"], SHELLS);
+    let counts = counted(environment(&mut test), WITH_BUILD)?;
     prepared.keep()?;
     Ok(counts)
 }
@@ -144,8 +151,9 @@ fn node(folders: &[&str]) -> Outcome<Counts> {
     let mut node = command("node");
     node.current_dir(root().join("web"))
         .args(["--test", "--test-concurrency=1", "--test-reporter=spec"])
+        .arg(format!("--test-timeout={}", BROWSER_FILE.as_millis()))
         .args(test_files(folders)?);
-    counted(environment(&mut node))
+    counted(environment(&mut node), BROWSER_FILE + BROWSER_FILE / 2)
 }
 
 /// Node 20 does not expand patterns itself.

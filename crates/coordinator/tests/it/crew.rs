@@ -101,10 +101,20 @@ impl Player {
         self.says.send(FromNode::Crew { crew, epoch, say }).unwrap();
     }
 
-    /// Calls for a talk of two.
-    pub(crate) fn meet(&self, with: NodeId) {
-        let (crew, epoch, say) = (CrewId(0), Epoch(0), CrewSay::Meet { with });
-        self.says.send(FromNode::Crew { crew, epoch, say }).unwrap();
+    /// Calls for a talk of two until it is granted: the other may have joined and not yet shown its key.
+    pub(crate) async fn met(&mut self, with: NodeId) -> Enlist {
+        loop {
+            let (crew, epoch, say) = (CrewId(0), Epoch(0), CrewSay::Meet { with });
+            self.says.send(FromNode::Crew { crew, epoch, say }).unwrap();
+            let answer = |message| match message {
+                ToNode::Enlist(enlist) => Some(Some(*enlist)),
+                ToNode::ToCrew { say: CrewTold::NotMet { .. }, .. } => Some(None),
+                _ => None,
+            };
+            if let Some(enlist) = self.next("an answer to a call for a talk", answer).await {
+                return enlist;
+            }
+        }
     }
 
     /// Has done so many steps.

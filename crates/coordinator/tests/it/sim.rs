@@ -248,9 +248,9 @@ async fn two_nodes_that_meet_may_do_all_to_each_other_and_nothing_to_the_pool() 
     let (mut one, mut two) = pair(&world).await;
     let nodes = world.api.json("/api/v1/nodes").await;
     let node = nodes["nodes"].as_array().unwrap().iter().find(|node| node["name"] == "two");
-    one.meet(NodeId(node.unwrap()["id"].as_u64().unwrap()));
+    let first = one.met(NodeId(node.unwrap()["id"].as_u64().unwrap())).await;
+    let second = two.enlisted().await;
     let coordinator = coordinator_key(&world.api).await;
-    let (first, second) = called(&mut one, &mut two).await;
     for call in [&first, &second] {
         assert_eq!((call.crew, &call.task), (first.crew, &CrewTask::Talk));
         let claims = shoal_seal::read(&call.token, &coordinator).unwrap();
