@@ -209,6 +209,7 @@ impl Scheduler {
         if self.crews.get(&job).is_some_and(|crew| crew.watched) {
             self.tell_watched(job);
         }
+        self.tell_pokes(job);
     }
 
     /// What each member is told.
@@ -229,6 +230,7 @@ impl Scheduler {
                 keep_every: crew.keep_every,
                 attempt: seat.attempt,
                 speculate,
+                strokes: known.kept.strokes.iter().map(|(step, poke)| (*step, *poke)).collect(),
             });
             let order = Enlist {
                 crew: crew_of(job),

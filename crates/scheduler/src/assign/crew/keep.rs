@@ -46,6 +46,7 @@ impl Scheduler {
         if let Some(known) = self.jobs.get_mut(&job) {
             let before = core::mem::replace(&mut known.kept.parts, parts);
             known.kept.step = step;
+            known.kept.strokes = known.kept.strokes.split_off(&step);
             over.extend(before.iter().map(|part| part.blob));
         }
         self.drop_parts(job, over);
@@ -122,6 +123,7 @@ impl Scheduler {
         if let Some(known) = self.jobs.get_mut(&job) {
             over.extend(known.kept.parts.drain(..).map(|part| part.blob));
             known.kept.step = 0;
+            known.kept.strokes.clear();
             known.past = crew.changes;
         }
         self.drop_parts(job, over);

@@ -6,6 +6,7 @@
 //! - [`hear`]: what members say
 //! - [`mend`]: members that leave, stall, fail or cheat; better crews
 //! - [`keep`]: checkpoints and the end
+//! - [`stroke`]: strokes over the field, and when they count
 //! - [`pair`]: two nodes whose applications talk
 
 mod form;
@@ -14,11 +15,12 @@ mod keep;
 mod mend;
 mod pair;
 mod place;
+mod stroke;
 
 pub(crate) use form::GATHER;
 pub(crate) use pair::Pair;
 
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, VecDeque};
 use alloc::string::String;
 use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
@@ -42,6 +44,8 @@ pub(crate) struct Kept {
     /// Steps of the last whole checkpoint, and its parts; none if it begins at step 0.
     pub(crate) step: u64,
     pub(crate) parts: Vec<KeptPart>,
+    /// Strokes for steps from there on.
+    pub(crate) strokes: BTreeMap<u64, Poke>,
 }
 
 /// A crew that forms or works; dies with the process.
@@ -67,6 +71,8 @@ pub(crate) struct Crew {
     pub(crate) predicted: Micros,
     pub(crate) alone: Option<Micros>,
     pub(crate) watched: bool,
+    /// Strokes whose step rank 0 has not said yet, or that wait for a crew.
+    pub(crate) pokes: VecDeque<Poke>,
     /// How often each member accused another.
     pub(crate) accusers: BTreeMap<NodeId, u32>,
     /// Nodes that vanished before the first step of an epoch.
@@ -203,14 +209,6 @@ impl Scheduler {
         let (job, node) = (JobId(crew.0), self.conns.get(&conn)?);
         let seats = &self.crews.get(&job)?.seats;
         seats.iter().find(|seat| seat.node == *node).map(|seat| (job, seat))
-    }
-
-    /// Somebody stirs the field: rank 0 tells the others for which step it counts.
-    pub(crate) fn poke(&mut self, job: JobId, poke: Poke) {
-        let first = self.crews.get(&job).and_then(|crew| crew.seats.first());
-        let Some(conn) = first.and_then(|seat| self.conn_of(seat.node)) else { return };
-        let say = shoal_protocol::CrewTold::Poke(poke);
-        self.send(conn, ToNode::ToCrew { crew: crew_of(job), say });
     }
 
     pub(crate) fn watch(&mut self, job: JobId, on: bool) {
