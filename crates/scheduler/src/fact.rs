@@ -226,12 +226,14 @@ impl Scheduler {
             Fact::Epoch { job, epoch } => {
                 if let Some(job) = self.jobs.get_mut(job) {
                     job.kept.epoch = *epoch;
+                    job.recall_epoch(self.passed, *epoch);
                 }
             }
             Fact::Kept { job, step, parts } => {
                 if let Some(job) = self.jobs.get_mut(job) {
                     (job.kept.step, job.kept.parts) = (*step, parts.clone());
                     job.kept.strokes = job.kept.strokes.split_off(step);
+                    job.recall_kept(self.passed, *step);
                 }
             }
             Fact::Stroke { job, step, poke } => {

@@ -42,6 +42,7 @@ impl Scheduler {
             earlier.into_values().flat_map(|parts| parts.into_values()).map(|p| p.blob).collect();
         // Past this step nothing of what went wrong before counts.
         (crew.failures, crew.failed_on) = (0, Vec::new());
+        self.mark_time(now);
         self.record(Fact::Kept { job, step, parts: parts.clone() });
         if let Some(known) = self.jobs.get_mut(&job) {
             let before = core::mem::replace(&mut known.kept.parts, parts);

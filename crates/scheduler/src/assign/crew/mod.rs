@@ -7,6 +7,7 @@
 //! - [`mend`]: members that leave, stall, fail or cheat; better crews
 //! - [`keep`]: checkpoints and the end
 //! - [`stroke`]: strokes over the field, and when they count
+//! - [`past`]: what happened to it
 //! - [`pair`]: two nodes whose applications talk
 
 mod form;
@@ -14,6 +15,7 @@ mod hear;
 mod keep;
 mod mend;
 mod pair;
+mod past;
 mod place;
 mod stroke;
 
@@ -34,8 +36,6 @@ use crate::state::{Conn, Scheduler};
 
 /// Crews are looked at this often while there are any.
 const LOOK_EVERY: Micros = Micros::from_millis(200);
-/// What is told of a crew's past.
-const MAX_CHANGES: usize = 64;
 
 /// What is durable of a crew.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -236,15 +236,6 @@ impl Scheduler {
             Work::Sim(sim) => Some(sim),
             Work::Noop | Work::Map(_) | Work::Render(_) | Work::Exec(_) => None,
         }
-    }
-
-    pub(crate) fn note_change(&mut self, now: Time, job: JobId, what: String) {
-        let Some(epoch) = self.jobs.get(&job).map(|job| job.kept.epoch) else { return };
-        let Some(crew) = self.crews.get_mut(&job) else { return };
-        if crew.changes.len() >= MAX_CHANGES {
-            crew.changes.remove(0);
-        }
-        crew.changes.push(CrewChange { at: now, epoch, what });
     }
 
     pub(crate) fn view_crew(&self, now: Time, job: JobId) -> Option<CrewView> {
