@@ -3,7 +3,7 @@
 // What is real and what is emulated, as Chromium 156 does it without a screen: a minimised window's page hides and fires
 // `visibilitychange` like on a desk, but nothing slows its timers or its Workers. `Page.setWebLifecycleState` hides and then
 // freezes it, with both events, and its Workers stand still too, like a page that a phone put to sleep; thawing fires `resume`.
-// `Page.crash` ends the renderer's process. CPU throttling does not reach Workers, so nobody is slowed by it here.
+// A debugger halts a page's own thread and leaves its Workers alone. `Page.crash` ends the renderer's process. CPU throttling does not reach Workers, so nobody is slowed by it here.
 
 import { spawn } from "node:child_process";
 import { join } from "node:path";
@@ -72,6 +72,13 @@ async function openPage(ask, url) {
       await window("minimized");
       await window("normal");
     },
+    /** The page's own thread stands still, as in a debugger; its Workers go on. */
+    halt: async () => {
+      await send("Debugger.enable");
+      await send("Debugger.pause");
+      void send("Runtime.evaluate", { expression: "0" }).catch(() => undefined);
+    },
+    go: () => send("Debugger.disable"),
     /** Nobody is left to answer. */
     crash: () => void send("Page.crash").catch(() => undefined),
     close: () => ask("Target.closeTarget", { targetId }),
