@@ -4,7 +4,8 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { after, before, test } from "node:test";
 import { connect } from "../dist/assets/sdk.js";
-import { launch } from "./lib/chromium.mjs";
+import { after as windUp } from "./lib/after.mjs";
+import { launch, openPage } from "./lib/chromium.mjs";
 import { startCoordinator } from "./lib/coordinator.mjs";
 import { startFront } from "./lib/front.mjs";
 import { startPool } from "./lib/pool.mjs";
@@ -138,6 +139,26 @@ test("a tab that dies in the middle is replaced, and the bits are the same", asy
   await Promise.all(killed);
   assert.equal(killed.length, 1);
   assert.ok(isSame(together));
+});
+
+test("the join page says what the device computes with others, and over which links", async (t) => {
+  const { tabs, close } = await joinTabs(1);
+  windUp(t, close);
+  const page = await openPage(await browser.newContext(), front.joinLink);
+  windUp(t, () => page.context().close());
+  await page.getByRole("button", { name: "Lend this device" }).click();
+  await nodesOnce((nodes) => nodes.filter(({ gpu }) => gpu).length === 2);
+  const request = { kind: "sim", name: "spots", source: SOURCE, width: WIDTH, height: HEIGHT, steps: 1_000_000, members: 2 };
+  const job = await shoal.submit(request);
+  const row = page.locator(".crews li", { hasText: "spots" });
+  await row.getByText(/^a simulation: rows \d+ to \d+, together with 1 other device$/).waitFor();
+  const { node } = await tabs[0].status();
+  await row.getByText(new RegExp(`^node ${node} (directly|through the coordinator), [\\d.]+ ms$`)).waitFor();
+  await row.getByText(/^step [1-9]/).waitFor();
+  await page.locator(".hero .status", { hasText: "Lending, at work" }).waitFor();
+  if (process.env.SHOAL_SHOT) await page.screenshot({ path: process.env.SHOAL_SHOT, fullPage: true });
+  await shoal.cancel(job.id);
+  await row.waitFor({ state: "detached" });
 });
 
 async function statusOnce(tab, wanted) {

@@ -2,6 +2,7 @@
 
 import { count, plural, rate } from "../core/format";
 import { each, el } from "../view/dom";
+import { crews, crewsOf } from "./crews";
 import type { Active } from "./ledger";
 import type { Lending } from "./lending";
 import { kindWords, signerWords } from "./words";
@@ -16,12 +17,13 @@ export function live(lending: Lending): HTMLElement {
       el("h2", { id: "now" }, "Running now"),
       el("span", { class: "quiet" }, () => totals(lending)),
     ),
-    () => lending.active().length === 0 && el("p", { class: "quiet" }, idle(lending)),
+    () => isIdle(lending) && el("p", { class: "quiet" }, idle(lending)),
     el(
       "ul",
       { class: "running", "aria-live": "polite", "aria-relevant": "additions" },
       each(lending.active, (one) => one.entry.id, row),
     ),
+    crews(lending),
   );
 }
 
@@ -31,6 +33,8 @@ function totals(lending: Lending): string {
   const failed = status.unitsFailed > 0 ? `, ${count(status.unitsFailed)} failed` : "";
   return `${plural(status.unitsDone, "unit")} done${failed}`;
 }
+
+const isIdle = (lending: Lending): boolean => lending.active().length === 0 && crewsOf(lending).length === 0;
 
 function idle(lending: Lending): string {
   return lending.status()?.state === "joined"

@@ -35,7 +35,7 @@ export function stateWords(stage: Stage, status: JoinStatus | null): string {
     case "connecting":
       return "Connecting to the coordinator";
     case "joined":
-      return status.running.length > 0 ? "Lending, at work" : "Lending, waiting for work";
+      return status.running.length > 0 || status.crews.length > 0 ? "Lending, at work" : "Lending, waiting for work";
     case "paused":
       return `Resting: ${status.reason ?? "paused"}`;
     case "waiting":
