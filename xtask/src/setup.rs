@@ -22,9 +22,14 @@ static VULKAN: [Package; 2] = [
     },
 ];
 
-static TESTS: [Package; 3] = [
+static TESTS: [Package; 4] = [
     Package { name: "chromium", what_for: "the browser tests", present: || chromium().is_some() },
     Package { name: "python3-pip", what_for: "fetching conformance material", present: has_pip },
+    Package {
+        name: "coturn",
+        what_for: "the tests of STUN and TURN",
+        present: || which("turnserver").is_some(),
+    },
     Package {
         name: "curl",
         what_for: "the README's examples",

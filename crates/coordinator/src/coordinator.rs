@@ -22,7 +22,7 @@ use crate::driver::{Driver, Places};
 use crate::faults::Faults;
 use crate::fields::Fields;
 use crate::http::{self, App, Shared};
-use crate::ice;
+use crate::ice::Ice;
 use crate::intake::Intake;
 use crate::keys::Signer;
 use crate::network::Networks;
@@ -73,7 +73,7 @@ impl Coordinator {
         let lan = lan_addresses(bound.ip());
         let auth = Auth::load(&folder)?;
         let signer = Arc::new(Signer::load(&folder.signing_key())?);
-        let ice = ice::servers(&options)?;
+        let ice = Ice::of(&options)?;
         let networks = Networks::new().map_err(|error| OpenError::Random(error.to_string()))?;
         let tls = tls::acceptor(&folder, &lan)?;
         let unsure_since = verify::horizon(&folder.database());

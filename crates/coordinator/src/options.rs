@@ -20,7 +20,8 @@ pub struct Options {
     pub intake: Arc<dyn Intake>,
     /// STUN servers for direct links between nodes: `stun:host:port`. None is needed within one network.
     pub stun: Vec<String>,
-    /// TURN servers: `turn:host:port user password`.
+    /// TURN servers: `turn:host:port user password`, or `turn:host:port secret:SECRET` where user and password
+    /// are made for each node, as `turnserver --use-auth-secret` takes them.
     pub turn: Vec<String>,
 }
 

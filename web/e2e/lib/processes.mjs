@@ -39,8 +39,8 @@ export async function kill(child) {
 }
 
 /** A coordinator on this machine. `port` 0 takes a free one; the same `data` and port start it again. */
-export async function serve(t, data, port = 0) {
-  const child = start(t, ["serve", "--listen", `127.0.0.1:${port}`, "--data", data]);
+export async function serve(t, data, port = 0, words = []) {
+  const child = start(t, ["serve", "--listen", `127.0.0.1:${port}`, "--data", data, ...words]);
   const running = await until("the coordinator", () => {
     if (child.exitCode !== null) throw new Hopeless(`it ended: ${child.said}`);
     const found = JSON.parse(readFileSync(join(data, "running.json"), "utf8"));

@@ -55,12 +55,13 @@ const WITH_BUILD: Duration = Duration::from_secs(25 * 60);
 /// No file of browser tests takes nearly as long. One that does is ended, and the next one begins.
 const BROWSER_FILE: Duration = Duration::from_secs(8 * 60);
 
-const PURE: [&str; 7] = [
+const PURE: [&str; 8] = [
     "shoal-protocol",
     "shoal-seal",
     "shoal-scheduler",
     "shoal-node",
     "shoal-peer",
+    "shoal-turn",
     "shoal-sim",
     "xtask",
 ];

@@ -84,7 +84,8 @@ pub(crate) struct Listen {
     /// A STUN server that tells nodes how they look from outside, `stun:HOST:PORT`; may repeat
     #[arg(long, value_name = "URL", value_parser = stun)]
     pub(crate) stun: Vec<String>,
-    /// A TURN server for tabs that nobody reaches: `turn:HOST:PORT USER PASSWORD`, in quotes; may repeat
+    /// A TURN server for nodes that nobody reaches: `turn:HOST:PORT USER PASSWORD`, in quotes, or
+    /// `turn:HOST:PORT secret:SECRET` for passwords that expire; may repeat
     #[arg(long, value_name = "URL USER PASSWORD", value_parser = turn)]
     pub(crate) turn: Vec<String>,
 }
@@ -135,9 +136,14 @@ fn stun(text: &str) -> Result<String, String> {
 
 fn turn(text: &str) -> Result<String, String> {
     let is_url = ["turn:", "turns:"].iter().any(|scheme| text.starts_with(scheme));
-    match is_url && text.split_whitespace().count() == 3 {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let is_whole = matches!(words.as_slice(), [_, _, _])
+        || matches!(words.as_slice(), [_, secret] if secret.starts_with("secret:"));
+    match is_url && is_whole {
         true => Ok(text.into()),
-        false => Err("expected `turn:HOST:PORT USER PASSWORD`".into()),
+        false => {
+            Err("expected `turn:HOST:PORT USER PASSWORD` or `turn:HOST:PORT secret:SECRET`".into())
+        }
     }
 }
 

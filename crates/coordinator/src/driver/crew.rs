@@ -16,6 +16,7 @@ use super::effect::Effect;
 use super::event::{CrewEvent, Seat};
 use super::parts::Parts;
 use crate::fields::Fields;
+use crate::ice::Ice;
 use crate::keys::Signer;
 use crate::store::blobs::Blobs;
 
@@ -28,7 +29,7 @@ const SIM_BUFFERS: (u32, u32) = (1, 15);
 pub(crate) struct Crews {
     signer: Arc<Signer>,
     /// STUN and TURN servers.
-    ice: Vec<String>,
+    ice: Ice,
     kept: Blobs,
     fields: Arc<Fields>,
     pub(super) parts: Parts,
@@ -39,12 +40,7 @@ pub(crate) struct Crews {
 }
 
 impl Crews {
-    pub(crate) fn new(
-        signer: Arc<Signer>,
-        ice: Vec<String>,
-        kept: Blobs,
-        fields: Arc<Fields>,
-    ) -> Crews {
+    pub(crate) fn new(signer: Arc<Signer>, ice: Ice, kept: Blobs, fields: Arc<Fields>) -> Crews {
         let (parts, routed, watched) = (Parts::default(), BTreeSet::new(), BTreeSet::new());
         Crews { signer, ice, kept, fields, parts, routed, watched }
     }
@@ -89,8 +85,8 @@ impl Crews {
             CrewTask::Sim(_) => (SIM_BUFFERS, Rights::WRITE),
             CrewTask::Talk => ((0, u32::MAX), Rights::ALL),
         };
-        enlist.ice.clone_from(&self.ice);
         let Some(holder) = enlist.members.get(usize::from(enlist.rank)) else { return };
+        enlist.ice = self.ice.told(now, holder.node);
         let until = (now + TOKEN_LASTS).0;
         let claims = Claims { crew, epoch, holder: holder.node, buffers, rights, until };
         let mut secret = [0; 32];

@@ -13,6 +13,7 @@ use tokio::sync::mpsc;
 use super::call::{Call, Out, candidates};
 use super::outside::Outside;
 use super::ports::{Came, MAX_DATAGRAM, Ports};
+use super::relays::Relays;
 use super::words::{self, Words};
 use super::{Heard, MAX_CALLS, News, Order, Ordered, Peer};
 
@@ -22,26 +23,27 @@ const BURST: usize = 16;
 const IDLE: Duration = Duration::from_secs(3600);
 
 pub(super) struct Air {
-    ports: Ports,
-    at: Vec<Candidate>,
-    calls: BTreeMap<Peer, Call>,
+    pub(super) ports: Ports,
+    pub(super) at: Vec<Candidate>,
+    pub(super) calls: BTreeMap<Peer, Call>,
     /// Who may call.
     listening: BTreeSet<Peer>,
     /// Which call to each peer this is, until it is hung up.
     numbers: BTreeMap<Peer, u64>,
-    outside: Outside,
+    pub(super) outside: Outside,
+    pub(super) relays: Relays,
     tell: mpsc::Sender<Heard>,
 }
 
 /// The node is gone.
-struct Over;
+pub(super) struct Over;
 
 impl Air {
     pub(super) fn new(ports: Ports, tell: mpsc::Sender<Heard>) -> Air {
         let at = candidates(ports.addresses());
         let (calls, listening, numbers) = (BTreeMap::new(), BTreeSet::new(), BTreeMap::new());
-        let outside = Outside::new();
-        Air { ports, at, calls, listening, numbers, outside, tell }
+        let (outside, relays) = (Outside::new(), Relays::new());
+        Air { ports, at, calls, listening, numbers, outside, relays, tell }
     }
 
     pub(super) async fn work(
@@ -49,9 +51,9 @@ impl Air {
         mut orders: mpsc::Receiver<Ordered>,
         waiting: Arc<AtomicUsize>,
     ) {
-        let mut bytes = [0; MAX_DATAGRAM];
+        let (mut bytes, mut passed) = ([0; MAX_DATAGRAM], [0; MAX_DATAGRAM]);
         loop {
-            let wake = self.calls.values().map(Call::wake).min();
+            let wake = self.calls.values().map(Call::wake).chain(self.relays.wake()).min();
             let wake = wake.unwrap_or_else(|| Instant::now() + IDLE);
             let went = tokio::select! {
                 order = orders.recv() => match order {
@@ -64,13 +66,15 @@ impl Air {
                     None => Err(Over),
                 },
                 came = self.ports.receive(&mut bytes) => self.came(&came, &bytes).await,
+                came = self.relays.next(&mut passed) => self.passed(came, &passed).await,
                 () = self.outside.named() => {
                     self.ask_outside().await;
                     Ok(())
                 }
                 () = tokio::time::sleep_until(wake.into()) => self.tick().await,
             };
-            if let Err(Over) = went {
+            let told = self.tell_relays().await;
+            if went.is_err() || told.is_err() {
                 return self.leave().await;
             }
         }
@@ -99,6 +103,9 @@ impl Air {
                 self.listening.remove(&peer);
                 self.end(peer).await;
                 self.numbers.remove(&peer);
+                if self.numbers.is_empty() {
+                    self.relays.rest().await;
+                }
                 Ok(())
             }
             Order::Send(peer, frame) => {
@@ -107,6 +114,7 @@ impl Air {
                 self.advance(peer).await
             }
             Order::Servers(urls) => {
+                self.relays.know(&urls);
                 self.outside.look_up(urls);
                 Ok(())
             }
@@ -161,11 +169,17 @@ impl Air {
         if let Some(seen) = self.outside.answer(&bytes[..came.length]) {
             return self.found_outside(seen, came.to).await;
         }
-        let receive = |bytes| {
-            let (source, destination) = (came.from, came.to);
-            Receive::new(Protocol::Udp, source, destination, bytes).ok()
-        };
-        let Some(datagram) = receive(&bytes[..came.length]) else { return Ok(()) };
+        self.receive(now, (came.from, came.to), &bytes[..came.length]).await
+    }
+
+    pub(super) async fn receive(
+        &mut self,
+        now: Instant,
+        (source, destination): (SocketAddr, SocketAddr),
+        bytes: &[u8],
+    ) -> Result<(), Over> {
+        let datagram = Receive::new(Protocol::Udp, source, destination, bytes);
+        let Ok(datagram) = datagram else { return Ok(()) };
         let input = Input::Receive(now, datagram);
         let whose = self.calls.iter().find(|(_, call)| call.is_for(&input)).map(|(peer, _)| *peer);
         let (Some(peer), Input::Receive(_, datagram)) = (whose, input) else { return Ok(()) };
@@ -176,35 +190,8 @@ impl Air {
         self.done(peer, out).await
     }
 
-    async fn ask_outside(&mut self) {
-        if let Some((bytes, servers)) = self.outside.ask(Instant::now()) {
-            for server in servers {
-                self.ports.send_from_all(&bytes, *server).await;
-            }
-        }
-    }
-
-    /// A server sees this machine there: peers are told, those that are being called too.
-    async fn found_outside(&mut self, seen: SocketAddr, base: SocketAddr) -> Result<(), Over> {
-        let is_known = self.ports.addresses().any(|address| address == seen);
-        if is_known || !self.outside.is_news(seen) {
-            return Ok(());
-        }
-        let Ok(candidate) = Candidate::server_reflexive(seen, base, "udp") else { return Ok(()) };
-        let words = words::candidate(&candidate);
-        let peers: Vec<Peer> = self.calls.keys().copied().collect();
-        for peer in peers {
-            if let Some(call) = self.calls.get_mut(&peer) {
-                call.is_also_at(&candidate);
-            }
-            self.tell(peer, News::Words(words.clone())).await?;
-            self.advance(peer).await?;
-        }
-        self.at.push(candidate);
-        Ok(())
-    }
-
     async fn tick(&mut self) -> Result<(), Over> {
+        self.relays.tick().await;
         let now = Instant::now();
         let due = self.calls.iter().filter(|(_, call)| call.wake() <= now);
         let due: Vec<Peer> = due.map(|(peer, _)| *peer).collect();
@@ -215,7 +202,7 @@ impl Air {
     }
 
     /// Lets a call do what follows from a change.
-    async fn advance(&mut self, peer: Peer) -> Result<(), Over> {
+    pub(super) async fn advance(&mut self, peer: Peer) -> Result<(), Over> {
         let mut out = Out::default();
         if let Some(call) = self.calls.get_mut(&peer) {
             call.tick(Instant::now(), &mut out);
@@ -238,12 +225,15 @@ impl Air {
         Ok(())
     }
 
-    async fn transmit(&self, out: &Out) {
+    async fn transmit(&mut self, out: &Out) {
         for (at, datagram) in out.datagrams.iter().enumerate() {
             if at % BURST == BURST - 1 {
                 tokio::task::yield_now().await;
             }
-            self.ports.send(datagram).await;
+            let (source, to) = (datagram.source, datagram.destination);
+            if !self.relays.send(source, to, &datagram.contents).await {
+                self.ports.send(datagram).await;
+            }
         }
     }
 
@@ -259,9 +249,10 @@ impl Air {
         while let Some((peer, _)) = self.calls.first_key_value() {
             self.end(*peer).await;
         }
+        self.relays.rest().await;
     }
 
-    async fn tell(&self, peer: Peer, news: News) -> Result<(), Over> {
+    pub(super) async fn tell(&self, peer: Peer, news: News) -> Result<(), Over> {
         let Some(call) = self.numbers.get(&peer).copied() else { return Ok(()) };
         self.tell.send(Heard { peer, call, news }).await.map_err(|_| Over)
     }

@@ -3,11 +3,14 @@
 
 mod air;
 mod call;
+#[cfg(test)]
+mod far;
 mod outside;
 mod ports;
-mod stun;
+mod relays;
 #[cfg(test)]
 mod tests;
+mod ways;
 mod words;
 
 use std::collections::BTreeMap;
@@ -49,7 +52,8 @@ pub(crate) enum Order {
     Hear(Peer, Vec<u8>),
     Hang(Peer),
     Send(Peer, Vec<u8>),
-    /// STUN servers (`stun:host:port`) that tell how this node looks from outside.
+    /// STUN servers (`stun:host:port`) that tell how this node looks from outside, and TURN servers
+    /// (`turn:host:port name password`) that pass on what comes for it.
     Servers(Vec<String>),
 }
 

@@ -3,9 +3,8 @@
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
+use shoal_turn::Id as Question;
 use tokio::sync::mpsc;
-
-use super::stun::{self, Question};
 
 /// A home router forgets an address that is not used for this long.
 const ASK_AGAIN: Duration = Duration::from_secs(20);
@@ -40,7 +39,7 @@ impl Outside {
         if urls == self.urls {
             return;
         }
-        let places: Vec<_> = urls.iter().filter_map(|url| stun::place(url)).collect();
+        let places: Vec<_> = urls.iter().filter_map(|url| shoal_turn::place(url, "stun")).collect();
         self.urls = urls;
         let tell = self.tell.clone();
         tokio::spawn(async move {
@@ -60,19 +59,19 @@ impl Outside {
     }
 
     /// What to send, and to whom, if it is time.
-    pub(super) fn ask(&mut self, now: Instant) -> Option<([u8; 20], &[SocketAddr])> {
+    pub(super) fn ask(&mut self, now: Instant) -> Option<(Vec<u8>, &[SocketAddr])> {
         let is_fresh = self.asked.is_some_and(|asked| now < asked + ASK_AGAIN);
         if self.servers.is_empty() || is_fresh {
             return None;
         }
-        let bytes = stun::ask(self.question.as_ref()?);
+        let bytes = shoal_turn::ask(self.question.as_ref()?);
         self.asked = Some(now);
         Some((bytes, &self.servers))
     }
 
     /// The address in a datagram that answers.
     pub(super) fn answer(&self, datagram: &[u8]) -> Option<SocketAddr> {
-        stun::answer(datagram, self.question.as_ref()?)
+        shoal_turn::answer(datagram, self.question.as_ref()?)
     }
 
     /// Whether nobody said so before; from now on it was said.

@@ -1,0 +1,188 @@
+//! Radios that no network brings together by itself: how they look from outside, and TURN servers. The server is
+//! a real one, `turnserver` of the package coturn.
+
+#![allow(clippy::unwrap_used)]
+
+use std::net::{SocketAddr, UdpSocket};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use shoal_protocol::{CrewId, NodeId};
+use tokio::sync::mpsc::Receiver;
+use tokio::time::timeout;
+
+use super::{Heard, News, Order, Radio};
+
+const A: (CrewId, NodeId) = (CrewId(1), NodeId(1));
+const B: (CrewId, NodeId) = (CrewId(1), NodeId(2));
+/// A test that hangs must end; none waits this long.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+struct Coturn {
+    child: Child,
+    at: SocketAddr,
+    folder: PathBuf,
+}
+
+impl Coturn {
+    fn start() -> Coturn {
+        let at = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        let folder = std::env::temp_dir().join(format!("shoal-coturn-{}", at.port()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let path = |name: &str| folder.join(name).display().to_string();
+        let mut command = Command::new("turnserver");
+        command.args(["-n", "--no-tls", "--no-dtls", "--no-cli", "--log-file", "stdout"]);
+        command.args(["--listening-ip", "127.0.0.1", "--relay-ip", "127.0.0.1"]);
+        command.args(["--realm", "shoal.test", "--lt-cred-mech", "--user", "crab:claw"]);
+        command.args(["--allow-loopback-peers", "--listening-port", &at.port().to_string()]);
+        command.args(["--pidfile", &path("pid"), "--userdb", &path("users")]);
+        command.stdout(Stdio::null()).stderr(Stdio::null());
+        let child = command.spawn().expect("turnserver runs: apt-get install coturn");
+        let coturn = Coturn { child, at, folder };
+        let asker = UdpSocket::bind("127.0.0.1:0").unwrap();
+        asker.set_read_timeout(Some(Duration::from_millis(100))).unwrap();
+        let begun = Instant::now();
+        let mut bytes = [0; 500];
+        while asker.send_to(&shoal_turn::ask(b"twelve bytes"), at).is_err()
+            || asker.recv(&mut bytes).is_err()
+        {
+            assert!(begun.elapsed() < PATIENCE, "coturn does not answer");
+        }
+        coturn
+    }
+}
+
+impl Drop for Coturn {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        let _ = std::fs::remove_dir_all(&self.folder);
+    }
+}
+
+/// A router at home: what comes to its inner side goes on to the server from its outer one, and back.
+/// Both addresses.
+async fn router(server: SocketAddr) -> (SocketAddr, SocketAddr) {
+    let inner = tokio::net::UdpSocket::bind("127.0.0.1:0").await.unwrap();
+    let outer = tokio::net::UdpSocket::bind("127.0.0.1:0").await.unwrap();
+    let addresses = (inner.local_addr().unwrap(), outer.local_addr().unwrap());
+    tokio::spawn(async move {
+        let (mut out, mut back) = ([0; 2000], [0; 2000]);
+        let mut inside = None;
+        loop {
+            tokio::select! {
+                Ok((length, from)) = inner.recv_from(&mut out) => {
+                    inside = Some(from);
+                    let _ = outer.send_to(&out[..length], server).await;
+                }
+                Ok(length) = outer.recv(&mut back) => {
+                    if let Some(inside) = inside {
+                        let _ = inner.send_to(&back[..length], inside).await;
+                    }
+                }
+            }
+        }
+    });
+    addresses
+}
+
+async fn words(radio: &Radio, events: &mut Receiver<Heard>) -> String {
+    loop {
+        let heard = timeout(PATIENCE, events.recv()).await.expect("in time").expect("an event");
+        if let Some((_, News::Words(words))) = radio.present(heard) {
+            return String::from_utf8(words).unwrap();
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_radio_behind_a_router_tells_its_peers_how_it_looks_from_outside() {
+    let coturn = Coturn::start();
+    let (inner, outer) = router(coturn.at).await;
+    let (radio, mut events) = Radio::start();
+    radio.order(Order::Servers(vec![format!("stun:{inner}")]));
+    radio.order(Order::Dial(B));
+    let found = loop {
+        let words = words(&radio, &mut events).await;
+        if words.contains("typ srflx") {
+            break words;
+        }
+    };
+    assert!(found.contains(&format!(" 127.0.0.1 {} typ srflx", outer.port())), "{found}");
+}
+
+/// What a radio says, without the addresses that no TURN server gave it.
+fn far(words: Vec<u8>) -> Option<Vec<u8>> {
+    let mut json: serde_json::Value = serde_json::from_slice(&words).unwrap();
+    if json.get("candidate").is_some() {
+        return json.to_string().contains("typ relay").then_some(words);
+    }
+    let sdp = json["sdp"].as_str().unwrap();
+    let is_far = |line: &&str| !line.starts_with("a=candidate") || line.contains("typ relay");
+    json["sdp"] = sdp.split_inclusive('\n').filter(is_far).collect::<String>().into();
+    Some(json.to_string().into_bytes())
+}
+
+/// Both are up, or one has waited so long in vain.
+async fn meet(
+    servers: &[String],
+    patience: Duration,
+) -> Option<(Radio, Receiver<Heard>, Radio, Receiver<Heard>)> {
+    let ((one, mut from_one), (two, mut from_two)) = (Radio::start(), Radio::start());
+    one.order(Order::Servers(servers.to_vec()));
+    two.order(Order::Servers(servers.to_vec()));
+    two.order(Order::Listen(A));
+    one.order(Order::Dial(B));
+    let mut up = (false, false);
+    let both = async {
+        while up != (true, true) {
+            let (to, peer, heard) = tokio::select! {
+                Some(heard) = from_one.recv() => (&two, A, one.present(heard)),
+                Some(heard) = from_two.recv() => (&one, B, two.present(heard)),
+            };
+            match heard {
+                Some((_, News::Words(words))) => {
+                    if let Some(words) = far(words) {
+                        to.order(Order::Hear(peer, words));
+                    }
+                }
+                Some((of, News::Up)) if of == B => up.0 = true,
+                Some((_, News::Up)) => up.1 = true,
+                Some((_, News::Down | News::Frame(_))) | None => {}
+            }
+        }
+    };
+    timeout(patience, both).await.ok()?;
+    Some((one, from_one, two, from_two))
+}
+
+#[tokio::test]
+async fn two_radios_that_only_a_turn_server_brings_together_talk() {
+    let coturn = Coturn::start();
+    let servers = [format!("turn:{}?transport=udp crab claw", coturn.at)];
+    let met = meet(&servers, PATIENCE).await;
+    let (one, _one, _two, mut from_two) = met.expect("a way through the server");
+    for n in 0..50u8 {
+        let frame = vec![n; 1 + usize::from(n) * 1_000];
+        one.order(Order::Send(B, frame.clone()));
+        loop {
+            let heard = timeout(PATIENCE, from_two.recv()).await.expect("in time").expect("news");
+            match heard.news {
+                News::Frame(bytes) => break assert_eq!(bytes, frame),
+                News::Words(_) => {}
+                other @ (News::Up | News::Down) => panic!("{other:?}"),
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn servers_that_refuse_or_are_not_there_bring_nobody_together_and_break_nothing() {
+    let coturn = Coturn::start();
+    let dead = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let servers = [format!("turn:{} crab pincer", coturn.at), format!("turn:{dead} crab claw")];
+    assert!(meet(&servers, Duration::from_secs(3)).await.is_none());
+    let nowhere = ["turn:no.such.host.invalid crab claw".into(), "turns:x a b".into(), "?".into()];
+    assert!(meet(&nowhere, Duration::from_secs(1)).await.is_none());
+}

@@ -1,0 +1,282 @@
+//! Addresses on TURN servers, for peers that reach this machine in no other way. Asked for when calls are about
+//! to be made, given back when none are left. Whatever goes wrong here costs nothing but that address: links
+//! then stay on the coordinator's relay.
+
+use std::collections::VecDeque;
+use std::future::poll_fn;
+use std::io;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::task::Poll;
+use std::time::{Duration, Instant};
+
+use shoal_protocol::{Micros, Time};
+use shoal_turn::{Access, News, Turn};
+use tokio::io::ReadBuf;
+use tokio::net::UdpSocket;
+use tokio::sync::mpsc;
+
+use super::ports::MAX_DATAGRAM;
+
+/// Servers used at a time: a second one helps where the first is down, more cost every call some packets.
+const MAX_SERVERS: usize = 2;
+/// A server that failed is tried again with a call after this time.
+const AGAIN_AFTER: Duration = Duration::from_secs(60);
+
+pub(super) struct Relays {
+    began: Instant,
+    urls: Vec<String>,
+    servers: Vec<Server>,
+    /// Names are looked up elsewhere; sockets to what they mean come here.
+    tell: mpsc::Sender<(String, io::Result<UdpSocket>)>,
+    found: mpsc::Receiver<(String, io::Result<UdpSocket>)>,
+    news: VecDeque<RelayNews>,
+}
+
+/// One that the coordinator named.
+struct Server {
+    url: String,
+    access: Access,
+    is: Is,
+    /// What was last said of it, so that it is said once.
+    said: String,
+}
+
+enum Is {
+    Idle,
+    Named,
+    Open(UdpSocket, Box<Turn>),
+    Failed(Instant),
+}
+
+/// What became of an address.
+pub(super) enum RelayNews {
+    Ready { relayed: SocketAddr, local: SocketAddr },
+    Gone(SocketAddr),
+}
+
+/// What happened that the task must deal with.
+pub(super) enum Came {
+    Named(String, io::Result<UdpSocket>),
+    Datagram { at: usize, length: usize },
+}
+
+/// What a peer said on one of them: to which of this machine's addresses there.
+pub(super) struct Passed {
+    pub(super) from: SocketAddr,
+    pub(super) to: SocketAddr,
+    pub(super) at: std::ops::Range<usize>,
+}
+
+impl Relays {
+    pub(super) fn new() -> Relays {
+        let (tell, found) = mpsc::channel(MAX_SERVERS);
+        let (urls, servers, news) = Default::default();
+        Relays { began: Instant::now(), urls, servers, tell, found, news }
+    }
+
+    /// The servers that there are, by the coordinator's word: `turn:host:port name password`. Passwords may be
+    /// new each time; an address that is there stays.
+    pub(super) fn know(&mut self, urls: &[String]) {
+        if urls == self.urls {
+            return;
+        }
+        self.urls = urls.to_vec();
+        let known: Vec<(String, Access)> = urls.iter().filter_map(|words| read(words)).collect();
+        self.servers.retain(|server| known.iter().any(|(url, _)| *url == server.url));
+        for (url, access) in known.into_iter().take(MAX_SERVERS) {
+            match self.servers.iter_mut().find(|server| server.url == url) {
+                Some(server) => server.access = access,
+                None => {
+                    self.servers.push(Server { url, access, is: Is::Idle, said: String::new() });
+                }
+            }
+        }
+    }
+
+    /// A call is about to be made.
+    pub(super) fn want(&mut self) {
+        for server in &mut self.servers {
+            let is_due = match &server.is {
+                Is::Idle => true,
+                Is::Failed(at) => at.elapsed() >= AGAIN_AFTER,
+                Is::Named | Is::Open(..) => false,
+            };
+            let place = shoal_turn::place(&server.url, "turn");
+            if let Some(place) = place.filter(|_| is_due) {
+                server.is = Is::Named;
+                let (tell, url) = (self.tell.clone(), server.url.clone());
+                // The radio may have ended meanwhile.
+                tokio::spawn(async move { tell.send((url, open(place).await)).await.ok() });
+            }
+        }
+    }
+
+    /// No call is left: addresses are given back.
+    pub(super) async fn rest(&mut self) {
+        let now = self.now();
+        for server in &mut self.servers {
+            if let Is::Open(_, turn) = &mut server.is {
+                self.news.extend(turn.relayed().map(RelayNews::Gone));
+                turn.release(now);
+            }
+        }
+        self.flush().await;
+        for server in &mut self.servers {
+            if matches!(server.is, Is::Open(..)) {
+                server.is = Is::Idle;
+            }
+        }
+    }
+
+    /// Ready when a name was looked up or a datagram came. Nothing is lost if nobody waits to the end.
+    pub(super) async fn next(&mut self, into: &mut [u8; MAX_DATAGRAM]) -> Came {
+        poll_fn(|context| {
+            if let Poll::Ready(Some((url, opened))) = self.found.poll_recv(context) {
+                return Poll::Ready(Came::Named(url, opened));
+            }
+            for (at, server) in self.servers.iter().enumerate() {
+                let Is::Open(socket, _) = &server.is else { continue };
+                let mut buffer = ReadBuf::new(into);
+                // Somebody refused an earlier datagram: that says nothing about the next.
+                while let Poll::Ready(got) = socket.poll_recv(context, &mut buffer) {
+                    if got.is_ok() {
+                        return Poll::Ready(Came::Datagram { at, length: buffer.filled().len() });
+                    }
+                }
+            }
+            Poll::Pending
+        })
+        .await
+    }
+
+    /// What a peer says in what came, if it does.
+    pub(super) async fn take(&mut self, came: Came, bytes: &[u8]) -> Option<Passed> {
+        let now = self.now();
+        let said = match came {
+            Came::Named(url, opened) => {
+                self.named(now, &url, opened);
+                None
+            }
+            Came::Datagram { at, length } => match &mut self.servers.get_mut(at)?.is {
+                Is::Open(_, turn) => {
+                    let to = turn.relayed();
+                    let said = turn.hear(now, &bytes[..length]);
+                    said.and_then(|(from, at)| Some(Passed { from, to: to?, at }))
+                }
+                Is::Idle | Is::Named | Is::Failed(_) => None,
+            },
+        };
+        self.flush().await;
+        said
+    }
+
+    fn named(&mut self, now: Time, url: &str, opened: io::Result<UdpSocket>) {
+        let Some(server) = self.servers.iter_mut().find(|server| server.url == url) else { return };
+        let mut seed = [0; 32];
+        match (opened, getrandom::fill(&mut seed)) {
+            (Ok(socket), Ok(())) => {
+                let turn = Turn::new(now, server.access.clone(), seed);
+                server.is = Is::Open(socket, Box::new(turn));
+            }
+            (Err(error), _) => server.fail(&error.to_string()),
+            (Ok(_), Err(error)) => server.fail(&error.to_string()),
+        }
+    }
+
+    /// To a peer from an address on a server. Whether it is one.
+    pub(super) async fn send(&mut self, source: SocketAddr, to: SocketAddr, bytes: &[u8]) -> bool {
+        let now = self.now();
+        let turns = self.servers.iter_mut().filter_map(|server| match &mut server.is {
+            Is::Open(_, turn) => Some(turn),
+            Is::Idle | Is::Named | Is::Failed(_) => None,
+        });
+        let mut ours = turns.filter(|turn| turn.relayed() == Some(source));
+        let Some(turn) = ours.next() else { return false };
+        turn.send(now, to, bytes);
+        self.flush().await;
+        true
+    }
+
+    pub(super) async fn tick(&mut self) {
+        let now = self.now();
+        for server in &mut self.servers {
+            if let Is::Open(_, turn) = &mut server.is {
+                turn.tick(now);
+            }
+        }
+        self.flush().await;
+    }
+
+    pub(super) fn wake(&self) -> Option<Instant> {
+        let due = self.servers.iter().filter_map(|server| match &server.is {
+            Is::Open(_, turn) => turn.next_timeout(),
+            Is::Idle | Is::Named | Is::Failed(_) => None,
+        });
+        due.min().map(|due| self.began + Duration::from_micros(due.0))
+    }
+
+    pub(super) fn news(&mut self) -> Option<RelayNews> {
+        self.news.pop_front()
+    }
+
+    /// Sends what is to be sent and hears what there is of news.
+    async fn flush(&mut self) {
+        for server in &mut self.servers {
+            let Is::Open(socket, turn) = &mut server.is else { continue };
+            let before = turn.relayed();
+            while let Some(bytes) = turn.poll() {
+                let _ = socket.send(&bytes).await;
+            }
+            let mut fault = None;
+            while let Some(news) = turn.news() {
+                match (news, socket.local_addr()) {
+                    (News::Ready(relayed), Ok(local)) => {
+                        tracing::info!("TURN server {}: reached at {relayed}", server.url);
+                        self.news.push_back(RelayNews::Ready { relayed, local });
+                    }
+                    (News::Ready(_), Err(_)) => {}
+                    (News::Over(why), _) => fault = Some(why),
+                }
+            }
+            if let Some(fault) = fault {
+                self.news.extend(before.map(RelayNews::Gone));
+                server.fail(&fault.to_string());
+            }
+        }
+    }
+
+    fn now(&self) -> Time {
+        Time(0) + Micros(u64::try_from(self.began.elapsed().as_micros()).unwrap_or(u64::MAX))
+    }
+}
+
+impl Server {
+    fn fail(&mut self, why: &str) {
+        self.is = Is::Failed(Instant::now());
+        if self.said != why {
+            tracing::warn!("TURN server {}: {why}; links go on without it", self.url);
+            self.said = why.into();
+        }
+    }
+}
+
+/// A server that is reached by UDP, and who may use it.
+fn read(words: &str) -> Option<(String, Access)> {
+    let mut words = words.split_whitespace();
+    let (url, name, password) = (words.next()?, words.next()?, words.next()?);
+    shoal_turn::place(url, "turn")?;
+    Some((url.into(), Access { name: name.into(), password: password.into() }))
+}
+
+async fn open(place: (String, u16)) -> io::Result<UdpSocket> {
+    let name = place.0.clone();
+    let mut found = tokio::net::lookup_host(place).await?;
+    let server = found.next().ok_or_else(|| io::Error::other(format!("{name} has no address")))?;
+    let any = match server {
+        SocketAddr::V4(_) => SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)),
+        SocketAddr::V6(_) => SocketAddr::from((Ipv6Addr::UNSPECIFIED, 0)),
+    };
+    let socket = UdpSocket::bind(any).await?;
+    socket.connect(server).await?;
+    Ok(socket)
+}

@@ -1,0 +1,16 @@
+//! STUN (RFC 8489) and TURN (RFC 8656) as a client speaks them, over UDP: how a machine looks from outside, and an
+//! address on a server that passes on what comes there. Pure; its shell is the radio of the native node.
+//!
+//! The contract of [`Turn`]: give it what came and the time, then send what [`Turn::poll`] gives to the server and
+//! act on what [`Turn::news`] says. It never reads a clock or a socket; chance is its seed.
+#![no_std]
+
+extern crate alloc;
+
+mod message;
+mod stun;
+mod turn;
+
+pub use message::Id;
+pub use stun::{answer, ask, place};
+pub use turn::{Access, Fault, News, Turn};
