@@ -126,6 +126,7 @@ impl Desk {
             line.connection.lost(&error.message);
             self.pump(line);
         }
+        state.open.clear();
         state.over.get_or_insert(error);
         drop(state);
         self.changed.notify_all();
