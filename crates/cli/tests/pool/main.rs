@@ -21,8 +21,10 @@ mod relay;
 mod secret;
 #[cfg(unix)]
 mod sim;
+mod speculate;
 mod starting;
 #[cfg(unix)]
 mod straggler;
+mod stroke;
 mod survive;
 mod world;

@@ -10,10 +10,11 @@ use crate::material::{example, read_npy};
 use crate::process::signal;
 use crate::world::{Folder, Pool, Process, Running};
 
-/// Waves on a torus: each cell has a height and a speed. Sums and products only, so that the same kind of device
+/// Waves on a torus: each cell has a height and a speed; a stroke lifts them. Sums and products only, so that the same kind of device
 /// gives the same bits.
 const WAVES: &str = "
-struct Params { width: u32, height: u32, first_row: u32, rows: u32, step: u32, stiffness: f32 }
+struct Params { width: u32, height: u32, first_row: u32, rows: u32, step: u32, stiffness: f32,
+    brush: vec2<f32>, poke: vec4<f32> }
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> state: array<vec2<f32>>;
 @group(0) @binding(2) var<storage, read_write> next: array<vec2<f32>>;
@@ -38,7 +39,10 @@ fn swing(@builtin(global_invocation_id) id: vec3<u32>) {
     let here = at(id.x, id.y);
     let around = at(left, id.y).x + at(right, id.y).x + at(id.x, up).x + at(id.x, down).x;
     let speed = here.y + (around - 4.0 * here.x) * params.stiffness;
-    next[id.y * params.width + id.x] = vec2<f32>(here.x + speed * 0.25, speed);
+    let row = (params.first_row + id.y) % params.height;
+    let far = abs(f32(id.x) - params.poke.x) + abs(f32(row) - params.poke.y);
+    let push = select(0.0, params.brush.y, far < params.brush.x);
+    next[id.y * params.width + id.x] = vec2<f32>(here.x + speed * 0.25 + push, speed);
 }
 ";
 const GRID: &str = "160x120";
@@ -47,14 +51,14 @@ const STEPS: &str = "4000";
 const KEEP: &str = "250";
 
 /// A pool with so many nodes.
-struct Crew {
-    pool: Pool,
-    nodes: Vec<Process>,
+pub(crate) struct Crew {
+    pub(crate) pool: Pool,
+    pub(crate) nodes: Vec<Process>,
     here: Folder,
 }
 
 impl Crew {
-    fn of(count: usize, flags: &[&str]) -> Crew {
+    pub(crate) fn of(count: usize, flags: &[&str]) -> Crew {
         let pool = Pool::start();
         let nodes = (0..count).map(|n| pool.node(&format!("n{n}"), flags)).collect();
         Crew { pool, nodes, here: Folder::new() }
@@ -62,18 +66,23 @@ impl Crew {
 
     /// Starts the waves on so many members; they will be in `out.npy`.
     fn begin(&self, members: usize) -> Running {
+        self.begin_with(members, KEEP, &["--param", "stiffness=0.2"])
+    }
+
+    /// `keep`: steps between checkpoints.
+    pub(crate) fn begin_with(&self, members: usize, keep: &str, flags: &[&str]) -> Running {
         let kernel = self.here.file("waves.wgsl", WAVES);
         let (out, members) = (self.out(), members.to_string());
-        let args = ["sim", &kernel, "--grid", GRID, "--steps", STEPS, "--keep-every", KEEP];
-        let more = ["--param", "stiffness=0.2", "--members", &members, "-o", &out];
-        self.pool.begin(&[&args[..], &more[..]].concat(), b"")
+        let args = ["sim", &kernel, "--grid", GRID, "--steps", STEPS, "--keep-every", keep];
+        let more = ["--members", &members, "-o", &out];
+        self.pool.begin(&[&args[..], &more[..], flags].concat(), b"")
     }
 
     fn out(&self) -> String {
         self.here.path("out.npy").display().to_string()
     }
 
-    fn field(&self) -> Vec<u8> {
+    pub(crate) fn field(&self) -> Vec<u8> {
         self.here.read("out.npy")
     }
 
@@ -87,7 +96,7 @@ impl Crew {
     }
 
     /// The place among our nodes of the crew's member of that rank.
-    fn seated(&self, rank: usize) -> usize {
+    pub(crate) fn seated(&self, rank: usize) -> usize {
         let job = self.pool.job(1).expect("the job");
         let name = job["sim"]["crew"]["members"][rank]["name"].as_str().expect("a name").to_owned();
         name.trim_start_matches('n').parse().expect("one of ours")
@@ -100,7 +109,7 @@ impl Crew {
 }
 
 /// What one undisturbed node makes of it.
-fn undisturbed() -> &'static [u8] {
+pub(crate) fn undisturbed() -> &'static [u8] {
     static FIELD: OnceLock<Vec<u8>> = OnceLock::new();
     FIELD.get_or_init(|| {
         let crew = Crew::of(1, &[]);
@@ -240,7 +249,7 @@ fn endless(crew: &Crew) -> Running {
 }
 
 impl Crew {
-    fn step(&self) -> u64 {
+    pub(crate) fn step(&self) -> u64 {
         self.pool.job(1).and_then(|job| job["sim"]["step"].as_u64()).expect("a step")
     }
 }
@@ -262,16 +271,22 @@ fn links(job: &Value) -> Vec<String> {
 
 /// Bytes that nodes sent each other through the coordinator.
 fn relayed(pool: &Pool) -> u64 {
+    let pool = ask(pool, "GET /api/v1/pool", "");
+    pool["relay"]["bytes"].as_u64().expect("a count")
+}
+
+/// What the coordinator's API says to this; nothing where it has nothing to say.
+pub(crate) fn ask(pool: &Pool, what: &str, body: &str) -> Value {
     let place = pool.url.trim_start_matches("http://");
     let mut socket = TcpStream::connect(place).expect("the coordinator");
-    let key = &pool.key;
+    let (key, length) = (&pool.key, body.len());
     let request = format!(
-        "GET /api/v1/pool HTTP/1.1\r\nhost: {place}\r\nauthorization: Bearer {key}\r\nconnection: close\r\n\r\n"
+        "{what} HTTP/1.1\r\nhost: {place}\r\nauthorization: Bearer {key}\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n{body}"
     );
     socket.write_all(request.as_bytes()).expect("sent");
     let mut answer = String::new();
     socket.read_to_string(&mut answer).expect("an answer");
-    let body = answer.split("\r\n\r\n").nth(1).expect("a body");
-    let pool: Value = serde_json::from_str(body).expect("JSON");
-    pool["relay"]["bytes"].as_u64().expect("a count")
+    let (head, body) = answer.split_once("\r\n\r\n").expect("a body");
+    assert!(head.starts_with("HTTP/1.1 20"), "{answer}");
+    if body.is_empty() { Value::Null } else { serde_json::from_str(body).expect("JSON") }
 }

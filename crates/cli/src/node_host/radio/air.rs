@@ -115,7 +115,8 @@ impl Air {
             }
             Order::Servers(urls) => {
                 self.relays.know(&urls);
-                self.outside.look_up(urls);
+                let stun = urls.into_iter().filter(|url| url.starts_with("stun:"));
+                self.outside.look_up(stun.collect());
                 Ok(())
             }
         }

@@ -82,7 +82,10 @@ impl Relays {
         }
         self.urls = urls.to_vec();
         let known: Vec<(String, Access)> = urls.iter().filter_map(|words| read(words)).collect();
-        self.servers.retain(|server| known.iter().any(|(url, _)| *url == server.url));
+        let is_known = |server: &Server| known.iter().any(|(url, _)| *url == server.url);
+        let gone = self.servers.iter().filter(|server| !is_known(server));
+        self.news.extend(gone.filter_map(Server::relayed).map(RelayNews::Gone));
+        self.servers.retain(is_known);
         for (url, access) in known.into_iter().take(MAX_SERVERS) {
             match self.servers.iter_mut().find(|server| server.url == url) {
                 Some(server) => server.access = access,
@@ -251,6 +254,13 @@ impl Relays {
 }
 
 impl Server {
+    fn relayed(&self) -> Option<SocketAddr> {
+        match &self.is {
+            Is::Open(_, turn) => turn.relayed(),
+            Is::Idle | Is::Named | Is::Failed(_) => None,
+        }
+    }
+
     fn fail(&mut self, why: &str) {
         self.is = Is::Failed(Instant::now());
         if self.said != why {
