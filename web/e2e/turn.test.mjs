@@ -28,10 +28,7 @@ for (const [what, words, given] of ways) {
     const strict = await strictBrowser(t);
     const tabs = [await tab(strict, pool), await tab(strict, pool)];
     const { id } = await fluid(pool, 100_000);
-    await until("direct links", async () => {
-      const links = await linksOf(pool, id);
-      return links.length >= 2 && links.every(({ via }) => via === "direct");
-    }, 120);
+    await directLinks(pool, id);
     for (const { page } of tabs) {
       const kinds = await page.evaluate(selected);
       assert.deepEqual(kinds, ["relay"], "the way that is used goes through the server");
@@ -41,6 +38,20 @@ for (const [what, words, given] of ways) {
     await pool.api.json("POST", `/api/v1/jobs/${id}/cancel`);
   });
 }
+
+it("a tab that only TURN lets out and a native node have a direct link", async (t) => {
+  const server = await coturn(t, ["--use-auth-secret", "--static-auth-secret", "north"]);
+  const pool = await serve(t, join(folder(t), "pool"), 0, ["--turn", `${server.url} secret:north`]);
+  const { page } = await tab(await strictBrowser(t), pool);
+  const machine = await native(t, pool, join(folder(t), "node"));
+  const { id } = await fluid(pool, 100_000);
+  await directLinks(pool, id);
+  assert.deepEqual(await page.evaluate(selected), ["relay"]);
+  const names = new Set(server.said.match(/user <\d+:\d+>/g));
+  assert.ok(names.size >= 2, `the native node has an address there too: ${[...names]}`);
+  assert.equal(machine.child.said.match(/TURN server/), null, "nothing to complain of");
+  await pool.api.json("POST", `/api/v1/jobs/${id}/cancel`);
+});
 
 it("a wrong password and a server that is not there cost nothing but the direct way", async (t) => {
   const server = await coturn(t, ["--user", "crab:claw"]);
@@ -95,6 +106,12 @@ async function selected() {
   }
   return [...kinds];
 }
+
+const directLinks = (pool, id) =>
+  until("direct links", async () => {
+    const links = await linksOf(pool, id);
+    return links.length >= 2 && links.every(({ via }) => via === "direct");
+  }, 120);
 
 async function linksOf(pool, id) {
   const { sim } = await pool.api.job(id);
