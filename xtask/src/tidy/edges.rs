@@ -24,6 +24,7 @@ const RULES: [(&str, Rule); 10] = [
             "postcard",
             "snow",
             "chacha20poly1305",
+            "aws-lc-rs",
             "curve25519-dalek",
             "ed25519-dalek",
         ]),
