@@ -11,6 +11,7 @@
 
 extern crate alloc;
 
+mod cipher;
 mod handshake;
 mod keys;
 mod seal;

@@ -1,12 +1,12 @@
-//! The seal of a frame: ChaCha20-Poly1305 in place, the header bound to it, the frame's own number as nonce.
+//! The seal of a frame: ChaCha20-Poly1305, the header bound to it, the frame's own number as nonce.
 
 use alloc::vec::Vec;
 use core::fmt;
 
-use chacha20poly1305::aead::AeadInPlace as _;
-use chacha20poly1305::{ChaCha20Poly1305, KeyInit as _, Nonce, Tag};
 use shoal_protocol::frame::HEADER_BYTES;
 use shoal_protocol::limit::SEAL_BYTES;
+
+use crate::cipher::{Cipher, Nonce};
 
 /// Where a header has the frame's sequence number.
 const SEQUENCE_AT: core::ops::Range<usize> = 40..48;
@@ -15,15 +15,14 @@ const SEQUENCE_AT: core::ops::Range<usize> = 40..48;
 /// twice; the link counts them.
 #[derive(Clone)]
 pub struct Seal {
-    outgoing: ChaCha20Poly1305,
-    incoming: ChaCha20Poly1305,
+    outgoing: Cipher,
+    incoming: Cipher,
     id: u64,
 }
 
 impl Seal {
     pub(crate) fn new(outgoing: &[u8; 32], incoming: &[u8; 32], id: u64) -> Seal {
-        let cipher = |key: &[u8; 32]| ChaCha20Poly1305::new(key.into());
-        Seal { outgoing: cipher(outgoing), incoming: cipher(incoming), id }
+        Seal { outgoing: Cipher::new(outgoing), incoming: Cipher::new(incoming), id }
     }
 
     /// Names this agreement. Both nodes have the same, nobody can choose it, and it gives nothing away.
@@ -35,26 +34,20 @@ impl Seal {
     /// Bytes too short for a header are no frame and are left as they are.
     pub fn seal(&self, frame: &mut Vec<u8>) {
         let Some((header, words)) = frame.split_first_chunk_mut::<HEADER_BYTES>() else { return };
-        // Only lengths beyond 256 GiB fail; then the frame is worthless and must not go out in the clear.
-        match self.outgoing.encrypt_in_place_detached(&nonce(header), header, words) {
-            Ok(tag) => frame.extend_from_slice(&tag),
-            Err(_) => frame.clear(),
+        match self.outgoing.seal(nonce(header), header, words) {
+            Some(tag) => frame.extend_from_slice(&tag),
+            // Then the frame is worthless and must not go out in the clear.
+            None => frame.clear(),
         }
     }
 
-    /// Opens a sealed frame in place and returns its words. What does not open is left as it was, so that
-    /// another seal can be tried.
-    pub fn open<'a>(&self, frame: &'a mut [u8]) -> Result<&'a [u8], SealError> {
-        let size = frame.len();
-        let (header, sealed) =
-            frame.split_first_chunk_mut::<HEADER_BYTES>().ok_or(SealError::Short(size))?;
-        let (words, tag) =
-            sealed.split_last_chunk_mut::<SEAL_BYTES>().ok_or(SealError::Short(size))?;
-        let tag = Tag::from_slice(tag);
-        self.incoming
-            .decrypt_in_place_detached(&nonce(header), header, words, tag)
-            .map_err(|_| SealError::Closed)?;
-        Ok(words)
+    /// Opens a sealed frame into a buffer, which grows to hold the words and is not emptied: they are what is
+    /// returned. The frame stays as it is, so that another seal can be tried.
+    pub fn open<'a>(&self, frame: &[u8], into: &'a mut Vec<u8>) -> Result<&'a [u8], SealError> {
+        let short = SealError::Short(frame.len());
+        let (header, sealed) = frame.split_first_chunk::<HEADER_BYTES>().ok_or(short)?;
+        let (words, tag) = sealed.split_last_chunk::<SEAL_BYTES>().ok_or(short)?;
+        self.incoming.open(nonce(header), header, (words, tag), into).ok_or(SealError::Closed)
     }
 }
 
@@ -126,13 +119,13 @@ mod tests {
         assert!(shoal_protocol::frame::split(&sealed).is_ok(), "the header counts the tag");
         assert!(!sealed.windows(5).any(|window| window == b"words"));
         assert_eq!(
-            one.open(&mut sealed.clone()),
+            one.open(&sealed, &mut Vec::new()),
             Err(SealError::Closed),
             "sent back to its sender"
         );
         let other = Seal::new(&[2; 32], &[3; 32], 9);
-        assert_eq!(other.open(&mut sealed), Err(SealError::Closed));
-        assert_eq!(two.open(&mut sealed), Ok(b"words".as_slice()), "failing leaves it as it was");
+        assert_eq!(other.open(&sealed, &mut Vec::new()), Err(SealError::Closed));
+        assert_eq!(two.open(&sealed, &mut Vec::new()), Ok(b"words".as_slice()));
     }
 
     #[test]
@@ -165,12 +158,12 @@ mod tests {
         for at in 0..sealed.len() * 8 {
             let mut changed = sealed.clone();
             changed[at / 8] ^= 1 << (at % 8);
-            assert_eq!(two.open(&mut changed), Err(SealError::Closed), "bit {at}");
+            assert_eq!(two.open(&changed, &mut Vec::new()), Err(SealError::Closed), "bit {at}");
         }
         for length in 0..sealed.len() {
-            assert!(two.open(&mut sealed[..length].to_vec()).is_err(), "cut to {length} bytes");
+            assert!(two.open(&sealed[..length], &mut Vec::new()).is_err(), "cut to {length} bytes");
         }
-        assert_eq!(two.open(&mut [0; 20]), Err(SealError::Short(20)));
+        assert_eq!(two.open(&[0; 20], &mut Vec::new()), Err(SealError::Short(20)));
         let mut nothing = Vec::new();
         one.seal(&mut nothing);
         assert!(nothing.is_empty(), "no frame, nothing sealed");
@@ -182,12 +175,13 @@ mod tests {
             let (one, two) = pair();
             let mut sealed = frame(sequence, &words);
             one.seal(&mut sealed);
-            prop_assert_eq!(two.open(&mut sealed), Ok(words.as_slice()));
+            let mut opened = Vec::new();
+            prop_assert_eq!(two.open(&sealed, &mut opened), Ok(words.as_slice()));
         }
 
         #[test]
-        fn garbage_never_panics(mut bytes in prop::collection::vec(any::<u8>(), 0..200)) {
-            prop_assert!(pair().1.open(&mut bytes).is_err());
+        fn garbage_never_panics(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+            prop_assert!(pair().1.open(&bytes, &mut Vec::new()).is_err());
         }
     }
 }

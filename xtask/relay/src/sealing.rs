@@ -17,7 +17,7 @@ const FRAMES: u64 = 4_000;
 pub(crate) fn measure() -> Outcome<Value> {
     let (caller, called) = agreed()?;
     let (mut sealing, mut opening) = (Vec::new(), Vec::new());
-    let mut frame = Vec::with_capacity(MAX_LINK_FRAME);
+    let (mut frame, mut words) = (Vec::with_capacity(MAX_LINK_FRAME), Vec::new());
     for sequence in 0..FRAMES {
         frame.clear();
         frame.extend(header(sequence).encode());
@@ -26,7 +26,7 @@ pub(crate) fn measure() -> Outcome<Value> {
         caller.seal(&mut frame);
         sealing.push(start.elapsed());
         let start = Instant::now();
-        black_box(called.open(&mut frame).map_err(|error| format!("{error:?}"))?);
+        black_box(called.open(&frame, &mut words).map_err(|error| format!("{error:?}"))?);
         opening.push(start.elapsed());
     }
     Ok(json!({ "seal": per_second(sealing), "open": per_second(opening) }))

@@ -24,6 +24,7 @@ const RULES: [(&str, Rule); 12] = [
             "postcard",
             "snow",
             "chacha20poly1305",
+            "aws-lc-rs",
             "curve25519-dalek",
             "ed25519-dalek",
         ]),

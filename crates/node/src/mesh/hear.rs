@@ -3,8 +3,7 @@
 use alloc::format;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
-use shoal_protocol::frame::{self, HEADER_BYTES};
-use shoal_protocol::limit::SEAL_BYTES;
+use shoal_protocol::frame;
 use shoal_protocol::{FrameKind, Header, LinkReport, Time, Via};
 
 use super::control::{CONTROL, Control};
@@ -84,12 +83,8 @@ impl Peer {
 
     fn hear_sealed(&mut self, now: Time, desk: &mut Desk, header: Header, bytes: &[u8]) {
         let mut scratch = core::mem::take(&mut desk.scratch);
-        scratch.clear();
-        scratch.extend_from_slice(bytes);
-        if self.open(now, desk, &mut scratch) {
-            let end = scratch.len().saturating_sub(SEAL_BYTES);
-            let payload = scratch.get(HEADER_BYTES..end).unwrap_or_default();
-            self.hear_words(now, desk, Path::Relay, header, payload);
+        if let Some(words) = self.open(now, desk, bytes, &mut scratch) {
+            self.hear_words(now, desk, Path::Relay, header, words);
         } else {
             desk.dropped.closed += 1;
             let shunned = matches!(self.state, State::Shunned);
@@ -101,16 +96,25 @@ impl Peer {
     }
 
     /// Opens a frame with the seal there is, or with one that it proves.
-    fn open(&mut self, now: Time, desk: &mut Desk, frame: &mut [u8]) -> bool {
-        if self.line().is_some_and(|line| line.seal.open(frame).is_ok()) {
-            return true;
-        }
-        if let State::Shunned = self.state {
-            return false;
-        }
-        let Some(seal) = self.shake.prove(frame) else { return false };
-        self.seal(now, desk, seal, true);
-        true
+    fn open<'a>(
+        &mut self,
+        now: Time,
+        desk: &mut Desk,
+        frame: &[u8],
+        into: &'a mut Vec<u8>,
+    ) -> Option<&'a [u8]> {
+        let line = self.line();
+        let opened = line.and_then(|line| line.seal.open(frame, into).ok().map(<[u8]>::len));
+        let length = match (opened, &self.state) {
+            (Some(length), _) => length,
+            (None, State::Shunned) => return None,
+            (None, State::Idle | State::Shaking | State::Sealed(_)) => {
+                let (seal, length) = self.shake.prove(frame, into)?;
+                self.seal(now, desk, seal, true);
+                length
+            }
+        };
+        into.get(..length)
     }
 
     /// A frame from the direct channel, which has its own seal: what comes this way is the peer's doing.

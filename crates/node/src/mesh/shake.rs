@@ -183,12 +183,15 @@ impl Shake {
         if word == [1] { Step::Confirmed } else { Step::Sealed(seal) }
     }
 
-    /// The seal that opens this frame, which is open then. Older ones are of earlier lives and forgotten.
-    pub(super) fn prove(&mut self, frame: &mut [u8]) -> Option<Seal> {
-        let opens = |candidate: &Candidate| candidate.seal.open(frame).is_ok();
-        let at = self.candidates.iter().rposition(opens)?;
-        let proven = self.candidates.drain(..=at).next_back();
-        proven.map(|candidate| candidate.seal)
+    /// The seal that opens this frame, and how many words came out of it. Older ones are of earlier lives and
+    /// forgotten.
+    pub(super) fn prove(&mut self, frame: &[u8], into: &mut Vec<u8>) -> Option<(Seal, usize)> {
+        let mut opens =
+            |candidate: &Candidate| candidate.seal.open(frame, into).ok().map(<[u8]>::len);
+        let candidates = self.candidates.iter().enumerate().rev();
+        let (at, length) = candidates.filter_map(|(at, one)| Some((at, opens(one)?))).next()?;
+        let proven = self.candidates.drain(..=at).next_back()?;
+        Some((proven.seal, length))
     }
 
     /// Panics where an invariant does not hold.

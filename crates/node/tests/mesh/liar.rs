@@ -118,11 +118,12 @@ impl Liar {
                 }
             }
             while self.seen < world.seen.len() {
-                let mut bytes = world.seen[self.seen].clone();
+                let bytes = world.seen[self.seen].clone();
                 self.seen += 1;
-                let (header, _) = frame::split(&bytes.clone()).unwrap();
+                let (header, _) = frame::split(&bytes).unwrap();
+                let mut words = Vec::new();
                 if header.kind == FrameKind::Sealed
-                    && let Ok(payload) = self.seal.open(&mut bytes)
+                    && let Ok(payload) = self.seal.open(&bytes, &mut words)
                 {
                     let path = Path::Relay;
                     self.link.handle(world.now, LinkInput::Frame { path, header, payload });
