@@ -13,6 +13,8 @@ mod material;
 mod netns;
 mod process;
 mod proxy;
+#[cfg(unix)]
+mod quic;
 mod receipt;
 #[cfg(target_os = "linux")]
 mod relay;

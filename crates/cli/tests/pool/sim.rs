@@ -1,7 +1,5 @@
 //! Simulations that several processes compute together, disturbed in every way: the field is the same.
 
-use std::io::{Read, Write};
-use std::net::TcpStream;
 use std::sync::OnceLock;
 
 use serde_json::Value;
@@ -47,21 +45,26 @@ const STEPS: &str = "4000";
 const KEEP: &str = "250";
 
 /// A pool with so many nodes.
-struct Crew {
-    pool: Pool,
+pub(crate) struct Crew {
+    pub(crate) pool: Pool,
     nodes: Vec<Process>,
     here: Folder,
 }
 
 impl Crew {
     fn of(count: usize, flags: &[&str]) -> Crew {
+        Crew::by(count, |pool, n| pool.node(&format!("n{n}"), flags))
+    }
+
+    /// Nodes that came in other ways.
+    pub(crate) fn by(count: usize, join: impl Fn(&Pool, usize) -> Process) -> Crew {
         let pool = Pool::start();
-        let nodes = (0..count).map(|n| pool.node(&format!("n{n}"), flags)).collect();
+        let nodes = (0..count).map(|n| join(&pool, n)).collect();
         Crew { pool, nodes, here: Folder::new() }
     }
 
     /// Starts the waves on so many members; they will be in `out.npy`.
-    fn begin(&self, members: usize) -> Running {
+    pub(crate) fn begin(&self, members: usize) -> Running {
         let kernel = self.here.file("waves.wgsl", WAVES);
         let (out, members) = (self.out(), members.to_string());
         let args = ["sim", &kernel, "--grid", GRID, "--steps", STEPS, "--keep-every", KEEP];
@@ -73,12 +76,12 @@ impl Crew {
         self.here.path("out.npy").display().to_string()
     }
 
-    fn field(&self) -> Vec<u8> {
+    pub(crate) fn field(&self) -> Vec<u8> {
         self.here.read("out.npy")
     }
 
     /// Waits until job 1 works with so many members and has a checkpoint behind it.
-    fn until_kept(&self, members: usize) {
+    pub(crate) fn until_kept(&self, members: usize) {
         self.pool.until(|job| {
             let crew = &job["sim"]["crew"];
             let count = crew["members"].as_array().map_or(0, Vec::len);
@@ -100,7 +103,7 @@ impl Crew {
 }
 
 /// What one undisturbed node makes of it.
-fn undisturbed() -> &'static [u8] {
+pub(crate) fn undisturbed() -> &'static [u8] {
     static FIELD: OnceLock<Vec<u8>> = OnceLock::new();
     FIELD.get_or_init(|| {
         let crew = Crew::of(1, &[]);
@@ -262,16 +265,5 @@ fn links(job: &Value) -> Vec<String> {
 
 /// Bytes that nodes sent each other through the coordinator.
 fn relayed(pool: &Pool) -> u64 {
-    let place = pool.url.trim_start_matches("http://");
-    let mut socket = TcpStream::connect(place).expect("the coordinator");
-    let key = &pool.key;
-    let request = format!(
-        "GET /api/v1/pool HTTP/1.1\r\nhost: {place}\r\nauthorization: Bearer {key}\r\nconnection: close\r\n\r\n"
-    );
-    socket.write_all(request.as_bytes()).expect("sent");
-    let mut answer = String::new();
-    socket.read_to_string(&mut answer).expect("an answer");
-    let body = answer.split("\r\n\r\n").nth(1).expect("a body");
-    let pool: Value = serde_json::from_str(body).expect("JSON");
-    pool["relay"]["bytes"].as_u64().expect("a count")
+    pool.relay()["bytes"].as_u64().expect("a count")
 }

@@ -1,5 +1,7 @@
 //! A small world for tests: a coordinator, its nodes and its clients.
 
+use std::io::{Read, Write};
+use std::net::TcpStream;
 use std::time::Instant;
 
 use serde_json::Value;
@@ -21,8 +23,13 @@ impl Pool {
     }
 
     pub(crate) fn listen(address: &str) -> Pool {
+        Pool::with(address, &[])
+    }
+
+    /// The same with more to say to the coordinator.
+    pub(crate) fn with(address: &str, flags: &[&str]) -> Pool {
         let folder = Folder::new();
-        let (process, links) = serve(&folder, address);
+        let (process, links) = serve(&folder, address, flags);
         let text = |name: &str| links[name].as_str().expect("a link").to_owned();
         Pool { process, join: text("joinLocal"), url: text("url"), key: text("key"), folder }
     }
@@ -91,6 +98,20 @@ impl Pool {
         nodes.into_iter().find(|node| node["name"] == name)
     }
 
+    /// What the relay counted.
+    pub(crate) fn relay(&self) -> Value {
+        let (place, key) = (self.url.trim_start_matches("http://"), &self.key);
+        let mut socket = TcpStream::connect(place).expect("the coordinator");
+        let request = format!(
+            "GET /api/v1/pool HTTP/1.1\r\nhost: {place}\r\nauthorization: Bearer {key}\r\nconnection: close\r\n\r\n"
+        );
+        socket.write_all(request.as_bytes()).expect("sent");
+        let mut answer = String::new();
+        socket.read_to_string(&mut answer).expect("an answer");
+        let body = answer.split("\r\n\r\n").nth(1).expect("a body");
+        serde_json::from_str::<Value>(body).expect("JSON")["relay"].clone()
+    }
+
     /// What `shoal explain` says, as one text.
     pub(crate) fn explain(&self, subject: &str) -> String {
         let done = self.run(&["explain", subject]).ok();
@@ -120,15 +141,16 @@ impl Pool {
     pub(crate) fn crash_and_restart(&mut self) {
         self.process.kill();
         let address = self.url.trim_start_matches("http://").to_owned();
-        let (process, links) = serve(&self.folder, &address);
+        let (process, links) = serve(&self.folder, &address, &[]);
         assert_eq!(links["key"], self.key.as_str(), "the key is kept");
         self.process = process;
     }
 }
 
-fn serve(folder: &Folder, listen: &str) -> (Process, Value) {
+fn serve(folder: &Folder, listen: &str, flags: &[&str]) -> (Process, Value) {
     let data = folder.path("data").display().to_string();
-    let process = Process::start(&["serve", "--json", "--listen", listen, "--data", &data]);
+    let args = ["serve", "--json", "--listen", listen, "--data", &data];
+    let process = Process::start(&[&args, flags].concat());
     let links = process.line(|line| line["url"].is_string());
     (process, links)
 }
