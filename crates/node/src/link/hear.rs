@@ -123,6 +123,7 @@ impl Link {
         if let Some(echo) = words.echo {
             self.echoed(now, path, echo);
         }
+        self.ways.of_mut(path).hears();
         let mut done = Vec::new();
         let new = match words.chunk {
             Some(chunk) => self.incoming.take(now, header.channel, chunk, &mut done)?,

@@ -5,7 +5,7 @@
 //! belongs to two nodes and one crew, from one key agreement on: its sequence numbers are the seal's nonces.
 //!
 //! The data's way: `outgoing` keeps and cuts messages, `flight` knows what is on the way, `say` makes
-//! frames, `choose` and `path` pick and measure the way; `hear` and `replay` take frames, `incoming` puts
+//! frames, `choose`, `path` and `trip` pick and measure the way; `hear` and `replay` take frames, `incoming` puts
 //! chunks together. `chunk` has the words.
 
 mod choose;
@@ -18,6 +18,7 @@ mod path;
 mod recent;
 mod replay;
 mod say;
+mod trip;
 
 pub use hear::Dropped;
 pub use path::Path;

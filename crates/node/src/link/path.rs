@@ -4,6 +4,7 @@ use shoal_protocol::limit::{CHUNK_BYTES, LINK_WINDOW};
 use shoal_protocol::{FrameKind, Micros, Time};
 
 use super::recent::Recent;
+use super::trip::RoundTrip;
 
 /// How two nodes reach each other. Each delivers in order or dies; what is on the way then is lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -81,6 +82,8 @@ pub(super) struct Way {
     probed: Option<Time>,
     /// How often it was asked since it is there.
     asks: u32,
+    /// Whether the peer spoke on it since it is there.
+    heard: bool,
     /// Words in a row that nobody answered.
     misses: u32,
     /// The peer's frame to be echoed on this path.
@@ -108,15 +111,6 @@ pub(super) struct Probe {
     /// Bytes that had arrived when it left, and whether there was more to say.
     pub(super) delivered: u64,
     pub(super) waiting: bool,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct RoundTrip {
-    smooth: u64,
-    vary: u64,
-    /// The least ever: the path without queues.
-    least: u64,
-    recent: Recent,
 }
 
 impl Way {
@@ -148,13 +142,22 @@ impl Way {
     /// How long an answer may take.
     pub(super) fn patience(&self) -> Micros {
         let Some(known) = self.round_trip else { return FIRST_PATIENCE };
-        Micros(known.smooth + 4 * known.vary).clamp(LEAST_PATIENCE, MOST_PATIENCE)
+        known.most().clamp(LEAST_PATIENCE, MOST_PATIENCE)
     }
 
     /// A frame that wants an echo leaves.
     pub(super) fn ask(&mut self, probe: Probe) {
         (self.probe, self.probed) = (Some(probe), Some(probe.left));
         self.asks = self.asks.saturating_add(1);
+    }
+
+    /// The peer spoke on it, so it has the path too. What was asked before may have come too early for it:
+    /// a path that is still unknown is asked again at once.
+    pub(super) fn hears(&mut self) {
+        let is_first = !core::mem::replace(&mut self.heard, true);
+        if is_first && self.up.is_some() && self.round_trip.is_none() {
+            (self.late, self.probed) = (self.probe.take(), None);
+        }
     }
 
     /// Nothing asked so far will be answered.
@@ -184,18 +187,8 @@ impl Way {
         self.answered();
         let took = (now - probe.left).0;
         match &mut self.round_trip {
-            Some(known) => {
-                known.vary = (3 * known.vary + known.smooth.abs_diff(took)) / 4;
-                known.smooth = (7 * known.smooth + took) / 8;
-                known.least = known.least.min(took);
-                known.recent.add(now, took, u64::min);
-            }
-            None => {
-                let mut recent = Recent::since(now);
-                recent.add(now, took, u64::min);
-                let (smooth, vary, least) = (took, took / 2, took);
-                self.round_trip = Some(RoundTrip { smooth, vary, least, recent });
-            }
+            Some(known) => known.add(now, took),
+            None => self.round_trip = Some(RoundTrip::first(now, took)),
         }
         Some(probe)
     }
@@ -241,12 +234,12 @@ impl Way {
     }
 
     pub(super) fn round_trip(&self) -> Option<Micros> {
-        self.round_trip.map(|known| Micros(known.smooth))
+        self.round_trip.map(|known| known.usual())
     }
 
     /// The shortest round trip of the last seconds: without our own queues, but with a network that got worse.
     pub(super) fn distance(&self) -> Option<Micros> {
-        self.round_trip.and_then(|known| known.recent.best(u64::min)).map(Micros)
+        self.round_trip.and_then(|known| known.recent())
     }
 
     /// The rate to go by: as it was when the path was full, or else at least as assumed.
@@ -268,7 +261,7 @@ impl Way {
         // What is only assumed of a path is not laid on it.
         let rate = self.rate.best(u64::max).or_else(|| self.seen.best(u64::max));
         let (Some(known), Some(rate)) = (self.round_trip, rate) else { return least };
-        let held = rate.saturating_mul(known.least + SLACK.0) / 1_000_000;
+        let held = rate.saturating_mul(known.least().0 + SLACK.0) / 1_000_000;
         let times = if self.still < STILL_AFTER { GROWING } else { 2 };
         (times * held).clamp(least, LINK_WINDOW)
     }

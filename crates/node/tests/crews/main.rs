@@ -7,6 +7,8 @@ mod mesh;
 #[allow(dead_code)]
 #[path = "../links/world.rs"]
 mod pair;
+#[path = "../links/road.rs"]
+mod road;
 mod world;
 
 use shoal_node::collective::*;

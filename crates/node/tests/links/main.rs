@@ -4,6 +4,7 @@
 mod faults;
 mod liars;
 mod paths;
+mod road;
 mod world;
 
 use shoal_node::link::*;

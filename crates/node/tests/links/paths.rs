@@ -22,6 +22,20 @@ fn a_direct_path_is_taken_live_and_the_relay_left_alone() {
 }
 
 #[test]
+fn a_path_that_one_end_has_first_is_taken_as_soon_as_both_have_it() {
+    // A data channel opens at the end that dialled, whose first words come before the other end has it.
+    for first in 0..2 {
+        let mut world = World::usual();
+        world.run(1_000);
+        world.up_first_at(first, Path::Direct, 40);
+        let begun = world.now;
+        world.until(10_000, |world| (0..2).all(|end| world.using(end) == Some(Path::Direct)));
+        let took = world.now - begun;
+        assert!(took <= Micros::from_millis(20), "{took:?}; a round trip is 10 ms");
+    }
+}
+
+#[test]
 fn a_path_that_dies_in_the_middle_costs_almost_nothing() {
     let mut world = World::usual();
     world.up(Path::Direct);

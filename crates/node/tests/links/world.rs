@@ -7,45 +7,7 @@ use shoal_node::link::*;
 use shoal_protocol::limit::SEAL_BYTES;
 use shoal_protocol::*;
 
-/// What a path does to frames.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Wire {
-    /// One way.
-    pub(crate) delay: Micros,
-    /// Up to this much more, frame by frame; frames then overtake each other.
-    pub(crate) jitter: Micros,
-    pub(crate) lost_per_mille: u64,
-    pub(crate) doubled_per_mille: u64,
-    pub(crate) bytes_per_second: u64,
-}
-
-impl Wire {
-    pub(crate) fn new(delay_millis: u64, bytes_per_second: u64) -> Wire {
-        let delay = Micros::from_millis(delay_millis);
-        let (jitter, lost_per_mille, doubled_per_mille) = (Micros(0), 0, 0);
-        Wire { delay, jitter, lost_per_mille, doubled_per_mille, bytes_per_second }
-    }
-
-    pub(crate) fn faulty(self, lost_per_mille: u64, doubled_per_mille: u64, jitter: u64) -> Wire {
-        let jitter = Micros::from_millis(jitter);
-        Wire { lost_per_mille, doubled_per_mille, jitter, ..self }
-    }
-}
-
-/// A path as the world has it.
-pub(crate) struct Road {
-    pub(crate) wire: Wire,
-    /// Frames of an earlier life are lost.
-    life: u64,
-    up: bool,
-    /// Nothing passes, and nobody is told.
-    pub(crate) dead: bool,
-    /// When each direction has passed what it was given.
-    free: [Time; 2],
-    /// Frames and bytes given to it by each end.
-    pub(crate) frames: [u64; 2],
-    pub(crate) bytes: [u64; 2],
-}
+pub(crate) use crate::road::{Road, Wire};
 
 struct OnTheWay {
     to: usize,
@@ -116,8 +78,19 @@ impl World {
 
     pub(crate) fn up(&mut self, path: Path) {
         let road = self.road(path);
-        (road.up, road.life) = (true, road.life + 1);
+        (road.up, road.life, road.deaf) = (true, road.life + 1, [false; 2]);
         self.both(|_| LinkInput::Up(path));
+    }
+
+    /// The path is there for one end; the other has it that much later.
+    pub(crate) fn up_first_at(&mut self, end: usize, path: Path, later_millis: u64) {
+        let road = self.road(path);
+        (road.up, road.life) = (true, road.life + 1);
+        road.deaf[1 - end] = true;
+        self.give(end, LinkInput::Up(path));
+        self.run(later_millis);
+        self.road(path).deaf = [false; 2];
+        self.give(1 - end, LinkInput::Up(path));
     }
 
     pub(crate) fn down(&mut self, path: Path) {
@@ -204,6 +177,14 @@ impl World {
         self.now = end;
     }
 
+    /// Until the condition holds; fails after that much time.
+    pub(crate) fn until(&mut self, most_millis: u64, condition: impl Fn(&World) -> bool) {
+        let end = self.now + Micros::from_millis(most_millis);
+        while !condition(self) {
+            assert!(self.step(end), "it never came to that in {most_millis} ms");
+        }
+    }
+
     /// Until both ends have said all, or this much time passed. How long it took.
     pub(crate) fn settle(&mut self, most_millis: u64) -> Micros {
         let (begun, end) = (self.now, self.now + Micros::from_millis(most_millis));
@@ -232,7 +213,8 @@ impl World {
         }
         let Some((_, frame)) = self.on_the_way.pop_first() else { return false };
         let road = self.road(frame.path);
-        if road.up && !road.dead && road.life == frame.life {
+        let hears = road.up && !road.dead && !road.deaf[frame.to];
+        if hears && road.life == frame.life {
             self.deliver(frame.to, frame.path, &frame.bytes);
         }
         true
@@ -265,20 +247,6 @@ impl World {
             LinkOutput::Broken(reason) => Some(*reason),
             _ => None,
         })
-    }
-}
-
-impl Road {
-    fn new(wire: Wire) -> Road {
-        Road {
-            wire,
-            life: 0,
-            up: false,
-            dead: false,
-            free: [Time(0); 2],
-            frames: [0; 2],
-            bytes: [0; 2],
-        }
     }
 }
 

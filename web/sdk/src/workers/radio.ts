@@ -5,6 +5,8 @@ import { type FromRadio, MOST_WAITING, type RadioCall, type ToRadio } from "./ra
 /** A page that does not answer for so long is frozen: what it should pass on is lost meanwhile. */
 const FROZEN_MS = 3_000;
 const PING_EVERY_MS = 1_000;
+/** Frames that come before the channel is open: what a link lays on a way that it does not know yet is far less. */
+const MOST_EARLY = 64;
 
 export interface CallEvents {
   /** For the peer's radio. */
@@ -106,13 +108,23 @@ export class Call {
     this.forgetChannel();
     this.channel = channel;
     channel.binaryType = "arraybuffer";
-    channel.onmessage = ({ data }: MessageEvent<ArrayBuffer>) => {
+    // A channel that was moved brings what the peer said before it says that it is open, and takes no answer until then.
+    const early: ArrayBuffer[] = [];
+    const opened = () => {
       this.rise();
-      this.on.frame(new Uint8Array(data));
+      for (const data of early.splice(0)) if (this.channel === channel) this.on.frame(new Uint8Array(data));
+    };
+    channel.onmessage = ({ data }: MessageEvent<ArrayBuffer>) => {
+      if (channel.readyState === "open") {
+        opened();
+        if (this.channel === channel) this.on.frame(new Uint8Array(data));
+      } else if (early.length < MOST_EARLY) {
+        early.push(data);
+      }
     };
     channel.onclose = () => this.fall();
-    channel.onopen = () => this.rise();
-    if (channel.readyState === "open") this.rise();
+    channel.onopen = opened;
+    if (channel.readyState === "open") opened();
   }
 
   private look(): void {
