@@ -26,7 +26,7 @@ use super::{Host, MAX_BURST};
 
 /// Where UDP is closed nothing answers at all.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
-/// A way on which nothing arrives for this long is lost. The coordinator thinks the same.
+/// A way on which nothing arrives for this long is lost; what is less than the coordinator's holds for both.
 const SILENT_AFTER: Duration = Duration::from_secs(2);
 const ALIVE_EVERY: Duration = Duration::from_millis(400);
 /// Frames that wait to leave, in bytes: what two busy neighbours may have under way, as for the socket.

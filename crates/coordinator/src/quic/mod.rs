@@ -29,8 +29,8 @@ use self::door::Door;
 use crate::http::App;
 
 /// A way on which nothing arrives for this long is lost, and frames go by the socket. Links give a peer up after
-/// four seconds, and must have said again what was lost before.
-const SILENT_AFTER: Duration = Duration::from_secs(2);
+/// four seconds, and must have said again what was lost before. Browsers wait a second less than they are told.
+const SILENT_AFTER: Duration = Duration::from_millis(2_500);
 /// Something is said this often, so that silence means something.
 const ALIVE_EVERY: Duration = Duration::from_millis(400);
 /// What may be on its way to a node: a link's window.
