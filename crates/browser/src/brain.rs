@@ -188,6 +188,18 @@ impl Brain {
         self.say(now, crew, epoch, CrewSay::Failed { failure: failure::from_js(failure) })
     }
 
+    /// The way by QUIC is open.
+    #[wasm_bindgen(js_name = quicUp)]
+    pub fn quic_up(&mut self, now: f64) -> Outputs {
+        self.handle(now, Input::QuicUp)
+    }
+
+    /// It could not be opened, or is gone.
+    #[wasm_bindgen(js_name = quicDown)]
+    pub fn quic_down(&mut self, now: f64) -> Outputs {
+        self.handle(now, Input::QuicDown)
+    }
+
     /// The donor changed what is lent.
     pub fn offer(&mut self, now: f64, offer: &Offer) -> Result<Outputs, JsError> {
         Ok(self.handle(now, Input::Offer(offer::caps(offer)?)))

@@ -1,9 +1,10 @@
 //! What the brain wants done, as plain objects: `BrainOutput` in TypeScript.
 
-use js_sys::Uint8Array;
+use js_sys::{Array, Uint8Array};
 use serde::Serialize;
 use shoal_node::{JobInfo, Node, Output};
 use shoal_protocol::codec::Wire;
+use shoal_protocol::quic::{PATH, greeting};
 use shoal_protocol::sign::code_statement;
 use shoal_protocol::{CrewTask, Hash, JobId, Lane, Work};
 use wasm_bindgen::prelude::*;
@@ -32,6 +33,10 @@ export type BrainOutput =
   | { type: "dismiss"; crew: number }
   /** For the crew's `told`. */
   | { type: "toCrew"; crew: number; bytes: Uint8Array }
+  /** Open a way for frames by QUIC, to this port of the coordinator's host; answer with `quicUp` or `quicDown`. Its
+   * certificates have these hashes, and `greeting` comes first. */
+  | { type: "openQuic"; port: number; path: string; hashes: Uint8Array[]; greeting: Uint8Array }
+  | { type: "closeQuic" }
   | { type: "stopped"; reason?: string };
 "#;
 
@@ -72,6 +77,15 @@ pub(crate) fn plain(node: &Node, output: Output) -> JsValue {
         Output::ToCrew { crew, say } => {
             Fields::of("toCrew").with("crew", crew.0 as f64).with("bytes", packed(&say))
         }
+        Output::OpenQuic(offer) => {
+            let hashes = offer.hashes.iter().map(|hash| JsValue::from(bytes(hash)));
+            Fields::of("openQuic")
+                .with("port", f64::from(offer.port))
+                .with("path", PATH)
+                .with("hashes", hashes.collect::<Array>())
+                .with("greeting", bytes(&greeting(node.session().unwrap_or_default())))
+        }
+        Output::CloseQuic => Fields::of("closeQuic"),
         Output::Stopped(refusal) => {
             Fields::of("stopped").with("reason", refusal.map(|refusal| refusal.to_string()))
         }

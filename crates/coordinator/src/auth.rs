@@ -108,7 +108,12 @@ impl Auth {
 
     /// Whose session a request carries.
     pub(crate) fn session(&self, headers: &HeaderMap) -> Option<Conn> {
-        let hash = blake3::hash(bearer(headers)?.as_bytes());
+        self.session_of(bearer(headers)?.as_bytes())
+    }
+
+    /// Whose session this word is.
+    pub(crate) fn session_of(&self, word: &[u8]) -> Option<Conn> {
+        let hash = blake3::hash(word);
         let sessions = self.sessions.read().unwrap_or_else(PoisonError::into_inner);
         let session = sessions.get(&hash)?;
         session.ends.is_none_or(|ends| ends > Instant::now()).then_some(session.conn)

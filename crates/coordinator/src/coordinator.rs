@@ -27,6 +27,7 @@ use crate::intake::Intake;
 use crate::keys::Signer;
 use crate::network::Networks;
 use crate::options::{OpenError, Options, RunError, Urls};
+use crate::quic::Quic;
 use crate::relay::Relay;
 use crate::serve::Server;
 use crate::store::blobs::Blobs;
@@ -52,6 +53,7 @@ pub struct Coordinator {
     fields: Arc<Fields>,
     driver: Driver,
     relay: Relay,
+    quic: Quic,
     intake: Arc<dyn Intake>,
     urls: Urls,
 }
@@ -76,6 +78,7 @@ impl Coordinator {
         let ice = Ice::of(&options)?;
         let networks = Networks::new().map_err(|error| OpenError::Random(error.to_string()))?;
         let tls = tls::acceptor(&folder, &lan)?;
+        let quic = Quic::open(options.quic, options.listen, &listeners);
         let unsure_since = verify::horizon(&folder.database());
         let blobs = Blobs::open(&folder.blobs())
             .and_then(|blobs| blobs.check_since(unsure_since).map(|()| blobs))
@@ -110,6 +113,7 @@ impl Coordinator {
             fields,
             driver,
             relay,
+            quic,
             intake,
             urls,
         })
@@ -121,6 +125,11 @@ impl Coordinator {
     pub fn behind_proxy(mut self, is_there: bool) -> Coordinator {
         self.behind_proxy = is_there;
         self
+    }
+
+    /// The port of UDP where frames may come by QUIC, or why there is none; nothing if it was not asked for.
+    pub fn quic(&self) -> Option<Result<u16, &str>> {
+        self.quic.state()
     }
 
     pub fn urls(&self) -> &Urls {
@@ -167,21 +176,20 @@ impl Coordinator {
             results: self.folder.results(),
             driver: driver.clone(),
             relay: self.relay,
+            quic: self.quic.offered(),
             intake: self.intake,
             urls: self.urls,
             last_conn: AtomicU64::new(0),
             closing: closing.clone(),
             alive: alive.downgrade(),
         });
+        self.quic.start(&app, &alive);
         let server = Server::new(http::router(app), self.tls, closing, alive);
         for listener in listeners {
             tokio::spawn(server.clone().accept(listener));
         }
         let sweeping = tokio::spawn(sweep(self.blobs));
-        if let Err(error) = write_private(&self.folder.running(), announcement.as_bytes()) {
-            tracing::warn!("clients on this machine will not find the coordinator: {error}");
-        }
-
+        announce(&self.folder, &announcement);
         let mut ended = tokio::task::spawn_blocking(move || thread.join());
         let early = tokio::select! {
             () = shutdown => None,
@@ -213,6 +221,12 @@ impl Coordinator {
             // The system does not answer: nothing more can be done.
             None => Ok(()),
         }
+    }
+}
+
+fn announce(folder: &DataFolder, announcement: &str) {
+    if let Err(error) = write_private(&folder.running(), announcement.as_bytes()) {
+        tracing::warn!("clients on this machine will not find the coordinator: {error}");
     }
 }
 

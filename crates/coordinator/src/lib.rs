@@ -4,7 +4,7 @@
 //!
 //! A request comes in through [`serve`] and [`http`]; a node's messages through [`socket`]; both become
 //! events of the one thread in [`driver`], which alone touches the scheduler and the facts in [`store`].
-//! What nodes say to each other passes from socket to socket through [`relay`].
+//! What nodes say to each other passes from socket to socket through [`relay`], or by [`quic`] where UDP is open.
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
@@ -26,6 +26,7 @@ mod network;
 mod options;
 mod ping;
 mod plan;
+mod quic;
 mod relay;
 mod serve;
 mod socket;

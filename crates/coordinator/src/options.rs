@@ -18,6 +18,8 @@ pub struct Options {
     /// An unspecified address (`0.0.0.0`) serves the network too; port 0 takes a free one.
     pub listen: SocketAddr,
     pub intake: Arc<dyn Intake>,
+    /// Whether nodes' frames may also come by QUIC, on the same port of UDP.
+    pub quic: bool,
     /// STUN servers for direct links between nodes: `stun:host:port`. None is needed within one network.
     pub stun: Vec<String>,
     /// TURN servers: `turn:host:port user password`, or `turn:host:port secret:SECRET` where user and password

@@ -15,6 +15,7 @@ mod execute;
 mod lease;
 pub mod link;
 pub mod mesh;
+mod quic;
 mod register;
 pub mod session;
 mod state;
@@ -28,7 +29,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use shoal_protocol::{
     Attempt, Caps, Condition, CrewId, CrewSay, CrewTold, Enlist, Epoch, Failure, FromNode, JobId,
-    Lane, Lease, LinkKey, Micros, Refusal, Signature, ToNode, UnitOutput,
+    Lane, Lease, LinkKey, Micros, QuicOffer, Refusal, Signature, ToNode, UnitOutput,
 };
 
 /// One change in the world.
@@ -65,6 +66,10 @@ pub enum Input {
         epoch: Epoch,
         say: CrewSay,
     },
+    /// The way asked for by [`Output::OpenQuic`] is open.
+    QuicUp,
+    /// It could not be opened, or is gone.
+    QuicDown,
     /// The donor changed what is lent.
     Offer(Caps),
     /// The donor chose for whom this device works.
@@ -119,6 +124,11 @@ pub enum Output {
         crew: CrewId,
         say: CrewTold,
     },
+    /// Open a way for frames by QUIC, with the session of this connection; answer with `QuicUp` or `QuicDown`. While
+    /// it is open frames go there, else by the socket.
+    OpenQuic(QuicOffer),
+    /// Close it, or stop opening it; no answer wanted.
+    CloseQuic,
     /// Nothing more will happen: stopped by the donor (`None`) or refused for good.
     Stopped(Option<Refusal>),
 }

@@ -103,6 +103,7 @@ impl Node {
             return;
         }
         self.session = None;
+        self.leave_quic();
         self.challenge = None;
         let doublings = self.misses.min(MAX_DOUBLINGS);
         let wait = (RECONNECT_FIRST.0 << doublings).min(RECONNECT_LONGEST.0);
@@ -123,6 +124,7 @@ impl Node {
         self.queues = Default::default();
         self.jobs.clear();
         self.session = None;
+        self.leave_quic();
         self.phase = Phase::Stopped;
         self.outputs.push_back(Output::Disconnect);
         self.outputs.push_back(Output::Stopped(refusal));
@@ -162,8 +164,11 @@ impl Node {
         match self.phase {
             Phase::Idle | Phase::Connecting | Phase::Stopped => None,
             Phase::Greeting { until } | Phase::Waiting { until } => Some(until),
-            Phase::Joined(_) if self.finished.is_empty() => Some(self.next_beat),
-            Phase::Joined(_) => Some(self.next_beat.min(self.last_flush + FLUSH_EVERY)),
+            Phase::Joined(_) => {
+                let flush = (!self.finished.is_empty()).then_some(self.last_flush + FLUSH_EVERY);
+                let quic = self.quic.next_timeout(!self.crews.is_empty());
+                flush.into_iter().chain(quic).chain([self.next_beat]).min()
+            }
         }
     }
 
@@ -177,6 +182,7 @@ impl Node {
             Phase::Joined(_) => {
                 self.flush_if_due(now);
                 self.beat_if_due(now);
+                self.quic_if_due(now);
             }
             Phase::Idle
             | Phase::Connecting

@@ -9,6 +9,7 @@ use shoal_protocol::{
 };
 
 use crate::consent::{Consent, Rules};
+use crate::quic::Quic;
 use crate::{Input, Output};
 
 /// What a shell must tell a new node.
@@ -99,6 +100,7 @@ pub struct Node {
     pub(crate) auditions: BTreeSet<(JobId, CrewId)>,
     /// Crews this node is in, and their jobs.
     pub(crate) crews: BTreeMap<CrewId, Option<JobId>>,
+    pub(crate) quic: Quic,
     pub(crate) outputs: VecDeque<Output>,
     pub(crate) jobs: BTreeMap<JobId, JobInfo>,
     /// Jobs whose code the shell is checking; one at a time for each number.
@@ -150,6 +152,7 @@ impl Node {
             link_key: None,
             auditions: BTreeSet::new(),
             crews: BTreeMap::new(),
+            quic: Quic::default(),
             outputs: VecDeque::new(),
             jobs: BTreeMap::new(),
             checking: BTreeSet::new(),
@@ -184,6 +187,8 @@ impl Node {
             Input::Closed => self.lost(now),
             Input::Received(message) if self.has_socket() => self.received(now, message),
             Input::Ran { attempt, took, result } => self.ran(now, attempt, took, result),
+            Input::QuicUp => self.quic.up(now),
+            Input::QuicDown => self.quic.down(now),
             Input::Offer(caps) => self.offer(caps),
             Input::Pause(paused) => self.pause(paused),
             Input::Condition(condition) => self.feel(condition),

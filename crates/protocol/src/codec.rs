@@ -36,7 +36,7 @@ impl Wire for FromNode {
 }
 
 impl Wire for ToNode {
-    const KINDS: u8 = 11;
+    const KINDS: u8 = 12;
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,15 +79,17 @@ mod tests {
             output: UnitOutput::Inline(vec![9]),
         }]);
         assert_eq!(done.encode(), [1, 1, 7, 8, 0, 1, 9]);
+        let quic = ToNode::Quic(crate::QuicOffer { port: 7420, hashes: vec![[5; 32]] });
+        assert_eq!(quic.encode(), [[11, 0xfc, 0x39, 1].as_slice(), &[5; 32]].concat());
     }
 
     #[test]
     fn kinds_are_counted_right() {
         let (crew, epoch) = (crate::CrewId(1), crate::Epoch(1));
         let meet = FromNode::Crew { crew, epoch, say: crate::CrewSay::Meet { with: NodeId(2) } };
-        let watch = ToNode::ToCrew { crew, say: crate::CrewTold::Watch(true) };
+        let quic = ToNode::Quic(crate::QuicOffer { port: 1, hashes: vec![] });
         assert_eq!(meet.encode()[0], FromNode::KINDS - 1);
-        assert_eq!(watch.encode()[0], ToNode::KINDS - 1);
+        assert_eq!(quic.encode()[0], ToNode::KINDS - 1);
     }
 
     #[test]

@@ -9,7 +9,7 @@
 //! - [`sign`]: keys, signatures and what is signed
 //! - [`message`]: the words between node and coordinator, and [`codec`]: their bytes
 //! - [`crew`]: what a coordinator and a crew's members say, [`sim`]: what a simulation is
-//! - [`frame`]: the header of what two nodes say to each other, and [`hash`]: BLAKE3
+//! - [`frame`]: the header of what two nodes say to each other, [`quic`]: how frames go by QUIC, and [`hash`]: BLAKE3
 //! - [`limit`]: every bound, with its reason
 #![no_std]
 
@@ -28,6 +28,7 @@ pub mod limit;
 pub mod message;
 pub mod plan;
 pub mod policy;
+pub mod quic;
 pub mod sign;
 pub mod sim;
 pub mod time;
@@ -43,7 +44,7 @@ pub use frame::{FrameKind, Header};
 pub use hash::{Hasher, hash};
 pub use id::{Attempt, BlobRef, CrewId, Epoch, Hash, Identity, JobId, NodeId, Span};
 pub use job::{JobSpec, Lane, Limits, Needs, Sizing, Strategy};
-pub use message::{Finished, FromNode, Held, Hello, Lease, Refusal, ToNode, UnitOutput};
+pub use message::{Finished, FromNode, Held, Hello, Lease, QuicOffer, Refusal, ToNode, UnitOutput};
 pub use plan::{ElementType, IntakeError, MapPlan, RenderPlan};
 pub use policy::{Dtype, Policy, Priority, Tolerance, Verify};
 pub use sign::{LinkKey, PublicKey, Signature, Signed};

@@ -145,6 +145,19 @@ pub enum ToNode {
         crew: CrewId,
         say: CrewTold,
     },
+    /// Frames between nodes may also come and go by QUIC. Said after the welcome, and again when the certificates
+    /// change.
+    Quic(QuicOffer),
+}
+
+/// Where the coordinator takes frames by QUIC (WebTransport), on the host this node reached it at. See
+/// [`crate::quic`] for what is said there.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct QuicOffer {
+    /// Of UDP.
+    pub port: u16,
+    /// SHA-256 of the certificates it may show: the present one and the next.
+    pub hashes: Vec<[u8; 32]>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -75,7 +75,9 @@ impl<P: Probe> World<P> {
             | Output::Audition { .. }
             | Output::Enlist(_)
             | Output::Dismiss(_)
-            | Output::ToCrew { .. } => {}
+            | Output::ToCrew { .. }
+            | Output::OpenQuic(_)
+            | Output::CloseQuic => {}
             Output::Stopped(refusal) => {
                 // Only a newer connection of the same device ends one for good.
                 assert!(refusal.is_some(), "a device stopped by itself");

@@ -9,14 +9,15 @@ use shoal_protocol::limit::LINK_WINDOW;
 
 use crate::Outcome;
 use crate::middle::Middle;
+use crate::quic;
 use crate::wire::Wire;
 
 /// Passed in each measurement.
-const TOTAL: usize = 768 << 20;
+pub(crate) const TOTAL: usize = 768 << 20;
 /// What a receiver takes before it says so.
-const ACK_EVERY: usize = 1 << 20;
-const ACK_BYTES: usize = 64;
-const TRIPS: usize = 3_000;
+pub(crate) const ACK_EVERY: usize = 1 << 20;
+pub(crate) const ACK_BYTES: usize = 64;
+pub(crate) const TRIPS: usize = 3_000;
 const TRIP_BYTES: usize = 4 << 10;
 const SIZES: [(&str, usize); 2] = [("64KiB", 64 << 10), ("1MiB", 1 << 20)];
 /// A browser's mask, drawn once.
@@ -57,12 +58,18 @@ pub(crate) fn measure(python: &str, script: &str, folder: &Path) -> Outcome<Valu
     let copy = Middle::copy()?;
     let websockets = Middle::python(python, script)?;
     let mut ours = Middle::coordinator(folder)?;
+    let quic_folder = folder.with_extension("quic");
+    let mut by_quic = Middle::coordinator_quic(&quic_folder)?;
     let mut found = Found::default();
     for (name, size) in SIZES {
         found.flow("none", name, None, Pair::plain(Middle::none()?, size))?;
         found.flow("copy", name, Some(&copy), Pair::plain(copy.bare_pair()?, size))?;
         let pair = Pair::crew(&mut ours, size, [0; 4])?;
         found.flow("ours", name, Some(&ours), pair)?;
+        let cpu = by_quic.cpu()?;
+        found.note("quic", name.into(), quic::flow(&mut by_quic, size)?);
+        let seconds = (by_quic.cpu()? - cpu) * 1e9 / TOTAL as f64;
+        found.note("quic", format!("{name} processor seconds per GB"), seconds);
         let pair = Pair::crew(&mut ours, size, MASK)?;
         found.flow("oursMasked", name, Some(&ours), pair)?;
         let pair = Pair::plain(websockets.socket_pair([0; 4])?, size);
@@ -71,11 +78,13 @@ pub(crate) fn measure(python: &str, script: &str, folder: &Path) -> Outcome<Valu
     found.trip("none", Pair::plain(Middle::none()?, TRIP_BYTES))?;
     found.trip("copy", Pair::plain(copy.bare_pair()?, TRIP_BYTES))?;
     found.trip("ours", Pair::crew(&mut ours, TRIP_BYTES, [0; 4])?)?;
+    found.note("quic", "trip".into(), quic::trip(&mut by_quic, TRIP_BYTES)?);
     found.trip("oursMasked", Pair::crew(&mut ours, TRIP_BYTES, MASK)?)?;
     found.trip("python", Pair::plain(websockets.socket_pair([0; 4])?, TRIP_BYTES))?;
     found.0.insert("dropped".into(), ours.order("")?.into());
-    drop(ours);
-    let _ = std::fs::remove_dir_all(folder);
+    found.0.insert("droppedByQuic".into(), by_quic.order("")?.into());
+    drop((ours, by_quic));
+    let _ = (std::fs::remove_dir_all(folder), std::fs::remove_dir_all(quic_folder));
     Ok(Value::Object(found.0))
 }
 

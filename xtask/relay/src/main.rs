@@ -4,7 +4,7 @@
 //!     xtask-relay stalled FOLDER                 the same for fifty receivers of which one stalls
 //!     xtask-relay sealing                        what sealing costs the two ends
 //!     xtask-relay allreduce FOLDER               four members that sum numbers over it, as JSON
-//!     xtask-relay serve FOLDER                   a coordinator whose relay takes orders from its input
+//!     xtask-relay serve FOLDER [quic]            a coordinator whose relay takes orders from its input
 //!     xtask-relay copy                           a bare TCP relay
 #![allow(clippy::print_stdout, reason = "a command-line tool talks on stdout")]
 
@@ -12,6 +12,7 @@ mod copy;
 mod flow;
 mod member;
 mod middle;
+mod quic;
 mod ring;
 mod sealing;
 mod serve;
@@ -42,8 +43,9 @@ fn main() -> Outcome {
             println!("{}", ring::measure(Path::new(folder))?);
             Ok(())
         }
-        ["serve", folder] => serve::run(Path::new(folder)),
+        ["serve", folder] => serve::run(Path::new(folder), false),
+        ["serve", folder, "quic"] => serve::run(Path::new(folder), true),
         ["copy"] => copy::run(),
-        _ => Err("usage: xtask-relay measure PYTHON SCRIPT FOLDER | stalled FOLDER | sealing | allreduce FOLDER | serve FOLDER | copy".into()),
+        _ => Err("usage: xtask-relay measure PYTHON SCRIPT FOLDER | stalled FOLDER | sealing | allreduce FOLDER | serve FOLDER [quic] | copy".into()),
     }
 }

@@ -31,6 +31,7 @@ pub(crate) struct Client {
     pub(crate) wire: Wire,
     pub(crate) node: NodeId,
     pub(crate) epoch: Epoch,
+    pub(crate) session: String,
 }
 
 impl Middle {
@@ -43,9 +44,18 @@ impl Middle {
     }
 
     pub(crate) fn coordinator(folder: &Path) -> Outcome<Middle> {
+        Middle::coordinator_with(folder, &[])
+    }
+
+    /// One that takes frames by QUIC, and tells its nodes so.
+    pub(crate) fn coordinator_quic(folder: &Path) -> Outcome<Middle> {
+        Middle::coordinator_with(folder, &["quic"])
+    }
+
+    fn coordinator_with(folder: &Path, more: &[&str]) -> Outcome<Middle> {
         let _ = std::fs::remove_dir_all(folder);
-        let mut middle =
-            Middle::start(Command::new(std::env::current_exe()?).arg("serve").arg(folder))?;
+        let mut command = Command::new(std::env::current_exe()?);
+        let mut middle = Middle::start(command.arg("serve").arg(folder).args(more))?;
         let said: Value = serde_json::from_str(&middle.place)?;
         let text = |name: &str| said[name].as_str().unwrap_or_default().to_owned();
         middle.place = text("url").trim_start_matches("http://").into();
@@ -89,9 +99,9 @@ impl Middle {
         let mut clients = Vec::new();
         for _ in 0..size {
             self.conns += 1;
-            let (wire, node) = Wire::join(&self.place, &self.token, self.conns, mask)?;
+            let (wire, node, session) = Wire::join(&self.place, &self.token, self.conns, mask)?;
             order.push_str(&format!(" {}:{}", node.0, self.conns));
-            clients.push(Client { wire, node, epoch });
+            clients.push(Client { wire, node, epoch, session });
         }
         self.order(&order)?;
         Ok(clients)
@@ -137,8 +147,13 @@ impl Drop for Middle {
 }
 
 impl Client {
-    /// A frame to another, of this size in all, as it is sent.
+    /// A frame to another, of this size in all, as it is sent on a socket.
     pub(crate) fn frame_to(&self, to: &Client, size: usize) -> Vec<u8> {
+        self.wire.framed(&self.bare_frame_to(to, size))
+    }
+
+    /// The same without a socket's head.
+    pub(crate) fn bare_frame_to(&self, to: &Client, size: usize) -> Vec<u8> {
         let header = Header {
             kind: FrameKind::Plain,
             channel: 1,
@@ -151,6 +166,6 @@ impl Client {
         };
         let mut frame = header.encode().to_vec();
         frame.resize(size, 0x5a);
-        self.wire.framed(&frame)
+        frame
     }
 }

@@ -14,12 +14,12 @@ use crate::Outcome;
 type Members = Vec<(NodeId, Conn)>;
 
 /// Prints where it is, then an empty line for each order: `CREW EPOCH NODE:CONN...`. Ends with its input.
-pub(crate) fn run(folder: &Path) -> Outcome {
+pub(crate) fn run(folder: &Path, quic: bool) -> Outcome {
     let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
     let listen = "127.0.0.1:0".parse()?;
     let (stun, turn) = (Vec::new(), Vec::new());
     let intake = Arc::new(NoJobs);
-    let options = Options { data_dir: folder.into(), listen, intake, stun, turn };
+    let options = Options { data_dir: folder.into(), listen, intake, quic, stun, turn };
     let coordinator = Coordinator::open(options)?;
     println!("{}", json!({ "url": coordinator.urls().local, "token": coordinator.token() }));
     let relay = coordinator.relay();

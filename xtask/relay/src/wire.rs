@@ -67,7 +67,7 @@ impl Wire {
         token: &str,
         number: u64,
         mask: [u8; 4],
-    ) -> Outcome<(Wire, NodeId)> {
+    ) -> Outcome<(Wire, NodeId, String)> {
         let mut wire = Wire::socket(place, "/node/socket", mask)?;
         let ToNode::Challenge { nonce, coordinator } = wire.word()? else {
             return Err("expected a challenge".into());
@@ -94,10 +94,10 @@ impl Wire {
         let framed = wire.framed(&hello.encode());
         wire.send(&framed)?;
         let answer = wire.word()?;
-        let ToNode::Welcome { node, .. } = answer else {
+        let ToNode::Welcome { node, session } = answer else {
             return Err(format!("expected a welcome, got {answer:?}").into());
         };
-        Ok((wire, node))
+        Ok((wire, node, session))
     }
 
     /// A message with its head, made once and sent often.
@@ -163,7 +163,7 @@ impl Wire {
     }
 
     /// The next message that is a coordinator's.
-    fn word(&mut self) -> Outcome<ToNode> {
+    pub(crate) fn word(&mut self) -> Outcome<ToNode> {
         let size = self.head()?;
         while self.to - self.from < size {
             self.fill()?;

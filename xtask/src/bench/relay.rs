@@ -1,4 +1,4 @@
-//! `bench relay`: two clients through the coordinator, beside a bare TCP relay and one in Python, in turn.
+//! `bench relay`: two clients through the coordinator, by WebSocket and by QUIC, beside a bare TCP relay and one in Python, in turn.
 
 use std::path::PathBuf;
 
@@ -37,7 +37,8 @@ pub(super) fn run(plan: &Plan) -> Outcome<Report> {
     plan.say("fifty receivers, one of them stalled");
     stalled(&mut report)?;
     report.note(
-        "all ways carry the same messages with at most a link's window on the way; `masked` is as a browser sends",
+        "all ways carry the same messages with at most a link's window on the way; `masked` is as a browser sends; \
+         by QUIC everything is sealed by TLS on both sides of the relay, by WebSocket on one machine nothing is",
     );
     Ok(report)
 }
@@ -60,8 +61,12 @@ fn throughput(report: &mut Report, rounds: &[Value]) -> Outcome {
         let to_copy = format!("to the bare TCP relay, {size}");
         report.ratio(&to_copy, ours / copy, Wanted::AtLeast(LEAST_OF_COPY));
         report.aside(&format!("to the bare TCP relay, {size}, masked"), masked / copy);
+        let quic = best("quic")?;
+        report.ours(&format!("MB/s of {size} frames, by QUIC"), quic);
+        report.aside(&format!("by QUIC to by WebSocket, {size}"), quic / ours);
         let cpu = format!("{size} processor seconds per GB");
         report.ours(&cpu, least(&all(rounds, "ours", &cpu)?));
+        report.ours(&format!("{cpu}, by QUIC"), least(&all(rounds, "quic", &cpu)?));
         report.peer(&format!("{cpu}, bare TCP relay"), least(&all(rounds, "copy", &cpu)?));
     }
     Ok(())
@@ -71,6 +76,7 @@ fn latency(report: &mut Report, rounds: &[Value]) -> Outcome {
     let best = |way: &str| all(rounds, way, "trip").map(|found| least(&found));
     let (ours, none) = (best("ours")?, best("none")?);
     report.ours("us there and back, 4 KiB", ours);
+    report.ours("us there and back, 4 KiB, by QUIC", best("quic")?);
     report.peer("us there and back, 4 KiB, no relay", none);
     report.peer("us there and back, 4 KiB, bare TCP relay", best("copy")?);
     report.peer("us there and back, 4 KiB, Python websockets", best("python")?);

@@ -142,7 +142,9 @@ impl Member {
                 | Output::Audition { .. }
                 | Output::Enlist(_)
                 | Output::Dismiss(_)
-                | Output::ToCrew { .. } => {}
+                | Output::ToCrew { .. }
+                | Output::OpenQuic(_)
+                | Output::CloseQuic => {}
                 Output::Stopped(refusal) => {
                     eprintln!("a member stopped: {refusal:?}");
                     return false;

@@ -84,6 +84,9 @@ pub(crate) struct Listen {
     /// A reverse proxy on this machine stands in front: believe its X-Forwarded-For
     #[arg(long)]
     pub(crate) proxy: bool,
+    /// Pass frames between nodes by WebSocket only: no QUIC on the same port of UDP
+    #[arg(long)]
+    pub(crate) no_quic: bool,
     /// A STUN server that tells nodes how they look from outside, `stun:HOST:PORT`; may repeat
     #[arg(long, value_name = "URL", value_parser = stun)]
     pub(crate) stun: Vec<String>,

@@ -227,7 +227,9 @@ impl Host<'_> {
     fn member_wants(&mut self, crew: CrewId, output: MemberOutput) {
         match output {
             MemberOutput::Frame(frame) => {
-                if self.socket.is_some() {
+                if self.socket.is_some()
+                    && let Some(frame) = self.quic.pass(frame)
+                {
                     self.outbox.pass(frame);
                 }
             }

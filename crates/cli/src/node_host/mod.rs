@@ -16,6 +16,7 @@ mod outbox;
 mod pools;
 mod power;
 mod program;
+mod quic;
 mod radio;
 mod session;
 mod socket;
@@ -55,6 +56,7 @@ use crews::Crews;
 use gpu::{GpuEvent, GpuLane};
 use outbox::Outbox;
 use power::Power;
+use quic::Quic;
 use radio::{Heard, Radio};
 use session::Session;
 use socket::{Socket, next_frame};
@@ -132,6 +134,7 @@ pub(crate) async fn run(
     });
     let power = Power::new(options.lend.battery_below);
     let (radio, heard) = (!options.lend.no_direct).then(Radio::start).unzip();
+    let (quic, quic_heard) = Quic::new();
     let mut host = Host {
         power,
         node,
@@ -150,6 +153,7 @@ pub(crate) async fn run(
         declined: Default::default(),
         key: kept.key,
         crews: Crews::new(radio)?,
+        quic,
         answers: Vec::new(),
         talk: talk::listen(options.talks, &to_loop),
         to_loop,
@@ -158,7 +162,7 @@ pub(crate) async fn run(
         last_away: None,
         notify: &notify,
     };
-    host.work(events, heard, stop).await
+    host.work(events, (heard, quic_heard), stop).await
 }
 
 /// The brain and everything it moves.
@@ -183,6 +187,7 @@ struct Host<'a> {
     /// Jobs the donor was told of as declined.
     declined: BTreeSet<JobId>,
     crews: Crews,
+    quic: Quic,
     /// The same for crews' members.
     answers: Vec<(CrewId, SimAnswer)>,
     talk: Option<talk::Talk>,
@@ -197,7 +202,7 @@ impl Host<'_> {
     async fn work(
         &mut self,
         mut events: mpsc::Receiver<Event>,
-        mut heard: Option<mpsc::Receiver<Heard>>,
+        (mut heard, mut by_quic): (Option<mpsc::Receiver<Heard>>, mpsc::Receiver<quic::Heard>),
         mut stop: watch::Receiver<bool>,
     ) -> Result<(), Fail> {
         self.input(Input::Start);
@@ -217,7 +222,8 @@ impl Host<'_> {
                         self.event(event);
                     }
                 }
-                Some(heard) = next_heard(&mut heard) => {
+                Some(first) = by_quic.recv() => self.quic_heard(first, &mut by_quic),
+                Some(heard) = Radio::next(&mut heard) => {
                     self.crew_heard(heard);
                     self.settle();
                 }
@@ -287,12 +293,4 @@ impl Host<'_> {
 async fn asked(stop: &mut watch::Receiver<bool>) {
     // An error means that whoever could ask is gone, which asks for it too.
     let _ = stop.wait_for(|stop| *stop).await;
-}
-
-/// What the radio heard. Never ready without a radio.
-async fn next_heard(heard: &mut Option<mpsc::Receiver<Heard>>) -> Option<Heard> {
-    match heard {
-        Some(heard) => heard.recv().await,
-        None => std::future::pending().await,
-    }
 }

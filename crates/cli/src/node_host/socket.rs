@@ -1,6 +1,7 @@
 //! The node's WebSocket: opening it, and telling why it could not be.
 
 use std::future::poll_fn;
+use std::net::IpAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::Poll;
@@ -59,6 +60,16 @@ pub(super) async fn next_frame(
         Pin::new(&mut **socket).poll_next(context).map(|next| next.and_then(Result::ok))
     })
     .await
+}
+
+/// Where the coordinator is, as this socket reached it.
+pub(super) fn peer(socket: &Socket) -> Option<IpAddr> {
+    let tcp = match socket.get_ref() {
+        MaybeTlsStream::Plain(tcp) => tcp,
+        MaybeTlsStream::Rustls(tls) => tls.get_ref().0,
+        _ => return None,
+    };
+    tcp.peer_addr().ok().map(|addr| addr.ip().to_canonical())
 }
 
 async fn open(origin: &Origin, url: &str) -> Result<Box<Socket>, NotOpened> {

@@ -61,7 +61,8 @@ impl Host<'_> {
             | ToNode::Audition { .. }
             | ToNode::Enlist(_)
             | ToNode::Dismiss { .. }
-            | ToNode::ToCrew { .. } => None,
+            | ToNode::ToCrew { .. }
+            | ToNode::Quic(_) => None,
         };
         // The lanes need the session before the first unit.
         if let Some((node, token)) = welcome {
@@ -199,6 +200,8 @@ impl Host<'_> {
                 Output::Enlist(enlist) => self.enlist(enlist),
                 Output::Dismiss(crew) => self.dismiss(crew),
                 Output::ToCrew { crew, say } => self.tell_crew(crew, say),
+                Output::OpenQuic(offer) => self.open_quic(offer),
+                Output::CloseQuic => self.quic.close(),
                 Output::Stopped(None) => self.stopped = Some(Ok(())),
                 Output::Stopped(Some(refusal)) => {
                     let (code, message) = ("refused".into(), refusal.to_string());

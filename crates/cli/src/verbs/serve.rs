@@ -63,8 +63,14 @@ pub(super) async fn ended(serving: Serving) -> Result<(), Fail> {
 pub(super) fn open(data_dir: PathBuf, at: &Listen) -> Result<Coordinator, Fail> {
     let (stun, turn) = (at.stun.clone(), at.turn.clone());
     let intake = Arc::new(EngineIntake);
-    let options = Options { data_dir, listen: at.listen, intake, stun, turn };
+    let quic = !at.no_quic;
+    let options = Options { data_dir, listen: at.listen, intake, quic, stun, turn };
     let opened = Coordinator::open(options).map(|coordinator| coordinator.behind_proxy(at.proxy));
+    if let Ok(coordinator) = &opened
+        && let Some(Err(reason)) = coordinator.quic()
+    {
+        eprintln!("no QUIC: {reason}; frames between nodes go by WebSocket");
+    }
     opened.map_err(|error| {
         let code = match &error {
             OpenError::PortInUse { .. } => "port_in_use",

@@ -14,6 +14,8 @@ mod material;
 mod netns;
 mod process;
 mod proxy;
+#[cfg(unix)]
+mod quic;
 mod receipt;
 #[cfg(target_os = "linux")]
 mod relay;

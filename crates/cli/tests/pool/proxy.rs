@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use futures_util::{Sink, SinkExt, Stream, StreamExt};
 use shoal_protocol::codec::Wire;
+use shoal_protocol::frame::is_frame;
 use shoal_protocol::{Finished, FromNode, ToNode, UnitOutput, Work};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::Runtime;
@@ -63,6 +64,15 @@ impl Proxy {
         Proxy::start(join, Arc::new(|_| false), Arc::new(change))
     }
 
+    /// Somebody who sends the node's frames by QUIC through another port.
+    pub(crate) fn turns_quic(join: &str, port: u16) -> Proxy {
+        let change = move |message: &mut ToNode| {
+            let ToNode::Quic(offer) = message else { return false };
+            std::mem::replace(&mut offer.port, port) != port
+        };
+        Proxy::start(join, Arc::new(|_| false), Arc::new(change))
+    }
+
     fn start(join: &str, from_node: Change<FromNode>, to_node: Change<ToNode>) -> Proxy {
         let (base, token) = join.split_once("/join#").expect("a join link");
         let upstream: SocketAddr =
@@ -111,6 +121,8 @@ async fn serve(mut client: TcpStream, upstream: SocketAddr, changes: Changes) {
         tokio::task::yield_now().await;
     }
     let Ok(mut server) = TcpStream::connect(upstream).await else { return };
+    // A crew's small frames must not wait for each other.
+    let _ = (client.set_nodelay(true), server.set_nodelay(true));
     if head != SOCKET {
         let _ = tokio::io::copy_bidirectional(&mut client, &mut server).await;
         return;
@@ -134,6 +146,7 @@ async fn pass<T: Wire>(
 ) {
     while let Some(Ok(message)) = from.next().await {
         let message = match message {
+            Message::Binary(bytes) if is_frame(&bytes) => Message::Binary(bytes),
             Message::Binary(bytes) => {
                 let mut said = T::decode(&bytes).expect("both speak the same protocol");
                 if change(&mut said) {

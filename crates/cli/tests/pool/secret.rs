@@ -29,8 +29,22 @@ fn keep(@builtin(global_invocation_id) id: vec3<u32>) {
 ";
 
 #[test]
-fn the_relay_never_has_what_members_say() {
+fn the_relay_never_has_what_members_say_by_socket() {
+    let pool = Pool::with("127.0.0.1:0", &["--no-quic"]);
+    keeps_secrets(&pool);
+    assert_eq!(pool.relay()["quic"]["in"], 0);
+}
+
+#[test]
+fn the_relay_never_has_what_members_say_by_quic() {
     let pool = Pool::start();
+    keeps_secrets(&pool);
+    let relay = pool.relay();
+    assert!(relay["quic"]["in"].as_u64() > relay["socket"]["in"].as_u64(), "{relay}");
+    assert!(relay["quic"]["out"].as_u64() > relay["socket"]["out"].as_u64(), "{relay}");
+}
+
+fn keeps_secrets(pool: &Pool) {
     let nodes = [pool.node("n0", &["--no-direct"]), pool.node("n1", &["--no-direct"])];
     let here = Folder::new();
     let kernel = here.file("marked.wgsl", MARKED);

@@ -1,7 +1,5 @@
 //! Simulations that several processes compute together, disturbed in every way: the field is the same.
 
-use std::io::{Read, Write};
-use std::net::TcpStream;
 use std::sync::OnceLock;
 
 use serde_json::Value;
@@ -59,13 +57,18 @@ pub(crate) struct Crew {
 
 impl Crew {
     pub(crate) fn of(count: usize, flags: &[&str]) -> Crew {
+        Crew::by(count, |pool, n| pool.node(&format!("n{n}"), flags))
+    }
+
+    /// Nodes that came in other ways.
+    pub(crate) fn by(count: usize, join: impl Fn(&Pool, usize) -> Process) -> Crew {
         let pool = Pool::start();
-        let nodes = (0..count).map(|n| pool.node(&format!("n{n}"), flags)).collect();
+        let nodes = (0..count).map(|n| join(&pool, n)).collect();
         Crew { pool, nodes, here: Folder::new() }
     }
 
     /// Starts the waves on so many members; they will be in `out.npy`.
-    fn begin(&self, members: usize) -> Running {
+    pub(crate) fn begin(&self, members: usize) -> Running {
         self.begin_with(members, KEEP, &["--param", "stiffness=0.2"])
     }
 
@@ -87,7 +90,7 @@ impl Crew {
     }
 
     /// Waits until job 1 works with so many members and has a checkpoint behind it.
-    fn until_kept(&self, members: usize) {
+    pub(crate) fn until_kept(&self, members: usize) {
         self.pool.until(|job| {
             let crew = &job["sim"]["crew"];
             let count = crew["members"].as_array().map_or(0, Vec::len);
@@ -271,22 +274,5 @@ fn links(job: &Value) -> Vec<String> {
 
 /// Bytes that nodes sent each other through the coordinator.
 fn relayed(pool: &Pool) -> u64 {
-    let pool = ask(pool, "GET /api/v1/pool", "");
-    pool["relay"]["bytes"].as_u64().expect("a count")
-}
-
-/// What the coordinator's API says to this; nothing where it has nothing to say.
-pub(crate) fn ask(pool: &Pool, what: &str, body: &str) -> Value {
-    let place = pool.url.trim_start_matches("http://");
-    let mut socket = TcpStream::connect(place).expect("the coordinator");
-    let (key, length) = (&pool.key, body.len());
-    let request = format!(
-        "{what} HTTP/1.1\r\nhost: {place}\r\nauthorization: Bearer {key}\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n{body}"
-    );
-    socket.write_all(request.as_bytes()).expect("sent");
-    let mut answer = String::new();
-    socket.read_to_string(&mut answer).expect("an answer");
-    let (head, body) = answer.split_once("\r\n\r\n").expect("a body");
-    assert!(head.starts_with("HTTP/1.1 20"), "{answer}");
-    if body.is_empty() { Value::Null } else { serde_json::from_str(body).expect("JSON") }
+    pool.relay()["bytes"].as_u64().expect("a count")
 }

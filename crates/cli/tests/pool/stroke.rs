@@ -1,6 +1,6 @@
 //! Strokes over a field outlive members and the coordinator.
 
-use crate::sim::{Crew, ask, undisturbed};
+use crate::sim::{Crew, undisturbed};
 
 const STROKE: &str = r#"{"at":[80.5,60.5],"by":[1.0,0.0],"radius":9.0,"strength":3.0}"#;
 
@@ -10,7 +10,7 @@ fn a_stroke_counts_again_when_the_crew_begins_again() {
     // Without checkpoints all of it is computed again when a member leaves.
     let job = crew.begin_with(2, "0", &["--param", "stiffness=0.2"]);
     crew.pool.until(|job| job["sim"]["step"].as_u64() > Some(50));
-    ask(&crew.pool, "POST /api/v1/jobs/1/poke", STROKE);
+    crew.pool.ask("POST /api/v1/jobs/1/poke", STROKE);
     let step = crew.step();
     crew.pool.until(|job| job["sim"]["step"].as_u64() > Some(step + 100));
     let doomed = crew.seated(0);

@@ -1,5 +1,7 @@
 //! A small world for tests: a coordinator, its nodes and its clients.
 
+use std::io::{Read, Write};
+use std::net::TcpStream;
 use std::time::Instant;
 
 use serde_json::Value;
@@ -21,8 +23,13 @@ impl Pool {
     }
 
     pub(crate) fn listen(address: &str) -> Pool {
+        Pool::with(address, &[])
+    }
+
+    /// The same with more to say to the coordinator.
+    pub(crate) fn with(address: &str, flags: &[&str]) -> Pool {
         let folder = Folder::new();
-        let (process, links) = serve(&folder, address);
+        let (process, links) = serve(&folder, address, flags);
         let text = |name: &str| links[name].as_str().expect("a link").to_owned();
         Pool { process, join: text("joinLocal"), url: text("url"), key: text("key"), folder }
     }
@@ -91,6 +98,27 @@ impl Pool {
         nodes.into_iter().find(|node| node["name"] == name)
     }
 
+    /// What the relay counted.
+    pub(crate) fn relay(&self) -> Value {
+        self.ask("GET /api/v1/pool", "")["relay"].take()
+    }
+
+    /// What the coordinator's API says to this; nothing where it has nothing to say.
+    pub(crate) fn ask(&self, what: &str, body: &str) -> Value {
+        let place = self.url.trim_start_matches("http://");
+        let mut socket = TcpStream::connect(place).expect("the coordinator");
+        let (key, length) = (&self.key, body.len());
+        let request = format!(
+            "{what} HTTP/1.1\r\nhost: {place}\r\nauthorization: Bearer {key}\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n{body}"
+        );
+        socket.write_all(request.as_bytes()).expect("sent");
+        let mut answer = String::new();
+        socket.read_to_string(&mut answer).expect("an answer");
+        let (head, body) = answer.split_once("\r\n\r\n").expect("a body");
+        assert!(head.starts_with("HTTP/1.1 20"), "{answer}");
+        if body.is_empty() { Value::Null } else { serde_json::from_str(body).expect("JSON") }
+    }
+
     /// What `shoal explain` says, as one text.
     pub(crate) fn explain(&self, subject: &str) -> String {
         let done = self.run(&["explain", subject]).ok();
@@ -120,15 +148,16 @@ impl Pool {
     pub(crate) fn crash_and_restart(&mut self) {
         self.process.kill();
         let address = self.url.trim_start_matches("http://").to_owned();
-        let (process, links) = serve(&self.folder, &address);
+        let (process, links) = serve(&self.folder, &address, &[]);
         assert_eq!(links["key"], self.key.as_str(), "the key is kept");
         self.process = process;
     }
 }
 
-fn serve(folder: &Folder, listen: &str) -> (Process, Value) {
+fn serve(folder: &Folder, listen: &str, flags: &[&str]) -> (Process, Value) {
     let data = folder.path("data").display().to_string();
-    let process = Process::start(&["serve", "--json", "--listen", listen, "--data", &data]);
+    let args = ["serve", "--json", "--listen", listen, "--data", &data];
+    let process = Process::start(&[&args, flags].concat());
     let links = process.line(|line| line["url"].is_string());
     (process, links)
 }

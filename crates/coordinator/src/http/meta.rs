@@ -147,6 +147,10 @@ fn relayed(counts: &RelayCounts) -> String {
     let totals = [
         ("shoal_relay_frames_total", "Frames passed on between nodes", counts.frames),
         ("shoal_relay_bytes_total", "Bytes of those", counts.bytes),
+        ("shoal_relay_quic_in_bytes_total", "Of those, came by QUIC", counts.quic_in),
+        ("shoal_relay_quic_out_bytes_total", "Of those, left by QUIC", counts.quic_out),
+        ("shoal_relay_quic_opened_total", "Ways by QUIC", counts.quic_opened),
+        ("shoal_relay_quic_refused_total", "Strangers by QUIC", counts.quic_refused),
     ];
     for (name, help, value) in totals {
         let _ = write!(text, "# HELP {name} {help}\n# TYPE {name} counter\n{name} {value}\n");

@@ -36,6 +36,7 @@ use crate::intake::Intake;
 use crate::keys::Signer;
 use crate::network::Networks;
 use crate::options::Urls;
+use crate::quic::Offered;
 use crate::relay::Relay;
 use crate::store::blobs::Blobs;
 
@@ -56,6 +57,8 @@ pub(crate) struct Shared {
     pub(crate) behind_proxy: bool,
     pub(crate) driver: Handle,
     pub(crate) relay: Relay,
+    /// Where nodes may send frames by QUIC.
+    pub(crate) quic: Offered,
     pub(crate) intake: Arc<dyn Intake>,
     pub(crate) urls: Urls,
     pub(crate) last_conn: std::sync::atomic::AtomicU64,

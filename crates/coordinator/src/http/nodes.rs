@@ -10,7 +10,9 @@ use super::App;
 use super::jobs::number;
 use crate::driver::event::Explain;
 use crate::error::{ApiError, NodeError};
-use crate::json::{ErrorJson, ExplainJson, NodeJson, NodesJson, OffersJson, PoolJson, RelayJson};
+use crate::json::{
+    ErrorJson, ExplainJson, NodeJson, NodesJson, OffersJson, PoolJson, RelayJson, WayJson,
+};
 use crate::relay::RelayCounts;
 
 pub(super) fn routes() -> OpenApiRouter<App> {
@@ -69,8 +71,14 @@ async fn get_pool(State(app): State<App>) -> Result<Json<PoolJson>, ApiError> {
 }
 
 fn relay(counts: &RelayCounts) -> RelayJson {
-    let RelayCounts { frames, bytes, .. } = *counts;
-    RelayJson { frames, bytes, dropped: counts.dropped().into() }
+    let RelayCounts { frames, bytes, quic_opened, quic_refused, .. } = *counts;
+    let quic = WayJson { came: counts.quic_in, left: counts.quic_out };
+    let socket = WayJson {
+        came: bytes.saturating_sub(counts.quic_in),
+        left: bytes.saturating_sub(counts.quic_out),
+    };
+    let dropped = counts.dropped().into();
+    RelayJson { frames, bytes, socket, quic, quic_opened, quic_refused, dropped }
 }
 
 fn offers(nodes: &[NodeJson]) -> OffersJson {

@@ -169,14 +169,15 @@ fn secure(response: &mut Response, headers: &HeaderMap) {
 }
 
 /// Scripts, wasm and workers of our own only; nothing may frame a page or be sent elsewhere. The sockets
-/// are those of the page's own host, by name, because not every browser counts them as `'self'`.
+/// and the way by QUIC are those of the page's own host, by name, because not every browser counts them as `'self'`.
 fn content_security(headers: &HeaderMap) -> String {
     let host = headers.get(header::HOST).and_then(|host| host.to_str().ok());
     let is_plain = |host: &&str| {
         let plain = |c: char| c.is_ascii_alphanumeric() || ".-_:[]".contains(c);
         !host.is_empty() && host.chars().all(plain)
     };
-    let sockets = host.filter(is_plain).map(|host| format!(" ws://{host} wss://{host}"));
+    let sockets =
+        host.filter(is_plain).map(|host| format!(" ws://{host} wss://{host} https://{host}"));
     format!(
         "default-src 'self'; script-src 'self' 'wasm-unsafe-eval'; worker-src 'self' blob:; \
          connect-src 'self'{}; img-src 'self' blob: data:; style-src 'self'; object-src 'none'; \

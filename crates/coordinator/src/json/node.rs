@@ -109,11 +109,27 @@ pub(crate) struct PoolJson {
 
 /// What nodes said to each other through the coordinator, since its start.
 #[derive(Clone, Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
 pub(crate) struct RelayJson {
     pub(crate) frames: u64,
     pub(crate) bytes: u64,
+    /// Of those bytes.
+    pub(crate) socket: WayJson,
+    pub(crate) quic: WayJson,
+    /// Ways by QUIC that nodes opened, and connections that were refused there.
+    pub(crate) quic_opened: u64,
+    pub(crate) quic_refused: u64,
     /// Frames not passed on, by reason.
     pub(crate) dropped: BTreeMap<&'static str, u64>,
+}
+
+/// Bytes that came by one way, and bytes that left by it.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub(crate) struct WayJson {
+    #[serde(rename = "in")]
+    pub(crate) came: u64,
+    #[serde(rename = "out")]
+    pub(crate) left: u64,
 }
 
 /// The most any one node offers, and sums where they make sense.

@@ -1,7 +1,9 @@
-//! Frames between the members of a crew, from socket to socket: never through the driver, never read beyond their
+//! Frames between the members of a crew, from socket to socket, or by QUIC where a node has that: never through the driver, never read beyond their
 //! header. What may not pass is dropped and counted; links say it again or learn why not.
 
 mod counts;
+#[cfg(test)]
+mod tests;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
@@ -12,10 +14,21 @@ use shoal_scheduler::Conn;
 
 use self::counts::Counters;
 pub use self::counts::RelayCounts;
-use crate::socket::{Outlet, Parcel, Posted};
+use crate::socket::{Load, Outlet, Parcel, Posted};
 
 /// Frames that wait for others to be read. More would only make the receiver wait.
 const LETTERS_BYTES: usize = 256 << 10;
+
+/// What the relay may hold for all nodes together. A small machine has this to spare, and it is the windows of sixty
+/// links that stand still.
+const MAX_LOAD_BYTES: usize = 256 << 20;
+
+/// How a frame comes or goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Way {
+    Socket,
+    Quic,
+}
 
 /// Why a frame was not passed on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,6 +67,7 @@ struct Shared {
     /// All nodes' sockets.
     outlets: Mutex<BTreeMap<Conn, Weak<Outlet>>>,
     counters: Counters,
+    load: Arc<Load>,
 }
 
 struct Crew {
@@ -92,28 +106,56 @@ impl Relay {
         self.outlets().remove(&conn);
     }
 
-    /// Passes a frame on, at the latest when the letters are dropped.
+    /// A node's end, as long as its socket is open.
+    pub(crate) fn outlet(&self, conn: Conn) -> Option<Arc<Outlet>> {
+        self.outlets().get(&conn).and_then(Weak::upgrade)
+    }
+
+    pub(crate) fn counters(&self) -> &Counters {
+        &self.0.counters
+    }
+
+    /// Passes a frame on that came this way, at the latest when the letters are dropped.
     pub(crate) fn forward(
         &self,
         from: &Outlet,
+        came: Way,
         frame: Parcel,
         letters: &mut Letters,
     ) -> Result<(), Dropped> {
-        let size = frame.payload().len();
+        let size = frame.payload().len() as u64;
         let outcome = self.try_forward(from, frame, letters);
         match outcome {
-            Ok(()) => self.0.counters.passed(size as u64),
+            Ok(goes) => self.0.counters.passed(size, came, goes),
             Err(why) => self.0.counters.dropped(why),
         }
-        outcome
+        if self.0.load.bytes() > MAX_LOAD_BYTES {
+            self.shed(MAX_LOAD_BYTES);
+        }
+        outcome.map(drop)
+    }
+
+    /// Makes room: who holds most loses half of it, until all together hold no more than they may.
+    fn shed(&self, most: usize) {
+        let outlets = self.outlets();
+        while self.0.load.bytes() > most {
+            let open = outlets.values().filter_map(Weak::upgrade);
+            let Some(largest) = open.max_by_key(|outlet| outlet.held()) else { return };
+            let count = largest.halve();
+            // The rest is with the system or on its way.
+            if count == 0 {
+                return;
+            }
+            self.0.counters.shed(count);
+        }
     }
 
     fn try_forward(
         &self,
         from: &Outlet,
-        frame: Parcel,
+        mut frame: Parcel,
         letters: &mut Letters,
-    ) -> Result<(), Dropped> {
+    ) -> Result<Way, Dropped> {
         let address = Address::read(frame.payload()).map_err(|error| {
             tracing::debug!(conn = from.conn.0, "no frame: {error}");
             Dropped::Malformed
@@ -123,10 +165,11 @@ impl Relay {
         }
         let to = self.destination(from.conn, address)?.upgrade().ok_or(Dropped::Gone)?;
         let size = frame.payload().len();
+        frame.count_in(&self.0.load);
         match to.post(from.conn, frame) {
-            Posted::Taken => {
+            Posted::Taken { by_quic } => {
                 letters.add(to, size);
-                Ok(())
+                Ok(if by_quic { Way::Quic } else { Way::Socket })
             }
             Posted::Full => Err(Dropped::Full),
             Posted::Gone => Err(Dropped::Gone),

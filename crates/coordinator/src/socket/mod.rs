@@ -5,13 +5,14 @@
 //! - [`ws`]: the bytes of a WebSocket, [`parcel`]: a message on its way, [`stock`]: its memory
 //! - [`greet`]: who is there
 //! - [`ears`]: what comes in, [`mouth`]: what goes out
-//! - [`outlet`]: where other sockets leave frames for this one
+//! - [`outlet`]: where other sockets leave frames for this one, [`queue`]: where they wait
 
 mod ears;
 mod greet;
 mod mouth;
 mod outlet;
 mod parcel;
+mod queue;
 mod stock;
 mod upgrade;
 mod ws;
@@ -39,23 +40,21 @@ use self::ears::{Deaf, Ears, Heard};
 use self::greet::{decode, greet};
 use self::mouth::Mouth;
 pub(crate) use self::outlet::{Outlet, Posted};
-pub(crate) use self::parcel::Parcel;
+pub(crate) use self::parcel::{Load, Parcel};
+pub(crate) use self::queue::QuicWay;
 use self::ws::Kind;
 use crate::driver::event::Event;
 use crate::driver::outbox::{MAX_BEHIND, Outgoing};
 use crate::http::App;
 use crate::network::Peer;
 use crate::ping::{PING_EVERY, Pings};
-use crate::relay::Letters;
+use crate::quic::Offered;
+use crate::relay::{Letters, Way};
 
 /// A node that opens a socket says `Hello` at once.
 const HELLO_WITHIN: Duration = Duration::from_secs(10);
 /// How long a last word may take to be sent.
 const GOODBYE_WITHIN: Duration = Duration::from_secs(2);
-/// Frames that no honest node sends, after which the node is refused. More than none, because a frame may be cut
-/// short by a fault that is over.
-const MAX_DISHONEST: u32 = 16;
-
 /// A node's connection (WebSocket)
 #[utoipa::path(
     get, path = "/node/socket", tag = "node",
@@ -150,15 +149,16 @@ async fn talk(app: &App, guest: Guest, ears: &mut Ears, mouth: &mut Mouth) -> En
     let pings = Pings::default();
     tokio::select! {
         end = listen(app, &outlet, ears, &pings) => end,
-        end = speak(mouth, queue, &pings) => end,
+        end = speak(mouth, queue, &pings, app.quic.clone()) => end,
         Ok(()) = killed => End::Gone,
+        () = outlet.condemned() => End::Refused(Refusal::Garbled),
     }
 }
 
 /// From the node to the driver, and to other nodes.
 async fn listen(app: &App, outlet: &Outlet, ears: &mut Ears, pings: &Pings) -> End {
     let conn = outlet.conn;
-    let (mut dishonest, mut letters) = (0, Letters::default());
+    let mut letters = Letters::default();
     loop {
         let heard = {
             let mut next = pin!(ears.next());
@@ -172,13 +172,11 @@ async fn listen(app: &App, outlet: &Outlet, ears: &mut Ears, pings: &Pings) -> E
         };
         let event = match heard {
             Ok(Heard::Message(parcel)) if is_frame(parcel.payload()) => {
-                if let Err(why) = app.relay.forward(outlet, parcel, &mut letters)
+                if let Err(why) = app.relay.forward(outlet, Way::Socket, parcel, &mut letters)
                     && why.is_dishonest()
+                    && outlet.accuse()
                 {
-                    dishonest += 1;
-                    if dishonest > MAX_DISHONEST {
-                        return End::Refused(Refusal::Garbled);
-                    }
+                    return End::Refused(Refusal::Garbled);
                 }
                 continue;
             }
@@ -207,8 +205,14 @@ async fn listen(app: &App, outlet: &Outlet, ears: &mut Ears, pings: &Pings) -> E
     }
 }
 
-/// To the node: all that the driver has ready, then frames of other nodes. In between, pings.
-async fn speak(mouth: &mut Mouth, mut queue: mpsc::Receiver<Outgoing>, pings: &Pings) -> End {
+/// To the node: all that the driver has ready, then frames of other nodes. In between, pings, and where frames may go
+/// by QUIC.
+async fn speak(
+    mouth: &mut Mouth,
+    mut queue: mpsc::Receiver<Outgoing>,
+    pings: &Pings,
+    mut quic: Offered,
+) -> End {
     let outlet = Arc::clone(&mouth.outlet);
     let mut ready = Vec::new();
     let mut beat = interval(PING_EVERY);
@@ -233,6 +237,7 @@ async fn speak(mouth: &mut Mouth, mut queue: mpsc::Receiver<Outgoing>, pings: &P
                 Some(word) => mouth.ping(&word).await,
                 None => continue,
             },
+            offer = quic.changed(), if outlet.node().is_some() => mouth.say(&ToNode::Quic(offer)).await,
             () = outlet.has_work() => mouth.pass_on().await,
         };
         if sent.is_err() {

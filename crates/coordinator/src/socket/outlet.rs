@@ -1,35 +1,34 @@
 //! What goes to a node: its frames of other nodes, in a queue with bounds, and the right to write to its socket.
-//! Whoever has frames for a node that is not busy writes them at once, without waking the node's own task.
+//! Whoever has frames for a node that is not busy writes them at once, without waking the node's own task. While the
+//! node has a way by QUIC, frames go there instead, by that way's task.
 
-use std::collections::{BTreeMap, VecDeque};
 use std::io;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use shoal_protocol::NodeId;
-use shoal_protocol::limit::LINK_WINDOW;
 use shoal_scheduler::Conn;
 use tokio::net::TcpStream;
 use tokio::net::tcp::OwnedWriteHalf;
 use tokio::sync::Notify;
 
 use super::parcel::{Batch, Parcel, advance, pieces};
-
-/// What may wait from one node to another: a link's whole window, and what it says beside it.
-pub(crate) const MAX_PAIR_BYTES: usize = LINK_WINDOW as usize + (256 << 10);
-/// What may wait for one node in all: eight full windows.
-pub(crate) const MAX_HELD_BYTES: usize = 32 << 20;
-/// Frames handed over at once. Less would cost calls; more would keep the coordinator's own words waiting.
-pub(super) const BATCH_BYTES: usize = 256 << 10;
+use super::queue::{Over, Queue, QuicWay};
 
 /// What the system may keep unsent of one socket, because the coordinator's words cannot overtake it; or one
 /// frame, if that is more, because they cannot overtake part of it either.
 const UNSENT_BYTES: usize = 256 << 10;
 
+/// Frames that no honest node sends, after which the node is refused. More than none, because a frame may be cut
+/// short by a fault that is over.
+const MAX_DISHONEST: u32 = 16;
+
 /// What became of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Posted {
-    Taken,
+    Taken {
+        by_quic: bool,
+    },
     /// Too much waits for this node already.
     Full,
     /// The node's socket is closed.
@@ -48,29 +47,25 @@ pub(crate) struct Outlet {
     queue: Mutex<Queue>,
     /// For the node's own task: there is something to send, or it is its turn.
     wake: Notify,
-}
-
-#[derive(Default)]
-struct Queue {
-    /// Somebody writes now. Others leave what they have in the queue.
-    busy: bool,
-    /// The node's own task waits for its turn.
-    wanted: bool,
-    /// Takes no more frames.
-    refuses: bool,
-    closed: bool,
-    /// In order, with whom they are from. The first may be partly sent.
-    frames: VecDeque<(Conn, Parcel)>,
-    held: usize,
-    by_source: BTreeMap<Conn, usize>,
-    /// The answer to the last ping.
-    pong: Option<Parcel>,
+    /// Counts ways by QUIC, so that the newest is told from those before.
+    ways: AtomicU64,
+    dishonest: AtomicU32,
+    condemned: Notify,
 }
 
 impl Outlet {
-    pub(super) fn new(conn: Conn, plain: Option<OwnedWriteHalf>) -> Outlet {
-        let (unsent, queue, wake) = (AtomicUsize::new(0), Mutex::default(), Notify::new());
-        let outlet = Outlet { conn, node: OnceLock::new(), plain, unsent, queue, wake };
+    pub(crate) fn new(conn: Conn, plain: Option<OwnedWriteHalf>) -> Outlet {
+        let outlet = Outlet {
+            conn,
+            node: OnceLock::new(),
+            plain,
+            unsent: AtomicUsize::new(0),
+            queue: Mutex::default(),
+            wake: Notify::new(),
+            ways: AtomicU64::new(0),
+            dishonest: AtomicU32::new(0),
+            condemned: Notify::new(),
+        };
         outlet.allow_unsent(UNSENT_BYTES);
         outlet
     }
@@ -88,17 +83,26 @@ impl Outlet {
     pub(crate) fn post(&self, source: Conn, parcel: Parcel) -> Posted {
         self.allow_unsent(parcel.rest().len());
         let mut queue = self.queue();
-        if queue.closed || queue.refuses {
+        if !queue.takes() {
             return Posted::Gone;
         }
-        if queue.push(source, parcel) { Posted::Taken } else { Posted::Full }
+        match queue.push(source, parcel) {
+            Some(by_quic) => Posted::Taken { by_quic },
+            None => Posted::Full,
+        }
     }
 
     /// Sends frames that wait, as far as the socket takes them at once; the node's own task does the rest.
     pub(crate) fn flush(&self) {
+        let mut queue = self.queue();
+        if let Some(way) = queue.quic_waits() {
+            way.notify_one();
+        }
+        if !queue.has_work() {
+            return;
+        }
         let Some(plain) = &self.plain else { return self.wake.notify_one() };
         let mut batch = Batch::new();
-        let mut queue = self.queue();
         if queue.busy {
             // Whoever it is looks again when he is done.
             return;
@@ -190,18 +194,59 @@ impl Outlet {
 
     /// Throws away what waits, and what still comes; something that is partly sent can be ended.
     pub(super) fn forget_frames(&self) {
-        let mut queue = self.queue();
-        let begun = queue.pop_begun();
-        queue.frames.clear();
-        queue.by_source.clear();
-        queue.held = 0;
-        queue.put_back(begun.into_iter().collect());
-        queue.refuses = true;
+        self.queue().forget_frames();
     }
 
     /// Nothing more is sent; what waits is thrown away.
-    pub(super) fn close(&self) {
+    pub(crate) fn close(&self) {
         self.queue().close();
+    }
+
+    /// A new way by QUIC, on which frames go from now on. `None` if the node takes nothing any more.
+    pub(crate) fn open_quic(&self) -> Option<(QuicWay, Over)> {
+        self.queue().open_quic(self.ways.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// A way is gone; frames go by the socket again, if this was the newest.
+    pub(crate) fn close_quic(&self, way: &QuicWay) {
+        self.queue().close_quic(way.number);
+        self.flush();
+    }
+
+    /// Waits for frames of a way by QUIC and adds them to the batch. Whether the way is still the node's.
+    pub(crate) async fn quic_frames(&self, way: &QuicWay, batch: &mut Vec<Parcel>) -> bool {
+        loop {
+            let woken = way.wake.notified();
+            let is_there = self.queue().take_quic(way.number, batch);
+            if !is_there || !batch.is_empty() {
+                return is_there;
+            }
+            woken.await;
+        }
+    }
+
+    /// Bytes that wait for this node.
+    pub(crate) fn held(&self) -> usize {
+        self.queue().held()
+    }
+
+    /// Throws away the newer half of what waits. How many frames that were.
+    pub(crate) fn halve(&self) -> u64 {
+        self.queue().halve()
+    }
+
+    /// The node sent what no honest one does. Whether that was once too often, which its own task hears as well.
+    pub(crate) fn accuse(&self) -> bool {
+        let is_too_often = self.dishonest.fetch_add(1, Ordering::Relaxed) >= MAX_DISHONEST;
+        if is_too_often {
+            self.condemned.notify_one();
+        }
+        is_too_often
+    }
+
+    /// Waits until the node was accused too often.
+    pub(super) async fn condemned(&self) {
+        self.condemned.notified().await;
     }
 
     fn queue(&self) -> MutexGuard<'_, Queue> {
@@ -219,65 +264,3 @@ fn limit_unsent(stream: &TcpStream, size: usize) {
 
 #[cfg(not(target_os = "linux"))]
 fn limit_unsent(_stream: &TcpStream, _size: usize) {}
-
-impl Queue {
-    /// A closed one is found out by whoever tries.
-    fn has_work(&self) -> bool {
-        self.closed || self.pong.is_some() || !self.frames.is_empty()
-    }
-
-    fn push(&mut self, source: Conn, parcel: Parcel) -> bool {
-        let weight = parcel.weight();
-        let from_it = self.by_source.entry(source).or_default();
-        if *from_it + weight > MAX_PAIR_BYTES || self.held + weight > MAX_HELD_BYTES {
-            return false;
-        }
-        *from_it += weight;
-        self.held += weight;
-        self.frames.push_back((source, parcel));
-        true
-    }
-
-    fn pop(&mut self) -> Option<(Conn, Parcel)> {
-        let (source, parcel) = self.frames.pop_front()?;
-        let weight = parcel.weight();
-        self.held -= weight;
-        if let Some(from_it) = self.by_source.get_mut(&source) {
-            *from_it -= weight;
-            if *from_it == 0 {
-                self.by_source.remove(&source);
-            }
-        }
-        Some((source, parcel))
-    }
-
-    /// A frame that is partly sent.
-    fn pop_begun(&mut self) -> Option<(Conn, Parcel)> {
-        let is_begun = self.frames.front().is_some_and(|(_, first)| first.is_begun());
-        if is_begun { self.pop() } else { None }
-    }
-
-    fn take(&mut self, batch: &mut Batch) {
-        let mut size = 0;
-        while size < BATCH_BYTES
-            && let Some((source, parcel)) = self.pop()
-        {
-            size += parcel.rest().len();
-            batch.push_back((source, parcel));
-        }
-    }
-
-    /// What could not be sent is in front again.
-    fn put_back(&mut self, batch: Batch) {
-        for (source, parcel) in batch.into_iter().rev() {
-            let weight = parcel.weight();
-            *self.by_source.entry(source).or_default() += weight;
-            self.held += weight;
-            self.frames.push_front((source, parcel));
-        }
-    }
-
-    fn close(&mut self) {
-        *self = Queue { closed: true, busy: true, ..Queue::default() };
-    }
-}

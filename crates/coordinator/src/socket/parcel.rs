@@ -3,6 +3,8 @@
 
 use std::collections::VecDeque;
 use std::io::IoSlice;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use shoal_scheduler::Conn;
 
@@ -19,6 +21,29 @@ pub(crate) struct Parcel {
     head: usize,
     /// What was sent already, head included.
     sent: usize,
+    load: Option<OnLoad>,
+}
+
+/// What all parcels of a relay hold together, from when they are taken to when the system or the other end has them.
+#[derive(Default)]
+pub(crate) struct Load(AtomicUsize);
+
+impl Load {
+    pub(crate) fn bytes(&self) -> usize {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// One parcel's part of the load.
+struct OnLoad {
+    load: Arc<Load>,
+    weight: usize,
+}
+
+impl Drop for OnLoad {
+    fn drop(&mut self) {
+        self.load.0.fetch_sub(self.weight, Ordering::Relaxed);
+    }
 }
 
 impl Parcel {
@@ -29,7 +54,7 @@ impl Parcel {
     }
 
     /// Memory for a payload of this size, with the place for its head.
-    pub(super) fn room(payload: usize) -> Vec<u8> {
+    pub(crate) fn room(payload: usize) -> Vec<u8> {
         let mut bytes = stock::take(MOST_HEAD + payload);
         bytes.resize(MOST_HEAD, 0);
         bytes
@@ -38,7 +63,19 @@ impl Parcel {
     /// What [`Parcel::room`] gave, filled.
     pub(super) fn seal(kind: Kind, mut bytes: Vec<u8>) -> Parcel {
         let head = write_head(kind, &mut bytes);
-        Parcel { bytes, head, sent: 0 }
+        Parcel { bytes, head, sent: 0, load: None }
+    }
+
+    /// A frame that came by another way than a socket, from what [`Parcel::room`] gave.
+    pub(crate) fn frame(bytes: Vec<u8>) -> Parcel {
+        Parcel::seal(Kind::Binary, bytes)
+    }
+
+    /// Counts it as long as it is there.
+    pub(crate) fn count_in(&mut self, load: &Arc<Load>) {
+        let weight = self.weight();
+        load.0.fetch_add(weight, Ordering::Relaxed);
+        self.load = Some(OnLoad { load: Arc::clone(load), weight });
     }
 
     pub(crate) fn payload(&self) -> &[u8] {
@@ -61,6 +98,13 @@ impl Parcel {
     /// Memory it holds.
     pub(crate) fn weight(&self) -> usize {
         self.bytes.capacity() + OVERHEAD
+    }
+}
+
+/// A frame without the head that only a socket needs: what goes by QUIC, from where it is.
+impl AsRef<[u8]> for Parcel {
+    fn as_ref(&self) -> &[u8] {
+        self.payload()
     }
 }
 

@@ -19,6 +19,8 @@ mod open;
 mod openapi;
 mod pages;
 mod proof;
+mod quic;
+mod quic_way;
 mod receipt;
 mod relay;
 mod relay_load;

@@ -17,7 +17,7 @@ async fn every_page_is_isolated_and_strict() {
         assert_eq!(headers["x-content-type-options"], "nosniff");
         let policy = headers["content-security-policy"].to_str().unwrap();
         let addr = world.api.addr();
-        let connect = format!("connect-src 'self' ws://{addr} wss://{addr};");
+        let connect = format!("connect-src 'self' ws://{addr} wss://{addr} https://{addr};");
         for part in [
             "default-src 'self'",
             "script-src 'self' 'wasm-unsafe-eval'",

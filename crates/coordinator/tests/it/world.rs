@@ -55,6 +55,7 @@ pub(crate) fn options(dir: &Path, listen: &str) -> Options {
         data_dir: dir.into(),
         listen: listen.parse().unwrap(),
         intake: Arc::new(FewWords),
+        quic: false,
         stun: vec!["stun:127.0.0.1:9".into()],
         turn: Vec::new(),
     }
@@ -101,6 +102,19 @@ impl World {
 
     pub(crate) fn start_with(dir: TempDir, faults: Faults) -> World {
         let coordinator = open_patiently(dir.path(), &faults);
+        World::run(coordinator, dir)
+    }
+
+    /// One that takes frames by QUIC as well.
+    pub(crate) fn start_quic() -> World {
+        let dir = TempDir::new();
+        let options = Options { quic: true, ..options(dir.path(), "127.0.0.1:0") };
+        let coordinator = Coordinator::open(options).unwrap();
+        assert!(matches!(coordinator.quic(), Some(Ok(1..))), "{:?}", coordinator.quic());
+        World::run(coordinator, dir)
+    }
+
+    fn run(coordinator: Coordinator, dir: TempDir) -> World {
         let (url, key) = (coordinator.urls().local.clone(), coordinator.key().to_owned());
         let token = coordinator.token().to_owned();
         let relay = coordinator.relay();

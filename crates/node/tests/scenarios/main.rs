@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod consent;
+mod quic;
 mod world;
 
 use shoal_node::*;

@@ -20,6 +20,10 @@ pub(crate) struct World {
 
 impl World {
     pub(crate) fn new() -> World {
+        World::that_talks(false)
+    }
+
+    fn that_talks(talks: bool) -> World {
         let gpu = GpuCaps {
             name: "test".into(),
             backend: "test".into(),
@@ -38,7 +42,7 @@ impl World {
             identity: Identity([7; 32]),
             caps,
             rules: Rules::default(),
-            talks: false,
+            talks,
             seed: 1,
         };
         World {
@@ -57,11 +61,20 @@ impl World {
 
     /// Joined and told of job 1.
     pub(crate) fn joined() -> World {
-        let mut world = World::new();
+        World::new().join()
+    }
+
+    /// The same, and applications of others may talk to it.
+    pub(crate) fn talking() -> World {
+        World::that_talks(true).join()
+    }
+
+    fn join(mut self) -> World {
+        let world = &mut self;
         world.give(Input::Start);
         world.open();
         world.welcome();
-        world
+        self
     }
 
     /// The socket opens, the challenge comes, the greeting goes.
@@ -105,7 +118,9 @@ impl World {
                 Output::Audition { .. }
                 | Output::Enlist(_)
                 | Output::Dismiss(_)
-                | Output::ToCrew { .. } => self.crew.push(output),
+                | Output::ToCrew { .. }
+                | Output::OpenQuic(_)
+                | Output::CloseQuic => self.crew.push(output),
                 Output::Send(message) => self.said.push(message),
                 Output::Run { lease, .. } => self.runs.push(lease),
                 Output::Abort(attempt) => self.aborted.push(attempt),

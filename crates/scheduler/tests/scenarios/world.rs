@@ -102,7 +102,8 @@ impl World {
             ToNode::Welcome { .. }
             | ToNode::Refused(_)
             | ToNode::Forget(_)
-            | ToNode::Challenge { .. } => {}
+            | ToNode::Challenge { .. }
+            | ToNode::Quic(_) => {}
             ToNode::Audition { .. } => self.crews.auditions.push(conn),
             ToNode::Enlist(enlist) => {
                 self.crews.enlisted.insert(conn, *enlist);

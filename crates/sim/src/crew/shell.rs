@@ -109,7 +109,11 @@ impl World {
             }
             Output::ToCrew { crew, say } => self.tell_member(at, crew, MemberInput::Told(say)),
             Output::Stopped(refusal) => panic!("a device stopped: {refusal:?}"),
-            Output::Run { .. } | Output::Abort(_) | Output::Forget(_) => {}
+            Output::Run { .. }
+            | Output::Abort(_)
+            | Output::Forget(_)
+            | Output::OpenQuic(_)
+            | Output::CloseQuic => {}
         }
     }
 

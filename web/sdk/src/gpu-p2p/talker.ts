@@ -44,7 +44,7 @@ class Talker implements CrewHost {
   }
 
   async begin(): Promise<void> {
-    this.crews = await openCrews(this.start.crewWasm, this);
+    this.crews = await openCrews(this.start.crewWasm, this.start.base, this);
     this.tellBrain((brain, now) => brain.pause(now, true));
     this.tellBrain((brain, now) => brain.start(now));
   }
@@ -162,6 +162,10 @@ class Talker implements CrewHost {
         break;
       case "toCrew":
         this.told(output);
+        break;
+      case "openQuic":
+      case "closeQuic":
+        this.crews?.act(output);
         break;
       case "stopped":
         this.end(output.reason);

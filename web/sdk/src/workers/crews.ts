@@ -12,7 +12,7 @@ export class Crews {
   private open: Open | undefined;
 
   constructor(
-    private readonly places: { crewModule: string; crewWasm: string },
+    private readonly places: { base: string; crewModule: string; crewWasm: string },
     private readonly host: CrewHost,
   ) {}
 
@@ -42,13 +42,15 @@ export class Crews {
     this.loading = true;
     try {
       const code = (await import(this.places.crewModule)) as typeof import("./crew/index.js");
-      this.open = await code.open(this.places.crewWasm, this.host);
+      this.open = await code.open(this.places.crewWasm, this.places.base, this.host);
       this.open.relay(this.host.joined() !== undefined);
       for (const order of this.waiting.splice(0)) this.open.act(order);
     } catch (error) {
       const message = `crews cannot be joined: ${String(error)}`;
       console.error(message);
-      for (const { crew } of this.waiting.splice(0)) {
+      for (const order of this.waiting.splice(0)) {
+        if (!("crew" in order)) continue;
+        const { crew } = order;
         this.host.tellBrain((brain, now) => brain.crewFailed(now, crew, 0, { kind: "unable", message }));
       }
     }

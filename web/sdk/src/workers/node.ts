@@ -188,6 +188,8 @@ export class Node {
       case "enlist":
       case "dismiss":
       case "toCrew":
+      case "openQuic":
+      case "closeQuic":
         this.crews.act(output);
         break;
       case "stopped":

@@ -132,6 +132,14 @@ impl Radio {
         }
     }
 
+    /// What the radio heard. Never ready without a radio.
+    pub(crate) async fn next(heard: &mut Option<mpsc::Receiver<Heard>>) -> Option<Heard> {
+        match heard {
+            Some(heard) => heard.recv().await,
+            None => std::future::pending().await,
+        }
+    }
+
     /// What is told of the present call to a peer; of earlier ones nothing is passed on.
     pub(crate) fn present(&self, heard: Heard) -> Option<(Peer, News)> {
         let is_present = self.calls().present.get(&heard.peer) == Some(&heard.call);

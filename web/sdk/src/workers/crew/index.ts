@@ -5,17 +5,22 @@ import type { BrainOutput } from "../../../generated/brain/brain.js";
 import type { FromSim } from "../sim-words.js";
 import type { CrewHost } from "./host.js";
 import { Part } from "./part.js";
+import { Quic } from "./quic.js";
 
 /** Where in a frame's header its crew is: 64 bits, little-endian. */
 const CREW_AT = 24;
 /** The page is shown how crews are doing at most this often. */
 const SHOW_EVERY_MS = 500;
 
-export type CrewOrder = Extract<BrainOutput, { type: "audition" | "enlist" | "dismiss" | "toCrew" }>;
+export type CrewOrder = Extract<
+  BrainOutput,
+  { type: "audition" | "enlist" | "dismiss" | "toCrew" | "openQuic" | "closeQuic" }
+>;
 
-export async function open(wasm: string, host: CrewHost): Promise<Crews> {
+/** `base`: the coordinator's address. */
+export async function open(wasm: string, base: string, host: CrewHost): Promise<Crews> {
   await init({ module_or_path: wasm });
-  return new Crews(host);
+  return new Crews(base, host);
 }
 
 export class Crews {
@@ -24,8 +29,17 @@ export class Crews {
   private readonly secret = random();
   private isUp = false;
   private showing: ReturnType<typeof setInterval> | undefined;
+  private readonly quic: Quic;
 
-  constructor(private readonly host: CrewHost) {
+  constructor(
+    base: string,
+    private readonly host: CrewHost,
+  ) {
+    this.quic = new Quic(base, {
+      up: () => host.tellBrain((brain, now) => brain.quicUp(now)),
+      down: () => host.tellBrain((brain, now) => brain.quicDown(now)),
+      frame: (frame) => this.frame(frame),
+    });
     const key = Crew.linkKey(this.secret);
     host.tellBrain((brain, now) => brain.linkKey(now, key));
   }
@@ -45,6 +59,12 @@ export class Crews {
         break;
       case "toCrew":
         this.parts.get(order.crew)?.give((member, now) => member.told(now, order.bytes));
+        break;
+      case "openQuic":
+        this.quic.open(order);
+        break;
+      case "closeQuic":
+        this.quic.close();
         break;
     }
   }
@@ -87,6 +107,7 @@ export class Crews {
   }
 
   close(): void {
+    this.quic.close();
     for (const part of this.parts.values()) part.close();
     this.parts.clear();
     this.show();
@@ -116,9 +137,14 @@ export class Crews {
     const info = job === undefined ? undefined : this.host.job(job);
     if (info?.work.kind === "sim") config.work = info.work.bytes;
     const member = new Crew(performance.now(), config);
-    const part = new Part(this.host, joined.me, crew, job, info?.name ?? "", member);
+    const part = new Part(this.host, (frame) => this.send(frame), joined.me, crew, job, info?.name ?? "", member);
     this.parts.set(crew, part);
     return part;
+  }
+
+  /** By QUIC while there is such a way. */
+  private send(frame: Uint8Array<ArrayBuffer>): void {
+    if (!this.quic.pass(frame)) this.host.sendFrame(frame);
   }
 
   private show(): void {

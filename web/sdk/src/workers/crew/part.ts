@@ -18,6 +18,8 @@ export class Part {
 
   constructor(
     private readonly host: CrewHost,
+    /** A frame for the relay. */
+    private readonly sendFrame: (frame: Uint8Array<ArrayBuffer>) => void,
     /** This node's number. */
     readonly me: number,
     readonly crew: number,
@@ -105,7 +107,7 @@ export class Part {
   private act(output: CrewOutput): void {
     switch (output.type) {
       case "frame":
-        this.host.sendFrame(output.bytes);
+        this.sendFrame(output.bytes);
         break;
       case "direct":
         this.calls.get(output.peer)?.send(output.bytes);
