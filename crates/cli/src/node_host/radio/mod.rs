@@ -4,10 +4,12 @@
 mod air;
 mod call;
 mod outside;
+mod pace;
 mod ports;
 mod stun;
 #[cfg(test)]
 mod tests;
+mod window;
 mod words;
 
 use std::collections::BTreeMap;
