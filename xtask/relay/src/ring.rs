@@ -33,23 +33,38 @@ struct Crew {
     threads: Vec<JoinHandle<Outcome>>,
 }
 
-/// Seconds of each run: one link, all links, the sum.
+/// Seconds of each run: one link, all links, the sum; and processor seconds of members and relay.
 pub(crate) fn measure(folder: &Path) -> Outcome<Value> {
     let mut middle = Middle::coordinator(folder)?;
     let crew = Crew::gather(middle.crew(MEMBERS as u64, [0; 4])?)?;
     // Keys are agreed on and buffers have grown before anything counts.
-    crew.all(Op::Barrier, |_| Arc::default())?;
-    crew.sum()?;
+    crew.all(&middle, Op::Barrier, |_| Arc::default())?;
+    crew.sum(&middle)?;
     let (mut one, mut every, mut sum) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..RUNS {
-        one.push(crew.say(&[0])?);
-        every.push(crew.say(&[0, 1, 2, 3])?);
-        sum.push(crew.sum()?);
+        one.push(crew.say(&middle, &[0])?);
+        every.push(crew.say(&middle, &[0, 1, 2, 3])?);
+        sum.push(crew.sum(&middle)?);
     }
+    let seconds = |runs: &[Took]| runs.iter().map(|took| took.seconds).collect::<Vec<_>>();
+    let cpu = |runs: &[Took]| runs.iter().map(|took| took.cpu).collect::<Vec<_>>();
     let dropped = middle.order("")?;
     crew.end()?;
     let _ = std::fs::remove_dir_all(folder);
-    Ok(json!({ "one": one, "every": every, "sum": sum, "dropped": dropped }))
+    Ok(json!({
+        "one": seconds(&one),
+        "every": seconds(&every),
+        "sum": seconds(&sum),
+        "one_cpu": cpu(&one),
+        "sum_cpu": cpu(&sum),
+        "dropped": dropped,
+    }))
+}
+
+/// What something took.
+struct Took {
+    seconds: f64,
+    cpu: f64,
 }
 
 impl Crew {
@@ -73,15 +88,16 @@ impl Crew {
         Ok(Crew { nodes, tell, came, threads })
     }
 
-    /// Seconds until all have their sum, which is looked at.
-    fn sum(&self) -> Outcome<f64> {
+    /// Until all have their sum, which is looked at.
+    fn sum(&self, middle: &Middle) -> Outcome<Took> {
         let count = BYTES / 4;
         let numbers = Numbers { element: Element::F32, count, fold: Fold::Sum };
         let given = |rank: usize| {
             let number = |at: usize| ((at % 1000) * (rank + 1)) as f32;
             Arc::new((0..count).flat_map(|at| number(at).to_le_bytes()).collect())
         };
-        let (seconds, sums) = self.all(Op::AllReduce { numbers, how: How::Ring }, given)?;
+        let op = Op::AllReduce { numbers, how: How::Ring };
+        let (took, sums) = self.all(middle, op, given)?;
         for came in sums {
             for at in (0..count).step_by(9_973) {
                 let bytes = came.bytes.get(4 * at..).and_then(|rest| rest.first_chunk());
@@ -91,28 +107,37 @@ impl Crew {
                 }
             }
         }
-        Ok(seconds)
+        Ok(took)
     }
 
-    fn all(&self, op: Op, given: impl Fn(usize) -> Arc<Vec<u8>>) -> Outcome<(f64, Vec<Came>)> {
+    fn all(
+        &self,
+        middle: &Middle,
+        op: Op,
+        given: impl Fn(usize) -> Arc<Vec<u8>>,
+    ) -> Outcome<(Took, Vec<Came>)> {
         let given: Vec<_> = (0..MEMBERS).map(given).collect();
+        let before = middle.cpu_of_both()?;
         let start = Instant::now();
         for (tell, data) in self.tell.iter().zip(given) {
             tell.send(Told::Together(op.clone(), data))?;
         }
         let came = self.wait(MEMBERS)?;
-        Ok((since(start, &came), came))
+        let (seconds, cpu) = (since(start, &came), middle.cpu_of_both()? - before);
+        Ok((Took { seconds, cpu }, came))
     }
 
-    /// Seconds until the data of each of these ranks is with its neighbour.
-    fn say(&self, ranks: &[usize]) -> Outcome<f64> {
+    /// Until the data of each of these ranks is with its neighbour.
+    fn say(&self, middle: &Middle, ranks: &[usize]) -> Outcome<Took> {
         let message = Arc::new(vec![7; BYTES]);
+        let before = middle.cpu_of_both()?;
         let start = Instant::now();
         for rank in ranks {
             let to = self.nodes[(rank + 1) % MEMBERS];
             self.tell[*rank].send(Told::Say(to, message.clone()))?;
         }
-        Ok(since(start, &self.wait(ranks.len())?))
+        let seconds = since(start, &self.wait(ranks.len())?);
+        Ok(Took { seconds, cpu: middle.cpu_of_both()? - before })
     }
 
     fn wait(&self, count: usize) -> Outcome<Vec<Came>> {

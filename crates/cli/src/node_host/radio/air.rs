@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use str0m::net::{Protocol, Receive};
+use str0m::net::{Protocol, Receive, Transmit};
 use str0m::{Candidate, Input};
 use tokio::sync::mpsc;
 
@@ -17,8 +17,6 @@ use super::relays::Relays;
 use super::words::{self, Words};
 use super::{Heard, MAX_CALLS, News, Order, Ordered, Peer};
 
-/// Datagrams sent before others get a turn: more at once overflow a browser's receive buffer.
-const BURST: usize = 16;
 /// Without calls there is nothing to wake up for.
 const IDLE: Duration = Duration::from_secs(3600);
 
@@ -212,7 +210,7 @@ impl Air {
     }
 
     async fn done(&mut self, peer: Peer, out: Out) -> Result<(), Over> {
-        self.transmit(&out).await;
+        self.transmit(peer, out.datagrams).await;
         if out.is_up {
             self.tell(peer, News::Up).await?;
         }
@@ -226,14 +224,15 @@ impl Air {
         Ok(())
     }
 
-    async fn transmit(&mut self, out: &Out) {
-        for (at, datagram) in out.datagrams.iter().enumerate() {
-            if at % BURST == BURST - 1 {
-                tokio::task::yield_now().await;
-            }
+    /// What the peer can take now leaves; the rest waits for its turn.
+    async fn transmit(&mut self, peer: Peer, datagrams: Vec<Transmit>) {
+        let Some(call) = self.calls.get_mut(&peer) else { return };
+        datagrams.into_iter().for_each(|datagram| call.pace.add(datagram));
+        let now = Instant::now();
+        while let Some(datagram) = call.pace.next(now) {
             let (source, to) = (datagram.source, datagram.destination);
             if !self.relays.send(source, to, &datagram.contents).await {
-                self.ports.send(datagram).await;
+                self.ports.send(&datagram).await;
             }
         }
     }
@@ -242,7 +241,12 @@ impl Air {
         if let Some(call) = self.calls.remove(&peer) {
             let mut out = Out::default();
             call.end(&mut out);
-            self.transmit(&out).await;
+            for datagram in &out.datagrams {
+                let (source, to) = (datagram.source, datagram.destination);
+                if !self.relays.send(source, to, &datagram.contents).await {
+                    self.ports.send(datagram).await;
+                }
+            }
         }
     }
 

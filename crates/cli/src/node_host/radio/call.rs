@@ -3,6 +3,7 @@
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
+use std::ops::RangeInclusive;
 use std::time::{Duration, Instant};
 
 use shoal_protocol::limit::MAX_LINK_FRAME;
@@ -11,6 +12,8 @@ use str0m::channel::ChannelId;
 use str0m::net::{Receive, Transmit};
 use str0m::{Candidate, Event, Input, Output, Rtc, RtcConfig, RtcError};
 
+use super::pace::Pace;
+use super::window::Window;
 use super::{MAX_WAITING_BYTES, words};
 
 /// The channel's name, the same in browsers.
@@ -18,6 +21,8 @@ const LABEL: &str = "shoal";
 /// Bytes inside SCTP that the peer has not acknowledged. With less than twice the largest message
 /// it stalls for ever; 1 MiB is 20 MB/s at a round trip of 50 ms.
 const IN_FLIGHT: usize = 1 << 20;
+/// As browsers have it: passes every network that passes IPv6.
+const DATAGRAM_BYTES: RangeInclusive<usize> = 1200..=1232;
 /// A peer is asked whether it is there this often...
 const ASK_EVERY: Duration = Duration::from_secs(1);
 /// ... and is gone after silence of four questions.
@@ -40,6 +45,10 @@ pub(super) struct Call {
     channel: Option<ChannelId>,
     waiting: VecDeque<Vec<u8>>,
     waiting_bytes: usize,
+    /// How much the channel is given.
+    window: Window,
+    /// What leaves.
+    pub(super) pace: Pace,
     /// When str0m wants to be woken.
     wake: Instant,
     began: Instant,
@@ -69,7 +78,8 @@ impl Call {
     }
 
     fn new(now: Instant, at: &[Candidate]) -> Call {
-        let mut config = RtcConfig::new().clear_codecs().set_sctp_max_buffered_amount(IN_FLIGHT);
+        let config = RtcConfig::new().clear_codecs().set_sctp_max_buffered_amount(IN_FLIGHT);
+        let mut config = config.set_mtu(DATAGRAM_BYTES);
         config.set_max_stun_rto(ASK_EVERY);
         let mut rtc = config.build(now);
         for candidate in at {
@@ -77,7 +87,9 @@ impl Call {
         }
         let (waiting, waiting_bytes) = (VecDeque::new(), 0);
         let (offered, channel) = (None, None);
-        Call { rtc, offered, channel, waiting, waiting_bytes, wake: now, began: now, heard: now }
+        let (window, pace) = (Window::new(now), Pace::new(now));
+        let (wake, began, heard) = (now, now, now);
+        Call { rtc, offered, channel, waiting, waiting_bytes, window, pace, wake, began, heard }
     }
 
     pub(super) fn answered(&mut self, answer: SdpAnswer) -> Result<(), RtcError> {
@@ -110,6 +122,7 @@ impl Call {
 
     pub(super) fn receive(&mut self, now: Instant, datagram: Receive<'_>, out: &mut Out) {
         self.heard = now;
+        self.pace.heard();
         let taken = self.rtc.handle_input(Input::Receive(now, datagram));
         self.follow(now, taken, out);
     }
@@ -135,14 +148,15 @@ impl Call {
     pub(super) fn wake(&self) -> Instant {
         let patience =
             if self.channel.is_some() { self.heard + SILENCE } else { self.began + ANSWER_WITHIN };
-        self.wake.min(patience)
+        let wake = self.wake.min(patience);
+        self.pace.due().map_or(wake, |due| due.min(wake))
     }
 
     /// All that follows from one change, then from as many waiting frames as the channel takes.
     fn follow(&mut self, now: Instant, taken: Result<(), RtcError>, out: &mut Out) {
         let mut went = taken.and_then(|()| self.drain(out));
         while went.is_ok() {
-            match self.write() {
+            match self.write(now) {
                 Ok(true) => {
                     let taken = self.rtc.handle_input(Input::Timeout(now));
                     went = taken.and_then(|()| self.drain(out));
@@ -155,14 +169,17 @@ impl Call {
     }
 
     /// Whether the channel took a frame.
-    fn write(&mut self) -> Result<bool, RtcError> {
+    fn write(&mut self, now: Instant) -> Result<bool, RtcError> {
         let (Some(id), Some(frame)) = (self.channel, self.waiting.front()) else {
             return Ok(false);
         };
         let Some(mut channel) = self.rtc.channel(id) else { return Ok(false) };
-        if !channel.write(true, frame)? {
+        let under_way = channel.buffered_amount();
+        self.window.under_way(now, under_way);
+        if !self.window.is_open(under_way) || !channel.write(true, frame)? {
             return Ok(false);
         }
+        self.window.wrote(now, frame.len());
         self.waiting_bytes -= frame.len();
         self.waiting.pop_front();
         Ok(true)

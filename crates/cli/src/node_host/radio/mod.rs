@@ -6,11 +6,13 @@ mod call;
 #[cfg(test)]
 mod far;
 mod outside;
+mod pace;
 mod ports;
 mod relays;
 #[cfg(test)]
 mod tests;
 mod ways;
+mod window;
 mod words;
 
 use std::collections::BTreeMap;

@@ -1,0 +1,138 @@
+//! How many bytes of frames SCTP is given before the peer has them: twice what the path is seen to hold. With
+//! more, it lays more and more on the path until a receive buffer overflows, and it looks through all that is
+//! under way for each datagram, which then takes most of a processor's time.
+
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+
+/// Three of the largest frames: one is on its way, one is acknowledged, one hides what event loops add.
+const LEAST: u64 = 192 << 10;
+/// What was seen of the path is forgotten after one to two of these: it may have become another.
+const MEMORY: Duration = Duration::from_secs(5);
+
+pub(super) struct Window {
+    frames: VecDeque<Frame>,
+    written: u64,
+    arrived: u64,
+    seen: Seen,
+    before: Option<Seen>,
+}
+
+struct Frame {
+    /// What was written with it, all in all.
+    end: u64,
+    left: Instant,
+    /// What had arrived when it left.
+    arrived: u64,
+}
+
+/// The path at its best, for some time.
+#[derive(Clone, Copy)]
+struct Seen {
+    since: Instant,
+    trip: Duration,
+    bytes_per_second: u64,
+}
+
+impl Seen {
+    fn nothing(since: Instant) -> Seen {
+        Seen { since, trip: Duration::MAX, bytes_per_second: 0 }
+    }
+}
+
+impl Window {
+    pub(super) fn new(now: Instant) -> Window {
+        let (frames, seen, before) = (VecDeque::new(), Seen::nothing(now), None);
+        Window { frames, written: 0, arrived: 0, seen, before }
+    }
+
+    /// Whether the channel, which has that many bytes under way, is given another frame.
+    pub(super) fn is_open(&self, under_way: usize) -> bool {
+        (under_way as u64) < self.most()
+    }
+
+    /// The channel took a frame.
+    pub(super) fn wrote(&mut self, now: Instant, bytes: usize) {
+        self.written += bytes as u64;
+        self.frames.push_back(Frame { end: self.written, left: now, arrived: self.arrived });
+    }
+
+    /// So many bytes of all that the channel took are under way still.
+    pub(super) fn under_way(&mut self, now: Instant, bytes: usize) {
+        self.arrived = self.written.saturating_sub(bytes as u64);
+        let mut last = None;
+        while self.frames.front().is_some_and(|frame| frame.end <= self.arrived) {
+            last = self.frames.pop_front();
+        }
+        if let Some(last) = last {
+            self.see(now, now - last.left, self.arrived - last.arrived);
+        }
+    }
+
+    fn most(&self) -> u64 {
+        let (mut trip, mut rate) = (self.seen.trip, self.seen.bytes_per_second);
+        if let Some(before) = self.before {
+            (trip, rate) = (trip.min(before.trip), rate.max(before.bytes_per_second));
+        }
+        let held = if rate == 0 { 0.0 } else { rate as f64 * trip.as_secs_f64() };
+        (2 * held as u64).max(LEAST)
+    }
+
+    fn see(&mut self, now: Instant, trip: Duration, bytes: u64) {
+        if now - self.seen.since >= MEMORY {
+            self.before = Some(self.seen).filter(|seen| seen.bytes_per_second > 0);
+            self.seen = Seen::nothing(now);
+        }
+        let rate = bytes.saturating_mul(1_000_000) / trip.as_micros().max(1) as u64;
+        self.seen.trip = self.seen.trip.min(trip);
+        self.seen.bytes_per_second = self.seen.bytes_per_second.max(rate);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FRAME: usize = 64 << 10;
+
+    /// Frames that the channel has after some seconds on a path of that length and width.
+    fn frames(trip: Duration, bytes_per_second: u64) -> usize {
+        let mut now = Instant::now();
+        let mut window = Window::new(now);
+        let mut under_way: VecDeque<Instant> = VecDeque::new();
+        let takes = Duration::from_secs_f64(FRAME as f64 / bytes_per_second as f64);
+        for _ in 0..1_000 {
+            while window.is_open(under_way.len() * FRAME) {
+                let free = under_way.back().map_or(now, |last| (*last - trip).max(now));
+                under_way.push_back(free + takes + trip);
+                window.wrote(now, FRAME);
+            }
+            now = under_way.pop_front().expect("something is always under way");
+            window.under_way(now, under_way.len() * FRAME);
+        }
+        under_way.len() + 1
+    }
+
+    #[test]
+    fn a_peer_next_door_gets_little_at_a_time() {
+        assert_eq!(frames(Duration::from_micros(300), 50_000_000), 3);
+    }
+
+    #[test]
+    fn a_long_path_is_filled() {
+        // 2.5 MB are on the way there and back.
+        let frames = frames(Duration::from_millis(50), 50_000_000);
+        assert!(frames * FRAME > 2_500_000, "{frames}");
+    }
+
+    #[test]
+    fn what_was_seen_long_ago_is_forgotten() {
+        let now = Instant::now();
+        let mut window = Window::new(now);
+        window.see(now, Duration::from_secs(1), 10_000_000);
+        assert_eq!(window.most(), 20_000_000);
+        window.see(now + MEMORY, Duration::from_millis(1), 1_000);
+        window.see(now + 2 * MEMORY, Duration::from_millis(1), 1_000);
+        assert_eq!(window.most(), LEAST);
+    }
+}
