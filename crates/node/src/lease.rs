@@ -41,6 +41,7 @@ impl Node {
             ToNode::Enlist(enlist) => self.enlist(enlist),
             ToNode::Dismiss { crew } => self.dismiss(crew),
             ToNode::ToCrew { crew, say } => self.tell_crew(crew, say),
+            ToNode::Share(told) => self.outputs.push_back(Output::Share(told)),
         }
     }
 

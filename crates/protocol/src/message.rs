@@ -12,6 +12,7 @@ use crate::crew::{CrewSay, CrewTold, Enlist};
 use crate::failure::Failure;
 use crate::id::{Attempt, CrewId, Epoch, Hash, Identity, JobId, NodeId, Span};
 use crate::job::Limits;
+use crate::share::{ShareSay, ShareTold};
 use crate::sign::{LinkKey, PublicKey, Signature, Signed};
 use crate::time::Micros;
 use crate::work::Work;
@@ -57,6 +58,8 @@ pub enum FromNode {
         epoch: Epoch,
         say: CrewSay,
     },
+    /// About blobs that nodes give each other.
+    Share(ShareSay),
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -145,6 +148,8 @@ pub enum ToNode {
         crew: CrewId,
         say: CrewTold,
     },
+    /// About blobs that nodes give each other.
+    Share(ShareTold),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

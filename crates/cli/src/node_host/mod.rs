@@ -1,6 +1,8 @@
 //! The native node: one loop that drives the pure node brain with a socket, and the lanes that
 //! compute for it. It decides nothing: what to do next is the brain's business.
 
+mod audition;
+mod cache;
 mod caps;
 mod consent;
 mod courier;
@@ -18,6 +20,7 @@ mod power;
 mod program;
 mod radio;
 mod session;
+mod share;
 mod socket;
 mod talk;
 mod turn;
@@ -54,7 +57,7 @@ use crews::Crews;
 use gpu::{GpuEvent, GpuLane};
 use outbox::Outbox;
 use power::Power;
-use radio::{Heard, Radio};
+use radio::{Heard, Radio, next_heard};
 use session::Session;
 use socket::{Socket, next_frame};
 use wire::Origin;
@@ -80,6 +83,7 @@ enum Event {
     Cpu(Ran),
     Gpu(GpuEvent),
     Order(Option<String>),
+    Share(Box<share::ShareEvent>),
 }
 
 pub(crate) struct Options {
@@ -105,9 +109,10 @@ pub(crate) async fn run(
         () = asked(&mut stop) => return Ok(()),
     };
     notify(caps.notice());
-    let mut seed = [0; 8];
-    getrandom::fill(&mut seed).map_err(|error| Fail::world("internal", error.to_string()))?;
     let session = Session::default();
+    let (radio, heard) = (!options.lend.no_direct).then(Radio::start).unzip();
+    let shelf = radio.is_some().then(|| options.data.join(format!("shelf-{}", kept.number)));
+    let (library, sharing) = share::start(shelf, &origin, &session, &to_loop).unzip();
     let report = to_loop.clone();
     let cpu = match caps.caps.cpu_slots {
         0 => None,
@@ -115,7 +120,7 @@ pub(crate) async fn run(
             let report: cpu::Report =
                 Arc::new(move |ran| drop(report.blocking_send(Event::Cpu(ran))));
             let work = options.data.join(format!("node-{}", kept.number));
-            let lane = CpuLane::start(slots, &origin, &session, work, &report);
+            let lane = CpuLane::start(slots, &origin, &session, library, work, &report);
             Some(lane.map_err(|message| Fail::world("engine", message))?)
         }
     };
@@ -126,10 +131,10 @@ pub(crate) async fn run(
         caps: caps.clone(),
         rules: options.lend.rules(),
         talks: options.talks,
-        seed: u64::from_le_bytes(seed),
+        shares: sharing.is_some(),
+        seed: crews::random_number()?,
     });
     let power = Power::new(options.lend.battery_below);
-    let (radio, heard) = (!options.lend.no_direct).then(Radio::start).unzip();
     let mut host = Host {
         power,
         node,
@@ -148,6 +153,7 @@ pub(crate) async fn run(
         declined: Default::default(),
         key: kept.key,
         crews: Crews::new(radio)?,
+        sharing,
         answers: Vec::new(),
         talk: talk::listen(options.talks, &to_loop),
         to_loop,
@@ -181,6 +187,7 @@ struct Host<'a> {
     /// Jobs the donor was told of as declined.
     declined: BTreeSet<JobId>,
     crews: Crews,
+    sharing: Option<share::Sharing>,
     /// The same for crews' members.
     answers: Vec<(CrewId, SimAnswer)>,
     talk: Option<talk::Talk>,
@@ -271,7 +278,9 @@ impl Host<'_> {
     }
 
     fn next_wake(&self) -> Instant {
-        let brain = self.node.next_timeout().into_iter().chain(self.crews.next_timeout()).min();
+        let share = self.sharing.as_ref().and_then(share::Sharing::next_timeout);
+        let brain = self.node.next_timeout().into_iter().chain(self.crews.next_timeout());
+        let brain = brain.chain(share).min();
         let brain = brain.map(|at| self.start + Duration::from_micros(at.0));
         let gpu = self.gpu.as_ref().and_then(GpuLane::next_deadline);
         let idle = Instant::now() + Duration::from_secs(3600);
@@ -285,12 +294,4 @@ impl Host<'_> {
 async fn asked(stop: &mut watch::Receiver<bool>) {
     // An error means that whoever could ask is gone, which asks for it too.
     let _ = stop.wait_for(|stop| *stop).await;
-}
-
-/// What the radio heard. Never ready without a radio.
-async fn next_heard(heard: &mut Option<mpsc::Receiver<Heard>>) -> Option<Heard> {
-    match heard {
-        Some(heard) => heard.recv().await,
-        None => std::future::pending().await,
-    }
 }

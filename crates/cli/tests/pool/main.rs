@@ -24,4 +24,6 @@ mod starting;
 #[cfg(unix)]
 mod straggler;
 mod survive;
+#[cfg(unix)]
+mod swarm;
 mod world;

@@ -10,7 +10,9 @@ use super::App;
 use super::jobs::number;
 use crate::driver::event::Explain;
 use crate::error::{ApiError, NodeError};
-use crate::json::{ErrorJson, ExplainJson, NodeJson, NodesJson, OffersJson, PoolJson, RelayJson};
+use crate::json::{
+    ErrorJson, ExplainJson, NodeJson, NodesJson, OffersJson, PoolBlobsJson, PoolJson, RelayJson,
+};
 use crate::relay::RelayCounts;
 
 pub(super) fn routes() -> OpenApiRouter<App> {
@@ -65,6 +67,11 @@ async fn get_pool(State(app): State<App>) -> Result<Json<PoolJson>, ApiError> {
         crews: counts.crews,
         epochs: counts.epochs,
         relay: relay(&app.relay.counts()),
+        blobs: PoolBlobsJson {
+            served: app.pieces.served(),
+            exchanged: counts.blob_bytes,
+            links: counts.blob_links,
+        },
     }))
 }
 

@@ -181,7 +181,8 @@ impl Node {
                 | ToNode::Audition { .. }
                 | ToNode::Enlist(_)
                 | ToNode::Dismiss { .. }
-                | ToNode::ToCrew { .. },
+                | ToNode::ToCrew { .. }
+                | ToNode::Share(_),
             ) => {}
             Some(ToNode::Refused(_)) | None => return false,
         }

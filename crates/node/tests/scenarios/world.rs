@@ -39,6 +39,7 @@ impl World {
             caps,
             rules: Rules::default(),
             talks: false,
+            shares: false,
             seed: 1,
         };
         World {
@@ -105,7 +106,8 @@ impl World {
                 Output::Audition { .. }
                 | Output::Enlist(_)
                 | Output::Dismiss(_)
-                | Output::ToCrew { .. } => self.crew.push(output),
+                | Output::ToCrew { .. }
+                | Output::Share(_) => self.crew.push(output),
                 Output::Send(message) => self.said.push(message),
                 Output::Run { lease, .. } => self.runs.push(lease),
                 Output::Abort(attempt) => self.aborted.push(attempt),

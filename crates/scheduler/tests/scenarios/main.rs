@@ -10,6 +10,7 @@ mod late;
 mod losing;
 mod rounding;
 mod share;
+mod swarm;
 mod verify;
 mod world;
 

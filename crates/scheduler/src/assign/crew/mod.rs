@@ -6,7 +6,7 @@
 //! - [`hear`]: what members say
 //! - [`mend`]: members that leave, stall, fail or cheat; better crews
 //! - [`keep`]: checkpoints and the end
-//! - [`pair`]: two nodes whose applications talk
+//! - [`pair`]: two nodes that talk, or give each other blobs
 
 mod form;
 mod hear;
@@ -16,7 +16,7 @@ mod pair;
 mod place;
 
 pub(crate) use form::GATHER;
-pub(crate) use pair::Pair;
+pub(crate) use pair::{Pair, PairTask};
 
 use alloc::collections::BTreeMap;
 use alloc::string::String;
