@@ -74,7 +74,9 @@ impl Swarm {
         let blob = blob(hash, size)?;
         let hashes = hashes.as_chunks::<32>().0.iter().map(|hash| Hash(*hash)).collect();
         let mut set = PieceSet::new(pieces_of(&blob));
-        has.iter().for_each(|piece| drop(set.insert(*piece)));
+        for piece in has {
+            set.insert(*piece);
+        }
         Ok(self.handle(now, ShareInput::Want { blob, hashes, has: set }))
     }
 
