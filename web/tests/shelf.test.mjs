@@ -49,9 +49,9 @@ function hear(ask) {
   return cut?.(ask);
 }
 
-/** A front whose GPU Workers run `code` first. */
+/** A front whose Workers that keep files run `code` first. */
 async function startChanged(t, code) {
-  const file = (path, bytes) => (path.endsWith("gpu-worker.js") ? `${code}\n${bytes}` : bytes);
+  const file = (path, bytes) => (/(gpu|brain)-worker\.js$/.test(path) ? `${code}\n${bytes}` : bytes);
   const changed = await startFront(coordinator, { cut: hear, file });
   t.after(() => changed.close());
   return changed;

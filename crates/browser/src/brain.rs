@@ -48,7 +48,7 @@ pub struct Brain {
 #[wasm_bindgen]
 impl Brain {
     /// `identity`: the public half of the key this device made once and keeps. `talks`: whether applications
-    /// of other nodes may talk to this one.
+    /// of other nodes may talk to this one. `shares`: whether it exchanges blobs with others.
     #[wasm_bindgen(constructor)]
     pub fn new(
         token: String,
@@ -57,6 +57,7 @@ impl Brain {
         rules: &DonorRules,
         seed: f64,
         talks: Option<bool>,
+        shares: Option<bool>,
     ) -> Result<Brain, JsError> {
         let identity = identity.try_into().map_err(|_| {
             JsError::new(&format!("an identity of {} bytes; expected 32", identity.len()))
@@ -67,6 +68,7 @@ impl Brain {
             caps: offer::caps(offer)?,
             rules: offer::rules(rules)?,
             talks: talks == Some(true),
+            shares: shares == Some(true),
             seed: seed as u64,
         };
         Ok(Brain { node: Node::new(config), coordinator: None })
@@ -168,6 +170,15 @@ impl Brain {
             JsError::new(&format!("a crew's word that cannot be read: {error}"))
         })?;
         Ok(self.say(now, crew, epoch, say))
+    }
+
+    /// What the exchange of blobs has to say, as the swarm's `say` gives it.
+    #[wasm_bindgen(js_name = shareSays)]
+    pub fn share_says(&mut self, now: f64, say: &[u8]) -> Result<Outputs, JsError> {
+        let say = postcard::from_bytes(say).map_err(|error| {
+            JsError::new(&format!("a word about blobs that cannot be read: {error}"))
+        })?;
+        Ok(self.handle(now, Input::ShareSays(say)))
     }
 
     /// The answer to `audition`: what a step of so many cells took, in milliseconds.

@@ -28,8 +28,8 @@ export type BrainOutput =
   | { type: "forget"; job: number }
   /** Measure what a step of the job takes here; answer with `crewSays`. */
   | { type: "audition"; crew: number; job: number }
-  /** For the crew's `enlist`; without a job it is for talk. */
-  | { type: "enlist"; crew: number; job?: number; bytes: Uint8Array }
+  /** For the crew's `enlist`; without a job it is for talk, or to exchange blobs. */
+  | { type: "enlist"; crew: number; job?: number; shares: boolean; bytes: Uint8Array }
   | { type: "dismiss"; crew: number }
   /** For the crew's `told`. */
   | { type: "toCrew"; crew: number; bytes: Uint8Array }
@@ -37,6 +37,8 @@ export type BrainOutput =
    * certificates have these hashes, and `greeting` comes first. */
   | { type: "openQuic"; port: number; path: string; hashes: Uint8Array[]; greeting: Uint8Array }
   | { type: "closeQuic" }
+  /** For the swarm's `told`. */
+  | { type: "share"; bytes: Uint8Array }
   | { type: "stopped"; reason?: string };
 "#;
 
@@ -68,9 +70,10 @@ pub(crate) fn plain(node: &Node, output: Output) -> JsValue {
         Output::Enlist(enlist) => {
             let job = match &enlist.task {
                 CrewTask::Sim(task) => Some(task.job.0 as f64),
-                CrewTask::Talk => None,
+                CrewTask::Talk | CrewTask::Share => None,
             };
             let fields = Fields::of("enlist").with("crew", enlist.crew.0 as f64);
+            let fields = fields.with("shares", enlist.task == CrewTask::Share);
             fields.with("job", job).with("bytes", packed(&*enlist))
         }
         Output::Dismiss(crew) => Fields::of("dismiss").with("crew", crew.0 as f64),
@@ -86,6 +89,7 @@ pub(crate) fn plain(node: &Node, output: Output) -> JsValue {
                 .with("greeting", bytes(&greeting(node.session().unwrap_or_default())))
         }
         Output::CloseQuic => Fields::of("closeQuic"),
+        Output::Share(told) => Fields::of("share").with("bytes", packed(&told)),
         Output::Stopped(refusal) => {
             Fields::of("stopped").with("reason", refusal.map(|refusal| refusal.to_string()))
         }

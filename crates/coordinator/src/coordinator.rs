@@ -171,6 +171,7 @@ impl Coordinator {
             networks: self.networks,
             behind_proxy: self.behind_proxy,
             blobs: self.blobs.clone(),
+            pieces: Default::default(),
             kept: self.kept,
             fields: self.fields,
             results: self.folder.results(),

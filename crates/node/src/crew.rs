@@ -4,7 +4,7 @@
 use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
-use shoal_protocol::limit::MAX_CREWS_PER_NODE;
+use shoal_protocol::limit::{MAX_CREWS_PER_NODE, MAX_SHARE_LINKS};
 use shoal_protocol::sign::link_statement;
 use shoal_protocol::{
     CrewId, CrewSay, CrewTask, CrewTold, Enlist, Epoch, Failure, FromNode, JobId, LinkKey,
@@ -12,7 +12,7 @@ use shoal_protocol::{
 };
 
 use crate::Output;
-use crate::state::Node;
+use crate::state::{CrewOf, Node};
 
 impl Node {
     /// The shell made a key for this node's links.
@@ -60,17 +60,19 @@ impl Node {
     }
 
     pub(crate) fn enlist(&mut self, enlist: Box<Enlist>) {
-        let may = match &enlist.task {
-            CrewTask::Sim(task) => self.agreed(task.job) && !self.paused,
-            CrewTask::Talk => self.config.talks,
+        let (of, may) = match &enlist.task {
+            CrewTask::Sim(task) => (CrewOf::Sim(task.job), self.agreed(task.job) && !self.paused),
+            CrewTask::Talk => (CrewOf::Talk, self.config.talks),
+            CrewTask::Share => (CrewOf::Share, self.config.shares && !self.paused),
         };
         let known = self.crews.contains_key(&enlist.crew);
-        if may && (known || self.crews.len() < MAX_CREWS_PER_NODE) {
-            let job = match &enlist.task {
-                CrewTask::Sim(task) => Some(task.job),
-                CrewTask::Talk => None,
-            };
-            self.crews.insert(enlist.crew, job);
+        let shares = self.crews.values().filter(|of| **of == CrewOf::Share).count();
+        let room = match of {
+            CrewOf::Share => shares < MAX_SHARE_LINKS,
+            CrewOf::Sim(_) | CrewOf::Talk => self.crews.len() - shares < MAX_CREWS_PER_NODE,
+        };
+        if may && (known || room) {
+            self.crews.insert(enlist.crew, of);
             self.outputs.push_back(Output::Enlist(enlist));
             return;
         }
@@ -97,31 +99,28 @@ impl Node {
         }
     }
 
-    /// Ends this node's talk: the coordinator parted whoever talked to it when its connection was lost.
-    pub(crate) fn leave_talks(&mut self) {
-        let talks = self.crews.iter().filter(|(_, job)| job.is_none());
-        let talks: Vec<_> = talks.map(|(crew, _)| *crew).collect();
-        for crew in talks {
-            self.dismiss(crew);
-        }
+    /// Ends this node's talk and sharing: the coordinator parted whoever it had to do with when its connection was
+    /// lost.
+    pub(crate) fn leave_pairs(&mut self) {
+        self.leave_where(|of| matches!(of, CrewOf::Talk | CrewOf::Share));
     }
 
-    /// The donor wants their device back: what is computed together stops here at once.
-    pub(crate) fn leave_sims(&mut self) {
-        let over = self.crews.iter().filter_map(|(crew, job)| job.map(|_| *crew));
-        let over: Vec<_> = over.collect();
-        for crew in over {
-            self.dismiss(crew);
-        }
+    /// The donor wants their device back: what is computed together stops here at once, and nothing is given.
+    pub(crate) fn leave_work(&mut self) {
+        self.leave_where(|of| matches!(of, CrewOf::Sim(_) | CrewOf::Share));
     }
 
     /// Ends this node's part in the crews of a job, or in all of them.
-    pub(crate) fn leave_crews(&mut self, of: Option<JobId>) {
-        let over = self.crews.iter().filter(|(_, job)| of.is_none() || **job == of);
+    pub(crate) fn leave_crews(&mut self, of_job: Option<JobId>) {
+        self.leave_where(|of| of_job.is_none_or(|job| of == CrewOf::Sim(job)));
+        self.auditions.retain(|(job, _)| of_job.is_some_and(|of| of != *job));
+    }
+
+    fn leave_where(&mut self, over: impl Fn(CrewOf) -> bool) {
+        let over = self.crews.iter().filter(|(_, of)| over(**of));
         let over: Vec<_> = over.map(|(crew, _)| *crew).collect();
         for crew in over {
             self.dismiss(crew);
         }
-        self.auditions.retain(|(job, _)| of.is_some_and(|of| of != *job));
     }
 }

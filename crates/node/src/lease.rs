@@ -42,6 +42,7 @@ impl Node {
             ToNode::Dismiss { crew } => self.dismiss(crew),
             ToNode::ToCrew { crew, say } => self.tell_crew(crew, say),
             ToNode::Quic(offer) => self.quic.offered(offer),
+            ToNode::Share(told) => self.outputs.push_back(Output::Share(told)),
         }
     }
 

@@ -18,10 +18,12 @@ pub mod mesh;
 mod quic;
 mod register;
 pub mod session;
+pub mod share;
 mod state;
 
 pub use consent::Rules;
 pub use session::{Member, MemberConfig, MemberInput, MemberOutput, SimAnswer, SimCommand};
+pub use share::{Share, ShareInput, ShareOutput};
 pub use state::{Config, JobInfo, Node, Phase, Status};
 
 use alloc::boxed::Box;
@@ -29,7 +31,8 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use shoal_protocol::{
     Attempt, Caps, Condition, CrewId, CrewSay, CrewTold, Enlist, Epoch, Failure, FromNode, JobId,
-    Lane, Lease, LinkKey, Micros, QuicOffer, Refusal, Signature, ToNode, UnitOutput,
+    Lane, Lease, LinkKey, Micros, QuicOffer, Refusal, ShareSay, ShareTold, Signature, ToNode,
+    UnitOutput,
 };
 
 /// One change in the world.
@@ -70,6 +73,8 @@ pub enum Input {
     QuicUp,
     /// It could not be opened, or is gone.
     QuicDown,
+    /// What [`share::Share`] has to say to the coordinator.
+    ShareSays(ShareSay),
     /// The donor changed what is lent.
     Offer(Caps),
     /// The donor chose for whom this device works.
@@ -87,10 +92,6 @@ pub enum Input {
 
 /// One thing to do, in order.
 #[derive(Clone, Debug)]
-#[expect(
-    clippy::large_enum_variant,
-    reason = "only the rare greeting is large, and all are drained at once"
-)]
 pub enum Output {
     /// Open the socket; answer with `Opened` or `Closed`.
     Connect,
@@ -129,6 +130,8 @@ pub enum Output {
     OpenQuic(QuicOffer),
     /// Close it, or stop opening it; no answer wanted.
     CloseQuic,
+    /// For [`share::Share`].
+    Share(ShareTold),
     /// Nothing more will happen: stopped by the donor (`None`) or refused for good.
     Stopped(Option<Refusal>),
 }

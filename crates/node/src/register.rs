@@ -84,7 +84,7 @@ impl Node {
         for job in over {
             self.forget(job);
         }
-        self.leave_talks();
+        self.leave_pairs();
         self.prove_links();
     }
 
@@ -149,7 +149,7 @@ impl Node {
         }
         if paused {
             self.hand_back();
-            self.leave_sims();
+            self.leave_work();
         }
     }
 

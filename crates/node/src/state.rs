@@ -23,6 +23,8 @@ pub struct Config {
     pub rules: Rules,
     /// Whether applications of other nodes may talk to this one.
     pub talks: bool,
+    /// Whether the shell exchanges blobs with other nodes.
+    pub shares: bool,
     /// Spreads reconnects of many nodes over time.
     pub seed: u64,
 }
@@ -98,8 +100,7 @@ pub struct Node {
     pub(crate) link_key: Option<LinkKey>,
     /// Jobs to try once they may run.
     pub(crate) auditions: BTreeSet<(JobId, CrewId)>,
-    /// Crews this node is in, and their jobs.
-    pub(crate) crews: BTreeMap<CrewId, Option<JobId>>,
+    pub(crate) crews: BTreeMap<CrewId, CrewOf>,
     pub(crate) quic: Quic,
     pub(crate) outputs: VecDeque<Output>,
     pub(crate) jobs: BTreeMap<JobId, JobInfo>,
@@ -120,6 +121,14 @@ pub struct Node {
     pub(crate) random: u64,
     pub(crate) units_done: u64,
     pub(crate) units_failed: u64,
+}
+
+/// What a crew this node is in is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum CrewOf {
+    Sim(JobId),
+    Talk,
+    Share,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -182,6 +191,11 @@ impl Node {
             }
             Input::LinkKey(key) => self.link_with(key),
             Input::CrewSays { crew, epoch, say } => self.crew_says(crew, epoch, say),
+            Input::ShareSays(say) => {
+                if self.is_joined() {
+                    self.send(FromNode::Share(say));
+                }
+            }
             Input::Checked { job, result } => self.checked(job, result),
             Input::Rules(rules) => self.rule(rules),
             Input::Closed => self.lost(now),

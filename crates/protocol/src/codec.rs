@@ -32,11 +32,11 @@ pub trait Wire: Serialize + DeserializeOwned {
 }
 
 impl Wire for FromNode {
-    const KINDS: u8 = 11;
+    const KINDS: u8 = 12;
 }
 
 impl Wire for ToNode {
-    const KINDS: u8 = 12;
+    const KINDS: u8 = 13;
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,8 +62,9 @@ impl fmt::Display for DecodeError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::id::{Attempt, JobId, NodeId, Span};
+    use crate::id::{Attempt, BlobRef, Hash, JobId, NodeId, Span};
     use crate::message::{Finished, Lease, UnitOutput};
+    use crate::share::{ShareSay, ShareTold};
     use crate::time::Micros;
     use alloc::{string::String, vec};
     use proptest::prelude::*;
@@ -81,15 +82,20 @@ mod tests {
         assert_eq!(done.encode(), [1, 1, 7, 8, 0, 1, 9]);
         let quic = ToNode::Quic(crate::QuicOffer { port: 7420, hashes: vec![[5; 32]] });
         assert_eq!(quic.encode(), [[11, 0xfc, 0x39, 1].as_slice(), &[5; 32]].concat());
+        let blob = BlobRef { hash: Hash([1; 32]), size: 2 };
+        let got = FromNode::Share(ShareSay::Got { blob, piece: 3, from: Some(NodeId(4)) });
+        assert_eq!(got.encode(), [&[11, 2][..], &[1; 32], &[2, 3, 1, 4]].concat());
+        let take = ToNode::Share(ShareTold::Take { blob, pieces: vec![5], from: None });
+        assert_eq!(take.encode(), [&[12, 0][..], &[1; 32], &[2, 1, 5, 0]].concat());
     }
 
     #[test]
     fn kinds_are_counted_right() {
-        let (crew, epoch) = (crate::CrewId(1), crate::Epoch(1));
-        let meet = FromNode::Crew { crew, epoch, say: crate::CrewSay::Meet { with: NodeId(2) } };
-        let quic = ToNode::Quic(crate::QuicOffer { port: 1, hashes: vec![] });
-        assert_eq!(meet.encode()[0], FromNode::KINDS - 1);
-        assert_eq!(quic.encode()[0], ToNode::KINDS - 1);
+        let blob = BlobRef { hash: Hash([1; 32]), size: 2 };
+        let drops = FromNode::Share(ShareSay::Drops { blob });
+        let give = ToNode::Share(ShareTold::Give { blob, to: NodeId(2) });
+        assert_eq!(drops.encode()[0], FromNode::KINDS - 1);
+        assert_eq!(give.encode()[0], ToNode::KINDS - 1);
     }
 
     #[test]

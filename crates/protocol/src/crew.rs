@@ -42,6 +42,8 @@ pub enum CrewTask {
     Sim(SimTask),
     /// Nothing of the coordinator's: an application's own talk, called for by one of the two.
     Talk,
+    /// Two that give each other pieces of blobs.
+    Share,
 }
 
 /// A simulation from a checkpoint on.

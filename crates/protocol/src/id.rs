@@ -111,7 +111,7 @@ fn hex_digit(digit: u8) -> Result<u8, NotAHash> {
 }
 
 /// Stored bytes: their name and how many they are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct BlobRef {
     pub hash: Hash,
     pub size: u64,

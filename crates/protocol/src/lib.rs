@@ -9,6 +9,7 @@
 //! - [`sign`]: keys, signatures and what is signed
 //! - [`message`]: the words between node and coordinator, and [`codec`]: their bytes
 //! - [`crew`]: what a coordinator and a crew's members say, [`sim`]: what a simulation is
+//! - [`share`]: what is said about blobs that go from node to node
 //! - [`frame`]: the header of what two nodes say to each other, [`quic`]: how frames go by QUIC, and [`hash`]: BLAKE3
 //! - [`limit`]: every bound, with its reason
 #![no_std]
@@ -29,6 +30,7 @@ pub mod message;
 pub mod plan;
 pub mod policy;
 pub mod quic;
+pub mod share;
 pub mod sign;
 pub mod sim;
 pub mod time;
@@ -47,6 +49,7 @@ pub use job::{JobSpec, Lane, Limits, Needs, Sizing, Strategy};
 pub use message::{Finished, FromNode, Held, Hello, Lease, QuicOffer, Refusal, ToNode, UnitOutput};
 pub use plan::{ElementType, IntakeError, MapPlan, RenderPlan};
 pub use policy::{Dtype, Policy, Priority, Tolerance, Verify};
+pub use share::{Missed, PieceSet, PieceWord, ShareSay, ShareTold};
 pub use sign::{LinkKey, PublicKey, Signature, Signed};
 pub use sim::{Pass, SimField, SimSlots, SimWork};
 pub use time::{Micros, Time};

@@ -90,3 +90,17 @@ pub const MAX_CREWS_PER_NODE: usize = 4;
 pub const MAX_PASSES: usize = 1024;
 /// Pixels a side in the live picture of a simulation: what a page shows, at a tenth of the field's bytes.
 pub const MAX_VIEW_SIDE: u32 = 512;
+
+/// What nodes exchange of a blob at a time: small enough to be spread and sent again, large enough that a word
+/// about each costs nothing beside it.
+pub const PIECE_BYTES: u64 = 1 << 20;
+/// Blobs of so many pieces are shared by nodes; smaller ones come sooner than two nodes meet.
+pub const SHARED_FROM: u64 = 8 * PIECE_BYTES;
+/// Pieces of one blob: 64 GiB, more than any device here holds in memory.
+pub const MAX_PIECES: u32 = 1 << 16;
+/// Nodes one node exchanges pieces with at a time: each costs a direct channel and some MiB.
+pub const MAX_SHARE_LINKS: usize = 6;
+/// Blobs a node needs at a time or says that it has: the coordinator keeps books of each.
+pub const MAX_SHARED_BLOBS: usize = 64;
+/// Pieces on the way from one node to another: one more than are being sent, so that no word stands between two.
+pub const MAX_PIECES_ASKED: usize = 2;

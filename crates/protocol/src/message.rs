@@ -12,6 +12,7 @@ use crate::crew::{CrewSay, CrewTold, Enlist};
 use crate::failure::Failure;
 use crate::id::{Attempt, CrewId, Epoch, Hash, Identity, JobId, NodeId, Span};
 use crate::job::Limits;
+use crate::share::{ShareSay, ShareTold};
 use crate::sign::{LinkKey, PublicKey, Signature, Signed};
 use crate::time::Micros;
 use crate::work::Work;
@@ -57,6 +58,8 @@ pub enum FromNode {
         epoch: Epoch,
         say: CrewSay,
     },
+    /// About blobs that nodes give each other.
+    Share(ShareSay),
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -148,6 +151,8 @@ pub enum ToNode {
     /// Frames between nodes may also come and go by QUIC. Said after the welcome, and again when the certificates
     /// change.
     Quic(QuicOffer),
+    /// About blobs that nodes give each other.
+    Share(ShareTold),
 }
 
 /// Where the coordinator takes frames by QUIC (WebTransport), on the host this node reached it at. See

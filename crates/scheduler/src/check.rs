@@ -19,6 +19,7 @@ impl Scheduler {
         self.check_loans();
         self.check_peers();
         self.check_crews();
+        self.check_swarms();
     }
 
     fn check_job(&self, id: JobId, job: &Job) {

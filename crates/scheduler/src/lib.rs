@@ -21,6 +21,7 @@ mod receipt;
 mod split;
 mod state;
 mod submit;
+mod swarm;
 mod unit;
 mod verify;
 mod view;
@@ -32,6 +33,7 @@ pub use job::{JobFailure, JobState, Proof};
 pub use receipt::{Receipt, ReceiptNode, ReceiptUnit};
 pub use state::{Conn, RequestId, Scheduler};
 pub use submit::SubmitError;
+pub use swarm::SwarmView;
 pub use verify::{CompareId, Outcome, Sample, Trust, agree, compare};
 pub use view::{JobView, NodeView, Share, UnitState, UnitView};
 

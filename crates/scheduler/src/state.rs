@@ -13,6 +13,7 @@ use crate::assign::crew::{Crew, Pair};
 use crate::chance::Chance;
 use crate::job::{Job, Turn};
 use crate::meter::{Meter, Pace};
+use crate::swarm::Swarms;
 use crate::unit::Loan;
 use crate::verify::{Standing, Trust};
 use crate::{Input, Output};
@@ -81,6 +82,8 @@ pub struct Scheduler {
     /// Nodes whose applications talk.
     pub(crate) pairs: BTreeMap<CrewId, Pair>,
     pub(crate) last_pair: u64,
+    /// Blobs that nodes give each other.
+    pub(crate) swarms: Swarms,
     /// When to look again at late units and lonely ballots.
     pub(crate) review: Option<Time>,
 }
@@ -172,6 +175,7 @@ impl Scheduler {
         self.look_for_silence(now);
         self.review_if_due(now);
         self.look_at_crews(now);
+        self.look_at_swarms(now);
         self.judge_again(now);
         if core::mem::take(&mut self.stirred) {
             self.feed_hungry(now);
@@ -185,7 +189,8 @@ impl Scheduler {
 
     pub fn next_timeout(&self) -> Option<Time> {
         let silence = self.timers.first().map(|(time, _)| *time);
-        silence.into_iter().chain(self.review).chain(self.crews_due).min()
+        let others = self.review.into_iter().chain(self.crews_due).chain(self.swarms.due);
+        silence.into_iter().chain(others).min()
     }
 
     fn start(&mut self, now: Time, seed: u64) {

@@ -84,6 +84,10 @@ pub struct NodeView {
     pub load: u8,
     pub units_done: u64,
     pub units_failed: u64,
+    /// Bytes of blobs it gave to other nodes, as those say.
+    pub gave: u64,
+    /// How many nodes say that it gave them other bytes than it should.
+    pub gave_wrong: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -249,6 +253,8 @@ impl Scheduler {
             load: busy_percent.min(100) as u8,
             units_done: peer.units_done,
             units_failed: peer.units_failed,
+            gave: self.swarms.givers.get(&node).map_or(0, |giver| giver.bytes),
+            gave_wrong: self.swarms.givers.get(&node).map_or(0, |g| g.accusers.len() as u64),
         }
     }
 }

@@ -165,7 +165,8 @@ impl<P: Probe> World<P> {
             | FromNode::Condition(_)
             | FromNode::Declined { .. }
             | FromNode::Links { .. }
-            | FromNode::Crew { .. } => self.give(Input::Said { conn, message }),
+            | FromNode::Crew { .. }
+            | FromNode::Share(_) => self.give(Input::Said { conn, message }),
         }
     }
 

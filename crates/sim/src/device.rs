@@ -89,7 +89,15 @@ fn config(number: u64, caps: Caps, seed: u64) -> Config {
     let mut identity = [0; 32];
     identity[..8].copy_from_slice(&number.to_le_bytes());
     let rules = Rules::default();
-    Config { token: String::new(), identity: Identity(identity), caps, rules, talks: false, seed }
+    Config {
+        token: String::new(),
+        identity: Identity(identity),
+        caps,
+        rules,
+        talks: false,
+        shares: false,
+        seed,
+    }
 }
 
 /// The device of an identity.

@@ -77,7 +77,8 @@ impl<P: Probe> World<P> {
             | Output::Dismiss(_)
             | Output::ToCrew { .. }
             | Output::OpenQuic(_)
-            | Output::CloseQuic => {}
+            | Output::CloseQuic
+            | Output::Share(_) => {}
             Output::Stopped(refusal) => {
                 // Only a newer connection of the same device ends one for good.
                 assert!(refusal.is_some(), "a device stopped by itself");
@@ -108,7 +109,8 @@ impl<P: Probe> World<P> {
             | FromNode::Condition(_)
             | FromNode::Declined { .. }
             | FromNode::Links { .. }
-            | FromNode::Crew { .. } => true,
+            | FromNode::Crew { .. }
+            | FromNode::Share(_) => true,
             FromNode::Done(_)
             | FromNode::Failed { .. }
             | FromNode::Alive { .. }

@@ -15,6 +15,7 @@ mod oracle;
 mod random;
 mod report;
 mod scenario;
+mod swarm;
 mod world;
 
 pub use crew::{CrewReport, crew};
@@ -23,4 +24,5 @@ pub use measure::{Checking, Churn, Gang, Pool, checking, churn};
 pub use random::Random;
 pub use report::{JobReport, Report};
 pub use scenario::{Faults, JobPlan, Scenario};
+pub use swarm::{SwarmPlan, SwarmReport, swarm, swarm_of};
 pub use world::{Probe, World, run, run_probed};

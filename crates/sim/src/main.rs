@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 
 use shoal_protocol::Verify;
 use shoal_sim::{
-    Churn, CrewReport, Gang, Pool, Probe, Report, Scenario, checking, churn, crew, run, run_probed,
+    Churn, CrewReport, Gang, Pool, Probe, Report, Scenario, SwarmReport, checking, churn, crew,
+    run, run_probed, swarm,
 };
 
 fn main() -> ExitCode {
@@ -22,6 +23,13 @@ fn main() -> ExitCode {
     }
     if let Some(seeds) = number("--crews") {
         return crews(number("--from").unwrap_or(0), seeds);
+    }
+    if let Some(seed) = number("--swarm-seed") {
+        println!("{:#?}", swarm(seed));
+        return ExitCode::SUCCESS;
+    }
+    if let Some(seeds) = number("--swarms") {
+        return swarms(number("--from").unwrap_or(0), seeds);
     }
     if let Some(seed) = number("--seed") {
         println!("{:#?}", run(seed));
@@ -91,6 +99,32 @@ fn crews(from: u64, seeds: u64) -> ExitCode {
         total.relayed,
         total.direct,
         total.stale
+    );
+    verdict(seeds, failed)
+}
+
+/// Worlds in which devices exchange one blob.
+fn swarms(from: u64, seeds: u64) -> ExitCode {
+    let start = Instant::now();
+    let mut total = SwarmReport::default();
+    let failed = each(from, seeds, "--swarm-seed", swarm, |report| {
+        total.events += report.events;
+        total.fetched += report.fetched;
+        total.exchanged += report.exchanged;
+        total.pieces += report.pieces;
+        total.devices += report.devices;
+        total.faults += report.faults;
+        total.named += report.named;
+    });
+    println!(
+        "{seeds} swarms of {} devices in {:.1} s: {} events, {} faults, {} liars named; {:.2} copies from each coordinator, {} pieces from node to node",
+        total.devices,
+        start.elapsed().as_secs_f64(),
+        total.events,
+        total.faults,
+        total.named,
+        total.fetched as f64 / total.pieces.max(1) as f64,
+        total.exchanged
     );
     verdict(seeds, failed)
 }

@@ -1,6 +1,6 @@
 //! Worlds from seeds: the same twice, and those that once failed, for ever.
 
-use shoal_sim::{crew, run};
+use shoal_sim::{SwarmPlan, crew, run, swarm, swarm_of};
 
 #[test]
 fn the_same_seed_gives_the_same_trace() {
@@ -40,4 +40,25 @@ fn a_crews_seed_gives_the_same_trace() {
     for seed in 0..5 {
         assert_eq!(crew(seed), crew(seed), "seed {seed}");
     }
+}
+
+#[test]
+fn in_a_swarm_everybody_ends_with_the_right_bytes() {
+    for seed in 0..60 {
+        swarm(seed);
+    }
+}
+
+#[test]
+fn a_swarms_seed_gives_the_same_trace() {
+    for seed in 0..5 {
+        assert_eq!(swarm(seed), swarm(seed), "seed {seed}");
+    }
+}
+
+#[test]
+fn thirty_nodes_cost_the_coordinator_little_more_than_one_copy() {
+    let report = swarm_of(SwarmPlan::calm(30, 16), 1);
+    assert_eq!(report.fetched + report.exchanged, 30 * 16);
+    assert!(report.fetched < 24, "{report:?}");
 }

@@ -98,6 +98,10 @@ export interface PoolNode {
   paused: boolean;
   unitsDone: number;
   unitsFailed: number;
+  /** Bytes of blobs it gave to other nodes. */
+  gaveBytes: number;
+  /** How many nodes say that it gave them wrong ones. */
+  gaveWrong: number;
   joined: number;
   /** Its public key. */
   identity: string;
@@ -138,6 +142,15 @@ export interface PoolInfo {
   /** The coordinator's public key: signs receipts, and code that came unsigned. */
   key: string;
   offers: Record<string, number>;
+  /** How blobs reach nodes, in bytes since the coordinator's start. */
+  blobs: {
+    /** Given by the coordinator. */
+    served: number;
+    /** Given by one node to another. */
+    exchanged: number;
+    /** Pairs of nodes that can exchange some now. */
+    links: number;
+  };
 }
 
 export interface Unit {

@@ -25,6 +25,7 @@ export async function open(base: string): Promise<Run> {
       onDone: (attempt, _took, result) => waiting.get(attempt)?.({ result }),
       onFailed: (attempt, _took, failure) => waiting.get(attempt)?.({ failure }),
       onHealth: () => undefined,
+      onNeed: () => Promise.resolve(),
       onSim: () => undefined,
       onSimsLost: () => undefined,
     });

@@ -51,6 +51,7 @@ export async function open(base: string): Promise<Run> {
     onDone: () => undefined,
     onFailed: () => undefined,
     onHealth: () => undefined,
+    onNeed: () => Promise.resolve(),
     onSim: (said) => {
       const at = waiting.findIndex(({ crew }) => crew === said.crew);
       waiting.splice(at, 1)[0]?.settle(said);

@@ -31,6 +31,8 @@ pub(super) struct Suite {
 const SIM_SEEDS: &str = "200";
 /// Worlds with a crew among them; more with `cargo xtask sim --crews N`.
 const SIM_CREWS: &str = "300";
+/// Worlds in which devices exchange a blob; more with `cargo xtask sim --swarms N`.
+const SIM_SWARMS: &str = "100";
 
 pub(super) const SUITES: &[Suite] = &[
     Suite { name: "fmt", about: "rustfmt has nothing to say", needs: Needs::Nothing, run: fmt },
@@ -94,6 +96,7 @@ fn pure() -> Outcome<Counts> {
 fn simulated() -> Outcome<Counts> {
     let mut counts = counted(sim::simulator().args(["--seeds", SIM_SEEDS]), WITH_BUILD)?;
     counts += counted(sim::simulator().args(["--crews", SIM_CREWS]), WITH_BUILD)?;
+    counts += counted(sim::simulator().args(["--swarms", SIM_SWARMS]), WITH_BUILD)?;
     Ok(counts)
 }
 

@@ -3,6 +3,7 @@
 
 mod answer;
 mod output;
+mod swarm;
 mod talk;
 mod words;
 
@@ -128,7 +129,7 @@ impl Crew {
         let rank = usize::from(enlist.rank);
         let rows = match &enlist.task {
             CrewTask::Sim(task) => task.bands.get(rank).copied(),
-            CrewTask::Talk => None,
+            CrewTask::Talk | CrewTask::Share => None,
         };
         self.place = Some(Place {
             epoch: enlist.epoch,

@@ -1,17 +1,19 @@
 //! Moves a unit's bytes: inputs from the coordinator's blobs, results back to it. Waits out a
 //! coordinator's restart.
 
-use std::collections::BTreeMap;
 use std::io;
 use std::ops::Range;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use bytes::Bytes;
 use shoal_protocol::limit::MAX_INLINE_BYTES;
+use shoal_protocol::share::{piece_span, pieces_of};
 use shoal_protocol::{BlobRef, Failure, Hash, Lease, UnitOutput};
 
+use super::cache::Cache;
 use super::session::Session;
+use super::share::Library;
 use super::wire::{Origin, Request, Wire};
 
 /// A coordinator that restarts may take this long before a unit's transfer is given up.
@@ -20,19 +22,63 @@ const PATIENCE: Duration = Duration::from_secs(30);
 const MAX_TRIES: u32 = 4;
 /// Blobs up to this size are fetched whole and kept: the next unit most likely needs them too.
 pub(super) const WHOLE_BYTES: u64 = 4 << 20;
-/// What the kept blobs may take together.
-const CACHE_BYTES: u64 = 256 << 20;
 
 /// One connection's worth of moving. Each working thread has its own; the kept blobs are shared.
 pub(super) struct Courier {
     wire: Wire,
     session: Session,
     kept: Cache,
+    library: Option<Library>,
 }
 
 impl Courier {
     pub(super) fn new(origin: Origin, session: Session, kept: Cache) -> Courier {
-        Courier { wire: Wire::new(origin), session, kept }
+        Courier { wire: Wire::new(origin), session, kept, library: None }
+    }
+
+    pub(super) fn with_library(self, library: Option<Library>) -> Courier {
+        Courier { library, ..self }
+    }
+
+    /// All bytes of a blob that other nodes need too: programs, files they share, inputs of every unit. What is
+    /// worth it comes from other nodes and stays on the disk.
+    pub(super) fn shared(&mut self, blob: BlobRef) -> Result<Bytes, Failure> {
+        match self.shelved(blob) {
+            Some(bytes) => Ok(bytes),
+            None => self.whole(blob),
+        }
+    }
+
+    /// The same if it can be had without asking the coordinator for all of it.
+    pub(super) fn shelved(&self, blob: BlobRef) -> Option<Bytes> {
+        self.library.as_ref()?.read(blob)
+    }
+
+    /// The same as a file, for what is too large for memory. It may go when others need the room: use it at once.
+    pub(super) fn shelved_file(&self, blob: BlobRef) -> Option<PathBuf> {
+        self.library.as_ref()?.file(blob)
+    }
+
+    /// The hashes of a blob's pieces.
+    pub(super) fn piece_hashes(&mut self, blob: BlobRef) -> Result<Vec<Hash>, Failure> {
+        let (mut list, path) = (Vec::new(), format!("/node/blobs/{}/pieces", blob.hash));
+        let most = pieces_of(&blob) as usize * 32;
+        let status = self.ask("GET", &path, None, &[], &mut |at, piece| {
+            list.truncate(at as usize);
+            let room = most.saturating_sub(list.len());
+            list.extend_from_slice(&piece[..piece.len().min(room)]);
+            Ok(())
+        })?;
+        match status {
+            200 => Ok(list.as_chunks::<32>().0.iter().map(|hash| Hash(*hash)).collect()),
+            _ => Err(refused(&format!("pieces of blob {}", blob.hash), status, &list)),
+        }
+    }
+
+    /// One piece, not checked.
+    pub(super) fn piece(&mut self, blob: BlobRef, piece: u32) -> Result<Vec<u8>, Failure> {
+        let (start, size) = piece_span(&blob, piece);
+        self.gather(blob, start..start + size).map(Into::into)
     }
 
     /// All bytes of a blob, checked against its name.
@@ -207,44 +253,6 @@ impl Courier {
     }
 }
 
-/// Blobs kept in memory, the least recently used dropped first. Cheap to clone.
-#[derive(Clone, Default)]
-pub(super) struct Cache(Arc<Mutex<Kept>>);
-
-#[derive(Default)]
-struct Kept {
-    blobs: BTreeMap<Hash, (Bytes, u64)>,
-    size: u64,
-    uses: u64,
-}
-
-impl Cache {
-    fn take(&self, hash: &Hash) -> Option<Bytes> {
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.uses += 1;
-        let now = kept.uses;
-        let (bytes, used) = kept.blobs.get_mut(hash)?;
-        *used = now;
-        Some(bytes.clone())
-    }
-
-    fn put(&self, hash: Hash, bytes: Bytes) {
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.uses += 1;
-        let now = kept.uses;
-        kept.size += bytes.len() as u64;
-        if let Some((old, _)) = kept.blobs.insert(hash, (bytes, now)) {
-            kept.size -= old.len() as u64;
-        }
-        while kept.size > CACHE_BYTES {
-            let oldest =
-                kept.blobs.iter().min_by_key(|(_, (_, used))| *used).map(|(hash, _)| *hash);
-            let Some((bytes, _)) = oldest.and_then(|hash| kept.blobs.remove(&hash)) else { break };
-            kept.size -= bytes.len() as u64;
-        }
-    }
-}
-
 /// Keeps the start of an answer, in case it is a message.
 fn keep_start(said: &mut Vec<u8>, piece: &[u8]) {
     const MOST: usize = 1024;
@@ -278,20 +286,5 @@ mod tests {
         assert!(room(1 << 20).is_ok_and(|bytes| bytes.capacity() == 1 << 20));
         assert!(matches!(room(1 << 60), Err(Failure::OutOfMemory { .. })));
         assert!(matches!(room(u64::MAX), Err(Failure::OutOfMemory { .. })));
-    }
-
-    #[test]
-    fn the_least_recently_used_blob_goes_first() {
-        let cache = Cache::default();
-        let blob = |n: u8| (Hash([n; 32]), Bytes::from(vec![n; (CACHE_BYTES / 3) as usize]));
-        for n in 1..=3 {
-            let (hash, bytes) = blob(n);
-            cache.put(hash, bytes);
-        }
-        assert!(cache.take(&Hash([1; 32])).is_some());
-        let (hash, bytes) = blob(4);
-        cache.put(hash, bytes);
-        assert!(cache.take(&Hash([2; 32])).is_none());
-        assert!(cache.take(&Hash([1; 32])).is_some() && cache.take(&Hash([4; 32])).is_some());
     }
 }

@@ -12,9 +12,11 @@ use shoal_protocol::limit::MAX_LEASES_PER_NODE;
 use shoal_protocol::{Attempt, Failure, Lease, Micros, UnitOutput, Work};
 
 use super::Ran;
-use super::courier::{Cache, Courier};
+use super::cache::Cache;
+use super::courier::Courier;
 use super::program::Programs;
 use super::session::Session;
+use super::share::Library;
 use super::wire::Origin;
 
 /// Units that wait for a thread. The brain begins no more than there are slots, so that only units
@@ -40,6 +42,7 @@ impl CpuLane {
         slots: u16,
         origin: &Origin,
         session: &Session,
+        library: Option<Library>,
         work: PathBuf,
         report: &Report,
     ) -> Result<CpuLane, String> {
@@ -48,7 +51,8 @@ impl CpuLane {
         let queue = Arc::new(Mutex::new(queue));
         let cache = Cache::default();
         for number in 0..slots {
-            let mut courier = Courier::new(origin.clone(), session.clone(), cache.clone());
+            let courier = Courier::new(origin.clone(), session.clone(), cache.clone());
+            let mut courier = courier.with_library(library.clone());
             let (queue, programs, report) = (queue.clone(), programs.clone(), report.clone());
             let work = move || {
                 loop {

@@ -5,15 +5,19 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use shoal_node::link::Path;
 use shoal_node::session::RadioDo;
-use shoal_node::{Input, JobInfo, Member, MemberConfig, MemberInput, MemberOutput, SimAnswer};
+use shoal_node::{
+    Input, JobInfo, Member, MemberConfig, MemberInput, MemberOutput, ShareInput, SimAnswer,
+};
 use shoal_protocol::frame::split;
 use shoal_protocol::{
-    CrewId, CrewSay, CrewTask, CrewTold, Enlist, Epoch, Failure, Finished, FromNode, JobId,
-    LinkKey, Micros, NodeId, PublicKey, Time, Work,
+    CrewId, CrewSay, CrewTask, CrewTold, Enlist, Failure, Finished, FromNode, JobId, LinkKey,
+    Micros, NodeId, PublicKey, SimTask, Time, Work,
 };
 use shoal_seal::Keys;
 
+use super::audition::no_gpu;
 use super::radio::{Heard, News, Order, Radio};
 use super::{Host, Notice};
 use crate::fail::Fail;
@@ -85,30 +89,20 @@ impl Host<'_> {
         self.every_crew(|member| is_due(member).then_some(MemberInput::Tick));
     }
 
-    pub(super) fn audition(&mut self, crew: CrewId, job: JobId) {
-        let info = self.info(job);
-        match (&mut self.gpu, info) {
-            (Some(gpu), Some(info)) => gpu.audition(crew, job, &info),
-            (None, _) | (_, None) => self.auditioned(crew, Err(no_gpu())),
-        }
-    }
-
-    pub(super) fn auditioned(&mut self, crew: CrewId, result: Result<(u64, Micros), Failure>) {
-        let say = match result {
-            Ok((cells, took)) => CrewSay::Auditioned { cells, took },
-            Err(failure) => CrewSay::Failed { failure },
-        };
-        self.replies.push_back(Input::CrewSays { crew, epoch: Epoch(0), say });
-    }
-
     pub(super) fn enlist(&mut self, enlist: Box<Enlist>) {
         let crew = enlist.crew;
         let job = match &enlist.task {
             CrewTask::Sim(task) => Some(task.job),
-            CrewTask::Talk => None,
+            CrewTask::Talk | CrewTask::Share => None,
         };
-        if let Some(notice) = notice(&enlist) {
-            (self.notify)(notice);
+        match &enlist.task {
+            CrewTask::Sim(task) => notice(&enlist, task).into_iter().for_each(self.notify),
+            CrewTask::Talk => {}
+            CrewTask::Share => {
+                if let Some(other) = other(&enlist) {
+                    self.share_linked(crew, other);
+                }
+            }
         }
         if !enlist.ice.is_empty() {
             self.crews.order(Order::Servers(enlist.ice.clone()));
@@ -126,7 +120,7 @@ impl Host<'_> {
             }
             self.member(crew, MemberInput::Relay(true));
         }
-        if job.is_none() {
+        if matches!(enlist.task, CrewTask::Talk) {
             self.talk_met(&enlist);
         }
         self.member(crew, MemberInput::Enlist(enlist));
@@ -165,6 +159,7 @@ impl Host<'_> {
     pub(super) fn dismiss(&mut self, crew: CrewId) {
         let Some(seat) = self.crews.seats.remove(&crew) else { return };
         self.talk_parted(crew);
+        self.share_unlinked(crew);
         for node in seat.called {
             self.crews.order(Order::Hang((crew, node)));
         }
@@ -257,14 +252,20 @@ impl Host<'_> {
             }
             MemberOutput::Using(node, path) => {
                 tracing::debug!("crew {}: node {} by {path:?}", crew.0, node.0);
-                self.talk_using(node, path);
+                match self.is_share(crew) {
+                    true => self.share(ShareInput::Near(node, path == Path::Direct)),
+                    false => self.talk_using(node, path),
+                }
             }
-            MemberOutput::App { from, channel, bytes } => {
-                self.talk_heard(crew, from, channel, bytes);
-            }
-            MemberOutput::Refused { to, .. } => self.talk_refused(to),
-            // Nothing is done in common.
-            MemberOutput::NotBegun(_) | MemberOutput::Done { .. } => {}
+            MemberOutput::App { from, channel, bytes } => match self.is_share(crew) {
+                true => self.share(ShareInput::Heard { from, words: &bytes }),
+                false => self.talk_heard(crew, from, channel, bytes),
+            },
+            MemberOutput::Refused { to, .. } if !self.is_share(crew) => self.talk_refused(to),
+            // Less is said of blobs at a time than a link takes, and nothing in common.
+            MemberOutput::Refused { .. }
+            | MemberOutput::NotBegun(_)
+            | MemberOutput::Done { .. } => {}
         }
     }
 
@@ -281,19 +282,25 @@ impl Host<'_> {
 }
 
 /// What the donor is told of this node's place.
-fn notice(enlist: &Enlist) -> Option<Notice> {
-    let CrewTask::Sim(task) = &enlist.task else { return None };
+fn notice(enlist: &Enlist, task: &SimTask) -> Option<Notice> {
     let rows = *task.bands.get(usize::from(enlist.rank))?;
     let others = enlist.members.len().saturating_sub(1);
     Some(Notice::InCrew { job: task.job, others, rows, from: task.from })
 }
 
-fn no_gpu() -> Failure {
-    Failure::DeviceLost { message: "this node lends no GPU any more".into() }
+/// The other one of two.
+fn other(enlist: &Enlist) -> Option<NodeId> {
+    let mine = usize::from(enlist.rank);
+    enlist.members.iter().enumerate().find(|(rank, _)| *rank != mine).map(|(_, peer)| peer.node)
 }
 
 fn random() -> Result<[u8; 32], Fail> {
     let mut bytes = [0; 32];
     getrandom::fill(&mut bytes).map_err(|error| Fail::world("internal", error.to_string()))?;
     Ok(bytes)
+}
+
+pub(super) fn random_number() -> Result<u64, Fail> {
+    let [a, b, c, d, e, f, g, h, ..] = random()?;
+    Ok(u64::from_le_bytes([a, b, c, d, e, f, g, h]))
 }

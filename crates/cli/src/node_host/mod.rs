@@ -1,6 +1,8 @@
 //! The native node: one loop that drives the pure node brain with a socket, and the lanes that
 //! compute for it. It decides nothing: what to do next is the brain's business.
 
+mod audition;
+mod cache;
 mod caps;
 mod consent;
 mod courier;
@@ -19,6 +21,7 @@ mod program;
 mod quic;
 mod radio;
 mod session;
+mod share;
 mod socket;
 mod talk;
 mod turn;
@@ -57,7 +60,7 @@ use gpu::{GpuEvent, GpuLane};
 use outbox::Outbox;
 use power::Power;
 use quic::Quic;
-use radio::{Heard, Radio};
+use radio::{Heard, Radio, next_heard};
 use session::Session;
 use socket::{Socket, next_frame};
 use wire::Origin;
@@ -83,6 +86,7 @@ enum Event {
     Cpu(Ran),
     Gpu(GpuEvent),
     Order(talk::Order),
+    Share(Box<share::ShareEvent>),
 }
 
 pub(crate) struct Options {
@@ -109,9 +113,10 @@ pub(crate) async fn run(
         () = asked(&mut stop) => return Ok(()),
     };
     notify(caps.notice());
-    let mut seed = [0; 8];
-    getrandom::fill(&mut seed).map_err(|error| Fail::world("internal", error.to_string()))?;
     let session = Session::default();
+    let (radio, heard) = (!options.lend.no_direct).then(Radio::start).unzip();
+    let shelf = radio.is_some().then(|| options.data.join(format!("shelf-{}", kept.number)));
+    let (library, sharing) = share::start(shelf, &origin, &session, &to_loop).unzip();
     let report = to_loop.clone();
     let cpu = match caps.caps.cpu_slots {
         0 => None,
@@ -119,7 +124,7 @@ pub(crate) async fn run(
             let report: cpu::Report =
                 Arc::new(move |ran| drop(report.blocking_send(Event::Cpu(ran))));
             let work = options.data.join(format!("node-{}", kept.number));
-            let lane = CpuLane::start(slots, &origin, &session, work, &report);
+            let lane = CpuLane::start(slots, &origin, &session, library, work, &report);
             Some(lane.map_err(|message| Fail::world("engine", message))?)
         }
     };
@@ -130,10 +135,10 @@ pub(crate) async fn run(
         caps: caps.clone(),
         rules: options.lend.rules(),
         talks: options.talks.is_some(),
-        seed: u64::from_le_bytes(seed),
+        shares: sharing.is_some(),
+        seed: crews::random_number()?,
     });
     let power = Power::new(options.lend.battery_below);
-    let (radio, heard) = (!options.lend.no_direct).then(Radio::start).unzip();
     let (quic, quic_heard) = Quic::new();
     let mut host = Host {
         power,
@@ -154,6 +159,7 @@ pub(crate) async fn run(
         key: kept.key,
         crews: Crews::new(radio)?,
         quic,
+        sharing,
         answers: Vec::new(),
         talk: talk::listen(options.talks, &to_loop),
         to_loop,
@@ -188,6 +194,7 @@ struct Host<'a> {
     declined: BTreeSet<JobId>,
     crews: Crews,
     quic: Quic,
+    sharing: Option<share::Sharing>,
     /// The same for crews' members.
     answers: Vec<(CrewId, SimAnswer)>,
     talk: Option<talk::Talk>,
@@ -279,7 +286,9 @@ impl Host<'_> {
     }
 
     fn next_wake(&self) -> Instant {
-        let brain = self.node.next_timeout().into_iter().chain(self.crews.next_timeout()).min();
+        let share = self.sharing.as_ref().and_then(share::Sharing::next_timeout);
+        let brain = self.node.next_timeout().into_iter().chain(self.crews.next_timeout());
+        let brain = brain.chain(share).min();
         let brain = brain.map(|at| self.start + Duration::from_micros(at.0));
         let gpu = self.gpu.as_ref().and_then(GpuLane::next_deadline);
         let idle = Instant::now() + Duration::from_secs(3600);

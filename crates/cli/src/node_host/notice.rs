@@ -37,6 +37,15 @@ pub(crate) enum Notice {
     },
     /// By the donor's choice nothing of this job is run.
     Declines(Asker),
+    /// A blob of that many bytes is needed; so many of them are here from before.
+    Fetches {
+        bytes: u64,
+        here: u64,
+    },
+    /// So many bytes of blobs went from here to other nodes, all in all.
+    Gave {
+        bytes: u64,
+    },
     /// The battery is low: nothing is lent until it is charged.
     Paused,
     Resumed,
@@ -59,6 +68,8 @@ impl Notice {
             Notice::Offers { .. }
             | Notice::Joined { .. }
             | Notice::Away { .. }
+            | Notice::Fetches { .. }
+            | Notice::Gave { .. }
             | Notice::Paused
             | Notice::Resumed
             | Notice::GpuRestarted { .. }

@@ -83,7 +83,7 @@ impl Programs {
         cancel: &Arc<AtomicBool>,
     ) -> Result<Vec<u8>, Failure> {
         let module = self.modules.get(work.module.hash, || {
-            let wasm = courier.whole(work.module)?;
+            let wasm = courier.shared(work.module)?;
             self.wasi.compile(&wasm)
         })?;
         let folder = match work.folder {
@@ -172,7 +172,11 @@ impl Programs {
             if let Some(parent) = path.parent() {
                 fs::create_dir_all(parent).map_err(cannot)?;
             }
-            fs::write(&path, courier.once(entry.blob()?)?).map_err(cannot)?;
+            let blob = entry.blob()?;
+            match courier.shelved_file(blob) {
+                Some(file) => drop(fs::copy(file, &path).map_err(cannot)?),
+                None => fs::write(&path, courier.once(blob)?).map_err(cannot)?,
+            }
         }
         Ok(Arc::new(folder))
     }

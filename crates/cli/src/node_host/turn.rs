@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
 
-use shoal_node::{Input, JobInfo, Output};
+use shoal_node::{Input, JobInfo, Output, ShareInput};
 use shoal_protocol::codec::Wire as _;
 use shoal_protocol::{Failure, FromNode, JobId, Lane, Lease, Micros, NodeId, ToNode, UnitOutput};
 use tokio_tungstenite::tungstenite::Message;
 
 use super::gpu::{Access, News};
+use super::share::Sharing;
 use super::socket::NotOpened;
 use super::{Asker, Event, Host, Notice, Ran, pools, socket};
 use crate::fail::Fail;
@@ -62,20 +63,23 @@ impl Host<'_> {
             | ToNode::Enlist(_)
             | ToNode::Dismiss { .. }
             | ToNode::ToCrew { .. }
-            | ToNode::Quic(_) => None,
+            | ToNode::Quic(_)
+            | ToNode::Share(_) => None,
         };
         // The lanes need the session before the first unit.
         if let Some((node, token)) = welcome {
             self.session.set(&token);
             if let Some(gpu) = &mut self.gpu {
                 let pin = self.trust.seen().map(|seen| seen.to_string());
-                gpu.session(Access { base: self.link.base.clone(), token, pin });
+                let shelf = self.sharing.as_ref().map(Sharing::folder);
+                gpu.session(Access { base: self.link.base.clone(), token, pin, shelf });
             }
             self.last_away = None;
             (self.notify)(Notice::Joined { node });
             self.input(Input::Received(message));
             // After the brain: crews of a connection that is gone are not told that it is there.
             self.crews_joined(NodeId(node));
+            self.share(ShareInput::Joined);
             return self.settle();
         }
         self.input(Input::Received(message));
@@ -100,6 +104,7 @@ impl Host<'_> {
                 self.ran(ran);
             }
             Event::Order(order) => self.talk_order(order),
+            Event::Share(event) => self.share_event(*event),
             Event::Gpu(event) => {
                 let news = self.gpu.as_mut().map(|gpu| gpu.handle(event));
                 self.news(news.unwrap_or_default());
@@ -112,6 +117,7 @@ impl Host<'_> {
         let news = self.gpu.as_mut().map(|gpu| gpu.overdue(Instant::now()));
         self.news(news.unwrap_or_default());
         self.crews_tick();
+        self.share_tick();
         self.input(Input::Tick);
     }
 
@@ -125,6 +131,7 @@ impl Host<'_> {
             self.last_away = Some(reason);
         }
         self.crews_away();
+        self.share(ShareInput::Away);
         self.input(Input::Closed);
     }
 
@@ -167,6 +174,7 @@ impl Host<'_> {
                     self.socket = None;
                     self.outbox.clear();
                     self.crews_away();
+                    self.share(ShareInput::Away);
                 }
                 Output::Send(message) => {
                     self.overhear(&message);
@@ -185,6 +193,7 @@ impl Host<'_> {
                     if let Some(cpu) = &mut self.cpu {
                         cpu.abort(attempt);
                     }
+                    self.share_abort(attempt);
                     if let Some(gpu) = &mut self.gpu {
                         gpu.abort(attempt);
                     }
@@ -192,6 +201,7 @@ impl Host<'_> {
                 Output::Forget(job) => {
                     self.jobs.remove(&job);
                     self.declined.remove(&job);
+                    self.share_forget(job);
                     if let Some(gpu) = &mut self.gpu {
                         gpu.forget(job);
                     }
@@ -202,6 +212,7 @@ impl Host<'_> {
                 Output::ToCrew { crew, say } => self.tell_crew(crew, say),
                 Output::OpenQuic(offer) => self.open_quic(offer),
                 Output::CloseQuic => self.quic.close(),
+                Output::Share(told) => self.share(ShareInput::Told(told)),
                 Output::Stopped(None) => self.stopped = Some(Ok(())),
                 Output::Stopped(Some(refusal)) => {
                     let (code, message) = ("refused".into(), refusal.to_string());
@@ -244,9 +255,9 @@ impl Host<'_> {
             self.replies.push_back(Input::Ran { attempt, took: Micros(0), result });
             return;
         }
-        let begun = match (lane, &mut self.gpu, &mut self.cpu) {
-            (Lane::Gpu, Some(gpu), _) => {
-                gpu.run(lease, &info);
+        let begun = match (lane, &self.gpu, &mut self.cpu) {
+            (Lane::Gpu, Some(_), _) => {
+                self.begin_on_gpu(lease, &info);
                 Ok(())
             }
             (Lane::Cpu, _, Some(cpu)) => cpu.run(lease, info),

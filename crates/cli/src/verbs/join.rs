@@ -93,6 +93,11 @@ pub(super) fn as_text(base: &str, notice: &Notice) -> String {
         }
         Notice::Refuses { asker, reason } => format!("not run: {}: {reason}", of(asker)),
         Notice::Declines(asker) => format!("declined by your choice: {}", of(asker)),
+        Notice::Fetches { bytes, here: 0 } => format!("fetches {}", show::size(*bytes)),
+        Notice::Fetches { bytes, here } => {
+            format!("fetches {}, {} of it are here", show::size(*bytes), show::size(*here))
+        }
+        Notice::Gave { bytes } => format!("gave {} to other devices", show::size(*bytes)),
         Notice::Paused => "battery low: paused until it is charged".into(),
         Notice::Resumed => "battery charged: lending again".into(),
         Notice::GpuRestarted { reason } => format!("GPU started again: {reason}"),
@@ -117,6 +122,10 @@ fn as_json(notice: &Notice) -> serde_json::Value {
             json!({"event": "refuses", "asker": asker_json(asker), "reason": reason})
         }
         Notice::Declines(asker) => json!({"event": "declines", "asker": asker_json(asker)}),
+        Notice::Fetches { bytes, here } => {
+            json!({"event": "fetches", "bytes": bytes, "here": here})
+        }
+        Notice::Gave { bytes } => json!({"event": "gave", "bytes": bytes}),
         Notice::Paused => json!({"event": "paused"}),
         Notice::Resumed => json!({"event": "resumed"}),
         Notice::GpuRestarted { reason } => json!({"event": "gpuRestarted", "reason": reason}),

@@ -29,4 +29,6 @@ mod starting;
 mod straggler;
 mod stroke;
 mod survive;
+#[cfg(unix)]
+mod swarm;
 mod world;

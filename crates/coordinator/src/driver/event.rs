@@ -282,4 +282,7 @@ pub(crate) struct Counts {
     pub(crate) crews: u64,
     pub(crate) epochs: u64,
     pub(crate) disk_full: bool,
+    /// Bytes of blobs that went from node to node, and pairs of nodes that could exchange some now.
+    pub(crate) blob_bytes: u64,
+    pub(crate) blob_links: u64,
 }

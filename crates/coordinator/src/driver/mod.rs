@@ -20,6 +20,7 @@ mod effect;
 pub(crate) mod event;
 mod explain;
 pub(crate) mod handle;
+mod heard;
 mod inbox;
 mod index;
 mod known;
@@ -216,25 +217,6 @@ impl Driver {
                 self.outbox.refuse_all(&Refusal::Closing);
                 self.stopping = true;
             }
-        }
-    }
-
-    fn note_said(&mut self, message: &FromNode) {
-        match message {
-            FromNode::Failed { .. } => {
-                self.counts.units_failed += 1;
-                self.known.stir_running();
-            }
-            FromNode::Caps(_)
-            | FromNode::Returned(_)
-            | FromNode::Pause(_)
-            | FromNode::Condition(_)
-            | FromNode::Declined { .. }
-            | FromNode::Links { .. }
-            | FromNode::Crew { .. } => {
-                self.known.stir_running();
-            }
-            FromNode::Hello(_) | FromNode::Done(_) | FromNode::Alive { .. } => {}
         }
     }
 

@@ -126,6 +126,8 @@ impl Driver {
             },
             units_done: view.units_done,
             units_failed: view.units_failed,
+            gave_bytes: view.gave,
+            gave_wrong: view.gave_wrong,
             joined: millis(view.joined),
         }
     }
@@ -148,6 +150,7 @@ impl Driver {
 
     pub(super) fn counts_now(&self) -> Counts {
         let (jobs, open) = self.known.count();
+        let swarms = self.scheduler.swarms();
         Counts {
             nodes: self.outbox.len() as u64,
             jobs: jobs as u64,
@@ -159,6 +162,8 @@ impl Driver {
             crews: self.crews.len(),
             epochs: self.known.epochs,
             disk_full: self.ballast.is_full(),
+            blob_bytes: swarms.between,
+            blob_links: swarms.links,
             ..self.counts
         }
     }

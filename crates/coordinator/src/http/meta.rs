@@ -76,6 +76,11 @@ async fn metrics(State(app): State<App>) -> Result<Response, ApiError> {
     let busy = |_elapsed| MetricsError::Busy { trouble: app.driver.trouble() };
     let mut text = render(&counts.map_err(busy)??);
     text.push_str(&relayed(&app.relay.counts()));
+    text.push_str(&total(
+        "shoal_blob_bytes_served_total",
+        "Bytes of blobs given to nodes",
+        app.pieces.served(),
+    ));
     let kind = [(header::CONTENT_TYPE, "text/plain; version=0.0.4")];
     Ok((StatusCode::OK, kind, text).into_response())
 }
@@ -92,7 +97,7 @@ async fn openapi(Extension(Served(document)): Extension<Served>) -> Response {
 fn render(counts: &Counts) -> String {
     let trips = counts.round_trip_micros as f64 / 1e6;
     let seconds = counts.commit_micros as f64 / 1e6;
-    let lines: [(&str, &str, &str, f64); 19] = [
+    let lines: [(&str, &str, &str, f64); 20] = [
         ("shoal_nodes", "gauge", "Connected nodes", counts.nodes as f64),
         ("shoal_jobs", "gauge", "Jobs that are known", counts.jobs as f64),
         ("shoal_jobs_open", "gauge", "Jobs that are running", counts.jobs_open as f64),
@@ -129,6 +134,12 @@ fn render(counts: &Counts) -> String {
         ("shoal_driver_batches_total", "counter", "Batches of the driver", counts.batches as f64),
         ("shoal_driver_events_total", "counter", "Events of the driver", counts.events as f64),
         ("shoal_commit_seconds_total", "counter", "Time in making facts durable", seconds),
+        (
+            "shoal_blob_bytes_exchanged_total",
+            "counter",
+            "Bytes of blobs that went from node to node",
+            counts.blob_bytes as f64,
+        ),
         ("shoal_crews", "gauge", "Crews at work", counts.crews as f64),
         ("shoal_epochs_total", "counter", "Changes of crews' members", counts.epochs as f64),
         ("shoal_disk_full", "gauge", "1 while the disk is full", f64::from(counts.disk_full)),
@@ -139,6 +150,10 @@ fn render(counts: &Counts) -> String {
         let _ = write!(text, "# HELP {name} {help}\n# TYPE {name} {kind}\n{name} {value}\n");
     }
     text
+}
+
+fn total(name: &str, help: &str, value: u64) -> String {
+    format!("# HELP {name} {help}\n# TYPE {name} counter\n{name} {value}\n")
 }
 
 /// What nodes said to each other through the coordinator.
@@ -153,7 +168,7 @@ fn relayed(counts: &RelayCounts) -> String {
         ("shoal_relay_quic_refused_total", "Strangers by QUIC", counts.quic_refused),
     ];
     for (name, help, value) in totals {
-        let _ = write!(text, "# HELP {name} {help}\n# TYPE {name} counter\n{name} {value}\n");
+        text.push_str(&total(name, help, value));
     }
     let name = "shoal_relay_dropped_total";
     let _ = write!(text, "# HELP {name} Frames not passed on\n# TYPE {name} counter\n");

@@ -20,6 +20,7 @@ mod result;
 mod submit_job;
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
 use axum::Router;
 use axum::middleware::from_fn_with_state;
@@ -39,6 +40,7 @@ use crate::options::Urls;
 use crate::quic::Offered;
 use crate::relay::Relay;
 use crate::store::blobs::Blobs;
+use crate::store::pieces::Pieces;
 
 /// What every request may need.
 #[derive(Clone)]
@@ -49,6 +51,7 @@ pub(crate) struct Shared {
     pub(crate) blobs: Blobs,
     pub(crate) results: std::path::PathBuf,
     pub(crate) signer: Arc<Signer>,
+    pub(crate) pieces: Pieces,
     /// Checkpoints of simulations.
     pub(crate) kept: Blobs,
     pub(crate) fields: Arc<Fields>,
@@ -61,7 +64,7 @@ pub(crate) struct Shared {
     pub(crate) quic: Offered,
     pub(crate) intake: Arc<dyn Intake>,
     pub(crate) urls: Urls,
-    pub(crate) last_conn: std::sync::atomic::AtomicU64,
+    pub(crate) last_conn: AtomicU64,
     /// Turns true when the coordinator stops: streams without an end of their own end then.
     pub(crate) closing: tokio::sync::watch::Receiver<bool>,
     /// Held by sockets while they live; weak here, because this outlives them.

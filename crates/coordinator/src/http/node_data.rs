@@ -1,12 +1,14 @@
 //! The data plane of nodes: inputs out, results in.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use axum::Json;
 use axum::body::Body;
 use axum::extract::{Path, State};
 use axum::http::{HeaderMap, header};
-use axum::response::Response;
+use axum::response::{IntoResponse, Response};
+use futures_util::TryStreamExt;
 use shoal_protocol::{Attempt, Hash, JobId};
 use shoal_scheduler::Place;
 use utoipa_axum::router::OpenApiRouter;
@@ -17,7 +19,7 @@ use super::jobs::number;
 use super::{App, blobs};
 use crate::driver::event::{Event, ReserveError, Reserved};
 use crate::driver::shape::{LENGTH_BYTES, runs_fault, short};
-use crate::error::{ApiError, AuthError, RequestError, ResultError};
+use crate::error::{ApiError, AuthError, BlobError, RequestError, ResultError};
 use crate::json::{BlobJson, ErrorJson};
 use crate::store::facts::Stored;
 use crate::store::place::{is_full, read_exact_at};
@@ -25,7 +27,10 @@ use crate::store::receive::{ReceiveError, Received, Target, discard, receive};
 use crate::store::results::Region;
 
 pub(super) fn routes() -> OpenApiRouter<App> {
-    OpenApiRouter::new().routes(routes!(get_input)).routes(routes!(put_result))
+    OpenApiRouter::new()
+        .routes(routes!(get_input))
+        .routes(routes!(get_pieces))
+        .routes(routes!(put_result))
 }
 
 /// An input or a part of a checkpoint, or some bytes of it
@@ -48,7 +53,33 @@ async fn get_input(
     Path(hash): Path<String>,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
-    blobs::serve(&[&app.blobs, &app.kept], &hash, &headers)
+    let (parts, body) = blobs::serve(&[&app.blobs, &app.kept], &hash, &headers)?.into_parts();
+    let served = app.pieces.counter();
+    let counted = body.into_data_stream().inspect_ok(move |bytes| {
+        served.fetch_add(bytes.len() as u64, Ordering::Relaxed);
+    });
+    Ok(Response::from_parts(parts, Body::from_stream(counted)))
+}
+
+/// The hashes of an input's pieces of 1 MiB, 32 bytes each: what nodes check by what they get from each other
+#[utoipa::path(
+    get, path = "/node/blobs/{hash}/pieces", tag = "node", security(("session" = [])),
+    params(("hash" = String, Path, description = "BLAKE3, 64 hexadecimal digits")),
+    responses(
+        (status = 200, body = Vec<u8>, content_type = "application/octet-stream"),
+        (status = 401, body = ErrorJson),
+        (status = 404, body = ErrorJson),
+    )
+)]
+async fn get_pieces(
+    State(app): State<App>,
+    Path(hash): Path<String>,
+) -> Result<Response, ApiError> {
+    let hash = blobs::parse(&hash)?;
+    let found = app.blobs.open_blob(hash).map_err(BlobError::Disk)?;
+    let (file, _) = found.ok_or_else(|| BlobError::Missing { hash: hash.to_string() })?;
+    let list = app.pieces.of(hash, file).await.map_err(BlobError::Disk)?;
+    Ok(([(header::CONTENT_TYPE, "application/octet-stream")], list).into_response())
 }
 
 /// A unit's result, stored before it is announced

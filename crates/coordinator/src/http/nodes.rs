@@ -11,7 +11,8 @@ use super::jobs::number;
 use crate::driver::event::Explain;
 use crate::error::{ApiError, NodeError};
 use crate::json::{
-    ErrorJson, ExplainJson, NodeJson, NodesJson, OffersJson, PoolJson, RelayJson, WayJson,
+    ErrorJson, ExplainJson, NodeJson, NodesJson, OffersJson, PoolBlobsJson, PoolJson, RelayJson,
+    WayJson,
 };
 use crate::relay::RelayCounts;
 
@@ -67,6 +68,11 @@ async fn get_pool(State(app): State<App>) -> Result<Json<PoolJson>, ApiError> {
         crews: counts.crews,
         epochs: counts.epochs,
         relay: relay(&app.relay.counts()),
+        blobs: PoolBlobsJson {
+            served: app.pieces.served(),
+            exchanged: counts.blob_bytes,
+            links: counts.blob_links,
+        },
     }))
 }
 

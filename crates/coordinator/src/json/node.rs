@@ -45,6 +45,10 @@ pub(crate) struct NodeJson {
     pub(crate) trust: TrustsJson,
     pub(crate) units_done: u64,
     pub(crate) units_failed: u64,
+    /// Bytes of blobs it gave to other nodes.
+    pub(crate) gave_bytes: u64,
+    /// How many nodes say that it gave them wrong ones.
+    pub(crate) gave_wrong: u64,
     pub(crate) joined: u64,
 }
 
@@ -105,6 +109,18 @@ pub(crate) struct PoolJson {
     pub(crate) crews: u64,
     pub(crate) epochs: u64,
     pub(crate) relay: RelayJson,
+    pub(crate) blobs: PoolBlobsJson,
+}
+
+/// How blobs reach nodes, in bytes since the coordinator's start.
+#[derive(Clone, Copy, Debug, Serialize, ToSchema)]
+pub(crate) struct PoolBlobsJson {
+    /// Given by the coordinator.
+    pub(crate) served: u64,
+    /// Given by one node to another.
+    pub(crate) exchanged: u64,
+    /// Pairs of nodes that can exchange some now.
+    pub(crate) links: u64,
 }
 
 /// What nodes said to each other through the coordinator, since its start.

@@ -13,6 +13,7 @@ pub(crate) mod compact;
 pub(crate) mod facts;
 mod kept;
 mod log;
+pub(crate) mod pieces;
 pub(crate) mod place;
 pub(crate) mod receive;
 pub(crate) mod results;

@@ -187,7 +187,7 @@ async fn play(
                 if let ToNode::Enlist(enlist) = &message {
                     let from = match &enlist.task {
                         CrewTask::Sim(task) => task.from,
-                        CrewTask::Talk => 0,
+                        CrewTask::Talk | CrewTask::Share => 0,
                     };
                     *place.lock().unwrap() = Some((enlist.crew, enlist.epoch, from));
                 }
@@ -217,7 +217,7 @@ fn progress(step: u64) -> CrewSay {
 pub(crate) fn task(enlist: &Enlist) -> &SimTask {
     match &enlist.task {
         CrewTask::Sim(task) => task,
-        CrewTask::Talk => panic!("expected a simulation"),
+        CrewTask::Talk | CrewTask::Share => panic!("expected a simulation"),
     }
 }
 

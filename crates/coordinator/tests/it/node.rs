@@ -182,7 +182,8 @@ impl Node {
                 | ToNode::Enlist(_)
                 | ToNode::Dismiss { .. }
                 | ToNode::ToCrew { .. }
-                | ToNode::Quic(_),
+                | ToNode::Quic(_)
+                | ToNode::Share(_),
             ) => {}
             Some(ToNode::Refused(_)) | None => return false,
         }

@@ -22,6 +22,8 @@ pub(super) struct Ways {
     relay: Way,
     direct: Way,
     chosen: Option<Path>,
+    /// The direct path is used whenever it works, however good the relay is.
+    pub(super) direct_first: bool,
 }
 
 impl Ways {
@@ -73,6 +75,9 @@ impl Ways {
     }
 
     fn trusts_direct(&self, now: Time) -> bool {
+        if self.direct_first {
+            return self.direct.distance().is_some();
+        }
         let (Some(near), Some(far)) = (self.direct.distance(), self.relay.distance()) else {
             // An unmeasured direct path is not used yet; an unmeasured relay is no argument.
             return self.direct.distance().is_some() && now >= self.trusted_from();
@@ -155,6 +160,15 @@ mod tests {
         let mut ways = up(20, 100);
         ways.choose(seconds(1));
         assert_eq!(ways.chosen(), Some(Path::Relay));
+    }
+
+    #[test]
+    fn where_the_relay_must_not_carry_it_any_direct_path_is_used() {
+        let mut ways = Ways { direct_first: true, ..up(20, 100) };
+        ways.choose(seconds(1));
+        assert_eq!(ways.chosen(), Some(Path::Direct));
+        ways.fall(seconds(2), Path::Direct);
+        assert!(!ways.choose(seconds(2)));
     }
 
     #[test]

@@ -114,6 +114,10 @@ impl Outgoing {
         self.queued > 0
     }
 
+    pub(super) fn queued_bytes(&self) -> u64 {
+        self.queued_bytes
+    }
+
     /// Whether there is something that is not on the way yet.
     pub(super) fn is_waiting(&self) -> bool {
         self.channels.values().any(|channel| channel.uncut().is_some())

@@ -13,6 +13,16 @@ use super::{Link, LinkOutput};
 const STEADY_AFTER: Micros = Micros::from_secs(5);
 
 impl Link {
+    /// What is said goes directly whenever it can: for bulk that the relay should not carry.
+    pub fn prefer_direct(&mut self) {
+        self.ways.direct_first = true;
+    }
+
+    /// Bytes of messages the peer has yet to take.
+    pub fn queued_bytes(&self) -> u64 {
+        self.outgoing.queued_bytes()
+    }
+
     /// Says all that may be said now.
     pub(super) fn flush(&mut self, now: Time) {
         if self.ways.choose(now)

@@ -55,6 +55,8 @@ pub(super) struct Desk {
     /// This node's token in the present epoch, as the words it is shown with.
     pub(super) token: Arc<Vec<u8>>,
     pub(super) relay_up: bool,
+    /// Links are for bulk: direct whenever they can be.
+    pub(super) direct_first: bool,
     pub(super) dropped: MeshDropped,
     /// How much this device's clock is known to be wrong.
     ahead: Micros,
@@ -83,6 +85,7 @@ impl Desk {
             epoch: Epoch(0),
             token: Arc::default(),
             relay_up: false,
+            direct_first: false,
             dropped: MeshDropped::default(),
             drawn: 0,
             outputs: VecDeque::new(),

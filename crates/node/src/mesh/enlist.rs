@@ -5,7 +5,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use shoal_protocol::limit::MAX_MEMBERS;
 use shoal_protocol::sign::link_statement;
-use shoal_protocol::{Enlist, MemberInfo, NodeId, Time};
+use shoal_protocol::{CrewTask, Enlist, MemberInfo, NodeId, Time};
 use shoal_seal::{is_signed, present, read};
 
 use super::Mesh;
@@ -24,6 +24,7 @@ impl Mesh {
             return;
         }
         (desk.crew, desk.epoch) = (Some(enlist.crew), enlist.epoch);
+        desk.direct_first = enlist.task == CrewTask::Share;
         if let Ok(own) = read(&enlist.token, &desk.config.coordinator) {
             desk.set_clock(now, &own);
         }

@@ -5,6 +5,7 @@ use alloc::format;
 use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
+use shoal_protocol::share::BLOBS;
 use shoal_protocol::{Epoch, NodeId, Time};
 use shoal_seal::{Claims, Rights, Seal, read};
 
@@ -31,9 +32,13 @@ pub(super) struct Line {
 impl Line {
     pub(super) fn new(now: Time, desk: &Desk, peer: NodeId, seal: Seal) -> Line {
         let (me, crew, epoch) = (desk.me(), desk.crew(), desk.epoch);
+        let mut link = Link::new(now, LinkConfig { me, peer, crew, epoch });
+        if desk.direct_first {
+            link.prefer_direct();
+        }
         Line {
             seal,
-            link: Link::new(now, LinkConfig { me, peer, crew, epoch }),
+            link,
             heard: false,
             heard_at: now,
             shown: false,
@@ -84,8 +89,11 @@ impl Line {
         let Some(claims) = &self.claims else {
             return Err(String::from("it spoke before it showed its token"));
         };
+        // Blobs are read, not written: who may read them may ask for pieces and answer.
+        let (right, did) =
+            if channel == BLOBS { (Rights::READ, "asked of") } else { (Rights::WRITE, "wrote to") };
         claims
-            .allow(Rights::WRITE, u32::from(channel), desk.epoch, desk.unix(now))
-            .map_err(|denied| format!("it wrote to buffer {channel}: {denied}"))
+            .allow(right, u32::from(channel), desk.epoch, desk.unix(now))
+            .map_err(|denied| format!("it {did} buffer {channel}: {denied}"))
     }
 }

@@ -157,6 +157,11 @@ impl Mesh {
         self.peers.get(&node).is_some_and(Peer::is_open)
     }
 
+    /// Bytes of messages that member has yet to take.
+    pub fn queued_bytes(&self, node: NodeId) -> u64 {
+        self.peers.get(&node).map_or(0, Peer::queued_bytes)
+    }
+
     /// Whether a member has yet to take something that was said.
     pub fn is_busy(&self) -> bool {
         self.peers.values().any(Peer::is_busy)

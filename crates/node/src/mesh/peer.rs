@@ -92,6 +92,11 @@ impl Peer {
         !self.waiting.is_empty() || self.sealed().is_some_and(|line| line.link.is_busy())
     }
 
+    pub(super) fn queued_bytes(&self) -> u64 {
+        let link = self.sealed().map_or(0, |line| line.link.queued_bytes());
+        link + self.waiting.bytes()
+    }
+
     /// Somebody wants a link to it.
     pub(super) fn want(&mut self, now: Time, desk: &mut Desk) {
         if let State::Idle = self.state {

@@ -36,6 +36,10 @@ impl Waiting {
         true
     }
 
+    pub(super) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
     /// What the present link was not given yet.
     pub(super) fn give(&mut self) -> Vec<Message> {
         let given = core::mem::replace(&mut self.given, self.messages.len());

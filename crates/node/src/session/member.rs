@@ -5,6 +5,8 @@ use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
+use shoal_protocol::limit::{MAX_PIECES_ASKED, PIECE_BYTES};
+use shoal_protocol::share::BLOBS;
 use shoal_protocol::{
     CrewSay, CrewTask, CrewTold, Enlist, Epoch, Failure, LinkReport, Micros, NodeId, SimWork, Time,
 };
@@ -15,6 +17,9 @@ use super::talk::Talk;
 use super::{COLLECTIVE, MemberConfig, MemberInput, MemberOutput, SimAnswer};
 use crate::collective::{Op, OpError, Rank};
 use crate::mesh::{CONTROL, Mesh, MeshConfig, MeshInput};
+
+/// Pieces that wait for one peer: twice what an honest one asks for at a time.
+const MAX_SHARE_QUEUED: u64 = 2 * MAX_PIECES_ASKED as u64 * PIECE_BYTES;
 
 /// One node's part in one crew.
 pub struct Member {
@@ -37,6 +42,8 @@ pub(super) enum Program {
     Nothing,
     Sim(Box<Sim>),
     Talk(Box<Talk>),
+    /// Pieces of blobs pass through: [`crate::share`] is about all links of the node.
+    Share,
 }
 
 impl Member {
@@ -78,7 +85,7 @@ impl Member {
             MemberInput::Tick => {
                 self.mesh.handle(now, MeshInput::Tick);
                 match &mut self.program {
-                    Program::Nothing => {}
+                    Program::Nothing | Program::Share => {}
                     Program::Sim(sim) => sim.handle(now, SimInput::Tick),
                     Program::Talk(talk) => talk.tick(now),
                 }
@@ -94,7 +101,7 @@ impl Member {
     /// When to say `Tick` if nothing else happens.
     pub fn next_timeout(&self) -> Option<Time> {
         let program = match &self.program {
-            Program::Nothing => None,
+            Program::Nothing | Program::Share => None,
             Program::Sim(sim) => sim.next_timeout(),
             Program::Talk(talk) => talk.next_timeout(),
         };
@@ -115,7 +122,7 @@ impl Member {
     pub fn check(&self) {
         self.mesh.check();
         match &self.program {
-            Program::Nothing => {}
+            Program::Nothing | Program::Share => {}
             Program::Sim(sim) => sim.check(),
             Program::Talk(talk) => talk.check(),
         }
@@ -152,6 +159,7 @@ impl Member {
                 self.says(CrewSay::Progress { step, computed, waited, guessed, corrected, links });
                 Program::Talk(Box::new(Talk::new(rank, ranks)))
             }
+            (CrewTask::Share, _) => Program::Share,
         };
     }
 
@@ -171,8 +179,13 @@ impl Member {
     }
 
     fn app(&mut self, now: Time, to: NodeId, channel: u16, message: Arc<Vec<u8>>) {
-        let talks = matches!(self.program, Program::Talk(_));
-        if talks && channel != CONTROL && channel != COLLECTIVE {
+        let may = match self.program {
+            Program::Talk(_) => channel != CONTROL && channel != COLLECTIVE,
+            // One that asks for more than it takes must not fill this node's memory.
+            Program::Share => channel == BLOBS && self.mesh.queued_bytes(to) < MAX_SHARE_QUEUED,
+            Program::Nothing | Program::Sim(_) => false,
+        };
+        if may {
             self.mesh.handle(now, MeshInput::Send { to, channel, message });
         } else {
             self.outputs.push_back(MemberOutput::Refused { to, channel });

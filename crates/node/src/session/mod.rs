@@ -64,7 +64,7 @@ pub enum MemberInput<'a> {
     Radio(NodeId, Vec<u8>),
     /// The answer to a [`MemberOutput::Engine`].
     Engine(SimAnswer),
-    /// Talk only: say this to that member. Channels of applications are 1 and more.
+    /// Talk and sharing: say this to that member. Channels of applications are 1 and more.
     App {
         to: NodeId,
         channel: u16,
@@ -101,9 +101,9 @@ pub enum MemberOutput {
     Says { epoch: Epoch, say: CrewSay },
     /// This member's rows are handed in: send `FromNode::Done` for the attempt.
     Deliver { attempt: Attempt, output: UnitOutput },
-    /// Talk only: that member said this.
+    /// Talk and sharing: that member said this.
     App { from: NodeId, channel: u16, bytes: Vec<u8> },
-    /// Talk only: this was too much to queue, or not to a member; it was not said.
+    /// Talk and sharing: this was too much to queue, or not to a member; it was not said.
     Refused { to: NodeId, channel: u16 },
     /// Talk only: the common operation makes no sense here and was not begun.
     NotBegun(OpError),

@@ -4,6 +4,7 @@ use alloc::format;
 use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
+use shoal_protocol::share::BLOBS;
 use shoal_protocol::{CrewSay, Failure, NodeId, Time};
 
 use super::member::{Member, Program};
@@ -60,6 +61,12 @@ impl Member {
                 self.accuse(from, why);
             }
             Program::Talk(talk) => talk.heard(now, rank, channel, bytes),
+            Program::Share if channel == BLOBS => {
+                self.outputs.push_back(MemberOutput::App { from, channel, bytes });
+            }
+            Program::Share => {
+                self.accuse(from, format!("words on channel {channel}, where nobody shares"));
+            }
         }
     }
 
@@ -73,14 +80,16 @@ impl Member {
                 self.says(CrewSay::Failed { failure: Failure::Internal { message } });
                 self.program = Program::Nothing;
             }
-            Program::Talk(_) => self.outputs.push_back(MemberOutput::Refused { to, channel }),
+            Program::Talk(_) | Program::Share => {
+                self.outputs.push_back(MemberOutput::Refused { to, channel });
+            }
         }
     }
 
     /// One thing of the program's. Says whether there was any.
     fn take_program(&mut self, now: Time) -> bool {
         match &mut self.program {
-            Program::Nothing => false,
+            Program::Nothing | Program::Share => false,
             Program::Sim(sim) => {
                 sim.poll_output().map(|output| self.take_sim(now, output)).is_some()
             }

@@ -43,6 +43,7 @@ impl World {
             caps,
             rules: Rules::default(),
             talks,
+            shares: false,
             seed: 1,
         };
         World {
@@ -120,7 +121,8 @@ impl World {
                 | Output::Dismiss(_)
                 | Output::ToCrew { .. }
                 | Output::OpenQuic(_)
-                | Output::CloseQuic => self.crew.push(output),
+                | Output::CloseQuic
+                | Output::Share(_) => self.crew.push(output),
                 Output::Send(message) => self.said.push(message),
                 Output::Run { lease, .. } => self.runs.push(lease),
                 Output::Abort(attempt) => self.aborted.push(attempt),

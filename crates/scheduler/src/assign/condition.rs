@@ -11,9 +11,23 @@ use crate::state::Scheduler;
 const HIDDEN: (u64, u64) = (3, 8);
 
 impl Scheduler {
+    pub(crate) fn paused(&mut self, now: Time, node: NodeId, paused: bool) {
+        if let Some(peer) = self.peers.get_mut(&node) {
+            peer.paused = paused;
+        }
+        self.stir_crews(now);
+        self.may_give_changed(now, node);
+    }
+
     pub(crate) fn conditioned(&mut self, now: Time, node: NodeId, condition: Condition) {
         let Some(peer) = self.peers.get_mut(&node) else { return };
         let before = core::mem::replace(&mut peer.condition, condition);
+        self.slow_down(now, node, before, condition);
+        self.may_give_changed(now, node);
+    }
+
+    fn slow_down(&mut self, now: Time, node: NodeId, before: Condition, condition: Condition) {
+        let Some(peer) = self.peers.get(&node) else { return };
         let (of, total) = match (before.visible, condition.visible) {
             (true, false) => HIDDEN,
             (false, true) => (HIDDEN.1, HIDDEN.0),

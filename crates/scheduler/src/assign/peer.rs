@@ -158,6 +158,7 @@ impl Scheduler {
         }
         let peer = self.peers.remove(&node);
         self.part(node);
+        self.leave_swarms(now, node);
         self.untry(node);
         self.stir_crews(now);
         self.note_standing(node);
@@ -196,16 +197,12 @@ impl Scheduler {
                 self.give_back(now, &ours, false);
                 self.feed_hungry(now);
             }
-            FromNode::Pause(paused) => {
-                if let Some(peer) = self.peers.get_mut(&node) {
-                    peer.paused = paused;
-                }
-                self.stir_crews(now);
-            }
+            FromNode::Pause(paused) => self.paused(now, node, paused),
             FromNode::Condition(condition) => self.conditioned(now, node, condition),
             FromNode::Declined { job, declined } => self.declined(now, node, job, declined),
             FromNode::Links { key, proof } => self.has_links(now, node, key, proof),
             FromNode::Crew { crew, epoch, say } => self.crew_said(now, node, crew, epoch, say),
+            FromNode::Share(say) => self.share_said(now, node, say),
         }
         self.feed(now, node);
     }

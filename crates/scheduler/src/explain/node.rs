@@ -38,6 +38,10 @@ pub enum WhyNode {
         lane: Lane,
         trust: Trust,
     },
+    /// Others say that it gave them wrong pieces of blobs.
+    GaveWrong {
+        to: u64,
+    },
     Holds {
         units: u64,
     },
@@ -81,6 +85,15 @@ impl fmt::Display for WhyNode {
                     wrong => write!(f, "; {wrong} were wrong"),
                 }
             }
+            WhyNode::GaveWrong { to: 1 } => {
+                f.write_str("one node says that it gave it wrong pieces of a blob")
+            }
+            WhyNode::GaveWrong { to } => {
+                write!(
+                    f,
+                    "{to} nodes say that it gave them wrong pieces of blobs: it gives no more"
+                )
+            }
             WhyNode::Holds { units } => write!(f, "it holds {units} units"),
             WhyNode::Idle => f.write_str("it has nothing to do"),
         }
@@ -121,6 +134,8 @@ impl Scheduler {
                 why.push(WhyNode::New { lane, trust });
             }
         }
+        let accusers = self.swarms.givers.get(&node).map_or(0, |giver| giver.accusers.len());
+        why.extend((accusers > 0).then_some(WhyNode::GaveWrong { to: accusers as u64 }));
         why.push(match peer.loans.len() {
             0 => WhyNode::Idle,
             units => WhyNode::Holds { units: units as u64 },

@@ -11,6 +11,7 @@ mod losing;
 mod rounding;
 mod share;
 mod strokes;
+mod swarm;
 mod verify;
 mod world;
 

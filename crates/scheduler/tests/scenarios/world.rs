@@ -17,6 +17,10 @@ pub(crate) struct World {
     pub(crate) ended: Vec<JobId>,
     /// What was said about crews, and what the shell was asked to do for them.
     pub(crate) crews: crate::crew_world::Said,
+    /// Every call to a crew.
+    pub(crate) calls: Vec<(Conn, Enlist)>,
+    /// What was said about blobs and is not done yet.
+    pub(crate) shared: Vec<(Conn, ShareTold)>,
     /// The shell cannot read results.
     pub(crate) unreadable: bool,
     /// Answers that differ do so within the tolerance.
@@ -40,6 +44,8 @@ impl World {
             replies: Vec::new(),
             ended: Vec::new(),
             crews: Default::default(),
+            calls: Vec::new(),
+            shared: Vec::new(),
             unreadable: false,
             near: false,
         };
@@ -106,6 +112,7 @@ impl World {
             | ToNode::Quic(_) => {}
             ToNode::Audition { .. } => self.crews.auditions.push(conn),
             ToNode::Enlist(enlist) => {
+                self.calls.push((conn, (*enlist).clone()));
                 self.crews.enlisted.insert(conn, *enlist);
             }
             ToNode::Dismiss { .. } => {
@@ -113,6 +120,7 @@ impl World {
                 self.crews.dismissed.push(conn);
             }
             ToNode::ToCrew { say, .. } => self.crews.told.push((conn, say)),
+            ToNode::Share(told) => self.shared.push((conn, told)),
         }
     }
 

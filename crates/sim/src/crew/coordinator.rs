@@ -140,7 +140,8 @@ impl World {
             | FromNode::Condition(_)
             | FromNode::Declined { .. }
             | FromNode::Links { .. }
-            | FromNode::Crew { .. }) => self.give(Input::Said { conn, message }),
+            | FromNode::Crew { .. }
+            | FromNode::Share(_)) => self.give(Input::Said { conn, message }),
         }
     }
 

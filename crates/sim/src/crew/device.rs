@@ -103,6 +103,7 @@ fn node(number: usize, key: &SigningKey, seed: u64) -> Node {
         caps: crate::device::crew_caps(number),
         rules: Rules::default(),
         talks: false,
+        shares: false,
         seed,
     })
 }

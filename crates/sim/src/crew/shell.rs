@@ -108,6 +108,8 @@ impl World {
                 self.devices[at].engines.remove(&crew);
             }
             Output::ToCrew { crew, say } => self.tell_member(at, crew, MemberInput::Told(say)),
+            // Nobody here exchanges blobs.
+            Output::Share(_) => {}
             Output::Stopped(refusal) => panic!("a device stopped: {refusal:?}"),
             Output::Run { .. }
             | Output::Abort(_)

@@ -177,6 +177,7 @@ class Talker implements CrewHost {
       case "abort":
       case "forget":
       case "audition":
+      case "share":
         // Of work, which a page that rests gets none of.
         break;
     }

@@ -12,6 +12,8 @@ export { type StoredBlob, UnitError } from "./failure.js";
 const KEEP_WHOLE = 4 << 20;
 /** Blobs beyond this size are shared by the tabs of a browser: smaller ones come faster than files are opened. */
 const SHELVED_FROM = 256 << 10;
+/** Blobs from this size on are asked of other devices (`SHARED_FROM` of the protocol). */
+const SHARED_FROM = 8 << 20;
 /** Results up to this size ride inside the node's message (`MAX_INLINE_BYTES` of the protocol). */
 const MAX_INLINE = 16 << 10;
 
@@ -25,6 +27,8 @@ export class Blobs {
     base: string,
     session: string,
     private readonly hashing: Hashing,
+    /** Asks other devices for a blob, if there is somebody who can. */
+    private readonly need: (blob: StoredBlob) => Promise<void> = () => Promise.resolve(),
   ) {
     this.source = new Source(base, session);
     this.shelf = Shelf.open(base, this.source, hashing);
@@ -96,6 +100,7 @@ export class Blobs {
       return;
     }
     const isWhole = to - from === blob.size;
+    if (isWhole) await this.ask(blob);
     const here: Write = (at, bytes) => write(at - from, bytes);
     const shelved = isWhole ? this.shelf?.all(blob, here, signal) : this.shelf?.part(blob, from, to, here, signal);
     if (await shelved) return;
@@ -140,10 +145,16 @@ export class Blobs {
 
   private async fetchWhole(blob: StoredBlob, signal?: AbortSignal): Promise<ArrayBuffer> {
     if (this.shelf && blob.size > SHELVED_FROM) {
+      await this.ask(blob);
       const bytes = new Uint8Array(blob.size);
       if (await this.shelf.all(blob, (at, piece) => bytes.set(piece, at), signal)) return bytes.buffer;
     }
     return this.fetchRight(blob, signal);
+  }
+
+  /** Large blobs come from other devices, in pieces, onto the shelf; without one they have no place. */
+  private async ask(blob: StoredBlob): Promise<void> {
+    if (this.shelf && blob.size >= SHARED_FROM && !(await this.shelf.has(blob))) await this.need(blob);
   }
 
   private async fetchRight(blob: StoredBlob, signal?: AbortSignal): Promise<ArrayBuffer> {

@@ -3,13 +3,14 @@
 import { Brain, initSync } from "../../generated/brain/brain.js";
 import type { Start, ToBrain } from "./messages.js";
 import { Node, tell } from "./node.js";
+import { Shelf } from "./shelf.js";
 
 async function open(start: Start): Promise<Node> {
   const code = await compile(start.places.brainWasm);
   initSync({ module: code });
   const seed = Math.floor(Math.random() * Number.MAX_SAFE_INTEGER);
   const { token, identity, offer, rules, state } = start;
-  const brain = new Brain(token, identity.publicKey, offer, rules, seed);
+  const brain = new Brain(token, identity.publicKey, offer, rules, seed, false, Shelf.isPossible());
   const node = new Node(brain, code, identity.privateKey, start);
   node.start(rules, state);
   return node;

@@ -1,14 +1,20 @@
-/** The door to a node's crews: their code is loaded when the node is first asked into one, because most tabs never are. */
+/** The door to a node's crews: their code is loaded when the node is first asked into one, or needs or has a blob that
+ * devices give each other, because most tabs never do. */
 
+import { poolName, shelved } from "../shelf.js";
 import type { CrewHost } from "./crew/host.js";
 import type { CrewOrder, Crews as Open } from "./crew/index.js";
+import type { StoredBlob } from "./failure.js";
+import { Shelf } from "./shelf.js";
 
 /** Bytes on the socket that begin so are a frame of a crew, and no message. */
 const FIRST_OF_FRAMES = 0x80;
+/** Blobs from this size on come from other devices too (`SHARED_FROM` of the protocol). */
+const SHARED_FROM = 8 << 20;
 
 export class Crews {
   private readonly waiting: CrewOrder[] = [];
-  private loading = false;
+  private loading: Promise<Open> | undefined;
   private open: Open | undefined;
 
   constructor(
@@ -19,7 +25,15 @@ export class Crews {
   act(order: CrewOrder): void {
     if (this.open) return this.open.act(order);
     this.waiting.push(order);
-    if (!this.loading) void this.load();
+    this.opened().catch(() => this.fail());
+  }
+
+  /** Sees to it that a blob which other devices need too is on the shelf. Resolves when it is there, or cannot be had
+   * that way: then whoever needs it fetches it. */
+  async need(blob: StoredBlob): Promise<void> {
+    if (blob.size < SHARED_FROM || !Shelf.isPossible()) return;
+    const open = await this.opened().catch(() => undefined);
+    await open?.swarm?.need(blob);
   }
 
   /** Whether it was a frame. */
@@ -31,6 +45,7 @@ export class Crews {
 
   relay(isUp: boolean): void {
     this.open?.relay(isUp);
+    if (isUp && !this.open) void this.openIfHolding().catch(() => undefined);
   }
 
   /** Those there are: none as long as their code is not needed. */
@@ -38,22 +53,39 @@ export class Crews {
     return this.open;
   }
 
-  private async load(): Promise<void> {
-    this.loading = true;
-    try {
-      const code = (await import(this.places.crewModule)) as typeof import("./crew/index.js");
-      this.open = await code.open(this.places.crewWasm, this.places.base, this.host);
-      this.open.relay(this.host.joined() !== undefined);
-      for (const order of this.waiting.splice(0)) this.open.act(order);
-    } catch (error) {
-      const message = `crews cannot be joined: ${String(error)}`;
-      console.error(message);
-      for (const order of this.waiting.splice(0)) {
-        if (!("crew" in order)) continue;
-        const { crew } = order;
-        this.host.tellBrain((brain, now) => brain.crewFailed(now, crew, 0, { kind: "unable", message }));
-      }
+  /** What this browser keeps from before, others may need. */
+  private async openIfHolding(): Promise<void> {
+    const { pool } = this.host;
+    if (!pool || !Shelf.isPossible()) return;
+    const name = poolName(pool.base);
+    const kept = await shelved();
+    if (kept.some(({ pool, size, isPart }) => pool === name && size >= SHARED_FROM && !isPart)) await this.opened();
+  }
+
+  private opened(): Promise<Open> {
+    this.loading ??= this.load().catch((error: unknown) => {
+      this.loading = undefined;
+      console.error(`crews cannot be joined: ${String(error)}`);
+      throw error;
+    });
+    return this.loading;
+  }
+
+  private async load(): Promise<Open> {
+    const code = (await import(this.places.crewModule)) as typeof import("./crew/index.js");
+    const open = await code.open(this.places.crewWasm, this.places.base, this.host);
+    this.open = open;
+    open.relay(this.host.joined() !== undefined);
+    for (const order of this.waiting.splice(0)) open.act(order);
+    return open;
+  }
+
+  private fail(): void {
+    const message = "this tab could not load what crews need";
+    for (const order of this.waiting.splice(0)) {
+      if (!("crew" in order)) continue;
+      const { crew } = order;
+      this.host.tellBrain((brain, now) => brain.crewFailed(now, crew, 0, { kind: "unable", message }));
     }
-    this.loading = false;
   }
 }

@@ -1,6 +1,6 @@
 /** The part all engine Workers share: jobs known, units at work, answers. */
 
-import { Blobs, UnitError } from "./blobs.js";
+import { Blobs, type StoredBlob, UnitError } from "./blobs.js";
 import { Hashing } from "./hashing.js";
 import type { ToSim } from "./sim-words.js";
 import type { BrainJob, FromEngine, ToEngine, UnitFailure, UnitSpan } from "./messages.js";
@@ -40,8 +40,18 @@ export function serve(
 ): void {
   const jobs = new Map<number, BrainJob>();
   const running = new Map<number, AbortController>();
+  const needed = new Map<string, (() => void)[]>();
   let blobs: Blobs;
   let computer: Promise<Computer>;
+
+  /** Waits until the brain Worker has seen to it that other devices were asked for a blob. */
+  function need(blob: StoredBlob): Promise<void> {
+    return new Promise((resolve) => {
+      const waiting = needed.get(blob.hash);
+      needed.set(blob.hash, [...(waiting ?? []), resolve]);
+      if (!waiting) say({ type: "need", blob: { hash: blob.hash, size: blob.size } });
+    });
+  }
 
   async function run(unit: UnitSpan): Promise<void> {
     let began = performance.now();
@@ -75,7 +85,7 @@ export function serve(
   addEventListener("message", ({ data }: MessageEvent<ToEngine>) => {
     switch (data.type) {
       case "open":
-        blobs = new Blobs(data.base, data.session, new Hashing(data.hashing));
+        blobs = new Blobs(data.base, data.session, new Hashing(data.hashing), need);
         computer = open(blobs, data.wasm);
         computer.then(
           ({ probed }) => say(probed === undefined ? { type: "ready" } : { type: "ready", class: probed }),
@@ -84,6 +94,10 @@ export function serve(
         break;
       case "session":
         blobs.setSession(data.session);
+        break;
+      case "had":
+        for (const had of needed.get(data.hash) ?? []) had();
+        needed.delete(data.hash);
         break;
       case "job":
         jobs.set(data.job, data.info);

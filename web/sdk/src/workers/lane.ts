@@ -9,6 +9,7 @@ import type {
   UnitResult,
   UnitSpan,
 } from "./messages.js";
+import type { StoredBlob } from "./failure.js";
 import { SimWatch } from "./sim-watch.js";
 import type { FromSim, ToSim } from "./sim-words.js";
 import { Watch } from "./watch.js";
@@ -30,6 +31,8 @@ export interface LaneConfig {
   onFailed: (attempt: number, took: number, failure: UnitFailure) => void;
   /** Whether Workers of this kind can be opened, when that becomes known, and a GPU's numeric class. */
   onHealth: (problem: string | undefined, probed: string | undefined) => void;
+  /** A Worker needs a blob that devices give each other; resolves when it need not wait any more. */
+  onNeed: (blob: StoredBlob) => Promise<void>;
   onSim: (said: FromSim) => void;
   /** A Worker with bands of simulations is gone. */
   onSimsLost: (why: string) => void;
@@ -176,6 +179,9 @@ export class Lane {
       this.config.onHealth(undefined, said.class);
     } else if (said.type === "broken") {
       this.broken(seat, said.message);
+    } else if (said.type === "need") {
+      const { hash } = said.blob;
+      void this.config.onNeed(said.blob).finally(() => this.tell(seat, { type: "had", hash }));
     } else if (said.type === "simmed" || said.type === "auditioned") {
       seat.sims.heard(said);
       this.config.onSim(said);

@@ -83,6 +83,8 @@ export type ToEngine =
   | { type: "run"; unit: UnitSpan }
   | { type: "abort"; attempt: number }
   | { type: "forget"; job: number }
+  /** The answer to `need`: the blob is on the shelf, or cannot be had that way. */
+  | { type: "had"; hash: string }
   | ToSim;
 
 /** From an engine Worker to the brain Worker. */
@@ -91,6 +93,8 @@ export type FromEngine =
   | { type: "ready"; class?: string }
   /** It cannot be opened: the device is missing or does not answer. */
   | { type: "broken"; message: string }
+  /** All of a blob is needed that other devices may have. */
+  | { type: "need"; blob: { hash: string; size: number } }
   | FromSim
   | AboutUnit;
 

@@ -67,11 +67,13 @@ export class Node {
         tell({ type: "ended", attempt, failure });
       },
       onGpu: (problem, probed) => this.gpuHealth(problem, probed),
+      onNeed: (blob) => this.crews.need(blob),
       onSim: (said) => this.crews.present?.heard(said),
       onSimsLost: (why) => this.crews.present?.gpuLost(why),
     });
     [this.gpu, this.cpu] = [gpu, cpu];
-    const doing = { perform: (outputs: BrainOutput[]) => this.perform(outputs), info: (job: number) => this.info(job), tell };
+    const pool = { base: places.base, session: () => this.session, hashing };
+    const doing = { perform: (all: BrainOutput[]) => this.perform(all), info: (job: number) => this.info(job), tell, pool };
     this.crews = new Crews(places, hostOf(brain, this.socket, gpu, doing));
   }
 
@@ -190,6 +192,7 @@ export class Node {
       case "toCrew":
       case "openQuic":
       case "closeQuic":
+      case "share":
         this.crews.act(output);
         break;
       case "stopped":

@@ -20,7 +20,7 @@ const CLOSING_MS = [20, 100, 500];
 /** Files known to be right; of more the one known longest is hashed anew when parts of it are wanted. */
 const MOST_KNOWN = 64;
 
-type Moving = FileSystemFileHandle & { move(name: string): Promise<void> };
+export type Moving = FileSystemFileHandle & { move(name: string): Promise<void> };
 
 export class Shelf {
   private readonly pool: string;
@@ -39,10 +39,18 @@ export class Shelf {
 
   /** None in browsers, or on pages, that have no such files or cannot agree on who fetches. */
   static open(base: string, source: Source, hashing: Hashing): Shelf | undefined {
-    if (typeof FileSystemFileHandle === "undefined" || !("locks" in navigator) || !("storage" in navigator)) return;
+    return Shelf.isPossible() ? new Shelf(base, source, hashing) : undefined;
+  }
+
+  static isPossible(): boolean {
+    if (typeof FileSystemFileHandle === "undefined" || !("locks" in navigator) || !("storage" in navigator)) return false;
     const can = FileSystemFileHandle.prototype;
-    if (!("createSyncAccessHandle" in can && "move" in can && "getDirectory" in navigator.storage)) return;
-    return new Shelf(base, source, hashing);
+    return "createSyncAccessHandle" in can && "move" in can && "getDirectory" in navigator.storage;
+  }
+
+  /** Whether a whole file has the blob's name. */
+  has(blob: StoredBlob): Promise<boolean> {
+    return helps(undefined, async () => Boolean(await fileAt(await poolFolder(this.pool), nameOf(blob))));
   }
 
   /** Hands on all of a blob, fetched if it is not here. False if the shelf is of no help: what was handed on until then
@@ -228,7 +236,7 @@ async function read(file: File, from: number, to: number, write: Write, signal?:
   }
 }
 
-async function openAlone(part: FileSystemFileHandle): Promise<FileSystemSyncAccessHandle> {
+export async function openAlone(part: FileSystemFileHandle): Promise<FileSystemSyncAccessHandle> {
   for (const wait of CLOSING_MS) {
     try {
       return await part.createSyncAccessHandle();

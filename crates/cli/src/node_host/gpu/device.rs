@@ -143,7 +143,14 @@ impl Device {
         if let Some(shared) = shared.get(&position) {
             return Ok(shared.clone());
         }
-        let stage = self.part(courier, input, 0, input.blob.size)?;
+        let stage = match courier.shelved(input.blob) {
+            Some(bytes) => {
+                let mut stage = block_on(self.gpu.stage(input.blob.size))?;
+                stage.write(0, &bytes)?;
+                stage
+            }
+            None => self.part(courier, input, 0, input.blob.size)?,
+        };
         let made = block_on(self.gpu.share(stage))?;
         shared.insert(position, made.clone());
         Ok(made)

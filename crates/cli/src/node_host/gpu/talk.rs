@@ -21,6 +21,8 @@ pub(super) enum ToWorker {
         token: String,
         /// The coordinator's certificate as this node accepted it, for https.
         pin: Option<String>,
+        /// The folder with blobs that came from other nodes.
+        shelf: Option<String>,
     },
     Job {
         job: JobId,

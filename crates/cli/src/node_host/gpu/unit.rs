@@ -16,12 +16,13 @@ pub(crate) struct Access {
     pub(crate) base: String,
     pub(crate) token: String,
     pub(crate) pin: Option<String>,
+    pub(crate) shelf: Option<String>,
 }
 
 impl Access {
     pub(super) fn message(&self) -> ToWorker {
-        let Access { base, token, pin } = self.clone();
-        ToWorker::Session { base, token, pin }
+        let Access { base, token, pin, shelf } = self.clone();
+        ToWorker::Session { base, token, pin, shelf }
     }
 }
 

@@ -13,8 +13,10 @@ use shoal_engine::wgsl::{Gpu, probe};
 use shoal_protocol::limit::MAX_LEASES_PER_NODE;
 use shoal_protocol::{CrewId, Lease};
 
-use super::super::courier::{Cache, Courier};
+use super::super::cache::Cache;
+use super::super::courier::Courier;
 use super::super::session::Session;
+use super::super::share::Library;
 use super::super::wire::Origin;
 use super::band::{self, Band};
 use super::device::{Device, Job, lock, say};
@@ -42,6 +44,7 @@ pub(crate) fn run() -> ExitCode {
         session: Session::default(),
         trust: Trust::nobody(),
         cache: Cache::default(),
+        library: None,
         origin: None,
         units: None,
         bands: BTreeMap::new(),
@@ -69,6 +72,7 @@ struct Worker {
     session: Session,
     trust: Trust,
     cache: Cache,
+    library: Option<Library>,
     /// Where to fetch from, once that is known.
     origin: Option<Origin>,
     /// The way to the slots, from then on.
@@ -81,7 +85,10 @@ impl Worker {
         let mut input = BufReader::new(io::stdin());
         while let Ok(message) = talk::read(&mut input) {
             match message {
-                ToWorker::Session { base, token, pin } => self.session(&base, &token, pin),
+                ToWorker::Session { base, token, pin, shelf } => {
+                    self.library = shelf.map(|folder| Library::looking_at(folder.into()));
+                    self.session(&base, &token, pin);
+                }
                 ToWorker::Job { job, items, work } => {
                     lock(&self.device.jobs).insert(job, Arc::new(Job::new(items, *work)));
                 }
@@ -125,7 +132,8 @@ impl Worker {
     }
 
     fn courier(&self, origin: &Origin) -> Courier {
-        Courier::new(origin.clone(), self.session.clone(), self.cache.clone())
+        let courier = Courier::new(origin.clone(), self.session.clone(), self.cache.clone());
+        courier.with_library(self.library.clone())
     }
 
     /// The crew's thread, started with its first command.

@@ -26,6 +26,7 @@ impl Scheduler {
             peer.links = Some((key, proof));
         }
         self.stir_crews(now);
+        self.may_give_changed(now, node);
     }
 
     pub(crate) fn crew_said(
@@ -40,7 +41,7 @@ impl Scheduler {
             return self.meet(now, node, with);
         }
         if self.pairs.contains_key(&crew) {
-            return self.pair_said(node, crew, &say);
+            return self.pair_said(now, node, crew, &say);
         }
         let job = JobId(crew.0);
         if !self.crews.contains_key(&job) {

@@ -8,7 +8,7 @@
 //! - [`keep`]: checkpoints and the end
 //! - [`stroke`]: strokes over the field, and when they count
 //! - [`past`]: what happened to it
-//! - [`pair`]: two nodes whose applications talk
+//! - [`pair`]: two nodes that talk, or give each other blobs
 
 mod form;
 mod hear;
@@ -20,7 +20,7 @@ mod place;
 mod stroke;
 
 pub(crate) use form::GATHER;
-pub(crate) use pair::Pair;
+pub(crate) use pair::{Pair, PairTask};
 
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::string::String;

@@ -1,5 +1,5 @@
-//! Crews of two for applications: one node asks to talk to another. The coordinator knows no more of it than
-//! who talks to whom.
+//! Crews of two: applications that talk, because one asked for the other, and nodes that give each other blobs.
+//! Of talk the coordinator knows no more than who talks to whom.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -26,26 +26,63 @@ const MEET_EVERY: Micros = Micros::from_secs(1);
 pub(crate) struct Pair {
     /// The lower number first: by rank.
     pub(crate) nodes: [NodeId; 2],
+    pub(crate) what: PairTask,
     /// Raised when they meet again, with new tokens.
     epoch: Epoch,
     met: Time,
 }
 
+/// What two nodes have to do with each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PairTask {
+    Talk,
+    Share,
+}
+
+impl PairTask {
+    fn task(self) -> CrewTask {
+        match self {
+            PairTask::Talk => CrewTask::Talk,
+            PairTask::Share => CrewTask::Share,
+        }
+    }
+}
+
 impl Scheduler {
     pub(super) fn meet(&mut self, now: Time, node: NodeId, with: NodeId) {
         let nodes = [node.min(with), node.max(with)];
-        let known = self.pairs.iter().find(|(_, pair)| pair.nodes == nodes);
+        let mut talks = self.pairs.iter().filter(|(_, pair)| pair.what == PairTask::Talk);
+        let known = talks.find(|(_, pair)| pair.nodes == nodes);
         let known = known.map(|(crew, pair)| (*crew, *pair));
         if known.is_some_and(|(_, pair)| now < pair.met + MEET_EVERY) {
             return;
         }
-        let members = nodes.map(|node| self.member_info(node));
-        let talking = |who: NodeId| self.pairs.values().filter(|p| p.nodes.contains(&who)).count();
+        let talks = || self.pairs.values().filter(|pair| pair.what == PairTask::Talk);
+        let talking = |who: NodeId| talks().filter(|pair| pair.nodes.contains(&who)).count();
         let room = nodes.iter().all(|node| talking(*node) < MAX_CREWS_PER_NODE);
         let room = known.is_some() || room && self.pairs.len() < MAX_PAIRS;
-        let ([Some(first), Some(second)], true, true) = (members, node != with, room) else {
-            return self.not_met(node, with);
-        };
+        if node == with || !room || self.pair_up(now, nodes, PairTask::Talk, known).is_none() {
+            self.not_met(node, with);
+        }
+    }
+
+    /// Two nodes that are to give each other blobs; none if one of them has no links.
+    pub(crate) fn pair_to_share(&mut self, now: Time, nodes: [NodeId; 2]) -> Option<CrewId> {
+        if self.pairs.len() >= MAX_PAIRS {
+            return None;
+        }
+        self.pair_up(now, nodes, PairTask::Share, None)
+    }
+
+    /// Calls two nodes together, anew if they are a pair already.
+    fn pair_up(
+        &mut self,
+        now: Time,
+        nodes: [NodeId; 2],
+        what: PairTask,
+        known: Option<(CrewId, Pair)>,
+    ) -> Option<CrewId> {
+        let members = [self.member_info(nodes[0])?, self.member_info(nodes[1])?];
         let (crew, epoch) = match known {
             Some((crew, pair)) => (crew, Epoch(pair.epoch.0 + 1)),
             None => {
@@ -54,7 +91,7 @@ impl Scheduler {
                 (CrewId(number), Epoch(1))
             }
         };
-        self.pairs.insert(crew, Pair { nodes, epoch, met: now });
+        self.pairs.insert(crew, Pair { nodes, what, epoch, met: now });
         let routed = nodes.into_iter().filter_map(|n| Some((n, self.conn_of(n)?)));
         self.outputs.push_back(Output::Route { crew, epoch, members: routed.collect() });
         for (rank, member) in nodes.into_iter().enumerate() {
@@ -63,13 +100,14 @@ impl Scheduler {
                 crew,
                 epoch,
                 rank: rank as u8,
-                members: [first, second].into(),
+                members: members.into(),
                 token: Vec::new(),
                 ice: Vec::new(),
-                task: CrewTask::Talk,
+                task: what.task(),
             };
             self.send(conn, ToNode::Enlist(Box::new(enlist)));
         }
+        Some(crew)
     }
 
     fn not_met(&mut self, node: NodeId, with: NodeId) {
@@ -80,12 +118,20 @@ impl Scheduler {
     }
 
     /// One of two who talk cannot, does not want to any more, or cannot bear the other.
-    pub(super) fn pair_said(&mut self, node: NodeId, crew: CrewId, say: &CrewSay) {
+    pub(super) fn pair_said(&mut self, now: Time, node: NodeId, crew: CrewId, say: &CrewSay) {
         let Some(pair) = self.pairs.get(&crew).filter(|pair| pair.nodes.contains(&node)) else {
             return;
         };
-        let other = pair.nodes.into_iter().find(|other| *other != node);
+        let (what, nodes) = (pair.what, pair.nodes);
+        let other = nodes.into_iter().find(|other| *other != node);
         match say {
+            CrewSay::Failed { .. } | CrewSay::Bad { .. } | CrewSay::Leave
+                if what == PairTask::Share =>
+            {
+                self.part_for_long(now, nodes);
+                self.end_pair(crew);
+                nodes.into_iter().for_each(|node| self.deal_all(now, node));
+            }
             CrewSay::Failed { .. } => {
                 self.end_pair(crew);
                 if let Some(other) = other {
@@ -102,8 +148,11 @@ impl Scheduler {
         }
     }
 
-    fn end_pair(&mut self, crew: CrewId) {
+    pub(crate) fn end_pair(&mut self, crew: CrewId) {
         let Some(pair) = self.pairs.remove(&crew) else { return };
+        if pair.what == PairTask::Share {
+            self.unlinked(crew, pair.nodes);
+        }
         let (epoch, members) = (pair.epoch, Vec::new());
         self.outputs.push_back(Output::Route { crew, epoch, members });
         for conn in pair.nodes.map(|node| self.conn_of(node)).into_iter().flatten() {

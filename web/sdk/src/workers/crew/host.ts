@@ -25,8 +25,18 @@ export interface CrewHost {
   askRadio(call: RadioCall, transfer: Transferable[]): void;
   /** What the page shows. */
   show(crews: CrewNote[]): void;
+  /** Where blobs come from; without it none are exchanged. */
+  pool?: Pool;
   /** Of talk, which only applications have. */
   talked?(crew: number, output: TalkOutput): void;
+}
+
+export interface Pool {
+  /** The coordinator's address. */
+  base: string;
+  session: () => string;
+  /** The brain's code, for its hash function. */
+  hashing: WebAssembly.Module;
 }
 
 export type TalkOutput = Extract<CrewOutput, { type: "using" | "app" | "refused" }>;
@@ -36,9 +46,10 @@ interface Doing {
   info: (job: number) => BrainJob | undefined;
   /** To the page. */
   tell: (message: FromBrain, transfer?: Transferable[]) => void;
+  pool: Pool;
 }
 
-export function hostOf(brain: Brain, socket: Socket, gpu: Lane, { perform, info, tell }: Doing): CrewHost {
+export function hostOf(brain: Brain, socket: Socket, gpu: Lane, { perform, info, tell, pool }: Doing): CrewHost {
   return {
     tellBrain: (tell) => perform(tell(brain, performance.now())),
     joined: () => {
@@ -46,6 +57,7 @@ export function hostOf(brain: Brain, socket: Socket, gpu: Lane, { perform, info,
       return me === undefined || coordinator === undefined ? undefined : { me, coordinator };
     },
     job: info,
+    pool,
     sendFrame: (bytes) => socket.sendFrame(bytes),
     send: (bytes) => socket.send(bytes),
     askGpu: (ask, job, transfer) => gpu.sim(ask, job, transfer),

@@ -3,9 +3,10 @@
 import init, { Crew, type CrewConfig } from "../../../generated/crew/crew.js";
 import type { BrainOutput } from "../../../generated/brain/brain.js";
 import type { FromSim } from "../sim-words.js";
-import type { CrewHost } from "./host.js";
+import type { CrewHost, TalkOutput } from "./host.js";
 import { Part } from "./part.js";
 import { Quic } from "./quic.js";
+import { BLOBS, Swarm } from "./swarm.js";
 
 /** Where in a frame's header its crew is: 64 bits, little-endian. */
 const CREW_AT = 24;
@@ -14,7 +15,7 @@ const SHOW_EVERY_MS = 500;
 
 export type CrewOrder = Extract<
   BrainOutput,
-  { type: "audition" | "enlist" | "dismiss" | "toCrew" | "openQuic" | "closeQuic" }
+  { type: "audition" | "enlist" | "dismiss" | "toCrew" | "openQuic" | "closeQuic" | "share" }
 >;
 
 /** `base`: the coordinator's address. */
@@ -28,6 +29,10 @@ export class Crews {
   /** Of the key this node's links are sealed with, as long as this page lives. */
   private readonly secret = random();
   private isUp = false;
+  /** Blobs that devices give each other. */
+  readonly swarm: Swarm | undefined;
+  /** Crews of two in which pieces travel, and who the other is. */
+  private readonly sharers = new Map<number, number>();
   private showing: ReturnType<typeof setInterval> | undefined;
   private readonly quic: Quic;
 
@@ -42,6 +47,7 @@ export class Crews {
     });
     const key = Crew.linkKey(this.secret);
     host.tellBrain((brain, now) => brain.linkKey(now, key));
+    this.swarm = host.pool && new Swarm(host, host.pool);
   }
 
   act(order: CrewOrder): void {
@@ -55,7 +61,11 @@ export class Crews {
       case "dismiss":
         this.parts.get(order.crew)?.close();
         this.parts.delete(order.crew);
+        this.unlink(order.crew);
         this.show();
+        break;
+      case "share":
+        this.swarm?.told(order.bytes);
         break;
       case "toCrew":
         this.parts.get(order.crew)?.give((member, now) => member.told(now, order.bytes));
@@ -77,6 +87,7 @@ export class Crews {
   relay(isUp: boolean): void {
     if (isUp === this.isUp) return;
     this.isUp = isUp;
+    this.swarm?.relay(isUp);
     for (const part of this.parts.values()) part.give((member, now) => member.relay(now, isUp));
   }
 
@@ -113,20 +124,45 @@ export class Crews {
     this.show();
   }
 
-  private enlist({ crew, job, bytes }: CrewOrder & { type: "enlist" }): void {
+  private enlist({ crew, job, shares, bytes }: CrewOrder & { type: "enlist" }): void {
     const joined = this.host.joined();
     if (!joined) return;
     const before = this.parts.get(crew);
     // After another connection this node may have another number, which all its links were made with.
     const goesOn = before?.isOver === false && before.me === joined.me;
     if (!goesOn) before?.close();
-    const part = goesOn ? before : this.join(crew, job, joined);
+    const part = goesOn ? before : this.join(crew, job, joined, shares);
     part.give((member, now) => member.enlist(now, bytes));
+    if (shares) this.link(crew, part);
     if (!goesOn && this.isUp) part.give((member, now) => member.relay(now, true));
     this.show();
   }
 
-  private join(crew: number, job: number | undefined, joined: { me: number; coordinator: string }): Part {
+  /** Pieces of blobs go from here to the other of two, and back. */
+  private link(crew: number, part: Part): void {
+    const peer = part.members().find((member) => member !== part.me);
+    if (peer === undefined) return;
+    this.sharers.set(crew, peer);
+    this.swarm?.linked(peer, (bytes) => part.give((member, now) => member.app(now, peer, BLOBS, bytes)));
+  }
+
+  private unlink(crew: number): void {
+    const peer = this.sharers.get(crew);
+    if (!this.sharers.delete(crew) || peer === undefined) return;
+    this.swarm?.unlinked(peer);
+  }
+
+  private shared(output: TalkOutput): void {
+    if (output.type === "using") this.swarm?.near(output.peer, output.via === "direct");
+    else if (output.type === "app") this.swarm?.heard(output.from, output.bytes);
+  }
+
+  private join(
+    crew: number,
+    job: number | undefined,
+    joined: { me: number; coordinator: string },
+    shares: boolean,
+  ): Part {
     const config: CrewConfig = {
       ...joined,
       secret: this.secret,
@@ -137,7 +173,10 @@ export class Crews {
     const info = job === undefined ? undefined : this.host.job(job);
     if (info?.work.kind === "sim") config.work = info.work.bytes;
     const member = new Crew(performance.now(), config);
-    const part = new Part(this.host, (frame) => this.send(frame), joined.me, crew, job, info?.name ?? "", member);
+    const talked = (_: number, output: TalkOutput) => this.shared(output);
+    const host = shares ? { ...this.host, talked } : this.host;
+    const send = (frame: Uint8Array<ArrayBuffer>) => this.send(frame);
+    const part = new Part(host, send, joined.me, crew, job, info?.name ?? "", member, !shares);
     this.parts.set(crew, part);
     return part;
   }

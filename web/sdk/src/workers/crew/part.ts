@@ -26,6 +26,8 @@ export class Part {
     private readonly job: number | undefined,
     private readonly name: string,
     private readonly member: Crew,
+    /** Whether the donor is shown it. */
+    private readonly isShown = true,
   ) {}
 
   /** Gives the member one input, and does all it wants then. */
@@ -73,7 +75,7 @@ export class Part {
   }
 
   note(): CrewNote | undefined {
-    const place = this.isOver ? undefined : this.member.place();
+    const place = this.isOver || !this.isShown ? undefined : this.member.place();
     if (!place) return undefined;
     const { rank, members, rows } = place;
     const { crew, job, name, step, links } = this;

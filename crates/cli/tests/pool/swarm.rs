@@ -1,0 +1,139 @@
+//! Blobs that nodes give each other: the coordinator gives little more than one copy, whatever happens to nodes.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::os::unix::fs::MetadataExt;
+use std::path::PathBuf;
+
+use serde_json::Value;
+
+use crate::material::program;
+use crate::process::{Process, Running};
+use crate::world::{Folder, Pool};
+
+const MIB: u64 = 1 << 20;
+const FLAGS: [&str; 3] = ["--no-gpu", "--cpus", "1"];
+
+/// Bytes that no other test has, none of them the same as its neighbours.
+fn weights(size: u64, seed: u64) -> Vec<u8> {
+    let mut state = seed;
+    let words = (0..size / 8).flat_map(|_| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        (state ^ state >> 29).to_le_bytes()
+    });
+    words.collect()
+}
+
+/// A pool, and a folder with one large file that a program finds.
+struct Swarm {
+    pool: Pool,
+    here: Folder,
+    size: u64,
+    name: String,
+}
+
+impl Swarm {
+    fn new(size: u64, seed: u64) -> Swarm {
+        let (pool, here) = (Pool::start(), Folder::new());
+        std::fs::create_dir_all(here.path("model")).expect("a folder");
+        let bytes = weights(size, seed);
+        here.file("model/weights.bin", &bytes);
+        Swarm { pool, here, size, name: blake3::hash(&bytes).to_hex().to_string() }
+    }
+
+    fn node(&self, name: &str) -> Process {
+        self.pool.node(name, &FLAGS)
+    }
+
+    /// Every node that gets a line needs the file first.
+    fn begin(&self, lines: u64) -> Running {
+        let input: String = (0..lines).map(|i| format!("{i}\n")).collect();
+        let model = self.here.path("model").display().to_string();
+        let args = ["exec", program(), "--lines", "--unit", "1", "--folder", &model, "--", "work"];
+        self.pool.begin(&args, input.as_bytes())
+    }
+
+    fn shelf(&self, node: &str) -> PathBuf {
+        self.pool.folder.path(node).join("shelf-1")
+    }
+
+    fn has(&self, node: &str) -> bool {
+        self.shelf(node).join(&self.name).exists()
+    }
+
+    fn blobs(&self) -> Value {
+        let mut socket = TcpStream::connect(self.pool.url.trim_start_matches("http://"))
+            .expect("the coordinator listens");
+        let key = &self.pool.key;
+        let ask =
+            format!("GET /api/v1/pool HTTP/1.0\r\nhost: x\r\nauthorization: Bearer {key}\r\n\r\n");
+        socket.write_all(ask.as_bytes()).expect("asked");
+        let mut said = String::new();
+        socket.read_to_string(&mut said).expect("an answer");
+        let body = said.split_once("\r\n\r\n").expect("a body").1;
+        serde_json::from_str::<Value>(body).expect("JSON")["blobs"].clone()
+    }
+}
+
+#[test]
+fn four_nodes_cost_the_coordinator_less_than_two_copies() {
+    let swarm = Swarm::new(32 * MIB, 1);
+    let names = ["a", "b", "c", "d"];
+    let _nodes = names.map(|name| swarm.node(name));
+    let job = swarm.begin(60);
+    swarm.pool.wait("all have the file", || names.iter().all(|name| swarm.has(name)));
+    job.end().ok();
+    let blobs = swarm.blobs();
+    let (served, exchanged) = (blobs["served"].as_u64(), blobs["exchanged"].as_u64());
+    assert!(served < Some(2 * swarm.size), "{blobs}");
+    assert!(exchanged >= Some(2 * swarm.size), "{blobs}");
+    for name in names {
+        let bytes = std::fs::read(swarm.shelf(name).join(&swarm.name)).expect("the file");
+        assert_eq!(blake3::hash(&bytes).to_hex().as_str(), swarm.name);
+    }
+}
+
+#[test]
+fn a_node_killed_in_the_middle_goes_on_with_what_it_had() {
+    let swarm = Swarm::new(96 * MIB, 2);
+    let _others = ["a", "b", "c"].map(|name| swarm.node(name));
+    let mut doomed = swarm.node("doomed");
+    let job = swarm.begin(200);
+    let part = swarm.shelf("doomed").join(format!("{}.part", swarm.name));
+    let stored = || part.metadata().is_ok_and(|meta| meta.blocks() * 512 >= 3 * MIB);
+    swarm.pool.wait("some pieces are stored", stored);
+    doomed.kill();
+    assert!(!swarm.has("doomed"), "it was killed too late to see anything");
+    let again = swarm.node("doomed");
+    let fetches = again.line(|line| line["event"] == "fetches");
+    assert_eq!(fetches["bytes"], swarm.size);
+    assert!(fetches["here"].as_u64() >= Some(2 * MIB), "{fetches}");
+    swarm.pool.wait("it has the file", || swarm.has("doomed"));
+    job.end().ok();
+    assert!(swarm.blobs()["served"].as_u64() < Some(2 * swarm.size), "{}", swarm.blobs());
+}
+
+#[test]
+fn a_node_that_gives_wrong_bytes_is_named_and_everybody_has_the_right_ones() {
+    let swarm = Swarm::new(16 * MIB, 3);
+    let _liar = swarm.node("liar");
+    swarm.begin(1).end().ok();
+    assert!(swarm.has("liar"));
+    let file = swarm.shelf("liar").join(&swarm.name);
+    let mut bytes = std::fs::read(&file).expect("the file");
+    bytes.iter_mut().step_by(MIB as usize).for_each(|byte| *byte ^= 1);
+    std::fs::write(&file, bytes).expect("changed");
+    let names = ["a", "b", "c"];
+    let _nodes = names.map(|name| swarm.node(name));
+    let job = swarm.begin(60);
+    swarm.pool.wait("all have the file", || names.iter().all(|name| swarm.has(name)));
+    job.end().ok();
+    for name in names {
+        let bytes = std::fs::read(swarm.shelf(name).join(&swarm.name)).expect("the file");
+        assert_eq!(blake3::hash(&bytes).to_hex().as_str(), swarm.name);
+    }
+    let liar = swarm.pool.seen("liar").expect("the liar is here");
+    assert!(liar["gaveWrong"].as_u64() >= Some(1), "{liar}");
+    let others = names.iter().filter_map(|name| swarm.pool.seen(name));
+    assert!(others.into_iter().all(|node| node["gaveWrong"] == 0));
+}

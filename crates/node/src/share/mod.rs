@@ -1,0 +1,266 @@
+//! Blobs from other nodes and for them: one node's part in it, over all its links. Pure; its shells are the page's
+//! Worker and the native node, which have the files, and simulation.
+//!
+//! The contract is the brains': one [`ShareInput`] with the time, then drain [`Share::poll_output`]. The coordinator
+//! says where each piece comes from. Whatever comes is checked by the piece's hash, so that who sends other bytes is
+//! named, and the whole by its own before the shell uses it. A node that hears nothing of the coordinator's fetches
+//! the pieces itself.
+//!
+//! `want` is about blobs this node needs, `give` about pieces others ask for.
+
+mod give;
+mod want;
+
+use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
+use alloc::string::String;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use shoal_protocol::limit::MAX_SHARED_BLOBS;
+use shoal_protocol::share::pieces_of;
+use shoal_protocol::{BlobRef, Hash, NodeId, PieceSet, PieceWord, ShareSay, ShareTold, Time};
+
+use give::Ask;
+use want::Want;
+
+/// One change in the world.
+#[derive(Clone, Debug)]
+pub enum ShareInput<'a> {
+    /// The coordinator welcomed this node, or is away.
+    Joined,
+    Away,
+    /// All of the blob is needed. `hashes` are those of its pieces, `has` those that are here and were checked.
+    Want {
+        blob: BlobRef,
+        hashes: Vec<Hash>,
+        has: PieceSet,
+    },
+    /// All of these blobs are here.
+    Have(Vec<BlobRef>),
+    /// The blob is not needed any more, or not here any more.
+    Drop(Hash),
+    Told(ShareTold),
+    /// There is a direct way to that node (`true`), or only the relay.
+    Near(NodeId, bool),
+    /// The link to that node is over.
+    Gone(NodeId),
+    /// That node said this on [`shoal_protocol::share::BLOBS`].
+    Heard {
+        from: NodeId,
+        words: &'a [u8],
+    },
+    /// The answer to [`ShareOutput::Fetch`].
+    Fetched {
+        blob: Hash,
+        piece: u32,
+        result: Result<Vec<u8>, String>,
+    },
+    /// The answer to [`ShareOutput::Load`]; `None` if it is not there after all.
+    Loaded {
+        blob: Hash,
+        piece: u32,
+        to: NodeId,
+        bytes: Option<&'a [u8]>,
+    },
+    /// Nothing but time passed.
+    Tick,
+}
+
+/// One thing to do, in order: what was stored can be loaded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ShareOutput {
+    /// For the brain: `Input::ShareSays`.
+    Say(ShareSay),
+    /// Say this to that node on [`shoal_protocol::share::BLOBS`].
+    Tell { to: NodeId, words: Arc<Vec<u8>> },
+    /// Get this piece from the coordinator; answer with [`ShareInput::Fetched`].
+    Fetch { blob: BlobRef, piece: u32 },
+    /// Keep this piece: it is what it should be.
+    Store { blob: BlobRef, piece: u32, bytes: Vec<u8> },
+    /// Read this piece for that node; answer with [`ShareInput::Loaded`].
+    Load { blob: BlobRef, piece: u32, to: NodeId },
+    /// All pieces of a blob that was needed are stored. Its own hash is still to be checked.
+    Whole(BlobRef),
+    /// The blob cannot be had; why.
+    Failed { blob: BlobRef, why: String },
+}
+
+/// What this node gave to others and got from them, in bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Exchanged {
+    pub given: u64,
+    pub taken: u64,
+    /// From the coordinator.
+    pub fetched: u64,
+}
+
+#[derive(Default)]
+pub struct Share {
+    joined: bool,
+    blobs: BTreeMap<Hash, Blob>,
+    /// Nodes with a direct way.
+    near: BTreeSet<NodeId>,
+    /// What may be given to whom.
+    allowed: BTreeSet<(NodeId, Hash)>,
+    /// What others asked for and did not get yet.
+    asks: Vec<Ask>,
+    exchanged: Exchanged,
+    outputs: VecDeque<ShareOutput>,
+}
+
+/// A blob of which something is here.
+struct Blob {
+    blob: BlobRef,
+    has: PieceSet,
+    /// It is needed and not all here.
+    want: Option<Want>,
+}
+
+impl Share {
+    pub fn new() -> Share {
+        Share::default()
+    }
+
+    pub fn handle(&mut self, now: Time, input: ShareInput<'_>) {
+        match input {
+            ShareInput::Joined => self.joined(now),
+            ShareInput::Away => self.away(),
+            ShareInput::Want { blob, hashes, has } => self.want(now, blob, hashes, has),
+            ShareInput::Have(blobs) => self.have(blobs),
+            ShareInput::Drop(hash) => self.drop(hash),
+            ShareInput::Told(ShareTold::Take { blob, pieces, from }) => {
+                self.take(now, &blob, &pieces, from);
+            }
+            ShareInput::Told(ShareTold::Give { blob, to }) => self.allow(blob.hash, to),
+            ShareInput::Near(node, near) => self.near(node, near),
+            ShareInput::Gone(node) => self.gone(node),
+            ShareInput::Heard { from, words } => self.heard(now, from, words),
+            ShareInput::Fetched { blob, piece, result } => self.fetched(now, blob, piece, result),
+            ShareInput::Loaded { blob, piece, to, bytes } => self.loaded(blob, piece, to, bytes),
+            ShareInput::Tick => {}
+        }
+        self.look_at_wants(now);
+        self.look_at_asks(now);
+    }
+
+    pub fn poll_output(&mut self) -> Option<ShareOutput> {
+        self.outputs.pop_front()
+    }
+
+    /// When to say `Tick` if nothing else happens.
+    pub fn next_timeout(&self) -> Option<Time> {
+        let wants = self.blobs.values().filter_map(|blob| blob.want.as_ref()?.due(self.joined));
+        wants.chain(self.asks.iter().filter_map(Ask::due)).min()
+    }
+
+    pub fn exchanged(&self) -> Exchanged {
+        self.exchanged
+    }
+
+    /// How many pieces of a blob are here.
+    pub fn has(&self, blob: Hash) -> u32 {
+        self.blobs.get(&blob).map_or(0, |known| known.has.len())
+    }
+
+    /// Panics where an invariant does not hold.
+    pub fn check(&self) {
+        for (hash, known) in &self.blobs {
+            assert_eq!(*hash, known.blob.hash, "a blob under a wrong name");
+            assert_eq!(known.has.count(), pieces_of(&known.blob), "pieces of {hash}");
+            assert_eq!(known.want.is_none(), known.has.is_full(), "blob {hash} is needed or here");
+            let Some(want) = &known.want else { continue };
+            want.check(&known.has, |node| self.near.contains(&node));
+        }
+        give::check(&self.asks);
+        assert!(self.blobs.len() <= MAX_SHARED_BLOBS, "more blobs than a node tells of");
+    }
+
+    fn joined(&mut self, now: Time) {
+        self.away();
+        self.joined = true;
+        let blobs = self.blobs.values_mut();
+        let mut holds = Vec::new();
+        for known in blobs {
+            match &mut known.want {
+                Some(want) => {
+                    want.begin_anew(now);
+                    let (blob, has) = (known.blob, known.has.words().to_vec());
+                    self.outputs.push_back(ShareOutput::Say(ShareSay::Wants { blob, has }));
+                }
+                None => holds.push(known.blob),
+            }
+        }
+        if !holds.is_empty() {
+            self.say(ShareSay::Holds { blobs: holds });
+        }
+    }
+
+    /// Links end with the connection: the next one has others.
+    fn away(&mut self) {
+        self.joined = false;
+        let near: Vec<_> = self.near.iter().copied().collect();
+        near.into_iter().for_each(|node| self.gone(node));
+        self.asks.clear();
+        self.allowed.clear();
+    }
+
+    fn have(&mut self, blobs: Vec<BlobRef>) {
+        let mut new = Vec::new();
+        for blob in blobs.into_iter().filter(shoal_protocol::share::is_shared) {
+            let full = self.blobs.len() >= MAX_SHARED_BLOBS;
+            if full || self.blobs.contains_key(&blob.hash) {
+                continue;
+            }
+            let has = PieceSet::full(pieces_of(&blob));
+            self.blobs.insert(blob.hash, Blob { blob, has, want: None });
+            new.push(blob);
+        }
+        if !new.is_empty() {
+            self.say(ShareSay::Holds { blobs: new });
+        }
+    }
+
+    fn drop(&mut self, hash: Hash) {
+        let Some(known) = self.blobs.remove(&hash) else { return };
+        self.allowed.retain(|(_, blob)| *blob != hash);
+        self.say(ShareSay::Drops { blob: known.blob });
+    }
+
+    fn near(&mut self, node: NodeId, near: bool) {
+        if near {
+            self.near.insert(node);
+        } else {
+            self.near.remove(&node);
+            self.forget_flights(node);
+        }
+        self.say(ShareSay::Near { node, near });
+    }
+
+    fn gone(&mut self, node: NodeId) {
+        self.near.remove(&node);
+        self.allowed.retain(|(to, _)| *to != node);
+        self.asks.retain(|ask| ask.to != node);
+        self.forget_flights(node);
+    }
+
+    fn heard(&mut self, now: Time, from: NodeId, words: &[u8]) {
+        match PieceWord::decode(words) {
+            Some(PieceWord::Ask { blob, piece }) => self.asked(now, from, blob, piece),
+            Some(PieceWord::Here { blob, piece, bytes }) => {
+                self.came(now, blob, piece, Some(from), bytes.to_vec());
+            }
+            Some(PieceWord::Not { blob, piece }) => self.refused(blob, piece, from),
+            // A newer peer's word.
+            None => {}
+        }
+    }
+
+    fn say(&mut self, say: ShareSay) {
+        if self.joined {
+            self.outputs.push_back(ShareOutput::Say(say));
+        }
+    }
+
+    fn tell(&mut self, to: NodeId, word: &PieceWord<'_>) {
+        self.outputs.push_back(ShareOutput::Tell { to, words: Arc::new(word.encode()) });
+    }
+}

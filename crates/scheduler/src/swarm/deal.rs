@@ -1,0 +1,151 @@
+//! Which piece comes from where. Whoever has a direct way to one that has it gets it there; what nobody has is
+//! handed out by the coordinator, each piece to one node; the rest waits until somebody has it.
+
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+use shoal_protocol::limit::MAX_PIECES_ASKED;
+use shoal_protocol::{BlobRef, Micros, NodeId, ShareTold, Time, ToNode};
+
+use super::{Asked, Part, Swarm};
+use crate::Scheduler;
+
+/// Pieces on the way to one node: two from each of a few others, so that no word stands between two pieces.
+const AHEAD: usize = 8;
+/// Of those from the coordinator.
+const FROM_COORDINATOR: usize = 2;
+/// Pieces on the way from one node to all others: its line is full, and its memory bounded.
+const GIVES: usize = 4;
+/// A node that gets nothing from others for this long is given what the coordinator did not hand out lately.
+pub(super) const PATIENCE: Micros = Micros::from_secs(8);
+/// After this long it is given everything.
+const ALONE_AFTER: Micros = Micros::from_secs(24);
+
+type Takes = BTreeMap<(NodeId, Option<NodeId>), Vec<u32>>;
+
+impl Scheduler {
+    /// Tells everybody who needs the blob what to take now.
+    pub(super) fn deal(&mut self, now: Time, blob: &BlobRef) {
+        let Some(swarm) = self.swarms.blobs.get(blob) else { return };
+        let wanting = swarm.parts.iter().filter(|(_, part)| part.wants && part.has_room());
+        let wanting: Vec<_> = wanting.map(|(node, _)| *node).collect();
+        let mut takes = Takes::new();
+        let mut left = wanting;
+        // In turn, so that nobody gets all there is.
+        while !left.is_empty() {
+            left.retain(|node| {
+                let choice = self.choose_piece(now, blob, *node);
+                if let Some((piece, from)) = choice {
+                    self.ask(now, blob, *node, (piece, from));
+                    takes.entry((*node, from)).or_default().push(piece);
+                }
+                choice.is_some()
+            });
+        }
+        for ((node, from), pieces) in takes {
+            if let Some(giver) = from {
+                self.let_give(now, blob, node, giver);
+            }
+            if let Some(conn) = self.conn_of(node) {
+                let told = ShareTold::Take { blob: *blob, pieces, from };
+                self.send(conn, ToNode::Share(told));
+            }
+        }
+    }
+
+    fn choose_piece(
+        &self,
+        now: Time,
+        blob: &BlobRef,
+        node: NodeId,
+    ) -> Option<(u32, Option<NodeId>)> {
+        let swarm = self.swarms.blobs.get(blob)?;
+        let part = swarm.parts.get(&node).filter(|part| part.has_room())?;
+        // Everybody begins elsewhere, so that soon somebody has each piece.
+        let start = (node.0 as u32).wrapping_mul(0x9e37_79b1) >> 8;
+        let from_node = self.pick_from_node(swarm, part, node, start);
+        from_node.map(|(piece, giver)| (piece, Some(giver))).or_else(|| {
+            let piece = self.pick_from_coordinator(now, swarm, part, node, start)?;
+            Some((piece, None))
+        })
+    }
+
+    /// From the one with the least to do of those who have something.
+    fn pick_from_node(
+        &self,
+        swarm: &Swarm,
+        part: &Part,
+        node: NodeId,
+        start: u32,
+    ) -> Option<(u32, NodeId)> {
+        let links = self.swarms.links.get(&node)?;
+        let able = links.iter().filter_map(|(giver, crew)| {
+            let near = self.swarms.ways.get(crew).is_some_and(super::Way::is_near);
+            let load = self.swarms.givers.get(giver).map_or(0, |giver| giver.load);
+            let fits = near && load < GIVES && part.asked_of(Some(*giver)) < MAX_PIECES_ASKED;
+            if !fits || part.shunned.contains(giver) || !self.may_give(*giver) {
+                return None;
+            }
+            let has = &swarm.parts.get(giver)?.has;
+            let piece = has.first_beyond(&part.has, start, |at| !part.asked.contains_key(&at))?;
+            Some((load, *giver, piece))
+        });
+        able.min().map(|(_, giver, piece)| (piece, giver))
+    }
+
+    fn pick_from_coordinator(
+        &self,
+        now: Time,
+        swarm: &Swarm,
+        part: &Part,
+        node: NodeId,
+        start: u32,
+    ) -> Option<u32> {
+        if part.asked_of(None) >= FROM_COORDINATOR {
+            return None;
+        }
+        let open = |piece: u32| !part.asked.contains_key(&piece);
+        let copies = |piece: u32| swarm.copies.get(piece as usize).copied().unwrap_or(0);
+        let handed = |piece: u32| swarm.handed.contains_key(&piece);
+        let rare = |piece: u32| open(piece) && copies(piece) == 0 && !handed(piece);
+        if let Some(piece) = part.has.first_missing(start, rare) {
+            return Some(piece);
+        }
+        if part.alone || now >= part.fed + ALONE_AFTER {
+            return part.has.first_missing(start, open);
+        }
+        let waits = part.asked.is_empty() && now >= part.fed + PATIENCE && !self.climbs(now, node);
+        if waits { part.has.first_missing(start, |at| open(at) && !handed(at)) } else { None }
+    }
+
+    fn ask(
+        &mut self,
+        now: Time,
+        blob: &BlobRef,
+        node: NodeId,
+        (piece, from): (u32, Option<NodeId>),
+    ) {
+        let Some(swarm) = self.swarms.blobs.get_mut(blob) else { return };
+        let rare = swarm.copies.get(piece as usize).is_some_and(|copies| *copies == 0);
+        let Some(part) = swarm.parts.get_mut(&node) else { return };
+        part.asked.insert(piece, Asked { from, at: now });
+        match from {
+            Some(giver) => self.swarms.givers.entry(giver).or_default().load += 1,
+            None => {
+                if rare {
+                    part.fed = now;
+                }
+                swarm.handed.insert(piece, now);
+            }
+        }
+    }
+}
+
+impl Part {
+    fn has_room(&self) -> bool {
+        self.wants && self.asked.len() < AHEAD
+    }
+
+    fn asked_of(&self, from: Option<NodeId>) -> usize {
+        self.asked.values().filter(|asked| asked.from == from).count()
+    }
+}

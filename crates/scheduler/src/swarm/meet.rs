@@ -1,0 +1,160 @@
+//! Who is linked to whom: a node that needs a blob gets a few others that have or need it, drawn by chance, so
+//! that pieces spread among all. Those who find no direct way are parted again.
+
+use alloc::vec::Vec;
+use shoal_protocol::limit::MAX_SHARE_LINKS;
+use shoal_protocol::{BlobRef, CrewId, Micros, NodeId, ShareTold, Time, ToNode};
+
+use super::Way;
+use crate::Scheduler;
+
+/// Links a node looks for; others may look for it too. All together have fewer than they may have, so that
+/// newcomers always find somebody.
+const SOUGHT: usize = 2;
+/// Two that have no direct way after this long have none.
+pub(super) const CLIMB: Micros = Micros::from_secs(10);
+/// Two that found no direct way are not tried again before: networks change slowly.
+const FAR_FOR: Micros = Micros::from_secs(300);
+
+impl Scheduler {
+    /// Links a node to others in the swarm, where it has too few.
+    pub(super) fn seek(&mut self, now: Time, blob: &BlobRef, node: NodeId) {
+        if !self.may_meet(node) {
+            return self.set_alone(blob, node, true);
+        }
+        for _ in 0..SOUGHT {
+            let Some(swarm) = self.swarms.blobs.get(blob) else { return };
+            let useful = self.links_of(node).filter(|other| swarm.parts.contains_key(other));
+            if useful.count() >= SOUGHT || self.links_of(node).count() >= MAX_SHARE_LINKS {
+                return;
+            }
+            let Some(other) = self.draw_partner(now, blob, node) else { break };
+            let nodes = [node.min(other), node.max(other)];
+            let Some(crew) = self.pair_to_share(now, nodes) else { break };
+            self.linked(now, crew, nodes);
+        }
+        let alone = self.links_of(node).next().is_none();
+        self.set_alone(blob, node, alone);
+    }
+
+    fn draw_partner(&mut self, now: Time, blob: &BlobRef, node: NodeId) -> Option<NodeId> {
+        let parts = &self.swarms.blobs.get(blob)?.parts;
+        let shunned = &parts.get(&node)?.shunned;
+        let fit = parts.keys().copied().filter(|other| {
+            let pair = [node.min(*other), node.max(*other)];
+            let far = self.swarms.far.get(&pair).is_some_and(|until| now < *until);
+            let linked = self.links_of(node).any(|known| known == *other);
+            let room = self.links_of(*other).count() < MAX_SHARE_LINKS;
+            let may = *other != node && !far && !linked && !shunned.contains(other);
+            may && room && self.may_give(*other)
+        });
+        // Those with few links first: else one that came early carries all.
+        let fit: Vec<_> = fit.map(|other| (self.links_of(other).count(), other)).collect();
+        let least = fit.iter().map(|(links, _)| *links).min()?;
+        let fit: Vec<_> = fit.iter().filter(|(links, _)| *links <= least + 1).collect();
+        let drawn = self.chance.below(fit.len() as u64) as usize;
+        fit.get(drawn).map(|(_, other)| *other)
+    }
+
+    fn set_alone(&mut self, blob: &BlobRef, node: NodeId, alone: bool) {
+        let swarm = self.swarms.blobs.get_mut(blob);
+        if let Some(part) = swarm.and_then(|swarm| swarm.parts.get_mut(&node)) {
+            part.alone = alone;
+        }
+    }
+
+    fn links_of(&self, node: NodeId) -> impl Iterator<Item = NodeId> {
+        self.swarms.links.get(&node).into_iter().flatten().map(|(other, _)| *other)
+    }
+
+    fn linked(&mut self, now: Time, crew: CrewId, nodes: [NodeId; 2]) {
+        let [a, b] = nodes;
+        self.swarms.links.entry(a).or_default().insert(b, crew);
+        self.swarms.links.entry(b).or_default().insert(a, crew);
+        let (near, gives) = ([false; 2], Default::default());
+        self.swarms.ways.insert(crew, Way { nodes, near, made: now, used: now, gives });
+        for node in nodes {
+            let blobs = self.swarms.of.get(&node).into_iter().flatten().copied();
+            for blob in blobs.collect::<Vec<_>>() {
+                self.set_alone(&blob, node, false);
+            }
+        }
+        self.plan_look(now);
+    }
+
+    /// The pair is over: what was to come this way is dealt anew by whoever ends it.
+    pub(crate) fn unlinked(&mut self, crew: CrewId, [a, b]: [NodeId; 2]) {
+        self.swarms.ways.remove(&crew);
+        for (node, other) in [(a, b), (b, a)] {
+            if let Some(links) = self.swarms.links.get_mut(&node) {
+                links.remove(&other);
+                if links.is_empty() {
+                    self.swarms.links.remove(&node);
+                }
+            }
+            self.unask_all(node, other);
+        }
+    }
+
+    /// What was to come from one to the other, of whatever blob, comes from elsewhere.
+    fn unask_all(&mut self, node: NodeId, from: NodeId) {
+        let blobs: Vec<_> = self.swarms.of.get(&node).into_iter().flatten().copied().collect();
+        for blob in blobs {
+            self.unask(node, &blob, |asked| asked.from == Some(from));
+        }
+    }
+
+    /// Two that do not get on, or found no way: not tried again soon.
+    pub(crate) fn part_for_long(&mut self, now: Time, nodes: [NodeId; 2]) {
+        self.swarms.far.insert(nodes, now + FAR_FOR);
+    }
+
+    pub(super) fn near(&mut self, now: Time, node: NodeId, other: NodeId, near: bool) {
+        let links = self.swarms.links.get(&node);
+        let Some(crew) = links.and_then(|links| links.get(&other)).copied() else { return };
+        let Some(way) = self.swarms.ways.get_mut(&crew) else { return };
+        let rank = usize::from(way.nodes[0] != node);
+        way.near[rank] = near;
+        // One that was near and is not any more has as long as a new one to come back.
+        way.made = if near { way.made } else { now };
+        if !near {
+            self.unask_all(node, other);
+            self.unask_all(other, node);
+        }
+        self.deal_all(now, node);
+    }
+
+    /// Deals whatever that node has a part in.
+    pub(crate) fn deal_all(&mut self, now: Time, node: NodeId) {
+        let blobs: Vec<_> = self.swarms.of.get(&node).into_iter().flatten().copied().collect();
+        for blob in blobs {
+            self.deal(now, &blob);
+        }
+    }
+
+    /// Whether a direct way may still come to be.
+    pub(super) fn climbs(&self, now: Time, node: NodeId) -> bool {
+        let crews = self.swarms.links.get(&node).into_iter().flatten();
+        let mut ways = crews.filter_map(|(_, crew)| self.swarms.ways.get(crew));
+        ways.any(|way| !way.is_near() && now < way.made + CLIMB)
+    }
+
+    pub(super) fn use_way(&mut self, now: Time, node: NodeId, other: NodeId) {
+        let crew = self.swarms.links.get(&node).and_then(|links| links.get(&other)).copied();
+        if let Some(way) = crew.and_then(|crew| self.swarms.ways.get_mut(&crew)) {
+            way.used = now;
+        }
+    }
+
+    /// A node hears once to whom it may give the blob.
+    pub(super) fn let_give(&mut self, now: Time, blob: &BlobRef, to: NodeId, giver: NodeId) {
+        let crew = self.swarms.links.get(&giver).and_then(|links| links.get(&to)).copied();
+        let Some(way) = crew.and_then(|crew| self.swarms.ways.get_mut(&crew)) else { return };
+        way.used = now;
+        if way.gives.insert((giver, *blob))
+            && let Some(conn) = self.conn_of(giver)
+        {
+            self.send(conn, ToNode::Share(ShareTold::Give { blob: *blob, to }));
+        }
+    }
+}

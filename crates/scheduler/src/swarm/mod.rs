@@ -1,0 +1,140 @@
+//! Blobs that nodes give each other: who needs what, who has which pieces, and where each piece comes from. The
+//! coordinator hands a piece out while nobody has it, about once; later askers get it from those who have it. Who
+//! waits in vain gets it from the coordinator after all. Nothing of it is durable: nodes say again what they have.
+//!
+//! - [`hear`]: what nodes say about blobs
+//! - [`deal`]: which piece from where
+//! - [`meet`]: who is linked to whom
+//! - [`look`]: what only time brings about, and what must hold
+
+mod deal;
+mod hear;
+mod look;
+mod meet;
+
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::vec::Vec;
+use shoal_protocol::{BlobRef, CrewId, NodeId, PieceSet, Time};
+
+/// Blobs with books at a time; a node whose blob finds no room fetches it from the coordinator.
+const MAX_SWARMS: usize = 4096;
+/// So many nodes say that one gives wrong bytes: then it gives nothing any more. A single one may lie.
+const BELIEVED: usize = 2;
+
+#[derive(Default)]
+pub(crate) struct Swarms {
+    pub(crate) blobs: BTreeMap<BlobRef, Swarm>,
+    /// The blobs each node has a part in.
+    of: BTreeMap<NodeId, BTreeSet<BlobRef>>,
+    /// With whom each node exchanges pieces.
+    links: BTreeMap<NodeId, BTreeMap<NodeId, CrewId>>,
+    ways: BTreeMap<CrewId, Way>,
+    /// Pairs that found no direct way, or fell out: not tried before then.
+    far: BTreeMap<[NodeId; 2], Time>,
+    pub(crate) givers: BTreeMap<NodeId, Giver>,
+    /// Bytes that went from node to node.
+    between: u64,
+    /// When to look at them.
+    pub(crate) due: Option<Time>,
+}
+
+/// Those who have or need one blob.
+pub(crate) struct Swarm {
+    parts: BTreeMap<NodeId, Part>,
+    /// For each piece, how many have it and may give it.
+    copies: Vec<u32>,
+    /// Pieces on their way from the coordinator, or handed out by it of late: when.
+    handed: BTreeMap<u32, Time>,
+}
+
+/// One node's part in a blob.
+struct Part {
+    has: PieceSet,
+    wants: bool,
+    /// Pieces it was told to take.
+    asked: BTreeMap<u32, Asked>,
+    /// Nodes that failed it with this blob.
+    shunned: BTreeSet<NodeId>,
+    /// When it last got something from a node, or what nobody had.
+    fed: Time,
+    /// Nobody can give it anything: the coordinator gives all.
+    alone: bool,
+    /// Its pieces are counted in `copies`.
+    counted: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Asked {
+    /// `None` is the coordinator.
+    from: Option<NodeId>,
+    at: Time,
+}
+
+/// Two nodes that can exchange pieces.
+struct Way {
+    nodes: [NodeId; 2],
+    /// Whether each says that there is a direct way.
+    near: [bool; 2],
+    made: Time,
+    used: Time,
+    /// What each was told to give to the other.
+    gives: BTreeSet<(NodeId, BlobRef)>,
+}
+
+impl Way {
+    /// A piece that goes by the relay goes through the coordinator twice: worse than none.
+    fn is_near(&self) -> bool {
+        self.near == [true, true]
+    }
+}
+
+/// What a node gave to others.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Giver {
+    pub(crate) bytes: u64,
+    /// Pieces on their way from it.
+    load: usize,
+    /// Who says that it gives wrong bytes.
+    pub(crate) accusers: BTreeSet<NodeId>,
+}
+
+/// The exchange of blobs as people see it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SwarmView {
+    /// Blobs that somebody needs or has.
+    pub blobs: u64,
+    /// Nodes that need one now.
+    pub waiting: u64,
+    /// Pairs of nodes that can exchange pieces.
+    pub links: u64,
+    /// Bytes that went from node to node since the start.
+    pub between: u64,
+}
+
+impl crate::Scheduler {
+    pub fn swarms(&self) -> SwarmView {
+        let parts = self.swarms.blobs.values().flat_map(|swarm| swarm.parts.values());
+        SwarmView {
+            blobs: self.swarms.blobs.len() as u64,
+            waiting: parts.filter(|part| part.wants).count() as u64,
+            links: self.swarms.ways.values().filter(|way| way.is_near()).count() as u64,
+            between: self.swarms.between,
+        }
+    }
+
+    /// Whether a node can be linked to others now.
+    fn may_meet(&self, node: NodeId) -> bool {
+        self.peers.get(&node).is_some_and(|peer| !peer.paused && peer.links.is_some())
+    }
+
+    /// Whether it may be asked for pieces: that costs its donor neither money nor battery, and few call it a liar.
+    fn may_give(&self, node: NodeId) -> bool {
+        let Some(condition) = self.peers.get(&node).map(|peer| peer.condition) else {
+            return false;
+        };
+        let on_battery = condition.battery_percent.is_some() && !condition.charging;
+        let giver = self.swarms.givers.get(&node);
+        let believed = giver.is_none_or(|giver| giver.accusers.len() < BELIEVED);
+        self.may_meet(node) && !condition.metered && !on_battery && believed
+    }
+}
