@@ -106,10 +106,13 @@ impl Player {
         loop {
             let (crew, epoch, say) = (CrewId(0), Epoch(0), CrewSay::Meet { with });
             self.says.send(FromNode::Crew { crew, epoch, say }).unwrap();
-            let answer = |message| match message {
-                ToNode::Enlist(enlist) => Some(Some(*enlist)),
-                ToNode::ToCrew { say: CrewTold::NotMet { .. }, .. } => Some(None),
-                _ => None,
+            let answer = |message| {
+                if let ToNode::Enlist(enlist) = message {
+                    return Some(Some(*enlist));
+                }
+                let not_met =
+                    matches!(message, ToNode::ToCrew { say: CrewTold::NotMet { .. }, .. });
+                not_met.then_some(None)
             };
             if let Some(enlist) = self.next("an answer to a call for a talk", answer).await {
                 return enlist;
