@@ -4,6 +4,7 @@ import assert from "node:assert/strict";
 import { join } from "node:path";
 import { it } from "node:test";
 
+import { workerCount } from "../tests/lib/chromium.mjs";
 import { folder } from "./lib/places.mjs";
 import { kill, native, serve } from "./lib/processes.mjs";
 import { browser, tab } from "./lib/tabs.mjs";
@@ -59,14 +60,15 @@ it("a donor presses Stop", async (t) => {
   const { id, check } = await execJob(pool.api);
   await busy(pool, guest.node);
   await guest.page.getByRole("status").filter({ hasText: "at work" }).waitFor();
+  assert.ok((await workerCount(guest.page)) > 0, "there are no Workers to end");
   await guest.page.getByRole("button", { name: "Stop now" }).click();
   await guest.page.getByRole("status").filter({ hasText: "Not lending" }).waitFor();
   await gone(pool, guest.node);
-  await until("the tab's Workers to end", () => guest.page.workers().length === 0);
+  await until("the tab's Workers to end", async () => (await workerCount(guest.page)) === 0);
   // The other one takes over while the tab, still open, stays out of it.
   const job = await pool.api.done(id);
   assertShared(job, [machine.node]);
   check(await pool.api.result(id));
   assert.deepEqual((await pool.api.nodes()).map((node) => node.id), [machine.node.id]);
-  assert.equal(guest.page.workers().length, 0);
+  assert.equal(await workerCount(guest.page), 0);
 });

@@ -73,12 +73,11 @@ it("tabs hide, freeze and crash", async (t) => {
     await seen(pool, node, "back", ({ paused, condition }) => !paused && condition.visible);
   });
 
-  await t.test("a hidden tab whose donor wants it so goes on, thought slower", async (t) => {
+  await t.test("a hidden tab whose donor wants it so goes on", async (t) => {
     const { page, node, job } = await atWork(t, { whenHidden: "go on" });
     await page.hide();
     const hidden = await seen(pool, node, "hidden", ({ condition }) => !condition.visible);
     assert.equal(hidden.paused, false);
-    assert.ok(hidden.pacePercent < 90, `it is thought as fast as before: ${hidden.pacePercent} %`);
     const done = await pool.api.done(job.id);
     assert.equal(share(done, node), done.items);
     job.check(await pool.api.result(job.id));

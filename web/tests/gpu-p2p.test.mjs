@@ -1,15 +1,11 @@
 /** Shared GPU buffers between two tabs over a real pool: the pages and the lines of docs/gpu-p2p.md, exactly as printed. */
 
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
-import { createServer } from "node:http";
 import { after, before, test } from "node:test";
 import { launch, openPage } from "./lib/chromium.mjs";
 import { startCoordinator } from "./lib/coordinator.mjs";
+import { blocks, DOCS, startDocsSite } from "./lib/docs-site.mjs";
 import { startFront } from "./lib/front.mjs";
-
-const DOCS = readFileSync(new URL("../../docs/gpu-p2p.md", import.meta.url), "utf8");
-const blocks = (language) => [...DOCS.matchAll(new RegExp(`^\`\`\`${language}\\n([^]*?)^\`\`\``, "gm"))].map((match) => match[1]);
 
 let coordinator;
 let front;
@@ -19,7 +15,7 @@ let browser;
 before(async () => {
   [coordinator, browser] = await Promise.all([startCoordinator(), launch()]);
   front = await startFront(coordinator);
-  site = await startSite();
+  site = await startDocsSite(front);
 });
 
 after(async () => {
@@ -28,26 +24,6 @@ after(async () => {
   await front?.close();
   await coordinator?.close();
 });
-
-/** A site of its own with the two pages. Only the pool's address and token are others: a test has its own pool. */
-async function startSite() {
-  const [one, two] = blocks("html").map((page) =>
-    page.replaceAll("http://127.0.0.1:7420", front.url).replaceAll("#TOKEN", `#${front.token}`),
-  );
-  const files = { "/one.html": one, "/two.html": two, "/blank.html": "<!doctype html><title>blank</title>" };
-  const server = createServer(({ url }, response) => {
-    const file = files[new URL(url, "http://site").pathname];
-    response.writeHead(file ? 200 : 404, { "content-type": "text/html" }).end(file ?? "");
-  });
-  await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
-  return {
-    url: `http://127.0.0.1:${server.address().port}`,
-    close: async () => {
-      server.closeAllConnections();
-      await new Promise((resolve) => server.close(resolve));
-    },
-  };
-}
 
 /** Two tabs with a connection to each other, as `globalThis.connection`. */
 async function connectTabs() {

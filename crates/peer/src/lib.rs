@@ -36,7 +36,7 @@
 //! ```
 //!
 //! `export` is the owner's side, `ask` the importer's, `part` cuts versions and puts them together, `words` is what
-//! is said; `gpu` (feature `wgpu`) takes bytes out of GPU buffers and puts them in.
+//! is said; `pipe` is how an application reaches a node that carries for it; `gpu` (feature `wgpu`) takes bytes out of GPU buffers and puts them in.
 
 mod ask;
 mod capability;
@@ -48,6 +48,7 @@ pub mod gpu;
 mod handle;
 mod hear;
 mod part;
+pub mod pipe;
 mod words;
 
 pub use ask::{Copy, Import, Op, RunThere};

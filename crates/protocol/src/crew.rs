@@ -60,6 +60,8 @@ pub struct SimTask {
     pub attempt: Attempt,
     /// Go on with guessed halos where true ones are late.
     pub speculate: bool,
+    /// Strokes of an earlier epoch for steps from `from` on: they count again for the same ones.
+    pub strokes: Vec<(u64, Poke)>,
 }
 
 /// Rows of a checkpoint.
@@ -98,6 +100,9 @@ pub enum CrewSay {
     Meet { with: NodeId },
     /// This application's talk with the other is over.
     Leave,
+    /// From rank 0, in answer to [`CrewTold::Poke`]: the step it counts for; none if it comes too late, or too
+    /// many wait. Said before anything that follows from it.
+    Poked { poke: Poke, step: Option<u64> },
 }
 
 /// How a link to another member is doing.

@@ -34,13 +34,11 @@ pub enum FrameKind {
     Sealed = 2,
     /// Words of the link on a direct way, which has its own seal.
     Plain = 3,
-    /// Between a node and the relay: how much more may be sent to this destination.
-    Credit = 4,
 }
 
 impl FrameKind {
     fn from_byte(byte: u8) -> Option<FrameKind> {
-        let kinds = [FrameKind::Handshake, FrameKind::Sealed, FrameKind::Plain, FrameKind::Credit];
+        let kinds = [FrameKind::Handshake, FrameKind::Sealed, FrameKind::Plain];
         kinds.into_iter().find(|kind| *kind as u8 == byte)
     }
 }

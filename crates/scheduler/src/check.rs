@@ -1,9 +1,10 @@
 //! Every invariant between the tables, asserted after each step in tests and simulation.
 
 use alloc::vec::Vec;
-use shoal_protocol::limit::MAX_LEASES_PER_NODE;
+use shoal_protocol::limit::{MAX_LEASES_PER_NODE, MAX_STROKES};
 use shoal_protocol::{JobId, Micros, Span};
 
+use crate::assign::crew::Crew;
 use crate::job::{Job, JobState};
 use crate::state::Scheduler;
 use crate::unit::Unit;
@@ -95,6 +96,7 @@ impl Scheduler {
         }
         for (id, crew) in &self.crews {
             assert!(self.running.contains(id), "job {id} ended and has a crew");
+            self.check_strokes(*id, crew);
             let Some(sim) = self.sim(*id).filter(|_| !crew.seats.is_empty()) else { continue };
             let end = crew.seats.iter().fold(0, |at, seat| {
                 assert_eq!(seat.rows.start, at, "job {id}: rows lost or held twice");
@@ -104,6 +106,14 @@ impl Scheduler {
             });
             assert_eq!(end, u64::from(sim.height), "job {id}: rows lost at the end");
         }
+    }
+
+    fn check_strokes(&self, id: JobId, crew: &Crew) {
+        let Some(kept) = self.jobs.get(&id).map(|job| &job.kept) else { return };
+        let strokes = kept.strokes.len() + crew.pokes.len();
+        assert!(strokes <= MAX_STROKES, "job {id}: {strokes} strokes");
+        let first = kept.strokes.first_key_value().map_or(kept.step, |(step, _)| *step);
+        assert!(first >= kept.step, "job {id}: a stroke of before the checkpoint");
     }
 
     fn check_loans(&self) {

@@ -5,7 +5,7 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
 use shoal_protocol::{
-    Epoch, Hash, Identity, JobId, JobSpec, KeptPart, Lane, NodeId, Span, Time, Work,
+    Epoch, Hash, Identity, JobId, JobSpec, KeptPart, Lane, NodeId, Poke, Span, Time, Work,
 };
 
 use crate::Output;
@@ -103,6 +103,13 @@ pub enum Fact {
         job: JobId,
         step: u64,
         parts: Vec<KeptPart>,
+    },
+    /// A stroke over a simulation's field counts for this step. One for each step, unless the simulation went
+    /// back to its beginning.
+    Stroke {
+        job: JobId,
+        step: u64,
+        poke: Poke,
     },
 }
 
@@ -219,11 +226,19 @@ impl Scheduler {
             Fact::Epoch { job, epoch } => {
                 if let Some(job) = self.jobs.get_mut(job) {
                     job.kept.epoch = *epoch;
+                    job.recall_epoch(self.passed, *epoch);
                 }
             }
             Fact::Kept { job, step, parts } => {
                 if let Some(job) = self.jobs.get_mut(job) {
                     (job.kept.step, job.kept.parts) = (*step, parts.clone());
+                    job.kept.strokes = job.kept.strokes.split_off(step);
+                    job.recall_kept(self.passed, *step);
+                }
+            }
+            Fact::Stroke { job, step, poke } => {
+                if let Some(job) = self.jobs.get_mut(job) {
+                    job.kept.strokes.insert(*step, *poke);
                 }
             }
         }

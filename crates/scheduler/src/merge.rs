@@ -58,8 +58,9 @@ impl Scheduler {
         }
     }
 
-    /// Receipts say when units were merged; a fact for each would double the facts.
-    fn mark_time(&mut self, now: Time) {
+    /// Receipts say when units were merged, and crews when they were called; a time in each fact would double
+    /// the facts.
+    pub(crate) fn mark_time(&mut self, now: Time) {
         if now > self.passed + MARK_EVERY || now < self.passed {
             self.passed = now;
             self.record(Fact::Passed { at: now });

@@ -73,17 +73,21 @@ fn crews(from: u64, seeds: u64) -> ExitCode {
         total.epochs += report.epochs;
         total.faults += report.faults;
         total.crashes += report.crashes;
+        total.strokes += report.strokes;
+        total.strokes_again += report.strokes_again;
         total.relayed += report.relayed;
         total.direct += report.direct;
         total.stale += report.stale;
     });
     println!(
-        "{seeds} crews in {:.1} s: {} events, {} epochs, {} faults, {} crashes, {} frames by relay, {} direct, {} of old epochs dropped",
+        "{seeds} crews in {:.1} s: {} events, {} epochs, {} faults, {} crashes, {} strokes ({} times again), {} frames by relay, {} direct, {} of old epochs dropped",
         start.elapsed().as_secs_f64(),
         total.events,
         total.epochs,
         total.faults,
         total.crashes,
+        total.strokes,
+        total.strokes_again,
         total.relayed,
         total.direct,
         total.stale

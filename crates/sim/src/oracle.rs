@@ -76,7 +76,8 @@ impl Oracle {
             | Fact::Class { .. }
             | Fact::Trust { .. }
             | Fact::Epoch { .. }
-            | Fact::Kept { .. } => {}
+            | Fact::Kept { .. }
+            | Fact::Stroke { .. } => {}
         }
     }
 

@@ -59,3 +59,14 @@ export async function openPage(context, url) {
   await page.goto(url);
   return page;
 }
+
+/** How many Workers a page has, as the browser says when asked anew. Playwright's own list keeps one that ended while it was
+ * still being made known. */
+export async function workerCount(page) {
+  const session = await page.context().newCDPSession(page);
+  let count = 0;
+  session.on("Target.attachedToTarget", () => (count += 1));
+  await session.send("Target.setAutoAttach", { autoAttach: true, waitForDebuggerOnStart: false, flatten: true });
+  await session.detach();
+  return count;
+}

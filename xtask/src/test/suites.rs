@@ -55,12 +55,13 @@ const WITH_BUILD: Duration = Duration::from_secs(25 * 60);
 /// No file of browser tests takes nearly as long. One that does is ended, and the next one begins.
 const BROWSER_FILE: Duration = Duration::from_secs(8 * 60);
 
-const PURE: [&str; 7] = [
+const PURE: [&str; 8] = [
     "shoal-protocol",
     "shoal-seal",
     "shoal-scheduler",
     "shoal-node",
     "shoal-peer",
+    "shoal-app",
     "shoal-sim",
     "xtask",
 ];
@@ -139,6 +140,9 @@ fn web() -> Outcome<Counts> {
         run(environment(&mut cargo_on(&words, SHELLS)))?;
         stamp.keep()?;
     }
+    // A native application that shares buffers with pages.
+    let words = ["build", "--release", "--quiet", "--example", "share"];
+    run(&mut cargo_on(&words, &["shoal-app"]))?;
     node(&["tests", "app/tests"])
 }
 
@@ -178,6 +182,7 @@ fn environment(test: &mut Command) -> &mut Command {
         test.env("CHROMIUM", chromium);
     }
     test.env("SHOAL_BIN", shoal())
+        .env("SHOAL_SHARE", target().join("release/examples/share"))
         .env("SHOAL_OUTSIDE", outside::folder())
         .env("SHOAL_REQUIRE_OUTSIDE", "1")
         .env("SHOAL_PREPARED", target().join(PREPARED))

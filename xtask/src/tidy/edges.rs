@@ -13,7 +13,7 @@ enum Rule {
     Not(&'static [&'static str]),
 }
 
-const RULES: [(&str, Rule); 10] = [
+const RULES: [(&str, Rule); 11] = [
     ("shoal-protocol", Rule::Only(&["serde", "postcard", "blake3"])),
     ("shoal-scheduler", Rule::Only(&["shoal-protocol", "serde"])),
     (
@@ -30,6 +30,7 @@ const RULES: [(&str, Rule); 10] = [
         ]),
     ),
     ("shoal-peer", Rule::Only(&["shoal-protocol", "serde", "serde_json", "wgpu"])),
+    ("shoal-app", Rule::Only(&["shoal-peer", "serde_json", "getrandom"])),
     ("shoal-node", Rule::Only(&["shoal-protocol", "shoal-seal"])),
     (
         "shoal-sim",

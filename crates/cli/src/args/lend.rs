@@ -71,6 +71,9 @@ pub(crate) struct Talk {
     /// Through the coordinator only, never directly
     #[arg(long)]
     pub(crate) no_direct: bool,
+    /// Carry for the application that started this, over its input and output; the crate `shoal-app` speaks to it
+    #[arg(long)]
+    pub(crate) pipe: bool,
 }
 
 #[derive(Debug, Args)]

@@ -71,6 +71,7 @@ impl Host<'_> {
     /// The relay is there: this node joined.
     pub(super) fn crews_joined(&mut self, me: NodeId) {
         self.crews.me = Some(me);
+        self.talk_joined(me);
         self.every_crew(|_| Some(MemberInput::Relay(true)));
     }
 
@@ -106,9 +107,8 @@ impl Host<'_> {
             CrewTask::Sim(task) => Some(task.job),
             CrewTask::Talk => None,
         };
-        match notice(&enlist) {
-            Some(notice) => (self.notify)(notice),
-            None => self.talk_met(&enlist),
+        if let Some(notice) = notice(&enlist) {
+            (self.notify)(notice);
         }
         if !enlist.ice.is_empty() {
             self.crews.order(Order::Servers(enlist.ice.clone()));
@@ -125,6 +125,9 @@ impl Host<'_> {
                 }
             }
             self.member(crew, MemberInput::Relay(true));
+        }
+        if job.is_none() {
+            self.talk_met(&enlist);
         }
         self.member(crew, MemberInput::Enlist(enlist));
     }
@@ -161,6 +164,7 @@ impl Host<'_> {
 
     pub(super) fn dismiss(&mut self, crew: CrewId) {
         let Some(seat) = self.crews.seats.remove(&crew) else { return };
+        self.talk_parted(crew);
         for node in seat.called {
             self.crews.order(Order::Hang((crew, node)));
         }
@@ -251,15 +255,14 @@ impl Host<'_> {
             }
             MemberOutput::Using(node, path) => {
                 tracing::debug!("crew {}: node {} by {path:?}", crew.0, node.0);
-                self.talk_using(path);
+                self.talk_using(node, path);
             }
             MemberOutput::App { from, channel, bytes } => {
                 self.talk_heard(crew, from, channel, bytes);
             }
-            // Less is said at a time than a link takes, and nothing in common.
-            MemberOutput::Refused { .. }
-            | MemberOutput::NotBegun(_)
-            | MemberOutput::Done { .. } => {}
+            MemberOutput::Refused { to, .. } => self.talk_refused(to),
+            // Nothing is done in common.
+            MemberOutput::NotBegun(_) | MemberOutput::Done { .. } => {}
         }
     }
 

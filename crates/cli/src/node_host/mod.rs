@@ -28,6 +28,7 @@ pub(crate) use gpu::run_worker;
 pub(crate) use identity::known as identities;
 pub(crate) use link::JoinLink;
 pub(crate) use notice::Notice;
+pub(crate) use talk::Talks;
 
 use std::collections::{BTreeSet, VecDeque};
 use std::future::poll_fn;
@@ -79,14 +80,15 @@ enum Event {
     NotOpened(socket::NotOpened),
     Cpu(Ran),
     Gpu(GpuEvent),
-    Order(Option<String>),
+    Order(talk::Order),
 }
 
 pub(crate) struct Options {
     pub(crate) link: JoinLink,
     pub(crate) data: PathBuf,
     pub(crate) lend: Lend,
-    pub(crate) talks: bool,
+    /// Lends nothing, and does this instead.
+    pub(crate) talks: Option<Talks>,
 }
 
 /// Lends this machine until `stop` turns true or the coordinator refuses for good.
@@ -125,7 +127,7 @@ pub(crate) async fn run(
         identity: kept.identity(),
         caps: caps.clone(),
         rules: options.lend.rules(),
-        talks: options.talks,
+        talks: options.talks.is_some(),
         seed: u64::from_le_bytes(seed),
     });
     let power = Power::new(options.lend.battery_below);

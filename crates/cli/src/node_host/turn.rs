@@ -98,7 +98,7 @@ impl Host<'_> {
                 }
                 self.ran(ran);
             }
-            Event::Order(line) => self.talk_order(line),
+            Event::Order(order) => self.talk_order(order),
             Event::Gpu(event) => {
                 let news = self.gpu.as_mut().map(|gpu| gpu.handle(event));
                 self.news(news.unwrap_or_default());

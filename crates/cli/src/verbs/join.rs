@@ -18,7 +18,7 @@ pub(super) async fn run(context: &Context, args: Join) -> Result<(), Fail> {
         None => JoinLink::parse(&args.url)?,
     };
     let base = link.base.clone();
-    let options = Options { link, data: context.data_folder()?, lend: args.lend, talks: false };
+    let options = Options { link, data: context.data_folder()?, lend: args.lend, talks: None };
     let json = context.json;
     node_host::run(options, stop_on_signal(), move |notice| tell(json, &base, &notice)).await?;
     if !context.json {

@@ -87,7 +87,7 @@ async fn lend_this_machine(
     let told = async {
         let link = link?;
         let base = link.base.clone();
-        let options = Options { link, data, lend, talks: false };
+        let options = Options { link, data, lend, talks: None };
         node_host::run(options, stop, move |notice| {
             caution(json, &notice);
             let text = as_text(&base, &notice);

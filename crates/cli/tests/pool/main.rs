@@ -1,5 +1,6 @@
 //! Real processes of the real binary: pools, nodes and clients, and what happens to them.
 
+mod app;
 mod bad_input;
 #[cfg(unix)]
 mod battery;

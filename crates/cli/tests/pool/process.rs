@@ -208,8 +208,11 @@ pub(crate) fn signal(signal: &str, process: u32) {
     assert!(status.expect("kill").success());
 }
 
+/// The binary that is tested.
+pub(crate) const SHOAL: &str = env!("CARGO_BIN_EXE_shoal");
+
 pub(crate) fn shoal(args: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_shoal"));
+    let mut command = Command::new(SHOAL);
     command.args(args).env_remove("SHOAL_URL").env_remove("SHOAL_KEY").env_remove("SHOAL_DATA");
     command
 }

@@ -177,7 +177,8 @@ impl Driver {
             | CrewSay::Bad { .. }
             | CrewSay::Failed { .. }
             | CrewSay::Meet { .. }
-            | CrewSay::Leave => None,
+            | CrewSay::Leave
+            | CrewSay::Poked { .. } => None,
         };
         if let Some((_, part)) = &kept {
             self.crews.parts.said(crew, conn, part.blob.hash);

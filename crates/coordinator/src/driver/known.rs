@@ -86,7 +86,7 @@ impl Known {
                 touch(&mut self.jobs, &mut self.stirred, *job, self.version);
                 self.epochs += 1;
             }
-            Fact::Kept { job, .. } => {
+            Fact::Kept { job, .. } | Fact::Stroke { job, .. } => {
                 touch(&mut self.jobs, &mut self.stirred, *job, self.version);
             }
             // The driver is told by an output of its own, and asks for the note then.

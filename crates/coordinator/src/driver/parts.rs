@@ -48,7 +48,8 @@ impl Parts {
             | Fact::Passed { .. }
             | Fact::Class { .. }
             | Fact::Rejected { .. }
-            | Fact::Trust { .. } => {}
+            | Fact::Trust { .. }
+            | Fact::Stroke { .. } => {}
         }
     }
 

@@ -35,7 +35,7 @@ impl Mesh {
             FrameKind::Handshake => peer.hear_step(now, desk, &header, payload),
             FrameKind::Sealed => peer.hear_sealed(now, desk, header, bytes),
             // Nothing of the relay's way counts that is not sealed.
-            FrameKind::Plain | FrameKind::Credit => desk.dropped.stray += 1,
+            FrameKind::Plain => desk.dropped.stray += 1,
         }
     }
 }

@@ -194,7 +194,7 @@ fn pokes_count_for_the_same_step_everywhere() {
 }
 
 #[test]
-fn after_a_death_the_pokes_left_are_still_the_same_everywhere() {
+fn after_a_death_all_pokes_count_again_for_the_same_steps() {
     for seed in 0..10 {
         let mut world = World::<Bare>::new(seed, GRID, 4, ROUGH);
         world.keep_every = 10;
@@ -208,8 +208,23 @@ fn after_a_death_the_pokes_left_are_still_the_same_everywhere() {
         world.run(100);
         world.poke(poke(99.0));
         let result = world.finish();
-        assert_eq!(result, GRID.alone(&world.poked()), "seed {seed}");
+        assert_eq!(world.poked(), world.strokes, "seed {seed}");
+        assert!(world.strokes.len() > 10, "seed {seed}: {} strokes", world.strokes.len());
+        assert_eq!(result, GRID.alone(&world.strokes), "seed {seed}");
+        nobody_is_bad(&world);
     }
+}
+
+#[test]
+fn a_poke_that_comes_too_late_counts_for_no_step() {
+    let mut world = World::<Bare>::new(1, GRID, 2, CALM);
+    world.form_all();
+    let result = world.finish();
+    world.poke(poke(1.0));
+    assert!(world.strokes.is_empty());
+    let last = world.says.last().map(|(_, _, say)| say);
+    assert!(matches!(last, Some(CrewSay::Poked { step: None, .. })), "{last:?}");
+    assert_eq!(result, alone(GRID));
 }
 
 #[test]

@@ -81,7 +81,8 @@ fn story<P: Party>(seed: u64) -> World<P> {
         fault(&mut world);
     }
     let result = world.finish();
-    assert!(result == world.grid.alone(&world.poked()), "seed {seed}: another result");
+    assert_eq!(world.poked(), world.strokes, "seed {seed}: a stroke got lost");
+    assert!(result == world.grid.alone(&world.strokes), "seed {seed}: another result");
     let bad = |say: &CrewSay| matches!(say, CrewSay::Bad { .. } | CrewSay::Failed { .. });
     let bad = world.says.iter().find(|(_, _, say)| bad(say));
     assert!(bad.is_none(), "seed {seed}: {bad:?}");

@@ -4,7 +4,7 @@ use shoal_node::collective::Rank;
 use shoal_node::session::sim::{Place, Sim, SimInput, SimOutput};
 use shoal_node::{SimAnswer, SimCommand};
 use shoal_protocol::{
-    Attempt, CrewSay, Epoch, Failure, JobId, Micros, SimTask, Span, Time, UnitOutput,
+    Attempt, CrewSay, Epoch, Failure, JobId, Micros, Poke, SimTask, Span, Time, UnitOutput,
 };
 
 use crate::grid::{Grid, Kernel};
@@ -22,6 +22,7 @@ fn task() -> SimTask {
         keep_every: 0,
         attempt: Attempt(4),
         speculate: false,
+        strokes: Vec::new(),
     }
 }
 
@@ -182,12 +183,14 @@ fn a_failing_engine_ends_the_part_with_words() {
 
 #[test]
 fn a_task_that_makes_no_sense_is_refused_with_words() {
+    let poke = Poke { at: [0.0; 2], by: [0.0; 2], radius: 1.0, strength: 1.0 };
     let cases = [
         SimTask { bands: vec![Span::new(0, 9)], ..task() },
         SimTask { bands: vec![Span::new(0, 3), Span::new(3, 3), Span::new(7, 2)], ..task() },
         SimTask { bands: vec![Span::new(0, 3), Span::new(3, 6), Span::new(9, 0)], ..task() },
         SimTask { bands: vec![Span::new(0, 3), Span::new(3, 3), Span::new(6, 4)], ..task() },
         SimTask { from: 6, ..task() },
+        SimTask { strokes: (0..5_000).map(|step| (step, poke)).collect(), ..task() },
     ];
     for task in cases {
         let said = outputs(&mut sim(task));

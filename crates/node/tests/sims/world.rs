@@ -43,6 +43,8 @@ pub(crate) struct World<P> {
     store: Store,
     /// The poke of each step that was made, in this epoch and before the checkpoint it began with.
     pokes: BTreeMap<u64, Option<Poke>>,
+    /// Strokes that rank 0 said the step of, in this epoch and before the checkpoint it began with.
+    pub(crate) strokes: BTreeMap<u64, Poke>,
     /// Lives of the relay; what was on the way in an older one is lost.
     pub(crate) relay: u64,
     /// Machines' radios can find each other, and those channels that are open, by the time they were.
@@ -78,6 +80,7 @@ impl<P: Party> World<P> {
             results: BTreeMap::new(),
             store: Store::new(),
             pokes: BTreeMap::new(),
+            strokes: BTreeMap::new(),
             relay: 0,
             radios: false,
             direct: BTreeMap::new(),
@@ -122,7 +125,8 @@ impl<P: Party> World<P> {
             self.attempts.insert(attempt, *rows);
             let (bands, kept, speculate) = (spans.clone(), kept.clone(), self.speculate);
             let (job, keep_every) = (JobId(1), self.keep_every);
-            let task = SimTask { job, bands, from, kept, keep_every, attempt, speculate };
+            let strokes = self.strokes.range(from..).map(|(step, poke)| (*step, *poke)).collect();
+            let task = SimTask { job, bands, from, kept, keep_every, attempt, speculate, strokes };
             let talks = self.talkers.contains(&node.0);
             let enlist = Box::new(Enlist {
                 crew: CREW,
@@ -218,6 +222,12 @@ impl<P: Party> World<P> {
             let parts = self.kept.entry((epoch, *step)).or_default();
             parts.push(*part);
             parts.sort_by_key(|part| part.rows);
+        }
+        if let CrewSay::Poked { step: Some(step), poke } = say
+            && epoch == self.epoch
+        {
+            assert_eq!(node, self.members[0], "only rank 0 chooses steps");
+            assert!(self.strokes.insert(step, poke).is_none(), "two strokes for step {step}");
         }
         self.says.push((node, epoch, say));
     }

@@ -1,6 +1,7 @@
 //! What people are told.
 
 use shoal_protocol::*;
+use shoal_scheduler::Input;
 
 use crate::world::{World, job};
 
@@ -70,4 +71,32 @@ fn a_receipt_has_everybody_and_everything_and_survives_a_restart() {
     assert!(receipt.units.iter().all(|unit| unit.at > receipt.submitted));
     assert_eq!(receipt.nodes.iter().map(|node| node.class).collect::<Vec<_>>(), [1, 1, 1]);
     assert_eq!(world.restarted().scheduler.receipt(id), Some(receipt));
+}
+
+#[test]
+fn a_crews_past_is_told_from_facts_after_a_restart() {
+    let (mut world, nodes, id) = crate::crew_world::three();
+    let called = world.now;
+    world.keep_all(10);
+    world.keep_all(20);
+    world.leave(nodes[1]);
+    world.crews.enlisted.remove(&nodes[1]);
+    world.keep_all(30);
+    let mut world = world.restarted();
+    let why = words(world.scheduler.explain_job(id));
+    let past = [
+        "epoch 1: a crew computed from step 0 on",
+        "epoch 1: all rows were stored after step 20",
+        "epoch 2: a crew computed from step 20 on",
+        "epoch 2: all rows were stored after step 30",
+        "epoch 2: the coordinator started again; of before only facts are known",
+    ];
+    let known: Vec<_> = past.iter().filter_map(|line| why.find(line)).collect();
+    assert!(known.len() == past.len() && known.is_sorted(), "{why}");
+    assert!(!why.contains("after step 10"), "of an epoch the last one is enough: {why}");
+    let first = world.view(id).crew.unwrap().changes[0].at;
+    assert_eq!(first, called, "facts tell the time, too");
+    world.give(Input::Cancel { job: id });
+    let why = words(world.restarted().scheduler.explain_job(id));
+    assert!(why.contains(past[0]) && why.contains(past[3]), "also of one that has ended: {why}");
 }

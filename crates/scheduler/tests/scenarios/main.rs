@@ -10,6 +10,7 @@ mod late;
 mod losing;
 mod rounding;
 mod share;
+mod strokes;
 mod verify;
 mod world;
 

@@ -35,6 +35,7 @@ impl World {
             }
             Output::Send { conn, mut message } => {
                 if let ToNode::Enlist(enlist) = &mut message {
+                    self.count_strokes(enlist);
                     let rank = usize::from(enlist.rank);
                     let claims = Claims {
                         crew: enlist.crew,

@@ -1,6 +1,8 @@
 //! A field that is easy to compute and hard to get right by chance: every cell depends on all rows within the
 //! halo, so one stale or missing row changes everything after a few steps.
 
+use std::collections::BTreeMap;
+
 use shoal_protocol::{JobSpec, Pass, Poke, SimSlots, SimWork, Span, Work};
 
 /// The grid of one world.
@@ -68,13 +70,13 @@ impl Grid {
         next
     }
 
-    /// What nobody's leaving changes.
-    pub(crate) fn undisturbed(&self) -> Vec<u8> {
+    /// What nobody's leaving changes, with these strokes at their steps.
+    pub(crate) fn undisturbed(&self, strokes: &BTreeMap<u64, Poke>) -> Vec<u8> {
         let halo = self.halo as usize * self.row_bytes();
         let mut state = self.first(Span::new(0, u64::from(self.rows)));
-        for _ in 0..self.steps {
+        for step in 0..self.steps {
             let wrapped = [&state[state.len() - halo..], &state, &state[..halo]].concat();
-            state = self.step(&wrapped, None);
+            state = self.step(&wrapped, strokes.get(&step));
         }
         state
     }

@@ -1,6 +1,7 @@
 //! Worlds with a crew: the real scheduler, real nodes with real members, their links sealed and relayed or
 //! direct, and a field computed together. Devices vanish, freeze and come back, the coordinator crashes, frames
-//! get lost, direct ways die, an engine hangs; the final field is that of an undisturbed world, bit for bit.
+//! get lost, direct ways die, an engine hangs, hands stir; the final field is that of an undisturbed world with
+//! the same strokes, bit for bit.
 
 mod coordinator;
 mod device;
@@ -9,6 +10,7 @@ mod fault;
 mod field;
 mod radio;
 mod shell;
+mod stroke;
 mod world;
 
 use crate::random::Random;
@@ -34,6 +36,8 @@ pub(crate) struct Plan {
     pub(crate) row_micros: u64,
     pub(crate) faults: u64,
     pub(crate) faults_until: u64,
+    /// Strokes over the field, in the same time.
+    pub(crate) strokes: u64,
 }
 
 impl Plan {
@@ -67,6 +71,7 @@ impl Plan {
             row_micros,
             faults: random.range(0, 12),
             faults_until: 1_000_000 + random.range(work, 3 * work),
+            strokes: rarely(random, 60),
         }
     }
 }
@@ -78,6 +83,9 @@ pub struct CrewReport {
     pub epochs: u64,
     pub faults: u64,
     pub crashes: u64,
+    /// Strokes that counted, and those of them that counted again after a change of epoch.
+    pub strokes: u64,
+    pub strokes_again: u64,
     pub relayed: u64,
     pub direct: u64,
     pub stale: u64,

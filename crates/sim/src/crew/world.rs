@@ -65,6 +65,8 @@ pub(super) enum Event {
     },
     Timer,
     Fault,
+    /// Somebody stirs the field.
+    Stroke,
     Restart,
 }
 
@@ -133,6 +135,10 @@ impl World {
             let at = self.random.range(500_000, self.plan.faults_until);
             self.at(at, Event::Fault);
         }
+        for _ in 0..self.plan.strokes {
+            let at = self.random.range(500_000, self.plan.faults_until);
+            self.at(at, Event::Stroke);
+        }
         let Plan { members, keep_every, speculate, .. } = self.plan;
         let spec = self.plan.grid.spec(members, keep_every, speculate);
         self.give(Input::Submit { request: RequestId(1), spec });
@@ -163,7 +169,10 @@ impl World {
         for (_, place) in live.merged(JOB) {
             field.extend_from_slice(&self.blobs[&place.expect("rows have bytes").hash]);
         }
-        assert!(field == self.plan.grid.undisturbed(), "the field differs: {:?}", self.plan);
+        let strokes = self.strokes();
+        self.report.strokes = strokes.len() as u64;
+        let undisturbed = self.plan.grid.undisturbed(&strokes);
+        assert!(field == undisturbed, "the field differs: {:?}", self.plan);
         self.report.trace ^=
             u64::from_le_bytes(core::array::from_fn(|at| shoal_protocol::hash(&field).0[at]));
     }
@@ -205,6 +214,7 @@ impl World {
                 self.give(Input::Tick);
             }
             Event::Fault => self.fault(),
+            Event::Stroke => self.stir(),
             Event::Restart => self.restart(),
         }
     }

@@ -19,6 +19,7 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
+use shoal_protocol::limit::MAX_STROKES;
 use shoal_protocol::{
     Attempt, CrewSay, CrewTold, Epoch, Failure, SimTask, SimWork, Span, Time, UnitOutput,
 };
@@ -138,7 +139,7 @@ impl Sim {
             phase: Phase::Opening,
             step: task.from,
             halos: Halos::new(task.speculate && place.ranks > 1),
-            pokes: Pokes::default(),
+            pokes: Pokes::new(&task.strokes),
             guess: Guess::default(),
             pace: Pace::new(now),
             keep_due: false,
@@ -181,6 +182,10 @@ impl Sim {
         if from > steps {
             return Some(format!("a checkpoint of step {from} of {steps}"));
         }
+        let strokes = self.task.strokes.len();
+        if strokes > MAX_STROKES {
+            return Some(format!("{strokes} strokes; at most {MAX_STROKES} wait"));
+        }
         self.hole(work)
     }
 
@@ -218,11 +223,7 @@ impl Sim {
                 }
             }
             SimInput::Answer(answer) => self.answered(now, answer),
-            SimInput::Told(CrewTold::Poke(poke)) => {
-                if self.place.rank == Rank(0) {
-                    self.pokes.add(self.next_told(), self.place.ranks, poke);
-                }
-            }
+            SimInput::Told(CrewTold::Poke(poke)) => self.poked(poke),
             SimInput::Told(CrewTold::Watch(watched)) => self.watched = watched,
             SimInput::Told(CrewTold::NotMet { .. }) | SimInput::Tick => {}
         }

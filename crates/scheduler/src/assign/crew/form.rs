@@ -161,6 +161,7 @@ impl Scheduler {
         let Some(epoch) = self.jobs.get(&job).map(|job| Epoch(job.kept.epoch.0 + 1)) else {
             return;
         };
+        self.mark_time(now);
         self.record(Fact::Epoch { job, epoch });
         self.dismiss_but(job, &placed.bands.iter().map(|(node, _)| *node).collect::<Vec<_>>());
         let bands = placed.bands.iter();
@@ -209,6 +210,7 @@ impl Scheduler {
         if self.crews.get(&job).is_some_and(|crew| crew.watched) {
             self.tell_watched(job);
         }
+        self.tell_pokes(job);
     }
 
     /// What each member is told.
@@ -229,6 +231,7 @@ impl Scheduler {
                 keep_every: crew.keep_every,
                 attempt: seat.attempt,
                 speculate,
+                strokes: known.kept.strokes.iter().map(|(step, poke)| (*step, *poke)).collect(),
             });
             let order = Enlist {
                 crew: crew_of(job),
@@ -261,6 +264,7 @@ impl Scheduler {
         let sims: Vec<_> = open.map(|(id, _)| *id).filter(|id| self.sim(*id).is_some()).collect();
         for job in sims {
             self.form(now, job, GATHER_AGAIN);
+            self.recall(now, job);
         }
     }
 }

@@ -62,6 +62,7 @@ impl Scheduler {
             CrewSay::Slow { node: other } => self.waits_for(now, job, seat, other),
             CrewSay::Bad { node: other, why } => self.accused(now, job, node, other, &why),
             CrewSay::Failed { failure } => self.member_failed(now, job, node, failure),
+            CrewSay::Poked { poke, step } => self.poked(job, seat, poke, step),
             CrewSay::Auditioned { .. } | CrewSay::Meet { .. } | CrewSay::Leave => {}
         }
     }
@@ -96,7 +97,8 @@ impl Scheduler {
             | CrewSay::Slow { .. }
             | CrewSay::Bad { .. }
             | CrewSay::Meet { .. }
-            | CrewSay::Leave => {}
+            | CrewSay::Leave
+            | CrewSay::Poked { .. } => {}
         }
     }
 

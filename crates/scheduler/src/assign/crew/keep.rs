@@ -42,10 +42,12 @@ impl Scheduler {
             earlier.into_values().flat_map(|parts| parts.into_values()).map(|p| p.blob).collect();
         // Past this step nothing of what went wrong before counts.
         (crew.failures, crew.failed_on) = (0, Vec::new());
+        self.mark_time(now);
         self.record(Fact::Kept { job, step, parts: parts.clone() });
         if let Some(known) = self.jobs.get_mut(&job) {
             let before = core::mem::replace(&mut known.kept.parts, parts);
             known.kept.step = step;
+            known.kept.strokes = known.kept.strokes.split_off(&step);
             over.extend(before.iter().map(|part| part.blob));
         }
         self.drop_parts(job, over);
@@ -122,6 +124,7 @@ impl Scheduler {
         if let Some(known) = self.jobs.get_mut(&job) {
             over.extend(known.kept.parts.drain(..).map(|part| part.blob));
             known.kept.step = 0;
+            known.kept.strokes.clear();
             known.past = crew.changes;
         }
         self.drop_parts(job, over);

@@ -6,6 +6,8 @@
 //! - [`hear`]: what members say
 //! - [`mend`]: members that leave, stall, fail or cheat; better crews
 //! - [`keep`]: checkpoints and the end
+//! - [`stroke`]: strokes over the field, and when they count
+//! - [`past`]: what happened to it
 //! - [`pair`]: two nodes whose applications talk
 
 mod form;
@@ -13,12 +15,14 @@ mod hear;
 mod keep;
 mod mend;
 mod pair;
+mod past;
 mod place;
+mod stroke;
 
 pub(crate) use form::GATHER;
 pub(crate) use pair::Pair;
 
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, VecDeque};
 use alloc::string::String;
 use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
@@ -32,8 +36,6 @@ use crate::state::{Conn, Scheduler};
 
 /// Crews are looked at this often while there are any.
 const LOOK_EVERY: Micros = Micros::from_millis(200);
-/// What is told of a crew's past.
-const MAX_CHANGES: usize = 64;
 
 /// What is durable of a crew.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -42,6 +44,8 @@ pub(crate) struct Kept {
     /// Steps of the last whole checkpoint, and its parts; none if it begins at step 0.
     pub(crate) step: u64,
     pub(crate) parts: Vec<KeptPart>,
+    /// Strokes for steps from there on.
+    pub(crate) strokes: BTreeMap<u64, Poke>,
 }
 
 /// A crew that forms or works; dies with the process.
@@ -67,6 +71,8 @@ pub(crate) struct Crew {
     pub(crate) predicted: Micros,
     pub(crate) alone: Option<Micros>,
     pub(crate) watched: bool,
+    /// Strokes whose step rank 0 has not said yet, or that wait for a crew.
+    pub(crate) pokes: VecDeque<Poke>,
     /// How often each member accused another.
     pub(crate) accusers: BTreeMap<NodeId, u32>,
     /// Nodes that vanished before the first step of an epoch.
@@ -205,14 +211,6 @@ impl Scheduler {
         seats.iter().find(|seat| seat.node == *node).map(|seat| (job, seat))
     }
 
-    /// Somebody stirs the field: rank 0 tells the others for which step it counts.
-    pub(crate) fn poke(&mut self, job: JobId, poke: Poke) {
-        let first = self.crews.get(&job).and_then(|crew| crew.seats.first());
-        let Some(conn) = first.and_then(|seat| self.conn_of(seat.node)) else { return };
-        let say = shoal_protocol::CrewTold::Poke(poke);
-        self.send(conn, ToNode::ToCrew { crew: crew_of(job), say });
-    }
-
     pub(crate) fn watch(&mut self, job: JobId, on: bool) {
         let Some(crew) = self.crews.get_mut(&job) else { return };
         crew.watched = on;
@@ -238,15 +236,6 @@ impl Scheduler {
             Work::Sim(sim) => Some(sim),
             Work::Noop | Work::Map(_) | Work::Render(_) | Work::Exec(_) => None,
         }
-    }
-
-    pub(crate) fn note_change(&mut self, now: Time, job: JobId, what: String) {
-        let Some(epoch) = self.jobs.get(&job).map(|job| job.kept.epoch) else { return };
-        let Some(crew) = self.crews.get_mut(&job) else { return };
-        if crew.changes.len() >= MAX_CHANGES {
-            crew.changes.remove(0);
-        }
-        crew.changes.push(CrewChange { at: now, epoch, what });
     }
 
     pub(crate) fn view_crew(&self, now: Time, job: JobId) -> Option<CrewView> {

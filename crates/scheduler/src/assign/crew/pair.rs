@@ -97,7 +97,8 @@ impl Scheduler {
             | CrewSay::Progress { .. }
             | CrewSay::Kept { .. }
             | CrewSay::Slow { .. }
-            | CrewSay::Meet { .. } => {}
+            | CrewSay::Meet { .. }
+            | CrewSay::Poked { .. } => {}
         }
     }
 

@@ -1,5 +1,5 @@
-//! A node that lends nothing and talks, to measure links with: it answers whoever calls, and calls and measures
-//! on order. Orders are lines of its input, answers are lines of JSON.
+//! Measuring links: it answers whoever calls, and calls and measures on order. Orders are lines of its input, answers
+//! are lines of JSON.
 //!
 //! What is said on channel 1 is said back on channel 2; of channel 3 what came is told on channel 2, as four
 //! bytes with its length.
@@ -10,11 +10,11 @@ use std::time::Instant;
 
 use serde_json::json;
 use shoal_node::link::Path;
-use shoal_node::{Input, MemberInput};
-use shoal_protocol::{CrewId, CrewSay, Enlist, Epoch, NodeId};
+use shoal_protocol::{CrewId, NodeId};
 use tokio::sync::mpsc;
 
-use super::{Event, Host};
+use super::{Order, Talk};
+use crate::node_host::{Event, Host};
 use crate::show;
 
 const ASK: u16 = 1;
@@ -23,7 +23,7 @@ const FLOW: u16 = 3;
 
 /// Whom this node talks to, and what it measures of that.
 #[derive(Default)]
-pub(super) struct Talk {
+pub(in crate::node_host) struct Measure {
     with: Option<(CrewId, NodeId)>,
     task: Task,
 }
@@ -49,36 +49,44 @@ enum Task {
     },
 }
 
-/// Takes orders, if this node only talks. The node ends with its input.
-pub(super) fn listen(talks: bool, to_loop: &mpsc::Sender<Event>) -> Option<Talk> {
-    let to_loop = to_loop.clone();
-    talks.then(|| {
-        std::thread::spawn(move || {
-            let lines = std::io::stdin().lock().lines().map_while(Result::ok);
-            for line in lines.map(Some).chain([None]) {
-                if to_loop.blocking_send(Event::Order(line)).is_err() {
-                    return;
-                }
-            }
-        });
-        Talk::default()
-    })
+/// The lines of its input, until it ends.
+pub(super) fn read(to_loop: &mpsc::Sender<Event>) {
+    let lines = std::io::stdin().lock().lines().map_while(Result::ok);
+    for order in lines.map(Order::Line).chain([Order::End]) {
+        if to_loop.blocking_send(Event::Order(order)).is_err() {
+            return;
+        }
+    }
+}
+
+impl Measure {
+    pub(super) fn met(&mut self, crew: CrewId, node: NodeId) {
+        self.with = Some((crew, node));
+        answer(&json!({ "met": node.0 }));
+    }
+
+    pub(super) fn not_met(&self, node: NodeId) {
+        answer(&json!({ "notMet": node.0 }));
+    }
+
+    pub(super) fn using(&self, path: Path) {
+        let via = match path {
+            Path::Relay => "relay",
+            Path::Direct => "direct",
+        };
+        answer(&json!({ "via": via }));
+    }
 }
 
 impl Host<'_> {
     /// `meet NODE`, `trips COUNT SIZE`, or `flow BYTES MESSAGE AHEAD`.
-    pub(super) fn talk_order(&mut self, line: Option<String>) {
-        let Some(line) = line else { return self.input(Input::Stop) };
+    pub(super) fn measure_order(&mut self, line: &str) {
         let mut words = line.split_whitespace();
         let name = words.next().unwrap_or_default();
         let numbers: Vec<usize> = words.filter_map(|word| word.parse().ok()).collect();
-        let Some(talk) = &mut self.talk else { return };
+        let Some(Talk::Measure(talk)) = &mut self.talk else { return };
         match (name, &numbers[..]) {
-            ("meet", [node]) => {
-                let (crew, epoch) = (CrewId(0), Epoch(0));
-                let say = CrewSay::Meet { with: NodeId(*node as u64) };
-                return self.input(Input::CrewSays { crew, epoch, say });
-            }
+            ("meet", [node]) => return self.meet(NodeId(*node as u64)),
             ("trips", [left, size]) => {
                 let (left, message) = (*left, Arc::new(vec![0; *size]));
                 let (since, millis) = (Instant::now(), Vec::new());
@@ -91,47 +99,26 @@ impl Host<'_> {
             }
             _ => return answer(&json!({ "unknown": line })),
         }
-        self.talk_on();
-        self.settle();
+        self.measure_on();
     }
 
-    pub(super) fn talk_met(&mut self, enlist: &Enlist) {
-        let mine = usize::from(enlist.rank);
-        let other = enlist.members.iter().enumerate().find(|(rank, _)| *rank != mine);
-        if let (Some(talk), Some((_, peer))) = (&mut self.talk, other) {
-            talk.with = Some((enlist.crew, peer.node));
-            answer(&json!({ "met": peer.node.0 }));
-        }
-    }
-
-    pub(super) fn talk_not_met(&self, node: NodeId) {
-        if self.talk.is_some() {
-            answer(&json!({ "notMet": node.0 }));
-        }
-    }
-
-    pub(super) fn talk_using(&self, path: Path) {
-        if self.talk.is_some() {
-            let via = match path {
-                Path::Relay => "relay",
-                Path::Direct => "direct",
-            };
-            answer(&json!({ "via": via }));
-        }
-    }
-
-    pub(super) fn talk_heard(&mut self, crew: CrewId, from: NodeId, channel: u16, bytes: Vec<u8>) {
+    pub(super) fn measure_heard(
+        &mut self,
+        crew: CrewId,
+        from: NodeId,
+        channel: u16,
+        bytes: Vec<u8>,
+    ) {
         let reply = match channel {
             ASK => bytes,
             FLOW => (bytes.len() as u32).to_le_bytes().to_vec(),
-            _ => return self.talk_answered(&bytes),
+            _ => return self.measure_answered(&bytes),
         };
-        let (to, channel, message) = (from, ANSWER, Arc::new(reply));
-        self.member(crew, MemberInput::App { to, channel, message });
+        self.talk_say(crew, from, ANSWER, Arc::new(reply));
     }
 
-    fn talk_answered(&mut self, bytes: &[u8]) {
-        let Some(talk) = &mut self.talk else { return };
+    fn measure_answered(&mut self, bytes: &[u8]) {
+        let Some(Talk::Measure(talk)) = &mut self.talk else { return };
         match &mut talk.task {
             Task::Rest => {}
             Task::Trips { since, millis, left, .. } => {
@@ -144,12 +131,13 @@ impl Host<'_> {
                     bytes.first_chunk().map_or(0, |size| u32::from_le_bytes(*size)) as usize;
             }
         }
-        self.talk_on();
+        self.measure_on();
     }
 
     /// Says what the task has to say now, or that it is done.
-    fn talk_on(&mut self) {
-        let Some(Talk { with: Some((crew, to)), task }) = &mut self.talk else { return };
+    fn measure_on(&mut self) {
+        let Some(Talk::Measure(measure)) = &mut self.talk else { return };
+        let Measure { with: Some((crew, to)), task } = measure else { return };
         let ((crew, to), mut says) = ((*crew, *to), Vec::new());
         match task {
             Task::Rest => {}
@@ -170,7 +158,7 @@ impl Host<'_> {
             }
         }
         for (channel, message) in says {
-            self.member(crew, MemberInput::App { to, channel, message });
+            self.talk_say(crew, to, channel, message);
         }
     }
 }
