@@ -122,7 +122,6 @@ impl Call {
 
     pub(super) fn receive(&mut self, now: Instant, datagram: Receive<'_>, out: &mut Out) {
         self.heard = now;
-        self.pace.heard();
         let taken = self.rtc.handle_input(Input::Receive(now, datagram));
         self.follow(now, taken, out);
     }
@@ -166,6 +165,10 @@ impl Call {
             }
         }
         out.is_over |= went.is_err() || !self.rtc.is_alive();
+        if let Some(mut channel) = self.channel.and_then(|id| self.rtc.channel(id)) {
+            self.window.under_way(now, channel.buffered_amount());
+            self.pace.arrived(now, self.window.arrived());
+        }
     }
 
     /// Whether the channel took a frame.
@@ -175,7 +178,6 @@ impl Call {
         };
         let Some(mut channel) = self.rtc.channel(id) else { return Ok(false) };
         let under_way = channel.buffered_amount();
-        self.window.under_way(now, under_way);
         if !self.window.is_open(under_way) || !channel.write(true, frame)? {
             return Ok(false);
         }

@@ -1,34 +1,66 @@
-//! Datagrams of one call on their way to the socket, not all at once: a browser's receive buffer holds some fifty,
-//! and what overflows it is sent again one by one.
+//! Datagrams of one call on their way to the socket, no faster than the peer takes them. SCTP lays more and more on
+//! a path until something is lost; a browser's receive buffer holds some fifty datagrams, and each time it
+//! overflows costs dozens of round trips. So no more is under way than twice what the path is seen to hold.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 use str0m::net::Transmit;
 
-/// Datagrams at once to a peer that says nothing, and each time it said nothing for a while: a third of what a
-/// browser's buffer holds.
-const AT_FIRST: usize = 16;
-/// As short as the clock of the task can wait.
-const A_WHILE: Duration = Duration::from_millis(1);
-/// Datagrams that each one of the peer's makes room for. SCTP acknowledges every second, and slow start
-/// doubles that; RFC 9260 has the same number.
-const FOR_EACH: usize = 4;
-/// Room that may be saved up: what is saved is sent at once.
-const MOST_SAVED: usize = 32;
-/// Datagrams that wait: as many as SCTP has under way at most, and the few of ICE and DTLS. More are lost ones.
+/// Under way whatever the path: fewer than a browser's receive buffer holds, more than hide its event loop.
+const LEAST_UNDER_WAY: usize = 50 * 1200;
+/// Smaller ones acknowledge and keep alive. They are not held back.
+const LEAST_DATA: usize = 300;
+/// What SCTP and DTLS add to the bytes of a frame.
+const OVERHEAD: usize = 64;
+/// Without news for so much longer than the path is, what is under way counts as lost.
+const LOST_AFTER: Duration = Duration::from_millis(100);
+/// Datagrams that wait: as many as SCTP has under way at most. More are lost ones.
 const MOST_WAITING: usize = 2048;
+/// What was seen of the path is forgotten after one to two of these: it may have become another.
+const MEMORY: Duration = Duration::from_secs(5);
 
 pub(super) struct Pace {
     waiting: VecDeque<Transmit>,
-    room: usize,
-    /// When there is room again although the peer says nothing.
-    again: Instant,
+    under_way: VecDeque<UnderWay>,
+    bytes: usize,
+    /// Bytes of frames that the peer has, all in all.
+    arrived: u64,
+    seen: Seen,
+    seen_before: Option<Seen>,
+}
+
+struct UnderWay {
+    bytes: usize,
+    left: Instant,
+    /// What had arrived when it left.
+    arrived: u64,
+}
+
+/// The path as it was at its best, for some time.
+#[derive(Clone, Copy)]
+struct Seen {
+    since: Instant,
+    trip: Duration,
+    bytes_per_second: u64,
+}
+
+impl Seen {
+    fn nothing(since: Instant) -> Seen {
+        Seen { since, trip: Duration::MAX, bytes_per_second: 0 }
+    }
 }
 
 impl Pace {
     pub(super) fn new(now: Instant) -> Pace {
-        Pace { waiting: VecDeque::new(), room: AT_FIRST, again: now + A_WHILE }
+        Pace {
+            waiting: VecDeque::new(),
+            under_way: VecDeque::new(),
+            bytes: 0,
+            arrived: 0,
+            seen: Seen::nothing(now),
+            seen_before: None,
+        }
     }
 
     pub(super) fn add(&mut self, datagram: Transmit) {
@@ -37,28 +69,77 @@ impl Pace {
         }
     }
 
-    /// A datagram of the peer came: it has taken some.
-    pub(super) fn heard(&mut self) {
-        self.room = (self.room + FOR_EACH).min(MOST_SAVED);
+    /// So many bytes of frames has the peer by now, all in all.
+    pub(super) fn arrived(&mut self, now: Instant, arrived: u64) {
+        let mut news = arrived.saturating_sub(self.arrived) as usize;
+        self.arrived = self.arrived.max(arrived);
+        let mut last = None;
+        while let Some(first) = self.under_way.front_mut().filter(|_| news > 0) {
+            let taken = first.bytes.min(news);
+            (first.bytes, self.bytes, news) =
+                (first.bytes - taken, self.bytes - taken, news - taken);
+            if first.bytes == 0 {
+                last = self.under_way.pop_front();
+            }
+        }
+        if let Some(last) = last {
+            self.see(now, now - last.left, self.arrived - last.arrived);
+        }
     }
 
     /// The next that may leave now.
     pub(super) fn next(&mut self, now: Instant) -> Option<Transmit> {
-        if now >= self.again {
-            self.room = self.room.max(AT_FIRST);
+        if self.lost_at().is_some_and(|at| at <= now) {
+            self.under_way.clear();
+            self.bytes = 0;
         }
-        if self.room == 0 {
-            return None;
+        let size = self.waiting.front()?.contents.len();
+        if size >= LEAST_DATA {
+            if self.bytes >= self.most() {
+                return None;
+            }
+            let bytes = size - OVERHEAD;
+            self.under_way.push_back(UnderWay { bytes, left: now, arrived: self.arrived });
+            self.bytes += bytes;
         }
-        let datagram = self.waiting.pop_front()?;
-        self.room -= 1;
-        self.again = now + A_WHILE;
-        Some(datagram)
+        self.waiting.pop_front()
     }
 
     /// When to look again if nothing comes.
     pub(super) fn due(&self) -> Option<Instant> {
-        (!self.waiting.is_empty()).then_some(self.again)
+        self.lost_at().filter(|_| !self.waiting.is_empty())
+    }
+
+    /// When all that is under way counts as lost.
+    fn lost_at(&self) -> Option<Instant> {
+        let last = self.under_way.back()?;
+        Some(last.left + LOST_AFTER + 4 * self.path().map_or(Duration::ZERO, |path| path.trip))
+    }
+
+    /// Bytes that may be under way.
+    fn most(&self) -> usize {
+        let held = |path: Seen| path.bytes_per_second as f64 * path.trip.as_secs_f64();
+        self.path().map_or(0, |path| 2 * held(path) as usize).max(LEAST_UNDER_WAY)
+    }
+
+    fn path(&self) -> Option<Seen> {
+        let best = self.seen_before.map_or(self.seen, |before| Seen {
+            trip: before.trip.min(self.seen.trip),
+            bytes_per_second: before.bytes_per_second.max(self.seen.bytes_per_second),
+            ..self.seen
+        });
+        (best.bytes_per_second > 0).then_some(best)
+    }
+
+    fn see(&mut self, now: Instant, trip: Duration, bytes: u64) {
+        if now - self.seen.since >= MEMORY {
+            self.seen_before = Some(self.seen).filter(|seen| seen.bytes_per_second > 0);
+            self.seen = Seen::nothing(now);
+        }
+        let micros = trip.as_micros().max(1) as u64;
+        let rate = bytes.saturating_mul(1_000_000) / micros;
+        self.seen.trip = self.seen.trip.min(trip);
+        self.seen.bytes_per_second = self.seen.bytes_per_second.max(rate);
     }
 }
 
@@ -67,14 +148,21 @@ mod tests {
     use super::*;
     use str0m::net::Protocol;
 
+    const SIZE: usize = 1200;
+    const FRAME_BYTES: u64 = (SIZE - OVERHEAD) as u64;
+
+    fn add(pace: &mut Pace, count: usize, size: usize) {
+        let at = "127.0.0.1:9".parse().expect("an address");
+        for _ in 0..count {
+            let contents = vec![0; size].into();
+            pace.add(Transmit { proto: Protocol::Udp, source: at, destination: at, contents });
+        }
+    }
+
     fn paced(count: usize) -> (Pace, Instant) {
         let now = Instant::now();
         let mut pace = Pace::new(now);
-        let at = "127.0.0.1:9".parse().expect("an address");
-        for _ in 0..count {
-            let contents = vec![0; 1200].into();
-            pace.add(Transmit { proto: Protocol::Udp, source: at, destination: at, contents });
-        }
+        add(&mut pace, count, SIZE);
         (pace, now)
     }
 
@@ -82,47 +170,63 @@ mod tests {
         std::iter::from_fn(|| pace.next(now)).count()
     }
 
-    #[test]
-    fn a_silent_peer_gets_a_little_at_a_time() {
-        let (mut pace, now) = paced(100);
-        assert_eq!(leave(&mut pace, now), AT_FIRST);
-        assert_eq!(leave(&mut pace, now), 0);
-        assert_eq!(pace.due(), Some(now + A_WHILE));
-        assert_eq!(leave(&mut pace, now + A_WHILE), AT_FIRST);
+    /// Datagrams that leave in each round trip, if all arrive.
+    fn rounds(trip: Duration, count: usize) -> Vec<usize> {
+        let (mut pace, mut now) = paced(0);
+        let (mut arrived, mut left) = (0, Vec::new());
+        for _ in 0..count {
+            let room = MOST_WAITING - pace.waiting.len();
+            add(&mut pace, room, SIZE);
+            left.push(leave(&mut pace, now));
+            now += trip;
+            arrived += left.last().map_or(0, |left| *left as u64) * FRAME_BYTES;
+            pace.arrived(now, arrived);
+        }
+        left
     }
 
     #[test]
-    fn who_answers_gets_as_much_as_it_takes() {
+    fn a_browser_next_door_never_gets_more_than_its_buffer_holds() {
         let (mut pace, now) = paced(1_000);
-        leave(&mut pace, now);
-        for _ in 0..100 {
-            pace.heard();
-            assert_eq!(leave(&mut pace, now), FOR_EACH);
+        let first = leave(&mut pace, now);
+        assert!((50..56).contains(&first), "{first}");
+        // It takes ten in a hundred microseconds: the path itself holds next to nothing.
+        for step in 1..50u32 {
+            let now = now + step * Duration::from_micros(100);
+            pace.arrived(now, u64::from(step) * 10 * FRAME_BYTES);
+            assert_eq!(leave(&mut pace, now), 10, "as many as arrived");
         }
     }
 
     #[test]
-    fn many_answers_at_once_are_no_reason_for_a_flood() {
-        let (mut pace, now) = paced(1_000);
-        (0..500).for_each(|_| pace.heard());
-        assert_eq!(leave(&mut pace, now), MOST_SAVED);
+    fn a_long_path_is_filled_within_some_round_trips() {
+        let left = rounds(Duration::from_millis(50), 6);
+        assert!(left.windows(2).all(|two| two[1] >= two[0] * 3 / 2), "{left:?}");
+        assert!(left[5] >= 1_000, "{left:?}");
     }
 
     #[test]
-    fn with_nothing_to_send_there_is_nothing_to_wait_for() {
-        let (mut pace, now) = paced(3);
-        assert_eq!(leave(&mut pace, now), 3);
-        assert_eq!(pace.due(), None);
+    fn what_is_never_acknowledged_does_not_stop_the_rest() {
+        let (mut pace, now) = paced(1_000);
+        assert!(leave(&mut pace, now) > 0);
+        assert_eq!(leave(&mut pace, now + LOST_AFTER / 2), 0);
+        let due = pace.due().expect("something waits");
+        assert!(leave(&mut pace, due) > 0);
+    }
+
+    #[test]
+    fn acknowledgements_are_not_held_back() {
+        let (mut pace, now) = paced(0);
+        add(&mut pace, 1_000, 100);
+        assert_eq!(leave(&mut pace, now), 1_000);
+        assert_eq!(pace.due(), None, "nothing waits");
     }
 
     #[test]
     fn what_waits_is_bounded() {
-        let (mut pace, mut now) = paced(10 * MOST_WAITING);
-        let mut left = 0;
-        while let Some(due) = pace.due() {
-            now = now.max(due);
-            left += leave(&mut pace, now);
-        }
-        assert_eq!(left, MOST_WAITING);
+        let (mut pace, _) = paced(10 * MOST_WAITING);
+        assert_eq!(pace.waiting.len(), MOST_WAITING);
+        pace.arrived(Instant::now(), u64::MAX);
+        assert!(pace.bytes == 0 && pace.under_way.is_empty());
     }
 }

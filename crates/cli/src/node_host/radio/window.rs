@@ -69,6 +69,11 @@ impl Window {
         }
     }
 
+    /// Bytes of frames that the peer has, all in all.
+    pub(super) fn arrived(&self) -> u64 {
+        self.arrived
+    }
+
     fn most(&self) -> u64 {
         let (mut trip, mut rate) = (self.seen.trip, self.seen.bytes_per_second);
         if let Some(before) = self.before {
