@@ -60,7 +60,7 @@ use gpu::{GpuEvent, GpuLane};
 use outbox::Outbox;
 use power::Power;
 use quic::Quic;
-use radio::{Heard, Radio, next_heard};
+use radio::{Heard, Radio};
 use session::Session;
 use socket::{Socket, next_frame};
 use wire::Origin;

@@ -82,7 +82,8 @@ impl World {
             | ToNode::Forget(_)
             | ToNode::Challenge { .. }
             | ToNode::Audition { .. }
-            | ToNode::ToCrew { .. } => {}
+            | ToNode::ToCrew { .. }
+            | ToNode::Quic(_) => {}
         }
     }
 

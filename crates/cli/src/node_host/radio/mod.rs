@@ -169,11 +169,3 @@ impl Calls {
         }
     }
 }
-
-/// What the radio heard. Never ready without a radio.
-pub(super) async fn next_heard(heard: &mut Option<mpsc::Receiver<Heard>>) -> Option<Heard> {
-    match heard {
-        Some(heard) => heard.recv().await,
-        None => std::future::pending().await,
-    }
-}
