@@ -7,6 +7,8 @@
 
 #[cfg(feature = "brain")]
 mod brain;
+#[cfg(feature = "brain")]
+mod brain_crew;
 #[cfg(feature = "crew")]
 mod crew;
 #[cfg(feature = "brain")]

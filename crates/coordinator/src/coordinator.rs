@@ -1,12 +1,11 @@
 //! One coordinator from start to stop.
 
-use std::fs;
 use std::future::Future;
-use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, UdpSocket};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::{Duration, SystemTime};
+use std::{fs, io};
 
 use serde_json::json;
 use tokio::sync::{mpsc, watch};

@@ -11,13 +11,14 @@ use shoal_node::JobInfo;
 use shoal_protocol::limit::MAX_LEASES_PER_NODE;
 use shoal_protocol::{Attempt, Failure, Lease, Micros, UnitOutput, Work};
 
-use super::Ran;
 use super::cache::Cache;
 use super::courier::Courier;
 use super::program::Programs;
 use super::session::Session;
 use super::share::Library;
 use super::wire::Origin;
+use super::{Event, Ran};
+use crate::fail::Fail;
 
 /// Units that wait for a thread. The brain begins no more than there are slots, so that only units
 /// taken back behind threads still busy can add up; a node holds no more units than this anyway.
@@ -37,8 +38,24 @@ struct Task {
     cancel: Arc<AtomicBool>,
 }
 
+/// The lane of a node that lends processors.
+pub(super) fn open(
+    slots: u16,
+    (origin, session, library): (&Origin, &Session, Option<Library>),
+    work: PathBuf,
+    to_loop: &tokio::sync::mpsc::Sender<Event>,
+) -> Result<Option<CpuLane>, Fail> {
+    if slots == 0 {
+        return Ok(None);
+    }
+    let to_loop = to_loop.clone();
+    let report: Report = Arc::new(move |ran| drop(to_loop.blocking_send(Event::Cpu(ran))));
+    let lane = CpuLane::start(slots, origin, session, library, work, &report);
+    lane.map(Some).map_err(|message| Fail::world("engine", message))
+}
+
 impl CpuLane {
-    pub(super) fn start(
+    fn start(
         slots: u16,
         origin: &Origin,
         session: &Session,

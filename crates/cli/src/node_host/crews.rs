@@ -18,6 +18,7 @@ use shoal_protocol::{
 use shoal_seal::Keys;
 
 use super::audition::no_gpu;
+use super::chance::random;
 use super::radio::{Heard, News, Order, Radio};
 use super::{Host, Notice};
 use crate::fail::Fail;
@@ -292,15 +293,4 @@ fn notice(enlist: &Enlist, task: &SimTask) -> Option<Notice> {
 fn other(enlist: &Enlist) -> Option<NodeId> {
     let mine = usize::from(enlist.rank);
     enlist.members.iter().enumerate().find(|(rank, _)| *rank != mine).map(|(_, peer)| peer.node)
-}
-
-fn random() -> Result<[u8; 32], Fail> {
-    let mut bytes = [0; 32];
-    getrandom::fill(&mut bytes).map_err(|error| Fail::world("internal", error.to_string()))?;
-    Ok(bytes)
-}
-
-pub(super) fn random_number() -> Result<u64, Fail> {
-    let [a, b, c, d, e, f, g, h, ..] = random()?;
-    Ok(u64::from_le_bytes([a, b, c, d, e, f, g, h]))
 }

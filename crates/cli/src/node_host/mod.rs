@@ -4,6 +4,7 @@
 mod audition;
 mod cache;
 mod caps;
+mod chance;
 mod consent;
 mod courier;
 mod cpu;
@@ -117,18 +118,9 @@ pub(crate) async fn run(
     let (radio, heard) = (!options.lend.no_direct).then(Radio::start).unzip();
     let shelf = radio.is_some().then(|| options.data.join(format!("shelf-{}", kept.number)));
     let (library, sharing) = share::start(shelf, &origin, &session, &to_loop).unzip();
-    let report = to_loop.clone();
-    let cpu = match caps.caps.cpu_slots {
-        0 => None,
-        slots => {
-            let report: cpu::Report =
-                Arc::new(move |ran| drop(report.blocking_send(Event::Cpu(ran))));
-            let work = options.data.join(format!("node-{}", kept.number));
-            let lane = CpuLane::start(slots, &origin, &session, library, work, &report);
-            Some(lane.map_err(|message| Fail::world("engine", message))?)
-        }
-    };
+    let work = options.data.join(format!("node-{}", kept.number));
     let caps = caps.caps;
+    let cpu = cpu::open(caps.cpu_slots, (&origin, &session, library), work, &to_loop)?;
     let node = Node::new(Config {
         token: options.link.token.clone(),
         identity: kept.identity(),
@@ -136,7 +128,7 @@ pub(crate) async fn run(
         rules: options.lend.rules(),
         talks: options.talks.is_some(),
         shares: sharing.is_some(),
-        seed: crews::random_number()?,
+        seed: chance::random_number()?,
     });
     let power = Power::new(options.lend.battery_below);
     let (quic, quic_heard) = Quic::new();

@@ -275,10 +275,8 @@ export class Node {
     clearTimeout(this.timer);
     const due = this.brain.nextTimeout();
     if (due === undefined) return;
-    this.timer = setTimeout(
-      () => this.perform(this.brain.tick(performance.now())),
-      Math.max(0, due - performance.now()),
-    );
+    const tick = () => this.perform(this.brain.tick(performance.now()));
+    this.timer = setTimeout(tick, Math.max(0, due - performance.now()));
   }
 
   private tellStatus(): void {
