@@ -15,7 +15,7 @@ use super::{Blob, Share, ShareOutput};
 /// A piece that does not come in this time comes from elsewhere: slower than 140 kB/s, a node is no help.
 const LATE: Micros = Micros::from_secs(15);
 /// A coordinator that says nothing of where pieces are for this long does not know how to: they are fetched.
-const OWN_AFTER: Micros = Micros::from_secs(20);
+const OWN_AFTER: Micros = Micros::from_secs(40);
 /// Pieces fetched at a time without being told to.
 const OWN_AHEAD: usize = 2;
 /// Tries to fetch a piece from the coordinator, and the time between two.

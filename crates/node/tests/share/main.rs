@@ -145,7 +145,7 @@ fn a_late_piece_is_dealt_anew_and_still_welcome() {
 #[test]
 fn a_coordinator_that_says_nothing_keeps_nobody_waiting() {
     let mut world = World::wanting(&[]);
-    world.wait(30);
+    world.wait(60);
     for piece in 0..PIECES {
         let (blob, result) = (world.blob, Ok(world.bytes(piece)));
         assert!(world.outputs.contains(&ShareOutput::Fetch { blob, piece }), "piece {piece}");

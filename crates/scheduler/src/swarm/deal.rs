@@ -17,6 +17,8 @@ const FROM_COORDINATOR: usize = 2;
 const GIVES: usize = 4;
 /// A node that gets nothing from others for this long is given what the coordinator did not hand out lately.
 pub(super) const PATIENCE: Micros = Micros::from_secs(8);
+/// So often.
+const RESORT_EVERY: Micros = Micros::from_secs(1);
 /// After this long it is given everything.
 const ALONE_AFTER: Micros = Micros::from_secs(24);
 
@@ -64,7 +66,7 @@ impl Scheduler {
         let start = (node.0 as u32).wrapping_mul(0x9e37_79b1) >> 8;
         let from_node = self.pick_from_node(swarm, part, node, start);
         from_node.map(|(piece, giver)| (piece, Some(giver))).or_else(|| {
-            let piece = self.pick_from_coordinator(now, swarm, part, node, start)?;
+            let piece = pick_from_coordinator(now, swarm, part, start)?;
             Some((piece, None))
         })
     }
@@ -92,31 +94,6 @@ impl Scheduler {
         able.min().map(|(_, giver, piece)| (piece, giver))
     }
 
-    fn pick_from_coordinator(
-        &self,
-        now: Time,
-        swarm: &Swarm,
-        part: &Part,
-        node: NodeId,
-        start: u32,
-    ) -> Option<u32> {
-        if part.asked_of(None) >= FROM_COORDINATOR {
-            return None;
-        }
-        let open = |piece: u32| !part.asked.contains_key(&piece);
-        let copies = |piece: u32| swarm.copies.get(piece as usize).copied().unwrap_or(0);
-        let handed = |piece: u32| swarm.handed.contains_key(&piece);
-        let rare = |piece: u32| open(piece) && copies(piece) == 0 && !handed(piece);
-        if let Some(piece) = part.has.first_missing(start, rare) {
-            return Some(piece);
-        }
-        if part.alone || now >= part.fed + ALONE_AFTER {
-            return part.has.first_missing(start, open);
-        }
-        let waits = part.asked.is_empty() && now >= part.fed + PATIENCE && !self.climbs(now, node);
-        if waits { part.has.first_missing(start, |at| open(at) && !handed(at)) } else { None }
-    }
-
     fn ask(
         &mut self,
         now: Time,
@@ -131,13 +108,35 @@ impl Scheduler {
         match from {
             Some(giver) => self.swarms.givers.entry(giver).or_default().load += 1,
             None => {
-                if rare {
-                    part.fed = now;
+                match rare {
+                    true => part.fed = now,
+                    false => part.resorted = now,
                 }
                 swarm.handed.insert(piece, now);
             }
         }
     }
+}
+
+/// What nobody has; or anything, for one that others do not help.
+fn pick_from_coordinator(now: Time, swarm: &Swarm, part: &Part, start: u32) -> Option<u32> {
+    if part.asked_of(None) >= FROM_COORDINATOR {
+        return None;
+    }
+    let open = |piece: u32| !part.asked.contains_key(&piece);
+    let copies = |piece: u32| swarm.copies.get(piece as usize).copied().unwrap_or(0);
+    let handed = |piece: u32| swarm.handed.contains_key(&piece);
+    let rare = |piece: u32| open(piece) && copies(piece) == 0 && !handed(piece);
+    if let Some(piece) = part.has.first_missing(start, rare) {
+        return Some(piece);
+    }
+    if part.alone || now >= part.fed + ALONE_AFTER {
+        return part.has.first_missing(start, open);
+    }
+    // A piece now and then, not all of them: ways that are slow to open may still come.
+    let waits = part.asked.is_empty() && now >= part.fed + PATIENCE;
+    let waits = waits && now >= part.resorted + RESORT_EVERY;
+    if waits { part.has.first_missing(start, |at| open(at) && !handed(at)) } else { None }
 }
 
 impl Part {

@@ -61,6 +61,7 @@ impl Scheduler {
             asked: BTreeMap::new(),
             shunned: BTreeSet::new(),
             fed: now,
+            resorted: now,
             alone: false,
             counted: false,
         };

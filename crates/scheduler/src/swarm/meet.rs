@@ -12,7 +12,7 @@ use crate::Scheduler;
 /// newcomers always find somebody.
 const SOUGHT: usize = 2;
 /// Two that have no direct way after this long have none.
-pub(super) const CLIMB: Micros = Micros::from_secs(10);
+pub(super) const CLIMB: Micros = Micros::from_secs(15);
 /// Two that found no direct way are not tried again before: networks change slowly.
 const FAR_FOR: Micros = Micros::from_secs(300);
 
@@ -130,13 +130,6 @@ impl Scheduler {
         for blob in blobs {
             self.deal(now, &blob);
         }
-    }
-
-    /// Whether a direct way may still come to be.
-    pub(super) fn climbs(&self, now: Time, node: NodeId) -> bool {
-        let crews = self.swarms.links.get(&node).into_iter().flatten();
-        let mut ways = crews.filter_map(|(_, crew)| self.swarms.ways.get(crew));
-        ways.any(|way| !way.is_near() && now < way.made + CLIMB)
     }
 
     pub(super) fn use_way(&mut self, now: Time, node: NodeId, other: NodeId) {

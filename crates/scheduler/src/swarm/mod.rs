@@ -57,6 +57,8 @@ struct Part {
     shunned: BTreeSet<NodeId>,
     /// When it last got something from a node, or what nobody had.
     fed: Time,
+    /// When the coordinator last gave it what others have.
+    resorted: Time,
     /// Nobody can give it anything: the coordinator gives all.
     alone: bool,
     /// Its pieces are counted in `copies`.
