@@ -11,7 +11,9 @@ use crate::carrier::Say;
 use crate::peer::Event;
 
 /// Events of one peer that nobody took. A peer that says more is cut off: the application does not listen.
-const MAX_EVENTS: usize = 4_096;
+const MAX_EVENTS: usize = 256;
+/// The same of a peer that called and was not accepted yet.
+const MAX_EARLY_EVENTS: usize = 8;
 /// Peers that called and were not accepted.
 const MAX_CALLERS: usize = 64;
 
@@ -183,7 +185,8 @@ impl Desk {
     fn met(&self, state: &mut State, peer: u64) {
         let Some(me) = state.node else { return };
         let mut seed = [0; 32];
-        if getrandom::fill(&mut seed).is_err() || state.callers.len() >= MAX_CALLERS {
+        let is_crowded = state.callers.len() >= MAX_CALLERS && !state.called.contains(&peer);
+        if getrandom::fill(&mut seed).is_err() || is_crowded {
             return self.tell(ToCarrier::Part { peer });
         }
         // Met anew: what there was is over.
@@ -254,7 +257,8 @@ impl Desk {
                 Output::Written { buffer, version } => Event::Written { buffer, version },
             };
             line.events.push_back(event);
-            if line.events.len() > MAX_EVENTS {
+            let most = if line.is_taken { MAX_EVENTS } else { MAX_EARLY_EVENTS };
+            if line.events.len() > most {
                 line.connection.lost("it said more than this application listens to");
             }
         }

@@ -3,10 +3,12 @@
 
 use std::io::{self, Read, Write};
 
+use shoal_protocol::limit::MAX_MESSAGE_BYTES;
+
 /// Kind, peer and channel.
 const HEAD_BYTES: usize = 11;
-/// Longest record: a part of a buffer with its words, and room to spare.
-const MAX_RECORD_BYTES: usize = 4 << 20;
+/// Longest record: the longest message of a link.
+const MAX_RECORD_BYTES: usize = HEAD_BYTES + MAX_MESSAGE_BYTES as usize;
 
 /// From the application to its node.
 #[derive(Clone, Debug, PartialEq, Eq)]

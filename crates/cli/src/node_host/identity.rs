@@ -28,6 +28,12 @@ impl Kept {
         let PublicKey(bytes) = self.key.public();
         Identity(bytes)
     }
+
+    /// Where this node keeps blobs of this pool: of no other one, whose operator could ask for them.
+    pub(crate) fn shelf(&self) -> String {
+        let Identity([a, b, c, d, ..]) = self.identity();
+        format!("shelf-{}-{a:02x}{b:02x}{c:02x}{d:02x}", self.number)
+    }
 }
 
 /// Takes the first identity of the folder that no other process uses, making it if need be: as the pool at

@@ -38,7 +38,6 @@ pub(crate) use talk::Talks;
 use std::collections::{BTreeSet, VecDeque};
 use std::future::poll_fn;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
@@ -116,7 +115,7 @@ pub(crate) async fn run(
     notify(caps.notice());
     let session = Session::default();
     let (radio, heard) = (!options.lend.no_direct).then(Radio::start).unzip();
-    let shelf = radio.is_some().then(|| options.data.join(format!("shelf-{}", kept.number)));
+    let shelf = radio.is_some().then(|| options.data.join(kept.shelf()));
     let (library, sharing) = share::start(shelf, &origin, &session, &to_loop).unzip();
     let work = options.data.join(format!("node-{}", kept.number));
     let caps = caps.caps;
@@ -234,8 +233,10 @@ impl Host<'_> {
 
     /// A frame, and all that came with it.
     fn frames(&mut self, first: Option<Message>) {
-        let mut frame = first;
+        let mut first = Some(first);
         for _ in 0..MAX_BURST {
+            let next = || next_frame(&mut self.socket, &mut self.outbox).now_or_never();
+            let Some(frame) = first.take().or_else(next) else { return };
             match frame {
                 Some(Message::Binary(bytes)) if is_frame(&bytes) => {
                     self.crew_frame(&bytes);
@@ -255,10 +256,6 @@ impl Host<'_> {
                 Some(
                     Message::Text(_) | Message::Ping(_) | Message::Pong(_) | Message::Frame(_),
                 ) => {}
-            }
-            match next_frame(&mut self.socket, &mut self.outbox).now_or_never() {
-                Some(next) => frame = next,
-                None => return,
             }
         }
     }

@@ -100,10 +100,17 @@ impl Quic {
         let Some(way) = self.present.as_ref().filter(|way| way.is_up) else { return Some(frame) };
         let size = frame.len();
         let before = way.waiting.fetch_add(size, Ordering::Relaxed);
-        if before + size > MAX_WAITING_BYTES || way.frames.try_send(frame).is_err() {
-            way.waiting.fetch_sub(size, Ordering::Relaxed);
+        let sent = match before + size > MAX_WAITING_BYTES {
+            true => Err(mpsc::error::TrySendError::Full(frame)),
+            false => way.frames.try_send(frame),
+        };
+        let Err(error) = sent else { return None };
+        way.waiting.fetch_sub(size, Ordering::Relaxed);
+        match error {
+            mpsc::error::TrySendError::Full(_) => None,
+            // It ended, and that is about to be heard.
+            mpsc::error::TrySendError::Closed(frame) => Some(frame),
         }
-        None
     }
 }
 
@@ -119,9 +126,10 @@ impl Host<'_> {
 
     /// What was heard of the way, and all that came with it.
     pub(super) fn quic_heard(&mut self, first: Heard, more: &mut mpsc::Receiver<Heard>) {
-        let mut heard = Some(first);
+        let mut first = Some(first);
         for _ in 0..MAX_BURST {
-            let Some(Heard { way, news }) = heard else { return };
+            let Some(heard) = first.take().or_else(|| more.try_recv().ok()) else { return };
+            let Heard { way, news } = heard;
             // Of a way that was given up nothing counts.
             if let Some(present) = self.quic.present.as_mut().filter(|it| it.number == way) {
                 match news {
@@ -139,7 +147,6 @@ impl Host<'_> {
                     }
                 }
             }
-            heard = more.try_recv().ok();
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
@@ -141,6 +141,7 @@ impl Pool {
         let deadline = Instant::now() + PATIENCE;
         while !is_so() {
             assert!(Instant::now() < deadline, "not in time: {what}; job 1 is {:?}", self.job(1));
+            std::thread::sleep(Duration::from_millis(20));
         }
     }
 

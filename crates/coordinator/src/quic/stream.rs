@@ -14,6 +14,9 @@ use crate::http::App;
 use crate::relay::{Dropped, Letters, Way};
 use crate::socket::{Outlet, Parcel, QuicWay};
 
+/// Frames of one node that are passed on before others have their turn.
+const FRAMES_AT_ONCE: u64 = 64;
+
 /// Why a way ended, for the log.
 type Why = String;
 
@@ -21,7 +24,12 @@ type Why = String;
 pub(super) async fn listen(app: &App, outlet: &Outlet, receive: RecvStream) -> Why {
     let mut frames = Frames::new(receive);
     let mut letters = Letters::default();
-    loop {
+    for count in 1_u64.. {
+        // A sender that is always ahead must not keep the other directions waiting.
+        if count.is_multiple_of(FRAMES_AT_ONCE) {
+            letters.send();
+            tokio::task::yield_now().await;
+        }
         let frame = {
             let mut next = pin!(frames.next());
             match poll_fn(|cx| Poll::Ready(next.as_mut().poll(cx))).await {
@@ -46,6 +54,7 @@ pub(super) async fn listen(app: &App, outlet: &Outlet, receive: RecvStream) -> W
             return "it sent too much that no honest node sends".into();
         }
     }
+    Why::new()
 }
 
 /// To the node: that it is welcome, then what others leave for it.

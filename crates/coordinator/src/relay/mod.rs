@@ -30,6 +30,9 @@ pub(crate) enum Way {
     Quic,
 }
 
+/// Less than this in the longest queue is no reason to drop anything.
+const LEAST_SHED_BYTES: usize = 256 << 10;
+
 /// Why a frame was not passed on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Dropped {
@@ -141,6 +144,10 @@ impl Relay {
         while self.0.load.bytes() > most {
             let open = outlets.values().filter_map(Weak::upgrade);
             let Some(largest) = open.max_by_key(|outlet| outlet.held()) else { return };
+            // What waits is little, and the rest is elsewhere: dropping it would silence everybody.
+            if largest.held() < LEAST_SHED_BYTES {
+                return;
+            }
             let count = largest.halve();
             // The rest is with the system or on its way.
             if count == 0 {

@@ -33,10 +33,14 @@ impl Pieces {
     /// The hashes of all pieces of a blob, 32 bytes each, in order.
     pub(crate) async fn of(&self, hash: Hash, file: File) -> io::Result<Bytes> {
         let cell = self.cell(hash);
-        let list = cell.get_or_try_init(|| async {
-            spawn_blocking(move || hashes(file)).await.map_err(io::Error::other)?
+        // A task of its own: what one asker does not wait for any more is there for the next.
+        let making = tokio::spawn(async move {
+            let list = cell.get_or_try_init(|| async {
+                spawn_blocking(move || hashes(file)).await.map_err(io::Error::other)?
+            });
+            list.await.cloned()
         });
-        list.await.cloned()
+        making.await.map_err(io::Error::other)?
     }
 
     /// The counter of bytes given, for whoever gives them.

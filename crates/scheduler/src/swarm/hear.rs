@@ -12,6 +12,8 @@ use crate::Scheduler;
 impl Scheduler {
     pub(crate) fn share_said(&mut self, now: Time, node: NodeId, say: ShareSay) {
         match say {
+            // Nothing is made as large as a stranger says.
+            ShareSay::Wants { blob, .. } if !is_shared(&blob) => {}
             ShareSay::Wants { blob, has } => {
                 let has = PieceSet::from_words(pieces_of(&blob), &has);
                 self.take_part(now, node, blob, has);
@@ -19,7 +21,7 @@ impl Scheduler {
                 self.deal(now, &blob);
             }
             ShareSay::Holds { blobs } => {
-                for blob in blobs.into_iter().take(MAX_SHARED_BLOBS) {
+                for blob in blobs.into_iter().take(MAX_SHARED_BLOBS).filter(is_shared) {
                     self.take_part(now, node, blob, PieceSet::full(pieces_of(&blob)));
                     self.deal(now, &blob);
                 }
@@ -46,7 +48,7 @@ impl Scheduler {
         let swarms = &mut self.swarms;
         let known = swarms.of.get(&node).map_or(0, BTreeSet::len);
         let room = swarms.blobs.len() < MAX_SWARMS || swarms.blobs.contains_key(&blob);
-        if !is_shared(&blob) || known >= MAX_SHARED_BLOBS || !room {
+        if known >= MAX_SHARED_BLOBS || !room {
             return;
         }
         swarms.of.entry(node).or_default().insert(blob);

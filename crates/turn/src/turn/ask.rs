@@ -16,7 +16,7 @@ const MAX_TRIES: u32 = 6;
 /// An allocation that a server gives for longer or shorter is renewed as if it were between these.
 const LIFETIMES: (u32, u32) = (20, 3600);
 /// A login that is too old is made anew so often in a row.
-const MAX_STALE: u32 = 3;
+const MAX_STALE: u32 = 64;
 /// Longest realm or nonce taken; the standard has 763 bytes.
 const MAX_WORD: usize = 763;
 /// Words of a server that are shown.

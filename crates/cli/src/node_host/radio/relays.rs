@@ -37,6 +37,8 @@ struct Server {
     url: String,
     access: Access,
     is: Is,
+    /// The address there that the radio knows of.
+    told: Option<SocketAddr>,
     /// What was last said of it, so that it is said once.
     said: String,
 }
@@ -90,7 +92,8 @@ impl Relays {
             match self.servers.iter_mut().find(|server| server.url == url) {
                 Some(server) => server.access = access,
                 None => {
-                    self.servers.push(Server { url, access, is: Is::Idle, said: String::new() });
+                    let (is, said) = (Is::Idle, String::new());
+                    self.servers.push(Server { url, access, is, told: None, said });
                 }
             }
         }
@@ -226,7 +229,6 @@ impl Relays {
     async fn flush(&mut self) {
         for server in &mut self.servers {
             let Is::Open(socket, turn) = &mut server.is else { continue };
-            let before = turn.relayed();
             while let Some(bytes) = turn.poll() {
                 let _ = socket.send(&bytes).await;
             }
@@ -235,6 +237,7 @@ impl Relays {
                 match (news, socket.local_addr()) {
                     (News::Ready(relayed), Ok(local)) => {
                         tracing::info!("TURN server {}: reached at {relayed}", server.url);
+                        server.told = Some(relayed);
                         self.news.push_back(RelayNews::Ready { relayed, local });
                     }
                     (News::Ready(_), Err(_)) => {}
@@ -242,7 +245,7 @@ impl Relays {
                 }
             }
             if let Some(fault) = fault {
-                self.news.extend(before.map(RelayNews::Gone));
+                self.news.extend(server.told.take().map(RelayNews::Gone));
                 server.fail(&fault.to_string());
             }
         }

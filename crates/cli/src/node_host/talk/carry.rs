@@ -14,8 +14,9 @@ use tokio::sync::mpsc;
 use super::{Order as AnyOrder, Talk};
 use crate::node_host::{Event, Host};
 
-/// What an application may leave unread. One that leaves more does not listen, and its node ends.
-const MAX_UNREAD_BYTES: usize = 64 << 20;
+/// What an application may leave unread: two of the longest messages, and some. One that leaves more does not listen, and
+/// its node ends.
+const MAX_UNREAD_BYTES: usize = 160 << 20;
 
 pub(super) type Order = ToCarrier;
 
