@@ -90,7 +90,7 @@ fn house_rules() -> Outcome<Counts> {
 }
 
 fn pure() -> Outcome<Counts> {
-    counted(&mut cargo_on(&["test", "--quiet"], &PURE), WITH_BUILD)
+    counted(&mut cargo_on(&["test", "--quiet", "--no-fail-fast"], &PURE), WITH_BUILD)
 }
 
 fn simulated() -> Outcome<Counts> {
@@ -112,7 +112,7 @@ fn fuzzed() -> Outcome<Counts> {
 
 fn shells() -> Outcome<Counts> {
     let prepared = prepared()?;
-    let mut test = cargo_on(&["test", "--release", "--quiet"], SHELLS);
+    let mut test = cargo_on(&["test", "--release", "--quiet", "--no-fail-fast"], SHELLS);
     let counts = counted(environment(&mut test), WITH_BUILD)?;
     prepared.keep()?;
     Ok(counts)

@@ -65,6 +65,7 @@ impl Member {
             },
             rules: Rules::default(),
             talks: false,
+            shares: false,
             // Neighbours must not draw alike.
             seed: (number + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15),
         });
@@ -144,7 +145,8 @@ impl Member {
                 | Output::Dismiss(_)
                 | Output::ToCrew { .. }
                 | Output::OpenQuic(_)
-                | Output::CloseQuic => {}
+                | Output::CloseQuic
+                | Output::Share(_) => {}
                 Output::Stopped(refusal) => {
                     eprintln!("a member stopped: {refusal:?}");
                     return false;

@@ -200,7 +200,8 @@ mod tests {
     }
 
     fn blob(mark: u8) -> (BlobRef, Vec<u8>, Vec<Hash>) {
-        let bytes: Vec<u8> = (0..8 * PIECE_BYTES + 99).map(|at| mark ^ (at >> 12) as u8).collect();
+        let byte = |at: u64| mark ^ (at >> 12) as u8 ^ (at / PIECE_BYTES) as u8;
+        let bytes: Vec<u8> = (0..8 * PIECE_BYTES + 99).map(byte).collect();
         let blob = BlobRef { hash: shoal_protocol::hash(&bytes), size: bytes.len() as u64 };
         let hashes = bytes.chunks(PIECE_BYTES as usize).map(shoal_protocol::hash).collect();
         (blob, bytes, hashes)
