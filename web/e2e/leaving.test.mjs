@@ -45,11 +45,11 @@ it("a tab is closed", async (t) => {
 
 it("a native node is killed", async (t) => {
   const { pool, machine, guest } = await machineAndTab(t);
-  const { id, check } = await mapJob(pool.api);
+  const { id, check } = await mapJob(pool.api, { steps: 6000 });
   await pool.api.underWay(id);
   await busy(pool, machine.node);
   await kill(machine.child);
-  await gone(pool, machine.node, 3);
+  await gone(pool, machine.node);
   const job = await pool.api.done(id);
   assertShared(job, [guest.node]);
   check(await pool.api.result(id));

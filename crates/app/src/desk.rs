@@ -45,6 +45,7 @@ pub(crate) struct State {
 /// The way to one peer, and what came by it.
 pub(crate) struct Line {
     pub(crate) peer: u64,
+    meeting: u16,
     pub(crate) connection: Connection,
     pub(crate) events: VecDeque<Event>,
     pub(crate) done: BTreeMap<Op, Result<u64, PeerError>>,
@@ -76,13 +77,12 @@ impl State {
         line.is_some_and(|line| self.open.get(&line.peer) == Some(&number))
     }
 
-    /// Nobody uses this line any more. Whether it was still open.
-    pub(crate) fn leave(&mut self, number: u64) -> bool {
+    /// Nobody uses this line any more. What to tell the node if it was still open.
+    pub(crate) fn leave(&mut self, number: u64) -> Option<ToCarrier> {
         let is_open = self.is_open(number);
-        if let Some(line) = self.lines.remove(&number).filter(|_| is_open) {
-            self.open.remove(&line.peer);
-        }
-        is_open
+        let Line { peer, meeting, .. } = self.lines.remove(&number).filter(|_| is_open)?;
+        self.open.remove(&peer);
+        Some(ToCarrier::Part { peer, meeting })
     }
 }
 
@@ -95,7 +95,7 @@ impl Desk {
         let mut state = self.lock();
         match record {
             FromCarrier::Joined { node } => state.node = Some(node),
-            FromCarrier::Met { peer } => self.met(&mut state, peer),
+            FromCarrier::Met { peer, meeting } => self.met(&mut state, peer, meeting),
             FromCarrier::NotMet { peer } => {
                 if state.called.contains(&peer) {
                     state.missed.insert(peer);
@@ -182,18 +182,19 @@ impl Desk {
         done
     }
 
-    fn met(&self, state: &mut State, peer: u64) {
+    fn met(&self, state: &mut State, peer: u64, meeting: u16) {
         let Some(me) = state.node else { return };
         let mut seed = [0; 32];
         let is_crowded = state.callers.len() >= MAX_CALLERS && !state.called.contains(&peer);
         if getrandom::fill(&mut seed).is_err() || is_crowded {
-            return self.tell(ToCarrier::Part { peer });
+            return self.tell(ToCarrier::Part { peer, meeting });
         }
         // Met anew: what there was is over.
         self.lost(state, peer, "it opened a new connection");
         let config = Config { can: self.can.clone(), ..Config::new(me, peer, seed) };
         let mut line = Line {
             peer,
+            meeting,
             connection: Connection::new(config),
             events: VecDeque::new(),
             done: BTreeMap::new(),
@@ -226,11 +227,11 @@ impl Desk {
 
     /// Says what a connection has to say, and keeps what it tells.
     fn pump(&self, line: &mut Line) {
-        let peer = line.peer;
+        let (peer, meeting) = (line.peer, line.meeting);
         while let Some(output) = line.connection.poll_output() {
             let event = match output {
                 Output::Send { channel, message } => {
-                    self.tell(ToCarrier::Say { peer, channel, message });
+                    self.tell(ToCarrier::Say { peer, meeting, channel, message });
                     continue;
                 }
                 Output::Opened(both) => {
@@ -248,7 +249,7 @@ impl Desk {
                 Output::Closed(error) => {
                     line.closed = Some(error);
                     if !line.is_leaving {
-                        self.tell(ToCarrier::Part { peer });
+                        self.tell(ToCarrier::Part { peer, meeting });
                     }
                     continue;
                 }

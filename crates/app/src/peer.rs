@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::Value;
-use shoal_peer::pipe::ToCarrier;
 use shoal_peer::{Capabilities, Handle, Import, Op, PeerError, Rights, RunThere};
 
 use crate::desk::{Desk, Line, State, gone};
@@ -155,9 +154,9 @@ impl Drop for Peer {
         let is_over = |state: &mut State| (!state.is_open(self.line)).then_some(());
         let _ = self.desk.wait(Some(GOODBYE_WITHIN), is_over);
         // Met anew meanwhile: the other line stays.
-        let is_open = self.desk.lock().leave(self.line);
-        if is_open {
-            self.desk.tell(ToCarrier::Part { peer: self.node });
+        let part = self.desk.lock().leave(self.line);
+        if let Some(part) = part {
+            self.desk.tell(part);
         }
     }
 }

@@ -1,12 +1,12 @@
 //! What an application says to the node that carries for it, and hears from it, over two pipes: `shoal talk --pipe` is
-//! that node. A record is its length, a kind, the peer's number, a channel, and bytes.
+//! that node. A record is its length, a kind, the peer's number, which meeting with it is meant, a channel, and bytes.
 
 use std::io::{self, Read, Write};
 
 use shoal_protocol::limit::MAX_MESSAGE_BYTES;
 
-/// Kind, peer and channel.
-const HEAD_BYTES: usize = 11;
+/// Kind, peer, meeting and channel.
+const HEAD_BYTES: usize = 13;
 /// Longest record: the longest message of a link.
 const MAX_RECORD_BYTES: usize = HEAD_BYTES + MAX_MESSAGE_BYTES as usize;
 
@@ -15,10 +15,10 @@ const MAX_RECORD_BYTES: usize = HEAD_BYTES + MAX_MESSAGE_BYTES as usize;
 pub enum ToCarrier {
     /// Call that node. Leads to `Met` or `NotMet`.
     Meet { peer: u64 },
-    /// Carry this, whole and in order on its channel.
-    Say { peer: u64, channel: u16, message: Vec<u8> },
-    /// Nothing more is said to that node, or heard.
-    Part { peer: u64 },
+    /// Carry this, whole and in order on its channel. Of a meeting that is over nothing is carried.
+    Say { peer: u64, meeting: u16, channel: u16, message: Vec<u8> },
+    /// Nothing more is said to that node, or heard, until they meet anew.
+    Part { peer: u64, meeting: u16 },
 }
 
 /// From the node to its application.
@@ -31,6 +31,7 @@ pub enum FromCarrier {
     /// They can talk, whoever called.
     Met {
         peer: u64,
+        meeting: u16,
     },
     /// There is no such node, or it takes no calls now.
     NotMet {
@@ -59,19 +60,23 @@ pub enum FromCarrier {
 impl ToCarrier {
     pub fn write(&self, to: &mut impl Write) -> io::Result<()> {
         match self {
-            ToCarrier::Meet { peer } => put(to, 1, *peer, 0, &[]),
-            ToCarrier::Say { peer, channel, message } => put(to, 2, *peer, *channel, message),
-            ToCarrier::Part { peer } => put(to, 3, *peer, 0, &[]),
+            ToCarrier::Meet { peer } => put(to, (1, *peer, 0, 0), &[]),
+            ToCarrier::Say { peer, meeting, channel, message } => {
+                put(to, (2, *peer, *meeting, *channel), message)
+            }
+            ToCarrier::Part { peer, meeting } => put(to, (3, *peer, *meeting, 0), &[]),
         }
     }
 
     /// `None` where the pipe ends between two records.
     pub fn read(from: &mut impl Read) -> io::Result<Option<ToCarrier>> {
-        let Some(Record { kind, peer, channel, bytes }) = take(from)? else { return Ok(None) };
+        let Some(Record { kind, peer, meeting, channel, bytes }) = take(from)? else {
+            return Ok(None);
+        };
         Ok(Some(match kind {
             1 => ToCarrier::Meet { peer },
-            2 => ToCarrier::Say { peer, channel, message: bytes },
-            3 => ToCarrier::Part { peer },
+            2 => ToCarrier::Say { peer, meeting, channel, message: bytes },
+            3 => ToCarrier::Part { peer, meeting },
             _ => return Err(unknown(kind)),
         }))
     }
@@ -80,22 +85,26 @@ impl ToCarrier {
 impl FromCarrier {
     pub fn write(&self, to: &mut impl Write) -> io::Result<()> {
         match self {
-            FromCarrier::Joined { node } => put(to, 1, *node, 0, &[]),
-            FromCarrier::Met { peer } => put(to, 2, *peer, 0, &[]),
-            FromCarrier::NotMet { peer } => put(to, 3, *peer, 0, &[]),
-            FromCarrier::Heard { peer, channel, message } => put(to, 4, *peer, *channel, message),
-            FromCarrier::Using { peer, direct } => put(to, 5, *peer, u16::from(*direct), &[]),
-            FromCarrier::Parted { peer } => put(to, 6, *peer, 0, &[]),
-            FromCarrier::Refused { peer } => put(to, 7, *peer, 0, &[]),
+            FromCarrier::Joined { node } => put(to, (1, *node, 0, 0), &[]),
+            FromCarrier::Met { peer, meeting } => put(to, (2, *peer, *meeting, 0), &[]),
+            FromCarrier::NotMet { peer } => put(to, (3, *peer, 0, 0), &[]),
+            FromCarrier::Heard { peer, channel, message } => {
+                put(to, (4, *peer, 0, *channel), message)
+            }
+            FromCarrier::Using { peer, direct } => put(to, (5, *peer, 0, u16::from(*direct)), &[]),
+            FromCarrier::Parted { peer } => put(to, (6, *peer, 0, 0), &[]),
+            FromCarrier::Refused { peer } => put(to, (7, *peer, 0, 0), &[]),
         }
     }
 
     /// `None` where the pipe ends between two records.
     pub fn read(from: &mut impl Read) -> io::Result<Option<FromCarrier>> {
-        let Some(Record { kind, peer, channel, bytes }) = take(from)? else { return Ok(None) };
+        let Some(Record { kind, peer, meeting, channel, bytes }) = take(from)? else {
+            return Ok(None);
+        };
         Ok(Some(match kind {
             1 => FromCarrier::Joined { node: peer },
-            2 => FromCarrier::Met { peer },
+            2 => FromCarrier::Met { peer, meeting },
             3 => FromCarrier::NotMet { peer },
             4 => FromCarrier::Heard { peer, channel, message: bytes },
             5 => FromCarrier::Using { peer, direct: channel != 0 },
@@ -109,18 +118,24 @@ impl FromCarrier {
 struct Record {
     kind: u8,
     peer: u64,
+    meeting: u16,
     channel: u16,
     bytes: Vec<u8>,
 }
 
-fn put(to: &mut impl Write, kind: u8, peer: u64, channel: u16, bytes: &[u8]) -> io::Result<()> {
+fn put(
+    to: &mut impl Write,
+    (kind, peer, meeting, channel): (u8, u64, u16, u16),
+    bytes: &[u8],
+) -> io::Result<()> {
     let length = HEAD_BYTES + bytes.len();
     check(length)?;
     let mut head = [0; 4 + HEAD_BYTES];
     head[..4].copy_from_slice(&(length as u32).to_le_bytes());
     head[4] = kind;
     head[5..13].copy_from_slice(&peer.to_le_bytes());
-    head[13..].copy_from_slice(&channel.to_le_bytes());
+    head[13..15].copy_from_slice(&meeting.to_le_bytes());
+    head[15..].copy_from_slice(&channel.to_le_bytes());
     to.write_all(&head)?;
     to.write_all(bytes)
 }
@@ -139,14 +154,16 @@ fn take(from: &mut impl Read) -> io::Result<Option<Record>> {
     from.read_exact(&mut length[1..])?;
     let length = u32::from_le_bytes(length) as usize;
     check(length)?;
-    let (mut kind, mut peer, mut channel) = ([0], [0; 8], [0; 2]);
+    let (mut kind, mut peer, mut meeting, mut channel) = ([0], [0; 8], [0; 2], [0; 2]);
     from.read_exact(&mut kind)?;
     from.read_exact(&mut peer)?;
+    from.read_exact(&mut meeting)?;
     from.read_exact(&mut channel)?;
     let mut bytes = vec![0; length - HEAD_BYTES];
     from.read_exact(&mut bytes)?;
-    let (peer, channel) = (u64::from_le_bytes(peer), u16::from_le_bytes(channel));
-    Ok(Some(Record { kind: kind[0], peer, channel, bytes }))
+    let (peer, kind) = (u64::from_le_bytes(peer), kind[0]);
+    let (meeting, channel) = (u16::from_le_bytes(meeting), u16::from_le_bytes(channel));
+    Ok(Some(Record { kind, peer, meeting, channel, bytes }))
 }
 
 fn check(length: usize) -> io::Result<()> {

@@ -80,8 +80,10 @@ fn whoever_ends_is_noticed_and_can_be_called_again() {
     for _ in 0..2 {
         let waits = thread::scope(|scope| {
             let accepted = scope.spawn(|| other.accept().expect("somebody calls"));
-            drop(one.connect(other.node()).expect("they meet"));
-            accepted.join().expect("no panic")
+            let caller = one.connect(other.node()).expect("they meet");
+            let called = accepted.join().expect("no panic");
+            drop(caller);
+            called
         });
         let error = waits.next().expect_err("nobody is there");
         assert_eq!(error.code, Code::PeerGone);

@@ -90,7 +90,10 @@ fn found(process: u32, wanted: &[u8]) -> usize {
 
 fn occurrences(bytes: &[u8], wanted: &[u8]) -> usize {
     let (mut count, mut at) = (0, 0);
-    while let Some(found) = bytes[at..].windows(wanted.len()).position(|window| window == wanted) {
+    while let Some(found) = bytes[at..]
+        .windows(wanted.len())
+        .position(|window| window[0] == wanted[0] && window == wanted)
+    {
         count += 1;
         at += found + wanted.len();
     }

@@ -23,8 +23,10 @@ pub(super) type Order = ToCarrier;
 pub(in crate::node_host) struct Carry {
     /// This node's number, once it joined.
     me: Option<NodeId>,
-    /// The crew of two with each peer.
-    pairs: BTreeMap<NodeId, CrewId>,
+    /// The crew of two with each peer, and which meeting it is: what an application still says of an earlier one
+    /// must not reach this one.
+    pairs: BTreeMap<NodeId, (CrewId, u16)>,
+    meetings: u16,
     /// Bounded by its bytes.
     out: std_mpsc::Sender<FromCarrier>,
     /// Bytes in `out`.
@@ -57,7 +59,7 @@ impl Carry {
         let unread = Arc::new(AtomicUsize::new(0));
         let taken = unread.clone();
         std::thread::spawn(move || write_all(&records, &taken));
-        Carry { me: None, pairs: BTreeMap::new(), out, unread }
+        Carry { me: None, pairs: BTreeMap::new(), meetings: 0, out, unread }
     }
 
     pub(super) fn joined(&mut self, me: NodeId) {
@@ -73,8 +75,10 @@ impl Carry {
     }
 
     pub(super) fn met(&mut self, crew: CrewId, peer: NodeId) {
-        self.pairs.insert(peer, crew);
-        self.tell(FromCarrier::Met { peer: peer.0 });
+        self.meetings = self.meetings.wrapping_add(1);
+        let meeting = self.meetings;
+        self.pairs.insert(peer, (crew, meeting));
+        self.tell(FromCarrier::Met { peer: peer.0, meeting });
     }
 
     pub(super) fn not_met(&mut self, peer: NodeId) {
@@ -82,7 +86,7 @@ impl Carry {
     }
 
     pub(super) fn parted(&mut self, crew: CrewId) {
-        let found = self.pairs.iter().find(|(_, known)| **known == crew);
+        let found = self.pairs.iter().find(|(_, (known, _))| *known == crew);
         let Some(peer) = found.map(|(peer, _)| *peer) else { return };
         self.pairs.remove(&peer);
         self.tell(FromCarrier::Parted { peer: peer.0 });
@@ -102,6 +106,11 @@ impl Carry {
 
     pub(super) fn heard(&mut self, from: NodeId, channel: u16, message: Vec<u8>) {
         self.tell(FromCarrier::Heard { peer: from.0, channel, message });
+    }
+
+    fn pair(&self, peer: u64, meeting: u16) -> Option<CrewId> {
+        let pair = self.pairs.get(&NodeId(peer)).filter(|(_, number)| *number == meeting);
+        pair.map(|(crew, _)| *crew)
     }
 
     fn tell(&mut self, record: FromCarrier) {
@@ -127,14 +136,15 @@ impl Host<'_> {
         let Some(Talk::Carry(carry)) = &mut self.talk else { return };
         match order {
             ToCarrier::Meet { peer } => self.meet(NodeId(peer)),
-            ToCarrier::Say { peer, channel, message } => {
+            ToCarrier::Say { peer, meeting, channel, message } => {
                 // Parted just now, where there is none: the application hears of it.
-                if let Some(crew) = carry.pairs.get(&NodeId(peer)).copied() {
+                if let Some(crew) = carry.pair(peer, meeting) {
                     self.talk_say(crew, NodeId(peer), channel, Arc::new(message));
                 }
             }
-            ToCarrier::Part { peer } => {
-                let Some(crew) = carry.pairs.remove(&NodeId(peer)) else { return };
+            ToCarrier::Part { peer, meeting } => {
+                let Some(crew) = carry.pair(peer, meeting) else { return };
+                carry.pairs.remove(&NodeId(peer));
                 let (epoch, say) = (Epoch(0), CrewSay::Leave);
                 self.input(Input::CrewSays { crew, epoch, say });
             }
