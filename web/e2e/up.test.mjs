@@ -20,7 +20,8 @@ it("up shows a result and links, and another device joins by the link", async (t
   const link = (name) => child.printed.match(new RegExp(`^${name}\\s+(\\S+)$`, "m"))?.[1];
   await until("the join link", () => link("join link"), 60);
   assert.match(child.printed, /first job: 1000 squares .* 0 1 4 9 16 25 … 998001/);
-  assert.match(child.printed, /█▀▀▀▀▀█/, "there is no QR code");
+  // It comes below the link, at times a moment later.
+  await until("the QR code", () => /█▀▀▀▀▀█/.test(child.printed));
 
   const { url, key } = JSON.parse(readFileSync(join(data, "pool/running.json"), "utf8"));
   const pool = { api: new Api(url, key) };
