@@ -42,6 +42,7 @@ const ROUTES: [(&str, &str); 39] = [
     ("get", "/join"),
     ("get", "/metrics"),
     ("get", "/node/blobs/{hash}"),
+    ("get", "/node/blobs/{hash}/pieces"),
     ("get", "/node/socket"),
     ("get", "/playground"),
     ("post", "/submit-job"),
