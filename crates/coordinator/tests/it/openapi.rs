@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::world::World;
 
 /// All that the coordinator serves. A new route belongs here, so that forgetting its description shows.
-const ROUTES: [(&str, &str); 39] = [
+const ROUTES: [(&str, &str); 40] = [
     ("get", "/"),
     ("get", "/api/v1/blobs/{hash}"),
     ("head", "/api/v1/blobs/{hash}"),
