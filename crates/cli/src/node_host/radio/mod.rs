@@ -7,6 +7,7 @@ mod call;
 mod far;
 mod outside;
 mod pace;
+mod path;
 mod ports;
 mod relays;
 #[cfg(test)]

@@ -7,9 +7,12 @@ use std::time::{Duration, Instant};
 
 use str0m::net::Transmit;
 
+use super::path::Path;
+
 /// Under way whatever the path: fewer than a browser's receive buffer holds, more than hide its event loop.
 const LEAST_UNDER_WAY: usize = 50 * 1200;
-/// Smaller ones acknowledge and keep alive. They are not held back.
+/// Smaller ones acknowledge and keep alive. They are not held back, nor what stands before them: the peer may wait for
+/// what they say before it takes more, and DTLS wants the order kept.
 const LEAST_DATA: usize = 300;
 /// What SCTP and DTLS add to the bytes of a frame.
 const OVERHEAD: usize = 64;
@@ -17,17 +20,15 @@ const OVERHEAD: usize = 64;
 const LOST_AFTER: Duration = Duration::from_millis(100);
 /// Datagrams that wait: as many as SCTP has under way at most. More are lost ones.
 const MOST_WAITING: usize = 2048;
-/// What was seen of the path is forgotten after one to two of these: it may have become another.
-const MEMORY: Duration = Duration::from_secs(5);
-
 pub(super) struct Pace {
     waiting: VecDeque<Transmit>,
+    /// How many of those are small.
+    small: usize,
     under_way: VecDeque<UnderWay>,
     bytes: usize,
     /// Bytes of frames that the peer has, all in all.
     arrived: u64,
-    seen: Seen,
-    seen_before: Option<Seen>,
+    path: Path,
 }
 
 struct UnderWay {
@@ -37,34 +38,21 @@ struct UnderWay {
     arrived: u64,
 }
 
-/// The path as it was at its best, for some time.
-#[derive(Clone, Copy)]
-struct Seen {
-    since: Instant,
-    trip: Duration,
-    bytes_per_second: u64,
-}
-
-impl Seen {
-    fn nothing(since: Instant) -> Seen {
-        Seen { since, trip: Duration::MAX, bytes_per_second: 0 }
-    }
-}
-
 impl Pace {
     pub(super) fn new(now: Instant) -> Pace {
         Pace {
             waiting: VecDeque::new(),
+            small: 0,
             under_way: VecDeque::new(),
             bytes: 0,
             arrived: 0,
-            seen: Seen::nothing(now),
-            seen_before: None,
+            path: Path::new(now),
         }
     }
 
     pub(super) fn add(&mut self, datagram: Transmit) {
         if self.waiting.len() < MOST_WAITING {
+            self.small += usize::from(datagram.contents.len() < LEAST_DATA);
             self.waiting.push_back(datagram);
         }
     }
@@ -83,7 +71,7 @@ impl Pace {
             }
         }
         if let Some(last) = last {
-            self.see(now, now - last.left, self.arrived - last.arrived);
+            self.path.see(now, now - last.left, self.arrived - last.arrived);
         }
     }
 
@@ -95,12 +83,14 @@ impl Pace {
         }
         let size = self.waiting.front()?.contents.len();
         if size >= LEAST_DATA {
-            if self.bytes >= self.most() {
+            if self.bytes >= self.most() && self.small == 0 {
                 return None;
             }
             let bytes = size - OVERHEAD;
             self.under_way.push_back(UnderWay { bytes, left: now, arrived: self.arrived });
             self.bytes += bytes;
+        } else {
+            self.small -= 1;
         }
         self.waiting.pop_front()
     }
@@ -113,33 +103,12 @@ impl Pace {
     /// When all that is under way counts as lost.
     fn lost_at(&self) -> Option<Instant> {
         let last = self.under_way.back()?;
-        Some(last.left + LOST_AFTER + 4 * self.path().map_or(Duration::ZERO, |path| path.trip))
+        Some(last.left + LOST_AFTER + 4 * self.path.trip().unwrap_or_default())
     }
 
     /// Bytes that may be under way.
     fn most(&self) -> usize {
-        let held = |path: Seen| path.bytes_per_second as f64 * path.trip.as_secs_f64();
-        self.path().map_or(0, |path| 2 * held(path) as usize).max(LEAST_UNDER_WAY)
-    }
-
-    fn path(&self) -> Option<Seen> {
-        let best = self.seen_before.map_or(self.seen, |before| Seen {
-            trip: before.trip.min(self.seen.trip),
-            bytes_per_second: before.bytes_per_second.max(self.seen.bytes_per_second),
-            ..self.seen
-        });
-        (best.bytes_per_second > 0).then_some(best)
-    }
-
-    fn see(&mut self, now: Instant, trip: Duration, bytes: u64) {
-        if now - self.seen.since >= MEMORY {
-            self.seen_before = Some(self.seen).filter(|seen| seen.bytes_per_second > 0);
-            self.seen = Seen::nothing(now);
-        }
-        let micros = trip.as_micros().max(1) as u64;
-        let rate = bytes.saturating_mul(1_000_000) / micros;
-        self.seen.trip = self.seen.trip.min(trip);
-        self.seen.bytes_per_second = self.seen.bytes_per_second.max(rate);
+        (2 * self.path.holds() as usize).max(LEAST_UNDER_WAY)
     }
 }
 
@@ -220,6 +189,13 @@ mod tests {
         add(&mut pace, 1_000, 100);
         assert_eq!(leave(&mut pace, now), 1_000);
         assert_eq!(pace.due(), None, "nothing waits");
+        // Nor by data before them that must wait: the peer may be waiting for exactly these words.
+        add(&mut pace, 100, SIZE);
+        assert!(leave(&mut pace, now) < 100);
+        add(&mut pace, 1, 100);
+        add(&mut pace, 10, SIZE);
+        leave(&mut pace, now);
+        assert_eq!((pace.small, pace.waiting.len()), (0, 10));
     }
 
     #[test]

@@ -3,19 +3,17 @@
 //! under way for each datagram, which then takes most of a processor's time.
 
 use std::collections::VecDeque;
-use std::time::{Duration, Instant};
+use std::time::Instant;
+
+use super::path::Path;
 
 /// Three of the largest frames: one is on its way, one is acknowledged, one hides what event loops add.
 const LEAST: u64 = 192 << 10;
-/// What was seen of the path is forgotten after one to two of these: it may have become another.
-const MEMORY: Duration = Duration::from_secs(5);
-
 pub(super) struct Window {
     frames: VecDeque<Frame>,
     written: u64,
     arrived: u64,
-    seen: Seen,
-    before: Option<Seen>,
+    path: Path,
 }
 
 struct Frame {
@@ -26,24 +24,9 @@ struct Frame {
     arrived: u64,
 }
 
-/// The path at its best, for some time.
-#[derive(Clone, Copy)]
-struct Seen {
-    since: Instant,
-    trip: Duration,
-    bytes_per_second: u64,
-}
-
-impl Seen {
-    fn nothing(since: Instant) -> Seen {
-        Seen { since, trip: Duration::MAX, bytes_per_second: 0 }
-    }
-}
-
 impl Window {
     pub(super) fn new(now: Instant) -> Window {
-        let (frames, seen, before) = (VecDeque::new(), Seen::nothing(now), None);
-        Window { frames, written: 0, arrived: 0, seen, before }
+        Window { frames: VecDeque::new(), written: 0, arrived: 0, path: Path::new(now) }
     }
 
     /// Whether the channel, which has that many bytes under way, is given another frame.
@@ -65,7 +48,7 @@ impl Window {
             last = self.frames.pop_front();
         }
         if let Some(last) = last {
-            self.see(now, now - last.left, self.arrived - last.arrived);
+            self.path.see(now, now - last.left, self.arrived - last.arrived);
         }
     }
 
@@ -75,28 +58,14 @@ impl Window {
     }
 
     fn most(&self) -> u64 {
-        let (mut trip, mut rate) = (self.seen.trip, self.seen.bytes_per_second);
-        if let Some(before) = self.before {
-            (trip, rate) = (trip.min(before.trip), rate.max(before.bytes_per_second));
-        }
-        let held = if rate == 0 { 0.0 } else { rate as f64 * trip.as_secs_f64() };
-        (2 * held as u64).max(LEAST)
-    }
-
-    fn see(&mut self, now: Instant, trip: Duration, bytes: u64) {
-        if now - self.seen.since >= MEMORY {
-            self.before = Some(self.seen).filter(|seen| seen.bytes_per_second > 0);
-            self.seen = Seen::nothing(now);
-        }
-        let rate = bytes.saturating_mul(1_000_000) / trip.as_micros().max(1) as u64;
-        self.seen.trip = self.seen.trip.min(trip);
-        self.seen.bytes_per_second = self.seen.bytes_per_second.max(rate);
+        (2 * self.path.holds()).max(LEAST)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::time::Duration;
 
     const FRAME: usize = 64 << 10;
 
@@ -134,10 +103,10 @@ mod tests {
     fn what_was_seen_long_ago_is_forgotten() {
         let now = Instant::now();
         let mut window = Window::new(now);
-        window.see(now, Duration::from_secs(1), 10_000_000);
+        window.path.see(now, Duration::from_secs(1), 10_000_000);
         assert_eq!(window.most(), 20_000_000);
-        window.see(now + MEMORY, Duration::from_millis(1), 1_000);
-        window.see(now + 2 * MEMORY, Duration::from_millis(1), 1_000);
+        window.path.see(now + Path::MEMORY, Duration::from_millis(1), 1_000);
+        window.path.see(now + 2 * Path::MEMORY, Duration::from_millis(1), 1_000);
         assert_eq!(window.most(), LEAST);
     }
 }
