@@ -190,7 +190,38 @@ def logits(case, hidden, embed):
     return found + [0.0] * (case["items"] - len(found))
 
 
+def round_half_even(x):
+    return int(round(x))
+
+
+def edge(rule, at, count):
+    if rule == "wrap":
+        return at % count
+    if rule == "mirror":
+        at %= 2 * count
+        return min(at, 2 * count - 1 - at)
+    return max(0, min(at, count - 1))
+
+
+def stencil(case, x):
+    look = lambda at: x[edge(case.get("edge", "clamp"), at, len(x))]
+    return [sum(look(i + k - 2) * (k + 1) for k in range(5)) for i in range(len(x))]
+
+
+def near(x, at):
+    return x[edge("clamp", at, len(x))]
+
+
 EXPECTED = {
+    "kernels/next-element": lambda c, x: [v + near(x, i + 1) for i, v in enumerate(x)],
+    "kernels/element-before": lambda c, x: [v - (x[i - 1] if i else 0.0) for i, v in enumerate(x)],
+    "kernels/stencil": stencil,
+    "kernels/stencil-wrap": stencil,
+    "kernels/stencil-mirror": stencil,
+    "kernels/overlap-said": lambda c, x: [near(x, i + round_half_even(v) * 3) for i, v in enumerate(x)],
+    "kernels/permutation": lambda c, x: [x[v % len(x)] for v in x],
+    "kernels/workgroup-number": lambda c: [i // 32 * 100 + -(-c["items"] // 32) for i in range(c["items"])],
+    "kernels/neighbour-sum": lambda c, x: [near(x, i - 1) + v + near(x, i + 1) for i, v in enumerate(x)],
     "kernels/wave-units": lambda c, x: [math.sin(v) * 0.5 + 0.5 for v in x],
     "kernels/saxpy": lambda c, x, y: [c["params"]["a"] * a + b for a, b in zip(x, y)],
     "kernels/place": place,
@@ -209,8 +240,7 @@ EXPECTED = {
     "kernels/workgroup-sum": lambda c, x: by_unit(c, x, 64, lambda g: [sum(g)] * len(g)),
     "kernels/workgroup-histogram": lambda c, x: by_unit(
         c, x, 64, lambda g: [sum(v % 8 == i % 8 for v in g) for i in range(len(g))]),
-    "kernels/unwritten-is-zero": lambda c, x: by_unit(
-        c, x, 64, lambda g: [v if i % 2 == 0 else 0 for i, v in enumerate(g)]),
+    "kernels/unwritten-is-zero": lambda c, x: [v if i % 2 == 0 else 0 for i, v in enumerate(x)],
     "kernels/collatz": lambda c, x: [collatz(v) for v in x],
     "kernels/transcendental": lambda c, x: [transcendental(v) for v in x],
     "kernels/builtins-in-struct": lambda c: [i // 32 * 100 + 3 for i in range(c["items"])],

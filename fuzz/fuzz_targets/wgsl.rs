@@ -3,13 +3,21 @@
 #![no_main]
 
 use libfuzzer_sys::{Corpus, fuzz_target};
-use shoal_engine::intake::{map_kernel, render_kernel};
+use shoal_engine::intake::{InputAsk, MapAsk, map_kernel, map_reading, render_kernel};
 use shoal_protocol::Kernel;
 
 fuzz_target!(|bytes: &[u8]| -> Corpus {
     let Ok(source) = std::str::from_utf8(bytes) else { return Corpus::Reject };
     if let Ok(plan) = map_kernel(source, None, &[]) {
         check(source, &plan.kernel);
+        // Whatever a kernel does, somebody can say where it looks, or that nobody can.
+        let input = InputAsk { whole: false, per_item: 1, overlap: None };
+        let inputs = vec![input; plan.inputs.len()];
+        let ask = MapAsk { inputs, out_per_item: 1, ..MapAsk::default() };
+        match map_reading(source, None, &[], &ask) {
+            Ok(reading) => assert_eq!(reading.inputs.len(), ask.inputs.len()),
+            Err(error) => assert!(!error.message.contains("the check itself failed"), "{error}"),
+        }
     }
     if let Ok(plan) = render_kernel(source, None, &[]) {
         check(source, &plan.kernel);

@@ -10,7 +10,6 @@ import { after, before, test } from "node:test";
 import { blake3 } from "./lib/blake3.mjs";
 import { loadCases } from "./lib/case.mjs";
 import { openEngines } from "./lib/engines.mjs";
-import { encodeWork } from "./lib/postcard.mjs";
 import { openSims } from "./lib/sims.mjs";
 
 const PREPARED = process.env.SHOAL_PREPARED;
@@ -36,10 +35,11 @@ if (!PREPARED) {
 
 async function runKernel(each) {
   const { items, work } = JSON.parse(readFileSync(join(each.prepared, "work.json"), "utf8"));
-  const bytes = [...encodeWork(work)];
+  const bytes = [...readFileSync(join(each.prepared, "work.bin"))];
   const inputs = (work.Map?.inputs ?? []).map(({ split }, at) => {
     const blob = store(readFileSync(join(each.prepared, `input-${at}.bin`)));
-    return split === "Whole" ? { blob } : { blob, perItem: split.PerItem.bytes };
+    if (split === "Whole") return { blob };
+    return { blob, perItem: split.PerItem.bytes, reach: split.PerItem.reach };
   });
   const kind = work.Map ? { kind: "map", inputs } : { kind: "render" };
   const info = { name: each.name, owner: "test", items, limits: limits({}), work: { ...kind, bytes } };
@@ -47,6 +47,11 @@ async function runKernel(each) {
   const spans = [];
   for (let start = 0; start < items; start += unit) spans.push({ start, len: Math.min(unit, items - start) });
   const answers = await engines.run("gpu", info, spans);
+  if (each.json.expect.failure) {
+    const failure = answers.find(({ failure }) => failure)?.failure;
+    for (const part of each.json.expect.failure) assert.ok(failure?.message.includes(part), JSON.stringify(failure));
+    return;
+  }
   for (const { failure } of answers) assert.equal(failure, undefined);
   const found = Buffer.concat(answers.map(({ bytes }) => bytes));
   assert.equal(each.difference(work.Render ? rows(work.Render, found) : found), undefined);

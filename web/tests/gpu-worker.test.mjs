@@ -43,7 +43,7 @@ function jobOf(wgsl, hash = HASH) {
   ];
   const kernel = { source: wgsl, entry: "main", workgroup: [64, 1, 1], bindings, params: null };
   const inputs = [
-    { blob: { hash: [...Buffer.from(hash, "hex")], size: SIZE }, split: { PerItem: { bytes: 4 } } },
+    { blob: { hash: [...Buffer.from(hash, "hex")], size: SIZE }, split: { PerItem: { bytes: 4, reach: 0 } } },
   ];
   const bytes = encodeWork({ Map: { kernel, inputs, output_bytes: 4 } });
   return {

@@ -21,7 +21,7 @@ export interface BrainJob {
   limits: { time: number; memory: number; output: number };
   work:
     | { kind: "noop" }
-    | { kind: "map"; bytes: Uint8Array; inputs: { blob: Blob32; perItem?: number }[] }
+    | { kind: "map"; bytes: Uint8Array; inputs: { blob: Blob32; perItem?: number; reach?: number }[] }
     | { kind: "render"; bytes: Uint8Array }
     | { kind: "sim"; bytes: Uint8Array; width: number; height: number; first?: Blob32 }
     | { kind: "exec" } & ExecWork;
@@ -84,11 +84,12 @@ fn bytes(work: &Work) -> Uint8Array {
 
 fn inputs(map: &MapWork) -> Array {
     let inputs = map.inputs.iter().map(|input| {
-        let per_item = match input.split {
-            InputSplit::PerItem { bytes } => Some(bytes),
-            InputSplit::Whole => None,
+        let (per_item, reach) = match input.split {
+            InputSplit::PerItem { bytes, reach } => (Some(bytes), Some(reach)),
+            InputSplit::Whole => (None, None),
         };
-        Fields::new().with("blob", blob(&input.blob)).with("perItem", per_item).done()
+        let fields = Fields::new().with("blob", blob(&input.blob)).with("perItem", per_item);
+        fields.with("reach", reach).done()
     });
     inputs.collect()
 }

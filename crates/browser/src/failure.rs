@@ -7,7 +7,7 @@ use wasm_bindgen::prelude::*;
 #[wasm_bindgen(typescript_custom_section)]
 const TYPES: &str = r#"
 export interface UnitFailure {
-  kind: "kernel" | "trap" | "exit" | "time" | "memory" | "output" | "lost" | "oom" | "fetch" | "internal" | "signature" | "unable";
+  kind: "kernel" | "trap" | "exit" | "time" | "memory" | "output" | "lost" | "oom" | "fetch" | "internal" | "signature" | "unable" | "outside";
   message: string;
   /** Counted in the whole job. */
   item?: number;
@@ -64,6 +64,7 @@ pub(crate) fn from_js(failure: &UnitFailure) -> Failure {
         "fetch" => Failure::Fetch { message },
         "signature" => Failure::Signature { message },
         "unable" => Failure::Unable { message },
+        "outside" => Failure::Outside { message },
         _ => Failure::Internal { message },
     }
 }
@@ -85,6 +86,7 @@ pub(crate) fn to_js(failure: &Failure) -> JsValue {
         Failure::Internal { message } => ("internal", message.as_str()),
         Failure::Signature { message } => ("signature", message.as_str()),
         Failure::Unable { message } => ("unable", message.as_str()),
+        Failure::Outside { message } => ("outside", message.as_str()),
     };
     let mut fields = Fields::new().with("kind", kind).with("message", message);
     if let Some(item) = failure.item() {

@@ -3,7 +3,9 @@
 
 use serde_json::{Map, Value};
 use shoal_coordinator::{Intake, SimAsked, SimPlan};
-use shoal_engine::intake::{self as engine, IntakeError, MapPlan, ParamValue, RenderPlan, SimAsk};
+use shoal_engine::intake::{
+    self as engine, IntakeError, MapAsk, MapPlan, MapReading, ParamValue, RenderPlan, SimAsk,
+};
 use shoal_protocol::{Needs, SimWork};
 
 /// The engine's check, as the coordinator asks for it.
@@ -17,6 +19,16 @@ impl Intake for EngineIntake {
         params: &Map<String, Value>,
     ) -> Result<MapPlan, IntakeError> {
         map_kernel(wgsl, entry, params)
+    }
+
+    fn map_reading(
+        &self,
+        wgsl: &str,
+        entry: Option<&str>,
+        params: &Map<String, Value>,
+        ask: &MapAsk,
+    ) -> Result<MapReading, IntakeError> {
+        map_reading(wgsl, entry, params, ask)
     }
 
     fn render_kernel(
@@ -46,6 +58,15 @@ pub(crate) fn map_kernel(
     params: &Map<String, Value>,
 ) -> Result<MapPlan, IntakeError> {
     engine::map_kernel(wgsl, entry, &values(params)?)
+}
+
+pub(crate) fn map_reading(
+    wgsl: &str,
+    entry: Option<&str>,
+    params: &Map<String, Value>,
+    ask: &MapAsk,
+) -> Result<MapReading, IntakeError> {
+    engine::map_reading(wgsl, entry, &values(params)?, ask)
 }
 
 pub(crate) fn render_kernel(

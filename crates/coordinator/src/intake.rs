@@ -2,7 +2,7 @@
 //! whoever starts it passes an implementation that does.
 
 use serde_json::{Map, Value};
-use shoal_protocol::{IntakeError, MapPlan, Needs, RenderPlan, SimWork};
+use shoal_protocol::{IntakeError, MapAsk, MapPlan, MapReading, Needs, RenderPlan, SimWork};
 
 /// Checks user code and says how it must be fed.
 pub trait Intake: Send + Sync + 'static {
@@ -13,6 +13,15 @@ pub trait Intake: Send + Sync + 'static {
         entry: Option<&str>,
         params: &Map<String, Value>,
     ) -> Result<MapPlan, IntakeError>;
+
+    /// Where the items of a checked compute shader look in their arrays.
+    fn map_reading(
+        &self,
+        wgsl: &str,
+        entry: Option<&str>,
+        params: &Map<String, Value>,
+        ask: &MapAsk,
+    ) -> Result<MapReading, IntakeError>;
 
     /// A compute shader over a picture's tiles.
     fn render_kernel(

@@ -13,3 +13,5 @@ pub mod intake;
 pub mod wasi;
 #[cfg(feature = "gpu")]
 pub mod wgsl;
+#[cfg(any(feature = "gpu", feature = "intake"))]
+mod window;

@@ -54,6 +54,10 @@ pub enum Failure {
     Unable {
         message: String,
     },
+    /// A kernel looked at elements that its unit was not given.
+    Outside {
+        message: String,
+    },
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -71,7 +75,8 @@ impl Failure {
             | Failure::Trap { .. }
             | Failure::Exit { .. }
             | Failure::Limit { .. }
-            | Failure::Signature { .. } => true,
+            | Failure::Signature { .. }
+            | Failure::Outside { .. } => true,
             Failure::DeviceLost { .. }
             | Failure::OutOfMemory { .. }
             | Failure::Fetch { .. }
@@ -91,7 +96,8 @@ impl Failure {
             | Failure::Fetch { message }
             | Failure::Internal { message }
             | Failure::Signature { message }
-            | Failure::Unable { message } => (Some(message), None),
+            | Failure::Unable { message }
+            | Failure::Outside { message } => (Some(message), None),
         };
         if let Some(message) = message {
             *message = clip(core::mem::take(message), MAX_TEXT_BYTES);
@@ -113,7 +119,8 @@ impl Failure {
             | Failure::Fetch { .. }
             | Failure::Internal { .. }
             | Failure::Signature { .. }
-            | Failure::Unable { .. } => None,
+            | Failure::Unable { .. }
+            | Failure::Outside { .. } => None,
         }
     }
 
@@ -129,7 +136,8 @@ impl Failure {
             | Failure::Fetch { .. }
             | Failure::Internal { .. }
             | Failure::Signature { .. }
-            | Failure::Unable { .. } => "",
+            | Failure::Unable { .. }
+            | Failure::Outside { .. } => "",
         }
     }
 }
@@ -156,7 +164,7 @@ impl fmt::Display for Failure {
             Failure::Fetch { message } => write!(f, "an input could not be fetched: {message}"),
             Failure::Internal { message } => write!(f, "the node failed: {message}"),
             Failure::Signature { message } => write!(f, "the code was refused: {message}"),
-            Failure::Unable { message } => f.write_str(message),
+            Failure::Unable { message } | Failure::Outside { message } => f.write_str(message),
         }
     }
 }

@@ -31,12 +31,20 @@ pub struct Sizing {
     pub grain: u64,
     /// The most one unit may hold, by memory and dispatch limits. At least `grain`.
     pub most: u64,
+    /// No unit is cut finer than multiples of this, not even one that takes too long: its items belong
+    /// together. `grain` is a multiple of it.
+    pub step: u64,
 }
 
 impl Sizing {
+    /// Items that have nothing to do with each other.
+    pub fn loose(grain: u64, most: u64) -> Sizing {
+        Sizing { grain, most, step: 1 }
+    }
+
     /// Every unit holds exactly `items` (but for the last one).
     pub fn fixed(items: u64) -> Sizing {
-        Sizing { grain: items, most: items }
+        Sizing::loose(items, items)
     }
 }
 

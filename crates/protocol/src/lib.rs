@@ -34,6 +34,7 @@ pub mod share;
 pub mod sign;
 pub mod sim;
 pub mod time;
+pub mod window;
 pub mod work;
 
 pub use caps::{Caps, GpuCaps, NodeKind};
@@ -47,12 +48,15 @@ pub use hash::{Hasher, hash};
 pub use id::{Attempt, BlobRef, CrewId, Epoch, Hash, Identity, JobId, NodeId, Span};
 pub use job::{JobSpec, Lane, Limits, Needs, Sizing, Strategy};
 pub use message::{Finished, FromNode, Held, Hello, Lease, QuicOffer, Refusal, ToNode, UnitOutput};
-pub use plan::{ElementType, IntakeError, MapPlan, RenderPlan};
+pub use plan::{
+    ElementType, InputAsk, IntakeError, MapAsk, MapPlan, MapReading, Reading, RenderPlan, TooFar,
+};
 pub use policy::{Dtype, Policy, Priority, Tolerance, Verify};
 pub use share::{Missed, PieceSet, PieceWord, ShareSay, ShareTold};
 pub use sign::{LinkKey, PublicKey, Signature, Signed};
 pub use sim::{Pass, SimField, SimSlots, SimWork};
 pub use time::{Micros, Time};
+pub use window::{Edge, Window, Windows};
 pub use work::{
     Binding, ExecItems, ExecWork, Field, InputSplit, Kernel, MapInput, MapWork, Params, Pixel,
     RenderWork, Slot, Space, Work,

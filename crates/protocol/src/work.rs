@@ -4,8 +4,9 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
 
-use crate::id::BlobRef;
+use crate::id::{BlobRef, Span};
 use crate::sim::SimWork;
+use crate::window::Windows;
 
 /// The computation of a job. Append new kinds at the end: the position is the wire format.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -27,6 +28,18 @@ pub struct Kernel {
     pub bindings: Vec<Binding>,
     /// The uniform or storage block named by [`Slot::Params`], if the kernel declares one.
     pub params: Option<Params>,
+    /// Of a map whose items look beyond their own places.
+    pub windows: Option<Windows>,
+}
+
+impl Kernel {
+    /// Gives it windows, with what they need to be bound.
+    pub fn look_through(&mut self, windows: Windows) {
+        let place = Binding { index: windows.block, space: Space::Uniform, slot: Slot::Place };
+        let space = Space::StorageReadWrite;
+        self.bindings.extend([place, Binding { index: windows.report, space, slot: Slot::Report }]);
+        self.windows = Some(windows);
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -49,6 +62,10 @@ pub enum Slot {
     Input(u32),
     Output,
     Params,
+    /// The unit's place, for [`Windows`].
+    Place,
+    /// Where a kernel with windows says that it looked outside of them.
+    Report,
 }
 
 /// A parameter block: the user's values already in place, and where each unit writes its own.
@@ -62,9 +79,9 @@ pub struct Params {
 /// A member of the parameter block that Shoal fills, found by its name (in `snake_case`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Field {
-    /// First item of this unit in the whole.
+    /// First item of this unit in the whole; 0 for a kernel that counts over the whole by [`Windows`].
     Offset,
-    /// Items in this unit.
+    /// Items in this unit; all of them for such a kernel.
     Length,
     /// Items in the job.
     Total,
@@ -100,10 +117,25 @@ pub struct MapInput {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum InputSplit {
-    /// A unit gets this many bytes for each of its items.
-    PerItem { bytes: u32 },
+    /// A unit gets this many bytes for each of its items, and `reach` more before and behind them.
+    PerItem { bytes: u32, reach: u32 },
     /// Every unit gets all of it: tables, weights, the other matrix.
     Whole,
+}
+
+impl MapInput {
+    /// The bytes a unit gets; the array's ends cut them off.
+    pub fn range(&self, span: Span) -> (u64, u64) {
+        match self.split {
+            InputSplit::Whole => (0, self.blob.size),
+            InputSplit::PerItem { bytes, reach } => {
+                let (bytes, reach) = (u64::from(bytes), u64::from(reach));
+                let start = span.start.saturating_mul(bytes).saturating_sub(reach);
+                let end = span.end().saturating_mul(bytes).saturating_add(reach);
+                (start.min(self.blob.size), end.min(self.blob.size))
+            }
+        }
+    }
 }
 
 /// A kernel over the square tiles of a picture, row by row. Item `i` is tile `i`; each is one dispatch

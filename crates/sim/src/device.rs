@@ -182,7 +182,7 @@ pub(crate) fn spec(number: usize, plan: &JobPlan) -> JobSpec {
         owner: String::from("sim"),
         work,
         items: plan.items,
-        sizing: Sizing { grain: plan.grain, most: plan.most },
+        sizing: Sizing::loose(plan.grain, plan.most),
         strategy: plan.strategy,
         needs: Needs::lane(plan.lane),
         // Devices here do not end what takes too long, and some are very slow.

@@ -13,7 +13,7 @@ function mapWork({ kernel, inputs, output_bytes }) {
   const input = ({ blob, split }) => [
     ...blob.hash,
     ...varint(blob.size),
-    ...(split === "Whole" ? [1] : [0, ...varint(split.PerItem.bytes)]),
+    ...(split === "Whole" ? [1] : [0, ...varint(split.PerItem.bytes), ...varint(split.PerItem.reach)]),
   ];
   return [...encodeKernel(kernel), ...list(inputs, input), ...varint(output_bytes)];
 }
@@ -80,6 +80,8 @@ function encodeKernel({ source, entry, workgroup, bindings, params }) {
     ...(params
       ? [1, ...varint(params.bytes.length), ...params.bytes, ...list(params.places, place)]
       : [0]),
+    // No windows.
+    0,
   ];
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 use shoal_coordinator::{Coordinator, Intake, Options, SimAsked, SimPlan};
-use shoal_protocol::{CrewId, Epoch, IntakeError, MapPlan, NodeId, RenderPlan};
+use shoal_protocol::{CrewId, Epoch, IntakeError, MapAsk, MapPlan, MapReading, NodeId, RenderPlan};
 use shoal_scheduler::Conn;
 
 use crate::Outcome;
@@ -65,6 +65,16 @@ impl Intake for NoJobs {
         _: Option<&str>,
         _: &Map<String, Value>,
     ) -> Result<MapPlan, IntakeError> {
+        none()
+    }
+
+    fn map_reading(
+        &self,
+        _: &str,
+        _: Option<&str>,
+        _: &Map<String, Value>,
+        _: &MapAsk,
+    ) -> Result<MapReading, IntakeError> {
         none()
     }
 

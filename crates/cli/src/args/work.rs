@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::builder::{RangedI64ValueParser, RangedU64ValueParser};
 use clap::{Args, ValueEnum};
+use shoal_protocol::Edge;
 
 use super::{PolicyArgs, Server, help};
 
@@ -71,6 +72,13 @@ pub(crate) struct Map {
     /// Array elements each item reads of an input: N for all, or NAME=N; may repeat
     #[arg(long, value_name = "N", value_parser = per_item)]
     pub(crate) in_per: Vec<(Option<String>, u32)>,
+    /// Elements beyond its own that an item may look at, on either side: N for all inputs, or NAME=N; may
+    /// repeat [default: found in the kernel]
+    #[arg(long, value_name = "N", value_parser = overlap)]
+    pub(crate) overlap: Vec<(Option<String>, u32)>,
+    /// What an item reads before the first and behind the last element
+    #[arg(long, value_name = "RULE", value_enum, default_value_t = EdgeArg::Clamp)]
+    pub(crate) edge: EdgeArg,
     /// Array elements each item writes
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = from_one())]
     pub(crate) out_per: u32,
@@ -83,6 +91,36 @@ pub(crate) struct Map {
     pub(crate) job: JobArgs,
     #[command(flatten)]
     pub(crate) server: Server,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum EdgeArg {
+    /// The first or the last element
+    Clamp,
+    /// The array goes round: behind the last element comes the first
+    Wrap,
+    /// The array is reflected: behind the last element comes the last, then the one before it
+    Mirror,
+}
+
+impl EdgeArg {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            EdgeArg::Clamp => "clamp",
+            EdgeArg::Wrap => "wrap",
+            EdgeArg::Mirror => "mirror",
+        }
+    }
+}
+
+impl From<EdgeArg> for Edge {
+    fn from(edge: EdgeArg) -> Edge {
+        match edge {
+            EdgeArg::Clamp => Edge::Clamp,
+            EdgeArg::Wrap => Edge::Wrap,
+            EdgeArg::Mirror => Edge::Mirror,
+        }
+    }
 }
 
 #[derive(Debug, Args)]
@@ -188,14 +226,20 @@ pub(super) fn name_and_value(text: &str) -> Result<(String, String), String> {
 }
 
 fn per_item(text: &str) -> Result<(Option<String>, u32), String> {
+    match overlap(text) {
+        Ok((_, 0)) | Err(_) => Err("expected a count from 1, or NAME=COUNT".into()),
+        counted => counted,
+    }
+}
+
+/// Of all inputs, or of one.
+fn overlap(text: &str) -> Result<(Option<String>, u32), String> {
     let (name, count) = match text.split_once('=') {
         Some((name, count)) => (Some(name.to_owned()), count),
         None => (None, text),
     };
-    match count.parse() {
-        Ok(0) | Err(_) => Err("expected a count from 1, or NAME=COUNT".into()),
-        Ok(count) => Ok((name, count)),
-    }
+    let count = count.parse().map_err(|_| "expected a count, or NAME=COUNT".to_owned())?;
+    Ok((name, count))
 }
 
 pub(super) fn size(text: &str) -> Result<(u32, u32), String> {

@@ -7,7 +7,7 @@ mod names;
 
 pub(crate) use first::first_state;
 
-use shoal_engine::intake::{ElementType, MapPlan};
+use shoal_engine::intake::{ElementType, InputAsk, MapAsk, MapPlan};
 
 use crate::args::Map;
 use crate::client::Source;
@@ -28,6 +28,8 @@ pub(crate) struct Array {
     pub(crate) is_whole: bool,
     /// Array elements each item reads.
     pub(crate) per_item: u32,
+    /// How many elements away from its own an item may look, if the user says so.
+    pub(crate) overlap: Option<u32>,
     file: String,
     shape: Option<Vec<u64>>,
     element: ElementType,
@@ -62,7 +64,8 @@ impl Arrays {
             )));
         }
         let whole = whole(&args.whole, &names)?;
-        let per_item = per_item(&args.in_per, &names)?;
+        let per_item = counts("--in-per", &args.in_per, &names)?;
+        let overlap = counts("--overlap", &args.overlap, &names)?;
         let mut inputs = Vec::new();
         for (position, (path, element)) in args.inputs.iter().zip(&plan.inputs).enumerate() {
             let (source, shape) = file::open(path, args.raw.as_deref(), &names[position], element)?;
@@ -70,13 +73,24 @@ impl Arrays {
                 name: names[position].clone(),
                 source,
                 is_whole: whole.contains(&position),
-                per_item: per_item[position],
+                per_item: per_item[position].unwrap_or(1),
+                overlap: overlap[position],
                 file: path.display().to_string(),
                 shape,
                 element: element.clone(),
             });
         }
         Ok(Arrays { inputs })
+    }
+
+    /// As the check of the kernel wants to know it.
+    pub(crate) fn ask(&self, args: &Map) -> MapAsk {
+        let inputs = self.inputs.iter().map(|array| InputAsk {
+            whole: array.is_whole,
+            per_item: if array.is_whole { 1 } else { array.per_item },
+            overlap: array.overlap.filter(|_| !array.is_whole),
+        });
+        MapAsk { inputs: inputs.collect(), out_per_item: args.out_per, edge: args.edge.into() }
     }
 
     pub(crate) fn none_is_split(&self) -> bool {
@@ -181,14 +195,19 @@ fn whole(given: &[String], names: &[String]) -> Result<Vec<usize>, Fail> {
     given.iter().map(|text| position("--whole", text, names)).collect()
 }
 
-fn per_item(given: &[(Option<String>, u32)], names: &[String]) -> Result<Vec<u32>, Fail> {
-    let mut counts = vec![1; names.len()];
+/// What a flag says of each input, by name or for all.
+fn counts(
+    flag: &str,
+    given: &[(Option<String>, u32)],
+    names: &[String],
+) -> Result<Vec<Option<u32>>, Fail> {
+    let mut counts = vec![None; names.len()];
     for (_, count) in given.iter().filter(|(name, _)| name.is_none()) {
-        counts.fill(*count);
+        counts.fill(Some(*count));
     }
     for (name, count) in given {
         if let Some(name) = name {
-            counts[position("--in-per", name, names)?] = *count;
+            counts[position(flag, name, names)?] = Some(*count);
         }
     }
     Ok(counts)
@@ -219,6 +238,7 @@ mod tests {
             source: Source::Memory(Bytes::new()),
             is_whole: false,
             per_item: 1,
+            overlap: None,
             file: "input.npy".into(),
             shape: Some(shape.to_vec()),
             element: ElementType { name, stride: 4, scalar, lanes: 1 },
@@ -240,7 +260,7 @@ mod tests {
         assert_eq!(position("--whole", "b", &names).expect("a name"), 1);
         assert_eq!(position("--whole", "0", &names).expect("a number"), 0);
         assert!(position("--whole", "2", &names).is_err());
-        let counts = per_item(&[(None, 4), (Some("b".into()), 2)], &names);
-        assert_eq!(counts.expect("counts"), [4, 2]);
+        let counts = counts("--in-per", &[(None, 4), (Some("b".into()), 2)], &names);
+        assert_eq!(counts.expect("counts"), [Some(4), Some(2)]);
     }
 }

@@ -10,7 +10,7 @@ pub(super) fn input_names(wgsl: &str, kernel: &Kernel) -> Vec<String> {
     for binding in &kernel.bindings {
         match binding.slot {
             Slot::Input(position) => inputs.push((position, binding.index)),
-            Slot::Output | Slot::Params => {}
+            Slot::Output | Slot::Params | Slot::Place | Slot::Report => {}
         }
     }
     inputs.sort_unstable();

@@ -21,6 +21,10 @@ pub(super) async fn run(context: &Context, args: Map, interrupts: &Interrupts) -
         .map_err(|error| refused(&args.kernel, error))?;
     let arrays = Arrays::open(&args, &wgsl, &plan)?;
     let layout = arrays.layout(&args, &plan)?;
+    // Here too, so that nothing is sent for a kernel that is refused.
+    let entry = args.kernel_args.entry.as_deref();
+    intake::map_reading(&wgsl, entry, &params, &arrays.ask(&args))
+        .map_err(|error| refused(&args.kernel, error))?;
     // Opened before any work, so that a place that cannot be written shows at once.
     let mut sink = Sink::create(&args.output)?;
 
@@ -31,6 +35,7 @@ pub(super) async fn run(context: &Context, args: Map, interrupts: &Interrupts) -
     request.insert("inputs".into(), upload(context, &client, &arrays).await?);
     request.insert("outPerItem".into(), args.out_per.into());
     request.insert("params".into(), params.into());
+    request.insert("edge".into(), args.edge.name().into());
     if let Some(entry) = &args.kernel_args.entry {
         request.insert("entry".into(), entry.clone().into());
     }
@@ -53,6 +58,7 @@ async fn upload(context: &Context, client: &Client, arrays: &Arrays) -> Result<V
         bar.clear();
         inputs.push(json!({
             "blob": blob?.hash, "whole": array.is_whole, "perItem": array.per_item,
+            "overlap": array.overlap,
         }));
     }
     Ok(Value::Array(inputs))

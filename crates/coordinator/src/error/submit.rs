@@ -41,6 +41,7 @@ impl From<PlanError> for ApiError {
             | PlanError::Zero { .. }
             | PlanError::UnitEmpty
             | PlanError::UnitTooLarge { .. }
+            | PlanError::UnitCutsGroups { .. }
             | PlanError::Limit { .. }
             | PlanError::Picture { .. }
             | PlanError::Tile { .. }
@@ -78,6 +79,10 @@ impl From<PlanError> for ApiError {
             PlanError::ItemsMissing => unfit("items_missing"),
             PlanError::TooManyItems { .. }
             | PlanError::TooManyRuns { .. }
+            | PlanError::TooManyElements { .. }
+            | PlanError::Overlap { .. }
+            | PlanError::Anywhere { .. }
+            | PlanError::GroupTooLarge { .. }
             | PlanError::FileTooLarge { .. }
             | PlanError::FolderTooLarge { .. }
             | PlanError::GridTooLarge { .. }

@@ -80,6 +80,7 @@ fn job_request(request: &SubmitJobRequest) -> Result<JobRequest, PlanError> {
             items: Some(u64::from(*tensor_size) * u64::from(*tensor_size)),
             out_per_item: None,
             params,
+            edge: None,
         }),
     })
 }

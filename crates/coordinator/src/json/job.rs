@@ -58,6 +58,8 @@ pub(crate) struct JobJson {
     pub(crate) render: Option<RenderJson>,
     pub(crate) sim: Option<SimJson>,
     pub(crate) output: Option<OutputJson>,
+    /// What whoever submitted it should know, in sentences.
+    pub(crate) notes: Vec<String>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use shoal_protocol::Edge;
 use utoipa::ToSchema;
 
 use super::SimRequest;
@@ -150,6 +151,31 @@ pub(crate) struct MapRequest {
     /// Values for the kernel's parameter block, by member name.
     #[serde(default)]
     pub(crate) params: Map<String, Value>,
+    /// What an item reads before the first and behind the last element; `clamp` if left out.
+    #[serde(default)]
+    pub(crate) edge: Option<EdgeJson>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum EdgeJson {
+    /// The first or the last element.
+    #[default]
+    Clamp,
+    /// The array goes round.
+    Wrap,
+    /// The array is reflected, its ends included.
+    Mirror,
+}
+
+impl From<EdgeJson> for Edge {
+    fn from(edge: EdgeJson) -> Edge {
+        match edge {
+            EdgeJson::Clamp => Edge::Clamp,
+            EdgeJson::Wrap => Edge::Wrap,
+            EdgeJson::Mirror => Edge::Mirror,
+        }
+    }
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
@@ -163,6 +189,9 @@ pub(crate) struct MapInputRequest {
     /// Elements for each item; 1 if left out.
     #[serde(default)]
     pub(crate) per_item: Option<u32>,
+    /// How many elements away from its own an item may look; found in the kernel if left out.
+    #[serde(default)]
+    pub(crate) overlap: Option<u32>,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]

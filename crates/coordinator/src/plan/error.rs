@@ -58,6 +58,26 @@ pub(crate) enum PlanError {
         u32::MAX
     )]
     TooManyItems { items: u64 },
+    #[error(
+        "the kernel looks beyond its own items, and there are {elements} elements: at most {most} are allowed then"
+    )]
+    TooManyElements { elements: u64, most: u64 },
+    #[error(
+        "{name}: an overlap of {bytes} bytes is more than a unit should carry; say --whole (\"whole\": true) to give all of it to every unit"
+    )]
+    Overlap { name: String, bytes: u64 },
+    #[error(
+        "items read {name} anywhere (line {line} of the kernel), and it has {size} bytes; at most {most} are given to every device unasked. Say --overlap N (\"overlap\") if items look at most N elements away, --whole (\"whole\": true) if every device should have all of it"
+    )]
+    Anywhere { name: String, line: u32, size: u64, most: u64 },
+    #[error(
+        "items of one workgroup have to do with each other, so units are whole workgroups: \"unit\" is {unit}, which is no multiple of {workgroup}"
+    )]
+    UnitCutsGroups { unit: u64, workgroup: u64 },
+    #[error(
+        "items of one workgroup have to do with each other, but a workgroup of {workgroup} does not fit into a unit, which holds at most {most} items"
+    )]
+    GroupTooLarge { workgroup: u64, most: u64 },
     #[error("{what} must be at least 1")]
     Zero { what: &'static str },
     #[error("one item takes {bytes} bytes; at most {MAX_UNIT_BYTES} are allowed")]

@@ -7,6 +7,7 @@ use shoal_protocol::{
 };
 
 use super::error::PlanError;
+use super::look::look;
 use super::{Part, blob};
 use crate::intake::Intake;
 use crate::json::{MapInputRequest, MapRequest, OutputJson, RenderRequest};
@@ -33,26 +34,30 @@ pub(super) fn map(
 ) -> Result<Part, PlanError> {
     check_size(&request.wgsl)?;
     let mut plan = intake.map_kernel(&request.wgsl, request.entry.as_deref(), &request.params)?;
-    // Nodes check the signature of exactly what was submitted.
-    plan.kernel.source = request.wgsl;
     let out_per_item = request.out_per_item.unwrap_or(1);
     if out_per_item == 0 {
         return Err(PlanError::Zero { what: "\"outPerItem\"" });
     }
-    let inputs = inputs(&request.inputs, &plan, blobs)?;
+    let mut inputs = inputs(&request.inputs, &plan, blobs)?;
     let items = count_items(&inputs, request.items)?;
     if items == 0 {
         return Err(PlanError::Empty);
     }
     check_count(&plan.kernel, items)?;
+    let looked = look(&request, &mut plan, &mut inputs, items, intake)?;
+    // Nodes check the signature of exactly what was submitted.
+    plan.kernel.source = request.wgsl;
     let output_bytes = times(plan.output.stride, out_per_item)?;
     let widest = inputs.iter().filter_map(each_bytes).chain([u64::from(output_bytes)]).max();
     let widest = widest.unwrap_or(1).max(1);
-    let sizing = map_sizing(widest, plan.kernel.workgroup[0].into(), unit)?;
+    let reach = inputs.iter().map(reach_bytes).max().unwrap_or(0);
+    let workgroup = plan.kernel.workgroup[0].into();
+    let sizing = map_sizing((widest, reach), workgroup, unit, looked.whole_groups)?;
     let whole = inputs.iter().filter(|input| each_bytes(input).is_none());
     let whole = whole.map(|input| input.blob.size).max().unwrap_or(0);
     let mut needs = plan.needs;
-    needs.buffer_bytes = whole.max(sizing.grain.min(items).saturating_mul(widest));
+    needs.buffer_bytes =
+        whole.max(sizing.grain.min(items).saturating_mul(widest).saturating_add(2 * reach));
     let dtype = match plan.output.scalar.as_str() {
         "f32" => Dtype::F32,
         "f16" => Dtype::F16,
@@ -62,7 +67,7 @@ pub(super) fn map(
         scalar: plan.output.scalar,
         per_item: plan.output.lanes.saturating_mul(out_per_item),
     };
-    let note = Note { output: Some(output), ..Note::default() };
+    let note = Note { output: Some(output), looks: looked.notes, ..Note::default() };
     let work = Work::Map(MapWork { kernel: plan.kernel, inputs, output_bytes });
     Ok(Part { work, items, sizing, needs, dtype, note })
 }
@@ -103,15 +108,21 @@ pub(super) fn render(
 /// Units of one size if asked for, else from `grain` to `most`.
 pub(super) fn sizing(grain: u64, most: u64, unit: Option<u64>) -> Result<Sizing, PlanError> {
     match unit {
-        None => Ok(Sizing { grain, most }),
+        None => Ok(Sizing::loose(grain, most)),
         Some(unit) if unit <= most => Ok(Sizing::fixed(unit)),
         Some(unit) => Err(PlanError::UnitTooLarge { unit, most }),
     }
 }
 
-fn map_sizing(widest: u64, workgroup: u64, unit: Option<u64>) -> Result<Sizing, PlanError> {
+/// `widest` is the most bytes an item has in one array, `reach` what a unit gets beyond on either side.
+fn map_sizing(
+    (widest, reach): (u64, u64),
+    workgroup: u64,
+    unit: Option<u64>,
+    whole_groups: bool,
+) -> Result<Sizing, PlanError> {
     let workgroup = workgroup.max(1);
-    let most = (MAX_UNIT_BYTES / widest).min(MAX_GROUPS * workgroup);
+    let most = (MAX_UNIT_BYTES.saturating_sub(2 * reach) / widest).min(MAX_GROUPS * workgroup);
     if most == 0 {
         return Err(PlanError::ItemTooLarge { bytes: widest });
     }
@@ -119,7 +130,17 @@ fn map_sizing(widest: u64, workgroup: u64, unit: Option<u64>) -> Result<Sizing, 
     let most = if most > workgroup { most / workgroup * workgroup } else { most };
     let grain = GRAIN_ITEMS.next_multiple_of(workgroup).min(most);
     // `most` is what units grow to: it has to be a multiple of what they grow by.
-    sizing(grain, most / grain * grain, unit)
+    let sized = sizing(grain, most / grain * grain, unit)?;
+    if !whole_groups {
+        return Ok(sized);
+    }
+    match unit {
+        Some(unit) if !unit.is_multiple_of(workgroup) => {
+            Err(PlanError::UnitCutsGroups { unit, workgroup })
+        }
+        _ if most < workgroup => Err(PlanError::GroupTooLarge { workgroup, most }),
+        _ => Ok(Sizing { step: workgroup, ..sized }),
+    }
 }
 
 fn inputs(
@@ -163,14 +184,22 @@ fn input(
             over,
         });
     }
-    let split = if given.whole { InputSplit::Whole } else { InputSplit::PerItem { bytes: each } };
+    let split =
+        if given.whole { InputSplit::Whole } else { InputSplit::PerItem { bytes: each, reach: 0 } };
     Ok(MapInput { blob, split })
 }
 
 fn each_bytes(input: &MapInput) -> Option<u64> {
     match input.split {
-        InputSplit::PerItem { bytes } => Some(bytes.into()),
+        InputSplit::PerItem { bytes, .. } => Some(bytes.into()),
         InputSplit::Whole => None,
+    }
+}
+
+fn reach_bytes(input: &MapInput) -> u64 {
+    match input.split {
+        InputSplit::PerItem { reach, .. } => reach.into(),
+        InputSplit::Whole => 0,
     }
 }
 
@@ -216,19 +245,26 @@ mod tests {
 
     fn split(size: u64, bytes: u32) -> MapInput {
         let blob = BlobRef { hash: Hash([0; 32]), size };
-        MapInput { blob, split: InputSplit::PerItem { bytes } }
+        MapInput { blob, split: InputSplit::PerItem { bytes, reach: 0 } }
     }
 
     #[test]
     fn units_are_whole_workgroups_and_fit_a_dispatch() {
-        let sizing = map_sizing(4, 64, None).unwrap();
+        let sizing = map_sizing((4, 0), 64, None, false).unwrap();
         assert_eq!(sizing.grain, 1024);
         assert_eq!(sizing.most % sizing.grain, 0);
         assert!(sizing.most <= MAX_GROUPS * 64 && sizing.most * 4 <= MAX_UNIT_BYTES);
-        let sizing = map_sizing(1 << 20, 64, None).unwrap();
+        let sizing = map_sizing((1 << 20, 0), 64, None, false).unwrap();
         assert_eq!((sizing.grain, sizing.most), (16, 16));
-        assert!(map_sizing(4, 1, Some(1 << 20)).is_err());
-        assert_eq!(map_sizing(4, 64, Some(7)).unwrap(), Sizing::fixed(7));
+        assert!(map_sizing((4, 0), 1, Some(1 << 20), false).is_err());
+        assert_eq!(map_sizing((4, 0), 64, Some(7), false).unwrap(), Sizing::fixed(7));
+    }
+
+    #[test]
+    fn workgroups_that_belong_together_are_not_cut() {
+        assert_eq!(map_sizing((4, 0), 64, None, true).unwrap().step, 64);
+        assert!(map_sizing((4, 0), 64, Some(7), true).is_err());
+        assert!(map_sizing((1 << 20, 0), 64, None, true).is_err(), "16 items fill a unit");
     }
 
     #[test]

@@ -6,6 +6,7 @@ mod error;
 mod exec;
 mod kernel;
 mod lines;
+mod look;
 mod policy;
 mod sim;
 

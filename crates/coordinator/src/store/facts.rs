@@ -46,6 +46,9 @@ pub(crate) struct Note {
     pub(crate) output: Option<OutputJson>,
     /// Lines in one run of an exec over lines.
     pub(crate) lines_per_run: Option<u64>,
+    /// Where a map's items look, in sentences, if that is more than one would think.
+    #[serde(default)]
+    pub(crate) looks: Vec<String>,
 }
 
 /// A result that arrived by HTTP and waits for its node's `Done`.

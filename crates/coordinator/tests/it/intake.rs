@@ -3,8 +3,8 @@
 use serde_json::{Map, Value};
 use shoal_coordinator::{Intake, SimAsked, SimPlan};
 use shoal_protocol::{
-    Binding, ElementType, IntakeError, Kernel, Lane, MapPlan, Needs, Pass, Pixel, RenderPlan,
-    SimSlots, SimWork, Slot, Space,
+    Binding, ElementType, IntakeError, Kernel, Lane, MapAsk, MapPlan, MapReading, Needs, Pass,
+    Pixel, Reading, RenderPlan, SimSlots, SimWork, Slot, Space,
 };
 
 /// Takes any kernel but those with the word "wrong"; inputs are as many `f32` arrays as `input` is written.
@@ -20,6 +20,17 @@ impl Intake for FewWords {
         let kernel = kernel(wgsl)?;
         let inputs = wgsl.matches("input").map(|_| float()).collect();
         Ok(MapPlan { kernel, inputs, output: float(), needs: gpu() })
+    }
+
+    fn map_reading(
+        &self,
+        _wgsl: &str,
+        _entry: Option<&str>,
+        _params: &Map<String, Value>,
+        ask: &MapAsk,
+    ) -> Result<MapReading, IntakeError> {
+        let inputs = vec![Reading::Own; ask.inputs.len()];
+        Ok(MapReading { windows: None, inputs, whole_groups: false })
     }
 
     fn render_kernel(
@@ -75,7 +86,7 @@ fn kernel(wgsl: &str) -> Result<Kernel, IntakeError> {
     }
     let bindings = vec![Binding { index: 0, space: Space::StorageReadWrite, slot: Slot::Output }];
     let (source, entry) = (wgsl.to_owned(), "main".to_owned());
-    Ok(Kernel { source, entry, workgroup: [64, 1, 1], bindings, params: None })
+    Ok(Kernel { source, entry, workgroup: [64, 1, 1], bindings, params: None, windows: None })
 }
 
 fn float() -> ElementType {

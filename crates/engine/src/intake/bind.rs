@@ -14,6 +14,8 @@ use super::{ElementType, IntakeError, element};
 pub(super) struct Bound {
     pub(super) bindings: Vec<Binding>,
     pub(super) inputs: Vec<ElementType>,
+    /// Where they are declared.
+    pub(super) input_variables: Vec<Handle<GlobalVariable>>,
     /// The output's element and where it is declared.
     pub(super) output: Option<(ElementType, Handle<GlobalVariable>)>,
     /// The parameter block's type and variable.
@@ -66,6 +68,7 @@ impl Bound {
                 match array(kernel.module, variable.ty) {
                     Some((element, _)) => {
                         self.inputs.push(element);
+                        self.input_variables.push(handle);
                         Ok((Space::StorageRead, Slot::Input(self.inputs.len() as u32 - 1)))
                     }
                     None => self.add_params(kernel, handle, Space::StorageRead),

@@ -3,12 +3,12 @@
 use naga::valid::{Capabilities, GlobalUse, ModuleInfo, ValidationFlags, Validator};
 use naga::{AddressSpace, EntryPoint, GlobalVariable, Handle, Module, ShaderStage, Span};
 use shoal_protocol::limit::MAX_KERNEL_BYTES;
-use shoal_protocol::{Kernel, Lane, Needs, Params, Pixel, Space};
+use shoal_protocol::{Kernel, Lane, MapAsk, MapReading, Needs, Params, Pixel, Space};
 
 use super::bind::{self, Bound};
 use super::params::{self, MAP_FIELDS, ParamValue, RENDER_FIELDS};
 use super::source::error_at;
-use super::{ElementType, IntakeError, MapPlan, RenderPlan, depth, portable, words};
+use super::{ElementType, IntakeError, MapPlan, RenderPlan, depth, portable, reach, words};
 
 /// What every WebGPU device has beyond the validator's core.
 const EVERYWHERE: Capabilities = Capabilities::SHADER_FLOAT16_IN_FLOAT32;
@@ -20,6 +20,31 @@ pub(super) fn map(
 ) -> Result<MapPlan, IntakeError> {
     let (module, info) = validated(source)?;
     let kernel = Checked::new(source, &module, &info, entry)?;
+    map_plan(&kernel, values).map(|(plan, _)| plan)
+}
+
+/// Where the items of a map look, and how it is run therefore.
+pub(super) fn map_reading(
+    source: &str,
+    entry: Option<&str>,
+    values: &[(String, ParamValue)],
+    ask: &MapAsk,
+) -> Result<MapReading, IntakeError> {
+    let (module, info) = validated(source)?;
+    let kernel = Checked::new(source, &module, &info, entry)?;
+    let (plan, bound) = map_plan(&kernel, values)?;
+    let (given, declared) = (ask.inputs.len(), bound.inputs.len());
+    if given != declared {
+        let what = format!("the kernel reads {declared} arrays, but {given} are described");
+        return Err(IntakeError::plain("bad_kernel", what));
+    }
+    reach::read(&kernel, &bound, &plan.kernel, ask)
+}
+
+fn map_plan(
+    kernel: &Checked<'_>,
+    values: &[(String, ParamValue)],
+) -> Result<(MapPlan, Bound), IntakeError> {
     let [_, y, z] = kernel.entry().workgroup_size;
     if (y, z) != (1, 1) {
         let what = format!(
@@ -28,11 +53,13 @@ pub(super) fn map(
         );
         return Err(IntakeError::plain("bad_kernel", what));
     }
-    let bound = bind::bind(&kernel)?;
+    let bound = bind::bind(kernel)?;
     let output = output(&bound)?.0.clone();
     let needs = kernel.needs(&bound);
     let inputs = bound.inputs.clone();
-    Ok(MapPlan { kernel: kernel.finish(bound, MAP_FIELDS, values)?, inputs, output, needs })
+    let plan =
+        MapPlan { kernel: kernel.finish(&bound, MAP_FIELDS, values)?, inputs, output, needs };
+    Ok((plan, bound))
 }
 
 pub(super) fn render(
@@ -65,7 +92,7 @@ pub(super) fn render(
         return Err(IntakeError::plain("bad_kernel", what));
     }
     let needs = kernel.needs(&bound);
-    let kernel = kernel.finish(bound, RENDER_FIELDS, values)?;
+    let kernel = kernel.finish(&bound, RENDER_FIELDS, values)?;
     Ok(RenderPlan { kernel, pixel, needs })
 }
 
@@ -136,7 +163,7 @@ impl<'a> Checked<'a> {
 
     fn finish(
         &self,
-        bound: Bound,
+        bound: &Bound,
         fields: &[(&str, shoal_protocol::Field)],
         values: &[(String, ParamValue)],
     ) -> Result<Kernel, IntakeError> {
@@ -156,8 +183,9 @@ impl<'a> Checked<'a> {
             source: self.source.to_owned(),
             entry: self.entry().name.clone(),
             workgroup: self.entry().workgroup_size,
-            bindings: bound.bindings,
+            bindings: bound.bindings.clone(),
             params,
+            windows: None,
         })
     }
 }

@@ -17,6 +17,7 @@ mod kernel;
 mod module;
 mod params;
 mod portable;
+mod reach;
 mod sim;
 mod source;
 mod words;
@@ -24,7 +25,9 @@ mod words;
 use std::thread;
 
 pub use params::ParamValue;
-pub use shoal_protocol::{ElementType, IntakeError, MapPlan, RenderPlan};
+pub use shoal_protocol::{
+    ElementType, InputAsk, IntakeError, MapAsk, MapPlan, MapReading, Reading, RenderPlan,
+};
 use shoal_protocol::{Needs, SimWork};
 pub use sim::SimAsk;
 
@@ -39,6 +42,16 @@ pub fn map_kernel(
     params: &[(String, ParamValue)],
 ) -> Result<MapPlan, IntakeError> {
     contained("bad_kernel", || kernel::map(wgsl, entry, params))
+}
+
+/// Reads where a checked kernel's items look in their arrays.
+pub fn map_reading(
+    wgsl: &str,
+    entry: Option<&str>,
+    params: &[(String, ParamValue)],
+    ask: &MapAsk,
+) -> Result<MapReading, IntakeError> {
+    contained("bad_kernel", || kernel::map_reading(wgsl, entry, params, ask))
 }
 
 /// Checks a kernel over the tiles of a picture. It has no inputs, and its output is `array<u32>`

@@ -14,6 +14,7 @@ use super::pipeline::Pipeline;
 #[cfg(not(target_arch = "wasm32"))]
 use super::poller::Poller;
 use super::pool::{Lease, Pool, Role};
+use super::report::{Report, Said};
 
 /// An open device. Cheap to clone. Once [`Gpu::is_lost`], drop it with all it made and open
 /// another.
@@ -124,12 +125,14 @@ impl Core {
         mut encoder: CommandEncoder,
         result: Lease,
         size: u64,
-        flag: Option<Flag>,
+        (flag, report): (Option<Flag>, Option<Report>),
     ) -> impl Future<Output = Result<Readback, Failure>> + use<'_> {
         let flag = flag.map(|flag| flag.gather(&mut encoder));
+        let report = report.map(|report| report.gather(&mut encoder));
         let index = self.queue.submit([encoder.finish()]);
         let result = self.read(&index, result, size);
         let flag = flag.map(|(word, guard)| (self.read(&index, word, 4), guard));
+        let report = report.map(|(words, said)| (self.read(&index, words, Said::BYTES), said));
         let caught = scopes.close();
         async move {
             let result = result.await;
@@ -137,11 +140,20 @@ impl Core {
                 Some((word, guard)) => Some((word.await, guard)),
                 None => None,
             };
+            let report = match report {
+                Some((words, said)) => Some((words.await, said)),
+                None => None,
+            };
             caught.await?;
             if let Some((word, guard)) = raised
                 && word?.iter().any(|byte| *byte != 0)
             {
                 return Err(guard.failure());
+            }
+            if let Some((words, said)) = report
+                && let Some(failure) = said.failure(&words?)
+            {
+                return Err(failure);
             }
             result
         }

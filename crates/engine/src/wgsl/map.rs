@@ -1,6 +1,6 @@
 //! One unit of a map: one dispatch, one invocation for each item.
 
-use shoal_protocol::{Failure, InputSplit, MapWork, Span};
+use shoal_protocol::{Failure, MapWork, Slot, Span};
 use wgpu::{CommandEncoderDescriptor, ComputePassDescriptor};
 
 use super::fault::internal;
@@ -8,8 +8,9 @@ use super::gpu::{Core, aligned};
 use super::guard::Flag;
 use super::memory::{Input, Readback, Ready, Route};
 use super::params::map_block;
-use super::pipeline::Pipeline;
+use super::pipeline::{Bound, Pipeline};
 use super::pool::{Lease, Role};
+use super::report::Report;
 
 pub(super) async fn run(
     core: &Core,
@@ -22,11 +23,12 @@ pub(super) async fn run(
     check(work, items, span, &inputs)?;
     let groups = groups(core, pipeline, span)?;
     let block = match &pipeline.0.params {
-        Some(params) => Some(map_block(params, items, span)?),
+        Some(params) => Some(map_block(params, items, span, pipeline.0.windows.is_some())?),
         None => None,
     };
     let size = span.len * u64::from(work.output_bytes);
-    let unit = Unit::new(core, pipeline, size, block, inputs).await?;
+    let report = Report::of(core, pipeline.0.windows.as_ref(), work, items, span).await?;
+    let unit = Unit::new(core, pipeline, size, block, inputs, report).await?;
     // Nothing waits while the commands are recorded: error scopes belong to one thread.
     let finished = unit.record(core, pipeline, groups)?;
     finished.await
@@ -41,6 +43,7 @@ struct Unit {
     params: Option<(Vec<u8>, Lease)>,
     inputs: Vec<Ready>,
     flag: Option<Flag>,
+    report: Option<Report>,
 }
 
 impl Unit {
@@ -50,8 +53,9 @@ impl Unit {
         size: u64,
         block: Option<Vec<u8>>,
         inputs: Vec<Input>,
+        report: Option<Report>,
     ) -> Result<Unit, Failure> {
-        let output = core.output(aligned(size, 4)).await?;
+        let output = core.output(bound_size(pipeline, size)).await?;
         let readback = match core.route {
             Route::InPlace => None,
             Route::Copied | Route::Queued => {
@@ -70,7 +74,7 @@ impl Unit {
             ready.push(Ready::new(core, input).await?);
         }
         let flag = Flag::of(core, &pipeline.0).await?;
-        Ok(Unit { size, output, readback, params, inputs: ready, flag })
+        Ok(Unit { size, output, readback, params, inputs: ready, flag, report })
     }
 
     fn record<'a>(
@@ -80,8 +84,8 @@ impl Unit {
         groups: u32,
     ) -> Result<impl Future<Output = Result<Readback, Failure>> + use<'a>, Failure> {
         let compiled = &*pipeline.0;
-        let Unit { size, output, readback, params, inputs, flag } = self;
-        let words = aligned(size, 4);
+        let Unit { size, output, readback, params, inputs, flag, report } = self;
+        let (words, bound) = (aligned(size, 4), bound_size(pipeline, size));
         let scopes = core.scopes();
         let mut encoder = core.device.create_command_encoder(&CommandEncoderDescriptor::default());
         let mut spent = Vec::new();
@@ -94,12 +98,26 @@ impl Unit {
         });
         // Buffers are used again: what a kernel leaves unwritten must be zero, not another unit's
         // result.
-        encoder.clear_buffer(&output.buffer, 0, Some(words));
+        encoder.clear_buffer(&output.buffer, 0, Some(bound));
         if let Some(flag) = &flag {
             flag.lower(&mut encoder);
         }
-        let bound = output.binding(words);
-        let group = compiled.bind(&core.device, &inputs, &bound, params.as_ref())?;
+        if let Some(report) = &report {
+            report.ready(core, &mut encoder);
+        }
+        let bound = output.binding(bound);
+        let (place, words_said) = report.as_ref().map(|it| (it.place(), it.words())).unzip();
+        let group = compiled.bind_all(
+            &core.device,
+            &Bound {
+                inputs: &inputs,
+                output: &bound,
+                params: params.as_ref(),
+                place: place.as_ref(),
+                report: words_said.as_ref(),
+            },
+        )?;
+        drop((place, words_said));
         {
             let mut pass = encoder.begin_compute_pass(&ComputePassDescriptor::default());
             pass.set_pipeline(&compiled.pipeline);
@@ -116,7 +134,7 @@ impl Unit {
                 readback
             }
         };
-        Ok(core.finish(scopes, encoder, result, size, flag))
+        Ok(core.finish(scopes, encoder, result, size, (flag, report)))
     }
 }
 
@@ -127,6 +145,13 @@ fn groups(core: &Core, pipeline: &Pipeline, span: Span) -> Result<u32, Failure> 
     u32::try_from(groups).ok().filter(|groups| *groups <= most).ok_or_else(|| {
         internal(format!("{} items need {groups} workgroups; this GPU allows {most}", span.len))
     })
+}
+
+/// What a kernel with windows writes outside of them goes to one element more.
+fn bound_size(pipeline: &Pipeline, size: u64) -> u64 {
+    let windows = pipeline.0.windows.iter().flat_map(|it| &it.arrays);
+    let output = windows.into_iter().find(|window| window.slot == Slot::Output);
+    aligned(size + output.map_or(0, |window| u64::from(window.stride)), 4)
 }
 
 /// Uniform blocks are bound in steps of 16 bytes.
@@ -149,10 +174,8 @@ fn check(work: &MapWork, items: u64, span: Span, inputs: &[Input]) -> Result<(),
         return Err(internal(format!("{given} inputs for a kernel of {wanted}")));
     }
     for (at, (input, given)) in work.inputs.iter().zip(inputs).enumerate() {
-        let wanted = match input.split {
-            InputSplit::PerItem { bytes } => span.len.saturating_mul(u64::from(bytes)),
-            InputSplit::Whole => input.blob.size,
-        };
+        let (start, end) = input.range(span);
+        let wanted = end - start;
         if given.len() != wanted {
             let given = given.len();
             return Err(internal(format!("input {at} has {given} bytes instead of {wanted}")));

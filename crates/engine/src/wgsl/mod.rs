@@ -28,6 +28,7 @@ mod poller;
 mod pool;
 mod probe;
 mod render;
+mod report;
 mod sim;
 
 pub use gpu::Gpu;

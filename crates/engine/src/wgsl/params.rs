@@ -2,8 +2,14 @@
 
 use shoal_protocol::{Failure, Field, Params, RenderWork, Span};
 
-/// The block of a map unit.
-pub(super) fn map_block(params: &Params, items: u64, span: Span) -> Result<Vec<u8>, Failure> {
+/// The block of a map unit. A kernel with windows counts over all items, as if they were one unit.
+pub(super) fn map_block(
+    params: &Params,
+    items: u64,
+    span: Span,
+    has_windows: bool,
+) -> Result<Vec<u8>, Failure> {
+    let span = if has_windows { Span::new(0, items) } else { span };
     block(params, |field| {
         Some(match field {
             Field::Offset => span.start,

@@ -1,8 +1,9 @@
 //! A kernel compiled for one device.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
-use shoal_protocol::{Failure, Kernel, Params, Slot, Space};
+use shoal_protocol::{Failure, Kernel, Params, Slot, Space, Windows};
 use wgpu::{
     BindGroup, BindGroupDescriptor, BindGroupEntry, BindGroupLayout, BindGroupLayoutDescriptor,
     BindGroupLayoutEntry, BindingResource, BindingType, BufferBinding, BufferBindingType,
@@ -11,9 +12,10 @@ use wgpu::{
     ShaderSource, ShaderStages,
 };
 
-use super::fault::{internal, text};
+use super::fault::{internal, text as words};
 use super::gpu::Core;
 use super::guard::{Watched, watch};
+use crate::window;
 
 /// A compiled kernel. Cheap to clone; keep one per job.
 #[derive(Clone)]
@@ -24,17 +26,29 @@ pub(super) struct Compiled {
     layout: BindGroupLayout,
     /// Of the flag, if the kernel is watched.
     pub(super) watch: Option<BindGroupLayout>,
+    /// How the kernel is shown whole arrays.
+    pub(super) windows: Option<Arc<Windows>>,
     /// In binding order, as dynamic offsets are counted.
     bindings: Vec<(u32, Slot)>,
     pub(super) workgroup: [u32; 3],
     pub(super) params: Option<Params>,
 }
 
+/// The memory of one dispatch.
+pub(super) struct Bound<'a> {
+    pub(super) inputs: &'a [BufferBinding<'a>],
+    pub(super) output: &'a BufferBinding<'a>,
+    pub(super) params: Option<&'a BufferBinding<'a>>,
+    /// Both for a kernel with windows.
+    pub(super) place: Option<&'a BufferBinding<'a>>,
+    pub(super) report: Option<&'a BufferBinding<'a>>,
+}
+
 impl Pipeline {
     pub(super) async fn new(core: &Core, kernel: &Kernel) -> Result<Pipeline, Failure> {
         let watched = match &core.guard {
             None => Ok(None),
-            Some(_) => watch(&kernel.source, &kernel.entry),
+            Some(_) => watch(&text(kernel)?, &kernel.entry),
         };
         let refused = match watched {
             Ok(None) => return Pipeline::compiled(core, kernel, None).await,
@@ -47,7 +61,7 @@ impl Pipeline {
         // The words for the kernel as it was written name lines. Where it is taken as it was
         // written, it is refused still: it must not run unwatched.
         let plain = Pipeline::compiled(core, kernel, None).await;
-        Err(plain.err().unwrap_or(Failure::Kernel { message: text(refused) }))
+        Err(plain.err().unwrap_or(Failure::Kernel { message: words(refused) }))
     }
 
     async fn compiled(
@@ -61,7 +75,7 @@ impl Pipeline {
             let watch = watched.as_ref().map(|watched| watched.layout(&core.device));
             let source = match watched {
                 Some(watched) => watched.source(),
-                None => ShaderSource::Wgsl(kernel.source.as_str().into()),
+                None => ShaderSource::Wgsl(text(kernel)?),
             };
             let descriptor = ShaderModuleDescriptor { label: None, source };
             let module = core.device.create_shader_module(descriptor);
@@ -129,13 +143,19 @@ fn compile(
         bindings: bindings.iter().map(|binding| (binding.index, binding.slot)).collect(),
         workgroup: kernel.workgroup.map(|size| size.max(1)),
         params: kernel.params.clone(),
+        windows: kernel.windows.clone().map(Arc::new),
     }
+}
+
+/// The text that is compiled.
+fn text(kernel: &Kernel) -> Result<Cow<'_, str>, Failure> {
+    window::text(kernel).map_err(|problem| internal(format!("the kernel's windows: {problem}")))
 }
 
 /// Output and parameters move from tile to tile, so that all tiles share one bind group.
 fn is_dynamic(slot: Slot) -> bool {
     match slot {
-        Slot::Input(_) => false,
+        Slot::Input(_) | Slot::Place | Slot::Report => false,
         Slot::Output | Slot::Params => true,
     }
 }
@@ -152,7 +172,7 @@ async fn said_of(module: &ShaderModule) -> Option<String> {
             None => message.message.clone(),
         })
         .collect();
-    (!lines.is_empty()).then(|| text(lines.join("\n")))
+    (!lines.is_empty()).then(|| words(lines.join("\n")))
 }
 
 impl Compiled {
@@ -163,10 +183,20 @@ impl Compiled {
         output: &BufferBinding<'_>,
         params: Option<&BufferBinding<'_>>,
     ) -> Result<BindGroup, Failure> {
+        self.bind_all(device, &Bound { inputs, output, params, place: None, report: None })
+    }
+
+    pub(super) fn bind_all(
+        &self,
+        device: &Device,
+        bound: &Bound<'_>,
+    ) -> Result<BindGroup, Failure> {
         let resource = |slot| match slot {
-            Slot::Input(at) => inputs.get(at as usize).cloned(),
-            Slot::Output => Some(output.clone()),
-            Slot::Params => params.cloned(),
+            Slot::Input(at) => bound.inputs.get(at as usize).cloned(),
+            Slot::Output => Some(bound.output.clone()),
+            Slot::Params => bound.params.cloned(),
+            Slot::Place => bound.place.cloned(),
+            Slot::Report => bound.report.cloned(),
         };
         let entries = self
             .bindings
@@ -189,7 +219,7 @@ impl Compiled {
         self.bindings
             .iter()
             .filter_map(|(_, slot)| match slot {
-                Slot::Input(_) => None,
+                Slot::Input(_) | Slot::Place | Slot::Report => None,
                 Slot::Output => Some(output),
                 Slot::Params => Some(params),
             })

@@ -56,6 +56,7 @@ pub async fn probe(gpu: &Gpu) -> Result<u64, Failure> {
         workgroup: [64, 1, 1],
         bindings: vec![binding],
         params: None,
+        windows: None,
     };
     let work = MapWork { kernel, inputs: Vec::new(), output_bytes: FLOATS_PER_ITEM * 4 };
     let pipeline = gpu.prepare(&work.kernel).await?;

@@ -53,7 +53,7 @@ pub(super) async fn run(
                 readback
             }
         };
-        core.finish(scopes, encoder, result, layout.result_bytes(), flag)
+        core.finish(scopes, encoder, result, layout.result_bytes(), (flag, None))
     };
     finished.await
 }

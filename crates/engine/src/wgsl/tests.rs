@@ -38,6 +38,7 @@ fn kernel(source: &str, slots: &[(Space, Slot)], params: Params, workgroup: [u32
         workgroup,
         bindings: bindings.map(|(&(space, slot), index)| Binding { index, space, slot }).collect(),
         params: Some(params),
+        windows: None,
     }
 }
 
@@ -58,7 +59,8 @@ async fn map(gpu: &Gpu) -> Result<Vec<u32>, Failure> {
     ];
     let params = Params { bytes: vec![0; 4], places: vec![(Field::Offset, 0)] };
     let input = |size, split| MapInput { blob: BlobRef { hash: Hash([0; 32]), size }, split };
-    let inputs = vec![input(800, InputSplit::PerItem { bytes: 4 }), input(12, InputSplit::Whole)];
+    let inputs =
+        vec![input(800, InputSplit::PerItem { bytes: 4, reach: 0 }), input(12, InputSplit::Whole)];
     let kernel = kernel(MAP, &slots, params, [64, 1, 1]);
     let work = MapWork { kernel, inputs, output_bytes: 4 };
     let pipeline = gpu.prepare(&work.kernel).await?;

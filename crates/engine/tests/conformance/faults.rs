@@ -21,7 +21,7 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>) {
 fn double(items: u64) -> MapWork {
     let kernel = intake::map_kernel(DOUBLE, None, &[]).unwrap().kernel;
     let blob = BlobRef { hash: Hash([0; 32]), size: items * 4 };
-    let inputs = vec![MapInput { blob, split: InputSplit::PerItem { bytes: 4 } }];
+    let inputs = vec![MapInput { blob, split: InputSplit::PerItem { bytes: 4, reach: 0 } }];
     MapWork { kernel, inputs, output_bytes: 4 }
 }
 

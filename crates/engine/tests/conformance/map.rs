@@ -1,9 +1,10 @@
 //! Map cases: intake, then units one after the other, then the whole.
 
 use pollster::block_on;
-use shoal_engine::intake;
+use serde_json::Value;
+use shoal_engine::intake::{self, InputAsk, MapAsk};
 use shoal_engine::wgsl::{Gpu, Input};
-use shoal_protocol::{BlobRef, Failure, Hash, InputSplit, MapInput, MapWork, Span, Work};
+use shoal_protocol::{BlobRef, Edge, Failure, Hash, InputSplit, MapInput, MapWork, Span, Work};
 
 use crate::case::Case;
 use crate::data::{bytes, compare};
@@ -30,19 +31,60 @@ pub(crate) fn run(gpu: &Gpu, case: &Case) -> Result<(), String> {
             let per_item = input["perItem"].as_u64().unwrap_or(1) as u32;
             let each = element.stride * per_item;
             items.get_or_insert(size / u64::from(each));
-            InputSplit::PerItem { bytes: each }
+            InputSplit::PerItem { bytes: each, reach: 0 }
         };
         map_inputs.push(MapInput { blob: BlobRef { hash: Hash([0; 32]), size }, split });
     }
     let items = items.unwrap();
     let output_bytes = plan.output.stride * case.number("outPerItem", 1) as u32;
-    let work = MapWork { kernel: plan.kernel, inputs: map_inputs, output_bytes };
+    let reading = intake::map_reading(&source, case.entry(), &case.params(), &ask(case, &inputs));
+    let Some(reading) = case.judge_intake(reading)? else {
+        return Ok(());
+    };
+    let mut kernel = plan.kernel;
+    for ((input, reading), element) in map_inputs.iter_mut().zip(&reading.inputs).zip(&plan.inputs)
+    {
+        let split = reading.split(input.split, element.stride, input.blob.size);
+        input.split = split.map_err(|too_far| format!("{too_far:?}"))?;
+    }
+    if let Some(plain) = case.json["plain"].as_bool()
+        && plain == reading.windows.is_some()
+    {
+        return Err(format!("was expected to be run as it is: {plain}"));
+    }
+    if let Some(windows) = reading.windows {
+        kernel.look_through(windows);
+    }
+    let work = MapWork { kernel, inputs: map_inputs, output_bytes };
     prepared::write_work(case, items, &Work::Map(work.clone()), &blobs);
     let result = block_on(compute(gpu, &work, items, case.number("unit", items), &blobs));
     match result {
         Ok(found) => compare(case, &case.json["expect"], &found),
-        Err(failure) => Err(failure.to_string()),
+        Err(failure) => failed_as_expected(case, &failure),
     }
+}
+
+/// `{"failure": [text]}`: what the words must contain.
+fn failed_as_expected(case: &Case, failure: &Failure) -> Result<(), String> {
+    let expected = case.json["expect"]["failure"].as_array();
+    let words = failure.to_string();
+    let all = |parts: &Vec<Value>| parts.iter().all(|part| words.contains(part.as_str().unwrap()));
+    if expected.is_some_and(all) { Ok(()) } else { Err(words) }
+}
+
+fn ask(case: &Case, inputs: &[&Value]) -> MapAsk {
+    let inputs = inputs.iter().map(|input| InputAsk {
+        whole: input["whole"].as_bool().unwrap_or(false),
+        per_item: input["perItem"].as_u64().unwrap_or(1) as u32,
+        overlap: input["overlap"].as_u64().map(|it| it as u32),
+    });
+    let edge = match case.json["edge"].as_str() {
+        None => Edge::Clamp,
+        Some("wrap") => Edge::Wrap,
+        Some("mirror") => Edge::Mirror,
+        Some(other) => panic!("no edge: {other}"),
+    };
+    MapAsk { inputs: inputs.collect(), out_per_item: case.number("outPerItem", 1) as u32, edge }
 }
 
 async fn compute(
@@ -70,9 +112,9 @@ async fn compute(
         let mut inputs: Vec<Input> = Vec::new();
         for ((input, blob), shared) in work.inputs.iter().zip(blobs).zip(&shared) {
             inputs.push(match (input.split, shared) {
-                (InputSplit::PerItem { bytes }, _) => {
-                    let each = u64::from(bytes);
-                    let part = (span.start * each) as usize..(span.end() * each) as usize;
+                (InputSplit::PerItem { .. }, _) => {
+                    let (start, end) = input.range(span);
+                    let part = start as usize..end as usize;
                     let mut stage = gpu.stage(part.len() as u64).await?;
                     stage.write(0, &blob[part])?;
                     stage.into()

@@ -8,14 +8,15 @@ use shoal_protocol::Work;
 
 use crate::case::Case;
 
-/// `NAME/work.json`: `{"items", "work"}` with the work as the protocol has it, and
-/// `NAME/input-N.bin`.
+/// `NAME/work.json`: `{"items", "work"}` with the work as the protocol has it, the same as nodes get it
+/// (`NAME/work.bin`), and `NAME/input-N.bin`.
 pub(crate) fn write_work(case: &Case, items: u64, work: &Work, inputs: &[Vec<u8>]) {
     let Some(folder) = folder(case) else {
         return;
     };
     let json = serde_json::json!({ "items": items, "work": work });
     fs::write(folder.join("work.json"), json.to_string()).unwrap();
+    fs::write(folder.join("work.bin"), postcard::to_allocvec(work).unwrap()).unwrap();
     for (at, input) in inputs.iter().enumerate() {
         fs::write(folder.join(format!("input-{at}.bin")), input).unwrap();
     }

@@ -84,13 +84,13 @@ impl Scheduler {
         };
         let Some(job) = self.jobs.get_mut(&loan.job) else { return false };
         let cuttable = job.units.get(&loan.unit).is_some_and(|unit| unit.is_idle());
-        if !too_large || loan.span.len <= 1 || !cuttable {
+        if !too_large || loan.span.len <= job.spec.sizing.step.max(1) || !cuttable {
             return false;
         }
         // Even the first unit may be too long; then only single items can tell whether the job is at fault.
         let grain = job.spec.sizing.grain;
         let smaller = (loan.span.len / SIZE_CUT).max(grain);
-        job.size_cap = if loan.span.len > grain { smaller } else { 1 };
+        job.size_cap = if loan.span.len > grain { smaller } else { job.spec.sizing.step.max(1) };
         true
     }
 

@@ -52,7 +52,8 @@ pub(crate) fn even_size(
 fn within(sizing: Sizing, items: u64, cap: u64, wanted: u64) -> u64 {
     let grain = sizing.grain.max(1);
     if cap < grain {
-        return wanted.clamp(1, cap.max(1));
+        let step = sizing.step.max(1);
+        return (wanted.min(cap) / step * step).max(step);
     }
     let floor = grain.max(items.div_ceil(MAX_UNITS_PER_JOB)).min(sizing.most.max(grain));
     let wanted = wanted.min(cap).clamp(floor, sizing.most.max(floor));
@@ -69,7 +70,7 @@ fn scale(a: u64, b: u64, c: u64) -> u64 {
 mod tests {
     use super::*;
 
-    const SIZING: Sizing = Sizing { grain: 64, most: 4096 };
+    const SIZING: Sizing = Sizing { grain: 64, most: 4096, step: 1 };
 
     fn progress(milli_rate: u64, last_size: u64, left: u64) -> Progress {
         Progress { milli_rate, last_size, left, total_milli_rate: milli_rate }
@@ -95,9 +96,16 @@ mod tests {
 
     #[test]
     fn huge_jobs_do_not_shatter() {
-        let sizing = Sizing { grain: 1, most: 1 << 40 };
+        let sizing = Sizing::loose(1, 1 << 40);
         let size = growing_size(sizing, 1 << 40, u64::MAX, progress(0, 0, 1 << 40));
         assert!((1u64 << 40).div_ceil(size) <= MAX_UNITS_PER_JOB);
+    }
+
+    #[test]
+    fn what_belongs_together_is_never_cut() {
+        let sizing = Sizing { grain: 64, most: 4096, step: 16 };
+        let size = |cap| growing_size(sizing, 1_000_000, cap, progress(0, 0, 1_000_000));
+        assert_eq!([size(40), size(16), size(1)], [32, 16, 16]);
     }
 
     #[test]

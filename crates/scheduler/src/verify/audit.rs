@@ -109,7 +109,7 @@ impl Scheduler {
         }
         let mut asked: BTreeMap<NodeId, u64> = BTreeMap::new();
         let lane = job.spec.needs.lane;
-        let Sizing { grain, most } = job.spec.sizing;
+        let Sizing { grain, most, step: _ } = job.spec.sizing;
         let one_in = if most / grain.max(1) < PART { AUDIT_ONE_WHOLE_IN } else { AUDIT_ONE_IN };
         for (node, units) in core::mem::take(&mut job.unaudited) {
             let sure = (units / one_in).min(MOST_AUDITS);

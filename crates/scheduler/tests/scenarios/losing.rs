@@ -121,7 +121,7 @@ fn a_lost_device_is_forgiven_twice() {
 fn a_large_unit_out_of_time_is_cut_smaller_before_anybody_is_blamed() {
     let mut world = World::new();
     let node = world.join(1);
-    let id = world.submit(JobSpec { sizing: Sizing { grain: 10, most: 10_000 }, ..job(10_000) });
+    let id = world.submit(JobSpec { sizing: Sizing::loose(10, 10_000), ..job(10_000) });
     world.answer(node, 1);
     world.answer(node, 1);
     let large = world.held_by(node)[0].span.len;

@@ -78,7 +78,7 @@ fn tiny_units_are_lent_by_the_hundred() {
 fn a_slow_and_a_fast_node_finish_together() {
     let mut world = World::new();
     let (slow, fast) = (world.join(1), world.join(2));
-    let spec = JobSpec { sizing: Sizing { grain: 1, most: 10_000 }, ..job(20_000) };
+    let spec = JobSpec { sizing: Sizing::loose(1, 10_000), ..job(20_000) };
     let id = world.submit(spec);
     // The world answers one unit each in turn, so time is what each unit says it took.
     world.finish(&[(slow, 1_000), (fast, 100)]);

@@ -210,8 +210,7 @@ fn new_nodes_are_checked_whole_and_old_hands_in_parts_that_nobody_could_foresee(
     let mut world = World::new();
     let own = world.join_trusted(1);
     let stranger = world.join(2);
-    let spec =
-        JobSpec { sizing: Sizing { grain: 1, most: 64 }, ..checked(6_400, Verify::Adaptive) };
+    let spec = JobSpec { sizing: Sizing::loose(1, 64), ..checked(6_400, Verify::Adaptive) };
     let id = world.submit(JobSpec { strategy: Strategy::RoundRobin, ..spec });
     let mut parts = 0;
     for _ in 0..400 {

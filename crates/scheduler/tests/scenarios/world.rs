@@ -278,7 +278,7 @@ pub(crate) fn job(items: u64) -> JobSpec {
         owner: "tester".into(),
         work: Work::Noop,
         items,
-        sizing: Sizing { grain: 10, most: 1_000 },
+        sizing: Sizing::loose(10, 1_000),
         strategy: Strategy::Adaptive,
         needs: Needs::lane(Lane::Gpu),
         limits: Limits::default(),

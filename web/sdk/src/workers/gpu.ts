@@ -7,7 +7,8 @@ import { type Computed, type Computer, say, serve, type Task } from "./engine.js
 import type { BrainJob, UnitSpan } from "./messages.js";
 import type { ToSim } from "./sim-words.js";
 
-type MapInput = { blob: StoredBlob; perItem?: number };
+/** Bytes: for each item, and beyond a unit's own on either side. */
+type MapInput = { blob: StoredBlob; perItem?: number; reach?: number };
 
 /** What the GPU holds for a job. */
 interface OnGpu {
@@ -79,12 +80,14 @@ class GpuComputer implements Computer {
   private async part(
     job: OnGpu,
     { job: id, start, len }: UnitSpan,
-    { blob, perItem }: MapInput,
+    { blob, perItem, reach = 0 }: MapInput,
     at: number,
     signal: AbortSignal,
   ): Promise<Part> {
     if (perItem !== undefined) {
-      return this.send(id, blob, start * perItem, (start + len) * perItem, signal);
+      const from = Math.max(start * perItem - reach, 0);
+      const to = Math.min((start + len) * perItem + reach, blob.size);
+      return this.send(id, blob, from, to, signal);
     }
     let kept = job.kept.get(at);
     if (!kept) {

@@ -123,9 +123,9 @@ impl Device {
         for (position, input) in work.inputs.iter().enumerate() {
             inputs.push(match input.split {
                 InputSplit::Whole => self.whole(courier, job, position, input)?.into(),
-                InputSplit::PerItem { bytes } => {
-                    let bytes = u64::from(bytes);
-                    self.part(courier, input, span.start * bytes, span.len * bytes)?.into()
+                InputSplit::PerItem { .. } => {
+                    let (start, end) = input.range(span);
+                    self.part(courier, input, start, end - start)?.into()
                 }
             });
         }

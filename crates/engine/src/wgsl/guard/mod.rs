@@ -95,6 +95,7 @@ async fn count(core: &Core) -> Result<[u32; 2], Failure> {
         workgroup: [1, 1, 1],
         bindings: vec![Binding { index: 0, space: Space::StorageReadWrite, slot: Slot::Output }],
         params: None,
+        windows: None,
     };
     let pipeline = Pipeline::new(core, &kernel).await?;
     let work = MapWork { kernel, inputs: Vec::new(), output_bytes: 8 };

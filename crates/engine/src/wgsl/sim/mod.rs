@@ -114,6 +114,7 @@ fn kernel(work: &SimWork, pass: &Pass, output: u32) -> Kernel {
             binding(output, Space::StorageReadWrite, Slot::Output),
         ],
         params: None,
+        windows: None,
     }
 }
 

@@ -64,6 +64,7 @@ fn ours(source: &str) -> Kernel {
             binding(2, Space::StorageReadWrite, Slot::Output),
         ],
         params: None,
+        windows: None,
     }
 }
 

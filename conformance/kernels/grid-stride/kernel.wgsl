@@ -1,0 +1,12 @@
+@group(0) @binding(0) var<storage, read> input: array<f32>;
+@group(0) @binding(1) var<storage, read_write> output: array<f32>;
+
+@compute @workgroup_size(64)
+fn main(
+  @builtin(global_invocation_id) id: vec3<u32>,
+  @builtin(num_workgroups) groups: vec3<u32>,
+) {
+  for (var i = id.x; i < arrayLength(&output); i += groups.x * 64u) {
+    output[i] = input[i] * 2.0;
+  }
+}
