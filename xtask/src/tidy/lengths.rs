@@ -7,7 +7,7 @@ use super::{Finding, Source};
 use crate::shell::{Outcome, read, root, write};
 
 /// What fits a reader's head; see CONTRIBUTING.md.
-const FILE_AIM: usize = 300;
+const FILE_AIM: usize = 500;
 const FILE_STOP: usize = 800;
 const FUNCTION_AIM: usize = 70;
 
@@ -110,7 +110,7 @@ fn recorded(text: &str) -> Outcome<Lengths> {
 /// Rewrites the record with today's lengths where they are shorter. It never adds an entry.
 fn lowered(now: &Lengths, allowed: &Lengths) -> Outcome {
     let mut text = String::from(
-        "# Files over 300 lines and functions over 70, with the most they may have.\n\
+        "# Files over 500 lines and functions over 70, with the most they may have.\n\
          # Numbers only go down: `cargo xtask tidy --ratchet` lowers them to today's.\n",
     );
     for (name, most) in allowed {
