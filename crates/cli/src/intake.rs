@@ -4,7 +4,7 @@
 use serde_json::{Map, Value};
 use shoal_coordinator::{Intake, SimAsked, SimPlan};
 use shoal_engine::intake::{self as engine, IntakeError, MapPlan, ParamValue, RenderPlan, SimAsk};
-use shoal_protocol::{Needs, SimWork};
+use shoal_protocol::{Kernel, Needs, SimWork};
 
 /// The engine's check, as the coordinator asks for it.
 pub(crate) struct EngineIntake;
@@ -17,6 +17,10 @@ impl Intake for EngineIntake {
         params: &Map<String, Value>,
     ) -> Result<MapPlan, IntakeError> {
         map_kernel(wgsl, entry, params)
+    }
+
+    fn input_names(&self, wgsl: &str, kernel: &Kernel) -> Vec<String> {
+        engine::input_names(wgsl, kernel)
     }
 
     fn render_kernel(

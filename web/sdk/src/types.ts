@@ -218,10 +218,18 @@ export interface MapRequest {
   kind: "map";
   wgsl: string;
   entry?: string;
-  inputs: { blob: string; whole?: boolean; perItem?: number }[];
+  inputs: MapRequestInput[];
   items?: number;
   outPerItem?: number;
   params?: Params;
+}
+
+export interface MapRequestInput {
+  blob: string;
+  whole?: boolean;
+  perItem?: number;
+  /** What the bytes are: `f32`, `i32`, `u32`, or the kernel's element. The job is refused if the kernel reads something else. */
+  type?: string;
 }
 
 export interface RenderRequest {

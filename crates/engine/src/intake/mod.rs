@@ -15,6 +15,7 @@ mod depth;
 mod element;
 mod kernel;
 mod module;
+mod names;
 mod params;
 mod portable;
 mod sim;
@@ -23,6 +24,7 @@ mod words;
 
 use std::thread;
 
+pub use names::input_names;
 pub use params::ParamValue;
 pub use shoal_protocol::{ElementType, IntakeError, MapPlan, RenderPlan};
 use shoal_protocol::{Needs, SimWork};
