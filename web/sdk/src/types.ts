@@ -26,10 +26,14 @@ export interface Job {
   priority: Priority;
   /** Its share beside other jobs of the same priority; 100 is usual. */
   weight: number;
-  /** Units whose answers are there and wait to be checked. */
+  /** Units whose answers are there and wait for another device to check them. */
   unitsChecking: number;
-  /** Units whose answers somebody else confirmed. */
-  unitsConfirmed: number;
+  /** Of the units done: another device computed them too, whole or in part, with the same answer. Under `quorum:N`, N agreed. */
+  unitsChecked: number;
+  /** Of the units done: computed by your own devices, not checked. */
+  unitsOwn: number;
+  /** Of the units done: computed by a stranger's device, not checked. */
+  unitsUnchecked: number;
   /** Units lent a second time because the first node was slow. */
   speculated: number;
   /** The key that stands for its code. */
@@ -107,7 +111,7 @@ export interface PoolNode {
   identity: string;
   /** Nodes of one class agree bit for bit; `null` is unknown. */
   class: string | null;
-  /** The operator's own: believed without checking. */
+  /** Your own (it joined with the API key): believed, not checked. */
   trusted: boolean;
   roundTripMs: number | null;
   /** Its speed lately, of what was measured before. */
@@ -288,7 +292,10 @@ export interface ReceiptUnit {
   at: number;
   hash: string;
   size: number;
-  confirmedBy: number[];
+  /** Other nodes that gave the same answer; empty if nobody checked it. */
+  checkedBy: number[];
+  /** One of your own devices gave this answer. */
+  own: boolean;
+  /** As many agreed as the policy asks. */
   sure: boolean;
-  vouched: boolean;
 }
