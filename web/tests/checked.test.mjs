@@ -105,11 +105,13 @@ test("work of your own device alone is not called checked", async (t) => {
   t.after(() => alone.close());
   const site = await startFront(alone);
   t.after(() => site.close());
-  const own = await startNode(alone.joinLink, ["--key", alone.key, "--no-gpu"]);
+  const own = await startNode(alone.joinLink, ["--key", alone.key]);
   t.after(() => own.close());
   const pool = await connect(alone.url, alone.key);
-  const { id } = await pool.submit({ kind: "noop", items: 11, name: "mine", unit: 1 });
-  const { unitsDone, unitsChecked, unitsOwn, unitsUnchecked } = await pool.wait(id);
+  let mine;
+  const options = { wgsl: WGSL, input: new Float32Array(11 * 64), name: "mine", unit: 64 };
+  await pool.map(options, { onProgress: (job) => (mine = job) });
+  const { id, unitsDone, unitsChecked, unitsOwn, unitsUnchecked } = mine;
   assert.deepEqual([unitsDone, unitsChecked, unitsOwn, unitsUnchecked], [11, 0, 11, 0]);
   assert.ok((await pool.explain(id)).includes("done: 11 units computed by your own devices, not checked"));
   const page = await openPage(browser, `${site.url}/jobs/${id}#key=${site.key}`);

@@ -32,7 +32,7 @@ export interface Job {
   unitsChecked: number;
   /** Of the units done: computed by your own devices, not checked. */
   unitsOwn: number;
-  /** Of the units done: computed by a stranger's device, not checked. */
+  /** Of the units done: not checked; a stranger's that nobody else could check, and all where `verify` is `none`. */
   unitsUnchecked: number;
   /** Units lent a second time because the first node was slow. */
   speculated: number;

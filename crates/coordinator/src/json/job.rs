@@ -38,7 +38,8 @@ pub(crate) struct JobJson {
     pub(crate) units_checked: u64,
     /// Of the units done, those that your own devices computed and nobody checked.
     pub(crate) units_own: u64,
-    /// Of the units done, those that a stranger's device computed and nobody checked.
+    /// Of the units done, those that nobody checked: a stranger's that nobody else could check, and all
+    /// where the policy is `none`.
     pub(crate) units_unchecked: u64,
     /// How answers are checked, as in the request.
     pub(crate) verify: String,

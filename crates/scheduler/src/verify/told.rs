@@ -16,7 +16,7 @@ pub struct Checked {
     pub others: u64,
     /// One of the operator's own nodes computed it, and nobody else.
     pub own: u64,
-    /// Merged on the word of one stranger.
+    /// Merged on the word of one stranger, or under a policy that checks nothing.
     pub nobody: u64,
 }
 

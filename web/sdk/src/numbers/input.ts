@@ -7,16 +7,6 @@ import { bad, fromList, type Scalar, type Typed } from "./lists.js";
 import { isPadded, padded, rowsFit } from "./padding.js";
 import type { KernelArray, KernelInfo, MapInput, MapInputOptions } from "./types.js";
 
-/** What the job's request says of it. */
-export function requestInput({ type, whole, perItem }: Prepared, blob: string): MapRequestInput {
-  return {
-    blob,
-    ...(type === undefined ? {} : { type }),
-    ...(whole === undefined ? {} : { whole }),
-    ...(perItem === undefined ? {} : { perItem }),
-  };
-}
-
 interface Given {
   input?: MapInput;
   inputs?: readonly MapInput[];
@@ -54,12 +44,24 @@ export function prepareAll({ input, inputs }: Given, kernel: KernelInfo): Prepar
   return kernel.inputs.map((element, at) => prepare(given[at] as MapInput, element, inputs ? `inputs[${at}]` : "input"));
 }
 
+/** What the job's request says of it. */
+export function requestInput({ type, whole, perItem }: Prepared, blob: string): MapRequestInput {
+  return {
+    blob,
+    ...(type === undefined ? {} : { type }),
+    ...(whole === undefined ? {} : { whole }),
+    ...(perItem === undefined ? {} : { perItem }),
+  };
+}
+
 /** `what` is how the caller wrote it: `input` or `inputs[1]`. */
 function prepare(given: MapInput, element: KernelArray, what: string): Prepared {
   const options = isOptions(given) ? given : { data: given };
   const { data, shape, raw, type, ...split } = options;
-  if (isStored(data)) return { ...split, ...(type === undefined ? {} : { type }), source: data, form: "flat" };
-  if (raw) return { ...split, ...(type === undefined ? {} : { type }), source: asBytes(data, what), form: "flat" };
+  if (raw || isStored(data)) {
+    const source = isStored(data) ? data : asBytes(data, what);
+    return { ...split, ...(type === undefined ? {} : { type }), source, form: "flat" };
+  }
   const wanted = `the kernel's "${element.name}" is array<${element.type}>`;
   const scalar = plainScalar(element, what, wanted);
   if (Array.isArray(data)) {
