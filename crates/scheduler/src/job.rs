@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use core::cmp::Reverse;
 use serde::{Deserialize, Serialize};
 use shoal_protocol::{
-    Attempt, Failure, JobId, JobSpec, Micros, NodeId, Priority, Span, Time, Verify, Work,
+    Attempt, Failure, JobId, JobSpec, Micros, NodeId, Priority, Span, Time, Work,
 };
 
 use crate::assign::crew::{CrewChange, Kept};
@@ -168,14 +168,6 @@ impl Job {
             failure: None,
             kept: Kept::default(),
             past: Vec::new(),
-        }
-    }
-
-    /// How many nodes must agree on each unit, if the policy is a quorum.
-    pub(crate) fn quorum(&self) -> Option<u64> {
-        match self.spec.policy.verify {
-            Verify::Quorum { votes } => Some(votes.into()),
-            Verify::None | Verify::Spot { .. } | Verify::Adaptive => None,
         }
     }
 

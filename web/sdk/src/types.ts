@@ -1,5 +1,6 @@
 /** What the coordinator's HTTP API says, as it says it. */
 
+import type { MapRequestInput } from "./numbers/types.js";
 import type { SimInfo, SimRequest } from "./sim.js";
 
 export type JobKind = "noop" | "map" | "render" | "exec" | "sim";
@@ -226,14 +227,6 @@ export interface MapRequest {
   items?: number;
   outPerItem?: number;
   params?: Params;
-}
-
-export interface MapRequestInput {
-  blob: string;
-  whole?: boolean;
-  perItem?: number;
-  /** What the bytes are: `f32`, `i32`, `u32`, or the kernel's element. The job is refused if the kernel reads something else. */
-  type?: string;
 }
 
 export interface RenderRequest {

@@ -6,8 +6,9 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::ops::Deref;
+use shoal_protocol::Verify;
 
-use crate::job::Proof;
+use crate::job::{Job, Proof};
 
 /// Merged units by how they were checked; each is in exactly one of the three.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -99,6 +100,16 @@ impl Deref for Proofs {
 
     fn deref(&self) -> &Self::Target {
         &self.by_start
+    }
+}
+
+impl Job {
+    /// How many nodes must agree on each unit, if the policy is a quorum.
+    pub(crate) fn quorum(&self) -> Option<u64> {
+        match self.spec.policy.verify {
+            Verify::Quorum { votes } => Some(votes.into()),
+            Verify::None | Verify::Spot { .. } | Verify::Adaptive => None,
+        }
     }
 }
 

@@ -30,6 +30,15 @@ export interface MapInputOptions {
 /** One input of a map. */
 export type MapInput = TypedNumbers | readonly number[] | NestedNumbers | Stored | MapInputOptions;
 
+/** The same as a job's request says it. */
+export interface MapRequestInput {
+  blob: string;
+  whole?: boolean;
+  perItem?: number;
+  /** What the bytes are: `f32`, `i32`, `u32`, or the kernel's element. The job is refused if the kernel reads something else. */
+  type?: string;
+}
+
 /** A typed array and its axes. */
 export interface Shaped<A> {
   data: A;
