@@ -162,7 +162,7 @@ async fn every_kind_of_job_has_a_receipt_and_reasons() {
             _ => {
                 let result = world.api.bytes(&format!("/api/v1/jobs/{id}/result")).await;
                 assert_eq!(receipt["output"]["hash"], hash(&result));
-                assert_eq!(receipt["units"][0]["vouched"], job["clock"] != true);
+                assert_eq!(receipt["units"][0]["own"], job["clock"] != true);
             }
         }
         if job["files"].is_array() {
