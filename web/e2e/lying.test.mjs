@@ -97,7 +97,7 @@ async function everyKind(t, { pool, data, honest }) {
       assert.ok(bad.answered > 0, "nobody asked the liar");
       assert.equal(shareOf(job, bad.node), 0, "a lie was merged");
       const receipt = await assertProven(pool, data, id, known);
-      const counted = receipt.units.flatMap(({ node, confirmedBy }) => [node, ...confirmedBy]);
+      const counted = receipt.units.flatMap(({ node, checkedBy }) => [node, ...checkedBy]);
       assert.ok(!counted.includes(bad.node.id), "a lie counted");
       for (const { id } of honest) {
         const { trust, name } = await pool.api.node(id);

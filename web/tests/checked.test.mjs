@@ -7,7 +7,7 @@ import { after, before, test } from "node:test";
 import { connect } from "../dist/assets/sdk.js";
 import { blake3 } from "./lib/blake3.mjs";
 import { launch, openPage } from "./lib/chromium.mjs";
-import { startCoordinator } from "./lib/coordinator.mjs";
+import { startCoordinator, startNode } from "./lib/coordinator.mjs";
 import { startFront } from "./lib/front.mjs";
 import { joinTab } from "./lib/tab.mjs";
 
@@ -55,9 +55,9 @@ function isSigned({ receipt, key, signature }) {
   return verify(null, statement, createPublicKey({ key: jwk, format: "jwk" }), Buffer.from(signature, "hex"));
 }
 
-test("every unit of a quorum was confirmed by the other tab", async () => {
-  const { verify, unitsConfirmed, unitsDone, unitsChecking, signedBy } = await shoal.job(job);
-  assert.deepEqual([verify, unitsDone, unitsConfirmed, unitsChecking], ["quorum:2", 4, 4, 0]);
+test("every unit of a quorum was agreed by both tabs", async () => {
+  const { verify, unitsDone, unitsChecked, unitsOwn, unitsUnchecked, unitsChecking, signedBy } = await shoal.job(job);
+  assert.deepEqual([verify, unitsDone, unitsChecked, unitsOwn, unitsUnchecked, unitsChecking], ["quorum:2", 4, 4, 0, 0, 0]);
   assert.equal(signedBy, await shoal.signer());
   const trust = (await shoal.nodes()).map((node) => node.trust.gpu.streak);
   assert.deepEqual(trust, [4, 4]);
@@ -71,7 +71,7 @@ test("the receipt is signed, and one changed byte shows", async () => {
   assert.ok(!isSigned({ ...signed, receipt: { ...receipt, owner: "Eve" } }));
   assert.equal(receipt.code.hash, blake3(Buffer.from(WGSL)));
   assert.equal(receipt.output.hash, blake3(Buffer.from(result.buffer)));
-  assert.deepEqual(receipt.units.map(({ confirmedBy }) => confirmedBy.length), [1, 1, 1, 1]);
+  assert.deepEqual(receipt.units.map(({ checkedBy }) => checkedBy.length), [1, 1, 1, 1]);
 });
 
 test("the job is explained, and so are an item's unit and a device", async () => {
@@ -83,6 +83,7 @@ test("the job is explained, and so are an item's unit and a device", async () =>
 test("the job page shows how it was checked and why, and gives the receipt", async () => {
   const page = await openPage(browser, `${front.url}/jobs/${job}#key=${front.key}`);
   await page.getByText("by 2 devices of different owners").waitFor();
+  await page.locator(".checking .facts", { hasText: "agreed by 2 devices" }).waitFor();
   const lines = (await shoal.explain(job)).length;
   await page.waitForFunction((lines) => document.querySelectorAll(".why li").length === lines, lines);
   await page.getByLabel("About item").fill("2048");
@@ -99,6 +100,25 @@ test("the job page shows how it was checked and why, and gives the receipt", asy
   await page.getByText("4 checked in a row").first().waitFor();
 });
 
+test("work of your own device alone is not called checked", async (t) => {
+  const alone = await startCoordinator();
+  t.after(() => alone.close());
+  const site = await startFront(alone);
+  t.after(() => site.close());
+  const own = await startNode(alone.joinLink, ["--key", alone.key]);
+  t.after(() => own.close());
+  const pool = await connect(alone.url, alone.key);
+  let mine;
+  const options = { wgsl: WGSL, input: new Float32Array(11 * 64), name: "mine", unit: 64 };
+  await pool.map(options, { onProgress: (job) => (mine = job) });
+  const { id, unitsDone, unitsChecked, unitsOwn, unitsUnchecked } = mine;
+  assert.deepEqual([unitsDone, unitsChecked, unitsOwn, unitsUnchecked], [11, 0, 11, 0]);
+  assert.ok((await pool.explain(id)).includes("done: 11 units computed by your own devices, not checked"));
+  const page = await openPage(browser, `${site.url}/jobs/${id}#key=${site.key}`);
+  await page.locator(".checking .facts", { hasText: "computed by your own devices, not checked" }).waitFor();
+  assert.equal(await page.getByText(/confirmed|agreed|checked by another/i).count(), 0);
+});
+
 test("the playground's jobs are signed by the page's own key and checked as chosen", async (t) => {
   const context = await browser.newContext();
   t.after(() => context.close());
@@ -113,5 +133,5 @@ test("the playground's jobs are signed by the page's own key and checked as chos
   const done = await shoal.wait(last.id);
   assert.deepEqual([done.verify, done.priority, done.signedHere], ["quorum:2", "interactive", false]);
   assert.notEqual(done.signedBy, await shoal.signer());
-  assert.equal(done.unitsConfirmed, done.unitsDone);
+  assert.equal(done.unitsChecked, done.unitsDone);
 });

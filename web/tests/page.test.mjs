@@ -53,7 +53,7 @@ test("the page shows whose work runs, and a key is refused and taken back by key
   const other = await connect(coordinator.url, coordinator.key, { signer: null });
   await other.map({ wgsl: items(3), items: 64, name: "unsigned" });
   assert.equal((await shoal.job(job.id)).itemsDone, 0);
-  await page.locator(".signers li", { hasText: "the coordinator itself" }).waitFor();
+  await page.locator(".signers li small:not([hidden])", { hasText: "the coordinator itself" }).waitFor();
 
   await page.reload();
   await row.getByText("never runs here").waitFor();

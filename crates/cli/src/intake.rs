@@ -6,7 +6,7 @@ use shoal_coordinator::{Intake, SimAsked, SimPlan};
 use shoal_engine::intake::{
     self as engine, IntakeError, MapAsk, MapPlan, MapReading, ParamValue, RenderPlan, SimAsk,
 };
-use shoal_protocol::{Needs, SimWork};
+use shoal_protocol::{Kernel, Needs, SimWork};
 
 /// The engine's check, as the coordinator asks for it.
 pub(crate) struct EngineIntake;
@@ -29,6 +29,10 @@ impl Intake for EngineIntake {
         ask: &MapAsk,
     ) -> Result<MapReading, IntakeError> {
         map_reading(wgsl, entry, params, ask)
+    }
+
+    fn input_names(&self, wgsl: &str, kernel: &Kernel) -> Vec<String> {
+        engine::input_names(wgsl, kernel)
     }
 
     fn render_kernel(

@@ -2,7 +2,9 @@
 //! whoever starts it passes an implementation that does.
 
 use serde_json::{Map, Value};
-use shoal_protocol::{IntakeError, MapAsk, MapPlan, MapReading, Needs, RenderPlan, SimWork};
+use shoal_protocol::{
+    IntakeError, Kernel, MapAsk, MapPlan, MapReading, Needs, RenderPlan, SimWork, Slot,
+};
 
 /// Checks user code and says how it must be fed.
 pub trait Intake: Send + Sync + 'static {
@@ -22,6 +24,12 @@ pub trait Intake: Send + Sync + 'static {
         params: &Map<String, Value>,
         ask: &MapAsk,
     ) -> Result<MapReading, IntakeError>;
+
+    /// What a checked kernel calls its input arrays, in binding order.
+    fn input_names(&self, _wgsl: &str, kernel: &Kernel) -> Vec<String> {
+        let inputs = kernel.bindings.iter().filter(|it| matches!(it.slot, Slot::Input(_)));
+        (0..inputs.count()).map(|position| format!("input {position}")).collect()
+    }
 
     /// A compute shader over a picture's tiles.
     fn render_kernel(

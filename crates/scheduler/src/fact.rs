@@ -244,11 +244,11 @@ impl Scheduler {
         }
     }
 
-    /// A confirmation whose merge did not become durable in the life before confirms nothing.
+    /// A check of a unit whose merge did not become durable in the life before counts for nothing.
     pub(crate) fn begin_life(&mut self, life: u32) {
         self.life = life;
         for job in self.jobs.values_mut() {
-            job.proofs.retain(|start, _| job.merged.contains_key(start));
+            job.proofs.retain(|start| job.merged.contains_key(&start));
         }
     }
 

@@ -13,7 +13,7 @@ use crate::fact::Place;
 use crate::meter::{Meter, Pace};
 use crate::split::SpanSet;
 use crate::unit::{History, Unit};
-use crate::verify::Rules;
+use crate::verify::{Proofs, Rules};
 
 /// So many answers that differ from those of other classes show that the job cannot be computed together.
 pub(crate) const ODD: u32 = 3;
@@ -55,8 +55,8 @@ pub(crate) struct Job {
     /// Items of units in flight that nobody has and nobody answered.
     pub(crate) items_idle: u64,
     pub(crate) merged: BTreeMap<u64, Merged>,
-    /// Who confirmed merged units.
-    pub(crate) proofs: BTreeMap<u64, Proof>,
+    /// Who checked merged units.
+    pub(crate) proofs: Proofs,
     /// How many of each node's units were merged unconfirmed and not tried by an audit.
     pub(crate) unaudited: BTreeMap<NodeId, u64>,
     /// Nodes whose answers others of other numeric classes contradicted, and how often.
@@ -149,7 +149,7 @@ impl Job {
             items_idle: 0,
             votes: BTreeSet::new(),
             merged: BTreeMap::new(),
-            proofs: BTreeMap::new(),
+            proofs: Proofs::default(),
             unaudited: BTreeMap::new(),
             odd: BTreeMap::new(),
             audits: 0,
@@ -216,15 +216,16 @@ impl Job {
         }
     }
 
-    /// Notes who confirmed a unit; gives those whose answer was not known to be right before.
+    /// Notes who checked a unit; gives those whose answer was not known to be right before.
     pub(crate) fn prove(&mut self, span: Span, node: NodeId, proof: &Proof) -> Vec<NodeId> {
         let merged = self.merged.get(&span.start).is_some_and(|merged| merged.len == span.len);
-        if merged && let Some(old) = self.proofs.get_mut(&span.start) {
+        if merged && let Some(mut old) = self.proofs.get(&span.start).cloned() {
             let new = proof.by.iter().filter(|by| **by != node && !old.by.contains(by));
             let new: Vec<_> = new.copied().collect();
             old.by.extend(&new);
             old.sure |= proof.sure;
             old.vouched |= proof.vouched;
+            self.proofs.insert(span.start, old);
             return new;
         }
         self.proofs.insert(span.start, proof.clone());
@@ -277,7 +278,7 @@ impl Job {
         if !same {
             return;
         }
-        self.proofs.remove(&span.start);
+        self.proofs.remove(span.start);
         if let Some(merged) = self.merged.remove(&span.start) {
             self.items_done -= span.len;
             self.waiting.insert(span);

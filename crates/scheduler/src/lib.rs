@@ -34,7 +34,7 @@ pub use receipt::{Receipt, ReceiptNode, ReceiptUnit};
 pub use state::{Conn, RequestId, Scheduler};
 pub use submit::SubmitError;
 pub use swarm::SwarmView;
-pub use verify::{CompareId, Outcome, Sample, Trust, agree, compare};
+pub use verify::{Checked, CompareId, Outcome, Sample, Trust, agree, compare};
 pub use view::{JobView, NodeView, Share, UnitState, UnitView};
 
 use alloc::string::String;

@@ -42,7 +42,7 @@ pub struct ReceiptUnit {
     pub at: Time,
     /// Where its bytes are, and their hash.
     pub place: Option<Place>,
-    /// Who confirmed it; `None` if nobody was asked.
+    /// Who checked it; `None` if nobody did.
     pub proof: Option<Proof>,
 }
 

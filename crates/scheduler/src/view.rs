@@ -11,7 +11,7 @@ use crate::fact::Place;
 use crate::job::{Job, JobFailure, JobState, Proof};
 use crate::state::{Peer, Scheduler};
 use crate::unit::Unit;
-use crate::verify::Trust;
+use crate::verify::{Checked, Trust};
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct JobView {
@@ -33,8 +33,8 @@ pub struct JobView {
     pub speculated: u64,
     /// Units whose answers are being compared.
     pub units_checking: u64,
-    /// Merged units that others confirmed, or the operator's own nodes computed.
-    pub units_confirmed: u64,
+    /// How the units that are done were checked.
+    pub checked: Checked,
     pub submitted: Time,
     pub first_lent: Option<Time>,
     pub ended: Option<Time>,
@@ -216,7 +216,7 @@ impl Scheduler {
             retries: job.retries,
             speculated: job.speculated,
             units_checking: job.units.values().filter(|unit| unit.ballot.is_some()).count() as u64,
-            units_confirmed: job.proofs.len() as u64,
+            checked: job.proofs.of(job.merged.len()),
             submitted: job.submitted,
             first_lent: job.first_lent,
             ended: job.ended,

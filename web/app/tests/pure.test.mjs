@@ -210,10 +210,20 @@ test("how answers are checked and devices are doing is said in words", async () 
   assert.match(words.verifyWords("quorum:3"), /by 3 devices of different owners/);
   assert.match(words.verifyWords("adaptive"), /new device/);
 
+  const job = { verify: "adaptive", unitsChecked: 0, unitsOwn: 11, unitsUnchecked: 0 };
+  assert.deepEqual(words.checkedWords(job), [[11, "computed by your own devices, not checked"]]);
+  assert.deepEqual(words.checkedWords({ ...job, unitsChecked: 4, unitsUnchecked: 2 }), [
+    [4, "checked by another device"],
+    [11, "computed by your own devices, not checked"],
+    [2, "not checked"],
+  ]);
+  const agreed = { verify: "quorum:3", unitsChecked: 4, unitsOwn: 0, unitsUnchecked: 0 };
+  assert.deepEqual(words.checkedWords(agreed), [[4, "agreed by 3 devices"]]);
+
   const lane = (streak, wrong, barred = false) => ({ streak, wrong, barred, veteran: streak >= 10 });
   const node = (gpu, cpu, trusted = false) => ({ trusted, trust: { gpu, cpu } });
   assert.equal(words.trustWords(node(lane(0, 0), lane(0, 0))), "new: everything is checked");
-  assert.equal(words.trustWords(node(lane(0, 0), lane(0, 0), true)), "the operator's own");
+  assert.equal(words.trustWords(node(lane(0, 0), lane(0, 0), true)), "your own: believed, not checked");
   assert.equal(words.trustWords(node(lane(12, 0), lane(0, 0))), "12 checked in a row");
   assert.equal(
     words.trustWords(node(lane(0, 4, true), lane(3, 1))),

@@ -29,7 +29,7 @@ export function typed<T extends OutType>(bytes: ArrayBuffer, type: T): ArrayOf[T
 export function outType(job: Job, expected?: OutType): OutType {
   const said = job.output?.type ?? expected ?? "f32";
   if (!(said in MAKE)) {
-    throw new ShoalError(0, "unknown_type", `the output is of type ${said}, which this SDK does not know`);
+    throw new ShoalError(0, "unknown_type", `the kernel's output is of type ${said}, which is no typed array: submit the job and fetch its bytes with result(id)`);
   }
   if (expected && said !== expected) {
     throw new ShoalError(0, "wrong_type", `the kernel's output is of type ${said}, not ${expected} as asked`);

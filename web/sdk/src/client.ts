@@ -1,7 +1,7 @@
 /** A connection to a coordinator: submit work, follow it, fetch what came out. */
 
 import { Answers } from "./answers.js";
-import { type ArrayOf, type OutType, outType, type ResultArray, typed } from "./arrays.js";
+import { outType, type ResultArray, typed } from "./arrays.js";
 import { blake3 } from "./blake3.js";
 import { type Bytes, lineBytes, type Source, upload, type UploadOptions } from "./blobs.js";
 import { toTheEnd } from "./follow.js";
@@ -9,6 +9,9 @@ import { Http, ShoalError } from "./http.js";
 import { ownIdentities } from "./join/identity.js";
 import { join, type JoinHandle, type JoinOptions } from "./join/index.js";
 import { hex, type KeyPair } from "./keyring.js";
+import { prepareAll, requestInput } from "./numbers/input.js";
+import { formed } from "./numbers/result.js";
+import type { KernelInfo, MapResult } from "./numbers/types.js";
 import type {
   ConnectOptions,
   ExecOptions,
@@ -131,25 +134,25 @@ export class Shoal {
   tile = async (id: number, tile: number): Promise<ArrayBuffer> =>
     (await this.http.bytes(`/api/v1/jobs/${id}/tiles/${tile}`)).buffer;
 
-  /** Runs a kernel over arrays. `out` names the type expected and checks it. */
-  map<T extends OutType>(
-    options: MapOptions & { out: T },
-    run?: RunOptions,
-  ): Promise<ArrayOf[T]>;
-  map(options: MapOptions, run?: RunOptions): Promise<ResultArray>;
-  async map(options: MapOptions & { out?: OutType }, run: RunOptions = {}): Promise<ResultArray> {
-    const { out, input, inputs, ...rest } = options;
+  /** What a map kernel reads and writes, checked as for a job. Nothing runs. */
+  checkKernel({ wgsl, entry, params }: Pick<MapOptions, "wgsl" | "entry" | "params">, signal?: AbortSignal): Promise<KernelInfo> {
+    return this.http.post("/api/v1/kernels/check", { wgsl, entry, params }, signal);
+  }
+
+  /** Runs a kernel over arrays. Inputs must be what it reads; lists of numbers are converted. The result is a typed array of
+   * the kernel's type, or nested lists, or comes with a shape, as the input did. */
+  async map<O extends MapOptions>(options: O, run: RunOptions = {}): Promise<MapResult<O>> {
+    const { out, input, inputs, ...rest }: MapOptions = options;
+    const { signal } = run;
+    const kernel = await this.checkKernel(rest, signal);
+    const ready = prepareAll(options, kernel);
     const request: MapRequest = { ...rest, kind: "map", inputs: [] };
-    const sources = inputs ?? (input === undefined ? [] : [input]);
     request.inputs = await Promise.all(
-      sources.map(async (source) => {
-        const { data, ...split } = "data" in source ? source : { data: source };
-        return { ...split, blob: await this.store(data, run.signal) };
-      }),
+      ready.map(async (one) => requestInput(one, await this.store(one.source, signal))),
     );
-    const job = await this.finish(await this.submit(request, run.signal), run);
-    const bytes = await this.result(job.id, run.signal);
-    return typed(bytes.buffer, outType(job, out));
+    const job = await this.finish(await this.submit(request, signal), run);
+    const flat = typed((await this.result(job.id, signal)).buffer, outType(job, out));
+    return formed(flat, ready, kernel.output, job.items, rest.outPerItem ?? 1) as MapResult<O>;
   }
 
   /** Runs a kernel over a picture's tiles. */

@@ -26,6 +26,7 @@ export {
   type RunningUnit,
   type UnitEvent,
 } from "./join/index.js";
+export type * from "./numbers/types.js";
 export { type Picture, toImageData } from "./picture.js";
 export { shelf } from "./shelf.js";
 export type * from "./sim.js";

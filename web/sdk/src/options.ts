@@ -1,7 +1,9 @@
 /** What is given to the calls of a connection. */
 
+import type { OutType } from "./arrays.js";
 import type { Source } from "./blobs.js";
 import type { KeyPair } from "./keyring.js";
+import type { MapInput } from "./numbers/types.js";
 import type { CommonOptions, Job, Params } from "./types.js";
 
 export type { KeyPair, Source };
@@ -18,26 +20,20 @@ export interface RunOptions {
   signal?: AbortSignal;
 }
 
-
-export interface MapInputOptions {
-  data: Source;
-  /** Every unit gets all of it: tables, weights, the other matrix. */
-  whole?: boolean;
-  /** Elements for each item; 1 without it. */
-  perItem?: number;
-}
-
 export interface MapOptions extends CommonOptions {
   wgsl: string;
   entry?: string;
-  input?: Source;
+  /** A typed array of the kernel's type, or a list of numbers, which is converted to it. */
+  input?: MapInput;
   /** For kernels with several inputs, in the order of their bindings. */
-  inputs?: readonly (Source | MapInputOptions)[];
+  inputs?: readonly MapInput[];
   /** How many items there are; needed when no input is split. */
   items?: number;
   /** Elements of output for each item; 1 without it. */
   outPerItem?: number;
   params?: Params;
+  /** The type the result must have: checked when it comes, and known to TypeScript. */
+  out?: OutType;
 }
 
 export interface RenderOptions extends CommonOptions {

@@ -1,5 +1,6 @@
 /** What the coordinator's HTTP API says, as it says it. */
 
+import type { MapRequestInput } from "./numbers/types.js";
 import type { SimInfo, SimRequest } from "./sim.js";
 
 export type JobKind = "noop" | "map" | "render" | "exec" | "sim";
@@ -26,10 +27,14 @@ export interface Job {
   priority: Priority;
   /** Its share beside other jobs of the same priority; 100 is usual. */
   weight: number;
-  /** Units whose answers are there and wait to be checked. */
+  /** Units whose answers are there and wait for another device to check them. */
   unitsChecking: number;
-  /** Units whose answers somebody else confirmed. */
-  unitsConfirmed: number;
+  /** Of the units done: another device computed them too, whole or in part, with the same answer. Under `quorum:N`, N agreed. */
+  unitsChecked: number;
+  /** Of the units done: computed by your own devices, not checked. */
+  unitsOwn: number;
+  /** Of the units done: not checked; a stranger's that nobody else could check, and all where `verify` is `none`. */
+  unitsUnchecked: number;
   /** Units lent a second time because the first node was slow. */
   speculated: number;
   /** The key that stands for its code. */
@@ -107,7 +112,7 @@ export interface PoolNode {
   identity: string;
   /** Nodes of one class agree bit for bit; `null` is unknown. */
   class: string | null;
-  /** The operator's own: believed without checking. */
+  /** Your own (it joined with the API key): believed, not checked. */
   trusted: boolean;
   roundTripMs: number | null;
   /** Its speed lately, of what was measured before. */
@@ -218,7 +223,7 @@ export interface MapRequest {
   kind: "map";
   wgsl: string;
   entry?: string;
-  inputs: { blob: string; whole?: boolean; perItem?: number }[];
+  inputs: MapRequestInput[];
   items?: number;
   outPerItem?: number;
   params?: Params;
@@ -280,7 +285,10 @@ export interface ReceiptUnit {
   at: number;
   hash: string;
   size: number;
-  confirmedBy: number[];
+  /** Other nodes that gave the same answer; empty if nobody checked it. */
+  checkedBy: number[];
+  /** One of your own devices gave this answer. */
+  own: boolean;
+  /** As many agreed as the policy asks. */
   sure: boolean;
-  vouched: boolean;
 }

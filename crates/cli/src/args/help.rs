@@ -52,7 +52,7 @@ Examples:
 pub(super) const EXPLAIN: &str = "\
 Examples:
   shoal explain 12           why job 12 ran as it did, and what it waits for
-  shoal explain 12/3400      who computed item 3400, and who confirmed it
+  shoal explain 12/3400      who computed item 3400, and who checked it
   shoal explain node:3       what node 3 is trusted with, and why";
 
 pub(super) const RECEIPT: &str = "\
@@ -62,7 +62,7 @@ Examples:
   shoal verify job12.json --result out.npy
 
 The receipt names inputs, code and output by their hashes and every unit with who computed and who
-confirmed it, signed by the coordinator.";
+checked it, signed by the coordinator.";
 
 pub(super) const VERIFY: &str = "\
 Examples:

@@ -76,6 +76,7 @@ fn check(
         .map_err(|error| Fail::reading(path, &error))?
         .map_err(|error| Fail::input(format!("{} {error}", path.display())))?;
     if Some(header.dtype) == wanted {
+        check_rows(path, name, element, &header.shape)?;
         return Ok(Some(header));
     }
     let hint = wanted.map(|wanted| format!(": convert it with array.astype('{}')", wanted.numpy()));
@@ -85,5 +86,19 @@ fn check(
         header.dtype.numpy(),
         element.name,
         hint.unwrap_or_default()
+    )))
+}
+
+/// Rows of three are no vectors of three: in memory those take four numbers each.
+fn check_rows(path: &Path, name: &str, element: &ElementType, shape: &[u64]) -> Result<(), Fail> {
+    let padded = element.name.starts_with("vec3<");
+    if !padded || shape.last() != Some(&3) {
+        return Ok(());
+    }
+    Err(Fail::input(format!(
+        "{} has rows of 3 numbers, but the kernel's {name} is array<{}>, whose elements take 4 in \
+         memory: add a column with numpy.pad(array, [(0, 0)] * (array.ndim - 1) + [(0, 1)])",
+        path.display(),
+        element.name,
     )))
 }

@@ -3,17 +3,15 @@
 
 mod file;
 mod first;
-mod names;
 
 pub(crate) use first::first_state;
 
-use shoal_engine::intake::{ElementType, InputAsk, MapAsk, MapPlan};
+use shoal_engine::intake::{ElementType, InputAsk, MapAsk, MapPlan, input_names};
 
 use crate::args::Map;
 use crate::client::Source;
 use crate::fail::Fail;
 use crate::npy::Dtype;
-use names::input_names;
 
 /// All inputs, in the kernel's binding order.
 pub(crate) struct Arrays {

@@ -28,7 +28,11 @@ pub(crate) struct Job {
     #[serde(default)]
     pub(crate) units_checking: u64,
     #[serde(default)]
-    pub(crate) units_confirmed: u64,
+    pub(crate) units_checked: u64,
+    #[serde(default)]
+    pub(crate) units_own: u64,
+    #[serde(default)]
+    pub(crate) units_unchecked: u64,
     #[serde(default)]
     pub(crate) submitted: Option<u64>,
     #[serde(default)]
@@ -198,7 +202,7 @@ pub(crate) struct Trusts {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(default)]
 pub(crate) struct Trust {
-    /// Confirmed answers since the last wrong one.
+    /// Answers in a row that were checked and right.
     pub(crate) streak: u32,
     /// Wrong answers not made up for.
     pub(crate) wrong: u32,

@@ -90,7 +90,7 @@ impl Receipt {
         Check::new("units", Verdict::Holds, text)
     }
 
-    /// Whoever computed or confirmed is named with a key of their own, and nobody confirmed themselves.
+    /// Whoever computed or checked is named with a key of their own, and nobody checked themselves.
     pub(super) fn named(&self) -> Check {
         Check::of("nodes", self.check_named())
     }
@@ -108,7 +108,7 @@ impl Receipt {
         }
         for unit in &self.units {
             let mut seen = BTreeSet::new();
-            for node in [unit.node].iter().chain(&unit.confirmed_by) {
+            for node in [unit.node].iter().chain(&unit.checked_by) {
                 if !names.contains_key(node) {
                     return Err(format!("node {node} of item {} is not named", unit.start));
                 }

@@ -89,12 +89,12 @@ struct Unit {
     len: u64,
     node: u64,
     hash: Option<String>,
-    #[serde(default)]
-    confirmed_by: Vec<u64>,
+    #[serde(default, alias = "confirmedBy")]
+    checked_by: Vec<u64>,
     #[serde(default)]
     sure: bool,
-    #[serde(default)]
-    vouched: bool,
+    #[serde(default, alias = "vouched")]
+    own: bool,
 }
 
 /// What one look found.

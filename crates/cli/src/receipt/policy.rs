@@ -1,58 +1,60 @@
 //! Whether a receipt shows what its policy asks.
 
+use shoal_scheduler::Checked;
+
 use super::{Check, Receipt, Unit, Verdict};
+use crate::show;
 
 impl Receipt {
     pub(super) fn policy_kept(&self) -> Check {
-        let (name, votes) = match self.policy.verify.split_once(':') {
-            Some((name, rest)) => (name, rest.parse::<usize>().ok()),
-            None => (self.policy.verify.as_str(), None),
-        };
-        match (name, votes) {
-            ("none", _) => {
-                let text = "none was asked: every answer was believed";
-                Check::new("checking", Verdict::Unknown, text)
-            }
+        let verify = self.policy.verify.as_str();
+        let name = verify.split_once(':').map_or(verify, |(name, _)| name);
+        match (name, show::votes(verify)) {
+            ("none", _) => Check::new("checking", Verdict::Unknown, self.told()),
             ("quorum", Some(votes)) => Check::of("checking", self.quorum(votes)),
             ("spot" | "adaptive", _) => self.sampled(),
             (_, _) => {
-                let text = format!("{:?} is no policy this program knows", self.policy.verify);
+                let text = format!("{verify:?} is no policy this program knows");
                 Check::new("checking", Verdict::Fails, text)
             }
         }
     }
 
-    /// Every unit has its votes; the operator's own nodes have one each, like everybody.
-    fn quorum(&self, votes: usize) -> Result<String, String> {
-        let has_votes = |unit: &Unit| unit.confirmed_by.len() + 1 >= votes;
-        let short = self.units.iter().filter(|unit| !unit.sure || !has_votes(unit));
+    /// Every unit has its votes; your own nodes have one each, like everybody.
+    fn quorum(&self, votes: u64) -> Result<String, String> {
+        let agreed = |unit: &Unit| unit.checked_by.len() as u64 + 1;
+        let short = self.units.iter().filter(|unit| !unit.sure || agreed(unit) < votes);
         let (count, first) = (short.clone().count(), short.map(|unit| unit.start).next());
         match first {
-            None => Ok(format!("all {} units have {votes} votes", self.units.len())),
+            None => Ok(self.told()),
             Some(item) => Err(format!(
-                "{count} of {} units lack their {votes} votes, the first at item {item}",
+                "{count} of {} units are not agreed by {votes} devices, the first at item {item}",
                 self.units.len()
             )),
         }
     }
 
     /// These policies leave to chance and trust what is looked at, which no receipt can show: told are
-    /// the numbers, and nothing holds where some units have nobody's word but their own node's.
+    /// the numbers, and nothing holds where some units have nobody's word but that of a stranger's node.
     fn sampled(&self) -> Check {
-        let all = self.units.len();
-        let count = |has: fn(&Unit) -> bool| self.units.iter().filter(|unit| has(unit)).count();
-        let confirmed = count(|unit| !unit.confirmed_by.is_empty());
-        let own = count(|unit| unit.vouched);
-        let neither = count(|unit| unit.confirmed_by.is_empty() && !unit.vouched);
+        let verdict = if self.checked().nobody == 0 { Verdict::Holds } else { Verdict::Unknown };
+        Check::new("checking", verdict, self.told())
+    }
+
+    fn told(&self) -> String {
         let verify = &self.policy.verify;
-        let mut text = format!("{verify}: {confirmed} of {all} units confirmed by another node");
-        if own > 0 {
-            text += &format!(", {own} vouched for by the operator's own nodes");
+        format!("{verify}: {}", show::in_words(self.checked(), verify))
+    }
+
+    fn checked(&self) -> Checked {
+        let mut checked = Checked::default();
+        for unit in &self.units {
+            match (unit.checked_by.is_empty(), unit.own) {
+                (false, _) => checked.others += 1,
+                (true, true) => checked.own += 1,
+                (true, false) => checked.nobody += 1,
+            }
         }
-        if neither == 0 {
-            return Check::new("checking", Verdict::Holds, text);
-        }
-        text += &format!("; {neither} have only the word of the node that computed them");
-        Check::new("checking", Verdict::Unknown, text)
+        checked
     }
 }

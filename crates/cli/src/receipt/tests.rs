@@ -16,7 +16,7 @@ fn key(name: &str) -> Key {
 
 fn unit(start: u64, len: u64, node: u64, by: &[u64]) -> Value {
     json!({"start": start, "len": len, "node": node, "at": 5, "hash": "0".repeat(64), "size": 4,
-        "confirmedBy": by, "sure": true, "vouched": false})
+        "checkedBy": by, "own": false, "sure": true})
 }
 
 fn node(number: u64) -> Value {
@@ -95,15 +95,15 @@ fn a_coordinator_that_signs_nonsense_is_caught_too() {
     assert_eq!(with("/units/1/len", json!(5)), ["units"]);
     assert_eq!(with("/units/1/len", json!(u64::MAX)), ["units"]);
     assert_eq!(with("/units/0/node", json!(9)), ["nodes"]);
-    assert_eq!(with("/units/0/confirmedBy", json!([1, 2])), ["nodes"]);
+    assert_eq!(with("/units/0/checkedBy", json!([1, 2])), ["nodes"]);
     assert_eq!(with("/nodes/1", node(1)), ["nodes"]);
-    assert_eq!(with("/units/0/confirmedBy", json!([2])), ["checking"]);
-    let vouched = |start| {
+    assert_eq!(with("/units/0/checkedBy", json!([2])), ["checking"]);
+    let own = |start| {
         let mut unit = unit(start, 10, 1, &[]);
-        unit["vouched"] = json!(true);
+        unit["own"] = json!(true);
         unit
     };
-    assert_eq!(with("/units", json!([vouched(0)])), ["checking"], "one word is not three votes");
+    assert_eq!(with("/units", json!([own(0)])), ["checking"], "one word is not three votes");
     assert_eq!(with("/units/0/sure", json!(false)), ["checking"]);
     assert_eq!(with("/policy/verify", json!("trust me")), ["checking"]);
     assert_eq!(with("/code/hash", json!("a".repeat(64))), ["code"]);
@@ -114,11 +114,11 @@ fn a_coordinator_that_signs_nonsense_is_caught_too() {
 #[test]
 fn what_nobody_looked_at_is_not_said_to_hold() {
     let (coordinator, submitter) = (key("sampler"), key("asker"));
-    let with = |verify: &str, by: &[u64], vouched: bool| {
+    let with = |verify: &str, by: &[u64], own: bool| {
         let mut receipt = receipt(&submitter);
         receipt["policy"]["verify"] = json!(verify);
-        receipt["units"][0]["confirmedBy"] = json!(by);
-        receipt["units"][0]["vouched"] = json!(vouched);
+        receipt["units"][0]["checkedBy"] = json!(by);
+        receipt["units"][0]["own"] = json!(own);
         let checks = checks(&signed(receipt, &coordinator), &coordinator, &Files::default());
         let check = checks.into_iter().find(|check| check.what == "checking").expect("one");
         (check.verdict, check.text)
@@ -126,13 +126,24 @@ fn what_nobody_looked_at_is_not_said_to_hold() {
     for verify in ["adaptive", "spot:0.1"] {
         let (verdict, text) = with(verify, &[], false);
         assert_eq!(verdict, Verdict::Unknown, "{text}");
-        assert!(
-            text.contains("1 of 2 units confirmed") && text.contains("; 1 have only"),
-            "{text}"
-        );
+        assert!(text.ends_with("2 units: 1 checked by another device; 1 not checked"), "{text}");
         assert_eq!(with(verify, &[2], false).0, Verdict::Holds);
-        assert_eq!(with(verify, &[], true).0, Verdict::Holds);
+        let (verdict, text) = with(verify, &[], true);
+        assert_eq!(verdict, Verdict::Holds);
+        assert!(text.ends_with("1 computed by your own devices, not checked"), "{text}");
     }
+    let (verdict, text) = with("quorum:3", &[2, 3], false);
+    assert_eq!((verdict, text.as_str()), (Verdict::Holds, "quorum:3: 2 units agreed by 3 devices"));
+    let (verdict, text) = with("none", &[], false);
+    assert_eq!(verdict, Verdict::Unknown, "{text}");
+}
+
+#[test]
+fn a_receipt_from_before_is_read_with_its_old_words() {
+    let unit = json!({"start": 0, "len": 1, "node": 1, "hash": null, "confirmedBy": [2],
+        "sure": true, "vouched": true});
+    let unit = Unit::deserialize(&unit).expect("a unit");
+    assert_eq!((unit.checked_by.as_slice(), unit.own), (&[2][..], true));
 }
 
 #[test]

@@ -1,11 +1,13 @@
 //! What people see: progress bars, tables, numbers in words.
 
 mod bytes;
+mod checked;
 mod job;
 mod table;
 mod text;
 
 pub(crate) use bytes::Bytes;
+pub(crate) use checked::{checked, in_words, votes};
 pub(crate) use job::{JobBar, JsonLines, Quiet};
 pub(crate) use table::{jobs, nodes};
 pub(crate) use text::{count, duration, harmless, size};

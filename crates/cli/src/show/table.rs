@@ -71,16 +71,16 @@ pub(crate) fn nodes(nodes: &[Node]) -> String {
     table.to_string()
 }
 
-/// How many units others confirmed, of those done; nothing where nobody asked.
-pub(super) fn checked(job: &Job) -> String {
-    if job.verify.is_empty() || job.verify == "none" {
-        return String::new();
+/// How many units another device checked, of those done; how many were left to your own; how many are
+/// being checked.
+fn checked(job: &Job) -> String {
+    let mut text = format!("{} of {}", job.units_checked, job.units_done);
+    for (count, what) in [(job.units_own, "own"), (job.units_checking, "now")] {
+        if count > 0 {
+            text += &format!(", {count} {what}");
+        }
     }
-    let checking = match job.units_checking {
-        0 => String::new(),
-        checking => format!(", {checking} now"),
-    };
-    format!("{} of {}{checking}", job.units_confirmed, job.units_done)
+    text
 }
 
 /// Whether a node is believed.
@@ -163,6 +163,23 @@ mod tests {
             "charging": false, "metered": true}});
         assert_eq!(condition(&node(tab).condition), "hidden, battery 40%, metered");
         assert_eq!(condition(&node(serde_json::json!({})).condition), "");
+    }
+
+    #[test]
+    fn your_own_units_are_not_counted_as_checked() {
+        let job = |more: serde_json::Value| {
+            let mut json = serde_json::json!({"id": 1, "name": "n", "kind": "map", "state": "done",
+                "items": 110, "itemsDone": 110, "unitsDone": 11});
+            json.as_object_mut()
+                .expect("an object")
+                .extend(more.as_object().cloned().expect("an object"));
+            serde_json::from_value::<Job>(json).expect("a job")
+        };
+        assert_eq!(checked(&job(serde_json::json!({"unitsOwn": 11}))), "0 of 11, 11 own");
+        let mixed = serde_json::json!({"unitsChecked": 4, "unitsOwn": 5, "unitsUnchecked": 2,
+            "unitsChecking": 3});
+        assert_eq!(checked(&job(mixed)), "4 of 11, 5 own, 3 now");
+        assert_eq!(checked(&job(serde_json::json!({"unitsUnchecked": 11}))), "0 of 11");
     }
 
     #[test]

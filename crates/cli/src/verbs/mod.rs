@@ -198,11 +198,8 @@ fn finished(
     };
     let place = output.filter(|path| path.as_os_str() != "-");
     let place = place.map(|path| format!("{}: ", path.display())).unwrap_or_default();
-    let checked = match job.units_confirmed {
-        0 => String::new(),
-        confirmed => format!(", {confirmed} of {} units confirmed", job.units_done),
-    };
-    eprintln!("{place}{what} in {took} on {nodes}{checked} (job {})", job.id);
+    let checked = show::checked(job);
+    eprintln!("{place}{what} in {took} on {nodes}; {checked} (job {})", job.id);
     Ok(())
 }
 

@@ -3,6 +3,14 @@
 use crate::material::{example, floats, npy, npy_of, program};
 use crate::world::{Folder, Pool};
 
+const LENGTHS: &str = "
+@group(0) @binding(0) var<storage, read> points: array<vec3<f32>>;
+@group(0) @binding(1) var<storage, read_write> output: array<f32>;
+@compute @workgroup_size(64)
+fn main(@builtin(global_invocation_id) id: vec3<u32>) {
+    if id.x < arrayLength(&output) { output[id.x] = length(points[id.x]); }
+}";
+
 #[test]
 fn arrays_that_do_not_fit() {
     let pool = Pool::start();
@@ -38,6 +46,10 @@ fn arrays_that_do_not_fit() {
         .fails(2, &["--raw i32", "array<f32>"]);
     pool.run(&["map", &wave, "-o", &out]).fails(2, &["one input array", "no input was given"]);
     pool.run(&["map", &wave, "missing.npy", "-o", &out]).fails(2, &["missing.npy", "no such file"]);
+    let lengths = here.file("lengths.wgsl", LENGTHS);
+    let rows = here.file("rows.npy", npy("(4, 3)", &[1.0; 12]));
+    pool.run(&["map", &lengths, &rows, "-o", &out])
+        .fails(2, &["rows of 3", "array<vec3<f32>>", "numpy.pad"]);
     let good = here.file("good.npy", npy("(10,)", &[1.0; 10]));
     pool.run(&["map", &wave, &good, "-o", "no/such/folder/o.npy"]).fails(2, &["does not exist"]);
     pool.run(&["map", &wave, &good, "-o", &out, "--whole", "nobody"]).fails(2, &["--whole nobody"]);

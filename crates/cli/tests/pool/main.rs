@@ -31,4 +31,5 @@ mod stroke;
 mod survive;
 #[cfg(unix)]
 mod swarm;
+mod words;
 mod world;

@@ -98,7 +98,7 @@ fn every_tampering_is_found() {
     let changes = [
         ("/receipt/units/0/node", node(&good["receipt"]["units"][0]["node"])),
         ("/receipt/units/1/hash", json!(hash)),
-        ("/receipt/units/2/confirmedBy", json!([1, 2])),
+        ("/receipt/units/2/checkedBy", json!([1, 2])),
         ("/receipt/units/0/at", json!(1)),
         ("/receipt/output/hash", json!(hash)),
         ("/receipt/policy/verify", json!("quorum:3")),

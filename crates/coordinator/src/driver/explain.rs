@@ -85,10 +85,12 @@ fn stepping(view: &JobView, steps: u64) -> String {
 
 fn checking(verify: Verify) -> String {
     let how = match verify {
-        Verify::None => "every answer is believed",
-        Verify::Spot { .. } => "some units, drawn by chance, are computed by a second node",
-        Verify::Quorum { .. } => "nodes of different owners must agree on every unit",
-        Verify::Adaptive => "all of a new node is checked, less the longer its answers were right",
+        Verify::None => "nothing is checked: every answer is believed",
+        Verify::Spot { .. } => "some units, drawn by chance, are computed by a second device too",
+        Verify::Quorum { .. } => "devices of different owners must agree on every unit",
+        Verify::Adaptive => {
+            "all answers of a new device are checked by others, and ever fewer of one that was right"
+        }
     };
     format!("verify {}: {how}", verify_words(verify))
 }

@@ -71,9 +71,10 @@ impl Known {
                     index.take_back(*span);
                 }
             }
-            Fact::Checked { job, .. } => {
+            Fact::Checked { job, proof, .. } => {
                 touch(&mut self.jobs, &mut self.stirred, *job, self.version);
-                self.checked_units += 1;
+                // The word of the operator's own node alone is no check.
+                self.checked_units += u64::from(!proof.by.is_empty());
             }
             Fact::Rejected { job, .. } => {
                 touch(&mut self.jobs, &mut self.stirred, *job, self.version);

@@ -73,6 +73,9 @@ impl From<PlanError> for ApiError {
             }
             PlanError::Empty | PlanError::EmptyInput { .. } => unfit("empty_input"),
             PlanError::InputCount { .. } => unfit("input_count"),
+            PlanError::WrongType { input, .. } => {
+                unfit("wrong_type").with(json!({ "input": input }))
+            }
             PlanError::FirstSize { .. } => unfit("wrong_size"),
             PlanError::NotDivisible { .. } => unfit("not_divisible"),
             PlanError::ItemsDiffer { .. } => unfit("items_differ"),

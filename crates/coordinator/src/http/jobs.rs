@@ -119,14 +119,19 @@ async fn make_plan(app: &App, request: JobRequest) -> Result<Planned, plan::Plan
     if !plan::is_heavy(&request) {
         return plan::plan(request, &*app.intake, &app.blobs, &app.signer);
     }
+    in_turn(app, move |app| plan::plan(request, &*app.intake, &app.blobs, &app.signer)).await
+}
+
+/// Compiles or reads away from the reactor, and not too many at a time.
+pub(super) async fn in_turn<T: Send + 'static>(
+    app: &App,
+    work: impl FnOnce(&App) -> Result<T, plan::PlanError> + Send + 'static,
+) -> Result<T, plan::PlanError> {
     // Never closed, so there is always a permit to come.
     let _turn = PLANNING.acquire().await;
     let app = app.clone();
-    let planned = tokio::task::spawn_blocking(move || {
-        plan::plan(request, &*app.intake, &app.blobs, &app.signer)
-    })
-    .await;
-    planned.unwrap_or_else(|error| Err(plan::PlanError::Disk(std::io::Error::other(error))))
+    let done = tokio::task::spawn_blocking(move || work(&app)).await;
+    done.unwrap_or_else(|error| Err(plan::PlanError::Disk(std::io::Error::other(error))))
 }
 
 /// All jobs, newest first

@@ -104,7 +104,12 @@ fn render(counts: &Counts) -> String {
         ("shoal_jobs_submitted_total", "counter", "Jobs taken in", counts.jobs_submitted as f64),
         ("shoal_units_merged_total", "counter", "Units merged", counts.units_merged as f64),
         ("shoal_units_failed_total", "counter", "Failures of units", counts.units_failed as f64),
-        ("shoal_units_checked_total", "counter", "Units confirmed", counts.units_checked as f64),
+        (
+            "shoal_units_checked_total",
+            "counter",
+            "Units that another device checked",
+            counts.units_checked as f64,
+        ),
         (
             "shoal_answers_rejected_total",
             "counter",

@@ -8,6 +8,7 @@ mod events;
 mod field;
 mod guard;
 mod jobs;
+mod kernels;
 mod meta;
 mod node_data;
 mod nodes;
@@ -111,6 +112,7 @@ fn documented(app: &App) -> OpenApiRouter<App> {
     let keyed = OpenApiRouter::new()
         .merge(blobs::routes())
         .merge(jobs::routes())
+        .merge(kernels::routes())
         .merge(result::routes())
         .merge(npy::routes())
         .merge(picture::routes())

@@ -35,7 +35,7 @@ pub(super) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(get_receipt))
 }
 
-/// Who computed and confirmed what, signed by the coordinator
+/// Who computed and who checked what, signed by the coordinator
 #[utoipa::path(
     get, path = "/api/v1/jobs/{id}/receipt", tag = "results", security(("key" = [])),
     params(("id" = u64, Path)),
@@ -130,14 +130,14 @@ fn unit_json(unit: ReceiptUnit) -> ReceiptUnitJson {
     let Proof { by, sure, vouched } = unit.proof.unwrap_or_default();
     ReceiptUnitJson {
         at: millis(unit.at),
-        confirmed_by: by.into_iter().map(|node| node.0).collect(),
+        checked_by: by.into_iter().map(|node| node.0).collect(),
         hash: unit.place.map(|place| place.hash.to_string()),
         len: unit.span.len,
         node: unit.node.0,
+        own: vouched,
         size: unit.place.map_or(0, |place| place.size),
         start: unit.span.start,
         sure,
-        vouched,
     }
 }
 

@@ -31,10 +31,16 @@ pub(crate) struct JobJson {
     pub(crate) retries: u64,
     /// Copies lent because others were late.
     pub(crate) speculated: u64,
-    /// Units whose answers are being compared.
+    /// Units whose answers are there and wait for another device to check them.
     pub(crate) units_checking: u64,
-    /// Units that others confirmed, or the operator's own nodes computed.
-    pub(crate) units_confirmed: u64,
+    /// Of the units done, those that another device computed too, whole or in part, with the same answer;
+    /// under `quorum:N`, those that N devices agreed on.
+    pub(crate) units_checked: u64,
+    /// Of the units done, those that your own devices computed and nobody checked.
+    pub(crate) units_own: u64,
+    /// Of the units done, those that nobody checked: a stranger's that nobody else could check, and all
+    /// where the policy is `none`.
+    pub(crate) units_unchecked: u64,
     /// How answers are checked, as in the request.
     pub(crate) verify: String,
     pub(crate) priority: PriorityJson,

@@ -1,12 +1,14 @@
 //! What clients read and write: the types of the HTTP API, as its OpenAPI document shows them.
 
 mod job;
+mod kernel;
 mod node;
 mod receipt;
 mod request;
 mod sim;
 
 pub(crate) use job::*;
+pub(crate) use kernel::*;
 pub(crate) use node::*;
 pub(crate) use receipt::*;
 pub(crate) use request::*;

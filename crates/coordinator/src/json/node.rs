@@ -72,7 +72,7 @@ pub(crate) struct TrustsJson {
 
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, ToSchema)]
 pub(crate) struct TrustJson {
-    /// Confirmed answers since the last wrong one.
+    /// Answers in a row that were checked and right.
     pub(crate) streak: u32,
     /// Wrong answers not yet made up for.
     pub(crate) wrong: u32,

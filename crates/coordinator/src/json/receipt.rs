@@ -143,18 +143,20 @@ pub(crate) struct ReceiptToleranceJson {
 pub(crate) struct ReceiptUnitJson {
     /// When it was merged, to a tenth of a second.
     pub(crate) at: u64,
-    /// Nodes that gave the same answer.
-    pub(crate) confirmed_by: Vec<u64>,
+    /// Other nodes that computed the unit, whole or in part, and gave the same answer. With `node` they are
+    /// those who agreed. Empty if nobody checked it.
+    pub(crate) checked_by: Vec<u64>,
     /// BLAKE3 of the unit's bytes; `null` where there are none.
     pub(crate) hash: Option<String>,
     pub(crate) len: u64,
+    /// Who computed it.
     pub(crate) node: u64,
+    /// One of your own devices (the operator's nodes) gave this answer.
+    pub(crate) own: bool,
     pub(crate) size: u64,
     pub(crate) start: u64,
-    /// As many confirmed it as the policy asks.
+    /// As many agreed as the policy asks.
     pub(crate) sure: bool,
-    /// One of the operator's own nodes gave this answer.
-    pub(crate) vouched: bool,
 }
 
 #[cfg(test)]
@@ -224,14 +226,14 @@ mod tests {
             submitted: 1,
             units: vec![ReceiptUnitJson {
                 at: 1,
-                confirmed_by: vec![2],
+                checked_by: vec![2],
                 hash: Some(text()),
                 len: 1,
                 node: 1,
+                own: false,
                 size: 1,
                 start: 0,
                 sure: true,
-                vouched: false,
             }],
             work: text(),
         };

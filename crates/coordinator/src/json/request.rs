@@ -192,6 +192,24 @@ pub(crate) struct MapInputRequest {
     /// How many elements away from its own an item may look; found in the kernel if left out.
     #[serde(default)]
     pub(crate) overlap: Option<u32>,
+    /// What the bytes are: `f32`, `i32`, `u32`, or the whole element as the kernel writes it, such as
+    /// `vec2<f32>`. The job is refused if the kernel reads something else. Left out, the bytes are taken as
+    /// whatever the kernel reads.
+    #[serde(default, rename = "type")]
+    pub(crate) element: Option<String>,
+}
+
+/// A map kernel to be looked at, as in a job's request.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct KernelRequest {
+    pub(crate) wgsl: String,
+    /// The entry point; may be left out if there is only one.
+    #[serde(default)]
+    pub(crate) entry: Option<String>,
+    /// Values for the kernel's parameter block, by member name; they are checked too.
+    #[serde(default)]
+    pub(crate) params: Map<String, Value>,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]

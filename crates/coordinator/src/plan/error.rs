@@ -48,6 +48,10 @@ pub(crate) enum PlanError {
         over: u64,
     },
     #[error(
+        "input {input} is said to hold {given}, but the kernel reads array<{element}>: {advice}, or leave \"type\" out to have the bytes taken as they are"
+    )]
+    WrongType { input: usize, given: String, element: String, advice: String },
+    #[error(
         "{one} has {items} items, but {other} has {others}: all split inputs must have as many"
     )]
     ItemsDiffer { one: String, items: u64, other: String, others: u64 },

@@ -8,7 +8,7 @@ use shoal_protocol::{
 
 use super::error::PlanError;
 use super::look::look;
-use super::{Part, blob};
+use super::{Part, blob, types};
 use crate::intake::Intake;
 use crate::json::{MapInputRequest, MapRequest, OutputJson, RenderRequest};
 use crate::store::blobs::Blobs;
@@ -163,6 +163,7 @@ fn input(
     element: &ElementType,
     blobs: &Blobs,
 ) -> Result<MapInput, PlanError> {
+    types::check(at, given.element.as_deref(), element)?;
     let blob = blob(blobs, &format!("input {at}"), &given.blob)?;
     if blob.size == 0 {
         return Err(PlanError::EmptyInput { what: format!("input {at}") });

@@ -9,6 +9,7 @@ mod lines;
 mod look;
 mod policy;
 mod sim;
+mod types;
 
 pub(crate) use error::PlanError;
 pub(crate) use exec::{entries_of, file_name};
@@ -21,7 +22,9 @@ use shoal_protocol::{
 };
 
 use crate::intake::Intake;
-use crate::json::{CommonRequest, JobRequest, LimitsJson, StrategyJson, WorkRequest};
+use crate::json::{
+    CommonRequest, JobRequest, KernelJson, KernelRequest, LimitsJson, StrategyJson, WorkRequest,
+};
 use crate::keys::Signer;
 use crate::store::blobs::Blobs;
 use crate::store::facts::Note;
@@ -81,6 +84,17 @@ pub(crate) fn is_heavy(request: &JobRequest) -> bool {
         | WorkRequest::Exec(_)
         | WorkRequest::Sim(_) => true,
     }
+}
+
+/// Checks a map kernel as for a job, and says what it reads and writes.
+pub(crate) fn describe(
+    request: &KernelRequest,
+    intake: &dyn Intake,
+) -> Result<KernelJson, PlanError> {
+    kernel::check_size(&request.wgsl)?;
+    let plan = intake.map_kernel(&request.wgsl, request.entry.as_deref(), &request.params)?;
+    let names = intake.input_names(&request.wgsl, &plan.kernel);
+    Ok(types::described(plan, names))
 }
 
 pub(crate) fn plan(

@@ -13,6 +13,7 @@ async fn a_missing_or_wrong_key_is_refused_everywhere() {
         (Method::GET, "/api/v1/jobs"),
         (Method::POST, "/api/v1/jobs"),
         (Method::POST, "/api/v1/blobs"),
+        (Method::POST, "/api/v1/kernels/check"),
         (Method::GET, "/api/v1/nodes"),
         (Method::GET, "/api/v1/pool"),
         (Method::GET, "/api/v1/events"),

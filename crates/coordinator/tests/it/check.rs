@@ -58,7 +58,7 @@ async fn a_quorum_outvotes_a_liar_and_bars_it() {
     assert_eq!(job["state"], "done", "{job}");
     let bytes = world.api.bytes(&format!("/api/v1/jobs/{id}/result")).await;
     assert!(bytes == expected());
-    assert_eq!((&job["verify"], &job["unitsConfirmed"]), (&json!("quorum:2"), &job["unitsDone"]));
+    assert_eq!((&job["verify"], &job["unitsChecked"]), (&json!("quorum:2"), &job["unitsDone"]));
     assert!(world.api.metric("shoal_answers_rejected_total").await >= 1.0);
     assert!(world.api.metric("shoal_units_checked_total").await >= 64.0);
     let liar = trust(&world, "liar").await;
@@ -103,7 +103,24 @@ async fn unchecked_is_unchecked() {
     let _liar = Node::join(&world, "liar").await.work(lies);
     let (job, bytes) = run(&world, map("none")).await;
     assert!(bytes != expected());
-    assert_eq!((&job["unitsConfirmed"], &job["speculated"]), (&json!(0), &json!(0)));
+    assert_eq!((&job["unitsChecked"], &job["speculated"]), (&json!(0), &json!(0)));
+    assert_eq!((&job["unitsOwn"], &job["unitsUnchecked"]), (&json!(0), &job["unitsDone"]));
+    world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_only_your_own_device_computed_is_not_called_checked() {
+    let world = World::start();
+    let _own = own(&world, "own").await.work(numbers);
+    let (job, bytes) = run(&world, map("adaptive")).await;
+    assert!(bytes == expected());
+    assert_eq!((&job["unitsChecked"], &job["unitsUnchecked"]), (&json!(0), &json!(0)));
+    assert_eq!(job["unitsOwn"], job["unitsDone"]);
+    assert!(job["unitsDone"].as_u64().unwrap() > 0);
+    assert_eq!(world.api.metric("shoal_units_checked_total").await, 0.0);
+    let receipt = world.api.json(&format!("/api/v1/jobs/{}/receipt", job["id"])).await;
+    let unit = &receipt["receipt"]["units"][0];
+    assert_eq!((&unit["checkedBy"], &unit["own"]), (&json!([]), &json!(true)), "{unit}");
     world.stop().await;
 }
 

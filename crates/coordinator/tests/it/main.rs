@@ -29,5 +29,6 @@ mod sim;
 mod socket;
 mod speed;
 mod tls;
+mod types;
 mod upload;
 mod world;

@@ -75,7 +75,7 @@ fn compute(work: &Work, span: Span) -> Vec<u8> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_receipt_says_who_computed_and_confirmed_what() {
+async fn a_receipt_says_who_computed_and_who_checked_what() {
     let world = World::start();
     let _one = Node::join(&world, "one").await.work(numbers);
     let _two = Node::join(&world, "two").await.work(numbers);
@@ -97,7 +97,7 @@ async fn a_receipt_says_who_computed_and_confirmed_what() {
         let (start, len) = (unit["start"].as_u64().unwrap(), unit["len"].as_u64().unwrap());
         let bytes = &result[4 * start as usize..4 * (start + len) as usize];
         assert_eq!((&unit["hash"], &unit["sure"]), (&hash(bytes), &json!(true)), "{unit}");
-        assert_eq!(unit["confirmedBy"].as_array().unwrap().len(), 1, "{unit}");
+        assert_eq!(unit["checkedBy"].as_array().unwrap().len(), 1, "{unit}");
     }
     assert_eq!(receipt["nodes"].as_array().unwrap().len(), 2);
     // It says the same after a restart, but for names, which are not facts.
@@ -162,7 +162,7 @@ async fn every_kind_of_job_has_a_receipt_and_reasons() {
             _ => {
                 let result = world.api.bytes(&format!("/api/v1/jobs/{id}/result")).await;
                 assert_eq!(receipt["output"]["hash"], hash(&result));
-                assert_eq!(receipt["units"][0]["vouched"], job["clock"] != true);
+                assert_eq!(receipt["units"][0]["own"], job["clock"] != true);
             }
         }
         if job["files"].is_array() {

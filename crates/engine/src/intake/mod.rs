@@ -15,6 +15,7 @@ mod depth;
 mod element;
 mod kernel;
 mod module;
+mod names;
 mod params;
 mod portable;
 mod reach;
@@ -24,6 +25,7 @@ mod words;
 
 use std::thread;
 
+pub use names::input_names;
 pub use params::ParamValue;
 pub use shoal_protocol::{
     ElementType, InputAsk, IntakeError, MapAsk, MapPlan, MapReading, Reading, RenderPlan,

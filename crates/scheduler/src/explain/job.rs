@@ -3,10 +3,11 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
-use shoal_protocol::{JobId, Priority, Verify};
+use shoal_protocol::{JobId, Priority};
 
 use crate::job::{Job, JobState};
 use crate::state::Scheduler;
+use crate::verify::Checked;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WhyJob {
@@ -46,11 +47,9 @@ pub enum WhyJob {
         units: u64,
     },
     Merged {
-        units: u64,
-        /// By others.
-        confirmed: u64,
-        /// Computed by the operator's own nodes alone.
-        own: u64,
+        checked: Checked,
+        /// How many had to agree on each unit.
+        votes: Option<u64>,
     },
     LentAgain {
         retries: u64,
@@ -95,15 +94,8 @@ impl fmt::Display for WhyJob {
             WhyJob::Auditing { units } => {
                 write!(f, "all is computed; {units} units are tried again before it ends")
             }
-            WhyJob::Merged { units, confirmed, own } => {
-                write!(f, "{units} units are done")?;
-                if *confirmed > 0 {
-                    write!(f, ", {confirmed} of them confirmed by others")?;
-                }
-                if *own > 0 {
-                    write!(f, ", {own} computed by the operator's own nodes")?;
-                }
-                Ok(())
+            WhyJob::Merged { checked, votes } => {
+                write!(f, "done: {}", checked.in_words(*votes))
             }
             WhyJob::LentAgain { retries, late } => write!(
                 f,
@@ -123,9 +115,8 @@ impl Scheduler {
         }
         why.extend(self.explain_crew(id).into_iter().map(WhyJob::Crew));
         if !job.merged.is_empty() {
-            let own = job.proofs.values().filter(|p| p.vouched && p.by.is_empty()).count() as u64;
-            let (units, proven) = (job.merged.len() as u64, job.proofs.len() as u64);
-            why.push(WhyJob::Merged { units, confirmed: proven - own, own });
+            let (checked, votes) = (job.proofs.of(job.merged.len()), job.quorum());
+            why.push(WhyJob::Merged { checked, votes });
         }
         let farmed = self.sim(id).is_none();
         if farmed && job.retries + job.speculated > 0 {
@@ -165,8 +156,8 @@ impl Scheduler {
         if !ballots.is_empty() {
             why.push(WhyJob::Checking { units: ballots.len() as u64 });
         }
-        if let Verify::Quorum { votes } = job.spec.policy.verify {
-            let (has, asks) = (self.voices(job), usize::from(votes));
+        if let Some(votes) = job.quorum() {
+            let (has, asks) = (self.voices(job), votes as usize);
             why.extend((has < asks).then_some(WhyJob::TooFewVoices { has, asks }));
         }
         if !audits.is_empty() {

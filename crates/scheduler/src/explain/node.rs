@@ -60,7 +60,7 @@ impl fmt::Display for WhyNode {
                     "it computes at {percent} % of its best: heat, power saving or other work"
                 )
             }
-            WhyNode::Operators => f.write_str("it is the operator's own: its word decides"),
+            WhyNode::Operators => f.write_str("it is your own device: its answers are believed, not checked, and decide where others disagree"),
             WhyNode::Barred { lane, trust } => {
                 write!(
                     f,
@@ -78,7 +78,7 @@ impl fmt::Display for WhyNode {
                 let (streak, lane) = (trust.streak, name(*lane));
                 write!(
                     f,
-                    "{streak} of its {lane} answers were confirmed in a row: all are checked"
+                    "{streak} of its {lane} answers in a row were checked and right: all are checked"
                 )?;
                 match trust.wrong {
                     0 => Ok(()),

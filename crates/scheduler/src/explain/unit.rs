@@ -17,9 +17,18 @@ pub enum WhyUnit {
         node: NodeId,
         at: Time,
     },
-    Confirmed(Proof),
+    /// All who gave the same answer, whoever computed it first.
+    Checked {
+        nodes: Vec<NodeId>,
+        /// As many as the policy asks.
+        sure: bool,
+        /// The policy counts votes.
+        quorum: bool,
+    },
+    /// Computed by one of the operator's own nodes, and by nobody else.
+    Own,
     /// Merged on one node's word.
-    Unconfirmed,
+    Unchecked,
     LentTo {
         node: NodeId,
         since: Time,
@@ -48,16 +57,16 @@ impl fmt::Display for WhyUnit {
             WhyUnit::ComputedBy { span, node, .. } => {
                 write!(f, "items {span} were computed by node {node}")
             }
-            WhyUnit::Confirmed(Proof { by, vouched: true, .. }) if by.is_empty() => {
-                f.write_str("that is the operator's own node, which is not checked")
+            WhyUnit::Checked { nodes, sure, quorum } => {
+                match nodes.as_slice() {
+                    [_, other] if !quorum => write!(f, "checked by another device: node {other}")?,
+                    all => write!(f, "agreed by {} devices: {}", all.len(), list(all))?,
+                }
+                let few = ", fewer than asked for, because nobody else was there";
+                f.write_str(if *sure { "" } else { few })
             }
-            WhyUnit::Confirmed(Proof { by, sure: true, .. }) => {
-                write!(f, "confirmed by {}", list(by))
-            }
-            WhyUnit::Confirmed(Proof { by, sure: false, .. }) => {
-                write!(f, "confirmed by {}, fewer than asked for: nobody else was there", list(by))
-            }
-            WhyUnit::Unconfirmed => f.write_str("nobody else was asked"),
+            WhyUnit::Own => f.write_str("computed by your own device, not checked"),
+            WhyUnit::Unchecked => f.write_str("not checked: no other device computed it"),
             WhyUnit::LentTo { node, computing, extra, .. } => {
                 let doing = if *computing { "computes it" } else { "has it" };
                 let why = if *extra { ", because another is late or to try this one" } else { "" };
@@ -73,7 +82,7 @@ impl fmt::Display for WhyUnit {
                 write!(f, "{nodes} nodes answered and do not agree; at most {agree} say the same")
             }
             WhyUnit::WaitsForVoter { agree } => {
-                write!(f, "{agree} nodes said the same; it waits for another to confirm it")
+                write!(f, "{agree} nodes said the same; it waits for another to check it")
             }
         }
     }
@@ -85,6 +94,18 @@ fn list(nodes: &[NodeId]) -> String {
     String::from(what) + &numbers.join(", ")
 }
 
+fn explain_proof(job: &Job, node: NodeId, proof: Option<&Proof>) -> WhyUnit {
+    match proof {
+        Some(Proof { by, sure, .. }) if !by.is_empty() => WhyUnit::Checked {
+            nodes: core::iter::once(node).chain(by.iter().copied()).collect(),
+            sure: *sure,
+            quorum: job.quorum().is_some(),
+        },
+        Some(Proof { vouched: true, .. }) => WhyUnit::Own,
+        Some(_) | None => WhyUnit::Unchecked,
+    }
+}
+
 impl Scheduler {
     /// What became of the unit that holds an item; empty if there is no such item.
     pub fn explain_unit(&self, id: JobId, item: u64) -> Vec<WhyUnit> {
@@ -94,8 +115,7 @@ impl Scheduler {
         if let Some((start, merged)) = merged.filter(|(start, m)| item < *start + m.len) {
             let span = Span::new(*start, merged.len);
             why.push(WhyUnit::ComputedBy { span, node: merged.node, at: merged.at });
-            let proof = job.proofs.get(start).cloned();
-            why.push(proof.map_or(WhyUnit::Unconfirmed, WhyUnit::Confirmed));
+            why.push(explain_proof(job, merged.node, job.proofs.get(start)));
         }
         let unit = job.units.range(..=item).next_back().map(|(_, unit)| unit);
         if let Some(unit) = unit.filter(|unit| item < unit.span.end()) {

@@ -6,17 +6,21 @@
 //! - [`trust`]: whose word weighs how much, and what a wrong answer means
 //! - [`alone`]: what to do where nobody else can check
 //! - [`audit`]: looking again at what is merged
+//! - [`told`]: how units were checked, in numbers and words
 //! - [`witness`]: whether somebody lied or only rounds differently
 
 mod alone;
 mod audit;
 mod compare;
 mod quorum;
+mod told;
 mod trust;
 mod witness;
 
 pub use compare::{CompareId, Outcome, Sample, agree, compare};
 pub(crate) use quorum::{Answer, Ballot, Rules};
+pub use told::Checked;
+pub(crate) use told::Proofs;
 pub(crate) use trust::Standing;
 pub use trust::Trust;
 
@@ -160,7 +164,7 @@ impl Scheduler {
         self.finish_if_whole(now, id);
     }
 
-    /// Merges a ballot's winner, or confirms it where it is merged already.
+    /// Merges a ballot's winner, or notes who checked it where it is merged already.
     fn believe(
         &mut self,
         now: Time,
@@ -187,7 +191,7 @@ impl Scheduler {
         self.merge_unit(now, id, span, first.node, first.place, proof);
     }
 
-    /// Makes a confirmation durable.
+    /// Makes durable who checked a unit.
     pub(crate) fn confirm(&mut self, id: JobId, span: Span, node: NodeId, proof: &Proof) {
         for node in core::iter::once(node).chain(proof.by.iter().copied()) {
             self.introduce(node);

@@ -1,12 +1,16 @@
 //! What people are told.
 
 use shoal_protocol::*;
-use shoal_scheduler::Input;
+use shoal_scheduler::{Checked, Input, JobState};
 
 use crate::world::{World, job};
 
 fn words<W: ToString>(why: Vec<W>) -> String {
     why.iter().map(W::to_string).collect::<Vec<_>>().join("; ")
+}
+
+fn checked(items: u64) -> JobSpec {
+    JobSpec { policy: Policy::checked(Verify::Adaptive), ..job(items) }
 }
 
 fn quorum(items: u64, votes: u16) -> JobSpec {
@@ -37,14 +41,60 @@ fn a_quorum_says_how_many_voices_it_lacks() {
 }
 
 #[test]
-fn a_unit_says_who_computed_and_who_confirmed_it() {
+fn a_unit_says_who_computed_and_who_agreed() {
     let mut world = World::new();
     let nodes: Vec<_> = (1..=3).map(|n| (world.join(n), 0)).collect();
     let id = world.submit(quorum(10, 3));
     world.work(&nodes);
     let why = words(world.scheduler.explain_unit(id, 9));
-    assert!(why.contains("items 0..10 were computed by node 1; confirmed by nodes 2, 3"), "{why}");
+    let said = "items 0..10 were computed by node 1; agreed by 3 devices: nodes 1, 2, 3";
+    assert!(why.contains(said), "{why}");
     assert!(world.scheduler.explain_unit(id, 10).is_empty());
+    let why = words(world.scheduler.explain_job(id));
+    assert_eq!(why, "done: 1 unit agreed by 3 devices");
+}
+
+#[test]
+fn what_only_the_operators_own_node_computed_is_not_called_checked() {
+    let mut world = World::new();
+    let own = world.join_trusted(1);
+    let id = world.submit(JobSpec { sizing: Sizing::fixed(10), ..checked(110) });
+    world.work(&[(own, 0)]);
+    assert_eq!(world.view(id).checked, Checked { others: 0, own: 11, nobody: 0 });
+    let why = words(world.scheduler.explain_job(id));
+    assert_eq!(why, "done: 11 units computed by your own devices, not checked");
+    let why = words(world.scheduler.explain_unit(id, 3));
+    assert!(why.ends_with("by node 1; computed by your own device, not checked"), "{why}");
+    assert_eq!(world.restarted().view(id).checked, world.view(id).checked);
+}
+
+#[test]
+fn what_a_stranger_alone_computed_is_not_checked() {
+    let mut world = World::new();
+    let stranger = world.join(1);
+    let id = world.submit(JobSpec { sizing: Sizing::fixed(10), ..checked(20) });
+    world.work(&[(stranger, 0)]);
+    while world.view(id).state == JobState::Running {
+        world.wait(100);
+    }
+    assert_eq!(world.view(id).checked, Checked { others: 0, own: 0, nobody: 2 });
+    assert_eq!(words(world.scheduler.explain_job(id)), "done: 2 units not checked");
+    let why = words(world.scheduler.explain_unit(id, 3));
+    assert!(why.ends_with("not checked: no other device computed it"), "{why}");
+}
+
+#[test]
+fn an_answer_that_one_other_gave_too_is_checked_by_another() {
+    let mut world = World::new();
+    let stranger = world.join(1);
+    let id = world.submit(JobSpec { sizing: Sizing::fixed(10), ..checked(10) });
+    let own = world.join_trusted(2);
+    world.work(&[(stranger, 0), (own, 0)]);
+    assert_eq!(world.view(id).checked, Checked { others: 1, own: 0, nobody: 0 });
+    let why = words(world.scheduler.explain_unit(id, 3));
+    assert!(why.ends_with("by node 1; checked by another device: node 2"), "{why}");
+    let why = words(world.scheduler.explain_job(id));
+    assert_eq!(why, "done: 1 unit checked by another device");
 }
 
 #[test]

@@ -1,6 +1,6 @@
 /** How answers are checked and devices are doing, in plain words. Pure. */
 
-import type { PoolNode, Trust } from "@shoal/sdk";
+import type { Job, PoolNode, Trust } from "@shoal/sdk";
 
 import { count, duration } from "./format";
 
@@ -18,10 +18,21 @@ export function verifyWords(verify: string): string {
     case "quorum":
       return `Every unit is computed by ${figure ?? "several"} devices of different owners, who must agree.`;
     case "adaptive":
-      return "All answers of a new device are checked, and ever fewer of one that was right.";
+      return "All answers of a new device are checked by others, and ever fewer of one that was right. Your own devices are believed.";
     default:
       return `Checked as “${verify}”.`;
   }
+}
+
+/** How a job's units were checked: a count and what it counts. Only what there is, in the words of `shoal explain`. */
+export function checkedWords({ verify, unitsChecked, unitsOwn, unitsUnchecked }: Job): [number, string][] {
+  const votes = /^quorum:(\d+)$/.exec(verify)?.[1];
+  const all: [number, string][] = [
+    [unitsChecked, votes === undefined ? "checked by another device" : `agreed by ${votes} devices`],
+    [unitsOwn, "computed by your own devices, not checked"],
+    [unitsUnchecked, "not checked"],
+  ];
+  return all.filter(([units]) => units > 0);
 }
 
 function spotShare(figure: string | undefined): string {
@@ -31,7 +42,7 @@ function spotShare(figure: string | undefined): string {
 
 /** Whether a device is believed, by the kinds of work it has done. */
 export function trustWords({ trusted, trust }: PoolNode): string {
-  if (trusted) return "the operator's own";
+  if (trusted) return "your own: believed, not checked";
   const gpu = laneWords(trust.gpu);
   const cpu = laneWords(trust.cpu);
   if (gpu === null && cpu === null) return "new: everything is checked";

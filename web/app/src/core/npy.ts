@@ -45,6 +45,12 @@ export function readNpy(buffer: ArrayBuffer): Npy {
   return { shape, data: new Type(body) };
 }
 
+/** What the numbers are in WGSL. */
+export function scalarOf(data: NumberArray): "f32" | "i32" | "u32" {
+  if (data instanceof Float32Array) return "f32";
+  return data instanceof Int32Array ? "i32" : "u32";
+}
+
 /** The header that makes raw little-endian bytes a .npy file, or null if NumPy has no such type. */
 export function npyHeader(type: string, shape: readonly number[]): Uint8Array<ArrayBuffer> | null {
   const code = CODES[type];

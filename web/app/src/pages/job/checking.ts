@@ -2,13 +2,13 @@
 
 import type { Job } from "@shoal/sdk";
 
-import { verifyWords } from "../../core/checking";
+import { checkedWords, verifyWords } from "../../core/checking";
 import { count, shortKey } from "../../core/format";
 import { saveFile } from "../../core/save";
 import type { Store } from "../../core/store";
 import { icon } from "../../parts/icons";
 import type { Child } from "../../view/dom";
-import { el, show } from "../../view/dom";
+import { each, el, show } from "../../view/dom";
 import { effect, every, memo, signal } from "../../view/reactive";
 
 const REFRESH = 1_000;
@@ -22,8 +22,12 @@ export function checkingCard(store: Store, job: () => Job): HTMLElement {
     el(
       "dl",
       { class: "facts tight" },
-      fact("Confirmed", () => count(job().unitsConfirmed), () => "units that another device agreed on"),
-      fact("Being checked", () => count(job().unitsChecking), () => "answers that are there and wait"),
+      each(
+        () => checkedWords(job()),
+        ([, words]) => words,
+        (entry) => fact("Units", () => count(entry()[0]), () => entry()[1]),
+      ),
+      fact("Being checked", () => count(job().unitsChecking), () => "units that wait for another device"),
       fact("Lent twice", () => count(job().speculated), () => "because the first device was slow"),
     ),
     el("p", { class: "quiet" }, () => turnWords(job())),

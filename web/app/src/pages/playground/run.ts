@@ -3,6 +3,7 @@
 import type { Job, JobRequest, MapRequest, ResultArray, Shoal } from "@shoal/sdk";
 import { ShoalError } from "@shoal/sdk";
 
+import { scalarOf } from "../../core/npy";
 import type { Store } from "../../core/store";
 import type { Values } from "../../parts/plot";
 import type { Signal } from "../../view/reactive";
@@ -129,10 +130,12 @@ async function mapRequest(
   const inputs = await Promise.all(
     shape.inputs.map(async (binding, index) => {
       const setting = inputAt(settings, index);
-      const stored = await shoal.upload(inputData(setting, binding, items), { signal });
-      return setting.whole
-        ? { blob: stored.hash, whole: true }
-        : { blob: stored.hash, perItem: setting.perItem };
+      const data = inputData(setting, binding, items);
+      const stored = await shoal.upload(data, { signal });
+      const split = setting.whole ? { whole: true } : { perItem: setting.perItem };
+      // A file may hold other numbers than the kernel reads: the coordinator then says so.
+      const type = setting.fill === "file" ? { type: scalarOf(data) } : {};
+      return { blob: stored.hash, ...split, ...type };
     }),
   );
   const request: JobRequest & MapRequest = {

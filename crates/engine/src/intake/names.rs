@@ -4,7 +4,7 @@ use shoal_protocol::{Kernel, Slot};
 
 /// The variables' names of the kernel's inputs, in order. The check has accepted the source, so a
 /// plain scan for `@binding(N) var<…> NAME` finds them; one it misses is called by its number.
-pub(super) fn input_names(wgsl: &str, kernel: &Kernel) -> Vec<String> {
+pub fn input_names(wgsl: &str, kernel: &Kernel) -> Vec<String> {
     let source = without_comments(wgsl);
     let mut inputs: Vec<(u32, u32)> = Vec::new();
     for binding in &kernel.bindings {
