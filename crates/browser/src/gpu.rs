@@ -115,14 +115,14 @@ impl Engine {
     pub async fn prepare(&self, work: Vec<u8>) -> Result<Program, JsValue> {
         let work: Work = postcard::from_bytes(&work)
             .map_err(|error| internal(format!("a job that cannot be read: {error}")))?;
-        let kernel = match &work {
-            Work::Map(map) => &map.kernel,
-            Work::Render(render) => &render.kernel,
+        let prepared = match &work {
+            Work::Map(map) => self.gpu.prepare_map(map).await,
+            Work::Render(render) => self.gpu.prepare(&render.kernel).await,
             Work::Noop | Work::Exec(_) | Work::Sim(_) => {
                 return Err(internal("a job without a kernel".into()));
             }
         };
-        let pipeline = self.gpu.prepare(kernel).await.map_err(|failure| to_js(&failure))?;
+        let pipeline = prepared.map_err(|failure| to_js(&failure))?;
         Ok(Program { work, pipeline })
     }
 

@@ -112,7 +112,7 @@ fn code(work: &Work) -> Option<Hash> {
     let source = |text: &str| Hash(*blake3::hash(text.as_bytes()).as_bytes());
     match work {
         Work::Noop => None,
-        Work::Map(map) => Some(source(&map.kernel.source)),
+        Work::Map(map) => Some(source(&map.code())),
         Work::Render(render) => Some(source(&render.kernel.source)),
         Work::Sim(sim) => Some(source(&sim.source)),
         Work::Exec(exec) => Some(exec.module.hash),

@@ -6,7 +6,8 @@ use shoal_coordinator::{Intake, SimAsked, SimPlan};
 use shoal_engine::intake::{
     self as engine, IntakeError, MapAsk, MapPlan, MapReading, ParamValue, RenderPlan, SimAsk,
 };
-use shoal_protocol::{Kernel, Needs, SimWork};
+use shoal_protocol::fold::How;
+use shoal_protocol::{ElementType, FoldPlan, Kernel, Needs, SimWork};
 
 /// The engine's check, as the coordinator asks for it.
 pub(crate) struct EngineIntake;
@@ -29,6 +30,16 @@ impl Intake for EngineIntake {
         ask: &MapAsk,
     ) -> Result<MapReading, IntakeError> {
         map_reading(wgsl, entry, params, ask)
+    }
+
+    fn fold(
+        &self,
+        how: &How,
+        output: &ElementType,
+        out_per_item: u32,
+        items: u64,
+    ) -> Result<FoldPlan, IntakeError> {
+        engine::fold(how, output, out_per_item, items)
     }
 
     fn input_names(&self, wgsl: &str, kernel: &Kernel) -> Vec<String> {

@@ -2,8 +2,10 @@
 //! whoever starts it passes an implementation that does.
 
 use serde_json::{Map, Value};
+use shoal_protocol::fold::How;
 use shoal_protocol::{
-    IntakeError, Kernel, MapAsk, MapPlan, MapReading, Needs, RenderPlan, SimWork, Slot,
+    ElementType, FoldPlan, IntakeError, Kernel, MapAsk, MapPlan, MapReading, Needs, RenderPlan,
+    SimWork, Slot,
 };
 
 /// Checks user code and says how it must be fed.
@@ -30,6 +32,15 @@ pub trait Intake: Send + Sync + 'static {
         let inputs = kernel.bindings.iter().filter(|it| matches!(it.slot, Slot::Input(_)));
         (0..inputs.count()).map(|position| format!("input {position}")).collect()
     }
+
+    /// A way to bring the outputs of a map's items together.
+    fn fold(
+        &self,
+        how: &How,
+        output: &ElementType,
+        out_per_item: u32,
+        items: u64,
+    ) -> Result<FoldPlan, IntakeError>;
 
     /// A compute shader over a picture's tiles.
     fn render_kernel(

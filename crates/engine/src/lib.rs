@@ -7,6 +7,8 @@
 //! - [`intake`] (feature `intake`, native): checks kernels and programs, and reads from them how to
 //!   run them
 
+#[cfg(any(feature = "gpu", feature = "intake"))]
+mod fold;
 #[cfg(feature = "intake")]
 pub mod intake;
 #[cfg(feature = "wasi")]

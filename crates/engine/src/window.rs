@@ -11,8 +11,6 @@ use shoal_protocol::{Kernel, Slot};
 pub(crate) const PREFIX: &str = "shoal_";
 /// `u32`s of the report: how often, which array, which index, and one to fill up.
 pub(crate) const REPORT_WORDS: usize = 4;
-/// Elements of an array that can be told from places before its start. A mirrored array counts to twice that.
-pub(crate) const MOST_ELEMENTS: u64 = 1 << 31;
 
 /// The text to be compiled.
 pub(crate) fn text(kernel: &Kernel) -> Result<Cow<'_, str>, String> {

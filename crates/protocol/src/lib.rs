@@ -21,6 +21,7 @@ pub mod codec;
 pub mod condition;
 pub mod crew;
 pub mod failure;
+pub mod fold;
 pub mod frame;
 pub mod hash;
 pub mod id;
@@ -43,13 +44,15 @@ pub use crew::{
     CrewSay, CrewTask, CrewTold, Enlist, KeptPart, LinkReport, MemberInfo, Poke, SimTask, Via,
 };
 pub use failure::{Failure, LimitKind};
+pub use fold::Fold;
 pub use frame::{FrameKind, Header};
 pub use hash::{Hasher, hash};
 pub use id::{Attempt, BlobRef, CrewId, Epoch, Hash, Identity, JobId, NodeId, Span};
 pub use job::{JobSpec, Lane, Limits, Needs, Sizing, Strategy};
 pub use message::{Finished, FromNode, Held, Hello, Lease, QuicOffer, Refusal, ToNode, UnitOutput};
 pub use plan::{
-    ElementType, InputAsk, IntakeError, MapAsk, MapPlan, MapReading, Reading, RenderPlan, TooFar,
+    ElementType, FoldPlan, InputAsk, IntakeError, MapAsk, MapPlan, MapReading, Reading, RenderPlan,
+    TooFar,
 };
 pub use policy::{Dtype, Policy, Priority, Tolerance, Verify};
 pub use share::{Missed, PieceSet, PieceWord, ShareSay, ShareTold};

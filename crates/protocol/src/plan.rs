@@ -5,6 +5,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 
+use crate::fold::Fold;
 use crate::job::Needs;
 use crate::limit::MAX_UNIT_BYTES;
 use crate::window::{Edge, Windows};
@@ -66,6 +67,19 @@ pub enum Reading {
     Anywhere { line: u32 },
 }
 
+/// A checked way to bring a map's outputs together.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FoldPlan {
+    pub fold: Fold,
+    /// What a block becomes, as WGSL writes it.
+    pub made: String,
+    /// Bytes of a block's result, all columns.
+    pub output_bytes: u32,
+    /// `combine` for what blocks become, and a kernel that copies it: with both it is folded again.
+    pub combine: String,
+    pub copy: String,
+}
+
 /// Why a unit cannot be given what its items read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TooFar {
@@ -73,16 +87,29 @@ pub enum TooFar {
     Overlap { bytes: u64 },
     /// Every unit would need all of a large array; `line` is where the kernel reads it.
     Anywhere { line: u32 },
+    /// The same, because its ends meet.
+    Ring,
 }
 
 impl Reading {
     /// What a unit is given of an array of `size` bytes whose items have parts as `given`.
-    pub fn split(&self, given: InputSplit, stride: u32, size: u64) -> Result<InputSplit, TooFar> {
+    pub fn split(
+        &self,
+        given: InputSplit,
+        edge: Edge,
+        stride: u32,
+        size: u64,
+    ) -> Result<InputSplit, TooFar> {
         let InputSplit::PerItem { bytes, .. } = given else { return Ok(given) };
         match *self {
             Reading::Own => Ok(given),
             Reading::Near { elements } => {
                 let reach = u64::from(elements) * u64::from(stride);
+                // A unit at one end looks at the other.
+                if edge == Edge::Wrap && elements > 0 {
+                    let fits = size <= MOST_WHOLE_BYTES;
+                    return if fits { Ok(InputSplit::Whole) } else { Err(TooFar::Ring) };
+                }
                 if reach >= size && size <= MOST_WHOLE_BYTES {
                     return Ok(InputSplit::Whole);
                 }

@@ -1,9 +1,11 @@
 //! What is to be computed. Written by the intake, which has checked it; read by nodes, which need not.
 
+use alloc::borrow::Cow;
 use alloc::string::String;
 use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
 
+use crate::fold::{Fold, How};
 use crate::id::{BlobRef, Span};
 use crate::sim::SimWork;
 use crate::window::Windows;
@@ -107,6 +109,25 @@ pub struct MapWork {
     pub inputs: Vec<MapInput>,
     /// Bytes of output for each item.
     pub output_bytes: u32,
+    /// How outputs are brought together, if they are: items are blocks then.
+    pub fold: Option<Fold>,
+}
+
+impl MapWork {
+    /// What somebody signs.
+    pub fn code(&self) -> Cow<'_, str> {
+        match &self.fold {
+            Some(Fold { how: How::Combine(source), .. }) => {
+                Cow::Owned(map_code(&self.kernel.source, source))
+            }
+            Some(_) | None => Cow::Borrowed(&self.kernel.source),
+        }
+    }
+}
+
+/// What is signed of a map whose outputs are brought together by code: both texts.
+pub fn map_code(kernel: &str, combine: &str) -> String {
+    alloc::format!("{kernel}\n{combine}")
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -165,7 +165,7 @@ pub(crate) fn spec(number: usize, plan: &JobPlan) -> JobSpec {
                 bindings: Vec::new(),
                 params: None,
             };
-            Work::Map(MapWork { kernel, inputs: Vec::new(), output_bytes: 4 })
+            Work::Map(MapWork { kernel, inputs: Vec::new(), output_bytes: 4, fold: None })
         }
         Lane::Cpu => Work::Exec(ExecWork {
             module: blob,

@@ -74,11 +74,13 @@ pub(crate) mod blobs {
 pub(crate) mod facts {
     //! What the shell remembers of a job, field for field as the coordinator has it.
 
-    use crate::json::OutputJson;
+    use crate::json::{OutputJson, ReducedJson};
 
     #[derive(Clone, Debug, Default)]
     pub(crate) struct Note {
         pub(crate) output: Option<OutputJson>,
+        pub(crate) looks: Vec<String>,
+        pub(crate) reduced: Option<ReducedJson>,
         pub(crate) lines_per_run: Option<u64>,
     }
 }

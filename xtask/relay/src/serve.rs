@@ -6,7 +6,11 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 use shoal_coordinator::{Coordinator, Intake, Options, SimAsked, SimPlan};
-use shoal_protocol::{CrewId, Epoch, IntakeError, MapAsk, MapPlan, MapReading, NodeId, RenderPlan};
+use shoal_protocol::fold::How;
+use shoal_protocol::{
+    CrewId, ElementType, Epoch, FoldPlan, IntakeError, MapAsk, MapPlan, MapReading, NodeId,
+    RenderPlan,
+};
 use shoal_scheduler::Conn;
 
 use crate::Outcome;
@@ -75,6 +79,10 @@ impl Intake for NoJobs {
         _: &Map<String, Value>,
         _: &MapAsk,
     ) -> Result<MapReading, IntakeError> {
+        none()
+    }
+
+    fn fold(&self, _: &How, _: &ElementType, _: u32, _: u64) -> Result<FoldPlan, IntakeError> {
         none()
     }
 

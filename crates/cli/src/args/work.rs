@@ -59,9 +59,13 @@ pub(crate) struct Map {
     /// .npy files, or plain little-endian numbers with --raw
     #[arg(value_name = "INPUT")]
     pub(crate) inputs: Vec<PathBuf>,
-    /// Where the result goes
-    #[arg(short, long, value_name = "FILE")]
-    pub(crate) output: PathBuf,
+    /// Where the result goes; with --reduce it may be left out, and numbers are printed
+    #[arg(short, long, value_name = "FILE", required_unless_present = "reduce")]
+    pub(crate) output: Option<PathBuf>,
+    /// Bring the outputs of all items together: sum, min, max, mean, or a file with
+    /// `fn combine(a: T, b: T) -> T`
+    #[arg(long, value_name = "HOW")]
+    pub(crate) reduce: Option<String>,
     /// Inputs are plain numbers of this type
     #[arg(long, value_name = "TYPE", value_parser = ["f32", "i32", "u32", "f16"])]
     pub(crate) raw: Option<String>,

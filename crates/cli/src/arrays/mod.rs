@@ -103,7 +103,9 @@ impl Arrays {
         let bytes = items.checked_mul(item_bytes).ok_or_else(|| {
             Fail::input(format!("the result of {items} items would be too large"))
         })?;
-        let wants_npy = args.output.extension().is_some_and(|end| end.eq_ignore_ascii_case("npy"));
+        let name = args.output.as_ref().filter(|_| args.reduce.is_none());
+        let end = name.and_then(|name| name.extension());
+        let wants_npy = end.is_some_and(|end| end.eq_ignore_ascii_case("npy"));
         if !wants_npy {
             return Ok(Layout { items, bytes, npy: None });
         }

@@ -4,6 +4,25 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+/// What a result is made of.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Elements {
+    #[serde(rename = "type")]
+    pub(crate) scalar: String,
+    pub(crate) per_item: u32,
+}
+
+/// How blocks of a map's outputs are brought together further.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub(crate) struct Reduced {
+    pub(crate) items: u64,
+    pub(crate) element: String,
+    pub(crate) columns: u32,
+    pub(crate) combine: String,
+    pub(crate) copy: String,
+}
+
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Job {
@@ -33,6 +52,12 @@ pub(crate) struct Job {
     pub(crate) units_own: u64,
     #[serde(default)]
     pub(crate) units_unchecked: u64,
+    #[serde(default)]
+    pub(crate) notes: Vec<String>,
+    #[serde(default)]
+    pub(crate) output: Option<Elements>,
+    #[serde(default)]
+    pub(crate) reduced: Option<Reduced>,
     #[serde(default)]
     pub(crate) submitted: Option<u64>,
     #[serde(default)]

@@ -43,6 +43,9 @@ impl Client {
         let work = async {
             let job = self.submit(request, None).await?;
             watcher.changed(&job);
+            for note in &job.notes {
+                watcher.note(&format!("note: {note}"));
+            }
             let id = job.id;
             let mut end = pin!(self.until_end(job, watcher));
             tokio::select! {

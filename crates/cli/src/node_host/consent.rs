@@ -49,7 +49,7 @@ impl Host<'_> {
 fn check(info: &JobInfo) -> Result<(), String> {
     let (what, code) = match &info.work {
         Work::Noop => return Ok(()),
-        Work::Map(work) => ("kernel", keys::hash(work.kernel.source.as_bytes())),
+        Work::Map(work) => ("kernel", keys::hash(work.code().as_bytes())),
         Work::Render(work) => ("kernel", keys::hash(work.kernel.source.as_bytes())),
         Work::Sim(work) => ("kernel", keys::hash(work.source.as_bytes())),
         Work::Exec(work) => ("program", work.module.hash),

@@ -201,9 +201,13 @@ pub(crate) fn parse(head: &[u8]) -> Result<Header, NpyError> {
 
 /// The bytes of a header for an array in C order; the array's bytes follow directly.
 pub(crate) fn header(dtype: Dtype, shape: &[u64]) -> Vec<u8> {
+    header_of(dtype.descr(), shape)
+}
+
+/// The same for a type that kernels do not have.
+pub(crate) fn header_of(descr: &str, shape: &[u64]) -> Vec<u8> {
     let axes: Vec<String> = shape.iter().map(u64::to_string).collect();
     let comma = if axes.len() == 1 { "," } else { "" };
-    let descr = dtype.descr();
     let mut text = format!(
         "{{'descr': '{descr}', 'fortran_order': False, 'shape': ({}{comma}), }}",
         axes.join(", ")

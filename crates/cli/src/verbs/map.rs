@@ -1,19 +1,28 @@
 //! `shoal map`: a kernel over the elements of arrays.
 
+use std::path::PathBuf;
 use std::time::Instant;
 
 use serde_json::{Value, json};
+use shoal_engine::intake as engine;
+use shoal_protocol::fold::How;
+use shoal_protocol::work::map_code;
 
+use super::reduce::{self, Numbers, Reduction};
 use super::{Context, check_stdout, finished, params, policy, read_kernel, refused, request};
 use crate::args::Map;
 use crate::arrays::{Arrays, Layout};
+use crate::client::api::Job;
 use crate::client::{Client, Sink};
 use crate::fail::Fail;
 use crate::interrupt::Interrupts;
 use crate::{intake, npy, show};
 
 pub(super) async fn run(context: &Context, args: Map, interrupts: &Interrupts) -> Result<(), Fail> {
-    check_stdout(context, &args.output)?;
+    if let Some(output) = &args.output {
+        check_stdout(context, output)?;
+    }
+    let reduction = args.reduce.as_deref().map(Reduction::read).transpose()?;
     let began = Instant::now();
     let wgsl = read_kernel(&args.kernel)?;
     let params = params(&args.kernel_args.params)?;
@@ -25,12 +34,21 @@ pub(super) async fn run(context: &Context, args: Map, interrupts: &Interrupts) -
     let entry = args.kernel_args.entry.as_deref();
     intake::map_reading(&wgsl, entry, &params, &arrays.ask(&args))
         .map_err(|error| refused(&args.kernel, error))?;
+    if let Some(Reduction { how, .. }) = &reduction {
+        engine::fold(how, &plan.output, args.out_per, layout.items)
+            .map_err(|error| refused(&reduce_file(&args), error))?;
+    }
     // Opened before any work, so that a place that cannot be written shows at once.
-    let mut sink = Sink::create(&args.output)?;
+    let sink = args.output.as_deref().map(Sink::create).transpose()?;
 
     let client = context.client(&args.server)?;
     let mut request = request("map", &args.kernel, &args.job)?;
-    policy::add(context, &client, &args.job.policy, wgsl.as_bytes(), &mut request).await?;
+    let common = request.clone();
+    let code = match reduction.as_ref().map(|it| &it.how) {
+        Some(How::Combine(combine)) => map_code(&wgsl, combine),
+        Some(_) | None => wgsl.clone(),
+    };
+    policy::add(context, &client, &args.job.policy, code.as_bytes(), &mut request).await?;
     request.insert("wgsl".into(), wgsl.into());
     request.insert("inputs".into(), upload(context, &client, &arrays).await?);
     request.insert("outPerItem".into(), args.out_per.into());
@@ -42,11 +60,64 @@ pub(super) async fn run(context: &Context, args: Map, interrupts: &Interrupts) -
     if arrays.none_is_split() {
         request.insert("items".into(), layout.items.into());
     }
+    if let Some(reduction) = &reduction {
+        request.insert("reduce".into(), reduction.json());
+    }
     let job = context.run(&client, &request.into(), interrupts).await?;
-    save(context, &client, job.id, &layout, &mut sink).await?;
-    sink.finish()?;
-    let what = format!("{} items, {}", show::count(layout.items as f64), show::size(layout.bytes));
-    finished(context, &job, Some(&args.output), began, &what)
+    match (reduction, sink) {
+        (None, Some(mut sink)) => {
+            save(context, &client, job.id, &layout, &mut sink).await?;
+            sink.finish()?;
+            let size = show::size(layout.bytes);
+            let what = format!("{} items, {size}", show::count(layout.items as f64));
+            finished(context, &job, args.output.as_deref(), began, &what)
+        }
+        (None, None) => Ok(()),
+        (Some(reduction), sink) => {
+            let (Some(of), Some(reduced)) = (job.output.clone(), job.reduced.clone()) else {
+                return Err(Fail::world("bad_answer", "the coordinator did not reduce anything"));
+            };
+            let start = (job.clone(), reduced);
+            let bytes = reduce::finish(context, &client, start, common, interrupts).await?;
+            let numbers = Numbers::read(&reduction, &of.scalar, bytes, layout.items)?;
+            tell(context, &args, &job, &numbers, sink)?;
+            let what = format!("{} items reduced", show::count(layout.items as f64));
+            if context.json {
+                return Ok(());
+            }
+            finished(context, &job, args.output.as_deref(), began, &what)
+        }
+    }
+}
+
+/// What a complaint about a reduction is about.
+fn reduce_file(args: &Map) -> PathBuf {
+    let how = args.reduce.as_deref().unwrap_or_default();
+    if how.ends_with(".wgsl") { how.into() } else { args.kernel.clone() }
+}
+
+/// The numbers of a reduction: into a file, or one on each line.
+fn tell(
+    context: &Context,
+    args: &Map,
+    job: &Job,
+    numbers: &Numbers,
+    sink: Option<Sink>,
+) -> Result<(), Fail> {
+    if let (Some(mut sink), Some(path)) = (sink, &args.output) {
+        sink.write(&numbers.file(path))?;
+        sink.finish()?;
+    }
+    if context.json {
+        let output = args.output.as_ref().map(|path| path.display().to_string());
+        return show::json(&json!({"job": job, "output": output, "result": numbers.shown}));
+    }
+    if args.output.is_none() {
+        for number in &numbers.shown {
+            show::line(&number.to_string())?;
+        }
+    }
+    Ok(())
 }
 
 async fn upload(context: &Context, client: &Client, arrays: &Arrays) -> Result<Value, Fail> {

@@ -8,6 +8,7 @@ mod map;
 mod noop;
 mod policy;
 mod receipt;
+mod reduce;
 mod render;
 mod serve;
 mod sim;

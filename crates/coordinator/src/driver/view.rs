@@ -71,6 +71,7 @@ impl Driver {
             render: render_json(&spec.work),
             sim,
             output: self.known.note_of(job).and_then(|note| note.output.clone()),
+            reduced: self.known.note_of(job).and_then(|note| note.reduced.clone()),
             notes: self.known.note_of(job).map_or_else(Vec::new, |note| note.looks.clone()),
             name: view.name,
             owner: view.owner,

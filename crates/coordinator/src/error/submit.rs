@@ -85,6 +85,7 @@ impl From<PlanError> for ApiError {
             | PlanError::TooManyElements { .. }
             | PlanError::Overlap { .. }
             | PlanError::Anywhere { .. }
+            | PlanError::Ring { .. }
             | PlanError::GroupTooLarge { .. }
             | PlanError::FileTooLarge { .. }
             | PlanError::FolderTooLarge { .. }

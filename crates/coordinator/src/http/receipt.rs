@@ -159,7 +159,7 @@ fn code(spec: &JobSpec) -> Option<CodeJson> {
     let of = |text: &str| Hash(*blake3::hash(text.as_bytes()).as_bytes());
     let hash = match &spec.work {
         Work::Noop => return None,
-        Work::Map(map) => of(&map.kernel.source),
+        Work::Map(map) => of(&map.code()),
         Work::Render(render) => of(&render.kernel.source),
         Work::Sim(sim) => of(&sim.source),
         Work::Exec(exec) => exec.module.hash,

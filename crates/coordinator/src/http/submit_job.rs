@@ -81,6 +81,7 @@ fn job_request(request: &SubmitJobRequest) -> Result<JobRequest, PlanError> {
             out_per_item: None,
             params,
             edge: None,
+            reduce: None,
         }),
     })
 }

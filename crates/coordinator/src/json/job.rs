@@ -66,6 +66,21 @@ pub(crate) struct JobJson {
     pub(crate) output: Option<OutputJson>,
     /// What whoever submitted it should know, in sentences.
     pub(crate) notes: Vec<String>,
+    /// Of a map whose outputs are brought together.
+    pub(crate) reduced: Option<ReducedJson>,
+}
+
+/// How blocks are brought together further: submit the result as the input of a map with the kernel `copy`, with
+/// `columns` elements for each item, in and out, and `{"wgsl": combine}` as `reduce`, until one block is left.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub(crate) struct ReducedJson {
+    /// Items of the map; an item of the job is a block of 256.
+    pub(crate) items: u64,
+    /// What a block becomes, as WGSL writes it.
+    pub(crate) element: String,
+    pub(crate) columns: u32,
+    pub(crate) combine: String,
+    pub(crate) copy: String,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]

@@ -154,6 +154,29 @@ pub(crate) struct MapRequest {
     /// What an item reads before the first and behind the last element; `clamp` if left out.
     #[serde(default)]
     pub(crate) edge: Option<EdgeJson>,
+    /// Brings the outputs of all items together. The result is one of each block of 256 items, in order; the
+    /// job's `reduced` says how to go on until one is left.
+    #[serde(default)]
+    pub(crate) reduce: Option<ReduceJson>,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(untagged)]
+pub(crate) enum ReduceJson {
+    Op(OpJson),
+    /// WGSL with a function `combine` of two elements of the output, the earlier one first.
+    Code {
+        wgsl: String,
+    },
+}
+
+#[derive(Clone, Copy, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum OpJson {
+    /// Of whole numbers in 64 bits.
+    Sum,
+    Min,
+    Max,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]

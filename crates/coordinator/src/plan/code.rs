@@ -2,10 +2,11 @@
 
 use shoal_protocol::id::clip;
 use shoal_protocol::sign::code_statement;
+use shoal_protocol::work::map_code;
 use shoal_protocol::{Hash, PublicKey, Signature, Signed};
 
 use super::error::PlanError;
-use crate::json::{SignatureJson, WorkRequest};
+use crate::json::{ReduceJson, SignatureJson, WorkRequest};
 use crate::keys::{Signer, has_signed};
 
 /// The submitter's signature if there is one and it is right; else the coordinator's own, so that nodes
@@ -40,7 +41,10 @@ pub(super) fn hash(work: &WorkRequest) -> Result<Option<Hash>, PlanError> {
     let of = |text: &str| Some(Hash(*blake3::hash(text.as_bytes()).as_bytes()));
     match work {
         WorkRequest::Noop(_) => Ok(None),
-        WorkRequest::Map(map) => Ok(of(&map.wgsl)),
+        WorkRequest::Map(map) => Ok(match &map.reduce {
+            Some(ReduceJson::Code { wgsl }) => of(&map_code(&map.wgsl, wgsl)),
+            Some(ReduceJson::Op(_)) | None => of(&map.wgsl),
+        }),
         WorkRequest::Render(render) => Ok(of(&render.wgsl)),
         WorkRequest::Sim(sim) => Ok(of(&sim.source)),
         WorkRequest::Exec(exec) => exec.module.parse().map(Some).map_err(|_| PlanError::BadHash {

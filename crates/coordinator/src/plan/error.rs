@@ -75,6 +75,10 @@ pub(crate) enum PlanError {
     )]
     Anywhere { name: String, line: u32, size: u64, most: u64 },
     #[error(
+        "with edge wrap items at one end read the other end of {name}, and it has {size} bytes; at most {most} are given to every device unasked: say --whole (\"whole\": true) if every device should have all of it"
+    )]
+    Ring { name: String, size: u64, most: u64 },
+    #[error(
         "items of one workgroup have to do with each other, so units are whole workgroups: \"unit\" is {unit}, which is no multiple of {workgroup}"
     )]
     UnitCutsGroups { unit: u64, workgroup: u64 },

@@ -7,6 +7,7 @@ use shoal_protocol::{
 };
 
 use super::error::PlanError;
+use super::fold::{self, Mapped};
 use super::look::look;
 use super::{Part, blob, types};
 use crate::intake::Intake;
@@ -15,7 +16,7 @@ use crate::store::blobs::Blobs;
 use crate::store::facts::Note;
 
 /// Workgroups one dispatch may have in x: WebGPU promises no more.
-const MAX_GROUPS: u64 = 65_535;
+pub(super) const MAX_GROUPS: u64 = 65_535;
 /// Items in the first unit of a node: a heavy kernel ends even these soon on a slow device, and a light
 /// one grows out of them in a few steps.
 const GRAIN_ITEMS: u64 = 1024;
@@ -48,6 +49,10 @@ pub(super) fn map(
     // Nodes check the signature of exactly what was submitted.
     plan.kernel.source = request.wgsl;
     let output_bytes = times(plan.output.stride, out_per_item)?;
+    if let Some(reduce) = &request.reduce {
+        let folding = intake.fold(&fold::how(reduce), &plan.output, out_per_item, items)?;
+        return fold::reduced(Mapped { plan, inputs, items, looked }, folding, unit);
+    }
     let widest = inputs.iter().filter_map(each_bytes).chain([u64::from(output_bytes)]).max();
     let widest = widest.unwrap_or(1).max(1);
     let reach = inputs.iter().map(reach_bytes).max().unwrap_or(0);
@@ -68,7 +73,7 @@ pub(super) fn map(
         per_item: plan.output.lanes.saturating_mul(out_per_item),
     };
     let note = Note { output: Some(output), looks: looked.notes, ..Note::default() };
-    let work = Work::Map(MapWork { kernel: plan.kernel, inputs, output_bytes });
+    let work = Work::Map(MapWork { kernel: plan.kernel, inputs, output_bytes, fold: None });
     Ok(Part { work, items, sizing, needs, dtype, note })
 }
 
@@ -190,14 +195,14 @@ fn input(
     Ok(MapInput { blob, split })
 }
 
-fn each_bytes(input: &MapInput) -> Option<u64> {
+pub(super) fn each_bytes(input: &MapInput) -> Option<u64> {
     match input.split {
         InputSplit::PerItem { bytes, .. } => Some(bytes.into()),
         InputSplit::Whole => None,
     }
 }
 
-fn reach_bytes(input: &MapInput) -> u64 {
+pub(super) fn reach_bytes(input: &MapInput) -> u64 {
     match input.split {
         InputSplit::PerItem { reach, .. } => reach.into(),
         InputSplit::Whole => 0,

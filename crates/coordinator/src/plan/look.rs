@@ -38,12 +38,18 @@ pub(super) fn look(
     let mut notes = Vec::new();
     for (at, (input, reading)) in inputs.iter_mut().zip(readings).enumerate() {
         let (stride, size) = (plan.inputs[at].stride, input.blob.size);
-        let split = reading.split(input.split, stride, size).map_err(|too_far| match too_far {
-            TooFar::Overlap { bytes } => PlanError::Overlap { name: name(at), bytes },
-            TooFar::Anywhere { line } => {
-                PlanError::Anywhere { name: name(at), line, size, most: MOST_WHOLE_BYTES }
-            }
-        })?;
+        let split =
+            reading.split(input.split, ask.edge, stride, size).map_err(
+                |too_far| match too_far {
+                    TooFar::Overlap { bytes } => PlanError::Overlap { name: name(at), bytes },
+                    TooFar::Ring => {
+                        PlanError::Ring { name: name(at), size, most: MOST_WHOLE_BYTES }
+                    }
+                    TooFar::Anywhere { line } => {
+                        PlanError::Anywhere { name: name(at), line, size, most: MOST_WHOLE_BYTES }
+                    }
+                },
+            )?;
         if let (Reading::Anywhere { line }, false) = (reading, split == input.split) {
             notes.push(format!(
                 "items read {} anywhere (line {line} of the kernel), so every device gets all of it",

@@ -4,6 +4,7 @@
 mod code;
 mod error;
 mod exec;
+mod fold;
 mod kernel;
 mod lines;
 mod look;

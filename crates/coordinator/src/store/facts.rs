@@ -10,7 +10,7 @@ use shoal_protocol::{Attempt, JobId};
 use shoal_scheduler::{Fact, Place};
 
 use super::log::Log;
-use crate::json::OutputJson;
+use crate::json::{OutputJson, ReducedJson};
 use crate::options::OpenError;
 
 /// The layout of the tables and of the facts in them. Raised when an older build could misread it.
@@ -49,6 +49,9 @@ pub(crate) struct Note {
     /// Where a map's items look, in sentences, if that is more than one would think.
     #[serde(default)]
     pub(crate) looks: Vec<String>,
+    /// How a map's blocks are brought together further.
+    #[serde(default)]
+    pub(crate) reduced: Option<ReducedJson>,
 }
 
 /// A result that arrived by HTTP and waits for its node's `Done`.

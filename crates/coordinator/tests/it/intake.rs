@@ -2,9 +2,10 @@
 
 use serde_json::{Map, Value};
 use shoal_coordinator::{Intake, SimAsked, SimPlan};
+use shoal_protocol::fold::How;
 use shoal_protocol::{
-    Binding, ElementType, IntakeError, Kernel, Lane, MapAsk, MapPlan, MapReading, Needs, Pass,
-    Pixel, Reading, RenderPlan, SimSlots, SimWork, Slot, Space,
+    Binding, ElementType, FoldPlan, IntakeError, Kernel, Lane, MapAsk, MapPlan, MapReading, Needs,
+    Pass, Pixel, Reading, RenderPlan, SimSlots, SimWork, Slot, Space,
 };
 
 /// Takes any kernel but those with the word "wrong"; inputs are as many `f32` arrays as `input` is written.
@@ -31,6 +32,16 @@ impl Intake for FewWords {
     ) -> Result<MapReading, IntakeError> {
         let inputs = vec![Reading::Own; ask.inputs.len()];
         Ok(MapReading { windows: None, inputs, whole_groups: false })
+    }
+
+    fn fold(
+        &self,
+        _how: &How,
+        _output: &ElementType,
+        _out_per_item: u32,
+        _items: u64,
+    ) -> Result<FoldPlan, IntakeError> {
+        Err(IntakeError::plain("bad_reduce", "this intake reduces nothing"))
     }
 
     fn render_kernel(

@@ -106,7 +106,7 @@ pub(super) struct Checked<'a> {
 }
 
 impl<'a> Checked<'a> {
-    fn new(
+    pub(super) fn new(
         source: &'a str,
         module: &'a Module,
         info: &'a ModuleInfo,

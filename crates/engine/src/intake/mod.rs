@@ -13,6 +13,7 @@
 mod bind;
 mod depth;
 mod element;
+mod fold;
 mod kernel;
 mod module;
 mod names;
@@ -27,6 +28,8 @@ use std::thread;
 
 pub use names::input_names;
 pub use params::ParamValue;
+use shoal_protocol::FoldPlan;
+use shoal_protocol::fold::How;
 pub use shoal_protocol::{
     ElementType, InputAsk, IntakeError, MapAsk, MapPlan, MapReading, Reading, RenderPlan,
 };
@@ -54,6 +57,16 @@ pub fn map_reading(
     ask: &MapAsk,
 ) -> Result<MapReading, IntakeError> {
     contained("bad_kernel", || kernel::map_reading(wgsl, entry, params, ask))
+}
+
+/// Checks how the outputs of a map's `items` are brought together: `out_per_item` elements of each.
+pub fn fold(
+    how: &How,
+    output: &ElementType,
+    out_per_item: u32,
+    items: u64,
+) -> Result<FoldPlan, IntakeError> {
+    contained("bad_reduce", || fold::check(how, output, out_per_item, items))
 }
 
 /// Checks a kernel over the tiles of a picture. It has no inputs, and its output is `array<u32>`

@@ -78,6 +78,11 @@ impl Gpu {
         Pipeline::new(&self.core, kernel).await
     }
 
+    /// The same for a map, with what brings its outputs together.
+    pub async fn prepare_map(&self, work: &MapWork) -> Result<Pipeline, Failure> {
+        Pipeline::of_map(&self.core, work).await
+    }
+
     /// Memory for `bytes` of input, which the shell fills.
     pub async fn stage(&self, bytes: u64) -> Result<Stage, Failure> {
         Stage::new(&self.core, bytes).await

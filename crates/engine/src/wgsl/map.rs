@@ -4,6 +4,7 @@ use shoal_protocol::{Failure, MapWork, Slot, Span};
 use wgpu::{CommandEncoderDescriptor, ComputePassDescriptor};
 
 use super::fault::internal;
+use super::fold::Folding;
 use super::gpu::{Core, aligned};
 use super::guard::Flag;
 use super::memory::{Input, Readback, Ready, Route};
@@ -21,14 +22,22 @@ pub(super) async fn run(
     inputs: Vec<Input>,
 ) -> Result<Readback, Failure> {
     check(work, items, span, &inputs)?;
+    let blocks = span;
+    let (items, span) = match &work.fold {
+        Some(fold) => (fold.items, fold.items_of(span)),
+        None => (items, span),
+    };
     let groups = groups(core, pipeline, span)?;
     let block = match &pipeline.0.params {
         Some(params) => Some(map_block(params, items, span, pipeline.0.windows.is_some())?),
         None => None,
     };
-    let size = span.len * u64::from(work.output_bytes);
-    let report = Report::of(core, pipeline.0.windows.as_ref(), work, items, span).await?;
-    let unit = Unit::new(core, pipeline, size, block, inputs, report).await?;
+    let each = work.fold.as_ref().map_or(work.output_bytes, |fold| fold.item_bytes);
+    let size = span.len * u64::from(each);
+    let report = Report::of(core, pipeline.0.windows.as_ref(), work, (items, blocks)).await?;
+    let folding = Folding::of(core, pipeline, work, blocks).await?;
+    let result = folding.as_ref().map_or(size, |folding| folding.size);
+    let unit = Unit::new(core, pipeline, (size, result), block, inputs, (report, folding)).await?;
     // Nothing waits while the commands are recorded: error scopes belong to one thread.
     let finished = unit.record(core, pipeline, groups)?;
     finished.await
@@ -36,7 +45,8 @@ pub(super) async fn run(
 
 /// The memory of one unit.
 struct Unit {
-    size: u64,
+    /// Of the kernel's output, and of the result.
+    size: (u64, u64),
     output: Lease,
     /// Where the result is read, if not in `output`.
     readback: Option<Lease>,
@@ -44,22 +54,23 @@ struct Unit {
     inputs: Vec<Ready>,
     flag: Option<Flag>,
     report: Option<Report>,
+    folding: Option<Folding>,
 }
 
 impl Unit {
     async fn new(
         core: &Core,
         pipeline: &Pipeline,
-        size: u64,
+        size: (u64, u64),
         block: Option<Vec<u8>>,
         inputs: Vec<Input>,
-        report: Option<Report>,
+        (report, folding): (Option<Report>, Option<Folding>),
     ) -> Result<Unit, Failure> {
-        let output = core.output(bound_size(pipeline, size)).await?;
+        let output = core.output(bound_size(pipeline, size.0)).await?;
         let readback = match core.route {
             Route::InPlace => None,
             Route::Copied | Route::Queued => {
-                Some(core.pool.take(Role::Readback, aligned(size, 4)).await?)
+                Some(core.pool.take(Role::Readback, aligned(size.1, 4)).await?)
             }
         };
         let params = match block {
@@ -74,7 +85,7 @@ impl Unit {
             ready.push(Ready::new(core, input).await?);
         }
         let flag = Flag::of(core, &pipeline.0).await?;
-        Ok(Unit { size, output, readback, params, inputs: ready, flag, report })
+        Ok(Unit { size, output, readback, params, inputs: ready, flag, report, folding })
     }
 
     fn record<'a>(
@@ -84,8 +95,8 @@ impl Unit {
         groups: u32,
     ) -> Result<impl Future<Output = Result<Readback, Failure>> + use<'a>, Failure> {
         let compiled = &*pipeline.0;
-        let Unit { size, output, readback, params, inputs, flag, report } = self;
-        let (words, bound) = (aligned(size, 4), bound_size(pipeline, size));
+        let Unit { size, output, readback, params, inputs, flag, report, folding } = self;
+        let (words, bound) = (aligned(size.1, 4), bound_size(pipeline, size.0));
         let scopes = core.scopes();
         let mut encoder = core.device.create_command_encoder(&CommandEncoderDescriptor::default());
         let mut spent = Vec::new();
@@ -127,6 +138,10 @@ impl Unit {
             }
             pass.dispatch_workgroups(groups, 1, 1);
         }
+        let output = match folding {
+            None => output,
+            Some(folding) => folding.record(core, &output, size.0, &mut encoder)?,
+        };
         let result = match readback {
             None => output,
             Some(readback) => {
@@ -134,7 +149,7 @@ impl Unit {
                 readback
             }
         };
-        Ok(core.finish(scopes, encoder, result, size, (flag, report)))
+        Ok(core.finish(scopes, encoder, result, size.1, (flag, report)))
     }
 }
 

@@ -15,6 +15,7 @@
 
 mod adapter;
 mod fault;
+mod fold;
 mod gpu;
 #[cfg_attr(target_arch = "wasm32", path = "unguarded.rs")]
 mod guard;

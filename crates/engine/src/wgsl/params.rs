@@ -106,7 +106,7 @@ mod tests {
     #[test]
     fn a_place_too_large_for_the_kernel_is_an_error_not_a_wrong_number() {
         let params = Params { bytes: vec![0; 4], places: vec![(Field::Offset, 0)] };
-        assert!(map_block(&params, 1 << 40, Span::new(1 << 33, 1)).is_err());
-        assert_eq!(map_block(&params, 9, Span::new(7, 1)).map(|b| words(&b)), Ok(vec![7]));
+        assert!(map_block(&params, 1 << 40, Span::new(1 << 33, 1), false).is_err());
+        assert_eq!(map_block(&params, 9, Span::new(7, 1), false).map(|b| words(&b)), Ok(vec![7]));
     }
 }

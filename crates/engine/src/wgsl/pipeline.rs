@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use shoal_protocol::{Failure, Kernel, Params, Slot, Space, Windows};
+use shoal_protocol::{Failure, Kernel, MapWork, Params, Slot, Space, Windows};
 use wgpu::{
     BindGroup, BindGroupDescriptor, BindGroupEntry, BindGroupLayout, BindGroupLayoutDescriptor,
     BindGroupLayoutEntry, BindingResource, BindingType, BufferBinding, BufferBindingType,
@@ -13,13 +13,14 @@ use wgpu::{
 };
 
 use super::fault::{internal, text as words};
+use super::fold;
 use super::gpu::Core;
 use super::guard::{Watched, watch};
 use crate::window;
 
 /// A compiled kernel. Cheap to clone; keep one per job.
 #[derive(Clone)]
-pub struct Pipeline(pub(super) Arc<Compiled>);
+pub struct Pipeline(pub(super) Arc<Compiled>, pub(super) Option<Arc<Compiled>>);
 
 pub(super) struct Compiled {
     pub(super) pipeline: ComputePipeline,
@@ -64,6 +65,16 @@ impl Pipeline {
         Err(plain.err().unwrap_or(Failure::Kernel { message: words(refused) }))
     }
 
+    /// With what brings outputs together.
+    pub(super) async fn of_map(core: &Core, work: &MapWork) -> Result<Pipeline, Failure> {
+        let pipeline = Pipeline::new(core, &work.kernel).await?;
+        let Some(fold) = &work.fold else { return Ok(pipeline) };
+        let kernel = fold::kernel(fold)?;
+        // Its loops are short.
+        let folding = Pipeline::compiled(core, &kernel, None).await?;
+        Ok(Pipeline(pipeline.0, Some(folding.0)))
+    }
+
     async fn compiled(
         core: &Core,
         kernel: &Kernel,
@@ -83,7 +94,7 @@ impl Pipeline {
             (module, compiled, scopes.close())
         };
         match caught.await {
-            Ok(()) => Ok(Pipeline(Arc::new(compiled))),
+            Ok(()) => Ok(Pipeline(Arc::new(compiled), None)),
             // A browser's error for the module says only "invalid": the compiler's own words are
             // apart.
             Err(Failure::Kernel { message }) => {

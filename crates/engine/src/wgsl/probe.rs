@@ -58,7 +58,8 @@ pub async fn probe(gpu: &Gpu) -> Result<u64, Failure> {
         params: None,
         windows: None,
     };
-    let work = MapWork { kernel, inputs: Vec::new(), output_bytes: FLOATS_PER_ITEM * 4 };
+    let work =
+        MapWork { kernel, inputs: Vec::new(), output_bytes: FLOATS_PER_ITEM * 4, fold: None };
     let pipeline = gpu.prepare(&work.kernel).await?;
     let answer = gpu.map(&pipeline, &work, ITEMS, Span::new(0, ITEMS), Vec::new()).await?;
     Ok(class_of(&answer))

@@ -10,9 +10,11 @@ use super::gpu::Core;
 use super::map::padded;
 use super::memory::Route;
 use super::pool::{Lease, Role};
-use crate::window::{MOST_ELEMENTS, REPORT_WORDS};
+use crate::window::REPORT_WORDS;
 
 const REPORT_BYTES: u64 = REPORT_WORDS as u64 * 4;
+/// Elements of an array that can be told from places before its start. A mirrored array counts to twice that.
+const MOST_ELEMENTS: u64 = 1 << 31;
 
 /// For one unit.
 pub(super) struct Report {
@@ -32,11 +34,11 @@ impl Report {
         core: &Core,
         windows: Option<&Arc<Windows>>,
         work: &MapWork,
-        items: u64,
-        span: Span,
+        (items, blocks): (u64, Span),
     ) -> Result<Option<Report>, Failure> {
         let Some(windows) = windows else { return Ok(None) };
-        let place = place(windows, work, items, span)?;
+        let place = place(windows, work, items, blocks)?;
+        let span = work.fold.as_ref().map_or(blocks, |fold| fold.items_of(blocks));
         let block = core.pool.take(Role::Params, place.len() as u64 * 16).await?;
         let words = core.output(REPORT_BYTES).await?;
         let readback = match core.route {
@@ -105,6 +107,9 @@ impl Said {
             return Some(internal("a kernel's report names no array"));
         };
         let name = &window.name;
+        // From 2^31 on it lies before the start.
+        let index = index.cast_signed();
+        let items = self.place.first().map_or(0, |entry| entry[2]);
         let (from, to) = (self.span.start, self.span.end() - 1);
         let message = match window.slot {
             Slot::Output => format!(
@@ -117,7 +122,7 @@ impl Said {
                 format!(
                     "one of the items {from} to {to} reads `{name}[{index}]`, but their unit was given elements \
                      {first} to {last} only. Say how far items look: `--overlap {name}=N` for N elements to either \
-                     side, or `--whole {name}` for all of them"
+                     side, or `--whole {name}` for all of them (with `--items {items}` if no other input is split)"
                 )
             }
         };
@@ -129,8 +134,10 @@ fn place(
     windows: &Windows,
     work: &MapWork,
     items: u64,
-    span: Span,
+    blocks: Span,
 ) -> Result<Vec<[u32; 4]>, Failure> {
+    let span = work.fold.as_ref().map_or(blocks, |fold| fold.items_of(blocks));
+    let each = work.fold.as_ref().map_or(work.output_bytes, |fold| fold.item_bytes);
     let number = |value: u64| {
         let fits = u32::try_from(value).ok().filter(|_| value < MOST_ELEMENTS);
         fits.ok_or_else(|| {
@@ -144,11 +151,11 @@ fn place(
             Slot::Input(at) => {
                 let input = work.inputs.get(at as usize);
                 let input = input.ok_or_else(|| internal("a window on no input"))?;
-                let (start, end) = input.range(span);
+                let (start, end) = input.range(blocks);
                 (start, end, input.blob.size)
             }
             Slot::Output => {
-                let each = u64::from(work.output_bytes);
+                let each = u64::from(each);
                 (span.start * each, span.end() * each, items * each)
             }
             Slot::Params | Slot::Place | Slot::Report => {

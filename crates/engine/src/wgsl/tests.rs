@@ -62,7 +62,7 @@ async fn map(gpu: &Gpu) -> Result<Vec<u32>, Failure> {
     let inputs =
         vec![input(800, InputSplit::PerItem { bytes: 4, reach: 0 }), input(12, InputSplit::Whole)];
     let kernel = kernel(MAP, &slots, params, [64, 1, 1]);
-    let work = MapWork { kernel, inputs, output_bytes: 4 };
+    let work = MapWork { kernel, inputs, output_bytes: 4, fold: None };
     let pipeline = gpu.prepare(&work.kernel).await?;
     let mut table = gpu.stage(12).await?;
     table.write(0, &bytes(&[1000, 2000, 3000]))?;

@@ -22,7 +22,7 @@ fn double(items: u64) -> MapWork {
     let kernel = intake::map_kernel(DOUBLE, None, &[]).unwrap().kernel;
     let blob = BlobRef { hash: Hash([0; 32]), size: items * 4 };
     let inputs = vec![MapInput { blob, split: InputSplit::PerItem { bytes: 4, reach: 0 } }];
-    MapWork { kernel, inputs, output_bytes: 4 }
+    MapWork { kernel, inputs, output_bytes: 4, fold: None }
 }
 
 async fn unit(gpu: &Gpu, work: &MapWork, items: u64, span: Span) -> Result<Vec<u8>, Failure> {

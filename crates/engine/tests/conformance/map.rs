@@ -12,11 +12,15 @@ use crate::prepared;
 
 pub(crate) fn run(gpu: &Gpu, case: &Case) -> Result<(), String> {
     let source = case.text(&case.json["wgsl"]);
-    let plan = intake::map_kernel(&source, case.entry(), &case.params());
-    let Some(plan) = case.judge_intake(plan)? else {
+    let inputs: Vec<_> = case.json["inputs"].as_array().into_iter().flatten().collect();
+    let (entry, params, ask) = (case.entry(), case.params(), ask(case, &inputs));
+    let taken = intake::map_kernel(&source, entry, &params).and_then(|plan| {
+        let reading = intake::map_reading(&source, entry, &params, &ask)?;
+        Ok((plan, reading))
+    });
+    let Some((plan, reading)) = case.judge_intake(taken)? else {
         return Ok(());
     };
-    let inputs: Vec<_> = case.json["inputs"].as_array().into_iter().flatten().collect();
     let blobs: Vec<_> = inputs.iter().map(|input| bytes(case, input)).collect();
     if inputs.len() != plan.inputs.len() {
         return Err(format!("{} inputs for a kernel of {}", inputs.len(), plan.inputs.len()));
@@ -37,14 +41,10 @@ pub(crate) fn run(gpu: &Gpu, case: &Case) -> Result<(), String> {
     }
     let items = items.unwrap();
     let output_bytes = plan.output.stride * case.number("outPerItem", 1) as u32;
-    let reading = intake::map_reading(&source, case.entry(), &case.params(), &ask(case, &inputs));
-    let Some(reading) = case.judge_intake(reading)? else {
-        return Ok(());
-    };
     let mut kernel = plan.kernel;
     for ((input, reading), element) in map_inputs.iter_mut().zip(&reading.inputs).zip(&plan.inputs)
     {
-        let split = reading.split(input.split, element.stride, input.blob.size);
+        let split = reading.split(input.split, ask.edge, element.stride, input.blob.size);
         input.split = split.map_err(|too_far| format!("{too_far:?}"))?;
     }
     if let Some(plain) = case.json["plain"].as_bool()
@@ -55,7 +55,7 @@ pub(crate) fn run(gpu: &Gpu, case: &Case) -> Result<(), String> {
     if let Some(windows) = reading.windows {
         kernel.look_through(windows);
     }
-    let work = MapWork { kernel, inputs: map_inputs, output_bytes };
+    let work = MapWork { kernel, inputs: map_inputs, output_bytes, fold: None };
     prepared::write_work(case, items, &Work::Map(work.clone()), &blobs);
     let result = block_on(compute(gpu, &work, items, case.number("unit", items), &blobs));
     match result {

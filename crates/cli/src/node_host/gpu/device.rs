@@ -8,8 +8,7 @@ use std::time::Instant;
 use pollster::block_on;
 use shoal_engine::wgsl::{Gpu, Input, Pipeline, Readback, Shared, SimProgram, Stage};
 use shoal_protocol::{
-    Attempt, Failure, InputSplit, JobId, Kernel, Lease, MapInput, MapWork, Micros, Span,
-    UnitOutput, Work,
+    Attempt, Failure, InputSplit, JobId, Lease, MapInput, MapWork, Micros, Span, UnitOutput, Work,
 };
 
 use super::super::courier::{Courier, WHOLE_BYTES};
@@ -72,12 +71,12 @@ impl Device {
             Work::Map(work) => {
                 let inputs = self.inputs(courier, &job, work, lease.span)?;
                 self.in_turn(lease.attempt, || {
-                    let pipeline = self.pipeline(&job, &work.kernel)?;
+                    let pipeline = self.pipeline(&job, || block_on(self.gpu.prepare_map(work)))?;
                     block_on(self.gpu.map(&pipeline, work, job.items, lease.span, inputs))
                 })?
             }
             Work::Render(work) => self.in_turn(lease.attempt, || {
-                let pipeline = self.pipeline(&job, &work.kernel)?;
+                let pipeline = self.pipeline(&job, || block_on(self.gpu.prepare(&work.kernel)))?;
                 block_on(self.gpu.render(&pipeline, work, lease.span))
             })?,
             Work::Noop | Work::Exec(_) | Work::Sim(_) => {
@@ -104,12 +103,16 @@ impl Device {
         result
     }
 
-    fn pipeline(&self, job: &Job, kernel: &Kernel) -> Result<Pipeline, Failure> {
+    fn pipeline(
+        &self,
+        job: &Job,
+        prepare: impl FnOnce() -> Result<Pipeline, Failure>,
+    ) -> Result<Pipeline, Failure> {
         let mut pipeline = lock(&job.pipeline);
         if let Some(pipeline) = &*pipeline {
             return Ok(pipeline.clone());
         }
-        Ok(pipeline.insert(block_on(self.gpu.prepare(kernel))?).clone())
+        Ok(pipeline.insert(prepare()?).clone())
     }
 
     fn inputs(

@@ -98,7 +98,7 @@ async fn count(core: &Core) -> Result<[u32; 2], Failure> {
         windows: None,
     };
     let pipeline = Pipeline::new(core, &kernel).await?;
-    let work = MapWork { kernel, inputs: Vec::new(), output_bytes: 8 };
+    let work = MapWork { kernel, inputs: Vec::new(), output_bytes: 8, fold: None };
     let answer = map::run(core, &pipeline, &work, 1, Span::new(0, 1), Vec::new()).await?;
     match *answer {
         [a, b, c, d, e, f, g, h] => {

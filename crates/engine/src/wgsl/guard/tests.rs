@@ -44,7 +44,7 @@ fn run(gpu: &Gpu, body: &str) -> Result<Vec<u32>, Failure> {
 
 fn run_kernel(gpu: &Gpu, kernel: Kernel) -> Result<Vec<u32>, Failure> {
     block_on(async {
-        let work = MapWork { kernel, inputs: Vec::new(), output_bytes: 4 };
+        let work = MapWork { kernel, inputs: Vec::new(), output_bytes: 4, fold: None };
         let pipeline = gpu.prepare(&work.kernel).await?;
         let span = Span::new(0, u64::from(ITEMS));
         let answer = gpu.map(&pipeline, &work, span.len, span, Vec::new()).await?;

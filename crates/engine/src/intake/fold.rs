@@ -1,0 +1,88 @@
+//! The check of how a map's outputs are brought together.
+
+use naga::Span;
+use shoal_protocol::fold::{Fold, How};
+use shoal_protocol::limit::MAX_KERNEL_BYTES;
+use shoal_protocol::{ElementType, FoldPlan, IntakeError};
+
+use super::kernel::{Checked, validated};
+use super::source::error_at;
+use crate::fold;
+use crate::window::PREFIX;
+
+/// `output` is what the map writes, `out_per_item` elements of it for each of its `items`.
+pub(super) fn check(
+    how: &How,
+    output: &ElementType,
+    out_per_item: u32,
+    items: u64,
+) -> Result<FoldPlan, IntakeError> {
+    let plain = |what: String| IntakeError::plain("bad_reduce", what);
+    let item_bytes = output.stride.saturating_mul(out_per_item);
+    let (element, columns, made, bytes, combine) = match how {
+        How::Combine(source) => {
+            own_words(source)?;
+            let (name, stride) = (output.name.clone(), output.stride);
+            (name.clone(), out_per_item, name, stride, source.clone())
+        }
+        How::Sum | How::Min | How::Max => {
+            let parts = fold::parts(how, &output.scalar).ok_or_else(|| {
+                plain(format!(
+                    "array<{}> cannot be reduced so: sum, min, max and mean are for f32, i32 and u32, alone or \
+                     in vectors. Give a file with `fn combine(a: {0}, b: {0}) -> {0}` instead",
+                    output.name
+                ))
+            })?;
+            let columns = output.lanes.saturating_mul(out_per_item);
+            let (made, combine) = (parts.made.to_owned(), parts.combine.to_owned());
+            (output.scalar.clone(), columns, made, parts.bytes, combine)
+        }
+    };
+    let copy = fold::copy(how, &made, columns);
+    let fold = Fold { how: how.clone(), element, columns, item_bytes, items };
+    compiles(&fold, &combine)?;
+    let output_bytes = bytes.checked_mul(columns);
+    let output_bytes =
+        output_bytes.ok_or_else(|| plain("one item's output is too large".into()))?;
+    Ok(FoldPlan { fold, made, output_bytes, combine, copy })
+}
+
+/// What a file may say.
+fn own_words(source: &str) -> Result<(), IntakeError> {
+    if source.len() > MAX_KERNEL_BYTES {
+        let what =
+            format!("the file has {} bytes; at most {MAX_KERNEL_BYTES} are taken", source.len());
+        return Err(IntakeError::plain("bad_reduce", what));
+    }
+    for (word, why) in [
+        (PREFIX, "names that begin so are Shoal's own: take another one"),
+        ("@group", "a reduction has no bindings: it is given `a` and `b`"),
+        ("@compute", "a reduction has no entry point: expected `fn combine(a: T, b: T) -> T`"),
+    ] {
+        if let Some(at) = source.find(word) {
+            let span = Span::new(at as u32, (at + word.len()) as u32);
+            return Err(error_at(source, Some(span), why, "not here"));
+        }
+    }
+    Ok(())
+}
+
+/// The whole kernel is checked as any other; what is wrong with it is wrong with `combine`.
+fn compiles(fold: &Fold, combine: &str) -> Result<(), IntakeError> {
+    let text = fold::text(fold).unwrap_or_default();
+    let lines = combine.lines().count() as u32;
+    let result = validated(&text).and_then(|(module, info)| {
+        Checked::new(&text, &module, &info, Some(fold::ENTRY)).map(drop)
+    });
+    result.map_err(|mut error| {
+        if error.line.is_none_or(|line| line > lines) {
+            let element = &fold.element;
+            let what = format!(
+                "expected a function `fn combine(a: {element}, b: {element}) -> {element}`: the kernel's output \
+                 is array<{element}>"
+            );
+            error = IntakeError::plain("bad_reduce", what);
+        }
+        IntakeError { code: "bad_reduce", ..error }
+    })
+}
