@@ -2,7 +2,14 @@
 
 import { readFileSync, writeFileSync } from "node:fs";
 
-const TYPES = { "<f4": Float32Array, "<i4": Int32Array, "<u4": Uint32Array };
+const TYPES = {
+  "<f4": Float32Array,
+  "<i4": Int32Array,
+  "<u4": Uint32Array,
+  "<f8": Float64Array,
+  "<i8": BigInt64Array,
+  "<u8": BigUint64Array,
+};
 
 export function saveNpy(path, array, shape = [array.length]) {
   const descr = Object.keys(TYPES).find((name) => array instanceof TYPES[name]);

@@ -82,12 +82,28 @@ Examples:
   shoal map wave.wgsl data.npy -o out.npy
   shoal map wave.wgsl data.f32 --raw f32 -o out.f32
   shoal map saxpy.wgsl x.npy y.npy --param a=0.25 -o out.npy
-  shoal map matmul.wgsl a.npy b.npy --in-per a=256 --whole b --out-per 256 -o c.npy
   shoal map spiral.wgsl --items 100000 --param turns=12 -o points.npy
+  shoal map matmul.wgsl a.npy b.npy --in-per a=256 --whole b --out-per 256 -o c.npy
+  shoal map lookup.wgsl index.npy table.npy --whole table -o out.npy     every device gets the table
+  shoal map average.wgsl data.npy --edge mirror -o out.npy               items look at neighbours
+  shoal map delay.wgsl data.npy delays.npy --overlap signal=16 -o out.npy
+  shoal map dot.wgsl a.npy b.npy --reduce sum                            prints one number
+  shoal map histogram.wgsl data.npy --in-per 100 --out-per 8 --reduce sum -o counts.npy
   shoal map wave.wgsl data.npy -o out.npy --verify quorum:3 --tolerance abs=1e-6
 
 Inputs go to the kernel's read-only arrays in binding order. An output named .npy gets a header and
-keeps the input's shape; any other name gets the plain numbers.";
+keeps the input's shape; any other name gets the plain numbers.
+
+Write the kernel as if one GPU had the whole array. Items run in units on different devices, but ids
+and arrayLength count over the whole job, and input[i - 1u] is the element before, wherever the job
+was cut. An item that reads what its unit was not given stops the job.
+
+Shoal fills in three u32 members of the parameter block by their names: `total` is the number of
+items in the job. In a kernel that keeps to its own item, `offset` is the first item of the unit and
+`length` the number of its items, so offset + id.x is the item's place in the job. In any other
+kernel id.x is that place already, `offset` is 0 and `length` is `total`.
+
+More, with twelve kernels that run: docs/map-kernels.md";
 
 pub(super) const RENDER: &str = "\
 Examples:
