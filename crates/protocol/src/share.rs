@@ -63,10 +63,12 @@ pub fn piece_span(blob: &BlobRef, piece: u32) -> (u64, u64) {
     (start, blob.size.saturating_sub(start).min(PIECE_BYTES))
 }
 
-/// A set of pieces of one blob.
+/// A set of pieces of one blob. A full one takes no memory: whoever says that it has all of a blob, however large,
+/// costs nobody anything.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PieceSet {
     count: u32,
+    /// Empty if the set is full.
     words: Vec<u64>,
     len: u32,
 }
@@ -78,25 +80,23 @@ impl PieceSet {
     }
 
     pub fn full(count: u32) -> PieceSet {
-        PieceSet::from_words(count, &alloc::vec![u64::MAX; count.div_ceil(64) as usize])
+        PieceSet { count, words: Vec::new(), len: count }
     }
 
     /// From the wire: what is too much is not taken, what is missing is not in it.
     pub fn from_words(count: u32, words: &[u64]) -> PieceSet {
         let mut set = PieceSet::new(count);
-        for (at, word) in set.words.iter_mut().zip(words) {
-            *at = *word;
-        }
-        let used = count % 64;
-        if let Some(last) = set.words.last_mut().filter(|_| used > 0) {
-            *last &= (1 << used) - 1;
+        for (at, word) in words.iter().enumerate().take(set.words.len()) {
+            set.words[at] = word & set.mask(at);
         }
         set.len = set.words.iter().map(|word| word.count_ones()).sum();
+        set.forget_if_full();
         set
     }
 
-    pub fn words(&self) -> &[u64] {
-        &self.words
+    /// As it goes over the wire.
+    pub fn words(&self) -> Vec<u64> {
+        (0..self.count.div_ceil(64) as usize).map(|at| self.word(at)).collect()
     }
 
     /// Of how many pieces it is a set.
@@ -117,8 +117,16 @@ impl PieceSet {
     }
 
     pub fn has(&self, piece: u32) -> bool {
-        let word = self.words.get(piece as usize / 64).copied().unwrap_or(0);
-        piece < self.count && word >> (piece % 64) & 1 == 1
+        piece < self.count && self.word(piece as usize / 64) >> (piece % 64) & 1 == 1
+    }
+
+    /// All that are in it, in order.
+    pub fn iter(&self) -> impl Iterator<Item = u32> {
+        let words = (0..self.count.div_ceil(64)).map(|at| (at, self.word(at as usize)));
+        words.flat_map(|(at, word)| {
+            let bits = (0..64).filter(move |bit| word >> bit & 1 == 1);
+            bits.map(move |bit| at * 64 + bit)
+        })
     }
 
     /// Whether it is new, and a piece at all.
@@ -130,7 +138,42 @@ impl PieceSet {
             *word |= 1 << (piece % 64);
         }
         self.len += 1;
+        self.forget_if_full();
         true
+    }
+
+    /// Whether it was in it.
+    pub fn remove(&mut self, piece: u32) -> bool {
+        if !self.has(piece) {
+            return false;
+        }
+        if self.is_full() {
+            self.words = self.words();
+        }
+        if let Some(word) = self.words.get_mut(piece as usize / 64) {
+            *word &= !(1 << (piece % 64));
+        }
+        self.len -= 1;
+        true
+    }
+
+    fn forget_if_full(&mut self) {
+        if self.is_full() {
+            self.words = Vec::new();
+        }
+    }
+
+    fn word(&self, at: usize) -> u64 {
+        if self.is_full() { self.mask(at) } else { self.words.get(at).copied().unwrap_or(0) }
+    }
+
+    /// The bits of a word that stand for pieces.
+    fn mask(&self, at: usize) -> u64 {
+        match (self.count as usize).saturating_sub(at * 64) {
+            0 => 0,
+            left @ 1..64 => (1 << left) - 1,
+            _ => u64::MAX,
+        }
     }
 
     /// The first piece that is in it and not in `other`, and that `fits`, from `start` on and round.
@@ -140,14 +183,13 @@ impl PieceSet {
         start: u32,
         mut fits: impl FnMut(u32) -> bool,
     ) -> Option<u32> {
-        let words = self.words.len();
+        let words = self.count.div_ceil(64) as usize;
         let first = if self.count == 0 { 0 } else { start % self.count };
         let begin = first as usize / 64;
         // The first word is looked at twice: from the start on, and in the end up to it.
         (0..=words).find_map(|step| {
             let at = (begin + step) % words.max(1);
-            let mine = self.words.get(at).copied().unwrap_or(0);
-            let mut rest = mine & !other.words.get(at).copied().unwrap_or(0);
+            let mut rest = self.word(at) & !other.word(at);
             let upper = u64::MAX << (first % 64);
             if step == 0 {
                 rest &= upper;
@@ -265,6 +307,18 @@ mod tests {
         assert_eq!(set.first_beyond(&none, 65, |piece| piece != 129), Some(3));
         assert_eq!(set.first_missing(64, |_| true), Some(65));
         assert_eq!(PieceSet::full(130).first_missing(7, |_| true), None);
+    }
+
+    #[test]
+    fn a_full_set_takes_no_memory_however_it_came_to_be_full() {
+        let mut set = PieceSet::new(70);
+        (0..70).for_each(|piece| assert!(set.insert(piece)));
+        assert_eq!(set, PieceSet::full(70));
+        assert_eq!(set.words.capacity(), 0);
+        assert_eq!(set.words(), vec![u64::MAX, 0b11_1111]);
+        assert!(set.remove(69) && !set.remove(69) && !set.has(69) && set.len() == 69);
+        assert_eq!(set.iter().last(), Some(68));
+        assert!(set.insert(69) && set.is_full());
     }
 
     #[test]

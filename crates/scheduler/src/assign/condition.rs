@@ -12,16 +12,21 @@ const HIDDEN: (u64, u64) = (3, 8);
 
 impl Scheduler {
     pub(crate) fn paused(&mut self, now: Time, node: NodeId, paused: bool) {
-        if let Some(peer) = self.peers.get_mut(&node) {
-            peer.paused = paused;
+        let Some(peer) = self.peers.get_mut(&node) else { return };
+        // Who says the same again changes nothing, and costs nothing.
+        if core::mem::replace(&mut peer.paused, paused) == paused {
+            return;
         }
-        self.stir_crews(now);
+        self.stir_crews_for(now, node);
         self.may_give_changed(now, node);
     }
 
     pub(crate) fn conditioned(&mut self, now: Time, node: NodeId, condition: Condition) {
         let Some(peer) = self.peers.get_mut(&node) else { return };
         let before = core::mem::replace(&mut peer.condition, condition);
+        if before == condition {
+            return;
+        }
         self.slow_down(now, node, before, condition);
         self.may_give_changed(now, node);
     }

@@ -158,7 +158,7 @@ impl Scheduler {
         }
         let peer = self.peers.remove(&node);
         self.part(node);
-        self.leave_swarms(now, node);
+        self.leave_swarms(node);
         self.untry(node);
         self.stir_crews(now);
         self.note_standing(node);
