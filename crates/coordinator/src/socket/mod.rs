@@ -4,9 +4,11 @@
 //! - [`upgrade`]: how a request becomes a socket
 //! - [`ws`]: the bytes of a WebSocket, [`parcel`]: a message on its way, [`stock`]: its memory
 //! - [`greet`]: who is there
+//! - [`budget`]: how much a node may say unasked
 //! - [`ears`]: what comes in, [`mouth`]: what goes out
 //! - [`outlet`]: where other sockets leave frames for this one, [`queue`]: where they wait
 
+mod budget;
 mod ears;
 mod greet;
 mod mouth;
@@ -22,7 +24,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::task::Poll;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use axum::Extension;
 use axum::body::Body;
@@ -34,8 +36,9 @@ use shoal_protocol::frame::is_frame;
 use shoal_protocol::{Hello, Refusal, ToNode};
 use shoal_scheduler::Conn;
 use tokio::sync::{mpsc, oneshot};
-use tokio::time::{MissedTickBehavior, interval, timeout};
+use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 
+use self::budget::Budget;
 use self::ears::{Deaf, Ears, Heard};
 use self::greet::{decode, greet};
 use self::mouth::Mouth;
@@ -141,22 +144,27 @@ async fn talk(app: &App, guest: Guest, ears: &mut Ears, mouth: &mut Mouth) -> En
     let (kill, killed) = oneshot::channel();
     let Guest { hello, session, trusted, network } = guest;
     let outlet = Arc::clone(&mouth.outlet);
-    let conn = outlet.conn;
+    let (conn, held) = (outlet.conn, hello.held.len());
     let joined = Event::Connected { conn, hello, session, trusted, network, outgoing, kill };
     if app.driver.tell(joined).await.is_err() {
         return End::Refused(Refusal::Closing);
     }
-    let pings = Pings::default();
+    let (pings, budget) = (Pings::default(), Budget::new(Instant::now(), held));
     tokio::select! {
-        end = listen(app, &outlet, ears, &pings) => end,
-        end = speak(mouth, queue, &pings, app.quic.clone()) => end,
+        end = listen(app, &outlet, ears, (&pings, &budget)) => end,
+        end = speak(mouth, queue, (&pings, &budget), app.quic.clone()) => end,
         Ok(()) = killed => End::Gone,
         () = outlet.condemned() => End::Refused(Refusal::Garbled),
     }
 }
 
 /// From the node to the driver, and to other nodes.
-async fn listen(app: &App, outlet: &Outlet, ears: &mut Ears, pings: &Pings) -> End {
+async fn listen(
+    app: &App,
+    outlet: &Outlet,
+    ears: &mut Ears,
+    (pings, budget): (&Pings, &Budget),
+) -> End {
     let conn = outlet.conn;
     let mut letters = Letters::default();
     loop {
@@ -181,7 +189,15 @@ async fn listen(app: &App, outlet: &Outlet, ears: &mut Ears, pings: &Pings) -> E
                 continue;
             }
             Ok(Heard::Message(parcel)) => match decode(parcel.payload()) {
-                Ok(Some(message)) => Event::Said { conn, message },
+                Ok(Some(message)) => {
+                    // Not read any further until then: what a node sends too much of stays in its own socket.
+                    let wait = budget.pay(Instant::now(), &message);
+                    if !wait.is_zero() {
+                        letters.send();
+                        sleep(wait).await;
+                    }
+                    Event::Said { conn, message }
+                }
                 Ok(None) => continue,
                 Err(end) => return end,
             },
@@ -210,7 +226,7 @@ async fn listen(app: &App, outlet: &Outlet, ears: &mut Ears, pings: &Pings) -> E
 async fn speak(
     mouth: &mut Mouth,
     mut queue: mpsc::Receiver<Outgoing>,
-    pings: &Pings,
+    (pings, budget): (&Pings, &Budget),
     mut quic: Offered,
 ) -> End {
     let outlet = Arc::clone(&mouth.outlet);
@@ -227,7 +243,11 @@ async fn speak(
                 }
                 let last = ready.iter().any(|outgoing| outgoing.last);
                 let messages = ready.drain(..).flat_map(|outgoing| outgoing.messages);
-                let sent = mouth.send(messages.map(|message| word(&outlet, &message))).await;
+                let words = messages.map(|message| {
+                    budget.ask(&message);
+                    word(&outlet, &message)
+                });
+                let sent = mouth.send(words).await;
                 if last {
                     return End::Left(Vec::new());
                 }

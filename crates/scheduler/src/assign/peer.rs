@@ -183,8 +183,11 @@ impl Scheduler {
             // Answers come as `Input::Done`, greetings as `Input::Connected`.
             FromNode::Hello(_) | FromNode::Done(_) => {}
             FromNode::Failed { attempt, failure } => {
-                self.failed(now, node, attempt, failure);
-                self.feed_hungry(now);
+                // What is made up sets nothing free, and asking everybody has its price.
+                if self.holds(node, attempt) {
+                    self.failed(now, node, attempt, failure);
+                    self.feed_hungry(now);
+                }
             }
             FromNode::Alive { running, queued } => {
                 self.note_lost(now, node, &running, &queued);
@@ -193,9 +196,11 @@ impl Scheduler {
             FromNode::Caps(caps) => self.offered(now, node, caps),
             FromNode::Returned(attempts) => {
                 let ours: Vec<_> = attempts.into_iter().filter(|a| self.holds(node, *a)).collect();
-                self.tell_again(node, &ours);
-                self.give_back(now, &ours, false);
-                self.feed_hungry(now);
+                if !ours.is_empty() {
+                    self.tell_again(node, &ours);
+                    self.give_back(now, &ours, false);
+                    self.feed_hungry(now);
+                }
             }
             FromNode::Pause(paused) => self.paused(now, node, paused),
             FromNode::Condition(condition) => self.conditioned(now, node, condition),
