@@ -1,10 +1,8 @@
 //! What the driver does about nodes' words before the scheduler hears them.
 
-use std::slice;
-
 use shoal_protocol::limit::MAX_SHARED_BLOBS;
 use shoal_protocol::share::is_shared;
-use shoal_protocol::{FromNode, ShareSay, Time};
+use shoal_protocol::{FromNode, Time};
 use shoal_scheduler::Input;
 
 use super::Driver;
@@ -13,15 +11,7 @@ impl Driver {
     /// Tells the scheduler which of the blobs a node speaks of are stored here. It believes nothing about others.
     pub(super) fn vouch(&mut self, now: Time, message: &FromNode) {
         let FromNode::Share(say) = message else { return };
-        let claimed = match say {
-            ShareSay::Wants { blob, .. } => slice::from_ref(blob),
-            ShareSay::Holds { blobs } => blobs,
-            ShareSay::Got { .. }
-            | ShareSay::Missed { .. }
-            | ShareSay::Drops { .. }
-            | ShareSay::Near { .. } => return,
-        };
-        for blob in claimed.iter().take(MAX_SHARED_BLOBS) {
+        for blob in say.claimed().iter().take(MAX_SHARED_BLOBS) {
             if !is_shared(blob) || self.scheduler.knows_blob(blob) {
                 continue;
             }

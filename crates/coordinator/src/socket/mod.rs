@@ -5,11 +5,12 @@
 //! - [`ws`]: the bytes of a WebSocket, [`parcel`]: a message on its way, [`stock`]: its memory
 //! - [`greet`]: who is there
 //! - [`budget`]: how much a node may say unasked
-//! - [`ears`]: what comes in, [`mouth`]: what goes out
+//! - [`ears`]: what comes in, [`mouth`]: what goes out, [`end`]: what is said last
 //! - [`outlet`]: where other sockets leave frames for this one, [`queue`]: where they wait
 
 mod budget;
 mod ears;
+mod end;
 mod greet;
 mod mouth;
 mod outlet;
@@ -39,7 +40,8 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 
 use self::budget::Budget;
-use self::ears::{Deaf, Ears, Heard};
+use self::ears::{Ears, Heard};
+use self::end::{End, ended, part};
 use self::greet::{decode, greet};
 use self::mouth::Mouth;
 pub(crate) use self::outlet::{Outlet, Posted};
@@ -56,8 +58,6 @@ use crate::relay::{Letters, Way};
 
 /// A node that opens a socket says `Hello` at once.
 const HELLO_WITHIN: Duration = Duration::from_secs(10);
-/// How long a last word may take to be sent.
-const GOODBYE_WITHIN: Duration = Duration::from_secs(2);
 /// A node's connection (WebSocket)
 #[utoipa::path(
     get, path = "/node/socket", tag = "node",
@@ -89,15 +89,6 @@ pub(crate) async fn node_socket(
         drop(alive);
     });
     response
-}
-
-/// Why a node's half of the talk ended.
-enum End {
-    /// It left, or the driver ended it.
-    Gone,
-    /// It said goodbye, in these words.
-    Left(Vec<u8>),
-    Refused(Refusal),
 }
 
 /// A node that may come in.
@@ -272,39 +263,4 @@ fn word(outlet: &Outlet, message: &ToNode) -> Parcel {
         outlet.welcomed(*node);
     }
     Parcel::new(Kind::Binary, &message.encode())
-}
-
-/// What breaks the rules is the node's fault and worth a word; anything else is a lost connection.
-fn ended(deaf: Deaf) -> End {
-    tracing::debug!("a socket ends: {deaf}");
-    match deaf {
-        Deaf::Gone(_) => End::Gone,
-        Deaf::Head(_) | Deaf::TooLong(_) | Deaf::Text | Deaf::OutOfTurn => {
-            End::Refused(Refusal::Garbled)
-        }
-    }
-}
-
-/// Says goodbye. One that does not listen any more has nothing to hear.
-async fn part(ears: &mut Ears, mouth: &mut Mouth, end: End) {
-    mouth.outlet.forget_frames();
-    let goodbye = async {
-        match end {
-            End::Gone => {}
-            End::Left(words) => mouth.close(&words).await?,
-            End::Refused(refusal) => {
-                tracing::info!("a node is refused: {refusal}");
-                let is_at_fault = refusal == Refusal::Garbled;
-                mouth.say(&ToNode::Refused(refusal)).await?;
-                mouth.close(&[]).await?;
-                if is_at_fault {
-                    // A socket closed with bytes unread would be reset, and the refusal lost.
-                    ears.ignore().await;
-                }
-            }
-        }
-        std::io::Result::Ok(())
-    };
-    let _ = timeout(GOODBYE_WITHIN, goodbye).await;
-    mouth.outlet.close();
 }

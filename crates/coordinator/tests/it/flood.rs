@@ -148,10 +148,6 @@ async fn what_a_flood_costs() {
     };
     let (calm, job) = (share().await, small_jobs(&world, 20).await);
     eprintln!("calm: the driver uses {calm:.1} % of a core, a small job takes {job:?}");
-    let flooder = Flooder::start(&world, Duration::from_millis(4)).await;
-    let (busy, job) = (share().await, small_jobs(&world, 20).await);
-    eprintln!("250 toggles a second: {busy:.1} %, {job:?}");
-    drop(flooder);
     let before = resident_mb();
     let mut nodes = Vec::new();
     for n in 0..63 {
@@ -162,5 +158,9 @@ async fn what_a_flood_costs() {
     }
     tokio::time::sleep(Duration::from_secs(5)).await;
     eprintln!("63 keys with 64 claims each: from {before} to {} MB", resident_mb());
+    drop(nodes);
+    let _flooder = Flooder::start(&world, Duration::from_millis(4)).await;
+    eprintln!("250 toggles a second: {:.1} % of a core", share().await);
+    eprintln!("a small job takes {:?}", small_jobs(&world, 5).await);
     world.stop().await;
 }

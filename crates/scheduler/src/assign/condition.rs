@@ -1,8 +1,8 @@
-//! Signals before a loss: a page that hides, a battery that empties. What a node could do before says little
-//! then, so it is thought slower at once and measured anew.
+//! Signals before a loss: a page that hides, a battery that empties, units that are handed back. What a node could
+//! do before says little then, so it is thought slower at once and measured anew.
 
 use alloc::vec::Vec;
-use shoal_protocol::{Condition, Micros, NodeId, Time};
+use shoal_protocol::{Attempt, Condition, Micros, NodeId, Time};
 
 use crate::meter::Pace;
 use crate::state::Scheduler;
@@ -29,6 +29,16 @@ impl Scheduler {
         }
         self.slow_down(now, node, before, condition);
         self.may_give_changed(now, node);
+    }
+
+    /// Units come back that were not begun. What is made up sets nothing free.
+    pub(super) fn returned(&mut self, now: Time, node: NodeId, attempts: Vec<Attempt>) {
+        let ours: Vec<_> = attempts.into_iter().filter(|a| self.holds(node, *a)).collect();
+        if !ours.is_empty() {
+            self.tell_again(node, &ours);
+            self.give_back(now, &ours, false);
+            self.feed_hungry(now);
+        }
     }
 
     fn slow_down(&mut self, now: Time, node: NodeId, before: Condition, condition: Condition) {

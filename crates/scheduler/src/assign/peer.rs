@@ -182,26 +182,18 @@ impl Scheduler {
         match message {
             // Answers come as `Input::Done`, greetings as `Input::Connected`.
             FromNode::Hello(_) | FromNode::Done(_) => {}
+            // What is made up sets nothing free, and asking everybody has its price.
+            FromNode::Failed { attempt, .. } if !self.holds(node, attempt) => {}
             FromNode::Failed { attempt, failure } => {
-                // What is made up sets nothing free, and asking everybody has its price.
-                if self.holds(node, attempt) {
-                    self.failed(now, node, attempt, failure);
-                    self.feed_hungry(now);
-                }
+                self.failed(now, node, attempt, failure);
+                self.feed_hungry(now);
             }
             FromNode::Alive { running, queued } => {
                 self.note_lost(now, node, &running, &queued);
                 self.note_late(now, node, &running, &queued);
             }
             FromNode::Caps(caps) => self.offered(now, node, caps),
-            FromNode::Returned(attempts) => {
-                let ours: Vec<_> = attempts.into_iter().filter(|a| self.holds(node, *a)).collect();
-                if !ours.is_empty() {
-                    self.tell_again(node, &ours);
-                    self.give_back(now, &ours, false);
-                    self.feed_hungry(now);
-                }
-            }
+            FromNode::Returned(attempts) => self.returned(now, node, attempts),
             FromNode::Pause(paused) => self.paused(now, node, paused),
             FromNode::Condition(condition) => self.conditioned(now, node, condition),
             FromNode::Declined { job, declined } => self.declined(now, node, job, declined),
@@ -282,7 +274,7 @@ impl Scheduler {
         }
     }
 
-    fn holds(&self, node: NodeId, attempt: Attempt) -> bool {
+    pub(super) fn holds(&self, node: NodeId, attempt: Attempt) -> bool {
         self.loans.get(&attempt).is_some_and(|loan| loan.node == node)
     }
 

@@ -1,7 +1,6 @@
 //! What a node may say for nothing costs next to nothing: claims about blobs, and changing its mind.
 #![allow(clippy::unwrap_used)]
 
-use std::collections::BTreeMap;
 use std::time::Instant;
 
 use shoal_protocol::limit::{MAX_SHARED_BLOBS, PIECE_BYTES};
@@ -101,14 +100,13 @@ struct Crowd {
     blob: BlobRef,
     /// Who has to be told what, oldest first.
     told: Vec<(Conn, ToNode)>,
-    nodes: BTreeMap<Conn, NodeId>,
 }
 
 impl Crowd {
     fn new(nodes: u64, pieces: u32) -> Crowd {
         let blob = BlobRef { hash: Hash([9; 32]), size: u64::from(pieces) * PIECE_BYTES };
         let (scheduler, now) = (Scheduler::new(), Time(1_000_000_000));
-        let mut crowd = Crowd { scheduler, now, blob, told: Vec::new(), nodes: BTreeMap::new() };
+        let mut crowd = Crowd { scheduler, now, blob, told: Vec::new() };
         crowd.give(Input::Start { seed: 7 });
         crowd.give(Input::Stored { blob });
         for n in 1..=nodes {
@@ -138,18 +136,14 @@ impl Crowd {
     }
 
     fn act(&mut self, conn: Conn, message: ToNode) {
-        match message {
-            ToNode::Welcome { node, .. } => drop(self.nodes.insert(conn, node)),
-            ToNode::Enlist(enlist) => {
-                let node = enlist.members[1 - usize::from(enlist.rank)].node;
-                self.say(conn, share(ShareSay::Near { node, near: true }));
+        if let ToNode::Enlist(enlist) = &message {
+            let node = enlist.members[1 - usize::from(enlist.rank)].node;
+            self.say(conn, share(ShareSay::Near { node, near: true }));
+        }
+        if let ToNode::Share(ShareTold::Take { blob, pieces, from }) = message {
+            for piece in pieces {
+                self.say(conn, share(ShareSay::Got { blob, piece, from }));
             }
-            ToNode::Share(ShareTold::Take { blob, pieces, from }) => {
-                for piece in pieces {
-                    self.say(conn, share(ShareSay::Got { blob, piece, from }));
-                }
-            }
-            _ => {}
         }
     }
 

@@ -1,7 +1,5 @@
 //! What the devices' shells would do: sockets, links, disks.
 
-use std::slice;
-
 use shoal_node::{ShareInput, ShareOutput};
 use shoal_protocol::limit::PROTOCOL_VERSION;
 use shoal_protocol::share::piece_span;
@@ -56,13 +54,11 @@ impl World {
 
     /// What the coordinator's shell does: it looks whether it stores the blobs that are spoken of.
     pub(super) fn heard(&mut self, conn: Conn, message: FromNode) {
-        let claimed = match &message {
-            FromNode::Share(ShareSay::Wants { blob, .. }) => slice::from_ref(blob),
-            FromNode::Share(ShareSay::Holds { blobs }) => blobs,
-            _ => &[],
-        };
         let known = self.scheduler.as_ref().is_none_or(|live| live.knows_blob(&self.blob));
-        if !known && claimed.contains(&self.blob) {
+        if let FromNode::Share(say) = &message
+            && !known
+            && say.claimed().contains(&self.blob)
+        {
             self.give(Input::Stored { blob: self.blob });
         }
         self.give(Input::Said { conn, message });
