@@ -28,6 +28,7 @@ pub mod id;
 pub mod job;
 pub mod limit;
 pub mod message;
+pub mod pieces;
 pub mod plan;
 pub mod policy;
 pub mod quic;
@@ -50,12 +51,13 @@ pub use hash::{Hasher, hash};
 pub use id::{Attempt, BlobRef, CrewId, Epoch, Hash, Identity, JobId, NodeId, Span};
 pub use job::{JobSpec, Lane, Limits, Needs, Sizing, Strategy};
 pub use message::{Finished, FromNode, Held, Hello, Lease, QuicOffer, Refusal, ToNode, UnitOutput};
+pub use pieces::PieceSet;
 pub use plan::{
     ElementType, FoldPlan, InputAsk, IntakeError, MapAsk, MapPlan, MapReading, Reading, RenderPlan,
     TooFar,
 };
 pub use policy::{Dtype, Policy, Priority, Tolerance, Verify};
-pub use share::{Missed, PieceSet, PieceWord, ShareSay, ShareTold};
+pub use share::{Missed, PieceWord, ShareSay, ShareTold};
 pub use sign::{LinkKey, PublicKey, Signature, Signed};
 pub use sim::{Pass, SimField, SimSlots, SimWork};
 pub use time::{Micros, Time};

@@ -104,3 +104,14 @@ pub const MAX_SHARE_LINKS: usize = 6;
 pub const MAX_SHARED_BLOBS: usize = 64;
 /// Pieces on the way from one node to another: one more than are being sent, so that no word stands between two.
 pub const MAX_PIECES_ASKED: usize = 2;
+
+/// What a node says unasked has a price in time, so that whoever talks without end waits for itself and not others
+/// for it. Answers to what it was asked (units, pieces, auditions) are free, however many. A plain word: 500 a second.
+pub const WORD_PRICE: Micros = Micros::from_millis(2);
+/// A word that changes what the coordinator decides (a pause, a claim, a condition): 33 a second, far more than a
+/// donor's hand or a device's sensors bring about, and a thousandth of what the coordinator can bear.
+pub const CHANGE_PRICE: Micros = Micros::from_millis(30);
+/// A node may owe this much: a hundred changes in a row, or a rule of its donor's about a thousand jobs.
+pub const TALK_AHEAD: Micros = Micros::from_secs(4);
+/// On a new connection it may owe this much: what a node says when it comes, and no reason to come again.
+pub const TALK_AT_FIRST: Micros = Micros::from_secs(1);

@@ -2,6 +2,7 @@
 //! knows who has what, what it is told, and the words two nodes have for each other.
 
 use alloc::vec::Vec;
+use core::slice;
 use serde::{Deserialize, Serialize};
 
 use crate::id::{BlobRef, Hash, NodeId};
@@ -25,6 +26,20 @@ pub enum ShareSay {
     Drops { blob: BlobRef },
     /// There is a direct way to that node (`true`), or none any more.
     Near { node: NodeId, near: bool },
+}
+
+impl ShareSay {
+    /// Blobs that a node says it has or needs all of.
+    pub fn claimed(&self) -> &[BlobRef] {
+        match self {
+            ShareSay::Wants { blob, .. } => slice::from_ref(blob),
+            ShareSay::Holds { blobs } => blobs,
+            ShareSay::Got { .. }
+            | ShareSay::Missed { .. }
+            | ShareSay::Drops { .. }
+            | ShareSay::Near { .. } => &[],
+        }
+    }
 }
 
 /// Why a piece did not come.
@@ -61,114 +76,6 @@ pub fn is_shared(blob: &BlobRef) -> bool {
 pub fn piece_span(blob: &BlobRef, piece: u32) -> (u64, u64) {
     let start = u64::from(piece) * PIECE_BYTES;
     (start, blob.size.saturating_sub(start).min(PIECE_BYTES))
-}
-
-/// A set of pieces of one blob.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct PieceSet {
-    count: u32,
-    words: Vec<u64>,
-    len: u32,
-}
-
-impl PieceSet {
-    /// No piece of so many.
-    pub fn new(count: u32) -> PieceSet {
-        PieceSet { count, words: alloc::vec![0; count.div_ceil(64) as usize], len: 0 }
-    }
-
-    pub fn full(count: u32) -> PieceSet {
-        PieceSet::from_words(count, &alloc::vec![u64::MAX; count.div_ceil(64) as usize])
-    }
-
-    /// From the wire: what is too much is not taken, what is missing is not in it.
-    pub fn from_words(count: u32, words: &[u64]) -> PieceSet {
-        let mut set = PieceSet::new(count);
-        for (at, word) in set.words.iter_mut().zip(words) {
-            *at = *word;
-        }
-        let used = count % 64;
-        if let Some(last) = set.words.last_mut().filter(|_| used > 0) {
-            *last &= (1 << used) - 1;
-        }
-        set.len = set.words.iter().map(|word| word.count_ones()).sum();
-        set
-    }
-
-    pub fn words(&self) -> &[u64] {
-        &self.words
-    }
-
-    /// Of how many pieces it is a set.
-    pub fn count(&self) -> u32 {
-        self.count
-    }
-
-    pub fn len(&self) -> u32 {
-        self.len
-    }
-
-    pub fn is_empty(&self) -> bool {
-        self.len == 0
-    }
-
-    pub fn is_full(&self) -> bool {
-        self.len == self.count
-    }
-
-    pub fn has(&self, piece: u32) -> bool {
-        let word = self.words.get(piece as usize / 64).copied().unwrap_or(0);
-        piece < self.count && word >> (piece % 64) & 1 == 1
-    }
-
-    /// Whether it is new, and a piece at all.
-    pub fn insert(&mut self, piece: u32) -> bool {
-        if piece >= self.count || self.has(piece) {
-            return false;
-        }
-        if let Some(word) = self.words.get_mut(piece as usize / 64) {
-            *word |= 1 << (piece % 64);
-        }
-        self.len += 1;
-        true
-    }
-
-    /// The first piece that is in it and not in `other`, and that `fits`, from `start` on and round.
-    pub fn first_beyond(
-        &self,
-        other: &PieceSet,
-        start: u32,
-        mut fits: impl FnMut(u32) -> bool,
-    ) -> Option<u32> {
-        let words = self.words.len();
-        let first = if self.count == 0 { 0 } else { start % self.count };
-        let begin = first as usize / 64;
-        // The first word is looked at twice: from the start on, and in the end up to it.
-        (0..=words).find_map(|step| {
-            let at = (begin + step) % words.max(1);
-            let mine = self.words.get(at).copied().unwrap_or(0);
-            let mut rest = mine & !other.words.get(at).copied().unwrap_or(0);
-            let upper = u64::MAX << (first % 64);
-            if step == 0 {
-                rest &= upper;
-            } else if step == words {
-                rest &= !upper;
-            }
-            while rest != 0 {
-                let piece = at as u32 * 64 + rest.trailing_zeros();
-                if fits(piece) {
-                    return Some(piece);
-                }
-                rest &= rest - 1;
-            }
-            None
-        })
-    }
-
-    /// The first piece that is missing and `fits`, from `start` on and round.
-    pub fn first_missing(&self, start: u32, fits: impl FnMut(u32) -> bool) -> Option<u32> {
-        PieceSet::full(self.count).first_beyond(self, start, fits)
-    }
 }
 
 /// What two nodes say on [`BLOBS`].
@@ -226,7 +133,6 @@ impl PieceWord<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use alloc::vec;
     use proptest::prelude::*;
 
     fn blob(size: u64) -> BlobRef {
@@ -245,29 +151,6 @@ mod tests {
     }
 
     #[test]
-    fn a_set_from_the_wire_is_no_larger_than_its_blob() {
-        let set = PieceSet::from_words(70, &[u64::MAX, u64::MAX, u64::MAX]);
-        assert!(set.is_full() && set.len() == 70 && !set.has(70));
-        let set = PieceSet::from_words(70, &[5]);
-        assert_eq!((set.len(), set.has(0), set.has(1), set.has(69)), (2, true, false, false));
-    }
-
-    #[test]
-    fn pieces_are_found_from_a_start_on_and_round() {
-        let mut set = PieceSet::new(130);
-        [3, 64, 129].into_iter().for_each(|piece| assert!(set.insert(piece)));
-        let none = PieceSet::new(130);
-        let first = |start| set.first_beyond(&none, start, |_| true);
-        assert_eq!(
-            (first(0), first(4), first(65), first(129)),
-            (Some(3), Some(64), Some(129), Some(129))
-        );
-        assert_eq!(set.first_beyond(&none, 65, |piece| piece != 129), Some(3));
-        assert_eq!(set.first_missing(64, |_| true), Some(65));
-        assert_eq!(PieceSet::full(130).first_missing(7, |_| true), None);
-    }
-
-    #[test]
     fn words_are_what_they_were() {
         let here = PieceWord::Here { blob: Hash([1; 32]), piece: 2, bytes: &[3, 4] };
         assert_eq!(here.encode()[..5], [1, 1, 1, 1, 1]);
@@ -280,19 +163,6 @@ mod tests {
             if let Some(word) = PieceWord::decode(&bytes) {
                 prop_assert!(bytes.starts_with(&word.encode()));
             }
-        }
-
-        #[test]
-        fn the_first_piece_is_the_nearest(
-            raw in prop::collection::vec(any::<u64>(), 3),
-            other in prop::collection::vec(any::<u64>(), 3),
-            start in 0_u32..150,
-        ) {
-            let (set, other) = (PieceSet::from_words(150, &raw), PieceSet::from_words(150, &other));
-            let mut round = (0..150).map(|step| (start + step) % 150);
-            let expected = round.find(|piece| set.has(*piece) && !other.has(*piece));
-            prop_assert_eq!(set.first_beyond(&other, start, |_| true), expected);
-            prop_assert_eq!(vec![set.len()], vec![(0..150).filter(|p| set.has(*p)).count() as u32]);
         }
     }
 }

@@ -79,6 +79,11 @@ pub enum Input {
     Disconnected {
         conn: Conn,
     },
+    /// The coordinator stores this blob, and it is so large: nodes may give it to each other. Said before the first
+    /// word of a node about it; what nodes say of other blobs counts for nothing.
+    Stored {
+        blob: BlobRef,
+    },
     /// Anything a node says but `Hello` and `Done`.
     Said {
         conn: Conn,

@@ -79,6 +79,8 @@ pub struct Scheduler {
     pub(crate) crews: BTreeMap<JobId, Crew>,
     /// When to look at them.
     pub(crate) crews_due: Option<Time>,
+    /// When they were last looked at.
+    pub(crate) crews_seen: Time,
     /// Nodes whose applications talk.
     pub(crate) pairs: BTreeMap<CrewId, Pair>,
     pub(crate) last_pair: u64,
@@ -164,6 +166,7 @@ impl Scheduler {
                 self.connected(now, Seat { conn, session, trusted, network }, hello);
             }
             Input::Disconnected { conn } => self.disconnected(now, conn),
+            Input::Stored { blob } => self.stored(blob),
             Input::Said { conn, message } => self.said(now, conn, message),
             Input::Done { conn, results } => self.arrived(now, conn, &results),
             Input::RoundTrip { conn, took } => self.timed(conn, took),

@@ -9,6 +9,7 @@ mod crew;
 mod device;
 mod fault;
 mod fleet;
+mod flood;
 mod liar;
 mod measure;
 mod oracle;

@@ -53,6 +53,8 @@ pub struct Faults {
     pub crashes: u64,
     /// The coordinator is killed in the middle of a batch, after any of its facts.
     pub kills: u64,
+    /// A device says for a while whatever costs it nothing.
+    pub floods: u64,
     /// Faults stop after this much virtual time, and then everything must finish.
     pub until: u64,
 }
@@ -130,6 +132,12 @@ impl Scenario {
         }
     }
 
+    /// With devices that talk and talk. None of them hides: what they say last of themselves has to be true.
+    pub fn flooded(mut self) -> Scenario {
+        (self.faults.floods, self.faults.hides) = (300_000, 0);
+        self
+    }
+
     pub fn character(&self, device: u64) -> Character {
         let liar = self.liars.iter().find(|(number, _)| *number == device);
         liar.map_or(Character::Honest, |(_, character)| *character)
@@ -204,6 +212,7 @@ impl Faults {
             mishaps: sometimes(random, 100, 3_000),
             crashes: sometimes(random, 1_000_000, 10_000_000),
             kills: rarely(random, 500_000, 5_000_000),
+            floods: 0,
             until: random.range(2_000_000, 20_000_000),
         }
     }

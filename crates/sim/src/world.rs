@@ -54,6 +54,8 @@ pub(crate) enum Event {
     Timer,
     Submit(usize),
     Fault(Fault),
+    /// A device begins to talk.
+    Flood,
     /// A hidden page is shown again.
     Show(usize, u32),
     Restart,
@@ -92,12 +94,16 @@ pub(crate) struct Socket {
 
 /// One world in so many is a crowd: it takes as long as many small ones.
 const CROWD_EVERY: u64 = 64;
+/// One in so many has devices that talk and talk.
+const FLOOD_EVERY: u64 = 5;
 
 /// Runs a world drawn from the seed to its end; panics where a promise is broken.
 pub fn run(seed: u64) -> Report {
     let mut random = Random::new(seed);
     let crowded = seed % CROWD_EVERY == CROWD_EVERY - 1;
     let scenario = Scenario::random(&mut random, crowded);
+    let flooded = seed % FLOOD_EVERY == FLOOD_EVERY - 2;
+    let scenario = if flooded { scenario.flooded() } else { scenario };
     run_probed(seed, scenario, ()).0
 }
 
@@ -149,6 +155,7 @@ impl<P: Probe> World<P> {
             self.report.jobs.push(JobReport { items: plan.items, ..JobReport::default() });
         }
         self.plan_faults();
+        self.plan_flood();
         while !self.is_over() {
             let Some(((time, _), event)) = self.events.pop_first() else {
                 panic!("the world stands still with jobs unfinished");
@@ -166,6 +173,8 @@ impl<P: Probe> World<P> {
             self.oracle.compare(live, &self.facts, self.clock());
             let may_fail = self.scenario.may_fail();
             self.oracle.all_finished(live, self.clock(), may_fail);
+            // Nobody stored a blob, whatever was claimed.
+            assert_eq!(live.swarms().blobs, 0, "claims are in the books");
             // Where nobody lies, nobody may be called a liar.
             let framed = self.report.honest_rejected > 0 && self.scenario.liars.is_empty();
             assert!(!framed, "an honest device was convicted");
@@ -247,6 +256,7 @@ impl<P: Probe> World<P> {
             Event::Submit(job) => self.submit(job),
             Event::Restart => self.restart(),
             Event::Fault(fault) => self.fault(fault),
+            Event::Flood => self.flood(),
             Event::Show(device, birth) => self.show(device, birth),
         }
     }
@@ -288,6 +298,7 @@ impl<P: Probe> World<P> {
             Event::Restart => (12, 0),
             Event::Compared { outcome, .. } => (13, u64::from(*outcome == Outcome::Same)),
             Event::Show(device, _) => (14, *device as u64),
+            Event::Flood => (15, 0),
         };
         for part in [self.now.0, kind, detail] {
             self.report.trace = (self.report.trace ^ part).wrapping_mul(0x0100_0000_01b3);

@@ -285,4 +285,6 @@ pub(crate) struct Counts {
     /// Bytes of blobs that went from node to node, and pairs of nodes that could exchange some now.
     pub(crate) blob_bytes: u64,
     pub(crate) blob_links: u64,
+    /// Blobs that somebody has or needs.
+    pub(crate) blobs_known: u64,
 }

@@ -188,6 +188,7 @@ impl Driver {
             }
             Event::Said { conn, message } => {
                 self.note_said(&message);
+                self.vouch(now, &message);
                 self.handle(now, Input::Said { conn, message });
             }
             Event::Disconnected { conn } => {

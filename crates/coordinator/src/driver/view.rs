@@ -168,6 +168,7 @@ impl Driver {
             disk_full: self.ballast.is_full(),
             blob_bytes: swarms.between,
             blob_links: swarms.links,
+            blobs_known: swarms.blobs,
             ..self.counts
         }
     }

@@ -97,7 +97,7 @@ async fn openapi(Extension(Served(document)): Extension<Served>) -> Response {
 fn render(counts: &Counts) -> String {
     let trips = counts.round_trip_micros as f64 / 1e6;
     let seconds = counts.commit_micros as f64 / 1e6;
-    let lines: [(&str, &str, &str, f64); 20] = [
+    let lines: [(&str, &str, &str, f64); 21] = [
         ("shoal_nodes", "gauge", "Connected nodes", counts.nodes as f64),
         ("shoal_jobs", "gauge", "Jobs that are known", counts.jobs as f64),
         ("shoal_jobs_open", "gauge", "Jobs that are running", counts.jobs_open as f64),
@@ -144,6 +144,12 @@ fn render(counts: &Counts) -> String {
             "counter",
             "Bytes of blobs that went from node to node",
             counts.blob_bytes as f64,
+        ),
+        (
+            "shoal_blobs_shared",
+            "gauge",
+            "Stored blobs that nodes have or need and give each other",
+            counts.blobs_known as f64,
         ),
         ("shoal_crews", "gauge", "Crews at work", counts.crews as f64),
         ("shoal_epochs_total", "counter", "Changes of crews' members", counts.epochs as f64),

@@ -6,10 +6,10 @@ use shoal_protocol::sign::join_statement;
 use shoal_protocol::{FromNode, Hello, PublicKey, Refusal, ToNode};
 
 use super::ears::{Ears, Heard};
+use super::end::{End, ended};
 use super::mouth::Mouth;
 use super::parcel::Parcel;
 use super::ws::Kind;
-use super::{End, ended};
 use crate::http::App;
 use crate::keys::has_signed;
 

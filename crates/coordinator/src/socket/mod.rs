@@ -4,10 +4,13 @@
 //! - [`upgrade`]: how a request becomes a socket
 //! - [`ws`]: the bytes of a WebSocket, [`parcel`]: a message on its way, [`stock`]: its memory
 //! - [`greet`]: who is there
-//! - [`ears`]: what comes in, [`mouth`]: what goes out
+//! - [`budget`]: how much a node may say unasked
+//! - [`ears`]: what comes in, [`mouth`]: what goes out, [`end`]: what is said last
 //! - [`outlet`]: where other sockets leave frames for this one, [`queue`]: where they wait
 
+mod budget;
 mod ears;
+mod end;
 mod greet;
 mod mouth;
 mod outlet;
@@ -22,7 +25,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::task::Poll;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use axum::Extension;
 use axum::body::Body;
@@ -34,9 +37,11 @@ use shoal_protocol::frame::is_frame;
 use shoal_protocol::{Hello, Refusal, ToNode};
 use shoal_scheduler::Conn;
 use tokio::sync::{mpsc, oneshot};
-use tokio::time::{MissedTickBehavior, interval, timeout};
+use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 
-use self::ears::{Deaf, Ears, Heard};
+use self::budget::Budget;
+use self::ears::{Ears, Heard};
+use self::end::{End, ended, part};
 use self::greet::{decode, greet};
 use self::mouth::Mouth;
 pub(crate) use self::outlet::{Outlet, Posted};
@@ -53,8 +58,6 @@ use crate::relay::{Letters, Way};
 
 /// A node that opens a socket says `Hello` at once.
 const HELLO_WITHIN: Duration = Duration::from_secs(10);
-/// How long a last word may take to be sent.
-const GOODBYE_WITHIN: Duration = Duration::from_secs(2);
 /// A node's connection (WebSocket)
 #[utoipa::path(
     get, path = "/node/socket", tag = "node",
@@ -86,15 +89,6 @@ pub(crate) async fn node_socket(
         drop(alive);
     });
     response
-}
-
-/// Why a node's half of the talk ended.
-enum End {
-    /// It left, or the driver ended it.
-    Gone,
-    /// It said goodbye, in these words.
-    Left(Vec<u8>),
-    Refused(Refusal),
 }
 
 /// A node that may come in.
@@ -141,22 +135,27 @@ async fn talk(app: &App, guest: Guest, ears: &mut Ears, mouth: &mut Mouth) -> En
     let (kill, killed) = oneshot::channel();
     let Guest { hello, session, trusted, network } = guest;
     let outlet = Arc::clone(&mouth.outlet);
-    let conn = outlet.conn;
+    let (conn, held) = (outlet.conn, hello.held.len());
     let joined = Event::Connected { conn, hello, session, trusted, network, outgoing, kill };
     if app.driver.tell(joined).await.is_err() {
         return End::Refused(Refusal::Closing);
     }
-    let pings = Pings::default();
+    let (pings, budget) = (Pings::default(), Budget::new(Instant::now(), held));
     tokio::select! {
-        end = listen(app, &outlet, ears, &pings) => end,
-        end = speak(mouth, queue, &pings, app.quic.clone()) => end,
+        end = listen(app, &outlet, ears, (&pings, &budget)) => end,
+        end = speak(mouth, queue, (&pings, &budget), app.quic.clone()) => end,
         Ok(()) = killed => End::Gone,
         () = outlet.condemned() => End::Refused(Refusal::Garbled),
     }
 }
 
 /// From the node to the driver, and to other nodes.
-async fn listen(app: &App, outlet: &Outlet, ears: &mut Ears, pings: &Pings) -> End {
+async fn listen(
+    app: &App,
+    outlet: &Outlet,
+    ears: &mut Ears,
+    (pings, budget): (&Pings, &Budget),
+) -> End {
     let conn = outlet.conn;
     let mut letters = Letters::default();
     loop {
@@ -181,7 +180,15 @@ async fn listen(app: &App, outlet: &Outlet, ears: &mut Ears, pings: &Pings) -> E
                 continue;
             }
             Ok(Heard::Message(parcel)) => match decode(parcel.payload()) {
-                Ok(Some(message)) => Event::Said { conn, message },
+                Ok(Some(message)) => {
+                    // Not read any further until then: what a node sends too much of stays in its own socket.
+                    let wait = budget.pay(Instant::now(), &message);
+                    if !wait.is_zero() {
+                        letters.send();
+                        sleep(wait).await;
+                    }
+                    Event::Said { conn, message }
+                }
                 Ok(None) => continue,
                 Err(end) => return end,
             },
@@ -210,7 +217,7 @@ async fn listen(app: &App, outlet: &Outlet, ears: &mut Ears, pings: &Pings) -> E
 async fn speak(
     mouth: &mut Mouth,
     mut queue: mpsc::Receiver<Outgoing>,
-    pings: &Pings,
+    (pings, budget): (&Pings, &Budget),
     mut quic: Offered,
 ) -> End {
     let outlet = Arc::clone(&mouth.outlet);
@@ -227,7 +234,11 @@ async fn speak(
                 }
                 let last = ready.iter().any(|outgoing| outgoing.last);
                 let messages = ready.drain(..).flat_map(|outgoing| outgoing.messages);
-                let sent = mouth.send(messages.map(|message| word(&outlet, &message))).await;
+                let words = messages.map(|message| {
+                    budget.ask(&message);
+                    word(&outlet, &message)
+                });
+                let sent = mouth.send(words).await;
                 if last {
                     return End::Left(Vec::new());
                 }
@@ -252,39 +263,4 @@ fn word(outlet: &Outlet, message: &ToNode) -> Parcel {
         outlet.welcomed(*node);
     }
     Parcel::new(Kind::Binary, &message.encode())
-}
-
-/// What breaks the rules is the node's fault and worth a word; anything else is a lost connection.
-fn ended(deaf: Deaf) -> End {
-    tracing::debug!("a socket ends: {deaf}");
-    match deaf {
-        Deaf::Gone(_) => End::Gone,
-        Deaf::Head(_) | Deaf::TooLong(_) | Deaf::Text | Deaf::OutOfTurn => {
-            End::Refused(Refusal::Garbled)
-        }
-    }
-}
-
-/// Says goodbye. One that does not listen any more has nothing to hear.
-async fn part(ears: &mut Ears, mouth: &mut Mouth, end: End) {
-    mouth.outlet.forget_frames();
-    let goodbye = async {
-        match end {
-            End::Gone => {}
-            End::Left(words) => mouth.close(&words).await?,
-            End::Refused(refusal) => {
-                tracing::info!("a node is refused: {refusal}");
-                let is_at_fault = refusal == Refusal::Garbled;
-                mouth.say(&ToNode::Refused(refusal)).await?;
-                mouth.close(&[]).await?;
-                if is_at_fault {
-                    // A socket closed with bytes unread would be reset, and the refusal lost.
-                    ears.ignore().await;
-                }
-            }
-        }
-        std::io::Result::Ok(())
-    };
-    let _ = timeout(GOODBYE_WITHIN, goodbye).await;
-    mouth.outlet.close();
 }

@@ -183,7 +183,7 @@ impl Share {
             match &mut known.want {
                 Some(want) => {
                     want.begin_anew(now);
-                    let (blob, has) = (known.blob, known.has.words().to_vec());
+                    let (blob, has) = (known.blob, known.has.words());
                     self.outputs.push_back(ShareOutput::Say(ShareSay::Wants { blob, has }));
                 }
                 None => holds.push(known.blob),

@@ -62,7 +62,7 @@ impl Want {
 impl Share {
     pub(super) fn want(&mut self, now: Time, blob: BlobRef, hashes: Vec<Hash>, has: PieceSet) {
         let count = pieces_of(&blob);
-        let has = PieceSet::from_words(count, has.words());
+        let has = PieceSet::from_words(count, &has.words());
         let known = self.blobs.get(&blob.hash);
         if known.is_some_and(|known| known.want.is_some()) {
             return;
@@ -79,7 +79,7 @@ impl Share {
             () if hashes.len() != count as usize => "its pieces have not one hash each",
             () if self.blobs.len() >= MAX_SHARED_BLOBS => "too many others are needed",
             () => {
-                self.say(ShareSay::Wants { blob, has: has.words().to_vec() });
+                self.say(ShareSay::Wants { blob, has: has.words() });
                 let want = Some(Want { hashes, flying: BTreeMap::new(), told: now });
                 self.blobs.insert(blob.hash, Blob { blob, has, want });
                 return;

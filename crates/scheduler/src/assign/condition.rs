@@ -1,8 +1,8 @@
-//! Signals before a loss: a page that hides, a battery that empties. What a node could do before says little
-//! then, so it is thought slower at once and measured anew.
+//! Signals before a loss: a page that hides, a battery that empties, units that are handed back. What a node could
+//! do before says little then, so it is thought slower at once and measured anew.
 
 use alloc::vec::Vec;
-use shoal_protocol::{Condition, Micros, NodeId, Time};
+use shoal_protocol::{Attempt, Condition, Micros, NodeId, Time};
 
 use crate::meter::Pace;
 use crate::state::Scheduler;
@@ -12,18 +12,33 @@ const HIDDEN: (u64, u64) = (3, 8);
 
 impl Scheduler {
     pub(crate) fn paused(&mut self, now: Time, node: NodeId, paused: bool) {
-        if let Some(peer) = self.peers.get_mut(&node) {
-            peer.paused = paused;
+        let Some(peer) = self.peers.get_mut(&node) else { return };
+        // Who says the same again changes nothing, and costs nothing.
+        if core::mem::replace(&mut peer.paused, paused) == paused {
+            return;
         }
-        self.stir_crews(now);
+        self.stir_crews_for(now, node);
         self.may_give_changed(now, node);
     }
 
     pub(crate) fn conditioned(&mut self, now: Time, node: NodeId, condition: Condition) {
         let Some(peer) = self.peers.get_mut(&node) else { return };
         let before = core::mem::replace(&mut peer.condition, condition);
+        if before == condition {
+            return;
+        }
         self.slow_down(now, node, before, condition);
         self.may_give_changed(now, node);
+    }
+
+    /// Units come back that were not begun. What is made up sets nothing free.
+    pub(super) fn returned(&mut self, now: Time, node: NodeId, attempts: Vec<Attempt>) {
+        let ours: Vec<_> = attempts.into_iter().filter(|a| self.holds(node, *a)).collect();
+        if !ours.is_empty() {
+            self.tell_again(node, &ours);
+            self.give_back(now, &ours, false);
+            self.feed_hungry(now);
+        }
     }
 
     fn slow_down(&mut self, now: Time, node: NodeId, before: Condition, condition: Condition) {

@@ -158,7 +158,7 @@ impl Scheduler {
         }
         let peer = self.peers.remove(&node);
         self.part(node);
-        self.leave_swarms(now, node);
+        self.leave_swarms(node);
         self.untry(node);
         self.stir_crews(now);
         self.note_standing(node);
@@ -182,6 +182,8 @@ impl Scheduler {
         match message {
             // Answers come as `Input::Done`, greetings as `Input::Connected`.
             FromNode::Hello(_) | FromNode::Done(_) => {}
+            // What is made up sets nothing free, and asking everybody has its price.
+            FromNode::Failed { attempt, .. } if !self.holds(node, attempt) => {}
             FromNode::Failed { attempt, failure } => {
                 self.failed(now, node, attempt, failure);
                 self.feed_hungry(now);
@@ -191,12 +193,7 @@ impl Scheduler {
                 self.note_late(now, node, &running, &queued);
             }
             FromNode::Caps(caps) => self.offered(now, node, caps),
-            FromNode::Returned(attempts) => {
-                let ours: Vec<_> = attempts.into_iter().filter(|a| self.holds(node, *a)).collect();
-                self.tell_again(node, &ours);
-                self.give_back(now, &ours, false);
-                self.feed_hungry(now);
-            }
+            FromNode::Returned(attempts) => self.returned(now, node, attempts),
             FromNode::Pause(paused) => self.paused(now, node, paused),
             FromNode::Condition(condition) => self.conditioned(now, node, condition),
             FromNode::Declined { job, declined } => self.declined(now, node, job, declined),
@@ -277,7 +274,7 @@ impl Scheduler {
         }
     }
 
-    fn holds(&self, node: NodeId, attempt: Attempt) -> bool {
+    pub(super) fn holds(&self, node: NodeId, attempt: Attempt) -> bool {
         self.loans.get(&attempt).is_some_and(|loan| loan.node == node)
     }
 

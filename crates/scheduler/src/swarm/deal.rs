@@ -14,7 +14,7 @@ const AHEAD: usize = 8;
 /// Of those from the coordinator.
 const FROM_COORDINATOR: usize = 2;
 /// Pieces on the way from one node to all others: its line is full, and its memory bounded.
-const GIVES: usize = 4;
+pub(super) const GIVES: usize = 4;
 /// A node that gets nothing from others for this long is given what the coordinator did not hand out lately.
 pub(super) const PATIENCE: Micros = Micros::from_secs(8);
 /// So often.
@@ -25,13 +25,12 @@ const ALONE_AFTER: Micros = Micros::from_secs(24);
 type Takes = BTreeMap<(NodeId, Option<NodeId>), Vec<u32>>;
 
 impl Scheduler {
-    /// Tells everybody who needs the blob what to take now.
-    pub(super) fn deal(&mut self, now: Time, blob: &BlobRef) {
+    /// Tells those of these who need the blob what to take now.
+    pub(super) fn deal(&mut self, now: Time, blob: &BlobRef, to: &[NodeId]) {
         let Some(swarm) = self.swarms.blobs.get(blob) else { return };
-        let wanting = swarm.parts.iter().filter(|(_, part)| part.wants && part.has_room());
-        let wanting: Vec<_> = wanting.map(|(node, _)| *node).collect();
+        let room = |node: &&NodeId| swarm.parts.get(node).is_some_and(Part::has_room);
+        let mut left: Vec<_> = to.iter().filter(room).copied().collect();
         let mut takes = Takes::new();
-        let mut left = wanting;
         // In turn, so that nobody gets all there is.
         while !left.is_empty() {
             left.retain(|node| {
@@ -82,7 +81,7 @@ impl Scheduler {
         let links = self.swarms.links.get(&node)?;
         let able = links.iter().filter_map(|(giver, crew)| {
             let near = self.swarms.ways.get(crew).is_some_and(super::Way::is_near);
-            let load = self.swarms.givers.get(giver).map_or(0, |giver| giver.load);
+            let load = self.load_of(*giver);
             let fits = near && load < GIVES && part.asked_of(Some(*giver)) < MAX_PIECES_ASKED;
             if !fits || part.shunned.contains(giver) || !self.may_give(*giver) {
                 return None;
@@ -102,7 +101,7 @@ impl Scheduler {
         (piece, from): (u32, Option<NodeId>),
     ) {
         let Some(swarm) = self.swarms.blobs.get_mut(blob) else { return };
-        let rare = swarm.copies.get(piece as usize).is_some_and(|copies| *copies == 0);
+        let rare = swarm.copies.is_missing(piece);
         let Some(part) = swarm.parts.get_mut(&node) else { return };
         part.asked.insert(piece, Asked { from, at: now });
         match from {
@@ -112,9 +111,14 @@ impl Scheduler {
                     true => part.fed = now,
                     false => part.resorted = now,
                 }
-                swarm.handed.insert(piece, now);
+                swarm.copies.hand(now, piece);
             }
         }
+    }
+
+    /// Pieces on their way from a node.
+    pub(super) fn load_of(&self, giver: NodeId) -> usize {
+        self.swarms.givers.get(&giver).map_or(0, |giver| giver.load)
     }
 }
 
@@ -124,10 +128,7 @@ fn pick_from_coordinator(now: Time, swarm: &Swarm, part: &Part, start: u32) -> O
         return None;
     }
     let open = |piece: u32| !part.asked.contains_key(&piece);
-    let copies = |piece: u32| swarm.copies.get(piece as usize).copied().unwrap_or(0);
-    let handed = |piece: u32| swarm.handed.contains_key(&piece);
-    let rare = |piece: u32| open(piece) && copies(piece) == 0 && !handed(piece);
-    if let Some(piece) = part.has.first_missing(start, rare) {
+    if let Some(piece) = swarm.copies.first_rare(&part.has, start, open) {
         return Some(piece);
     }
     if part.alone || now >= part.fed + ALONE_AFTER {
@@ -136,6 +137,7 @@ fn pick_from_coordinator(now: Time, swarm: &Swarm, part: &Part, start: u32) -> O
     // A piece now and then, not all of them: ways that are slow to open may still come.
     let waits = part.asked.is_empty() && now >= part.fed + PATIENCE;
     let waits = waits && now >= part.resorted + RESORT_EVERY;
+    let handed = |piece: u32| swarm.copies.is_handed(piece);
     if waits { part.has.first_missing(start, |at| open(at) && !handed(at)) } else { None }
 }
 

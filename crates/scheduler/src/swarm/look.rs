@@ -1,11 +1,11 @@
 //! What only time brings about: ways that do not come to be or are not needed, pieces that never come, nodes that
 //! wait in vain. And what must hold.
 
-use alloc::collections::BTreeSet;
+use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
-use shoal_protocol::{Micros, Time};
+use core::ops::Bound::{Excluded, Unbounded};
+use shoal_protocol::{BlobRef, Micros, NodeId, Time};
 
-use super::Part;
 use super::deal::PATIENCE;
 use super::meet::CLIMB;
 use crate::Scheduler;
@@ -17,6 +17,9 @@ const LOOK_EVERY: Micros = Micros::from_millis(500);
 const IDLE: Micros = Micros::from_secs(20);
 /// A node that hears nothing of a piece itself says so; this is for those that do not.
 const NEVER: Micros = Micros::from_secs(60);
+/// Needs looked at in one look, each a few microseconds: the next look sees others. Whoever gets pieces is dealt to
+/// with each of them and does not wait for this.
+const WANTS_SEEN: usize = 2048;
 
 impl Scheduler {
     pub(super) fn plan_look(&mut self, now: Time) {
@@ -29,26 +32,31 @@ impl Scheduler {
         }
         self.swarms.far.retain(|_, until| now < *until);
         self.end_ways(now);
-        let blobs: Vec<_> = self.swarms.blobs.keys().copied().collect();
-        let mut anybody = !self.swarms.ways.is_empty();
-        for blob in blobs {
-            let Some(swarm) = self.swarms.blobs.get_mut(&blob) else { continue };
-            let asked = swarm.parts.values().flat_map(|part| &part.asked);
-            let open = asked.filter(|(_, asked)| asked.from.is_none()).map(|(piece, _)| *piece);
-            let open: BTreeSet<u32> = open.collect();
-            swarm.handed.retain(|piece, at| open.contains(piece) || now < *at + PATIENCE);
-            let wanting = swarm.parts.iter().filter(|(_, part)| part.wants);
-            let wanting: Vec<_> = wanting.map(|(node, _)| *node).collect();
-            anybody |= !wanting.is_empty();
-            for node in &wanting {
-                self.unask(*node, &blob, |asked| now >= asked.at + NEVER);
-                self.seek(now, &blob, *node);
-            }
-            if !wanting.is_empty() {
-                self.deal(now, &blob);
-            }
+        self.recount_stale();
+        for swarm in self.swarms.blobs.values_mut() {
+            swarm.copies.forget_handed(now, PATIENCE);
         }
+        let mut waiting = BTreeMap::<BlobRef, Vec<NodeId>>::new();
+        for (blob, node) in self.next_wanting() {
+            self.unask(node, &blob, |asked| now >= asked.at + NEVER);
+            self.seek(now, &blob, node);
+            waiting.entry(blob).or_default().push(node);
+        }
+        for (blob, nodes) in waiting {
+            self.deal(now, &blob, &nodes);
+        }
+        let anybody = !self.swarms.wanting.is_empty() || !self.swarms.ways.is_empty();
         self.swarms.due = anybody.then_some(now + LOOK_EVERY);
+    }
+
+    /// Those that need something, in turn.
+    fn next_wanting(&mut self) -> Vec<(BlobRef, NodeId)> {
+        let wanting = &self.swarms.wanting;
+        let after = self.swarms.looked_at.map_or(Unbounded, Excluded);
+        let round = wanting.range((after, Unbounded)).chain(wanting).take(wanting.len());
+        let next: Vec<_> = round.take(WANTS_SEEN).copied().collect();
+        self.swarms.looked_at = next.last().copied();
+        next
     }
 
     fn end_ways(&mut self, now: Time) {
@@ -74,11 +82,15 @@ impl Scheduler {
         let mut loads = alloc::collections::BTreeMap::<_, usize>::new();
         for (blob, swarm) in &swarms.blobs {
             assert!(!swarm.parts.is_empty(), "books of a blob nobody has");
+            assert!(swarms.stored.contains(blob), "books of a blob that is not stored");
             for (node, part) in &swarm.parts {
                 assert!(swarms.of.get(node).is_some_and(|of| of.contains(blob)), "index of parts");
                 assert!(self.peers.contains_key(node), "a part of nobody");
-                assert_eq!(part.counted, self.may_give(*node), "node {node} is counted wrong");
+                let counted = part.counted == self.may_give(*node);
+                assert!(counted || swarms.stale.contains(node), "node {node} is counted wrong");
                 assert_eq!(part.wants, !part.has.is_full(), "node {node} needs what it has");
+                let wanting = swarms.wanting.contains(&(*blob, *node));
+                assert_eq!(part.wants, wanting, "index of what node {node} needs");
                 for (piece, asked) in &part.asked {
                     assert!(!part.has.has(*piece), "a piece that is there is asked for");
                     if let Some(giver) = asked.from {
@@ -89,12 +101,14 @@ impl Scheduler {
                     }
                 }
             }
-            for (piece, copies) in swarm.copies.iter().enumerate() {
-                let has = |part: &&Part| part.counted && part.has.has(piece as u32);
-                let held = swarm.parts.values().filter(has).count();
-                assert_eq!(held as u32, *copies, "copies of piece {piece}");
-            }
+            let counted = swarm.parts.values().filter(|part| part.counted);
+            let asked = swarm.parts.values().flat_map(|part| &part.asked);
+            let open = asked.filter(|(_, asked)| asked.from.is_none()).map(|(piece, _)| *piece);
+            swarm.copies.check(counted.map(|part| &part.has), open);
         }
+        let wants = swarms.blobs.values().flat_map(|swarm| swarm.parts.values());
+        assert_eq!(wants.filter(|part| part.wants).count(), swarms.wanting.len(), "needs");
+        assert!(swarms.stale.iter().all(|node| self.peers.contains_key(node)), "stale strangers");
         let parts: usize = swarms.of.values().map(|of| of.len()).sum();
         let known: usize = swarms.blobs.values().map(|swarm| swarm.parts.len()).sum();
         assert_eq!(parts, known, "parts");

@@ -15,6 +15,9 @@ const SOUGHT: usize = 2;
 pub(super) const CLIMB: Micros = Micros::from_secs(15);
 /// Two that found no direct way are not tried again before: networks change slowly.
 const FAR_FOR: Micros = Micros::from_secs(300);
+/// Others in a swarm looked at for one that seeks, from one drawn by chance on: enough to find some with few links,
+/// and in a large swarm the next look sees others.
+const PARTNERS_SEEN: usize = 64;
 
 impl Scheduler {
     /// Links a node to others in the swarm, where it has too few.
@@ -39,8 +42,11 @@ impl Scheduler {
 
     fn draw_partner(&mut self, now: Time, blob: &BlobRef, node: NodeId) -> Option<NodeId> {
         let parts = &self.swarms.blobs.get(blob)?.parts;
+        let (last, _) = parts.last_key_value()?;
+        let from = NodeId(self.chance.below(last.0.saturating_add(1)));
         let shunned = &parts.get(&node)?.shunned;
-        let fit = parts.keys().copied().filter(|other| {
+        let seen = parts.range(from..).chain(parts.range(..from)).take(PARTNERS_SEEN);
+        let fit = seen.map(|(other, _)| *other).filter(|other| {
             let pair = [node.min(*other), node.max(*other)];
             let far = self.swarms.far.get(&pair).is_some_and(|until| now < *until);
             let linked = self.links_of(node).any(|known| known == *other);
@@ -63,7 +69,7 @@ impl Scheduler {
         }
     }
 
-    fn links_of(&self, node: NodeId) -> impl Iterator<Item = NodeId> {
+    pub(super) fn links_of(&self, node: NodeId) -> impl Iterator<Item = NodeId> {
         self.swarms.links.get(&node).into_iter().flatten().map(|(other, _)| *other)
     }
 
@@ -114,21 +120,24 @@ impl Scheduler {
         let Some(crew) = links.and_then(|links| links.get(&other)).copied() else { return };
         let Some(way) = self.swarms.ways.get_mut(&crew) else { return };
         let rank = usize::from(way.nodes[0] != node);
-        way.near[rank] = near;
+        if core::mem::replace(&mut way.near[rank], near) == near {
+            return;
+        }
         // One that was near and is not any more has as long as a new one to come back.
         way.made = if near { way.made } else { now };
         if !near {
             self.unask_all(node, other);
             self.unask_all(other, node);
         }
-        self.deal_all(now, node);
+        self.deal_between(now, [node, other]);
     }
 
-    /// Deals whatever that node has a part in.
-    pub(crate) fn deal_all(&mut self, now: Time, node: NodeId) {
-        let blobs: Vec<_> = self.swarms.of.get(&node).into_iter().flatten().copied().collect();
-        for blob in blobs {
-            self.deal(now, &blob);
+    /// Deals to two what both have a part in.
+    pub(crate) fn deal_between(&mut self, now: Time, [a, b]: [NodeId; 2]) {
+        let (of, others) = (self.swarms.of.get(&a), self.swarms.of.get(&b));
+        let both = of.zip(others).into_iter().flat_map(|(of, others)| of.intersection(others));
+        for blob in both.copied().collect::<Vec<_>>() {
+            self.deal(now, &blob, &[a, b]);
         }
     }
 

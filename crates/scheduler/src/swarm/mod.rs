@@ -2,19 +2,24 @@
 //! coordinator hands a piece out while nobody has it, about once; later askers get it from those who have it. Who
 //! waits in vain gets it from the coordinator after all. Nothing of it is durable: nodes say again what they have.
 //!
+//! - [`claim`]: who has or needs which blob
 //! - [`hear`]: what nodes say about blobs
+//! - [`copies`]: how many have each piece
 //! - [`deal`]: which piece from where
 //! - [`meet`]: who is linked to whom
 //! - [`look`]: what only time brings about, and what must hold
 
+mod claim;
+mod copies;
 mod deal;
 mod hear;
 mod look;
 mod meet;
 
 use alloc::collections::{BTreeMap, BTreeSet};
-use alloc::vec::Vec;
 use shoal_protocol::{BlobRef, CrewId, NodeId, PieceSet, Time};
+
+use copies::Copies;
 
 /// Blobs with books at a time; a node whose blob finds no room fetches it from the coordinator.
 const MAX_SWARMS: usize = 4096;
@@ -23,9 +28,16 @@ const BELIEVED: usize = 2;
 
 #[derive(Default)]
 pub(crate) struct Swarms {
-    pub(crate) blobs: BTreeMap<BlobRef, Swarm>,
+    /// Blobs that the coordinator stores, as far as somebody spoke of them. Of no others are there books.
+    stored: BTreeSet<BlobRef>,
+    blobs: BTreeMap<BlobRef, Swarm>,
     /// The blobs each node has a part in.
     of: BTreeMap<NodeId, BTreeSet<BlobRef>>,
+    /// Who needs what, and who of those was looked at last.
+    wanting: BTreeSet<(BlobRef, NodeId)>,
+    looked_at: Option<(BlobRef, NodeId)>,
+    /// Nodes that may give now and might not before, or the other way round: their copies are to be counted anew.
+    stale: BTreeSet<NodeId>,
     /// With whom each node exchanges pieces.
     links: BTreeMap<NodeId, BTreeMap<NodeId, CrewId>>,
     ways: BTreeMap<CrewId, Way>,
@@ -41,10 +53,7 @@ pub(crate) struct Swarms {
 /// Those who have or need one blob.
 pub(crate) struct Swarm {
     parts: BTreeMap<NodeId, Part>,
-    /// For each piece, how many have it and may give it.
-    copies: Vec<u32>,
-    /// Pieces on their way from the coordinator, or handed out by it of late: when.
-    handed: BTreeMap<u32, Time>,
+    copies: Copies,
 }
 
 /// One node's part in a blob.
@@ -105,7 +114,7 @@ pub(crate) struct Giver {
 pub struct SwarmView {
     /// Blobs that somebody needs or has.
     pub blobs: u64,
-    /// Nodes that need one now.
+    /// How many are needed now, each as often as there are nodes that need it.
     pub waiting: u64,
     /// Pairs of nodes that can exchange pieces.
     pub links: u64,
@@ -115,10 +124,9 @@ pub struct SwarmView {
 
 impl crate::Scheduler {
     pub fn swarms(&self) -> SwarmView {
-        let parts = self.swarms.blobs.values().flat_map(|swarm| swarm.parts.values());
         SwarmView {
             blobs: self.swarms.blobs.len() as u64,
-            waiting: parts.filter(|part| part.wants).count() as u64,
+            waiting: self.swarms.wanting.len() as u64,
             links: self.swarms.ways.values().filter(|way| way.is_near()).count() as u64,
             between: self.swarms.between,
         }

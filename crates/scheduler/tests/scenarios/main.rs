@@ -1,6 +1,7 @@
 //! Scenarios: each is one sentence about what the scheduler promises.
 #![allow(clippy::unwrap_used)]
 
+mod claims;
 mod crew;
 mod crew_faults;
 mod crew_world;

@@ -25,7 +25,9 @@ struct Swarm {
 
 impl Swarm {
     fn new() -> Swarm {
-        Swarm { world: Some(World::new()), ..Swarm::default() }
+        let mut world = World::new();
+        world.give(Input::Stored { blob: BLOB });
+        Swarm { world: Some(world), ..Swarm::default() }
     }
 
     fn world(&mut self) -> &mut World {

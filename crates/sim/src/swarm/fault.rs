@@ -1,10 +1,15 @@
 //! What goes wrong: ways that die, devices that vanish, a coordinator that crashes.
 
 use shoal_node::{Share, ShareInput};
-use shoal_protocol::{Micros, NodeId, Time};
+use shoal_protocol::{Condition, FromNode, Micros, NodeId, Time};
 use shoal_scheduler::{Input, Scheduler};
 
 use super::world::{Event, World};
+use crate::flood::idle_word;
+
+/// Words of one flood, and microseconds between two.
+const FLOOD: u64 = 500;
+const FLOOD_EVERY: u64 = 4_000;
 
 impl World {
     /// Both ends of a link hear that it is direct, or that it is not any more; some time later it dies or is back.
@@ -34,6 +39,24 @@ impl World {
             let until = if near { lives } else { 700_000 };
             let due = self.now + Micros(self.random.range(until / 2, until));
             self.both_near(at, node, due, !near);
+        }
+    }
+
+    /// One word of many; the last takes back what the others said of the device.
+    pub(super) fn flood(&mut self, at: usize, birth: u32, word: u64) {
+        let device = &self.devices[at];
+        let Some(conn) = device.conn.filter(|_| device.birth == birth) else { return };
+        let over = word >= FLOOD;
+        let message = match over {
+            true => FromNode::Condition(Condition::default()),
+            false => idle_word(word, &mut self.random),
+        };
+        self.heard(conn, message);
+        if over {
+            self.heard(conn, FromNode::Pause(false));
+        } else {
+            let due = self.now + Micros(FLOOD_EVERY);
+            self.at(due, Event::Flood { device: at, birth, word: word + 1 });
         }
     }
 

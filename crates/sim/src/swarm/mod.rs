@@ -1,6 +1,6 @@
 //! Worlds with a swarm: the real scheduler deals, real nodes exchange pieces of one blob. Links come and go or never
 //! come to be, words get lost, devices vanish and come back with what they had, some give wrong bytes, some nothing,
-//! some accuse everybody, the coordinator crashes. In the end everybody has the right bytes, and where nothing went
+//! some accuse everybody, some claim what does not exist and change their minds all the time, the coordinator crashes. In the end everybody has the right bytes, and where nothing went
 //! wrong the coordinator gave little more than one copy.
 
 mod device;
@@ -29,6 +29,8 @@ pub struct SwarmPlan {
     pub liars: u64,
     pub mute: u64,
     pub accusers: u64,
+    /// One device in three says whatever costs it nothing, 250 words a second, for a while.
+    pub floods: bool,
     /// Devices begin within so many microseconds.
     pub spread: u64,
     /// Devices that vanish and come back, crashes of the coordinator.
@@ -50,6 +52,7 @@ impl SwarmPlan {
             liars: 0,
             mute: 0,
             accusers: 0,
+            floods: false,
             spread: 2_000_000,
             faults: 0,
         }
@@ -83,6 +86,7 @@ impl SwarmPlan {
     fn is_calm(&self) -> bool {
         let calm = SwarmPlan::calm(self.devices, self.pieces);
         (self.direct, self.direct_lives, self.lost) == (calm.direct, calm.direct_lives, 0)
+            && !self.floods
             && self.liars + self.mute + self.accusers + self.faults == 0
             && self.rates == calm.rates
             && self.coordinator_rate == calm.coordinator_rate
@@ -109,7 +113,7 @@ pub struct SwarmReport {
 /// Runs a world with a swarm to its end; panics where a promise is broken.
 pub fn swarm(seed: u64) -> SwarmReport {
     let mut random = Random::new(seed ^ 0x5a4e);
-    let plan = SwarmPlan::random(&mut random);
+    let plan = SwarmPlan { floods: seed % 3 == 2, ..SwarmPlan::random(&mut random) };
     let report = world::World::new(plan, random).run();
     if plan.is_calm() {
         let copies = report.fetched as f64 / report.pieces as f64;

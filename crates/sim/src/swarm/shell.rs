@@ -46,6 +46,22 @@ impl World {
         self.devices[at].disk.keys().for_each(|piece| assert!(has.insert(*piece)));
         let (blob, hashes) = (self.blob, self.hashes.clone());
         self.tell(at, ShareInput::Want { blob, hashes, has });
+        if self.plan.floods && at % 3 == 1 {
+            let birth = self.devices[at].birth;
+            self.at(self.now, Event::Flood { device: at, birth, word: 0 });
+        }
+    }
+
+    /// What the coordinator's shell does: it looks whether it stores the blobs that are spoken of.
+    pub(super) fn heard(&mut self, conn: Conn, message: FromNode) {
+        let known = self.scheduler.as_ref().is_none_or(|live| live.knows_blob(&self.blob));
+        if let FromNode::Share(say) = &message
+            && !known
+            && say.claimed().contains(&self.blob)
+        {
+            self.give(Input::Stored { blob: self.blob });
+        }
+        self.give(Input::Said { conn, message });
     }
 
     pub(super) fn told(&mut self, at: usize, message: ToNode) {

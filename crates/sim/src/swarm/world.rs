@@ -39,6 +39,12 @@ pub(super) enum Event {
         near: bool,
     },
     Gone(Conn),
+    /// A device says the next of so many words that cost it nothing.
+    Flood {
+        device: usize,
+        birth: u32,
+        word: u64,
+    },
     Timer,
     Fault,
     Restart,
@@ -130,6 +136,8 @@ impl World {
             assert!(right, "a device has other bytes");
         }
         let live = self.scheduler.as_ref();
+        let books = live.map_or(0, |live| live.swarms().blobs);
+        assert!(books <= 1, "books of {books} blobs, and there is one");
         let nodes = live.map(|live| live.nodes(self.now)).unwrap_or_default();
         self.report.named = nodes.iter().filter(|node| node.gave_wrong > 0).count() as u64;
         self.report.pieces = u64::from(self.plan.pieces);
@@ -151,7 +159,8 @@ impl World {
                     self.told(device, message);
                 }
             }
-            Event::FromNode(conn, message) => self.give(Input::Said { conn, message }),
+            Event::FromNode(conn, message) => self.heard(conn, message),
+            Event::Flood { device, birth, word } => self.flood(device, birth, word),
             Event::Words { to, birth, from, words } => {
                 if self.devices[to].birth == birth && self.devices[to].links.contains_key(&from) {
                     self.tell(to, ShareInput::Heard { from, words: &words });

@@ -26,6 +26,8 @@ pub(crate) const GATHER: Micros = Micros::from_secs(1);
 const GATHER_AGAIN: Micros = Micros::from_secs(3);
 /// A checkpoint costs a transfer of the whole field: what is lost with a member is at most this much work.
 const KEEP_EVERY: Micros = Micros::from_secs(5);
+/// Strangers' words about themselves make crews be looked at this often at most: soon enough for people.
+const STIR_EVERY: Micros = Micros::from_millis(20);
 /// Before a node was measured.
 const USUAL_ROUND_TRIP: Micros = Micros::from_millis(2);
 
@@ -44,10 +46,23 @@ impl Scheduler {
         }
     }
 
+    /// A node said something of itself that may change a crew. Its own is looked at at once; others soon, because
+    /// a look asks every node, and anybody may say such things as often as it likes.
+    pub(crate) fn stir_crews_for(&mut self, now: Time, node: NodeId) {
+        let mut seats = self.crews.values().flat_map(|crew| &crew.seats);
+        if seats.any(|seat| seat.node == node) {
+            return self.stir_crews(now);
+        }
+        if let Some(due) = &mut self.crews_due {
+            *due = (*due).min(now.max(self.crews_seen + STIR_EVERY));
+        }
+    }
+
     pub(crate) fn look_at_crews(&mut self, now: Time) {
         if self.crews_due.is_none_or(|due| due > now) {
             return;
         }
+        self.crews_seen = now;
         let jobs: Vec<_> = self.crews.keys().copied().collect();
         for job in jobs {
             self.mend(now, job);

@@ -22,10 +22,11 @@ const LEAST_BANDWIDTH: u64 = 1_000;
 
 impl Scheduler {
     pub(crate) fn has_links(&mut self, now: Time, node: NodeId, key: LinkKey, proof: Signature) {
-        if let Some(peer) = self.peers.get_mut(&node) {
-            peer.links = Some((key, proof));
+        let Some(peer) = self.peers.get_mut(&node) else { return };
+        if peer.links.replace((key, proof)) == Some((key, proof)) {
+            return;
         }
-        self.stir_crews(now);
+        self.stir_crews_for(now, node);
         self.may_give_changed(now, node);
     }
 
@@ -72,16 +73,16 @@ impl Scheduler {
         match say {
             CrewSay::Auditioned { cells, took } => {
                 let rate = cells.saturating_mul(1_000_000) / took.0.max(1);
+                // Only who was asked has a say.
                 if let Some(crew) = self.crews.get_mut(&job)
                     && matches!(crew.tries.get(&node), Some(Try::Asked { .. }))
                 {
                     crew.tries.insert(node, Try::Fit { rate: rate.max(1) });
+                    self.stir_crews(now);
                 }
-                self.stir_crews(now);
             }
             CrewSay::Failed { failure } => {
                 let Some(crew) = self.crews.get_mut(&job) else { return };
-                // Only who was asked has a say.
                 if !matches!(crew.tries.get(&node), Some(Try::Asked { .. })) {
                     return;
                 }

@@ -130,7 +130,7 @@ impl Scheduler {
             {
                 self.part_for_long(now, nodes);
                 self.end_pair(crew);
-                nodes.into_iter().for_each(|node| self.deal_all(now, node));
+                self.deal_between(now, nodes);
             }
             CrewSay::Failed { .. } => {
                 self.end_pair(crew);
