@@ -21,10 +21,12 @@ import type {
   RunOptions,
 } from "./options.js";
 import { assemble, type Picture } from "./picture.js";
+import { type ReducedNumbers, reducedOf, type ReduceOptions, told } from "./reduce.js";
 import { codeHash, signCode, submitterKey } from "./sign.js";
 import { type Field, fieldOf, type SimOptions, type SimRequest, type Stroke } from "./sim.js";
 import type {
   BlobRef,
+  CommonOptions,
   ExecRequest,
   Job,
   JobRequest,
@@ -36,6 +38,7 @@ import type {
 } from "./types.js";
 
 export type * from "./options.js";
+export type * from "./reduce.js";
 
 export interface PoolEvents {
   jobs?(changed: Job[]): void;
@@ -142,17 +145,30 @@ export class Shoal {
   /** Runs a kernel over arrays. Inputs must be what it reads; lists of numbers are converted. The result is a typed array of
    * the kernel's type, or nested lists, or comes with a shape, as the input did. */
   async map<O extends MapOptions>(options: O, run: RunOptions = {}): Promise<MapResult<O>> {
-    const { out, input, inputs, ...rest }: MapOptions = options;
+    const { out, ...rest }: MapOptions = options;
     const { signal } = run;
-    const kernel = await this.checkKernel(rest, signal);
-    const ready = prepareAll(options, kernel);
-    const request: MapRequest = { ...rest, kind: "map", inputs: [] };
-    request.inputs = await Promise.all(
-      ready.map(async (one) => requestInput(one, await this.store(one.source, signal))),
-    );
+    // From JavaScript: the result would be blocks, which nobody means.
+    if ("reduce" in rest) throw new ShoalError(0, "bad_request", "map keeps all outputs: call reduce({ …, reduce }) to bring them together");
+    const { request, ready, kernel } = await this.mapRequest(rest, signal);
     const job = await this.finish(await this.submit(request, signal), run);
     const flat = typed((await this.result(job.id, signal)).buffer, outType(job, out));
     return formed(flat, ready, kernel.output, job.items, rest.outPerItem ?? 1) as MapResult<O>;
+  }
+
+  /** The same, with the outputs of all items brought together into one: a number, or one for each column. */
+  async reduce({ reduce, ...options }: ReduceOptions, run: RunOptions = {}): Promise<ReducedNumbers> {
+    const { signal } = run;
+    const { request } = await this.mapRequest(options, signal);
+    const how = reduce === "mean" ? "sum" : reduce;
+    let job = await this.finish(await this.submit({ ...request, reduce: how }, signal), run);
+    const { items, columns, combine, copy, read } = reducedOf(job);
+    for (;;) {
+      const bytes = await this.result(job.id, signal);
+      if (job.items === 1) return told(read(bytes.buffer), reduce, items);
+      const inputs = [{ blob: await this.store(bytes, signal), perItem: columns }];
+      const next: MapRequest = { kind: "map", wgsl: copy, inputs, outPerItem: columns, reduce: { wgsl: combine } };
+      job = await this.finish(await this.submit({ ...common(options), ...next }, signal), run);
+    }
   }
 
   /** Runs a kernel over a picture's tiles. */
@@ -230,6 +246,18 @@ export class Shoal {
     return join({ ...options, url: this.url, token: new URL(link).hash.slice(1) });
   }
 
+  /** Checked and uploaded. */
+  private async mapRequest(options: Omit<MapOptions, "out">, signal?: AbortSignal) {
+    const { input, inputs, ...rest } = options;
+    const kernel = await this.checkKernel(rest, signal);
+    const ready = prepareAll(options, kernel);
+    const request: CommonOptions & MapRequest = { ...rest, kind: "map", inputs: [] };
+    request.inputs = await Promise.all(
+      ready.map(async (one) => requestInput(one, await this.store(one.source, signal))),
+    );
+    return { request, ready, kernel };
+  }
+
   private async store(source: Source, signal?: AbortSignal): Promise<string> {
     if ("blob" in source) return source.blob;
     return (await upload(this.http, source, { signal })).hash;
@@ -283,6 +311,12 @@ export async function connect(url: string, key: string, options?: ConnectOptions
   const shoal = new Shoal(url, key, options);
   await shoal.pool();
   return shoal;
+}
+
+/** What a reduction's later jobs have in common with its first: the policy, not the code. */
+function common(options: Omit<MapOptions, "out">): CommonOptions {
+  const { wgsl, entry, input, inputs, items, outPerItem, edge, params, signature, unit, ...rest } = options;
+  return rest;
 }
 
 function trimSlash(url: string): string {

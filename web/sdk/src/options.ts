@@ -4,7 +4,7 @@ import type { OutType } from "./arrays.js";
 import type { Source } from "./blobs.js";
 import type { KeyPair } from "./keyring.js";
 import type { MapInput } from "./numbers/types.js";
-import type { CommonOptions, Job, Params } from "./types.js";
+import type { CommonOptions, Edge, Job, Params } from "./types.js";
 
 export type { KeyPair, Source };
 
@@ -31,6 +31,8 @@ export interface MapOptions extends CommonOptions {
   items?: number;
   /** Elements of output for each item; 1 without it. */
   outPerItem?: number;
+  /** What an item reads before the first and behind the last element: `clamp`, the first or the last one, without it. */
+  edge?: Edge;
   params?: Params;
   /** The type the result must have: checked when it comes, and known to TypeScript. */
   out?: OutType;

@@ -2,7 +2,7 @@
 
 import { blake3 } from "./blake3.js";
 import { hex, keyPair, type KeyPair } from "./keyring.js";
-import type { CodeSignature, JobRequest } from "./types.js";
+import type { CodeSignature, JobRequest, MapRequest } from "./types.js";
 
 /** So that no signature can be taken for one of another kind. */
 const DOMAIN = "shoal code 1\0";
@@ -21,6 +21,7 @@ export function codeHash(request: JobRequest): Uint8Array<ArrayBuffer> | undefin
     case "noop":
       return undefined;
     case "map":
+      return blake3(new TextEncoder().encode(mapCode(request)));
     case "render":
       return blake3(new TextEncoder().encode(request.wgsl));
     case "sim":
@@ -28,6 +29,11 @@ export function codeHash(request: JobRequest): Uint8Array<ArrayBuffer> | undefin
     case "exec":
       return bytesOf(request.module);
   }
+}
+
+/** A reduction's own code is signed with the kernel. */
+function mapCode({ wgsl, reduce }: MapRequest): string {
+  return typeof reduce === "object" ? `${wgsl}\n${reduce.wgsl}` : wgsl;
 }
 
 export async function signCode(

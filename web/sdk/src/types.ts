@@ -59,6 +59,10 @@ export interface Job {
   sim: SimInfo | null;
   /** Of a map or simulation: the WGSL scalar type of the output and how many make one item. */
   output: { type: string; perItem: number } | null;
+  /** What whoever submitted it should know, in sentences. */
+  notes: string[];
+  /** How a reduction goes on: a map over the result with the kernel `copy`, reduced with `combine`, until one block is left. */
+  reduced: { items: number; element: string; columns: number; combine: string; copy: string } | null;
 }
 
 /** How much of a job one node did. */
@@ -226,8 +230,14 @@ export interface MapRequest {
   inputs: MapRequestInput[];
   items?: number;
   outPerItem?: number;
+  edge?: Edge;
+  /** Blocks of 256 items become one each; the job's `reduced` says how to go on. */
+  reduce?: "sum" | "min" | "max" | { wgsl: string };
   params?: Params;
 }
+
+/** `wrap`: the array goes round; `mirror`: it is reflected, its ends included. */
+export type Edge = "clamp" | "wrap" | "mirror";
 
 export interface RenderRequest {
   kind: "render";

@@ -43,12 +43,9 @@ pub(super) async fn run(context: &Context, args: Map, interrupts: &Interrupts) -
 
     let client = context.client(&args.server)?;
     let mut request = request("map", &args.kernel, &args.job)?;
-    let common = request.clone();
-    let code = match reduction.as_ref().map(|it| &it.how) {
-        Some(How::Combine(combine)) => map_code(&wgsl, combine),
-        Some(_) | None => wgsl.clone(),
-    };
+    let code = code(&wgsl, reduction.as_ref());
     policy::add(context, &client, &args.job.policy, code.as_bytes(), &mut request).await?;
+    let common = request.clone();
     request.insert("wgsl".into(), wgsl.into());
     request.insert("inputs".into(), upload(context, &client, &arrays).await?);
     request.insert("outPerItem".into(), args.out_per.into());
@@ -74,19 +71,24 @@ pub(super) async fn run(context: &Context, args: Map, interrupts: &Interrupts) -
         }
         (None, None) => Ok(()),
         (Some(reduction), sink) => {
-            let (Some(of), Some(reduced)) = (job.output.clone(), job.reduced.clone()) else {
-                return Err(Fail::world("bad_answer", "the coordinator did not reduce anything"));
-            };
-            let start = (job.clone(), reduced);
-            let bytes = reduce::finish(context, &client, start, common, interrupts).await?;
-            let numbers = Numbers::read(&reduction, &of.scalar, bytes, layout.items)?;
+            let numbers =
+                reduce::finish(context, &client, &job, &reduction, common, interrupts).await?;
             tell(context, &args, &job, &numbers, sink)?;
             let what = format!("{} items reduced", show::count(layout.items as f64));
             if context.json {
-                return Ok(());
+                Ok(())
+            } else {
+                finished(context, &job, args.output.as_deref(), began, &what)
             }
-            finished(context, &job, args.output.as_deref(), began, &what)
         }
+    }
+}
+
+/// What is signed.
+fn code(wgsl: &str, reduction: Option<&Reduction>) -> String {
+    match reduction.map(|it| &it.how) {
+        Some(How::Combine(combine)) => map_code(wgsl, combine),
+        Some(_) | None => wgsl.to_owned(),
     }
 }
 

@@ -8,7 +8,7 @@ use serde_json::{Map as Object, Value, json};
 use shoal_protocol::fold::How;
 
 use super::{Context, read_kernel};
-use crate::client::api::{Job, Reduced};
+use crate::client::api::Job;
 use crate::client::{Client, Source};
 use crate::fail::Fail;
 use crate::interrupt::Interrupts;
@@ -52,29 +52,38 @@ impl Reduction {
     }
 }
 
-/// Folds what a job left until it is one.
+/// Folds what a job left until it is one, and reads that.
 pub(super) async fn finish(
     context: &Context,
     client: &Client,
-    (mut job, reduced): (Job, Reduced),
+    job: &Job,
+    reduction: &Reduction,
     mut next: Object<String, Value>,
     interrupts: &Interrupts,
-) -> Result<Vec<u8>, Fail> {
+) -> Result<Numbers, Fail> {
+    let (Some(of), Some(reduced)) = (&job.output, &job.reduced) else {
+        return Err(Fail::world("bad_answer", "the coordinator did not reduce anything"));
+    };
+    // The same policy for other code, in units as they come.
+    next.remove("signature");
+    next.remove("unit");
     next.insert("kind".into(), "map".into());
     next.insert("wgsl".into(), reduced.copy.clone().into());
     next.insert("outPerItem".into(), reduced.columns.into());
     next.insert("reduce".into(), json!({"wgsl": reduced.combine}));
+    let (mut id, mut blocks) = (job.id, job.items);
     loop {
-        let bytes = fetch(client, job.id).await?;
-        if job.items <= 1 {
-            return Ok(bytes);
+        let bytes = fetch(client, id).await?;
+        if blocks <= 1 {
+            return Numbers::read(reduction, &of.scalar, bytes, reduced.items);
         }
         let bar = show::Bytes::new("sending blocks", 0);
         let blob = client.upload(&Source::Memory(Bytes::from(bytes)), &bar).await;
         bar.clear();
         let input = json!([{"blob": blob?.hash, "perItem": reduced.columns}]);
         next.insert("inputs".into(), input);
-        job = context.run(client, &Value::Object(next.clone()), interrupts).await?;
+        let job = context.run(client, &Value::Object(next.clone()), interrupts).await?;
+        (id, blocks) = (job.id, job.items);
     }
 }
 
@@ -101,7 +110,7 @@ pub(super) struct Numbers {
 }
 
 impl Numbers {
-    pub(super) fn read(
+    fn read(
         reduction: &Reduction,
         scalar: &str,
         bytes: Vec<u8>,

@@ -21,6 +21,7 @@ export interface Prepared {
   shape?: readonly number[];
   whole?: boolean;
   perItem?: number;
+  overlap?: number;
 }
 
 const TYPES: Readonly<Record<string, string>> = {
@@ -44,12 +45,13 @@ export function prepareAll({ input, inputs }: Given, kernel: KernelInfo): Prepar
 }
 
 /** What the job's request says of it. */
-export function requestInput({ type, whole, perItem }: Prepared, blob: string): MapRequestInput {
+export function requestInput({ type, whole, perItem, overlap }: Prepared, blob: string): MapRequestInput {
   return {
     blob,
     ...(type === undefined ? {} : { type }),
     ...(whole === undefined ? {} : { whole }),
     ...(perItem === undefined ? {} : { perItem }),
+    ...(overlap === undefined ? {} : { overlap }),
   };
 }
 

@@ -25,6 +25,8 @@ export interface MapInputOptions {
   whole?: boolean;
   /** Elements for each item; 1 without it. */
   perItem?: number;
+  /** How many elements away from its own an item may look; found in the kernel without it. */
+  overlap?: number;
 }
 
 /** One input of a map. */
@@ -35,6 +37,7 @@ export interface MapRequestInput {
   blob: string;
   whole?: boolean;
   perItem?: number;
+  overlap?: number;
   /** What the bytes are: `f32`, `i32`, `u32`, or the kernel's element. The job is refused if the kernel reads something else. */
   type?: string;
 }
