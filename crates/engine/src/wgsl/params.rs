@@ -93,6 +93,7 @@ mod tests {
             workgroup: [8, 8, 1],
             bindings: Vec::new(),
             params: None,
+            windows: None,
         };
         let (width, height, tile, samples) = (100, 70, 64, 4);
         let work = RenderWork { kernel, width, height, tile, samples, pixel: Pixel::Rgba8 };

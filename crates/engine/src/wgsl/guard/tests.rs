@@ -35,7 +35,14 @@ fn kernel(body: &str) -> Kernel {
         }}"
     );
     let bindings = vec![Binding { index: 0, space: Space::StorageReadWrite, slot: Slot::Output }];
-    Kernel { source, entry: "main".into(), workgroup: [64, 1, 1], bindings, params: None }
+    Kernel {
+        source,
+        entry: "main".into(),
+        workgroup: [64, 1, 1],
+        bindings,
+        params: None,
+        windows: None,
+    }
 }
 
 fn run(gpu: &Gpu, body: &str) -> Result<Vec<u32>, Failure> {
