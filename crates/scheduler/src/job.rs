@@ -50,6 +50,8 @@ pub(crate) struct Job {
     pub(crate) units: BTreeMap<u64, Unit>,
     /// Units in flight that nobody answered and that want a copy lent.
     pub(crate) wanting: BTreeSet<u64>,
+    /// Those of them that were lost by several nodes: only some may try them now.
+    pub(crate) aside: BTreeSet<u64>,
     /// Units in flight that want somebody to confirm or refute an answer.
     pub(crate) votes: BTreeSet<u64>,
     /// Items of units in flight that nobody has and nobody answered.
@@ -146,6 +148,7 @@ impl Job {
             ended: None,
             units: BTreeMap::new(),
             wanting: BTreeSet::new(),
+            aside: BTreeSet::new(),
             items_idle: 0,
             votes: BTreeSet::new(),
             merged: BTreeMap::new(),
@@ -185,7 +188,8 @@ impl Job {
     pub(crate) fn has_work(&self) -> bool {
         // A crew's rows are not lent one by one.
         let farmed = !matches!(self.spec.work, Work::Sim(_));
-        farmed && !self.waiting.is_empty() || !self.wanting.is_empty() || !self.votes.is_empty()
+        let wishes = [&self.wanting, &self.aside, &self.votes];
+        farmed && !self.waiting.is_empty() || wishes.iter().any(|starts| !starts.is_empty())
     }
 
     pub(crate) fn rules(&self) -> Rules {
@@ -200,8 +204,7 @@ impl Job {
     /// Books a unit's wishes and whether it is idle.
     pub(crate) fn note_unit(&mut self, start: u64) {
         let rules = self.rules();
-        self.wanting.remove(&start);
-        self.votes.remove(&start);
+        self.wish_no_more(start);
         let Some(unit) = self.units.get_mut(&start) else { return };
         let idle = unit.is_idle();
         if idle && !unit.counted {
@@ -211,8 +214,18 @@ impl Job {
         }
         unit.counted = idle;
         if unit.wants(&rules) {
-            let wishes = if unit.ballot.is_some() { &mut self.votes } else { &mut self.wanting };
+            let wishes = match (unit.ballot.is_some(), unit.is_aside()) {
+                (true, _) => &mut self.votes,
+                (false, true) => &mut self.aside,
+                (false, false) => &mut self.wanting,
+            };
             wishes.insert(start);
+        }
+    }
+
+    fn wish_no_more(&mut self, start: u64) {
+        for wishes in [&mut self.wanting, &mut self.aside, &mut self.votes] {
+            wishes.remove(&start);
         }
     }
 
@@ -241,7 +254,8 @@ impl Job {
         let rest = Span::new(start + size, unit.span.len - size);
         unit.span.len = size;
         let rest = Unit { counted: unit.counted, ..Unit::new(rest, unit.history.clone()) };
-        self.wanting.insert(rest.span.start);
+        let wishes = if rest.is_aside() { &mut self.aside } else { &mut self.wanting };
+        wishes.insert(rest.span.start);
         self.units.insert(rest.span.start, rest);
     }
 
@@ -252,8 +266,7 @@ impl Job {
     pub(crate) fn drop_unit(&mut self, start: u64) -> Option<Unit> {
         let unit = self.units.remove(&start)?;
         self.items_idle -= if unit.counted { unit.span.len } else { 0 };
-        self.wanting.remove(&start);
-        self.votes.remove(&start);
+        self.wish_no_more(start);
         Some(unit)
     }
 

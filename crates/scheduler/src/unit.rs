@@ -3,9 +3,9 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::ops::{Deref, DerefMut};
-use shoal_protocol::{Attempt, JobId, Lane, Micros, NodeId, Span, Time};
+use shoal_protocol::{Attempt, Failure, JobId, Lane, Micros, NodeId, Span, Time};
 
-use crate::assign::Victim;
+use crate::assign::{How, Loss};
 use crate::verify::{Ballot, Rules};
 
 #[derive(Clone, Debug)]
@@ -20,6 +20,9 @@ pub(crate) struct Unit {
     pub(crate) counted: bool,
 }
 
+/// One loss is bad luck, two say that something is wrong with the unit or with those who took it.
+const ASIDE: usize = 2;
+
 /// One lending that is still open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Copy {
@@ -29,6 +32,8 @@ pub(crate) struct Copy {
     pub(crate) weight: u32,
     /// Lent because another copy is late.
     pub(crate) extra: bool,
+    /// So far over its time that nobody waits for it any more.
+    pub(crate) late: bool,
 }
 
 /// What happened to a unit so far. Most units have none, and there are many units.
@@ -37,18 +42,25 @@ pub(crate) struct History(Option<Box<Past>>);
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Past {
-    /// Distinct nodes that reported a failure.
-    pub(crate) failed_on: Vec<NodeId>,
-    /// Where each of those connected from.
-    pub(crate) failed_from: Vec<u64>,
-    /// Lendings that ended in failure or in the node's vanishing while it computed.
+    /// Who reported a failure or vanished soon after it began: each node once.
+    pub(crate) losses: Vec<Loss>,
+    /// When the first of those did.
+    pub(crate) since: Time,
+    /// What the last of them said.
+    pub(crate) words: Option<Failure>,
+    /// Who took it and came to nothing, through no fault of the unit's: left, fell silent, gave it back, held it too long.
+    pub(crate) dropped: Vec<NodeId>,
+    /// Lendings that ended in failure or in the node's vanishing while it computed, and rounds without agreement.
     pub(crate) tries: u32,
-    /// Distinct nodes that vanished soon after they began.
-    pub(crate) victims: Vec<Victim>,
 }
 
+/// Who took a unit and came to nothing is remembered for so many; the oldest may try again.
+const DROPPED_KEPT: usize = 32;
+/// So many who lost a unit are remembered: verdicts need far fewer.
+const LOSSES_KEPT: usize = 64;
+
 static NOTHING: Past =
-    Past { failed_on: Vec::new(), failed_from: Vec::new(), tries: 0, victims: Vec::new() };
+    Past { losses: Vec::new(), since: Time(0), words: None, dropped: Vec::new(), tries: 0 };
 
 impl Deref for History {
     type Target = Past;
@@ -61,6 +73,48 @@ impl Deref for History {
 impl DerefMut for History {
     fn deref_mut(&mut self) -> &mut Past {
         self.0.get_or_insert_default()
+    }
+}
+
+impl History {
+    /// Nothing ever happened to most units.
+    pub(crate) fn is_clean(&self) -> bool {
+        self.0.is_none()
+    }
+}
+
+impl Past {
+    /// Nodes that reported a failure.
+    pub(crate) fn failed_on(&self) -> Vec<NodeId> {
+        let failed = self.losses.iter().filter(|loss| matches!(loss.how, How::Failed { .. }));
+        failed.map(|loss| loss.node).collect()
+    }
+
+    pub(crate) fn loss_of(&self, node: NodeId) -> Option<&Loss> {
+        self.losses.iter().find(|loss| loss.node == node)
+    }
+
+    /// Notes a loss; a node that lost the unit before has a say once, and its last one.
+    pub(crate) fn lose(&mut self, now: Time, loss: Loss) {
+        self.tries = self.tries.saturating_add(1);
+        if self.losses.is_empty() {
+            self.since = now;
+        }
+        if let Some(known) = self.losses.iter_mut().find(|known| known.node == loss.node) {
+            *known = loss;
+        } else if self.losses.len() < LOSSES_KEPT {
+            self.losses.push(loss);
+        }
+    }
+
+    pub(crate) fn drop_by(&mut self, node: NodeId) {
+        if self.dropped.contains(&node) {
+            return;
+        }
+        if self.dropped.len() >= DROPPED_KEPT {
+            self.dropped.remove(0);
+        }
+        self.dropped.push(node);
     }
 }
 
@@ -80,6 +134,8 @@ pub(crate) struct Loan {
     /// How long it should take, and when it should be done with all that was lent before it.
     pub(crate) expected: Micros,
     pub(crate) due: Time,
+    /// Its copy is [`Copy::late`].
+    pub(crate) late: bool,
 }
 
 impl Unit {
@@ -97,6 +153,11 @@ impl Unit {
         self.ballot.as_ref().is_some_and(|ballot| ballot.merged)
     }
 
+    /// Failed or vanished with by several: not everybody may try it now.
+    pub(crate) fn is_aside(&self) -> bool {
+        self.ballot.is_none() && self.history.losses.len() >= ASIDE
+    }
+
     /// Whether the node has a part in it.
     pub(crate) fn knows(&self, node: NodeId) -> bool {
         self.nodes().any(|other| other == node)
@@ -110,7 +171,7 @@ impl Unit {
 
     /// Whether another copy should be lent.
     pub(crate) fn wants(&self, rules: &Rules) -> bool {
-        let asked = self.copies.iter().filter(|copy| !copy.extra);
+        let asked = self.copies.iter().filter(|copy| !copy.extra && !copy.late);
         match &self.ballot {
             None => asked.count() < rules.at_first,
             Some(ballot) => {

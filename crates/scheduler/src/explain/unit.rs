@@ -112,8 +112,8 @@ impl Scheduler {
             let (node, since, computing) = (copy.node, loan.since, loan.running.is_some());
             why.push(WhyUnit::LentTo { node, since, computing, extra: copy.extra });
         }
-        if unit.history.tries > 0 || !unit.history.failed_on.is_empty() {
-            let nodes = unit.history.failed_on.clone();
+        let nodes = unit.history.failed_on();
+        if unit.history.tries > 0 || !nodes.is_empty() {
             why.push(WhyUnit::FailedOn { nodes, tries: unit.history.tries });
         }
         if let Some(ballot) = &unit.ballot {

@@ -26,10 +26,14 @@ impl Scheduler {
         let Some(unit) = job.units.get(&start) else { return };
         let Some(ballot) = unit.ballot.as_ref() else { return };
         let insists = matches!(job.spec.policy.verify, Verify::Quorum { .. });
-        let open = !unit.copies.is_empty() || ballot.comparing.is_some();
+        // Whoever is late is not waited for.
+        let open = unit.copies.iter().any(|copy| !copy.late) || ballot.comparing.is_some();
         let poll = ballot.poll();
-        let others_may_come = now < self.settled_at;
-        if open || others_may_come || !job.votes.contains(&start) || self.has_voter(job, unit) {
+        if open
+            || !job.votes.contains(&start)
+            || self.others_may_come(now, job, unit, ballot.since)
+            || self.has_voter(job, unit, |peer| self.is_awaited(peer, ballot.since))
+        {
             return;
         }
         if ballot.seeks != 0 {
@@ -47,7 +51,10 @@ impl Scheduler {
             return;
         }
         if tie || (insists && poll.against > 0) {
-            self.start_over(now, id, start);
+            // Where nodes contradict each other, anybody's word may help.
+            if !self.has_voter(job, unit, |_| true) {
+                self.start_over(now, id, start);
+            }
             return;
         }
         let Some(winner) = poll.best.filter(|_| !insists) else { return };
@@ -73,6 +80,11 @@ impl Scheduler {
             return;
         }
         let span = unit.span;
+        let late: Vec<_> = unit.copies.iter().map(|copy| copy.attempt).collect();
+        self.revoke(&late);
+        let Some(unit) = self.jobs.get_mut(&id).and_then(|job| job.units.get_mut(&start)) else {
+            return;
+        };
         let merged = unit.ballot.take().is_some_and(|ballot| ballot.merged);
         self.ballots -= 1;
         if merged {

@@ -28,9 +28,9 @@ use shoal_protocol::{Failure, JobId, NodeId, Span, Time, Verify};
 
 use crate::Output;
 use crate::fact::{Fact, Place};
-use crate::job::Proof;
-use crate::state::Scheduler;
-use crate::unit::Loan;
+use crate::job::{Job, Proof};
+use crate::state::{Peer, Scheduler};
+use crate::unit::{Loan, Unit};
 
 impl Scheduler {
     /// A unit's answer is in: merged, or put beside others.
@@ -196,15 +196,16 @@ impl Scheduler {
         self.apply_checked(id, span, node, proof);
     }
 
-    /// Whether somebody connected now could have a say about a unit.
-    pub(crate) fn has_voter(&self, job: &crate::job::Job, unit: &crate::unit::Unit) -> bool {
+    /// Whether somebody of these, connected now, could have a say about a unit.
+    pub(crate) fn has_voter(&self, job: &Job, unit: &Unit, of: impl Fn(&Peer) -> bool) -> bool {
         self.peers.iter().any(|(node, peer)| {
-            !peer.paused && !peer.silent && peer.suits(job) && self.may_take(*node, job, unit)
+            let here = !peer.paused && !peer.silent && peer.suits(job) && of(peer);
+            here && self.may_vote(peer, job) && self.may_take(*node, job, unit)
         })
     }
 
     /// Whether a node speaks for somebody else than those who have a part in a unit already.
-    pub(crate) fn is_apart(&self, node: NodeId, unit: &crate::unit::Unit) -> bool {
+    pub(crate) fn is_apart(&self, node: NodeId, unit: &Unit) -> bool {
         let Some(peer) = self.peers.get(&node) else { return false };
         if peer.trusted || peer.network == 0 {
             return true;
