@@ -83,6 +83,8 @@ pub(crate) struct Job {
     pub(crate) told: BTreeSet<NodeId>,
     /// Rate of all peers that have one on this job, in thousandths of items per second.
     pub(crate) total_milli_rate: u64,
+    /// What one slot did in the answers so far, the last ones counting most; kept when nodes leave.
+    pub(crate) seen_pace: Pace,
     pub(crate) meter: Meter,
     pub(crate) failure: Option<JobFailure>,
     /// Of a crew: its epoch and checkpoint, and when it is over, what happened to it.
@@ -167,6 +169,7 @@ impl Job {
             shares: BTreeMap::new(),
             told: BTreeSet::new(),
             total_milli_rate: 0,
+            seen_pace: Pace::default(),
             meter: Meter::default(),
             failure: None,
             kept: Kept::default(),
@@ -274,6 +277,12 @@ impl Job {
     pub(crate) fn repace(&mut self, old: Pace, new: Pace) {
         let others = self.total_milli_rate.saturating_sub(old.all_slots());
         self.total_milli_rate = others.saturating_add(new.all_slots());
+    }
+
+    pub(crate) fn saw(&mut self, milli_rate: u64) {
+        let before = self.seen_pace.milli_rate;
+        let rate = if before == 0 { milli_rate } else { before / 8 * 7 + milli_rate / 8 };
+        self.seen_pace.milli_rate = rate.max(1);
     }
 
     pub(crate) fn merge(&mut self, at: Time, span: Span, node: NodeId, place: Option<Place>) {

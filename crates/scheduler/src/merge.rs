@@ -171,6 +171,7 @@ impl Scheduler {
                 job.size_cap = job.size_cap.saturating_mul(2);
             }
             job.repace(old, pace);
+            job.saw(sample);
         }
     }
 

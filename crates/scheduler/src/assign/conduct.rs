@@ -92,6 +92,10 @@ impl Scheduler {
         self.broken(node) >= POOR
     }
 
+    pub(super) fn has_broken(&self, node: NodeId) -> bool {
+        self.broken(node) > 0
+    }
+
     pub(super) fn rest_if_poor(&mut self, now: Time, node: NodeId) {
         let Some(times) = self.broken(node).checked_sub(POOR) else { return };
         let Some(peer) = self.peers.get_mut(&node) else { return };
@@ -196,6 +200,11 @@ impl Scheduler {
                 && unit.history.loss_of(*node).is_none()
                 && !unit.history.dropped.contains(node)
         };
-        now < self.settled_at || (now < since + BACK_AT_LAST && self.absent.iter().any(away))
+        let silent = |(node, peer): (&NodeId, &Peer)| {
+            let tried = unit.knows(*node) || unit.history.loss_of(*node).is_some();
+            peer.silent && !tried && !self.is_newcomer(peer) && peer.suits(job)
+        };
+        let missed = || self.absent.iter().any(away) || self.peers.iter().any(silent);
+        now < self.settled_at || (now < since + BACK_AT_LAST && missed())
     }
 }

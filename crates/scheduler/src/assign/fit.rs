@@ -178,9 +178,9 @@ impl Scheduler {
             let done = job.shares.get(node).map_or(0, |share| share.units);
             done + held.get(node).copied().unwrap_or(0)
         };
-        // Whoever is late or rests is not waited for.
-        let able = self.peers.iter().filter(|(_, peer)| {
-            let stands = peer.paused || peer.silent || peer.late > 0 || peer.rests_until.is_some();
+        // Whoever does not keep what it takes is not waited for.
+        let able = self.peers.iter().filter(|(node, peer)| {
+            let stands = peer.paused || peer.silent || peer.late > 0 || self.has_broken(**node);
             !stands && peer.suits(job)
         });
         let least = able.map(|(other, _)| taken(other)).min().unwrap_or(0);

@@ -209,7 +209,9 @@ impl Scheduler {
         let failed = |loss: &&Loss| matches!(loss.how, How::Failed { .. });
         if let Some(words) = past.words.as_ref().filter(|_| past.losses.iter().any(|l| failed(&l)))
         {
-            let everybody = left.is_none();
+            // If all who tried are new and others were here before, those have a moment to come back.
+            let new = heard <= Some(Rank::New) && self.known.len() > past.losses.len();
+            let everybody = left.is_none() && !(new && now < past.since + NEW_UNTIL);
             let enough = everybody || ((judged || many) && past.voices(|_| true) >= FAIL_ON_NODES);
             let sure = words.blames_job() || past.tries >= NODE_FAULTS;
             return (enough && sure).then(|| words.clone());

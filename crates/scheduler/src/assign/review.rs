@@ -26,6 +26,8 @@ const LOANS_SEEN: usize = 256;
 /// Nobody is late before this time, nor before so many times what the node, or the pool on average, should take.
 const LATE_AFTER: Micros = Micros::from_secs(5);
 const LATE_TIMES: u64 = 4;
+/// The same where nobody knows how long a unit takes, for nodes that gave no answer yet.
+const LATE_UNKNOWN: Micros = Micros::from_secs(30);
 /// Copies of one unit that may be late while another is lent. Long units are no reason to ask everybody; those
 /// who never answered anything do not count, because they may never.
 const MOST_LATE: usize = 2;
@@ -103,9 +105,12 @@ impl Scheduler {
     fn is_overdue(&self, now: Time, loan: &Loan) -> bool {
         let Some(job) = self.jobs.get(&loan.job).filter(|_| !loan.late) else { return false };
         let Some(unit) = job.units.get(&loan.unit) else { return false };
-        // Before anybody answered, nobody knows how long it takes.
-        let Some(usual) = job.usual_pace() else { return false };
-        let usual = expected_time(loan.span.len, usual);
+        let silent = self.peers.get(&loan.node).is_some_and(|peer| peer.units_done == 0);
+        if job.seen_pace.milli_rate == 0 {
+            // Nobody knows how long it takes; but somebody who showed nothing yet is not waited for without end.
+            return silent && now > loan.since + LATE_UNKNOWN;
+        }
+        let usual = expected_time(loan.span.len, job.seen_pace);
         let should = usual.max(loan.due - loan.since).0.saturating_mul(LATE_TIMES);
         let proven = |node| !self.peers.get(&node).is_some_and(|peer| self.is_newcomer(peer));
         let late = unit.copies.iter().filter(|copy| copy.late && proven(copy.node)).count();

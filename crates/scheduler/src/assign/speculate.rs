@@ -103,7 +103,7 @@ fn remaining(now: Time, loan: &Loan) -> Micros {
 
 impl Job {
     /// How fast a node does this job on average, if anybody knows.
-    pub(super) fn usual_pace(&self) -> Option<Pace> {
+    fn usual_pace(&self) -> Option<Pace> {
         let milli_rate = self.total_milli_rate / (self.told.len() as u64).max(1);
         (milli_rate > 0).then_some(Pace { milli_rate, ..Pace::default() })
     }
