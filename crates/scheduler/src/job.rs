@@ -50,7 +50,7 @@ pub(crate) struct Job {
     pub(crate) units: BTreeMap<u64, Unit>,
     /// Units in flight that nobody answered and that want a copy lent.
     pub(crate) wanting: BTreeSet<u64>,
-    /// Those of them that were lost by several nodes: only some may try them now.
+    /// The same for those that somebody lost: perhaps only some may try them now.
     pub(crate) aside: BTreeSet<u64>,
     /// Units in flight that want somebody to confirm or refute an answer.
     pub(crate) votes: BTreeSet<u64>,

@@ -20,9 +20,6 @@ pub(crate) struct Unit {
     pub(crate) counted: bool,
 }
 
-/// One loss is bad luck, two say that something is wrong with the unit or with those who took it.
-const ASIDE: usize = 2;
-
 /// One lending that is still open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Copy {
@@ -46,6 +43,8 @@ pub(crate) struct Past {
     pub(crate) losses: Vec<Loss>,
     /// When the first of those did.
     pub(crate) since: Time,
+    /// Since when nobody else is here who could try it.
+    pub(crate) alone_since: Option<Time>,
     /// What the last of them said.
     pub(crate) words: Option<Failure>,
     /// Who took it and came to nothing, through no fault of the unit's: left, fell silent, gave it back, held it too long.
@@ -59,8 +58,14 @@ const DROPPED_KEPT: usize = 32;
 /// So many who lost a unit are remembered: verdicts need far fewer.
 const LOSSES_KEPT: usize = 64;
 
-static NOTHING: Past =
-    Past { losses: Vec::new(), since: Time(0), words: None, dropped: Vec::new(), tries: 0 };
+static NOTHING: Past = Past {
+    losses: Vec::new(),
+    since: Time(0),
+    alone_since: None,
+    words: None,
+    dropped: Vec::new(),
+    tries: 0,
+};
 
 impl Deref for History {
     type Target = Past;
@@ -153,9 +158,9 @@ impl Unit {
         self.ballot.as_ref().is_some_and(|ballot| ballot.merged)
     }
 
-    /// Failed or vanished with by several: not everybody may try it now.
+    /// Somebody lost it and nobody answered: perhaps not everybody may try it now.
     pub(crate) fn is_aside(&self) -> bool {
-        self.ballot.is_none() && self.history.losses.len() >= ASIDE
+        self.ballot.is_none() && !self.history.losses.is_empty()
     }
 
     /// Whether the node has a part in it.

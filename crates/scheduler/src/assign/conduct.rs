@@ -30,8 +30,6 @@ const NO_SHOWS: u32 = 4;
 const MOST_NO_SHOWS: u32 = 8;
 /// A node whose connection broke is mostly back in this time.
 const BACK_SOON: Micros = Micros::from_secs(3);
-/// A verdict waits at most so long for nodes that left: whoever comes and goes must not put it off for ever.
-const BACK_AT_LAST: Micros = Micros::from_secs(6);
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Conduct {
@@ -190,8 +188,8 @@ impl Scheduler {
         self.absent.insert(node, Absent { until: now + BACK_SOON, told });
     }
 
-    /// Whether somebody who could have a say about a unit is away for a moment. `since`: when it was first heard of.
-    pub(crate) fn others_may_come(&self, now: Time, job: &Job, unit: &Unit, since: Time) -> bool {
+    /// Whether somebody who could have a say about a unit is away for a moment, and worth waiting for.
+    pub(crate) fn others_may_come(&self, now: Time, job: &Job, unit: &Unit, until: Time) -> bool {
         let away = |(node, absent): (&NodeId, &Absent)| {
             let here = absent.told.contains(&job.id) && now < absent.until;
             here && !unit.knows(*node)
@@ -205,6 +203,6 @@ impl Scheduler {
             peer.silent && !tried && !self.is_newcomer(peer) && peer.suits(job)
         };
         let missed = || self.absent.iter().any(away) || self.peers.iter().any(silent);
-        now < self.settled_at || (now < since + BACK_AT_LAST && missed())
+        now < self.settled_at || (now < until && missed())
     }
 }

@@ -21,13 +21,19 @@ const EARLY: Micros = Micros::from_secs(10);
 const SETTLED_AFTER: Micros = Micros::from_secs(10);
 /// New nodes that came this long after a unit was first lost are not waited for.
 const NEW_UNTIL: Micros = Micros::from_secs(10);
-/// Where only new nodes are, and they vanish with a unit again and again, that is how long others have to come.
+/// Strangers who are alone with a unit have the last word after this time: others may come back.
+const ALONE_FOR: Micros = Micros::from_secs(10);
+/// A verdict waits at most so long for nodes that left. Where only new nodes are, and they vanish with a unit again
+/// and again, that is how long others have to come.
 const LONELY: Micros = Micros::from_secs(60);
 /// Failures that are the node's own (device lost, no memory) before a unit is thought to cause them.
 const NODE_FAULTS: u32 = 3;
+/// So many must have lost a unit where nobody is here whose word is worth more.
+const STRANGERS: usize = 5;
 /// Where more of a rank could still try, so many of it must have lost the unit: three old hands, or five of whom
 /// less is known, so that nobody ends a job with a handful of made-up keys.
-const ENOUGH: [(Rank, usize); 3] = [(Rank::Elder, 3), (Rank::Contributor, 5), (Rank::Settled, 5)];
+const ENOUGH: [(Rank, usize); 3] =
+    [(Rank::Elder, 3), (Rank::Contributor, STRANGERS), (Rank::Settled, STRANGERS)];
 
 /// How much a node's word is worth where a unit is lost, from least to most.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -63,6 +69,17 @@ pub(crate) enum How {
         kind: &'static str,
         gpu: Option<String>,
     },
+}
+
+/// Who is asked for of those who could try a unit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Whom {
+    /// Neither lost nor dropped it.
+    Fresh,
+    NotLost,
+    /// May have vanished with it.
+    NotFailed,
+    Anybody,
 }
 
 impl Scheduler {
@@ -103,10 +120,10 @@ impl Scheduler {
     }
 
     /// The most that the word of somebody is worth who could try a lost unit and has not.
-    fn left(&self, job: &Job, unit: &Unit) -> Option<Rank> {
+    fn left(&self, job: &Job, unit: &Unit, whom: Whom) -> Option<Rank> {
         let rank = |node: &NodeId| {
             let peer = self.peers.get(node)?;
-            self.could_try(peer, job, unit).then(|| self.rank(peer, job))
+            self.could_try(peer, job, unit, whom).then(|| self.rank(peer, job))
         };
         if self.own.iter().any(|node| rank(node).is_some()) {
             return Some(Rank::Own);
@@ -135,16 +152,34 @@ impl Scheduler {
         best
     }
 
-    fn could_try(&self, peer: &Peer, job: &Job, unit: &Unit) -> bool {
+    /// Whether what these say of a simulation is enough: one of the operator's own nodes or an old hand is among
+    /// them or not here, and they are two, or where only strangers are, five.
+    pub(super) fn is_judged(&self, job: &Job, tried: &[NodeId]) -> bool {
+        let elders = &self.elders[job.spec.needs.lane as usize];
+        let could = |node: &NodeId| {
+            let here = |peer: &Peer| !peer.paused && !peer.silent && peer.suits(job);
+            let able = self.peers.get(node).is_some_and(here);
+            able && !tried.contains(node) && (self.own.contains(node) || !self.is_poor(*node))
+        };
+        let heard = tried.iter().any(|node| elders.contains(node));
+        let enough = if heard { FAIL_ON_NODES } else { STRANGERS };
+        tried.len() >= enough && !elders.iter().any(could)
+    }
+
+    fn could_try(&self, peer: &Peer, job: &Job, unit: &Unit, whom: Whom) -> bool {
+        let able = !peer.paused && !peer.silent && peer.suits(job);
+        if !able || (!peer.trusted && (peer.late > 0 || self.is_poor(peer.node))) {
+            return false;
+        }
+        let past = &unit.history;
         let elder =
             peer.trusted || peer.standing[job.spec.needs.lane as usize] != Standing::Newcomer;
-        let past = &unit.history;
-        !peer.paused
-            && !peer.silent
-            && peer.suits(job)
-            && past.loss_of(peer.node).is_none()
-            && (elder || !past.dropped.contains(&peer.node))
-            && (peer.trusted || !self.is_poor(peer.node))
+        match (whom, past.loss_of(peer.node)) {
+            (Whom::Fresh, None) => elder || !past.dropped.contains(&peer.node),
+            (Whom::NotLost | Whom::NotFailed, None) | (Whom::Anybody, _) => true,
+            (Whom::NotFailed, Some(loss)) => !loss.failed(),
+            (Whom::Fresh | Whom::NotLost, Some(_)) => false,
+        }
     }
 
     /// Whether a node may try a unit with a history. Not again if it lost it, while anybody else could; not if
@@ -157,7 +192,7 @@ impl Scheduler {
         let Some(peer) = self.peers.get(&node) else { return false };
         if let Some(loss) = past.loss_of(node) {
             let again = !matches!(loss.how, How::Failed { blames_job: true });
-            return again && self.left(job, unit).is_none();
+            return again && self.left(job, unit, Whom::Fresh).is_none();
         }
         if past.dropped.contains(&node) && !peer.trusted && !self.may_have_again(node, job, unit) {
             return false;
@@ -169,9 +204,9 @@ impl Scheduler {
         let rank = self.rank(peer, job);
         if settled.count() < FAIL_ON_NODES {
             // Only newcomers lost it: anybody else may try.
-            return rank >= Rank::Settled || self.left(job, unit) <= Some(Rank::New);
+            return rank >= Rank::Settled || self.left(job, unit, Whom::Fresh) <= Some(Rank::New);
         }
-        self.left(job, unit) <= Some(rank)
+        self.left(job, unit, Whom::Fresh) <= Some(rank)
     }
 
     /// Whether a node that took a unit and came to nothing may take it again: if nobody else has room for it. A
@@ -182,10 +217,9 @@ impl Scheduler {
             return false;
         }
         let hungry = &self.hungry[job.spec.needs.lane as usize];
-        !hungry
-            .iter()
-            .filter(|other| **other != node && !unit.knows(**other))
-            .any(|other| self.peers.get(other).is_some_and(|peer| self.could_try(peer, job, unit)))
+        !hungry.iter().filter(|other| **other != node && !unit.knows(**other)).any(|other| {
+            self.peers.get(other).is_some_and(|peer| self.could_try(peer, job, unit, Whom::Fresh))
+        })
     }
 
     /// Why a lost unit's job fails, if it does.
@@ -196,35 +230,66 @@ impl Scheduler {
             // Somebody could compute it, or somebody tries.
             return None;
         }
-        let left = self.left(job, unit);
-        let heard = past.losses.iter().map(|loss| loss.rank).max();
+        if past.losses.iter().any(Loss::failed) {
+            return self.fails(now, job, unit).then(|| past.words.clone()).flatten();
+        }
+        self.is_deadly(now, job, unit).then(|| Failure::Internal { message: describe(past) })
+    }
+
+    /// Whether enough of those say that a unit fails whose word is worth most here.
+    fn fails(&self, now: Time, job: &Job, unit: &Unit) -> bool {
+        let past = &unit.history;
+        let sure = past.words.as_ref().is_some_and(Failure::blames_job);
+        if !sure && past.tries < NODE_FAULTS {
+            return false;
+        }
+        // A node that vanished said nothing yet about whether it fails.
+        let left = self.left(job, unit, Whom::NotFailed);
+        let heard = past.heard(Loss::failed);
         let judged = heard >= Some(Rank::Elder) && left < Some(Rank::Elder);
-        let many = ENOUGH.iter().any(|(rank, enough)| {
-            let of_rank = |loss: &&Loss| loss.rank >= *rank;
-            left <= Some(*rank) && past.voices(of_rank) >= *enough
+        if heard < Some(Rank::Own) && self.others_may_come(now, job, unit, past.since + LONELY) {
+            return false;
+        }
+        let many = past.are_many(left, Loss::failed);
+        // If others were here before, those have a moment to come back.
+        let others = heard < Some(Rank::Own) && self.known.len() > past.losses.len();
+        let wait = if others { ALONE_FOR } else { Micros(0) };
+        let everybody = left.is_none() && past.alone_since.is_some_and(|at| now >= at + wait);
+        let enough = (judged || many) && past.voices(Loss::failed) >= FAIL_ON_NODES;
+        everybody || (enough && (heard == Some(Rank::Own) || self.has_asked_best(job, unit)))
+    }
+
+    /// Whether the node that did most of a job, of those that are here, lost a unit of it as well: trust can be
+    /// earned in order to be betrayed, but not by everybody at once.
+    fn has_asked_best(&self, job: &Job, unit: &Unit) -> bool {
+        let here = job.shares.iter().filter(|(node, share)| {
+            let peer = self.peers.get(node).filter(|_| share.units > 0);
+            peer.is_some_and(|peer| self.could_try(peer, job, unit, Whom::Anybody))
         });
-        if !judged && self.others_may_come(now, job, unit, past.since) {
-            return None;
+        let best = here.max_by_key(|(_, share)| share.units);
+        best.is_none_or(|(node, _)| unit.history.loss_of(*node).is_some())
+    }
+
+    /// Whether enough of those vanished with a unit whose vanishing means most here.
+    fn is_deadly(&self, now: Time, job: &Job, unit: &Unit) -> bool {
+        let past = &unit.history;
+        let any = |_: &Loss| true;
+        let left = self.left(job, unit, Whom::NotLost);
+        let heard = past.heard(any);
+        let judged = heard >= Some(Rank::Elder) && left < Some(Rank::Elder);
+        if heard < Some(Rank::Own) && self.others_may_come(now, job, unit, past.since + LONELY) {
+            return false;
         }
-        let failed = |loss: &&Loss| matches!(loss.how, How::Failed { .. });
-        if let Some(words) = past.words.as_ref().filter(|_| past.losses.iter().any(|l| failed(&l)))
-        {
-            // If all who tried are new and others were here before, those have a moment to come back.
-            let new = heard <= Some(Rank::New) && self.known.len() > past.losses.len();
-            let everybody = left.is_none() && !(new && now < past.since + NEW_UNTIL);
-            let enough = everybody || ((judged || many) && past.voices(|_| true) >= FAIL_ON_NODES);
-            let sure = words.blames_job() || past.tries >= NODE_FAULTS;
-            return (enough && sure).then(|| words.clone());
-        }
-        let early = |loss: &&Loss| matches!(loss.how, How::Vanished { early: true, .. });
-        let deadly = past.voices(early) >= DEADLY || past.voices(|_| true) >= MAX_TRIES as usize;
-        let deadly = deadly && (judged || many);
+        let early = |loss: &Loss| matches!(loss.how, How::Vanished { early: true, .. });
+        let often = past.voices(early) >= DEADLY || past.voices(any) >= MAX_TRIES as usize;
         let lonely = left.is_none() && past.tries >= MAX_TRIES && now >= past.since + LONELY;
-        (deadly || lonely).then(|| Failure::Internal { message: describe(past) })
+        let enough = often && (judged || past.are_many(left, any));
+        lonely || (enough && (heard == Some(Rank::Own) || self.has_asked_best(job, unit)))
     }
 
     /// Fails the job of a unit that nobody can be expected to compute; says whether it did.
     pub(super) fn end_if_hopeless(&mut self, now: Time, id: JobId, start: u64) -> bool {
+        self.note_alone(now, id, start);
         let Some(job) = self.jobs.get(&id) else { return false };
         let Some(unit) = job.units.get(&start) else { return false };
         let Some(failure) = self.verdict(now, job, unit) else { return false };
@@ -233,6 +298,17 @@ impl Scheduler {
         self.forget_conduct(&told);
         self.fail_unit(now, id, span, nodes, failure);
         true
+    }
+
+    fn note_alone(&mut self, now: Time, id: JobId, start: u64) {
+        let Some(job) = self.jobs.get(&id) else { return };
+        let Some(unit) = job.units.get(&start).filter(|unit| unit.is_aside()) else { return };
+        let alone = self.left(job, unit, Whom::NotFailed).is_none();
+        let since = unit.history.alone_since.filter(|_| alone).or(alone.then_some(now));
+        let unit = self.jobs.get_mut(&id).and_then(|job| job.units.get_mut(&start));
+        if let Some(unit) = unit {
+            unit.history.alone_since = since;
+        }
     }
 
     /// A node thought to be ended by a unit is still at it.
@@ -261,9 +337,29 @@ impl Scheduler {
 
 impl Past {
     /// How many different owners these losses have, as far as networks tell.
-    fn voices(&self, of: impl Fn(&&Loss) -> bool) -> usize {
-        let networks: Vec<_> = self.losses.iter().filter(of).map(|loss| loss.network).collect();
+    fn voices(&self, of: impl Fn(&Loss) -> bool) -> usize {
+        let of = self.losses.iter().filter(|loss| of(loss));
+        let networks: Vec<_> = of.map(|loss| loss.network).collect();
         voices(&networks)
+    }
+
+    /// The most that the word of somebody is worth who said so.
+    fn heard(&self, of: impl Fn(&Loss) -> bool) -> Option<Rank> {
+        self.losses.iter().filter(|loss| of(loss)).map(|loss| loss.rank).max()
+    }
+
+    /// Whether so many said so that those left need not be asked.
+    fn are_many(&self, left: Option<Rank>, of: impl Fn(&Loss) -> bool) -> bool {
+        ENOUGH.iter().any(|(rank, enough)| {
+            let voices = self.voices(|loss| of(loss) && loss.rank >= *rank);
+            left <= Some(*rank) && voices >= *enough
+        })
+    }
+}
+
+impl Loss {
+    fn failed(&self) -> bool {
+        matches!(self.how, How::Failed { .. })
     }
 }
 

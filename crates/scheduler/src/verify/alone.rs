@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 use shoal_protocol::limit::MAX_TRIES;
-use shoal_protocol::{JobId, Time, Verify};
+use shoal_protocol::{JobId, Micros, Time, Verify};
 
 use crate::fact::Fact;
 use crate::job::Proof;
@@ -11,6 +11,8 @@ use crate::state::Scheduler;
 /// In a pool this small it is known at once that nobody else could check a unit; in a larger one somebody
 /// nearly always can, and whoever reviews old ballots finds out.
 const SMALL_POOL: usize = 16;
+/// A ballot waits at most so long for nodes that left: whoever comes and goes must not put it off for ever.
+const BACK_AT_LAST: Micros = Micros::from_secs(6);
 
 impl Scheduler {
     /// Where nobody else could check, an undisputed answer is taken for what it is, unless the policy
@@ -31,7 +33,7 @@ impl Scheduler {
         let poll = ballot.poll();
         if open
             || !job.votes.contains(&start)
-            || self.others_may_come(now, job, unit, ballot.since)
+            || self.others_may_come(now, job, unit, ballot.since + BACK_AT_LAST)
             || self.has_voter(job, unit, |peer| self.is_awaited(peer, ballot.since))
         {
             return;
