@@ -11,6 +11,7 @@ mod disk;
 mod events;
 mod exec;
 mod field;
+mod hostile;
 mod intake;
 mod jobs;
 mod kill;

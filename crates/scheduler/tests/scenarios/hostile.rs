@@ -211,3 +211,64 @@ fn all_of_them_at_once_neither_end_nor_freeze_a_job() {
         }
     }
 }
+
+#[test]
+fn a_program_that_traps_everywhere_fails_soon_whoever_is_here() {
+    for (strangers, own) in [(10, false), (3, true), (1, false), (40, true)] {
+        let mut world = World::new();
+        let mut nodes: Vec<_> = (1..=strangers).map(|n| world.join(n)).collect();
+        nodes.extend(own.then(|| world.join_trusted(900)));
+        let id = world.submit(checked(10_000, Verify::Adaptive));
+        let from = world.now;
+        while world.state(id) == JobState::Running && world.now - from < Micros::from_secs(60) {
+            nodes.iter().for_each(|node| while world.fail(*node, trap()).is_some() {});
+            world.wait(50);
+        }
+        assert_eq!(world.state(id), JobState::Failed, "{strangers} strangers, own {own}");
+        assert_eq!(world.view(id).failure.unwrap().failure, trap());
+        let took = (world.now - from).0 / 1_000_000;
+        assert!(took < if own { 2 } else { 15 }, "{strangers} strangers, own {own}: {took} s");
+    }
+}
+
+#[test]
+fn nobody_computes_more_at_a_time_than_it_has_slots_whatever_it_says() {
+    let mut world = World::new();
+    let node = world.join(1);
+    world.submit(checked(10, Verify::None));
+    let running: Vec<_> = world.held_by(node).iter().map(|lease| lease.attempt).collect();
+    assert_eq!(running.len(), 2);
+    world.say(node, FromNode::Alive { running, queued: Vec::new() });
+    assert_eq!(world.scheduler.nodes(world.now)[0].running, 1);
+}
+
+#[test]
+fn a_node_with_a_bad_network_that_comes_back_is_not_shut_out() {
+    let mut world = World::new();
+    world.join(1);
+    let id = world.submit(JobSpec { sizing: Sizing::fixed(1), ..job(400) });
+    let mut shaky = world.join_as(100, 2, caps(100), Vec::new());
+    for conn in 101..150 {
+        for _ in 0..3 {
+            world.answer(shaky, 10);
+        }
+        world.leave(shaky);
+        world.wait(100);
+        shaky = world.join_as(conn, 2, caps(100), Vec::new());
+    }
+    let done = world.view(id).shares.iter().find(|share| share.node == NodeId(2)).unwrap().units;
+    assert!(done > 140, "{done} units");
+}
+
+#[test]
+fn whoever_vanished_with_a_unit_does_not_get_it_again_while_somebody_else_can() {
+    let mut world = World::new();
+    let (leaves, _stays) = (world.join(1), world.join(2));
+    world.submit(checked(40, Verify::None));
+    let unit = world.held_by(leaves)[0];
+    let (running, queued) = (vec![unit.attempt], Vec::new());
+    world.say(leaves, FromNode::Alive { running, queued });
+    world.leave(leaves);
+    let back = world.join_as(3, 1, caps(100), Vec::new());
+    assert!(world.held_by(back).iter().all(|lease| lease.span != unit.span));
+}
