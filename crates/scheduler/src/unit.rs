@@ -6,6 +6,7 @@ use core::ops::{Deref, DerefMut};
 use shoal_protocol::{Attempt, Failure, JobId, Lane, Micros, NodeId, Span, Time};
 
 use crate::assign::{How, Loss};
+use crate::job::Job;
 use crate::verify::{Ballot, Rules};
 
 #[derive(Clone, Debug)]
@@ -184,5 +185,62 @@ impl Unit {
                 ballot.wants(rules, votes, weight)
             }
         }
+    }
+}
+
+/// A job's units in flight.
+impl Job {
+    /// Books a unit's wishes and whether it is idle.
+    pub(crate) fn note_unit(&mut self, start: u64) {
+        let rules = self.rules();
+        self.wish_no_more(start);
+        let Some(unit) = self.units.get_mut(&start) else { return };
+        let idle = unit.is_idle();
+        if idle && !unit.counted {
+            self.items_idle += unit.span.len;
+        } else if !idle && unit.counted {
+            self.items_idle -= unit.span.len;
+        }
+        unit.counted = idle;
+        if unit.wants(&rules) {
+            let wishes = match (unit.ballot.is_some(), unit.is_aside()) {
+                (true, _) => &mut self.votes,
+                (false, true) => &mut self.aside,
+                (false, false) => &mut self.wanting,
+            };
+            wishes.insert(start);
+        }
+    }
+
+    fn wish_no_more(&mut self, start: u64) {
+        for wishes in [&mut self.wanting, &mut self.aside, &mut self.votes] {
+            wishes.remove(&start);
+        }
+    }
+
+    /// Cuts a span out of a unit that nobody has, so that a smaller one can be lent; the rest keeps
+    /// its history.
+    pub(crate) fn cut_unit(&mut self, start: u64, size: u64) {
+        let Some(unit) = self.units.get_mut(&start) else { return };
+        if unit.span.len <= size || !unit.is_idle() {
+            return;
+        }
+        let rest = Span::new(start + size, unit.span.len - size);
+        unit.span.len = size;
+        let rest = Unit { counted: unit.counted, ..Unit::new(rest, unit.history.clone()) };
+        let wishes = if rest.is_aside() { &mut self.aside } else { &mut self.wanting };
+        wishes.insert(rest.span.start);
+        self.units.insert(rest.span.start, rest);
+    }
+
+    pub(crate) fn open_unit(&mut self, span: Span, history: History) {
+        self.units.insert(span.start, Unit::new(span, history));
+    }
+
+    pub(crate) fn drop_unit(&mut self, start: u64) -> Option<Unit> {
+        let unit = self.units.remove(&start)?;
+        self.items_idle -= if unit.counted { unit.span.len } else { 0 };
+        self.wish_no_more(start);
+        Some(unit)
     }
 }

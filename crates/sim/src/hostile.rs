@@ -154,11 +154,12 @@ impl<P: Probe> World<P> {
         hostile.deeds += 1;
         self.report.deeds += 1;
         let (enemy, deeds, answers) = (hostile.enemy, hostile.deeds, hostile.answers);
-        let way = match enemy.way {
-            Way::Sly if answers < SLY_FOR => return self.hostile_answers(at),
-            Way::Sly => WAYS[self.random.range(0, WAYS.len() as u64 - 1) as usize],
-            way => way,
-        };
+        let sly = enemy.way == Way::Sly;
+        if sly && answers < SLY_FOR {
+            return self.hostile_answers(at);
+        }
+        let any = self.random.range(0, WAYS.len() as u64 - 1) as usize;
+        let way = if sly { WAYS[any] } else { enemy.way };
         let held = self.hostile_held(at);
         match way {
             Way::Flap | Way::Leave => {

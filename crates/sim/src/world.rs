@@ -103,7 +103,7 @@ const SIEGE_COSTS: u64 = 90_000_000;
 pub fn run(seed: u64) -> Report {
     let mut random = Random::new(seed);
     let crowded = seed % CROWD_EVERY == CROWD_EVERY - 1;
-    let besieged = seed % BESIEGED_EVERY == 0;
+    let besieged = seed.is_multiple_of(BESIEGED_EVERY);
     let scenario = Scenario::random(&mut random, crowded, besieged);
     if !besieged || crowded {
         return run_probed(seed, scenario, ()).0;

@@ -3,7 +3,7 @@
 //! A node with a bad network is slowed down by that, never shut out.
 
 use alloc::collections::BTreeSet;
-use shoal_protocol::{JobId, Lane, Micros, NodeId, Time, Verify};
+use shoal_protocol::{Attempt, JobId, Lane, Micros, NodeId, Time, Verify};
 
 use crate::job::Job;
 use crate::state::{Peer, Scheduler};
@@ -175,8 +175,26 @@ impl Scheduler {
         counted && peer.late == 0 && peer.rests_until.is_none() && !self.is_poor(peer.node)
     }
 
+    /// A node came, perhaps again.
+    pub(super) fn recall_conduct(&mut self, now: Time, node: NodeId) {
+        self.absent.remove(&node);
+        self.rest_if_poor(now, node);
+    }
+
+    /// A node gave units back: as it should if it pauses or its page hides, and not otherwise.
+    pub(super) fn note_returned(&mut self, now: Time, node: NodeId, units: &[Attempt]) {
+        let hides = |peer: &Peer| peer.paused || !peer.condition.visible;
+        if !units.is_empty() && !self.peers.get(&node).is_some_and(hides) {
+            self.broke(now, node);
+        }
+    }
+
     /// A node leaves. Some are back soon, and a verdict may wait for those.
     pub(super) fn miss(&mut self, now: Time, node: NodeId) {
+        if self.peers.get(&node).is_some_and(|peer| !peer.loans.is_empty()) {
+            self.broke(now, node);
+            self.note_no_show(node);
+        }
         let Some(peer) = self.peers.get(&node) else { return };
         let counted = !self.is_newcomer(peer) || !self.is_besieged();
         // Leaving with units in hand has just been counted.

@@ -4,7 +4,8 @@
 //! - [`fit`]: which job, how many items, how far ahead
 //! - [`lease`]: lending, taking back
 //! - [`fail`]: units that fail
-//! - [`quarantine`]: units that end the nodes that compute them
+//! - [`quarantine`]: units that somebody lost, and who may try them
+//! - [`verdict`]: whether those fail their job
 //! - [`speculate`]: a second copy where the first is late
 //! - [`review`]: what nobody's message brings about
 //! - [`conduct`]: nodes that do not keep what they take
@@ -28,6 +29,7 @@ mod peer;
 mod quarantine;
 mod review;
 mod speculate;
+mod verdict;
 
 use alloc::vec::Vec;
 use core::ops::Bound::{Excluded, Unbounded};

@@ -32,8 +32,7 @@ impl Scheduler {
             self.disconnected(now, old);
         }
         self.seat(now, &seat, node, (hello.identity, hello.caps));
-        self.absent.remove(&node);
-        self.rest_if_poor(now, node);
+        self.recall_conduct(now, node);
         let message = ToNode::Welcome { node, session: seat.session };
         self.outputs.push_back(Output::Send { conn, message });
         self.adopt(now, node, hello.held);
@@ -79,7 +78,6 @@ impl Scheduler {
             self.known.remove(&identity);
             self.names.remove(&node);
             self.classes.remove(&node);
-            self.conducts.remove(&node);
         }
     }
 
@@ -147,10 +145,6 @@ impl Scheduler {
     pub(crate) fn disconnected(&mut self, now: Time, conn: Conn) {
         let Some(node) = self.conns.remove(&conn) else { return };
         let loans = self.loans_of(node);
-        if !loans.is_empty() {
-            self.broke(now, node);
-            self.note_no_show(node);
-        }
         self.miss(now, node);
         if let Some(peer) = self.peers.get_mut(&node) {
             self.timers.remove(&(peer.timer, node));
@@ -200,10 +194,7 @@ impl Scheduler {
             FromNode::Caps(caps) => self.offered(now, node, caps),
             FromNode::Returned(attempts) => {
                 let ours: Vec<_> = attempts.into_iter().filter(|a| self.holds(node, *a)).collect();
-                let hides = |peer: &Peer| peer.paused || !peer.condition.visible;
-                if !ours.is_empty() && !self.peers.get(&node).is_some_and(hides) {
-                    self.broke(now, node);
-                }
+                self.note_returned(now, node, &ours);
                 self.tell_again(node, &ours);
                 self.give_back(now, &ours, false);
                 self.feed_hungry(now);
