@@ -169,6 +169,11 @@ impl Unit {
         self.nodes().any(|other| other == node)
     }
 
+    pub(crate) fn answered_by(&self, node: NodeId) -> bool {
+        let mut answers = self.ballot.iter().flat_map(|ballot| &ballot.answers);
+        answers.any(|answer| answer.node == node)
+    }
+
     /// Everybody who has it or answered.
     pub(crate) fn nodes(&self) -> impl Iterator<Item = NodeId> {
         let answers = self.ballot.iter().flat_map(|ballot| &ballot.answers);

@@ -91,7 +91,9 @@ impl Scheduler {
     pub(crate) fn may_take(&self, node: NodeId, job: &Job, unit: &Unit) -> bool {
         let seeks = unit.ballot.as_ref().map_or(0, |ballot| ballot.seeks);
         let class = || self.peers.get(&node).map(|peer| peer.caps.class);
+        let for_own = unit.ballot.as_ref().is_some_and(|ballot| ballot.for_own);
         (seeks == 0 || class() == Some(seeks))
+            && (!for_own || self.own.contains(&node))
             && !unit.knows(node)
             && (job.spec.policy.verify == Verify::None || self.is_apart(node, unit))
             && self.may_try(node, job, unit)

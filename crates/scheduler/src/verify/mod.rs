@@ -105,7 +105,7 @@ impl Scheduler {
                 self.refresh(id, start);
                 self.accept_if_alone(now, id, start);
             }
-        } else if ballot.is_hopeless(&rules) {
+        } else if ballot.is_hopeless(&rules) && !self.leave_to_own(id, start) {
             self.give_up(now, id, start);
         } else {
             self.refresh(id, start);
@@ -215,6 +215,21 @@ impl Scheduler {
         let answers = unit.ballot.iter().flat_map(|ballot| &ballot.answers);
         let answers = answers.filter(|answer| !answer.operator).map(|answer| answer.network);
         copies.chain(answers).all(|network| network != peer.network)
+    }
+
+    /// Whoever has many keys can say many things: where one of the operator's own nodes could decide, it does.
+    fn leave_to_own(&mut self, id: JobId, start: u64) -> bool {
+        let Some(job) = self.jobs.get(&id) else { return false };
+        let Some(unit) = job.units.get(&start) else { return false };
+        let counted = matches!(job.spec.policy.verify, Verify::Quorum { .. });
+        let able = |peer: &Peer| !peer.paused && !peer.silent && peer.suits(job);
+        let own = self.own.iter().filter(|node| !unit.answered_by(**node));
+        let there = own.filter_map(|node| self.peers.get(node)).any(able) && !counted;
+        let unit = self.jobs.get_mut(&id).and_then(|job| job.units.get_mut(&start));
+        if let Some(ballot) = unit.and_then(|unit| unit.ballot.as_mut()) {
+            ballot.for_own = there;
+        }
+        there
     }
 
     /// Nodes disagree and will not come to agree.

@@ -272,3 +272,17 @@ fn whoever_vanished_with_a_unit_does_not_get_it_again_while_somebody_else_can() 
     let back = world.join_as(3, 1, caps(100), Vec::new());
     assert!(world.held_by(back).iter().all(|lease| lease.span != unit.span));
 }
+
+#[test]
+fn strangers_who_all_say_something_else_end_no_job_while_an_own_node_can_say_what_is_right() {
+    let mut world = World::new();
+    let own = world.join_trusted(900);
+    world.submit(checked(2, Verify::None));
+    let liars: Vec<_> = (1..=20).map(|n| (world.join(n), n as u8)).collect();
+    let id = world.submit(checked(1, Verify::Adaptive));
+    world.work(&liars);
+    assert_eq!(world.state(id), JobState::Running);
+    world.work(&[(own, 0)]);
+    assert_eq!(world.state(id), JobState::Done);
+    assert!(world.scheduler.merged(id).iter().all(|(_, place)| place.unwrap().offset == 0));
+}
