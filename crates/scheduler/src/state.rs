@@ -220,7 +220,8 @@ impl Scheduler {
     fn start(&mut self, now: Time, seed: u64) {
         self.chance = Chance::new(seed);
         self.next_life();
-        if !self.known.is_empty() {
+        // Of nodes that did nothing yet no fact tells, but they may have been here for the jobs that run.
+        if !self.known.is_empty() || !self.running.is_empty() {
             self.settled_at = now + BACK_AFTER_START;
         }
         self.form_again(now);

@@ -196,9 +196,8 @@ impl Scheduler {
             self.note_no_show(node);
         }
         let Some(peer) = self.peers.get(&node) else { return };
-        let counted = !self.is_newcomer(peer) || !self.is_besieged();
-        // Leaving with units in hand has just been counted.
-        if peer.told.is_empty() || self.broken(node) > 1 || !counted {
+        // Leaving with units in hand has just been counted. Of whoever never answered nobody knows whether it ever will.
+        if peer.told.is_empty() || self.broken(node) > 1 || self.is_newcomer(peer) {
             return;
         }
         let told = peer.told.clone();
