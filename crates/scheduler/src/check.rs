@@ -53,13 +53,15 @@ impl Scheduler {
     fn check_units(&self, id: JobId, job: &Job) {
         for (start, unit) in &job.units {
             assert_eq!(*start, unit.span.start, "job {id}: a unit under a wrong name");
-            let wanting = job.wanting.contains(start) || job.votes.contains(start);
+            let wishes = [&job.wanting, &job.aside, &job.votes];
+            let wanting = wishes.iter().any(|starts| starts.contains(start));
             assert_eq!(wanting, unit.wants(&job.rules()), "job {id}, unit {start}: wanting");
             let decided = unit.ballot.as_ref().and_then(|ballot| ballot.decided(&job.rules()));
             let known = unit.is_merged() && !unit.copies.is_empty();
             let known = known || unit.ballot.as_ref().is_some_and(|ballot| ballot.seeks != 0);
             assert!(decided.is_none() || known, "job {id}, unit {start}: decided and not settled");
             assert_eq!(job.votes.contains(start), wanting && unit.ballot.is_some(), "votes");
+            assert_eq!(job.aside.contains(start), wanting && unit.is_aside(), "aside");
             let merged = job.merged.get(start).is_some_and(|merged| merged.len == unit.span.len);
             assert_eq!(merged, unit.is_merged(), "job {id}, unit {start}: merged");
             let mut nodes: Vec<_> = unit.nodes().collect();
@@ -70,7 +72,8 @@ impl Scheduler {
             for copy in &unit.copies {
                 let loan = self.loans.get(&copy.attempt);
                 let ours = loan.is_some_and(|loan| {
-                    (loan.job, loan.unit, loan.node) == (id, *start, copy.node)
+                    (loan.job, loan.unit, loan.node, loan.late)
+                        == (id, *start, copy.node, copy.late)
                 });
                 assert!(ours, "job {id}, unit {start}: a copy that is not lent");
             }
@@ -83,7 +86,7 @@ impl Scheduler {
         assert_eq!(extras.count() as u64, job.extras, "job {id}: extra copies");
         let late = job.late.as_ref().map(|late| late.len() as u64);
         assert!(late.is_none_or(|late| late == job.units_leased), "job {id}: late copies");
-        let mut wishes = job.wanting.iter().chain(&job.votes);
+        let mut wishes = job.wanting.iter().chain(&job.aside).chain(&job.votes);
         let wanted = wishes.all(|start| job.units.contains_key(start));
         assert!(wanted, "job {id} wants copies of units that are not in flight");
     }

@@ -41,7 +41,7 @@ impl Scheduler {
     /// Ends a job with a node's own words.
     pub(crate) fn fail(&mut self, now: Time, loan: &Loan, failure: Failure) {
         let unit = self.jobs.get(&loan.job).and_then(|job| job.units.get(&loan.unit));
-        let mut nodes = unit.map(|unit| unit.history.failed_on.clone()).unwrap_or_default();
+        let mut nodes = unit.map(|unit| unit.history.failed_on()).unwrap_or_default();
         if !nodes.contains(&loan.node) {
             nodes.push(loan.node);
         }

@@ -12,7 +12,7 @@ use crate::assign::crew::{CrewChange, Kept};
 use crate::fact::Place;
 use crate::meter::{Meter, Pace};
 use crate::split::SpanSet;
-use crate::unit::{History, Unit};
+use crate::unit::Unit;
 use crate::verify::{Proofs, Rules};
 
 /// So many answers that differ from those of other classes show that the job cannot be computed together.
@@ -50,6 +50,8 @@ pub(crate) struct Job {
     pub(crate) units: BTreeMap<u64, Unit>,
     /// Units in flight that nobody answered and that want a copy lent.
     pub(crate) wanting: BTreeSet<u64>,
+    /// The same for those that somebody lost: perhaps only some may try them now.
+    pub(crate) aside: BTreeSet<u64>,
     /// Units in flight that want somebody to confirm or refute an answer.
     pub(crate) votes: BTreeSet<u64>,
     /// Items of units in flight that nobody has and nobody answered.
@@ -81,6 +83,8 @@ pub(crate) struct Job {
     pub(crate) told: BTreeSet<NodeId>,
     /// Rate of all peers that have one on this job, in thousandths of items per second.
     pub(crate) total_milli_rate: u64,
+    /// What one slot did in the answers so far, the last ones counting most; kept when nodes leave.
+    pub(crate) seen_pace: Pace,
     pub(crate) meter: Meter,
     pub(crate) failure: Option<JobFailure>,
     /// Of a crew: its epoch and checkpoint, and when it is over, what happened to it.
@@ -146,6 +150,7 @@ impl Job {
             ended: None,
             units: BTreeMap::new(),
             wanting: BTreeSet::new(),
+            aside: BTreeSet::new(),
             items_idle: 0,
             votes: BTreeSet::new(),
             merged: BTreeMap::new(),
@@ -164,6 +169,7 @@ impl Job {
             shares: BTreeMap::new(),
             told: BTreeSet::new(),
             total_milli_rate: 0,
+            seen_pace: Pace::default(),
             meter: Meter::default(),
             failure: None,
             kept: Kept::default(),
@@ -185,7 +191,8 @@ impl Job {
     pub(crate) fn has_work(&self) -> bool {
         // A crew's rows are not lent one by one.
         let farmed = !matches!(self.spec.work, Work::Sim(_));
-        farmed && !self.waiting.is_empty() || !self.wanting.is_empty() || !self.votes.is_empty()
+        let wishes = [&self.wanting, &self.aside, &self.votes];
+        farmed && !self.waiting.is_empty() || wishes.iter().any(|starts| !starts.is_empty())
     }
 
     pub(crate) fn rules(&self) -> Rules {
@@ -195,25 +202,6 @@ impl Job {
     /// Whether a node's numbers differ too much from others'.
     pub(crate) fn is_odd(&self, node: NodeId) -> bool {
         self.odd.get(&node).is_some_and(|times| *times >= ODD)
-    }
-
-    /// Books a unit's wishes and whether it is idle.
-    pub(crate) fn note_unit(&mut self, start: u64) {
-        let rules = self.rules();
-        self.wanting.remove(&start);
-        self.votes.remove(&start);
-        let Some(unit) = self.units.get_mut(&start) else { return };
-        let idle = unit.is_idle();
-        if idle && !unit.counted {
-            self.items_idle += unit.span.len;
-        } else if !idle && unit.counted {
-            self.items_idle -= unit.span.len;
-        }
-        unit.counted = idle;
-        if unit.wants(&rules) {
-            let wishes = if unit.ballot.is_some() { &mut self.votes } else { &mut self.wanting };
-            wishes.insert(start);
-        }
     }
 
     /// Notes who checked a unit; gives those whose answer was not known to be right before.
@@ -232,36 +220,16 @@ impl Job {
         core::iter::once(node).chain(proof.by.iter().copied()).collect()
     }
 
-    /// Cuts a span out of a unit that nobody has, so that a smaller one can be lent; the rest keeps
-    /// its history.
-    pub(crate) fn cut_unit(&mut self, start: u64, size: u64) {
-        let Some(unit) = self.units.get_mut(&start) else { return };
-        if unit.span.len <= size || !unit.is_idle() {
-            return;
-        }
-        let rest = Span::new(start + size, unit.span.len - size);
-        unit.span.len = size;
-        let rest = Unit { counted: unit.counted, ..Unit::new(rest, unit.history.clone()) };
-        self.wanting.insert(rest.span.start);
-        self.units.insert(rest.span.start, rest);
-    }
-
-    pub(crate) fn open_unit(&mut self, span: Span, history: History) {
-        self.units.insert(span.start, Unit::new(span, history));
-    }
-
-    pub(crate) fn drop_unit(&mut self, start: u64) -> Option<Unit> {
-        let unit = self.units.remove(&start)?;
-        self.items_idle -= if unit.counted { unit.span.len } else { 0 };
-        self.wanting.remove(&start);
-        self.votes.remove(&start);
-        Some(unit)
-    }
-
     /// A node's pace changed: keeps the total in step.
     pub(crate) fn repace(&mut self, old: Pace, new: Pace) {
         let others = self.total_milli_rate.saturating_sub(old.all_slots());
         self.total_milli_rate = others.saturating_add(new.all_slots());
+    }
+
+    pub(crate) fn saw(&mut self, milli_rate: u64) {
+        let before = self.seen_pace.milli_rate;
+        let rate = if before == 0 { milli_rate } else { before / 8 * 7 + milli_rate / 8 };
+        self.seen_pace.milli_rate = rate.max(1);
     }
 
     pub(crate) fn merge(&mut self, at: Time, span: Span, node: NodeId, place: Option<Place>) {

@@ -25,6 +25,8 @@ impl Scheduler {
                 continue;
             }
             if let Some(loan) = self.end_loan(result.attempt) {
+                self.note_show(node);
+                self.made_up(node);
                 self.learn_pace(now, node, &loan, result.took);
                 self.answered(now, node, &loan, result.place);
             }
@@ -69,6 +71,11 @@ impl Scheduler {
 
     /// A unit is settled: whoever still has a copy may stop.
     pub(crate) fn close_unit(&mut self, id: JobId, start: u64) {
+        let Some(unit) = self.jobs.get(&id).and_then(|job| job.units.get(&start)) else { return };
+        if !unit.history.is_clean() {
+            let history = unit.history.clone();
+            self.blame_false_alarms(self.now, &history);
+        }
         let Some(unit) = self.jobs.get(&id).and_then(|job| job.units.get(&start)) else { return };
         if !unit.copies.is_empty() {
             let copies: Vec<_> = unit.copies.iter().map(|copy| copy.attempt).collect();
@@ -127,6 +134,7 @@ impl Scheduler {
             self.ballots -= ballots.count();
             job.units.clear();
             job.wanting.clear();
+            job.aside.clear();
             job.votes.clear();
             job.items_idle = 0;
             job.late = None;
@@ -163,6 +171,7 @@ impl Scheduler {
                 job.size_cap = job.size_cap.saturating_mul(2);
             }
             job.repace(old, pace);
+            job.saw(sample);
         }
     }
 

@@ -10,6 +10,7 @@ use shoal_protocol::{
 };
 
 use crate::assign::crew::{Crew, Pair};
+use crate::assign::{Absent, Conduct};
 use crate::chance::Chance;
 use crate::job::{Job, Turn};
 use crate::meter::{Meter, Pace};
@@ -71,9 +72,23 @@ pub struct Scheduler {
     pub(crate) rejudge: VecDeque<(JobId, u64)>,
     /// A unit began to want somebody while nobody was asked.
     pub(crate) stirred: bool,
+    /// The operator's own nodes that are connected.
+    pub(crate) own: BTreeSet<NodeId>,
+    /// When the last input came.
+    pub(crate) now: Time,
+    /// How nodes kept what they took; only those that did not are here.
+    pub(crate) conducts: BTreeMap<NodeId, Conduct>,
+    /// When nodes that rest are fed again.
+    pub(crate) resting: BTreeSet<(Time, NodeId)>,
+    /// Newcomers who came to nothing, beyond those who did not.
+    pub(crate) no_shows: u32,
+    /// Nodes that left a moment ago.
+    pub(crate) absent: BTreeMap<NodeId, Absent>,
+    /// The last loan that was looked at for being late.
+    pub(crate) looked_at: Option<Attempt>,
     /// What the last [`crate::Fact::Passed`] says.
     pub(crate) passed: Time,
-    /// Until then nodes that were here before may come back.
+    /// Until then nodes that were here before a restart may come back.
     pub(crate) settled_at: Time,
     /// Simulations that form or have a crew.
     pub(crate) crews: BTreeMap<JobId, Crew>,
@@ -116,6 +131,10 @@ pub(crate) struct Peer {
     pub(crate) heard: Time,
     pub(crate) timer: Time,
     pub(crate) loans: BTreeSet<Attempt>,
+    /// How many of those are late.
+    pub(crate) late: usize,
+    /// Gets nothing before, because it did not keep what it took.
+    pub(crate) rests_until: Option<Time>,
     pub(crate) lanes: [LaneLoad; 3],
     pub(crate) told: BTreeSet<JobId>,
     /// Jobs it was told of and seems not to know.
@@ -148,6 +167,8 @@ pub(crate) struct Seat {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct LaneLoad {
     pub(crate) units: usize,
+    /// Of those, how many the node may say it computes.
+    pub(crate) running: usize,
     pub(crate) expected: Micros,
 }
 
@@ -157,6 +178,7 @@ impl Scheduler {
     }
 
     pub fn handle(&mut self, now: Time, input: Input) {
+        self.now = now;
         match input {
             Input::Start { seed } => self.start(now, seed),
             Input::Submit { request, spec } => self.submit(now, request, spec),
@@ -176,6 +198,7 @@ impl Scheduler {
             Input::Tick => {}
         }
         self.look_for_silence(now);
+        self.wake_rested(now);
         self.review_if_due(now);
         self.look_at_crews(now);
         self.look_at_swarms(now);
@@ -192,15 +215,17 @@ impl Scheduler {
 
     pub fn next_timeout(&self) -> Option<Time> {
         let silence = self.timers.first().map(|(time, _)| *time);
+        let rested = self.resting.first().map(|(time, _)| *time);
         let others = self.review.into_iter().chain(self.crews_due).chain(self.swarms.due);
-        silence.into_iter().chain(others).min()
+        silence.into_iter().chain(rested).chain(others).min()
     }
 
     fn start(&mut self, now: Time, seed: u64) {
         self.chance = Chance::new(seed);
         self.next_life();
-        if !self.known.is_empty() {
-            self.expect_back(now, BACK_AFTER_START);
+        // Of nodes that did nothing yet no fact tells, but they may have been here for the jobs that run.
+        if !self.known.is_empty() || !self.running.is_empty() {
+            self.settled_at = now + BACK_AFTER_START;
         }
         self.form_again(now);
         // The last life may have ended between a job's last unit and its end.
@@ -214,11 +239,6 @@ impl Scheduler {
         self.begin_life(self.life + 1);
         self.last_attempt = 0;
         self.record(crate::Fact::Life { life: self.life });
-    }
-
-    /// Somebody who left may come back in this time.
-    pub(crate) fn expect_back(&mut self, now: Time, within: Micros) {
-        self.settled_at = self.settled_at.max(now + within);
     }
 
     pub(crate) fn record(&mut self, fact: crate::Fact) {

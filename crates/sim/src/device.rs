@@ -8,6 +8,7 @@ use shoal_protocol::{
 };
 use shoal_scheduler::Conn;
 
+use crate::hostile::Hostile;
 use crate::liar::Character;
 use crate::random::Random;
 use crate::scenario::{JobPlan, Scenario};
@@ -33,6 +34,8 @@ pub(crate) struct Device {
     /// When it was born or came back; `None` while it is away.
     pub(crate) up_since: Option<Time>,
     pub(crate) slots: u64,
+    /// Then its node is never asked.
+    pub(crate) hostile: Option<Hostile>,
 }
 
 impl Device {
@@ -57,6 +60,7 @@ impl Device {
             missed: Vec::new(),
             timer: None,
             up_since: None,
+            hostile: scenario.enemy(number).map(Hostile::new),
         }
     }
 
@@ -164,6 +168,7 @@ pub(crate) fn spec(number: usize, plan: &JobPlan) -> JobSpec {
                 workgroup: [64, 1, 1],
                 bindings: Vec::new(),
                 params: None,
+                windows: None,
             };
             Work::Map(MapWork { kernel, inputs: Vec::new(), output_bytes: 4, fold: None })
         }

@@ -13,12 +13,18 @@ const HIDDEN_TIME: u64 = 270;
 
 impl<P: Probe> World<P> {
     pub(crate) fn join(&mut self, at: usize) {
+        if self.devices[at].hostile.is_some() {
+            return self.hostile_hears(at, Input::Start);
+        }
         self.devices[at].up_since.get_or_insert(self.now);
         self.tell_device(at, Input::Start);
     }
 
     pub(crate) fn tell_device(&mut self, at: usize, input: Input) {
         let device = &mut self.devices[at];
+        if device.hostile.is_some() {
+            return self.hostile_hears(at, input);
+        }
         if device.is_away(self.now) {
             // Frozen: it happens when the device wakes. Vanished: it never happens.
             device.missed.push(input);
@@ -101,7 +107,7 @@ impl<P: Probe> World<P> {
         self.challenge(conn);
     }
 
-    fn send_from_node(&mut self, at: usize, message: FromNode) {
+    pub(crate) fn send_from_node(&mut self, at: usize, message: FromNode) {
         let delay = self.delay();
         let in_order = match message {
             FromNode::Hello(_)

@@ -1,5 +1,6 @@
 //! A deterministic world that runs the real scheduler and thousands of real nodes: virtual time, a network that
-//! delays, loses, doubles and cuts, devices that are slow, vanish, come back and lie, a coordinator that crashes.
+//! delays, loses, doubles and cuts, devices that are slow, vanish, come back, lie and want
+//! jobs to fail, a coordinator that crashes.
 //!
 //! The same seed gives the same trace. After every step the oracle asserts what must always hold; after
 //! the faults stop, everything must finish.
@@ -10,6 +11,7 @@ mod device;
 mod fault;
 mod fleet;
 mod flood;
+mod hostile;
 mod liar;
 mod measure;
 mod oracle;
@@ -20,6 +22,7 @@ mod swarm;
 mod world;
 
 pub use crew::{CrewReport, crew};
+pub use hostile::{Enemy, Way};
 pub use liar::{Character, Lie};
 pub use measure::{Checking, Churn, Gang, Pool, checking, churn};
 pub use random::Random;

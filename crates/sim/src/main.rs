@@ -139,6 +139,7 @@ fn many(from: u64, seeds: u64) -> ExitCode {
         total.units += report.units;
         total.crashes += report.crashes;
         total.faults += report.faults;
+        total.deeds += report.deeds;
         total.rejected += report.rejected;
         total.honest_rejected += report.honest_rejected;
         total.unmerged += report.unmerged;
@@ -146,11 +147,12 @@ fn many(from: u64, seeds: u64) -> ExitCode {
         total.wrong += report.wrong;
     });
     println!(
-        "{seeds} seeds ({crowds} with 1,000 to 10,000 nodes) in {:.1} s: {} events, {} units, {} faults, {} crashes, {} copies of late units",
+        "{seeds} seeds ({crowds} with 1,000 to 10,000 nodes) in {:.1} s: {} events, {} units, {} faults, {} hostile deeds, {} crashes, {} copies of late units",
         start.elapsed().as_secs_f64(),
         total.events,
         total.units,
         total.faults,
+        total.deeds,
         total.crashes,
         total.speculated
     );

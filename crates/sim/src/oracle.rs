@@ -6,6 +6,7 @@ use shoal_protocol::{JobId, JobSpec, NodeId, Span, Time, ToNode, Verify};
 use shoal_scheduler::{Fact, JobState, Place, Proof, Scheduler};
 
 use crate::device::number_of;
+use crate::hostile::device_of_key;
 use crate::liar::Content;
 use crate::report::Report;
 use crate::scenario::Scenario;
@@ -193,7 +194,7 @@ impl Oracle {
 
     /// Where a device connects from.
     pub(crate) fn network(&self, device: u64) -> u64 {
-        if self.networks == 0 { 0 } else { device % self.networks + 1 }
+        if self.networks == 0 { 0 } else { device_of_key(device) % self.networks + 1 }
     }
 
     fn check_proof(&mut self, job: JobId, span: Span, node: NodeId, proof: &Proof) {

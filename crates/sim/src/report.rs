@@ -14,6 +14,8 @@ pub struct Report {
     pub crashes: u64,
     pub vanished: u64,
     pub faults: u64,
+    /// What hostile devices did.
+    pub deeds: u64,
     /// Units that were wrong when their job was delivered.
     pub wrong: u64,
     /// Answers found wrong.

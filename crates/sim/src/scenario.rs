@@ -2,6 +2,7 @@
 
 use shoal_protocol::{Lane, Policy, Strategy, Verify};
 
+use crate::hostile::Enemy;
 use crate::liar::{Character, Lie};
 use crate::random::Random;
 
@@ -12,6 +13,8 @@ pub struct Scenario {
     pub own: u64,
     /// Who lies, by device; the others are honest.
     pub liars: Vec<(u64, Character)>,
+    /// Devices beside those that want jobs to fail or to stand still.
+    pub enemies: Vec<Enemy>,
     /// Networks the devices connect from; 0 if nobody knows.
     pub networks: u64,
     pub jobs: Vec<JobPlan>,
@@ -77,7 +80,7 @@ const CROWD_CHECKED_EVERY: u64 = 10_007;
 
 impl Scenario {
     /// A world drawn from a seed: mostly small enough to check after every step, now and then a crowd.
-    pub fn random(random: &mut Random, crowded: bool) -> Scenario {
+    pub fn random(random: &mut Random, crowded: bool, besieged: bool) -> Scenario {
         let nodes = if crowded { random.range(1_000, 10_001) } else { random.range(1, 40) };
         let liars = if random.chance(400_000) { draw_liars(nodes, random) } else { Vec::new() };
         let networks = if random.chance(300_000) { random.range(1, 30) } else { 0 };
@@ -90,10 +93,11 @@ impl Scenario {
                 job.items = job.items.saturating_mul(20).min(60_000);
             }
         }
-        Scenario {
+        let mut scenario = Scenario {
             nodes,
             own,
             liars,
+            enemies: Vec::new(),
             networks,
             jobs,
             delay: (random.range(50, 2_000), random.range(2_000, 80_000)),
@@ -102,7 +106,12 @@ impl Scenario {
             faults: Faults::random(random),
             in_turn: false,
             check_every: if crowded { CROWD_CHECKED_EVERY } else { 1 },
+        };
+        if besieged {
+            let enemies = random.range(1, 4);
+            scenario.enemies = (0..enemies).map(|_| Enemy::random(random)).collect();
         }
+        scenario
     }
 
     /// Many nodes, many small units, no faults: what scheduling itself costs.
@@ -121,6 +130,7 @@ impl Scenario {
             nodes,
             own: 0,
             liars: Vec::new(),
+            enemies: Vec::new(),
             networks: 0,
             jobs: vec![job],
             delay: (200, 20_000),
@@ -143,13 +153,16 @@ impl Scenario {
         liar.map_or(Character::Honest, |(_, character)| *character)
     }
 
-    /// Whether a unit may fail its job by no fault of its own: nodes fail and vanish, or liars are among so
-    /// few that nobody can tell who is right.
+    /// Those after the others are hostile.
+    pub(crate) fn enemy(&self, device: u64) -> Option<Enemy> {
+        let at = usize::try_from(device.checked_sub(self.nodes)?).ok()?;
+        self.enemies.get(at).copied()
+    }
+
+    /// Whether a job may fail by no fault of its own: liars are among so few that nobody can tell who is right.
     pub fn may_fail(&self) -> bool {
-        let faults = &self.faults;
-        let vanish = faults.churn + faults.freezes + faults.partitions + faults.jumps;
         let voices = if self.networks == 0 { self.nodes } else { self.nodes.min(self.networks) };
-        faults.mishaps + vanish > 0 || (!self.liars.is_empty() && voices < 8)
+        !self.liars.is_empty() && voices < 8
     }
 
     /// The most liars that say the same.

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use shoal_protocol::{Attempt, FromNode, Micros, Time, ToNode};
+use shoal_protocol::{Attempt, FromNode, Micros, Strategy, Time, ToNode};
 use shoal_scheduler::{CompareId, Conn, Fact, Input, Outcome, Scheduler, UnitState, WhyJob};
 
 use crate::device::Device;
@@ -97,14 +97,34 @@ const CROWD_EVERY: u64 = 64;
 /// One in so many has devices that talk and talk.
 const FLOOD_EVERY: u64 = 5;
 
+/// In one world in so many somebody wants jobs to fail.
+const BESIEGED_EVERY: u64 = 3;
+/// Hostile devices may make everything take twice as long, and this much longer: the first verdicts wait for nodes
+/// that nobody knows yet, and faults fall on other moments.
+const SIEGE_COSTS: u64 = 90_000_000;
+
 /// Runs a world drawn from the seed to its end; panics where a promise is broken.
 pub fn run(seed: u64) -> Report {
     let mut random = Random::new(seed);
     let crowded = seed % CROWD_EVERY == CROWD_EVERY - 1;
-    let scenario = Scenario::random(&mut random, crowded);
+    let besieged = seed.is_multiple_of(BESIEGED_EVERY);
+    let scenario = Scenario::random(&mut random, crowded, besieged);
     let flooded = seed % FLOOD_EVERY == FLOOD_EVERY - 2;
     let scenario = if flooded { scenario.flooded() } else { scenario };
-    run_probed(seed, scenario, ()).0
+    if !besieged || crowded {
+        return run_probed(seed, scenario, ()).0;
+    }
+    // Where everybody gets as many units, all wait for whoever is slow, and small changes for another one.
+    let in_turns = scenario.jobs.iter().any(|job| job.strategy == Strategy::RoundRobin);
+    let peace = Scenario { enemies: Vec::new(), ..scenario.clone() };
+    let alone = run_probed(seed, peace, ()).0.virtual_micros;
+    let report = run_probed(seed, scenario, ()).0;
+    let took = report.virtual_micros;
+    assert!(
+        in_turns || took < 2 * alone + SIEGE_COSTS,
+        "beside hostile devices {took} us, alone {alone} us"
+    );
+    report
 }
 
 pub fn run_probed<P: Probe>(seed: u64, scenario: Scenario, probe: P) -> (Report, P) {
@@ -117,7 +137,8 @@ impl<P: Probe> World<P> {
     fn new(seed: u64, scenario: Scenario, probe: P) -> World<P> {
         let mut random = Random::new(seed ^ 0x5eed);
         let nodes = scenario.nodes;
-        let devices = (0..nodes).map(|n| Device::new(n, &scenario, &mut random)).collect();
+        let all = nodes + scenario.enemies.len() as u64;
+        let devices = (0..all).map(|n| Device::new(n, &scenario, &mut random)).collect();
         World {
             oracle: Oracle::new(&scenario),
             scenario,
@@ -145,7 +166,9 @@ impl<P: Probe> World<P> {
         self.give(Input::Start { seed });
         for device in 0..self.devices.len() {
             let at = self.random.range(0, 1_000_000);
-            self.at(at, Event::Join(device));
+            // A pool in which nobody honest ever was cannot know better.
+            let later = if self.devices[device].hostile.is_some() { 1_500_000 } else { 0 };
+            self.at(at + later, Event::Join(device));
         }
         for job in 0..self.scenario.jobs.len() {
             if job == 0 || !self.scenario.in_turn {
@@ -204,7 +227,8 @@ impl<P: Probe> World<P> {
             let open: Vec<_> = open.map(|u| live.explain_unit(job.job, u.span.start)).collect();
             format!("job {}, {policy:?}: {}\n{open:?}\n", job.job, why.join("; "))
         });
-        format!("{} nodes\n{}{:?}", nodes.len(), jobs.collect::<String>(), self.scenario.liars)
+        let (jobs, liars) = (jobs.collect::<String>(), &self.scenario.liars);
+        format!("{} nodes\n{jobs}{liars:?} {:?}", nodes.len(), self.scenario.enemies)
     }
 
     fn is_over(&self) -> bool {

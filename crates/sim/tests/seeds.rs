@@ -21,7 +21,7 @@ fn promises_hold_in_many_worlds() {
 fn seeds_that_once_failed() {
     let seeds = [
         1, 27, 31, 66, 68, 79, 102, 136, 137, 162, 169, 210, 226, 314, 1442, 2175, 2777, 4842,
-        5196, 5429, 11251, 12820,
+        5196, 5429, 11251, 12820, 126, 195, 429, 474,
     ];
     for seed in seeds {
         run(seed);

@@ -12,6 +12,7 @@ mod events;
 mod exec;
 mod field;
 mod flood;
+mod hostile;
 mod intake;
 mod jobs;
 mod kill;

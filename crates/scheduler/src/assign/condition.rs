@@ -35,6 +35,7 @@ impl Scheduler {
     pub(super) fn returned(&mut self, now: Time, node: NodeId, attempts: Vec<Attempt>) {
         let ours: Vec<_> = attempts.into_iter().filter(|a| self.holds(node, *a)).collect();
         if !ours.is_empty() {
+            self.note_returned(now, node, &ours);
             self.tell_again(node, &ours);
             self.give_back(now, &ours, false);
             self.feed_hungry(now);

@@ -2,11 +2,11 @@
 
 use alloc::string::String;
 use alloc::vec::Vec;
-use shoal_protocol::limit::{FAIL_ON_NODES, MAX_TRIES, OVERTIME};
-use shoal_protocol::{Attempt, Failure, Lane, LimitKind, NodeId, Time, ToNode, Verify};
+use shoal_protocol::limit::OVERTIME;
+use shoal_protocol::{Attempt, Failure, Lane, LimitKind, NodeId, Time, ToNode};
 
+use super::quarantine::How;
 use crate::Output;
-use crate::job::Job;
 use crate::state::Scheduler;
 use crate::unit::Loan;
 
@@ -14,8 +14,6 @@ use crate::unit::Loan;
 const SIZE_CUT: u64 = 4;
 /// A unit not begun after this many times its own limit never will be.
 const WAITS_FOR: u64 = 3;
-/// Failures that are the node's own (device lost, no memory) a unit is allowed on its only node.
-const NODE_FAULTS: u32 = 3;
 
 impl Scheduler {
     pub(crate) fn failed(&mut self, now: Time, node: NodeId, attempt: Attempt, failure: Failure) {
@@ -33,20 +31,16 @@ impl Scheduler {
             self.wait_again(now, &loan);
             return;
         }
+        self.broke(now, node);
         if matches!(failure, Failure::Unable { .. }) {
             self.unable(now, node, &loan, failure);
             return;
         }
-        let network = self.peers.get(&node).map_or(0, |peer| peer.network);
-        let Some(history) = self.history(&loan) else { return };
-        history.tries += 1;
-        if !history.failed_on.contains(&node) {
-            history.failed_on.push(node);
-            history.failed_from.push(network);
+        self.note_loss(now, &loan, How::Failed { blames_job: failure.blames_job() });
+        if let Some(history) = self.history(&loan) {
+            history.words = Some(failure);
         }
-        if self.is_hopeless(&loan, &failure) {
-            self.fail(now, &loan, failure);
-        } else {
+        if !self.end_if_hopeless(now, loan.job, loan.unit) {
             self.wait_again(now, &loan);
         }
     }
@@ -64,15 +58,6 @@ impl Scheduler {
         }
     }
 
-    /// Where answers are checked, strangers' word that a unit fails is not enough while one of the operator's own
-    /// nodes could try it.
-    fn has_judge(&self, job: &Job, failed_on: &[NodeId]) -> bool {
-        job.spec.policy.verify != Verify::None
-            && self.peers.iter().any(|(node, peer)| {
-                peer.trusted && !peer.paused && peer.suits(job) && !failed_on.contains(node)
-            })
-    }
-
     /// A large unit out of time, or with more answers than a node can hold, says more about its size than
     /// about its job.
     fn shrinks_instead(&mut self, loan: &Loan, failure: &Failure) -> bool {
@@ -82,7 +67,12 @@ impl Scheduler {
             LimitKind::Output => true,
             LimitKind::Memory => false,
         };
+        let unproven = self.peers.get(&loan.node).is_none_or(|peer| self.is_newcomer(peer));
         let Some(job) = self.jobs.get_mut(&loan.job) else { return false };
+        if unproven && job.items_done > 0 {
+            // Others had time enough: one word of somebody who did nothing yet does not make all units smaller.
+            return false;
+        }
         let cuttable = job.units.get(&loan.unit).is_some_and(|unit| unit.is_idle());
         if !too_large || loan.span.len <= job.spec.sizing.step.max(1) || !cuttable {
             return false;
@@ -94,25 +84,6 @@ impl Scheduler {
         true
     }
 
-    fn is_hopeless(&self, loan: &Loan, failure: &Failure) -> bool {
-        let Some(job) = self.jobs.get(&loan.job) else { return false };
-        let Some(history) = job.units.get(&loan.unit).map(|unit| &unit.history) else {
-            return false;
-        };
-        if job.units.get(&loan.unit).is_some_and(|unit| unit.ballot.is_some()) {
-            // Somebody could compute it: those who cannot only have no say.
-            return history.tries >= MAX_TRIES;
-        }
-        if self.has_judge(job, &history.failed_on) {
-            return history.tries >= MAX_TRIES;
-        }
-        let nodes = voices(&history.failed_from);
-        let nobody_else = self.able_besides(job, &history.failed_on) == 0;
-        let enough_nodes = nodes >= FAIL_ON_NODES || nobody_else;
-        let enough_tries = failure.blames_job() || history.tries >= NODE_FAULTS;
-        (enough_nodes && enough_tries) || history.tries >= MAX_TRIES
-    }
-
     /// The node says what it computes and what waits there: a unit far over its time has failed, whether or
     /// not the node admits it.
     pub(crate) fn note_late(
@@ -122,13 +93,7 @@ impl Scheduler {
         running: &[Attempt],
         queued: &[Attempt],
     ) {
-        for attempt in running {
-            if let Some(loan) = self.loans.get_mut(attempt)
-                && loan.node == node
-            {
-                loan.running.get_or_insert(now);
-            }
-        }
+        self.note_running(now, node, running);
         let held = running.iter().chain(queued).copied();
         let late: Vec<_> = held.filter(|attempt| self.is_late(now, node, *attempt)).collect();
         if late.is_empty() {
@@ -147,6 +112,20 @@ impl Scheduler {
             self.failed(now, node, attempt, failure);
         }
         self.feed_hungry(now);
+    }
+
+    /// Nobody computes more at a time than it has slots, whatever it says.
+    fn note_running(&mut self, now: Time, node: NodeId, running: &[Attempt]) {
+        let Some(peer) = self.peers.get_mut(&node) else { return };
+        for attempt in running {
+            let Some(loan) = self.loans.get_mut(attempt) else { continue };
+            let slots = usize::from(peer.caps.slots(loan.lane));
+            let load = &mut peer.lanes[loan.lane as usize];
+            if loan.node == node && loan.running.is_none() && load.running < slots {
+                loan.running = Some(now);
+                load.running += 1;
+            }
+        }
     }
 
     fn is_late(&self, now: Time, node: NodeId, attempt: Attempt) -> bool {

@@ -41,13 +41,14 @@ impl Scheduler {
     /// The next unit for a node, if it has room and there is one.
     pub(crate) fn choose(&mut self, now: Time, node: NodeId) -> Option<Cut> {
         let peer = self.peers.get(&node)?;
-        if peer.paused || peer.silent || peer.loans.len() >= MAX_LEASES_PER_NODE {
+        let stands = peer.paused || peer.silent || peer.rests_until.is_some();
+        if stands || peer.loans.len() >= MAX_LEASES_PER_NODE {
             return None;
         }
         let (id, pick, size) = self.ready.iter().find_map(|turn| {
             let id = &turn.job;
             let job = self.jobs.get(id)?;
-            let suits = peer.suits(job) && has_room(peer, *id, &job.spec);
+            let suits = peer.suits(job) && self.has_room(peer, *id, &job.spec);
             let pick = if suits { self.pick(node, peer, job)? } else { return None };
             Some((*id, pick, self.unit_size(peer, *id, job)))
         })?;
@@ -60,6 +61,11 @@ impl Scheduler {
         if let Some(start) = self.open_to(node, job, &job.wanting) {
             return Some(Pick::Wanting(start));
         }
+        if !job.aside.is_empty()
+            && let Some(start) = self.open_to(node, job, &job.aside)
+        {
+            return Some(Pick::Wanting(start));
+        }
         let lane = job.spec.needs.lane as usize;
         let elder = peer.standing[lane] != Standing::Newcomer;
         let urgent = elder || job.votes.len() > self.elders[lane].len() * VOTES_PER_ELDER;
@@ -69,7 +75,8 @@ impl Scheduler {
         if fresh && !urgent {
             return Some(Pick::Fresh);
         }
-        let vote = self.open_to(node, job, &job.votes).map(Pick::Vote);
+        let votes = Some(&job.votes).filter(|_| self.may_vote(peer, job));
+        let vote = votes.and_then(|votes| self.open_to(node, job, votes)).map(Pick::Vote);
         vote.or_else(|| fresh.then_some(Pick::Fresh))
     }
 
@@ -79,16 +86,17 @@ impl Scheduler {
         open.next().map(|unit| unit.span.start)
     }
 
-    /// A node takes part in a unit once, and where answers are checked a network does. A unit goes back
-    /// to a node it failed on only if nobody else could take it.
+    /// A node takes part in a unit once, and where answers are checked a network does; what happened to the
+    /// unit before may keep it from some.
     pub(crate) fn may_take(&self, node: NodeId, job: &Job, unit: &Unit) -> bool {
-        let failed_on = &unit.history.failed_on;
         let seeks = unit.ballot.as_ref().map_or(0, |ballot| ballot.seeks);
         let class = || self.peers.get(&node).map(|peer| peer.caps.class);
+        let for_own = unit.ballot.as_ref().is_some_and(|ballot| ballot.for_own);
         (seeks == 0 || class() == Some(seeks))
+            && (!for_own || self.own.contains(&node))
             && !unit.knows(node)
-            && (!failed_on.contains(&node) || self.able_besides(job, failed_on) == 0)
             && (job.spec.policy.verify == Verify::None || self.is_apart(node, unit))
+            && self.may_try(node, job, unit)
     }
 
     /// Connected nodes that could compute the job, without these.
@@ -172,10 +180,32 @@ impl Scheduler {
             let done = job.shares.get(node).map_or(0, |share| share.units);
             done + held.get(node).copied().unwrap_or(0)
         };
-        let able =
-            self.peers.iter().filter(|(_, peer)| !peer.paused && !peer.silent && peer.suits(job));
+        // Whoever does not keep what it takes is not waited for.
+        let able = self.peers.iter().filter(|(node, peer)| {
+            let stands = peer.paused || peer.silent || peer.late > 0 || self.has_broken(**node);
+            !stands && peer.suits(job)
+        });
         let least = able.map(|(other, _)| taken(other)).min().unwrap_or(0);
         taken(&node) < least + TURNS_AHEAD
+    }
+}
+
+impl Scheduler {
+    /// Enough that every slot computes and the next unit is already there: one unit for each slot and one
+    /// more, or as many small ones as fill [`LEND_AHEAD`]. Units that may still grow are not lent by the
+    /// dozen, because all of those would have to be done before the first larger one.
+    fn has_room(&self, peer: &Peer, job: JobId, spec: &JobSpec) -> bool {
+        let lane = spec.needs.lane;
+        let (slots, ahead) = self.width(peer, lane);
+        let load = peer.lanes[lane as usize];
+        if load.units < slots + usize::from(ahead) {
+            return true;
+        }
+        let Some(pace) = peer.paces.get(&job).filter(|_| ahead) else { return false };
+        let may_grow = pace.last_size < spec.sizing.most
+            && expected_time(pace.last_size, *pace).0 < TARGET_UNIT.0 / 2
+            && spec.strategy == Strategy::Adaptive;
+        !may_grow && load.expected.0 < LEND_AHEAD.0 * slots as u64
     }
 }
 
@@ -187,23 +217,6 @@ enum Pick {
     /// The same to see whether the node gives the answer that is known.
     Known(u64),
     Fresh,
-}
-
-/// Enough that every slot computes and the next unit is already there: one unit for each slot and one
-/// more, or as many small ones as fill [`LEND_AHEAD`]. Units that may still grow are not lent by the
-/// dozen, because all of those would have to be done before the first larger one.
-fn has_room(peer: &Peer, job: JobId, spec: &JobSpec) -> bool {
-    let lane = spec.needs.lane;
-    let slots = usize::from(peer.caps.slots(lane));
-    let load = peer.lanes[lane as usize];
-    if load.units <= slots {
-        return true;
-    }
-    let Some(pace) = peer.paces.get(&job) else { return false };
-    let may_grow = pace.last_size < spec.sizing.most
-        && expected_time(pace.last_size, *pace).0 < TARGET_UNIT.0 / 2
-        && spec.strategy == Strategy::Adaptive;
-    !may_grow && load.expected.0 < LEND_AHEAD.0 * slots as u64
 }
 
 pub(super) fn expected_time(items: u64, pace: Pace) -> Micros {

@@ -61,15 +61,15 @@ impl Scheduler {
             job.extras += u64::from(extra);
             let weight = job.rules().weight(standing);
             if let Some(unit) = job.units.get_mut(&start) {
-                unit.copies.push(Copy { attempt, node, weight, extra });
+                unit.copies.push(Copy { attempt, node, weight, extra, late: false });
             }
             if let Some(late) = &mut job.late {
                 late.insert((due, attempt));
             }
         }
         self.refresh(id, start);
-        let (job, unit) = (id, start);
-        let loan = Loan { job, unit, span, node, lane, since: now, running: None, expected, due };
+        let (job, unit, since, running, late) = (id, start, now, None, false);
+        let loan = Loan { job, unit, span, node, lane, since, running, expected, due, late };
         self.loans.insert(attempt, loan);
     }
 
@@ -121,6 +121,8 @@ impl Scheduler {
             peer.loans.remove(&attempt);
             let load = &mut peer.lanes[loan.lane as usize];
             load.units -= 1;
+            load.running -= usize::from(loan.running.is_some());
+            peer.late -= usize::from(loan.late);
             load.expected = Micros(load.expected.0.saturating_sub(loan.expected.0));
             if peer.loans.is_empty() {
                 load.expected = Micros(0);
@@ -161,10 +163,14 @@ impl Scheduler {
             if !self.is_running(loan.job) {
                 continue;
             }
-            let deadly = if blame { self.vanished(now, &loan) } else { None };
-            match deadly {
-                Some(failure) => self.fail(now, &loan, failure),
-                None => self.wait_again(now, &loan),
+            if blame {
+                self.vanished(now, &loan);
+            }
+            if let Some(history) = self.history(&loan) {
+                history.drop_by(loan.node);
+            }
+            if !self.end_if_hopeless(now, loan.job, loan.unit) {
+                self.wait_again(now, &loan);
             }
         }
     }
@@ -199,6 +205,7 @@ impl Scheduler {
         });
         let lost: Vec<_> = lost.copied().collect();
         if !lost.is_empty() {
+            self.broke(now, node);
             self.tell_again(node, &lost);
             self.give_back(now, &lost, false);
             self.feed_hungry(now);

@@ -4,9 +4,11 @@
 //! - [`fit`]: which job, how many items, how far ahead
 //! - [`lease`]: lending, taking back
 //! - [`fail`]: units that fail
-//! - [`quarantine`]: units that end the nodes that compute them
+//! - [`quarantine`]: units that somebody lost, and who may try them
+//! - [`verdict`]: whether those fail their job
 //! - [`speculate`]: a second copy where the first is late
 //! - [`review`]: what nobody's message brings about
+//! - [`conduct`]: nodes that do not keep what they take
 //! - [`condition`]: signals before a loss
 //! - [`adopt`]: units a returning node still has
 //! - [`consent`]: whose work a donor does not do
@@ -16,6 +18,7 @@
 
 mod adopt;
 mod condition;
+mod conduct;
 mod consent;
 pub(crate) mod crew;
 mod fail;
@@ -26,6 +29,7 @@ mod peer;
 mod quarantine;
 mod review;
 mod speculate;
+mod verdict;
 
 use alloc::vec::Vec;
 use core::ops::Bound::{Excluded, Unbounded};
@@ -34,7 +38,8 @@ use shoal_protocol::{Lane, NodeId, Strategy, Time, ToNode};
 
 use crate::state::Scheduler;
 
-pub(crate) use quarantine::Victim;
+pub(crate) use conduct::{Absent, Conduct};
+pub(crate) use quarantine::{How, Loss};
 
 pub(crate) const LANES: [Lane; 3] = [Lane::Inline, Lane::Gpu, Lane::Cpu];
 /// So many nodes in a row that cannot take what is there are asked; the next time, those after them.
@@ -99,9 +104,9 @@ impl Scheduler {
     fn note_hunger(&mut self, node: NodeId) {
         let Some(peer) = self.peers.get(&node) else { return };
         for lane in LANES {
-            let slots = usize::from(peer.caps.slots(lane));
-            let room = slots > 0 && peer.lanes[lane as usize].units <= slots;
-            if room && !peer.paused && !peer.silent {
+            let (slots, ahead) = self.width(peer, lane);
+            let room = slots > 0 && peer.lanes[lane as usize].units < slots + usize::from(ahead);
+            if room && !peer.paused && !peer.silent && peer.rests_until.is_none() {
                 self.hungry[lane as usize].insert(node);
             } else {
                 self.hungry[lane as usize].remove(&node);

@@ -7,7 +7,7 @@ use shoal_protocol::limit::{
     IDLE_SILENCE, MAX_NODES, MAX_TEXT_BYTES, OLDEST_VERSION, PROTOCOL_VERSION, SILENCE,
 };
 use shoal_protocol::{
-    Attempt, Caps, Condition, FromNode, Hello, Identity, Micros, NodeId, Refusal, Time, ToNode,
+    Attempt, Caps, Condition, FromNode, Hello, Identity, NodeId, Refusal, Time, ToNode,
 };
 
 use crate::Output;
@@ -15,9 +15,6 @@ use crate::fact::Fact;
 use crate::meter::Meter;
 use crate::state::{Conn, LaneLoad, Peer, Scheduler, Seat};
 use crate::verify::Standing;
-
-/// A node whose connection broke is mostly back in this time.
-const BACK_SOON: Micros = Micros::from_secs(3);
 
 impl Scheduler {
     pub(crate) fn connected(&mut self, now: Time, seat: Seat, hello: Hello) {
@@ -35,6 +32,7 @@ impl Scheduler {
             self.disconnected(now, old);
         }
         self.seat(now, &seat, node, (hello.identity, hello.caps));
+        self.recall_conduct(now, node);
         let message = ToNode::Welcome { node, session: seat.session };
         self.outputs.push_back(Output::Send { conn, message });
         self.adopt(now, node, hello.held);
@@ -120,6 +118,8 @@ impl Scheduler {
             heard: now,
             timer,
             loans: BTreeSet::new(),
+            late: 0,
+            rests_until: None,
             lanes: [LaneLoad::default(); 3],
             told: BTreeSet::new(),
             forgot: BTreeSet::new(),
@@ -144,8 +144,8 @@ impl Scheduler {
 
     pub(crate) fn disconnected(&mut self, now: Time, conn: Conn) {
         let Some(node) = self.conns.remove(&conn) else { return };
-        self.expect_back(now, BACK_SOON);
         let loans = self.loans_of(node);
+        self.miss(now, node);
         if let Some(peer) = self.peers.get_mut(&node) {
             self.timers.remove(&(peer.timer, node));
             // Nothing more for it, whatever giving its units back sets free.
@@ -163,6 +163,7 @@ impl Scheduler {
         self.stir_crews(now);
         self.note_standing(node);
         if let Some(peer) = peer {
+            self.rest_no_more(node, &peer);
             for id in &peer.told {
                 let Some(job) = self.jobs.get_mut(id) else { continue };
                 job.told.remove(&node);
@@ -268,6 +269,7 @@ impl Scheduler {
             let message = ToNode::Revoke(loans.clone());
             self.outputs.push_back(Output::Send { conn, message });
             self.remember(node, &loans);
+            self.broke(now, node);
             // A starved device falls silent through no fault of the unit.
             self.give_back(now, &loans, false);
             self.feed_hungry(now);

@@ -1,95 +1,232 @@
-//! Units that end the nodes that compute them. A vanished node is no failed unit: donors close tabs. But a unit
-//! whose nodes vanish soon after they began, one after the other, is not lent for ever.
+//! Units that fail, or end the nodes that compute them. Anybody may say so, and anybody may lie: such a unit goes to
+//! those whose word is worth more, and its job fails only when they say the same.
 
-use alloc::format;
-use alloc::string::{String, ToString};
-use alloc::vec::Vec;
-use shoal_protocol::limit::MAX_TRIES;
-use shoal_protocol::{Caps, Failure, JobId, Micros, NodeId, NodeKind, Time};
+use alloc::string::String;
+use shoal_protocol::limit::FAIL_ON_NODES;
+use shoal_protocol::{Caps, JobId, Micros, NodeId, NodeKind, Time, Verify};
 
-use super::fail::voices;
-use crate::state::Scheduler;
-use crate::unit::{History, Loan};
+use crate::job::Job;
+use crate::state::{Peer, Scheduler};
+use crate::unit::{History, Loan, Unit};
+use crate::verify::Standing;
 
-/// Distinct nodes that vanished early before a unit is thought deadly: with two it may still be chance.
-const DEADLY: usize = 3;
 /// Vanishing this soon after a node began points at the unit; later it points at life.
 const EARLY: Micros = Micros::from_secs(10);
+/// A node that was here for so long is no longer new: whoever makes up keys has to keep each of them connected.
+const SETTLED_AFTER: Micros = Micros::from_secs(10);
+/// New nodes that came this long after a unit was first lost are not waited for.
+const NEW_UNTIL: Micros = Micros::from_secs(10);
 
-/// A node that vanished while it computed a unit.
+/// How much a node's word is worth where a unit is lost, from least to most.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Rank {
+    /// Just came and did nothing yet, or does not keep what it takes.
+    New,
+    /// Did something once, or has been here for a while.
+    Settled,
+    /// Did other units of the same job.
+    Contributor,
+    /// Was right often enough.
+    Elder,
+    /// The operator's own.
+    Own,
+}
+
+/// Somebody's having failed with a unit, or vanished.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Victim {
+pub(crate) struct Loss {
     pub(crate) node: NodeId,
-    network: u64,
-    kind: &'static str,
-    gpu: Option<String>,
+    pub(super) network: u64,
+    pub(super) rank: Rank,
+    pub(crate) how: How,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum How {
+    /// Whether it says that the same would happen elsewhere.
+    Failed { blames_job: bool },
+    Vanished {
+        /// Soon after it began.
+        early: bool,
+        kind: &'static str,
+        gpu: Option<String>,
+    },
+}
+
+/// Who is asked for of those who could try a unit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Whom {
+    /// Neither lost nor dropped it.
+    Fresh,
+    NotLost,
+    /// May have vanished with it.
+    NotFailed,
+    Anybody,
 }
 
 impl Scheduler {
-    /// Notes that a node vanished with a unit at work; says why if the unit is not to be lent again.
-    pub(crate) fn vanished(&mut self, now: Time, loan: &Loan) -> Option<Failure> {
-        let began = loan.running?;
-        let victim = self.peers.get(&loan.node);
-        let victim = victim.map(|peer| Victim::new(loan.node, peer.network, &peer.caps));
-        let unit = self.jobs.get_mut(&loan.job)?.units.get_mut(&loan.unit)?;
-        if unit.ballot.is_some() {
-            // Somebody could compute it, so it is not deadly.
-            return None;
-        }
-        let history = &mut unit.history;
-        history.tries += 1;
-        let early = now - began < EARLY;
-        if let Some(victim) = victim.filter(|_| early)
-            && history.victims.iter().all(|known| known.node != victim.node)
-        {
-            history.victims.push(victim);
-        }
-        let networks: Vec<_> = history.victims.iter().map(|victim| victim.network).collect();
-        let deadly = voices(&networks) >= DEADLY || history.tries >= MAX_TRIES;
-        deadly.then(|| Failure::Internal { message: describe(history) })
+    /// Notes that a node vanished with a unit at work.
+    pub(crate) fn vanished(&mut self, now: Time, loan: &Loan) {
+        let (Some(began), Some(peer)) = (loan.running, self.peers.get(&loan.node)) else { return };
+        let how = How::vanished(now - began < EARLY, &peer.caps);
+        self.note_loss(now, loan, how);
     }
-}
 
-impl Scheduler {
+    pub(super) fn note_loss(&mut self, now: Time, loan: &Loan, how: How) {
+        let Some(peer) = self.peers.get(&loan.node) else { return };
+        let Some(job) = self.jobs.get(&loan.job) else { return };
+        let (node, network, rank) = (loan.node, peer.network, self.rank(peer, job));
+        let Some(job) = self.jobs.get_mut(&loan.job) else { return };
+        let Some(unit) = job.units.get_mut(&loan.unit) else { return };
+        unit.history.lose(now, Loss { node, network, rank, how });
+        self.look_soon(now);
+    }
+
+    fn rank(&self, peer: &Peer, job: &Job) -> Rank {
+        let (node, lane) = (peer.node, job.spec.needs.lane as usize);
+        if peer.trusted {
+            return Rank::Own;
+        }
+        if self.is_poor(node) {
+            return Rank::New;
+        }
+        if peer.standing[lane] == Standing::Veteran {
+            return Rank::Elder;
+        }
+        if job.shares.get(&node).is_some_and(|share| share.units > 0) {
+            return Rank::Contributor;
+        }
+        let known = !self.strangers.contains_key(&node);
+        let settled = known || self.now - peer.joined >= SETTLED_AFTER;
+        if settled { Rank::Settled } else { Rank::New }
+    }
+
+    /// The most that the word of somebody is worth who could try a lost unit and has not.
+    pub(super) fn left(&self, job: &Job, unit: &Unit, whom: Whom) -> Option<Rank> {
+        let rank = |node: &NodeId| {
+            let peer = self.peers.get(node)?;
+            self.could_try(peer, job, unit, whom).then(|| self.rank(peer, job))
+        };
+        if self.own.iter().any(|node| rank(node).is_some()) {
+            return Some(Rank::Own);
+        }
+        let elders = &self.elders[job.spec.needs.lane as usize];
+        if elders.iter().any(|node| rank(node) == Some(Rank::Elder)) {
+            return Some(Rank::Elder);
+        }
+        if job.shares.keys().any(|node| rank(node) == Some(Rank::Contributor)) {
+            return Some(Rank::Contributor);
+        }
+        let mut best = None;
+        for peer in self.peers.values() {
+            match rank(&peer.node) {
+                None => {}
+                Some(Rank::New) => {
+                    let waited_for = peer.joined <= unit.history.since + NEW_UNTIL;
+                    best = best.max(waited_for.then_some(Rank::New));
+                }
+                // Those above were found before.
+                Some(Rank::Settled | Rank::Contributor | Rank::Elder | Rank::Own) => {
+                    return Some(Rank::Settled);
+                }
+            }
+        }
+        best
+    }
+
+    pub(super) fn could_try(&self, peer: &Peer, job: &Job, unit: &Unit, whom: Whom) -> bool {
+        let able = !peer.paused && !peer.silent && peer.suits(job);
+        if !able || (!peer.trusted && (peer.late > 0 || self.is_poor(peer.node))) {
+            return false;
+        }
+        let past = &unit.history;
+        let elder =
+            peer.trusted || peer.standing[job.spec.needs.lane as usize] != Standing::Newcomer;
+        match (whom, past.loss_of(peer.node)) {
+            (Whom::Fresh, None) => elder || !past.dropped.contains(&peer.node),
+            (Whom::NotLost | Whom::NotFailed, None) | (Whom::Anybody, _) => true,
+            (Whom::NotFailed, Some(loss)) => !loss.failed(),
+            (Whom::Fresh | Whom::NotLost, Some(_)) => false,
+        }
+    }
+
+    /// Whether a node may try a unit with a history. Not again if it lost it, while anybody else could; not if
+    /// several lost it whose word is worth as much, while somebody is here whose word is worth more.
+    pub(super) fn may_try(&self, node: NodeId, job: &Job, unit: &Unit) -> bool {
+        let past = &unit.history;
+        if past.is_clean() {
+            return true;
+        }
+        let Some(peer) = self.peers.get(&node) else { return false };
+        if let Some(loss) = past.loss_of(node) {
+            let again = !matches!(loss.how, How::Failed { blames_job: true });
+            return again && self.left(job, unit, Whom::Fresh).is_none();
+        }
+        if past.dropped.contains(&node) && !peer.trusted && !self.may_have_again(node, job, unit) {
+            return false;
+        }
+        if unit.ballot.is_some() || past.losses.len() < FAIL_ON_NODES {
+            return true;
+        }
+        let settled = past.losses.iter().filter(|loss| loss.rank >= Rank::Settled);
+        let rank = self.rank(peer, job);
+        if settled.count() < FAIL_ON_NODES {
+            // Only newcomers lost it: anybody else may try.
+            return rank >= Rank::Settled || self.left(job, unit, Whom::Fresh) <= Some(Rank::New);
+        }
+        self.left(job, unit, Whom::Fresh) <= Some(rank)
+    }
+
+    /// Whether a node that took a unit and came to nothing may take it again: if nobody else has room for it. A
+    /// vote is asked for again only where the policy insists on it.
+    fn may_have_again(&self, node: NodeId, job: &Job, unit: &Unit) -> bool {
+        let insists = matches!(job.spec.policy.verify, Verify::Quorum { .. });
+        if unit.ballot.is_some() && !insists {
+            return false;
+        }
+        let hungry = &self.hungry[job.spec.needs.lane as usize];
+        !hungry.iter().filter(|other| **other != node && !unit.knows(**other)).any(|other| {
+            self.peers.get(other).is_some_and(|peer| self.could_try(peer, job, unit, Whom::Fresh))
+        })
+    }
+
     /// A node thought to be ended by a unit is still at it.
     pub(crate) fn forgive(&mut self, node: NodeId, id: JobId, start: u64) {
+        self.made_up(node);
         let unit = self.jobs.get_mut(&id).and_then(|job| job.units.get_mut(&start));
-        let Some(history) = unit.map(|unit| &mut unit.history) else { return };
-        let before = history.victims.len();
-        history.victims.retain(|victim| victim.node != node);
-        history.tries -= u32::from(history.victims.len() < before).min(history.tries);
+        let Some(unit) = unit.filter(|unit| !unit.history.is_clean()) else { return };
+        let history = &mut unit.history;
+        let before = history.losses.len();
+        let vanished = |loss: &Loss| matches!(loss.how, How::Vanished { .. });
+        history.losses.retain(|loss| loss.node != node || !vanished(loss));
+        history.dropped.retain(|dropped| *dropped != node);
+        history.tries -= u32::from(history.losses.len() < before).min(history.tries);
+        self.refresh(id, start);
+    }
+
+    /// The unit is computed after all: those who blamed it were wrong.
+    pub(crate) fn blame_false_alarms(&mut self, now: Time, history: &History) {
+        for loss in &history.losses {
+            if loss.how == (How::Failed { blames_job: true }) {
+                self.broke(now, loss.node);
+            }
+        }
     }
 }
 
-impl Victim {
-    fn new(node: NodeId, network: u64, caps: &Caps) -> Victim {
+impl Loss {
+    pub(super) fn failed(&self) -> bool {
+        matches!(self.how, How::Failed { .. })
+    }
+}
+
+impl How {
+    fn vanished(early: bool, caps: &Caps) -> How {
         let kind = match caps.kind {
             NodeKind::Native => "native nodes",
             NodeKind::Browser => "browsers",
             NodeKind::Simulated => "simulated nodes",
         };
-        Victim { node, network, kind, gpu: caps.gpu.as_ref().map(|gpu| gpu.name.clone()) }
+        How::Vanished { early, kind, gpu: caps.gpu.as_ref().map(|gpu| gpu.name.clone()) }
     }
-}
-
-/// What the victims had in common helps whoever must find the cause.
-fn describe(history: &History) -> String {
-    let Some(first) = history.victims.first().filter(|_| history.victims.len() >= DEADLY) else {
-        return format!("{} nodes vanished or stalled while they computed it", history.tries);
-    };
-    let mut common = Vec::new();
-    if history.victims.iter().all(|victim| victim.kind == first.kind) {
-        common.push(format!("all were {}", first.kind));
-    }
-    if let Some(gpu) = &first.gpu
-        && history.victims.iter().all(|victim| victim.gpu == first.gpu)
-    {
-        common.push(format!("all have the GPU {gpu}"));
-    }
-    let common =
-        if common.is_empty() { "nothing in common".to_string() } else { common.join(", ") };
-    format!(
-        "{} nodes vanished soon after they began to compute it: {common}",
-        history.victims.len()
-    )
 }

@@ -26,12 +26,11 @@ const LOOKED_AT: usize = 4;
 impl Scheduler {
     pub(crate) fn speculate(&mut self, now: Time, node: NodeId) -> Option<Cut> {
         let peer = self.peers.get(&node)?;
-        if peer.paused || peer.silent || peer.loans.len() >= MAX_LEASES_PER_NODE {
+        let stands = peer.paused || peer.silent || peer.rests_until.is_some();
+        if stands || peer.loans.len() >= MAX_LEASES_PER_NODE {
             return None;
         }
-        let idle = |peer: &Peer, lane| {
-            peer.lanes[lane as usize].units < usize::from(peer.caps.slots(lane))
-        };
+        let idle = |peer: &Peer, lane| peer.lanes[lane as usize].units < self.width(peer, lane).0;
         if !LANES.iter().any(|lane| idle(peer, *lane)) {
             return None;
         }

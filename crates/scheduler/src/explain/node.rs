@@ -21,6 +21,8 @@ pub enum WhyNode {
     Slowed {
         percent: u8,
     },
+    /// Left with units, failed them or held them too long, again and again.
+    Unreliable,
     /// The operator's own.
     Operators,
     /// Wrong too often to get more of this kind.
@@ -53,6 +55,9 @@ impl fmt::Display for WhyNode {
         match self {
             WhyNode::Paused => f.write_str("it is paused"),
             WhyNode::Silent => f.write_str("it fell silent and gets no work until it speaks"),
+            WhyNode::Unreliable => f.write_str(
+                "it left, failed or held up its work several times: it gets one unit at a time, after a rest",
+            ),
             WhyNode::Hidden => f.write_str("its page is hidden and slowed by the browser"),
             WhyNode::Slowed { percent } => {
                 write!(
@@ -116,6 +121,7 @@ impl Scheduler {
             (peer.paused, WhyNode::Paused),
             (peer.silent, WhyNode::Silent),
             (!peer.condition.visible, WhyNode::Hidden),
+            (self.is_poor(node), WhyNode::Unreliable),
             (peer.trusted, WhyNode::Operators),
         ];
         let mut why: Vec<_> =

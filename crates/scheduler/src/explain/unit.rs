@@ -40,6 +40,8 @@ pub enum WhyUnit {
         nodes: Vec<NodeId>,
         tries: u32,
     },
+    /// Lost by several: who has shown most here tries it next, or nobody is here who could.
+    SetAside,
     /// How many nodes answered, and how many of them say what most say.
     Disputed {
         nodes: usize,
@@ -78,6 +80,9 @@ impl fmt::Display for WhyUnit {
             WhyUnit::FailedOn { nodes, tries } => {
                 write!(f, "it failed on {} ({tries} tries)", list(nodes))
             }
+            WhyUnit::SetAside => f.write_str(
+                "one of the operator's own nodes, or those that have shown most, must try it before the job fails",
+            ),
             WhyUnit::Disputed { nodes, agree } => {
                 write!(f, "{nodes} nodes answered and do not agree; at most {agree} say the same")
             }
@@ -132,9 +137,12 @@ impl Scheduler {
             let (node, since, computing) = (copy.node, loan.since, loan.running.is_some());
             why.push(WhyUnit::LentTo { node, since, computing, extra: copy.extra });
         }
-        if unit.history.tries > 0 || !unit.history.failed_on.is_empty() {
-            let nodes = unit.history.failed_on.clone();
+        let nodes = unit.history.failed_on();
+        if unit.history.tries > 0 || !nodes.is_empty() {
             why.push(WhyUnit::FailedOn { nodes, tries: unit.history.tries });
+        }
+        if unit.is_aside() && unit.copies.is_empty() {
+            why.push(WhyUnit::SetAside);
         }
         if let Some(ballot) = &unit.ballot {
             let (agree, nodes) = (ballot.poll().votes, ballot.answers.len());

@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 use shoal_protocol::limit::MAX_TRIES;
-use shoal_protocol::{JobId, Time, Verify};
+use shoal_protocol::{JobId, Micros, Time, Verify};
 
 use crate::fact::Fact;
 use crate::job::Proof;
@@ -11,6 +11,8 @@ use crate::state::Scheduler;
 /// In a pool this small it is known at once that nobody else could check a unit; in a larger one somebody
 /// nearly always can, and whoever reviews old ballots finds out.
 const SMALL_POOL: usize = 16;
+/// A ballot waits at most so long for nodes that left: whoever comes and goes must not put it off for ever.
+const BACK_AT_LAST: Micros = Micros::from_secs(6);
 
 impl Scheduler {
     /// Where nobody else could check, an undisputed answer is taken for what it is, unless the policy
@@ -26,10 +28,14 @@ impl Scheduler {
         let Some(unit) = job.units.get(&start) else { return };
         let Some(ballot) = unit.ballot.as_ref() else { return };
         let insists = matches!(job.spec.policy.verify, Verify::Quorum { .. });
-        let open = !unit.copies.is_empty() || ballot.comparing.is_some();
+        // Whoever is late is not waited for.
+        let open = unit.copies.iter().any(|copy| !copy.late) || ballot.comparing.is_some();
         let poll = ballot.poll();
-        let others_may_come = now < self.settled_at;
-        if open || others_may_come || !job.votes.contains(&start) || self.has_voter(job, unit) {
+        if open
+            || !job.votes.contains(&start)
+            || self.others_may_come(now, job, unit, ballot.since + BACK_AT_LAST)
+            || self.has_voter(job, unit, |peer| self.is_awaited(peer, ballot.since))
+        {
             return;
         }
         if ballot.seeks != 0 {
@@ -47,7 +53,10 @@ impl Scheduler {
             return;
         }
         if tie || (insists && poll.against > 0) {
-            self.start_over(now, id, start);
+            // Where nodes contradict each other, anybody's word may help.
+            if !self.has_voter(job, unit, |_| true) {
+                self.start_over(now, id, start);
+            }
             return;
         }
         let Some(winner) = poll.best.filter(|_| !insists) else { return };
@@ -73,6 +82,11 @@ impl Scheduler {
             return;
         }
         let span = unit.span;
+        let late: Vec<_> = unit.copies.iter().map(|copy| copy.attempt).collect();
+        self.revoke(&late);
+        let Some(unit) = self.jobs.get_mut(&id).and_then(|job| job.units.get_mut(&start)) else {
+            return;
+        };
         let merged = unit.ballot.take().is_some_and(|ballot| ballot.merged);
         self.ballots -= 1;
         if merged {

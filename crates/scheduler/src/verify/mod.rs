@@ -32,9 +32,9 @@ use shoal_protocol::{Failure, JobId, NodeId, Span, Time, Verify};
 
 use crate::Output;
 use crate::fact::{Fact, Place};
-use crate::job::Proof;
-use crate::state::Scheduler;
-use crate::unit::Loan;
+use crate::job::{Job, Proof};
+use crate::state::{Peer, Scheduler};
+use crate::unit::{Loan, Unit};
 
 impl Scheduler {
     /// A unit's answer is in: merged, or put beside others.
@@ -109,7 +109,7 @@ impl Scheduler {
                 self.refresh(id, start);
                 self.accept_if_alone(now, id, start);
             }
-        } else if ballot.is_hopeless(&rules) {
+        } else if ballot.is_hopeless(&rules) && !self.leave_to_own(id, start) {
             self.give_up(now, id, start);
         } else {
             self.refresh(id, start);
@@ -200,15 +200,16 @@ impl Scheduler {
         self.apply_checked(id, span, node, proof);
     }
 
-    /// Whether somebody connected now could have a say about a unit.
-    pub(crate) fn has_voter(&self, job: &crate::job::Job, unit: &crate::unit::Unit) -> bool {
+    /// Whether somebody of these, connected now, could have a say about a unit.
+    pub(crate) fn has_voter(&self, job: &Job, unit: &Unit, of: impl Fn(&Peer) -> bool) -> bool {
         self.peers.iter().any(|(node, peer)| {
-            !peer.paused && !peer.silent && peer.suits(job) && self.may_take(*node, job, unit)
+            let here = !peer.paused && !peer.silent && peer.suits(job) && of(peer);
+            here && self.may_vote(peer, job) && self.may_take(*node, job, unit)
         })
     }
 
     /// Whether a node speaks for somebody else than those who have a part in a unit already.
-    pub(crate) fn is_apart(&self, node: NodeId, unit: &crate::unit::Unit) -> bool {
+    pub(crate) fn is_apart(&self, node: NodeId, unit: &Unit) -> bool {
         let Some(peer) = self.peers.get(&node) else { return false };
         if peer.trusted || peer.network == 0 {
             return true;
@@ -218,6 +219,21 @@ impl Scheduler {
         let answers = unit.ballot.iter().flat_map(|ballot| &ballot.answers);
         let answers = answers.filter(|answer| !answer.operator).map(|answer| answer.network);
         copies.chain(answers).all(|network| network != peer.network)
+    }
+
+    /// Whoever has many keys can say many things: where one of the operator's own nodes could decide, it does.
+    fn leave_to_own(&mut self, id: JobId, start: u64) -> bool {
+        let Some(job) = self.jobs.get(&id) else { return false };
+        let Some(unit) = job.units.get(&start) else { return false };
+        let counted = matches!(job.spec.policy.verify, Verify::Quorum { .. });
+        let able = |peer: &Peer| !peer.paused && !peer.silent && peer.suits(job);
+        let own = self.own.iter().filter(|node| !unit.answered_by(**node));
+        let there = own.filter_map(|node| self.peers.get(node)).any(able) && !counted;
+        let unit = self.jobs.get_mut(&id).and_then(|job| job.units.get_mut(&start));
+        if let Some(ballot) = unit.and_then(|unit| unit.ballot.as_mut()) {
+            ballot.for_own = there;
+        }
+        there
     }
 
     /// Nodes disagree and will not come to agree.

@@ -88,6 +88,8 @@ pub(crate) struct Ballot {
     pub(crate) merged: bool,
     /// Only somebody of this numeric class is asked; 0 if anybody.
     pub(crate) seeks: u64,
+    /// Strangers did not come to agree: only one of the operator's own nodes is asked.
+    pub(crate) for_own: bool,
     /// Classes of which somebody was asked already.
     pub(crate) sought: Vec<u64>,
     /// When the first answer came.
@@ -138,6 +140,7 @@ impl Ballot {
             comparisons: 0,
             merged: false,
             seeks: 0,
+            for_own: false,
             sought: Vec::new(),
             since: now,
         }
@@ -181,7 +184,7 @@ impl Ballot {
 
     /// Whether another voter is needed even if all who are asked now agree.
     pub(crate) fn wants(&self, rules: &Rules, asked: usize, asked_weight: u32) -> bool {
-        if self.seeks != 0 {
+        if self.seeks != 0 || self.for_own {
             return asked == 0;
         }
         let poll = self.poll();

@@ -106,6 +106,11 @@ impl Scheduler {
 
     /// Says again how a connected node stands in each lane.
     pub(crate) fn note_standing(&mut self, node: NodeId) {
+        if self.peers.get(&node).is_some_and(|peer| peer.trusted) {
+            self.own.insert(node);
+        } else {
+            self.own.remove(&node);
+        }
         for lane in crate::assign::LANES {
             let trust = self.trust(node, lane);
             let elders = &mut self.elders[lane as usize];

@@ -114,16 +114,30 @@ fn a_silent_member_and_one_that_stalls_are_left_behind() {
 }
 
 #[test]
-fn a_kernel_that_two_nodes_refuse_fails_its_job_with_their_words() {
+fn a_kernel_that_an_own_node_and_another_refuse_fails_its_job_with_their_words() {
     let mut world = World::new();
-    let nodes = [1, 2, 3].map(|n| world.join(n));
+    let nodes = [world.join(1), world.join_trusted(2), world.join(3)];
     let id = world.submit(sim(0));
     for conn in &nodes[..2] {
+        assert_eq!(world.state(id), JobState::Running, "one node may be at fault itself");
         let failure = Failure::Kernel { message: "no".into() };
         world.say_crew(*conn, Epoch(0), CrewSay::Failed { failure });
     }
     assert_eq!(world.state(id), JobState::Failed);
     assert_eq!(world.view(id).failure.unwrap().nodes, [NodeId(1), NodeId(2)]);
+}
+
+#[test]
+fn strangers_who_refuse_a_kernel_do_not_end_a_simulation_while_an_own_node_can_try() {
+    let mut world = World::new();
+    let strangers: Vec<_> = (1..=6).map(|n| world.join(n)).collect();
+    world.join_trusted(9);
+    let id = world.submit(sim(0));
+    for conn in strangers {
+        let failure = Failure::Kernel { message: "no".into() };
+        world.say_crew(conn, Epoch(0), CrewSay::Failed { failure });
+    }
+    assert_eq!(world.state(id), JobState::Running);
 }
 
 #[test]

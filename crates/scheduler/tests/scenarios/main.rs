@@ -7,6 +7,7 @@ mod crew_faults;
 mod crew_world;
 mod deadly;
 mod explain;
+mod hostile;
 mod late;
 mod losing;
 mod rounding;

@@ -250,7 +250,7 @@ pub(crate) fn hello(who: u64, caps: Caps, held: Vec<Held>) -> Hello {
     Hello {
         version: limit::PROTOCOL_VERSION,
         token: String::new(),
-        identity: Identity([who as u8; 32]),
+        identity: Identity(core::array::from_fn(|at| who.to_le_bytes()[at % 8])),
         proof: Signature([0; 32], [0; 32]),
         caps,
         held,

@@ -4,7 +4,7 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 use shoal_protocol::id::clip;
-use shoal_protocol::limit::{FAIL_ON_NODES, MAX_MEMBERS, MAX_TEXT_BYTES, MAX_TRIES};
+use shoal_protocol::limit::{MAX_MEMBERS, MAX_TEXT_BYTES, MAX_TRIES};
 use shoal_protocol::{
     CrewId, CrewSay, Epoch, Failure, JobId, LinkKey, LinkReport, Micros, NodeId, Signature, Span,
     Time,
@@ -19,6 +19,9 @@ const MEASURED_AFTER: Micros = Micros::from_millis(200);
 /// Links worse than this are not measured but made up: they would make a crew wait for ever.
 const LONGEST_ROUND_TRIP: Micros = Micros::from_secs(10);
 const LEAST_BANDWIDTH: u64 = 1_000;
+/// Failures since the last checkpoint after which nobody's word is waited for: those who fail are left out for a
+/// minute each, so that is long enough for everybody here to have had a seat.
+const MAX_FAILURES: u32 = 4 * MAX_TRIES;
 
 impl Scheduler {
     pub(crate) fn has_links(&mut self, now: Time, node: NodeId, key: LinkKey, proof: Signature) {
@@ -189,7 +192,8 @@ impl Scheduler {
         let failure = failure.clipped();
         let height = self.sim(job).map_or(0, |sim| u64::from(sim.height));
         let Some(crew) = self.crews.get_mut(&job) else { return false };
-        if failure.blames_job() && !crew.failed_on.contains(&node) {
+        let known = crew.failed_on.contains(&node) || crew.failed_on.len() >= MAX_MEMBERS;
+        if failure.blames_job() && !known {
             crew.failed_on.push(node);
         }
         let (failed_on, unable) = (crew.failed_on.clone(), crew.unable.clone());
@@ -197,10 +201,12 @@ impl Scheduler {
         let Some(known) = self.jobs.get(&job) else { return false };
         let others = self.able_besides(known, &failed_on);
         let wanted = self.sim(job).map_or(1, |sim| usize::from(sim.members.max(1)));
-        let enough = failed_on.len() >= FAIL_ON_NODES || others < wanted;
+        let enough = self.is_judged(known, &failed_on) || others < wanted;
         // Where every device that is here cannot, the job need not wait for one that can.
         let nobody = !unable.is_empty() && self.able_besides(known, &unable) < wanted;
-        let hopeless = failure.blames_job() && enough || nobody || failures >= MAX_TRIES;
+        let often =
+            failures >= MAX_TRIES && self.is_judged(known, &failed_on) || failures >= MAX_FAILURES;
+        let hopeless = failure.blames_job() && enough || nobody || often;
         if hopeless {
             let nodes: Vec<_> = if failed_on.is_empty() { [node].into() } else { failed_on };
             self.fail_unit(now, job, Span::new(0, height), nodes, failure);

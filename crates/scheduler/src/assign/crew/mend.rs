@@ -4,6 +4,7 @@
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
+use shoal_protocol::limit::MAX_MEMBERS;
 use shoal_protocol::{Failure, JobId, Micros, NodeId, Span, Time};
 
 use super::Try;
@@ -148,9 +149,13 @@ impl Scheduler {
         if crew.moved.0 > from || self.peers.contains_key(&node) || crew.victims.contains(&node) {
             return;
         }
-        crew.victims.push(node);
-        if crew.victims.len() >= VICTIMS {
-            let nodes = crew.victims.clone();
+        if crew.victims.len() < MAX_MEMBERS {
+            crew.victims.push(node);
+        }
+        let nodes = crew.victims.clone();
+        // While somebody is here whose word is worth more, and was not ended by it, it goes on.
+        let judged = self.jobs.get(&job).is_some_and(|job| self.is_judged(job, &nodes));
+        if nodes.len() >= VICTIMS && judged {
             let message = format!("{VICTIMS} nodes vanished when they began to compute it");
             let failure = Failure::Kernel { message };
             self.fail_unit(now, job, Span::new(0, height), nodes, failure);
