@@ -3,7 +3,8 @@
 //! one inside the window, and reports a place that is in the array but not in the window.
 //!
 //! The text that was signed stays as it is. Nodes are told where in it something of a fixed kind is added, and
-//! make the additions themselves, so nobody can smuggle in other code.
+//! make the additions themselves: a coordinator can put a call of Shoal's functions at a wrong place, and so spoil
+//! a result, but it cannot bring in code of its own.
 
 use alloc::string::String;
 use alloc::vec::Vec;

@@ -21,7 +21,7 @@ import type {
   RunOptions,
 } from "./options.js";
 import { assemble, type Picture } from "./picture.js";
-import { type ReducedNumbers, reducedOf, type ReduceOptions, told } from "./reduce.js";
+import { type ReducedNumbers, reducedOf, type ReduceOptions, told, withoutGaps } from "./reduce.js";
 import { codeHash, signCode, submitterKey } from "./sign.js";
 import { type Field, fieldOf, type SimOptions, type SimRequest, type Stroke } from "./sim.js";
 import type {
@@ -158,13 +158,13 @@ export class Shoal {
   /** The same, with the outputs of all items brought together into one: a number, or one for each column. */
   async reduce({ reduce, ...options }: ReduceOptions, run: RunOptions = {}): Promise<ReducedNumbers> {
     const { signal } = run;
-    const { request } = await this.mapRequest(options, signal);
+    const { request, kernel } = await this.mapRequest(options, signal);
     const how = reduce === "mean" ? "sum" : reduce;
     let job = await this.finish(await this.submit({ ...request, reduce: how }, signal), run);
     const { items, columns, combine, copy, read } = reducedOf(job);
     for (;;) {
       const bytes = await this.result(job.id, signal);
-      if (job.items === 1) return told(read(bytes.buffer), reduce, items);
+      if (job.items === 1) return told(withoutGaps(read(bytes.buffer), kernel.output), reduce, items);
       const inputs = [{ blob: await this.store(bytes, signal), perItem: columns }];
       const next: MapRequest = { kind: "map", wgsl: copy, inputs, outPerItem: columns, reduce: { wgsl: combine } };
       job = await this.finish(await this.submit({ ...common(options), ...next }, signal), run);

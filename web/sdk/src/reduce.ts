@@ -35,6 +35,11 @@ export function reducedOf(job: Job): { items: number; columns: number; combine: 
   return { ...job.reduced, read };
 }
 
+/** A `vec3` has a fourth number in memory, which is none. */
+export function withoutGaps(numbers: ReducedNumber[], { type }: { type: string }): ReducedNumber[] {
+  return type.startsWith("vec3") ? numbers.filter((_, at) => at % 4 !== 3) : numbers;
+}
+
 /** The last block, as the caller wants it. */
 export function told(numbers: ReducedNumber[], how: ReduceOptions["reduce"], items: number): ReducedNumbers {
   const all = how === "mean" ? numbers.map((sum) => Number(sum) / items) : numbers;

@@ -34,10 +34,13 @@ pub(super) async fn run(context: &Context, args: Map, interrupts: &Interrupts) -
     let entry = args.kernel_args.entry.as_deref();
     intake::map_reading(&wgsl, entry, &params, &arrays.ask(&args))
         .map_err(|error| refused(&args.kernel, error))?;
-    if let Some(Reduction { how, .. }) = &reduction {
-        engine::fold(how, &plan.output, args.out_per, layout.items)
-            .map_err(|error| refused(&reduce_file(&args), error))?;
-    }
+    let folding = match &reduction {
+        Some(Reduction { how, .. }) => {
+            let folding = engine::fold(how, &plan.output, args.out_per, layout.items);
+            Some(folding.map_err(|error| refused(&reduce_file(&args), error))?)
+        }
+        None => None,
+    };
     // Opened before any work, so that a place that cannot be written shows at once.
     let sink = args.output.as_deref().map(Sink::create).transpose()?;
 
@@ -45,7 +48,7 @@ pub(super) async fn run(context: &Context, args: Map, interrupts: &Interrupts) -
     let mut request = request("map", &args.kernel, &args.job)?;
     let code = code(&wgsl, reduction.as_ref());
     policy::add(context, &client, &args.job.policy, code.as_bytes(), &mut request).await?;
-    let common = request.clone();
+    let mut common = request.clone();
     request.insert("wgsl".into(), wgsl.into());
     request.insert("inputs".into(), upload(context, &client, &arrays).await?);
     request.insert("outPerItem".into(), args.out_per.into());
@@ -61,7 +64,7 @@ pub(super) async fn run(context: &Context, args: Map, interrupts: &Interrupts) -
         request.insert("reduce".into(), reduction.json());
     }
     let job = context.run(&client, &request.into(), interrupts).await?;
-    match (reduction, sink) {
+    match (reduction.zip(folding), sink) {
         (None, Some(mut sink)) => {
             save(context, &client, job.id, &layout, &mut sink).await?;
             sink.finish()?;
@@ -70,9 +73,11 @@ pub(super) async fn run(context: &Context, args: Map, interrupts: &Interrupts) -
             finished(context, &job, args.output.as_deref(), began, &what)
         }
         (None, None) => Ok(()),
-        (Some(reduction), sink) => {
-            let numbers =
-                reduce::finish(context, &client, &job, &reduction, common, interrupts).await?;
+        (Some((reduction, folding)), sink) => {
+            policy::sign(context, &args.job.policy, &reduce::code(&folding), &mut common)?;
+            let numbers = reduce::finish(context, &client, &job, &folding, common, interrupts);
+            let is_vec3 = plan.output.name.starts_with("vec3");
+            let numbers = Numbers::read(&reduction, &job, numbers.await?, is_vec3)?;
             tell(context, &args, &job, &numbers, sink)?;
             let what = format!("{} items reduced", show::count(layout.items as f64));
             if context.json {

@@ -35,6 +35,16 @@ pub(super) async fn add(
             request.insert("home".into(), home.into());
         }
     }
+    sign(context, args, code, request)
+}
+
+/// Adds this submitter's signature of the code.
+pub(super) fn sign(
+    context: &Context,
+    args: &PolicyArgs,
+    code: &[u8],
+    request: &mut Map<String, Value>,
+) -> Result<(), Fail> {
     let signed = signer(context, args)?.sign_code(code);
     request.insert("signature".into(), signature(&signed));
     Ok(())

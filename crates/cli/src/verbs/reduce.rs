@@ -5,7 +5,9 @@ use std::path::Path;
 
 use bytes::Bytes;
 use serde_json::{Map as Object, Value, json};
+use shoal_protocol::FoldPlan;
 use shoal_protocol::fold::How;
+use shoal_protocol::work::map_code;
 
 use super::{Context, read_kernel};
 use crate::client::api::Job;
@@ -52,35 +54,37 @@ impl Reduction {
     }
 }
 
-/// Folds what a job left until it is one, and reads that.
+/// What is signed of the jobs that go on.
+pub(super) fn code(folding: &FoldPlan) -> Vec<u8> {
+    map_code(&folding.copy, &folding.combine).into_bytes()
+}
+
+/// Folds what a job left until it is one. `next` has what these jobs have in common with the first, and their
+/// own signature.
 pub(super) async fn finish(
     context: &Context,
     client: &Client,
     job: &Job,
-    reduction: &Reduction,
+    folding: &FoldPlan,
     mut next: Object<String, Value>,
     interrupts: &Interrupts,
-) -> Result<Numbers, Fail> {
-    let (Some(of), Some(reduced)) = (&job.output, &job.reduced) else {
-        return Err(Fail::world("bad_answer", "the coordinator did not reduce anything"));
-    };
-    // The same policy for other code, in units as they come.
-    next.remove("signature");
+) -> Result<Vec<u8>, Fail> {
+    let columns = folding.fold.columns;
     next.remove("unit");
     next.insert("kind".into(), "map".into());
-    next.insert("wgsl".into(), reduced.copy.clone().into());
-    next.insert("outPerItem".into(), reduced.columns.into());
-    next.insert("reduce".into(), json!({"wgsl": reduced.combine}));
+    next.insert("wgsl".into(), folding.copy.clone().into());
+    next.insert("outPerItem".into(), columns.into());
+    next.insert("reduce".into(), json!({"wgsl": folding.combine}));
     let (mut id, mut blocks) = (job.id, job.items);
     loop {
         let bytes = fetch(client, id).await?;
         if blocks <= 1 {
-            return Numbers::read(reduction, &of.scalar, bytes, reduced.items);
+            return Ok(bytes);
         }
         let bar = show::Bytes::new("sending blocks", 0);
         let blob = client.upload(&Source::Memory(Bytes::from(bytes)), &bar).await;
         bar.clear();
-        let input = json!([{"blob": blob?.hash, "perItem": reduced.columns}]);
+        let input = json!([{"blob": blob?.hash, "perItem": columns}]);
         next.insert("inputs".into(), input);
         let job = context.run(client, &Value::Object(next.clone()), interrupts).await?;
         (id, blocks) = (job.id, job.items);
@@ -110,14 +114,24 @@ pub(super) struct Numbers {
 }
 
 impl Numbers {
-    fn read(
+    /// Of a job's last block. A `vec3` has a fourth number in memory, which is none.
+    pub(super) fn read(
         reduction: &Reduction,
-        scalar: &str,
-        bytes: Vec<u8>,
-        items: u64,
+        job: &Job,
+        mut bytes: Vec<u8>,
+        is_vec3: bool,
     ) -> Result<Numbers, Fail> {
+        let (Some(of), Some(reduced)) = (&job.output, &job.reduced) else {
+            return Err(Fail::world("bad_answer", "the coordinator did not reduce anything"));
+        };
+        let scalar = of.scalar.as_str();
+        if is_vec3 {
+            let size = if matches!(scalar, "u64" | "i64") { 8 } else { 4 };
+            let rows = bytes.chunks_exact(4 * size).map(|row| &row[..3 * size]);
+            bytes = rows.collect::<Vec<_>>().concat();
+        }
         if reduction.is_mean {
-            return Numbers::mean(scalar, &bytes, items);
+            return Numbers::mean(scalar, &bytes, reduced.items);
         }
         let (descr, shown) = match scalar {
             "f32" => ("<f4", each(&bytes, |it| single(f32::from_le_bytes(it)))),

@@ -42,6 +42,7 @@ impl From<PlanError> for ApiError {
             | PlanError::UnitEmpty
             | PlanError::UnitTooLarge { .. }
             | PlanError::UnitCutsGroups { .. }
+            | PlanError::UnitCutsBlocks { .. }
             | PlanError::Limit { .. }
             | PlanError::Picture { .. }
             | PlanError::Tile { .. }
@@ -87,6 +88,7 @@ impl From<PlanError> for ApiError {
             | PlanError::Anywhere { .. }
             | PlanError::Ring { .. }
             | PlanError::GroupTooLarge { .. }
+            | PlanError::BlockTooLarge { .. }
             | PlanError::FileTooLarge { .. }
             | PlanError::FolderTooLarge { .. }
             | PlanError::GridTooLarge { .. }

@@ -86,6 +86,14 @@ pub(crate) enum PlanError {
         "items of one workgroup have to do with each other, but a workgroup of {workgroup} does not fit into a unit, which holds at most {most} items"
     )]
     GroupTooLarge { workgroup: u64, most: u64 },
+    #[error(
+        "with a reduction units are blocks of items: \"unit\" is {unit}, which is no multiple of {block}"
+    )]
+    UnitCutsBlocks { unit: u64, block: u64 },
+    #[error(
+        "a reduction takes blocks of {block} items, and one has {bytes} bytes here; at most {MAX_UNIT_BYTES} are allowed: run the map without it first, and reduce its result"
+    )]
+    BlockTooLarge { bytes: u64, block: u64 },
     #[error("{what} must be at least 1")]
     Zero { what: &'static str },
     #[error("one item takes {bytes} bytes; at most {MAX_UNIT_BYTES} are allowed")]

@@ -58,14 +58,14 @@ pub(super) fn reduced(
     ];
     let most = most.into_iter().min().unwrap_or(1) / step * step;
     if most == 0 {
-        return Err(PlanError::ItemTooLarge { bytes: widest });
+        return Err(PlanError::BlockTooLarge { bytes: widest, block: FOLD_ITEMS });
     }
     let grain = GRAIN_BLOCKS.next_multiple_of(step).min(most);
     let most = most / grain * grain;
     let sizing = match unit.map(|unit| (unit / FOLD_ITEMS, unit)) {
         None => Sizing { grain, most, step },
         Some((blocks, unit)) if unit % FOLD_ITEMS != 0 || blocks % step != 0 => {
-            return Err(PlanError::UnitCutsGroups { unit, workgroup: FOLD_ITEMS * step });
+            return Err(PlanError::UnitCutsBlocks { unit, block: FOLD_ITEMS * step });
         }
         Some((blocks, unit)) if blocks > most => {
             return Err(PlanError::UnitTooLarge { unit, most: most * FOLD_ITEMS });
@@ -96,7 +96,7 @@ fn blocked(input: &mut MapInput) -> Result<(), PlanError> {
     let InputSplit::PerItem { bytes, reach } = input.split else { return Ok(()) };
     let block = u64::from(bytes) * FOLD_ITEMS;
     let fits = u32::try_from(block).ok().filter(|_| block <= MAX_UNIT_BYTES);
-    let bytes = fits.ok_or(PlanError::ItemTooLarge { bytes: block })?;
+    let bytes = fits.ok_or(PlanError::BlockTooLarge { bytes: block, block: FOLD_ITEMS })?;
     input.split = InputSplit::PerItem { bytes, reach };
     Ok(())
 }

@@ -1,14 +1,14 @@
 //! The check of how a map's outputs are brought together.
 
-use naga::Span;
 use shoal_protocol::fold::{Fold, How};
 use shoal_protocol::limit::MAX_KERNEL_BYTES;
 use shoal_protocol::{ElementType, FoldPlan, IntakeError};
 
+use super::depth;
 use super::kernel::{Checked, validated};
+use super::reach::check_names;
 use super::source::error_at;
 use crate::fold;
-use crate::window::PREFIX;
 
 /// `output` is what the map writes, `out_per_item` elements of it for each of its `items`.
 pub(super) fn check(
@@ -54,15 +54,23 @@ fn own_words(source: &str) -> Result<(), IntakeError> {
             format!("the file has {} bytes; at most {MAX_KERNEL_BYTES} are taken", source.len());
         return Err(IntakeError::plain("bad_reduce", what));
     }
-    for (word, why) in [
-        (PREFIX, "names that begin so are Shoal's own: take another one"),
-        ("@group", "a reduction has no bindings: it is given `a` and `b`"),
-        ("@compute", "a reduction has no entry point: expected `fn combine(a: T, b: T) -> T`"),
-    ] {
-        if let Some(at) = source.find(word) {
-            let span = Span::new(at as u32, (at + word.len()) as u32);
-            return Err(error_at(source, Some(span), why, "not here"));
-        }
+    depth::check(source)?;
+    let module = naga::front::wgsl::parse_str(source).map_err(|error| {
+        let (span, label) = error.labels().next().unzip();
+        error_at(source, span, error.message(), label.unwrap_or(""))
+    })?;
+    check_names(source, &module)?;
+    if let Some((handle, _)) = module.global_variables.iter().find(|(_, it)| it.binding.is_some()) {
+        let what = "a reduction has no bindings: it is given `a` and `b`";
+        let span = module.global_variables.get_span(handle);
+        return Err(error_at(source, Some(span), what, "not here"));
+    }
+    if let Some(entry) = module.entry_points.first() {
+        let what = format!(
+            "a reduction has no entry point such as `{}`: expected `fn combine(a: T, b: T) -> T`",
+            entry.name
+        );
+        return Err(IntakeError::plain("bad_reduce", what));
     }
     Ok(())
 }

@@ -113,7 +113,7 @@ impl Said {
         let (from, to) = (self.span.start, self.span.end() - 1);
         let message = match window.slot {
             Slot::Output => format!(
-                "one of the items {from} to {to} writes `{name}[{index}]`, which is another item's: items run on \
+                "one of the items {from} to {to} uses `{name}[{index}]`, which is another item's: items run on \
                  different devices, and each writes only its own elements. Write `{name}[i]`, or N elements from \
                  `{name}[i * N]` on with `--out-per N`; to bring items together use `--reduce`"
             ),

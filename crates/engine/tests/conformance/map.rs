@@ -41,6 +41,7 @@ pub(crate) fn run(gpu: &Gpu, case: &Case) -> Result<(), String> {
     }
     let items = items.unwrap();
     let output_bytes = plan.output.stride * case.number("outPerItem", 1) as u32;
+    let whole_groups = reading.whole_groups;
     let mut kernel = plan.kernel;
     for ((input, reading), element) in map_inputs.iter_mut().zip(&reading.inputs).zip(&plan.inputs)
     {
@@ -59,9 +60,39 @@ pub(crate) fn run(gpu: &Gpu, case: &Case) -> Result<(), String> {
     prepared::write_work(case, items, &Work::Map(work.clone()), &blobs);
     let result = block_on(compute(gpu, &work, items, case.number("unit", items), &blobs));
     match result {
-        Ok(found) => compare(case, &case.json["expect"], &found),
+        Ok(found) => {
+            compare(case, &case.json["expect"], &found)?;
+            cut_elsewhere(gpu, case, &work, items, (&found, whole_groups), &blobs)
+        }
         Err(failure) => failed_as_expected(case, &failure),
     }
+}
+
+/// However items are put into units, the bits are the same, unless a case shows its units.
+fn cut_elsewhere(
+    gpu: &Gpu,
+    case: &Case,
+    work: &MapWork,
+    items: u64,
+    (found, whole_groups): (&[u8], bool),
+    blobs: &[Vec<u8>],
+) -> Result<(), String> {
+    if case.json["unitsShow"].as_bool().unwrap_or(false) {
+        return Ok(());
+    }
+    let group = u64::from(work.kernel.workgroup[0]);
+    // A unit of one workgroup, of some, of all; and where that is allowed, of a part of one.
+    let odd = (!whole_groups).then_some((items / 3).clamp(1, 4099) | 1);
+    for unit in
+        [group.max(items.div_ceil(64).next_multiple_of(group)), items].into_iter().chain(odd)
+    {
+        let again =
+            block_on(compute(gpu, work, items, unit, blobs)).map_err(|it| it.to_string())?;
+        if again != found {
+            return Err(format!("in units of {unit} the bits are others"));
+        }
+    }
+    Ok(())
 }
 
 /// `{"failure": [text]}`: what the words must contain.

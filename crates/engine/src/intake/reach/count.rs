@@ -36,7 +36,8 @@ impl Counter {
             BinaryOperator::GreaterEqual => (right, left, true),
             _ => return None,
         };
-        let local = loaded(function, counter)?;
+        // Both are read where they are used, not before the loop.
+        let local = loaded(function, counter).filter(|_| is_emitted(&body[..check], counter))?;
         let step = step(function, continuing, local)?;
         let is_only =
             stores(function, body, local) == 0 && stores(function, continuing, local) == 1;
@@ -51,6 +52,13 @@ fn loaded(function: &Function, value: Handle<Expression>) -> Option<Handle<Local
         Expression::LocalVariable(local) => Some(local),
         _ => None,
     }
+}
+
+fn is_emitted(block: &[Statement], value: Handle<Expression>) -> bool {
+    block.iter().any(|statement| match statement {
+        Statement::Emit(range) => range.clone().any(|handle| handle == value),
+        _ => false,
+    })
 }
 
 /// What is added to it at the end of a turn.
@@ -68,7 +76,8 @@ fn step(function: &Function, continuing: &Block, local: Handle<LocalVariable>) -
             Expression::Literal(Literal::I32(by)) => i64::from(by),
             _ => return None,
         };
-        (stored == local && loaded(function, left) == Some(local) && by > 0).then_some(by)
+        let is_now = is_emitted(continuing, left);
+        (stored == local && loaded(function, left) == Some(local) && is_now && by > 0).then_some(by)
     })
 }
 

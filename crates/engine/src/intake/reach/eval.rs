@@ -36,7 +36,7 @@ impl<'a> Walk<'a> {
 
     pub(super) fn compute(&mut self, frame: &mut Frame<'a>, handle: Handle<Expression>) -> Value {
         let span = frame.function.expressions.get_span(handle);
-        if !self.goes_on(span) {
+        if !self.goes_on() {
             return Value::Unit;
         }
         match &frame.function.expressions[handle] {
@@ -64,6 +64,7 @@ impl<'a> Walk<'a> {
             Expression::Binary { op, left, right } => {
                 let (left, right) = (self.value(frame, *left), self.value(frame, *right));
                 let known = Value::binary(*op, &left, &right);
+                let known = known.filter(|it| self.is_sound(it, &left, &right));
                 known.unwrap_or_else(|| self.generic(&[left, right], span))
             }
             Expression::Select { condition, accept, reject } => {
@@ -82,12 +83,26 @@ impl<'a> Walk<'a> {
                         ScalarKind::Sint | ScalarKind::Uint,
                         Value::Near { .. } | Value::Length { .. } | Value::Offset,
                     ) => value,
-                    (ScalarKind::Sint | ScalarKind::Uint, Value::Same(_)) => value,
+                    (ScalarKind::Sint | ScalarKind::Uint, Value::Same(range))
+                        if range.is_plain() =>
+                    {
+                        value
+                    }
                     _ => self.generic(&[value], span),
                 }
             }
             _ => self.others(frame, handle, span),
         }
+    }
+
+    /// A place and a length that are multiplied by what no array has may both wrap around.
+    fn is_sound(&self, result: &Value, left: &Value, right: &Value) -> bool {
+        let per = match (result, left, right) {
+            (Value::HasItem(_), Value::Near { per, .. }, _)
+            | (Value::HasItem(_), _, Value::Near { per, .. }) => *per,
+            _ => return true,
+        };
+        per == 1 || self.arrays.iter().any(|array| array.per_item == Some(per))
     }
 
     fn others(
@@ -201,7 +216,7 @@ impl<'a> Walk<'a> {
     /// A member of a struct, or a component of a vector.
     fn part(&self, whole: &Value, index: u32) -> Value {
         match whole {
-            Value::Ids if index == 0 => Value::Near { per: 1, by: Range::exactly(0) },
+            Value::Ids if index == 0 => Value::Near { per: 1, by: Range::exactly(0), cut: false },
             Value::Ids => Value::number(0),
             Value::Given(members) => members.get(index as usize).cloned().unwrap_or(Value::Unit),
             Value::Block(at, ty) => match &self.kernel.module.types[*ty].inner {
@@ -256,6 +271,9 @@ impl<'a> Walk<'a> {
     /// A member of the parameter block.
     fn filled(&self, at: u32, ty: Handle<Type>) -> Value {
         let Some((_, Params { bytes, places })) = self.params else { return Value::SAME };
+        if matches!(self.kernel.module.types[ty].inner, TypeInner::Struct { .. }) {
+            return Value::Block(at, ty);
+        }
         match places.iter().find(|(_, place)| *place == at) {
             Some((Field::Offset, _)) => return Value::Offset,
             Some((Field::Length, _)) => return Value::Length { per: 1, plus: 0, named: true },
@@ -263,7 +281,6 @@ impl<'a> Walk<'a> {
             None => {}
         }
         match &self.kernel.module.types[ty].inner {
-            TypeInner::Struct { .. } => Value::Block(at, ty),
             TypeInner::Scalar(scalar) if scalar.width == 4 => {
                 let bytes = bytes.get(at as usize..).and_then(|rest| rest.first_chunk());
                 let value = bytes.map_or(0, |bytes| u32::from_le_bytes(*bytes));
@@ -299,8 +316,10 @@ impl<'a> Walk<'a> {
             return;
         };
         let at = match index {
-            Value::Near { per, by } if *per == own && by.lo >= 0 && by.hi < own => return,
-            Value::Near { per, by } if *per == own => Look::Near(by.lo, by.hi),
+            Value::Near { per, by, cut: false } if *per == own && by.lo >= 0 && by.hi < own => {
+                return;
+            }
+            Value::Near { per, by, .. } if *per == own => Look::Near(by.lo, by.hi),
             Value::Near { per, .. } => Look::Spaced(*per),
             _ => Look::Anywhere,
         };

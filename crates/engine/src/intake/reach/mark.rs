@@ -158,7 +158,7 @@ fn body(source: &str, from: usize) -> Option<usize> {
 }
 
 /// A text's characters without comments.
-fn code(source: &str, from: usize, to: usize) -> impl Iterator<Item = (usize, char)> {
+pub(super) fn code(source: &str, from: usize, to: usize) -> impl Iterator<Item = (usize, char)> {
     let text = source.get(from..to).unwrap_or("");
     let mut skip_to = 0;
     text.char_indices().filter_map(move |(at, c)| {

@@ -5,6 +5,7 @@
 mod count;
 mod eval;
 mod mark;
+mod names;
 mod value;
 mod walk;
 
@@ -19,6 +20,7 @@ use super::bind::{self, Bound};
 use super::kernel::{Checked, validated};
 use super::source::error_at;
 use crate::window::{self, PREFIX};
+pub(super) use names::check as check_names;
 use walk::{Array, Look, Note, Walk};
 
 #[cfg(test)]
@@ -37,12 +39,17 @@ pub(super) fn read(
     let params = file.params();
     let mut walk = Walk::new(checked, &arrays, params);
     walk.run();
-    let whole_groups = walk.whole_groups || file.counts_in_groups();
+    let gave_up = walk.gave_up;
+    let whole_groups = walk.whole_groups || file.counts_in_groups() || gave_up;
     let notes = walk.notes;
     file.refuse(&notes)?;
     let mut inputs: Vec<_> = (0..ask.inputs.len()).map(|at| file.reading(at, &notes)).collect();
+    if gave_up {
+        // What was not gone through may read anything.
+        inputs.fill(Reading::Anywhere { line: 1 });
+    }
     let asked = ask.inputs.iter().any(|input| input.overlap.is_some());
-    if notes.is_empty() && !asked {
+    if notes.is_empty() && !asked && !gave_up {
         return Ok(MapReading { windows: None, inputs, whole_groups });
     }
     for (input, reading) in ask.inputs.iter().zip(&mut inputs) {
@@ -200,12 +207,7 @@ impl<'a> File<'a> {
     }
 
     fn windows(&self, may_return: bool) -> Result<Windows, IntakeError> {
-        if let Some(at) = self.checked.source.find(PREFIX) {
-            let span = naga::Span::new(at as u32, (at + PREFIX.len()) as u32);
-            let what =
-                format!("names that begin with `{PREFIX}` are Shoal's own: take another one");
-            return Err(error_at(self.checked.source, Some(span), &what, "taken"));
-        }
+        names::check(self.checked.source, self.checked.module)?;
         let variables: Vec<_> = self.arrays().iter().map(|array| array.variable).collect();
         let marks = mark::marks(self.checked, &variables).ok_or_else(|| self.unfollowed())?;
         let inputs = self.bound.inputs.iter().enumerate();
@@ -214,12 +216,14 @@ impl<'a> File<'a> {
         let arrays = inputs.chain(output).zip(&variables).map(|((element, slot), variable)| {
             Window { name: self.name(*variable).to_owned(), slot, stride: element.stride }
         });
-        let last = self.kernel.bindings.iter().map(|binding| binding.index).max().unwrap_or(0);
+        let taken = |index: &u32| self.kernel.bindings.iter().any(|it| it.index == *index);
+        let mut free = (0..).filter(|index| !taken(index));
+        let (block, report) = (free.next().unwrap_or(0), free.next().unwrap_or(0));
         let windows = Windows {
             marks,
             arrays: arrays.collect(),
-            block: last.saturating_add(1),
-            report: last.saturating_add(2),
+            block,
+            report,
             edge: self.ask.edge,
             may_return,
         };

@@ -156,7 +156,7 @@ fn has_none(i: u32) -> bool { return i >= arrayLength(&output); }
     assert_eq!(reading.inputs, [Reading::Near { elements: 2 }]);
     assert!(reading.whole_groups);
     let windows = reading.windows.unwrap();
-    assert_eq!((windows.block, windows.report), (8, 9));
+    assert_eq!((windows.block, windows.report), (1, 2));
 }
 
 #[test]
@@ -170,4 +170,74 @@ fn a_kernel_that_asks_for_its_units_place_keeps_it() {
 }";
     let reading = map_reading(source, None, &[], &ask(0)).unwrap();
     assert_eq!(reading.windows, None);
+}
+
+/// Kernels that once were taken for plain ones: each gives other numbers when units are cut elsewhere.
+#[test]
+fn nothing_that_follows_from_a_units_end_is_taken_for_plain() {
+    let has_windows = |body: &str, ask: &MapAsk| {
+        let reading = reading_of(body, ask).unwrap();
+        assert!(reading.windows.is_some(), "{body}");
+    };
+    for body in [
+        "let right = min(i + 1u, n - 1u); let left = max(i, 1u) - 1u; output[i] = input[i] * f32(right - left);",
+        "var x = 0u; var y = 0u; var k = 0u;
+         loop { k += 1u; if (input[i] > 0.5) { x = i; continue; } x = 0u; continuing { y = x; break if k >= 2u; } }
+         output[i] = f32(y);",
+        "if ((i << 22u) >= (arrayLength(&output) << 22u)) { return; } output[i] = f32(i);",
+        "output[i] = input[i + min(65536u * 65537u, 70000u) - 70000u];",
+    ] {
+        has_windows(body, &ask(1));
+    }
+    has_windows("output[i] = input[max(8u * i + 1u, 8u) - 1u];", &one(8, 1));
+    has_windows(
+        "var k = 0u; let first = k; var sum = 0.0;
+         loop { if (first < 8u) {} else { break; } sum += input[8u * i + k]; if (k >= 11u) { break; } continuing { k += 1u; } }
+         output[i] = sum;",
+        &one(8, 1),
+    );
+}
+
+#[test]
+fn a_whole_parameter_block_is_not_its_first_member() {
+    let source = "struct Params { total: u32, length: u32 }
+@group(0) @binding(0) var<storage, read> input: array<f32>;
+@group(0) @binding(1) var<storage, read_write> output: array<f32>;
+@group(0) @binding(2) var<uniform> params: Params;
+@compute @workgroup_size(64) fn main(@builtin(global_invocation_id) id: vec3<u32>) {
+  let p = params;
+  if (id.x >= p.length) { return; }
+  output[id.x] = input[id.x] / f32(p.length);
+}";
+    assert!(map_reading(source, None, &[], &ask(1)).unwrap().windows.is_some());
+}
+
+#[test]
+fn a_kernel_too_long_to_follow_gets_windows() {
+    let calls = "x += h(x);".repeat(120);
+    let list = vec!["1u"; 4000].join(", ");
+    let source = format!(
+        "{TWO}fn h(x: u32) -> u32 {{ var list = array<u32, 4000>({list}); return list[x % 4000u]; }}
+@compute @workgroup_size(64) fn main(@builtin(global_invocation_id) id: vec3<u32>) {{
+  if (id.x >= arrayLength(&output)) {{ return; }}
+  var x = 0u;
+  for (var k = 0u; k < 3u; k++) {{ {calls} x = id.x; }}
+  output[id.x] = input[id.x] + f32(x);
+}}"
+    );
+    let reading = map_reading(&source, None, &[], &ask(1)).unwrap();
+    assert!(reading.windows.is_some());
+}
+
+#[test]
+fn a_function_that_takes_the_place_of_a_built_in_one_is_refused() {
+    let source = format!(
+        "{TWO}fn select(a: u32, b: u32, c: bool) -> u32 {{ if (c) {{ return a; }} return b; }}
+@compute @workgroup_size(64) fn main(@builtin(global_invocation_id) id: vec3<u32>) {{
+  if (id.x >= arrayLength(&output)) {{ return; }}
+  output[id.x] = input[select(id.x, id.x + 1u, false)]; // shoal_x is no name here
+}}"
+    );
+    let error = map_reading(&source, None, &[], &ask(1)).unwrap_err();
+    assert!(error.message.contains("`select`"), "{}", error.message);
 }

@@ -9,8 +9,9 @@ const FAR: i64 = 1 << 40;
 pub(super) enum Value {
     /// The same whatever the unit is, for a given item.
     Same(Range),
-    /// `per` times the item's place in its unit, and something around it.
-    Near { per: i64, by: Range },
+    /// `per` times the item's place in its unit, and something around it; `cut` if where exactly may follow from
+    /// where the unit begins or ends.
+    Near { per: i64, by: Range, cut: bool },
     /// `per` times the items of the unit, and something; `named` if Shoal fills it in for `length`.
     Length { per: i64, plus: i64, named: bool },
     /// What Shoal fills in for `offset`.
@@ -55,9 +56,9 @@ impl Range {
         (self.is_known() && self.lo == self.hi).then_some(self.lo)
     }
 
-    /// Without the wrapping around of unsigned numbers below zero.
-    fn is_plain(self) -> bool {
-        self.is_known() && self.lo >= 0
+    /// Without any wrapping around, whether the number has a sign or not.
+    pub(super) fn is_plain(self) -> bool {
+        self.is_known() && self.lo >= 0 && self.hi <= i64::from(i32::MAX)
     }
 
     fn plus(self, other: Range) -> Range {
@@ -105,8 +106,11 @@ impl Value {
             // For whoever has an item it is a constant.
             (Value::HasItem(_), Value::Same(_) | Value::HasItem(_))
             | (Value::Same(_), Value::HasItem(_)) => Value::SAME,
-            (Value::Near { per, by }, Value::Near { per: other, by: by_other }) if per == other => {
-                Value::Near { per: *per, by: by.hull(*by_other) }
+            (
+                Value::Near { per, by, cut },
+                Value::Near { per: other, by: by_other, cut: cut_other },
+            ) if per == other => {
+                Value::Near { per: *per, by: by.hull(*by_other), cut: *cut || *cut_other }
             }
             _ => Value::Unit,
         }
@@ -148,17 +152,13 @@ impl Value {
                 }))
             }
             // Whoever has an item is before the end.
-            (Value::Near { per, by }, Value::Length { per: all, plus, .. })
-            | (Value::Length { per: all, plus, .. }, Value::Near { per, by })
+            (Value::Near { per, by, cut }, Value::Length { per: all, plus, .. })
+            | (Value::Length { per: all, plus, .. }, Value::Near { per, by, cut })
                 if per == all && by.is_plain() && -plus <= *per =>
             {
                 let least = per + plus;
-                if by.hi <= least {
-                    return Some(Value::Near { per: *per, by: *by });
-                }
-                // Which of its own elements an item gets must not follow from its unit's end.
-                let near = Value::Near { per: *per, by: Range::new(by.lo.min(least), by.hi) };
-                (by.hi >= *per).then_some(near)
+                let cut = *cut || by.hi > least;
+                Some(Value::Near { per: *per, by: Range::new(by.lo.min(least), by.hi), cut })
             }
             _ => None,
         }
@@ -173,16 +173,12 @@ impl Value {
                     Range::ANY
                 }))
             }
-            (Value::Near { per, by }, Value::Same(least))
-            | (Value::Same(least), Value::Near { per, by })
+            (Value::Near { per, by, cut }, Value::Same(least))
+            | (Value::Same(least), Value::Near { per, by, cut })
                 if by.is_plain() && least.is_plain() =>
             {
-                if least.hi <= by.lo {
-                    return Some(Value::Near { per: *per, by: *by });
-                }
-                // The same at its start.
-                let near = Value::Near { per: *per, by: Range::new(by.lo, by.hi.max(least.hi)) };
-                (by.hi.max(least.hi) >= *per).then_some(near)
+                let cut = *cut || least.hi > by.lo;
+                Some(Value::Near { per: *per, by: Range::new(by.lo, by.hi.max(least.hi)), cut })
             }
             _ => None,
         }
@@ -218,18 +214,19 @@ fn numbers(op: Op, a: Range, b: Range) -> Range {
 
 fn added(a: &Value, b: &Value) -> Option<Value> {
     match (a, b) {
-        (Value::Near { per, by }, Value::Same(more))
-        | (Value::Same(more), Value::Near { per, by }) => {
+        (Value::Near { per, by, cut }, Value::Same(more))
+        | (Value::Same(more), Value::Near { per, by, cut }) => {
             let by = by.plus(*more);
-            by.is_known().then_some(Value::Near { per: *per, by })
+            by.is_known().then_some(Value::Near { per: *per, by, cut: *cut })
         }
-        (Value::Near { per, by }, Value::Near { per: also, by: more }) => {
+        (Value::Near { per, by, cut }, Value::Near { per: also, by: more, cut: cut_too }) => {
             let by = by.plus(*more);
-            by.is_known().then_some(Value::Near { per: per + also, by })
+            let cut = *cut || *cut_too;
+            by.is_known().then_some(Value::Near { per: per + also, by, cut })
         }
         // The item's place in the whole.
-        (Value::Near { per: 1, by }, Value::Offset)
-        | (Value::Offset, Value::Near { per: 1, by })
+        (Value::Near { per: 1, by, cut: false }, Value::Offset)
+        | (Value::Offset, Value::Near { per: 1, by, cut: false })
             if by.exact().is_some() =>
         {
             Some(Value::SAME)
@@ -247,7 +244,9 @@ fn subtracted(a: &Value, b: &Value) -> Option<Value> {
         (Value::Near { .. } | Value::Length { .. }, Value::Same(less)) if less.is_known() => {
             added(a, &Value::Same(less.negative()))
         }
-        (Value::Near { per, by }, Value::Near { per: also, by: less }) if per == also => {
+        (Value::Near { per, by, cut: false }, Value::Near { per: also, by: less, cut: false })
+            if per == also =>
+        {
             Some(Value::Same(by.plus(less.negative())))
         }
         _ => None,
@@ -258,10 +257,10 @@ fn scaled(a: &Value, b: &Value) -> Option<Value> {
     let Value::Same(factor) = b else { return None };
     let factor = factor.exact().filter(|factor| *factor > 0)?;
     match a {
-        Value::Near { per, by } => {
+        Value::Near { per, by, cut } => {
             let by = by.times(Range::exactly(factor));
             let per = per.checked_mul(factor).filter(|per| *per < FAR)?;
-            by.is_known().then_some(Value::Near { per, by })
+            by.is_known().then_some(Value::Near { per, by, cut: *cut })
         }
         Value::Length { per, plus: 0, .. } => {
             Some(Value::Length { per: per.checked_mul(factor)?, plus: 0, named: false })
@@ -273,7 +272,7 @@ fn scaled(a: &Value, b: &Value) -> Option<Value> {
 /// Whether `a < b` asks if the invocation has an item.
 fn has_item(a: &Value, b: &Value) -> Option<bool> {
     match (a, b) {
-        (Value::Near { per, by }, Value::Length { per: all, plus: 0, .. })
+        (Value::Near { per, by, cut: false }, Value::Length { per: all, plus: 0, .. })
             if per == all && by.lo >= 0 && by.hi < *per =>
         {
             Some(true)

@@ -53,6 +53,8 @@ pub(super) struct Walk<'a> {
     pub(super) notes: Vec<Note>,
     /// Whether invocations of a workgroup have to do with each other.
     pub(super) whole_groups: bool,
+    /// There is too much of it to go through.
+    pub(super) gave_up: bool,
     steps: u32,
 }
 
@@ -80,7 +82,7 @@ impl<'a> Walk<'a> {
         params: Option<(Handle<GlobalVariable>, &'a Params)>,
     ) -> Walk<'a> {
         let (notes, whole_groups) = (Vec::new(), kernel.workgroup_bytes() > 0);
-        Walk { kernel, arrays, params, notes, whole_groups, steps: 0 }
+        Walk { kernel, arrays, params, notes, whole_groups, gave_up: false, steps: 0 }
     }
 
     pub(super) fn run(&mut self) {
@@ -116,7 +118,7 @@ impl<'a> Walk<'a> {
     }
 
     fn statement(&mut self, frame: &mut Frame<'a>, statement: &'a Statement, span: Span) -> bool {
-        if !self.goes_on(span) {
+        if !self.goes_on() {
             return true;
         }
         match statement {
@@ -224,23 +226,24 @@ impl<'a> Walk<'a> {
     ) {
         let counter = Counter::find(frame.function, body, continuing);
         let counter = counter.and_then(|counter| match frame.locals[counter.local.index()] {
-            Value::Same(start) if start.is_known() && start.lo >= 0 => Some((counter, start)),
+            Value::Same(start) if start.is_plain() => Some((counter, start)),
             _ => None,
         });
         self.turns(frame, &[body, continuing], |walk, frame| {
-            let had = frame.has_item;
+            let (had, start) = (frame.has_item, frame.locals.clone());
             for (at, (statement, span)) in body.span_iter().enumerate() {
                 if walk.statement(frame, statement, *span) {
                     break;
                 }
-                if let Some((counter, start)) = &counter
+                if let Some((counter, first)) = &counter
                     && counter.check == at
                 {
-                    walk.counted(frame, counter, *start);
+                    walk.counted(frame, counter, *first);
                 }
             }
-            // Some come here before they are asked whether they have an item.
+            // Some come here from anywhere in the body: what is known is what holds in every turn.
             frame.has_item = had;
+            frame.locals = start;
             walk.block(frame, continuing);
             if let Some(condition) = break_if {
                 let value = walk.value(frame, condition);
@@ -258,7 +261,7 @@ impl<'a> Walk<'a> {
             _ => most,
         };
         let wraps = last + counter.step > i64::from(i32::MAX);
-        if bound.is_known() && bound.lo >= 0 && !wraps && last >= start.lo {
+        if bound.is_plain() && !wraps && last >= start.lo {
             frame.locals[counter.local.index()] = Value::Same(Range::new(start.lo, last));
         }
     }
@@ -391,12 +394,10 @@ impl<'a> Walk<'a> {
         places.into_iter().any(|(field, _)| *field == Field::Offset)
     }
 
-    pub(super) fn goes_on(&mut self, span: Span) -> bool {
-        self.steps += 1;
-        if self.steps == MOST_STEPS {
-            self.notes.push(Note::Number(span));
-        }
-        self.steps < MOST_STEPS
+    pub(super) fn goes_on(&mut self) -> bool {
+        self.steps = self.steps.saturating_add(1);
+        self.gave_up |= self.steps >= MOST_STEPS;
+        !self.gave_up
     }
 }
 
