@@ -312,7 +312,11 @@ impl<'a> Walk<'a> {
 
     fn look(&mut self, array: usize, index: &Value, span: naga::Span) {
         let Some(own) = self.arrays[array].per_item else {
-            self.number(index, span);
+            // Devices differ in what they read outside of an array: only windows make it the same.
+            match index {
+                Value::Same(range) if range.is_plain() => {}
+                _ => self.notes.push(Note::Look { array, at: Look::Anywhere, span }),
+            }
             return;
         };
         let at = match index {
