@@ -56,7 +56,7 @@ async fn whoever_has_the_key_is_the_operators_own() {
     let trust = json!({"streak": 0, "wrong": 0, "barred": false, "veteran": false});
     assert_eq!(shown("stranger")["trust"], json!({"gpu": trust, "cpu": trust}));
     let lines = world.api.json(&format!("/api/v1/nodes/{}/explain", shown("own")["id"])).await;
-    assert!(lines["lines"].to_string().contains("operator's own"), "{lines}");
+    assert!(lines["lines"].to_string().contains("your own device"), "{lines}");
     world.stop().await;
 }
 
