@@ -128,7 +128,6 @@ impl Unit {
                 report: words_said.as_ref(),
             },
         )?;
-        drop((place, words_said));
         {
             let mut pass = encoder.begin_compute_pass(&ComputePassDescriptor::default());
             pass.set_pipeline(&compiled.pipeline);

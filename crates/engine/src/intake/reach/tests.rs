@@ -33,19 +33,19 @@ fn one(per_item: u32, out_per_item: u32) -> MapAsk {
 
 /// Without windows: the kernel is run as it was written.
 fn is_plain(body: &str, ask: &MapAsk) {
-    let reading = reading_of(body, ask).unwrap();
+    let reading = reading_of(body, ask).expect("is taken");
     assert_eq!(reading.windows, None, "{body}");
     assert_eq!(reading.inputs, [Reading::Own], "{body}");
 }
 
 fn reads(body: &str, wanted: &Reading) {
-    let reading = reading_of(body, &ask(1)).unwrap();
+    let reading = reading_of(body, &ask(1)).expect("is taken");
     assert!(reading.windows.is_some(), "{body}");
-    assert_eq!(reading.inputs, [wanted.clone()], "{body}");
+    assert_eq!(reading.inputs, std::slice::from_ref(wanted), "{body}");
 }
 
 fn refused(body: &str, ask: &MapAsk, words: &str) {
-    let error = reading_of(body, ask).unwrap_err();
+    let error = reading_of(body, ask).expect_err("is refused");
     assert!(error.message.contains(words), "{}", error.message);
     assert!(error.line.is_some(), "{}", error.message);
 }
@@ -108,7 +108,7 @@ fn a_place_that_becomes_a_number_is_the_one_in_the_whole() {
         "var p = 0u; for (var k = 0u; k < 3u; k++) { if (k == 2u) { output[i] = f32(p); } p = i; }",
         "output[i] = select(input[i], 0.0, i == 5u);",
     ] {
-        let reading = reading_of(body, &ask(1)).unwrap();
+        let reading = reading_of(body, &ask(1)).expect("is taken");
         assert!(reading.windows.is_some(), "{body}");
         assert_eq!(reading.inputs, [Reading::Own], "{body}");
     }
@@ -126,7 +126,7 @@ fn what_can_be_no_map_is_refused_with_the_way_out() {
 }}",
         TWO.replace("output: array<f32>", "counts: array<atomic<u32>>")
     );
-    let error = map_reading(&source, None, &[], &ask(1)).unwrap_err();
+    let error = map_reading(&source, None, &[], &ask(1)).expect_err("is refused");
     assert!(error.message.contains("--reduce sum"), "{}", error.message);
 }
 
@@ -136,7 +136,7 @@ fn an_unguarded_write_is_kept_from_other_items() {
         "{TWO}@compute @workgroup_size(64)
 fn main(@builtin(global_invocation_id) id: vec3<u32>) {{ output[id.x] = input[id.x]; }}"
     );
-    let reading = map_reading(&source, None, &[], &ask(1)).unwrap();
+    let reading = map_reading(&source, None, &[], &ask(1)).expect("is taken");
     assert!(reading.windows.is_some_and(|windows| windows.may_return));
 }
 
@@ -152,10 +152,10 @@ fn has_none(i: u32) -> bool { return i >= arrayLength(&output); }
   let p = &input;
   output[at.id.x] = near(at.id.x, -1) + near(at.id.x, 2) + (*p)[at.id.x + 1u][2] + f32(at.group.x);
 }";
-    let reading = map_reading(source, None, &[], &ask(1)).unwrap();
+    let reading = map_reading(source, None, &[], &ask(1)).expect("is taken");
     assert_eq!(reading.inputs, [Reading::Near { elements: 2 }]);
     assert!(reading.whole_groups);
-    let windows = reading.windows.unwrap();
+    let windows = reading.windows.expect("is taken");
     assert_eq!((windows.block, windows.report), (1, 2));
 }
 
@@ -168,7 +168,7 @@ fn a_kernel_that_asks_for_its_units_place_keeps_it() {
   if (id.x >= place.length) { return; }
   output[id.x] = (place.offset + id.x) * 2u + place.offset;
 }";
-    let reading = map_reading(source, None, &[], &ask(0)).unwrap();
+    let reading = map_reading(source, None, &[], &ask(0)).expect("is taken");
     assert_eq!(reading.windows, None);
 }
 
@@ -176,7 +176,7 @@ fn a_kernel_that_asks_for_its_units_place_keeps_it() {
 #[test]
 fn nothing_that_follows_from_a_units_end_is_taken_for_plain() {
     let has_windows = |body: &str, ask: &MapAsk| {
-        let reading = reading_of(body, ask).unwrap();
+        let reading = reading_of(body, ask).expect("is taken");
         assert!(reading.windows.is_some(), "{body}");
     };
     for body in [
@@ -209,7 +209,7 @@ fn a_whole_parameter_block_is_not_its_first_member() {
   if (id.x >= p.length) { return; }
   output[id.x] = input[id.x] / f32(p.length);
 }";
-    assert!(map_reading(source, None, &[], &ask(1)).unwrap().windows.is_some());
+    assert!(map_reading(source, None, &[], &ask(1)).expect("is taken").windows.is_some());
 }
 
 #[test]
@@ -225,7 +225,7 @@ fn a_kernel_too_long_to_follow_gets_windows() {
   output[id.x] = input[id.x] + f32(x);
 }}"
     );
-    let reading = map_reading(&source, None, &[], &ask(1)).unwrap();
+    let reading = map_reading(&source, None, &[], &ask(1)).expect("is taken");
     assert!(reading.windows.is_some());
 }
 
@@ -238,6 +238,6 @@ fn a_function_that_takes_the_place_of_a_built_in_one_is_refused() {
   output[id.x] = input[select(id.x, id.x + 1u, false)]; // shoal_x is no name here
 }}"
     );
-    let error = map_reading(&source, None, &[], &ask(1)).unwrap_err();
+    let error = map_reading(&source, None, &[], &ask(1)).expect_err("is refused");
     assert!(error.message.contains("`select`"), "{}", error.message);
 }
