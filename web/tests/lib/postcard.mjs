@@ -15,7 +15,8 @@ function mapWork({ kernel, inputs, output_bytes }) {
     ...varint(blob.size),
     ...(split === "Whole" ? [1] : [0, ...varint(split.PerItem.bytes), ...varint(split.PerItem.reach)]),
   ];
-  return [...encodeKernel(kernel), ...list(inputs, input), ...varint(output_bytes)];
+  // No fold.
+  return [...encodeKernel(kernel), ...list(inputs, input), ...varint(output_bytes), 0];
 }
 
 function renderWork({ kernel, width, height, tile, samples, pixel }) {
