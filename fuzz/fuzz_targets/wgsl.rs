@@ -4,7 +4,7 @@
 
 use libfuzzer_sys::{Corpus, fuzz_target};
 use shoal_engine::intake::{InputAsk, MapAsk, map_kernel, map_reading, render_kernel};
-use shoal_protocol::Kernel;
+use shoal_kinds::Kernel;
 
 fuzz_target!(|bytes: &[u8]| -> Corpus {
     let Ok(source) = std::str::from_utf8(bytes) else { return Corpus::Reject };

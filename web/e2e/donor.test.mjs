@@ -35,7 +35,7 @@ it("a donor never runs work of a key, and others still do", async (t) => {
   });
 
   await t.test("a key that is refused gets nothing here, and all of it elsewhere", async () => {
-    await row(ada).getByRole("button", { name: "Never run work of this key" }).click();
+    await row(ada).getByRole("button", { name: "Never run work signed with this key" }).click();
     await row(ada).getByText("never runs here").waitFor();
     const done = await finish(await submit(ada, "more waves", "Ada"), [machine.node]);
     assert.ok(done.shares.every((share) => share.node !== node.id), "the tab ran it");
@@ -56,7 +56,7 @@ it("a donor never runs work of a key, and others still do", async (t) => {
     const words = (await pool.api.explain(`jobs/${waiting.id}`)).join("\n");
     t.diagnostic(words);
     assert.match(words, /key|donor|declin|refus/i);
-    await row(ada).getByRole("button", { name: "Never run work of this key" }).click();
+    await row(ada).getByRole("button", { name: "Never run work signed with this key" }).click();
     await finish(waiting, [node]);
   });
 });

@@ -33,7 +33,7 @@ it("a wrong token is refused in words", async (t) => {
 it("a link without its token cannot be used", async (t) => {
   const pool = await serve(t, join(folder(t), "pool"));
   const page = await openJoin(await browser(t), `${pool.url}/join`);
-  assert.match(await page.getByRole("alert").innerText(), /not complete/);
+  assert.match(await page.getByRole("alert").innerText(), /incomplete/);
   assert.ok(await page.getByRole("button", { name: "Lend this device" }).isDisabled());
 });
 

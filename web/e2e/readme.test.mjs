@@ -35,16 +35,17 @@ it("the examples of the README run as printed", async (t) => {
   const api = new Api(running.url, running.key);
   await until("its node", async () => (await api.nodes()).length > 0);
 
-  const section = README.slice(README.indexOf("## Six things"), README.indexOf("## From a web page"));
+  const section = README.slice(README.indexOf("## Seven things"), README.indexOf("## From a web page"));
   const blocks = [...section.matchAll(/^```sh\n([^]*?)^```/gm)].map((match) => match[1]);
   const examples = blocks.filter((block) => !block.startsWith("export PATH"));
-  assert.equal(examples.length, 6);
+  assert.equal(examples.length, 7);
   for (const [index, block] of examples.entries()) {
     await t.test(`example ${index + 1}`, () => {
       // The pool of a test has a port of its own.
       const script = block.replaceAll("http://127.0.0.1:7420", running.url);
       const options = { cwd: here, env: { ...process.env, ...env }, encoding: "utf8", timeout: 120_000 };
       const said = execFileSync("bash", ["-euo", "pipefail", "-c", script], options);
+      if (block.includes("shoal ask")) assert.match(said, /HELLO, EVERYBODY/);
       if (block.includes("curl")) assert.match(said, /"jobId"/);
     });
   }

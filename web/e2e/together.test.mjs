@@ -1,12 +1,14 @@
 // Two tabs and a native node finish one map, one render and one exec job together.
 
+import assert from "node:assert/strict";
 import { join } from "node:path";
 import { it } from "node:test";
 
+import { saveNpy } from "./lib/npy.mjs";
 import { folder } from "./lib/places.mjs";
-import { native, serve } from "./lib/processes.mjs";
+import { kill, native, serve, start } from "./lib/processes.mjs";
 import { browser, tab } from "./lib/tabs.mjs";
-import { assertAlike, assertShared, execJob, mapJob, renderJob } from "./lib/work.mjs";
+import { assertAlike, assertShared, assertWhole, execJob, mapJob, renderJob } from "./lib/work.mjs";
 
 it("two tabs and a native node compute together", async (t) => {
   const data = folder(t);
@@ -39,5 +41,20 @@ it("two tabs and a native node compute together", async (t) => {
     const { id, check } = await execJob(pool.api, { verify });
     assertShared(await pool.api.done(id), nodes);
     check(await pool.api.result(id));
+  });
+
+  // The example kind of CONTRIBUTING.md. Its units are over in no time: the machine would do them all.
+  await t.test("count, on the tabs alone", async () => {
+    await kill(machine.child);
+    const numbers = Uint32Array.from({ length: 1 << 20 }, (_, i) => i % 1000);
+    const file = join(data, "numbers.npy");
+    saveNpy(file, numbers);
+    const words = ["count", file, "--value", "7", "--unit", "64", "--verify", verify, "--json"];
+    const client = start(t, [...words, "--url", pool.url, "--key", pool.key]);
+    const { code } = await client.ended;
+    assert.equal(code, 0, client.said);
+    const { job, count } = JSON.parse(client.printed);
+    assert.equal(count, numbers.filter((number) => number === 7).length);
+    assertWhole(job);
   });
 });

@@ -82,7 +82,7 @@ test("the job is explained, and so are an item's unit and a device", async () =>
 
 test("the job page shows how it was checked and why, and gives the receipt", async () => {
   const page = await openPage(browser, `${front.url}/jobs/${job}#key=${front.key}`);
-  await page.getByText("by 2 devices of different owners").waitFor();
+  await page.getByText("2 devices of different owners must give the same answer").waitFor();
   await page.locator(".checking .facts", { hasText: "agreed by 2 devices" }).waitFor();
   const lines = (await shoal.explain(job)).length;
   await page.waitForFunction((lines) => document.querySelectorAll(".why li").length === lines, lines);
@@ -97,7 +97,7 @@ test("the job page shows how it was checked and why, and gives the receipt", asy
   assert.equal(download.suggestedFilename(), `receipt-${job}.json`);
   assert.ok(isSigned(JSON.parse(await readFile(await download.path(), "utf8"))));
   await page.goto(`${front.url}/#key=${front.key}`);
-  await page.getByText("4 checked in a row").first().waitFor();
+  await page.getByText("4 right in a row").first().waitFor();
 });
 
 test("work of your own device alone is not called checked", async (t) => {
@@ -125,7 +125,7 @@ test("the playground's jobs are signed by the page's own key and checked as chos
   const tab = await joinTab(context, front);
   await tab.joined();
   const page = await openPage(context, `${front.url}/playground#key=${front.key}`);
-  await page.getByLabel("Answers are checked").selectOption("quorum:2");
+  await page.getByLabel("Check answers").selectOption("quorum:2");
   await page.getByRole("button", { name: "Run" }).click();
   const newest = async () => (await shoal.jobs()).sort((a, b) => b.id - a.id)[0];
   let last = await newest();

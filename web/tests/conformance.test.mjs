@@ -15,7 +15,8 @@ import { openSims } from "./lib/sims.mjs";
 const PREPARED = process.env.SHOAL_PREPARED;
 const FILTER = process.env.SHOAL_CASE ?? "";
 
-const RUN = { exec: runPrograms, sim: runSim, map: runKernel, render: runKernel };
+/** Every other kind runs on the GPU, unit by unit. */
+const RUN = { exec: runPrograms, sim: runSim };
 
 let engines;
 let sims;
@@ -29,20 +30,15 @@ if (!PREPARED) {
   test("conformance", { skip: "SHOAL_PREPARED names no folder" }, () => undefined);
 } else {
   for (const each of loadCases(PREPARED).filter(({ name }) => name.includes(FILTER))) {
-    test(each.name, () => RUN[each.json.kind](each));
+    test(each.name, () => (RUN[each.json.kind] ?? runKernel)(each));
   }
 }
 
 async function runKernel(each) {
-  const { items, work } = JSON.parse(readFileSync(join(each.prepared, "work.json"), "utf8"));
+  const { items, kind, inputs: parts, render } = JSON.parse(readFileSync(join(each.prepared, "work.json"), "utf8"));
   const bytes = [...readFileSync(join(each.prepared, "work.bin"))];
-  const inputs = (work.Map?.inputs ?? []).map(({ split }, at) => {
-    const blob = store(readFileSync(join(each.prepared, `input-${at}.bin`)));
-    if (split === "Whole") return { blob };
-    return { blob, perItem: split.PerItem.bytes, reach: split.PerItem.reach };
-  });
-  const kind = work.Map ? { kind: "map", inputs } : { kind: "render" };
-  const info = { name: each.name, owner: "test", items, limits: limits({}), work: { ...kind, bytes } };
+  const inputs = parts.map((part, at) => ({ ...part, blob: store(readFileSync(join(each.prepared, `input-${at}.bin`))) }));
+  const info = { name: each.name, owner: "test", items, limits: limits({}), work: { kind, inputs, bytes } };
   const unit = each.json.unit ?? items;
   const spans = [];
   for (let start = 0; start < items; start += unit) spans.push({ start, len: Math.min(unit, items - start) });
@@ -54,7 +50,7 @@ async function runKernel(each) {
   }
   for (const { failure } of answers) assert.equal(failure, undefined);
   const found = Buffer.concat(answers.map(({ bytes }) => bytes));
-  assert.equal(each.difference(work.Render ? rows(work.Render, found) : found), undefined);
+  assert.equal(each.difference(render ? rows(render, found) : found), undefined);
 }
 
 /** However the rows are shared out, the bits must be the same, and those expected. */
@@ -79,7 +75,7 @@ async function runSim(each) {
 
 /** Tiles one after the other become a picture row by row. */
 function rows({ width, height, tile, pixel }, tiles) {
-  const size = pixel === "Rgba8" ? 4 : 16;
+  const size = pixel === "rgba8" ? 4 : 16;
   const columns = Math.ceil(width / tile);
   const picture = Buffer.alloc(width * height * size);
   for (let y = 0; y < height; y++) {

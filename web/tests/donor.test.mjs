@@ -58,6 +58,9 @@ test("the donor's changes reach the coordinator", async () => {
   await nodeOnce((node) => node.gpu !== null && node.cpuSlots === 0);
   await tab.set({ cpu: 1 });
   await nodeOnce((node) => node.cpuSlots === cores);
+  await tab.set({ memory: 2 ** 29 });
+  await nodeOnce((node) => node.memory === 2 ** 29);
+  assert.equal((await tab.status()).lent.memory, 2 ** 29);
 });
 
 test("a pause takes no units, and going on does", async () => {
@@ -88,7 +91,7 @@ test("out of sight nothing is lent, or half, or all, as the donor wants; the coo
   const cores = (await tab.status()).device.cores;
   await hide(true);
   await nodeOnce((node) => node.paused && !node.condition.visible);
-  assert.match((await tab.status()).reason, /out of sight/);
+  assert.match((await tab.status()).reason, /in the background/);
   await tab.set({ whenHidden: "slow" });
   await nodeOnce((node) => node.cpuSlots === Math.max(1, Math.round(cores / 2)) && !node.paused);
   await tab.set({ whenHidden: "go on" });

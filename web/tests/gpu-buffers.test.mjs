@@ -112,7 +112,7 @@ test("a peer device fetches what passes read and sends what they write", async (
   });
   assert.deepEqual(found.values, [110, 120, 130, 140]);
   assert.deepEqual(found.versions, [2, 4]);
-  assert.match(found.impossible, /usage: these commands cannot be done: /);
+  assert.match(found.impossible, /usage: these commands cannot run: /);
   assert.match(found.denied, /denied: the buffer "input": no right to write; granted: read/);
 });
 

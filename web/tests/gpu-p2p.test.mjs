@@ -160,9 +160,9 @@ test("rights are checked across tabs, and strangers are not met", async () => {
   });
   assert.match(found.write, /denied: buffer 1 \("numbers"\): no right to write; granted: read/);
   assert.match(found.greedy, /denied: buffer 1 \("numbers"\): no right to write; granted: read/);
-  assert.match(found.nobody, /not-met: node 99999 cannot be talked to/);
+  assert.match(found.nobody, /not-met: cannot connect to node 99999/);
   assert.match(found.itself, /not-met: node \d+ is this page itself/);
-  assert.match(found.twice, /busy: there is a connection to node \d+ already/);
+  assert.match(found.twice, /busy: this page is already connected to node \d+/);
   assert.deepEqual(await values(one, "original"), [0, 1, 2, 3]);
   await tabs.close();
 });

@@ -49,12 +49,12 @@ test("rights are the owner's to check", async () => {
   assert.match(refused.read, /denied: buffer 2 \("in"\): no right to read; granted: write/);
   assert.match(refused.greedy, /denied: buffer 1 \("numbers"\): no right to write; granted: read/);
   assert.match(refused.run, /denied: .*no right to execute/);
-  assert.match(refused.token, /unknown-handle: buffer 1 is not exported here, or not by this handle/);
-  assert.match(refused.revoked, /unknown-handle: .*(took the handle of buffer 3 back|not exported)/);
-  assert.match(refused.other, /unknown-handle: the handle is of node 7, and this connection goes to node 0/);
-  assert.match(refused.nonsense, /unknown-handle: this is no handle/);
-  assert.match(refused.size, /size: buffer 2 \("in"\) has 8 bytes; 16 were to be written/);
-  assert.match(refused.usage, /usage: .*to be read it needs GPUBufferUsage.COPY_SRC/);
+  assert.match(refused.token, /unknown-handle: buffer 1 is not exported here, or not with this handle/);
+  assert.match(refused.revoked, /unknown-handle: .*(revoked the handle of buffer 3|not exported)/);
+  assert.match(refused.other, /unknown-handle: the handle belongs to node 7, but this connection goes to node 0/);
+  assert.match(refused.nonsense, /unknown-handle: this is not a handle/);
+  assert.match(refused.size, /size: buffer 2 \("in"\) has 8 bytes, but the write has 16/);
+  assert.match(refused.usage, /usage: .*it needs GPUBufferUsage.COPY_SRC to be read/);
   assert.match(refused.huge, /size: the peer's buffer has 1099511627776 bytes/);
   assert.deepEqual(found.values, [1, 2], "nothing that was refused was done");
 });
@@ -69,7 +69,7 @@ test("a write onto an older version is refused if it says what it is based on", 
     const stale = await refusal(shared.push({ onto: shared.version }));
     return { stale, wins: await shared.push() };
   });
-  assert.match(found.stale, /stale: .*is at version 2; this is based on version 1: pull first/);
+  assert.match(found.stale, /stale: .*is at version 2, but this write is based on version 1: pull first/);
   assert.equal(found.wins, 3);
 });
 
@@ -150,7 +150,7 @@ test("a lost device, words that are none and destroyed buffers are said", async 
   });
   assert.match(found.there, /at node 0: the device was lost/);
   assert.match(found.lost, /device-lost: at node 0: the device was lost/);
-  assert.match(found.garbled, /node 0: the peer said what is not understood here/);
+  assert.match(found.garbled, /node 0: the peer sent a message that this page does not understand/);
   assert.match(found.destroyed, /usage: the buffer cannot be read: .*destroyed/is);
   assert.match(found.noMesh, /no-mesh: no pool was joined/);
 });

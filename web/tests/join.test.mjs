@@ -112,7 +112,7 @@ test("a kernel that never ends is ended, and the tab lives", async () => {
     /time limit/,
   );
   // A software GPU stays stuck with the kernel, so the tab lends it no more; its other lanes go on.
-  await other.page.waitForFunction(() => globalThis.shoalTab.handle.status.gpuProblem, null, { timeout: 25_000 });
+  await other.page.waitForFunction(() => globalThis.shoalTab.handle.status.gpuProblem, null, { timeout: 40_000 });
   assert.match((await other.status()).gpuProblem, /does not answer/);
   assert.equal((await shoal.nodes())[0].gpu, null);
 });

@@ -67,10 +67,10 @@ test("what is no f32 is refused with words, and nothing is submitted", async () 
   const refused = (input, words) => assert.rejects(shoal.map({ wgsl, input }), words);
   await refused(new Float64Array(4), /input is a Float64Array, but the kernel's "points" is array<f32>: convert it with Float32Array\.from\(values\)/);
   await refused(new Uint32Array(4), /input is a Uint32Array, but the kernel's "points" is array<f32>/);
-  await refused(new Uint8Array(16), /or give \{ data, raw: true \}/);
+  await refused(new Uint8Array(16), /or pass \{ data, raw: true \}/);
   await refused([1, "22"], /input\[1\] is the text "22"/);
   await refused([[1, 2], [3]], /ragged/);
-  await assert.rejects(shoal.map({ wgsl: twice("i32"), input: [1.5] }), /input\[0\] is 1.5, which is no whole number/);
+  await assert.rejects(shoal.map({ wgsl: twice("i32"), input: [1.5] }), /input\[0\] is 1.5, which is not a whole number/);
   assert.equal((await shoal.jobs()).length, before);
 });
 
@@ -83,7 +83,7 @@ test("bytes are taken where that is said, and stored ones are held against their
   assert.deepEqual(await shoal.map({ wgsl, input: { data: { blob }, type: "f32" } }), Float32Array.of(2, 4));
   const wrong = shoal.map({ wgsl, input: { data: { blob }, type: "f64" } });
   await assert.rejects(wrong, ({ code, status, message }) => {
-    assert.match(message, /input 0 is said to hold f64, but the kernel reads array<f32>: convert the numbers to f32/);
+    assert.match(message, /the request says that input 0 holds f64, but the kernel reads array<f32>: convert the numbers to f32/);
     return code === "wrong_type" && status === 422;
   });
 });

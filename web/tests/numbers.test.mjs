@@ -41,14 +41,14 @@ test("a typed array of another type is refused with both types and what to do", 
 
 test("bytes are sent only where that is said", () => {
   for (const bytes of [new ArrayBuffer(8), new DataView(new ArrayBuffer(8)), new Blob(["12345678"])]) {
-    refused(bytes, F32, "give a Float32Array, or { data, raw: true }");
+    refused(bytes, F32, "pass a Float32Array, or { data, raw: true }");
     assert.deepEqual(prepare({ data: bytes, raw: true }, F32), { source: bytes, form: "flat" });
   }
   refused(new Uint8Array(8), F32, "a Uint8Array", "Float32Array.from(values)", "{ data, raw: true }");
   refused(Buffer.alloc(8), F32, "a Uint8Array");
   assert.equal(prepare({ data: new Float64Array(1), raw: true, whole: true }, F32).type, undefined);
-  refused({ data: [1, 2], raw: true }, F32, "raw bytes are an ArrayBuffer");
-  refused(new Float32Array(3), STAR, "array<Star>", "not of one kind of number", "raw: true");
+  refused({ data: [1, 2], raw: true }, F32, "raw bytes must be an ArrayBuffer");
+  refused(new Float32Array(3), STAR, "array<Star>", "mixes kinds of numbers", "raw: true");
   refused([1, 2, 3], STAR, "array<Star>");
   assert.ok(sent({ data: new ArrayBuffer(12), raw: true }, STAR));
   assert.deepEqual(sent({ blob: "ab" }, STAR), { blob: "ab" });
@@ -66,7 +66,7 @@ test("lists of numbers become what the kernel reads", () => {
 });
 
 test("what does not fit is refused with its place", () => {
-  refused([1, 2.5], I32, "input[1] is 2.5, which is no whole number", "array<i32>", "Math.round");
+  refused([1, 2.5], I32, "input[1] is 2.5, which is not a whole number", "array<i32>", "Math.round");
   refused([[1], [-1]], U32, "input[1][0] is -1, which does not fit u32 (0 to 4294967295)");
   refused([2 ** 31], I32, "input[0] is 2147483648, which does not fit i32");
   refused([NaN], I32, "input[0] is NaN");
@@ -85,11 +85,11 @@ test("what does not fit is refused with its place", () => {
   refused([], F32, "input is empty");
   refused([[], []], F32, "input is empty");
   refused(new Float32Array(0), F32, "input is empty");
-  refused("1 2 3", F32, "input is a string", "give a Float32Array or a list of numbers");
+  refused("1 2 3", F32, "input is a string", "pass a Float32Array or a list of numbers");
   refused(null, F32, "input is null, but");
   const endless = [];
   endless.push(endless);
-  refused(endless, F32, "nested more than 32 deep");
+  refused(endless, F32, "nested more than 32 levels deep");
 });
 
 test("vectors of three get their padding from lists and shapes, and a flat array is as in memory", () => {
@@ -104,12 +104,12 @@ test("vectors of three get their padding from lists and shapes, and a flat array
   refused([[1, 2, 3], [4, 5, 6]], VEC2, "rows of 3 do not make elements of 2");
   refused(new Float32Array(3), VEC2, "3 numbers", "items of 2");
   refused({ data: new Float32Array(6), shape: [4, 2] }, F32, "6 numbers, which do not make the shape [4, 2]");
-  refused({ data: [1, 2], shape: [2] }, F32, "a shape of its own");
+  refused({ data: [1, 2], shape: [2] }, F32, "its own shape");
 });
 
 test("as many inputs as the kernel reads", () => {
   const two = { inputs: [VEC2, array("f32", "f32", 1, "table")] };
-  assert.throws(() => prepareAll({ input: new Float32Array(2) }, two), /reads 2 arrays \(points: array<vec2<f32>>, table: array<f32>\), but 1/);
+  assert.throws(() => prepareAll({ input: new Float32Array(2) }, two), /reads 2 arrays \(points: array<vec2<f32>>, table: array<f32>\), but you passed 1/);
   const inputs = [Float32Array.of(1, 2), { data: new Float64Array(2), whole: true }];
   assert.throws(() => prepareAll({ inputs }, two), /inputs\[1\] is a Float64Array, but the kernel's "table"/);
 });

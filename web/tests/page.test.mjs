@@ -43,7 +43,7 @@ test("the page shows whose work runs, and a key is refused and taken back by key
   await row.getByText("count for Ada").waitFor();
   await page.getByText(`signed with the key ${key.slice(0, 8)}`).first().waitFor({ state: "attached" });
 
-  const never = row.getByRole("button", { name: "Never run work of this key" });
+  const never = row.getByRole("button", { name: "Never run work signed with this key" });
   await never.focus();
   await page.keyboard.press("Enter");
   await row.getByText("never runs here").waitFor();
@@ -53,7 +53,7 @@ test("the page shows whose work runs, and a key is refused and taken back by key
   const other = await connect(coordinator.url, coordinator.key, { signer: null });
   await other.map({ wgsl: items(3), items: 64, name: "unsigned" });
   assert.equal((await shoal.job(job.id)).itemsDone, 0);
-  await page.locator(".signers li small:not([hidden])", { hasText: "the coordinator itself" }).waitFor();
+  await page.locator(".signers li small:not([hidden])", { hasText: "the coordinator's own key" }).waitFor();
 
   await page.reload();
   await row.getByText("never runs here").waitFor();
@@ -66,14 +66,14 @@ test("the page shows whose work runs, and a key is refused and taken back by key
 });
 
 test("only named keys run, and a key that is none is said so", async () => {
-  await page.getByText("Name a key yourself").click();
+  await page.getByText("Enter a key").click();
   await page.getByLabel("Public key").fill("not a key");
   await page.locator(".add-key").getByRole("button", { name: "Only these" }).click();
-  await page.getByText("A key is 64 digits").waitFor();
+  await page.getByText("A key has 64 characters").waitFor();
   const key = "ab".repeat(32);
   await page.getByLabel("Public key").fill(key);
   await page.locator(".add-key").getByRole("button", { name: "Only these" }).click();
-  await page.getByText("Only work that is signed with the keys you named").waitFor();
+  await page.getByText("Only work signed with the keys you allowed").waitFor();
   const job = await shoal.submit({ kind: "map", wgsl: items(4), inputs: [], items: 64 });
   await shoal.wait((await shoal.submit({ kind: "noop", items: 3 })).id);
   assert.equal((await shoal.job(job.id)).itemsDone, 0);
@@ -83,11 +83,19 @@ test("only named keys run, and a key that is none is said so", async () => {
   await shoal.wait(job.id);
 });
 
+test("the memory that is lent can be chosen", async () => {
+  const slider = page.getByLabel("Memory", { exact: true });
+  await slider.fill(String(2 ** 29));
+  await page.getByText(/^at most 512 MiB/).waitFor();
+  const kept = await page.evaluate(() => JSON.parse(localStorage.getItem("shoal.lend")));
+  assert.equal(kept.memory, 2 ** 29);
+});
+
 test("the power saver can be switched", async () => {
   const low = page.getByRole("switch", { name: /battery is below 30/ });
   assert.equal(await low.isChecked(), true);
   await low.uncheck();
-  const hidden = page.getByLabel("When this tab is out of sight");
+  const hidden = page.getByLabel("When this tab is in the background");
   assert.equal(await hidden.inputValue(), "pause");
   await hidden.selectOption("go on");
   const kept = await page.evaluate(() => JSON.parse(localStorage.getItem("shoal.lend")));

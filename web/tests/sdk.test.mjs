@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import { createPublicKey, verify } from "node:crypto";
 import { test } from "node:test";
+import { blake3 } from "@noble/hashes/blake3.js";
 import { blake3 as reference } from "./lib/blake3.mjs";
 import { send, startPool } from "./lib/pool.mjs";
 import { load } from "./lib/typescript.mjs";
@@ -17,11 +18,13 @@ const {
   connect,
   Shoal,
   settled,
-  blake3,
   lowerMemory,
   restReason,
   conditionOf,
   USUAL,
+  npyHeader,
+  npyType,
+  readNpy,
 } = await load(
   "http.ts",
   "picture.ts",
@@ -30,8 +33,8 @@ const {
   "client.ts",
   "workers/program/world.ts",
   "workers/program/memory.ts",
-  "blake3.ts",
   "join/power.ts",
+  "npy.ts",
 );
 
 function streamOf(...pieces) {
@@ -122,6 +125,24 @@ test("a job whose submitting was under way is cancelled with it", async (t) => {
   assert.equal(cancelled.length, 1, "nothing is submitted any more");
 });
 
+test(".npy files go out and come back, and what is wrong with one is said", async () => {
+  for (const data of [Float32Array.of(1, 2.5, -3, 4, 5, 6), BigInt64Array.of(1n, -2n, 3n, 4n, 5n, 2n ** 62n)]) {
+    const file = await new Blob([npyHeader(npyType(data), [3, 2]), data]).arrayBuffer();
+    assert.equal((file.byteLength - data.byteLength) % 64, 0);
+    assert.deepEqual(readNpy(file), { type: npyType(data), shape: [3, 2], data });
+  }
+  assert.equal(npyHeader("f16", [1]), null);
+  const bytes = (string) => Uint8Array.from(string, (c) => c.charCodeAt(0)).buffer;
+  const plain = String.fromCharCode(...npyHeader("f32", [2]));
+  assert.throws(() => readNpy(bytes(plain.replace("<f4", "|b1"))), /\|b1.*little-endian/);
+  assert.throws(() => readNpy(bytes(plain.replace("False", "True "))), /Fortran/);
+  assert.throws(() => readNpy(bytes(plain)), /0 bytes.*needs 8/);
+  assert.throws(() => readNpy(bytes(plain.slice(0, 40))), /0 bytes.*needs 4/);
+  for (const other of ["", "PK\u0003\u0004 something", "\u0093NUMPY"]) {
+    assert.throws(() => readNpy(bytes(other)), /not a \.npy/);
+  }
+});
+
 test("a program's random bytes are the published sequence", () => {
   const bytes = new Uint8Array(11);
   settled(0).fill(bytes);
@@ -132,7 +153,7 @@ test("a program's random bytes are the published sequence", () => {
   assert.equal(clock.look(true), 2005n);
 });
 
-test("the small hash function is the fast one", () => {
+test("the hash that clients sign is the one that names blobs", () => {
   const all = new Uint8Array(300_000).map((_, at) => (at * 31) >> 3);
   for (const length of [0, 1, 63, 64, 65, 1023, 1024, 1025, 2048, 2049, 3072, 5000, 65_536, 300_000]) {
     const bytes = all.subarray(7, 7 + length);
@@ -223,7 +244,7 @@ test("the power saver rests a device that is hidden or low, unless the donor wan
   const on = (percent, charging = false) => ({ ...fine, battery: { percent, charging } });
   const rests = (now, lend = {}) => restReason(now, { ...USUAL, ...lend });
   assert.equal(rests(fine), undefined);
-  assert.match(rests({ ...fine, hidden: true }), /out of sight/);
+  assert.match(rests({ ...fine, hidden: true }), /in the background/);
   assert.equal(rests({ ...fine, hidden: true }, { whenHidden: "slow" }), undefined);
   assert.match(rests(on(29)), /battery is at 29 %/);
   assert.deepEqual([rests(on(30)), rests(on(29, true))], [undefined, undefined]);

@@ -198,8 +198,8 @@ test("the donor sees what is kept, and removes it", async (t) => {
   const { context, tabs } = await tabsOf(t, 1);
   await lookUp(await newTable(2 * MIB));
   const page = await openPage(context, front.joinLink);
-  await page.getByText(/keeps 2\S* MiB of models and inputs/).waitFor();
+  await page.getByText(/keeps 2\S* MiB of programs and inputs/).waitFor();
   await page.getByRole("button", { name: "Remove them" }).click();
-  await page.getByText("of models and inputs").waitFor({ state: "hidden" });
+  await page.getByText("of programs and inputs").waitFor({ state: "hidden" });
   assert.equal(await onShelf(tabs[0]), 0);
 });

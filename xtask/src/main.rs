@@ -16,7 +16,7 @@ mod web;
 
 use std::process::ExitCode;
 
-use shell::Outcome;
+use shell::{For, Outcome};
 
 const USAGE: &str = "\
 usage: cargo xtask VERB
@@ -55,7 +55,7 @@ fn run(args: &[String]) -> Outcome {
         "bench" => bench::run(rest),
         "fuzz" => fuzz::run(rest),
         "sim" => sim::run(rest),
-        "web" => setup::for_building().and_then(|()| web::build()),
+        "web" => setup::for_building().and_then(|()| web::build(For::Users)),
         "programs" => setup::wasm_targets().and_then(|()| programs::build()),
         "outside" => outside::fetch(),
         "tidy" => tidy::run(rest),

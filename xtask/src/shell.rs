@@ -26,8 +26,26 @@ pub(crate) fn shoal() -> PathBuf {
     target().join("release").join(format!("shoal{}", std::env::consts::EXE_SUFFIX))
 }
 
-pub(crate) fn build_shoal() -> Outcome {
-    run(cargo().args(["build", "--release", "--package", "shoal"]))
+/// Whom a build is for. Both are built into the same places, so the last one counts.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum For {
+    Users,
+    /// With the example kind of CONTRIBUTING.md.
+    Tests,
+}
+
+impl For {
+    /// What cargo is told when it builds the shells.
+    pub(crate) fn features(self) -> &'static [&'static str] {
+        match self {
+            For::Users => &[],
+            For::Tests => &["--features", "shoal/count"],
+        }
+    }
+}
+
+pub(crate) fn build_shoal(whom: For) -> Outcome {
+    run(cargo().args(["build", "--release", "--package", "shoal"]).args(whom.features()))
 }
 
 /// A command that runs in the repository.

@@ -37,6 +37,11 @@ impl Stamp {
         Ok(Stamp { file, inputs: format!("{:016x}", hasher.finish()) })
     }
 
+    /// The same inputs, for a build that differs otherwise.
+    pub(crate) fn with(self, how: &str) -> Stamp {
+        Stamp { inputs: format!("{} {how}", self.inputs), ..self }
+    }
+
     /// Whether the last build was made from these inputs and its outputs are still there.
     pub(crate) fn is_fresh(&self, outputs: &[PathBuf]) -> bool {
         outputs.iter().all(|output| output.exists())

@@ -1,14 +1,14 @@
 //! From a fresh clone to a running pool.
 
-use crate::shell::{Outcome, build_shoal, command, not_started, shoal};
+use crate::shell::{For, Outcome, build_shoal, command, not_started, shoal};
 use crate::{programs, setup, web};
 
 pub(crate) fn run(args: &[String]) -> Outcome {
     setup::for_building()?;
-    web::build()?;
+    web::build(For::Users)?;
     programs::build()?;
     println!("building shoal (a few minutes the first time)");
-    build_shoal()?;
+    build_shoal(For::Users)?;
     let mut up = command(shoal());
     if let Some(here) = std::env::var_os("PWD") {
         up.current_dir(here);

@@ -4,16 +4,17 @@ use std::path::{Path, PathBuf};
 
 use wasm_bindgen_cli_support::Bindgen;
 
-use crate::shell::{Outcome, cargo, command, make_dir, root, run, target};
+use crate::shell::{For, Outcome, cargo, command, make_dir, root, run, target};
 use crate::stamp::Stamp;
 
 /// The Wasm modules of a tab, by cargo feature. Apart, so that a tab loads each only when it needs it.
 const MODULES: [&str; 3] = ["brain", "crew", "gpu"];
 
-const RUST_INPUTS: [&str; 7] = [
+const RUST_INPUTS: [&str; 8] = [
     "Cargo.toml",
     "rust-toolchain.toml",
     "crates/protocol",
+    "crates/kinds",
     "crates/seal",
     "crates/node",
     "crates/engine",
@@ -22,20 +23,24 @@ const RUST_INPUTS: [&str; 7] = [
 
 const PAGE_INPUTS: [&str; 4] = ["web/sdk", "web/app", "web/build.mjs", "web/package-lock.json"];
 
-/// Builds `web/dist` if anything it is made from changed.
-pub(crate) fn build() -> Outcome {
+/// Builds `web/dist` if anything it is made from changed, or if it was made for others.
+pub(crate) fn build(whom: For) -> Outcome {
+    let more = match whom {
+        For::Users => "",
+        For::Tests => ",count",
+    };
     let generated = root().join("web/sdk/generated");
     let glue: Vec<PathBuf> =
         MODULES.iter().map(|name| generated.join(name).join(format!("{name}_bg.wasm"))).collect();
-    let stamp = Stamp::of("wasm", &RUST_INPUTS)?;
+    let stamp = Stamp::of("wasm", &RUST_INPUTS)?.with(more);
     if !stamp.is_fresh(&glue) {
         for module in MODULES {
-            wasm(module, &generated.join(module))?;
+            wasm(module, more, &generated.join(module))?;
         }
         stamp.keep()?;
     }
 
-    let stamp = Stamp::of("pages", &[&RUST_INPUTS[..], &PAGE_INPUTS[..]].concat())?;
+    let stamp = Stamp::of("pages", &[&RUST_INPUTS[..], &PAGE_INPUTS[..]].concat())?.with(more);
     let dist = root().join("web/dist");
     if stamp.is_fresh(&[dist.join("index.html"), dist.join("join.html"), dist.join("assets")]) {
         return Ok(());
@@ -46,13 +51,14 @@ pub(crate) fn build() -> Outcome {
 
 /// One module: nested cargo with its own target folder, so that it never waits for the outer one and
 /// keeps its own features. Flags for other targets would break it: its own are in its folder.
-fn wasm(module: &str, out: &Path) -> Outcome {
+fn wasm(module: &str, more: &str, out: &Path) -> Outcome {
     println!("web: {module}");
     let folder = target().join("web");
     run(cargo()
         .current_dir(root().join("crates/browser"))
         .args(["build", "--release", "--lib", "--target", "wasm32-unknown-unknown"])
-        .args(["--no-default-features", "--features", module])
+        .args(["--no-default-features", "--features"])
+        .arg(format!("{module}{more}"))
         .env("CARGO_TARGET_DIR", &folder)
         .env_remove("RUSTFLAGS")
         .env_remove("CARGO_ENCODED_RUSTFLAGS"))?;

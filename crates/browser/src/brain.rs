@@ -1,6 +1,6 @@
 //! The node brain for JavaScript. Each call is one input; it answers with all outputs in order.
 
-use shoal_node::{Config, Input, Node, Phase};
+use shoal_node::{Config, Input, Node, Output, Phase};
 use shoal_protocol::codec::{DecodeError, Wire};
 use shoal_protocol::{
     Attempt, Hash, Identity, JobId, Micros, PublicKey, Signature, Time, ToNode, UnitOutput,
@@ -23,6 +23,8 @@ export interface BrainStatus {
   unitsDone: number;
   unitsFailed: number;
   job?: number;
+  /** What is kept ready for requests, and how many bytes it may take. */
+  services: { job: number; name: string; owner: string; memory: number }[];
   /** The coordinator's key, 64 hex digits: it stands for code that came to it unsigned. */
   coordinator?: string;
 }
@@ -147,6 +149,12 @@ impl Brain {
         self.ran(now, attempt, took, Err(failure::from_js(failure)))
     }
 
+    /// The answer to `warm`: nothing if requests may come, else why not.
+    pub fn warmed(&mut self, now: f64, job: f64, failure: Option<UnitFailure>) -> Outputs {
+        let result = failure.map_or(Ok(()), |failure| Err(failure::from_js(&failure)));
+        self.handle(now, Input::Warmed { job: JobId(job as u64), result })
+    }
+
     /// The donor changed what is lent.
     pub fn offer(&mut self, now: f64, offer: &Offer) -> Result<Outputs, JsError> {
         Ok(self.handle(now, Input::Offer(offer::caps(offer)?)))
@@ -198,6 +206,15 @@ impl Brain {
             Phase::Waiting { .. } => ("waiting", None),
             Phase::Stopped => ("stopped", None),
         };
+        let services = js_sys::Array::new();
+        for (job, info) in self.node.services() {
+            let service = Fields::new()
+                .with("job", job.0 as f64)
+                .with("name", info.name.as_str())
+                .with("owner", info.owner.as_str())
+                .with("memory", info.takes.memory as f64);
+            services.push(&service.done());
+        }
         Fields::new()
             .with("phase", phase)
             .with("node", node)
@@ -206,6 +223,7 @@ impl Brain {
             .with("unitsDone", status.units_done as f64)
             .with("unitsFailed", status.units_failed as f64)
             .with("job", status.job.map(|job| job.0 as f64))
+            .with("services", JsValue::from(services))
             .with("coordinator", self.coordinator.map(|key| key.to_string()))
             .done()
             .unchecked_into()

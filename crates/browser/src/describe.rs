@@ -2,8 +2,8 @@
 //! module reads.
 
 use js_sys::{Array, Uint8Array};
+use shoal_kinds::Plain;
 use shoal_node::JobInfo;
-use shoal_protocol::{BlobRef, ExecItems, ExecWork, InputSplit, MapWork, Work};
 use wasm_bindgen::prelude::*;
 
 use crate::object::Fields;
@@ -21,16 +21,18 @@ export interface BrainJob {
   limits: { time: number; memory: number; output: number };
   work:
     | { kind: "noop" }
-    | { kind: "map"; bytes: Uint8Array; inputs: { blob: Blob32; perItem?: number; reach?: number }[] }
-    | { kind: "render"; bytes: Uint8Array }
+    | KernelWork
     | { kind: "sim"; bytes: Uint8Array; width: number; height: number; first?: Blob32 }
     | { kind: "exec" } & ExecWork;
 }
+/** Any kind whose units run on a GPU: what the engine reads, and what is fetched for it. */
+export interface KernelWork { kind: string; bytes: Uint8Array; inputs: KernelInput[] }
+export interface KernelInput { blob: Blob32; perItem?: number; reach?: number }
 export interface ExecWork {
   module: Blob32;
   args: string[];
   env: [string, string][];
-  items: { kind: "lines"; data: Blob32; ends: Blob32 } | { kind: "files"; manifest: Blob32 };
+  items: { kind: "lines"; data: Blob32; ends: Blob32 } | { kind: "files"; manifest: Blob32 } | { kind: "requests" };
   folder?: Blob32;
   clock: boolean;
 }
@@ -54,68 +56,21 @@ pub(crate) fn job(info: &JobInfo) -> BrainJob {
         .with("items", info.items as f64)
         .with("signer", info.signed.map(|signed| signed.by.to_string()))
         .with("limits", limits)
-        .with("work", work(&info.work))
+        .with("work", js(info.work.plain()))
         .done()
         .unchecked_into()
 }
 
-fn work(work: &Work) -> JsValue {
-    match work {
-        Work::Noop => Fields::new().with("kind", "noop"),
-        Work::Map(map) => {
-            Fields::new().with("kind", "map").with("bytes", bytes(work)).with("inputs", inputs(map))
+fn js(plain: Plain) -> JsValue {
+    match plain {
+        Plain::Text(text) => text.into(),
+        Plain::Number(number) => number.into(),
+        Plain::Truth(truth) => truth.into(),
+        Plain::Bytes(bytes) => Uint8Array::from(bytes.as_slice()).into(),
+        Plain::List(list) => list.into_iter().map(js).collect::<Array>().into(),
+        Plain::Object(fields) => {
+            let fields = fields.into_iter();
+            fields.fold(Fields::new(), |object, (name, value)| object.with(name, js(value))).done()
         }
-        Work::Render(_) => Fields::new().with("kind", "render").with("bytes", bytes(work)),
-        Work::Sim(sim) => Fields::new()
-            .with("kind", "sim")
-            .with("bytes", bytes(work))
-            .with("width", sim.width)
-            .with("height", sim.height)
-            .with("first", sim.first.as_ref().map(blob)),
-        Work::Exec(exec) => program(exec),
     }
-    .done()
-}
-
-fn bytes(work: &Work) -> Uint8Array {
-    let bytes = postcard::to_allocvec(work).unwrap_or_default();
-    Uint8Array::from(bytes.as_slice())
-}
-
-fn inputs(map: &MapWork) -> Array {
-    let inputs = map.inputs.iter().map(|input| {
-        let (per_item, reach) = match input.split {
-            InputSplit::PerItem { bytes, reach } => (Some(bytes), Some(reach)),
-            InputSplit::Whole => (None, None),
-        };
-        let fields = Fields::new().with("blob", blob(&input.blob)).with("perItem", per_item);
-        fields.with("reach", reach).done()
-    });
-    inputs.collect()
-}
-
-fn program(exec: &ExecWork) -> Fields {
-    let items = match &exec.items {
-        ExecItems::Lines { data, ends } => {
-            Fields::new().with("kind", "lines").with("data", blob(data)).with("ends", blob(ends))
-        }
-        ExecItems::Files { manifest } => {
-            Fields::new().with("kind", "files").with("manifest", blob(manifest))
-        }
-    };
-    let args: Array = exec.args.iter().map(|arg| JsValue::from_str(arg)).collect();
-    let env: Array =
-        exec.env.iter().map(|(name, value)| Array::of2(&name.into(), &value.into())).collect();
-    Fields::new()
-        .with("kind", "exec")
-        .with("module", blob(&exec.module))
-        .with("args", args)
-        .with("env", env)
-        .with("items", items.done())
-        .with("folder", exec.folder.as_ref().map(blob))
-        .with("clock", exec.clock)
-}
-
-fn blob(blob: &BlobRef) -> JsValue {
-    Fields::new().with("hash", blob.hash.to_string()).with("size", blob.size as f64).done()
 }

@@ -3,7 +3,8 @@
 
 use js_sys::Uint8Array;
 use shoal_engine::wgsl::{self, Gpu, Input, Pipeline, Readback, Shared, Stage};
-use shoal_protocol::{Failure, Span, Work};
+use shoal_kinds::Kind;
+use shoal_protocol::{Failure, Span};
 use wasm_bindgen::prelude::*;
 
 use crate::failure::to_js;
@@ -38,7 +39,7 @@ pub struct Engine {
 /// A compiled kernel with what it is part of.
 #[wasm_bindgen]
 pub struct Program {
-    work: Work,
+    work: Kind,
     pipeline: Pipeline,
 }
 
@@ -113,15 +114,9 @@ impl Engine {
 
     /// Compiles the kernel of a job; `work` is what the brain's `job` gives as bytes.
     pub async fn prepare(&self, work: Vec<u8>) -> Result<Program, JsValue> {
-        let work: Work = postcard::from_bytes(&work)
+        let work: Kind = postcard::from_bytes(&work)
             .map_err(|error| internal(format!("a job that cannot be read: {error}")))?;
-        let prepared = match &work {
-            Work::Map(map) => self.gpu.prepare_map(map).await,
-            Work::Render(render) => self.gpu.prepare(&render.kernel).await,
-            Work::Noop | Work::Exec(_) | Work::Sim(_) => {
-                return Err(internal("a job without a kernel".into()));
-            }
-        };
+        let prepared = self.gpu.prepare_work(&work).await;
         let pipeline = prepared.map_err(|failure| to_js(&failure))?;
         Ok(Program { work, pipeline })
     }
@@ -152,15 +147,8 @@ impl Engine {
     ) -> Result<Outcome, JsValue> {
         let span = Span::new(start as u64, len as u64);
         let inputs = parts.into_iter().map(|part| part.0).collect();
-        let result = match &program.work {
-            Work::Map(map) => {
-                self.gpu.map(&program.pipeline, map, items as u64, span, inputs).await
-            }
-            Work::Render(render) => self.gpu.render(&program.pipeline, render, span).await,
-            Work::Noop | Work::Exec(_) | Work::Sim(_) => {
-                return Err(internal("a job without a kernel".into()));
-            }
-        };
+        let Program { work, pipeline } = program;
+        let result = self.gpu.run(pipeline, work, items as u64, span, inputs).await;
         result.map(Outcome).map_err(|failure| to_js(&failure))
     }
 }

@@ -1,7 +1,7 @@
 //! The browser's shell, run inside Workers. It wires and decides nothing: the node brain and the engine
 //! are the same as everywhere; sockets, timers and HTTP are TypeScript in `web/sdk`.
 //!
-//! - `brain` (feature): the node brain with plain JavaScript objects in and out
+//! - `brain` (feature): the node brain, and the supervisor of engines, with plain JavaScript objects in and out
 //! - `crew` (feature): a member of a crew, likewise
 //! - `gpu` (feature): the engine's kernels over WebGPU
 
@@ -13,6 +13,8 @@ mod brain_crew;
 mod crew;
 #[cfg(feature = "brain")]
 mod describe;
+#[cfg(feature = "brain")]
+mod engines;
 mod failure;
 #[cfg(feature = "gpu")]
 mod gpu;

@@ -1,7 +1,7 @@
 //! What the device lends and for whom, read from plain JavaScript objects.
 
 use shoal_node::Rules;
-use shoal_protocol::{Caps, Condition, GpuCaps, NodeKind, PublicKey};
+use shoal_protocol::{Caps, Condition, Engine, GpuCaps, NodeKind, PublicKey};
 use wasm_bindgen::prelude::*;
 
 #[wasm_bindgen(typescript_custom_section)]
@@ -10,6 +10,8 @@ const TYPES: &str = r#"
 export interface Offer {
   name: string;
   cpuSlots: number;
+  /** Bytes for all units that run at once. */
+  memory: number;
   speed: number;
   gpu?: GpuOffer;
   /** What the probe kernel gave: 16 hex digits. Left out where it could not run. */
@@ -19,6 +21,8 @@ export interface GpuOffer {
   name: string;
   backend: string;
   software: boolean;
+  /** Bytes for all buffers at once. Left out where nobody knows. */
+  memory?: number;
   bufferBytes: number;
   workgroupInvocations: number;
   workgroupBytes: number;
@@ -50,6 +54,8 @@ extern "C" {
     #[wasm_bindgen(method, getter, js_name = cpuSlots)]
     fn cpu_slots(this: &Offer) -> u16;
     #[wasm_bindgen(method, getter)]
+    fn memory(this: &Offer) -> f64;
+    #[wasm_bindgen(method, getter)]
     fn speed(this: &Offer) -> u32;
     #[wasm_bindgen(method, getter)]
     fn gpu(this: &Offer) -> Option<GpuOffer>;
@@ -64,6 +70,8 @@ extern "C" {
     fn backend(this: &GpuOffer) -> String;
     #[wasm_bindgen(method, getter)]
     fn software(this: &GpuOffer) -> bool;
+    #[wasm_bindgen(method, getter)]
+    fn memory(this: &GpuOffer) -> Option<f64>;
     #[wasm_bindgen(method, getter, js_name = bufferBytes)]
     fn buffer_bytes(this: &GpuOffer) -> f64;
     #[wasm_bindgen(method, getter, js_name = workgroupInvocations)]
@@ -99,6 +107,7 @@ pub(crate) fn caps(offer: &Offer) -> Result<Caps, JsError> {
         name: gpu.name(),
         backend: gpu.backend(),
         software: gpu.software(),
+        memory: gpu.memory().map(|bytes| bytes as u64),
         buffer_bytes: gpu.buffer_bytes() as u64,
         workgroup_invocations: gpu.workgroup_invocations(),
         workgroup_bytes: gpu.workgroup_bytes(),
@@ -109,11 +118,18 @@ pub(crate) fn caps(offer: &Offer) -> Result<Caps, JsError> {
         u64::from_str_radix(&text, 16)
             .map_err(|_| JsError::new(&format!("a class of {text:?}; expected 16 hex digits")))
     });
+    let cpu_slots = offer.cpu_slots();
+    let lent = [(gpu.is_some(), Engine::WGSL), (cpu_slots > 0, Engine::WASI)];
+    let lent = lent.into_iter().filter(|(lent, _)| *lent);
+    let engine = |(_, name)| Engine::new(name, env!("CARGO_PKG_VERSION"));
     Ok(Caps {
         kind: NodeKind::Browser,
         name: offer.name(),
-        cpu_slots: offer.cpu_slots(),
+        cpu_slots,
         gpu,
+        memory: offer.memory() as u64,
+        threads: cpu_slots,
+        engines: lent.map(engine).collect(),
         speed: offer.speed(),
         class: class.transpose()?.unwrap_or(0),
     })

@@ -6,7 +6,7 @@ use shoal_node::{JobInfo, Node, Output};
 use shoal_protocol::codec::Wire;
 use shoal_protocol::quic::{PATH, greeting};
 use shoal_protocol::sign::code_statement;
-use shoal_protocol::{CrewTask, Hash, JobId, Lane, Work};
+use shoal_protocol::{CrewTask, JobId, Lane};
 use wasm_bindgen::prelude::*;
 
 use crate::object::Fields;
@@ -23,7 +23,10 @@ export type BrainOutput =
   /** See whether `signature` is the key's for `statement`, which names the job's code; answer with `checked`. Without
    * them nobody signed it. */
   | { type: "check"; job: number; statement?: Uint8Array; key?: Uint8Array; signature?: Uint8Array }
-  | { type: "run"; attempt: number; job: number; start: number; len: number; lane: "inline" | "gpu" | "cpu" }
+  /** A unit; with `body` a request to a service. */
+  | { type: "run"; attempt: number; job: number; start: number; len: number; lane: "inline" | "gpu" | "cpu"; body?: Uint8Array }
+  /** Have everything here that requests to a service need; answer with `warmed`. */
+  | { type: "warm"; job: number }
   | { type: "abort"; attempt: number }
   | { type: "forget"; job: number }
   /** Measure what a step of the job takes here; answer with `crewSays`. */
@@ -49,7 +52,8 @@ pub(crate) fn plain(node: &Node, output: Output) -> JsValue {
         Output::Send(message) => Fields::of("send").with("bytes", bytes(&message.encode())),
         Output::Sign(statement) => Fields::of("sign").with("statement", bytes(&statement)),
         Output::Check(job) => check(job, node.job(job)),
-        Output::Run { lease, lane } => {
+        Output::Warm(job) => Fields::of("warm").with("job", job.0 as f64),
+        Output::Run { lease, lane, body } => {
             let lane = match lane {
                 Lane::Inline => "inline",
                 Lane::Gpu => "gpu",
@@ -61,6 +65,7 @@ pub(crate) fn plain(node: &Node, output: Output) -> JsValue {
                 .with("start", lease.span.start as f64)
                 .with("len", lease.span.len as f64)
                 .with("lane", lane)
+                .with("body", body.map(|body| bytes(&body)))
         }
         Output::Abort(attempt) => Fields::of("abort").with("attempt", attempt.0 as f64),
         Output::Forget(job) => Fields::of("forget").with("job", job.0 as f64),
@@ -99,24 +104,12 @@ pub(crate) fn plain(node: &Node, output: Output) -> JsValue {
 
 fn check(job: JobId, info: Option<&JobInfo>) -> Fields {
     let fields = Fields::of("check").with("job", job.0 as f64);
-    let signed = info.and_then(|info| Some((code(&info.work)?, info.signed?)));
+    let signed = info.and_then(|info| Some((info.work.code()?.hash, info.signed?)));
     let Some((code, signed)) = signed else { return fields };
     fields
         .with("statement", bytes(&code_statement(&code)))
         .with("key", bytes(&signed.by.0))
         .with("signature", bytes(&signed.signature.bytes()))
-}
-
-/// The hash of what somebody stands for. A module's own bytes are hashed where they arrive.
-fn code(work: &Work) -> Option<Hash> {
-    let source = |text: &str| Hash(*blake3::hash(text.as_bytes()).as_bytes());
-    match work {
-        Work::Noop => None,
-        Work::Map(map) => Some(source(&map.code())),
-        Work::Render(render) => Some(source(&render.kernel.source)),
-        Work::Sim(sim) => Some(source(&sim.source)),
-        Work::Exec(exec) => Some(exec.module.hash),
-    }
 }
 
 /// For another module's memory.

@@ -3,7 +3,8 @@
 
 use js_sys::{Array, Uint8Array};
 use shoal_engine::wgsl::{Edges, SimBand as Band, SimProgram};
-use shoal_protocol::{Failure, Poke, Span, Time, Work};
+use shoal_kinds::Kind;
+use shoal_protocol::{Failure, Poke, Span, Time};
 use wasm_bindgen::prelude::*;
 
 use crate::failure::to_js;
@@ -50,14 +51,11 @@ extern "C" {
 impl Engine {
     /// Compiles a simulation; `work` is what the brain's `job` gives as bytes.
     pub async fn sim(&self, work: Vec<u8>) -> Result<Simulation, JsValue> {
-        let work: Work = postcard::from_bytes(&work)
+        let work: Kind = postcard::from_bytes(&work)
             .map_err(|error| internal(format!("a job that cannot be read: {error}")))?;
-        match work {
-            Work::Sim(work) => said(self.gpu.sim(&work).await).map(Simulation),
-            Work::Noop | Work::Map(_) | Work::Render(_) | Work::Exec(_) => {
-                Err(internal("a job that is no simulation".into()))
-            }
-        }
+        let no_sim = || internal("a job that is no simulation".into());
+        let work = work.sim().ok_or_else(no_sim)?;
+        said(self.gpu.sim(work).await).map(Simulation)
     }
 }
 
@@ -73,6 +71,12 @@ impl Simulation {
         let (cells, took) = said(self.0.time(now).await)?;
         let fields = Fields::new().with("cells", cells as f64).with("took", took.0 as f64 / 1000.0);
         Ok(fields.done().unchecked_into())
+    }
+
+    /// What whole rows come to, a few numbers for each; nothing where the job does not ask for that.
+    pub fn reduce(&self, rows: &[u8]) -> Option<Vec<f64>> {
+        let work = self.0.work();
+        work.reduce.map(|how| how.rows(work, rows))
     }
 
     /// Room for rows of the grid, all zero.

@@ -16,7 +16,7 @@ pub(crate) async fn each(
     let bar = show::Bytes::hidden();
     client.result(job, &bar, |piece| cutter.push(piece, &mut take)).await?;
     if cutter.next != ends.len() {
-        return Err(Fail::world("bad_answer", "the answers arrived cut short"));
+        return Err(Fail::world("bad_answer", "the answers arrived incomplete"));
     }
     Ok(ends.len())
 }

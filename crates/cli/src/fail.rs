@@ -6,6 +6,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use serde_json::json;
+pub(crate) use shoal_host::plain;
 
 use crate::show;
 
@@ -40,7 +41,7 @@ impl Fail {
 
     /// A device or a pipe where a file with an end is needed.
     pub(crate) fn irregular(path: &Path) -> Fail {
-        Fail::input(format!("{} is no regular file", path.display()))
+        Fail::input(format!("{} is not a regular file", path.display()))
     }
 
     /// A result could not be written. Says what became of the output: nothing.
@@ -51,7 +52,7 @@ impl Fail {
         let reason = plain(error);
         Fail::world(
             code,
-            format!("cannot write {}: {reason}; it was left as it was", path.display()),
+            format!("cannot write {}: {reason}; the file is unchanged", path.display()),
         )
     }
 
@@ -64,7 +65,7 @@ impl Fail {
                 eprintln!("error: {}", show::harmless(message));
                 if !stderr.trim().is_empty() {
                     let stderr = show::harmless(&indent(stderr.trim_end()));
-                    eprintln!("the end of its stderr:\n{stderr}");
+                    eprintln!("the end of the program's stderr:\n{stderr}");
                 }
             }
             Fail::Interrupted { message } => eprintln!("{}", show::harmless(message)),
@@ -99,14 +100,12 @@ impl Fail {
     }
 }
 
-/// An operating system's error without its "(os error 2)".
-pub(crate) fn plain(error: &io::Error) -> String {
-    let text = error.to_string();
-    let text = text.split(" (os error").next().unwrap_or_default();
-    let mut letters = text.chars();
-    match letters.next() {
-        Some(first) => first.to_lowercase().chain(letters).collect(),
-        None => "unknown reason".into(),
+impl From<shoal_host::Fail> for Fail {
+    fn from(fail: shoal_host::Fail) -> Fail {
+        match fail {
+            shoal_host::Fail::Input { code, message } => Fail::Input { code, message },
+            shoal_host::Fail::World { code, message } => Fail::World { code, message },
+        }
     }
 }
 

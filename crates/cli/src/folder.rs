@@ -26,7 +26,7 @@ struct Waiting {
 pub(crate) fn files(folder: &Path) -> Result<Vec<(String, Source)>, Fail> {
     let about = fs::metadata(folder).map_err(|error| Fail::reading(folder, &error))?;
     if !about.is_dir() {
-        return Err(Fail::input(format!("{} is no folder", folder.display())));
+        return Err(Fail::input(format!("{} is not a folder", folder.display())));
     }
     let root = folder.canonicalize().map_err(|error| Fail::reading(folder, &error))?;
     let mut found = Vec::new();
@@ -66,10 +66,10 @@ impl Waiting {
     fn within(&self, path: PathBuf, name: &str, real: PathBuf) -> Result<Waiting, Fail> {
         if self.way.contains(&real) {
             let path = path.display();
-            return Err(Fail::input(format!("{path} is a link that leads in a circle")));
+            return Err(Fail::input(format!("{path} is a link to a folder that contains it")));
         }
         if self.way.len() > MAX_DEPTH {
-            return Err(Fail::input(format!("{} is nested too deep", path.display())));
+            return Err(Fail::input(format!("{} is nested too deeply", path.display())));
         }
         let way = self.way.iter().cloned().chain([real]).collect();
         Ok(Waiting { path, prefix: format!("{name}/"), way })
@@ -83,7 +83,9 @@ fn inside(path: &Path, root: &Path) -> Result<PathBuf, Fail> {
         return Ok(real);
     }
     let (path, real) = (path.display(), real.display());
-    Err(Fail::input(format!("{path} leads out of the folder, to {real}: copy it there instead")))
+    Err(Fail::input(format!(
+        "{path} points outside the folder, to {real}: copy the file into the folder instead"
+    )))
 }
 
 #[cfg(test)]
@@ -116,12 +118,12 @@ mod tests {
         let names: Vec<_> = files(&folder).expect("files").into_iter().map(|it| it.0).collect();
         assert_eq!(names, ["a/x.txt", "b/link/x.txt"]);
         let bad = [
-            ("..", "circle"),
-            (".", "circle"),
-            ("/etc", "leads out"),
-            ("/etc/passwd", "leads out"),
-            ("/dev/zero", "leads out"),
-            ("../..", "leads out"),
+            ("..", "a folder that contains it"),
+            (".", "a folder that contains it"),
+            ("/etc", "points outside"),
+            ("/etc/passwd", "points outside"),
+            ("/dev/zero", "points outside"),
+            ("../..", "points outside"),
             ("link", "cannot read"),
         ];
         for (target, wanted) in bad {
@@ -134,7 +136,7 @@ mod tests {
         symlink("../a", &link).expect("a link");
         symlink("../b", folder.join("a/back")).expect("a link");
         let Err(Fail::Input { message, .. }) = files(&folder) else { panic!("two links") };
-        assert!(message.contains("circle"), "{message}");
+        assert!(message.contains("a folder that contains it"), "{message}");
         fs::remove_dir_all(&folder).expect("removed");
     }
 }

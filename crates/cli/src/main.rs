@@ -1,5 +1,5 @@
-//! The one native binary `shoal`: coordinator, native node and client. It wires; deciding is the
-//! business of `shoal-scheduler` and `shoal-node`, computing that of `shoal-engine`.
+//! The one native binary `shoal`: coordinator, native node and client. It wires `shoal-coordinator`,
+//! `shoal-host` and its own client; deciding is the business of `shoal-scheduler` and `shoal-node`.
 
 mod answers;
 mod args;
@@ -7,16 +7,13 @@ mod arrays;
 mod client;
 mod fail;
 mod folder;
-mod intake;
 mod interrupt;
 mod keys;
-mod node_host;
 mod npy;
 mod picture;
 mod place;
 mod receipt;
 mod show;
-mod tls;
 mod verbs;
 
 use std::io::IsTerminal;
@@ -35,9 +32,9 @@ fn main() -> ExitCode {
         Ok(args) => args,
         Err(error) => return usage(&error),
     };
-    tls::install_provider();
+    shoal_host::tls::install_provider();
     if matches!(args.verb, Verb::GpuWorker) {
-        return node_host::run_worker();
+        return ended(shoal_host::run_worker().map_err(Fail::from), args.json);
     }
     log();
     let json = args.json;
@@ -50,6 +47,10 @@ fn main() -> ExitCode {
     let outcome = runtime.block_on(verbs::run(args));
     // A blocked read of stdin or a file must not hold up the end.
     runtime.shutdown_background();
+    ended(outcome, json)
+}
+
+fn ended(outcome: Result<(), Fail>, json: bool) -> ExitCode {
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(fail) => fail.report(json),
@@ -59,24 +60,9 @@ fn main() -> ExitCode {
 /// A coordinator serves with all cores. Clients and nodes wait for one connection at a time, which
 /// is quickest without handing it between threads; what blocks or computes has threads of its own.
 fn runtime(verb: &Verb) -> std::io::Result<Runtime> {
-    let mut builder = match verb {
-        Verb::Up(_) | Verb::Serve(_) => Builder::new_multi_thread(),
-        Verb::Join(_)
-        | Verb::Map(_)
-        | Verb::Render(_)
-        | Verb::Exec(_)
-        | Verb::Sim(_)
-        | Verb::Jobs(_)
-        | Verb::Nodes(_)
-        | Verb::Watch(_)
-        | Verb::Cancel(_)
-        | Verb::Explain(_)
-        | Verb::Receipt(_)
-        | Verb::Verify(_)
-        | Verb::Noop(_)
-        | Verb::Talk(_)
-        | Verb::GpuWorker => Builder::new_current_thread(),
-    };
+    let serves = matches!(verb, Verb::Up(_) | Verb::Serve(_));
+    let mut builder =
+        if serves { Builder::new_multi_thread() } else { Builder::new_current_thread() };
     builder.enable_all().build()
 }
 

@@ -42,12 +42,13 @@ impl Picture {
         let pixel = match about.pixel.as_str() {
             "rgba8" => Pixel::Rgba8,
             "rgba32float" => Pixel::Rgba32Float,
-            _ => return Err(bad("of unknown pixels")),
+            _ => return Err(bad("with an unknown pixel format")),
         };
         let (width, height, tile) =
             (about.width as usize, about.height as usize, about.tile as usize);
         let size = width.checked_mul(height).and_then(|pixels| pixels.checked_mul(4));
-        let size = size.filter(|_| tile > 0).ok_or_else(|| bad("too large for this machine"))?;
+        let size =
+            size.filter(|_| tile > 0).ok_or_else(|| bad("that is too large for this machine"))?;
         Ok(Picture {
             width,
             height,
@@ -82,7 +83,7 @@ impl Picture {
     /// The picture as a PNG file.
     pub(crate) fn png(self) -> Result<Vec<u8>, Fail> {
         if self.next_tile != self.tiles() || !self.pending.is_empty() {
-            return Err(Fail::world("bad_answer", "the picture arrived cut short"));
+            return Err(Fail::world("bad_answer", "the picture arrived incomplete"));
         }
         let broken = || Fail::world("internal", "the picture's size is inconsistent");
         let image = RgbaImage::from_raw(self.width as u32, self.height as u32, self.pixels)

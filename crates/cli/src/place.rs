@@ -4,6 +4,7 @@ use std::env;
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
+use shoal_host::base_url;
 
 use crate::args::Server;
 use crate::fail::{Fail, plain};
@@ -29,7 +30,7 @@ pub(crate) fn data_folder(given: Option<&Path>) -> Result<PathBuf, Fail> {
         return Ok(given.to_owned());
     }
     platform_data().map(|base| base.join("shoal")).ok_or_else(|| {
-        Fail::input("this machine names no home folder: say where to keep data with --data DIR")
+        Fail::input("cannot find your home folder: name a data folder with --data DIR")
     })
 }
 
@@ -92,61 +93,9 @@ pub(crate) fn running(folder: &Path) -> Result<Option<Running>, Fail> {
         .map_err(|error| Fail::input(format!("{} is damaged: {error}", path.display())))
 }
 
-/// A coordinator's address without path, query or fragment: dashboard and join links work as URL
-/// too.
-pub(crate) fn base_url(text: &str) -> Result<String, Fail> {
-    let bad = || {
-        Fail::input(format!(
-            "{text:?} is no coordinator's URL: expected one such as http://127.0.0.1:7420"
-        ))
-    };
-    let text = text.trim();
-    let with_scheme = if text.contains("://") { text.to_owned() } else { format!("http://{text}") };
-    let url = reqwest::Url::parse(&with_scheme).map_err(|_| bad())?;
-    let host = url.host_str().unwrap_or_default();
-    if !matches!(url.scheme(), "http" | "https") || host.is_empty() {
-        return Err(bad());
-    }
-    let origin = url.origin().ascii_serialization();
-    // A coordinator answers plain http to its own machine only.
-    match origin.strip_prefix("http://") {
-        Some(rest) if !is_loopback(host) => Ok(format!("https://{}", with_port(rest, &url))),
-        _ => Ok(origin),
-    }
-}
-
-/// Plain http on its usual port means that port, not the usual one of https.
-fn with_port(authority: &str, url: &reqwest::Url) -> String {
-    if url.port().is_some() { authority.into() } else { format!("{authority}:80") }
-}
-
-pub(crate) fn is_loopback(host: &str) -> bool {
-    let bare = host.trim_start_matches('[').trim_end_matches(']');
-    host == "localhost" || bare.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn any_link_of_a_coordinator_names_it() {
-        let cases = [
-            ("http://127.0.0.1:7420", "http://127.0.0.1:7420"),
-            ("http://127.0.0.1:7420/#key=abc", "http://127.0.0.1:7420"),
-            ("https://pool.example/join#tok", "https://pool.example"),
-            ("localhost:7420", "http://localhost:7420"),
-            ("http://[::1]:7420/", "http://[::1]:7420"),
-            ("http://192.168.1.20:7420/join", "https://192.168.1.20:7420"),
-            ("http://pool.example", "https://pool.example:80"),
-        ];
-        for (given, wanted) in cases {
-            assert_eq!(base_url(given).expect(given), wanted);
-        }
-        for bad in ["", "ftp://x", "http://", "http://a b"] {
-            assert!(base_url(bad).is_err(), "{bad:?}");
-        }
-    }
 
     #[test]
     fn without_a_coordinator_the_way_out_is_named() {

@@ -22,7 +22,6 @@ use crate::faults::Faults;
 use crate::fields::Fields;
 use crate::http::{self, App, Shared};
 use crate::ice::Ice;
-use crate::intake::Intake;
 use crate::keys::Signer;
 use crate::network::Networks;
 use crate::options::{OpenError, Options, RunError, Urls};
@@ -32,6 +31,7 @@ use crate::serve::Server;
 use crate::store::blobs::Blobs;
 use crate::store::verify;
 use crate::tls;
+use shoal_kinds::plan::Intake;
 
 /// How often abandoned uploads are looked for.
 const SWEEP_EVERY: Duration = Duration::from_secs(3600);

@@ -19,7 +19,6 @@ mod fields;
 mod health;
 mod http;
 mod ice;
-mod intake;
 mod json;
 mod keys;
 mod network;
@@ -36,7 +35,6 @@ mod tls;
 pub use coordinator::Coordinator;
 #[doc(hidden)]
 pub use faults::{Fault, Faults, Point};
-pub use intake::{Intake, SimAsked, SimPlan};
 pub use options::{DEFAULT_PORT, OpenError, Options, RunError, Urls};
 #[doc(hidden)]
 pub use relay::{Relay, RelayCounts};

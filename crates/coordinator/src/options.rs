@@ -5,8 +5,8 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use crate::intake::Intake;
 use crate::store::place::is_full;
+use shoal_kinds::plan::Intake;
 
 /// The port a coordinator listens on unless told otherwise.
 pub const DEFAULT_PORT: u16 = 7420;

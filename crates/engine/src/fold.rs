@@ -1,6 +1,6 @@
 //! The text of a kernel that folds blocks of a map's outputs.
 
-use shoal_protocol::fold::{FOLD_ITEMS, Fold, How};
+use shoal_kinds::map::fold::{FOLD_ITEMS, Fold, How};
 
 /// Its entry point.
 pub(crate) const ENTRY: &str = "shoal_fold";

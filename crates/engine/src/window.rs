@@ -4,8 +4,8 @@
 use std::borrow::Cow;
 use std::fmt::Write;
 
-use shoal_protocol::window::{Addition, Argument, Builtin, Edge, Given, Mark, Windows};
-use shoal_protocol::{Kernel, Slot};
+use shoal_kinds::kernel::{Addition, Argument, Builtin, Edge, Given, Mark, Windows};
+use shoal_kinds::{Kernel, Slot};
 
 /// What all names that Shoal adds begin with.
 pub(crate) const PREFIX: &str = "shoal_";

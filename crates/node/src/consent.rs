@@ -3,7 +3,7 @@
 
 use alloc::string::String;
 use alloc::vec::Vec;
-use shoal_protocol::{Attempt, Failure, FromNode, JobId, PublicKey, Signed, Work};
+use shoal_protocol::{Attempt, Failure, FromNode, JobId, PublicKey, Signed};
 
 use crate::Output;
 use crate::state::{JobInfo, Node};
@@ -56,7 +56,7 @@ impl Node {
         info.consent = match &info.signed {
             signed if !self.config.rules.allow(signed.as_ref()) => Consent::Declined,
             // Nothing but empty units may come unsigned.
-            None if info.work == Work::Noop => Consent::Given,
+            None if info.work.code().is_none() => Consent::Given,
             None => Consent::Bad(String::from("nobody signed it")),
             Some(_) => Consent::Asked,
         };
@@ -100,6 +100,7 @@ impl Node {
             Err(message) => self.refuse(job, &message),
         }
         self.audition_waiting();
+        self.warm_waiting();
         self.begin_all();
     }
 
@@ -108,6 +109,7 @@ impl Node {
         let Some(info) = self.jobs.get_mut(&job) else { return };
         info.consent = Consent::Bad(String::from(message));
         self.leave_crews(Some(job));
+        self.fail_calls(Some(job));
         let running = self.stop_running(job);
         for attempt in self.take_queued(job).into_iter().chain(running) {
             let failure = Failure::Signature { message: String::from(message) };
@@ -159,6 +161,7 @@ impl Node {
 
     fn decline(&mut self, job: JobId) {
         self.leave_crews(Some(job));
+        self.fail_calls(Some(job));
         let running = self.stop_running(job);
         self.send_if_joined(FromNode::Declined { job, declined: true });
         let back: Vec<_> = self.take_queued(job).into_iter().chain(running).collect();
@@ -169,7 +172,7 @@ impl Node {
 
     fn take_queued(&mut self, job: JobId) -> Vec<Attempt> {
         let mut taken = Vec::new();
-        for queue in &mut self.queues {
+        for queue in self.queues.values_mut() {
             taken.extend(queue.iter().filter(|l| l.job == job).map(|l| l.attempt));
             queue.retain(|lease| lease.job != job);
         }

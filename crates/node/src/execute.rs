@@ -2,7 +2,9 @@
 
 use alloc::vec::Vec;
 use shoal_protocol::limit::{MAX_BATCH, MAX_DONE_BYTES};
-use shoal_protocol::{Attempt, Failure, Finished, FromNode, Lane, Micros, Time, UnitOutput};
+use shoal_protocol::{
+    Attempt, Failure, Finished, Footprint, FromNode, JobId, Lane, Micros, Time, UnitOutput,
+};
 
 use crate::Output;
 use crate::state::{Answer, Node, Running};
@@ -13,21 +15,43 @@ pub(crate) const FLUSH_EVERY: Micros = Micros::from_millis(2);
 
 impl Node {
     pub(crate) fn begin_all(&mut self) {
-        for lane in [Lane::Inline, Lane::Gpu, Lane::Cpu] {
-            self.begin(lane);
+        self.overdrawn = self.overdrawn && !self.config.caps.holds(&self.in_use());
+        for lane in Lane::ALL {
+            self.begin_lane(lane);
         }
     }
 
-    fn begin(&mut self, lane: Lane) {
+    /// Requests go first; units take what they leave.
+    pub(crate) fn begin_lane(&mut self, lane: Lane) {
+        self.begin_calls(lane);
         let slots = usize::from(self.config.caps.slots(lane));
+        let slots = slots.saturating_sub(self.calls.running_on(lane));
         while self.running.values().filter(|running| running.lane == lane).count() < slots {
-            let queue = &self.queues[lane as usize];
+            let queue = &self.queues[lane];
             let Some(at) = queue.iter().position(|lease| self.agreed(lease.job)) else { return };
-            let Some(lease) = self.queues[lane as usize].remove(at) else { return };
+            // The coordinator counts too, but words cross: what runs here stays within what the donor lends.
+            if queue.get(at).is_some_and(|lease| !self.has_means(lease.job)) {
+                return;
+            }
+            let Some(lease) = self.queues[lane].remove(at) else { return };
             let running = Running { job: lease.job, span: lease.span, lane };
             self.running.insert(lease.attempt, running);
-            self.outputs.push_back(Output::Run { lease, lane });
+            self.outputs.push_back(Output::Run { lease, lane, body: None });
         }
+    }
+
+    /// Whether a unit of a job may run beside all that do.
+    pub(crate) fn has_means(&self, job: JobId) -> bool {
+        let Some(job) = self.jobs.get(&job) else { return false };
+        let idle = job.takes == Footprint::NOTHING;
+        idle || self.config.caps.holds(&self.in_use().and(job.takes))
+    }
+
+    /// What all units and requests that run take.
+    pub fn in_use(&self) -> Footprint {
+        let units = self.running.values().map(|running| running.job);
+        let jobs = units.chain(self.calls.jobs_at_work()).filter_map(|job| self.jobs.get(&job));
+        jobs.fold(Footprint::NOTHING, |sum, job| sum.and(job.takes))
     }
 
     pub(crate) fn ran(
@@ -37,6 +61,9 @@ impl Node {
         took: Micros,
         result: Result<UnitOutput, Failure>,
     ) {
+        if self.call_ran(attempt, &result) {
+            return;
+        }
         // An aborted unit's answer may still come from the shell.
         let Some(running) = self.running.remove(&attempt) else { return };
         match result {
@@ -54,7 +81,8 @@ impl Node {
                 }
             }
         }
-        self.begin(running.lane);
+        // What it took may be what a unit of another lane waits for.
+        self.begin_all();
         let last = !self.running.values().any(|other| other.lane == running.lane);
         if self.is_joined() && (last || self.is_batch_full()) {
             self.flush(now);

@@ -1,5 +1,5 @@
 //! How one peer behaves: browser, native and simulated alike. Pure; its shells are `shoal-browser` and
-//! the `join` half of the CLI.
+//! `shoal-host`.
 //!
 //! The contract: give it one [`Input`] with the time, then drain [`Node::poll_output`] to `None` before
 //! the next. It computes nothing itself: [`Output::Run`] asks the shell, [`Input::Ran`] answers.
@@ -12,14 +12,17 @@ pub mod collective;
 mod consent;
 mod crew;
 mod execute;
+mod hear;
 mod lease;
 pub mod link;
 pub mod mesh;
 mod quic;
 mod register;
+mod serve;
 pub mod session;
 pub mod share;
 mod state;
+pub mod supervise;
 
 pub use consent::Rules;
 pub use session::{Member, MemberConfig, MemberInput, MemberOutput, SimAnswer, SimCommand};
@@ -28,6 +31,7 @@ pub use state::{Config, JobInfo, Node, Phase, Status};
 
 use alloc::boxed::Box;
 use alloc::string::String;
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 use shoal_protocol::{
     Attempt, Caps, Condition, CrewId, CrewSay, CrewTold, Enlist, Epoch, Failure, FromNode, JobId,
@@ -60,6 +64,16 @@ pub enum Input {
         attempt: Attempt,
         took: Micros,
         result: Result<UnitOutput, Failure>,
+    },
+    /// A part of the answer to a request, before the whole is there.
+    Part {
+        attempt: Attempt,
+        bytes: Vec<u8>,
+    },
+    /// The answer to [`Output::Warm`].
+    Warmed {
+        job: JobId,
+        result: Result<(), Failure>,
     },
     /// The shell made the key this node's links are sealed with; leads to [`Output::Sign`].
     LinkKey(LinkKey),
@@ -103,11 +117,15 @@ pub enum Output {
     /// See whether the job's code ([`Node::job`]) is what its signature says; answer with `Checked`. Asked once
     /// for each job with code, before any of its units runs.
     Check(JobId),
-    /// Compute this unit on this lane; [`Node::job`] tells what it is. Answer with `Ran`.
+    /// Compute this unit on this lane; [`Node::job`] tells what it is. Answer with `Ran`. With a body it is a
+    /// request to a service: one item, whose input the body is, and its answer is given as it is, not stored.
     Run {
         lease: Lease,
         lane: Lane,
+        body: Option<Arc<Vec<u8>>>,
     },
+    /// Make a service ready, so that its first request need not wait; answer with `Warmed`.
+    Warm(JobId),
     /// End this unit at once; no answer wanted.
     Abort(Attempt),
     /// The job is over: drop cached inputs and compiled code.

@@ -1,5 +1,6 @@
 //! Joining, staying joined, and leaving.
 
+use alloc::boxed::Box;
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 use shoal_protocol::limit::{
@@ -53,11 +54,11 @@ impl Node {
             caps: self.config.caps.clone(),
             held: self.held(),
         };
-        self.send(FromNode::Hello(hello));
+        self.send(FromNode::Hello(Box::new(hello)));
     }
 
     fn held(&self) -> Vec<Held> {
-        let queued = self.queues.iter().flatten();
+        let queued = self.queues.values().flatten();
         let queued = queued.map(|l| Held { attempt: l.attempt, job: l.job, span: l.span });
         let running = self.running.iter();
         let running = running.map(|(a, r)| Held { attempt: *a, job: r.job, span: r.span });
@@ -111,6 +112,8 @@ impl Node {
         let spread = if doublings == 0 { FIRST_SPREAD.0 } else { wait / 2 };
         let wait = wait / 2 + self.next_random() % (spread + 1);
         self.phase = Phase::Waiting { until: now + Micros(wait) };
+        // Whoever asked hears that the connection is gone, and asks another.
+        self.fail_calls(None);
     }
 
     pub(crate) fn stop(&mut self, refusal: Option<Refusal>) {
@@ -126,12 +129,14 @@ impl Node {
         self.session = None;
         self.leave_quic();
         self.phase = Phase::Stopped;
+        self.fail_calls(None);
         self.outputs.push_back(Output::Disconnect);
         self.outputs.push_back(Output::Stopped(refusal));
     }
 
     pub(crate) fn offer(&mut self, caps: Caps) {
         self.config.caps = caps.clone();
+        self.overdrawn = !caps.holds(&self.in_use());
         if self.is_joined() {
             self.send(FromNode::Caps(caps));
         }
@@ -148,6 +153,7 @@ impl Node {
             self.send(FromNode::Pause(paused));
         }
         if paused {
+            self.fail_calls(None);
             self.hand_back();
             self.leave_work();
         }
@@ -198,7 +204,7 @@ impl Node {
         self.next_beat = self.next_beat.min(now + pace);
         if now >= self.next_beat {
             let running = self.running.keys().copied().collect();
-            let queued = self.queues.iter().flatten().map(|lease| lease.attempt);
+            let queued = self.queues.values().flatten().map(|lease| lease.attempt);
             let unsent = self.finished.iter().map(|answer| answer.finished.attempt);
             let queued = queued.chain(unsent).collect();
             self.send(FromNode::Alive { running, queued });

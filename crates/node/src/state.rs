@@ -3,13 +3,15 @@
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::string::String;
 use alloc::vec::Vec;
+use shoal_kinds::Kind;
 use shoal_protocol::{
-    Attempt, Caps, Condition, CrewId, Finished, FromNode, Identity, JobId, Lane, Lease, Limits,
-    LinkKey, NodeId, PublicKey, Signed, Span, Time, Work,
+    Attempt, Caps, Condition, CrewId, Finished, Footprint, FromNode, Identity, JobId, Lane, Lease,
+    Limits, LinkKey, NodeId, PerLane, PublicKey, Signed, Span, Time,
 };
 
 use crate::consent::{Consent, Rules};
 use crate::quic::Quic;
+use crate::serve::Calls;
 use crate::{Input, Output};
 
 /// What a shell must tell a new node.
@@ -35,8 +37,10 @@ pub struct JobInfo {
     pub name: String,
     pub owner: String,
     pub items: u64,
-    pub work: Work,
+    pub work: Kind,
     pub limits: Limits,
+    /// What a unit takes while it runs.
+    pub takes: Footprint,
     /// Who stands for the code.
     pub signed: Option<Signed>,
     pub(crate) consent: Consent,
@@ -49,11 +53,7 @@ pub struct JobInfo {
 impl JobInfo {
     /// The part of the node that computes it.
     pub fn lane(&self) -> Lane {
-        match self.work {
-            Work::Noop => Lane::Inline,
-            Work::Map(_) | Work::Render(_) | Work::Sim(_) => Lane::Gpu,
-            Work::Exec(_) => Lane::Cpu,
-        }
+        self.work.lane()
     }
 }
 
@@ -107,8 +107,12 @@ pub struct Node {
     /// Jobs whose code the shell is checking; one at a time for each number.
     pub(crate) checking: BTreeSet<JobId>,
     /// Units lent and not begun, for each lane.
-    pub(crate) queues: [VecDeque<Lease>; 3],
+    pub(crate) queues: PerLane<VecDeque<Lease>>,
     pub(crate) running: BTreeMap<Attempt, Running>,
+    /// Requests to services.
+    pub(crate) calls: Calls,
+    /// The donor lends less than what runs takes: the coordinator is about to take units back.
+    pub(crate) overdrawn: bool,
     /// The newest unit ever lent: attempts are counted upwards.
     pub(crate) newest: Attempt,
     /// Answers not yet sent.
@@ -165,8 +169,10 @@ impl Node {
             outputs: VecDeque::new(),
             jobs: BTreeMap::new(),
             checking: BTreeSet::new(),
-            queues: Default::default(),
+            queues: PerLane::default(),
             running: BTreeMap::new(),
+            calls: Calls::default(),
+            overdrawn: false,
             newest: Attempt(0),
             finished: Vec::new(),
             finished_bytes: 0,
@@ -201,6 +207,8 @@ impl Node {
             Input::Closed => self.lost(now),
             Input::Received(message) if self.has_socket() => self.received(now, message),
             Input::Ran { attempt, took, result } => self.ran(now, attempt, took, result),
+            Input::Part { attempt, bytes } => self.part(attempt, bytes),
+            Input::Warmed { job, result } => self.warmed(job, result),
             Input::QuicUp => self.quic.up(now),
             Input::QuicDown => self.quic.down(now),
             Input::Offer(caps) => self.offer(caps),
@@ -230,10 +238,10 @@ impl Node {
         Status {
             phase: self.phase,
             running: self.running.len(),
-            queued: self.queues.iter().map(VecDeque::len).sum(),
+            queued: self.queues.values().map(VecDeque::len).sum(),
             units_done: self.units_done,
             units_failed: self.units_failed,
-            job: self.running.values().next().map(|running| running.job),
+            job: self.calls.job_at_work().or_else(|| self.running.values().next().map(|r| r.job)),
         }
     }
 
@@ -251,7 +259,8 @@ impl Node {
 
     pub(crate) fn holds_units(&self) -> bool {
         !self.running.is_empty()
+            || !self.calls.is_empty()
             || !self.finished.is_empty()
-            || self.queues.iter().any(|queue| !queue.is_empty())
+            || self.queues.values().any(|queue| !queue.is_empty())
     }
 }

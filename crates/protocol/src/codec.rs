@@ -32,11 +32,11 @@ pub trait Wire: Serialize + DeserializeOwned {
 }
 
 impl Wire for FromNode {
-    const KINDS: u8 = 12;
+    const KINDS: u8 = 14;
 }
 
 impl Wire for ToNode {
-    const KINDS: u8 = 13;
+    const KINDS: u8 = 15;
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,11 +62,14 @@ impl fmt::Display for DecodeError {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::caps::{Caps, Engine, GpuCaps, NodeKind};
     use crate::id::{Attempt, BlobRef, Hash, JobId, NodeId, Span};
+    use crate::job::{Footprint, Limits};
     use crate::message::{Finished, Lease, UnitOutput};
     use crate::share::{ShareSay, ShareTold};
     use crate::time::Micros;
-    use alloc::{string::String, vec};
+    use crate::work::Work;
+    use alloc::{boxed::Box, string::String, vec};
     use proptest::prelude::*;
 
     #[test]
@@ -85,17 +88,64 @@ mod tests {
         let blob = BlobRef { hash: Hash([1; 32]), size: 2 };
         let got = FromNode::Share(ShareSay::Got { blob, piece: 3, from: Some(NodeId(4)) });
         assert_eq!(got.encode(), [&[11, 2][..], &[1; 32], &[2, 3, 1, 4]].concat());
+        let part = FromNode::Share(ShareSay::Part { blob, has: vec![3], needs: vec![4, 5] });
+        assert_eq!(part.encode(), [&[11, 0][..], &[1; 32], &[2, 1, 3, 2, 4, 5]].concat());
         let take = ToNode::Share(ShareTold::Take { blob, pieces: vec![5], from: None });
         assert_eq!(take.encode(), [&[12, 0][..], &[1; 32], &[2, 1, 5, 0]].concat());
+        let ask = ToNode::Ask { call: Attempt(7), job: JobId(8), body: vec![9] };
+        assert_eq!(ask.encode(), [14, 7, 8, 1, 9]);
+        let answer = FromNode::Answer { call: Attempt(7), at: 3, part: vec![8, 9], last: true };
+        assert_eq!(answer.encode(), [13, 7, 3, 2, 8, 9, 1]);
+    }
+
+    #[test]
+    fn golden_bytes_of_what_a_node_offers() {
+        let gpu = GpuCaps {
+            name: "g".into(),
+            backend: "b".into(),
+            software: true,
+            memory: Some(5),
+            buffer_bytes: 6,
+            workgroup_invocations: 7,
+            workgroup_bytes: 8,
+            storage_buffers: 9,
+            slots: 2,
+        };
+        let caps = FromNode::Caps(Caps {
+            kind: NodeKind::Browser,
+            name: "n".into(),
+            cpu_slots: 3,
+            gpu: Some(gpu),
+            memory: 512,
+            threads: 4,
+            engines: vec![Engine { name: "e".into(), version: "1".into(), speed: 10 }],
+            speed: 100,
+            class: 1,
+        });
+        let gpu = [1, 1, b'g', 1, b'b', 1, 1, 5, 6, 7, 8, 9, 2];
+        let rest = [0x80, 4, 4, 1, 1, b'e', 1, b'1', 10, 100, 1];
+        assert_eq!(caps.encode(), [&[4, 1, 1, b'n', 3][..], &gpu, &rest].concat());
+        let job = ToNode::Job {
+            job: JobId(1),
+            name: "j".into(),
+            owner: "o".into(),
+            items: 2,
+            work: Box::new(Work { kind: "noop".into(), body: vec![] }),
+            limits: Limits { time: Micros(1), memory: 2, output: 3 },
+            takes: Footprint { memory: 4, gpu_memory: 5, threads: 6 },
+            signed: None,
+        };
+        let work = [4, b'n', b'o', b'o', b'p', 0];
+        let said = [&[2, 1, 1, b'j', 1, b'o', 2][..], &work, &[1, 2, 3, 4, 5, 6, 0]];
+        assert_eq!(job.encode(), said.concat());
     }
 
     #[test]
     fn kinds_are_counted_right() {
-        let blob = BlobRef { hash: Hash([1; 32]), size: 2 };
-        let drops = FromNode::Share(ShareSay::Drops { blob });
-        let give = ToNode::Share(ShareTold::Give { blob, to: NodeId(2) });
-        assert_eq!(drops.encode()[0], FromNode::KINDS - 1);
-        assert_eq!(give.encode()[0], ToNode::KINDS - 1);
+        let answer = FromNode::Answer { call: Attempt(1), at: 0, part: vec![2], last: true };
+        let ask = ToNode::Ask { call: Attempt(1), job: JobId(2), body: vec![3] };
+        assert_eq!(answer.encode()[0], FromNode::KINDS - 1);
+        assert_eq!(ask.encode()[0], ToNode::KINDS - 1);
     }
 
     #[test]

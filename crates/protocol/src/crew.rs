@@ -60,6 +60,8 @@ pub struct SimTask {
     pub keep_every: u64,
     /// Hands in this node's rows of the final state.
     pub attempt: Attempt,
+    /// Only up to this step: its rows are kept and not handed in, because others' are compared with them.
+    pub check: Option<u64>,
     /// Go on with guessed halos where true ones are late.
     pub speculate: bool,
     /// Strokes of an earlier epoch for steps from `from` on: they count again for the same ones.
@@ -105,6 +107,8 @@ pub enum CrewSay {
     /// From rank 0, in answer to [`CrewTold::Poke`]: the step it counts for; none if it comes too late, or too
     /// many wait. Said before anything that follows from it.
     Poked { poke: Poke, step: Option<u64> },
+    /// From rank 0: what the members made of all their rows after so many steps, as the job asked.
+    Total { step: u64, numbers: Vec<f64> },
 }
 
 /// How a link to another member is doing.

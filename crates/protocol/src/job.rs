@@ -3,26 +3,10 @@
 use alloc::string::String;
 use serde::{Deserialize, Serialize};
 
-use crate::policy::Policy;
-use crate::sign::Signed;
+use crate::id::clip;
+use crate::lane::Lane;
+use crate::limit::MAX_ENGINE_TEXT;
 use crate::time::Micros;
-use crate::work::Work;
-
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct JobSpec {
-    pub name: String,
-    /// For whom: shown to donors.
-    pub owner: String,
-    pub work: Work,
-    pub items: u64,
-    pub sizing: Sizing,
-    pub strategy: Strategy,
-    pub needs: Needs,
-    pub limits: Limits,
-    pub policy: Policy,
-    /// Who stands for the code; `None` where there is none.
-    pub signed: Option<Signed>,
-}
 
 /// How many items one unit may hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -60,19 +44,38 @@ pub enum Strategy {
     Adaptive,
 }
 
-/// Which part of a node computes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub enum Lane {
-    /// Answered at once by the node itself.
-    Inline,
-    Gpu,
-    Cpu,
+/// What one unit takes of a node while it runs; of a simulation, the smallest part a member can have.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Footprint {
+    /// Bytes of the device's memory.
+    pub memory: u64,
+    /// Bytes of all GPU buffers together.
+    pub gpu_memory: u64,
+    pub threads: u16,
+}
+
+impl Footprint {
+    pub const NOTHING: Footprint = Footprint { memory: 0, gpu_memory: 0, threads: 0 };
+
+    /// Of both at once.
+    pub fn and(self, other: Footprint) -> Footprint {
+        Footprint {
+            memory: self.memory.saturating_add(other.memory),
+            gpu_memory: self.gpu_memory.saturating_add(other.gpu_memory),
+            threads: self.threads.saturating_add(other.threads),
+        }
+    }
 }
 
 /// What a node must have to be lent units of the job.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Needs {
     pub lane: Lane,
+    /// Counted for all units that run at once.
+    pub takes: Footprint,
+    /// An engine the node must have beyond what the lane itself says: every node with the lane has
+    /// [`Engine::WGSL`](crate::Engine::WGSL) or [`Engine::WASI`](crate::Engine::WASI).
+    pub engine: Option<String>,
     /// Largest single GPU buffer a unit of `grain` items binds.
     pub buffer_bytes: u64,
     /// Invocations in one workgroup.
@@ -88,11 +91,22 @@ impl Needs {
     pub fn lane(lane: Lane) -> Needs {
         Needs {
             lane,
+            takes: Footprint::NOTHING,
+            engine: None,
             buffer_bytes: 0,
             workgroup_invocations: 0,
             workgroup_bytes: 0,
             storage_buffers: 0,
         }
+    }
+
+    pub fn takes(self, takes: Footprint) -> Needs {
+        Needs { takes, ..self }
+    }
+
+    /// The same on a node with this engine only.
+    pub fn engine(self, name: &str) -> Needs {
+        Needs { engine: Some(clip(name.into(), MAX_ENGINE_TEXT)), ..self }
     }
 }
 

@@ -22,6 +22,10 @@ pub const MAX_BATCH: usize = 1024;
 pub const MAX_KERNEL_BYTES: usize = 256 << 10;
 /// Largest text a node may send about itself or a failure.
 pub const MAX_TEXT_BYTES: usize = 4 << 10;
+/// Engines a node may name: a device has a handful, and a stranger's list is kept for as long as it is connected.
+pub const MAX_ENGINES: usize = 32;
+/// Longest name or version of an engine: people read it in a sentence.
+pub const MAX_ENGINE_TEXT: usize = 64;
 /// What is kept of a program's stderr, from its end, where the reason stands.
 pub const MAX_STDERR_BYTES: usize = 2 << 10;
 /// Units a job may have: each costs about 100 bytes of the coordinator's memory for ever.
@@ -115,3 +119,10 @@ pub const CHANGE_PRICE: Micros = Micros::from_millis(30);
 pub const TALK_AHEAD: Micros = Micros::from_secs(4);
 /// On a new connection it may owe this much: what a node says when it comes, and no reason to come again.
 pub const TALK_AT_FIRST: Micros = Micros::from_secs(1);
+
+/// Body of a request to a service: it rides in one message. Larger inputs belong into blobs.
+pub const MAX_REQUEST_BYTES: usize = 1 << 20;
+/// What one part of an answer holds, so that heartbeats never wait long behind it.
+pub const ANSWER_PART_BYTES: usize = 256 << 10;
+/// Requests of one node at a time, begun or not: more than any device computes at once.
+pub const MAX_CALLS_PER_NODE: usize = 256;

@@ -11,7 +11,7 @@ use crate::condition::Condition;
 use crate::crew::{CrewSay, CrewTold, Enlist};
 use crate::failure::Failure;
 use crate::id::{Attempt, CrewId, Epoch, Hash, Identity, JobId, NodeId, Span};
-use crate::job::Limits;
+use crate::job::{Footprint, Limits};
 use crate::share::{ShareSay, ShareTold};
 use crate::sign::{LinkKey, PublicKey, Signature, Signed};
 use crate::time::Micros;
@@ -21,7 +21,8 @@ use crate::work::Work;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum FromNode {
     /// First on every connection, after the coordinator's [`ToNode::Challenge`].
-    Hello(Hello),
+    /// Boxed, because the other messages are small and many.
+    Hello(Box<Hello>),
     Done(Vec<Finished>),
     Failed {
         attempt: Attempt,
@@ -60,6 +61,19 @@ pub enum FromNode {
     },
     /// About blobs that nodes give each other.
     Share(ShareSay),
+    /// The answer to [`ToNode::Warm`]: requests may come, or why they may not.
+    Warm {
+        job: JobId,
+        result: Result<(), Failure>,
+    },
+    /// A part of the answer to a request, in order, and how many bytes of it came before. One that fails is
+    /// [`FromNode::Failed`].
+    Answer {
+        call: Attempt,
+        at: u64,
+        part: Vec<u8>,
+        last: bool,
+    },
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -119,6 +133,8 @@ pub enum ToNode {
         /// Boxed, because the other messages are small and many.
         work: Box<Work>,
         limits: Limits,
+        /// What a unit of it takes while it runs: a node stays within what its donor lends whatever it is lent.
+        takes: Footprint,
         /// Who stands for the code: the node checks it before it runs anything.
         signed: Option<Signed>,
     },
@@ -153,6 +169,16 @@ pub enum ToNode {
     Quic(QuicOffer),
     /// About blobs that nodes give each other.
     Share(ShareTold),
+    /// Keep this job ready, because requests will come: it is a service, told before by `Job`. `Forget` ends it.
+    Warm {
+        job: JobId,
+    },
+    /// A request to a service. `Revoke` takes it back.
+    Ask {
+        call: Attempt,
+        job: JobId,
+        body: Vec<u8>,
+    },
 }
 
 /// Where the coordinator takes frames by QUIC (WebTransport), on the host this node reached it at. See

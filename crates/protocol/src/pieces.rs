@@ -2,12 +2,12 @@
 
 use alloc::vec::Vec;
 
-/// A set of pieces of one blob. A full one takes no memory: whoever says that it has all of a blob, however large,
-/// costs nobody anything.
+/// A set of pieces of one blob. A full one takes no memory, nor does one without any: whoever says that it has all of
+/// a blob, however large, costs nobody anything.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PieceSet {
     count: u32,
-    /// Empty if the set is full.
+    /// Empty if all pieces are in the set, or none.
     words: Vec<u64>,
     len: u32,
 }
@@ -15,7 +15,7 @@ pub struct PieceSet {
 impl PieceSet {
     /// No piece of so many.
     pub fn new(count: u32) -> PieceSet {
-        PieceSet { count, words: alloc::vec![0; count.div_ceil(64) as usize], len: 0 }
+        PieceSet { count, words: Vec::new(), len: 0 }
     }
 
     pub fn full(count: u32) -> PieceSet {
@@ -24,18 +24,14 @@ impl PieceSet {
 
     /// From the wire: what is too much is not taken, what is missing is not in it.
     pub fn from_words(count: u32, words: &[u64]) -> PieceSet {
-        let mut set = PieceSet::new(count);
-        for (at, word) in words.iter().enumerate().take(set.words.len()) {
-            set.words[at] = word & set.mask(at);
-        }
-        set.len = set.words.iter().map(|word| word.count_ones()).sum();
-        set.forget_if_full();
-        set
+        PieceSet::new(count).of(|at| words.get(at).copied().unwrap_or(0))
     }
 
-    /// As it goes over the wire.
+    /// As it goes over the wire: up to the last word with a piece.
     pub fn words(&self) -> Vec<u64> {
-        (0..self.count.div_ceil(64) as usize).map(|at| self.word(at)).collect()
+        let mut words: Vec<_> = (0..self.size()).map(|at| self.word(at)).collect();
+        words.truncate(words.iter().rposition(|word| *word != 0).map_or(0, |last| last + 1));
+        words
     }
 
     /// Of how many pieces it is a set.
@@ -73,11 +69,12 @@ impl PieceSet {
         if piece >= self.count || self.has(piece) {
             return false;
         }
+        self.spell_out();
         if let Some(word) = self.words.get_mut(piece as usize / 64) {
             *word |= 1 << (piece % 64);
         }
         self.len += 1;
-        self.forget_if_full();
+        self.forget_words();
         true
     }
 
@@ -86,20 +83,64 @@ impl PieceSet {
         if !self.has(piece) {
             return false;
         }
-        if self.is_full() {
-            self.words = self.words();
-        }
+        self.spell_out();
         if let Some(word) = self.words.get_mut(piece as usize / 64) {
             *word &= !(1 << (piece % 64));
         }
         self.len -= 1;
+        self.forget_words();
         true
     }
 
-    fn forget_if_full(&mut self) {
-        if self.is_full() {
+    /// All that are in one or the other.
+    pub fn with(&self, other: &PieceSet) -> PieceSet {
+        self.of(|at| self.word(at) | other.word(at))
+    }
+
+    /// All that are not in the other.
+    pub fn without(&self, other: &PieceSet) -> PieceSet {
+        self.of(|at| self.word(at) & !other.word(at))
+    }
+
+    /// Whether all that are in the other are in it.
+    pub fn covers(&self, other: &PieceSet) -> bool {
+        self.is_full()
+            || other.len <= self.len
+                && (0..self.size()).all(|at| other.word(at) & !self.word(at) == 0)
+    }
+
+    /// Whether some piece is in both.
+    pub fn meets(&self, other: &PieceSet) -> bool {
+        let some = !self.is_empty() && !other.is_empty();
+        some && (self.is_full()
+            || other.is_full()
+            || (0..self.size()).any(|at| self.word(at) & other.word(at) != 0))
+    }
+
+    /// A set of as many pieces, by its words.
+    fn of(&self, word: impl Fn(usize) -> u64) -> PieceSet {
+        let words = (0..self.size()).map(|at| word(at) & self.mask(at));
+        let mut set = PieceSet { count: self.count, words: words.collect(), len: 0 };
+        set.len = set.words.iter().map(|word| word.count_ones()).sum();
+        set.forget_words();
+        set
+    }
+
+    fn spell_out(&mut self) {
+        if self.words.is_empty() {
+            self.words = (0..self.size()).map(|at| self.word(at)).collect();
+        }
+    }
+
+    fn forget_words(&mut self) {
+        if self.is_full() || self.is_empty() {
             self.words = Vec::new();
         }
+    }
+
+    /// How many words it takes.
+    fn size(&self) -> usize {
+        self.count.div_ceil(64) as usize
     }
 
     fn word(&self, at: usize) -> u64 {
@@ -115,20 +156,20 @@ impl PieceSet {
         }
     }
 
-    /// The first piece that is in it and not in `other`, and that `fits`, from `start` on and round.
-    pub fn first_beyond(
+    /// The first piece that is in it and in `other`, and that `fits`, from `start` on and round.
+    pub fn first_also(
         &self,
         other: &PieceSet,
         start: u32,
         mut fits: impl FnMut(u32) -> bool,
     ) -> Option<u32> {
-        let words = self.count.div_ceil(64) as usize;
+        let words = self.size();
         let first = if self.count == 0 { 0 } else { start % self.count };
         let begin = first as usize / 64;
         // The first word is looked at twice: from the start on, and in the end up to it.
         (0..=words).find_map(|step| {
             let at = (begin + step) % words.max(1);
-            let mut rest = self.word(at) & !other.word(at);
+            let mut rest = self.word(at) & other.word(at);
             let upper = u64::MAX << (first % 64);
             if step == 0 {
                 rest &= upper;
@@ -146,9 +187,9 @@ impl PieceSet {
         })
     }
 
-    /// The first piece that is missing and `fits`, from `start` on and round.
-    pub fn first_missing(&self, start: u32, fits: impl FnMut(u32) -> bool) -> Option<u32> {
-        PieceSet::full(self.count).first_beyond(self, start, fits)
+    /// The first piece that is in it and `fits`, from `start` on and round.
+    pub fn first(&self, start: u32, fits: impl FnMut(u32) -> bool) -> Option<u32> {
+        self.first_also(self, start, fits)
     }
 }
 
@@ -170,19 +211,18 @@ mod tests {
     fn pieces_are_found_from_a_start_on_and_round() {
         let mut set = PieceSet::new(130);
         [3, 64, 129].into_iter().for_each(|piece| assert!(set.insert(piece)));
-        let none = PieceSet::new(130);
-        let first = |start| set.first_beyond(&none, start, |_| true);
+        let first = |start| set.first(start, |_| true);
         assert_eq!(
             (first(0), first(4), first(65), first(129)),
             (Some(3), Some(64), Some(129), Some(129))
         );
-        assert_eq!(set.first_beyond(&none, 65, |piece| piece != 129), Some(3));
-        assert_eq!(set.first_missing(64, |_| true), Some(65));
-        assert_eq!(PieceSet::full(130).first_missing(7, |_| true), None);
+        assert_eq!(set.first(65, |piece| piece != 129), Some(3));
+        assert_eq!(PieceSet::full(130).without(&set).first(64, |_| true), Some(65));
+        assert_eq!(PieceSet::new(130).first(7, |_| true), None);
     }
 
     #[test]
-    fn a_full_set_takes_no_memory_however_it_came_to_be_full() {
+    fn a_full_or_empty_set_takes_no_memory_however_it_came_to_be_so() {
         let mut set = PieceSet::new(70);
         (0..70).for_each(|piece| assert!(set.insert(piece)));
         assert_eq!(set, PieceSet::full(70));
@@ -191,6 +231,9 @@ mod tests {
         assert!(set.remove(69) && !set.remove(69) && !set.has(69) && set.len() == 69);
         assert_eq!(set.iter().last(), Some(68));
         assert!(set.insert(69) && set.is_full());
+        (0..70).for_each(|piece| assert!(set.remove(piece)));
+        assert_eq!((set.words.capacity(), set.words()), (0, vec![]));
+        assert_eq!(set, PieceSet::new(70));
     }
 
     proptest! {
@@ -202,8 +245,18 @@ mod tests {
         ) {
             let (set, other) = (PieceSet::from_words(150, &raw), PieceSet::from_words(150, &other));
             let mut round = (0..150).map(|step| (start + step) % 150);
-            let expected = round.find(|piece| set.has(*piece) && !other.has(*piece));
-            prop_assert_eq!(set.first_beyond(&other, start, |_| true), expected);
+            let expected = round.find(|piece| set.has(*piece) && other.has(*piece));
+            prop_assert_eq!(set.first_also(&other, start, |_| true), expected);
+            prop_assert_eq!(set.meets(&other), expected.is_some());
+            let (both, rest) = (set.with(&other), set.without(&other));
+            let right = |p: &u32| {
+                both.has(*p) == (set.has(*p) || other.has(*p))
+                    && rest.has(*p) == (set.has(*p) && !other.has(*p))
+            };
+            prop_assert!((0..150).all(|p| right(&p)));
+            prop_assert!(both.covers(&set) && both.covers(&other) && !rest.meets(&other));
+            prop_assert_eq!(set.covers(&other), other.without(&set).is_empty());
+            prop_assert_eq!(PieceSet::from_words(150, &set.words()), set.clone());
             prop_assert_eq!(vec![set.len()], vec![(0..150).filter(|p| set.has(*p)).count() as u32]);
         }
     }

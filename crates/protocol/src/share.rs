@@ -2,11 +2,13 @@
 //! knows who has what, what it is told, and the words two nodes have for each other.
 
 use alloc::vec::Vec;
+use core::ops::Range;
 use core::slice;
 use serde::{Deserialize, Serialize};
 
 use crate::id::{BlobRef, Hash, NodeId};
 use crate::limit::{MAX_PIECES, PIECE_BYTES, SHARED_FROM};
+use crate::pieces::PieceSet;
 
 /// The channel on which two nodes ask for pieces and give them. A token for sharing allows reading it, no more.
 pub const BLOBS: u16 = 16;
@@ -14,8 +16,9 @@ pub const BLOBS: u16 = 16;
 /// From a node, about blobs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ShareSay {
-    /// This node needs all of the blob and has these pieces of it. Said anew on each connection.
-    Wants { blob: BlobRef, has: Vec<u64> },
+    /// Which pieces of the blob this node has and gives, and which it needs. Said anew on each connection, and when
+    /// it needs more.
+    Part { blob: BlobRef, has: Vec<u64>, needs: Vec<u64> },
     /// It has all of these, and gives them.
     Holds { blobs: Vec<BlobRef> },
     /// A piece is here and is what it should be.
@@ -29,10 +32,10 @@ pub enum ShareSay {
 }
 
 impl ShareSay {
-    /// Blobs that a node says it has or needs all of.
+    /// Blobs that a node says it has or needs, or a part of them.
     pub fn claimed(&self) -> &[BlobRef] {
         match self {
-            ShareSay::Wants { blob, .. } => slice::from_ref(blob),
+            ShareSay::Part { blob, .. } => slice::from_ref(blob),
             ShareSay::Holds { blobs } => blobs,
             ShareSay::Got { .. }
             | ShareSay::Missed { .. }
@@ -76,6 +79,25 @@ pub fn is_shared(blob: &BlobRef) -> bool {
 pub fn piece_span(blob: &BlobRef, piece: u32) -> (u64, u64) {
     let start = u64::from(piece) * PIECE_BYTES;
     (start, blob.size.saturating_sub(start).min(PIECE_BYTES))
+}
+
+/// The pieces in which these bytes lie: ranges are rounded out to pieces, and to the end of the blob.
+pub fn pieces_in(blob: &BlobRef, ranges: impl IntoIterator<Item = Range<u64>>) -> PieceSet {
+    let mut pieces = PieceSet::new(pieces_of(blob));
+    for range in ranges.into_iter().filter(|range| range.start < range.end) {
+        let end = range.end.min(blob.size).div_ceil(PIECE_BYTES);
+        for piece in range.start / PIECE_BYTES..end {
+            pieces.insert(u32::try_from(piece).unwrap_or(u32::MAX));
+        }
+    }
+    pieces
+}
+
+/// How many bytes these pieces of a blob are.
+pub fn bytes_in(blob: &BlobRef, pieces: &PieceSet) -> u64 {
+    let last = pieces_of(blob).saturating_sub(1);
+    let short = PIECE_BYTES - piece_span(blob, last).1;
+    u64::from(pieces.len()) * PIECE_BYTES - if pieces.has(last) { short } else { 0 }
 }
 
 /// What two nodes say on [`BLOBS`].
@@ -148,6 +170,22 @@ mod tests {
         assert_eq!(piece_span(&blob, 9).1, 0);
         assert!(is_shared(&blob) && !is_shared(&self::blob(SHARED_FROM - 1)));
         assert!(!is_shared(&self::blob(u64::MAX)));
+    }
+
+    #[test]
+    fn bytes_are_rounded_out_to_pieces() {
+        let blob = blob(8 * PIECE_BYTES + 5);
+        let pieces = |ranges: &[Range<u64>]| -> Vec<u32> {
+            pieces_in(&blob, ranges.iter().cloned()).iter().collect()
+        };
+        assert_eq!(
+            pieces(&[PIECE_BYTES - 1..PIECE_BYTES + 1, 3 * PIECE_BYTES..4 * PIECE_BYTES]),
+            [0, 1, 3]
+        );
+        assert_eq!(pieces(&[8 * PIECE_BYTES..u64::MAX, 7..7]), [8]);
+        assert!(pieces_in(&blob, core::iter::once(0..blob.size)).is_full());
+        assert_eq!(bytes_in(&blob, &pieces_in(&blob, core::iter::once(0..blob.size))), blob.size);
+        assert_eq!(bytes_in(&blob, &pieces_in(&blob, core::iter::once(0..1))), PIECE_BYTES);
     }
 
     #[test]

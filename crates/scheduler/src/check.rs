@@ -1,19 +1,23 @@
 //! Every invariant between the tables, asserted after each step in tests and simulation.
 
 use alloc::vec::Vec;
-use shoal_protocol::limit::{MAX_LEASES_PER_NODE, MAX_STROKES};
-use shoal_protocol::{JobId, Micros, Span};
+use shoal_protocol::limit::MAX_STROKES;
+use shoal_protocol::{JobId, Span};
 
 use crate::assign::crew::Crew;
 use crate::job::{Job, JobState};
 use crate::state::Scheduler;
-use crate::unit::Unit;
-use crate::verify::Standing;
 
 impl Scheduler {
     /// Panics where an invariant does not hold.
     pub fn check(&self) {
-        for (id, job) in &self.jobs {
+        self.register.check();
+        self.peers.check();
+        self.jobs.check();
+        self.conducts.check();
+        self.crews.check();
+        self.check_services();
+        for (id, job) in self.jobs.iter() {
             self.check_job(*id, job);
         }
         self.check_loans();
@@ -24,13 +28,9 @@ impl Scheduler {
 
     fn check_job(&self, id: JobId, job: &Job) {
         let running = job.state == JobState::Running;
-        let ready = self.ready.contains(&job.turn(id));
-        assert!(!ready || running, "job {id} is offered but ended");
         if !running {
-            assert!(job.units.is_empty(), "job {id} ended with units in flight");
             return;
         }
-        assert_eq!(ready, job.has_work(), "job {id} is offered if and only if something is left");
         let mut parts: Vec<Span> = job.waiting.spans().collect();
         let open = job.units.values().filter(|unit| !unit.is_merged());
         parts.extend(open.map(|unit| unit.span));
@@ -42,6 +42,8 @@ impl Scheduler {
         });
         assert_eq!(end, job.spec.items, "job {id}: items lost at the end");
         self.check_units(id, job);
+        self.check_roll(job);
+        job.check_stood();
         let done: u64 = job.merged.values().map(|merged| merged.len).sum();
         assert_eq!(done, job.items_done, "job {id}: items done");
         let paces = job.told.iter().filter_map(|node| self.peers.get(node)?.paces.get(&id));
@@ -49,34 +51,25 @@ impl Scheduler {
         assert!(total == job.total_milli_rate || total == u64::MAX, "job {id}: total rate");
     }
 
-    /// Copies and loans name each other; no node has a part in a unit twice.
+    /// No node has a part in a unit twice, and every count is what the units make it.
     fn check_units(&self, id: JobId, job: &Job) {
+        let rules = job.rules();
         for (start, unit) in &job.units {
             assert_eq!(*start, unit.span.start, "job {id}: a unit under a wrong name");
-            let wishes = [&job.wanting, &job.aside, &job.votes];
-            let wanting = wishes.iter().any(|starts| starts.contains(start));
-            assert_eq!(wanting, unit.wants(&job.rules()), "job {id}, unit {start}: wanting");
-            let decided = unit.ballot.as_ref().and_then(|ballot| ballot.decided(&job.rules()));
+            let (aside, votes) = (job.aside.contains(start), job.votes.contains(start));
+            let wanting = aside || votes || job.wanting.contains(start);
+            assert_eq!(wanting, unit.wants(&rules), "job {id}, unit {start}: wanting");
+            let decided = unit.ballot.as_ref().and_then(|ballot| ballot.decided(&rules));
             let known = unit.is_merged() && !unit.copies.is_empty();
             let known = known || unit.ballot.as_ref().is_some_and(|ballot| ballot.seeks != 0);
             assert!(decided.is_none() || known, "job {id}, unit {start}: decided and not settled");
-            assert_eq!(job.votes.contains(start), wanting && unit.ballot.is_some(), "votes");
-            assert_eq!(job.aside.contains(start), wanting && unit.is_aside(), "aside");
+            assert_eq!(votes, wanting && unit.ballot.is_some(), "votes");
+            assert_eq!(aside, wanting && unit.is_aside(), "aside");
             let merged = job.merged.get(start).is_some_and(|merged| merged.len == unit.span.len);
             assert_eq!(merged, unit.is_merged(), "job {id}, unit {start}: merged");
-            let mut nodes: Vec<_> = unit.nodes().collect();
-            nodes.sort();
-            let parts = nodes.len();
-            nodes.dedup();
-            assert_eq!(parts, nodes.len(), "job {id}, unit {start}: a node has two parts");
-            for copy in &unit.copies {
-                let loan = self.loans.get(&copy.attempt);
-                let ours = loan.is_some_and(|loan| {
-                    (loan.job, loan.unit, loan.node, loan.late)
-                        == (id, *start, copy.node, copy.late)
-                });
-                assert!(ours, "job {id}, unit {start}: a copy that is not lent");
-            }
+            let again = |(at, node)| unit.nodes().skip(at + 1).any(|other| other == node);
+            let twice = unit.nodes().enumerate().any(again);
+            assert!(!twice, "job {id}, unit {start}: a node has two parts");
         }
         let idle = job.units.values().filter(|unit| unit.is_idle()).map(|unit| unit.span.len);
         assert_eq!(idle.sum::<u64>(), job.items_idle, "job {id}: idle items");
@@ -95,20 +88,29 @@ impl Scheduler {
     fn check_crews(&self) {
         // Between replay and `Start` nobody is here, and nobody forms.
         let begun = !self.crews.is_empty() || !self.peers.is_empty();
-        for id in self.running.iter().filter(|_| begun) {
-            assert_eq!(self.sim(*id).is_some(), self.crews.contains_key(id), "job {id}: crew");
+        for id in self.jobs.running().iter().filter(|_| begun) {
+            let Some(job) = self.jobs.get(id) else { continue };
+            assert_eq!(job.spec.work.takes_crew(), !job.crews.is_empty(), "job {id}: crew");
+            let known = job.crews.iter().all(|crew| self.job_of(*crew) == Some(*id));
+            assert!(known, "job {id}: a crew that is none of its own");
         }
-        for (id, crew) in &self.crews {
-            assert!(self.running.contains(id), "job {id} ended and has a crew");
-            self.check_strokes(*id, crew);
-            let Some(sim) = self.sim(*id).filter(|_| !crew.seats.is_empty()) else { continue };
+        let listed: usize = self.jobs.running_jobs().map(|job| job.crews.len()).sum();
+        assert_eq!(listed, self.crews.len(), "crews of jobs that run");
+        for crew in self.crews.values() {
+            let id = crew.job;
+            self.check_strokes(id, crew);
+            // Whoever handed in its rows may go while others look at them.
+            if crew.seats.is_empty() || crew.is_complete() {
+                continue;
+            }
+            let problem = &crew.plan.problem;
             let end = crew.seats.iter().fold(0, |at, seat| {
                 assert_eq!(seat.rows.start, at, "job {id}: rows lost or held twice");
-                assert!(seat.rows.len >= u64::from(sim.halo), "job {id}: a band below the halo");
+                assert!(seat.rows.len >= problem.least(), "job {id}: a share too small");
                 assert_eq!(self.conn_of(seat.node), Some(seat.conn), "job {id}: a seat of nobody");
                 seat.rows.end()
             });
-            assert_eq!(end, u64::from(sim.height), "job {id}: rows lost at the end");
+            assert_eq!(end, problem.shares(), "job {id}: rows lost at the end");
         }
     }
 
@@ -120,48 +122,10 @@ impl Scheduler {
         assert!(first >= kept.step, "job {id}: a stroke of before the checkpoint");
     }
 
-    fn check_loans(&self) {
-        for (attempt, loan) in &self.loans {
-            let peer = self.peers.get(&loan.node);
-            assert!(peer.is_some_and(|peer| peer.loans.contains(attempt)), "{attempt}: no holder");
-            let unit = self.jobs.get(&loan.job).and_then(|job| job.units.get(&loan.unit));
-            let known = |unit: &Unit| unit.copies.iter().any(|copy| copy.attempt == *attempt);
-            assert!(unit.is_some_and(known), "{attempt}: no unit");
-        }
-        let held: usize = self.peers.values().map(|peer| peer.loans.len()).sum();
-        assert_eq!(held, self.loans.len(), "loans held");
-    }
-
     fn check_peers(&self) {
-        assert_eq!(self.conns.len(), self.peers.len(), "one connection for each peer");
-        assert_eq!(self.timers.len(), self.peers.len(), "one timer for each peer");
-        for (node, peer) in &self.peers {
-            assert_eq!(self.conns.get(&peer.conn), Some(node), "node {node}: connection");
-            assert!(self.timers.contains(&(peer.timer, *node)), "node {node}: timer");
-            assert!(peer.loans.len() <= MAX_LEASES_PER_NODE, "node {node}: leases");
-            let units: usize = peer.lanes.iter().map(|lane| lane.units).sum();
-            assert_eq!(units, peer.loans.len(), "node {node}: lanes");
-            let idle = peer.loans.is_empty();
-            assert!(
-                !idle || peer.lanes.iter().all(|l| l.expected == Micros(0)),
-                "node {node}: load"
-            );
+        for (node, peer) in self.peers.iter() {
+            let used = self.in_use(peer);
+            assert!(peer.caps.holds(&used), "node {node} lends less than {used:?}");
         }
-        for lane in crate::assign::LANES {
-            let elders = self.peers.iter().filter(|(_, peer)| {
-                let newcomer = peer.standing[lane as usize] == Standing::Newcomer;
-                !newcomer && !peer.barred[lane as usize]
-            });
-            let elders: Vec<_> = elders.map(|(node, _)| *node).collect();
-            assert!(self.elders[lane as usize].iter().eq(&elders), "elders of {lane:?}");
-        }
-        let units = self.jobs.values().flat_map(|job| job.units.values());
-        let ballots = units.filter(|unit| unit.ballot.is_some());
-        assert_eq!(ballots.count(), self.ballots, "ballots");
-        assert!(self.rejudge.is_empty(), "ballots not judged");
-        let mut hungry = self.hungry.iter().flatten();
-        assert!(hungry.all(|node| self.peers.contains_key(node)), "hungry strangers");
-        let open = self.jobs.values().filter(|job| job.state == JobState::Running);
-        assert_eq!(open.count(), self.running.len(), "open jobs");
     }
 }

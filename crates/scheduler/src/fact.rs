@@ -4,12 +4,11 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
-use shoal_protocol::{
-    Epoch, Hash, Identity, JobId, JobSpec, KeptPart, Lane, NodeId, Poke, Span, Time, Work,
-};
+use shoal_kinds::{Figures, JobSpec, ServiceSpec};
+use shoal_protocol::{Epoch, Hash, Identity, JobId, KeptPart, Lane, NodeId, Poke, Span, Time};
 
 use crate::Output;
-use crate::assign::crew::Kept;
+use crate::assign::crew::{Kept, Total};
 use crate::job::{Job, JobFailure, JobState, Proof};
 use crate::state::Scheduler;
 use crate::verify::Trust;
@@ -111,6 +110,33 @@ pub enum Fact {
         step: u64,
         poke: Poke,
     },
+    /// Somebody asked for a service.
+    Serves {
+        service: JobId,
+        spec: Box<ServiceSpec>,
+    },
+    Unserved {
+        service: JobId,
+    },
+    /// A node keeps a service ready, or does not any more.
+    Replica {
+        service: JobId,
+        node: NodeId,
+        on: bool,
+    },
+    /// A simulation's rows up to this step are believed; so many steps of strangers among them nobody could
+    /// compute again.
+    Proven {
+        job: JobId,
+        step: u64,
+        unchecked: u64,
+    },
+    /// What a crew made of all its rows after so many steps; nothing if what was made is not believed any more.
+    Total {
+        job: JobId,
+        step: u64,
+        numbers: Figures,
+    },
 }
 
 /// Where a unit's bytes are in its job's results file, and their hash, so that a torn write shows.
@@ -128,13 +154,8 @@ impl Scheduler {
         for fact in facts {
             scheduler.apply(&fact);
         }
-        let open = scheduler.jobs.iter().filter(|(_, job)| job.state == JobState::Running);
-        let ready = open.filter(|(_, job)| job.has_work()).map(|(id, job)| job.turn(*id));
-        scheduler.ready = ready.collect();
-        scheduler.count_open();
-        for job in scheduler.jobs.values_mut().filter(|job| job.state == JobState::Running) {
-            job.count_unaudited();
-        }
+        scheduler.jobs.count_open();
+        scheduler.jobs.each_running(Job::count_unaudited);
         scheduler
     }
 
@@ -142,55 +163,43 @@ impl Scheduler {
     /// items must be computed again.
     pub fn unmerge(&mut self, job: JobId, span: Span) {
         let Some(known) = self.jobs.get(&job) else { return };
-        // The rows of a simulation are computed together or not at all.
-        let spans: Vec<_> = match known.spec.work {
-            Work::Sim(_) => {
-                known.merged.iter().map(|(start, unit)| Span::new(*start, unit.len)).collect()
-            }
-            Work::Noop | Work::Map(_) | Work::Render(_) | Work::Exec(_) => [span].into(),
+        // What a crew computes is computed together or not at all.
+        let spans: Vec<_> = match known.spec.work.takes_crew() {
+            true => known.merged.iter().map(|(start, unit)| Span::new(*start, unit.len)).collect(),
+            false => [span].into(),
         };
         for span in spans {
             let fact = Fact::Unmerged { job, span };
             self.apply(&fact);
             self.outputs.push_back(Output::Record(fact));
         }
-        self.count_open();
-        if let Some(known) = self.jobs.get(&job).filter(|known| known.has_work()) {
-            self.ready.insert(known.turn(job));
-        }
+        self.jobs.count_open();
     }
 
     /// What all nodes' answers were worth so far, as facts: they say it all again after older ones were dropped.
     pub fn trust_facts(&self) -> impl Iterator<Item = Fact> {
-        self.trust.iter().map(|((node, lane), trust)| Fact::Trust {
-            node: *node,
-            lane: *lane,
-            streak: trust.streak,
-            wrong: trust.wrong,
+        self.trust.iter().map(|(node, lane, Trust { streak, wrong })| Fact::Trust {
+            node,
+            lane,
+            streak,
+            wrong,
         })
     }
 
-    fn count_open(&mut self) {
-        let open = self.jobs.iter().filter(|(_, job)| job.state == JobState::Running);
-        self.running = open.map(|(id, _)| *id).collect();
-    }
-
     fn apply(&mut self, fact: &Fact) {
+        let passed = self.jobs.passed();
         match fact {
             Fact::Life { life } => self.begin_life(*life),
-            Fact::Node { node, identity } => {
-                self.known.insert(*identity, *node);
-                self.last_node = self.last_node.max(node.0);
-            }
+            Fact::Node { node, identity } => self.register.recall(*node, *identity),
             Fact::Submitted { job, at, spec } => {
-                self.last_job = self.last_job.max(job.0);
-                self.jobs.insert(*job, Job::new(*job, (**spec).clone(), *at));
+                self.numbers.recall_job(*job);
+                self.jobs.recall(Job::new(*job, (**spec).clone(), *at));
             }
             Fact::Merged { job, span, node, place } => {
                 if let Some(job) = self.jobs.get_mut(job)
                     && job.waiting.take(*span)
                 {
-                    job.merge(self.passed, *span, *node, *place);
+                    job.merge(passed, *span, *node, *place);
                 }
             }
             Fact::Finished { job, at } => self.apply_end(*job, *at, JobState::Done),
@@ -201,9 +210,7 @@ impl Scheduler {
                 }
             }
             Fact::Cancelled { job, at } => self.apply_end(*job, *at, JobState::Cancelled),
-            Fact::Removed { job } => {
-                self.jobs.remove(job);
-            }
+            Fact::Removed { job } => self.jobs.remove(*job),
             Fact::Unmerged { job, span } => {
                 if let Some(job) = self.jobs.get_mut(job) {
                     job.unmerge(*span);
@@ -212,43 +219,54 @@ impl Scheduler {
             Fact::Checked { job, span, node, proof } => {
                 self.apply_checked(*job, *span, *node, proof);
             }
-            Fact::Passed { at } => self.passed = *at,
-            Fact::Class { node, class } => {
-                self.classes.insert(*node, *class);
-            }
+            Fact::Passed { at } => self.jobs.recall_passed(*at),
+            Fact::Class { node, class } => self.register.recall_class(*node, *class),
             Fact::Rejected { job, node, rounds, .. } => {
                 self.apply_rejected(*job, *node, *rounds);
             }
             Fact::Trust { node, lane, streak, wrong } => {
                 let trust = Trust { streak: *streak, wrong: *wrong };
-                self.trust.insert((*node, *lane), trust);
+                self.trust.recall(*node, *lane, trust);
             }
             Fact::Epoch { job, epoch } => {
                 if let Some(job) = self.jobs.get_mut(job) {
                     job.kept.epoch = *epoch;
-                    job.recall_epoch(self.passed, *epoch);
+                    job.recall_epoch(passed, *epoch);
                 }
             }
-            Fact::Kept { job, step, parts } => {
-                if let Some(job) = self.jobs.get_mut(job) {
-                    (job.kept.step, job.kept.parts) = (*step, parts.clone());
-                    job.kept.strokes = job.kept.strokes.split_off(step);
-                    job.recall_kept(self.passed, *step);
-                }
-            }
+            Fact::Kept { job, step, parts } => self.apply_kept(*job, *step, parts),
+            Fact::Serves { service, spec } => self.apply_serves(*service, spec),
+            Fact::Unserved { service } => self.apply_unserved(*service),
+            Fact::Replica { service, node, on } => self.apply_replica(*service, *node, *on),
             Fact::Stroke { job, step, poke } => {
                 if let Some(job) = self.jobs.get_mut(job) {
                     job.kept.strokes.insert(*step, *poke);
                 }
             }
+            Fact::Proven { job, step, unchecked } => {
+                if let Some(job) = self.jobs.get_mut(job) {
+                    (job.proven, job.unchecked) = (*step, *unchecked);
+                }
+            }
+            Fact::Total { job, step, numbers } => {
+                if let Some(job) = self.jobs.get_mut(job) {
+                    job.total = Total::new(*step, numbers.clone());
+                }
+            }
         }
     }
 
-    /// A check of a unit whose merge did not become durable in the life before counts for nothing.
     pub(crate) fn begin_life(&mut self, life: u32) {
-        self.life = life;
-        for job in self.jobs.values_mut() {
-            job.proofs.retain(|start| job.merged.contains_key(&start));
+        self.numbers.begin_life(life);
+        self.jobs.begin_life();
+    }
+
+    fn apply_kept(&mut self, job: JobId, step: u64, parts: &[KeptPart]) {
+        let passed = self.jobs.passed();
+        if let Some(job) = self.jobs.get_mut(&job) {
+            (job.kept.step, job.kept.parts) = (step, parts.to_vec());
+            job.kept.strokes = job.kept.strokes.split_off(&step);
+            job.recall_kept(passed, step);
         }
     }
 

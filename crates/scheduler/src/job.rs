@@ -1,14 +1,15 @@
 //! A job and what became of its items.
 
+use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 use core::cmp::Reverse;
 use serde::{Deserialize, Serialize};
-use shoal_protocol::{
-    Attempt, Failure, JobId, JobSpec, Micros, NodeId, Priority, Span, Time, Work,
-};
+use shoal_kinds::JobSpec;
+use shoal_protocol::{Attempt, CrewId, Failure, JobId, Micros, NodeId, Priority, Span, Time};
 
-use crate::assign::crew::{CrewChange, Kept};
+use crate::assign::crew::{CrewChange, Kept, Total};
+use crate::assign::roll::Roll;
 use crate::fact::Place;
 use crate::meter::{Meter, Pace};
 use crate::split::SpanSet;
@@ -59,6 +60,8 @@ pub(crate) struct Job {
     pub(crate) merged: BTreeMap<u64, Merged>,
     /// Who checked merged units.
     pub(crate) proofs: Proofs,
+    /// Who computed or checked which units, and some that were taken back; kept from the first lie on.
+    pub(crate) stood: Option<BTreeSet<(NodeId, u64)>>,
     /// How many of each node's units were merged unconfirmed and not tried by an audit.
     pub(crate) unaudited: BTreeMap<NodeId, u64>,
     /// Nodes whose answers others of other numeric classes contradicted, and how often.
@@ -79,6 +82,8 @@ pub(crate) struct Job {
     /// Expected microseconds lent so far, by weight: the measure of fairness between jobs.
     pub(crate) served: u64,
     pub(crate) shares: BTreeMap<NodeId, Tally>,
+    /// Who could compute it, if that must be known to deal it evenly.
+    pub(crate) roll: Option<Box<Roll>>,
     /// Connected peers that were told what the job is.
     pub(crate) told: BTreeSet<NodeId>,
     /// Rate of all peers that have one on this job, in thousandths of items per second.
@@ -87,6 +92,13 @@ pub(crate) struct Job {
     pub(crate) seen_pace: Pace,
     pub(crate) meter: Meter,
     pub(crate) failure: Option<JobFailure>,
+    /// Steps of its crew that are believed, and how many of strangers among them nobody could compute again.
+    pub(crate) proven: u64,
+    pub(crate) unchecked: u64,
+    /// What its crew last made of all rows.
+    pub(crate) total: Option<Total>,
+    /// Those at work on it; the first computes its result.
+    pub(crate) crews: Vec<CrewId>,
     /// Of a crew: its epoch and checkpoint, and when it is over, what happened to it.
     pub(crate) kept: Kept,
     pub(crate) past: Vec<CrewChange>,
@@ -143,6 +155,7 @@ impl Job {
         Job {
             id,
             waiting: SpanSet::of(Span::new(0, spec.items)),
+            roll: Roll::for_job(&spec),
             spec,
             state: JobState::Running,
             submitted,
@@ -154,6 +167,7 @@ impl Job {
             items_idle: 0,
             votes: BTreeSet::new(),
             merged: BTreeMap::new(),
+            stood: None,
             proofs: Proofs::default(),
             unaudited: BTreeMap::new(),
             odd: BTreeMap::new(),
@@ -172,6 +186,10 @@ impl Job {
             seen_pace: Pace::default(),
             meter: Meter::default(),
             failure: None,
+            proven: 0,
+            unchecked: 0,
+            total: None,
+            crews: Vec::new(),
             kept: Kept::default(),
             past: Vec::new(),
         }
@@ -190,7 +208,7 @@ impl Job {
     /// Whether there is anything to lend.
     pub(crate) fn has_work(&self) -> bool {
         // A crew's rows are not lent one by one.
-        let farmed = !matches!(self.spec.work, Work::Sim(_));
+        let farmed = !self.spec.work.takes_crew();
         let wishes = [&self.wanting, &self.aside, &self.votes];
         farmed && !self.waiting.is_empty() || wishes.iter().any(|starts| !starts.is_empty())
     }
@@ -206,6 +224,9 @@ impl Job {
 
     /// Notes who checked a unit; gives those whose answer was not known to be right before.
     pub(crate) fn prove(&mut self, span: Span, node: NodeId, proof: &Proof) -> Vec<NodeId> {
+        if let Some(stood) = &mut self.stood {
+            stood.extend(proof.by.iter().map(|by| (*by, span.start)));
+        }
         let merged = self.merged.get(&span.start).is_some_and(|merged| merged.len == span.len);
         if merged && let Some(mut old) = self.proofs.get(&span.start).cloned() {
             let new = proof.by.iter().filter(|by| **by != node && !old.by.contains(by));
@@ -235,9 +256,13 @@ impl Job {
     pub(crate) fn merge(&mut self, at: Time, span: Span, node: NodeId, place: Option<Place>) {
         self.merged.insert(span.start, Merged { len: span.len, node, place, at });
         self.items_done += span.len;
+        if let Some(stood) = &mut self.stood {
+            stood.insert((node, span.start));
+        }
         let share = self.shares.entry(node).or_default();
         share.items += span.len;
         share.units += 1;
+        self.note_taken(node);
     }
 
     /// Takes a merged unit back; an ended job runs again.
@@ -254,6 +279,7 @@ impl Job {
                 share.items -= span.len;
                 share.units -= 1;
             }
+            self.note_taken(merged.node);
             self.state = JobState::Running;
             self.ended = None;
         }

@@ -11,13 +11,19 @@ extern crate alloc;
 mod assign;
 mod chance;
 mod check;
-mod deliver;
+mod end;
 mod explain;
 mod fact;
 mod job;
+mod jobs;
+mod loans;
 mod merge;
 mod meter;
+mod numbers;
+mod peers;
+mod presence;
 mod receipt;
+mod service;
 mod split;
 mod state;
 mod submit;
@@ -26,11 +32,12 @@ mod unit;
 mod verify;
 mod view;
 
-pub use assign::crew::{CrewChange, CrewView, MemberView};
+pub use assign::crew::{CrewChange, CrewEvent, CrewView, MemberView, Total};
 pub use explain::{WhyJob, WhyNode, WhyUnit};
 pub use fact::{Fact, Place};
 pub use job::{JobFailure, JobState, Proof};
 pub use receipt::{Receipt, ReceiptNode, ReceiptUnit};
+pub use service::{CallError, CallId, ReplicaView, ServiceView};
 pub use state::{Conn, RequestId, Scheduler};
 pub use submit::SubmitError;
 pub use swarm::SwarmView;
@@ -39,14 +46,14 @@ pub use view::{JobView, NodeView, Share, UnitState, UnitView};
 
 use alloc::string::String;
 use alloc::vec::Vec;
+use shoal_kinds::{JobSpec, ServiceSpec};
 use shoal_protocol::{
-    Attempt, BlobRef, CrewId, Epoch, FromNode, Hello, JobId, JobSpec, Micros, NodeId, Poke,
-    Refusal, Span, ToNode,
+    Attempt, BlobRef, CrewId, Epoch, FromNode, Hello, JobId, Micros, NodeId, Poke, Priority,
+    Refusal, Span, Time, ToNode,
 };
 
 /// One change in the world.
 #[derive(Clone, Debug)]
-#[expect(clippy::large_enum_variant, reason = "inputs are moved once and never kept")]
 pub enum Input {
     /// Once, after construction or replay: a new life of the coordinator begins. Whoever knows the seed
     /// knows what will be checked: it comes from the system's secret chance.
@@ -104,6 +111,32 @@ pub enum Input {
         id: CompareId,
         outcome: Outcome,
     },
+    /// Keep this ready, and answer requests to it.
+    Serve {
+        request: RequestId,
+        spec: ServiceSpec,
+    },
+    /// No more.
+    Unserve {
+        service: JobId,
+    },
+    /// A request to a service.
+    Ask {
+        call: CallId,
+        service: JobId,
+        body: Vec<u8>,
+        priority: Priority,
+        deadline: Time,
+    },
+    /// Whoever asked does not wait any more.
+    HangUp {
+        call: CallId,
+    },
+    /// The answer to [`Output::CompareRows`]; none if bytes could not be read.
+    RowsCompared {
+        crew: CrewId,
+        same: Option<bool>,
+    },
     /// Somebody stirs the field of a simulation.
     Poke {
         job: JobId,
@@ -127,6 +160,15 @@ pub struct Arrived {
     pub place: Option<Place>,
 }
 
+/// Where rows of a simulation are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rows {
+    /// Among the parts of checkpoints.
+    Kept(BlobRef),
+    /// In the job's results.
+    Result(Place),
+}
+
 /// One thing to do, in order.
 #[derive(Clone, Debug)]
 pub enum Output {
@@ -145,6 +187,17 @@ pub enum Output {
         request: RequestId,
         result: Result<JobId, SubmitError>,
     },
+    /// A part of the answer to a request, in order; after the last one nothing more is said of it.
+    Answered {
+        call: CallId,
+        part: Vec<u8>,
+        last: bool,
+    },
+    /// A request is not answered, or not to its end.
+    Unanswered {
+        call: CallId,
+        error: CallError,
+    },
     /// The job is done, failed or cancelled.
     Ended(JobId),
     /// The job's results may be deleted.
@@ -157,6 +210,13 @@ pub enum Output {
     },
     /// Parts of checkpoints that nobody needs any more.
     Drop(Vec<BlobRef>),
+    /// Whether the bytes of `a`, one after another, are those of `b`: answer with [`Input::RowsCompared`].
+    CompareRows {
+        crew: CrewId,
+        job: JobId,
+        a: Vec<Rows>,
+        b: Vec<Rows>,
+    },
     /// Read both samples' bytes of these items, compare them with [`compare`] and answer with
     /// [`Input::Compared`]. Places of a job stay readable until it ends.
     Compare {

@@ -5,21 +5,18 @@ use shoal_protocol::{JobId, Micros, NodeId, Span, Time, Verify};
 
 use crate::fact::{Fact, Place};
 use crate::job::{Job, JobState, Proof};
+use crate::loans::Loan;
 use crate::meter::Pace;
 use crate::state::{Conn, Scheduler};
-use crate::unit::Loan;
 use crate::{Arrived, Output};
-
-/// How exactly receipts know the time.
-const MARK_EVERY: Micros = Micros::from_millis(100);
 
 impl Scheduler {
     /// A node's answers. Those of attempts that are no longer lent to it change nothing.
     pub(crate) fn arrived(&mut self, now: Time, conn: Conn, results: &[Arrived]) {
-        let Some(&node) = self.conns.get(&conn) else { return };
-        self.heard(now, node);
+        let Some(node) = self.peers.on(conn) else { return };
+        self.peers.heard(now, node);
         for result in results {
-            let ours = self.loans.get(&result.attempt).is_some_and(|loan| loan.node == node);
+            let ours = self.loans.is_held(node, result.attempt);
             if !ours {
                 self.final_rows(now, conn, result.attempt, result.place);
                 continue;
@@ -52,9 +49,10 @@ impl Scheduler {
         self.introduce(node);
         self.record(Fact::Merged { job: id, span, node, place });
         self.close_unit(id, span.start);
+        let passed = self.jobs.passed();
         let Some(job) = self.jobs.get_mut(&id) else { return };
         job.meter.add(now, span.len);
-        job.merge(self.passed, span, node, place);
+        job.merge(passed, span, node, place);
         if proof.is_none() && job.spec.policy.verify == Verify::Adaptive {
             *job.unaudited.entry(node).or_default() += 1;
         }
@@ -63,8 +61,7 @@ impl Scheduler {
     /// Receipts say when units were merged, and crews when they were called; a time in each fact would double
     /// the facts.
     pub(crate) fn mark_time(&mut self, now: Time) {
-        if now > self.passed + MARK_EVERY || now < self.passed {
-            self.passed = now;
+        if self.jobs.pass(now) {
             self.record(Fact::Passed { at: now });
         }
     }
@@ -81,10 +78,7 @@ impl Scheduler {
             let copies: Vec<_> = unit.copies.iter().map(|copy| copy.attempt).collect();
             self.revoke(&copies);
         }
-        let Some(job) = self.jobs.get_mut(&id) else { return };
-        let ballot = job.drop_unit(start).is_some_and(|unit| unit.ballot.is_some());
-        self.ballots -= usize::from(ballot);
-        self.offer(id);
+        self.jobs.drop_unit(id, start);
     }
 
     /// A job is done when all is merged and nothing is looked at again.
@@ -109,11 +103,7 @@ impl Scheduler {
 
     /// What a job's end means for everybody: nothing is lent any more, nodes may forget it.
     pub(crate) fn close(&mut self, now: Time, id: JobId, state: JobState) {
-        let Some(job) = self.jobs.get_mut(&id) else { return };
-        job.state = state;
-        job.ended = Some(now);
-        self.running.remove(&id);
-        self.ready.remove(&job.turn(id));
+        let Some(job) = self.jobs.end(now, id, state) else { return };
         let copies = job.units.values().flat_map(|unit| &unit.copies);
         let leased: Vec<_> = copies.map(|copy| copy.attempt).collect();
         let told = core::mem::take(&mut job.told);
@@ -129,17 +119,8 @@ impl Scheduler {
             let message = shoal_protocol::ToNode::Forget(id);
             self.outputs.push_back(Output::Send { conn, message });
         }
-        if let Some(job) = self.jobs.get_mut(&id) {
-            let ballots = job.units.values().filter(|unit| unit.ballot.is_some());
-            self.ballots -= ballots.count();
-            job.units.clear();
-            job.wanting.clear();
-            job.aside.clear();
-            job.votes.clear();
-            job.items_idle = 0;
-            job.late = None;
-        }
-        self.end_crew(id);
+        self.jobs.drop_units(id);
+        self.end_crews(id);
         self.outputs.push_back(Output::Ended(id));
         self.forget_oldest();
         // Their hands are free now.
@@ -155,7 +136,8 @@ impl Scheduler {
         peer.units_done += 1;
         peer.busy.add(now, took.0);
         peer.last_job = Some(loan.job);
-        let slots = u64::from(peer.caps.slots(loan.lane));
+        let needs = self.jobs.get(&loan.job).map(|job| &job.spec.needs);
+        let slots = needs.map_or(0, |needs| u64::from(peer.caps.slots_for(needs)));
         let sample = u128::from(loan.span.len) * 1_000_000_000 / u128::from(took.0.max(1));
         let sample = u64::try_from(sample).unwrap_or(u64::MAX);
         let old = peer.paces.get(&loan.job).copied().unwrap_or_default();

@@ -1,6 +1,6 @@
 //! What a job can show: who computed what, when, and why it is believed. The shell signs it.
 
-use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::collections::BTreeSet;
 use alloc::string::String;
 use alloc::vec::Vec;
 use shoal_protocol::{Identity, JobId, NodeId, Policy, Span, Time};
@@ -71,12 +71,11 @@ impl Scheduler {
         nodes.sort();
         nodes.dedup();
         let named: BTreeSet<_> = nodes.iter().copied().collect();
-        let keys = self.known.iter().filter(|(_, node)| named.contains(node));
-        let keys: BTreeMap<NodeId, Identity> = keys.map(|(key, node)| (*node, *key)).collect();
+        let keys = self.register.keys(&named);
         let node = |node: NodeId| ReceiptNode {
             node,
             identity: keys.get(&node).copied(),
-            class: self.classes.get(&node).copied().unwrap_or(0),
+            class: self.register.class(node),
         };
         nodes.into_iter().map(node).collect()
     }

@@ -1,14 +1,15 @@
 //! Taking a job in.
 
 use alloc::boxed::Box;
-use alloc::format;
-use alloc::string::{String, ToString};
+use alloc::string::String;
 use core::fmt;
+use shoal_kinds::JobSpec;
 use shoal_protocol::limit::{MAX_OPEN_JOBS, MAX_UNITS_PER_JOB};
-use shoal_protocol::{Caps, JobId, JobSpec, Lane, Needs, Time};
+use shoal_protocol::{JobId, Time};
 
 use crate::Output;
 use crate::assign::crew::GATHER;
+use crate::explain::{asked, offered};
 use crate::fact::Fact;
 use crate::job::Job;
 use crate::state::{RequestId, Scheduler};
@@ -21,6 +22,8 @@ pub enum SubmitError {
     Busy { open: usize },
     /// More units than allowed.
     TooManyUnits { units: u64 },
+    /// Another service has this name.
+    NameTaken { name: String },
     /// No node connected now could ever run it; says what is asked and what the pool offers.
     NoNodeCan { asked: String, offered: String },
 }
@@ -36,8 +39,14 @@ impl fmt::Display for SubmitError {
                 f,
                 "the job would have {units} units, at most {MAX_UNITS_PER_JOB} are allowed: give each more items"
             ),
+            SubmitError::NameTaken { name } => {
+                write!(
+                    f,
+                    "there is a service named {name:?} already: choose another name or remove it"
+                )
+            }
             SubmitError::NoNodeCan { asked, offered } => {
-                write!(f, "no node can run this: it asks for {asked}; the pool offers {offered}")
+                write!(f, "no node can run this: it needs {asked}; the pool offers {offered}")
             }
         }
     }
@@ -48,7 +57,7 @@ impl Scheduler {
         let result = self.admit(&spec).map(|()| self.take_in(now, spec));
         self.outputs.push_back(Output::Reply { request, result: result.clone() });
         if let Ok(id) = result {
-            if self.sim(id).is_some() {
+            if self.jobs.get(&id).is_some_and(|job| job.spec.work.takes_crew()) {
                 self.form(now, id, GATHER);
                 return;
             }
@@ -61,8 +70,8 @@ impl Scheduler {
         if spec.items == 0 {
             return Err(SubmitError::Empty);
         }
-        if self.running.len() >= MAX_OPEN_JOBS {
-            return Err(SubmitError::Busy { open: self.running.len() });
+        if self.jobs.running().len() >= MAX_OPEN_JOBS {
+            return Err(SubmitError::Busy { open: self.jobs.running().len() });
         }
         let units = spec.items.div_ceil(spec.sizing.most.max(1));
         if units > MAX_UNITS_PER_JOB {
@@ -70,59 +79,24 @@ impl Scheduler {
         }
         let able = self.peers.values().any(|peer| peer.caps.meets(&spec.needs));
         if !able && !self.peers.is_empty() {
-            let asked = describe_needs(&spec.needs);
-            let offered = describe_pool(&spec.needs, self.peers.values().map(|peer| &peer.caps));
+            let asked = asked(&spec.needs);
+            let offered = offered(&spec.needs, self.peers.values().map(|peer| &peer.caps));
             return Err(SubmitError::NoNodeCan { asked, offered });
         }
         Ok(())
     }
 
     fn take_in(&mut self, now: Time, spec: JobSpec) -> JobId {
-        self.last_job += 1;
-        let id = JobId(self.last_job);
+        let id = self.numbers.next_job();
         self.record(Fact::Submitted { job: id, at: now, spec: Box::new(spec.clone()) });
         let mut job = Job::new(id, spec, now);
         // A newcomer starts level with the least served, not ahead of everybody for all the past.
-        let others = self.running.iter().filter_map(|other| self.jobs.get(other));
         let priority = job.spec.policy.priority;
-        let others = others.filter(|other| other.spec.policy.priority == priority);
+        let others =
+            self.jobs.running_jobs().filter(|other| other.spec.policy.priority == priority);
         job.served = others.map(|other| other.served).min().unwrap_or(0);
-        if job.has_work() {
-            self.ready.insert(job.turn(id));
-        }
-        self.jobs.insert(id, job);
-        self.running.insert(id);
+        self.call_roll_for(&mut job);
+        self.jobs.begin(job);
         id
-    }
-}
-
-fn describe_needs(needs: &Needs) -> String {
-    match needs.lane {
-        Lane::Inline => "nothing".to_string(),
-        Lane::Cpu => "a node that runs programs".to_string(),
-        Lane::Gpu => format!(
-            "a GPU with buffers of {} MiB, {} invocations and {} bytes in a workgroup, {} storage buffers",
-            needs.buffer_bytes.div_ceil(1 << 20),
-            needs.workgroup_invocations,
-            needs.workgroup_bytes,
-            needs.storage_buffers
-        ),
-    }
-}
-
-fn describe_pool<'a>(needs: &Needs, pool: impl Iterator<Item = &'a Caps> + Clone) -> String {
-    let nodes = pool.clone().count();
-    let gpus = pool.clone().filter_map(|caps| caps.gpu.as_ref());
-    match needs.lane {
-        Lane::Inline => format!("{nodes} nodes"),
-        Lane::Cpu => format!("{nodes} nodes, none of which runs programs"),
-        Lane::Gpu if gpus.clone().next().is_none() => format!("{nodes} nodes, none with a GPU"),
-        Lane::Gpu => format!(
-            "at most {} MiB, {} invocations, {} bytes, {} storage buffers",
-            gpus.clone().map(|gpu| gpu.buffer_bytes).max().unwrap_or(0) >> 20,
-            gpus.clone().map(|gpu| gpu.workgroup_invocations).max().unwrap_or(0),
-            gpus.clone().map(|gpu| gpu.workgroup_bytes).max().unwrap_or(0),
-            gpus.clone().map(|gpu| gpu.storage_buffers).max().unwrap_or(0)
-        ),
     }
 }

@@ -3,7 +3,7 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::ops::{Deref, DerefMut};
-use shoal_protocol::{Attempt, Failure, JobId, Lane, Micros, NodeId, Span, Time};
+use shoal_protocol::{Attempt, Failure, NodeId, Span, Time};
 
 use crate::assign::{How, Loss};
 use crate::job::Job;
@@ -124,26 +124,6 @@ impl Past {
     }
 }
 
-/// A unit lent to a node.
-#[derive(Clone, Debug)]
-pub(crate) struct Loan {
-    pub(crate) job: JobId,
-    /// First item of the unit it is a copy of.
-    pub(crate) unit: u64,
-    /// The items lent: a part of the unit if only that is checked.
-    pub(crate) span: Span,
-    pub(crate) node: NodeId,
-    pub(crate) lane: Lane,
-    pub(crate) since: Time,
-    /// When the node first said that it computes it.
-    pub(crate) running: Option<Time>,
-    /// How long it should take, and when it should be done with all that was lent before it.
-    pub(crate) expected: Micros,
-    pub(crate) due: Time,
-    /// Its copy is [`Copy::late`].
-    pub(crate) late: bool,
-}
-
 impl Unit {
     pub(crate) fn new(span: Span, history: History) -> Unit {
         Unit { span, history, copies: Vec::new(), ballot: None, counted: false }
@@ -246,6 +226,7 @@ impl Job {
         let unit = self.units.remove(&start)?;
         self.items_idle -= if unit.counted { unit.span.len } else { 0 };
         self.wish_no_more(start);
+        unit.nodes().for_each(|node| self.part_ends(node));
         Some(unit)
     }
 }

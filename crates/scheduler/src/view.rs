@@ -2,14 +2,14 @@
 
 use alloc::string::String;
 use alloc::vec::Vec;
-use shoal_protocol::{
-    Attempt, Caps, Condition, JobId, JobSpec, Lane, Micros, NodeId, Span, Time, Work,
-};
+use shoal_kinds::JobSpec;
+use shoal_protocol::{Attempt, Caps, Condition, JobId, Lane, Micros, NodeId, PerLane, Span, Time};
 
-use crate::assign::crew::CrewView;
+use crate::assign::crew::{CrewView, Total};
 use crate::fact::Place;
 use crate::job::{Job, JobFailure, JobState, Proof};
-use crate::state::{Peer, Scheduler};
+use crate::peers::Peer;
+use crate::state::Scheduler;
 use crate::unit::Unit;
 use crate::verify::{Checked, Trust};
 
@@ -35,6 +35,10 @@ pub struct JobView {
     pub units_checking: u64,
     /// How the units that are done were checked.
     pub checked: Checked,
+    /// Steps of a crew with strangers that nobody could compute again.
+    pub unchecked_steps: u64,
+    /// What a crew last made of all its rows.
+    pub total: Option<Total>,
     pub submitted: Time,
     pub first_lent: Option<Time>,
     pub ended: Option<Time>,
@@ -78,8 +82,8 @@ pub struct NodeView {
     pub round_trip: Option<Micros>,
     /// The operator's own.
     pub trusted: bool,
-    /// What its answers were worth, for the lanes inline, GPU and CPU.
-    pub trust: [Trust; 3],
+    /// What its answers were worth.
+    pub trust: PerLane<Trust>,
     /// Share of the last seconds it computed, in percent of its slots.
     pub load: u8,
     pub units_done: u64,
@@ -126,7 +130,7 @@ impl Scheduler {
 
     /// How many jobs run.
     pub fn open_jobs(&self) -> usize {
-        self.running.len()
+        self.jobs.running().len()
     }
 
     pub fn nodes(&self, now: Time) -> Vec<NodeView> {
@@ -185,12 +189,12 @@ impl Scheduler {
 
     /// What a node's answers of a kind were worth so far.
     pub fn trust_of(&self, node: NodeId, lane: Lane) -> Trust {
-        self.trust(node, lane)
+        self.trust.of(node, lane)
     }
 
     /// A node's name as last said, also of one that left.
     pub fn node_name(&self, node: NodeId) -> Option<&str> {
-        self.names.get(&node).map(String::as_str)
+        self.register.name(node)
     }
 
     fn view_job(&self, now: Time, id: JobId, job: &Job) -> JobView {
@@ -206,7 +210,7 @@ impl Scheduler {
             job: id,
             name: job.spec.name.clone(),
             owner: job.spec.owner.clone(),
-            kind: kind(&job.spec.work),
+            kind: job.spec.work.name(),
             state: job.state,
             items: job.spec.items,
             items_done: job.items_done,
@@ -217,6 +221,8 @@ impl Scheduler {
             speculated: job.speculated,
             units_checking: job.units.values().filter(|unit| unit.ballot.is_some()).count() as u64,
             checked: job.proofs.of(job.merged.len()),
+            unchecked_steps: job.unchecked,
+            total: job.total.clone(),
             submitted: job.submitted,
             first_lent: job.first_lent,
             ended: job.ended,
@@ -224,15 +230,15 @@ impl Scheduler {
             able_nodes: if running { able.count() as u64 } else { 0 },
             shares: shares.collect(),
             failure: job.failure.clone(),
-            crew: self.view_crew(now, id),
+            crew: self.crew_of(id).and_then(|crew| self.view_crew(now, crew)),
         }
     }
 
     fn view_node(&self, now: Time, node: NodeId, peer: &Peer) -> NodeView {
-        let running = peer.loans.iter().filter_map(|attempt| self.loans.get(attempt));
+        let running = peer.loans().iter().filter_map(|attempt| self.loans.get(attempt));
         let running = running.filter(|loan| loan.running.is_some());
         let job =
-            peer.loans.first().and_then(|attempt| self.loans.get(attempt)).map(|loan| loan.job);
+            peer.loans().first().and_then(|attempt| self.loans.get(attempt)).map(|loan| loan.job);
         let pace = job.or(peer.last_job).and_then(|job| peer.paces.get(&job));
         let slots = u64::from(peer.caps.cpu_slots).max(1);
         let busy_percent = peer.busy.milli_rate(now) / (10_000_000 * slots);
@@ -241,7 +247,7 @@ impl Scheduler {
             caps: peer.caps.clone(),
             paused: peer.paused,
             joined: peer.joined,
-            leases: peer.loans.len() as u64,
+            leases: peer.loans().len() as u64,
             running: running.count() as u64,
             job,
             milli_rate: pace.map_or(0, |pace| pace.all_slots()),
@@ -249,22 +255,12 @@ impl Scheduler {
             condition: peer.condition,
             round_trip: peer.round_trip,
             trusted: peer.trusted,
-            trust: crate::assign::LANES.map(|lane| self.trust(node, lane)),
+            trust: PerLane::from_fn(|lane| self.trust.of(node, lane)),
             load: busy_percent.min(100) as u8,
             units_done: peer.units_done,
             units_failed: peer.units_failed,
-            gave: self.swarms.givers.get(&node).map_or(0, |giver| giver.bytes),
-            gave_wrong: self.swarms.givers.get(&node).map_or(0, |g| g.accusers.len() as u64),
+            gave: self.swarms.given_by(node),
+            gave_wrong: self.swarms.accusers_of(node) as u64,
         }
-    }
-}
-
-fn kind(work: &Work) -> &'static str {
-    match work {
-        Work::Noop => "noop",
-        Work::Map(_) => "map",
-        Work::Render(_) => "render",
-        Work::Exec(_) => "exec",
-        Work::Sim(_) => "sim",
     }
 }

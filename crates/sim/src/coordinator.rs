@@ -1,12 +1,13 @@
 //! What the coordinator's shell would do: carry inputs and outputs, keep facts, compare bytes, crash and start again.
 
 use shoal_protocol::codec::Wire;
-use shoal_protocol::{FromNode, Hash, PublicKey, Time, ToNode, UnitOutput};
+use shoal_protocol::{FromNode, Hash, Time, ToNode, UnitOutput};
 use shoal_scheduler::{Arrived, Conn, Fact, Input, Outcome, Output, Place, RequestId, Scheduler};
 
-use crate::device::spec;
+use crate::callers::SERVICE;
+use crate::device::{Device, spec};
 use crate::fault::ABSENCE;
-use crate::liar::{Character, Content};
+use crate::liar::Content;
 use crate::world::{Event, Probe, World};
 
 /// How long a comparison of bytes takes.
@@ -37,9 +38,10 @@ impl<P: Probe> World<P> {
         }
         if let Some(due) = timeout {
             let due = Time(due.0.saturating_sub(self.ahead));
+            let due = Time(due.0.max(self.now.0 + 1));
             if self.timer.is_none_or(|timer| timer > due) {
                 self.timer = Some(due);
-                self.at(due.0.max(self.now.0 + 1), Event::Timer);
+                self.at(due.0, Event::Timer);
             }
         }
     }
@@ -63,7 +65,10 @@ impl<P: Probe> World<P> {
     fn act(&mut self, output: Output) {
         match output {
             Output::Record(fact) => self.record(fact),
-            Output::Send { conn, message } => {
+            Output::Send { conn, mut message } => {
+                if let ToNode::Enlist(enlist) = &mut message {
+                    self.seal_order(enlist);
+                }
                 // A measurement of the scheduler is not to measure this.
                 if self.scenario.check_every < u64::MAX {
                     self.oracle.sent(&message, self.scheduler.as_ref());
@@ -82,10 +87,21 @@ impl<P: Probe> World<P> {
                     self.at(self.now.0 + 1, Event::Submit(next));
                 }
             }
-            Output::Reply { result, .. } => {
-                assert!(result.is_ok(), "a job was refused: {result:?}")
+            Output::Reply { request, result } => {
+                let id = result.expect("a job was refused");
+                if request == SERVICE {
+                    self.callers.served(id);
+                }
             }
-            Output::Removed(_) | Output::Route { .. } | Output::Drop(_) => {}
+            Output::Answered { call, part, last } => self.callers.answered(call, &part, last),
+            Output::Unanswered { call, error } => {
+                let clock = self.clock();
+                self.callers.unanswered(clock, call, &error);
+            }
+            Output::Removed(_) => {}
+            Output::Route { crew, epoch, members } => self.route(crew, epoch, members),
+            Output::Drop(blobs) => self.crews.drop_parts(&blobs),
+            Output::CompareRows { crew, a, b, .. } => self.compare_rows(crew, &a, &b),
             Output::Compare { id, items, a, b, .. } => {
                 let near = Content::read(&a.place.hash).same(&Content::read(&b.place.hash), items);
                 let outcome = match near {
@@ -101,10 +117,13 @@ impl<P: Probe> World<P> {
 
     fn record(&mut self, fact: Fact) {
         self.oracle.recorded(&fact, self.now);
+        self.crews.recorded(&fact);
+        self.note_trust();
+        self.report.crew.epochs += u64::from(matches!(fact, Fact::Epoch { .. }));
         if let Fact::Rejected { job, node, rounds, .. } = &fact {
             let number = self.oracle.device_of(*node);
             let device = self.devices.get(number as usize);
-            let honest = device.is_some_and(|d| d.character == Character::Honest);
+            let honest = device.is_some_and(Device::is_honest);
             self.report.honest_rejected += u64::from(honest && !rounds);
             let lane = self.scheduler.as_ref().and_then(|live| Some(live.spec(*job)?.needs.lane));
             let trust = lane.and_then(|lane| Some(self.scheduler.as_ref()?.trust_of(*node, lane)));
@@ -117,7 +136,7 @@ impl<P: Probe> World<P> {
 
     /// Said on every new connection; who is who is not in doubt here.
     pub(crate) fn challenge(&mut self, conn: Conn) {
-        let (nonce, coordinator) = ([0; 32], PublicKey([0; 32]));
+        let (nonce, coordinator) = ([0; 32], self.crews.coordinator());
         self.send_to_node(conn, ToNode::Challenge { nonce, coordinator });
     }
 
@@ -128,6 +147,13 @@ impl<P: Probe> World<P> {
             message,
             ToNode::Welcome { .. } | ToNode::Refused(_) | ToNode::Challenge { .. }
         );
+        if self.is_sure(&message) {
+            let due = (self.now + delay).max(self.devices[device].cut_until + delay);
+            let Some(socket) = self.sockets.get_mut(&conn) else { return };
+            socket.to_node = socket.to_node.max(due);
+            let (due, message) = (socket.to_node, reread(&message));
+            return self.at(due.0, Event::ToNode(conn, message));
+        }
         let Some((copies, disorder)) = self.passage(device, in_order) else { return };
         let Some(socket) = self.sockets.get_mut(&conn) else { return };
         let due = self.now + delay;
@@ -141,12 +167,35 @@ impl<P: Probe> World<P> {
         self.at(at.0, Event::ToNode(conn, message));
     }
 
+    /// Of crews and of blobs nothing is said again: a socket that is open carries it, in order.
+    fn is_sure(&self, message: &ToNode) -> bool {
+        match message {
+            ToNode::Job { job, .. } => self.crews.has(*job),
+            ToNode::Audition { .. }
+            | ToNode::Enlist(_)
+            | ToNode::Dismiss { .. }
+            | ToNode::ToCrew { .. }
+            | ToNode::Share(_)
+            | ToNode::Quic(_) => true,
+            ToNode::Welcome { .. }
+            | ToNode::Refused(_)
+            | ToNode::Lend(_)
+            | ToNode::Revoke(_)
+            | ToNode::Forget(_)
+            | ToNode::Challenge { .. }
+            | ToNode::Warm { .. }
+            | ToNode::Ask { .. } => false,
+        }
+    }
+
     pub(crate) fn heard(&mut self, conn: Conn, message: FromNode) {
         match message {
             FromNode::Hello(hello) => {
-                let number = crate::device::number_of(&hello.identity);
+                let number = self.oracle.number_of(&hello.identity);
                 let (trusted, session) = (number < self.scenario.own, String::from("s"));
                 let network = self.oracle.network(number);
+                self.has_honest |= self.scheduler.is_some() && number < self.scenario.nodes;
+                let hello = *hello;
                 self.give(Input::Connected { conn, hello, session, trusted, network });
             }
             FromNode::Done(results) => {
@@ -166,7 +215,9 @@ impl<P: Probe> World<P> {
             | FromNode::Declined { .. }
             | FromNode::Links { .. }
             | FromNode::Crew { .. }
-            | FromNode::Share(_) => self.give(Input::Said { conn, message }),
+            | FromNode::Warm { .. }
+            | FromNode::Answer { .. } => self.give(Input::Said { conn, message }),
+            FromNode::Share(say) => self.heard_of_blobs(conn, say),
         }
     }
 
@@ -197,6 +248,8 @@ impl<P: Probe> World<P> {
     pub(crate) fn go_down(&mut self) {
         self.report.crashes += 1;
         self.scheduler = None;
+        self.callers.cut_off();
+        self.crews.routes.clear();
         let conns: Vec<Conn> = self.sockets.keys().copied().collect();
         for conn in conns {
             let delay = self.delay();
@@ -214,6 +267,8 @@ impl<P: Probe> World<P> {
         self.life += 1;
         let seed = self.random.draw();
         self.give(Input::Start { seed });
+        self.serve_again();
+        self.submit_crews_again();
         for job in 0..self.scenario.jobs.len() {
             if self.scenario.jobs[job].at <= self.now.0 && !self.oracle.knows(job) {
                 self.at(self.now.0 + 1, Event::Submit(job));
@@ -224,7 +279,12 @@ impl<P: Probe> World<P> {
 
 /// Where the bytes would be: here the hash is the bytes.
 fn place(output: &UnitOutput) -> Option<Place> {
-    let UnitOutput::Inline(bytes) = output else { return None };
+    let bytes = match output {
+        UnitOutput::Inline(bytes) => bytes,
+        UnitOutput::Stored { hash, size } => {
+            return Some(Place { offset: 0, size: *size, hash: *hash });
+        }
+    };
     if bytes.is_empty() {
         return None;
     }

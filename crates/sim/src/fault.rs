@@ -1,15 +1,18 @@
 //! What goes wrong, and when.
 
 use shoal_node::{Input, Rules};
-use shoal_protocol::{Condition, Time};
+use shoal_protocol::{Condition, Micros, Time};
 
 use crate::device::author;
+use crate::scenario::LENT_LEAST;
 use crate::world::{Event, Probe, World};
 
 /// How long a crashed coordinator is away, and a vanished or frozen device, in microseconds.
 pub(crate) const ABSENCE: (u64, u64) = (10_000, 4_000_000);
 /// A clock that is set jumps by at most this much: more than any patience for silence but the idle one.
 const FARTHEST_JUMP: u64 = 5_000_000;
+/// An engine that hangs does so longer than a crew waits for it.
+const LONGEST_HANG: u64 = 15_000_000;
 /// Facts in a batch after which a kill may come; few batches have more.
 const KILL_WITHIN: u64 = 12;
 
@@ -22,6 +25,9 @@ pub(crate) enum Fault {
     Jump,
     Crash,
     Kill,
+    Break,
+    Hang,
+    Cut,
 }
 
 impl<P: Probe> World<P> {
@@ -38,6 +44,9 @@ impl<P: Probe> World<P> {
         for fault in all {
             self.plan(fault);
         }
+        if self.scenario.has_links() {
+            [Fault::Break, Fault::Hang, Fault::Cut].into_iter().for_each(|fault| self.plan(fault));
+        }
     }
 
     fn plan(&mut self, fault: Fault) {
@@ -50,6 +59,9 @@ impl<P: Probe> World<P> {
             Fault::Jump => faults.jumps,
             Fault::Crash => faults.crashes,
             Fault::Kill => faults.kills,
+            Fault::Break => faults.breaks,
+            Fault::Hang => faults.hangs,
+            Fault::Cut => faults.cuts,
         };
         let at = self.now.0 + self.random.range(1, mean.max(1) * 2);
         if mean > 0 && at < self.scenario.faults.until {
@@ -70,6 +82,9 @@ impl<P: Probe> World<P> {
             Fault::Jump => self.ahead = self.random.range(0, FARTHEST_JUMP),
             Fault::Crash => self.crash(),
             Fault::Kill => self.kill_after = Some(self.random.range(0, KILL_WITHIN)),
+            Fault::Break => self.break_socket(),
+            Fault::Hang => self.hang(),
+            Fault::Cut => self.cut_channels(),
         }
         self.plan(fault);
     }
@@ -77,6 +92,7 @@ impl<P: Probe> World<P> {
     /// A device dies with everything it had; after a while it is started again with the same identity.
     fn vanish(&mut self) {
         self.report.vanished += 1;
+        self.report.lost += 1;
         let at = self.any_device();
         self.count_capacity(at);
         if let Some(conn) = self.devices[at].conn.take() {
@@ -85,6 +101,7 @@ impl<P: Probe> World<P> {
             let notice = if self.random.chance(500_000) { self.delay().0 } else { 60_000_000 };
             self.at(self.now.0 + notice, Event::Gone(conn));
         }
+        self.crews.forget(at);
         let seed = self.random.draw();
         self.devices[at].reborn(seed);
         let away = match self.scenario.faults.away {
@@ -97,8 +114,9 @@ impl<P: Probe> World<P> {
     fn freeze(&mut self) {
         let at = self.any_device();
         let until = self.now.0 + self.random.range(ABSENCE.0, ABSENCE.1);
-        self.devices[at].frozen_until = Time(until);
-        self.at(until + 1, Event::NodeTimer(at));
+        let device = &mut self.devices[at];
+        device.frozen_until = device.frozen_until.max(Time(until));
+        self.at(until + 1, Event::Thaw(at));
     }
 
     fn partition(&mut self) {
@@ -106,6 +124,7 @@ impl<P: Probe> World<P> {
         for at in 0..self.devices.len() {
             if self.random.chance(400_000) {
                 self.devices[at].cut_until = Time(until);
+                self.report.lost += 1;
             }
         }
     }
@@ -124,6 +143,10 @@ impl<P: Probe> World<P> {
             let never = vec![author(self.random.range(0, 3) as u8)];
             self.tell_device(at, Input::Rules(Rules { never, ..Rules::default() }));
         }
+        if self.scenario.memory.is_some() {
+            let offer = self.devices[at].lends(LENT_LEAST);
+            self.tell_device(at, offer);
+        }
         let birth = self.devices[at].birth;
         self.at(until, Event::Show(at, birth));
     }
@@ -133,6 +156,10 @@ impl<P: Probe> World<P> {
             self.tell_device(at, Input::Condition(Condition::default()));
             self.tell_device(at, Input::Pause(false));
             self.tell_device(at, Input::Rules(Rules::default()));
+            if self.scenario.memory.is_some() {
+                let offer = self.devices[at].lends(100);
+                self.tell_device(at, offer);
+            }
         }
     }
 
@@ -140,6 +167,26 @@ impl<P: Probe> World<P> {
         if let Some(live) = &self.scheduler {
             self.oracle.compare(live, &self.facts, self.clock());
             self.go_down();
+        }
+    }
+
+    /// A socket ends, and both ends hear of it.
+    fn break_socket(&mut self) {
+        let at = self.any_device();
+        if let Some(conn) = self.devices[at].conn {
+            self.report.lost += 1;
+            self.at(self.now.0, Event::Closed(conn));
+            let delay = self.delay();
+            self.at((self.now + delay).0, Event::Gone(conn));
+        }
+    }
+
+    /// The engines of a device do nothing for a while.
+    fn hang(&mut self) {
+        let at = self.any_device();
+        let until = self.now + Micros(self.random.range(100_000, LONGEST_HANG));
+        if let Some(linked) = &mut self.devices[at].linked {
+            linked.hangs = until;
         }
     }
 

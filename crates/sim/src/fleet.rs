@@ -1,7 +1,7 @@
 //! What the devices' shells would do: open sockets, compute, and lie if that is their character.
 
-use shoal_node::{Input, Output};
-use shoal_protocol::{Attempt, Failure, FromNode, Lease, Micros, Signature, UnitOutput};
+use shoal_node::{Input, MemberInput, Output, ShareInput};
+use shoal_protocol::{Attempt, Failure, FromNode, Lease, Micros, Signature, Time, UnitOutput};
 use shoal_scheduler::Conn;
 
 use crate::coordinator::reread;
@@ -17,6 +17,10 @@ impl<P: Probe> World<P> {
             return self.hostile_hears(at, Input::Start);
         }
         self.devices[at].up_since.get_or_insert(self.now);
+        if let Some(linked) = &self.devices[at].linked {
+            let key = linked.keys().public();
+            self.tell_device(at, Input::LinkKey(key));
+        }
         self.tell_device(at, Input::Start);
     }
 
@@ -38,20 +42,60 @@ impl<P: Probe> World<P> {
             if device.conn.is_none() && matches!(input, Input::Received(_)) {
                 continue;
             }
+            if let Input::Offer(caps) = &input {
+                device.caps = caps.clone();
+            }
+            let was = device.is_joined();
             device.node.handle(self.now, input);
             let outputs: Vec<_> = std::iter::from_fn(|| device.node.poll_output()).collect();
             device.node.check();
+            let is = device.is_joined();
             for output in outputs {
                 self.device_acts(at, output);
             }
+            if was != is {
+                self.relay_changed(at, is);
+            }
         }
+        self.wind(at);
+    }
+
+    /// Sets the clock for whatever comes next on the device.
+    pub(crate) fn wind(&mut self, at: usize) {
         let device = &mut self.devices[at];
-        if let Some(due) = device.node.next_timeout()
-            && device.timer.is_none_or(|timer| timer > due)
-        {
+        let linked = device.linked.iter().flat_map(|linked| linked.members.values());
+        let members = linked.filter_map(|member| member.next_timeout());
+        let shelf = device.shelf.as_ref().and_then(|shelf| shelf.share.next_timeout());
+        let Some(due) = members.chain(shelf).chain(device.node.next_timeout()).min() else {
+            return;
+        };
+        let due = Time(due.0.max(self.now.0 + 1));
+        if device.timer.is_none_or(|timer| timer > due) {
             device.timer = Some(due);
-            self.at(due.0.max(self.now.0 + 1), Event::NodeTimer(at));
+            self.at(due.0, Event::NodeTimer(at));
         }
+    }
+
+    /// Its clock rings, unless it was set anew since.
+    pub(crate) fn rings(&mut self, at: usize) {
+        if self.devices[at].hostile.is_some() {
+            return self.hostile_hears(at, Input::Tick);
+        }
+        if self.devices[at].timer == Some(self.now) {
+            self.devices[at].timer = None;
+            self.wake(at);
+        }
+    }
+
+    /// Time passed; a frozen device does not notice.
+    pub(crate) fn wake(&mut self, at: usize) {
+        if self.devices[at].is_away(self.now) {
+            return;
+        }
+        self.tell_device(at, Input::Tick);
+        self.members_tick(at);
+        self.share_tick(at);
+        self.wind(at);
     }
 
     fn device_acts(&mut self, at: usize, output: Output) {
@@ -71,20 +115,24 @@ impl<P: Probe> World<P> {
             }
             Output::Send(message) => self.send_from_node(at, message),
             Output::Sign(statement) => {
-                let proof = Signature([0; 32], [0; 32]);
+                let linked = self.devices[at].linked.as_ref();
+                let nobody = Signature([0; 32], [0; 32]);
+                let proof = linked.map_or(nobody, |linked| linked.sign(&statement));
                 self.tell_device(at, Input::Signed { statement, proof });
             }
             Output::Check(job) => self.tell_device(at, Input::Checked { job, result: Ok(()) }),
-            Output::Run { lease, .. } => self.begin(at, lease),
-            Output::Abort(_)
-            | Output::Forget(_)
-            | Output::Audition { .. }
-            | Output::Enlist(_)
-            | Output::Dismiss(_)
-            | Output::ToCrew { .. }
-            | Output::OpenQuic(_)
-            | Output::CloseQuic
-            | Output::Share(_) => {}
+            Output::Run { lease, body: Some(body), .. } => self.begin_call(at, lease, &body),
+            Output::Run { lease, body: None, .. } => self.begin(at, lease),
+            Output::Warm(job) => self.tell_device(at, Input::Warmed { job, result: Ok(()) }),
+            Output::Abort(attempt) => {
+                self.devices[at].running.remove(&attempt);
+            }
+            Output::Audition { crew, job } => self.audition(at, crew, job),
+            Output::Enlist(enlist) => self.enlist(at, enlist),
+            Output::Dismiss(crew) => self.leave_crew(at, crew),
+            Output::ToCrew { crew, say } => self.tell_member(at, crew, MemberInput::Told(say)),
+            Output::Share(told) => self.share(at, ShareInput::Told(told)),
+            Output::Forget(_) | Output::OpenQuic(_) | Output::CloseQuic => {}
             Output::Stopped(refusal) => {
                 // Only a newer connection of the same device ends one for good.
                 assert!(refusal.is_some(), "a device stopped by itself");
@@ -116,6 +164,8 @@ impl<P: Probe> World<P> {
             | FromNode::Declined { .. }
             | FromNode::Links { .. }
             | FromNode::Crew { .. }
+            | FromNode::Warm { .. }
+            | FromNode::Answer { .. }
             | FromNode::Share(_) => true,
             FromNode::Done(_)
             | FromNode::Failed { .. }
@@ -124,6 +174,13 @@ impl<P: Probe> World<P> {
             | FromNode::Returned(_) => false,
         };
         let Some(conn) = self.devices[at].conn else { return };
+        if is_sure(&message) {
+            let due = (self.now + delay).max(self.devices[at].cut_until + delay);
+            let Some(socket) = self.sockets.get_mut(&conn) else { return };
+            socket.from_node = socket.from_node.max(due);
+            let (due, message) = (socket.from_node, reread(&message));
+            return self.at(due.0, Event::FromNode(conn, message));
+        }
         let Some((copies, disorder)) = self.passage(at, in_order) else { return };
         let Some(socket) = self.sockets.get_mut(&conn) else { return };
         let due = self.now + delay;
@@ -167,7 +224,9 @@ impl<P: Probe> World<P> {
         let asked = Asked { job: lease.job, span: lease.span, class };
         let content = self.conspiracy.answer(device, asked, &mut self.random);
         let lies = content.is_wrong(lease.span);
+        let takes = self.oracle.takes(lease.job);
         let device = &mut self.devices[at];
+        device.begins(attempt, takes);
         device.answers += 1;
         device.lies += u64::from(lies);
         if let Some(job) = self.oracle.plan_of(lease.job) {
@@ -189,6 +248,7 @@ impl<P: Probe> World<P> {
         if self.devices[at].birth != birth {
             return;
         }
+        self.devices[at].running.remove(&attempt);
         let result = match content {
             // Where only scheduling is measured, answers are empty.
             Some(_) if self.scenario.check_every == u64::MAX => Ok(UnitOutput::Inline(Vec::new())),
@@ -205,5 +265,25 @@ impl<P: Probe> World<P> {
         let Some(since) = device.up_since.take() else { return };
         let micros = (until - since.max(from)).0;
         self.report.capacity_items += micros * device.slots / device.item_micros.max(1);
+    }
+}
+
+/// Of members and of blobs nothing is said again: a socket that is open carries it, in order.
+fn is_sure(message: &FromNode) -> bool {
+    match message {
+        FromNode::Links { .. } | FromNode::Crew { .. } | FromNode::Share(_) => true,
+        FromNode::Done(done) => {
+            done.iter().any(|done| matches!(done.output, UnitOutput::Stored { .. }))
+        }
+        FromNode::Hello(_)
+        | FromNode::Failed { .. }
+        | FromNode::Alive { .. }
+        | FromNode::Caps(_)
+        | FromNode::Returned(_)
+        | FromNode::Pause(_)
+        | FromNode::Condition(_)
+        | FromNode::Declined { .. }
+        | FromNode::Warm { .. }
+        | FromNode::Answer { .. } => false,
     }
 }

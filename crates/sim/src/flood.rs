@@ -38,7 +38,7 @@ impl<P: Probe> World<P> {
                 self.at(self.now.0 + word * EVERY, Event::FromNode(conn, message));
             }
             let mut last = vec![FromNode::Pause(false), FromNode::Condition(Condition::default())];
-            let jobs = 1..=self.scenario.jobs.len() as u64;
+            let jobs = 1..=(self.scenario.jobs.len() + self.scenario.crews.len() + 1) as u64;
             last.extend(jobs.map(|job| FromNode::Declined { job: JobId(job), declined: false }));
             for message in last {
                 self.at(self.now.0 + WORDS * EVERY, Event::FromNode(conn, message));
@@ -55,7 +55,8 @@ pub(crate) fn idle_word(word: u64, random: &mut Random) -> FromNode {
     }
     let blob = BlobRef { hash: Hash([random.draw() as u8; 32]), size: HUGE };
     let (piece, node) = (random.draw() as u32, NodeId(random.range(0, 50)));
-    let (crew, epoch) = (CrewId(random.range(0, 4)), Epoch(random.range(0, 2) as u32));
+    let (crew, epoch) =
+        (CrewId((1 << 40) + (1 << 20) + random.range(0, 4)), Epoch(random.range(0, 2) as u32));
     let job = JobId(random.range(0, 6));
     match random.range(0, 11) {
         0 => FromNode::Condition(Condition {
@@ -63,7 +64,10 @@ pub(crate) fn idle_word(word: u64, random: &mut Random) -> FromNode {
             ..Condition::default()
         }),
         1 => FromNode::Share(ShareSay::Holds { blobs: vec![blob; MAX_SHARED_BLOBS] }),
-        2 => FromNode::Share(ShareSay::Wants { blob, has: vec![u64::MAX; 64] }),
+        2 => {
+            let (has, needs) = (vec![u64::MAX; 64], vec![random.draw(); 1024]);
+            FromNode::Share(ShareSay::Part { blob, has, needs })
+        }
         3 => FromNode::Share(ShareSay::Got { blob, piece, from: Some(node) }),
         4 => FromNode::Share(ShareSay::Missed { blob, piece, from: node, why: Missed::Bad }),
         5 => FromNode::Share(ShareSay::Drops { blob }),

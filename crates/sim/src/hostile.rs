@@ -113,6 +113,8 @@ impl<P: Probe> World<P> {
             | Input::Signed { .. }
             | Input::Checked { .. }
             | Input::Ran { .. }
+            | Input::Part { .. }
+            | Input::Warmed { .. }
             | Input::LinkKey(_)
             | Input::CrewSays { .. }
             | Input::QuicUp
@@ -132,7 +134,7 @@ impl<P: Probe> World<P> {
         let key = if hostile.enemy.new_keys { hostile.came << KEYS_FROM } else { 0 };
         let mut identity = [0; 32];
         identity[..8].copy_from_slice(&(device.number | key).to_le_bytes());
-        let mut caps = crate::device::crew_caps(at);
+        let mut caps = crate::device::usual_caps(at);
         caps.cpu_slots = hostile.enemy.slots;
         if let Some(gpu) = &mut caps.gpu {
             gpu.slots = hostile.enemy.slots;
@@ -145,7 +147,7 @@ impl<P: Probe> World<P> {
             caps,
             held: Vec::new(),
         };
-        self.send_from_node(at, FromNode::Hello(hello));
+        self.send_from_node(at, FromNode::Hello(Box::new(hello)));
     }
 
     fn hostile_acts(&mut self, at: usize) {
@@ -231,7 +233,11 @@ impl<P: Probe> World<P> {
 
     fn hostile_comes(&mut self, at: usize) {
         let Some(hostile) = &mut self.devices[at].hostile else { return };
-        if hostile.opening {
+        // In a new pool where nobody honest ever was, nobody can know better than the first who comes: a job that
+        // it fails breaks no promise. A greeting may get lost, so hostile devices wait for one that did not. After
+        // a restart honest ones are expected back, and the hostile may well come first.
+        let cannot_know = !self.has_honest && self.life == 0;
+        if hostile.opening || cannot_know {
             return;
         }
         (hostile.opening, hostile.deeds) = (true, 0);

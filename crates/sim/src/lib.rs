@@ -5,6 +5,8 @@
 //! The same seed gives the same trace. After every step the oracle asserts what must always hold; after
 //! the faults stop, everything must finish.
 
+mod callers;
+mod chain;
 mod coordinator;
 mod crew;
 mod device;
@@ -14,6 +16,7 @@ mod flood;
 mod hostile;
 mod liar;
 mod measure;
+mod mix;
 mod oracle;
 mod random;
 mod report;
@@ -21,12 +24,14 @@ mod scenario;
 mod swarm;
 mod world;
 
-pub use crew::{CrewReport, crew};
+pub use chain::{ChainReport, chain};
+pub use crew::{CrewPlan, CrewReport};
 pub use hostile::{Enemy, Way};
 pub use liar::{Character, Lie};
 pub use measure::{Checking, Churn, Gang, Pool, checking, churn};
+pub use mix::{crew, farm, lying_crew, run, swarm, swarm_of};
 pub use random::Random;
 pub use report::{JobReport, Report};
-pub use scenario::{Faults, JobPlan, Scenario};
-pub use swarm::{SwarmPlan, SwarmReport, swarm, swarm_of};
-pub use world::{Probe, World, run, run_probed};
+pub use scenario::{Faults, JobPlan, Links, Scenario};
+pub use swarm::{SwarmCost, SwarmPlan, SwarmReport, swarm_cost};
+pub use world::{Probe, World, run_probed};

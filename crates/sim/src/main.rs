@@ -1,14 +1,20 @@
-//! Runs worlds: `shoal-sim --seeds 200`, one again with `--seed 17`; or measures: `--crowd 10000` what scheduling
-//! costs, `--churn` how a pool copes with leaving and slow nodes, `--verify` what checking costs and catches.
+//! Runs worlds: `shoal-sim --seeds 200`, one again with `--seed 17`; with a part of them only: `--farms 200`,
+//! `--crews 300`, `--lying-crews 60`, `--swarms 100`; or measures: `--crowd 10000` what scheduling
+//! costs, `--swarm-cost 100` what spreading a blob costs, `--churn` how a pool copes with leaving and slow nodes,
+//! `--verify` what checking costs and catches.
 #![allow(clippy::print_stdout)]
 
+use std::collections::BTreeMap;
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use shoal_protocol::Verify;
 use shoal_sim::{
-    Churn, CrewReport, Gang, Pool, Probe, Report, Scenario, SwarmReport, checking, churn, crew,
-    run, run_probed, swarm,
+    Churn, CrewReport, Gang, Pool, Probe, Report, Scenario, checking, churn, crew, farm,
+    lying_crew, run, run_probed, swarm, swarm_cost,
 };
 
 fn main() -> ExitCode {
@@ -17,22 +23,20 @@ fn main() -> ExitCode {
         let at = args.iter().position(|arg| arg == name)?;
         args.get(at + 1)?.parse::<u64>().ok()
     };
-    if let Some(seed) = number("--crew-seed") {
-        println!("{:#?}", crew(seed));
-        return ExitCode::SUCCESS;
+    for mix in MIXES {
+        if let Some(seed) = number(mix.again) {
+            println!("{:#?}", (mix.run)(seed));
+            return ExitCode::SUCCESS;
+        }
     }
-    if let Some(seeds) = number("--crews") {
-        return crews(number("--from").unwrap_or(0), seeds);
+    for mix in MIXES {
+        if let Some(seeds) = number(mix.many) {
+            return many(mix, number("--from").unwrap_or(0), seeds);
+        }
     }
-    if let Some(seed) = number("--swarm-seed") {
-        println!("{:#?}", swarm(seed));
-        return ExitCode::SUCCESS;
-    }
-    if let Some(seeds) = number("--swarms") {
-        return swarms(number("--from").unwrap_or(0), seeds);
-    }
-    if let Some(seed) = number("--seed") {
-        println!("{:#?}", run(seed));
+    if let Some(nodes) = number("--swarm-cost") {
+        let pieces = number("--pieces").unwrap_or(1024) as u32;
+        show_swarm_cost(nodes, pieces, number("--parts").unwrap_or(1).max(1) as u32);
         return ExitCode::SUCCESS;
     }
     if let Some(nodes) = number("--crowd") {
@@ -48,23 +52,76 @@ fn main() -> ExitCode {
         show_checking(seed, number("--nodes").unwrap_or(1_000), number("--units").unwrap_or(60));
         return ExitCode::SUCCESS;
     }
-    let from = number("--from").unwrap_or(0);
-    many(from, number("--seeds").unwrap_or(200))
+    many(&MIXES[0], number("--from").unwrap_or(0), 200)
 }
 
-/// Runs a world for each seed; how many failed. `again` is the flag that runs one of them again.
-fn each<R>(from: u64, seeds: u64, again: &str, run: fn(u64) -> R, mut add: impl FnMut(R)) -> u64 {
+/// What worlds are drawn from a seed.
+struct Mix {
+    /// What they are called, the flag for so many of them, and the one for one of them.
+    name: &'static str,
+    many: &'static str,
+    again: &'static str,
+    run: fn(u64) -> Report,
+}
+
+const MIXES: &[Mix] = &[
+    Mix { name: "worlds", many: "--seeds", again: "--seed", run },
+    Mix { name: "farms", many: "--farms", again: "--farm-seed", run: farm },
+    Mix { name: "crews", many: "--crews", again: "--crew-seed", run: crew },
+    Mix { name: "lying crews", many: "--lying-crews", again: "--lying-crew-seed", run: lying_crew },
+    Mix { name: "swarms", many: "--swarms", again: "--swarm-seed", run: swarm },
+];
+
+/// Runs a world for each seed, as many at a time as there are cores; how many failed. Worlds share nothing, and
+/// what came of them is added up and printed in the order of their seeds. `again` is the flag that runs one of them
+/// again.
+fn each<R: Send>(
+    from: u64,
+    seeds: u64,
+    again: &str,
+    run: fn(u64) -> R,
+    mut add: impl FnMut(R),
+) -> u64 {
+    let cores = thread::available_parallelism().map_or(1, usize::from);
+    let (next, end) = (AtomicU64::new(from), from + seeds);
+    let (over, reports) = mpsc::channel();
     let mut failed = 0;
-    for seed in from..from + seeds {
-        match std::panic::catch_unwind(|| run(seed)) {
-            Ok(report) => add(report),
-            Err(_) => {
-                println!("seed {seed} failed; again: cargo xtask sim {again} {seed}");
-                failed += 1;
+    thread::scope(|scope| {
+        for _ in 0..cores {
+            let (next, over) = (&next, over.clone());
+            scope.spawn(move || {
+                let seeds = std::iter::repeat_with(|| next.fetch_add(1, Ordering::Relaxed));
+                for seed in seeds.take_while(|seed| *seed < end) {
+                    let heard = over.send((seed, apart(seed, run)));
+                    heard.expect("somebody waits for all worlds");
+                }
+            });
+        }
+        drop(over);
+        let (mut early, mut due) = (BTreeMap::new(), from);
+        for (seed, report) in reports {
+            early.insert(seed, report);
+            while let Some(report) = early.remove(&due) {
+                if let Some(report) = report {
+                    add(report);
+                } else {
+                    println!("seed {due} failed; again: cargo xtask sim {again} {due}");
+                    failed += 1;
+                }
+                due += 1;
             }
         }
-    }
+    });
     failed
+}
+
+/// Runs a world in a thread of its own, named so that a panic says whose it is; `None` if it did panic.
+fn apart<R: Send>(seed: u64, run: fn(u64) -> R) -> Option<R> {
+    thread::scope(|scope| {
+        let world = thread::Builder::new().name(format!("seed {seed}"));
+        let world = world.spawn_scoped(scope, || run(seed));
+        world.expect("a thread for a world").join().ok()
+    })
 }
 
 fn verdict(seeds: u64, failed: u64) -> ExitCode {
@@ -72,95 +129,72 @@ fn verdict(seeds: u64, failed: u64) -> ExitCode {
     if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// Worlds with a crew each.
-fn crews(from: u64, seeds: u64) -> ExitCode {
-    let start = Instant::now();
-    let mut total = CrewReport::default();
-    let failed = each(from, seeds, "--crew-seed", crew, |report| {
-        total.events += report.events;
-        total.epochs += report.epochs;
-        total.faults += report.faults;
-        total.crashes += report.crashes;
-        total.strokes += report.strokes;
-        total.strokes_again += report.strokes_again;
-        total.relayed += report.relayed;
-        total.direct += report.direct;
-        total.stale += report.stale;
-    });
-    println!(
-        "{seeds} crews in {:.1} s: {} events, {} epochs, {} faults, {} crashes, {} strokes ({} times again), {} frames by relay, {} direct, {} of old epochs dropped",
-        start.elapsed().as_secs_f64(),
-        total.events,
-        total.epochs,
-        total.faults,
-        total.crashes,
-        total.strokes,
-        total.strokes_again,
-        total.relayed,
-        total.direct,
-        total.stale
-    );
-    verdict(seeds, failed)
-}
-
-/// Worlds in which devices exchange one blob.
-fn swarms(from: u64, seeds: u64) -> ExitCode {
-    let start = Instant::now();
-    let mut total = SwarmReport::default();
-    let failed = each(from, seeds, "--swarm-seed", swarm, |report| {
-        total.events += report.events;
-        total.fetched += report.fetched;
-        total.exchanged += report.exchanged;
-        total.pieces += report.pieces;
-        total.devices += report.devices;
-        total.faults += report.faults;
-        total.named += report.named;
-    });
-    println!(
-        "{seeds} swarms of {} devices in {:.1} s: {} events, {} faults, {} liars named; {:.2} copies from each coordinator, {} pieces from node to node",
-        total.devices,
-        start.elapsed().as_secs_f64(),
-        total.events,
-        total.faults,
-        total.named,
-        total.fetched as f64 / total.pieces.max(1) as f64,
-        total.exchanged
-    );
-    verdict(seeds, failed)
-}
-
-fn many(from: u64, seeds: u64) -> ExitCode {
+fn many(mix: &Mix, from: u64, seeds: u64) -> ExitCode {
     let start = Instant::now();
     let mut total = Report::default();
-    let mut crowds = 0;
-    let failed = each(from, seeds, "--seed", run, |report| {
+    let (mut crowds, mut crewed, mut swarmed, mut served) = (0, 0, 0, 0);
+    let failed = each(from, seeds, mix.again, mix.run, |report| {
         crowds += u64::from(report.nodes >= 1_000);
-        total.events += report.events;
-        total.units += report.units;
-        total.crashes += report.crashes;
-        total.faults += report.faults;
-        total.deeds += report.deeds;
-        total.rejected += report.rejected;
-        total.honest_rejected += report.honest_rejected;
-        total.unmerged += report.unmerged;
-        total.speculated += report.speculated;
-        total.wrong += report.wrong;
+        crewed += u64::from(report.crew.fields + report.crew.given_up > 0);
+        swarmed += u64::from(report.swarm.pieces > 0);
+        served += u64::from(report.calls > 0);
+        total.add(&report);
     });
     println!(
-        "{seeds} seeds ({crowds} with 1,000 to 10,000 nodes) in {:.1} s: {} events, {} units, {} faults, {} hostile deeds, {} crashes, {} copies of late units",
+        "{seeds} {} ({crowds} with 1,000 to 10,000 nodes, {crewed} with crews, {swarmed} with swarms, {served} with services) in {:.1} s: {} events, {} faults, {} hostile deeds, {} crashes",
+        mix.name,
         start.elapsed().as_secs_f64(),
         total.events,
-        total.units,
         total.faults,
         total.deeds,
-        total.crashes,
-        total.speculated
+        total.crashes
     );
-    println!(
-        "{} lies found ({} of honest nodes), {} units computed again, {} wrong when delivered (where the policy allows it)",
-        total.rejected, total.honest_rejected, total.unmerged, total.wrong
-    );
+    if total.units > 0 {
+        println!(
+            "farm: {} units, {} copies of late units, {} lies found ({} of honest nodes), {} units computed again, {} wrong when delivered (where the policy allows it)",
+            total.units,
+            total.speculated,
+            total.rejected,
+            total.honest_rejected,
+            total.unmerged,
+            total.wrong
+        );
+    }
+    if total.calls > 0 {
+        println!("services: {} of {} requests answered", total.answered, total.calls);
+    }
+    if crewed > 0 {
+        show_crews(&total.crew);
+    }
+    if swarmed > 0 {
+        let swarm = &total.swarm;
+        println!(
+            "swarms: {} devices, {:.2} copies from each coordinator, {} pieces from node to node, {} liars named",
+            swarm.devices,
+            swarm.fetched as f64 / swarm.pieces.max(1) as f64,
+            swarm.exchanged,
+            swarm.named
+        );
+    }
     verdict(seeds, failed)
+}
+
+fn show_crews(crew: &CrewReport) {
+    println!(
+        "crews: {} fields ({} spoiled where nobody could check or liars had earned trust), {} given up, {} epochs, {} strokes ({} times again), {} frames by relay, {} direct, {} of old epochs dropped; {} checks, {} lies found, {} steps unchecked",
+        crew.fields,
+        crew.wrong,
+        crew.given_up,
+        crew.epochs,
+        crew.strokes,
+        crew.strokes_again,
+        crew.relayed,
+        crew.direct,
+        crew.stale,
+        crew.checks,
+        crew.lies_found,
+        crew.unchecked
+    );
 }
 
 /// Measures time inside the scheduler alone.
@@ -191,6 +225,18 @@ fn crowd(nodes: u64, units: u64) {
         scheduler * 1e6 / report.units as f64,
         report.units as f64 / scheduler,
         report.events as f64 / start.elapsed().as_secs_f64(),
+    );
+}
+
+fn show_swarm_cost(nodes: u64, pieces: u32, parts: u32) {
+    let cost = swarm_cost(nodes, pieces, parts);
+    let seconds = cost.scheduler.as_secs_f64();
+    println!(
+        "{{\"nodes\":{nodes},\"pieces\":{},\"words\":{},\"scheduler_seconds\":{seconds:.4},\"micros_per_word\":{:.3},\"between_share\":{:.4}}}",
+        cost.pieces,
+        cost.words,
+        seconds * 1e6 / cost.words.max(1) as f64,
+        cost.between as f64 / cost.pieces.max(1) as f64,
     );
 }
 

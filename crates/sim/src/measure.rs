@@ -1,7 +1,7 @@
 //! Measurements: worlds whose outcome is a number. Virtual time and counted work, so the figures do not depend on
 //! the machine.
 
-use shoal_protocol::{Lane, Policy, Strategy, Verify};
+use shoal_protocol::{Footprint, Lane, Policy, Strategy, Verify};
 
 use crate::liar::{Character, Lie};
 use crate::report::Report;
@@ -150,6 +150,7 @@ fn job_plan(verify: Verify) -> JobPlan {
         grain: 1,
         most: 1,
         lane: Lane::Gpu,
+        takes: Footprint::NOTHING,
         strategy: Strategy::Adaptive,
         policy: Policy::checked(verify),
         floats: true,

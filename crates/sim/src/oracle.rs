@@ -2,10 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use shoal_protocol::{JobId, JobSpec, NodeId, Span, Time, ToNode, Verify};
+use shoal_kinds::JobSpec;
+use shoal_protocol::{Footprint, Identity, JobId, Lane, NodeId, Span, Time, ToNode, Verify};
 use shoal_scheduler::{Fact, JobState, Place, Proof, Scheduler};
 
-use crate::device::number_of;
+use crate::device;
 use crate::hostile::device_of_key;
 use crate::liar::Content;
 use crate::report::Report;
@@ -19,6 +20,8 @@ pub(crate) struct Oracle {
     largest_group: usize,
     specs: BTreeMap<JobId, JobSpec>,
     plans: BTreeMap<JobId, usize>,
+    /// Devices by what they are called.
+    numbers: BTreeMap<Identity, u64>,
     nodes: BTreeMap<NodeId, u64>,
     /// Merged items by job: start to end and what was merged.
     merged: BTreeMap<JobId, BTreeMap<u64, (u64, Option<Place>)>>,
@@ -36,8 +39,9 @@ pub(crate) struct Oracle {
 }
 
 impl Oracle {
-    pub(crate) fn new(scenario: &Scenario) -> Oracle {
+    pub(crate) fn new(scenario: &Scenario, numbers: BTreeMap<Identity, u64>) -> Oracle {
         Oracle {
+            numbers,
             networks: scenario.networks,
             own: scenario.own,
             largest_group: scenario.largest_group(),
@@ -48,8 +52,9 @@ impl Oracle {
     pub(crate) fn recorded(&mut self, fact: &Fact, now: Time) {
         match fact {
             Fact::Node { node, identity } => {
-                self.nodes.insert(*node, number_of(identity));
+                self.nodes.insert(*node, self.number_of(identity));
             }
+            Fact::Submitted { spec, .. } if spec.work.takes_crew() => {}
             Fact::Submitted { job, spec, .. } => {
                 let plan = spec.name.rsplit(' ').next().and_then(|number| number.parse().ok());
                 assert!(self.plans.values().all(|known| Some(*known) != plan), "submitted twice");
@@ -58,7 +63,10 @@ impl Oracle {
                 self.specs.insert(*job, (**spec).clone());
             }
             Fact::Checked { job, span, node, proof } => self.check_proof(*job, *span, *node, proof),
+            // Rows of a field are merged whole, and are true or not.
+            Fact::Merged { job, .. } if !self.specs.contains_key(job) => {}
             Fact::Merged { job, span, node, place } => self.merge(*job, *span, *node, *place),
+            Fact::Unmerged { job, .. } if !self.specs.contains_key(job) => {}
             Fact::Unmerged { job, span } => {
                 self.unmerged += 1;
                 let merged = self.merged.entry(*job).or_default();
@@ -66,7 +74,9 @@ impl Oracle {
             }
             Fact::Rejected { .. } => self.rejected += 1,
             Fact::Finished { job, .. } => {
-                self.finished.insert(*job, now);
+                if self.specs.contains_key(job) {
+                    self.finished.insert(*job, now);
+                }
             }
             // What was confirmed and not merged is confirmed no more.
             Fact::Life { .. } => self.checked.clear(),
@@ -78,7 +88,12 @@ impl Oracle {
             | Fact::Trust { .. }
             | Fact::Epoch { .. }
             | Fact::Kept { .. }
-            | Fact::Stroke { .. } => {}
+            | Fact::Serves { .. }
+            | Fact::Unserved { .. }
+            | Fact::Replica { .. }
+            | Fact::Proven { .. }
+            | Fact::Stroke { .. }
+            | Fact::Total { .. } => {}
         }
     }
 
@@ -119,7 +134,7 @@ impl Oracle {
                 job.job
             );
             assert_eq!(live.receipt(job.job), replayed.receipt(job.job), "job {}", job.job);
-            let lane = self.specs[&job.job].needs.lane;
+            let lane = self.specs.get(&job.job).map_or(Lane::Gpu, |spec| spec.needs.lane);
             for node in self.nodes.keys() {
                 assert_eq!(live.trust_of(*node, lane), replayed.trust_of(*node, lane));
             }
@@ -127,7 +142,8 @@ impl Oracle {
     }
 
     pub(crate) fn all_finished(&self, live: &Scheduler, now: Time, may_fail: bool) {
-        for job in live.jobs(now) {
+        let own = live.jobs(now).into_iter().filter(|job| self.specs.contains_key(&job.job));
+        for job in own {
             let merged = self.merged.get(&job.job);
             let done: u64 = merged.into_iter().flatten().map(|(start, (end, _))| end - start).sum();
             match job.state {
@@ -184,8 +200,17 @@ impl Oracle {
         self.plans.values().any(|known| *known == plan)
     }
 
+    /// What a unit of a job takes while it runs.
+    pub(crate) fn takes(&self, job: JobId) -> Footprint {
+        self.specs.get(&job).map_or(Footprint::NOTHING, |spec| spec.needs.takes)
+    }
+
     pub(crate) fn plan_of(&self, job: JobId) -> Option<usize> {
         self.plans.get(&job).copied()
+    }
+
+    pub(crate) fn number_of(&self, identity: &Identity) -> u64 {
+        self.numbers.get(identity).copied().unwrap_or_else(|| device::number_of(identity))
     }
 
     pub(crate) fn device_of(&self, node: NodeId) -> u64 {

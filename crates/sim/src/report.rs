@@ -1,5 +1,8 @@
 //! What came of a world.
 
+use crate::crew::CrewReport;
+use crate::swarm::SwarmReport;
+
 /// What happened.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Report {
@@ -13,6 +16,8 @@ pub struct Report {
     pub trace: u64,
     pub crashes: u64,
     pub vanished: u64,
+    /// Times that a device was out of reach, for whatever reason.
+    pub lost: u64,
     pub faults: u64,
     /// What hostile devices did.
     pub deeds: u64,
@@ -32,6 +37,11 @@ pub struct Report {
     /// Microseconds that devices were there and able to compute, times slots, divided by their time for an
     /// item: the items that could have been computed until the last job was done.
     pub capacity_items: u64,
+    /// Requests to services, and those of them that were answered.
+    pub calls: u64,
+    pub answered: u64,
+    pub crew: CrewReport,
+    pub swarm: SwarmReport,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -42,4 +52,24 @@ pub struct JobReport {
     pub computed: u64,
     pub units: u64,
     pub wrong: u64,
+}
+
+impl Report {
+    /// What can be counted over many worlds.
+    pub fn add(&mut self, other: &Report) {
+        self.events += other.events;
+        self.units += other.units;
+        self.crashes += other.crashes;
+        self.faults += other.faults;
+        self.deeds += other.deeds;
+        self.rejected += other.rejected;
+        self.honest_rejected += other.honest_rejected;
+        self.unmerged += other.unmerged;
+        self.speculated += other.speculated;
+        self.wrong += other.wrong;
+        self.calls += other.calls;
+        self.answered += other.answered;
+        self.crew.add(&other.crew);
+        self.swarm.add(&other.swarm);
+    }
 }

@@ -1,10 +1,12 @@
 //! What a simulated world is like.
 
-use shoal_protocol::{Lane, Policy, Strategy, Verify};
+use shoal_protocol::{Footprint, Lane, Policy, Strategy, Verify};
 
+use crate::crew::CrewPlan;
 use crate::hostile::Enemy;
 use crate::liar::{Character, Lie};
 use crate::random::Random;
+use crate::swarm::SwarmPlan;
 
 #[derive(Clone, Debug)]
 pub struct Scenario {
@@ -15,9 +17,21 @@ pub struct Scenario {
     pub liars: Vec<(u64, Character)>,
     /// Devices beside those that want jobs to fail or to stand still.
     pub enemies: Vec<Enemy>,
+    /// Numeric classes of devices: whose floats differ in their last bits.
+    pub classes: u64,
     /// Networks the devices connect from; 0 if nobody knows.
     pub networks: u64,
     pub jobs: Vec<JobPlan>,
+    /// Simulations, each computed by a crew.
+    pub crews: Vec<CrewPlan>,
+    /// Devices that spoil the rows they compute in a crew, in one step of so many, and claim to be the fastest.
+    pub spoilers: Vec<(u64, u64)>,
+    /// A large blob that the first devices need.
+    pub swarm: Option<SwarmPlan>,
+    /// How frames go from device to device.
+    pub links: Links,
+    /// What donors lend of their memory, from and to; [`PLENTY`] if nothing is said.
+    pub memory: Option<(u64, u64)>,
     /// One-way delay of a message, in microseconds.
     pub delay: (u64, u64),
     /// Microseconds one item takes, by node.
@@ -27,6 +41,8 @@ pub struct Scenario {
     pub faults: Faults,
     /// Each job is submitted when the one before is done.
     pub in_turn: bool,
+    /// Requests to a service.
+    pub calls: u64,
     /// Check every invariant after every this many inputs.
     pub check_every: u64,
 }
@@ -58,8 +74,25 @@ pub struct Faults {
     pub kills: u64,
     /// A device says for a while whatever costs it nothing.
     pub floods: u64,
+    /// A socket breaks, and both ends hear of it.
+    pub breaks: u64,
+    /// The engine of a crew's member hangs for a while.
+    pub hangs: u64,
+    /// All direct channels between devices break.
+    pub cuts: u64,
     /// Faults stop after this much virtual time, and then everything must finish.
     pub until: u64,
+}
+
+/// Frames between devices, by relay or directly.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Links {
+    /// Of a million frames.
+    pub lost: u64,
+    pub doubled: u64,
+    /// Of a million tries, how many direct ways open, and after how many microseconds they die.
+    pub direct: u64,
+    pub direct_lives: u64,
 }
 
 #[derive(Clone, Debug)]
@@ -69,11 +102,18 @@ pub struct JobPlan {
     pub grain: u64,
     pub most: u64,
     pub lane: Lane,
+    /// What a unit takes while it runs.
+    pub takes: Footprint,
     pub strategy: Strategy,
     pub policy: Policy,
     /// Answers are floats, which differ between numeric classes.
     pub floats: bool,
 }
+
+/// Memory of a device that nothing is said of.
+pub(crate) const PLENTY: u64 = 16 << 30;
+/// A donor who lowers what is lent leaves so much of it, in percent.
+pub(crate) const LENT_LEAST: u64 = 50;
 
 /// Looking at everything after every step of a crowd would take hours.
 const CROWD_CHECKED_EVERY: u64 = 10_007;
@@ -98,13 +138,20 @@ impl Scenario {
             own,
             liars,
             enemies: Vec::new(),
+            classes: crate::device::CLASSES,
             networks,
             jobs,
+            crews: Vec::new(),
+            spoilers: Vec::new(),
+            swarm: None,
+            links: Links::default(),
+            memory: None,
             delay: (random.range(50, 2_000), random.range(2_000, 80_000)),
             item_micros: (random.range(1, 50), random.range(50, 3_000)),
             straggler: if random.chance(200_000) { 20 } else { 1 },
             faults: Faults::random(random),
             in_turn: false,
+            calls: 0,
             check_every: if crowded { CROWD_CHECKED_EVERY } else { 1 },
         };
         if besieged {
@@ -122,6 +169,7 @@ impl Scenario {
             grain: 1,
             most: 1,
             lane: Lane::Gpu,
+            takes: Footprint::NOTHING,
             strategy: Strategy::Adaptive,
             policy: Policy::default(),
             floats: false,
@@ -131,13 +179,20 @@ impl Scenario {
             own: 0,
             liars: Vec::new(),
             enemies: Vec::new(),
+            classes: crate::device::CLASSES,
             networks: 0,
             jobs: vec![job],
+            crews: Vec::new(),
+            spoilers: Vec::new(),
+            swarm: None,
+            links: Links::default(),
+            memory: None,
             delay: (200, 20_000),
             item_micros: (20_000, 200_000),
             straggler: 1,
             faults: Faults::default(),
             in_turn: false,
+            calls: 0,
             check_every: u64::MAX,
         }
     }
@@ -146,6 +201,36 @@ impl Scenario {
     pub fn flooded(mut self) -> Scenario {
         (self.faults.floods, self.faults.hides) = (300_000, 0);
         self
+    }
+
+    /// Devices with little memory, for jobs that take some of it. Any one unit fits any device at any time, so that
+    /// everything can end; two of them fit few.
+    pub fn narrow(mut self, random: &mut Random) -> Scenario {
+        let least = 256 << 20;
+        self.memory = Some((least, 4 * least));
+        for job in &mut self.jobs {
+            let part = random.range(0, 4) * least / 100 * LENT_LEAST / 3;
+            job.takes = match job.lane {
+                Lane::Inline => Footprint::NOTHING,
+                Lane::Gpu => Footprint { gpu_memory: part, ..Footprint::NOTHING },
+                Lane::Cpu => Footprint { memory: part, threads: 1, ..Footprint::NOTHING },
+            };
+        }
+        self
+    }
+
+    /// Whether devices have anything to do with each other: then they have real keys.
+    pub(crate) fn has_links(&self) -> bool {
+        !self.crews.is_empty() || self.swarm.is_some()
+    }
+
+    /// In how many of its steps a device spoils its rows.
+    pub(crate) fn spoils(&self, device: u64) -> Option<u64> {
+        self.spoilers.iter().find(|(number, _)| *number == device).map(|(_, every)| *every)
+    }
+
+    pub(crate) fn memory_of(&self, device: u64) -> u64 {
+        self.memory.map_or(PLENTY, |(low, high)| Random::new(device).range(low, high))
     }
 
     pub fn character(&self, device: u64) -> Character {
@@ -204,7 +289,39 @@ fn draw_verify(
     }
 }
 
+impl Links {
+    pub(crate) fn random(random: &mut Random) -> Links {
+        let rarely = |random: &mut Random, most: u64| {
+            if random.chance(500_000) { random.range(0, most) } else { 0 }
+        };
+        Links {
+            lost: rarely(random, 50_000),
+            doubled: rarely(random, 50_000),
+            direct: [0, 500_000, 1_000_000][random.range(0, 3) as usize],
+            direct_lives: [500_000, 10_000_000, u64::MAX / 4][random.range(0, 3) as usize],
+        }
+    }
+}
+
 impl Faults {
+    /// About so many until then, of those that meet whoever has to do with others.
+    pub(crate) fn few(count: u64, until: u64) -> Faults {
+        let kinds = 6;
+        let mean = (kinds * until).checked_div(count).unwrap_or(0);
+        let (churn, freezes, crashes) = (mean, mean, mean);
+        let (breaks, hangs, cuts) = (mean, mean, mean);
+        Faults { churn, freezes, crashes, breaks, hangs, cuts, until, ..Faults::default() }
+    }
+
+    /// And those of links and members as well.
+    pub(crate) fn with_links(self, random: &mut Random) -> Faults {
+        let mut sometimes = || {
+            if random.chance(400_000) { random.range(1_000_000, 8_000_000) } else { 0 }
+        };
+        let (breaks, hangs, cuts) = (sometimes(), sometimes(), sometimes());
+        Faults { breaks, hangs, cuts, ..self }
+    }
+
     fn random(random: &mut Random) -> Faults {
         let sometimes = |random: &mut Random, low, high| {
             if random.chance(500_000) { random.range(low, high) } else { 0 }
@@ -226,6 +343,9 @@ impl Faults {
             crashes: sometimes(random, 1_000_000, 10_000_000),
             kills: rarely(random, 500_000, 5_000_000),
             floods: 0,
+            breaks: 0,
+            hangs: 0,
+            cuts: 0,
             until: random.range(2_000_000, 20_000_000),
         }
     }
@@ -243,6 +363,7 @@ impl JobPlan {
             grain,
             most: grain * random.range(1, 50),
             lane,
+            takes: Footprint::NOTHING,
             strategy: strategies[random.range(0, 4) as usize],
             policy: Policy::default(),
             floats: random.chance(500_000),

@@ -3,9 +3,11 @@
 
 use std::collections::BTreeMap;
 
-use shoal_protocol::{Attempt, FromNode, Micros, Strategy, Time, ToNode};
+use shoal_protocol::{Attempt, FromNode, Micros, Time, ToNode};
 use shoal_scheduler::{CompareId, Conn, Fact, Input, Outcome, Scheduler, UnitState, WhyJob};
 
+use crate::callers::Callers;
+use crate::crew::{CrewEvent, Crews};
 use crate::device::Device;
 use crate::fault::Fault;
 use crate::liar::{Conspiracy, Content};
@@ -13,6 +15,7 @@ use crate::oracle::Oracle;
 use crate::random::Random;
 use crate::report::{JobReport, Report};
 use crate::scenario::Scenario;
+use crate::swarm::{Swarm, SwarmEvent};
 
 /// Virtual time after which a world that has not finished never will.
 const PATIENCE: u64 = 3_600_000_000;
@@ -50,6 +53,15 @@ pub(crate) enum Event {
         id: CompareId,
         outcome: Outcome,
     },
+    /// Somebody asks the service, for the so-many-th time.
+    Ask(u64),
+    /// A device has the answer to a request.
+    Called {
+        device: usize,
+        birth: u32,
+        attempt: Attempt,
+        bytes: Option<Vec<u8>>,
+    },
     NodeTimer(usize),
     Timer,
     Submit(usize),
@@ -58,6 +70,10 @@ pub(crate) enum Event {
     Flood,
     /// A hidden page is shown again.
     Show(usize, u32),
+    /// A frozen device goes on.
+    Thaw(usize),
+    Crew(CrewEvent),
+    Swarm(SwarmEvent),
     Restart,
 }
 
@@ -78,8 +94,13 @@ pub struct World<P> {
     pub(crate) devices: Vec<Device>,
     pub(crate) sockets: BTreeMap<Conn, Socket>,
     pub(crate) next_conn: u64,
+    /// A device that is not hostile has greeted the coordinator.
+    pub(crate) has_honest: bool,
     pub(crate) oracle: Oracle,
     pub(crate) conspiracy: Conspiracy,
+    pub(crate) callers: Callers,
+    pub(crate) crews: Crews,
+    pub(crate) swarm: Option<Swarm>,
     pub(crate) report: Report,
     pub(crate) timer: Option<Time>,
     pub(crate) probe: P,
@@ -90,41 +111,6 @@ pub(crate) struct Socket {
     pub(crate) device: usize,
     pub(crate) to_node: Time,
     pub(crate) from_node: Time,
-}
-
-/// One world in so many is a crowd: it takes as long as many small ones.
-const CROWD_EVERY: u64 = 64;
-/// One in so many has devices that talk and talk.
-const FLOOD_EVERY: u64 = 5;
-
-/// In one world in so many somebody wants jobs to fail.
-const BESIEGED_EVERY: u64 = 3;
-/// Hostile devices may make everything take twice as long, and this much longer: the first verdicts wait for nodes
-/// that nobody knows yet, and faults fall on other moments.
-const SIEGE_COSTS: u64 = 90_000_000;
-
-/// Runs a world drawn from the seed to its end; panics where a promise is broken.
-pub fn run(seed: u64) -> Report {
-    let mut random = Random::new(seed);
-    let crowded = seed % CROWD_EVERY == CROWD_EVERY - 1;
-    let besieged = seed.is_multiple_of(BESIEGED_EVERY);
-    let scenario = Scenario::random(&mut random, crowded, besieged);
-    let flooded = seed % FLOOD_EVERY == FLOOD_EVERY - 2;
-    let scenario = if flooded { scenario.flooded() } else { scenario };
-    if !besieged || crowded {
-        return run_probed(seed, scenario, ()).0;
-    }
-    // Where everybody gets as many units, all wait for whoever is slow, and small changes for another one.
-    let in_turns = scenario.jobs.iter().any(|job| job.strategy == Strategy::RoundRobin);
-    let peace = Scenario { enemies: Vec::new(), ..scenario.clone() };
-    let alone = run_probed(seed, peace, ()).0.virtual_micros;
-    let report = run_probed(seed, scenario, ()).0;
-    let took = report.virtual_micros;
-    assert!(
-        in_turns || took < 2 * alone + SIEGE_COSTS,
-        "beside hostile devices {took} us, alone {alone} us"
-    );
-    report
 }
 
 pub fn run_probed<P: Probe>(seed: u64, scenario: Scenario, probe: P) -> (Report, P) {
@@ -138,9 +124,15 @@ impl<P: Probe> World<P> {
         let mut random = Random::new(seed ^ 0x5eed);
         let nodes = scenario.nodes;
         let all = nodes + scenario.enemies.len() as u64;
-        let devices = (0..all).map(|n| Device::new(n, &scenario, &mut random)).collect();
+        let mut devices: Vec<_> =
+            (0..all).map(|n| Device::new(n, &scenario, &mut random)).collect();
+        // Of another chance, so that a world without crews is the same as ever.
+        let mut others = Random::new(seed ^ 0xc4e35);
+        let crews = Crews::new(&mut others);
+        let swarm = scenario.swarm.map(|plan| Swarm::new(plan, &mut devices, &mut others));
+        let numbers = devices.iter().map(|device| (device.identity, device.number));
         World {
-            oracle: Oracle::new(&scenario),
+            oracle: Oracle::new(&scenario, numbers.collect()),
             scenario,
             random,
             now: Time(0),
@@ -154,7 +146,11 @@ impl<P: Probe> World<P> {
             devices,
             sockets: BTreeMap::new(),
             next_conn: 0,
+            has_honest: false,
             conspiracy: Conspiracy::default(),
+            callers: Callers::default(),
+            crews,
+            swarm,
             report: Report { nodes, trace: 0xcbf2_9ce4_8422_2325, ..Report::default() },
             timer: None,
             probe,
@@ -166,7 +162,7 @@ impl<P: Probe> World<P> {
         self.give(Input::Start { seed });
         for device in 0..self.devices.len() {
             let at = self.random.range(0, 1_000_000);
-            // A pool in which nobody honest ever was cannot know better.
+            // Most honest devices are here by then.
             let later = if self.devices[device].hostile.is_some() { 1_500_000 } else { 0 };
             self.at(at + later, Event::Join(device));
         }
@@ -179,6 +175,9 @@ impl<P: Probe> World<P> {
         }
         self.plan_faults();
         self.plan_flood();
+        self.plan_calls();
+        self.plan_crews();
+        self.plan_swarm();
         while !self.is_over() {
             let Some(((time, _), event)) = self.events.pop_first() else {
                 panic!("the world stands still with jobs unfinished");
@@ -191,13 +190,16 @@ impl<P: Probe> World<P> {
     }
 
     fn finish(&mut self) {
-        if let Some(live) = &self.scheduler {
+        if let Some(live) = self.scheduler.take() {
             live.check();
-            self.oracle.compare(live, &self.facts, self.clock());
+            self.fields_are_true(&live);
+            self.blobs_are_true(&live);
+            self.oracle.compare(&live, &self.facts, self.clock());
             let may_fail = self.scenario.may_fail();
-            self.oracle.all_finished(live, self.clock(), may_fail);
+            self.oracle.all_finished(&live, self.clock(), may_fail);
             // Nobody stored a blob, whatever was claimed.
-            assert_eq!(live.swarms().blobs, 0, "claims are in the books");
+            let stored = usize::from(self.swarm.is_some());
+            assert!(live.swarms().blobs as usize <= stored, "claims are in the books");
             // Where nobody lies, nobody may be called a liar.
             let framed = self.report.honest_rejected > 0 && self.scenario.liars.is_empty();
             assert!(!framed, "an honest device was convicted");
@@ -208,6 +210,7 @@ impl<P: Probe> World<P> {
             self.count_capacity(at);
         }
         self.oracle.fill(&mut self.report);
+        self.callers.fill(&mut self.report);
         let found = |device: &Device| self.oracle.answers_when_barred(device.number);
         let liars = self.devices.iter().filter(|device| device.lies > 0);
         self.report.liar_answers = liars.clone().filter_map(found).collect();
@@ -236,11 +239,12 @@ impl<P: Probe> World<P> {
         if self.has_faults() || self.pending_jobs() {
             return false;
         }
-        live.open_jobs() == 0
+        live.open_jobs() == 0 && self.callers.are_done() && self.all_served()
     }
 
     pub(crate) fn pending_jobs(&self) -> bool {
         self.oracle.submitted() < self.scenario.jobs.len()
+            || self.crews.submitted() < self.scenario.crews.len()
     }
 
     fn step(&mut self, event: Event) {
@@ -269,19 +273,26 @@ impl<P: Probe> World<P> {
                 self.give(Input::Compared { id, outcome });
             }
             Event::Compared { .. } => {}
-            Event::NodeTimer(device) => {
-                self.devices[device].timer = None;
-                self.tell_device(device, shoal_node::Input::Tick);
-            }
+            Event::NodeTimer(device) => self.rings(device),
+            Event::Thaw(device) => self.wake(device),
             Event::Timer => {
-                self.timer = None;
-                self.give(Input::Tick);
+                // One that was set anew since does not ring.
+                if self.timer == Some(self.now) {
+                    self.timer = None;
+                    self.give(Input::Tick);
+                }
+            }
+            Event::Ask(number) => self.ask_service(number),
+            Event::Called { device, birth, attempt, bytes } => {
+                self.called(device, birth, attempt, bytes);
             }
             Event::Submit(job) => self.submit(job),
             Event::Restart => self.restart(),
             Event::Fault(fault) => self.fault(fault),
             Event::Flood => self.flood(),
             Event::Show(device, birth) => self.show(device, birth),
+            Event::Crew(event) => self.crew_event(event),
+            Event::Swarm(event) => self.swarm_event(event),
         }
     }
 
@@ -323,6 +334,11 @@ impl<P: Probe> World<P> {
             Event::Compared { outcome, .. } => (13, u64::from(*outcome == Outcome::Same)),
             Event::Show(device, _) => (14, *device as u64),
             Event::Flood => (15, 0),
+            Event::Ask(number) => (16, *number),
+            Event::Called { attempt, .. } => (17, attempt.0),
+            Event::Thaw(device) => (18, *device as u64),
+            Event::Crew(_) => (19, 0),
+            Event::Swarm(_) => (20, 0),
         };
         for part in [self.now.0, kind, detail] {
             self.report.trace = (self.report.trace ^ part).wrapping_mul(0x0100_0000_01b3);

@@ -1,6 +1,8 @@
 //! Worlds from seeds: the same twice, and those that once failed, for ever.
 
-use shoal_sim::{SwarmPlan, crew, run, swarm, swarm_of};
+use shoal_sim::{
+    ChainReport, CrewReport, SwarmPlan, chain, crew, farm, lying_crew, run, swarm, swarm_of,
+};
 
 #[test]
 fn the_same_seed_gives_the_same_trace() {
@@ -16,23 +18,40 @@ fn promises_hold_in_many_worlds() {
     }
 }
 
-/// Seeds that once broke a promise.
+/// Seeds that once broke a promise, when nothing else was in a world than farm work and services.
 #[test]
 fn seeds_that_once_failed() {
     let seeds = [
         1, 27, 31, 66, 68, 79, 102, 136, 137, 162, 169, 210, 226, 314, 1442, 2175, 2777, 4842,
-        5196, 5429, 11251, 12820, 126, 195, 429, 474,
+        5196, 5429, 11251, 12820, 126, 195, 429, 474, 3015, 3551, 4527, 4970,
     ];
     for seed in seeds {
-        run(seed);
+        farm(seed);
     }
 }
 
 #[test]
 fn crews_give_the_undisturbed_field_whatever_happens() {
-    for seed in (0..40).chain([3499, 3995]) {
-        crew(seed);
-    }
+    let totals: u64 = (0..40).chain([3499, 3995]).map(|seed| crew(seed).crew.totals).sum();
+    assert!(totals > 10, "some crews make totals: {totals}");
+}
+
+#[test]
+fn a_crew_with_liars_is_right_or_says_that_nobody_could_check() {
+    let reports: Vec<_> = (0..60).map(|seed| lying_crew(seed).crew).collect();
+    let sum = |what: fn(&CrewReport) -> u64| reports.iter().map(what).sum::<u64>();
+    assert!(sum(|report| report.checks) > 80 && sum(|report| report.lies_found) > 10);
+    assert!(sum(|report| report.unchecked) > 0, "some worlds have nobody who could check");
+}
+
+#[test]
+fn a_chain_gives_what_an_undisturbed_one_gives_and_only_new_members_compute_again() {
+    let reports: Vec<_> = (0..400).map(chain).collect();
+    let sum = |what: fn(&ChainReport) -> u64| reports.iter().map(what).sum::<u64>();
+    assert!(sum(|report| report.lost) > 300 && sum(|report| report.again) > 1_000);
+    let gaps = sum(|report| report.gaps);
+    assert!(gaps > 10 && gaps * 4 < sum(|report| report.epochs), "{gaps} gaps");
+    assert_eq!(chain(7), chain(7));
 }
 
 #[test]
@@ -58,7 +77,14 @@ fn a_swarms_seed_gives_the_same_trace() {
 
 #[test]
 fn thirty_nodes_cost_the_coordinator_little_more_than_one_copy() {
-    let report = swarm_of(SwarmPlan::calm(30, 16), 1);
+    let report = swarm_of(SwarmPlan::calm(30, 16), 1).swarm;
     assert_eq!(report.fetched + report.exchanged, 30 * 16);
     assert!(report.fetched < 24, "{report:?}");
+}
+
+#[test]
+fn devices_that_need_ranges_get_those_and_mostly_from_each_other() {
+    let report = swarm_of(SwarmPlan { ranges: 1_000_000, ..SwarmPlan::calm(30, 16) }, 1).swarm;
+    assert_eq!(report.fetched + report.exchanged, report.needed);
+    assert!(report.fetched < 32, "{report:?}");
 }

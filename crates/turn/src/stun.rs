@@ -1,13 +1,9 @@
 //! Asking a server how this machine looks from outside.
 
-use alloc::borrow::ToOwned;
-use alloc::string::String;
 use alloc::vec::Vec;
 use core::net::SocketAddr;
 
 use crate::message::{Class, Draft, Id, Message, Method, attribute};
-
-const DEFAULT_PORT: u16 = 3478;
 
 pub fn ask(question: &Id) -> Vec<u8> {
     Draft::new(Class::Request, Method::Binding, question).plain()
@@ -20,22 +16,6 @@ pub fn answer(bytes: &[u8], question: &Id) -> Option<SocketAddr> {
         && message.method == Some(Method::Binding)
         && message.id == *question;
     if is_ours { message.address(attribute::MAPPED) } else { None }
-}
-
-/// Host and port of `stun:host:port` or `turn:host:port`, by its scheme, if it is reached by UDP.
-pub fn place(url: &str, scheme: &str) -> Option<(String, u16)> {
-    let place = url.strip_prefix(scheme)?.strip_prefix(':')?;
-    let (place, transport) = place.split_once('?').unwrap_or((place, "transport=udp"));
-    if transport != "transport=udp" {
-        return None;
-    }
-    let (host, port) = match place.rsplit_once(':') {
-        Some((host, port)) if !host.contains(':') || host.ends_with(']') => {
-            (host, port.parse().ok()?)
-        }
-        Some(_) | None => (place, DEFAULT_PORT),
-    };
-    Some((host.trim_matches(['[', ']']).to_owned(), port))
 }
 
 #[cfg(test)]
@@ -58,18 +38,5 @@ mod tests {
         for length in 0..bytes.len() {
             assert_eq!(answer(&bytes[..length], &question), None, "cut at {length}");
         }
-    }
-
-    #[test]
-    fn places_of_servers() {
-        assert_eq!(place("stun:a.example:99", "stun"), Some(("a.example".into(), 99)));
-        assert_eq!(place("stun:a.example", "stun"), Some(("a.example".into(), 3478)));
-        assert_eq!(place("turn:a.example:99", "stun"), None);
-        assert_eq!(place("turn:a.example:99", "turn"), Some(("a.example".into(), 99)));
-        assert_eq!(place("turn:a:99?transport=udp", "turn"), Some(("a".into(), 99)));
-        assert_eq!(place("turn:a:99?transport=tcp", "turn"), None);
-        assert_eq!(place("turns:a:99", "turn"), None);
-        assert_eq!(place("stun:[::1]:7", "stun"), Some(("::1".into(), 7)));
-        assert_eq!(place("stun:[2001:db8::1]", "stun"), Some(("2001:db8::1".into(), 3478)));
     }
 }

@@ -2,12 +2,13 @@
 
 #![allow(clippy::unwrap_used)]
 
-use std::net::{SocketAddr, UdpSocket};
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream, UdpSocket};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use shoal_protocol::{Micros, Time};
-use shoal_turn::{Access, Fault, News, Turn};
+use shoal_turn::{Access, By, Fault, News, Stream, Turn};
 
 /// A test that hangs must end; none waits this long.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -21,7 +22,10 @@ struct Coturn {
 impl Coturn {
     /// It knows one name, `crab`, and its password, `claw`.
     fn start(words: &[&str]) -> Coturn {
-        let at = free();
+        Coturn::start_at(free(), words)
+    }
+
+    fn start_at(at: SocketAddr, words: &[&str]) -> Coturn {
         let folder = std::env::temp_dir().join(format!("shoal-turn-{}", at.port()));
         std::fs::create_dir_all(&folder).unwrap();
         let path = |name: &str| folder.join(name).display().to_string();
@@ -62,9 +66,59 @@ fn free() -> SocketAddr {
     UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
 }
 
+/// How a client reaches the server.
+enum Line {
+    Udp(UdpSocket),
+    Tcp(TcpStream, Stream),
+}
+
+impl Line {
+    fn open(server: SocketAddr, by: By) -> Line {
+        let patience = Some(Duration::from_millis(20));
+        match by {
+            By::Udp => {
+                let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+                socket.connect(server).unwrap();
+                socket.set_read_timeout(patience).unwrap();
+                Line::Udp(socket)
+            }
+            By::Tcp | By::Tls => {
+                let socket = TcpStream::connect(server).unwrap();
+                socket.set_nodelay(true).unwrap();
+                socket.set_read_timeout(patience).unwrap();
+                Line::Tcp(socket, Stream::default())
+            }
+        }
+    }
+
+    fn send(&mut self, bytes: &[u8]) {
+        let _ = match self {
+            Line::Udp(socket) => socket.send(bytes),
+            Line::Tcp(socket, _) => socket.write(bytes),
+        };
+    }
+
+    /// One message, if one comes within a moment.
+    fn next(&mut self, into: &mut [u8]) -> Option<usize> {
+        match self {
+            Line::Udp(socket) => socket.recv(into).ok(),
+            Line::Tcp(socket, stream) => {
+                if let Some(length) = stream.next(into).expect("in step") {
+                    return Some(length);
+                }
+                // Small, so that messages come in pieces.
+                let mut bytes = [0; 64];
+                let length = socket.read(&mut bytes).ok()?;
+                stream.push(&bytes[..length]);
+                stream.next(into).expect("in step").or(Some(0))
+            }
+        }
+    }
+}
+
 struct Client {
     turn: Turn,
-    socket: UdpSocket,
+    line: Line,
     now: Time,
     heard: Vec<(SocketAddr, Vec<u8>)>,
     news: Vec<News>,
@@ -73,29 +127,30 @@ struct Client {
 
 impl Client {
     fn new(server: SocketAddr, password: &str) -> Client {
-        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
-        socket.connect(server).unwrap();
-        socket.set_read_timeout(Some(Duration::from_millis(20))).unwrap();
+        Client::by(By::Udp, server, password)
+    }
+
+    fn by(by: By, server: SocketAddr, password: &str) -> Client {
         let access = Access { name: "crab".into(), password: password.into() };
         let now = Time(1_000_000);
-        let turn = Turn::new(now, access, [7; 32]);
-        Client { turn, socket, now, heard: Vec::new(), news: Vec::new(), sent: Vec::new() }
+        let (line, turn) = (Line::open(server, by), Turn::new(now, access, by, [7; 32]));
+        Client { turn, line, now, heard: Vec::new(), news: Vec::new(), sent: Vec::new() }
     }
 
     /// Its clock goes by a tenth of a second whenever nothing comes.
     fn turn_once(&mut self) {
         while let Some(bytes) = self.turn.poll() {
             self.sent.push(bytes.len());
-            let _ = self.socket.send(&bytes);
+            self.line.send(&bytes);
         }
         let mut bytes = [0; 2000];
-        match self.socket.recv(&mut bytes) {
-            Ok(length) => {
+        match self.line.next(&mut bytes) {
+            Some(length) => {
                 if let Some((peer, at)) = self.turn.hear(self.now, &bytes[..length]) {
                     self.heard.push((peer, bytes[at].to_vec()));
                 }
             }
-            Err(_) => self.now = self.now + Micros::from_millis(100),
+            None => self.now = self.now + Micros::from_millis(100),
         }
         self.turn.tick(self.now);
         self.news.extend(std::iter::from_fn(|| self.turn.news()));
@@ -110,7 +165,11 @@ impl Client {
     }
 
     fn ready(server: SocketAddr) -> (Client, SocketAddr) {
-        let mut client = Client::new(server, "claw");
+        Client::ready_by(By::Udp, server)
+    }
+
+    fn ready_by(by: By, server: SocketAddr) -> (Client, SocketAddr) {
+        let mut client = Client::by(by, server, "claw");
         client.until("an allocation", |client| !client.news.is_empty());
         let [News::Ready(relayed)] = client.news[..] else { panic!("{:?}", client.news) };
         assert_eq!(client.turn.relayed(), Some(relayed));
@@ -120,8 +179,17 @@ impl Client {
 
 #[test]
 fn datagrams_go_both_ways_first_in_the_long_form_then_in_the_short() {
+    both_ways(By::Udp);
+}
+
+#[test]
+fn datagrams_go_both_ways_over_a_stream_too() {
+    both_ways(By::Tcp);
+}
+
+fn both_ways(by: By) {
     let coturn = Coturn::start(&["--allow-loopback-peers"]);
-    let (mut client, relayed) = Client::ready(coturn.at);
+    let (mut client, relayed) = Client::ready_by(by, coturn.at);
     let peer = UdpSocket::bind("127.0.0.1:0").unwrap();
     peer.set_read_timeout(Some(Duration::from_millis(20))).unwrap();
     let from = peer.local_addr().unwrap();
@@ -138,7 +206,7 @@ fn datagrams_go_both_ways_first_in_the_long_form_then_in_the_short() {
     };
     assert_eq!(sender, relayed);
     for round in 0..20u8 {
-        let words = vec![round; 1 + usize::from(round) * 60];
+        let words = vec![round; 1 + usize::from(round) * 61];
         peer.send_to(&words, relayed).unwrap();
         client.until("words", |client| client.heard.len() > usize::from(round));
         assert_eq!(client.heard.last(), Some(&(from, words.clone())));
@@ -148,7 +216,11 @@ fn datagrams_go_both_ways_first_in_the_long_form_then_in_the_short() {
         let length = until_heard(&peer, &mut bytes);
         assert_eq!(&bytes[..length], words);
         if round > 5 {
-            assert!(client.sent.contains(&(words.len() + 4)), "the short form: {:?}", client.sent);
+            let short = match by {
+                By::Udp => words.len() + 4,
+                By::Tcp | By::Tls => (words.len() + 4).next_multiple_of(4),
+            };
+            assert!(client.sent.contains(&short), "the short form: {:?}", client.sent);
         }
     }
     client.turn.release(client.now);
@@ -215,10 +287,12 @@ fn a_login_that_became_too_old_is_made_anew() {
 #[test]
 fn a_wrong_password_is_said_so() {
     let coturn = Coturn::start(&[]);
-    let mut client = Client::new(coturn.at, "pincer");
-    client.until("an end", |client| client.turn.is_over());
-    assert_eq!(client.news, [News::Over(Fault::WrongPassword)]);
-    assert_eq!(client.turn.next_timeout(), None);
+    for by in [By::Udp, By::Tcp] {
+        let mut client = Client::by(by, coturn.at, "pincer");
+        client.until("an end", |client| client.turn.is_over());
+        assert_eq!(client.news, [News::Over(Fault::WrongPassword)]);
+        assert_eq!(client.turn.next_timeout(), None);
+    }
 }
 
 #[test]
@@ -255,7 +329,7 @@ fn bytes_of_any_kind_break_nothing() {
     for _ in 0..20_000 {
         // A new one each time: what is over hears nothing.
         let access = Access { name: "a".into(), password: "b".into() };
-        let mut turn = Turn::new(Time(1), access, [1; 32]);
+        let mut turn = Turn::new(Time(1), access, By::Udp, [1; 32]);
         let mut bytes = turn.poll().unwrap();
         bytes[0] = chance() as u8 & 1;
         bytes[1] = chance() as u8;
@@ -266,4 +340,38 @@ fn bytes_of_any_kind_break_nothing() {
         turn.tick(Time(1));
         while turn.poll().is_some() {}
     }
+}
+
+#[test]
+fn a_full_server_is_said_so_with_its_words() {
+    let coturn = Coturn::start(&["--user-quota", "1"]);
+    let (_first, _) = Client::ready(coturn.at);
+    let mut second = Client::new(coturn.at, "claw");
+    let began = second.now;
+    second.until("an end", |client| client.turn.is_over());
+    let [News::Over(fault)] = &second.news[..] else { panic!("{:?}", second.news) };
+    assert!(matches!(fault, Fault::Refused { code: 486, .. }), "{fault:?}");
+    assert!(fault.to_string().contains("Quota"), "{fault}");
+    assert!(second.now < began + Micros::from_secs(3), "at once");
+}
+
+#[test]
+fn a_server_that_was_started_anew_and_knows_nothing_is_said_so() {
+    let coturn = Coturn::start(&["--allow-loopback-peers"]);
+    let (mut client, _) = Client::ready(coturn.at);
+    let at = coturn.at;
+    drop(coturn);
+    let _anew = Coturn::start_at(at, &["--allow-loopback-peers"]);
+    let began = client.now;
+    let begun = Instant::now();
+    while !client.turn.is_over() {
+        assert!(begun.elapsed() < PATIENCE, "{:?}", client.news);
+        client.now = client.turn.next_timeout().unwrap().max(client.now);
+        let now = client.now;
+        (0..4).for_each(|_| client.turn_once());
+        client.now = client.now.min(now + Micros::from_millis(100));
+    }
+    let News::Over(fault) = client.news.last().unwrap() else { panic!("{:?}", client.news) };
+    assert!(matches!(fault, Fault::Refused { code: 437, .. }), "{fault:?}");
+    assert!(client.now <= began + Micros::from_secs(310), "with the first renewal");
 }

@@ -1,9 +1,10 @@
 /** The app's parts that need no browser. */
 
 import assert from "node:assert/strict";
-import { createHash } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { test } from "node:test";
+
+import { StringStream } from "@codemirror/language";
 
 import { load } from "./load.mjs";
 
@@ -62,25 +63,41 @@ test("numbers read as people write them", async () => {
   assert.equal(ago(0, 185_000), "3 min ago");
 });
 
-test(".npy files go out and come back", async () => {
-  const { npyHeader, readNpy } = await load("core/npy.ts");
-  const data = new Float32Array([1, 2.5, -3, 4, 5, 6]);
-  const file = await new Blob([npyHeader("f32", [3, 2]), data]).arrayBuffer();
-  assert.equal((file.byteLength - data.byteLength) % 64, 0);
-  const back = readNpy(file);
-  assert.deepEqual(back.shape, [3, 2]);
-  assert.deepEqual(back.data, data);
+test("a .npy file that no kernel can take says why", async () => {
+  const { kernelNumbers } = await load("core/kernel-numbers.ts");
+  const { npyHeader } = await load("../../sdk/src/npy.ts");
+  const file = (type, data) => new Blob([npyHeader(type, [data.length]), data]).arrayBuffer();
+  assert.deepEqual(kernelNumbers(await file("i32", Int32Array.of(1, -2))), Int32Array.of(1, -2));
+  assert.throws(() => kernelNumbers(new ArrayBuffer(64)), /not a \.npy/);
+  const wide = await file("f64", Float64Array.of(1));
+  assert.throws(() => kernelNumbers(wide), /f64.*float32/);
 });
 
-test("a .npy file that a kernel cannot take says why", async () => {
-  const { npyHeader, readNpy } = await load("core/npy.ts");
-  const text = (header) => new TextDecoder("latin1").decode(header);
-  const bytes = (string) => Uint8Array.from(string, (c) => c.charCodeAt(0)).buffer;
-  const plain = text(npyHeader("f32", [2]));
-  assert.throws(() => readNpy(bytes(plain.replace("<f4", "<f8"))), /<f8.*float32/);
-  assert.throws(() => readNpy(bytes(plain.replace("False", "True "))), /Fortran/);
-  assert.throws(() => readNpy(bytes(plain)), /0 bytes.*needs 8/);
-  assert.throws(() => readNpy(bytes("PK\u0003\u0004 something")), /not a \.npy/);
+test("every word of a kernel has its kind, and brackets say how far a line is indented", async () => {
+  const { wgsl } = await load("editor/wgsl.ts");
+  const state = wgsl.startState(4);
+  const kinds = (line) => {
+    const stream = new StringStream(line, 4, 4);
+    const found = [];
+    while (!stream.eol()) {
+      const kind = wgsl.token(stream, state);
+      if (kind) found.push(`${stream.current()} ${kind}`);
+      stream.start = stream.pos;
+    }
+    return found.join("; ");
+  };
+  const depth = (after) => wgsl.indent(state, after, { unit: 4 });
+  assert.equal(
+    kinds("@group(0) var<storage, read> read: array<vec4f, 0x1Fu>; // all"),
+    "@group meta; 0 number; var keyword; storage modifier; read modifier; array typeName; vec4f typeName; 0x1Fu number; // all comment",
+  );
+  assert.equal(kinds("fn main(x: f32) { let y = sin(x * 1.5e-3f) == true;"),
+    "fn keyword; main macroName; f32 typeName; let keyword; sin macroName; 1.5e-3f number; true number");
+  assert.deepEqual([depth("return"), depth("}")], [4, 0]);
+  assert.equal(kinds("/* one /* two */ still"), "/* one /* two */ still comment");
+  assert.equal(kinds("*/ if"), "*/ comment; if keyword");
+  assert.equal(kinds("}"), "");
+  assert.equal(depth("fn"), 0);
 });
 
 test("the fields of the playground come from the kernel", async () => {
@@ -145,27 +162,6 @@ test("the ledger tells what ran, for whom and how fast", async () => {
   assert.deepEqual([entry.units, entry.failed, entry.problem], [1, 1, "out of memory"]);
 });
 
-test("QR codes have their patterns, and too much text is refused", async () => {
-  const { qrCode } = await load("parts/qr.ts");
-  const code = qrCode("https://192.168.1.20:7420/join#abcdefgh");
-  assert.equal(code.length, 29);
-  const finder = ["1111111", "1000001", "1011101", "1011101", "1011101", "1000001", "1111111"];
-  const corner = (x, y) =>
-    finder.map((_, row) =>
-      code[y + row]
-        .slice(x, x + 7)
-        .map(Number)
-        .join(""),
-    );
-  assert.deepEqual(corner(0, 0), finder);
-  assert.deepEqual(corner(22, 0), finder);
-  assert.deepEqual(corner(0, 22), finder);
-  // What a scanner was seen to read.
-  const rows = code.map((row) => row.map(Number).join("")).join("");
-  assert.equal(createHash("sha256").update(rows).digest("hex").slice(0, 16), "85ad098ae0801404");
-  assert.throws(() => qrCode("x".repeat(214)), RangeError);
-});
-
 test("code that is not what was signed is in the history, though none of it ran", async () => {
   const { Ledger } = await load("join/ledger.ts");
   const ledger = new Ledger();
@@ -205,9 +201,9 @@ test("a donor's choice by key is kept, shown and undone", async () => {
 
 test("how answers are checked and devices are doing is said in words", async () => {
   const words = await load("core/checking.ts");
-  assert.match(words.verifyWords("none"), /every answer is believed/);
-  assert.match(words.verifyWords("spot:0.25"), /^25 % of the units/);
-  assert.match(words.verifyWords("quorum:3"), /by 3 devices of different owners/);
+  assert.match(words.verifyWords("none"), /believes every answer/);
+  assert.match(words.verifyWords("spot:0.25"), /computes 25 % of the units/);
+  assert.match(words.verifyWords("quorum:3"), /3 devices of different owners must/);
   assert.match(words.verifyWords("adaptive"), /new device/);
 
   const job = { verify: "adaptive", unitsChecked: 0, unitsOwn: 11, unitsUnchecked: 0 };
@@ -222,12 +218,12 @@ test("how answers are checked and devices are doing is said in words", async () 
 
   const lane = (streak, wrong, barred = false) => ({ streak, wrong, barred, veteran: streak >= 10 });
   const node = (gpu, cpu, trusted = false) => ({ trusted, trust: { gpu, cpu } });
-  assert.equal(words.trustWords(node(lane(0, 0), lane(0, 0))), "new: everything is checked");
-  assert.equal(words.trustWords(node(lane(0, 0), lane(0, 0), true)), "your own: believed, not checked");
-  assert.equal(words.trustWords(node(lane(12, 0), lane(0, 0))), "12 checked in a row");
+  assert.equal(words.trustWords(node(lane(0, 0), lane(0, 0))), "new: every answer is checked");
+  assert.equal(words.trustWords(node(lane(0, 0), lane(0, 0), true)), "your own device: not checked");
+  assert.equal(words.trustWords(node(lane(12, 0), lane(0, 0))), "12 right in a row");
   assert.equal(
     words.trustWords(node(lane(0, 4, true), lane(3, 1))),
-    "GPU barred, 4 wrong; programs 3 checked in a row, 1 wrong before",
+    "GPU barred after 4 wrong answers; programs 3 right in a row, 1 wrong before",
   );
   assert.ok(words.isBarred(node(lane(0, 4, true), lane(3, 1))));
 
@@ -237,7 +233,21 @@ test("how answers are checked and devices are doing is said in words", async () 
   const poor = { visible: false, batteryPercent: 20, charging: false, metered: true };
   assert.equal(
     words.conditionWords({ condition: poor, pacePercent: 37 }),
-    "tab hidden, battery 20 %, metered network, slowed to 37 %",
+    "tab hidden, battery 20 %, metered connection, slowed to 37 %",
   );
   assert.deepEqual([0.4, 23.4, null].map(words.roundTripWords), ["under 1 ms", "23 ms", "not measured yet"]);
+});
+
+test("half of the device's memory is lent unless the donor says otherwise", async () => {
+  const { memoryOf, memoryWords, STEP } = await load("join/memory.ts");
+  const GIB = 2 ** 30;
+  const laptop = memoryOf(8);
+  assert.deepEqual([laptop.usual, laptop.most], [4 * GIB, 8 * GIB]);
+  assert.equal(memoryWords(laptop.usual, laptop), "at most 4 GiB of 8 GiB");
+  assert.equal(memoryWords(STEP, laptop), "at most 256 MiB of 8 GiB");
+  const silent = memoryOf(undefined);
+  assert.equal(silent.usual, GIB);
+  assert.equal(memoryWords(silent.usual, silent), "at most 1 GiB");
+  const tiny = memoryOf(0.25);
+  assert.ok(tiny.usual <= tiny.most && tiny.most >= STEP);
 });

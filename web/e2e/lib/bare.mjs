@@ -32,7 +32,7 @@ export async function bareTab(browser, pool, { whenHidden = "pause" } = {}) {
   const before = new Set((await pool.api.nodes()).map((node) => node.id));
   const page = await browser.open(pool.join);
   await page.evaluate((value) => {
-    const select = [...document.querySelectorAll("select")].find((each) => each.labels[0].textContent.includes("out of sight"));
+    const select = [...document.querySelectorAll("select")].find((each) => each.labels[0].textContent.includes("in the background"));
     select.value = value;
     select.dispatchEvent(new Event("change"));
     [...document.querySelectorAll("button")].find((each) => each.textContent === "Lend this device").click();

@@ -36,7 +36,7 @@ export async function assertProven(pool, data, id, files = {}) {
     writeFileSync(path(`input ${at}`), bytes);
     given.push("--input", path(`input ${at}`));
   }
-  assert.match(run("verify", path("receipt.json"), ...given), /the receipt holds/);
+  assert.match(run("verify", path("receipt.json"), ...given), /the receipt is valid/);
 
   // One other bit in the result, and it does not.
   const bytes = readFileSync(result);

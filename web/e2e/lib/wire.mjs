@@ -6,7 +6,6 @@ const HELLO = 0;
 const DONE = 1;
 const ALIVE = 3;
 const TO_NODE = ["Welcome", "Refused", "Job", "Lend", "Revoke", "Forget", "Challenge"];
-const WORK = ["noop", "map", "render", "exec"];
 const VERSION = 3;
 
 export function hello({ token, identity, proof, caps }) {
@@ -29,9 +28,11 @@ export function alive(running, queued) {
 function encodeCaps({ name, cpuSlots, gpu, speed = 100, class: numericClass = 0n }) {
   const kinds = { native: 0, browser: 1 };
   const offered = gpu
-    ? [1, ...text("a GPU"), ...text("none"), 1, ...[128 << 20, 256, 16 << 10, 8, gpu.slots].flatMap(varint)]
+    ? [1, ...text("a GPU"), ...text("none"), 1, 0, ...[128 << 20, 256, 16 << 10, 8, gpu.slots].flatMap(varint)]
     : [0];
-  return [kinds.native, ...text(name), ...varint(cpuSlots), ...offered, ...varint(speed), ...varint(numericClass)];
+  // Memory enough, a thread for each slot, no engines beyond those of the lanes.
+  const means = [...varint(2 ** 32), ...varint(cpuSlots), 0];
+  return [kinds.native, ...text(name), ...varint(cpuSlots), ...offered, ...means, ...varint(speed), ...varint(numericClass)];
 }
 
 /** What the coordinator said, as `{type, …}`. */
@@ -45,7 +46,7 @@ export function heard(bytes) {
       return { type, why: read.varint() };
     case "Job": {
       const [job, name, owner, items] = [read.varint(), read.text(), read.text(), read.varint()];
-      return { type, job, name, owner, items, kind: WORK[read.varint()] };
+      return { type, job, name, owner, items, kind: read.text() };
     }
     case "Lend":
       return { type, leases: read.list(() => ({ attempt: read.varint(), job: read.varint(), start: read.varint(), len: read.varint() })) };

@@ -15,7 +15,7 @@ export class Answers implements Iterable<string> {
 
   at(item: number): Uint8Array<ArrayBuffer> {
     if (item < 0 || item >= this.length) {
-      throw new RangeError(`answer ${item} of ${this.length}`);
+      throw new RangeError(`there is no answer ${item}: the job has ${this.length}`);
     }
     const start = item === 0 ? 0 : Number(this.ends[item - 1]);
     return this.bytes.subarray(start, Number(this.ends[item]));

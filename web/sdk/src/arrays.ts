@@ -29,10 +29,10 @@ export function typed<T extends OutType>(bytes: ArrayBuffer, type: T): ArrayOf[T
 export function outType(job: Job, expected?: OutType): OutType {
   const said = job.output?.type ?? expected ?? "f32";
   if (!(said in MAKE)) {
-    throw new ShoalError(0, "unknown_type", `the kernel's output is of type ${said}, which is no typed array: submit the job and fetch its bytes with result(id)`);
+    throw new ShoalError(0, "unknown_type", `the kernel's output has type ${said}, for which there is no typed array: submit the job and fetch its bytes with result(id)`);
   }
   if (expected && said !== expected) {
-    throw new ShoalError(0, "wrong_type", `the kernel's output is of type ${said}, not ${expected} as asked`);
+    throw new ShoalError(0, "wrong_type", `the kernel's output has type ${said}, not ${expected} as requested`);
   }
   return said as OutType;
 }

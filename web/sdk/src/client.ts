@@ -1,8 +1,9 @@
 /** A connection to a coordinator: submit work, follow it, fetch what came out. */
 
+import { blake3 } from "@noble/hashes/blake3.js";
+
 import { Answers } from "./answers.js";
 import { outType, type ResultArray, typed } from "./arrays.js";
-import { blake3 } from "./blake3.js";
 import { type Bytes, lineBytes, type Source, upload, type UploadOptions } from "./blobs.js";
 import { toTheEnd } from "./follow.js";
 import { Http, ShoalError } from "./http.js";
@@ -22,6 +23,7 @@ import type {
 } from "./options.js";
 import { assemble, type Picture } from "./picture.js";
 import { type ReducedNumbers, reducedOf, type ReduceOptions, told, withoutGaps } from "./reduce.js";
+import { ask, type AskOptions, type Service, type ServiceOptions } from "./service.js";
 import { codeHash, signCode, submitterKey } from "./sign.js";
 import { type Field, fieldOf, type SimOptions, type SimRequest, type Stroke } from "./sim.js";
 import type {
@@ -39,6 +41,7 @@ import type {
 
 export type * from "./options.js";
 export type * from "./reduce.js";
+export type * from "./service.js";
 
 export interface PoolEvents {
   jobs?(changed: Job[]): void;
@@ -67,6 +70,8 @@ export class Shoal {
   }
 
   pool = (): Promise<PoolInfo> => this.http.json("/api/v1/pool");
+  /** The join link as a QR code, an SVG file. Whoever sees it may join. */
+  joinCode = async (): Promise<Blob> => (await this.http.call("/api/v1/join.svg")).blob();
   nodes = async (): Promise<PoolNode[]> =>
     (await this.http.json<{ nodes: PoolNode[] }>("/api/v1/nodes")).nodes;
   jobs = async (): Promise<Job[]> => (await this.http.json<{ jobs: Job[] }>("/api/v1/jobs")).jobs;
@@ -74,11 +79,11 @@ export class Shoal {
   units = (id: number): Promise<UnitList> => this.http.json(`/api/v1/jobs/${id}/units`);
   cancel = (id: number): Promise<Job> =>
     this.http.json(`/api/v1/jobs/${id}/cancel`, { method: "POST" });
-  /** Why things are as they are, in whole sentences: of a job, or of the unit that holds one of its items. */
+  /** Plain sentences on what happened and why: to a job, or to the unit that holds one of its items. */
   explain = (id: number, item?: number): Promise<string[]> =>
     this.lines(`/api/v1/jobs/${id}/explain${item === undefined ? "" : `?item=${item}`}`);
   explainNode = (id: number): Promise<string[]> => this.lines(`/api/v1/nodes/${id}/explain`);
-  /** What an ended job can show: who computed what and how it was checked, signed by the coordinator. */
+  /** A record of a finished job, signed by the coordinator: who computed what and how it was checked. */
   receipt = (id: number): Promise<SignedReceipt> => this.http.json(`/api/v1/jobs/${id}/receipt`);
   /** The one-line job: a built-in matrix product. */
   submitBuiltIn = (body: {
@@ -106,15 +111,39 @@ export class Shoal {
     return pair && hex(pair.publicKey);
   }
 
-  /** The node that a tab of this browser is now, if one lends to this pool: an interactive job's `home`. */
+  /** The node of a tab of this browser that lends to this pool, if there is one. Pass it as an interactive job's `home`. */
   async home(): Promise<number | undefined> {
     const own = await ownIdentities(this.url);
     return own.length > 0 ? (await this.nodes()).find(({ identity }) => own.includes(identity))?.id : undefined;
   }
 
-  /** Forgets an ended job and its result; cancels a running one. */
+  /** Removes a finished job and its result; cancels a running one. */
   async remove(id: number): Promise<void> {
     await this.http.call(`/api/v1/jobs/${id}`, { method: "DELETE" });
+  }
+
+  /** Starts a service: a program that nodes keep ready for requests. */
+  async serve({ module, ...options }: ServiceOptions): Promise<Service> {
+    const work = await this.signed({ kind: "exec", module: await this.storeCode(module) });
+    return this.http.post("/api/v1/services", { ...options, ...work });
+  }
+
+  services = async (): Promise<Service[]> =>
+    (await this.http.json<{ services: Service[] }>("/api/v1/services")).services;
+
+  /** Ends a service. */
+  async unserve(name: string): Promise<void> {
+    await this.http.call(`/api/v1/services/${encodeURIComponent(name)}`, { method: "DELETE" });
+  }
+
+  /** Asks a service: the request is the program's stdin, the answer its stdout. */
+  async ask(name: string, request: Bytes | string, options?: AskOptions): Promise<Uint8Array<ArrayBuffer>> {
+    return new Uint8Array(await (await ask(this.http, name, request, options)).arrayBuffer());
+  }
+
+  /** The same, with the answer as a stream. */
+  async askStream(name: string, request: Bytes | string, options?: AskOptions): Promise<ReadableStream<Uint8Array>> {
+    return (await ask(this.http, name, request, options)).body ?? new ReadableStream();
   }
 
   upload(data: Bytes, options?: UploadOptions): Promise<BlobRef> {
@@ -148,14 +177,14 @@ export class Shoal {
     const { out, ...rest }: MapOptions = options;
     const { signal } = run;
     // From JavaScript: the result would be blocks, which nobody means.
-    if ("reduce" in rest) throw new ShoalError(0, "bad_request", "map keeps all outputs: call reduce({ …, reduce }) to bring them together");
+    if ("reduce" in rest) throw new ShoalError(0, "bad_request", "map keeps all outputs: call reduce({ …, reduce }) to combine them");
     const { request, ready, kernel } = await this.mapRequest(rest, signal);
     const job = await this.finish(await this.submit(request, signal), run);
     const flat = typed((await this.result(job.id, signal)).buffer, outType(job, out));
     return formed(flat, ready, kernel.output, job.items, rest.outPerItem ?? 1) as MapResult<O>;
   }
 
-  /** The same, with the outputs of all items brought together into one: a number, or one for each column. */
+  /** Like `map`, but combines the outputs of all items into one number, or one for each column. */
   async reduce({ reduce, ...options }: ReduceOptions, run: RunOptions = {}): Promise<ReducedNumbers> {
     const { signal } = run;
     const { request, kernel } = await this.mapRequest(options, signal);
@@ -176,7 +205,7 @@ export class Shoal {
     const submitted = await this.submit({ ...options, kind: "render" }, run.signal);
     const job = await this.finish(submitted, run);
     const tiles = await this.result(job.id, run.signal);
-    if (!job.render) throw new ShoalError(0, "not_a_render", `job ${job.id} is no render`);
+    if (!job.render) throw new ShoalError(0, "not_a_render", `job ${job.id} is not a render job`);
     return assemble(job.render, tiles.buffer);
   }
 
@@ -209,7 +238,7 @@ export class Shoal {
     return typed((await this.result(job.id, run.signal)).buffer, outType(job));
   }
 
-  /** A running simulation's picture newer than `after`; nothing if none came within some seconds, or it ended. */
+  /** The picture of a running simulation if it is newer than `after`; nothing if none came within a few seconds, or the job ended. */
   field = (id: number, after = 0, signal?: AbortSignal): Promise<Field | undefined> =>
     fieldOf(this.http, id, after, signal);
 
@@ -306,7 +335,7 @@ export class Shoal {
   }
 }
 
-/** Connects and makes sure that the key is right. */
+/** Connects and checks the key. */
 export async function connect(url: string, key: string, options?: ConnectOptions): Promise<Shoal> {
   const shoal = new Shoal(url, key, options);
   await shoal.pool();

@@ -54,7 +54,7 @@ export class Http {
       });
     } catch (error) {
       if (signal?.aborted) throw error;
-      throw new ShoalError(0, "unreachable", `${this.base} cannot be reached: ${String(error)}`);
+      throw new ShoalError(0, "unreachable", `cannot reach ${this.base}: ${String(error)}`);
     }
     if (answer.ok || accept.includes(answer.status)) return answer;
     throw await refusal(answer);

@@ -24,8 +24,10 @@ export {
   type LinkNote,
   type Rules,
   type RunningUnit,
+  type ServiceNote,
   type UnitEvent,
 } from "./join/index.js";
+export { npyHeader, npyType, readNpy, type Npy, type NpyArrays, type NpyType } from "./npy.js";
 export type * from "./numbers/types.js";
 export { type Picture, toImageData } from "./picture.js";
 export { shelf } from "./shelf.js";

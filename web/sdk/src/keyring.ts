@@ -32,7 +32,7 @@ async function allKept(start: string): Promise<CryptoKeyPair[]> {
       const names = IDBKeyRange.bound(start, `${start}\uffff`);
       const found = database.transaction(STORE).objectStore(STORE).getAll(names);
       found.onsuccess = () => resolve(found.result as CryptoKeyPair[]);
-      found.onerror = () => reject(found.error ?? new Error("nothing can be read"));
+      found.onerror = () => reject(found.error ?? new Error("the key store cannot be read"));
     });
   } finally {
     database.close();
@@ -46,7 +46,7 @@ async function generate(): Promise<CryptoKeyPair> {
   try {
     return (await crypto.subtle.generateKey("Ed25519", false, ["sign", "verify"])) as CryptoKeyPair;
   } catch (error) {
-    const wanted = "Chrome 137, Firefox 129, Safari 17 or later has them";
+    const wanted = "Chrome 137, Firefox 129, Safari 17 and later can";
     throw new Error(`this browser cannot make Ed25519 keys (${wanted}): ${String(error)}`);
   }
 }
@@ -69,7 +69,7 @@ async function kept(name: string, made: CryptoKeyPair): Promise<CryptoKeyPair> {
         else pair = found.result as CryptoKeyPair;
       };
       transaction.oncomplete = () => resolve(pair);
-      transaction.onabort = () => reject(transaction.error ?? new Error("nothing can be stored"));
+      transaction.onabort = () => reject(transaction.error ?? new Error("the key store cannot be written"));
     });
   } finally {
     database.close();
@@ -81,7 +81,7 @@ function open(): Promise<IDBDatabase> {
     const asked = indexedDB.open(DATABASE, 1);
     asked.onupgradeneeded = () => asked.result.createObjectStore(STORE);
     asked.onsuccess = () => resolve(asked.result);
-    asked.onerror = () => reject(asked.error ?? new Error("no database"));
+    asked.onerror = () => reject(asked.error ?? new Error("the key store cannot be opened"));
   });
 }
 

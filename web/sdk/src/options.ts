@@ -9,14 +9,14 @@ import type { CommonOptions, Edge, Job, Params } from "./types.js";
 export type { KeyPair, Source };
 
 export interface ConnectOptions {
-  /** What code is signed with: this browser's own key without it, `null` to leave signing to the coordinator. */
+  /** The key pair that signs code. Default: this browser's own. `null` leaves signing to the coordinator. */
   signer?: KeyPair | null;
 }
 
 export interface RunOptions {
-  /** Called when the job moved on, with all that is known of it. */
+  /** Called with the job's current state whenever it makes progress. */
   onProgress?: (job: Job) => void;
-  /** Aborting cancels the job on the pool too. */
+  /** Aborting also cancels the job on the pool. */
   signal?: AbortSignal;
 }
 
@@ -29,12 +29,12 @@ export interface MapOptions extends CommonOptions {
   inputs?: readonly MapInput[];
   /** How many items there are; needed when no input is split. */
   items?: number;
-  /** Elements of output for each item; 1 without it. */
+  /** Output elements for each item. Default: 1. */
   outPerItem?: number;
-  /** What an item reads before the first and behind the last element: `clamp`, the first or the last one, without it. */
+  /** What an item reads before the first and after the last element. Default: `clamp`, the first or last element. */
   edge?: Edge;
   params?: Params;
-  /** The type the result must have: checked when it comes, and known to TypeScript. */
+  /** The type that the result must have. The SDK checks it, and TypeScript knows it. */
   out?: OutType;
 }
 
@@ -49,7 +49,7 @@ export interface RenderOptions extends CommonOptions {
 }
 
 export interface RenderRunOptions extends RunOptions {
-  /** Tiles that became ready; `tile` fetches one. */
+  /** Called with the numbers of tiles that are ready; `tile` fetches one. */
   onTiles?: (tiles: number[], job: number) => void;
 }
 
@@ -63,7 +63,7 @@ export interface ExecOptions extends CommonOptions {
   perRun?: number;
   /** One run for each file: its bytes on stdin, its name in `SHOAL_INPUT`. */
   files?: readonly { name: string; data: Source }[];
-  /** Files that every run finds, read-only, in `/data`. */
+  /** Files that every run can read in `/data`. */
   folder?: readonly { name: string; data: Source }[];
   /** Whether the program sees the real time. */
   clock?: boolean;

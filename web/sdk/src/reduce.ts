@@ -31,7 +31,7 @@ const READ: Readonly<Record<string, Reader>> = {
 /** How a job's result is folded further, and read in the end. */
 export function reducedOf(job: Job): { items: number; columns: number; combine: string; copy: string; read: Reader } {
   const read = READ[job.output?.type ?? ""];
-  if (!job.reduced || !read) throw new ShoalError(0, "not_reduced", `job ${job.id} reduced nothing`);
+  if (!job.reduced || !read) throw new ShoalError(0, "not_reduced", `job ${job.id} has no reduced result`);
   return { ...job.reduced, read };
 }
 

@@ -1,6 +1,7 @@
 /** Who stands for code: whoever submits it signs its hash, and every node checks that before it runs. */
 
-import { blake3 } from "./blake3.js";
+import { blake3 } from "@noble/hashes/blake3.js";
+
 import { hex, keyPair, type KeyPair } from "./keyring.js";
 import type { CodeSignature, JobRequest, MapRequest } from "./types.js";
 

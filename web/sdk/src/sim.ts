@@ -23,7 +23,12 @@ interface Steps {
   keepEvery?: number;
   /** Go on with guessed rows of neighbours where true ones are late, and correct what was guessed wrong. */
   speculate?: boolean;
+  /** At every checkpoint and at the end the members bring all cells together, each number of a cell by itself. */
+  reduce?: Reduce;
 }
+
+/** What becomes of all cells. */
+export type Reduce = "sum" | "min" | "max" | "mean";
 
 export interface SimRequest extends Steps {
   kind: "sim";
@@ -47,7 +52,18 @@ export interface SimInfo {
   /** Numbers in a cell. */
   lanes: number;
   scalar: string;
+  /** What the members made of all cells, if the job asks for it: the last there is. */
+  reduced: SimTotal | null;
   crew: CrewInfo | null;
+}
+
+/** All cells brought together, each number of a cell by itself. */
+export interface SimTotal {
+  how: Reduce;
+  /** Of the state after so many steps. */
+  step: number;
+  /** One for each number of a cell; `null` for what is not a finite number. */
+  values: (number | null)[];
 }
 
 /** The nodes that compute it together. */

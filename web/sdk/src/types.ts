@@ -3,10 +3,11 @@
 import type { MapRequestInput } from "./numbers/types.js";
 import type { SimInfo, SimRequest } from "./sim.js";
 
-export type JobKind = "noop" | "map" | "render" | "exec" | "sim";
+/** A kind of work, such as "map" or "exec". A newer coordinator may know more of them than this SDK. */
+export type JobKind = string;
 export type JobState = "running" | "done" | "failed" | "cancelled";
-/** How answers are checked: none; some, drawn by chance; all by N nodes of different owners who must agree; or all of a
- * new node and ever fewer of one that was right. */
+/** How answers are checked. `none`: not at all. `spot`: a fraction of the units, chosen at random. `quorum:N`: N nodes of
+ * different owners must agree on every unit. `adaptive`: every answer of a new node, and fewer the longer it is right. */
 export type Verify = "none" | "spot" | `spot:${number}` | `quorum:${number}` | "adaptive";
 export type Priority = "batch" | "normal" | "interactive";
 export type Strategy = "adaptive" | "round-robin" | "weight";
@@ -25,23 +26,23 @@ export interface Job {
   /** How its answers are checked. */
   verify: string;
   priority: Priority;
-  /** Its share beside other jobs of the same priority; 100 is usual. */
+  /** Its share among jobs of the same priority. Default: 100. */
   weight: number;
-  /** Units whose answers are there and wait for another device to check them. */
+  /** Units that are computed and wait for another device to check them. */
   unitsChecking: number;
   /** Of the units done: another device computed them too, whole or in part, with the same answer. Under `quorum:N`, N agreed. */
   unitsChecked: number;
   /** Of the units done: computed by your own devices, not checked. */
   unitsOwn: number;
-  /** Of the units done: not checked; a stranger's that nobody else could check, and all where `verify` is `none`. */
+  /** Of the units done: not checked, because no other device could check a stranger's answer, or because `verify` is `none`. */
   unitsUnchecked: number;
-  /** Units lent a second time because the first node was slow. */
+  /** Units given to a second node because the first one was slow. */
   speculated: number;
-  /** The key that stands for its code. */
+  /** The key that signed its code. */
   signedBy: string | null;
-  /** Whether that is the coordinator's own, because nobody else signed. */
+  /** Whether that is the coordinator's own key, because the code came unsigned. */
   signedHere: boolean;
-  /** Units lent again after a node left, stalled or failed. */
+  /** Units given to another node because the first one left, stalled or failed. */
   retries: number;
   /** Milliseconds since 1970, like `Date.now()`. */
   submitted: number;
@@ -97,6 +98,11 @@ export interface PoolNode {
   kind: "native" | "browser";
   gpu: { name: string; backend: string; software: boolean } | null;
   cpuSlots: number;
+  /** Bytes of memory lent: all work that runs there at once stays within it. */
+  memory: number;
+  threads: number;
+  /** What computes there, by the name jobs ask for it. */
+  engines: { name: string; version: string; speed?: number }[];
   speed: number;
   rate: number;
   load: number;
@@ -107,19 +113,19 @@ export interface PoolNode {
   paused: boolean;
   unitsDone: number;
   unitsFailed: number;
-  /** Bytes of blobs it gave to other nodes. */
+  /** Bytes of blobs it sent to other nodes. */
   gaveBytes: number;
-  /** How many nodes say that it gave them wrong ones. */
+  /** How many nodes say that it sent them wrong bytes. */
   gaveWrong: number;
   joined: number;
   /** Its public key. */
   identity: string;
   /** Nodes of one class agree bit for bit; `null` is unknown. */
   class: string | null;
-  /** Your own (it joined with the API key): believed, not checked. */
+  /** Your own device (it joined with the API key). Its answers are not checked. */
   trusted: boolean;
   roundTripMs: number | null;
-  /** Its speed lately, of what was measured before. */
+  /** Its recent speed, in percent of its best. */
   pacePercent: number;
   condition: DeviceCondition;
   trust: { gpu: Trust; cpu: Trust };
@@ -132,12 +138,12 @@ export interface DeviceCondition {
   metered: boolean;
 }
 
-/** What a node's answers of one kind of work were worth so far. */
+/** How a node's answers for one kind of work turned out so far. */
 export interface Trust {
   /** Right answers in a row. */
   streak: number;
   wrong: number;
-  /** Found wrong: its answers no longer count. */
+  /** Wrong too often: it gets no more of this work. */
   barred: boolean;
   /** Right so often that only some answers are checked. */
   veteran: boolean;
@@ -198,18 +204,18 @@ interface CommonRequest {
   limits?: Limits;
   /** `adaptive` without it. */
   verify?: Verify;
-  /** Of floats from different devices; what honest ones stay within, without it. */
+  /** How much floats from different kinds of devices may differ. Default: what honest devices stay within. */
   tolerance?: { abs?: number; rel?: number; ulps?: number };
   priority?: Priority;
-  /** From 1 to 10000; 100 without it. */
+  /** From 1 to 10000. Default: 100. */
   weight?: number;
   /** The submitter's own node: an interactive job goes there first, then to the nearest. */
   home?: number;
-  /** By the connection's own key without it. */
+  /** Default: made with the connection's own key. */
   signature?: CodeSignature;
 }
 
-/** Somebody stands for code: 64 and 128 hex digits. */
+/** Who signed the code: 64 and 128 hexadecimal digits. */
 export interface CodeSignature {
   key: string;
   signature: string;
@@ -231,12 +237,12 @@ export interface MapRequest {
   items?: number;
   outPerItem?: number;
   edge?: Edge;
-  /** Blocks of 256 items become one each; the job's `reduced` says how to go on. */
+  /** Combines blocks of 256 items into one each; the job's `reduced` says how to continue. */
   reduce?: "sum" | "min" | "max" | { wgsl: string };
   params?: Params;
 }
 
-/** `wrap`: the array goes round; `mirror`: it is reflected, its ends included. */
+/** `wrap`: the array wraps around; `mirror`: it is mirrored, its ends included. */
 export type Edge = "clamp" | "wrap" | "mirror";
 
 export interface RenderRequest {
@@ -299,6 +305,6 @@ export interface ReceiptUnit {
   checkedBy: number[];
   /** One of your own devices gave this answer. */
   own: boolean;
-  /** As many agreed as the policy asks. */
+  /** As many devices agreed as the policy requires. */
   sure: boolean;
 }

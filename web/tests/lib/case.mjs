@@ -7,9 +7,9 @@ const ROOT = new URL("../../../conformance/", import.meta.url).pathname;
 
 /** Cases that `prepared` (a folder the native run wrote) has work or a program for. */
 export function loadCases(prepared) {
-  return ["kernels", "programs", "sims", "outside"]
-    .filter((kind) => existsSync(join(ROOT, kind)))
-    .flatMap((kind) => readdirSync(join(ROOT, kind)).map((name) => `${kind}/${name}`))
+  return readdirSync(ROOT, { withFileTypes: true })
+    .filter((entry) => entry.isDirectory())
+    .flatMap(({ name: kind }) => readdirSync(join(ROOT, kind)).map((name) => `${kind}/${name}`))
     .filter((name) => existsSync(join(prepared, name)))
     .map((name) => new Case(name, join(prepared, name)));
 }

@@ -3,6 +3,7 @@
 import { readFile } from "node:fs/promises";
 import { createServer, request as forward } from "node:http";
 import { connect } from "node:net";
+import { extname } from "node:path";
 import { fileHeaders, fileOf } from "./pool.mjs";
 
 /** Answers like the coordinator, with `url` of the front. `change.blob(hash, bytes)` and `change.frames(bytes)`, if given, answer
@@ -11,13 +12,19 @@ import { fileHeaders, fileOf } from "./pool.mjs";
 export async function startFront(coordinator, change = {}) {
   const { hostname, port } = new URL(coordinator.url);
   const served = new Set();
+  const policy = (await fetch(coordinator.url)).headers.get("content-security-policy");
+  // Pages come with the coordinator's own policy, for this address.
+  const headersOf = (path, { host }) => {
+    const strict = { "content-security-policy": policy.replaceAll(`${hostname}:${port}`, host) };
+    return { ...fileHeaders(path), ...(extname(path) === ".html" ? strict : {}) };
+  };
   const server = createServer(async (request, response) => {
     const { pathname } = new URL(request.url, coordinator.url);
     const path = request.method === "GET" && fileOf(pathname);
     const bytes = path && (await readFile(path).catch(() => undefined));
     if (bytes) served.add(pathname);
-    if (bytes) return response.writeHead(200, fileHeaders(path)).end(change.file?.(pathname, bytes) ?? bytes);
     const { method, url, headers } = request;
+    if (bytes) return response.writeHead(200, headersOf(path, headers)).end(change.file?.(pathname, bytes) ?? bytes);
     const onward = forward({ hostname, port, method, path: url, headers }, async (answer) => {
       response.writeHead(answer.statusCode, answer.headers);
       const hash = method === "GET" && /^\/node\/blobs\/(\w+)$/.exec(pathname)?.[1];

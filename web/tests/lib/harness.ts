@@ -1,5 +1,6 @@
 /** Runs units in engine Workers as the brain does, but asked by a test. Bundled by `engines.mjs`. */
 
+import { Engines, initSync } from "../../sdk/generated/brain/brain.js";
 import { Lane } from "../../sdk/src/workers/lane.js";
 import type { BrainJob, UnitFailure, UnitResult, UnitSpan } from "../../sdk/src/workers/messages.js";
 
@@ -12,14 +13,14 @@ export async function open(base: string): Promise<Run> {
   const hashing = await WebAssembly.compileStreaming(fetch(`${base}/assets/brain_bg.wasm`));
   const infos = new Map<number, BrainJob>();
   const waiting = new Map<number, (answer: Answer) => void>();
-  const lane = (worker: string, wasm: string, listens: boolean) =>
+  initSync({ module: hashing });
+  const lane = (worker: string, wasm: string, isGpu: boolean) =>
     new Lane({
+      engines: new Engines(isGpu),
       worker: `${base}/assets/${worker}.js`,
       wasm: `${base}/assets/${wasm}`,
       base,
       hashing,
-      depth: 1,
-      listens,
       session: () => "session",
       info: (job) => infos.get(job),
       onDone: (attempt, _took, result) => waiting.get(attempt)?.({ result }),
@@ -27,9 +28,9 @@ export async function open(base: string): Promise<Run> {
       onHealth: () => undefined,
       onNeed: () => Promise.resolve(),
       onSim: () => undefined,
-      onSimsLost: () => undefined,
     });
   const lanes = { gpu: lane("gpu-worker", "gpu_bg.wasm", true), cpu: lane("wasi-worker", "", false) };
+  for (const lane of Object.values(lanes)) lane.limit(1);
   return async (kind, info, units) => {
     const answers: Answer[] = [];
     for (const unit of units) {

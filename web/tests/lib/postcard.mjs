@@ -1,12 +1,16 @@
 /** Encodes work as the protocol does (postcard), for tests of an engine Worker without a coordinator. The shape is the one
  * serde gives as JSON. */
 
-/** A `Work::Map`, `Work::Render` or `Work::Sim`. */
+/** A map, a picture or a simulation: its kind's name, and its body. */
 export function encodeWork(work) {
-  if (work.Map) return new Uint8Array([1, ...mapWork(work.Map)]);
-  if (work.Render) return new Uint8Array([2, ...renderWork(work.Render)]);
-  if (work.Sim) return new Uint8Array([4, ...simWork(work.Sim)]);
+  if (work.Map) return sealed("map", mapWork(work.Map));
+  if (work.Render) return sealed("render", renderWork(work.Render));
+  if (work.Sim) return sealed("sim", simWork(work.Sim));
   throw new Error(`no kernel in ${Object.keys(work)}`);
+}
+
+function sealed(kind, body) {
+  return new Uint8Array([...text(kind), ...varint(body.length), ...body]);
 }
 
 function mapWork({ kernel, inputs, output_bytes }) {
@@ -50,6 +54,7 @@ function simWork(sim) {
     ...varint(sim.params.length),
     ...sim.params,
     ...list(sim.fields, ([field, at]) => [SIM_FIELDS.indexOf(field), ...varint(at)]),
+    ...option(sim.reduce, (how) => [["Sum", "Min", "Max", "Mean"].indexOf(how)]),
   ];
 }
 

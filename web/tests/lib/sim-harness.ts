@@ -1,5 +1,6 @@
 /** A ring of bands in one GPU Worker, asked by a test as a crew's member asks it. Bundled by `sims.mjs`. */
 
+import { Engines, initSync } from "../../sdk/generated/brain/brain.js";
 import { Lane } from "../../sdk/src/workers/lane.js";
 import type { BrainJob, UnitFailure } from "../../sdk/src/workers/messages.js";
 import type { FromSim, SimAnswer, SimCommand } from "../../sdk/src/workers/sim-words.js";
@@ -39,13 +40,13 @@ export async function open(base: string): Promise<Run> {
   const hashing = await WebAssembly.compileStreaming(fetch(`${base}/assets/brain_bg.wasm`));
   let info: BrainJob | undefined;
   const waiting: { crew: number; settle: (said: FromSim) => void }[] = [];
+  initSync({ module: hashing });
   const lane = new Lane({
+    engines: new Engines(true),
     worker: `${base}/assets/gpu-worker.js`,
     wasm: `${base}/assets/gpu_bg.wasm`,
     base,
     hashing,
-    depth: 1,
-    listens: true,
     session: () => "session",
     info: () => info,
     onDone: () => undefined,
@@ -56,8 +57,8 @@ export async function open(base: string): Promise<Run> {
       const at = waiting.findIndex(({ crew }) => crew === said.crew);
       waiting.splice(at, 1)[0]?.settle(said);
     },
-    onSimsLost: (why) => console.error(why),
   });
+  lane.limit(1);
   const heard = (crew: number) => new Promise<FromSim>((settle) => waiting.push({ crew, settle }));
 
   async function ask<Is extends SimAnswer["is"]>(crew: number, is: Is, command: SimCommand) {

@@ -4,13 +4,10 @@ use std::io::BufRead;
 use std::path::Path;
 use std::sync::Arc;
 
-use serde_json::{Map, Value, json};
-use shoal_coordinator::{Coordinator, Intake, Options, SimAsked, SimPlan};
-use shoal_protocol::fold::How;
-use shoal_protocol::{
-    CrewId, ElementType, Epoch, FoldPlan, IntakeError, MapAsk, MapPlan, MapReading, NodeId,
-    RenderPlan,
-};
+use serde_json::json;
+use shoal_coordinator::{Coordinator, Options};
+use shoal_kinds::plan::Intake;
+use shoal_protocol::{CrewId, Epoch, NodeId};
 use shoal_scheduler::Conn;
 
 use crate::Outcome;
@@ -55,51 +52,7 @@ fn order(line: &str) -> Option<(CrewId, Epoch, Members)> {
     Some((crew, epoch, members.collect::<Option<_>>()?))
 }
 
+/// Nothing is checked, so nothing is taken.
 struct NoJobs;
 
-fn none<T>() -> Result<T, IntakeError> {
-    let message = "this coordinator takes no jobs".into();
-    Err(IntakeError { code: "no_jobs", message, line: None, column: None })
-}
-
-impl Intake for NoJobs {
-    fn map_kernel(
-        &self,
-        _: &str,
-        _: Option<&str>,
-        _: &Map<String, Value>,
-    ) -> Result<MapPlan, IntakeError> {
-        none()
-    }
-
-    fn map_reading(
-        &self,
-        _: &str,
-        _: Option<&str>,
-        _: &Map<String, Value>,
-        _: &MapAsk,
-    ) -> Result<MapReading, IntakeError> {
-        none()
-    }
-
-    fn fold(&self, _: &How, _: &ElementType, _: u32, _: u64) -> Result<FoldPlan, IntakeError> {
-        none()
-    }
-
-    fn render_kernel(
-        &self,
-        _: &str,
-        _: Option<&str>,
-        _: &Map<String, Value>,
-    ) -> Result<RenderPlan, IntakeError> {
-        none()
-    }
-
-    fn sim(&self, _: &SimAsked<'_>) -> Result<SimPlan, IntakeError> {
-        none()
-    }
-
-    fn module(&self, _: &[u8], _: u64) -> Result<(), IntakeError> {
-        none()
-    }
-}
+impl Intake for NoJobs {}

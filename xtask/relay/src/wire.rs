@@ -76,7 +76,7 @@ impl Wire {
         seed[..8].copy_from_slice(&number.to_le_bytes());
         let key = SigningKey::from_bytes(&seed);
         let proof = key.sign(&join_statement(&coordinator, &nonce));
-        let hello = FromNode::Hello(Hello {
+        let hello = FromNode::Hello(Box::new(Hello {
             version: PROTOCOL_VERSION,
             token: token.into(),
             identity: Identity(key.verifying_key().to_bytes()),
@@ -86,11 +86,14 @@ impl Wire {
                 name: format!("client {number}"),
                 cpu_slots: 0,
                 gpu: None,
+                memory: 0,
+                threads: 0,
+                engines: Vec::new(),
                 speed: 100,
                 class: 0,
             },
             held: Vec::new(),
-        });
+        }));
         let framed = wire.framed(&hello.encode());
         wire.send(&framed)?;
         let answer = wire.word()?;

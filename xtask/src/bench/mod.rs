@@ -2,6 +2,7 @@
 
 mod allreduce;
 mod churn;
+mod crowd;
 mod farm;
 mod join;
 mod link;
@@ -11,6 +12,7 @@ mod peers;
 mod pool;
 mod relay;
 mod report;
+mod service;
 mod sim;
 mod sim_grid;
 mod swarm;
@@ -23,8 +25,7 @@ use crate::shell::{self, Outcome};
 use crate::{programs, setup, web};
 use report::Report;
 
-const NAMES: &str =
-    "allreduce, churn, farm, join, link, map, nodes, relay, sim, sim-grid, upgrade, verify";
+const NAMES: &str = "allreduce, churn, farm, join, link, map, nodes, relay, service, sim, sim-grid, swarm, upgrade, verify";
 
 /// What every benchmark is told.
 struct Plan {
@@ -54,8 +55,10 @@ pub(crate) fn run(args: &[String]) -> Outcome {
         "join" => join::run,
         "link" => link::run,
         "relay" => relay::run,
+        "service" => service::run,
         "sim" => sim::run,
         "sim-grid" => sim_grid::run,
+        "swarm" => swarm::run,
         "upgrade" => upgrade::run,
         "verify" => verify::run,
         other => return Err(format!("there is no benchmark `{other}`, only {NAMES}")),
@@ -93,9 +96,9 @@ fn build(plan: &Plan) -> Outcome {
     }
     plan.say("building");
     setup::for_testing()?;
-    web::build()?;
+    web::build(shell::For::Users)?;
     programs::build()?;
-    shell::build_shoal()
+    shell::build_shoal(shell::For::Users)
 }
 
 /// Node in `web/`, where the helpers' packages are, told where the binary is.

@@ -2,9 +2,9 @@
 
 use std::time::{Duration, Instant};
 
+use super::crowd::Swarm;
 use super::pool::Pool;
 use super::report::{Report, Wanted, least, most};
-use super::swarm::Swarm;
 use super::{Plan, build, figures, number};
 use crate::shell::{Outcome, output};
 

@@ -6,7 +6,7 @@ mod suites;
 
 use std::time::{Duration, Instant};
 
-use crate::shell::Outcome;
+use crate::shell::{For, Outcome};
 use crate::{outside, programs, setup, shell, web};
 use count::Counts;
 use suites::{Needs, SUITES, Suite};
@@ -57,10 +57,10 @@ fn prepare(chosen: &[&'static Suite], rows: &mut Vec<Row>) {
     let needs = |need: Needs| chosen.iter().any(|suite| suite.needs >= need);
     let steps: [(&'static str, bool, Build); 5] = [
         ("setup", needs(Needs::Pages), setup::for_testing),
-        ("web", needs(Needs::Pages), web::build),
+        ("web", needs(Needs::Pages), || web::build(For::Tests)),
         ("programs", needs(Needs::Pages), programs::build),
         ("outside", needs(Needs::Outside), outside::fetch),
-        ("build", needs(Needs::Binary), shell::build_shoal),
+        ("build", needs(Needs::Binary), || shell::build_shoal(For::Tests)),
     ];
     for (name, wanted, run) in steps {
         if wanted {

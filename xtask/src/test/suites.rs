@@ -4,7 +4,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use super::count::{Counts, counted};
-use crate::shell::{Outcome, cargo, command, root, run, shoal, target};
+use crate::shell::{For, Outcome, cargo, command, root, run, shoal, target};
 use crate::stamp::{Stamp, files_below};
 use crate::{fuzz, outside, setup, sim, tidy};
 
@@ -39,14 +39,19 @@ pub(super) const SUITES: &[Suite] = &[
     Suite { name: "tidy", about: "the house rules", needs: Needs::Nothing, run: house_rules },
     Suite {
         name: "pure",
-        about: "protocol, seal, scheduler, node, peer, sim",
+        about: "protocol, kinds, seal, scheduler, node, peer, sim",
         needs: Needs::Nothing,
         run: pure,
     },
     Suite { name: "sim", about: "the simulated world", needs: Needs::Nothing, run: simulated },
     Suite { name: "fuzz", about: "hostile input, briefly", needs: Needs::Nothing, run: fuzzed },
     Suite { name: "types", about: "TypeScript's compiler", needs: Needs::Pages, run: types },
-    Suite { name: "shells", about: "engine, coordinator, cli", needs: Needs::Binary, run: shells },
+    Suite {
+        name: "shells",
+        about: "engine, coordinator, host, cli",
+        needs: Needs::Binary,
+        run: shells,
+    },
     Suite { name: "clippy", about: "no warnings", needs: Needs::Pages, run: clippy },
     Suite { name: "web", about: "SDK, pages, conformance", needs: Needs::Binary, run: web },
     Suite { name: "e2e", about: "tabs and machines together", needs: Needs::Binary, run: e2e },
@@ -57,8 +62,9 @@ const WITH_BUILD: Duration = Duration::from_secs(25 * 60);
 /// No file of browser tests takes nearly as long. One that does is ended, and the next one begins.
 const BROWSER_FILE: Duration = Duration::from_secs(8 * 60);
 
-const PURE: [&str; 9] = [
+const PURE: [&str; 10] = [
     "shoal-protocol",
+    "shoal-kinds",
     "shoal-seal",
     "shoal-scheduler",
     "shoal-node",
@@ -68,7 +74,9 @@ const PURE: [&str; 9] = [
     "shoal-sim",
     "xtask",
 ];
-const SHELLS: &[&str] = &["shoal-engine", "shoal-coordinator", "shoal"];
+/// Planning is a feature, because nodes do without it; the example kind is one, because users do.
+const ALL_OF_KINDS: [&str; 2] = ["--features", "shoal-kinds/plan,shoal-kinds/count"];
+const SHELLS: &[&str] = &["shoal-engine", "shoal-coordinator", "shoal-host", "shoal"];
 /// What benchmarks run beside Shoal.
 const BENCHES: &[&str] = &["xtask-direct", "xtask-relay", "xtask-swarm"];
 /// Where the conformance cases lie, made ready for a browser.
@@ -90,7 +98,8 @@ fn house_rules() -> Outcome<Counts> {
 }
 
 fn pure() -> Outcome<Counts> {
-    counted(&mut cargo_on(&["test", "--quiet", "--no-fail-fast"], &PURE), WITH_BUILD)
+    let mut test = cargo_on(&["test", "--quiet", "--no-fail-fast"], &PURE);
+    counted(test.args(ALL_OF_KINDS), WITH_BUILD)
 }
 
 fn simulated() -> Outcome<Counts> {
@@ -113,22 +122,23 @@ fn fuzzed() -> Outcome<Counts> {
 fn shells() -> Outcome<Counts> {
     let prepared = prepared()?;
     let mut test = cargo_on(&["test", "--release", "--quiet", "--no-fail-fast"], SHELLS);
-    let counts = counted(environment(&mut test), WITH_BUILD)?;
+    let counts = counted(environment(test.args(For::Tests.features())), WITH_BUILD)?;
     prepared.keep()?;
     Ok(counts)
 }
 
 /// The conformance cases as a browser takes them, written by the native run of the same cases.
 fn prepared() -> Outcome<Stamp> {
-    Stamp::of("prepared", &["conformance", "crates/engine", "crates/protocol"])
+    Stamp::of("prepared", &["conformance", "crates/engine", "crates/protocol", "crates/kinds"])
 }
 
 /// In release, so that the heavy build scripts (C libraries) of the real build are used again.
 fn clippy() -> Outcome<Counts> {
     let deny = ["--", "--deny", "warnings"];
     let words = ["clippy", "--quiet", "--all-targets", "--release"];
-    run(cargo_on(&words[..3], &PURE).args(deny))?;
-    run(cargo_on(&words, &[SHELLS, BENCHES].concat()).args(deny))?;
+    run(cargo_on(&words[..3], &PURE).args(ALL_OF_KINDS).args(deny))?;
+    let shells = [SHELLS, BENCHES].concat();
+    run(cargo_on(&words, &shells).args(For::Tests.features()).args(deny))?;
     Ok(Counts::ONE)
 }
 
@@ -141,7 +151,7 @@ fn web() -> Outcome<Counts> {
     let stamp = prepared()?;
     if !stamp.is_fresh(&[target().join(PREPARED)]) {
         let words = ["test", "--release", "--quiet", "--test", "conformance"];
-        run(environment(&mut cargo_on(&words, SHELLS)))?;
+        run(environment(cargo_on(&words, SHELLS).args(For::Tests.features())))?;
         stamp.keep()?;
     }
     // A native application that shares buffers with pages.
@@ -188,7 +198,7 @@ fn environment(test: &mut Command) -> &mut Command {
     test.env("SHOAL_BIN", shoal())
         .env("SHOAL_SHARE", target().join("release/examples/share"))
         .env("SHOAL_OUTSIDE", outside::folder())
-        .env("SHOAL_REQUIRE_OUTSIDE", "1")
+        .env("SHOAL_REQUIRE_ALL", "1")
         .env("SHOAL_PREPARED", target().join(PREPARED))
 }
 

@@ -13,9 +13,13 @@ enum Rule {
     Not(&'static [&'static str]),
 }
 
-const RULES: [(&str, Rule); 12] = [
+const RULES: [(&str, Rule); 14] = [
     ("shoal-protocol", Rule::Only(&["serde", "postcard", "blake3"])),
-    ("shoal-scheduler", Rule::Only(&["shoal-protocol", "serde"])),
+    (
+        "shoal-kinds",
+        Rule::Only(&["shoal-protocol", "serde", "postcard", "serde_json", "thiserror", "utoipa"]),
+    ),
+    ("shoal-scheduler", Rule::Only(&["shoal-protocol", "shoal-kinds", "serde"])),
     (
         "shoal-seal",
         Rule::Only(&[
@@ -32,11 +36,12 @@ const RULES: [(&str, Rule); 12] = [
     ("shoal-peer", Rule::Only(&["shoal-protocol", "serde", "serde_json", "wgpu"])),
     ("shoal-turn", Rule::Only(&["shoal-protocol", "hmac", "sha1", "md-5"])),
     ("shoal-app", Rule::Only(&["shoal-peer", "serde_json", "getrandom"])),
-    ("shoal-node", Rule::Only(&["shoal-protocol", "shoal-seal"])),
+    ("shoal-node", Rule::Only(&["shoal-protocol", "shoal-kinds", "shoal-seal"])),
     (
         "shoal-sim",
         Rule::Only(&[
             "shoal-protocol",
+            "shoal-kinds",
             "shoal-scheduler",
             "shoal-node",
             "shoal-seal",
@@ -49,6 +54,7 @@ const RULES: [(&str, Rule); 12] = [
             "shoal-scheduler",
             "shoal-node",
             "shoal-coordinator",
+            "shoal-host",
             "shoal",
             "tokio",
             "axum",
@@ -62,11 +68,25 @@ const RULES: [(&str, Rule); 12] = [
         Rule::Not(&[
             "shoal-node",
             "shoal-engine",
+            "shoal-host",
             "shoal",
             "wgpu",
             "naga",
             "wasmtime",
             "wasmparser",
+        ]),
+    ),
+    (
+        "shoal-host",
+        Rule::Not(&[
+            "shoal-scheduler",
+            "shoal-coordinator",
+            "shoal-browser",
+            "shoal-sim",
+            "shoal",
+            "clap",
+            "axum",
+            "rusqlite",
         ]),
     ),
     ("shoal", Rule::Not(&["shoal-browser", "shoal-sim"])),
@@ -75,6 +95,7 @@ const RULES: [(&str, Rule); 12] = [
         Rule::Not(&[
             "shoal-scheduler",
             "shoal-coordinator",
+            "shoal-host",
             "shoal",
             "tokio",
             "axum",

@@ -2,7 +2,10 @@
 
 mod calls;
 mod edges;
+mod example;
 mod hosts;
+mod house;
+mod kinds;
 mod lengths;
 mod source;
 
@@ -46,6 +49,9 @@ pub(crate) fn run(args: &[String]) -> Outcome {
     findings.extend(sources.iter().flat_map(missing_head));
     findings.extend(sources.iter().flat_map(calls::check));
     findings.extend(sources.iter().flat_map(hosts::check));
+    findings.extend(house::check(&sources));
+    findings.extend(kinds::check(&sources));
+    findings.extend(example::check(&sources));
     findings.extend(lengths::check(&sources, lower)?);
     if findings.is_empty() {
         println!("tidy: {} files keep the rules", sources.len());

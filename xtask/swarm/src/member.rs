@@ -60,6 +60,9 @@ impl Member {
                 name: format!("member {number}"),
                 cpu_slots: 0,
                 gpu: None,
+                memory: 0,
+                threads: 0,
+                engines: Vec::new(),
                 speed: 100,
                 class: 0,
             },
@@ -129,6 +132,9 @@ impl Member {
                 Output::Sign(statement) => {
                     let proof = Signature::new(&self.key.sign(&statement).to_bytes());
                     self.replies.push_back(Input::Signed { statement, proof });
+                }
+                Output::Warm(job) => {
+                    self.replies.push_back(Input::Warmed { job, result: Ok(()) });
                 }
                 Output::Check(job) => {
                     self.replies.push_back(Input::Checked { job, result: Ok(()) });

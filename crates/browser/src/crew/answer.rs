@@ -63,6 +63,12 @@ impl Crew {
         self.answer(now, SimAnswer::Shown { epoch: Epoch(epoch) })
     }
 
+    /// What this band's rows come to, where the job asks for that.
+    pub fn reduced(&mut self, now: f64, epoch: u32, step: f64, rows: Vec<f64>) -> CrewOutputs {
+        let (epoch, step) = (Epoch(epoch), step as u64);
+        self.answer(now, SimAnswer::Reduced { epoch, step, rows })
+    }
+
     pub fn failed(&mut self, now: f64, epoch: u32, failure: &UnitFailure) -> CrewOutputs {
         let failure = failure::from_js(failure);
         self.answer(now, SimAnswer::Failed { epoch: Epoch(epoch), failure })

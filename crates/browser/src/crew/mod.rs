@@ -9,8 +9,9 @@ mod words;
 
 use std::sync::Arc;
 
+use shoal_kinds::Kind;
 use shoal_node::session::{Member, MemberConfig, MemberInput};
-use shoal_protocol::{CrewTask, Enlist, Epoch, NodeId, PublicKey, Span, Time, Work};
+use shoal_protocol::{CrewTask, Enlist, Epoch, NodeId, PublicKey, Span, Time};
 use shoal_seal::Keys;
 use wasm_bindgen::prelude::*;
 
@@ -96,12 +97,11 @@ impl Crew {
             .parse()
             .map_err(|error| JsError::new(&format!("the coordinator's key: {error}")))?;
         let work = match config.work() {
-            Some(bytes) => match words::read(&bytes, "a job")? {
-                Work::Sim(work) => Some(work),
-                Work::Noop | Work::Map(_) | Work::Render(_) | Work::Exec(_) => {
-                    return Err(JsError::new("a crew for a job that is no simulation"));
-                }
-            },
+            Some(bytes) => {
+                let work: Kind = words::read(&bytes, "a job")?;
+                let no_sim = || JsError::new("a crew for a job that is no simulation");
+                Some(work.sim().ok_or_else(no_sim)?.clone())
+            }
             None => None,
         };
         let config = MemberConfig {

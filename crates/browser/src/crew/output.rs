@@ -42,7 +42,7 @@ export type SimCommand =
   | { do: "step"; epoch: number; step: number; above: Uint8Array<ArrayBuffer>; below: Uint8Array<ArrayBuffer>; poke?: SimPoke }
   | { do: "back"; epoch: number }
   | { do: "keep"; epoch: number; step: number }
-  | { do: "finish"; epoch: number; attempt: number }
+  | { do: "finish"; epoch: number; step: number; attempt: number }
   | { do: "show"; epoch: number; step: number };
 /** Rows of a checkpoint. */
 export interface SimKept { start: number; len: number; hash: string; size: number }
@@ -110,7 +110,9 @@ fn sim(command: &SimCommand) -> JsValue {
             .with("poke", poke.as_ref().map(stroke)),
         SimCommand::Back { .. } => of("back"),
         SimCommand::Keep { step, .. } => of("keep").with("step", *step as f64),
-        SimCommand::Finish { attempt, .. } => of("finish").with("attempt", attempt.0 as f64),
+        SimCommand::Finish { step, attempt, .. } => {
+            of("finish").with("step", *step as f64).with("attempt", attempt.0 as f64)
+        }
         SimCommand::Show { step, .. } => of("show").with("step", *step as f64),
     }
     .done()

@@ -25,6 +25,8 @@ export type SwarmOutput =
   | { type: "load"; blob: SharedBlob; piece: number; to: number }
   /** All pieces are stored: the whole is still to be checked. */
   | { type: "whole"; blob: SharedBlob }
+  /** All pieces that were needed are stored, and others are not. */
+  | { type: "part"; blob: SharedBlob }
   | { type: "failed"; blob: SharedBlob; why: string };
 "#;
 
@@ -77,7 +79,8 @@ impl Swarm {
         for piece in has {
             set.insert(*piece);
         }
-        Ok(self.handle(now, ShareInput::Want { blob, hashes, has: set }))
+        let needs = PieceSet::full(pieces_of(&blob));
+        Ok(self.handle(now, ShareInput::Want { blob, hashes, needs, has: set }))
     }
 
     /// All of the blob is here.
@@ -199,6 +202,7 @@ fn plain(output: &ShareOutput) -> JsValue {
             about("load", blob).with("piece", *piece).with("to", to.0 as f64)
         }
         ShareOutput::Whole(blob) => about("whole", blob),
+        ShareOutput::Part(blob) => about("part", blob),
         ShareOutput::Failed { blob, why } => about("failed", blob).with("why", why.as_str()),
     }
     .done()

@@ -2,16 +2,20 @@
 
 pub(super) const SHOAL: &str = "\
 Start with:
-  shoal up                                   a pool on this machine, with a page to join it
-  shoal map wave.wgsl data.npy -o out.npy    a GPU kernel over an array
+  shoal up                                   start a pool on this machine, with a page to join it
+  shoal map wave.wgsl data.npy -o out.npy    run a GPU kernel over an array
 
-Exit codes: 0 done, 1 the job or the world failed, 2 wrong usage or input, 130 interrupted.";
+A pool is a coordinator (the server) and its nodes (the browser tabs and machines that compute).
+A job is cut into units; each unit runs on one node.
+
+Exit codes: 0 success, 1 the job failed, or the network, disk or coordinator did, 2 wrong usage or
+input, 130 interrupted. To see more log messages, set SHOAL_LOG=info or SHOAL_LOG=debug.";
 
 pub(super) const UP: &str = "\
 Examples:
   shoal up
   shoal up --listen 0.0.0.0:8000 --data ./pool
-  shoal up --no-node     lend nothing of this machine";
+  shoal up --no-node     do not compute on this machine";
 
 pub(super) const SERVE: &str = "\
 Examples:
@@ -22,11 +26,12 @@ pub(super) const JOIN: &str = "\
 Examples:
   shoal join 'https://192.168.1.20:7420/join#TOKEN'
   shoal join 'https://192.168.1.20:7420/join#TOKEN' --cpus 2 --no-gpu
-  shoal join 'https://192.168.1.20:7420/join#TOKEN' --never KEY     run nothing signed with KEY
-  SHOAL_KEY=APIKEY shoal join https://192.168.1.20:7420 --own       the operator's own machine
+  shoal join 'https://192.168.1.20:7420/join#TOKEN' --memory 4G     use at most 4 GiB at once
+  shoal join 'https://192.168.1.20:7420/join#TOKEN' --never KEY     run no code signed with KEY
+  SHOAL_KEY=APIKEY shoal join https://192.168.1.20:7420 --own       your own machine: trust it
   shoal join https://192.168.1.20:7420 --key-file api.key           the same
 
-Quote the link: everything after '#' is the token.";
+Put the link in quotes: everything after '#' is the token.";
 
 pub(super) const JOBS: &str = "\
 Examples:
@@ -43,7 +48,7 @@ Examples:
   shoal watch 12
   shoal watch 12 --json     one JSON line per change
 
-Ctrl-C stops watching; the job goes on. Exit code 1 if the job failed.";
+Ctrl-C stops watching; the job keeps running. The exit code is 1 if the job failed.";
 
 pub(super) const CANCEL: &str = "\
 Examples:
@@ -51,9 +56,9 @@ Examples:
 
 pub(super) const EXPLAIN: &str = "\
 Examples:
-  shoal explain 12           why job 12 ran as it did, and what it waits for
+  shoal explain 12           how job 12 is going, and what it is waiting for
   shoal explain 12/3400      who computed item 3400, and who checked it
-  shoal explain node:3       what node 3 is trusted with, and why";
+  shoal explain node:3       how much node 3 is trusted, and why";
 
 pub(super) const RECEIPT: &str = "\
 Examples:
@@ -61,21 +66,21 @@ Examples:
   shoal receipt 12 -o job12.json
   shoal verify job12.json --result out.npy
 
-The receipt names inputs, code and output by their hashes and every unit with who computed and who
-checked it, signed by the coordinator.";
+The receipt lists the hashes of inputs, code and output, and for every unit who computed it and who
+checked it. The coordinator signs it.";
 
 pub(super) const VERIFY: &str = "\
 Examples:
   shoal verify job12.json --key 9f2c… --result out.npy --code wave.wgsl --input data.npy
-  shoal verify job12.json            with the key of the coordinator in the data folder
+  shoal verify job12.json            use the coordinator's key from the data folder
 
-Reads files only; asks nobody. Exit codes: 0 all that was asked holds, 1 something does not match,
-2 there is no key to hold the signature against, or the receipt cannot be read.";
+This command only reads files; it needs no network. Exit codes: 0 everything matches, 1 something
+does not match, 2 there is no key to check the signature with, or the receipt cannot be read.";
 
 pub(super) const NOOP: &str = "\
 Examples:
   shoal noop --items 100000 --json
-  shoal noop --items 1 --repeat 500 --json     submit-to-result times";
+  shoal noop --items 1 --repeat 500 --json     measure the time from submit to result";
 
 pub(super) const MAP: &str = "\
 Examples:
@@ -91,19 +96,20 @@ Examples:
   shoal map histogram.wgsl data.npy --in-per 100 --out-per 8 --reduce sum -o counts.npy
   shoal map wave.wgsl data.npy -o out.npy --verify quorum:3 --tolerance abs=1e-6
 
-Inputs go to the kernel's read-only arrays in binding order. An output named .npy gets a header and
-keeps the input's shape; any other name gets the plain numbers.
+The inputs go to the kernel's read-only arrays in binding order. If the output's name ends in .npy,
+the file gets a header and keeps the input's shape. Any other file gets the raw numbers.
 
-Write the kernel as if one GPU had the whole array. Items run in units on different devices, but ids
-and arrayLength count over the whole job, and input[i - 1u] is the element before, wherever the job
-was cut. An item that reads what its unit was not given stops the job.
+Write the kernel as if one GPU had the whole array. An item is one invocation. Items run in units on
+different devices, but ids and arrayLength count over the whole job, and input[i - 1u] is the
+element before, wherever the job was cut. If an item reads an element that its unit was not given,
+the job stops.
 
-Shoal fills in three u32 members of the parameter block by their names: `total` is the number of
-items in the job. In a kernel that keeps to its own item, `offset` is the first item of the unit and
-`length` the number of its items, so offset + id.x is the item's place in the job. In any other
-kernel id.x is that place already, `offset` is 0 and `length` is `total`.
+If the parameter block has u32 members named `total`, `offset` and `length`, Shoal fills them in.
+`total` is the number of items in the job. If items read only their own elements, `offset` is the
+first item of the unit and `length` is the number of its items, so offset + id.x is the item's place
+in the job. In any other kernel id.x is already that place, `offset` is 0 and `length` is `total`.
 
-More, with twelve kernels that run: docs/map-kernels.md";
+For more, and twelve kernels you can run, see docs/map-kernels.md";
 
 pub(super) const RENDER: &str = "\
 Examples:
@@ -118,10 +124,10 @@ Examples:
   shoal exec prog.wasm pictures/* -o out/
   shoal exec prog.wasm --folder words/ < text.txt
 
-With --lines the program runs once per line of stdin (or per --batch of lines); answers come out in
-order, each ended by a newline. With files it runs once per file: its bytes on stdin, its name in
-SHOAL_INPUT, what it prints in DIR/NAME. With neither it runs once on all of stdin. Words after --
-are its arguments.";
+With --lines, the program runs once for each line of stdin, or for each --batch of lines. The
+answers come out in order, each ended by a newline. With files, it runs once for each file: it reads
+the file on stdin, finds the file's name in SHOAL_INPUT, and its output goes to DIR/NAME. With
+neither, it runs once on all of stdin. Everything after -- is passed to the program as arguments.";
 
 pub(super) const SIM: &str = "\
 Examples:
@@ -129,12 +135,31 @@ Examples:
   shoal sim gray-scott.wgsl --grid 512x512 --steps 5000 --param feed=0.037 --picture spots.png
   shoal sim fluid.wgsl --grid 2048x2048 --steps 500 --members 3 --passes advect,jacobi*20,project -o field.npy
   shoal sim fluid.wgsl --grid 1024x1024 --steps 500 --first field.npy -o later.npy
+  shoal sim heat.wgsl --grid 4096x4096 --steps 9000 --keep-every 1000 --reduce mean
 
-Each node computes a band of rows, as many as suit its speed, and exchanges the edges with its neighbours in every
-step, directly where they reach each other. The grid wraps around. If a node leaves, the others go on
-from the last checkpoint; the result is the same. Ctrl-C cancels.";
+Each node computes a band of rows, sized by its speed. In every step it exchanges the edges of its
+band with its neighbours, directly where the network allows it. The grid wraps around. If a node
+leaves, the others continue from the last checkpoint, and the result is the same. Ctrl-C cancels the
+job. For more, see docs/simulations.md";
 
 pub(super) const TALK: &str = "\
 Examples:
   echo 'meet 2' | shoal talk 'http://127.0.0.1:7420/join#TOKEN'
   shoal talk 'http://127.0.0.1:7420/join#TOKEN' --no-direct";
+
+pub(super) const SERVICE: &str = "\
+Examples:
+  shoal service add upper upper.wasm            keep a program ready on one of your nodes
+  shoal service add upper upper.wasm --least 2  on two
+  echo hello | shoal ask upper                  ask it
+  shoal service rm upper                        end it";
+
+pub(super) const SERVICES: &str = "\
+Examples:
+  shoal services
+  shoal services --json";
+
+pub(super) const ASK: &str = "\
+Examples:
+  echo hello | shoal ask upper
+  shoal ask upper request.txt --deadline 5";

@@ -46,7 +46,7 @@ pub(crate) struct Cancel {
     pub(crate) server: Server,
 }
 
-/// Say in words why a job, one of its items or a node is as it is
+/// Explain in plain words what happened to a job, an item or a node, and why
 #[derive(Debug, Args)]
 #[command(after_help = help::EXPLAIN)]
 pub(crate) struct Explain {
@@ -65,35 +65,35 @@ pub(crate) enum Subject {
     Node(u64),
 }
 
-/// Fetch an ended job's signed receipt: who computed what, and why it is believed
+/// Fetch the signed receipt of a finished job: who computed what, and who checked it
 #[derive(Debug, Args)]
 #[command(after_help = help::RECEIPT)]
 pub(crate) struct Receipt {
     #[arg(value_name = "JOB")]
     pub(crate) job: u64,
-    /// Where the receipt goes [default: stdout]
+    /// Where to save the receipt [default: stdout]
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) server: Server,
 }
 
-/// Check a receipt, and files against it, without asking anybody
+/// Check a receipt offline, and check files against it
 #[derive(Debug, Args)]
 #[command(after_help = help::VERIFY)]
 pub(crate) struct Verify {
     #[arg(value_name = "RECEIPT")]
     pub(crate) receipt: PathBuf,
-    /// The coordinator's public key [default: that of the data folder's coordinator]
+    /// The coordinator's public key [default: the key of the coordinator in the data folder]
     #[arg(long, value_name = "HEX", value_parser = public_key)]
     pub(crate) key: Option<PublicKey>,
-    /// What the job gave: an .npy, a .png or plain bytes
+    /// The job's result: an .npy file, a .png file or raw bytes
     #[arg(long, value_name = "FILE")]
     pub(crate) result: Option<PathBuf>,
     /// The kernel or program that ran
     #[arg(long, value_name = "FILE")]
     pub(crate) code: Option<PathBuf>,
-    /// An input: an .npy or plain bytes; may repeat
+    /// An input: an .npy file or raw bytes; may be repeated
     #[arg(long = "input", value_name = "FILE")]
     pub(crate) inputs: Vec<PathBuf>,
 }

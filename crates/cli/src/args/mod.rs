@@ -4,12 +4,14 @@ mod help;
 mod lend;
 mod look;
 mod policy;
+mod service;
 mod sim;
 mod work;
 
 pub(crate) use lend::{Join, Lend, Listen, Serve, Talk, Up};
 pub(crate) use look::{Cancel, Explain, Jobs, Nodes, Receipt, Subject, Verify, Watch};
 pub(crate) use policy::PolicyArgs;
+pub(crate) use service::{Ask, Service, ServiceAdd, ServiceRm, ServiceVerb, Services};
 pub(crate) use sim::Sim;
 pub(crate) use work::{Exec, JobArgs, Map, Render};
 
@@ -28,18 +30,18 @@ const STYLES: Styles = Styles::styled()
     name = "shoal",
     version,
     styles = STYLES,
-    about = "Turns the devices people already have into one computer.",
+    about = "Shoal turns the devices people already have into one computer.",
     after_help = help::SHOAL
 )]
 pub(crate) struct Shoal {
     #[command(subcommand)]
     pub(crate) verb: Verb,
 
-    /// Answer with JSON on stdout, and with JSON errors on stderr
+    /// Print JSON on stdout, and JSON errors on stderr
     #[arg(long, global = true, display_order = 900)]
     pub(crate) json: bool,
 
-    /// Where this machine keeps its pool, keys and identity [default: the platform's data folder]
+    /// The folder for this machine's pool, keys and identity [default: the platform's data folder]
     #[arg(
         long,
         global = true,
@@ -60,6 +62,9 @@ pub(crate) enum Verb {
     Render(Render),
     Exec(Exec),
     Sim(Box<Sim>),
+    Service(Service),
+    Ask(Ask),
+    Services(Services),
     Jobs(Jobs),
     Nodes(Nodes),
     Watch(Watch),
@@ -68,23 +73,25 @@ pub(crate) enum Verb {
     Receipt(Receipt),
     Verify(Verify),
     Noop(Noop),
+    #[cfg(feature = "count")]
+    Count(crate::verbs::count::Count),
     Talk(Talk),
-    #[command(hide = true)]
+    #[command(name = shoal_host::WORKER, hide = true)]
     GpuWorker,
 }
 
 /// Which coordinator a client verb talks to
 #[derive(Clone, Debug, Args)]
 pub(crate) struct Server {
-    /// The coordinator [default: the one running on this machine]
+    /// The coordinator's address [default: the coordinator running on this machine]
     #[arg(long, value_name = "URL", env = "SHOAL_URL", hide_env_values = true)]
     pub(crate) url: Option<String>,
-    /// Its API key
+    /// The coordinator's API key [default: the key of the coordinator on this machine]
     #[arg(long, value_name = "KEY", env = "SHOAL_KEY", hide_env_values = true)]
     pub(crate) key: Option<String>,
 }
 
-/// Run units without content: measures what the pool itself costs
+/// Run empty units, to measure the overhead of the pool itself
 #[derive(Debug, Args)]
 #[command(
     hide = true,
@@ -95,7 +102,7 @@ pub(crate) struct Noop {
     pub(crate) items: u64,
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = work::items())]
     pub(crate) unit: u64,
-    /// Jobs one after the other over one connection
+    /// Number of jobs to run one after the other over one connection
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = work::from_one())]
     pub(crate) repeat: u32,
     #[command(flatten)]

@@ -11,30 +11,32 @@ const MOST_VOTES: u16 = 15;
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Checking and order")]
 pub(crate) struct PolicyArgs {
-    /// What must happen before an answer is believed: none, spot[:PART], quorum:N or adaptive
-    /// [default: adaptive]
+    /// How answers are checked: none, spot[:FRACTION] (compute this fraction of the units twice, 0.1 if
+    /// you name none), quorum:N (N devices must agree) or adaptive (check new devices more than trusted
+    /// ones) [default: adaptive]
     #[arg(long = "verify", value_name = "HOW", value_parser = verify)]
     pub(crate) verify: Option<String>,
-    /// When floats of unlike GPUs count as the same, such as abs=1e-5,rel=1e-4,ulps=16
+    /// How much floats from different kinds of GPUs may differ, such as abs=1e-5,rel=1e-4,ulps=16
     #[arg(long, value_name = "BOUNDS", value_parser = tolerance)]
     pub(crate) tolerance: Option<Map<String, Value>>,
-    /// Who is served first
+    /// How urgent the job is
     #[arg(long, value_name = "WHEN", value_enum)]
     pub(crate) priority: Option<PriorityArg>,
-    /// The job's share beside others of its priority; 100 is usual
+    /// The job's share among jobs of the same priority; the default is 100
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=10_000))]
     pub(crate) weight: Option<u16>,
-    /// Sign the code with the key in this file, made if missing [default: submitter.key in --data]
+    /// Sign the code with the key in this file; Shoal makes one if it is missing [default: submitter.key
+    /// in the data folder]
     #[arg(long, value_name = "FILE")]
     pub(crate) signer_key: Option<PathBuf>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum PriorityArg {
-    /// When nothing else is there to do
+    /// Runs when there is nothing else to do
     Batch,
     Normal,
-    /// Before all others; first on this machine's own node, then on the nearest
+    /// Runs before all others; first on this machine's own node, then on the nearest nodes
     Interactive,
 }
 
@@ -66,7 +68,7 @@ fn verify(text: &str) -> Result<String, String> {
         return Ok(text.into());
     }
     Err(format!(
-        "expected none, spot, spot:PART (0 to 1), quorum:N (2 to {MOST_VOTES}) or adaptive"
+        "expected none, spot, spot:FRACTION (0 to 1), quorum:N (2 to {MOST_VOTES}) or adaptive"
     ))
 }
 

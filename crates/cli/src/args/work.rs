@@ -4,20 +4,20 @@ use std::path::PathBuf;
 
 use clap::builder::{RangedI64ValueParser, RangedU64ValueParser};
 use clap::{Args, ValueEnum};
-use shoal_protocol::Edge;
+use shoal_kinds::Edge;
 
 use super::{PolicyArgs, Server, help};
 
 /// How a job is split and what it may use
 #[derive(Debug, Args)]
 pub(crate) struct JobArgs {
-    /// What the job is called [default: the kernel's or program's file name]
+    /// The job's name [default: the file name of the kernel or program]
     #[arg(long, value_name = "NAME")]
     pub(crate) name: Option<String>,
-    /// Items in every unit, instead of as many as suit each node
+    /// Items in every unit [default: sized for each node]
     #[arg(long, value_name = "N", value_parser = items())]
     pub(crate) unit: Option<u64>,
-    /// Who gets how much
+    /// How units are sized and shared out
     #[arg(long, value_name = "HOW", value_enum)]
     pub(crate) strategy: Option<StrategyArg>,
     /// Seconds one unit (exec: one run) may take
@@ -29,9 +29,9 @@ pub(crate) struct JobArgs {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum StrategyArg {
-    /// Units sized by measured speed, so that all finish together
+    /// Units sized by measured speed, so that all nodes finish together
     Adaptive,
-    /// Units of one size, to every node in turn
+    /// Units of one size, given to the nodes in turn
     RoundRobin,
     /// Units in proportion to the speed a node declared
     Weight,
@@ -56,37 +56,37 @@ pub(crate) struct Map {
     /// The kernel: one `var<storage, read>` array per input, one `var<storage, read_write>` output
     #[arg(value_name = "KERNEL.wgsl")]
     pub(crate) kernel: PathBuf,
-    /// .npy files, or plain little-endian numbers with --raw
+    /// .npy files, or files of raw little-endian numbers with --raw
     #[arg(value_name = "INPUT")]
     pub(crate) inputs: Vec<PathBuf>,
-    /// Where the result goes; with --reduce it may be left out, and numbers are printed
+    /// Where to save the result; with --reduce you may leave this out, and the numbers are printed
     #[arg(short, long, value_name = "FILE", required_unless_present = "reduce")]
     pub(crate) output: Option<PathBuf>,
-    /// Bring the outputs of all items together: sum, min, max, mean, or a file with
+    /// Combine the outputs of all items: sum, min, max, mean, or a file with
     /// `fn combine(a: T, b: T) -> T`
     #[arg(long, value_name = "HOW")]
     pub(crate) reduce: Option<String>,
-    /// Inputs are plain numbers of this type
+    /// The inputs are files of raw numbers of this type
     #[arg(long, value_name = "TYPE", value_parser = ["f32", "i32", "u32", "f16"])]
     pub(crate) raw: Option<String>,
-    /// An input every unit gets all of, by its name in the kernel or its position from 0; may
-    /// repeat
+    /// Give every unit all of this input: its name in the kernel, or its position counted from 0; may be
+    /// repeated
     #[arg(long, value_name = "INPUT")]
     pub(crate) whole: Vec<String>,
-    /// Array elements each item reads of an input: N for all, or NAME=N; may repeat
+    /// Elements that each item reads from an input: N for all inputs, or NAME=N; may be repeated
     #[arg(long, value_name = "N", value_parser = per_item)]
     pub(crate) in_per: Vec<(Option<String>, u32)>,
-    /// Elements beyond its own that an item may look at, on either side: N for all inputs, or NAME=N; may
-    /// repeat [default: found in the kernel]
+    /// How many elements to either side of its own an item may read: N for all inputs, or NAME=N; may be
+    /// repeated [default: found in the kernel]
     #[arg(long, value_name = "N", value_parser = overlap)]
     pub(crate) overlap: Vec<(Option<String>, u32)>,
-    /// What an item reads before the first and behind the last element
+    /// What an item reads before the first and after the last element
     #[arg(long, value_name = "RULE", value_enum, default_value_t = EdgeArg::Clamp)]
     pub(crate) edge: EdgeArg,
-    /// Array elements each item writes
+    /// Elements that each item writes
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = from_one())]
     pub(crate) out_per: u32,
-    /// Items to compute, when no input is split over them
+    /// Number of items, if no input is split
     #[arg(long, value_name = "N")]
     pub(crate) items: Option<u64>,
     #[command(flatten)]
@@ -101,9 +101,9 @@ pub(crate) struct Map {
 pub(crate) enum EdgeArg {
     /// The first or the last element
     Clamp,
-    /// The array goes round: behind the last element comes the first
+    /// The array wraps around: after the last element comes the first
     Wrap,
-    /// The array is reflected: behind the last element comes the last, then the one before it
+    /// The array is mirrored: after the last element comes the last again, then the one before it
     Mirror,
 }
 
@@ -129,10 +129,10 @@ impl From<EdgeArg> for Edge {
 
 #[derive(Debug, Args)]
 pub(crate) struct KernelArgs {
-    /// A member of the kernel's parameter block; a vector as x,y,z; may repeat
+    /// Set a member of the kernel's parameter block; write a vector as x,y,z; may be repeated
     #[arg(long = "param", value_name = "NAME=VALUE", value_parser = name_and_value)]
     pub(crate) params: Vec<(String, String)>,
-    /// The entry point, if the file has several
+    /// The entry point to run, if the file has several
     #[arg(long, value_name = "NAME")]
     pub(crate) entry: Option<String>,
 }
@@ -146,10 +146,10 @@ pub(crate) struct Render {
     /// Width and height in pixels
     #[arg(long, value_name = "WxH", value_parser = size)]
     pub(crate) size: (u32, u32),
-    /// Where the picture goes (.png)
+    /// Where to save the picture (.png)
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: PathBuf,
-    /// Samples per pixel, given to the kernel as `samples`
+    /// Samples per pixel; the kernel gets the number as `samples`
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = from_one())]
     pub(crate) samples: u32,
     /// Width and height of one tile in pixels
@@ -172,38 +172,38 @@ pub(crate) struct Exec {
     /// A wasm32-wasip1 program
     #[arg(value_name = "MODULE.wasm")]
     pub(crate) module: PathBuf,
-    /// Run once for each of these
+    /// Run once for each of these files
     #[arg(value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
     /// Run once for each line of stdin
     #[arg(long, conflicts_with = "files")]
     pub(crate) lines: bool,
-    /// Lines given to one run
+    /// Number of lines for each run
     #[arg(long, value_name = "N", requires = "lines", value_parser = from_one())]
     pub(crate) batch: Option<u32>,
-    /// With files: the folder their answers go to. Otherwise: the file, instead of stdout
+    /// With files: the folder for their outputs; otherwise: the file to write to instead of stdout
     #[arg(short, long, value_name = "PATH")]
     pub(crate) output: Option<PathBuf>,
-    /// A folder the program finds, read-only, as /data
+    /// A folder that the program can read as /data
     #[arg(long, value_name = "DIR")]
     pub(crate) folder: Option<PathBuf>,
-    /// An environment variable; may repeat
+    /// Set an environment variable; may be repeated
     #[arg(long, value_name = "NAME=VALUE", value_parser = name_and_value)]
     pub(crate) env: Vec<(String, String)>,
     /// Let the program see the real time and real random numbers
     #[arg(long)]
     pub(crate) clock: bool,
-    /// MiB of memory one run may take
+    /// Memory that one run may use, in MiB
     #[arg(long, value_name = "MIB", default_value_t = 256, value_parser = mebibytes())]
     pub(crate) limit_memory: u64,
-    /// MiB one run may print
+    /// Output that one run may write, in MiB
     #[arg(long, value_name = "MIB", default_value_t = 16, value_parser = mebibytes())]
     pub(crate) limit_output: u64,
     #[command(flatten)]
     pub(crate) job: JobArgs,
     #[command(flatten)]
     pub(crate) server: Server,
-    /// The program's arguments
+    /// Arguments for the program
     #[arg(last = true, value_name = "ARGS")]
     pub(crate) args: Vec<String>,
 }
@@ -231,7 +231,7 @@ pub(super) fn name_and_value(text: &str) -> Result<(String, String), String> {
 
 fn per_item(text: &str) -> Result<(Option<String>, u32), String> {
     match overlap(text) {
-        Ok((_, 0)) | Err(_) => Err("expected a count from 1, or NAME=COUNT".into()),
+        Ok((_, 0)) | Err(_) => Err("expected a count of at least 1, or NAME=COUNT".into()),
         counted => counted,
     }
 }

@@ -12,7 +12,7 @@ use crate::fail::Fail;
 use crate::npy::{self, Dtype};
 
 /// The bytes of an array and, of an .npy, its shape.
-pub(super) fn open(
+pub(crate) fn open(
     path: &Path,
     raw: Option<&str>,
     name: &str,

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use shoal_engine::intake::ElementType;
-use shoal_protocol::SimWork;
+use shoal_kinds::SimWork;
 
 use super::file;
 use crate::client::Source;

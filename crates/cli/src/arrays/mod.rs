@@ -1,7 +1,7 @@
 //! The arrays of `shoal map`: which file feeds which input of the kernel, how many items that
 //! makes, and what shape the result has.
 
-mod file;
+pub(crate) mod file;
 mod first;
 
 pub(crate) use first::first_state;
@@ -149,7 +149,7 @@ impl Arrays {
             (None, Some(0)) => Err(Fail::input("--items 0: there is nothing to compute")),
             (None, Some(items)) => Ok(items),
             (None, None) => {
-                Err(Fail::input("no input is split over items: say how many with --items N"))
+                Err(Fail::input("no input is split: set the number of items with --items N"))
             }
         }
     }

@@ -136,10 +136,21 @@ pub(crate) struct SimInfo {
     pub(crate) steps: u64,
     /// Steps that all members have done.
     pub(crate) step: u64,
+    /// What the members last made of all cells.
+    #[serde(default)]
+    pub(crate) reduced: Option<SimTotal>,
     #[serde(default)]
     pub(crate) crew: Option<CrewInfo>,
     #[serde(flatten)]
     pub(crate) rest: Map<String, Value>,
+}
+
+/// All cells brought together.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub(crate) struct SimTotal {
+    pub(crate) how: String,
+    pub(crate) step: u64,
+    pub(crate) values: Vec<Option<f64>>,
 }
 
 #[derive(Clone, Debug, Deserialize, Serialize)]
@@ -172,6 +183,8 @@ pub(crate) struct Node {
     pub(crate) gpu: Option<Gpu>,
     #[serde(default)]
     pub(crate) cpu_slots: u64,
+    #[serde(default)]
+    pub(crate) memory: u64,
     #[serde(default)]
     pub(crate) rate: f64,
     #[serde(default)]
@@ -277,4 +290,28 @@ pub(crate) struct ErrorBody {
 pub(crate) struct ErrorInfo {
     pub(crate) code: String,
     pub(crate) message: String,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct ServiceList {
+    pub(crate) services: Vec<ServiceInfo>,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct ServiceInfo {
+    pub(crate) name: String,
+    pub(crate) replicas: Vec<ReplicaInfo>,
+    pub(crate) waiting: u64,
+    pub(crate) running: u64,
+    pub(crate) answered: u64,
+    pub(crate) failed: u64,
+    pub(crate) repeated: u64,
+    pub(crate) trouble: Option<String>,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct ReplicaInfo {
+    pub(crate) name: String,
+    pub(crate) ready: bool,
+    pub(crate) running: u64,
 }

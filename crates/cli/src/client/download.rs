@@ -35,7 +35,7 @@ impl Client {
         .await?;
         let (ends, rest) = bytes.as_chunks::<8>();
         if !rest.is_empty() {
-            return Err(Fail::world("bad_answer", "the list of answers arrived cut short"));
+            return Err(Fail::world("bad_answer", "the list of answers arrived incomplete"));
         }
         Ok(ends.iter().map(|end| u64::from_le_bytes(*end)).collect())
     }

@@ -18,11 +18,12 @@ use std::time::Duration;
 
 use reqwest::{Method, RequestBuilder, Response, StatusCode, header};
 use serde::de::DeserializeOwned;
+use shoal_host::tls::{Trust, distrust};
 
 use crate::fail::Fail;
 use crate::place::Target;
-use crate::tls::{Trust, distrust};
-use api::{ErrorBody, Job, JobList, Lines, NodeList};
+use crate::show;
+use api::{ErrorBody, Job, JobList, Lines, NodeList, ServiceInfo, ServiceList};
 
 /// How long a coordinator may take to accept a connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -36,7 +37,7 @@ pub(crate) struct Client {
 
 impl Client {
     pub(crate) fn new(target: &Target, data: &Path) -> Result<Client, Fail> {
-        let trust = Trust::new(data, &target.url, None);
+        let trust = Trust::new(data, &target.url, None, show::first_seen);
         let http = reqwest::Client::builder()
             // A pool is reached directly, as its nodes reach it.
             .no_proxy()
@@ -64,6 +65,35 @@ impl Client {
 
     pub(crate) async fn nodes(&self) -> Result<NodeList, Fail> {
         self.json(Method::GET, "/api/v1/nodes").await
+    }
+
+    pub(crate) async fn services(&self) -> Result<ServiceList, Fail> {
+        self.json(Method::GET, "/api/v1/services").await
+    }
+
+    pub(crate) async fn serve(&self, request: &serde_json::Value) -> Result<ServiceInfo, Fail> {
+        let answer = self.request(Method::POST, "/api/v1/services").json(request).send().await;
+        self.read(answer).await
+    }
+
+    pub(crate) async fn unserve(&self, name: &str) -> Result<(), Fail> {
+        let path = format!("/api/v1/services/{name}");
+        let answer = self.request(Method::DELETE, &path).send().await;
+        self.accept(answer).await.map(drop)
+    }
+
+    /// A request to a service, which is answered within so many milliseconds or not at all.
+    pub(crate) async fn ask(
+        &self,
+        name: &str,
+        body: Vec<u8>,
+        millis: u64,
+    ) -> Result<Vec<u8>, Fail> {
+        let path = format!("/api/v1/services/{name}");
+        let request = self.request(Method::POST, &path).header("x-shoal-deadline-ms", millis);
+        let answer = self.accept(request.body(body).send().await).await?;
+        let bytes = answer.bytes().await.map_err(|error| self.unreachable(&error))?;
+        Ok(bytes.into())
     }
 
     /// Why something is as it is, by the path that asks.
@@ -110,8 +140,8 @@ impl Client {
         serde_json::from_slice(&body).map_err(|error| {
             let base = &self.base;
             let message = format!(
-                "{base} answers what this client cannot read ({error}): are both of the same \
-                 version?"
+                "{base} sent an answer that this client cannot read ({error}): do both have the \
+                 same version?"
             );
             Fail::world("bad_answer", message)
         })
@@ -138,7 +168,7 @@ impl Client {
             (StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN, _) => Fail::Input {
                 code: "wrong_key".into(),
                 message: format!(
-                    "the coordinator at {base} refuses this key: give the right one with --key or \
+                    "the coordinator at {base} refuses this key: pass the right one with --key or \
                      SHOAL_KEY"
                 ),
             },

@@ -30,7 +30,7 @@ impl Sink {
         let cannot = |error: io::Error| Fail::writing(path, &error);
         match fs::metadata(path) {
             Ok(there) if there.is_dir() => {
-                Err(Fail::input(format!("{} is a folder: name a file", path.display())))
+                Err(Fail::input(format!("{} is a folder: name a file instead", path.display())))
             }
             Ok(there) if !there.is_file() => {
                 let device = fs::OpenOptions::new().write(true).open(path).map_err(cannot)?;
@@ -84,7 +84,7 @@ impl Drop for Sink {
 /// A name nobody else uses, in the same folder, so that the rename cannot cross file systems.
 fn beside(path: &Path) -> Result<PathBuf, Fail> {
     let Some(name) = path.file_name() else {
-        return Err(Fail::input(format!("{} names no file to write", path.display())));
+        return Err(Fail::input(format!("{} is not the name of a file", path.display())));
     };
     let mut random = [0; 6];
     getrandom::fill(&mut random)

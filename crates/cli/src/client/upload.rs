@@ -73,7 +73,7 @@ impl Source {
     fn fail(&self, error: &io::Error) -> Fail {
         match self {
             Source::File { path, .. } if error.kind() == io::ErrorKind::UnexpectedEof => {
-                Fail::input(format!("{} became shorter while it was read", path.display()))
+                Fail::input(format!("{} became shorter while it was being read", path.display()))
             }
             Source::File { path, .. } => Fail::reading(path, error),
             Source::Memory(_) => Fail::input(error.to_string()),
@@ -135,15 +135,15 @@ impl Client {
         match answer.status() {
             StatusCode::ACCEPTED | StatusCode::CONFLICT => Err(broke(Fail::world(
                 "connection_lost",
-                "the coordinator did not get all bytes of an upload",
+                "the coordinator did not receive all bytes of an upload",
             ))),
             StatusCode::UNPROCESSABLE_ENTITY => Err(Push::Refused(Fail::Input {
                 code: "hash_mismatch".into(),
                 message: match source {
                     Source::File { path, .. } => {
-                        format!("{} changed while it was sent: try again", path.display())
+                        format!("{} changed while it was being sent: try again", path.display())
                     }
-                    Source::Memory(_) => "bytes arrived changed: try again".into(),
+                    Source::Memory(_) => "the bytes changed on their way: try again".into(),
                 },
             })),
             status if status.is_success() => Ok(()),

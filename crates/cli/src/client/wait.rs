@@ -52,7 +52,7 @@ impl Client {
                 job = &mut end => return job,
                 () = interrupts.after(before) => {}
             }
-            let note = "press Ctrl-C again to leave at once";
+            let note = "press Ctrl-C again to quit at once";
             watcher.note(&format!("asking job {id} to stop; {note}"));
             self.cancel(id).await?;
             end.await
@@ -60,7 +60,7 @@ impl Client {
         tokio::select! {
             job = work => verdict(job?, interrupts.count() > before),
             () = interrupts.after(before + 1) => {
-                let message = "left; the job may still be running: see `shoal jobs`".into();
+                let message = "quit; the job may still be running: see `shoal jobs`".into();
                 Err(Fail::Interrupted { message })
             }
         }
@@ -84,7 +84,9 @@ impl Client {
                 }
                 Err(fail @ Fail::World { .. }) => {
                     let since = *lost_since.get_or_insert_with(|| {
-                        watcher.note("the coordinator is away: waiting for it to come back");
+                        watcher.note(
+                            "lost the connection to the coordinator: waiting for it to come back",
+                        );
                         Instant::now()
                     });
                     if since.elapsed() > PATIENCE {

@@ -58,11 +58,11 @@ impl<'a> Literal<'a> {
     }
 
     fn expect(&mut self, wanted: char) -> Result<(), NpyError> {
-        if self.take(wanted) { Ok(()) } else { Err(NpyError::Header("it is no dictionary")) }
+        if self.take(wanted) { Ok(()) } else { Err(NpyError::Header("it is not a dictionary")) }
     }
 
     fn string(&mut self) -> Result<&'a str, NpyError> {
-        const BROKEN: NpyError = NpyError::Header("expected a quoted text");
+        const BROKEN: NpyError = NpyError::Header("expected a quoted string");
         let quote = self.rest.chars().next().filter(|c| matches!(c, '\'' | '"')).ok_or(BROKEN)?;
         let (text, rest) =
             self.rest.get(1..).and_then(|rest| rest.split_once(quote)).ok_or(BROKEN)?;
@@ -81,7 +81,7 @@ impl<'a> Literal<'a> {
     }
 
     fn tuple(&mut self) -> Result<Vec<u64>, NpyError> {
-        const BROKEN: NpyError = NpyError::Header("shape is no tuple of whole numbers");
+        const BROKEN: NpyError = NpyError::Header("shape is not a tuple of whole numbers");
         let mut axes = Vec::new();
         if !self.take('(') {
             return Err(BROKEN);

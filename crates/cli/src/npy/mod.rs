@@ -9,12 +9,10 @@ use std::fmt;
 use std::io::{self, Read};
 
 use literal::Literal;
+use shoal_kinds::npy::{self, MAGIC};
 
 /// Longest header read. NumPy itself refuses to load more than 10,000 bytes without being told to.
 const MAX_HEADER: usize = 64 << 10;
-const MAGIC: &[u8] = b"\x93NUMPY";
-/// NumPy aligns the data to this, so that it can be mapped into memory.
-const ALIGN: usize = 64;
 
 /// Element types a WGSL array can have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -111,11 +109,11 @@ impl fmt::Display for NpyError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             NpyError::NotNpy => f.write_str(
-                "is no .npy file (it does not start with \\x93NUMPY); for plain numbers give \
+                "is not a .npy file (it does not start with \\x93NUMPY); for raw numbers pass \
                  --raw f32",
             ),
             NpyError::Version(major, minor) => {
-                write!(f, "is .npy version {major}.{minor}; 1.0, 2.0 and 3.0 are known")
+                write!(f, "is .npy version {major}.{minor}; 1.0, 2.0 and 3.0 are supported")
             }
             NpyError::CutHeader => {
                 f.write_str("is cut short: the file ends inside the .npy header")
@@ -201,26 +199,7 @@ pub(crate) fn parse(head: &[u8]) -> Result<Header, NpyError> {
 
 /// The bytes of a header for an array in C order; the array's bytes follow directly.
 pub(crate) fn header(dtype: Dtype, shape: &[u64]) -> Vec<u8> {
-    header_of(dtype.descr(), shape)
-}
-
-/// The same for a type that kernels do not have.
-pub(crate) fn header_of(descr: &str, shape: &[u64]) -> Vec<u8> {
-    let axes: Vec<String> = shape.iter().map(u64::to_string).collect();
-    let comma = if axes.len() == 1 { "," } else { "" };
-    let mut text = format!(
-        "{{'descr': '{descr}', 'fortran_order': False, 'shape': ({}{comma}), }}",
-        axes.join(", ")
-    );
-    // Magic, version and length are 10 bytes; a newline ends the padding.
-    let padding = (ALIGN - (10 + text.len() + 1) % ALIGN) % ALIGN;
-    text.extend(std::iter::repeat_n(' ', padding));
-    text.push('\n');
-    let mut bytes = MAGIC.to_vec();
-    bytes.extend([1, 0]);
-    bytes.extend((text.len() as u16).to_le_bytes());
-    bytes.extend(text.as_bytes());
-    bytes
+    npy::head(dtype.descr(), shape)
 }
 
 fn dtype(descr: &str) -> Result<Dtype, NpyError> {

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use shoal_kinds::Kind;
 use shoal_protocol::{Hash, PublicKey, Signature, sign};
 
 use super::canon::canonical;
@@ -23,7 +24,7 @@ impl Document {
                 Check::new("signature", Verdict::Fails, text)
             }
             (Ok(key), None) => {
-                let text = format!("by the key {key}, but whose key that is nobody said");
+                let text = format!("by the key {key}; say with --key which key you expect");
                 Check::new("signature", Verdict::Unknown, text)
             }
         }
@@ -33,7 +34,7 @@ impl Document {
         let key: PublicKey = self.key.parse().map_err(|error| format!("its key: {error}"))?;
         let signature: Signature =
             self.signature.parse().map_err(|error| format!("its signature: {error}"))?;
-        let text = canonical(&self.receipt).ok_or("it has numbers with fractions inside")?;
+        let text = canonical(&self.receipt).ok_or("it contains numbers with fractions")?;
         let statement = sign::receipt_statement(&keys::hash(text.as_bytes()));
         if keys::is_signed(&key, &statement, &signature) {
             return Ok(key);
@@ -45,10 +46,10 @@ impl Document {
 impl Receipt {
     pub(super) fn code_signature(&self, coordinator: &str) -> Check {
         let Some(code) = &self.code else {
-            let text = if self.kind == "noop" {
-                Ok("none: units without content".into())
+            let text = if Kind::brings_code(&self.kind) == Some(false) {
+                Ok(format!("none: {} jobs bring none", self.kind))
             } else {
-                Err(format!("a {} job ran code, but none is named", self.kind))
+                Err(format!("a {} job runs code, but the receipt names none", self.kind))
             };
             return Check::of("code", text);
         };
@@ -100,17 +101,17 @@ impl Receipt {
         let mut names = BTreeMap::new();
         for node in &self.nodes {
             let identity = node.identity.as_deref().ok_or_else(|| {
-                format!("node {} ({}) is named without its key", node.node, node.name)
+                format!("node {} ({}) is listed without its key", node.node, node.name)
             })?;
             if !keys.insert(identity) || names.insert(node.node, identity).is_some() {
-                return Err(format!("node {} ({}) is named twice", node.node, node.name));
+                return Err(format!("node {} ({}) is listed twice", node.node, node.name));
             }
         }
         for unit in &self.units {
             let mut seen = BTreeSet::new();
             for node in [unit.node].iter().chain(&unit.checked_by) {
                 if !names.contains_key(node) {
-                    return Err(format!("node {node} of item {} is not named", unit.start));
+                    return Err(format!("node {node} of item {} is not listed", unit.start));
                 }
                 if !seen.insert(node) {
                     return Err(format!(
@@ -121,8 +122,8 @@ impl Receipt {
             }
         }
         match names.len() {
-            1 => Ok("1 node, named by its key".into()),
-            count => Ok(format!("{count} nodes, each named by its key")),
+            1 => Ok("1 node, listed with its key".into()),
+            count => Ok(format!("{count} nodes, each listed with its key")),
         }
     }
 

@@ -22,7 +22,8 @@ impl Receipt {
         checks.extend(self.units_of(files.result.as_deref())?);
         checks.push(self.code_file(files.code.as_deref())?);
         if files.inputs.is_empty() && !self.inputs.is_empty() {
-            let text = format!("{} named, none given (--input FILE)", self.inputs.len());
+            let text =
+                format!("the receipt names {}; pass files with --input FILE", self.inputs.len());
             checks.push(Check::new("input", Verdict::Unknown, text));
         }
         for path in &files.inputs {
@@ -34,9 +35,11 @@ impl Receipt {
     fn result(&self, path: Option<&Path>) -> Result<Check, Fail> {
         let (Some(output), Some(path)) = (&self.output, path) else {
             let (verdict, text) = match (&self.output, path) {
-                (Some(_), _) => (Verdict::Unknown, "not given (--result FILE)".to_owned()),
+                (Some(_), _) => {
+                    (Verdict::Unknown, "no file to check: pass --result FILE".to_owned())
+                }
                 (None, Some(path)) => {
-                    (Verdict::Fails, format!("{}: the job gave none", path.display()))
+                    (Verdict::Fails, format!("{}: the job has no result", path.display()))
                 }
                 (None, None) => (Verdict::Holds, "none".to_owned()),
             };
@@ -61,7 +64,7 @@ impl Receipt {
         }
         if let Some(unit) = self.units.iter().find(|unit| unit.within(per_item, &bytes).is_none()) {
             let text = format!(
-                "the unit of {} items from item {} lies outside of a result of {} items",
+                "the unit of {} items from item {} is outside a result of {} items",
                 unit.len, unit.start, self.items
             );
             return Ok(Some(Check::new("answers", Verdict::Fails, text)));
@@ -71,7 +74,7 @@ impl Receipt {
             part.map(|part| keys::hash(part).to_string()) != unit.hash
         });
         let outcome = match wrong {
-            None => Ok(format!("all {} units' answers are in it", self.units.len())),
+            None => Ok(format!("it holds the answers of all {} units", self.units.len())),
             Some(unit) => Err(format!(
                 "the {} items from item {} are not what node {} answered",
                 unit.len, unit.start, unit.node
@@ -84,7 +87,11 @@ impl Receipt {
         let (code, path) = match (&self.code, path) {
             (Some(code), Some(path)) => (code, path),
             (Some(_), None) => {
-                return Ok(Check::new("code file", Verdict::Unknown, "not given (--code FILE)"));
+                return Ok(Check::new(
+                    "code file",
+                    Verdict::Unknown,
+                    "no file to check: pass --code FILE",
+                ));
             }
             (None, Some(path)) => {
                 let text = format!("{}: the job ran no code", path.display());
@@ -94,9 +101,9 @@ impl Receipt {
         };
         let bytes = std::fs::read(path).map_err(|error| Fail::reading(path, &error))?;
         let outcome = if keys::hash(&bytes).to_string() == code.hash {
-            Ok(format!("{} is what ran", path.display()))
+            Ok(format!("{} is the code that ran", path.display()))
         } else {
-            Err(format!("{} is not what ran", path.display()))
+            Err(format!("{} is not the code that ran", path.display()))
         };
         Ok(Check::of("code file", outcome))
     }
@@ -115,7 +122,7 @@ impl Receipt {
                 let name = input.name.as_ref().map(|name| format!(" {name}")).unwrap_or_default();
                 Ok(format!("{} is the job's {}{name}", path.display(), input.role))
             }
-            None => Err(format!("{} is no input of the job", path.display())),
+            None => Err(format!("{} is not an input of the job", path.display())),
         };
         Ok(Check::of("input", outcome))
     }
@@ -137,7 +144,7 @@ impl Output {
         if self.what == "pixels" {
             let picture = image::load_from_memory_with_format(&bytes, image::ImageFormat::Png);
             let pixels = picture.map(|picture| picture.into_rgba8().into_raw());
-            return Ok(pixels.map_err(|error| format!("is no PNG picture: {error}")));
+            return Ok(pixels.map_err(|error| format!("is not a PNG picture: {error}")));
         }
         if is_npy(path) {
             return Ok(array_of(&bytes).map(<[u8]>::to_vec));
@@ -148,12 +155,12 @@ impl Output {
     fn compare(&self, bytes: &[u8]) -> Result<String, String> {
         let (size, wanted) = (bytes.len() as u64, self.size);
         if size != wanted {
-            return Err(format!("holds {size} bytes; the job gave {wanted}"));
+            return Err(format!("has {size} bytes, but the job's result has {wanted}"));
         }
         if keys::hash(bytes).to_string() != self.hash {
-            return Err("is not what the job gave".into());
+            return Err("is not the job's result".into());
         }
-        Ok(format!("is what the job gave, {size} bytes"))
+        Ok(format!("is the job's result, {size} bytes"))
     }
 }
 

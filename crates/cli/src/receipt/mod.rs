@@ -142,13 +142,13 @@ impl Document {
 
     fn parse(bytes: &[u8]) -> Result<(Document, Receipt), String> {
         let document: Document =
-            serde_json::from_slice(bytes).map_err(|error| format!("is no receipt: {error}"))?;
+            serde_json::from_slice(bytes).map_err(|error| format!("is not a receipt: {error}"))?;
         let format = &document.receipt["format"];
         if format != FORMAT {
-            return Err(format!("is a receipt of the format {format}; expected {FORMAT:?}"));
+            return Err(format!("is a receipt in the format {format}; expected {FORMAT:?}"));
         }
         let receipt = Receipt::deserialize(&document.receipt)
-            .map_err(|error| format!("is a receipt that lacks something: {error}"))?;
+            .map_err(|error| format!("is an incomplete receipt: {error}"))?;
         Ok((document, receipt))
     }
 

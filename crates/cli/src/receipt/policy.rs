@@ -14,7 +14,7 @@ impl Receipt {
             ("quorum", Some(votes)) => Check::of("checking", self.quorum(votes)),
             ("spot" | "adaptive", _) => self.sampled(),
             (_, _) => {
-                let text = format!("{verify:?} is no policy this program knows");
+                let text = format!("this program does not know the policy {verify:?}");
                 Check::new("checking", Verdict::Fails, text)
             }
         }

@@ -5,7 +5,9 @@ use shoal_protocol::sign;
 
 use super::canon::canonical;
 use super::*;
-use crate::keys::{self, Key};
+use shoal_host::keys::Key;
+
+use crate::keys;
 
 fn key(name: &str) -> Key {
     let path = std::env::temp_dir().join(format!("shoal-receipt-{}-{name}", std::process::id()));

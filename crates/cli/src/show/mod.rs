@@ -14,7 +14,17 @@ pub(crate) use text::{count, duration, harmless, size};
 
 use std::io::{self, Write};
 
+use shoal_host::tls::Fingerprint;
+
 use crate::fail::Fail;
+
+/// A certificate nobody vouches for, as the user should compare it once.
+pub(crate) fn first_seen(base: &str, found: Fingerprint) {
+    eprintln!(
+        "first connection to {base}: compare the SHA-256 fingerprint of its certificate with the one that \
+         the coordinator printed:\n  {found}"
+    );
+}
 
 /// Writes one line to stdout. A reader that has gone away is no fault.
 pub(crate) fn line(text: &str) -> Result<(), Fail> {

@@ -2,7 +2,7 @@
 
 use comfy_table::{Cell, CellAlignment, Table, presets};
 
-use super::text::{count, duration};
+use super::text::{count, duration, size};
 use crate::client::api::{Condition, Job, Node, State, Trust};
 
 /// Columns wide enough to tell apart; longer names are cut.
@@ -38,11 +38,11 @@ pub(crate) fn jobs(jobs: &[Job]) -> String {
 
 pub(crate) fn nodes(nodes: &[Node]) -> String {
     if nodes.is_empty() {
-        return "no nodes in the pool; `shoal up` and the join link bring some".into();
+        return "no nodes in the pool; start one with `shoal up`, or open the join link on a device".into();
     }
     let mut table = table(&[
-        "NODE", "NAME", "KIND", "GPU", "CPU", "LOAD", "RATE", "JOB", "UNITS", "FAILED", "TRUST",
-        "AWAY", "STATE",
+        "NODE", "NAME", "KIND", "GPU", "CPU", "MEMORY", "LOAD", "RATE", "JOB", "UNITS", "FAILED",
+        "TRUST", "AWAY", "STATE",
     ]);
     for node in nodes {
         let gpu = match &node.gpu {
@@ -58,6 +58,7 @@ pub(crate) fn nodes(nodes: &[Node]) -> String {
             Cell::new(&node.kind),
             Cell::new(short(&gpu)),
             right(node.cpu_slots.to_string()),
+            right(size(node.memory)),
             right(load),
             right(rate),
             right(node.job.map(|job| job.to_string()).unwrap_or_default()),

@@ -69,7 +69,7 @@ async fn inputs(args: &Exec) -> Result<Inputs, Fail> {
         return Ok(Inputs::Once(bytes));
     }
     if bytes.is_empty() {
-        return Err(Fail::input("stdin is empty: there are no lines to run over"));
+        return Err(Fail::input("stdin is empty: there are no lines to process"));
     }
     Ok(Inputs::Lines(bytes))
 }
@@ -93,7 +93,7 @@ fn files(paths: &[PathBuf]) -> Result<Vec<(String, Source)>, Fail> {
     for path in paths {
         let about = std::fs::metadata(path).map_err(|error| Fail::reading(path, &error))?;
         if about.is_dir() {
-            return Err(Fail::input(format!("{} is a folder: name files", path.display())));
+            return Err(Fail::input(format!("{} is a folder: pass files instead", path.display())));
         }
         if !about.is_file() {
             return Err(Fail::irregular(path));
@@ -101,7 +101,7 @@ fn files(paths: &[PathBuf]) -> Result<Vec<(String, Source)>, Fail> {
         let name = file_name(path);
         if let Some(other) = seen.insert(name.clone(), path) {
             return Err(Fail::input(format!(
-                "{} and {} would both be written to {name}: run them apart",
+                "{} and {} would both be written to {name}: run them separately",
                 other.display(),
                 path.display()
             )));
@@ -128,7 +128,7 @@ fn keep_inputs(args: &Exec, shared: &[(String, Source)]) -> Result<(), Fail> {
     let is_read = |path: &&PathBuf| path.canonicalize().is_ok_and(|path| read.contains(&path));
     match written.iter().find(is_read) {
         Some(path) => Err(Fail::input(format!(
-            "an answer would overwrite the input {}: choose another -o",
+            "the output would overwrite the input {}: choose another -o",
             path.display()
         ))),
         None => Ok(()),
@@ -217,9 +217,9 @@ impl Place {
     /// Opened before any work, so that a place that cannot be written shows at once.
     fn open(args: &Exec, inputs: &Inputs) -> Result<Place, Fail> {
         match (inputs, &args.output) {
-            (Inputs::Files(_), None) => {
-                Err(Fail::input("say where the answers go: -o DIR (each in DIR/NAME of its file)"))
-            }
+            (Inputs::Files(_), None) => Err(Fail::input(
+                "name a folder for the outputs with -o DIR: each goes to DIR/NAME, where NAME is its file's name",
+            )),
             (Inputs::Files(_), Some(folder)) => {
                 std::fs::create_dir_all(folder).map_err(|error| Fail::writing(folder, &error))?;
                 Ok(Place::Folder(folder.clone()))

@@ -1,16 +1,16 @@
 //! `shoal join`: lends this machine to a coordinator; and how a node talks to its donor.
 
 use serde_json::json;
+use shoal_host::{Asker, JoinLink, Notice, Options};
 
 use super::Context;
 use super::serve::stop_on_signal;
 use crate::args::Join;
 use crate::fail::Fail;
-use crate::node_host::{self, Asker, JoinLink, Notice, Options};
 use crate::{keys, show};
 
-const LLVMPIPE: &str = "note: this software GPU (llvmpipe) ends loops after 65,535 turns in all; \
-    units that need more fail here with words and are tried on other nodes";
+const LLVMPIPE: &str = "note: this software GPU (llvmpipe) ends loops after 65,535 iterations in \
+    total; units that need more fail here with an error and are tried on other nodes";
 
 pub(super) async fn run(context: &Context, args: Join) -> Result<(), Fail> {
     let link = match own_key(&args)? {
@@ -18,9 +18,10 @@ pub(super) async fn run(context: &Context, args: Join) -> Result<(), Fail> {
         None => JoinLink::parse(&args.url)?,
     };
     let base = link.base.clone();
-    let options = Options { link, data: context.data_folder()?, lend: args.lend, talks: None };
+    let (data, first_seen) = (context.data_folder()?, show::first_seen);
+    let options = Options { link, data, lend: args.lend.into(), talks: None, first_seen };
     let json = context.json;
-    node_host::run(options, stop_on_signal(), move |notice| tell(json, &base, &notice)).await?;
+    shoal_host::run(options, stop_on_signal(), move |notice| tell(json, &base, &notice)).await?;
     if !context.json {
         show::line("stopped lending")?;
     }
@@ -46,7 +47,7 @@ fn own_key(args: &Join) -> Result<Option<String>, Fail> {
     };
     if key.is_empty() {
         return Err(Fail::input(format!(
-            "{place} holds no API key: set SHOAL_KEY or give --key-file FILE (`shoal up` prints the key in \
+            "{place} contains no API key: set SHOAL_KEY or pass --key-file FILE (`shoal up` prints the key in \
              the dashboard link)"
         )));
     }
@@ -71,17 +72,21 @@ pub(super) fn caution(json: bool, notice: &Notice) {
 
 pub(super) fn as_text(base: &str, notice: &Notice) -> String {
     match notice {
-        Notice::Offers { name, cpus, gpu, why_no_gpu } => {
+        Notice::Offers { name, cpus, memory, gpu, why_no_gpu } => {
             let gpu = match (gpu, why_no_gpu) {
                 (Some(gpu), _) => gpu.clone(),
                 (None, Some(reason)) => format!("no GPU ({reason})"),
                 (None, None) => "no GPU".into(),
             };
-            format!("lending {name}: {cpus} programs at a time, {gpu}")
+            let memory = show::size(*memory);
+            format!("lending {name}: {cpus} programs at a time, {memory} of memory, {gpu}")
         }
         Notice::Joined { node } => format!("joined {base} as node {node}; Ctrl-C stops lending"),
         Notice::Away { reason } => format!("{base}: {reason}; trying again"),
         Notice::Works(asker) => format!("running {}", of(asker)),
+        Notice::Serves { asker, memory } => {
+            format!("ready to serve {}; it may use {} of memory", of(asker), show::size(*memory))
+        }
         Notice::InCrew { job, others, rows, from } => {
             let with = match others {
                 0 => "alone".into(),
@@ -89,31 +94,34 @@ pub(super) fn as_text(base: &str, notice: &Notice) -> String {
                 others => format!("with {others} others"),
             };
             let from = if *from == 0 { String::new() } else { format!(", from step {from}") };
-            format!("takes part in job {job} {with}: rows {rows}{from}")
+            format!("taking part in job {job} {with}: rows {rows}{from}")
         }
         Notice::Refuses { asker, reason } => format!("not run: {}: {reason}", of(asker)),
-        Notice::Declines(asker) => format!("declined by your choice: {}", of(asker)),
-        Notice::Fetches { bytes, here: 0 } => format!("fetches {}", show::size(*bytes)),
+        Notice::Declines(asker) => format!("refused by your rules: {}", of(asker)),
+        Notice::Fetches { bytes, here: 0 } => format!("fetching {}", show::size(*bytes)),
         Notice::Fetches { bytes, here } => {
-            format!("fetches {}, {} of it are here", show::size(*bytes), show::size(*here))
+            format!("fetching {}, {} of it already here", show::size(*bytes), show::size(*here))
         }
-        Notice::Gave { bytes } => format!("gave {} to other devices", show::size(*bytes)),
+        Notice::Gave { bytes } => format!("sent {} to other devices", show::size(*bytes)),
         Notice::Paused => "battery low: paused until it is charged".into(),
         Notice::Resumed => "battery charged: lending again".into(),
-        Notice::GpuRestarted { reason } => format!("GPU started again: {reason}"),
-        Notice::GpuGone { reason } => format!("GPU not lent any more: {reason}"),
+        Notice::GpuRestarted { reason } => format!("GPU restarted: {reason}"),
+        Notice::GpuGone { reason } => format!("GPU not lent until it answers again: {reason}"),
     }
 }
 
 fn as_json(notice: &Notice) -> serde_json::Value {
     match notice {
-        Notice::Offers { name, cpus, gpu, why_no_gpu } => {
-            let event = "offers";
-            json!({"event": event, "name": name, "cpus": cpus, "gpu": gpu, "whyNoGpu": why_no_gpu})
-        }
+        Notice::Offers { name, cpus, memory, gpu, why_no_gpu } => json!({
+            "event": "offers", "name": name, "cpus": cpus, "memory": memory, "gpu": gpu,
+            "whyNoGpu": why_no_gpu,
+        }),
         Notice::Joined { node } => json!({"event": "joined", "node": node}),
         Notice::Away { reason } => json!({"event": "away", "reason": reason}),
         Notice::Works(asker) => json!({"event": "works", "asker": asker_json(asker)}),
+        Notice::Serves { asker, memory } => {
+            json!({"event": "serves", "asker": asker_json(asker), "memory": memory})
+        }
         Notice::InCrew { job, others, rows, from } => {
             let rows = [rows.start, rows.len];
             json!({"event": "crew", "job": job.0, "others": others, "rows": rows, "from": from})

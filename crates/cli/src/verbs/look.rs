@@ -32,7 +32,8 @@ pub(super) async fn watch(context: &Context, args: Watch) -> Result<(), Fail> {
     let client = context.client(&args.server)?;
     let job = client.job(args.job).await?;
     let interrupts = Interrupts::listen();
-    let stopped = || Fail::Interrupted { message: "stopped watching; the job goes on".into() };
+    let stopped =
+        || Fail::Interrupted { message: "stopped watching; the job keeps running".into() };
     if context.json {
         let lines = show::JsonLines::default();
         let job = tokio::select! {
@@ -59,10 +60,10 @@ pub(super) async fn cancel(context: &Context, args: Cancel) -> Result<(), Fail> 
     }
     match job.state {
         State::Cancelled | State::Running => {
-            show::line(&format!("job {} ({}) is stopped", job.id, job.name))
+            show::line(&format!("job {} ({}) was stopped", job.id, job.name))
         }
         State::Done | State::Failed => show::line(&format!(
-            "job {} ({}) had ended already: {}",
+            "job {} ({}) had already ended: {}",
             job.id,
             job.name,
             job.state.name()

@@ -4,9 +4,10 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use serde_json::{Value, json};
-use shoal_engine::intake as engine;
-use shoal_protocol::fold::How;
-use shoal_protocol::work::map_code;
+use shoal_engine::intake::{self as engine, EngineIntake};
+use shoal_kinds::map::fold::How;
+use shoal_kinds::map::map_code;
+use shoal_kinds::plan::Intake;
 
 use super::reduce::{self, Numbers, Reduction};
 use super::{Context, check_stdout, finished, params, policy, read_kernel, refused, request};
@@ -16,7 +17,7 @@ use crate::client::api::Job;
 use crate::client::{Client, Sink};
 use crate::fail::Fail;
 use crate::interrupt::Interrupts;
-use crate::{intake, npy, show};
+use crate::{npy, show};
 
 pub(super) async fn run(context: &Context, args: Map, interrupts: &Interrupts) -> Result<(), Fail> {
     if let Some(output) = &args.output {
@@ -26,14 +27,14 @@ pub(super) async fn run(context: &Context, args: Map, interrupts: &Interrupts) -
     let began = Instant::now();
     let wgsl = read_kernel(&args.kernel)?;
     let params = params(&args.kernel_args.params)?;
-    let plan = intake::map_kernel(&wgsl, args.kernel_args.entry.as_deref(), &params)
-        .map_err(|error| refused(&args.kernel, error))?;
+    let entry = args.kernel_args.entry.as_deref();
+    let unfit = |error| refused(&args.kernel, error);
+    let plan = EngineIntake.map_kernel(&wgsl, entry, &params).map_err(unfit)?;
     let arrays = Arrays::open(&args, &wgsl, &plan)?;
     let layout = arrays.layout(&args, &plan)?;
     // Here too, so that nothing is sent for a kernel that is refused.
-    let entry = args.kernel_args.entry.as_deref();
-    intake::map_reading(&wgsl, entry, &params, &arrays.ask(&args))
-        .map_err(|error| refused(&args.kernel, error))?;
+    let ask = arrays.ask(&args);
+    EngineIntake.map_reading(&wgsl, entry, &params, &ask).map_err(unfit)?;
     let folding = match &reduction {
         Some(Reduction { how, .. }) => {
             let folding = engine::fold(how, &plan.output, args.out_per, layout.items);

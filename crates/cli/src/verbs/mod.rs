@@ -1,5 +1,7 @@
 //! One module per verb; what they share is here.
 
+#[cfg(feature = "count")]
+pub(crate) mod count;
 mod exec;
 mod explain;
 mod join;
@@ -11,6 +13,7 @@ mod receipt;
 mod reduce;
 mod render;
 mod serve;
+mod service;
 mod sim;
 mod talk;
 mod up;
@@ -67,6 +70,9 @@ pub(crate) async fn run(args: Shoal) -> Result<(), Fail> {
         Verb::Up(up) => up::run(&context, up).await,
         Verb::Serve(serve) => serve::run(&context, serve).await,
         Verb::Join(join) => join::run(&context, join).await,
+        Verb::Service(service) => service::run(&context, service).await,
+        Verb::Services(services) => service::list(&context, services).await,
+        Verb::Ask(ask) => service::ask(&context, ask).await,
         Verb::Jobs(jobs) => look::jobs(&context, jobs).await,
         Verb::Nodes(nodes) => look::nodes(&context, nodes).await,
         Verb::Watch(watch) => look::watch(&context, watch).await,
@@ -74,30 +80,23 @@ pub(crate) async fn run(args: Shoal) -> Result<(), Fail> {
         Verb::Explain(explain) => explain::run(&context, explain).await,
         Verb::Receipt(receipt) => receipt::fetch(&context, receipt).await,
         Verb::Verify(verify) => receipt::verify(&context, &verify),
-        Verb::Map(map) => {
-            let interrupts = Interrupts::listen();
-            interrupts.guard(map::run(&context, map, &interrupts)).await
-        }
-        Verb::Render(render) => {
-            let interrupts = Interrupts::listen();
-            interrupts.guard(render::run(&context, render, &interrupts)).await
-        }
-        Verb::Exec(exec) => {
-            let interrupts = Interrupts::listen();
-            interrupts.guard(exec::run(&context, exec, &interrupts)).await
-        }
-        Verb::Sim(sim) => {
-            let interrupts = Interrupts::listen();
-            interrupts.guard(sim::run(&context, *sim, &interrupts)).await
-        }
-        Verb::Noop(noop) => {
-            let interrupts = Interrupts::listen();
-            interrupts.guard(noop::run(&context, noop, &interrupts)).await
-        }
+        Verb::Map(map) => work(async |stop| map::run(&context, map, stop).await).await,
+        Verb::Render(render) => work(async |stop| render::run(&context, render, stop).await).await,
+        Verb::Exec(exec) => work(async |stop| exec::run(&context, exec, stop).await).await,
+        Verb::Sim(sim) => work(async |stop| sim::run(&context, *sim, stop).await).await,
+        Verb::Noop(noop) => work(async |stop| noop::run(&context, noop, stop).await).await,
+        #[cfg(feature = "count")]
+        Verb::Count(count) => work(async |stop| count::run(&context, count, stop).await).await,
         Verb::Talk(talk) => talk::run(&context, talk).await,
         // Answered before a runtime is started.
         Verb::GpuWorker => Ok(()),
     }
+}
+
+/// A verb that brings work, which an interrupt ends.
+async fn work(verb: impl AsyncFnOnce(&Interrupts) -> Result<(), Fail>) -> Result<(), Fail> {
+    let interrupts = Interrupts::listen();
+    interrupts.guard(verb(&interrupts)).await
 }
 
 /// A job request with what is common to all kinds.
@@ -149,7 +148,7 @@ fn params(given: &[(String, String)]) -> Result<Map<String, Value>, Fail> {
         };
         let value = value.ok_or_else(|| {
             Fail::input(format!(
-                "--param {name}={text}: expected a number, true, false, or numbers with commas"
+                "--param {name}={text}: expected a number, true, false, or numbers separated by commas"
             ))
         })?;
         if params.insert(name.clone(), value).is_some() {

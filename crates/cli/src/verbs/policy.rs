@@ -1,14 +1,15 @@
 //! What goes into a job request about checking, order and whose code it is.
 
 use serde_json::{Map, Value, json};
+use shoal_host::identities;
+use shoal_host::keys::Key;
 use shoal_protocol::Signed;
 
 use super::Context;
 use crate::args::PolicyArgs;
 use crate::client::Client;
 use crate::fail::Fail;
-use crate::keys::{self, Key};
-use crate::node_host::identities;
+use crate::keys;
 
 /// Adds the policy, and this submitter's signature of the code.
 pub(super) async fn add(
@@ -16,6 +17,17 @@ pub(super) async fn add(
     client: &Client,
     args: &PolicyArgs,
     code: &[u8],
+    request: &mut Map<String, Value>,
+) -> Result<(), Fail> {
+    add_rules(context, client, args, request).await?;
+    sign(context, args, code, request)
+}
+
+/// Adds the policy of a job without code.
+pub(super) async fn add_rules(
+    context: &Context,
+    client: &Client,
+    args: &PolicyArgs,
     request: &mut Map<String, Value>,
 ) -> Result<(), Fail> {
     if let Some(verify) = &args.verify {
@@ -35,7 +47,7 @@ pub(super) async fn add(
             request.insert("home".into(), home.into());
         }
     }
-    sign(context, args, code, request)
+    Ok(())
 }
 
 /// Adds this submitter's signature of the code.
@@ -56,7 +68,7 @@ pub(super) fn signature(signed: &Signed) -> Value {
 
 fn signer(context: &Context, args: &PolicyArgs) -> Result<Key, Fail> {
     match &args.signer_key {
-        Some(path) => keys::from_file(path),
+        Some(path) => Ok(keys::from_file(path)?),
         None => keys::submitter(&context.data_folder()?),
     }
 }

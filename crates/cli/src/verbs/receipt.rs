@@ -56,23 +56,23 @@ pub(super) fn verify(context: &Context, args: &args::Verify) -> Result<(), Fail>
     }
     let all = checks.len();
     if failed > 0 {
-        let message = format!("the receipt does not hold: {failed} of {all} checks fail");
+        let message = format!("the receipt is not valid: {failed} of {all} checks failed");
         return Err(Fail::world("receipt_mismatch", message));
     }
     if anchor.is_none() {
-        let message = "whether the receipt holds cannot be told: give the coordinator's public key \
+        let message = "cannot tell whether the receipt is valid: pass the coordinator's public key \
                        with --key HEX (`key` in GET /api/v1/pool of the coordinator)";
         return Err(Fail::Input { code: "no_key".into(), message: message.into() });
     }
     if !context.json {
-        show::line("the receipt holds")?;
+        show::line("the receipt is valid")?;
     }
     Ok(())
 }
 
 fn anchor(context: &Context, args: &args::Verify) -> Option<Anchor> {
     if let Some(key) = args.key {
-        return Some(Anchor { key, from: "the key given" });
+        return Some(Anchor { key, from: "the key you passed" });
     }
     let data = context.data_folder().ok()?;
     let key = keys::coordinator(&data)?;

@@ -5,16 +5,17 @@ use std::path::Path;
 
 use bytes::Bytes;
 use serde_json::{Map as Object, Value, json};
-use shoal_protocol::FoldPlan;
-use shoal_protocol::fold::How;
-use shoal_protocol::work::map_code;
+use shoal_kinds::FoldPlan;
+use shoal_kinds::map::fold::How;
+use shoal_kinds::map::map_code;
+use shoal_kinds::npy;
 
 use super::{Context, read_kernel};
 use crate::client::api::Job;
 use crate::client::{Client, Source};
 use crate::fail::Fail;
 use crate::interrupt::Interrupts;
-use crate::{npy, show};
+use crate::show;
 
 /// What the user asked for.
 pub(super) struct Reduction {
@@ -122,7 +123,7 @@ impl Numbers {
         is_vec3: bool,
     ) -> Result<Numbers, Fail> {
         let (Some(of), Some(reduced)) = (&job.output, &job.reduced) else {
-            return Err(Fail::world("bad_answer", "the coordinator did not reduce anything"));
+            return Err(Fail::world("bad_answer", "the coordinator returned no reduced result"));
         };
         let scalar = of.scalar.as_str();
         if is_vec3 {
@@ -165,7 +166,7 @@ impl Numbers {
             1 => &[],
             ref count => &[*count],
         };
-        let head = if is_npy { npy::header_of(self.descr, shape) } else { Vec::new() };
+        let head = if is_npy { npy::head(self.descr, shape) } else { Vec::new() };
         [head, self.bytes.clone()].concat()
     }
 }
@@ -185,5 +186,8 @@ fn float(value: f64) -> Value {
 }
 
 fn odd(scalar: &str) -> Fail {
-    Fail::world("bad_answer", format!("the reduction gave numbers of type {scalar}"))
+    Fail::world(
+        "bad_answer",
+        format!("the reduction returned numbers of the unexpected type {scalar}"),
+    )
 }

@@ -3,13 +3,16 @@
 use std::path::Path;
 use std::time::Instant;
 
+use shoal_engine::intake::EngineIntake;
+use shoal_kinds::plan::Intake;
+
 use super::{Context, check_stdout, finished, params, policy, read_kernel, refused, request};
 use crate::args::Render;
 use crate::client::Sink;
 use crate::fail::Fail;
 use crate::interrupt::Interrupts;
 use crate::picture::Picture;
-use crate::{intake, show};
+use crate::show;
 
 pub(super) async fn run(
     context: &Context,
@@ -21,7 +24,8 @@ pub(super) async fn run(
     let began = Instant::now();
     let wgsl = read_kernel(&args.kernel)?;
     let params = params(&args.kernel_args.params)?;
-    intake::render_kernel(&wgsl, args.kernel_args.entry.as_deref(), &params)
+    EngineIntake
+        .render_kernel(&wgsl, args.kernel_args.entry.as_deref(), &params)
         .map_err(|error| refused(&args.kernel, error))?;
     let mut sink = Sink::create(&args.output)?;
 
@@ -43,7 +47,7 @@ pub(super) async fn run(
     let job = context.run(&client, &request.into(), interrupts).await?;
 
     let about =
-        job.render.as_ref().ok_or_else(|| Fail::world("bad_answer", "the job is no picture"))?;
+        job.render.as_ref().ok_or_else(|| Fail::world("bad_answer", "the job is not a picture"))?;
     let mut picture = Picture::new(about)?;
     let bar =
         show::Bytes::new("fetching the picture", if context.json { 0 } else { picture.bytes() });

@@ -6,6 +6,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 use shoal_coordinator::{Coordinator, OpenError, Options, RunError, Urls};
+use shoal_engine::intake::EngineIntake;
+use shoal_host::tls::Fingerprint;
 use shoal_protocol::PublicKey;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -13,9 +15,7 @@ use tokio::task::JoinHandle;
 use super::Context;
 use crate::args::{Listen, Serve};
 use crate::fail::Fail;
-use crate::intake::EngineIntake;
 use crate::interrupt::signal;
-use crate::tls::Fingerprint;
 use crate::{keys, place, show};
 
 /// A coordinator at work; ends with what stopped it.
@@ -33,7 +33,7 @@ pub(super) async fn run(context: &Context, args: Serve) -> Result<(), Fail> {
         show::json(&links.as_json())?;
     } else {
         links.print()?;
-        show::line("Ctrl-C stops it.")?;
+        show::line("Ctrl-C stops the coordinator.")?;
     }
     ended(serving).await
 }
@@ -69,7 +69,7 @@ pub(super) fn open(data_dir: PathBuf, at: &Listen) -> Result<Coordinator, Fail> 
     if let Ok(coordinator) = &opened
         && let Some(Err(reason)) = coordinator.quic()
     {
-        eprintln!("no QUIC: {reason}; frames between nodes go by WebSocket");
+        eprintln!("no QUIC: {reason}; data between nodes goes over WebSocket");
     }
     opened.map_err(|error| {
         let code = match &error {

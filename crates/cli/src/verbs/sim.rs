@@ -1,13 +1,13 @@
 //! `shoal sim`: a simulation that several nodes compute together.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value};
-use shoal_engine::intake::SimAsk;
-use shoal_protocol::SimWork;
+use shoal_engine::intake::{self, SimAsk, values};
+use shoal_kinds::SimWork;
 
 use super::render::check_extension;
 use super::{Context, check_stdout, finished, params, policy, read_kernel, refused, request};
@@ -18,7 +18,7 @@ use crate::client::{Client, Seen, Sink, Watcher};
 use crate::fail::Fail;
 use crate::interrupt::Interrupts;
 use crate::npy::{self, Dtype};
-use crate::{intake, show};
+use crate::show;
 use tokio::task::JoinHandle;
 
 /// Between two looks at a field that shows nothing, or a coordinator that is away.
@@ -41,20 +41,21 @@ pub(super) async fn run(context: &Context, args: Sim, interrupts: &Interrupts) -
 
     let client = context.client(&args.server)?;
     let request = ask(context, &client, &args, wgsl, params, &work).await?;
-    let looks =
-        Looks { client: client.clone(), seen: Default::default(), task: Default::default() };
-    let request = request.into();
-    let job = match picture.is_some() {
-        true => looked_at(context, &client, &request, interrupts, &looks).await?,
-        false => context.run(&client, &request, interrupts).await?,
+    let looks = Looks {
+        client: client.clone(),
+        wanted: picture.is_some(),
+        seen: Default::default(),
+        task: Default::default(),
+        told: Default::default(),
     };
+    let job = looked_at(context, &client, &request.into(), interrupts, &looks).await?;
     if let Some(output) = output {
         save(context, &client, job.id, &args, &work, output).await?;
     }
     let mut what = format!("{} × {} cells, {} steps", work.width, work.height, work.steps);
     if let Some(mut picture) = picture {
         let seen = looks.last(job.id).await.ok_or_else(|| {
-            Fail::world("no_picture", "no picture of the field came while it ran")
+            Fail::world("no_picture", "no picture of the field arrived while the job ran")
         })?;
         picture.write(&seen.png)?;
         picture.finish()?;
@@ -66,11 +67,11 @@ pub(super) async fn run(context: &Context, args: Sim, interrupts: &Interrupts) -
 /// The engine's check, as the coordinator makes it too.
 fn check(args: &Sim, source: &str, params: &Map<String, Value>) -> Result<SimWork, Fail> {
     let failed = |error| refused(&args.kernel, error);
-    let params = &intake::values(params).map_err(failed)?;
+    let params = &values(params).map_err(failed)?;
     let ((width, height), steps) = (args.grid, args.steps);
     let (halo, passes) = (args.halo, args.passes.as_deref());
     let ask = SimAsk { source, width, height, steps, halo, passes, params };
-    Ok(intake::simulation(&ask).map_err(failed)?.0)
+    Ok(intake::sim(&ask).map_err(failed)?.0)
 }
 
 async fn ask(
@@ -99,6 +100,9 @@ async fn ask(
         let blob = client.upload(&source, &bar).await;
         bar.clear();
         request.insert("first".into(), blob?.hash.into());
+    }
+    if let Some(reduce) = args.reduce {
+        request.insert("reduce".into(), reduce.name().into());
     }
     let ((width, height), speculate) = (args.grid, args.speculate);
     request.insert("source".into(), wgsl.into());
@@ -169,11 +173,15 @@ async fn looked_at(
     job
 }
 
-/// Looks at the field while the job runs, so that there is a picture at its end.
+/// Looks at the field while the job runs, so that there is a picture at its end, and tells its totals.
 struct Looks {
     client: Client,
+    /// A picture is.
+    wanted: bool,
     seen: Arc<Mutex<Option<Seen>>>,
     task: RefCell<Option<JoinHandle<()>>>,
+    /// The step of the last total that was printed.
+    told: Cell<Option<u64>>,
 }
 
 struct Looking<'a, W> {
@@ -183,7 +191,12 @@ struct Looking<'a, W> {
 
 impl<W: Watcher> Watcher for Looking<'_, W> {
     fn changed(&self, job: &Job) {
-        self.looks.begin(job.id);
+        if self.looks.wanted {
+            self.looks.begin(job.id);
+        }
+        if let Some(total) = self.looks.news(job) {
+            self.inner.note(&total);
+        }
         self.inner.changed(job);
     }
 
@@ -209,6 +222,16 @@ impl Looks {
                 }
             })
         });
+    }
+
+    /// A total that was not told yet. One of a crew that went back to a checkpoint is told again.
+    fn news(&self, job: &Job) -> Option<String> {
+        let total = job.sim.as_ref()?.reduced.as_ref()?;
+        let values = total.values.iter();
+        let values = values.map(|value| value.map_or("not a number".into(), |it| it.to_string()));
+        let values: Vec<String> = values.collect();
+        let news = self.told.replace(Some(total.step)) != Some(total.step);
+        news.then(|| format!("step {}: {} {}", total.step, total.how, values.join(" ")))
     }
 
     /// The last picture there is.

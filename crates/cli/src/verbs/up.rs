@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use qrcode::QrCode;
 use qrcode::render::unicode::Dense1x2;
 use serde_json::{Value, json};
+use shoal_host::{JoinLink, Options};
 use tokio::sync::watch;
 
 use super::join::{as_text, caution};
@@ -17,7 +18,6 @@ use super::{Context, owner};
 use crate::args::{Lend, Up};
 use crate::client::{Client, Source, verdict};
 use crate::fail::Fail;
-use crate::node_host::{self, JoinLink, Options};
 use crate::place::Target;
 use crate::{keys, show};
 
@@ -79,7 +79,7 @@ async fn until_end(serving: &Serving, stop: watch::Receiver<bool>) {
 
 async fn lend_this_machine(
     json: bool,
-    link: Result<JoinLink, Fail>,
+    link: Result<JoinLink, shoal_host::Fail>,
     data: PathBuf,
     lend: Lend,
     stop: watch::Receiver<bool>,
@@ -87,8 +87,9 @@ async fn lend_this_machine(
     let told = async {
         let link = link?;
         let base = link.base.clone();
-        let options = Options { link, data, lend, talks: None };
-        node_host::run(options, stop, move |notice| {
+        let first_seen = show::first_seen;
+        let options = Options { link, data, lend: lend.into(), talks: None, first_seen };
+        let ran = shoal_host::run(options, stop, move |notice| {
             caution(json, &notice);
             let text = as_text(&base, &notice);
             tracing::info!("{text}");
@@ -96,8 +97,8 @@ async fn lend_this_machine(
             if notice.is_about_work() && !json {
                 let _ = show::line(&text);
             }
-        })
-        .await
+        });
+        Ok::<(), Fail>(ran.await?)
     };
     if let Err(fail) = told.await {
         // The pool goes on without this machine's help.
@@ -139,7 +140,7 @@ async fn greet(
     show::line("")?;
     links.print()?;
     show::line(&qr(&links.urls.join))?;
-    show::line("Open the join link on any device to lend it; Ctrl-C stops the pool.")
+    show::line("Open the join link on any device to lend it. Ctrl-C stops the pool.")
 }
 
 struct Demo {
@@ -155,8 +156,8 @@ async fn demo(client: &Client, data: &Path) -> Result<Demo, Fail> {
         let job = verdict(client.submit(&request, Some(DEMO_SECONDS)).await?, false)?;
         let took = show::duration(began.elapsed().as_secs_f64());
         let text = format!(
-            "first job: 1000 empty units on {} in {took} (it has no GPU, so kernels wait for one \
-             that has)",
+            "first job: 1000 empty units on {} in {took} (it has no GPU, so kernels wait for a \
+             node with one)",
             node.name
         );
         return Ok(Demo { text, json: json!({"job": job, "node": node.name, "gpu": null}) });

@@ -30,7 +30,7 @@ fn arrays_that_do_not_fit() {
         ("cut.npy", npy_of("<f4", "False", "(11,)", &ten), &["cut short", "44 bytes"]),
         ("long.npy", npy_of("<f4", "False", "(9,)", &ten), &["4 bytes after"]),
         ("empty.npy", npy("(0,)", &[]), &["empty", "nothing to compute"]),
-        ("text.npy", b"1 2 3".to_vec(), &["no .npy file", "--raw"]),
+        ("text.npy", b"1 2 3".to_vec(), &["not a .npy file", "--raw"]),
         ("odd.npy", npy_of("<f4", "False", "(nan,)", &ten), &["broken .npy header"]),
     ];
     for (name, bytes, wanted) in cases {
@@ -101,7 +101,7 @@ fn programs_that_are_none() {
     let b = here.file("b/a.txt", "b");
     let out = here.path("out").display().to_string();
     pool.run(&["exec", program(), &a, &b, "-o", &out]).fails(2, &["a.txt", "both"]);
-    pool.run(&["exec", program(), "--folder", &a]).fails(2, &["no folder"]);
+    pool.run(&["exec", program(), "--folder", &a]).fails(2, &["not a folder"]);
 }
 
 #[test]
@@ -137,11 +137,12 @@ fn devices_and_pipes_are_no_files() {
     assert!(made.success());
     let folder = folder.display().to_string();
     for path in ["/dev/zero", &pipe] {
-        pool.run(&["exec", program(), path, "-o", &out]).fails(2, &[path, "is no regular file"]);
+        pool.run(&["exec", program(), path, "-o", &out]).fails(2, &[path, "is not a regular file"]);
     }
-    pool.run(&["exec", program(), "--folder", &folder]).fails(2, &["pipe", "is no regular file"]);
+    pool.run(&["exec", program(), "--folder", &folder])
+        .fails(2, &["pipe", "is not a regular file"]);
     pool.run(&["map", &example("wave.wgsl"), "/dev/zero", "--raw", "f32", "-o", &out])
-        .fails(2, &["/dev/zero", "is no regular file"]);
+        .fails(2, &["/dev/zero", "is not a regular file"]);
 }
 
 #[test]

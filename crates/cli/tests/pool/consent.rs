@@ -58,7 +58,8 @@ fn a_donor_chooses_whose_work_is_run() {
         node.line(|line| line["event"] == "declines");
     }
     pool.wait("both declined", || {
-        pool.job(2).is_some() && pool.explain("2").contains("do not run code of whoever signed")
+        pool.job(2).is_some()
+            && pool.explain("2").contains("refused to run code signed with this key")
     });
     let willing = pool.node("willing", &["--no-gpu"]);
     assert_eq!(waiting.end().ok().stdout, b"B\nC\n");

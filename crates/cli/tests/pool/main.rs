@@ -5,11 +5,14 @@ mod bad_input;
 #[cfg(unix)]
 mod battery;
 mod consent;
+#[cfg(feature = "count")]
+mod count;
 mod exec;
 mod identity;
 mod kernels;
 mod liar;
 mod material;
+mod memory;
 #[cfg(target_os = "linux")]
 mod netns;
 mod process;
@@ -21,6 +24,7 @@ mod receipt;
 mod relay;
 #[cfg(target_os = "linux")]
 mod secret;
+mod service;
 #[cfg(unix)]
 mod sim;
 mod speculate;

@@ -147,7 +147,7 @@ fn a_line_that_comes_back_brings_its_node_back() {
         pool.seen("far").is_none_or(|far| {
             // It may be gone for good between two looks.
             let done = pool.run(&["explain", &format!("node:{}", far["id"])]);
-            done.code != Some(0) || String::from_utf8_lossy(&done.stdout).contains("fell silent")
+            done.code != Some(0) || String::from_utf8_lossy(&done.stdout).contains("gone silent")
         })
     });
     line.mend();

@@ -6,9 +6,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use futures_util::{Sink, SinkExt, Stream, StreamExt};
+use shoal_kinds::Kind;
 use shoal_protocol::codec::Wire;
 use shoal_protocol::frame::is_frame;
-use shoal_protocol::{Finished, FromNode, ToNode, UnitOutput, Work};
+use shoal_protocol::{Finished, FromNode, ToNode, UnitOutput};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::Runtime;
 use tokio_tungstenite::tungstenite::{Error, Message};
@@ -44,13 +45,17 @@ impl Proxy {
         let (from, to) = (from.to_owned(), to.to_owned());
         let change = move |message: &mut ToNode| {
             let ToNode::Job { work, .. } = message else { return false };
-            let kernel = match &mut **work {
-                Work::Map(work) => &mut work.kernel,
-                Work::Render(work) => &mut work.kernel,
-                Work::Noop | Work::Exec(_) | Work::Sim(_) => return false,
+            let mut kind = Kind::read(work).expect("a known kind");
+            let kernel = if let Kind::Map(work) = &mut kind {
+                &mut work.kernel
+            } else if let Kind::Render(work) = &mut kind {
+                &mut work.kernel
+            } else {
+                return false;
             };
-            let changed = kernel.source.replacen(&from, &to, 1);
-            std::mem::replace(&mut kernel.source, changed.clone()) != changed
+            kernel.source = kernel.source.replacen(&from, &to, 1);
+            let changed = kind.work();
+            std::mem::replace(&mut **work, changed.clone()) != changed
         };
         Proxy::start(join, Arc::new(|_| false), Arc::new(change))
     }

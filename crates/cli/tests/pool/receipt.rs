@@ -32,7 +32,7 @@ fn holds(done: Done, wanted: &[&str]) {
 
 #[track_caller]
 fn fails(done: Done, wanted: &str) {
-    let said = done.fails(1, &["does not hold"]).json();
+    let said = done.fails(1, &["is not valid"]).json();
     let checks = said["checks"].as_array().expect("checks");
     let failed = checks.iter().any(|it| it["what"] == wanted && it["verdict"] == "fails");
     assert!(failed, "{wanted}: {said}");
@@ -75,7 +75,7 @@ fn every_kind_of_job_has_a_receipt_that_holds() {
     fails(verify(&here, &key, &[&render, "--result", &lines]), "result");
     // For people, and with the key in the coordinator's own folder.
     let said = String::from_utf8(pool.run(&["verify", &map]).ok().stdout).expect("text");
-    assert!(said.contains("the receipt holds") && said.contains("wave.wgsl"), "{said}");
+    assert!(said.contains("the receipt is valid") && said.contains("wave.wgsl"), "{said}");
     // Nobody says whose key it is.
     let data = here.path("elsewhere").display().to_string();
     Running::start(&["verify", &map], &[("SHOAL_DATA", &data)], b"").end().fails(2, &["--key"]);

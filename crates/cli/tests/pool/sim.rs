@@ -134,6 +134,34 @@ fn one_two_and_three_nodes_give_the_same_bits() {
     assert!(most > 0.1 && most < 100.0, "waves neither die nor explode: {most}");
 }
 
+/// Each number of a cell by itself, row by row, in f64.
+fn sums(field: &[u8]) -> Vec<f64> {
+    let (_, values) = read_npy(field);
+    let rows = values.chunks(2 * 160).map(|row| {
+        let mut sums = [0.0, 0.0];
+        row.iter().enumerate().for_each(|(at, value)| sums[at % 2] += f64::from(*value));
+        sums
+    });
+    rows.fold(vec![0.0, 0.0], |all, row| vec![all[0] + row[0], all[1] + row[1]])
+}
+
+#[test]
+fn members_make_the_same_total_however_many_they_are() {
+    let crew = Crew::of(3, &[]);
+    let flags = ["--param", "stiffness=0.2", "--reduce", "sum"];
+    for (job, members) in [(1, 1), (2, 2), (3, 3)] {
+        let done = crew.begin_with(members, "1000", &flags).end().ok();
+        let sums = sums(&crew.field());
+        let line = format!("step 4000: sum {} {}", sums[0], sums[1]);
+        assert!(done.stderr.contains(&line), "{members} members, {line}: {}", done.stderr);
+        let total = crew.pool.job(job).expect("the job")["sim"]["reduced"].clone();
+        let values: Vec<_> = sums.iter().copied().map(Value::from).collect();
+        assert_eq!(total, serde_json::json!({"how": "sum", "step": 4000, "values": values}));
+        let story = crew.pool.explain(&job.to_string());
+        assert!(story.contains("after step 4000 the sum of all cells is"), "{story}");
+    }
+}
+
 #[test]
 fn a_member_killed_in_the_middle_changes_nothing() {
     let mut crew = Crew::of(3, &[]);

@@ -26,7 +26,7 @@ fn disturb(crew: &Crew, wanted: impl Fn(u64, u64) -> bool) {
         wanted(count(&job, "guessed"), count(&job, "corrected"))
     });
     let story = crew.pool.explain("1");
-    assert!(story.contains("halos guessed"), "{story}");
+    assert!(story.contains("edges guessed"), "{story}");
 }
 
 fn count(job: &Value, what: &str) -> u64 {

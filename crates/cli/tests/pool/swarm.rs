@@ -115,6 +115,10 @@ fn a_node_that_gives_wrong_bytes_is_named_and_everybody_has_the_right_ones() {
     let file = swarm.shelf("liar").join(&swarm.name);
     let mut bytes = std::fs::read(&file).expect("the file");
     bytes.iter_mut().step_by(MIB as usize).for_each(|byte| *byte ^= 1);
+    // Its own hashes of the pieces too: else it would see that they are wrong and give none.
+    let marks: Vec<u8> =
+        bytes.chunks(MIB as usize).flat_map(|piece| *blake3::hash(piece).as_bytes()).collect();
+    std::fs::write(file.with_extension("pieces"), marks).expect("changed");
     std::fs::write(&file, bytes).expect("changed");
     // Until somebody has found a way to the liar before the coordinator gave it everything.
     let (mut nodes, mut names) = (Vec::new(), Vec::new());

@@ -4,10 +4,11 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use shoal_kinds::SimWork;
 use shoal_protocol::share::BLOBS;
 use shoal_protocol::{
     BlobRef, CrewId, CrewSay, CrewTask, Enlist, Epoch, FromNode, JobId, KeptPart, Micros, NodeId,
-    PublicKey, SimWork, Time, ToNode, Work,
+    PublicKey, Time, ToNode,
 };
 use shoal_scheduler::{Conn, Input};
 use shoal_seal::{Claims, Rights, mint};
@@ -44,6 +45,11 @@ impl Crews {
     pub(crate) fn new(signer: Arc<Signer>, ice: Ice, kept: Blobs, fields: Arc<Fields>) -> Crews {
         let (parts, routed, watched) = (Parts::default(), BTreeSet::new(), BTreeSet::new());
         Crews { signer, ice, kept, fields, parts, routed, watched }
+    }
+
+    /// Where parts of checkpoints are.
+    pub(super) fn kept(&self) -> Blobs {
+        self.kept.clone()
     }
 
     pub(super) fn key(&self) -> PublicKey {
@@ -160,10 +166,7 @@ impl Driver {
     }
 
     pub(super) fn sim(&self, job: JobId) -> Option<&SimWork> {
-        match &self.scheduler.spec(job)?.work {
-            Work::Sim(sim) => Some(sim),
-            Work::Noop | Work::Map(_) | Work::Render(_) | Work::Exec(_) => None,
-        }
+        self.scheduler.spec(job)?.work.sim()
     }
 
     fn crew_said(&mut self, now: Time, conn: Conn, crew: CrewId, epoch: Epoch, say: CrewSay) {
@@ -176,7 +179,8 @@ impl Driver {
             | CrewSay::Failed { .. }
             | CrewSay::Meet { .. }
             | CrewSay::Leave
-            | CrewSay::Poked { .. } => None,
+            | CrewSay::Poked { .. }
+            | CrewSay::Total { .. } => None,
         };
         if let Some((_, part)) = &kept {
             self.crews.parts.said(crew, conn, part.blob.hash);
@@ -185,11 +189,15 @@ impl Driver {
                 return self.crews.discard(&[part.blob]);
             }
         }
-        // A simulation's crew has its job's number.
-        self.known.stir(JobId(crew.0));
+        if let Some(job) = self.scheduler.job_of(crew) {
+            self.known.stir(job);
+        }
+        // What a checker stores is compared and goes: no checkpoint will have it.
+        let checks = self.scheduler.is_check(crew);
         let before = self.effects.len();
         self.handle(now, Input::Said { conn, message: FromNode::Crew { crew, epoch, say } });
         if let Some((step, part)) = kept
+            && !checks
             && let Some((job, _)) = self.scheduler.member(crew, epoch, conn)
             && !self.is_dropped(before, &part)
         {

@@ -6,7 +6,6 @@ use shoal_protocol::{Attempt, Failure, Finished, FromNode, Hash, JobId, Time, Un
 use shoal_scheduler::{Arrived, Conn, Input, Place};
 
 use super::Driver;
-use super::shape::Shape;
 use crate::store::place::{is_full, write_all_at};
 
 /// Inline results of one job in one message, written at once.
@@ -76,7 +75,7 @@ impl Driver {
         let Some(spec) = self.scheduler.spec(job) else { return Ok(None) };
         match output {
             UnitOutput::Inline(bytes) => {
-                if let Some(fault) = Shape::of(spec, span).fault(&bytes) {
+                if let Some(fault) = spec.work.form().shape(span, &spec.limits).fault(&bytes) {
                     return Err(Unplaced::Wrong(fault));
                 }
                 if bytes.is_empty() {

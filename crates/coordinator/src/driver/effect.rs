@@ -151,6 +151,9 @@ impl Driver {
                 let jobs = jobs.into_iter().filter_map(|job| self.job_json(now, job)).collect();
                 let _ = reply.send((jobs, self.known.version()));
             }
+            Query::Services { reply } => {
+                let _ = reply.send(self.services_json());
+            }
             Query::Nodes { reply } => {
                 let _ = reply.send(self.nodes_json(now));
             }

@@ -2,16 +2,18 @@
 
 use std::sync::Arc;
 
+use shoal_kinds::plan::Note;
+use shoal_kinds::{JobSpec, ServiceSpec};
 use shoal_protocol::{
-    Attempt, BlobRef, CrewId, CrewSay, Epoch, FromNode, Hello, JobId, JobSpec, Micros, NodeId,
-    Poke, Span,
+    Attempt, BlobRef, CrewId, CrewSay, Epoch, FromNode, Hello, JobId, Micros, NodeId, Poke,
+    Priority, Span,
 };
-use shoal_scheduler::{CompareId, Conn, Outcome, Place, Receipt, SubmitError};
+use shoal_scheduler::{CallError, CallId, CompareId, Conn, Outcome, Place, Receipt, SubmitError};
 use tokio::sync::{mpsc, oneshot};
 
 use super::outbox::Outgoing;
-use crate::json::{JobJson, NodeJson, UnitsJson};
-use crate::store::facts::{Note, Stored};
+use crate::json::{JobJson, NodeJson, ServiceJson, UnitsJson};
+use crate::store::facts::Stored;
 use crate::store::results::Region;
 
 /// Answers that may come late or, when the driver stops, never.
@@ -21,7 +23,7 @@ pub(crate) enum Event {
     /// A node said `Hello` with the right token and proved who it is.
     Connected {
         conn: Conn,
-        hello: Hello,
+        hello: Box<Hello>,
         session: String,
         /// It has the API key: it is the operator's own.
         trusted: bool,
@@ -45,6 +47,11 @@ pub(crate) enum Event {
     Compared {
         id: CompareId,
         outcome: Outcome,
+    },
+    /// The same of rows that a crew and its checker made; none if they could not be read.
+    RowsCompared {
+        crew: CrewId,
+        same: Option<bool>,
     },
     Submit(Box<Submission>),
     Cancel {
@@ -75,9 +82,35 @@ pub(crate) enum Event {
         attempt: Attempt,
     },
     Crew(CrewEvent),
+    Service(ServiceEvent),
     Query(Query),
     /// Tell the nodes and stop.
     Stop,
+}
+
+/// What concerns services.
+pub(crate) enum ServiceEvent {
+    Serve {
+        spec: Box<ServiceSpec>,
+        reply: Reply<Result<JobId, SubmitError>>,
+    },
+    /// Says whether there was one.
+    Unserve {
+        name: String,
+        reply: Reply<bool>,
+    },
+    /// Parts of the answer go to `parts` as they come, then an error if it does not end well. Closed at once if
+    /// there is no such service.
+    Ask {
+        name: String,
+        body: Vec<u8>,
+        priority: Priority,
+        within: Micros,
+        parts: mpsc::Sender<Result<Vec<u8>, CallError>>,
+        /// Told which request this is.
+        reply: Reply<CallId>,
+    },
+    HangUp(CallId),
 }
 
 /// What concerns crews.
@@ -186,6 +219,9 @@ pub(crate) enum Query {
     },
     Nodes {
         reply: Reply<Vec<NodeJson>>,
+    },
+    Services {
+        reply: Reply<Vec<ServiceJson>>,
     },
     Units {
         job: JobId,

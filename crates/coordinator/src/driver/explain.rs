@@ -5,7 +5,7 @@ use shoal_scheduler::{JobState, JobView};
 
 use super::Driver;
 use super::event::{Explain, Proven};
-use crate::plan::verify_words;
+use shoal_kinds::plan::verify_words;
 
 impl Driver {
     /// One sentence for each reason; `None` if there is no such job, item or node.
@@ -85,11 +85,11 @@ fn stepping(view: &JobView, steps: u64) -> String {
 
 fn checking(verify: Verify) -> String {
     let how = match verify {
-        Verify::None => "nothing is checked: every answer is believed",
-        Verify::Spot { .. } => "some units, drawn by chance, are computed by a second device too",
+        Verify::None => "nothing is checked; Shoal believes every answer",
+        Verify::Spot { .. } => "a second device also computes some of the units, chosen at random",
         Verify::Quorum { .. } => "devices of different owners must agree on every unit",
         Verify::Adaptive => {
-            "all answers of a new device are checked by others, and ever fewer of one that was right"
+            "other devices check every answer of a new device, and fewer the longer it is right"
         }
     };
     format!("verify {}: {how}", verify_words(verify))

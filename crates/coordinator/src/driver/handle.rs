@@ -2,16 +2,17 @@
 
 use std::sync::Arc;
 
+use shoal_kinds::ServiceSpec;
 use shoal_protocol::{Attempt, BlobRef, CrewId, Epoch, JobId, Span};
-use shoal_scheduler::Conn;
+use shoal_scheduler::{Conn, SubmitError};
 use tokio::sync::{mpsc, oneshot, watch};
 
 use super::event::{
     Counts, CrewEvent, Event, Explain, Found, Merged, Proven, Query, Reply, ReserveError, Reserved,
-    Seat, Submission,
+    Seat, ServiceEvent, Submission,
 };
 use crate::health::{Health, Trouble};
-use crate::json::{JobJson, NodeJson, UnitsJson};
+use crate::json::{JobJson, NodeJson, ServiceJson, UnitsJson};
 use crate::store::facts::Stored;
 
 #[derive(Clone)]
@@ -93,6 +94,22 @@ impl Handle {
 
     pub(crate) async fn nodes(&self) -> Result<Vec<NodeJson>, Stopped> {
         self.query(|reply| Query::Nodes { reply }).await
+    }
+
+    pub(crate) async fn services(&self) -> Result<Vec<ServiceJson>, Stopped> {
+        self.query(|reply| Query::Services { reply }).await
+    }
+
+    pub(crate) async fn serve(
+        &self,
+        spec: ServiceSpec,
+    ) -> Result<Result<JobId, SubmitError>, Stopped> {
+        let spec = Box::new(spec);
+        self.ask(|reply| Event::Service(ServiceEvent::Serve { spec, reply })).await
+    }
+
+    pub(crate) async fn unserve(&self, name: String) -> Result<bool, Stopped> {
+        self.ask(|reply| Event::Service(ServiceEvent::Unserve { name, reply })).await
     }
 
     pub(crate) async fn units(&self, job: JobId) -> Result<Option<UnitsJson>, Stopped> {

@@ -44,6 +44,8 @@ impl Driver {
             FromNode::Hello(_)
             | FromNode::Done(_)
             | FromNode::Alive { .. }
+            | FromNode::Warm { .. }
+            | FromNode::Answer { .. }
             | FromNode::Share(_) => {}
         }
     }

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use shoal_protocol::{JobSpec, Span};
+use shoal_kinds::JobSpec;
+use shoal_protocol::Span;
 
 use super::event::Segment;
 
@@ -53,8 +54,9 @@ impl Index {
 mod tests {
     use super::super::known::Known;
     use super::*;
+    use shoal_kinds::{Kind, NoopWork};
     use shoal_protocol::{
-        Hash, JobId, Lane, Limits, Needs, NodeId, Policy, Sizing, Strategy, Time, Verify, Work,
+        Hash, JobId, Lane, Limits, Needs, NodeId, Policy, Sizing, Strategy, Time, Verify,
     };
     use shoal_scheduler::{Fact, Place, Scheduler};
 
@@ -62,7 +64,7 @@ mod tests {
         let spec = JobSpec {
             name: "job".into(),
             owner: "owner".into(),
-            work: Work::Noop,
+            work: Kind::Noop(NoopWork),
             items: 20,
             sizing: Sizing::fixed(10),
             strategy: Strategy::Adaptive,

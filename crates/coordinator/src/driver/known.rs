@@ -5,13 +5,13 @@ use std::collections::hash_map::Entry;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
+use shoal_kinds::plan::Note;
 use shoal_protocol::{JobId, ToNode};
 use shoal_scheduler::{Fact, JobState, Scheduler, SubmitError};
 
 use super::event::{Merged, Reply};
 use super::index::Index;
 use crate::json::JobJson;
-use crate::store::facts::Note;
 
 /// Ended jobs whose lists of units are kept at hand.
 const MAX_KEPT: usize = 16;
@@ -87,11 +87,17 @@ impl Known {
                 touch(&mut self.jobs, &mut self.stirred, *job, self.version);
                 self.epochs += 1;
             }
-            Fact::Kept { job, .. } | Fact::Stroke { job, .. } => {
+            Fact::Kept { job, .. }
+            | Fact::Proven { job, .. }
+            | Fact::Stroke { job, .. }
+            | Fact::Total { job, .. } => {
                 touch(&mut self.jobs, &mut self.stirred, *job, self.version);
             }
             // The driver is told by an output of its own, and asks for the note then.
             Fact::Removed { .. } => self.stirred = true,
+            Fact::Serves { .. } | Fact::Unserved { .. } | Fact::Replica { .. } => {
+                self.stirred = true;
+            }
             Fact::Life { .. }
             | Fact::Node { .. }
             | Fact::Class { .. }

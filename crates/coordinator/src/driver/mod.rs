@@ -5,6 +5,7 @@
 //! - [`event`]: what reaches it, and [`inbox`]: how
 //! - [`done`], [`upload`], [`shape`]: results that arrive
 //! - [`compare`]: looking whether two answers are the same
+//! - [`service`]: who waits for which answer of a service
 //! - [`crew`], [`parts`]: what crews need of the shell, and the bytes of their checkpoints
 //! - [`settle`]: making a batch durable
 //! - [`effect`]: what is done after the commit, and [`outbox`]: what nodes are told
@@ -28,8 +29,8 @@ mod open;
 pub(crate) mod outbox;
 mod parts;
 mod put_off;
+mod service;
 mod settle;
-pub(crate) mod shape;
 mod sim_view;
 mod upload;
 mod view;
@@ -45,7 +46,7 @@ use shoal_scheduler::{Conn, Input, Output, RequestId, Scheduler};
 use tokio::sync::{mpsc, watch};
 
 use self::ballast::Ballast;
-use self::compare::{Comparer, Pair};
+use self::compare::{Comparer, Pair, RowsTask};
 use self::crew::Crews;
 use self::effect::Effect;
 use self::event::{Counts, CrewEvent, Event, Query, Reply, Submission, Ticket};
@@ -54,6 +55,7 @@ use self::inbox::{Inbox, Woken};
 use self::known::Known;
 pub(crate) use self::open::Places;
 use self::outbox::Outbox;
+use self::service::Waiting;
 use self::who::Who;
 use crate::clock::Clock;
 use crate::faults::Faults;
@@ -97,6 +99,7 @@ pub(crate) struct Driver {
     put_off: BTreeMap<Attempt, Conn>,
     tickets: BTreeMap<RequestId, Ticket>,
     last_request: u64,
+    services: Waiting,
     /// Who wants to know when a job has ended.
     waiting: HashMap<JobId, Vec<Reply<Option<JobJson>>>>,
     /// What this batch makes durable, and what is done after that.
@@ -118,7 +121,8 @@ impl Driver {
     /// Starts the thread.
     pub(crate) fn spawn(mut self) -> std::io::Result<(Handle, JoinHandle<Result<(), RunError>>)> {
         let (events, received) = mpsc::channel(MAX_WAITING);
-        self.comparer.start(self.results.dir().into(), events.downgrade())?;
+        let (results, kept) = (self.results.dir().into(), self.crews.kept());
+        self.comparer.start(results, kept, events.downgrade())?;
         let handle = Handle::new(events, self.changed.subscribe(), Arc::clone(&self.health));
         let thread = thread::Builder::new()
             .name("shoal-driver".into())
@@ -167,12 +171,16 @@ impl Driver {
                 self.outbox.open(conn, outgoing, kill);
                 self.who.came(conn, hello.identity);
                 self.known.stir_running();
+                let hello = *hello;
                 self.handle(now, Input::Connected { conn, hello, session, trusted, network });
             }
             Event::RoundTrip { conn, took } => {
                 self.counts.round_trips += 1;
                 self.counts.round_trip_micros += took.0;
                 self.handle(now, Input::RoundTrip { conn, took });
+            }
+            Event::RowsCompared { crew, same } => {
+                self.handle(now, Input::RowsCompared { crew, same });
             }
             Event::Compared { id, outcome } => {
                 self.counts.comparisons += 1;
@@ -213,6 +221,7 @@ impl Driver {
             }
             Event::Unkept { conn, attempt } => self.put_off(conn, attempt),
             Event::Crew(event) => self.take_crew(now, event),
+            Event::Service(event) => self.take_service(now, event),
             Event::Query(query) => self.queries.push(query),
             Event::Stop => {
                 self.outbox.refuse_all(&Refusal::Closing);
@@ -262,7 +271,13 @@ impl Driver {
                     self.outbox.send(conn, message);
                 }
                 Output::Refuse { conn, refusal } => self.outbox.refuse(conn, refusal),
-                Output::Reply { request, result } => self.answered(request, result),
+                Output::Reply { request, result } => {
+                    if !self.served(request, &result) {
+                        self.answered(request, result);
+                    }
+                }
+                Output::Answered { call, part, last } => self.call_part(call, part, last),
+                Output::Unanswered { call, error } => self.call_over(call, error),
                 Output::Ended(job) => self.effects.push(Effect::Ended { job }),
                 Output::Removed(job) => {
                     if self.known.forget(job) {
@@ -273,6 +288,9 @@ impl Driver {
                 }
                 Output::Route { crew, epoch, members } => self.routed(crew, epoch, &members),
                 Output::Drop(blobs) => self.effects.push(Effect::Drop(blobs)),
+                Output::CompareRows { crew, job, a, b } => {
+                    self.comparer.ask_rows(RowsTask { crew, job, a, b });
+                }
                 Output::Compare { id, job, items, a, b } => {
                     let pair = Pair { id, job, items, a, b };
                     self.comparer.ask(pair, self.scheduler.spec(job));

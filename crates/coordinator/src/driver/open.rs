@@ -93,6 +93,7 @@ impl Driver {
             stored,
             begun: HashMap::new(),
             put_off: BTreeMap::new(),
+            services: Default::default(),
             tickets: BTreeMap::new(),
             last_request: 0,
             waiting: HashMap::new(),

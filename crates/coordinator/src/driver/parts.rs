@@ -49,7 +49,12 @@ impl Parts {
             | Fact::Class { .. }
             | Fact::Rejected { .. }
             | Fact::Trust { .. }
-            | Fact::Stroke { .. } => {}
+            | Fact::Serves { .. }
+            | Fact::Unserved { .. }
+            | Fact::Replica { .. }
+            | Fact::Proven { .. }
+            | Fact::Stroke { .. }
+            | Fact::Total { .. } => {}
         }
     }
 

@@ -4,7 +4,7 @@ use shoal_protocol::{JobId, LinkReport, Micros, Via};
 use shoal_scheduler::{CrewView, JobState, JobView, MemberView};
 
 use super::Driver;
-use crate::json::{ChangeJson, CrewJson, LinkJson, MemberJson, SimJson};
+use crate::json::{ChangeJson, CrewJson, LinkJson, MemberJson, SimJson, TotalJson};
 
 impl Driver {
     pub(super) fn sim_json(&self, job: JobId, view: &JobView) -> Option<SimJson> {
@@ -23,6 +23,11 @@ impl Driver {
             halo: sim.halo,
             lanes: sim.lanes,
             scalar: sim.scalar.clone(),
+            reduced: view.total.as_ref().zip(sim.reduce).map(|(total, how)| TotalJson {
+                how: how.name(),
+                step: total.step,
+                values: total.numbers.iter().map(|n| n.is_finite().then_some(*n)).collect(),
+            }),
             crew: view.crew.as_ref().map(|crew| self.crew_json(crew)),
         })
     }
@@ -43,7 +48,7 @@ impl Driver {
                 .map(|change| ChangeJson {
                     at: change.at.0 / 1_000,
                     epoch: change.epoch.0,
-                    what: change.what.clone(),
+                    what: change.what.to_string(),
                 })
                 .collect(),
         }

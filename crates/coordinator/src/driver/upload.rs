@@ -5,10 +5,10 @@ use shoal_scheduler::Conn;
 
 use super::Driver;
 use super::event::{ReserveError, Reserved};
-use super::shape::Shape;
 use crate::store::facts::Stored;
 use crate::store::place::is_full;
 use crate::store::results::Region;
+use shoal_kinds::Shape;
 
 /// Regions one attempt may take. Each transfer has its own, so that one that is still under way cannot
 /// change what another stored; without an end a node could make the file grow for ever.
@@ -31,7 +31,7 @@ impl Driver {
         if let Some(stored) = self.stored.get(&attempt) {
             return Err(ReserveError::Stored(stored.place));
         }
-        let runs = match Shape::of(spec, span) {
+        let runs = match spec.work.form().shape(span, &spec.limits) {
             Shape::Exact(expected) if size != expected => {
                 return Err(ReserveError::Size { expected });
             }

@@ -1,18 +1,17 @@
 //! What the scheduler knows, in the words of the API.
 
-use shoal_protocol::{
-    ExecItems, Hash, JobId, JobSpec, NodeId, NodeKind, Pixel, Priority, Time, Work,
-};
+use shoal_kinds::JobSpec;
+use shoal_protocol::{Engine, Hash, JobId, Lane, NodeId, NodeKind, Priority, Time};
 use shoal_scheduler::{JobFailure, JobState, JobView, NodeView, Trust, UnitState};
 
 use super::Driver;
 use super::event::Counts;
-use super::shape::LENGTH_BYTES;
 use crate::json::{
-    ConditionJson, GpuJson, JobErrorJson, JobJson, NodeJson, PriorityJson, RenderJson, ResultJson,
+    ConditionJson, EngineJson, GpuJson, JobErrorJson, JobJson, NodeJson, PriorityJson, ResultJson,
     ShareJson, StateJson, TrustJson, TrustsJson, UnitJson, UnitsJson,
 };
-use crate::plan::verify_words;
+use shoal_kinds::form::LENGTH_BYTES;
+use shoal_kinds::plan::verify_words;
 
 /// Units shown of one job: as many as a page can draw.
 const MAX_UNITS_SHOWN: usize = 2000;
@@ -68,7 +67,7 @@ impl Driver {
             shares: shares.collect(),
             error: view.failure.as_ref().map(|failure| self.error_json(job, failure)),
             result: self.result_json(job, spec, view.items_done),
-            render: render_json(&spec.work),
+            shown: spec.work.shown(),
             sim,
             output: self.known.note_of(job).and_then(|note| note.output.clone()),
             reduced: self.known.note_of(job).and_then(|note| note.reduced.clone()),
@@ -99,9 +98,13 @@ impl Driver {
                 workgroup_invocations: gpu.workgroup_invocations,
                 workgroup_bytes: gpu.workgroup_bytes,
                 storage_buffers: gpu.storage_buffers,
+                memory: gpu.memory,
             }),
             name: view.caps.name,
             cpu_slots: view.caps.cpu_slots,
+            memory: view.caps.memory,
+            threads: view.caps.threads,
+            engines: view.caps.engines.into_iter().map(engine_json).collect(),
             speed: view.caps.speed,
             rate: thousandth(view.milli_rate),
             load: view.load,
@@ -124,9 +127,9 @@ impl Driver {
                 charging: view.condition.charging,
                 metered: view.condition.metered,
             },
-            trust: {
-                let [_, gpu, cpu] = view.trust.map(trust_json);
-                TrustsJson { gpu, cpu }
+            trust: TrustsJson {
+                gpu: trust_json(view.trust[Lane::Gpu]),
+                cpu: trust_json(view.trust[Lane::Cpu]),
             },
             units_done: view.units_done,
             units_failed: view.units_failed,
@@ -174,13 +177,7 @@ impl Driver {
     }
 
     fn result_json(&self, job: JobId, spec: &JobSpec, done: u64) -> ResultJson {
-        let each = match &spec.work {
-            Work::Noop => Some(0),
-            Work::Map(map) => Some(u64::from(map.output_bytes)),
-            Work::Render(render) => Some(render.tile_bytes()),
-            Work::Sim(sim) => Some(sim.row_bytes()),
-            Work::Exec(_) => None,
-        };
+        let each = spec.work.form().item_bytes();
         let bytes = match each {
             Some(each) => each.saturating_mul(spec.items),
             None => self.known.bytes(job).saturating_sub(done.saturating_mul(LENGTH_BYTES)),
@@ -208,18 +205,9 @@ impl Driver {
         if self.known.input(job).is_some() {
             return;
         }
-        let Some(Work::Exec(exec)) = self.scheduler.spec(job).map(|spec| &spec.work) else {
-            return;
-        };
-        let input = match exec.items {
-            ExecItems::Lines { .. } => {
-                let note = self.known.note_of(job);
-                Some(lines(item, note.and_then(|note| note.lines_per_run).unwrap_or(1)))
-            }
-            ExecItems::Files { manifest } => {
-                crate::plan::file_name(&self.blobs, manifest.hash, item)
-            }
-        };
+        let Some(spec) = self.scheduler.spec(job) else { return };
+        let note = self.known.note_of(job).cloned().unwrap_or_default();
+        let input = spec.work.item_name(item, &note, &self.blobs);
         if let Some(input) = input {
             self.known.set_input(job, input);
         }
@@ -231,28 +219,9 @@ impl Driver {
     }
 }
 
-fn lines(item: u64, per_run: u64) -> String {
-    let first = item.saturating_mul(per_run).saturating_add(1);
-    match per_run {
-        1 => format!("line {first}"),
-        _ => format!("lines {first} to {}", first.saturating_add(per_run - 1)),
-    }
-}
-
-fn render_json(work: &Work) -> Option<RenderJson> {
-    match work {
-        Work::Render(render) => Some(RenderJson {
-            width: render.width,
-            height: render.height,
-            tile: render.tile,
-            pixel: match render.pixel {
-                Pixel::Rgba8 => "rgba8",
-                Pixel::Rgba32Float => "rgba32float",
-            },
-            samples: render.samples,
-        }),
-        Work::Noop | Work::Map(_) | Work::Exec(_) | Work::Sim(_) => None,
-    }
+fn engine_json(engine: Engine) -> EngineJson {
+    let speed = (engine.speed > 0).then(|| thousandth(engine.speed));
+    EngineJson { name: engine.name, version: engine.version, speed }
 }
 
 fn trust_json(trust: Trust) -> TrustJson {

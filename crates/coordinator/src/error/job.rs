@@ -111,7 +111,7 @@ impl From<JobError> for ApiError {
                 StatusCode::CONFLICT,
                 "not_done",
                 format!(
-                    "item {item} of job {job} is computed, but answers are still being checked: it can be had when the job is done"
+                    "item {item} of job {job} is computed, but its answers are still being checked: fetch it when the job is done"
                 ),
             ),
             JobError::Range { size } => range(size),
@@ -137,6 +137,22 @@ impl From<JobError> for ApiError {
 impl From<Stopped> for JobError {
     fn from(Stopped: Stopped) -> JobError {
         JobError::Stopped
+    }
+}
+
+/// Drawing the join link.
+#[derive(Debug)]
+pub(crate) enum JoinCodeError {
+    TooLong,
+}
+
+impl From<JoinCodeError> for ApiError {
+    fn from(JoinCodeError::TooLong: JoinCodeError) -> ApiError {
+        ApiError::new(
+            StatusCode::NOT_FOUND,
+            "no_join_code",
+            "the join link is too long for a QR code; open or copy the link itself",
+        )
     }
 }
 

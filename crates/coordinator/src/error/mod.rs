@@ -4,6 +4,7 @@ mod common;
 mod crew;
 mod job;
 mod result;
+mod service;
 mod submit;
 
 use std::io;
@@ -20,8 +21,9 @@ use crate::store::blobs::UploadError;
 
 pub(crate) use common::{disk_full, range};
 pub(crate) use crew::{CrewError, PokeError};
-pub(crate) use job::{JobError, NodeError};
+pub(crate) use job::{JobError, JoinCodeError, NodeError};
 pub(crate) use result::ResultError;
+pub(crate) use service::ServiceError;
 pub(crate) use submit::JobSubmitError;
 
 use common::disk;
@@ -200,7 +202,7 @@ impl From<UploadError> for ApiError {
             UploadError::Offset { held, given } => ApiError::new(
                 StatusCode::CONFLICT,
                 "wrong_offset",
-                format!("{held} bytes of this blob are held, so go on there, not at {given}"),
+                format!("the coordinator has {held} bytes of this blob: continue at {held}, not at {given}"),
             )
             .with(json!({ "offset": held }))
             .with_header(UPLOAD_OFFSET, held),

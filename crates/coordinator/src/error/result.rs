@@ -37,7 +37,7 @@ impl From<ResultError> for ApiError {
             ResultError::Reserve(ReserveError::NotLent) => ApiError::new(
                 StatusCode::CONFLICT,
                 "not_lent",
-                "this attempt is not lent any more: its result is of no use",
+                "this unit went to another device: its result is no longer needed",
             ),
             ResultError::Reserve(ReserveError::NotHolder) => AuthError::Session.into(),
             ResultError::Reserve(ReserveError::Stored(place)) => ApiError::new(

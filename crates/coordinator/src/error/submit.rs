@@ -1,14 +1,16 @@
 //! Why a job is not taken.
 
+use std::io;
+
 use axum::http::{HeaderValue, StatusCode, header};
 use serde_json::json;
+use shoal_kinds::plan::{PlanError, StoreError};
 use shoal_scheduler::SubmitError;
 
 use super::ApiError;
 use super::common::{degraded, disk};
 use crate::driver::handle::Stopped;
 use crate::health::Trouble;
-use crate::plan::PlanError;
 
 /// Submitting a job.
 #[derive(Debug)]
@@ -33,69 +35,25 @@ impl From<JobSubmitError> for ApiError {
 
 impl From<PlanError> for ApiError {
     fn from(error: PlanError) -> ApiError {
-        let message = error.to_string();
-        let unfit = |code| ApiError::new(StatusCode::UNPROCESSABLE_ENTITY, code, message.clone());
-        match error {
-            PlanError::Json(_) => ApiError::new(StatusCode::BAD_REQUEST, "bad_json", message),
-            PlanError::Request(_)
-            | PlanError::Zero { .. }
-            | PlanError::UnitEmpty
-            | PlanError::UnitTooLarge { .. }
-            | PlanError::UnitCutsGroups { .. }
-            | PlanError::UnitCutsBlocks { .. }
-            | PlanError::Limit { .. }
-            | PlanError::Picture { .. }
-            | PlanError::Tile { .. }
-            | PlanError::LinesAndFiles
-            | PlanError::FolderName { .. }
-            | PlanError::Unpassable { .. }
-            | PlanError::Verify { .. }
-            | PlanError::ClockChecked
-            | PlanError::CrewChecked
-            | PlanError::NotForCrews { .. }
-            | PlanError::Grid { .. }
-            | PlanError::Steps { .. }
-            | PlanError::Halo { .. }
-            | PlanError::Members { .. }
-            | PlanError::TooManyMembers { .. }
-            | PlanError::ToleranceExact
-            | PlanError::Tolerance { .. }
-            | PlanError::Weight { .. }
-            | PlanError::NothingToSign
-            | PlanError::BadHash { .. } => unfit("bad_request"),
-            PlanError::Intake(error) => unfit(error.code).with(json!({
-                "line": error.line, "column": error.column,
-            })),
-            PlanError::BadSignature(_) => unfit("bad_signature"),
-            PlanError::KernelTooLarge { .. } => unfit("bad_kernel"),
-            PlanError::ModuleTooLarge { .. } => unfit("bad_module"),
-            PlanError::NoBlob { hash, .. } | PlanError::Torn { hash, .. } => {
-                unfit("blob_missing").with(json!({ "hash": hash.to_string() }))
-            }
-            PlanError::Empty | PlanError::EmptyInput { .. } => unfit("empty_input"),
-            PlanError::InputCount { .. } => unfit("input_count"),
-            PlanError::WrongType { input, .. } => {
-                unfit("wrong_type").with(json!({ "input": input }))
-            }
-            PlanError::FirstSize { .. } => unfit("wrong_size"),
-            PlanError::NotDivisible { .. } => unfit("not_divisible"),
-            PlanError::ItemsDiffer { .. } => unfit("items_differ"),
-            PlanError::ItemsMissing => unfit("items_missing"),
-            PlanError::TooManyItems { .. }
-            | PlanError::TooManyRuns { .. }
-            | PlanError::TooManyElements { .. }
-            | PlanError::Overlap { .. }
-            | PlanError::Anywhere { .. }
-            | PlanError::Ring { .. }
-            | PlanError::GroupTooLarge { .. }
-            | PlanError::BlockTooLarge { .. }
-            | PlanError::FileTooLarge { .. }
-            | PlanError::FolderTooLarge { .. }
-            | PlanError::GridTooLarge { .. }
-            | PlanError::HaloTooLarge { .. }
-            | PlanError::ItemTooLarge { .. } => unfit("too_large"),
-            PlanError::Disk(error) => disk(&error),
+        if let PlanError::Disk(cause) = &error {
+            return store_failed(cause);
         }
+        let unread = matches!(error, PlanError::Json(_));
+        let status =
+            if unread { StatusCode::BAD_REQUEST } else { StatusCode::UNPROCESSABLE_ENTITY };
+        let answer = ApiError::new(status, error.code(), error.to_string());
+        match error.details() {
+            Some(details) => answer.with(details),
+            None => answer,
+        }
+    }
+}
+
+/// A full disk is told apart from a broken one.
+fn store_failed(cause: &StoreError) -> ApiError {
+    match cause.downcast_ref::<io::Error>() {
+        Some(error) => disk(error),
+        None => disk(&io::Error::other(cause.to_string())),
     }
 }
 
@@ -110,6 +68,9 @@ impl From<SubmitError> for ApiError {
                 ApiError::new(StatusCode::TOO_MANY_REQUESTS, "too_many_jobs", message)
                     .with(json!({ "open": open }))
                     .with_header(header::RETRY_AFTER, HeaderValue::from_static("1"))
+            }
+            SubmitError::NameTaken { .. } => {
+                ApiError::new(StatusCode::CONFLICT, "name_taken", message)
             }
             SubmitError::TooManyUnits { units } => {
                 ApiError::new(StatusCode::UNPROCESSABLE_ENTITY, "too_many_units", message)

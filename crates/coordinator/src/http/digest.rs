@@ -4,14 +4,14 @@
 use std::fs::File;
 use std::io;
 
-use shoal_protocol::{Hash, JobId, Span, Work};
+use shoal_kinds::Form;
+use shoal_protocol::{Hash, JobId, Span};
 use shoal_scheduler::Place;
 
 use super::App;
 use super::picture;
 use super::result::open;
 use crate::driver::event::{Merged, Proven, Segment};
-use crate::driver::shape::LENGTH_BYTES;
 use crate::error::JobError;
 use crate::json::ReceiptOutputJson;
 use crate::store::place::read_exact_at;
@@ -23,9 +23,10 @@ pub(super) fn output(app: &App, proven: &Proven) -> Result<Option<ReceiptOutputJ
     let Proven { receipt, merged: Merged { spec, segments, .. }, .. } = proven;
     let job = receipt.job;
     let mut hasher = blake3::Hasher::new();
-    let what = match &spec.work {
-        Work::Noop => return Ok(None),
-        Work::Render(render) => {
+    let form = spec.work.form();
+    let what = match form {
+        Form::Nothing => return Ok(None),
+        Form::Tiles(render) => {
             let file = open(app, job)?;
             // Bands take tiles of many units, so units are looked at before.
             for (span, place) in placed(segments) {
@@ -36,12 +37,8 @@ pub(super) fn output(app: &App, proven: &Proven) -> Result<Option<ReceiptOutputJ
             }
             "pixels"
         }
-        Work::Map(_) | Work::Sim(_) => {
-            hash_units(app, job, segments, |_| 0, &mut hasher)?;
-            "bytes"
-        }
-        Work::Exec(_) => {
-            hash_units(app, job, segments, |span| span.len * LENGTH_BYTES, &mut hasher)?;
+        Form::Items { .. } | Form::Answers => {
+            hash_units(app, job, segments, |span| form.head_bytes(span), &mut hasher)?;
             "bytes"
         }
     };

@@ -132,7 +132,7 @@ async fn follow_job(app: App, id: JobId, events: Events) -> Result<(), Over> {
         changes.mark_unchanged();
         // The job first: tiles done after it are then at worst told early.
         let job = app.driver.job(id).await.map_err(|_| Over)?.ok_or(Over)?;
-        if job.render.is_some() {
+        if job.shown.render.is_some() {
             let (spans, next) = app.driver.log(id, tiles_sent).await.map_err(|_| Over)?;
             tiles_sent = next;
             let tiles: Vec<u64> = spans.iter().flat_map(|span| span.start..span.end()).collect();

@@ -11,7 +11,7 @@ use utoipa::Modify;
 use utoipa::openapi::OpenApi;
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
 
-use super::{App, field};
+use super::{App, field, services};
 use crate::error::{ApiError, AuthError, UPLOAD_OFFSET};
 
 pub(super) const UPLOAD_LENGTH: HeaderName = HeaderName::from_static("upload-length");
@@ -48,6 +48,8 @@ pub(super) fn cors() -> CorsLayer {
             UPLOAD_OFFSET,
             UPLOAD_LENGTH,
             SHOAL_HASH,
+            services::DEADLINE,
+            services::PRIORITY,
         ])
         .expose_headers([
             header::CONTENT_LENGTH,

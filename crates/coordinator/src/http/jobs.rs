@@ -20,7 +20,8 @@ use super::App;
 use crate::driver::event::{Explain, Submission, Ticket};
 use crate::error::{ApiError, JobError, JobSubmitError, RequestError};
 use crate::json::{ErrorJson, ExplainJson, JobJson, JobRequest, JobsJson, UnitsJson};
-use crate::plan::{self, Planned};
+use crate::plan;
+use shoal_kinds::plan::{PlanError, Planned};
 
 /// A job request with a kernel and long lists of files.
 const MAX_REQUEST_BYTES: usize = 32 << 20;
@@ -81,7 +82,7 @@ async fn post_job(
 ) -> Result<(StatusCode, Json<JobJson>), ApiError> {
     let wait = wait.duration()?;
     let body = collect(body, MAX_REQUEST_BYTES).await?;
-    let request = plan::read(&body).map_err(JobSubmitError::Plan)?;
+    let request = shoal_kinds::plan::read(&body).map_err(JobSubmitError::Plan)?;
     let job = submit(&app, request, wait).await?;
     Ok((StatusCode::CREATED, Json(job)))
 }
@@ -115,23 +116,23 @@ pub(super) async fn submit(
     Ok(answer.map_err(JobSubmitError::Scheduler)?)
 }
 
-async fn make_plan(app: &App, request: JobRequest) -> Result<Planned, plan::PlanError> {
-    if !plan::is_heavy(&request) {
-        return plan::plan(request, &*app.intake, &app.blobs, &app.signer);
+async fn make_plan(app: &App, request: JobRequest) -> Result<Planned, PlanError> {
+    if !request.work.ask().is_heavy() {
+        return plan::plan(&request, &*app.intake, &app.blobs, &app.signer);
     }
-    in_turn(app, move |app| plan::plan(request, &*app.intake, &app.blobs, &app.signer)).await
+    in_turn(app, move |app| plan::plan(&request, &*app.intake, &app.blobs, &app.signer)).await
 }
 
 /// Compiles or reads away from the reactor, and not too many at a time.
 pub(super) async fn in_turn<T: Send + 'static>(
     app: &App,
-    work: impl FnOnce(&App) -> Result<T, plan::PlanError> + Send + 'static,
-) -> Result<T, plan::PlanError> {
+    work: impl FnOnce(&App) -> Result<T, PlanError> + Send + 'static,
+) -> Result<T, PlanError> {
     // Never closed, so there is always a permit to come.
     let _turn = PLANNING.acquire().await;
     let app = app.clone();
     let done = tokio::task::spawn_blocking(move || work(&app)).await;
-    done.unwrap_or_else(|error| Err(plan::PlanError::Disk(std::io::Error::other(error))))
+    done.unwrap_or_else(|error| Err(PlanError::Disk(error.into())))
 }
 
 /// All jobs, newest first

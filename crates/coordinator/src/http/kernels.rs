@@ -4,6 +4,8 @@
 use axum::Json;
 use axum::body::Body;
 use axum::extract::State;
+use shoal_kinds::map::describe;
+use shoal_kinds::plan::PlanError;
 use shoal_protocol::limit::MAX_KERNEL_BYTES;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -12,7 +14,6 @@ use super::App;
 use super::jobs::{collect, in_turn};
 use crate::error::{ApiError, JobSubmitError};
 use crate::json::{ErrorJson, KernelJson, KernelRequest};
-use crate::plan::{self, PlanError};
 
 /// A kernel, each of its bytes escaped at worst, and its parameters.
 const MAX_REQUEST_BYTES: usize = 6 * MAX_KERNEL_BYTES + (1 << 20);
@@ -36,7 +37,7 @@ pub(super) fn routes() -> OpenApiRouter<App> {
 async fn check_kernel(State(app): State<App>, body: Body) -> Result<Json<KernelJson>, ApiError> {
     let body = collect(body, MAX_REQUEST_BYTES).await?;
     let request: KernelRequest = read(&body).map_err(JobSubmitError::Plan)?;
-    let described = in_turn(&app, move |app| plan::describe(&request, &*app.intake)).await;
+    let described = in_turn(&app, move |app| describe(&request, &*app.intake)).await;
     Ok(Json(described.map_err(JobSubmitError::Plan)?))
 }
 

@@ -18,6 +18,7 @@ mod picture;
 mod range;
 mod receipt;
 mod result;
+mod services;
 mod submit_job;
 
 use std::sync::Arc;
@@ -34,7 +35,6 @@ use crate::auth::Auth;
 use crate::driver::handle::Handle;
 use crate::error::{ApiError, RequestError};
 use crate::fields::Fields;
-use crate::intake::Intake;
 use crate::keys::Signer;
 use crate::network::Networks;
 use crate::options::Urls;
@@ -42,6 +42,7 @@ use crate::quic::Offered;
 use crate::relay::Relay;
 use crate::store::blobs::Blobs;
 use crate::store::pieces::Pieces;
+use shoal_kinds::plan::Intake;
 
 /// What every request may need.
 #[derive(Clone)]
@@ -98,6 +99,7 @@ impl std::ops::Deref for App {
         (name = "blobs", description = "Bytes by their BLAKE3 hash"),
         (name = "jobs", description = "Submit, watch, cancel"),
         (name = "results", description = "What jobs gave"),
+        (name = "services", description = "Programs that nodes keep ready for requests"),
         (name = "nodes", description = "Who computes"),
         (name = "events", description = "Server-sent events"),
         (name = "node", description = "For nodes"),
@@ -121,6 +123,7 @@ fn documented(app: &App) -> OpenApiRouter<App> {
         .merge(nodes::routes())
         .merge(events::routes())
         .merge(submit_job::routes())
+        .merge(services::routes())
         .route_layer(from_fn_with_state(app.clone(), guard::with_key));
     let for_nodes = OpenApiRouter::new()
         .merge(node_data::routes())

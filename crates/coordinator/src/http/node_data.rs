@@ -18,13 +18,13 @@ use super::guard::SHOAL_HASH;
 use super::jobs::number;
 use super::{App, blobs};
 use crate::driver::event::{Event, ReserveError, Reserved};
-use crate::driver::shape::{LENGTH_BYTES, runs_fault, short};
 use crate::error::{ApiError, AuthError, BlobError, RequestError, ResultError};
 use crate::json::{BlobJson, ErrorJson};
 use crate::store::facts::Stored;
 use crate::store::place::{is_full, read_exact_at};
 use crate::store::receive::{ReceiveError, Received, Target, discard, receive};
 use crate::store::results::Region;
+use shoal_kinds::form::{LENGTH_BYTES, runs_fault, short};
 
 pub(super) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new()

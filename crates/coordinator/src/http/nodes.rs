@@ -2,6 +2,10 @@
 
 use axum::Json;
 use axum::extract::{Path, State};
+use axum::http::header;
+use axum::response::{IntoResponse, Response};
+use qrcode::QrCode;
+use qrcode::render::svg::Color;
 use shoal_protocol::NodeId;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -9,7 +13,7 @@ use utoipa_axum::routes;
 use super::App;
 use super::jobs::number;
 use crate::driver::event::Explain;
-use crate::error::{ApiError, NodeError};
+use crate::error::{ApiError, JoinCodeError, NodeError};
 use crate::json::{
     ErrorJson, ExplainJson, NodeJson, NodesJson, OffersJson, PoolBlobsJson, PoolJson, RelayJson,
     WayJson,
@@ -21,6 +25,7 @@ pub(super) fn routes() -> OpenApiRouter<App> {
         .routes(routes!(get_nodes))
         .routes(routes!(explain_node))
         .routes(routes!(get_pool))
+        .routes(routes!(get_join_code))
 }
 
 /// The nodes that are connected
@@ -76,6 +81,22 @@ async fn get_pool(State(app): State<App>) -> Result<Json<PoolJson>, ApiError> {
     }))
 }
 
+/// The join link as a QR code
+#[utoipa::path(
+    get, path = "/api/v1/join.svg", tag = "nodes", security(("key" = [])),
+    responses(
+        (status = 200, body = String, content_type = "image/svg+xml"),
+        (status = 401, body = ErrorJson),
+        (status = 404, description = "The link is too long for a code", body = ErrorJson),
+    )
+)]
+async fn get_join_code(State(app): State<App>) -> Result<Response, ApiError> {
+    let code = QrCode::new(&app.urls.join).map_err(|_| JoinCodeError::TooLong)?;
+    // Whoever sees it may join, so no cache keeps it.
+    let headers = [(header::CONTENT_TYPE, "image/svg+xml"), (header::CACHE_CONTROL, "no-store")];
+    Ok((headers, code.render::<Color>().build()).into_response())
+}
+
 fn relay(counts: &RelayCounts) -> RelayJson {
     let RelayCounts { frames, bytes, quic_opened, quic_refused, .. } = *counts;
     let quic = WayJson { came: counts.quic_in, left: counts.quic_out };
@@ -91,6 +112,8 @@ fn offers(nodes: &[NodeJson]) -> OffersJson {
     let mut offers = OffersJson::default();
     for node in nodes {
         offers.cpu_slots += u64::from(node.cpu_slots);
+        offers.memory = offers.memory.saturating_add(node.memory);
+        offers.largest_memory = offers.largest_memory.max(node.memory);
         let Some(gpu) = &node.gpu else { continue };
         offers.gpu_nodes += 1;
         offers.largest_buffer = offers.largest_buffer.max(gpu.buffer_bytes);

@@ -9,7 +9,7 @@ use axum::http::{HeaderValue, header};
 use axum::response::Response;
 use image::codecs::png::{CompressionType, FilterType, PngEncoder};
 use image::{ExtendedColorType, ImageEncoder};
-use shoal_protocol::{Pixel, RenderWork, Work};
+use shoal_kinds::{Form, Pixel, RenderWork};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -17,7 +17,7 @@ use super::App;
 use super::blobs::BYTES;
 use super::jobs::{number, parse};
 use super::range::{self, Asked};
-use super::result::{Kind, open, segment};
+use super::result::{Asks, open, segment};
 use crate::driver::event::Segment;
 use crate::error::{ApiError, JobError};
 use crate::json::ErrorJson;
@@ -47,8 +47,8 @@ async fn get_tile(
     Path((id, tile)): Path<(String, String)>,
 ) -> Result<Response, ApiError> {
     let (id, tile) = (parse(&id)?, number("the tile's number", &tile)?);
-    let (spec, span, place) = segment(&app, id, tile, Kind::Render).await?;
-    let (Some(place), Work::Render(render)) = (place, &spec.work) else {
+    let (spec, span, place) = segment(&app, id, tile, Asks::Tile).await?;
+    let (Some(place), Form::Tiles(render)) = (place, spec.work.form()) else {
         return Err(JobError::ItemNotDone { job: id.0, item: tile }.into());
     };
     let len = render.tile_bytes();
@@ -72,7 +72,7 @@ async fn get_tile(
 async fn get_picture(State(app): State<App>, Path(id): Path<String>) -> Result<Response, ApiError> {
     let id = parse(&id)?;
     let merged = app.driver.merged(id).await?.ok_or(JobError::Missing { job: id.0 })?;
-    let Work::Render(render) = &merged.spec.work else {
+    let Form::Tiles(render) = merged.spec.work.form() else {
         return Err(JobError::WrongKind { job: id.0, expected: "render" }.into());
     };
     let bytes = u64::from(render.width) * u64::from(render.height) * 4;

@@ -6,10 +6,10 @@ use axum::body::Body;
 use axum::extract::{Path, State};
 use axum::http::{HeaderValue, header};
 use axum::response::Response;
+use shoal_kinds::plan::{NamedInput, verify_words};
+use shoal_kinds::{JobSpec, Kind};
 use shoal_protocol::sign::receipt_statement;
-use shoal_protocol::{
-    BlobRef, Dtype, ExecItems, Hash, JobSpec, Kernel, Pass, Pixel, Time, Tolerance, Work,
-};
+use shoal_protocol::{Dtype, Hash, Time, Tolerance};
 use shoal_scheduler::{JobState, Proof, Receipt, ReceiptNode, ReceiptUnit};
 use tokio::sync::Semaphore;
 use utoipa_axum::router::OpenApiRouter;
@@ -22,10 +22,9 @@ use crate::driver::event::{Merged, Proven};
 use crate::error::{ApiError, JobError};
 use crate::json::{
     CodeJson, ErrorJson, RECEIPT_FORMAT, ReceiptInputJson, ReceiptJson, ReceiptNodeJson,
-    ReceiptOutputJson, ReceiptPolicyJson, ReceiptToleranceJson, ReceiptUnitJson, SettingsJson,
-    SignedReceiptJson, StateJson,
+    ReceiptOutputJson, ReceiptPolicyJson, ReceiptToleranceJson, ReceiptUnitJson, SignedReceiptJson,
+    StateJson,
 };
-use crate::plan;
 use crate::store::blobs::Blobs;
 
 /// Receipts written at a time: one of a job with a million units takes hundreds of megabytes.
@@ -89,22 +88,16 @@ fn receipt_json(proven: Proven, output: Option<ReceiptOutputJson>, blobs: &Blobs
         inputs: inputs(&spec, blobs),
         items,
         job: job.0,
-        kind: match &spec.work {
-            Work::Noop => "noop",
-            Work::Map(_) => "map",
-            Work::Render(_) => "render",
-            Work::Exec(_) => "exec",
-            Work::Sim(_) => "sim",
-        },
+        kind: spec.work.name(),
         name,
         nodes: nodes.iter().zip(names).map(|(node, name)| node_json(node, name)).collect(),
         output,
         owner,
         policy: ReceiptPolicyJson {
             tolerance: tolerance(&policy.tolerance),
-            verify: plan::verify_words(policy.verify),
+            verify: verify_words(policy.verify),
         },
-        settings: settings(&spec.work),
+        settings: spec.work.settings(),
         state: match state {
             JobState::Running => "running",
             JobState::Done => "done",
@@ -156,104 +149,24 @@ fn tolerance(tolerance: &Tolerance) -> ReceiptToleranceJson {
 }
 
 fn code(spec: &JobSpec) -> Option<CodeJson> {
-    let of = |text: &str| Hash(*blake3::hash(text.as_bytes()).as_bytes());
-    let hash = match &spec.work {
-        Work::Noop => return None,
-        Work::Map(map) => of(&map.code()),
-        Work::Render(render) => of(&render.kernel.source),
-        Work::Sim(sim) => of(&sim.source),
-        Work::Exec(exec) => exec.module.hash,
-    };
     Some(CodeJson {
-        hash: hash.to_string(),
+        hash: spec.work.code()?.hash.to_string(),
         signature: spec.signed.map(|signed| signed.signature.to_string()),
         signed_by: spec.signed.map(|signed| signed.by.to_string()),
     })
 }
 
 /// Of all that nodes are told to do, so that nothing that shapes the result is left open.
-fn work_hash(work: &Work) -> String {
+fn work_hash(work: &Kind) -> String {
     // Work is plain data: writing it cannot fail.
     let bytes = postcard::to_allocvec(work).unwrap_or_default();
     Hash(*blake3::hash(&bytes).as_bytes()).to_string()
 }
 
-fn settings(work: &Work) -> SettingsJson {
-    let of = |kernel: &Kernel| SettingsJson {
-        entry: Some(kernel.entry.clone()),
-        params: kernel.params.as_ref().map(|params| hex(&params.bytes)),
-        ..SettingsJson::default()
-    };
-    match work {
-        Work::Noop => SettingsJson::default(),
-        Work::Map(map) => SettingsJson { item_bytes: Some(map.output_bytes), ..of(&map.kernel) },
-        Work::Render(render) => SettingsJson {
-            height: Some(render.height),
-            pixel: Some(match render.pixel {
-                Pixel::Rgba8 => "rgba8",
-                Pixel::Rgba32Float => "rgba32float",
-            }),
-            samples: Some(render.samples),
-            tile: Some(render.tile),
-            width: Some(render.width),
-            ..of(&render.kernel)
-        },
-        Work::Sim(sim) => SettingsJson {
-            halo: Some(sim.halo),
-            height: Some(sim.height),
-            params: Some(hex(&sim.params)),
-            passes: Some(sim.passes.iter().map(pass_words).collect()),
-            steps: Some(sim.steps),
-            width: Some(sim.width),
-            ..SettingsJson::default()
-        },
-        Work::Exec(exec) => SettingsJson {
-            args: Some(exec.args.clone()),
-            clock: Some(exec.clock),
-            env: Some(exec.env.iter().map(|(name, value)| [name.clone(), value.clone()]).collect()),
-            ..SettingsJson::default()
-        },
-    }
-}
-
-fn pass_words(pass: &Pass) -> String {
-    match pass.times {
-        1 => pass.entry.clone(),
-        times => format!("{}*{times}", pass.entry),
-    }
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
 fn inputs(spec: &JobSpec, blobs: &Blobs) -> Vec<ReceiptInputJson> {
-    let plain = |role, blob: &BlobRef| {
-        let hash = blob.hash.to_string();
-        ReceiptInputJson { hash, name: None, role, size: blob.size }
-    };
-    let listed = |role: &'static str, manifest: &BlobRef| match plan::entries_of(blobs, manifest) {
-        Some(entries) => entries
-            .into_iter()
-            .filter(|(name, _, _)| !name.is_empty())
-            .map(|(name, hash, size)| ReceiptInputJson { hash, name: Some(name), role, size })
-            .collect(),
-        // The list itself, if it cannot be read any more.
-        None => vec![plain(role, manifest)],
-    };
-    match &spec.work {
-        Work::Noop | Work::Render(_) => Vec::new(),
-        Work::Map(map) => map.inputs.iter().map(|input| plain("input", &input.blob)).collect(),
-        Work::Sim(sim) => sim.first.iter().map(|first| plain("input", first)).collect(),
-        Work::Exec(exec) => {
-            let mut inputs = match &exec.items {
-                ExecItems::Lines { data, .. } => vec![plain("lines", data)],
-                ExecItems::Files { manifest } => listed("file", manifest),
-            };
-            inputs.extend(exec.folder.iter().flat_map(|folder| listed("folder", folder)));
-            inputs
-        }
-    }
+    let inputs = spec.work.inputs(blobs).into_iter();
+    let json = |NamedInput { role, name, hash, size }| ReceiptInputJson { hash, name, role, size };
+    inputs.map(json).collect()
 }
 
 fn millis(time: Time) -> u64 {

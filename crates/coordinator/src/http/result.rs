@@ -10,7 +10,9 @@ use axum::extract::{Path, Query, State};
 use axum::http::HeaderMap;
 use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
-use shoal_protocol::{JobId, JobSpec, Span, Work};
+use shoal_kinds::form::{LENGTH_BYTES, run_lengths};
+use shoal_kinds::{Form, JobSpec};
+use shoal_protocol::{JobId, Span};
 use shoal_scheduler::{JobState, Place};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -20,7 +22,6 @@ use super::blobs::BYTES;
 use super::jobs::{number, parse};
 use super::range::{self, Asked};
 use crate::driver::event::{Found, Merged, Segment};
-use crate::driver::shape::{LENGTH_BYTES, run_lengths};
 use crate::error::{ApiError, JobError};
 use crate::json::{ErrorJson, TilesJson};
 use crate::store::place::read_exact_at;
@@ -100,7 +101,7 @@ async fn get_item(
     Path((id, item)): Path<(String, String)>,
 ) -> Result<Response, ApiError> {
     let (id, item) = (parse(&id)?, number("the item's number", &item)?);
-    let (_, span, place) = segment(&app, id, item, Kind::Exec).await?;
+    let (_, span, place) = segment(&app, id, item, Asks::Answer).await?;
     let Some(place) = place else {
         return Ok(range::response(Asked::All, 0, BYTES, Body::empty()));
     };
@@ -126,7 +127,7 @@ async fn get_item(
 async fn get_ends(State(app): State<App>, Path(id): Path<String>) -> Result<Response, ApiError> {
     let id = parse(&id)?;
     let merged = done(&app, id).await?;
-    if !matches!(merged.spec.work, Work::Exec(_)) {
+    if merged.spec.work.form() != Form::Answers {
         return Err(JobError::WrongKind { job: id.0, expected: "exec" }.into());
     }
     let file = open(&app, id)?;
@@ -142,17 +143,17 @@ struct Partial {
 
 async fn tiles_done(app: &App, id: JobId) -> Result<Vec<u64>, JobError> {
     let merged = app.driver.merged(id).await?.ok_or(JobError::Missing { job: id.0 })?;
-    if !matches!(merged.spec.work, Work::Render(_)) {
+    if !matches!(merged.spec.work.form(), Form::Tiles(_)) {
         return Err(JobError::WrongKind { job: id.0, expected: "render" });
     }
     Ok(merged.segments.iter().flat_map(|(span, _)| span.start..span.end()).collect())
 }
 
-/// Which kind of job a question is for.
+/// What a question is about.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
-    Exec,
-    Render,
+pub(super) enum Asks {
+    Answer,
+    Tile,
 }
 
 /// The merged unit that holds an item.
@@ -160,13 +161,13 @@ pub(super) async fn segment(
     app: &App,
     id: JobId,
     item: u64,
-    kind: Kind,
+    asks: Asks,
 ) -> Result<(Arc<JobSpec>, Span, Option<Place>), JobError> {
     let found = app.driver.segment(id, item).await?;
     let Found { spec, segment, unsure } = found.ok_or(JobError::Missing { job: id.0 })?;
-    let (right, expected) = match kind {
-        Kind::Exec => (matches!(spec.work, Work::Exec(_)), "exec"),
-        Kind::Render => (matches!(spec.work, Work::Render(_)), "render"),
+    let (right, expected) = match asks {
+        Asks::Answer => (spec.work.form() == Form::Answers, "exec"),
+        Asks::Tile => (matches!(spec.work.form(), Form::Tiles(_)), "render"),
     };
     if !right {
         return Err(JobError::WrongKind { job: id.0, expected });
@@ -176,7 +177,7 @@ pub(super) async fn segment(
     }
     let (span, place) = segment.ok_or(JobError::ItemNotDone { job: id.0, item })?;
     // A picture that grows is only looked at; an answer is taken for what it is.
-    if unsure && kind == Kind::Exec {
+    if unsure && asks == Asks::Answer {
         return Err(JobError::ItemUnsure { job: id.0, item });
     }
     Ok((spec, span, place))
@@ -199,10 +200,10 @@ pub(super) async fn done(app: &App, id: JobId) -> Result<Merged, JobError> {
 
 /// The parts of the results file that make up the result, in order.
 pub(super) fn extents(merged: &Merged) -> Vec<Extent> {
-    let runs = matches!(merged.spec.work, Work::Exec(_));
+    let form = merged.spec.work.form();
     let placed = merged.segments.iter().filter_map(|(span, place)| place.map(|p| (span, p)));
     let extent = |(span, place): (&Span, Place)| {
-        let head = if runs { span.len * LENGTH_BYTES } else { 0 };
+        let head = form.head_bytes(*span);
         Extent { offset: place.offset + head, len: place.size.saturating_sub(head) }
     };
     placed.map(extent).collect()

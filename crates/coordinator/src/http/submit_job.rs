@@ -5,6 +5,7 @@ use axum::body::Body;
 use axum::extract::{Query, State};
 use axum::http::StatusCode;
 use serde_json::{Map, json};
+use shoal_kinds::plan::PlanError;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -14,7 +15,6 @@ use crate::error::{ApiError, JobSubmitError};
 use crate::json::{
     CommonRequest, ErrorJson, JobRequest, MapRequest, SubmitJobJson, SubmitJobRequest, WorkRequest,
 };
-use crate::plan::PlanError;
 
 /// More than enough for three numbers.
 const MAX_REQUEST_BYTES: usize = 64 << 10;

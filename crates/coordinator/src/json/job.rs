@@ -1,6 +1,8 @@
 //! What is shown of jobs.
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
+use shoal_kinds::map::ReducedJson;
+use shoal_kinds::plan::{OutputJson, Shown};
 use utoipa::ToSchema;
 
 use super::{PriorityJson, SimJson};
@@ -61,26 +63,14 @@ pub(crate) struct JobJson {
     pub(crate) shares: Vec<ShareJson>,
     pub(crate) error: Option<JobErrorJson>,
     pub(crate) result: ResultJson,
-    pub(crate) render: Option<RenderJson>,
+    #[serde(flatten)]
+    pub(crate) shown: Shown,
     pub(crate) sim: Option<SimJson>,
     pub(crate) output: Option<OutputJson>,
     /// What whoever submitted it should know, in sentences.
     pub(crate) notes: Vec<String>,
     /// Of a map whose outputs are brought together.
     pub(crate) reduced: Option<ReducedJson>,
-}
-
-/// How blocks are brought together further: submit the result as the input of a map with the kernel `copy`, with
-/// `columns` elements for each item, in and out, and `{"wgsl": combine}` as `reduce`, until one block is left.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub(crate) struct ReducedJson {
-    /// Items of the map; an item of the job is a block of 256.
-    pub(crate) items: u64,
-    /// What a block becomes, as WGSL writes it.
-    pub(crate) element: String,
-    pub(crate) columns: u32,
-    pub(crate) combine: String,
-    pub(crate) copy: String,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
@@ -132,27 +122,6 @@ pub(crate) struct ResultJson {
     pub(crate) bytes: u64,
     /// Bytes of each item, where all have the same.
     pub(crate) item_bytes: Option<u64>,
-}
-
-#[derive(Clone, Copy, Debug, Serialize, ToSchema)]
-pub(crate) struct RenderJson {
-    pub(crate) width: u32,
-    pub(crate) height: u32,
-    pub(crate) tile: u32,
-    /// `rgba8` or `rgba32float`.
-    pub(crate) pixel: &'static str,
-    pub(crate) samples: u32,
-}
-
-/// Elements of a map's or a simulation's result.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct OutputJson {
-    /// The WGSL scalar: `f32`, `i32`, `u32`, `f16`.
-    #[serde(rename = "type")]
-    pub(crate) scalar: String,
-    /// Scalars for each item.
-    pub(crate) per_item: u32,
 }
 
 #[derive(Clone, Debug, Serialize, ToSchema)]

@@ -1,18 +1,23 @@
 //! What clients read and write: the types of the HTTP API, as its OpenAPI document shows them.
 
 mod job;
-mod kernel;
+mod newcomer;
 mod node;
 mod receipt;
-mod request;
+mod service;
 mod sim;
 
 pub(crate) use job::*;
-pub(crate) use kernel::*;
+pub(crate) use newcomer::*;
 pub(crate) use node::*;
 pub(crate) use receipt::*;
-pub(crate) use request::*;
+pub(crate) use service::*;
 pub(crate) use sim::*;
+
+pub(crate) use shoal_kinds::map::{KernelJson, KernelRequest, MapRequest};
+pub(crate) use shoal_kinds::plan::{
+    CommonRequest, JobRequest, OutputJson, PriorityJson, WorkRequest,
+};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

@@ -19,6 +19,11 @@ pub(crate) struct NodeJson {
     pub(crate) kind: &'static str,
     pub(crate) gpu: Option<GpuJson>,
     pub(crate) cpu_slots: u16,
+    /// Bytes of memory lent: all units that run at once stay within it.
+    pub(crate) memory: u64,
+    /// Threads for all of them.
+    pub(crate) threads: u16,
+    pub(crate) engines: Vec<EngineJson>,
     /// Declared speed; 100 is a middling laptop.
     pub(crate) speed: u32,
     /// Measured items per second.
@@ -82,6 +87,16 @@ pub(crate) struct TrustJson {
     pub(crate) veteran: bool,
 }
 
+/// Something that computes, by the name jobs ask for it.
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+pub(crate) struct EngineJson {
+    pub(crate) name: String,
+    pub(crate) version: String,
+    /// What it does in a second by its own measure; left out if nobody measured.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) speed: Option<f64>,
+}
+
 #[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct GpuJson {
@@ -89,6 +104,8 @@ pub(crate) struct GpuJson {
     pub(crate) backend: String,
     /// A CPU that plays GPU.
     pub(crate) software: bool,
+    /// Bytes for all buffers of units that run at once; `null` if nobody knows.
+    pub(crate) memory: Option<u64>,
     /// Bytes of the largest buffer.
     pub(crate) buffer_bytes: u64,
     pub(crate) workgroup_invocations: u32,
@@ -154,6 +171,9 @@ pub(crate) struct WayJson {
 pub(crate) struct OffersJson {
     pub(crate) gpu_nodes: u64,
     pub(crate) cpu_slots: u64,
+    /// Bytes of memory, all nodes together, and the most of one.
+    pub(crate) memory: u64,
+    pub(crate) largest_memory: u64,
     /// Bytes of the largest GPU buffer.
     pub(crate) largest_buffer: u64,
     pub(crate) workgroup_invocations: u32,

@@ -2,6 +2,7 @@
 //! their names, no spaces, no fractions.
 
 use serde::Serialize;
+use shoal_kinds::plan::Settings;
 use utoipa::ToSchema;
 
 /// The first line of every receipt, so that nobody takes another format for this one.
@@ -36,53 +37,14 @@ pub(crate) struct ReceiptJson {
     pub(crate) output: Option<ReceiptOutputJson>,
     pub(crate) owner: String,
     pub(crate) policy: ReceiptPolicyJson,
-    pub(crate) settings: SettingsJson,
+    /// What the job was asked to compute, beside its code and inputs: what its kind says of it.
+    #[schema(value_type = Object)]
+    pub(crate) settings: Settings,
     pub(crate) state: &'static str,
     pub(crate) submitted: u64,
     pub(crate) units: Vec<ReceiptUnitJson>,
     /// BLAKE3 of all that nodes are told to do, as it is sent to them (postcard).
     pub(crate) work: String,
-}
-
-/// What the job was asked to compute, beside its code and inputs.
-#[derive(Clone, Debug, Default, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct SettingsJson {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) args: Option<Vec<String>>,
-    /// Whether the program sees the real time.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) clock: Option<bool>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) entry: Option<String>,
-    /// Names and values, in the order they were given.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) env: Option<Vec<[String; 2]>>,
-    /// Rows of the neighbours that one step of a simulation reads.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) halo: Option<u32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) height: Option<u32>,
-    /// Bytes of a map's result for each item.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) item_bytes: Option<u32>,
-    /// The kernel's parameter block, hexadecimal; what each unit writes into it is left as it was.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) params: Option<String>,
-    /// One step of a simulation: entry points in order, `name*10` where one is run ten times in a row.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) passes: Option<Vec<String>>,
-    /// `rgba8` or `rgba32float`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) pixel: Option<&'static str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) samples: Option<u32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) steps: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) tile: Option<u32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) width: Option<u32>,
 }
 
 #[derive(Clone, Debug, Serialize, ToSchema)]
@@ -206,22 +168,10 @@ mod tests {
             output: Some(ReceiptOutputJson { hash: text(), size: 1, what: "bytes" }),
             owner: text(),
             policy: ReceiptPolicyJson { tolerance, verify: text() },
-            settings: SettingsJson {
-                args: Some(vec![text()]),
-                clock: Some(true),
-                entry: Some(text()),
-                env: Some(vec![[text(), text()]]),
-                halo: Some(1),
-                height: Some(1),
-                item_bytes: Some(4),
-                params: Some(text()),
-                passes: Some(vec![text()]),
-                pixel: Some("rgba8"),
-                samples: Some(1),
-                steps: Some(1),
-                tile: Some(1),
-                width: Some(1),
-            },
+            settings: ["width", "args", "clock"]
+                .map(|name| (name.into(), text().into()))
+                .into_iter()
+                .collect(),
             state: "done",
             submitted: 1,
             units: vec![ReceiptUnitJson {

@@ -1,41 +1,7 @@
-//! Simulations: what is asked for, and what is shown of them.
+//! Simulations: strokes over them, and what is shown of them.
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
 use utoipa::ToSchema;
-
-#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(crate) struct SimRequest {
-    /// One WGSL module: its entry points are the passes of a step; `init` and `show` are special.
-    pub(crate) source: String,
-    /// Cells of a row.
-    pub(crate) width: u32,
-    pub(crate) height: u32,
-    pub(crate) steps: u64,
-    /// Rows above and below a band that one step reads; what the file says in `// halo: 2` if left out.
-    #[serde(default)]
-    pub(crate) halo: Option<u32>,
-    /// One step, as `advect,jacobi*10,project`; what the file says in `// passes: ...`, or its entry points
-    /// in order, if left out.
-    #[serde(default)]
-    pub(crate) passes: Option<String>,
-    /// Values for the kernel's parameter block, by member name.
-    #[serde(default)]
-    pub(crate) params: Map<String, Value>,
-    /// Exactly so many nodes; as many as make it fastest if left out.
-    #[serde(default)]
-    pub(crate) members: Option<u32>,
-    /// Steps between two checkpoints, 0 for none; what a few seconds bring if left out.
-    #[serde(default)]
-    pub(crate) keep_every: Option<u64>,
-    /// Go on with guessed halos where true ones are late, and correct what was guessed wrong.
-    #[serde(default)]
-    pub(crate) speculate: bool,
-    /// Hash of the first state's bytes, row by row; what the kernel's `init` makes, or zeros, if left out.
-    #[serde(default)]
-    pub(crate) first: Option<String>,
-}
 
 /// A stroke over the field of a simulation.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize, ToSchema)]
@@ -76,7 +42,20 @@ pub(crate) struct SimJson {
     pub(crate) lanes: u32,
     /// `f32`, `i32` or `u32`.
     pub(crate) scalar: String,
+    /// What the members made of all cells, if the job asks for it: the last there is.
+    pub(crate) reduced: Option<TotalJson>,
     pub(crate) crew: Option<CrewJson>,
+}
+
+/// All cells brought together, each number of a cell by itself.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub(crate) struct TotalJson {
+    /// `sum`, `min`, `max` or `mean`.
+    pub(crate) how: &'static str,
+    /// Of the state after so many steps.
+    pub(crate) step: u64,
+    /// One for each number of a cell; `null` for what is not a finite number.
+    pub(crate) values: Vec<Option<f64>>,
 }
 
 impl SimJson {

@@ -7,12 +7,14 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use shoal_protocol::limit::{
-    CHANGE_PRICE, MAX_LEASES_PER_NODE, TALK_AHEAD, TALK_AT_FIRST, WORD_PRICE,
+    ANSWER_PART_BYTES, CHANGE_PRICE, MAX_LEASES_PER_NODE, TALK_AHEAD, TALK_AT_FIRST, WORD_PRICE,
 };
 use shoal_protocol::{CrewSay, FromNode, Micros, ShareSay, ShareTold, ToNode};
 
 /// Questions that may wait for an answer: all that can be lent, and what was taken back and may still be answered.
 const MOST_ASKED: u64 = 4 * MAX_LEASES_PER_NODE as u64;
+/// Parts of one answer: the largest output there may be.
+const MOST_PARTS: usize = (256 << 20) / ANSWER_PART_BYTES;
 /// Names in one message for the price of a word: looking one up takes a tenth of a microsecond.
 const NAMES_A_WORD: usize = 64;
 /// Claims in one message for the price of a change: each is looked up on the disk.
@@ -71,7 +73,9 @@ fn questions(message: &ToNode) -> usize {
     match message {
         ToNode::Lend(leases) => leases.len(),
         ToNode::Share(ShareTold::Take { pieces, .. }) => pieces.len(),
-        ToNode::Audition { .. } | ToNode::Enlist(_) => 1,
+        ToNode::Audition { .. } | ToNode::Enlist(_) | ToNode::Warm { .. } => 1,
+        // An answer comes in parts.
+        ToNode::Ask { .. } => MOST_PARTS,
         ToNode::Share(ShareTold::Give { .. })
         | ToNode::Welcome { .. }
         | ToNode::Refused(_)
@@ -91,6 +95,8 @@ fn answers(message: &FromNode) -> usize {
         FromNode::Done(finished) => finished.len(),
         FromNode::Returned(attempts) => attempts.len(),
         FromNode::Failed { .. }
+        | FromNode::Warm { .. }
+        | FromNode::Answer { .. }
         | FromNode::Share(ShareSay::Got { .. } | ShareSay::Missed { .. })
         | FromNode::Crew { say: CrewSay::Auditioned { .. } | CrewSay::Failed { .. }, .. } => 1,
         FromNode::Hello(_)
@@ -119,12 +125,15 @@ fn price(message: &FromNode) -> Micros {
         FromNode::Done(_)
         | FromNode::Returned(_)
         | FromNode::Failed { .. }
+        | FromNode::Warm { .. }
+        | FromNode::Answer { .. }
         | FromNode::Share(ShareSay::Got { .. } | ShareSay::Missed { .. }) => WORD_PRICE,
         FromNode::Crew { say, .. } => match say {
             CrewSay::Progress { .. }
             | CrewSay::Kept { .. }
             | CrewSay::Slow { .. }
-            | CrewSay::Poked { .. } => WORD_PRICE,
+            | CrewSay::Poked { .. }
+            | CrewSay::Total { .. } => WORD_PRICE,
             CrewSay::Auditioned { .. }
             | CrewSay::Failed { .. }
             | CrewSay::Bad { .. }
@@ -136,9 +145,9 @@ fn price(message: &FromNode) -> Micros {
         | FromNode::Pause(_)
         | FromNode::Condition(_)
         | FromNode::Links { .. }
-        | FromNode::Share(
-            ShareSay::Wants { .. } | ShareSay::Drops { .. } | ShareSay::Near { .. },
-        ) => CHANGE_PRICE,
+        | FromNode::Share(ShareSay::Part { .. } | ShareSay::Drops { .. } | ShareSay::Near { .. }) => {
+            CHANGE_PRICE
+        }
     }
 }
 

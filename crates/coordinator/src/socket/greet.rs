@@ -47,7 +47,7 @@ async fn greeting(ears: &mut Ears, mouth: &mut Mouth) -> Result<Hello, End> {
     loop {
         match ears.next().await.map_err(ended)? {
             Heard::Message(parcel) => match decode(parcel.payload())? {
-                Some(FromNode::Hello(hello)) => return Ok(hello),
+                Some(FromNode::Hello(hello)) => return Ok(*hello),
                 Some(_) => return Err(End::Refused(Refusal::Garbled)),
                 None => {}
             },

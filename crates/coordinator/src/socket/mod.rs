@@ -134,6 +134,7 @@ async fn talk(app: &App, guest: Guest, ears: &mut Ears, mouth: &mut Mouth) -> En
     let (outgoing, queue) = mpsc::channel(MAX_BEHIND);
     let (kill, killed) = oneshot::channel();
     let Guest { hello, session, trusted, network } = guest;
+    let hello = Box::new(hello);
     let outlet = Arc::clone(&mouth.outlet);
     let (conn, held) = (outlet.conn, hello.held.len());
     let joined = Event::Connected { conn, hello, session, trusted, network, outgoing, kill };

@@ -56,6 +56,7 @@ struct Found {
     /// How often each crew's epoch and its checkpoint were said: only the last of each counts.
     epochs: HashMap<JobId, u64>,
     checkpoints: HashMap<JobId, u64>,
+    totals: HashMap<JobId, u64>,
     /// The last checkpoint's step: strokes before it are in it.
     kept: HashMap<JobId, u64>,
 }
@@ -65,7 +66,7 @@ impl Found {
         if let Some(said) = self.said(fact) {
             *said += 1;
         }
-        if let Fact::Removed { job } = fact {
+        if let Fact::Removed { job } | Fact::Unserved { service: job } = fact {
             self.removed.insert(*job);
         }
         if let Fact::Kept { job, step, .. } = fact {
@@ -81,7 +82,7 @@ impl Found {
     fn useless(&self) -> u64 {
         let classes: u64 = self.classes.values().map(|said| said - 1).sum();
         let jobs: u64 = self.removed.iter().filter_map(|job| self.jobs.get(job)).sum();
-        let crews = self.epochs.iter().chain(&self.checkpoints);
+        let crews = self.epochs.iter().chain(&self.checkpoints).chain(&self.totals);
         let crews = crews.filter(|(job, _)| !self.removed.contains(job));
         classes + jobs + crews.map(|(_, said)| said - 1).sum::<u64>()
     }
@@ -92,6 +93,7 @@ impl Found {
             Fact::Class { node, .. } => Some(self.classes.entry(*node).or_default()),
             Fact::Epoch { job, .. } => Some(self.epochs.entry(*job).or_default()),
             Fact::Kept { job, .. } => Some(self.checkpoints.entry(*job).or_default()),
+            Fact::Total { job, .. } => Some(self.totals.entry(*job).or_default()),
             Fact::Life { .. }
             | Fact::Node { .. }
             | Fact::Submitted { .. }
@@ -105,6 +107,10 @@ impl Found {
             | Fact::Passed { .. }
             | Fact::Rejected { .. }
             | Fact::Trust { .. }
+            | Fact::Serves { .. }
+            | Fact::Unserved { .. }
+            | Fact::Replica { .. }
+            | Fact::Proven { .. }
             | Fact::Stroke { .. } => None,
         }
     }
@@ -124,11 +130,13 @@ impl Found {
         }
         match (fact, job_of(fact)) {
             // The newest job's number must stay taken, also when it is gone.
-            (Fact::Submitted { .. } | Fact::Removed { .. }, Some(job))
-                if Some(job) == self.last =>
-            {
-                true
-            }
+            (
+                Fact::Submitted { .. }
+                | Fact::Removed { .. }
+                | Fact::Serves { .. }
+                | Fact::Unserved { .. },
+                Some(job),
+            ) if Some(job) == self.last => true,
             (_, Some(job)) => !self.removed.contains(&job),
             // All are said again at the end.
             (Fact::Trust { .. }, None) => false,
@@ -155,7 +163,12 @@ fn job_of(fact: &Fact) -> Option<JobId> {
         | Fact::Rejected { job, .. }
         | Fact::Epoch { job, .. }
         | Fact::Kept { job, .. }
-        | Fact::Stroke { job, .. } => Some(*job),
+        | Fact::Proven { job, .. }
+        | Fact::Stroke { job, .. }
+        | Fact::Total { job, .. } => Some(*job),
+        Fact::Serves { service, .. }
+        | Fact::Unserved { service }
+        | Fact::Replica { service, .. } => Some(*service),
     }
 }
 

@@ -5,12 +5,11 @@ use std::path::{Path, PathBuf};
 
 use rusqlite::{Connection, ErrorCode, OpenFlags, params};
 use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
+use shoal_kinds::plan::Note;
 use shoal_protocol::{Attempt, JobId};
 use shoal_scheduler::{Fact, Place};
 
 use super::log::Log;
-use crate::json::{OutputJson, ReducedJson};
 use crate::options::OpenError;
 
 /// The layout of the tables and of the facts in them. Raised when an older build could misread it.
@@ -37,21 +36,6 @@ const REWRITE_BATCH: usize = 1024;
 pub(crate) struct Facts {
     pub(super) db: Connection,
     pub(super) path: PathBuf,
-}
-
-/// What the shell itself must remember of a job, beside its spec.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Note {
-    /// Element type of a map's result.
-    pub(crate) output: Option<OutputJson>,
-    /// Lines in one run of an exec over lines.
-    pub(crate) lines_per_run: Option<u64>,
-    /// Where a map's items look, in sentences, if that is more than one would think.
-    #[serde(default)]
-    pub(crate) looks: Vec<String>,
-    /// How a map's blocks are brought together further.
-    #[serde(default)]
-    pub(crate) reduced: Option<ReducedJson>,
 }
 
 /// A result that arrived by HTTP and waits for its node's `Done`.

@@ -16,6 +16,7 @@ async fn a_missing_or_wrong_key_is_refused_everywhere() {
         (Method::POST, "/api/v1/kernels/check"),
         (Method::GET, "/api/v1/nodes"),
         (Method::GET, "/api/v1/pool"),
+        (Method::GET, "/api/v1/join.svg"),
         (Method::GET, "/api/v1/events"),
         (Method::GET, "/api/v1/jobs/1/picture.png"),
         (Method::DELETE, "/api/v1/jobs/1"),

@@ -1,7 +1,8 @@
 //! Answers are checked: liars are found out, honest devices that round differently are not.
 
 use serde_json::{Value, json};
-use shoal_protocol::{Span, Work};
+use shoal_kinds::{Kind, NoopWork};
+use shoal_protocol::Span;
 
 use crate::node::{Node, Working, answers, hello, lies, numbers};
 use crate::world::{World, eventually};
@@ -51,7 +52,7 @@ async fn a_quorum_outvotes_a_liar_and_bars_it() {
     let mut liar = Node::join(&world, "liar").await;
     let id = world.api.submit(map("quorum:2")).await;
     let lease = liar.lent().await;
-    liar.inline(lease.attempt, lies(&Work::Noop, lease.span)).await;
+    liar.inline(lease.attempt, lies(&Kind::Noop(NoopWork), lease.span)).await;
     let _liar = liar.work(lies);
     let _honest = honest(&world, &["one", "two", "three", "four"]).await;
     let job = world.api.ended(id).await;
@@ -125,7 +126,7 @@ async fn what_only_your_own_device_computed_is_not_called_checked() {
 }
 
 /// Honest, with other low bits.
-fn rounded(work: &Work, span: Span) -> Vec<u8> {
+fn rounded(work: &Kind, span: Span) -> Vec<u8> {
     let numbers = numbers(work, span);
     let floats = numbers.chunks_exact(4).map(|f| u32::from_le_bytes(f.try_into().unwrap()));
     floats.flat_map(|bits| (bits ^ 1).to_le_bytes()).collect()
@@ -169,7 +170,7 @@ async fn an_answer_is_not_handed_out_while_it_may_be_taken_back() {
     let id = world.api.submit(job.clone()).await;
     for _ in 0..2 {
         let lease = one.lent().await;
-        one.inline(lease.attempt, answers(&Work::Noop, lease.span)).await;
+        one.inline(lease.attempt, answers(&Kind::Noop(NoopWork), lease.span)).await;
     }
     let path = format!("/api/v1/jobs/{id}");
     let done = async || (world.api.json(&path).await["itemsDone"].as_u64() > Some(0)).then_some(());
@@ -202,7 +203,7 @@ async fn policies_that_make_no_sense_are_refused_with_the_reason() {
         (with(noop(), "tolerance", json!({"abs": 1})), "bit for bit"),
         (with(exec(), "tolerance", json!({"abs": 1})), "bit for bit"),
         (with(with(exec(), "clock", json!(true)), "verify", json!("adaptive")), "real time"),
-        (with(map("none"), "tolerance", json!({"rel": -1})), "from 0 up"),
+        (with(map("none"), "tolerance", json!({"rel": -1})), "0 or more"),
     ] {
         let (status, code, message) = world.api.refused(job).await;
         assert_eq!((status.as_u16(), code.as_str()), (422, "bad_request"), "{message}");

@@ -5,14 +5,15 @@ use std::time::Instant;
 use futures_util::future::join_all;
 use reqwest::StatusCode;
 use serde_json::json;
+use shoal_kinds::Kind;
+use shoal_protocol::Span;
 use shoal_protocol::limit::MAX_OPEN_JOBS;
-use shoal_protocol::{Span, Work};
 
 use crate::node::{Node, nothing, numbers};
 use crate::world::{World, eventually, noop, problem};
 
-fn either(work: &Work, span: Span) -> Vec<u8> {
-    if matches!(work, Work::Noop) { nothing(work, span) } else { numbers(work, span) }
+fn either(work: &Kind, span: Span) -> Vec<u8> {
+    if matches!(work, Kind::Noop(_)) { nothing(work, span) } else { numbers(work, span) }
 }
 
 async fn crowd(world: &World, count: usize) -> Vec<Node> {

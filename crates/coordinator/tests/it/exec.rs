@@ -2,7 +2,8 @@
 
 use reqwest::StatusCode;
 use serde_json::json;
-use shoal_protocol::{ExecItems, Failure, Work};
+use shoal_kinds::{ExecItems, Kind};
+use shoal_protocol::Failure;
 
 use crate::node::{Node, answers};
 use crate::world::{World, problem};
@@ -50,7 +51,7 @@ async fn nodes_find_where_lines_end_and_what_files_are_called() {
     let lines = json!({"blob": lines, "perRun": 2});
     world.api.submit(json!({"kind": "exec", "module": module, "lines": lines})).await;
     let lease = node.lent().await;
-    let Work::Exec(exec) = node.jobs[&lease.job].work.clone() else { panic!("no exec") };
+    let Kind::Exec(exec) = node.jobs[&lease.job].work.clone() else { panic!("no exec") };
     let ExecItems::Lines { ends, .. } = exec.items else { panic!("no lines") };
     let ends = world.api.bytes(&format!("/api/v1/blobs/{}", ends.hash)).await;
     assert_eq!(ends, [5_u64.to_le_bytes(), 9_u64.to_le_bytes()].concat());
@@ -67,7 +68,7 @@ async fn nodes_find_where_lines_end_and_what_files_are_called() {
             break lease;
         }
     };
-    let Work::Exec(exec) = node.jobs[&lease.job].work.clone() else { panic!("no exec") };
+    let Kind::Exec(exec) = node.jobs[&lease.job].work.clone() else { panic!("no exec") };
     assert_eq!((exec.args, exec.env), (vec!["-v".to_owned()], vec![("A".into(), "1".into())]));
     let ExecItems::Files { manifest } = exec.items else { panic!("no files") };
     for (list, name) in [(manifest, "x.txt"), (exec.folder.unwrap(), "data/table")] {

@@ -12,18 +12,19 @@ use crate::world::{World, eventually, problem};
 async fn only_members_store_rows_and_pictures_and_only_their_own() {
     let world = World::start();
     let mut one = Player::join(&world, "one").await;
-    let job = world.api.submit(sim(1)).await;
+    world.api.submit(sim(1)).await;
     let call = one.enlisted().await;
+    let crew = call.crew;
     let stranger = Player::join(&world, "stranger").await;
-    let (kept, mine) = (format!("/node/kept/{job}/1"), cells(rows(&call), 2));
+    let (kept, mine) = (format!("/node/kept/{crew}/1"), cells(rows(&call), 2));
     let refused = problem(stranger.put(&kept, mine.clone()).await).await;
     assert_eq!((refused.0, refused.1.as_str()), (StatusCode::FORBIDDEN, "not_member"));
-    assert!(refused.2.contains(&format!("crew {job} in epoch 1")), "{}", refused.2);
-    let view = format!("/node/view/{job}?firstRow=0&rows=12&step=1&stride=1");
+    assert!(refused.2.contains(&format!("crew {crew} in epoch 1")), "{}", refused.2);
+    let view = format!("/node/view/{crew}?firstRow=0&rows=12&step=1&stride=1");
     assert_eq!(problem(stranger.put(&view, vec![0; 384]).await).await.1, "not_member");
     let without = world.api.request(Method::PUT, &kept).body(mine.clone()).send().await.unwrap();
     assert_eq!(problem(without).await.1, "bad_session");
-    let future = format!("/node/kept/{job}/2");
+    let future = format!("/node/kept/{crew}/2");
     assert_eq!(problem(one.put(&future, mine.clone()).await).await.1, "not_member");
     let short = problem(one.put(&kept, mine[1..].to_vec()).await).await;
     assert_eq!((short.0, short.1.as_str()), (StatusCode::UNPROCESSABLE_ENTITY, "wrong_size"));
@@ -34,13 +35,13 @@ async fn only_members_store_rows_and_pictures_and_only_their_own() {
         ("firstRow=0&rows=12&step=1&stride=0", 384, "at least 1"),
     ] {
         let bad =
-            problem(one.put(&format!("/node/view/{job}?{query}"), vec![0; bytes]).await).await;
+            problem(one.put(&format!("/node/view/{crew}?{query}"), vec![0; bytes]).await).await;
         assert_eq!(bad.1, "bad_picture");
         assert!(bad.2.contains(words), "{}", bad.2);
     }
     let large = one.put(&view, vec![0; 385]).await;
     assert_eq!(large.status(), StatusCode::PAYLOAD_TOO_LARGE);
-    let nameless = problem(one.put(&format!("/node/view/{job}"), vec![]).await).await;
+    let nameless = problem(one.put(&format!("/node/view/{crew}"), vec![]).await).await;
     assert!(nameless.2.contains("firstRow"), "{}", nameless.2);
     world.stop().await;
 }
@@ -81,7 +82,8 @@ async fn a_field_is_seen_while_somebody_looks() {
     assert_eq!(one.told().await, CrewTold::Watch(true));
     assert_eq!(two.told().await, CrewTold::Watch(true));
     let show = async |player: &Player, start: u64, colour: u8| {
-        let path = format!("/node/view/{job}?firstRow={start}&rows=6&step=4&stride=1");
+        let crew = first.crew;
+        let path = format!("/node/view/{crew}?firstRow={start}&rows=6&step=4&stride=1");
         let put = player.put(&path, vec![colour; 192]).await;
         assert_eq!(put.status(), StatusCode::NO_CONTENT, "{}", put.text().await.unwrap());
     };
@@ -166,10 +168,10 @@ async fn what_cannot_be_simulated_is_refused_with_words() {
         (json!({ "members": 0 }), "bad_request", "from 1 to 64"),
         (json!({ "members": 65 }), "bad_request", "from 1 to 64"),
         (json!({ "members": 7 }), "bad_request", "7 members need at least 2 rows each"),
-        (json!({ "first": "abc" }), "bad_request", "no BLAKE3 hash"),
+        (json!({ "first": "abc" }), "bad_request", "not a BLAKE3 hash"),
         (json!({ "first": "0".repeat(64) }), "blob_missing", "upload it first"),
         (json!({ "first": blob }), "wrong_size", "12 rows of 8 cells of 4 bytes are 384"),
-        (json!({ "verify": "quorum:3" }), "bad_request", "not verified by repetition"),
+        (json!({ "verify": "quorum:3" }), "bad_request", "computed by several at once"),
         (json!({ "unit": 4 }), "bad_request", "\"unit\" is not for simulations"),
         (json!({ "strategy": "weight" }), "bad_request", "\"strategy\" is not for simulations"),
         (json!({ "tolerance": { "abs": 1 } }), "bad_request", "\"tolerance\" is not for"),

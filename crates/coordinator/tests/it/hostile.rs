@@ -114,7 +114,13 @@ async fn done_beside(way: Option<(Way, bool)>, verify: &str, own: bool) -> Durat
     let took = start.elapsed();
     assert_eq!(job["state"], "done", "{way:?}, {verify}, own {own}: {job}");
     let bytes = world.api.bytes(&format!("/api/v1/jobs/{id}/result")).await;
-    assert!(bytes == numbers(&shoal_protocol::Work::Noop, shoal_protocol::Span::new(0, ITEMS)));
+    assert!(
+        bytes
+            == numbers(
+                &shoal_kinds::Kind::Noop(shoal_kinds::NoopWork),
+                shoal_protocol::Span::new(0, ITEMS)
+            )
+    );
     world.stop().await;
     took
 }

@@ -1,12 +1,14 @@
 //! An intake that knows a few words.
 
 use serde_json::{Map, Value};
-use shoal_coordinator::{Intake, SimAsked, SimPlan};
-use shoal_protocol::fold::How;
-use shoal_protocol::{
-    Binding, ElementType, FoldPlan, IntakeError, Kernel, Lane, MapAsk, MapPlan, MapReading, Needs,
-    Pass, Pixel, Reading, RenderPlan, SimSlots, SimWork, Slot, Space,
+use shoal_kinds::map::fold::How;
+use shoal_kinds::plan::Intake;
+use shoal_kinds::sim::{SimAsked, SimPlan};
+use shoal_kinds::{
+    Binding, ElementType, FoldPlan, IntakeError, Kernel, MapAsk, MapPlan, MapReading, Pass, Pixel,
+    Reading, RenderPlan, SimSlots, SimWork, Slot, Space,
 };
+use shoal_protocol::{Lane, Needs};
 
 /// Takes any kernel but those with the word "wrong"; inputs are as many `f32` arrays as `input` is written.
 pub(crate) struct FewWords;
@@ -77,6 +79,7 @@ impl Intake for FewWords {
             slots: SimSlots { params: 0, state: 1, next: 2, picture: None },
             params: Vec::new(),
             fields: Vec::new(),
+            reduce: None,
         };
         Ok(SimPlan { work, needs: gpu() })
     }

@@ -114,11 +114,11 @@ async fn what_cannot_be_computed_is_refused_with_the_reason() {
         (json!({"kind": "map", "wgsl": "wrong"}), "bad_kernel", "column 5"),
         (json!({"kind": "map", "wgsl": "x".repeat(300_000)}), "bad_kernel", "262144"),
         (map(json!([{"blob": ten}])), "not_divisible", "2 bytes are left over"),
-        (map(json!([{"blob": eight, "perItem": 3}])), "not_divisible", "no multiple of 12"),
+        (map(json!([{"blob": eight, "perItem": 3}])), "not_divisible", "not a multiple of 12"),
         (map(json!([{"blob": empty}])), "empty_input", "empty"),
         (map(json!([{"blob": missing}])), "blob_missing", "upload it first"),
-        (map(json!([{"blob": "abc"}])), "bad_request", "no BLAKE3 hash"),
-        (map(json!([])), "input_count", "reads 1 arrays (f32), but 0 inputs"),
+        (map(json!([{"blob": "abc"}])), "bad_request", "not a BLAKE3 hash"),
+        (map(json!([])), "input_count", "reads 1 arrays (f32), but the job has 0 inputs"),
         (map(json!([{"blob": eight, "whole": true}])), "items_missing", "\"items\""),
         (
             json!({"kind": "map", "wgsl": "input input", "inputs": [{"blob": eight}, {"blob": four}]}),
@@ -212,7 +212,7 @@ async fn results_of_the_wrong_size_or_hash_are_not_taken() {
         (
             StatusCode::CONFLICT,
             "not_lent".into(),
-            "this attempt is not lent any more: its result is of no use".into(),
+            "this unit went to another device: its result is no longer needed".into(),
         )
     );
     let path = format!("/node/results/{}/{}", lease.job, lease.attempt);

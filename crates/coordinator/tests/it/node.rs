@@ -6,12 +6,13 @@ use std::time::Duration;
 use ed25519_dalek::{Signer, SigningKey};
 use futures_util::{SinkExt, StreamExt};
 use reqwest::{Method, Response};
+use shoal_kinds::Kind;
 use shoal_protocol::codec::Wire;
 use shoal_protocol::limit::{HEARTBEAT, MAX_INLINE_BYTES, PROTOCOL_VERSION};
 use shoal_protocol::sign::join_statement;
 use shoal_protocol::{
     Attempt, Caps, Failure, Finished, FromNode, GpuCaps, Held, Hello, Identity, JobId, Lease,
-    Micros, NodeId, NodeKind, Refusal, Signature, Signed, Span, ToNode, UnitOutput, Work,
+    Micros, NodeId, NodeKind, Refusal, Signature, Signed, Span, ToNode, UnitOutput,
 };
 use tokio::net::TcpStream;
 use tokio::task::JoinHandle;
@@ -28,7 +29,7 @@ const MAX_TOGETHER: usize = 64;
 /// What a job's spec says to a node.
 #[derive(Clone, Debug)]
 pub(crate) struct Told {
-    pub(crate) work: Work,
+    pub(crate) work: Kind,
     pub(crate) signed: Option<Signed>,
 }
 
@@ -60,12 +61,16 @@ pub(crate) fn hello(name: &str, token: &str) -> Hello {
                 name: "Test GPU".into(),
                 backend: "none".into(),
                 software: true,
+                memory: None,
                 buffer_bytes: 128 << 20,
                 workgroup_invocations: 256,
                 workgroup_bytes: 16 << 10,
                 storage_buffers: 8,
                 slots: 2,
             }),
+            memory: 4 << 30,
+            threads: 2,
+            engines: Vec::new(),
             speed: 100,
             class: 1,
         },
@@ -139,7 +144,7 @@ impl Node {
     /// `None` if the coordinator is gone or goes.
     pub(crate) async fn try_join(api: &Api, hello: Hello) -> Option<Node> {
         let (mut socket, statement) = try_connect(api).await?;
-        send(&mut socket, &FromNode::Hello(proven(hello, &statement))).await;
+        send(&mut socket, &FromNode::Hello(Box::new(proven(hello, &statement)))).await;
         let Some(ToNode::Welcome { node: id, session }) = receive(&mut socket).await else {
             return None;
         };
@@ -168,7 +173,8 @@ impl Node {
     pub(crate) async fn hear(&mut self) -> bool {
         match receive(&mut self.socket).await {
             Some(ToNode::Job { job, work, signed, .. }) => {
-                self.jobs.insert(job, Told { work: *work, signed });
+                self.jobs
+                    .insert(job, Told { work: Kind::read(&work).expect("a known kind"), signed });
             }
             Some(ToNode::Lend(leases)) => self.loans.extend(leases),
             Some(ToNode::Revoke(attempts)) => {
@@ -182,6 +188,8 @@ impl Node {
                 | ToNode::Enlist(_)
                 | ToNode::Dismiss { .. }
                 | ToNode::ToCrew { .. }
+                | ToNode::Warm { .. }
+                | ToNode::Ask { .. }
                 | ToNode::Quic(_)
                 | ToNode::Share(_),
             ) => {}
@@ -227,11 +235,11 @@ impl Node {
     }
 
     /// Works until the coordinator hangs up.
-    pub(crate) fn work(self, compute: impl Fn(&Work, Span) -> Vec<u8> + Send + 'static) -> Working {
+    pub(crate) fn work(self, compute: impl Fn(&Kind, Span) -> Vec<u8> + Send + 'static) -> Working {
         Working(tokio::spawn(self.work_on(compute)))
     }
 
-    async fn work_on(mut self, compute: impl Fn(&Work, Span) -> Vec<u8> + Send) {
+    async fn work_on(mut self, compute: impl Fn(&Kind, Span) -> Vec<u8> + Send) {
         let mut beat = tokio::time::interval(Duration::from_micros(HEARTBEAT.0));
         loop {
             tokio::select! {
@@ -269,19 +277,19 @@ impl Drop for Working {
 }
 
 /// Item `i` of a map of f32 gives `i` as f32.
-pub(crate) fn numbers(_work: &Work, span: Span) -> Vec<u8> {
+pub(crate) fn numbers(_work: &Kind, span: Span) -> Vec<u8> {
     (span.start..span.end()).flat_map(|i| (i as f32).to_le_bytes()).collect()
 }
 
 /// Run `i` of an exec answers "answer i\n".
-pub(crate) fn answers(_work: &Work, span: Span) -> Vec<u8> {
+pub(crate) fn answers(_work: &Kind, span: Span) -> Vec<u8> {
     let texts: Vec<String> = (span.start..span.end()).map(|i| format!("answer {i}\n")).collect();
     let lengths = texts.iter().flat_map(|text| (text.len() as u32).to_le_bytes());
     lengths.chain(texts.iter().flat_map(|text| text.bytes())).collect()
 }
 
 /// Like [`numbers`], but the last byte of each unit is wrong.
-pub(crate) fn lies(work: &Work, span: Span) -> Vec<u8> {
+pub(crate) fn lies(work: &Kind, span: Span) -> Vec<u8> {
     let mut bytes = numbers(work, span);
     if let Some(last) = bytes.last_mut() {
         *last ^= 0x40;
@@ -289,6 +297,6 @@ pub(crate) fn lies(work: &Work, span: Span) -> Vec<u8> {
     bytes
 }
 
-pub(crate) fn nothing(_work: &Work, _span: Span) -> Vec<u8> {
+pub(crate) fn nothing(_work: &Kind, _span: Span) -> Vec<u8> {
     Vec::new()
 }

@@ -8,7 +8,11 @@ use serde_json::Value;
 use crate::world::World;
 
 /// All that the coordinator serves. A new route belongs here, so that forgetting its description shows.
-const ROUTES: [(&str, &str); 41] = [
+const ROUTES: [(&str, &str); 46] = [
+    ("get", "/api/v1/services"),
+    ("post", "/api/v1/services"),
+    ("post", "/api/v1/services/{name}"),
+    ("delete", "/api/v1/services/{name}"),
     ("get", "/"),
     ("get", "/api/v1/blobs/{hash}"),
     ("head", "/api/v1/blobs/{hash}"),
@@ -33,6 +37,7 @@ const ROUTES: [(&str, &str); 41] = [
     ("get", "/api/v1/jobs/{id}/tiles/{tile}"),
     ("get", "/api/v1/jobs/{id}/units"),
     ("post", "/api/v1/kernels/check"),
+    ("get", "/api/v1/join.svg"),
     ("get", "/api/v1/nodes"),
     ("get", "/api/v1/nodes/{id}/explain"),
     ("get", "/api/v1/openapi.json"),

@@ -35,6 +35,21 @@ async fn every_page_is_isolated_and_strict() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_join_link_is_drawn_for_whoever_has_the_key() {
+    let world = World::start();
+    let pool = world.api.json("/api/v1/pool").await;
+    let join = pool["join"].as_str().expect("a link");
+    let drawn = world.api.get("/api/v1/join.svg").await;
+    assert_eq!(drawn.status(), StatusCode::OK);
+    assert_eq!(drawn.headers()["content-type"], "image/svg+xml");
+    assert_eq!(drawn.headers()["cache-control"], "no-store");
+    let code = qrcode::QrCode::new(join).expect("a code");
+    let expected = code.render::<qrcode::render::svg::Color>().build();
+    assert_eq!(drawn.text().await.expect("text"), expected);
+    world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn health_and_metrics_are_open() {
     let world = World::start();
     let health = world.api.open(Method::GET, "/healthz").send().await.unwrap();

@@ -2,9 +2,10 @@
 
 use ed25519_dalek::{Signer, Verifier, VerifyingKey};
 use serde_json::{Value, json};
+use shoal_kinds::Kind;
 use shoal_protocol::codec::Wire;
 use shoal_protocol::sign::code_statement;
-use shoal_protocol::{FromNode, Hash, Refusal, ToNode, Work};
+use shoal_protocol::{FromNode, Hash, Refusal, ToNode};
 
 use crate::node::{Node, connect, hello, key, nothing, numbers, proven, receive, send};
 use crate::world::{World, eventually};
@@ -16,21 +17,21 @@ fn hex(bytes: &[u8]) -> String {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_greeting_without_the_right_proof_is_refused() {
     let world = World::start();
-    let unproven = FromNode::Hello(hello("one", &world.token));
+    let unproven = FromNode::Hello(Box::new(hello("one", &world.token)));
     let (mut socket, statement) = connect(&world.api).await;
     send(&mut socket, &unproven).await;
     assert_eq!(receive(&mut socket).await, Some(ToNode::Refused(Refusal::Identity)));
     // A proof for one connection is of no use on another.
     let (mut socket, _) = connect(&world.api).await;
     let replayed = proven(hello("one", &world.token), &statement);
-    send(&mut socket, &FromNode::Hello(replayed)).await;
+    send(&mut socket, &FromNode::Hello(Box::new(replayed))).await;
     assert_eq!(receive(&mut socket).await, Some(ToNode::Refused(Refusal::Identity)));
     // Nor is one's own key for somebody else's name.
     let (mut socket, statement) = connect(&world.api).await;
     let mut thief = proven(hello("thief", &world.token), &statement);
     thief.identity = hello("one", &world.token).identity;
-    assert!(FromNode::decode(&FromNode::Hello(thief.clone()).encode()).is_ok());
-    send(&mut socket, &FromNode::Hello(thief)).await;
+    assert!(FromNode::decode(&FromNode::Hello(Box::new(thief.clone())).encode()).is_ok());
+    send(&mut socket, &FromNode::Hello(Box::new(thief))).await;
     assert_eq!(receive(&mut socket).await, Some(ToNode::Refused(Refusal::Identity)));
     assert_eq!(world.api.json("/api/v1/nodes").await["nodes"], json!([]));
     world.stop().await;
@@ -95,7 +96,7 @@ async fn code_is_signed_by_its_submitter_or_by_the_coordinator() {
     assert_eq!((&shown["signedBy"], &shown["signedHere"]), (&json!(by), &json!(false)));
     let lease = node.lent().await;
     let told = &node.jobs[&lease.job];
-    let Work::Map(map) = &told.work else { panic!("expected a map") };
+    let Kind::Map(map) = &told.work else { panic!("expected a map") };
     assert_eq!(map.kernel.source, wgsl);
     assert_eq!(hex(&told.signed.unwrap().by.0), by);
     node.inline(lease.attempt, [0; 4]).await;

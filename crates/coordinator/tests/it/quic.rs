@@ -244,7 +244,7 @@ async fn a_newer_way_takes_the_place_of_an_older_one() {
 async fn a_coordinator_without_quic_offers_none() {
     let world = World::start();
     let (mut socket, statement) = connect(&world.api).await;
-    let hello = FromNode::Hello(proven(hello("one", &world.token), &statement));
+    let hello = FromNode::Hello(Box::new(proven(hello("one", &world.token), &statement)));
     crate::node::send(&mut socket, &hello).await;
     assert!(matches!(receive(&mut socket).await, Some(ToNode::Welcome { .. })));
     // The next word is what it is asked for.

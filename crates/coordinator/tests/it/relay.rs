@@ -231,7 +231,8 @@ async fn frames_before_the_welcome_are_no_greeting() {
     let mut bytes = vec![0; HEADER_BYTES];
     bytes[0] = 0xf1;
     socket.send(Message::Binary(bytes.into())).await.unwrap();
-    let hello = shoal_protocol::FromNode::Hello(proven(hello("one", &world.token), &statement));
+    let hello =
+        shoal_protocol::FromNode::Hello(Box::new(proven(hello("one", &world.token), &statement)));
     socket.send(Message::Binary(hello.encode().into())).await.unwrap();
     assert_eq!(receive(&mut socket).await, Some(ToNode::Refused(Refusal::Garbled)));
     world.stop().await;

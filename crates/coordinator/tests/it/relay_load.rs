@@ -103,7 +103,8 @@ async fn frames_pass_over_tls_as_well() {
         panic!("no challenge")
     };
     let statement = shoal_protocol::sign::join_statement(&coordinator, &nonce);
-    let hello = shoal_protocol::FromNode::Hello(proven(hello("two", &world.token), &statement));
+    let hello =
+        shoal_protocol::FromNode::Hello(Box::new(proven(hello("two", &world.token), &statement)));
     socket.send(Message::Binary(hello.encode().into())).await.unwrap();
     let Some(ToNode::Welcome { node, .. }) = receive(&mut socket).await else {
         panic!("no welcome")

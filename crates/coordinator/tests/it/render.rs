@@ -1,14 +1,15 @@
 //! Pictures grow tile by tile.
 
 use serde_json::json;
-use shoal_protocol::{Span, Work};
+use shoal_kinds::Kind;
+use shoal_protocol::Span;
 
 use crate::node::Node;
 use crate::world::World;
 
 /// Every pixel of tile `i` is (i, 0, 0, 255).
-fn tiles(work: &Work, span: Span) -> Vec<u8> {
-    let Work::Render(render) = work else { panic!("no render") };
+fn tiles(work: &Kind, span: Span) -> Vec<u8> {
+    let Kind::Render(render) = work else { panic!("no render") };
     let pixels = (render.tile * render.tile) as usize;
     (span.start..span.end()).flat_map(|i| [i as u8, 0, 0, 255].repeat(pixels)).collect()
 }

@@ -46,7 +46,7 @@ async fn a_crew_is_called_with_tokens_and_proofs_that_hold() {
     let coordinator = coordinator_key(&world.api).await;
     let (first, second) = called(&mut one, &mut two).await;
     for (enlist, rank) in [(&first, 0), (&second, 1)] {
-        assert_eq!((enlist.crew.0, enlist.epoch, enlist.rank), (job, Epoch(1), rank));
+        assert_eq!((enlist.crew, enlist.epoch, enlist.rank), (first.crew, Epoch(1), rank));
         assert_eq!(enlist.ice, ["stun:127.0.0.1:9"]);
         assert_eq!(task(enlist).bands, [Span::new(0, 6), Span::new(6, 6)]);
         assert_eq!((task(enlist).from, task(enlist).keep_every), (0, 2));
@@ -190,7 +190,7 @@ async fn when_a_member_dies_the_rest_goes_on_from_the_checkpoint() {
     assert_eq!(three.blob(kept[1]).await, Some(cells(Span::new(6, 6), 2)));
     // What never became whole is of no use.
     eventually(async || one.blob(half).await.is_none().then_some(())).await;
-    let old = format!("/node/kept/{job}/1");
+    let old = format!("/node/kept/{}/1", first.crew);
     assert_eq!(problem(one.put(&old, cells(rows(&first), 4)).await).await.1, "not_member");
     let ended = finish(&world, job, [(&one, &first), (&three, &second)]).await;
     assert_eq!(ended["retries"], 1);

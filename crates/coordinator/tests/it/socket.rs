@@ -13,7 +13,7 @@ use crate::node::{Node, connect, hello, nothing, numbers, receive, refusal};
 use crate::world::{World, eventually, noop};
 
 fn greeting(hello: Hello) -> Message {
-    Message::Binary(FromNode::Hello(hello).encode().into())
+    Message::Binary(FromNode::Hello(Box::new(hello)).encode().into())
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -35,7 +35,8 @@ async fn an_input_of_another_type_than_the_kernel_reads_is_refused() {
     for kind in ["f64", "u32", "float32", ""] {
         let (status, code, message) = world.api.refused(job(json!(kind))).await;
         assert_eq!((status, code.as_str()), (StatusCode::UNPROCESSABLE_ENTITY, "wrong_type"));
-        let both = format!("input 0 is said to hold {kind}, but the kernel reads array<f32>");
+        let both =
+            format!("the request says that input 0 holds {kind}, but the kernel reads array<f32>");
         assert!(message.starts_with(&both), "{message}");
     }
     for kind in [json!("f32"), Value::Null] {

@@ -1,7 +1,8 @@
 //! Results that come by HTTP: what was stored is what stays.
 
 use serde_json::json;
-use shoal_protocol::{Lease, Work};
+use shoal_kinds::{Kind, NoopWork};
+use shoal_protocol::Lease;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
@@ -34,7 +35,8 @@ async fn a_second_transfer_of_an_attempt_cannot_change_what_the_first_stored() {
     let mut node = Node::join(&world, "one").await;
     let id = world.api.submit(serde_json::from_str(UNIT).unwrap()).await;
     let lease = node.lent().await;
-    let (right, wrong) = (numbers(&Work::Noop, lease.span), lies(&Work::Noop, lease.span));
+    let (right, wrong) =
+        (numbers(&Kind::Noop(NoopWork), lease.span), lies(&Kind::Noop(NoopWork), lease.span));
     let mut slow = begin(&world, &node, lease, &wrong).await;
     node.store(lease, right.clone()).await;
     assert_eq!(world.api.ended(id).await["state"], "done");
@@ -54,7 +56,7 @@ async fn transfers_that_break_begin_again_but_not_for_ever() {
     let mut node = Node::join(&world, "one").await;
     let id = world.api.submit(serde_json::from_str(UNIT).unwrap()).await;
     let lease = node.lent().await;
-    let bytes = numbers(&Work::Noop, lease.span);
+    let bytes = numbers(&Kind::Noop(NoopWork), lease.span);
     let mut begun = Vec::new();
     for _ in 0..7 {
         begun.push(begin(&world, &node, lease, &bytes).await);

@@ -3,7 +3,7 @@
 use naga::{
     AddressSpace, ArraySize, GlobalVariable, Handle, Module, StorageAccess, Type, TypeInner,
 };
-use shoal_protocol::{Binding, Slot, Space};
+use shoal_kinds::{Binding, Slot, Space};
 
 use super::kernel::Checked;
 use super::source::error_at;

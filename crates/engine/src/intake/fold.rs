@@ -1,8 +1,8 @@
 //! The check of how a map's outputs are brought together.
 
-use shoal_protocol::fold::{Fold, How};
+use shoal_kinds::map::fold::{Fold, How};
+use shoal_kinds::{ElementType, FoldPlan, IntakeError};
 use shoal_protocol::limit::MAX_KERNEL_BYTES;
-use shoal_protocol::{ElementType, FoldPlan, IntakeError};
 
 use super::depth;
 use super::kernel::{Checked, validated};

@@ -2,8 +2,9 @@
 
 use naga::valid::{Capabilities, GlobalUse, ModuleInfo, ValidationFlags, Validator};
 use naga::{AddressSpace, EntryPoint, GlobalVariable, Handle, Module, ShaderStage, Span};
+use shoal_kinds::{Kernel, MapAsk, MapReading, Params, Pixel, Space};
 use shoal_protocol::limit::MAX_KERNEL_BYTES;
-use shoal_protocol::{Kernel, Lane, MapAsk, MapReading, Needs, Params, Pixel, Space};
+use shoal_protocol::{Lane, Needs};
 
 use super::bind::{self, Bound};
 use super::params::{self, MAP_FIELDS, ParamValue, RENDER_FIELDS};
@@ -153,18 +154,17 @@ impl<'a> Checked<'a> {
     fn needs(&self, bound: &Bound) -> Needs {
         let storage = bound.bindings.iter().filter(|binding| binding.space != Space::Uniform);
         Needs {
-            lane: Lane::Gpu,
-            buffer_bytes: 0,
             workgroup_invocations: self.entry().workgroup_size.iter().product(),
             workgroup_bytes: self.workgroup_bytes(),
             storage_buffers: storage.count() as u32,
+            ..Needs::lane(Lane::Gpu)
         }
     }
 
     fn finish(
         &self,
         bound: &Bound,
-        fields: &[(&str, shoal_protocol::Field)],
+        fields: &[(&str, shoal_kinds::Field)],
         values: &[(String, ParamValue)],
     ) -> Result<Kernel, IntakeError> {
         let params = match bound.params {

@@ -10,6 +10,7 @@
     reason = "the compilers' own enums grow with every version"
 )]
 
+mod asked;
 mod bind;
 mod depth;
 mod element;
@@ -26,14 +27,16 @@ mod words;
 
 use std::thread;
 
+pub use asked::{EngineIntake, values};
 pub use names::input_names;
 pub use params::ParamValue;
-use shoal_protocol::FoldPlan;
-use shoal_protocol::fold::How;
-pub use shoal_protocol::{
+use shoal_kinds::FoldPlan;
+use shoal_kinds::SimWork;
+use shoal_kinds::map::fold::How;
+pub use shoal_kinds::{
     ElementType, InputAsk, IntakeError, MapAsk, MapPlan, MapReading, Reading, RenderPlan,
 };
-use shoal_protocol::{Needs, SimWork};
+use shoal_protocol::Needs;
 pub use sim::SimAsk;
 
 /// A chain of declarations as long as the longest kernel takes 4 MiB, the deepest expression that

@@ -1,6 +1,6 @@
 //! What a kernel calls its inputs.
 
-use shoal_protocol::{Kernel, Slot};
+use shoal_kinds::{Kernel, Slot};
 
 /// The variables' names of the kernel's inputs, in order. The check has accepted the source, so a
 /// plain scan for `@binding(N) var<…> NAME` finds them; one it misses is called by its number.

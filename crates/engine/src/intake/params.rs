@@ -1,7 +1,7 @@
 //! The parameter block: the user's values put in place by name, and where each unit writes its own.
 
 use naga::{ArraySize, Handle, Module, Scalar, ScalarKind, Type, TypeInner, VectorSize};
-use shoal_protocol::{Field, SimField};
+use shoal_kinds::{Field, SimField};
 
 use super::IntakeError;
 use super::element;

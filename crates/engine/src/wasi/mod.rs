@@ -15,6 +15,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use bytes::Bytes;
+use shoal_kinds::{ExecWork, Kind};
 use shoal_protocol::{Failure, LimitKind, Limits};
 use wasmtime::{
     Config, Engine, InstanceAllocationStrategy, InstancePre, Linker, PoolingAllocationConfig,
@@ -35,6 +36,11 @@ const TABLE_ENTRIES: usize = 1 << 20;
 const KEPT_BYTES: usize = 512 << 10;
 /// Stack of the program itself; half of what the threads of runtimes have.
 const STACK_BYTES: usize = 1 << 20;
+
+/// The program of work that runs here; none if it is of another kind.
+pub fn program(work: &Kind) -> Option<&ExecWork> {
+    if let Kind::Exec(exec) = work { Some(exec) } else { None }
+}
 
 /// The compiler and its clock. Make one per process; runs may go on in many threads at once.
 pub struct Wasi {

@@ -82,6 +82,8 @@ fn caps(device: &Device, info: &AdapterInfo, limits: &Limits) -> GpuCaps {
         software: is_software(&name, info.device_type),
         name,
         backend: format!("{:?}", info.backend),
+        // Nobody tells, neither Vulkan nor browsers.
+        memory: None,
         buffer_bytes: limits.max_buffer_size.min(limits.max_storage_buffer_binding_size),
         workgroup_invocations: limits.max_compute_invocations_per_workgroup,
         workgroup_bytes: limits.max_compute_workgroup_storage_size,

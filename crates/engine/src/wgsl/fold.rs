@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use shoal_protocol::{Binding, Failure, Fold, Kernel, MapWork, Slot, Space, Span};
+use shoal_kinds::{Binding, Fold, Kernel, MapWork, Slot, Space};
+use shoal_protocol::{Failure, Span};
 use wgpu::{CommandEncoder, ComputePassDescriptor};
 
 use super::fault::internal;

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use shoal_protocol::{Failure, GpuCaps, Kernel, MapWork, RenderWork, Span};
+use shoal_kinds::{Kernel, MapWork, RenderWork};
+use shoal_protocol::{Failure, GpuCaps, Span};
 use wgpu::{BufferAsyncError, CommandEncoder, Device, Limits, MapMode, Queue, SubmissionIndex};
 
 use super::adapter::{self, Opened};

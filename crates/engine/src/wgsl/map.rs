@@ -1,6 +1,7 @@
 //! One unit of a map: one dispatch, one invocation for each item.
 
-use shoal_protocol::{Failure, MapWork, Slot, Span};
+use shoal_kinds::{MapWork, Slot};
+use shoal_protocol::{Failure, Span};
 use wgpu::{CommandEncoderDescriptor, ComputePassDescriptor};
 
 use super::fault::internal;

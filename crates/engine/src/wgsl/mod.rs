@@ -14,6 +14,8 @@
 )]
 
 mod adapter;
+#[cfg(feature = "count")]
+mod count;
 mod fault;
 mod fold;
 mod gpu;
@@ -31,6 +33,7 @@ mod probe;
 mod render;
 mod report;
 mod sim;
+mod work;
 
 pub use gpu::Gpu;
 pub use memory::{Input, Readback, Shared, Stage};

@@ -1,6 +1,7 @@
 //! The parameter block of one dispatch: the user's values with the unit's place written in.
 
-use shoal_protocol::{Failure, Field, Params, RenderWork, Span};
+use shoal_kinds::{Field, Params, RenderWork};
+use shoal_protocol::{Failure, Span};
 
 /// The block of a map unit. A kernel with windows counts over all items, as if they were one unit.
 pub(super) fn map_block(
@@ -76,7 +77,7 @@ fn block(params: &Params, value: impl Fn(Field) -> Option<u64>) -> Result<Vec<u8
 #[cfg(test)]
 mod tests {
     use super::*;
-    use shoal_protocol::{Kernel, Pixel};
+    use shoal_kinds::{Kernel, Pixel};
 
     fn words(bytes: &[u8]) -> Vec<u32> {
         bytes

@@ -3,7 +3,8 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use shoal_protocol::{Failure, Kernel, MapWork, Params, Slot, Space, Windows};
+use shoal_kinds::{Kernel, MapWork, Params, Slot, Space, Windows};
+use shoal_protocol::Failure;
 use wgpu::{
     BindGroup, BindGroupDescriptor, BindGroupEntry, BindGroupLayout, BindGroupLayoutDescriptor,
     BindGroupLayoutEntry, BindingResource, BindingType, BufferBinding, BufferBindingType,

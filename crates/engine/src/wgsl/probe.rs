@@ -1,7 +1,8 @@
 //! Which way a device rounds: a short kernel whose bits differ wherever devices do. Equal numbers
 //! stand for devices that agree bit for bit; others are compared within a tolerance.
 
-use shoal_protocol::{Binding, Failure, Kernel, MapWork, Slot, Space, Span};
+use shoal_kinds::{Binding, Kernel, MapWork, Slot, Space};
+use shoal_protocol::{Failure, Span};
 
 use super::Gpu;
 

@@ -1,6 +1,7 @@
 //! Some tiles of a picture: one dispatch for each, all in one submission.
 
-use shoal_protocol::{Failure, RenderWork, Span};
+use shoal_kinds::RenderWork;
+use shoal_protocol::{Failure, Span};
 use wgpu::{CommandEncoder, CommandEncoderDescriptor, ComputePassDescriptor};
 
 use super::fault::internal;

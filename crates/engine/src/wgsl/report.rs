@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use shoal_protocol::{Failure, MapWork, Slot, Span, Windows};
+use shoal_kinds::{MapWork, Slot, Windows};
+use shoal_protocol::{Failure, Span};
 use wgpu::{BufferBinding, CommandEncoder};
 
 use super::fault::{internal, text};

@@ -1,10 +1,10 @@
 //! Needs a device, if only a software one: what cannot be seen from outside.
 
 use pollster::block_on;
-use shoal_protocol::{
-    Binding, BlobRef, Failure, Field, Hash, InputSplit, Kernel, MapInput, MapWork, Params, Pixel,
-    RenderWork, Slot, Space, Span,
+use shoal_kinds::{
+    Binding, Feed, Field, InputSplit, Kernel, MapWork, Params, Pixel, RenderWork, Slot, Space,
 };
+use shoal_protocol::{BlobRef, Failure, Hash, Span};
 
 use super::Gpu;
 use super::memory::Route;
@@ -58,7 +58,7 @@ async fn map(gpu: &Gpu) -> Result<Vec<u32>, Failure> {
         (Space::Uniform, Slot::Params),
     ];
     let params = Params { bytes: vec![0; 4], places: vec![(Field::Offset, 0)] };
-    let input = |size, split| MapInput { blob: BlobRef { hash: Hash([0; 32]), size }, split };
+    let input = |size, split| Feed { blob: BlobRef { hash: Hash([0; 32]), size }, split };
     let inputs =
         vec![input(800, InputSplit::PerItem { bytes: 4, reach: 0 }), input(12, InputSplit::Whole)];
     let kernel = kernel(MAP, &slots, params, [64, 1, 1]);

@@ -17,15 +17,14 @@ impl Case {
     pub(crate) fn all() -> Vec<Case> {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../conformance");
         let mut cases = Vec::new();
-        for kind in ["kernels", "programs", "sims", "outside"] {
-            for entry in fs::read_dir(root.join(kind)).unwrap() {
-                let folder = entry.unwrap().path();
+        for kind in folders(&root) {
+            for folder in folders(&kind) {
                 let file = folder.join("case.json");
                 let text = fs::read_to_string(&file)
                     .unwrap_or_else(|error| panic!("{}: {error}", file.display()));
                 let json = serde_json::from_str(&text)
                     .unwrap_or_else(|error| panic!("{}: {error}", file.display()));
-                let name = format!("{kind}/{}", folder.file_name().unwrap().to_string_lossy());
+                let name = folder.strip_prefix(&root).unwrap().to_string_lossy().into_owned();
                 cases.push(Case { name, folder, json });
             }
         }
@@ -119,9 +118,18 @@ fn outside() -> Option<PathBuf> {
     std::env::var_os("SHOAL_OUTSIDE").map(PathBuf::from).filter(|folder| folder.is_dir())
 }
 
+fn folders(of: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(of).unwrap().map(|entry| entry.unwrap().path());
+    entries.filter(|path| path.is_dir()).collect()
+}
+
 pub(crate) fn outside_is_there() -> bool {
     let there = outside().is_some();
-    let required = std::env::var("SHOAL_REQUIRE_OUTSIDE").is_ok_and(|it| it == "1");
-    assert!(there || !required, "SHOAL_REQUIRE_OUTSIDE=1, but SHOAL_OUTSIDE names no folder");
+    let required = all_are_required();
+    assert!(there || !required, "SHOAL_REQUIRE_ALL=1, but SHOAL_OUTSIDE names no folder");
     there
+}
+
+pub(crate) fn all_are_required() -> bool {
+    std::env::var("SHOAL_REQUIRE_ALL").is_ok_and(|it| it == "1")
 }

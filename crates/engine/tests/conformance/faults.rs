@@ -8,7 +8,8 @@ use pollster::block_on;
 use shoal_engine::intake;
 use shoal_engine::wasi::{Run, Wasi};
 use shoal_engine::wgsl::{Gpu, Input, Readback, Stage};
-use shoal_protocol::{BlobRef, Failure, Hash, InputSplit, Limits, MapInput, MapWork, Span};
+use shoal_kinds::{Feed, InputSplit, MapWork};
+use shoal_protocol::{BlobRef, Failure, Hash, Limits, Span};
 
 const DOUBLE: &str = "
 @group(0) @binding(0) var<storage, read> input: array<u32>;
@@ -21,7 +22,7 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>) {
 fn double(items: u64) -> MapWork {
     let kernel = intake::map_kernel(DOUBLE, None, &[]).unwrap().kernel;
     let blob = BlobRef { hash: Hash([0; 32]), size: items * 4 };
-    let inputs = vec![MapInput { blob, split: InputSplit::PerItem { bytes: 4, reach: 0 } }];
+    let inputs = vec![Feed { blob, split: InputSplit::PerItem { bytes: 4, reach: 0 } }];
     MapWork { kernel, inputs, output_bytes: 4, fold: None }
 }
 

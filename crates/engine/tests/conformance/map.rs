@@ -3,12 +3,14 @@
 use pollster::block_on;
 use serde_json::Value;
 use shoal_engine::intake::{self, InputAsk, MapAsk};
-use shoal_engine::wgsl::{Gpu, Input};
-use shoal_protocol::{BlobRef, Edge, Failure, Hash, InputSplit, MapInput, MapWork, Span, Work};
+use shoal_engine::wgsl::Gpu;
+use shoal_kinds::{Edge, Feed, InputSplit, Kind, MapWork};
+use shoal_protocol::{BlobRef, Failure, Hash};
 
 use crate::case::Case;
 use crate::data::{bytes, compare};
 use crate::prepared;
+use crate::unit::compute;
 
 pub(crate) fn run(gpu: &Gpu, case: &Case) -> Result<(), String> {
     let source = case.text(&case.json["wgsl"]);
@@ -37,7 +39,7 @@ pub(crate) fn run(gpu: &Gpu, case: &Case) -> Result<(), String> {
             items.get_or_insert(size / u64::from(each));
             InputSplit::PerItem { bytes: each, reach: 0 }
         };
-        map_inputs.push(MapInput { blob: BlobRef { hash: Hash([0; 32]), size }, split });
+        map_inputs.push(Feed { blob: BlobRef { hash: Hash([0; 32]), size }, split });
     }
     let items = items.unwrap();
     let output_bytes = plan.output.stride * case.number("outPerItem", 1) as u32;
@@ -56,13 +58,14 @@ pub(crate) fn run(gpu: &Gpu, case: &Case) -> Result<(), String> {
     if let Some(windows) = reading.windows {
         kernel.look_through(windows);
     }
-    let work = MapWork { kernel, inputs: map_inputs, output_bytes, fold: None };
-    prepared::write_work(case, items, &Work::Map(work.clone()), &blobs);
+    let workgroup = u64::from(kernel.workgroup[0]);
+    let work = Kind::Map(MapWork { kernel, inputs: map_inputs, output_bytes, fold: None });
+    prepared::write_work(case, items, &work, &blobs);
     let result = block_on(compute(gpu, &work, items, case.number("unit", items), &blobs));
     match result {
         Ok(found) => {
             compare(case, &case.json["expect"], &found)?;
-            cut_elsewhere(gpu, case, &work, items, (&found, whole_groups), &blobs)
+            cut_elsewhere(gpu, case, (&work, items), (workgroup, whole_groups), &found, &blobs)
         }
         Err(failure) => failed_as_expected(case, &failure),
     }
@@ -72,15 +75,14 @@ pub(crate) fn run(gpu: &Gpu, case: &Case) -> Result<(), String> {
 fn cut_elsewhere(
     gpu: &Gpu,
     case: &Case,
-    work: &MapWork,
-    items: u64,
-    (found, whole_groups): (&[u8], bool),
+    (work, items): (&Kind, u64),
+    (group, whole_groups): (u64, bool),
+    found: &[u8],
     blobs: &[Vec<u8>],
 ) -> Result<(), String> {
     if case.json["unitsShow"].as_bool().unwrap_or(false) {
         return Ok(());
     }
-    let group = u64::from(work.kernel.workgroup[0]);
     // A unit of one workgroup, of some, of all; and where that is allowed, of a part of one.
     let odd = (!whole_groups).then_some((items / 3).clamp(1, 4099) | 1);
     for unit in
@@ -120,44 +122,4 @@ fn ask(case: &Case, inputs: &[&Value]) -> MapAsk {
         Some(other) => panic!("no edge: {other}"),
     };
     MapAsk { inputs: inputs.collect(), out_per_item: case.number("outPerItem", 1) as u32, edge }
-}
-
-async fn compute(
-    gpu: &Gpu,
-    work: &MapWork,
-    items: u64,
-    unit: u64,
-    blobs: &[Vec<u8>],
-) -> Result<Vec<u8>, Failure> {
-    let pipeline = gpu.prepare(&work.kernel).await?;
-    let mut shared = Vec::new();
-    for (input, blob) in work.inputs.iter().zip(blobs) {
-        shared.push(match input.split {
-            InputSplit::Whole => {
-                let mut stage = gpu.stage(blob.len() as u64).await?;
-                stage.write(0, blob)?;
-                Some(gpu.share(stage).await?)
-            }
-            InputSplit::PerItem { .. } => None,
-        });
-    }
-    let mut result = Vec::new();
-    for start in (0..items).step_by(unit as usize) {
-        let span = Span::new(start, unit.min(items - start));
-        let mut inputs: Vec<Input> = Vec::new();
-        for ((input, blob), shared) in work.inputs.iter().zip(blobs).zip(&shared) {
-            inputs.push(match (input.split, shared) {
-                (InputSplit::PerItem { .. }, _) => {
-                    let (start, end) = input.range(span);
-                    let part = start as usize..end as usize;
-                    let mut stage = gpu.stage(part.len() as u64).await?;
-                    stage.write(0, &blob[part])?;
-                    stage.into()
-                }
-                (InputSplit::Whole, shared) => shared.clone().unwrap().into(),
-            });
-        }
-        result.extend_from_slice(&gpu.map(&pipeline, work, items, span, inputs).await?);
-    }
-    Ok(result)
 }

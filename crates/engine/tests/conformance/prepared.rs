@@ -4,17 +4,24 @@
 use std::fs;
 use std::path::PathBuf;
 
-use shoal_protocol::Work;
+use serde_json::json;
+use shoal_kinds::{InputSplit, Kind};
 
 use crate::case::Case;
 
-/// `NAME/work.json`: `{"items", "work"}` with the work as the protocol has it, the same as nodes get it
-/// (`NAME/work.bin`), and `NAME/input-N.bin`.
-pub(crate) fn write_work(case: &Case, items: u64, work: &Work, inputs: &[Vec<u8>]) {
+/// `NAME/work.json`: `{"items", "kind", "inputs", "render"}`, the work as nodes get it (`NAME/work.bin`), and
+/// `NAME/input-N.bin`.
+pub(crate) fn write_work(case: &Case, items: u64, work: &Kind, inputs: &[Vec<u8>]) {
     let Some(folder) = folder(case) else {
         return;
     };
-    let json = serde_json::json!({ "items": items, "work": work });
+    let inputs_json = work.feeds().iter().map(|feed| match feed.split {
+        InputSplit::PerItem { bytes, reach } => json!({ "perItem": bytes, "reach": reach }),
+        InputSplit::Whole => json!({}),
+    });
+    let inputs_json: Vec<_> = inputs_json.collect();
+    let (kind, render) = (work.name(), work.shown().render);
+    let json = json!({ "items": items, "kind": kind, "inputs": inputs_json, "render": render });
     fs::write(folder.join("work.json"), json.to_string()).unwrap();
     fs::write(folder.join("work.bin"), postcard::to_allocvec(work).unwrap()).unwrap();
     for (at, input) in inputs.iter().enumerate() {
@@ -23,7 +30,7 @@ pub(crate) fn write_work(case: &Case, items: u64, work: &Work, inputs: &[Vec<u8>
 }
 
 /// `NAME/work.bin`, the work as nodes get it, and `NAME/first.bin`, the first state if the case gives one.
-pub(crate) fn write_sim(case: &Case, work: &Work, first: Option<&[u8]>) {
+pub(crate) fn write_sim(case: &Case, work: &Kind, first: Option<&[u8]>) {
     let Some(folder) = folder(case) else {
         return;
     };

@@ -3,11 +3,12 @@
 use pollster::block_on;
 use shoal_engine::intake;
 use shoal_engine::wgsl::Gpu;
-use shoal_protocol::{Failure, RenderWork, Span, Work};
+use shoal_kinds::{Kind, RenderWork};
 
 use crate::case::Case;
 use crate::data::compare;
 use crate::prepared;
+use crate::unit::compute;
 
 pub(crate) fn run(gpu: &Gpu, case: &Case) -> Result<(), String> {
     let source = case.text(&case.json["wgsl"]);
@@ -25,22 +26,13 @@ pub(crate) fn run(gpu: &Gpu, case: &Case) -> Result<(), String> {
         pixel: plan.pixel,
     };
     let tiles = u64::from(work.columns() * work.rows());
-    prepared::write_work(case, tiles, &Work::Render(work.clone()), &[]);
-    let found = block_on(compute(gpu, &work, tiles, case.number("unit", tiles)));
+    let kind = Kind::Render(work.clone());
+    prepared::write_work(case, tiles, &kind, &[]);
+    let found = block_on(compute(gpu, &kind, tiles, case.number("unit", tiles), &[]));
     match found {
         Ok(found) => compare(case, &case.json["expect"], &rows(&work, &found)),
         Err(failure) => Err(failure.to_string()),
     }
-}
-
-async fn compute(gpu: &Gpu, work: &RenderWork, tiles: u64, unit: u64) -> Result<Vec<u8>, Failure> {
-    let pipeline = gpu.prepare(&work.kernel).await?;
-    let mut result = Vec::new();
-    for start in (0..tiles).step_by(unit as usize) {
-        let span = Span::new(start, unit.min(tiles - start));
-        result.extend_from_slice(&gpu.render(&pipeline, work, span).await?);
-    }
-    Ok(result)
 }
 
 /// Tiles one after the other become a picture row by row.

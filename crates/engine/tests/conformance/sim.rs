@@ -5,7 +5,8 @@ use pollster::block_on;
 use serde_json::Value;
 use shoal_engine::intake::{self, SimAsk};
 use shoal_engine::wgsl::{Gpu, SimBand, SimProgram};
-use shoal_protocol::{Failure, Poke, SimWork, Span, Work};
+use shoal_kinds::{Kind, SimWork};
+use shoal_protocol::{Failure, Poke, Span};
 
 use crate::case::Case;
 use crate::data::{bytes, compare};
@@ -27,7 +28,7 @@ pub(crate) fn run(gpu: &Gpu, case: &Case) -> Result<(), String> {
         return Ok(());
     };
     let first = (!case.json["first"].is_null()).then(|| bytes(case, &case.json["first"]));
-    prepared::write_sim(case, &Work::Sim(work.clone()), first.as_deref());
+    prepared::write_sim(case, &Kind::Sim(work.clone()), first.as_deref());
     let splits = case.json["bands"].as_array().unwrap();
     let mut found: Option<Vec<u8>> = None;
     for bands in splits {

@@ -231,7 +231,11 @@ impl Incoming {
         assert!(self.taken + self.early_bytes <= self.granted, "more came than was granted");
         assert!(self.granted <= self.taken + LINK_WINDOW, "more than a window is granted");
         let open = self.channels.values().filter_map(|assembly| assembly.part.as_ref());
-        assert_eq!(self.open, open.map(|part| part.total).sum(), "open messages are counted wrong");
+        assert_eq!(
+            self.open,
+            open.map(|part| part.total).sum::<u64>(),
+            "open messages are counted wrong"
+        );
         assert!(self.open <= MAX_OPEN_BYTES && self.channels.len() <= MAX_CHANNELS);
     }
 }

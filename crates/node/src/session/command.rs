@@ -1,13 +1,15 @@
 //! What a simulation asks of the shell's engine, and its answers.
 
 use alloc::vec::Vec;
+use shoal_kinds::Figures;
 use shoal_protocol::{
     Attempt, BlobRef, Epoch, Failure, JobId, KeptPart, Micros, Poke, Span, UnitOutput,
 };
 
 /// One thing for the engine to do, in the order given. Each but `Back` is answered once, by the answer it
 /// names or by [`SimAnswer::Failed`]. Edges come in order; `Kept` and `Shown` may come later, when the bytes
-/// are stored: the rows are those of the state at their place in the order.
+/// are stored: the rows are those of the state at their place in the order. Where the work is to be reduced, `Keep`
+/// and `Finish` are answered by `Reduced` as well, in order and first.
 #[derive(Clone, Debug, PartialEq)]
 pub enum SimCommand {
     /// Make room for `rows` of the job's grid (and the halo on either side). The state after `step` steps comes
@@ -21,8 +23,8 @@ pub enum SimCommand {
     Back { epoch: Epoch },
     /// Store this band's rows of the present state: `PUT /node/kept/{crew}/{epoch}`. Answered by `Kept`.
     Keep { epoch: Epoch, step: u64 },
-    /// Hand in this band's rows as the attempt's result, stored or inline. Answered by `Final`.
-    Finish { epoch: Epoch, attempt: Attempt },
+    /// Hand in this band's rows of the last state as the attempt's result, stored or inline. Answered by `Final`.
+    Finish { epoch: Epoch, step: u64, attempt: Attempt },
     /// Send a picture of the present state: `PUT /node/view/{crew}`. Answered by `Shown`.
     Show { epoch: Epoch, step: u64 },
 }
@@ -52,6 +54,12 @@ pub enum SimAnswer {
     Shown {
         epoch: Epoch,
     },
+    /// What `Reduce::rows` makes of this band's rows after `step` steps.
+    Reduced {
+        epoch: Epoch,
+        step: u64,
+        rows: Figures,
+    },
     /// Whatever was asked cannot be done: this member's part is over.
     Failed {
         epoch: Epoch,
@@ -79,6 +87,7 @@ impl SimAnswer {
             | SimAnswer::Kept { epoch, .. }
             | SimAnswer::Final { epoch, .. }
             | SimAnswer::Shown { epoch }
+            | SimAnswer::Reduced { epoch, .. }
             | SimAnswer::Failed { epoch, .. } => *epoch,
         }
     }

@@ -5,10 +5,11 @@ use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
+use shoal_kinds::SimWork;
 use shoal_protocol::limit::{MAX_PIECES_ASKED, PIECE_BYTES};
 use shoal_protocol::share::BLOBS;
 use shoal_protocol::{
-    CrewSay, CrewTask, CrewTold, Enlist, Epoch, Failure, LinkReport, Micros, NodeId, SimWork, Time,
+    CrewSay, CrewTask, CrewTold, Enlist, Epoch, Failure, LinkReport, Micros, NodeId, Time,
 };
 use shoal_seal::Keys;
 

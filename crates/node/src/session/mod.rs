@@ -6,8 +6,10 @@
 //! nothing itself: [`MemberOutput::Engine`] asks the shell, [`MemberInput::Engine`] answers.
 //!
 //! `member` puts links and program together, `pass` passes on what they have for each other; `sim` is a
-//! simulation's part, `talk` an application's; `command` has the words between a simulation and the engine.
+//! simulation's part, `talk` an application's, `chain` that of a stage whose lost neighbours hear everything again;
+//! `command` has the words between a simulation and the engine.
 
+pub mod chain;
 mod command;
 mod member;
 mod pass;
@@ -20,9 +22,8 @@ pub use member::Member;
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
-use shoal_protocol::{
-    Attempt, CrewSay, CrewTold, Enlist, Epoch, NodeId, PublicKey, SimWork, UnitOutput,
-};
+use shoal_kinds::SimWork;
+use shoal_protocol::{Attempt, CrewSay, CrewTold, Enlist, Epoch, NodeId, PublicKey, UnitOutput};
 
 use crate::collective::{Op, OpError, OpId};
 use crate::link::Path;
@@ -83,7 +84,7 @@ pub enum MemberInput<'a> {
 
 /// The channel on which halos travel.
 pub const HALOS: u16 = 1;
-/// The channel on which the common operations of a talking crew travel; applications use others.
+/// The channel on which the common operations of a crew travel; applications use others.
 pub const COLLECTIVE: u16 = 15;
 
 /// One thing to do, in order.

@@ -56,6 +56,9 @@ impl Member {
             Program::Sim(sim) if channel == HALOS => {
                 sim.handle(now, SimInput::Heard { from: rank, bytes });
             }
+            Program::Sim(sim) if channel == COLLECTIVE => {
+                sim.handle(now, SimInput::Common { from: rank, bytes });
+            }
             Program::Sim(_) => {
                 let why = format!("words on channel {channel}, which no simulation has");
                 self.accuse(from, why);
@@ -76,7 +79,7 @@ impl Member {
             // Nobody talks to one that was reported: the coordinator mends the crew.
             Program::Sim(_) if self.bad.contains(&to) => {}
             Program::Sim(_) => {
-                let message = format!("node {to} cannot be told a halo: it is too large to send");
+                let message = format!("node {to} cannot be told its part: it is too large to send");
                 self.says(CrewSay::Failed { failure: Failure::Internal { message } });
                 self.program = Program::Nothing;
             }
@@ -102,6 +105,8 @@ impl Member {
     fn take_sim(&mut self, now: Time, output: SimOutput) {
         match output {
             SimOutput::Tell { to, message } => self.tell(now, to, HALOS, message),
+            SimOutput::Common { to, message } => self.tell(now, to, COLLECTIVE, message),
+            SimOutput::Hold { rank, hold } => self.hold(now, rank, hold),
             SimOutput::Command(command) => self.outputs.push_back(MemberOutput::Engine(command)),
             SimOutput::Says(mut say) => {
                 if let CrewSay::Progress { links, .. } = &mut say {
@@ -129,11 +134,7 @@ impl Member {
                 self.outputs.push_back(MemberOutput::Done { op, data });
             }
             TalkOutput::NotBegun(error) => self.outputs.push_back(MemberOutput::NotBegun(error)),
-            TalkOutput::Hold { rank, hold } => {
-                if let Some(node) = self.node(rank) {
-                    self.mesh.handle(now, MeshInput::Hold(node, hold));
-                }
-            }
+            TalkOutput::Hold { rank, hold } => self.hold(now, rank, hold),
             TalkOutput::Slow(rank) => self.slow(rank),
             TalkOutput::Bad { rank, why } => self.accuse_rank(rank, why),
         }
@@ -142,6 +143,12 @@ impl Member {
     fn tell(&mut self, now: Time, to: Rank, channel: u16, message: Arc<Vec<u8>>) {
         if let Some(to) = self.node(to) {
             self.mesh.handle(now, MeshInput::Send { to, channel, message });
+        }
+    }
+
+    fn hold(&mut self, now: Time, rank: Rank, hold: bool) {
+        if let Some(node) = self.node(rank) {
+            self.mesh.handle(now, MeshInput::Hold(node, hold));
         }
     }
 

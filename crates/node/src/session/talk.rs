@@ -83,7 +83,7 @@ impl Talk {
     }
 }
 
-fn words(fault: Fault) -> String {
+pub(super) fn words(fault: Fault) -> String {
     let what = match fault {
         Fault::Unexpected => "belongs to nothing that is awaited",
         Fault::WrongLength => "has another length than its operation says",

@@ -91,7 +91,17 @@ impl Share {
                 self.exchanged.given += bytes.len() as u64;
                 self.tell(to, &PieceWord::Here { blob, piece, bytes });
             }
-            None => self.tell(to, &PieceWord::Not { blob, piece }),
+            None => {
+                self.tell(to, &PieceWord::Not { blob, piece });
+                self.lost(blob, piece);
+            }
+        }
+    }
+
+    /// The disk does not have it after all, so nobody is to be sent here for it.
+    fn lost(&mut self, blob: Hash, piece: u32) {
+        if self.blobs.get_mut(&blob).is_some_and(|known| known.has.remove(piece)) {
+            self.say_part(blob);
         }
     }
 

@@ -3,8 +3,9 @@
 //!
 //! The contract is the brains': one [`ShareInput`] with the time, then drain [`Share::poll_output`]. The coordinator
 //! says where each piece comes from. Whatever comes is checked by the piece's hash, so that who sends other bytes is
-//! named, and the whole by its own before the shell uses it. A node that hears nothing of the coordinator's fetches
-//! the pieces itself.
+//! named, and the whole by its own before the shell uses it. A node may need all of a blob or some pieces, and more of
+//! them later; it gives what it has, all or not. A node that hears nothing of the coordinator's fetches the pieces
+//! itself.
 //!
 //! `want` is about blobs this node needs, `give` about pieces others ask for.
 
@@ -28,14 +29,21 @@ pub enum ShareInput<'a> {
     /// The coordinator welcomed this node, or is away.
     Joined,
     Away,
-    /// All of the blob is needed. `hashes` are those of its pieces, `has` those that are here and were checked.
+    /// These pieces of the blob are needed, beside those that were before. `hashes` are those of all pieces, `has`
+    /// are those that are here and were checked.
     Want {
         blob: BlobRef,
         hashes: Vec<Hash>,
+        needs: PieceSet,
         has: PieceSet,
     },
     /// All of these blobs are here.
     Have(Vec<BlobRef>),
+    /// These pieces of a blob are here, and none is needed now.
+    HavePart {
+        blob: BlobRef,
+        has: PieceSet,
+    },
     /// The blob is not needed any more, or not here any more.
     Drop(Hash),
     Told(ShareTold),
@@ -78,8 +86,10 @@ pub enum ShareOutput {
     Store { blob: BlobRef, piece: u32, bytes: Vec<u8> },
     /// Read this piece for that node; answer with [`ShareInput::Loaded`].
     Load { blob: BlobRef, piece: u32, to: NodeId },
-    /// All pieces of a blob that was needed are stored. Its own hash is still to be checked.
+    /// All pieces of a blob are stored, and it was needed. Its own hash is still to be checked.
     Whole(BlobRef),
+    /// All pieces that were needed are stored, and others are not: there is nothing but their hashes to check them by.
+    Part(BlobRef),
     /// The blob cannot be had; why.
     Failed { blob: BlobRef, why: String },
 }
@@ -111,8 +121,15 @@ pub struct Share {
 struct Blob {
     blob: BlobRef,
     has: PieceSet,
-    /// It is needed and not all here.
+    /// Something of it is needed and not here.
     want: Option<Want>,
+}
+
+impl Blob {
+    fn part(&self) -> ShareSay {
+        let needs = self.want.as_ref().map(Want::needs).unwrap_or_default();
+        ShareSay::Part { blob: self.blob, has: self.has.words(), needs }
+    }
 }
 
 impl Share {
@@ -124,8 +141,11 @@ impl Share {
         match input {
             ShareInput::Joined => self.joined(now),
             ShareInput::Away => self.away(),
-            ShareInput::Want { blob, hashes, has } => self.want(now, blob, hashes, has),
+            ShareInput::Want { blob, hashes, needs, has } => {
+                self.want(now, blob, hashes, (needs, has));
+            }
             ShareInput::Have(blobs) => self.have(blobs),
+            ShareInput::HavePart { blob, has } => self.have_part(blob, &has),
             ShareInput::Drop(hash) => self.drop(hash),
             ShareInput::Told(ShareTold::Take { blob, pieces, from }) => {
                 self.take(now, &blob, &pieces, from);
@@ -156,9 +176,9 @@ impl Share {
         self.exchanged
     }
 
-    /// How many pieces of a blob are here.
-    pub fn has(&self, blob: Hash) -> u32 {
-        self.blobs.get(&blob).map_or(0, |known| known.has.len())
+    /// The pieces of a blob that are here.
+    pub fn has(&self, blob: Hash) -> Option<&PieceSet> {
+        self.blobs.get(&blob).map(|known| &known.has)
     }
 
     /// Panics where an invariant does not hold.
@@ -166,7 +186,6 @@ impl Share {
         for (hash, known) in &self.blobs {
             assert_eq!(*hash, known.blob.hash, "a blob under a wrong name");
             assert_eq!(known.has.count(), pieces_of(&known.blob), "pieces of {hash}");
-            assert_eq!(known.want.is_none(), known.has.is_full(), "blob {hash} is needed or here");
             let Some(want) = &known.want else { continue };
             want.check(&known.has, |node| self.near.contains(&node));
         }
@@ -177,18 +196,17 @@ impl Share {
     fn joined(&mut self, now: Time) {
         self.away();
         self.joined = true;
-        let blobs = self.blobs.values_mut();
-        let mut holds = Vec::new();
-        for known in blobs {
-            match &mut known.want {
-                Some(want) => {
-                    want.begin_anew(now);
-                    let (blob, has) = (known.blob, known.has.words());
-                    self.outputs.push_back(ShareOutput::Say(ShareSay::Wants { blob, has }));
-                }
-                None => holds.push(known.blob),
+        let (mut holds, mut parts) = (Vec::new(), Vec::new());
+        for known in self.blobs.values_mut() {
+            if let Some(want) = &mut known.want {
+                want.begin_anew(now);
+            }
+            match known.has.is_full() {
+                true => holds.push(known.blob),
+                false => parts.push(known.part()),
             }
         }
+        parts.into_iter().for_each(|part| self.say(part));
         if !holds.is_empty() {
             self.say(ShareSay::Holds { blobs: holds });
         }
@@ -216,6 +234,25 @@ impl Share {
         }
         if !new.is_empty() {
             self.say(ShareSay::Holds { blobs: new });
+        }
+    }
+
+    fn have_part(&mut self, blob: BlobRef, has: &PieceSet) {
+        let has = PieceSet::from_words(pieces_of(&blob), &has.words());
+        if has.is_full() {
+            return self.have(alloc::vec![blob]);
+        }
+        let room = self.blobs.len() < MAX_SHARED_BLOBS && !self.blobs.contains_key(&blob.hash);
+        if room && !has.is_empty() && shoal_protocol::share::is_shared(&blob) {
+            self.blobs.insert(blob.hash, Blob { blob, has, want: None });
+            self.say_part(blob.hash);
+        }
+    }
+
+    /// Says what is here of a blob, and what is needed.
+    fn say_part(&mut self, hash: Hash) {
+        if let Some(part) = self.blobs.get(&hash).map(Blob::part) {
+            self.say(part);
         }
     }
 

@@ -24,6 +24,8 @@ const TRY_AGAIN: Micros = Micros::from_secs(1);
 
 pub(super) struct Want {
     hashes: Vec<Hash>,
+    /// Pieces that are needed and not here: there are some.
+    lacks: PieceSet,
     flying: BTreeMap<u32, Flight>,
     /// When the coordinator last said where a piece is.
     told: Time,
@@ -44,6 +46,11 @@ impl Want {
         self.told = now;
     }
 
+    /// For the coordinator.
+    pub(super) fn needs(&self) -> Vec<u64> {
+        self.lacks.words()
+    }
+
     pub(super) fn due(&self, joined: bool) -> Option<Time> {
         let flights = self.flying.values().filter_map(|flight| flight.due).min();
         let own = Some(self.told + OWN_AFTER).filter(|_| joined && self.flying.is_empty());
@@ -52,40 +59,83 @@ impl Want {
 
     pub(super) fn check(&self, has: &PieceSet, near: impl Fn(NodeId) -> bool) {
         assert_eq!(self.hashes.len(), has.count() as usize, "hashes of pieces");
+        assert!(!self.lacks.is_empty(), "a need of nothing");
+        assert!(!self.lacks.meets(has), "a piece that is here is lacking");
         for (piece, flight) in &self.flying {
-            assert!(!has.has(*piece), "piece {piece} is here and on its way");
+            assert!(self.lacks.has(*piece), "piece {piece} is on its way and not needed");
             assert!(flight.from.is_none_or(&near), "piece {piece} comes from nowhere");
         }
     }
 }
 
 impl Share {
-    pub(super) fn want(&mut self, now: Time, blob: BlobRef, hashes: Vec<Hash>, has: PieceSet) {
+    pub(super) fn want(
+        &mut self,
+        now: Time,
+        blob: BlobRef,
+        hashes: Vec<Hash>,
+        (needs, has): (PieceSet, PieceSet),
+    ) {
         let count = pieces_of(&blob);
-        let has = PieceSet::from_words(count, &has.words());
-        let known = self.blobs.get(&blob.hash);
-        if known.is_some_and(|known| known.want.is_some()) {
-            return;
+        if !self.blobs.contains_key(&blob.hash) {
+            self.make_room();
         }
-        if known.is_some() || has.is_full() {
-            if known.is_none() {
-                self.have(alloc::vec![blob]);
-            }
-            return self.outputs.push_back(ShareOutput::Whole(blob));
-        }
-        self.make_room();
         let why = match () {
             () if !is_shared(&blob) => "it is not of a size that is shared",
             () if hashes.len() != count as usize => "its pieces have not one hash each",
-            () if self.blobs.len() >= MAX_SHARED_BLOBS => "too many others are needed",
+            () if self.blobs.get(&blob.hash).is_some_and(|known| known.blob != blob) => {
+                "its size is another"
+            }
+            () if !self.blobs.contains_key(&blob.hash) && self.blobs.len() >= MAX_SHARED_BLOBS => {
+                "too many others are needed"
+            }
             () => {
-                self.say(ShareSay::Wants { blob, has: has.words() });
-                let want = Some(Want { hashes, flying: BTreeMap::new(), told: now });
-                self.blobs.insert(blob.hash, Blob { blob, has, want });
-                return;
+                let of_it = |set: &PieceSet| PieceSet::from_words(count, &set.words());
+                return self.want_more(now, blob, hashes, (of_it(&needs), of_it(&has)));
             }
         };
         self.outputs.push_back(ShareOutput::Failed { blob, why: why.into() });
+    }
+
+    /// Needs these pieces beside what was needed before; the coordinator hears of it if that changes anything.
+    fn want_more(
+        &mut self,
+        now: Time,
+        blob: BlobRef,
+        hashes: Vec<Hash>,
+        (needs, has): (PieceSet, PieceSet),
+    ) {
+        let count = pieces_of(&blob);
+        let new = || Blob { blob, has: PieceSet::new(count), want: None };
+        let known = self.blobs.entry(blob.hash).or_insert_with(new);
+        let had = (known.has.len(), known.want.as_ref().map_or(0, |want| want.lacks.len()));
+        let before = known.want.take();
+        if before.is_none() {
+            // The shell just looked: what it does not see is not here any more.
+            known.has = known.has.without(&needs);
+        }
+        known.has = known.has.with(&has);
+        let lacked = before.as_ref().map(|want| needs.with(&want.lacks));
+        let lacks = lacked.unwrap_or(needs).without(&known.has);
+        let has = (known.has.len(), lacks.len());
+        if !lacks.is_empty() {
+            let mut flying = before.map(|want| want.flying).unwrap_or_default();
+            flying.retain(|piece, _| lacks.has(*piece));
+            known.want = Some(Want { hashes, lacks, flying, told: now });
+        }
+        if has != had {
+            self.say_part(blob.hash);
+        }
+        if has.1 == 0 {
+            self.all_here(blob);
+        }
+    }
+
+    /// Nothing that was needed is missing.
+    fn all_here(&mut self, blob: BlobRef) {
+        let whole = self.blobs.get(&blob.hash).is_some_and(|known| known.has.is_full());
+        let here = if whole { ShareOutput::Whole } else { ShareOutput::Part };
+        self.outputs.push_back(here(blob));
     }
 
     /// What is needed goes before what is only kept: of that the coordinator need not know.
@@ -106,7 +156,7 @@ impl Share {
             let Some(want) = &mut known.want else { return };
             want.told = now;
             let flying = want.flying.get(&piece).map(|flight| flight.from);
-            if known.has.has(piece) || flying == Some(from) {
+            if !want.lacks.has(piece) || flying == Some(from) {
                 continue;
             }
             match from {
@@ -139,7 +189,7 @@ impl Share {
     ) {
         let Some(known) = self.blobs.get_mut(&blob) else { return };
         let (blob, Some(want)) = (known.blob, &mut known.want) else { return };
-        let Some(expected) = want.hashes.get(piece as usize).filter(|_| !known.has.has(piece))
+        let Some(expected) = want.hashes.get(piece as usize).filter(|_| want.lacks.has(piece))
         else {
             return;
         };
@@ -154,19 +204,18 @@ impl Share {
             };
         }
         want.flying.remove(&piece);
+        want.lacks.remove(piece);
         known.has.insert(piece);
         match from {
             Some(_) => self.exchanged.taken += size,
             None => self.exchanged.fetched += size,
         }
-        let whole = known.has.is_full();
-        if whole {
-            known.want = None;
-        }
+        known.want.take_if(|want| want.lacks.is_empty());
+        let enough = known.want.is_none();
         self.outputs.push_back(ShareOutput::Store { blob, piece, bytes });
         self.say(ShareSay::Got { blob, piece, from });
-        if whole {
-            self.outputs.push_back(ShareOutput::Whole(blob));
+        if enough {
+            self.all_here(blob);
         }
     }
 
@@ -260,14 +309,10 @@ impl Share {
     }
 
     fn fetch_some(&mut self, now: Time, blob: &BlobRef) {
-        let Some(known) = self.blobs.get(&blob.hash) else { return };
-        let mut pieces = Vec::new();
-        while pieces.len() < OWN_AHEAD
-            && let Some(piece) = known.has.first_missing(0, |piece| !pieces.contains(&piece))
-        {
-            pieces.push(piece);
-        }
-        let told = known.want.as_ref().map_or(now, |want| want.told);
+        let known = self.blobs.get(&blob.hash);
+        let Some(want) = known.and_then(|known| known.want.as_ref()) else { return };
+        let pieces: Vec<_> = want.lacks.iter().take(OWN_AHEAD).collect();
+        let told = want.told;
         self.take(now, blob, &pieces, None);
         // Nobody told: the next ones need not wait as long again.
         let known = self.blobs.get_mut(&blob.hash);

@@ -2,7 +2,9 @@
 #![allow(clippy::unwrap_used)]
 
 mod consent;
+mod means;
 mod quic;
+mod serve;
 mod world;
 
 use shoal_node::*;

@@ -1,10 +1,12 @@
 //! One node and what it asked of its shell.
 
+use shoal_kinds::{ExecItems, ExecWork, Kind, NoopWork};
 use shoal_node::*;
 use shoal_protocol::*;
 
 pub(crate) struct World {
     pub(crate) node: Node,
+    pub(crate) caps: Caps,
     pub(crate) now: Time,
     pub(crate) said: Vec<FromNode>,
     pub(crate) runs: Vec<Lease>,
@@ -16,6 +18,7 @@ pub(crate) struct World {
     pub(crate) to_check: Vec<JobId>,
     /// What was asked of crews.
     pub(crate) crew: Vec<Output>,
+    pub(crate) warm: Vec<JobId>,
 }
 
 impl World {
@@ -28,6 +31,7 @@ impl World {
             name: "test".into(),
             backend: "test".into(),
             software: false,
+            memory: None,
             buffer_bytes: 1 << 20,
             workgroup_invocations: 256,
             workgroup_bytes: 16 << 10,
@@ -36,11 +40,21 @@ impl World {
         };
         let kind = NodeKind::Simulated;
         let name = String::from("n");
-        let caps = Caps { kind, name, cpu_slots: 2, gpu: Some(gpu), speed: 100, class: 0 };
+        let caps = Caps {
+            kind,
+            name,
+            cpu_slots: 2,
+            gpu: Some(gpu),
+            memory: 1 << 30,
+            threads: 2,
+            engines: Vec::new(),
+            speed: 100,
+            class: 0,
+        };
         let config = Config {
             token: "t".into(),
             identity: Identity([7; 32]),
-            caps,
+            caps: caps.clone(),
             rules: Rules::default(),
             talks,
             shares: false,
@@ -48,6 +62,7 @@ impl World {
         };
         World {
             node: Node::new(config),
+            caps,
             now: Time(1_000_000),
             said: Vec::new(),
             runs: Vec::new(),
@@ -57,6 +72,7 @@ impl World {
             to_sign: Vec::new(),
             to_check: Vec::new(),
             crew: Vec::new(),
+            warm: Vec::new(),
         }
     }
 
@@ -99,13 +115,36 @@ impl World {
 
     /// Of job 1.
     pub(crate) fn tell(&mut self, signed: Option<Signed>) {
+        self.tell_job(Kind::Noop(NoopWork), Footprint::NOTHING, signed);
+    }
+
+    /// Of job 1 as one of programs, whose units take so much while they run.
+    pub(crate) fn tell_taking(&mut self, takes: Footprint) {
+        let blob = BlobRef { hash: Hash([0; 32]), size: 0 };
+        let program = ExecWork {
+            module: blob,
+            args: Vec::new(),
+            env: Vec::new(),
+            items: ExecItems::Files { manifest: blob },
+            folder: None,
+            clock: false,
+        };
+        self.hear(ToNode::Forget(JobId(1)));
+        let signed = Signed { by: PublicKey([1; 32]), signature: Signature([0; 32], [0; 32]) };
+        self.tell_job(program.into(), takes, Some(signed));
+        self.give(Input::Checked { job: JobId(1), result: Ok(()) });
+        self.said.clear();
+    }
+
+    fn tell_job(&mut self, work: Kind, takes: Footprint, signed: Option<Signed>) {
         self.hear(ToNode::Job {
             job: JobId(1),
             name: "job".into(),
             owner: "me".into(),
             items: 1000,
-            work: Box::new(Work::Noop),
+            work: Box::new(work.work()),
             limits: Limits::default(),
+            takes,
             signed,
         });
     }
@@ -125,6 +164,7 @@ impl World {
                 | Output::Share(_) => self.crew.push(output),
                 Output::Send(message) => self.said.push(message),
                 Output::Run { lease, .. } => self.runs.push(lease),
+                Output::Warm(job) => self.warm.push(job),
                 Output::Abort(attempt) => self.aborted.push(attempt),
                 Output::Sign(statement) => self.to_sign.push(statement),
                 Output::Check(job) => self.to_check.push(job),

@@ -16,6 +16,12 @@ struct World {
     outputs: Vec<ShareOutput>,
 }
 
+fn set(pieces: &[u32]) -> PieceSet {
+    let mut set = PieceSet::new(PIECES);
+    pieces.iter().for_each(|piece| assert!(set.insert(*piece)));
+    set
+}
+
 impl World {
     /// A node that joined, with a direct way to another.
     fn new() -> World {
@@ -28,12 +34,30 @@ impl World {
 
     fn wanting(has: &[u32]) -> World {
         let mut world = World::new();
-        let mut set = PieceSet::new(PIECES);
-        has.iter().for_each(|piece| assert!(set.insert(*piece)));
-        let hashes = (0..PIECES).map(|piece| hash(&world.bytes(piece))).collect();
-        let blob = world.blob;
-        world.give(ShareInput::Want { blob, hashes, has: set });
+        world.want(PieceSet::full(PIECES), has);
         world
+    }
+
+    /// One that needs only these pieces, and has none.
+    fn wanting_part(needs: &[u32]) -> World {
+        let mut world = World::new();
+        world.want(set(needs), &[]);
+        world
+    }
+
+    fn want(&mut self, needs: PieceSet, has: &[u32]) {
+        let hashes = (0..PIECES).map(|piece| hash(&self.bytes(piece))).collect();
+        let (blob, has) = (self.blob, set(has));
+        self.give(ShareInput::Want { blob, hashes, needs, has });
+    }
+
+    fn fetched(&mut self, piece: u32) {
+        let (blob, result) = (self.blob.hash, Ok(self.bytes(piece)));
+        self.give(ShareInput::Fetched { blob, piece, result });
+    }
+
+    fn has(&self) -> Vec<u32> {
+        self.share.has(self.blob.hash).map(|has| has.iter().collect()).unwrap_or_default()
     }
 
     fn having() -> World {
@@ -139,7 +163,7 @@ fn a_late_piece_is_dealt_anew_and_still_welcome() {
     let blob = world.blob;
     assert!(world.said(&ShareSay::Missed { blob, piece: 1, from: PEER, why: Missed::Late }));
     world.came(1);
-    assert_eq!(world.share.has(blob.hash), 1);
+    assert_eq!(world.has(), [1]);
 }
 
 #[test]
@@ -173,7 +197,8 @@ fn after_a_reconnect_it_says_again_what_it_has_and_needs() {
     world.outputs.clear();
     world.give(ShareInput::Away);
     world.give(ShareInput::Joined);
-    assert!(world.said(&ShareSay::Wants { blob: world.blob, has: vec![0b10_0001] }));
+    let (has, needs) = (vec![0b10_0001], vec![0b11_1101_1110]);
+    assert!(world.said(&ShareSay::Part { blob: world.blob, has, needs }));
     let mut world = World::having();
     world.give(ShareInput::Joined);
     assert!(world.said(&ShareSay::Holds { blobs: vec![world.blob] }));
@@ -240,10 +265,100 @@ fn a_shelf_full_of_others_keeps_nobody_from_what_it_needs() {
     let mut world = World::new();
     let other = |n: usize| BlobRef { hash: Hash([n as u8; 32]), size: 8 * PIECE_BYTES };
     world.give(ShareInput::Have((10..200).map(other).collect()));
-    let (blob, has) = (world.blob, PieceSet::new(PIECES));
-    let hashes = (0..PIECES).map(|piece| hash(&world.bytes(piece))).collect();
-    world.give(ShareInput::Want { blob, hashes, has });
-    assert!(world.said(&ShareSay::Wants { blob, has: vec![0] }));
+    world.want(PieceSet::full(PIECES), &[]);
+    let (blob, needs) = (world.blob, vec![0b11_1111_1111]);
+    assert!(world.said(&ShareSay::Part { blob, has: vec![], needs }));
+}
+
+#[test]
+fn a_part_is_enough_and_nothing_else_is_taken() {
+    let mut world = World::wanting_part(&[3, 4]);
+    let blob = world.blob;
+    assert!(world.said(&ShareSay::Part { blob, has: vec![], needs: vec![0b1_1000] }));
+    world.take(&[2, 3, 4, 5], Some(PEER));
+    assert_eq!(world.words().len(), 2, "what is not needed is not asked for");
+    world.came(5);
+    world.came(3);
+    assert!(!world.outputs.contains(&ShareOutput::Part(blob)));
+    world.came(4);
+    assert_eq!(world.outputs.last(), Some(&ShareOutput::Part(blob)));
+    assert_eq!(world.has(), [3, 4]);
+    assert_eq!(world.share.next_timeout(), None, "nothing more is waited for");
+}
+
+#[test]
+fn a_holder_of_a_part_gives_what_it_has() {
+    let mut world = World::wanting_part(&[3]);
+    world.take(&[3], Some(PEER));
+    world.came(3);
+    world.allow();
+    world.outputs.clear();
+    let blob = world.blob.hash;
+    world.hear(&PieceWord::Ask { blob, piece: 4 });
+    assert_eq!(world.words(), [PieceWord::Not { blob, piece: 4 }]);
+    world.hear(&PieceWord::Ask { blob, piece: 3 });
+    assert_eq!(world.loads(), 1);
+}
+
+#[test]
+fn a_part_is_extended_while_it_comes_and_later() {
+    let mut world = World::wanting_part(&[3, 4]);
+    let blob = world.blob;
+    world.take(&[3, 4], None);
+    world.fetched(3);
+    world.want(set(&[4, 8]), &[]);
+    assert!(world.said(&ShareSay::Part { blob, has: vec![0b1000], needs: vec![0b1_0001_0000] }));
+    // It was on its way, and is not asked for again.
+    world.fetched(4);
+    assert!(!world.outputs.contains(&ShareOutput::Part(blob)));
+    world.take(&[8], None);
+    world.fetched(8);
+    assert_eq!(world.outputs.last(), Some(&ShareOutput::Part(blob)));
+    world.want(PieceSet::full(PIECES), &[3, 4, 8]);
+    let missing = [0, 1, 2, 5, 6, 7, 9];
+    world.take(&missing, None);
+    missing.into_iter().for_each(|piece| world.fetched(piece));
+    assert_eq!(world.outputs.last(), Some(&ShareOutput::Whole(blob)));
+}
+
+#[test]
+fn a_part_from_before_is_told_of_and_need_not_come_again() {
+    let mut world = World::new();
+    let blob = world.blob;
+    world.give(ShareInput::HavePart { blob, has: set(&[1, 2]) });
+    assert!(world.said(&ShareSay::Part { blob, has: vec![0b110], needs: vec![] }));
+    world.want(set(&[1, 2]), &[1, 2]);
+    assert_eq!(world.outputs.last(), Some(&ShareOutput::Part(blob)));
+    world.outputs.clear();
+    world.give(ShareInput::Away);
+    world.give(ShareInput::Joined);
+    assert!(world.said(&ShareSay::Part { blob, has: vec![0b110], needs: vec![] }));
+}
+
+#[test]
+fn a_piece_that_the_disk_lost_is_not_offered_any_more_and_comes_again() {
+    let mut world = World::having();
+    world.allow();
+    let blob = world.blob;
+    world.hear(&PieceWord::Ask { blob: blob.hash, piece: 2 });
+    world.give(ShareInput::Loaded { blob: blob.hash, piece: 2, to: PEER, bytes: None });
+    assert!(world.said(&ShareSay::Part { blob, has: vec![0b11_1111_1011], needs: vec![] }));
+    world.want(set(&[1, 2]), &[1]);
+    world.take(&[1, 2], None);
+    assert!(!world.outputs.contains(&ShareOutput::Fetch { blob, piece: 1 }));
+    world.fetched(2);
+    assert_eq!(world.outputs.last(), Some(&ShareOutput::Whole(blob)));
+}
+
+#[test]
+fn without_a_word_from_the_coordinator_only_the_part_is_fetched() {
+    let mut world = World::wanting_part(&[5, 7]);
+    world.wait(60);
+    let blob = world.blob;
+    for piece in 0..PIECES {
+        let fetched = world.outputs.contains(&ShareOutput::Fetch { blob, piece });
+        assert_eq!(fetched, piece == 5 || piece == 7, "piece {piece}");
+    }
 }
 
 #[test]
@@ -254,8 +369,8 @@ fn garbage_is_heard_without_harm() {
     }
     let blob = world.blob;
     world.give(ShareInput::Told(ShareTold::Take { blob, pieces: vec![u32::MAX], from: None }));
-    let (hashes, has) = (Vec::new(), PieceSet::new(1));
+    let (hashes, needs, has) = (Vec::new(), PieceSet::full(3), PieceSet::new(1));
     let other = BlobRef { hash: Hash([8; 32]), ..blob };
-    world.give(ShareInput::Want { blob: other, hashes, has });
+    world.give(ShareInput::Want { blob: other, hashes, needs, has });
     assert!(matches!(world.outputs.last(), Some(ShareOutput::Failed { .. })));
 }

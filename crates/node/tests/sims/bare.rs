@@ -9,7 +9,8 @@ use crate::party::Bare;
 use crate::wires::{CALM, ROUGH, Wire};
 use crate::world::World;
 
-const GRID: Grid = Grid { kernel: Kernel::Floats, width: 7, height: 24, halo: 1, steps: 60 };
+const GRID: Grid =
+    Grid { kernel: Kernel::Floats, width: 7, height: 24, halo: 1, steps: 60, reduce: None };
 
 fn poke(strength: f32) -> Poke {
     Poke { at: [3.0, 11.0], by: [0.5, 0.0], radius: 4.0, strength }

@@ -1,10 +1,12 @@
 //! Everything at once, by a seed: members die, stall, come and go, links and relay break, fields are stirred. The
 //! coordinator here is a simple one: it calls together who is there, from the last checkpoint on.
 
+use shoal_kinds::Reduce;
 use shoal_protocol::{CrewSay, Micros, Poke};
 
 use crate::grid::{Grid, Kernel};
 use crate::party::{Bare, Party};
+use crate::totals::{said, total_of};
 use crate::whole::Whole;
 use crate::wires::{CALM, ROUGH};
 use crate::world::World;
@@ -12,7 +14,9 @@ use crate::world::World;
 /// Chosen by the seed, as all else.
 fn grid(seed: u64) -> Grid {
     let kernel = [Kernel::Floats, Kernel::Integers, Kernel::Still][(seed % 3) as usize];
-    Grid { kernel, width: 5, height: 26, halo: 1 + (seed / 3 % 3) as u32, steps: 90 }
+    let halo = 1 + (seed / 3 % 3) as u32;
+    let reduce = Reduce::ALL.get((seed % 7) as usize).copied();
+    Grid { kernel, width: 5, height: 26, halo, steps: 90, reduce }
 }
 
 fn reform<P: Party>(world: &mut World<P>) {
@@ -83,6 +87,9 @@ fn story<P: Party>(seed: u64) -> World<P> {
     let result = world.finish();
     assert_eq!(world.poked(), world.strokes, "seed {seed}: a stroke got lost");
     assert!(result == world.grid.alone(&world.strokes), "seed {seed}: another result");
+    let last = world.grid.reduce.map(|_| total_of(world.grid, &result));
+    let told = said(&world).into_iter().rfind(|(step, _)| *step == 90).map(|(_, bits)| bits);
+    assert_eq!(told, last, "seed {seed}: another total");
     let bad = |say: &CrewSay| matches!(say, CrewSay::Bad { .. } | CrewSay::Failed { .. });
     let bad = world.says.iter().find(|(_, _, say)| bad(say));
     assert!(bad.is_none(), "seed {seed}: {bad:?}");

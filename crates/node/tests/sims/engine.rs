@@ -24,6 +24,8 @@ pub(crate) struct Engine {
     pub(crate) storing: Micros,
     /// Answers nothing any more.
     pub(crate) stuck: bool,
+    /// Makes totals of its rows, as it is told.
+    pub(crate) reduces: bool,
     pub(crate) shown: u32,
     pub(crate) taken_back: u32,
 }
@@ -41,21 +43,36 @@ impl Engine {
             pace,
             storing: Micros::from_millis(3),
             stuck: false,
+            reduces: true,
             shown: 0,
             taken_back: 0,
         }
     }
 
-    /// The answer, and when it comes.
+    /// The answers, and when they come.
     pub(crate) fn take(
         &mut self,
         now: Time,
         store: &mut Store,
         command: SimCommand,
-    ) -> Option<(Time, SimAnswer)> {
+    ) -> Vec<(Time, SimAnswer)> {
         if self.stuck {
-            return None;
+            return Vec::new();
         }
+        let reduces = matches!(command, SimCommand::Keep { .. } | SimCommand::Finish { .. });
+        let (epoch, step, at) = (command.epoch(), self.step, self.free.max(now));
+        let how = self.grid.reduce.filter(|_| reduces && self.reduces);
+        let rows = how.map(|how| how.rows(&self.grid.work(), &bytes(&self.state)));
+        let reduced = rows.map(|rows| (at, SimAnswer::Reduced { epoch, step, rows }));
+        reduced.into_iter().chain(self.act(now, store, command)).collect()
+    }
+
+    fn act(
+        &mut self,
+        now: Time,
+        store: &mut Store,
+        command: SimCommand,
+    ) -> Option<(Time, SimAnswer)> {
         let epoch = command.epoch();
         let begun = self.free.max(now);
         match command {

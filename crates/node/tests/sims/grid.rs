@@ -1,7 +1,8 @@
 //! A small simulation on the CPU: a stencil of integers or floats over a grid that wraps around, so that any
 //! wrong row, step or poke changes the result.
 
-use shoal_protocol::{Pass, Poke, SimSlots, SimWork, Span};
+use shoal_kinds::{Pass, Reduce, SimSlots, SimWork};
+use shoal_protocol::{Poke, Span};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kernel {
@@ -18,6 +19,7 @@ pub(crate) struct Grid {
     pub(crate) height: u32,
     pub(crate) halo: u32,
     pub(crate) steps: u64,
+    pub(crate) reduce: Option<Reduce>,
 }
 
 /// Rows of the grid, as bits.
@@ -45,6 +47,7 @@ impl Grid {
             slots: SimSlots { params: 0, state: 1, next: 2, picture: None },
             params: Vec::new(),
             fields: Vec::new(),
+            reduce: self.reduce,
         }
     }
 

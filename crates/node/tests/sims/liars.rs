@@ -9,7 +9,8 @@ use shoal_protocol::{
 
 use crate::grid::{Grid, Kernel};
 
-const GRID: Grid = Grid { kernel: Kernel::Integers, width: 2, height: 9, halo: 1, steps: 5 };
+const GRID: Grid =
+    Grid { kernel: Kernel::Integers, width: 2, height: 9, halo: 1, steps: 5, reduce: None };
 const NOW: Time = Time(1_000);
 const ROW: usize = 8;
 
@@ -21,6 +22,7 @@ fn task() -> SimTask {
         kept: vec![],
         keep_every: 0,
         attempt: Attempt(4),
+        check: None,
         speculate: false,
         strokes: Vec::new(),
     }

@@ -10,6 +10,7 @@ mod liars;
 mod members;
 mod party;
 mod talk;
+mod totals;
 mod whole;
 mod wires;
 mod world;

@@ -11,7 +11,8 @@ use crate::whole::Whole;
 use crate::wires::{CALM, ROUGH, Wire};
 use crate::world::World;
 
-const GRID: Grid = Grid { kernel: Kernel::Floats, width: 9, height: 24, halo: 2, steps: 50 };
+const GRID: Grid =
+    Grid { kernel: Kernel::Floats, width: 9, height: 24, halo: 2, steps: 50, reduce: None };
 
 fn alone() -> Vec<u8> {
     GRID.alone(&BTreeMap::new())

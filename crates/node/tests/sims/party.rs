@@ -3,12 +3,13 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use shoal_kinds::SimWork;
 use shoal_node::collective::{Op, Rank};
 use shoal_node::session::sim::{Place, Sim, SimInput, SimOutput};
 use shoal_node::{SimAnswer, SimCommand};
 use shoal_protocol::{
     Attempt, CrewSay, CrewTask, CrewTold, Enlist, Epoch, Identity, LinkKey, MemberInfo, NodeId,
-    Signature, SimWork, Time, UnitOutput,
+    Signature, Time, UnitOutput,
 };
 
 pub(crate) enum Given<'a> {
@@ -82,7 +83,8 @@ pub(crate) trait Party {
     fn check(&self);
 }
 
-/// A simulation's part and nothing else. Its messages begin with their epoch, as frames do.
+/// A simulation's part and nothing else. Its messages begin with their epoch, as frames do, and their
+/// channel.
 pub(crate) struct Bare {
     work: SimWork,
     members: Vec<NodeId>,
@@ -96,11 +98,19 @@ impl Bare {
     fn hear(&mut self, now: Time, from: NodeId, bytes: &[u8]) {
         let (epoch, rest) = bytes.split_first_chunk().unwrap();
         let epoch = Epoch(u32::from_le_bytes(*epoch));
+        let (common, rest) = rest.split_first().unwrap();
         match &mut self.part {
             Some((mine, sim)) if *mine == epoch => {
                 let rank = self.members.iter().position(|node| *node == from).unwrap();
                 let from = Rank(rank as u8);
-                sim.handle(now, SimInput::Heard { from, bytes: rest.to_vec() });
+                let bytes = rest.to_vec();
+                sim.handle(
+                    now,
+                    match common {
+                        0 => SimInput::Heard { from, bytes },
+                        _ => SimInput::Common { from, bytes },
+                    },
+                );
             }
             Some((mine, _)) if *mine > epoch => {}
             Some(_) | None => self.ahead.push((from, bytes.to_vec())),
@@ -164,9 +174,14 @@ impl Party for Bare {
         while let Some(output) = sim.poll_output() {
             self.does.push_back(match output {
                 SimOutput::Tell { to, message } => {
-                    let bytes = [&epoch.0.to_le_bytes(), message.as_slice()].concat();
+                    let bytes = [&epoch.0.to_le_bytes(), &[0][..], message.as_slice()].concat();
                     Does::Net { to: node(to), bytes: Arc::new(bytes) }
                 }
+                SimOutput::Common { to, message } => {
+                    let bytes = [&epoch.0.to_le_bytes(), &[1][..], message.as_slice()].concat();
+                    Does::Net { to: node(to), bytes: Arc::new(bytes) }
+                }
+                SimOutput::Hold { .. } => panic!("so little is never held back"),
                 SimOutput::Command(command) => Does::Command(command),
                 SimOutput::Says(say) => Does::Says { epoch, say },
                 SimOutput::Slow(rank) => {

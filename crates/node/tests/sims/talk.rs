@@ -11,7 +11,8 @@ use crate::whole::Whole;
 use crate::wires::{CALM, ROUGH, Wire};
 use crate::world::World;
 
-const NOTHING: Grid = Grid { kernel: Kernel::Still, width: 1, height: 8, halo: 1, steps: 0 };
+const NOTHING: Grid =
+    Grid { kernel: Kernel::Still, width: 1, height: 8, halo: 1, steps: 0, reduce: None };
 
 fn crew(seed: u64, members: u64, wire: Wire) -> World<Whole> {
     let mut world = World::<Whole>::new(seed, NOTHING, members, wire);

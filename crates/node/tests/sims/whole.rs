@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use ed25519_dalek::{Signer as _, SigningKey};
+use shoal_kinds::SimWork;
 use shoal_node::session::RadioDo;
 use shoal_node::{Member, MemberConfig, MemberInput, MemberOutput};
 use shoal_protocol::sign::link_statement;
 use shoal_protocol::{
-    Epoch, Identity, MemberInfo, NodeId, PublicKey, Signature, SimWork, Time, frame, hash,
+    Epoch, Identity, MemberInfo, NodeId, PublicKey, Signature, Time, frame, hash,
 };
 use shoal_seal::{Claims, Keys, Rights, mint};
 

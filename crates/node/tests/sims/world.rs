@@ -126,7 +126,17 @@ impl<P: Party> World<P> {
             let (bands, kept, speculate) = (spans.clone(), kept.clone(), self.speculate);
             let (job, keep_every) = (JobId(1), self.keep_every);
             let strokes = self.strokes.range(from..).map(|(step, poke)| (*step, *poke)).collect();
-            let task = SimTask { job, bands, from, kept, keep_every, attempt, speculate, strokes };
+            let task = SimTask {
+                job,
+                bands,
+                from,
+                kept,
+                keep_every,
+                attempt,
+                speculate,
+                strokes,
+                check: None,
+            };
             let talks = self.talkers.contains(&node.0);
             let enlist = Box::new(Enlist {
                 crew: CREW,
@@ -185,8 +195,7 @@ impl<P: Party> World<P> {
                 Does::Command(command) => {
                     self.note_poke(&command);
                     let machine = self.machines.get_mut(&node).unwrap();
-                    let answer = machine.engine.take(self.now, &mut self.store, command);
-                    if let Some((at, answer)) = answer {
+                    for (at, answer) in machine.engine.take(self.now, &mut self.store, command) {
                         self.at(at, Event::Answer { to: node, answer });
                     }
                 }

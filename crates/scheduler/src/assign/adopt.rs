@@ -10,37 +10,27 @@ use crate::Output;
 use crate::state::Scheduler;
 use crate::unit::History;
 
-/// Lendings remembered after their node left: those of a few thousand nodes that come back within seconds.
-const REMEMBERED: usize = 1 << 14;
-
 impl Scheduler {
-    /// What a node had when it left or fell silent.
-    pub(super) fn remember(&mut self, node: NodeId, attempts: &[Attempt]) {
-        for attempt in attempts {
-            let Some(loan) = self.loans.get(attempt) else { continue };
-            self.lent_before.insert((*attempt, node), (loan.job, loan.span));
-        }
-        while self.lent_before.len() > REMEMBERED {
-            self.lent_before.pop_first();
-        }
-    }
-
     /// Whether a unit may be in this node's hands.
     fn may_keep(&mut self, node: NodeId, attempt: Attempt, id: JobId, span: Span) -> bool {
-        let lent = self.lent_before.remove(&(attempt, node)) == Some((id, span));
+        let lent = self.loans.recall(node, attempt) == Some((id, span));
         let Some(job) = self.jobs.get(&id) else { return false };
         let Some(peer) = self.peers.get(&node) else { return false };
         let sized = span.len <= job.spec.sizing.most;
         let believed = lent || peer.trusted || job.spec.policy.verify == Verify::None;
-        self.is_running(id) && sized && believed && peer.suits(job)
+        self.jobs.is_running(id)
+            && sized
+            && believed
+            && peer.suits(job)
+            && self.has_means(peer, job)
     }
 
     /// Units a returning node is still at: it keeps those that nobody else has.
-    pub(super) fn adopt(&mut self, now: Time, node: NodeId, held: Vec<Held>) {
+    pub(crate) fn adopt(&mut self, now: Time, node: NodeId, held: Vec<Held>) {
         let mut refused = Vec::new();
         for Held { attempt, job: id, span } in held.into_iter().take(MAX_LEASES_PER_NODE) {
             let taken = !self.loans.contains_key(&attempt)
-                && attempt < Attempt::new(self.life, self.last_attempt.saturating_add(1))
+                && self.numbers.was_given(attempt)
                 && self.may_keep(node, attempt, id, span)
                 && self.reopen(node, id, span);
             if !taken {

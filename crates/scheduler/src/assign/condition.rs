@@ -2,7 +2,7 @@
 //! do before says little then, so it is thought slower at once and measured anew.
 
 use alloc::vec::Vec;
-use shoal_protocol::{Attempt, Condition, Micros, NodeId, Time};
+use shoal_protocol::{Attempt, Condition, NodeId, Time};
 
 use crate::meter::Pace;
 use crate::state::Scheduler;
@@ -32,8 +32,8 @@ impl Scheduler {
     }
 
     /// Units come back that were not begun. What is made up sets nothing free.
-    pub(super) fn returned(&mut self, now: Time, node: NodeId, attempts: Vec<Attempt>) {
-        let ours: Vec<_> = attempts.into_iter().filter(|a| self.holds(node, *a)).collect();
+    pub(crate) fn returned(&mut self, now: Time, node: NodeId, attempts: Vec<Attempt>) {
+        let ours: Vec<_> = attempts.into_iter().filter(|a| self.loans.is_held(node, *a)).collect();
         if !ours.is_empty() {
             self.note_returned(now, node, &ours);
             self.tell_again(node, &ours);
@@ -55,23 +55,7 @@ impl Scheduler {
             let last_size = (pace.last_size / total).saturating_mul(of).max(1);
             self.set_pace(node, job, Pace { milli_rate, last_size, stale: true, ..pace });
         }
-        self.expect_later(now, node, (total, of));
-        self.stirred = true;
-    }
-
-    /// What a node has in hand takes longer, or less long, than thought.
-    fn expect_later(&mut self, now: Time, node: NodeId, (of, total): (u64, u64)) {
-        let Some(peer) = self.peers.get(&node) else { return };
-        for attempt in &peer.loans {
-            let Some(loan) = self.loans.get_mut(attempt) else { continue };
-            let rest = ((loan.due - now).0 / total).saturating_mul(of);
-            let due = now + Micros(rest);
-            if let Some(late) = self.jobs.get_mut(&loan.job).and_then(|job| job.late.as_mut())
-                && late.remove(&(loan.due, *attempt))
-            {
-                late.insert((due, *attempt));
-            }
-            loan.due = due;
-        }
+        self.put_off_loans(now, node, (total, of));
+        self.review.stir();
     }
 }

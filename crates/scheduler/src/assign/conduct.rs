@@ -2,11 +2,12 @@
 //! far too long or fails them, again and again, gets less and gets it later; each answer makes up for one of those.
 //! A node with a bad network is slowed down by that, never shut out.
 
-use alloc::collections::BTreeSet;
+use alloc::collections::{BTreeMap, BTreeSet};
 use shoal_protocol::{Attempt, JobId, Lane, Micros, NodeId, Time, Verify};
 
 use crate::job::Job;
-use crate::state::{Peer, Scheduler};
+use crate::peers::Peer;
+use crate::state::Scheduler;
 use crate::unit::Unit;
 
 /// Broken lendings, not made up for, after which a node is lent one unit at a time and after a rest: twice may be bad luck.
@@ -32,7 +33,7 @@ const MOST_NO_SHOWS: u32 = 8;
 const BACK_SOON: Micros = Micros::from_secs(3);
 
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Conduct {
+struct Conduct {
     broken: u32,
     /// When the last of those was.
     at: Time,
@@ -40,50 +41,96 @@ pub(crate) struct Conduct {
 
 /// A node that left and may come back.
 #[derive(Clone, Debug)]
-pub(crate) struct Absent {
+struct Absent {
     until: Time,
     /// Jobs it worked on.
     told: BTreeSet<JobId>,
 }
 
-impl Scheduler {
-    /// A node did not keep what it took.
-    pub(crate) fn broke(&mut self, now: Time, node: NodeId) {
-        if self.own.contains(&node) {
-            return;
-        }
-        let broken = (self.broken(node) + 1).min(MOST_BROKEN);
+#[derive(Default)]
+pub(crate) struct Conducts {
+    /// How nodes kept what they took; only those that did not are here.
+    conducts: BTreeMap<NodeId, Conduct>,
+    /// Newcomers who came to nothing, beyond those who did not.
+    no_shows: u32,
+    /// Nodes that left a moment ago.
+    absent: BTreeMap<NodeId, Absent>,
+    /// Until then nodes that were here before a restart may come back.
+    settled_at: Time,
+}
+
+impl Conducts {
+    /// After a restart everybody may come back until then.
+    pub(crate) fn settle_at(&mut self, time: Time) {
+        self.settled_at = time;
+    }
+
+    pub(crate) fn is_settled(&self, now: Time) -> bool {
+        now >= self.settled_at
+    }
+
+    /// The job failed by its own fault: those who said so were right.
+    pub(super) fn forget(&mut self, nodes: &BTreeSet<NodeId>) {
+        self.conducts.retain(|node, _| !nodes.contains(node));
+    }
+
+    /// Lendings that were broken and are neither made up for nor forgiven.
+    fn broken(&self, now: Time, node: NodeId) -> u32 {
+        let Some(conduct) = self.conducts.get(&node) else { return 0 };
+        let forgiven = (now - conduct.at).0 / FORGIVEN_AFTER.0;
+        conduct.broken.saturating_sub(u32::try_from(forgiven).unwrap_or(u32::MAX))
+    }
+
+    fn breaks(&mut self, now: Time, node: NodeId) {
+        let broken = (self.broken(now, node) + 1).min(MOST_BROKEN);
         self.conducts.insert(node, Conduct { broken, at: now });
         if self.conducts.len() > REMEMBERED {
             self.conducts.pop_first();
         }
+    }
+
+    fn makes_up(&mut self, now: Time, node: NodeId) {
+        match self.broken(now, node) {
+            0 | 1 => {
+                self.conducts.remove(&node);
+            }
+            broken => {
+                self.conducts.insert(node, Conduct { broken: broken - 1, at: now });
+            }
+        }
+    }
+
+    /// Newcomers came to nothing, one after the other.
+    pub(super) fn is_besieged(&self) -> bool {
+        self.no_shows >= NO_SHOWS
+    }
+
+    /// Part of [`Scheduler::check`].
+    pub(crate) fn check(&self) {
+        assert!(self.conducts.len() <= REMEMBERED, "conducts");
+        let counted = |conduct: &Conduct| (1..=MOST_BROKEN).contains(&conduct.broken);
+        assert!(self.conducts.values().all(counted), "a conduct of nothing");
+        assert!(self.no_shows <= MOST_NO_SHOWS, "newcomers who came to nothing");
+    }
+}
+
+impl Scheduler {
+    /// A node did not keep what it took.
+    pub(crate) fn broke(&mut self, now: Time, node: NodeId) {
+        if self.peers.own().contains(&node) {
+            return;
+        }
+        self.conducts.breaks(now, node);
         self.rest_if_poor(now, node);
     }
 
     /// A node answered, or is back with what it took.
     pub(crate) fn made_up(&mut self, node: NodeId) {
-        if !self.conducts.contains_key(&node) {
-            return;
-        }
-        match self.broken(node) {
-            0 | 1 => {
-                self.conducts.remove(&node);
-            }
-            broken => {
-                self.conducts.insert(node, Conduct { broken: broken - 1, at: self.now });
-            }
-        }
-    }
-
-    /// The job failed by its own fault: those who said so were right.
-    pub(crate) fn forget_conduct(&mut self, nodes: &BTreeSet<NodeId>) {
-        self.conducts.retain(|node, _| !nodes.contains(node));
+        self.conducts.makes_up(self.now, node);
     }
 
     fn broken(&self, node: NodeId) -> u32 {
-        let Some(conduct) = self.conducts.get(&node) else { return 0 };
-        let forgiven = (self.now - conduct.at).0 / FORGIVEN_AFTER.0;
-        conduct.broken.saturating_sub(u32::try_from(forgiven).unwrap_or(u32::MAX))
+        self.conducts.broken(self.now, node)
     }
 
     pub(crate) fn is_poor(&self, node: NodeId) -> bool {
@@ -96,59 +143,39 @@ impl Scheduler {
 
     pub(super) fn rest_if_poor(&mut self, now: Time, node: NodeId) {
         let Some(times) = self.broken(node).checked_sub(POOR) else { return };
-        let Some(peer) = self.peers.get_mut(&node) else { return };
         let rest = REST_FIRST.0.saturating_mul(1 << times).min(REST_LONGEST.0);
-        let until = now + Micros(rest);
-        if let Some(before) = peer.rests_until.replace(until) {
-            self.resting.remove(&(before, node));
-        }
-        self.resting.insert((until, node));
+        self.peers.rest(node, now + Micros(rest));
     }
 
     pub(crate) fn wake_rested(&mut self, now: Time) {
-        while let Some(&(until, node)) = self.resting.first().filter(|(until, _)| *until <= now) {
-            self.resting.remove(&(until, node));
-            if let Some(peer) = self.peers.get_mut(&node) {
-                peer.rests_until = None;
-            }
+        while let Some(node) = self.peers.wake(now) {
             self.feed(now, node);
-        }
-    }
-
-    pub(super) fn rest_no_more(&mut self, node: NodeId, peer: &Peer) {
-        if let Some(until) = peer.rests_until {
-            self.resting.remove(&(until, node));
         }
     }
 
     /// Took units and never answered one, in this connection or another.
     pub(crate) fn is_newcomer(&self, peer: &Peer) -> bool {
-        peer.units_done == 0 && !peer.trusted && self.strangers.contains_key(&peer.node)
+        peer.units_done == 0 && !peer.trusted && self.register.is_stranger(peer.node)
     }
 
     /// A newcomer came to nothing.
     pub(crate) fn note_no_show(&mut self, node: NodeId) {
         let newcomer = self.peers.get(&node).is_some_and(|peer| self.is_newcomer(peer));
         if newcomer {
-            self.no_shows = (self.no_shows + 1).min(MOST_NO_SHOWS);
+            self.conducts.no_shows = (self.conducts.no_shows + 1).min(MOST_NO_SHOWS);
         }
     }
 
     /// Before a node's first answer is booked.
     pub(crate) fn note_show(&mut self, node: NodeId) {
         let newcomer = self.peers.get(&node).is_some_and(|peer| self.is_newcomer(peer));
-        self.no_shows -= u32::from(newcomer).min(self.no_shows);
-    }
-
-    /// Newcomers came to nothing, one after the other.
-    pub(crate) fn is_besieged(&self) -> bool {
-        self.no_shows >= NO_SHOWS
+        self.conducts.no_shows -= u32::from(newcomer).min(self.conducts.no_shows);
     }
 
     /// Whether a node may be asked what it thinks of others' answers.
     pub(crate) fn may_vote(&self, peer: &Peer, job: &Job) -> bool {
         let insists = matches!(job.spec.policy.verify, Verify::Quorum { .. });
-        insists || !self.is_besieged() || !self.is_newcomer(peer)
+        insists || !self.conducts.is_besieged() || !self.is_newcomer(peer)
     }
 
     /// How many units a node is thought to compute at a time, and whether it gets more than that.
@@ -157,7 +184,7 @@ impl Scheduler {
         if self.is_poor(peer.node) && !peer.trusted {
             return (slots.min(1), false);
         }
-        match (self.is_newcomer(peer), self.is_besieged()) {
+        match (self.is_newcomer(peer), self.conducts.is_besieged()) {
             (true, true) => (slots.min(1), false),
             (true, false) => (slots.min(SLOTS_AT_FIRST), true),
             (false, _) => (slots, true),
@@ -165,19 +192,19 @@ impl Scheduler {
     }
 
     /// Whether a verdict waits for this node: one that keeps what it takes, or that was here before the first
-    /// answer and is not late itself.
+    /// answer, and that is not late itself, be it the operator's own.
     pub(crate) fn is_awaited(&self, peer: &Peer, since: Time) -> bool {
         if peer.trusted {
-            return true;
+            return peer.late() == 0;
         }
         let newcomer = self.is_newcomer(peer);
-        let counted = !newcomer || (peer.joined <= since && !self.is_besieged());
-        counted && peer.late == 0 && peer.rests_until.is_none() && !self.is_poor(peer.node)
+        let counted = !newcomer || (peer.joined <= since && !self.conducts.is_besieged());
+        counted && peer.late() == 0 && !peer.rests() && !self.is_poor(peer.node)
     }
 
     /// A node came, perhaps again.
-    pub(super) fn recall_conduct(&mut self, now: Time, node: NodeId) {
-        self.absent.remove(&node);
+    pub(crate) fn recall_conduct(&mut self, now: Time, node: NodeId) {
+        self.conducts.absent.remove(&node);
         self.rest_if_poor(now, node);
     }
 
@@ -190,8 +217,8 @@ impl Scheduler {
     }
 
     /// A node leaves. Some are back soon, and a verdict may wait for those.
-    pub(super) fn miss(&mut self, now: Time, node: NodeId) {
-        if self.peers.get(&node).is_some_and(|peer| !peer.loans.is_empty()) {
+    pub(crate) fn miss(&mut self, now: Time, node: NodeId) {
+        if self.peers.get(&node).is_some_and(|peer| !peer.loans().is_empty()) {
             self.broke(now, node);
             self.note_no_show(node);
         }
@@ -201,8 +228,8 @@ impl Scheduler {
             return;
         }
         let told = peer.told.clone();
-        self.absent.retain(|_, absent| absent.until > now);
-        self.absent.insert(node, Absent { until: now + BACK_SOON, told });
+        self.conducts.absent.retain(|_, absent| absent.until > now);
+        self.conducts.absent.insert(node, Absent { until: now + BACK_SOON, told });
     }
 
     /// Whether somebody who could have a say about a unit is away for a moment, and worth waiting for.
@@ -211,7 +238,7 @@ impl Scheduler {
             let here = absent.told.contains(&job.id) && now < absent.until;
             here && !unit.knows(*node)
                 && !job.is_odd(*node)
-                && !self.trust(*node, job.spec.needs.lane).is_barred()
+                && !self.trust.of(*node, job.spec.needs.lane).is_barred()
                 && unit.history.loss_of(*node).is_none()
                 && !unit.history.dropped.contains(node)
         };
@@ -219,7 +246,7 @@ impl Scheduler {
             let tried = unit.knows(*node) || unit.history.loss_of(*node).is_some();
             peer.silent && !tried && !self.is_newcomer(peer) && peer.suits(job)
         };
-        let missed = || self.absent.iter().any(away) || self.peers.iter().any(silent);
-        now < self.settled_at || (now < until && missed())
+        let missed = || self.conducts.absent.iter().any(away) || self.peers.iter().any(silent);
+        !self.conducts.is_settled(now) || (now < until && missed())
     }
 }

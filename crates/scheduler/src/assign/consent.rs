@@ -7,18 +7,21 @@ use crate::state::Scheduler;
 
 impl Scheduler {
     pub(crate) fn declined(&mut self, now: Time, node: NodeId, id: JobId, declined: bool) {
-        if !self.is_running(id) {
+        if self.service_declined(node, id, declined) || !self.jobs.is_running(id) {
             return;
         }
         let Some(peer) = self.peers.get_mut(&node) else { return };
         if !declined {
             peer.declined.remove(&id);
+            self.call_roll(node);
             return;
         }
         if !peer.declined.insert(id) {
             return;
         }
-        let held = peer.loans.iter().copied();
+        self.call_roll(node);
+        let Some(peer) = self.peers.get(&node) else { return };
+        let held = peer.loans().iter().copied();
         let job = |attempt: &_| self.loans.get(attempt).is_some_and(|loan| loan.job == id);
         let held: Vec<_> = held.filter(job).collect();
         self.give_back(now, &held, false);

@@ -7,8 +7,8 @@ use shoal_protocol::{Attempt, Failure, Lane, LimitKind, NodeId, Time, ToNode};
 
 use super::quarantine::How;
 use crate::Output;
+use crate::loans::Loan;
 use crate::state::Scheduler;
-use crate::unit::Loan;
 
 /// A unit that was too large is cut this much smaller before anybody is blamed.
 const SIZE_CUT: u64 = 4;
@@ -18,7 +18,7 @@ const WAITS_FOR: u64 = 3;
 impl Scheduler {
     pub(crate) fn failed(&mut self, now: Time, node: NodeId, attempt: Attempt, failure: Failure) {
         let failure = failure.clipped();
-        let ours = self.loans.get(&attempt).is_some_and(|loan| loan.node == node);
+        let ours = self.loans.is_held(node, attempt);
         if !ours {
             return;
         }
@@ -50,6 +50,7 @@ impl Scheduler {
         if let Some(peer) = self.peers.get_mut(&node) {
             peer.declined.insert(loan.job);
         }
+        self.call_roll(node);
         let others = self.jobs.get(&loan.job).map_or(0, |job| self.able_besides(job, &[]));
         if others == 0 {
             self.fail(now, loan, failure);
@@ -93,7 +94,7 @@ impl Scheduler {
         running: &[Attempt],
         queued: &[Attempt],
     ) {
-        self.note_running(now, node, running);
+        self.begin_loans(now, node, running);
         let held = running.iter().chain(queued).copied();
         let late: Vec<_> = held.filter(|attempt| self.is_late(now, node, *attempt)).collect();
         if late.is_empty() {
@@ -112,20 +113,6 @@ impl Scheduler {
             self.failed(now, node, attempt, failure);
         }
         self.feed_hungry(now);
-    }
-
-    /// Nobody computes more at a time than it has slots, whatever it says.
-    fn note_running(&mut self, now: Time, node: NodeId, running: &[Attempt]) {
-        let Some(peer) = self.peers.get_mut(&node) else { return };
-        for attempt in running {
-            let Some(loan) = self.loans.get_mut(attempt) else { continue };
-            let slots = usize::from(peer.caps.slots(loan.lane));
-            let load = &mut peer.lanes[loan.lane as usize];
-            if loan.node == node && loan.running.is_none() && load.running < slots {
-                loan.running = Some(now);
-                load.running += 1;
-            }
-        }
     }
 
     fn is_late(&self, now: Time, node: NodeId, attempt: Attempt) -> bool {

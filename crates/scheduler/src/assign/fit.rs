@@ -1,18 +1,19 @@
 //! Which job a node works on next, and how much of it.
 
-use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::collections::BTreeSet;
+use core::ops::Bound::{Excluded, Unbounded};
+use shoal_kinds::JobSpec;
 use shoal_protocol::limit::{LEND_AHEAD, MAX_LEASES_PER_NODE, TARGET_UNIT};
-use shoal_protocol::{JobId, JobSpec, Lane, Micros, NodeId, Span, Strategy, Time, Verify};
+use shoal_protocol::{Footprint, JobId, Lane, Micros, NodeId, Span, Strategy, Time, Verify};
 
 use crate::job::Job;
 use crate::meter::Pace;
+use crate::peers::Peer;
 use crate::split::{Progress, even_size, growing_size};
-use crate::state::{Peer, Scheduler};
+use crate::state::Scheduler;
 use crate::unit::{History, Unit};
 use crate::verify::Standing;
 
-/// How many units a node may be ahead of the slowest in a round-robin job.
-const TURNS_AHEAD: u64 = 2;
 /// What an unmeasured unit is thought to take, for fairness between jobs.
 const FIRST_GUESS: Micros = Micros::from_millis(1);
 
@@ -41,23 +42,51 @@ impl Scheduler {
     /// The next unit for a node, if it has room and there is one.
     pub(crate) fn choose(&mut self, now: Time, node: NodeId) -> Option<Cut> {
         let peer = self.peers.get(&node)?;
-        let stands = peer.paused || peer.silent || peer.rests_until.is_some();
-        if stands || peer.loans.len() >= MAX_LEASES_PER_NODE {
+        let stands = peer.paused || peer.silent || peer.rests();
+        if stands || peer.loans().len() >= MAX_LEASES_PER_NODE {
             return None;
         }
-        let (id, pick, size) = self.ready.iter().find_map(|turn| {
-            let id = &turn.job;
-            let job = self.jobs.get(id)?;
-            let suits = peer.suits(job) && self.has_room(peer, *id, &job.spec);
-            let pick = if suits { self.pick(node, peer, job)? } else { return None };
-            Some((*id, pick, self.unit_size(peer, *id, job)))
-        })?;
-        self.cut(now, node, id, pick, size)
+        let mut after = Unbounded;
+        // A job whose turn it is and that has nothing here waits until enough is left: later ones do not take it away.
+        let mut waits = false;
+        loop {
+            let turn = self.jobs.next_ready(after)?;
+            after = Excluded(turn);
+            let Some((pick, size)) = self.consider(node, turn.job) else { continue };
+            let (peer, job) = (self.peers.get(&node)?, self.jobs.get(&turn.job)?);
+            if waits && job.spec.needs.takes != Footprint::NOTHING {
+                continue;
+            }
+            if !self.has_means(peer, job) {
+                waits |= !self.has_units_of(peer, turn.job);
+                continue;
+            }
+            return self.cut(now, node, turn.job, pick, size);
+        }
+    }
+
+    /// What a node would get of a job, if it has room for it.
+    fn consider(&mut self, node: NodeId, id: JobId) -> Option<(Pick, u64)> {
+        let (peer, job) = (self.peers.get(&node)?, self.jobs.get(&id)?);
+        if !peer.suits(job) || !self.has_room(peer, id, &job.spec) {
+            return None;
+        }
+        let in_turn = match job.spec.strategy {
+            Strategy::RoundRobin => !job.waiting.is_empty() && self.is_in_turn(node, id),
+            Strategy::Adaptive | Strategy::Weight => true,
+        };
+        let (peer, job) = (self.peers.get(&node)?, self.jobs.get(&id)?);
+        Some((self.pick(node, peer, job, in_turn)?, self.unit_size(peer, id, job)))
+    }
+
+    fn has_units_of(&self, peer: &Peer, job: JobId) -> bool {
+        let mut held = peer.loans().iter().filter_map(|attempt| self.loans.get(attempt));
+        held.any(|loan| loan.job == job)
     }
 
     /// Where the next copy of a job would come from; prefers units in flight that want one. A new node
     /// has a say only where old hands cannot keep up, because its word weighs little.
-    fn pick(&self, node: NodeId, peer: &Peer, job: &Job) -> Option<Pick> {
+    fn pick(&self, node: NodeId, peer: &Peer, job: &Job, in_turn: bool) -> Option<Pick> {
         if let Some(start) = self.open_to(node, job, &job.wanting) {
             return Some(Pick::Wanting(start));
         }
@@ -66,12 +95,10 @@ impl Scheduler {
         {
             return Some(Pick::Wanting(start));
         }
-        let lane = job.spec.needs.lane as usize;
-        let elder = peer.standing[lane] != Standing::Newcomer;
-        let urgent = elder || job.votes.len() > self.elders[lane].len() * VOTES_PER_ELDER;
-        let fresh = !job.waiting.is_empty()
-            && job.units.len() < MAX_IN_FLIGHT
-            && (job.spec.strategy != Strategy::RoundRobin || self.is_in_turn(node, job));
+        let lane = job.spec.needs.lane;
+        let elder = peer.standing(lane) != Standing::Newcomer;
+        let urgent = elder || job.votes.len() > self.peers.elders(lane).len() * VOTES_PER_ELDER;
+        let fresh = in_turn && !job.waiting.is_empty() && job.units.len() < MAX_IN_FLIGHT;
         if fresh && !urgent {
             return Some(Pick::Fresh);
         }
@@ -93,7 +120,7 @@ impl Scheduler {
         let class = || self.peers.get(&node).map(|peer| peer.caps.class);
         let for_own = unit.ballot.as_ref().is_some_and(|ballot| ballot.for_own);
         (seeks == 0 || class() == Some(seeks))
-            && (!for_own || self.own.contains(&node))
+            && (!for_own || self.peers.own().contains(&node))
             && !unit.knows(node)
             && (job.spec.policy.verify == Verify::None || self.is_apart(node, unit))
             && self.may_try(node, job, unit)
@@ -150,43 +177,15 @@ impl Scheduler {
                 growing_size(spec.sizing, spec.items, job.size_cap, progress)
             }
             Strategy::RoundRobin => {
-                let slots = self.able_slots(job).0;
+                let slots = job.able_slots().0;
                 even_size(spec.sizing, spec.items, job.size_cap, slots, (1, 1))
             }
             Strategy::Weight => {
-                let (slots, weight) = self.able_slots(job);
+                let (slots, weight) = job.able_slots();
                 let own = u64::from(peer.caps.speed) * slots;
                 even_size(spec.sizing, spec.items, job.size_cap, slots, (own, weight))
             }
         }
-    }
-
-    /// Slots of all nodes that could compute the job, and their declared speeds together.
-    fn able_slots(&self, job: &Job) -> (u64, u64) {
-        let able = self.peers.values().filter(|peer| peer.suits(job));
-        able.fold((0, 0), |(slots, weight), peer| {
-            let own = u64::from(peer.caps.slots(job.spec.needs.lane));
-            (slots + own, weight + own * u64::from(peer.caps.speed))
-        })
-    }
-
-    fn is_in_turn(&self, node: NodeId, job: &Job) -> bool {
-        // One pass over the units, not one for each node: both may be thousands.
-        let mut held: BTreeMap<NodeId, u64> = BTreeMap::new();
-        for holder in job.units.values().flat_map(|unit| unit.nodes()) {
-            *held.entry(holder).or_default() += 1;
-        }
-        let taken = |node: &NodeId| {
-            let done = job.shares.get(node).map_or(0, |share| share.units);
-            done + held.get(node).copied().unwrap_or(0)
-        };
-        // Whoever does not keep what it takes is not waited for.
-        let able = self.peers.iter().filter(|(node, peer)| {
-            let stands = peer.paused || peer.silent || peer.late > 0 || self.has_broken(**node);
-            !stands && peer.suits(job)
-        });
-        let least = able.map(|(other, _)| taken(other)).min().unwrap_or(0);
-        taken(&node) < least + TURNS_AHEAD
     }
 }
 
@@ -197,7 +196,7 @@ impl Scheduler {
     fn has_room(&self, peer: &Peer, job: JobId, spec: &JobSpec) -> bool {
         let lane = spec.needs.lane;
         let (slots, ahead) = self.width(peer, lane);
-        let load = peer.lanes[lane as usize];
+        let load = peer.load(lane);
         if load.units < slots + usize::from(ahead) {
             return true;
         }

@@ -3,15 +3,14 @@
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
-use shoal_protocol::limit::{LOST_AFTER, SILENCE};
-use shoal_protocol::{Attempt, JobId, Lease, Micros, NodeId, Span, Time, ToNode};
+use shoal_protocol::limit::LOST_AFTER;
+use shoal_protocol::{Attempt, JobId, Lease, NodeId, Span, Time, ToNode};
 
 use super::fit::Cut;
 use crate::Output;
-use crate::job::JobState;
+use crate::loans::Loan;
 use crate::state::{Conn, Scheduler};
-use crate::unit::{Copy, History, Loan};
-use crate::verify::Standing;
+use crate::unit::History;
 
 impl Scheduler {
     /// The job and items of a live attempt; `None` if its answer would change nothing.
@@ -34,60 +33,10 @@ impl Scheduler {
         Lease { attempt, job, span }
     }
 
-    /// Books a copy of a unit in flight.
-    pub(crate) fn start_loan(&mut self, now: Time, node: NodeId, attempt: Attempt, cut: Cut) {
-        let Cut { job: id, unit: start, span, lane, expected, extra } = cut;
-        let (mut due, mut standing) = (now, Standing::Newcomer);
-        if let Some(peer) = self.peers.get_mut(&node) {
-            if peer.loans.is_empty() && peer.timer > now + SILENCE {
-                self.timers.remove(&(peer.timer, node));
-                peer.timer = now + SILENCE;
-                self.timers.insert((peer.timer, node));
-                peer.heard = now;
-            }
-            peer.loans.insert(attempt);
-            standing = peer.standing[lane as usize];
-            let load = &mut peer.lanes[lane as usize];
-            load.units += 1;
-            load.expected = Micros(load.expected.0.saturating_add(expected.0));
-            let slots = u64::from(peer.caps.slots(lane)).max(1);
-            due = now + Micros((load.expected.0 / slots).max(expected.0));
-        }
-        if let Some(job) = self.jobs.get_mut(&id) {
-            self.ready.remove(&job.turn(id));
-            job.serve(expected);
-            job.first_lent.get_or_insert(now);
-            job.units_leased += 1;
-            job.extras += u64::from(extra);
-            let weight = job.rules().weight(standing);
-            if let Some(unit) = job.units.get_mut(&start) {
-                unit.copies.push(Copy { attempt, node, weight, extra, late: false });
-            }
-            if let Some(late) = &mut job.late {
-                late.insert((due, attempt));
-            }
-        }
-        self.refresh(id, start);
-        let (job, unit, since, running, late) = (id, start, now, None, false);
-        let loan = Loan { job, unit, span, node, lane, since, running, expected, due, late };
-        self.loans.insert(attempt, loan);
-    }
-
     /// Says again whether a unit wants a copy lent, and whether its job has anything to lend.
     pub(crate) fn refresh(&mut self, id: JobId, start: u64) {
-        let Some(job) = self.jobs.get_mut(&id) else { return };
-        job.note_unit(start);
-        self.stirred |= job.votes.contains(&start);
-        self.offer(id);
-    }
-
-    /// Says again whether a job has anything to lend.
-    pub(crate) fn offer(&mut self, id: JobId) {
-        let Some(job) = self.jobs.get(&id) else { return };
-        if job.state == JobState::Running && job.has_work() {
-            self.ready.insert(job.turn(id));
-        } else {
-            self.ready.remove(&job.turn(id));
+        if self.jobs.note_unit(id, start) {
+            self.review.stir();
         }
     }
 
@@ -107,39 +56,12 @@ impl Scheduler {
             name: spec.name.clone(),
             owner: spec.owner.clone(),
             items: spec.items,
-            work: Box::new(spec.work.clone()),
+            work: Box::new(spec.work.work()),
             limits: spec.limits,
+            takes: spec.needs.takes,
             signed: spec.signed,
         };
         self.outputs.push_back(Output::Send { conn: peer.conn, message });
-    }
-
-    /// Ends the booking of a loan, whatever its outcome.
-    pub(crate) fn end_loan(&mut self, attempt: Attempt) -> Option<Loan> {
-        let loan = self.loans.remove(&attempt)?;
-        if let Some(peer) = self.peers.get_mut(&loan.node) {
-            peer.loans.remove(&attempt);
-            let load = &mut peer.lanes[loan.lane as usize];
-            load.units -= 1;
-            load.running -= usize::from(loan.running.is_some());
-            peer.late -= usize::from(loan.late);
-            load.expected = Micros(load.expected.0.saturating_sub(loan.expected.0));
-            if peer.loans.is_empty() {
-                load.expected = Micros(0);
-            }
-        }
-        if let Some(job) = self.jobs.get_mut(&loan.job) {
-            job.units_leased -= 1;
-            if let Some(late) = &mut job.late {
-                late.remove(&(loan.due, attempt));
-            }
-            if let Some(unit) = job.units.get_mut(&loan.unit) {
-                let extra = unit.copies.iter().find(|c| c.attempt == attempt).map(|c| c.extra);
-                job.extras -= u64::from(extra == Some(true));
-                unit.copies.retain(|copy| copy.attempt != attempt);
-            }
-        }
-        Some(loan)
     }
 
     /// Ends loans without an answer and tells their holders to stop.
@@ -160,7 +82,7 @@ impl Scheduler {
     pub(crate) fn give_back(&mut self, now: Time, attempts: &[Attempt], blame: bool) {
         for attempt in attempts {
             let Some(loan) = self.end_loan(*attempt) else { continue };
-            if !self.is_running(loan.job) {
+            if !self.jobs.is_running(loan.job) {
                 continue;
             }
             if blame {
@@ -199,7 +121,7 @@ impl Scheduler {
     ) {
         let named: BTreeSet<_> = running.iter().chain(queued).collect();
         let Some(peer) = self.peers.get(&node) else { return };
-        let lost = peer.loans.iter().filter(|attempt| {
+        let lost = peer.loans().iter().filter(|attempt| {
             let old = self.loans.get(attempt).is_some_and(|loan| now > loan.since + LOST_AFTER);
             old && !named.contains(attempt)
         });

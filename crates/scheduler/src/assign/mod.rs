@@ -2,6 +2,7 @@
 //! nodes for each unit; those that could do more wait in `hungry` until work appears.
 //!
 //! - [`fit`]: which job, how many items, how far ahead
+//! - [`means`]: memory and threads, which units never take more of than a node lends
 //! - [`lease`]: lending, taking back
 //! - [`fail`]: units that fail
 //! - [`quarantine`]: units that somebody lost, and who may try them
@@ -14,7 +15,7 @@
 //! - [`consent`]: whose work a donor does not do
 //! - [`crew`]: nodes that compute together
 //! - [`near`]: jobs somebody waits for
-//! - [`peer`]: joining, leaving, silence
+//! - [`roll`]: who could compute a job that is dealt evenly
 
 mod adopt;
 mod condition;
@@ -24,24 +25,26 @@ pub(crate) mod crew;
 mod fail;
 mod fit;
 mod lease;
+mod means;
 mod near;
-mod peer;
 mod quarantine;
 mod review;
+pub(crate) mod roll;
 mod speculate;
 mod verdict;
 
 use alloc::vec::Vec;
-use core::ops::Bound::{Excluded, Unbounded};
 use shoal_protocol::limit::MAX_BATCH;
 use shoal_protocol::{Lane, NodeId, Strategy, Time, ToNode};
 
 use crate::state::Scheduler;
 
-pub(crate) use conduct::{Absent, Conduct};
+pub(crate) use conduct::Conducts;
+pub(crate) use fit::Cut;
+pub(crate) use means::Claims;
 pub(crate) use quarantine::{How, Loss};
+pub(crate) use review::Review;
 
-pub(crate) const LANES: [Lane; 3] = [Lane::Inline, Lane::Gpu, Lane::Cpu];
 /// So many nodes in a row that cannot take what is there are asked; the next time, those after them.
 const MISSES: u32 = 32;
 
@@ -63,54 +66,40 @@ impl Scheduler {
 
     /// Work appeared: asks those who had none, in turn, until it is gone or nobody seems to want it.
     pub(crate) fn feed_hungry(&mut self, now: Time) {
-        for lane in LANES {
-            let (mut misses, mut left) = (0, self.hungry[lane as usize].len());
+        for lane in Lane::ALL {
+            let (mut misses, mut left) = (0, self.peers.hungry(lane).len());
             while left > 0 && misses < MISSES && self.has_work_for(lane) {
-                let Some(node) = self.next_hungry(lane) else { break };
-                let before = self.last_attempt;
+                let Some(node) = self.peers.next_hungry(lane) else { break };
+                let before = self.numbers.attempts();
                 self.feed(now, node);
-                misses = if self.last_attempt == before { misses + 1 } else { 0 };
+                misses = if self.numbers.attempts() == before { misses + 1 } else { 0 };
                 left -= 1;
             }
         }
-    }
-
-    /// Goes round those that could compute more.
-    pub(crate) fn next_hungry(&mut self, lane: Lane) -> Option<NodeId> {
-        let hungry = &self.hungry[lane as usize];
-        let last = &mut self.asked[lane as usize];
-        let after = last.map_or(Unbounded, Excluded);
-        let next = hungry.range((after, Unbounded)).next().or_else(|| hungry.first());
-        *last = next.copied();
-        *last
     }
 
     /// A round-robin job holds fast nodes back until the slow have had their turn, so after each answer
     /// the others may go on.
     pub(crate) fn feed_those_in_turn(&mut self, now: Time, node: NodeId) {
         let job = self.peers.get(&node).and_then(|peer| peer.last_job);
-        let turns = |spec: &shoal_protocol::JobSpec| spec.strategy == Strategy::RoundRobin;
+        let turns = |spec: &shoal_kinds::JobSpec| spec.strategy == Strategy::RoundRobin;
         if job.and_then(|job| self.spec(job)).is_some_and(turns) {
             self.feed_hungry(now);
         }
     }
 
     fn has_work_for(&self, lane: Lane) -> bool {
-        let mut jobs = self.ready.iter().filter_map(|turn| self.jobs.get(&turn.job));
-        jobs.any(|job| job.spec.needs.lane == lane)
+        self.jobs.ready_jobs().any(|job| job.spec.needs.lane == lane)
     }
 
     /// A node is hungry in every lane where it could compute more than it holds.
     fn note_hunger(&mut self, node: NodeId) {
-        let Some(peer) = self.peers.get(&node) else { return };
-        for lane in LANES {
+        for lane in Lane::ALL {
+            let Some(peer) = self.peers.get(&node) else { return };
             let (slots, ahead) = self.width(peer, lane);
-            let room = slots > 0 && peer.lanes[lane as usize].units < slots + usize::from(ahead);
-            if room && !peer.paused && !peer.silent && peer.rests_until.is_none() {
-                self.hungry[lane as usize].insert(node);
-            } else {
-                self.hungry[lane as usize].remove(&node);
-            }
+            let room = slots > 0 && peer.load(lane).units < slots + usize::from(ahead);
+            let hungry = room && !peer.paused && !peer.silent && !peer.rests();
+            self.peers.set_hungry(node, lane, hungry);
         }
     }
 }

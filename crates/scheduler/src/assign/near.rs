@@ -11,8 +11,8 @@ const FAR: Micros = Micros::from_secs(1);
 impl Scheduler {
     /// The last measurement counts half, so that one lucky packet does not make a neighbour.
     pub(crate) fn timed(&mut self, conn: Conn, took: Micros) {
-        let node = self.conns.get(&conn);
-        let Some(peer) = node.and_then(|node| self.peers.get_mut(node)) else { return };
+        let node = self.peers.on(conn);
+        let Some(peer) = node.and_then(|node| self.peers.get_mut(&node)) else { return };
         let before = peer.round_trip.unwrap_or(took);
         peer.round_trip = Some(Micros(before.0 / 2 + took.0 / 2));
     }
@@ -24,7 +24,7 @@ impl Scheduler {
             return;
         }
         let home = job.spec.policy.home;
-        let hungry = self.hungry[job.spec.needs.lane as usize].iter();
+        let hungry = self.peers.hungry(job.spec.needs.lane).iter();
         let mut order: Vec<(bool, Micros, NodeId)> = hungry
             .filter_map(|node| {
                 let peer = self.peers.get(node).filter(|peer| peer.suits(job))?;

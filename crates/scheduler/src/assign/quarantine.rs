@@ -6,8 +6,10 @@ use shoal_protocol::limit::FAIL_ON_NODES;
 use shoal_protocol::{Caps, JobId, Micros, NodeId, NodeKind, Time, Verify};
 
 use crate::job::Job;
-use crate::state::{Peer, Scheduler};
-use crate::unit::{History, Loan, Unit};
+use crate::loans::Loan;
+use crate::peers::Peer;
+use crate::state::Scheduler;
+use crate::unit::{History, Unit};
 use crate::verify::Standing;
 
 /// Vanishing this soon after a node began points at the unit; later it points at life.
@@ -79,24 +81,24 @@ impl Scheduler {
         let Some(job) = self.jobs.get_mut(&loan.job) else { return };
         let Some(unit) = job.units.get_mut(&loan.unit) else { return };
         unit.history.lose(now, Loss { node, network, rank, how });
-        self.look_soon(now);
+        self.review.look_soon(now);
     }
 
     fn rank(&self, peer: &Peer, job: &Job) -> Rank {
-        let (node, lane) = (peer.node, job.spec.needs.lane as usize);
+        let (node, lane) = (peer.node, job.spec.needs.lane);
         if peer.trusted {
             return Rank::Own;
         }
         if self.is_poor(node) {
             return Rank::New;
         }
-        if peer.standing[lane] == Standing::Veteran {
+        if peer.standing(lane) == Standing::Veteran {
             return Rank::Elder;
         }
         if job.shares.get(&node).is_some_and(|share| share.units > 0) {
             return Rank::Contributor;
         }
-        let known = !self.strangers.contains_key(&node);
+        let known = !self.register.is_stranger(node);
         let settled = known || self.now - peer.joined >= SETTLED_AFTER;
         if settled { Rank::Settled } else { Rank::New }
     }
@@ -107,10 +109,10 @@ impl Scheduler {
             let peer = self.peers.get(node)?;
             self.could_try(peer, job, unit, whom).then(|| self.rank(peer, job))
         };
-        if self.own.iter().any(|node| rank(node).is_some()) {
+        if self.peers.own().iter().any(|node| rank(node).is_some()) {
             return Some(Rank::Own);
         }
-        let elders = &self.elders[job.spec.needs.lane as usize];
+        let elders = self.peers.elders(job.spec.needs.lane);
         if elders.iter().any(|node| rank(node) == Some(Rank::Elder)) {
             return Some(Rank::Elder);
         }
@@ -136,12 +138,11 @@ impl Scheduler {
 
     pub(super) fn could_try(&self, peer: &Peer, job: &Job, unit: &Unit, whom: Whom) -> bool {
         let able = !peer.paused && !peer.silent && peer.suits(job);
-        if !able || (!peer.trusted && (peer.late > 0 || self.is_poor(peer.node))) {
+        if !able || (!peer.trusted && (peer.late() > 0 || self.is_poor(peer.node))) {
             return false;
         }
         let past = &unit.history;
-        let elder =
-            peer.trusted || peer.standing[job.spec.needs.lane as usize] != Standing::Newcomer;
+        let elder = peer.trusted || peer.standing(job.spec.needs.lane) != Standing::Newcomer;
         match (whom, past.loss_of(peer.node)) {
             (Whom::Fresh, None) => elder || !past.dropped.contains(&peer.node),
             (Whom::NotLost | Whom::NotFailed, None) | (Whom::Anybody, _) => true,
@@ -184,7 +185,7 @@ impl Scheduler {
         if unit.ballot.is_some() && !insists {
             return false;
         }
-        let hungry = &self.hungry[job.spec.needs.lane as usize];
+        let hungry = self.peers.hungry(job.spec.needs.lane);
         !hungry.iter().filter(|other| **other != node && !unit.knows(**other)).any(|other| {
             self.peers.get(other).is_some_and(|peer| self.could_try(peer, job, unit, Whom::Fresh))
         })

@@ -1,14 +1,12 @@
 //! What nobody's message brings about: a unit grows late, a ballot finds no voter, a lost unit nobody to try it.
 
 use alloc::vec::Vec;
-use core::ops::Bound::{Excluded, Unbounded};
-use shoal_protocol::{Attempt, JobId, Micros, Time, ToNode};
+use shoal_protocol::{Attempt, JobId, Lane, Micros, Time, ToNode};
 
-use super::LANES;
 use super::fit::expected_time;
 use crate::Output;
+use crate::loans::Loan;
 use crate::state::Scheduler;
-use crate::unit::Loan;
 
 /// How often to look while anything is open: short beside a unit's quarter second.
 const REVIEW: Micros = Micros::from_millis(200);
@@ -32,38 +30,65 @@ const LATE_UNKNOWN: Micros = Micros::from_secs(30);
 /// who never answered anything do not count, because they may never.
 const MOST_LATE: usize = 2;
 
-impl Scheduler {
-    pub(crate) fn plan_review(&mut self, now: Time) {
-        let idle = self.hungry.iter().any(|hungry| !hungry.is_empty()) && !self.loans.is_empty();
-        if self.review.is_none() && (idle || self.ballots > 0) {
-            self.review = Some(now + REVIEW);
-        }
+/// When to look again, and whether somebody idle is to be asked at once.
+#[derive(Default)]
+pub(crate) struct Review {
+    due: Option<Time>,
+    /// A unit began to want somebody while nobody was asked.
+    stirred: bool,
+}
+
+impl Review {
+    pub(crate) fn next_timeout(&self) -> Option<Time> {
+        self.due
     }
 
     /// Something is to be looked at again though nobody may say anything until then.
     pub(crate) fn look_soon(&mut self, now: Time) {
-        self.review.get_or_insert(now + REVIEW);
+        self.due.get_or_insert(now + REVIEW);
+    }
+
+    /// Whether it is time to look: then that is done now.
+    fn begin(&mut self, now: Time) -> bool {
+        self.due.take_if(|due| *due <= now).is_some()
+    }
+
+    pub(crate) fn stir(&mut self) {
+        self.stirred = true;
+    }
+
+    /// Whether anything stirred since this was last asked.
+    pub(crate) fn take_stirred(&mut self) -> bool {
+        core::mem::take(&mut self.stirred)
+    }
+}
+
+impl Scheduler {
+    pub(crate) fn plan_review(&mut self, now: Time) {
+        let idle = self.peers.is_any_hungry() && !self.loans.is_empty();
+        if idle || self.jobs.has_ballots() {
+            self.review.look_soon(now);
+        }
     }
 
     pub(crate) fn review_if_due(&mut self, now: Time) {
-        if self.review.is_none_or(|due| now < due) {
+        if !self.review.begin(now) {
             return;
         }
-        self.review = None;
         self.look_for_late(now);
         self.review_lost(now);
-        for lane in LANES {
-            let tail = self.running.iter().filter_map(|id| self.jobs.get(id)).any(|job| {
+        for lane in Lane::ALL {
+            let tail = self.jobs.running_jobs().any(|job| {
                 job.spec.needs.lane == lane && (job.waiting.is_empty() || !job.votes.is_empty())
             });
-            let asked = self.hungry[lane as usize].len().min(IDLE_ASKED);
+            let asked = self.peers.hungry(lane).len().min(IDLE_ASKED);
             for _ in 0..if tail { asked } else { 0 } {
-                let Some(node) = self.next_hungry(lane) else { break };
+                let Some(node) = self.peers.next_hungry(lane) else { break };
                 self.feed(now, node);
             }
         }
-        if self.ballots > 0 {
-            let jobs: Vec<_> = self.running.iter().copied().collect();
+        if self.jobs.has_ballots() {
+            let jobs: Vec<_> = self.jobs.running().iter().copied().collect();
             for id in jobs {
                 self.review_ballots(now, id);
             }
@@ -72,14 +97,14 @@ impl Scheduler {
 
     /// Time passes, nodes come and go: a lost unit may be hopeless now.
     fn review_lost(&mut self, now: Time) {
-        let jobs = self.running.iter().filter_map(|id| self.jobs.get(id));
+        let jobs = self.jobs.running_jobs();
         let lost = jobs.filter(|job| !job.aside.is_empty());
         let lost: Vec<_> = lost
             .flat_map(|job| job.aside.iter().take(LOST_SEEN).map(|start| (job.id, *start)))
             .collect();
         if !lost.is_empty() {
-            self.look_soon(now);
-            self.stirred = true;
+            self.review.look_soon(now);
+            self.review.stir();
         }
         for (id, start) in lost {
             self.end_if_hopeless(now, id, start);
@@ -88,15 +113,12 @@ impl Scheduler {
 
     /// Looks at loans in the order in which they were lent.
     fn look_for_late(&mut self, now: Time) {
-        let after = self.looked_at.take().map_or(Unbounded, Excluded);
-        let old = self.loans.range((after, Unbounded)).take(LOANS_SEEN);
-        let old = old.take_while(|(_, loan)| now > loan.since + LATE_AFTER);
-        let seen: Vec<_> =
-            old.map(|(attempt, loan)| (*attempt, self.is_overdue(now, loan))).collect();
-        if seen.len() == LOANS_SEEN {
-            self.looked_at = seen.last().map(|(attempt, _)| *attempt);
-        }
-        for (attempt, _) in seen.into_iter().filter(|(_, overdue)| *overdue) {
+        let seen = self.loans.next_old(LOANS_SEEN, |loan| now > loan.since + LATE_AFTER);
+        let overdue = seen.into_iter().filter(|attempt| {
+            self.loans.get(attempt).is_some_and(|loan| self.is_overdue(now, loan))
+        });
+        let overdue: Vec<_> = overdue.collect();
+        for attempt in overdue {
             self.give_up_on(now, attempt);
         }
     }
@@ -119,32 +141,27 @@ impl Scheduler {
 
     /// A loan is late: others get its unit too, and if it only tries what is merged, instead of it.
     fn give_up_on(&mut self, now: Time, attempt: Attempt) {
-        let Some(loan) = self.loans.get_mut(&attempt) else { return };
-        loan.late = true;
+        let Some(loan) = self.loans.get(&attempt) else { return };
         let (id, start, node) = (loan.job, loan.unit, loan.node);
-        if self.peers.get(&node).is_some_and(|peer| peer.late == 0) {
+        if self.peers.get(&node).is_some_and(|peer| peer.late() == 0) {
             self.note_no_show(node);
             self.broke(now, node);
         }
-        let Some(peer) = self.peers.get_mut(&node) else { return };
-        peer.late += 1;
-        let conn = peer.conn;
+        self.mark_late(attempt);
+        let Some(conn) = self.conn_of(node) else { return };
         let Some(unit) = self.jobs.get_mut(&id).and_then(|job| job.units.get_mut(&start)) else {
             return;
         };
         unit.history.drop_by(node);
-        let copy = unit.copies.iter_mut().find(|copy| copy.attempt == attempt);
-        if let Some(copy) = copy {
-            copy.late = true;
-        }
-        if unit.is_merged() {
+        // The operator's own node goes on: it may have to decide, and lent the unit again it would be late again.
+        if unit.is_merged() && !self.peers.own().contains(&node) {
             self.outputs
                 .push_back(Output::Send { conn, message: ToNode::Revoke([attempt].into()) });
             self.give_back(now, &[attempt], false);
         } else {
             self.refresh(id, start);
         }
-        self.stirred = true;
+        self.review.stir();
     }
 
     fn review_ballots(&mut self, now: Time, id: JobId) {

@@ -3,14 +3,14 @@
 
 use alloc::vec::Vec;
 use shoal_protocol::limit::MAX_LEASES_PER_NODE;
-use shoal_protocol::{Attempt, JobId, Micros, NodeId, Strategy, Time};
+use shoal_protocol::{Attempt, JobId, Lane, Micros, NodeId, Strategy, Time};
 
-use super::LANES;
 use super::fit::{Cut, expected_time};
 use crate::job::Job;
+use crate::loans::Loan;
 use crate::meter::Pace;
-use crate::state::{Peer, Scheduler};
-use crate::unit::Loan;
+use crate::peers::Peer;
+use crate::state::Scheduler;
 
 /// Copies of one unit beyond what it asks for: a second chance, and one if that goes wrong too.
 const MAX_EXTRA: usize = 2;
@@ -26,15 +26,15 @@ const LOOKED_AT: usize = 4;
 impl Scheduler {
     pub(crate) fn speculate(&mut self, now: Time, node: NodeId) -> Option<Cut> {
         let peer = self.peers.get(&node)?;
-        let stands = peer.paused || peer.silent || peer.rests_until.is_some();
-        if stands || peer.loans.len() >= MAX_LEASES_PER_NODE {
+        let stands = peer.paused || peer.silent || peer.rests();
+        if stands || peer.loans().len() >= MAX_LEASES_PER_NODE {
             return None;
         }
-        let idle = |peer: &Peer, lane| peer.lanes[lane as usize].units < self.width(peer, lane).0;
-        if !LANES.iter().any(|lane| idle(peer, *lane)) {
+        let idle = |peer: &Peer, lane| peer.load(lane).units < self.width(peer, lane).0;
+        if !Lane::ALL.into_iter().any(|lane| idle(peer, lane)) {
             return None;
         }
-        let jobs = self.running.iter().copied().filter(|id| {
+        let jobs = self.jobs.running().iter().copied().filter(|id| {
             self.jobs.get(id).is_some_and(|job| {
                 job.spec.strategy == Strategy::Adaptive
                     && job.waiting.is_empty()
@@ -42,6 +42,7 @@ impl Scheduler {
                     && job.extras < 2 + job.units_leased / 4
                     && idle(peer, job.spec.needs.lane)
                     && peer.suits(job)
+                    && self.has_means(peer, job)
             })
         });
         let jobs: Vec<_> = jobs.take(JOBS_SEEN).collect();

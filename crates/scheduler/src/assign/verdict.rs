@@ -10,7 +10,8 @@ use shoal_protocol::{Failure, JobId, Micros, NodeId, Time};
 use super::fail::voices;
 use super::quarantine::{How, Loss, Rank, Whom};
 use crate::job::Job;
-use crate::state::{Peer, Scheduler};
+use crate::peers::Peer;
+use crate::state::Scheduler;
 use crate::unit::{Past, Unit};
 
 /// Distinct nodes that vanished early before a unit is thought deadly: with two it may still be chance.
@@ -60,7 +61,7 @@ impl Scheduler {
         }
         let many = past.are_many(left, Loss::failed);
         // If others were here before, those have a moment to come back.
-        let others = heard < Some(Rank::Own) && self.known.len() > past.losses.len();
+        let others = heard < Some(Rank::Own) && self.register.len() > past.losses.len();
         let wait = if others { ALONE_FOR } else { Micros(0) };
         let everybody = left.is_none() && past.alone_since.is_some_and(|at| now >= at + wait);
         let enough = (judged || many) && past.voices(Loss::failed) >= FAIL_ON_NODES;
@@ -103,7 +104,7 @@ impl Scheduler {
         let Some(failure) = self.verdict(now, job, unit) else { return false };
         let nodes = unit.history.losses.iter().map(|loss| loss.node).collect();
         let (span, told) = (unit.span, job.told.clone());
-        self.forget_conduct(&told);
+        self.conducts.forget(&told);
         self.fail_unit(now, id, span, nodes, failure);
         true
     }
@@ -122,11 +123,12 @@ impl Scheduler {
     /// Whether what these say of a simulation is enough: one of the operator's own nodes or an old hand is among
     /// them or not here, and they are two, or where only strangers are, five.
     pub(super) fn is_judged(&self, job: &Job, tried: &[NodeId]) -> bool {
-        let elders = &self.elders[job.spec.needs.lane as usize];
+        let elders = self.peers.elders(job.spec.needs.lane);
         let could = |node: &NodeId| {
             let here = |peer: &Peer| !peer.paused && !peer.silent && peer.suits(job);
             let able = self.peers.get(node).is_some_and(here);
-            able && !tried.contains(node) && (self.own.contains(node) || !self.is_poor(*node))
+            able && !tried.contains(node)
+                && (self.peers.own().contains(node) || !self.is_poor(*node))
         };
         let heard = tried.iter().any(|node| elders.contains(node));
         let enough = if heard { FAIL_ON_NODES } else { STRANGERS };

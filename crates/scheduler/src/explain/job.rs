@@ -5,6 +5,7 @@ use alloc::vec::Vec;
 use core::fmt;
 use shoal_protocol::{JobId, Priority};
 
+use super::{asked, many, offered};
 use crate::job::{Job, JobState};
 use crate::state::Scheduler;
 use crate::verify::Checked;
@@ -13,6 +14,15 @@ use crate::verify::Checked;
 pub enum WhyJob {
     /// No node connected now could compute it.
     NobodyAble,
+    /// The same, because none has what it needs.
+    Lacking {
+        asked: String,
+        offered: String,
+    },
+    /// Nodes that could compute it and lend no more memory or threads beside what they compute.
+    Full {
+        nodes: usize,
+    },
     /// Nodes are busy with a job that goes first.
     Outranked {
         by: JobId,
@@ -63,21 +73,37 @@ impl fmt::Display for WhyJob {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             WhyJob::Crew(words) => f.write_str(words),
-            WhyJob::NobodyAble => f.write_str("no node that is connected could compute it"),
+            WhyJob::NobodyAble => f.write_str("no connected node can compute it"),
+            WhyJob::Lacking { asked, offered } => {
+                write!(
+                    f,
+                    "no connected node can compute it: it needs {asked}; the pool offers {offered}"
+                )
+            }
+            WhyJob::Full { nodes } => write!(
+                f,
+                "{} lent all their memory or threads to units that are still running",
+                many(*nodes as u64, "node")
+            ),
             WhyJob::Outranked { by, priority: Priority::Interactive } => {
-                write!(f, "job {by} goes first: somebody waits for it")
+                write!(f, "job {by} goes first: somebody is waiting for it")
             }
             WhyJob::Outranked { by, priority: Priority::Normal | Priority::Batch } => {
-                write!(f, "job {by} goes first: it got less so far or is more urgent")
+                write!(f, "job {by} goes first: it is more urgent, or has been served less so far")
             }
             WhyJob::Declined { nodes } => {
-                write!(f, "the donors of {nodes} nodes do not run code of whoever signed it")
+                write!(
+                    f,
+                    "{} refused to run code signed with this key",
+                    many(*nodes as u64, "donor")
+                )
             }
             WhyJob::Odd { nodes } => write!(
                 f,
-                "the numbers of {nodes} nodes differ from others' by more than the tolerance: they get no more of it; a wider --tolerance would let them"
+                "the floats of {} differ from others' by more than the tolerance, so this job gives them no more work; a wider --tolerance would accept them",
+                many(*nodes as u64, "node")
             ),
-            WhyJob::Waiting { items } => write!(f, "{items} items wait to be lent"),
+            WhyJob::Waiting { items } => write!(f, "{items} items are waiting for a node"),
             WhyJob::Computing { copies, units } if copies == units => {
                 write!(f, "{units} units are being computed")
             }
@@ -85,21 +111,24 @@ impl fmt::Display for WhyJob {
                 write!(f, "{units} units are being computed, in {copies} copies")
             }
             WhyJob::Checking { units } => {
-                write!(f, "{units} units are answered and wait for others to say the same")
+                write!(f, "{units} units are computed and wait for other nodes to check them")
             }
             WhyJob::TooFewVoices { has, asks } => write!(
                 f,
-                "its quorum asks for {asks} nodes of different owners and {has} are here: it waits for more"
+                "its quorum needs {asks} nodes of different owners and has {has}: it waits for more"
             ),
             WhyJob::Auditing { units } => {
-                write!(f, "all is computed; {units} units are tried again before it ends")
+                write!(
+                    f,
+                    "everything is computed; {units} units are checked again before the job ends"
+                )
             }
             WhyJob::Merged { checked, votes } => {
                 write!(f, "done: {}", checked.in_words(*votes))
             }
             WhyJob::LentAgain { retries, late } => write!(
                 f,
-                "{retries} units were lent again after a node left or failed, {late} because they were late"
+                "{retries} units went to another node because the first one left or failed, {late} because they were late"
             ),
         }
     }
@@ -118,7 +147,7 @@ impl Scheduler {
             let (checked, votes) = (job.proofs.of(job.merged.len()), job.quorum());
             why.push(WhyJob::Merged { checked, votes });
         }
-        let farmed = self.sim(id).is_none();
+        let farmed = !job.spec.work.takes_crew();
         if farmed && job.retries + job.speculated > 0 {
             why.push(WhyJob::LentAgain { retries: job.retries, late: job.speculated });
         }
@@ -126,15 +155,14 @@ impl Scheduler {
     }
 
     fn explain_running(&self, id: JobId, job: &Job, why: &mut Vec<WhyJob>) {
-        let first = self.ready.first().map(|turn| turn.job).filter(|first| *first != id);
-        let first = first.and_then(|first| Some((first, self.jobs.get(&first)?)));
+        let first = self.jobs.ready_jobs().next().filter(|first| first.id != id);
         if self.able_besides(job, &[]) == 0 {
-            why.push(WhyJob::NobodyAble);
-        } else if let Some((by, other)) = first
+            why.push(self.why_nobody(job));
+        } else if let Some(first) = first
             && job.left() > 0
             && job.units_leased == 0
         {
-            why.push(WhyJob::Outranked { by, priority: other.spec.policy.priority });
+            why.push(WhyJob::Outranked { by: first.id, priority: first.spec.policy.priority });
         }
         let nodes = self.decliners(id);
         if nodes > 0 {
@@ -144,7 +172,13 @@ impl Scheduler {
         if nodes > 0 {
             why.push(WhyJob::Odd { nodes });
         }
-        if job.left() > 0 && self.sim(id).is_none() {
+        let able = self.peers.values().filter(|peer| !peer.paused && peer.suits(job));
+        let nodes = able.filter(|peer| !self.has_means(peer, job)).count();
+        let farmed = job.left() > 0 && !job.spec.work.takes_crew();
+        if nodes > 0 && farmed && job.units_leased == 0 {
+            why.push(WhyJob::Full { nodes });
+        }
+        if farmed {
             why.push(WhyJob::Waiting { items: job.left() });
         }
         if job.units_leased > 0 {
@@ -163,6 +197,14 @@ impl Scheduler {
         if !audits.is_empty() {
             why.push(WhyJob::Auditing { units: audits.len() as u64 });
         }
+    }
+
+    fn why_nobody(&self, job: &Job) -> WhyJob {
+        let (needs, pool) = (&job.spec.needs, self.peers.values().map(|peer| &peer.caps));
+        if self.peers.is_empty() || pool.clone().any(|caps| caps.meets(needs)) {
+            return WhyJob::NobodyAble;
+        }
+        WhyJob::Lacking { asked: asked(needs), offered: offered(needs, pool) }
     }
 
     /// Different owners among the nodes that could compute a job, as far as networks tell.

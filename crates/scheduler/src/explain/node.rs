@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 use core::fmt;
 use shoal_protocol::{Lane, NodeId};
 
-use crate::assign::LANES;
+use super::many;
 use crate::state::Scheduler;
 use crate::verify::Trust;
 
@@ -44,6 +44,11 @@ pub enum WhyNode {
     GaveWrong {
         to: u64,
     },
+    /// Of the memory it lends, what its units may take at once; in bytes.
+    Memory {
+        used: u64,
+        lent: u64,
+    },
     Holds {
         units: u64,
     },
@@ -54,52 +59,58 @@ impl fmt::Display for WhyNode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             WhyNode::Paused => f.write_str("it is paused"),
-            WhyNode::Silent => f.write_str("it fell silent and gets no work until it speaks"),
+            WhyNode::Silent => f.write_str("it has gone silent and gets no work until it answers"),
             WhyNode::Unreliable => f.write_str(
-                "it left, failed or held up its work several times: it gets one unit at a time, after a rest",
+                "it left, failed or delayed its work several times: it gets one unit at a time, after a pause",
             ),
-            WhyNode::Hidden => f.write_str("its page is hidden and slowed by the browser"),
+            WhyNode::Hidden => f.write_str("its page is in the background, and the browser slows it down"),
             WhyNode::Slowed { percent } => {
                 write!(
                     f,
-                    "it computes at {percent} % of its best: heat, power saving or other work"
+                    "it computes at {percent} % of its best speed, because of heat, power saving or other work"
                 )
             }
-            WhyNode::Operators => f.write_str("it is your own device: its answers are believed, not checked, and decide where others disagree"),
+            WhyNode::Operators => f.write_str("it is your own device: its answers are not checked, and they decide when others disagree"),
             WhyNode::Barred { lane, trust } => {
                 write!(
                     f,
-                    "{} of its {} answers were wrong: it gets no more",
+                    "{} of its {} answers were wrong: it gets no more of this work",
                     trust.wrong,
                     name(*lane)
                 )
             }
             WhyNode::Trusted { lane, trust: Trust { streak, .. } } => write!(
                 f,
-                "the last {streak} of its {} answers that were checked were right: one in {streak} is checked",
+                "its last {streak} checked {} answers were right: about one in {streak} is checked now",
                 name(*lane)
             ),
             WhyNode::New { lane, trust } => {
                 let (streak, lane) = (trust.streak, name(*lane));
                 write!(
                     f,
-                    "{streak} of its {lane} answers in a row were checked and right: all are checked"
+                    "{streak} of its {lane} answers in a row were right so far: all are checked"
                 )?;
                 match trust.wrong {
                     0 => Ok(()),
-                    wrong => write!(f, "; {wrong} were wrong"),
+                    wrong => write!(f, "; {wrong} were wrong before"),
                 }
             }
             WhyNode::GaveWrong { to: 1 } => {
-                f.write_str("one node says that it gave it wrong pieces of a blob")
+                f.write_str("one node says that it sent wrong pieces of a blob")
             }
             WhyNode::GaveWrong { to } => {
                 write!(
                     f,
-                    "{to} nodes say that it gave them wrong pieces of blobs: it gives no more"
+                    "{to} nodes say that it sent wrong pieces of blobs: it may send no more"
                 )
             }
-            WhyNode::Holds { units } => write!(f, "it holds {units} units"),
+            WhyNode::Memory { used, lent } => write!(
+                f,
+                "its units use up to {} MiB of the {} MiB of memory it lends",
+                used.div_ceil(1 << 20),
+                lent >> 20
+            ),
+            WhyNode::Holds { units } => write!(f, "it has {}", many(*units, "unit")),
             WhyNode::Idle => f.write_str("it has nothing to do"),
         }
     }
@@ -129,9 +140,10 @@ impl Scheduler {
         let pace = peer.last_job.and_then(|job| peer.paces.get(&job));
         let percent = pace.map(|pace| pace.percent()).filter(|percent| *percent < SLOWED);
         why.extend(percent.map(|percent| WhyNode::Slowed { percent }));
-        let lanes = LANES.into_iter().filter(|lane| !peer.trusted && peer.caps.slots(*lane) > 0);
+        let lanes =
+            Lane::ALL.into_iter().filter(|lane| !peer.trusted && peer.caps.slots(*lane) > 0);
         for lane in lanes {
-            let trust = self.trust(node, lane);
+            let trust = self.trust.of(node, lane);
             if trust.is_barred() {
                 why.push(WhyNode::Barred { lane, trust });
             } else if trust.is_veteran() {
@@ -140,9 +152,11 @@ impl Scheduler {
                 why.push(WhyNode::New { lane, trust });
             }
         }
-        let accusers = self.swarms.givers.get(&node).map_or(0, |giver| giver.accusers.len());
+        let accusers = self.swarms.accusers_of(node);
         why.extend((accusers > 0).then_some(WhyNode::GaveWrong { to: accusers as u64 }));
-        why.push(match peer.loans.len() {
+        let (used, lent) = (self.in_use(peer).memory, peer.caps.memory);
+        why.extend((used > 0).then_some(WhyNode::Memory { used, lent }));
+        why.push(match peer.loans().len() {
             0 => WhyNode::Idle,
             units => WhyNode::Holds { units: units as u64 },
         });

@@ -5,6 +5,7 @@ use alloc::vec::Vec;
 use core::fmt;
 use shoal_protocol::{JobId, NodeId, Span, Time};
 
+use super::many;
 use crate::job::{Job, Proof};
 use crate::state::Scheduler;
 use crate::unit::Unit;
@@ -55,7 +56,7 @@ pub enum WhyUnit {
 impl fmt::Display for WhyUnit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            WhyUnit::Waiting => f.write_str("it waits to be lent"),
+            WhyUnit::Waiting => f.write_str("it is waiting for a node"),
             WhyUnit::ComputedBy { span, node, .. } => {
                 write!(f, "items {span} were computed by node {node}")
             }
@@ -64,30 +65,33 @@ impl fmt::Display for WhyUnit {
                     [_, other] if !quorum => write!(f, "checked by another device: node {other}")?,
                     all => write!(f, "agreed by {} devices: {}", all.len(), list(all))?,
                 }
-                let few = ", fewer than asked for, because nobody else was there";
+                let few = ", fewer than required, because no other device was there";
                 f.write_str(if *sure { "" } else { few })
             }
             WhyUnit::Own => f.write_str("computed by your own device, not checked"),
             WhyUnit::Unchecked => f.write_str("not checked: no other device computed it"),
             WhyUnit::LentTo { node, computing, extra, .. } => {
-                let doing = if *computing { "computes it" } else { "has it" };
-                let why = if *extra { ", because another is late or to try this one" } else { "" };
+                let doing = if *computing { "is computing it" } else { "has it" };
+                let why = if *extra { ", because another node is late, or to test this one" } else { "" };
                 write!(f, "node {node} {doing}{why}")
             }
             WhyUnit::FailedOn { nodes, tries } if nodes.is_empty() => {
-                write!(f, "{tries} nodes vanished while they computed it")
+                write!(f, "{} disconnected while computing it", many(u64::from(*tries), "node"))
             }
             WhyUnit::FailedOn { nodes, tries } => {
                 write!(f, "it failed on {} ({tries} tries)", list(nodes))
             }
             WhyUnit::SetAside => f.write_str(
-                "one of the operator's own nodes, or those that have shown most, must try it before the job fails",
+                "one of your own nodes, or the nodes with the best record, must try it before the job fails",
             ),
             WhyUnit::Disputed { nodes, agree } => {
-                write!(f, "{nodes} nodes answered and do not agree; at most {agree} say the same")
+                write!(f, "{nodes} nodes answered and disagree; at most {agree} gave the same answer")
+            }
+            WhyUnit::WaitsForVoter { agree: 1 } => {
+                f.write_str("one node answered; it waits for another to check it")
             }
             WhyUnit::WaitsForVoter { agree } => {
-                write!(f, "{agree} nodes said the same; it waits for another to check it")
+                write!(f, "{agree} nodes gave the same answer; it waits for another to check it")
             }
         }
     }

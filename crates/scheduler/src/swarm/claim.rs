@@ -31,46 +31,50 @@ impl Scheduler {
         }
     }
 
-    /// A node needs or has a blob. What it said of it before does not count any more. Says whether it has a part in
-    /// it now.
+    /// A node has some pieces of a blob and needs others. What it said of it before does not count any more; what is
+    /// on its way to it still is. Says whether it has a part in it now.
     pub(super) fn take_part(
         &mut self,
         now: Time,
         node: NodeId,
         blob: BlobRef,
-        has: PieceSet,
+        (has, lacks): (PieceSet, PieceSet),
     ) -> bool {
-        self.leave_swarm(node, &blob);
         let swarms = &mut self.swarms;
-        let known = swarms.of.get(&node).map_or(0, BTreeSet::len);
-        if known >= MAX_SHARED_BLOBS || !swarms.stored.contains(&blob) {
+        if !swarms.stored.contains(&blob) {
             return false;
         }
-        swarms.of.entry(node).or_default().insert(blob);
+        let of = swarms.of.entry(node).or_default();
+        if of.len() >= MAX_SHARED_BLOBS && !of.contains(&blob) {
+            return false;
+        }
+        of.insert(blob);
+        match lacks.is_empty() {
+            true => swarms.wanting.remove(&(blob, node)),
+            false => swarms.wanting.insert((blob, node)),
+        };
         let new = || Swarm { parts: BTreeMap::new(), copies: Copies::new(pieces_of(&blob)) };
         let swarm = swarms.blobs.entry(blob).or_insert_with(new);
-        let wants = !has.is_full();
-        if wants {
-            swarms.wanting.insert((blob, node));
+        match swarm.parts.get_mut(&node) {
+            Some(part) => {
+                if part.counted {
+                    swarm.copies.remove(&part.has);
+                    swarm.copies.add(&has);
+                }
+                (part.has, part.lacks) = (has, lacks.clone());
+                self.unask(node, &blob, |piece, _| !lacks.has(piece));
+            }
+            None => {
+                swarm.parts.insert(node, Part::new(now, has, lacks));
+                self.count(node, &blob);
+            }
         }
-        let part = Part {
-            wants,
-            has,
-            asked: BTreeMap::new(),
-            shunned: BTreeSet::new(),
-            fed: now,
-            resorted: now,
-            alone: false,
-            counted: false,
-        };
-        swarm.parts.insert(node, part);
-        self.count(node, &blob);
         self.plan_look(now);
         true
     }
 
     pub(super) fn leave_swarm(&mut self, node: NodeId, blob: &BlobRef) {
-        self.unask(node, blob, |_| true);
+        self.unask(node, blob, |_, _| true);
         let swarms = &mut self.swarms;
         let Some(swarm) = swarms.blobs.get_mut(blob) else { return };
         let Some(part) = swarm.parts.remove(&node) else { return };
@@ -97,7 +101,7 @@ impl Scheduler {
         // Only who is linked to it was told to take something there.
         let others: Vec<_> = links.into_iter().map(|(other, _)| *other).collect();
         for other in others {
-            self.unask(other, blob, |asked| asked.from == Some(node));
+            self.unask(other, blob, |_, asked| asked.from == Some(node));
         }
     }
 
@@ -157,5 +161,20 @@ impl Scheduler {
             swarm.copies.add(&part.has);
         }
         part.counted = gives;
+    }
+}
+
+impl Part {
+    fn new(now: Time, has: PieceSet, lacks: PieceSet) -> Part {
+        Part {
+            has,
+            lacks,
+            asked: BTreeMap::new(),
+            shunned: BTreeSet::new(),
+            fed: now,
+            resorted: now,
+            alone: false,
+            counted: false,
+        }
     }
 }

@@ -38,14 +38,14 @@ impl Copies {
         self.handed.contains_key(&piece)
     }
 
-    /// A piece that nobody has, that was not handed out, and that one lacks who has these.
+    /// A piece that nobody has, that was not handed out, and that is one of these.
     pub(super) fn first_rare(
         &self,
-        has: &PieceSet,
+        lacks: &PieceSet,
         start: u32,
         fits: impl FnMut(u32) -> bool,
     ) -> Option<u32> {
-        if self.whole > 0 { None } else { self.rare.first_beyond(has, start, fits) }
+        if self.whole > 0 { None } else { self.rare.first_also(lacks, start, fits) }
     }
 
     /// Somebody gives these.

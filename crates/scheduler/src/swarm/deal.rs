@@ -87,7 +87,7 @@ impl Scheduler {
                 return None;
             }
             let has = &swarm.parts.get(giver)?.has;
-            let piece = has.first_beyond(&part.has, start, |at| !part.asked.contains_key(&at))?;
+            let piece = has.first_also(&part.lacks, start, |at| !part.asked.contains_key(&at))?;
             Some((load, *giver, piece))
         });
         able.min().map(|(_, giver, piece)| (piece, giver))
@@ -128,22 +128,22 @@ fn pick_from_coordinator(now: Time, swarm: &Swarm, part: &Part, start: u32) -> O
         return None;
     }
     let open = |piece: u32| !part.asked.contains_key(&piece);
-    if let Some(piece) = swarm.copies.first_rare(&part.has, start, open) {
+    if let Some(piece) = swarm.copies.first_rare(&part.lacks, start, open) {
         return Some(piece);
     }
     if part.alone || now >= part.fed + ALONE_AFTER {
-        return part.has.first_missing(start, open);
+        return part.lacks.first(start, open);
     }
     // A piece now and then, not all of them: ways that are slow to open may still come.
     let waits = part.asked.is_empty() && now >= part.fed + PATIENCE;
     let waits = waits && now >= part.resorted + RESORT_EVERY;
     let handed = |piece: u32| swarm.copies.is_handed(piece);
-    if waits { part.has.first_missing(start, |at| open(at) && !handed(at)) } else { None }
+    if waits { part.lacks.first(start, |at| open(at) && !handed(at)) } else { None }
 }
 
 impl Part {
     fn has_room(&self) -> bool {
-        self.wants && self.asked.len() < AHEAD
+        !self.lacks.is_empty() && self.asked.len() < AHEAD
     }
 
     fn asked_of(&self, from: Option<NodeId>) -> usize {

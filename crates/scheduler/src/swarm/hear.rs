@@ -14,10 +14,12 @@ impl Scheduler {
     pub(crate) fn share_said(&mut self, now: Time, node: NodeId, say: ShareSay) {
         match say {
             // Nothing is made as large as a stranger says.
-            ShareSay::Wants { blob, .. } if !self.knows_blob(&blob) => {}
-            ShareSay::Wants { blob, has } => {
+            ShareSay::Part { blob, .. } if !self.knows_blob(&blob) => {}
+            ShareSay::Part { blob, has, needs } => {
                 let has = PieceSet::from_words(pieces_of(&blob), &has);
-                if self.take_part(now, node, blob, has) {
+                let lacks = PieceSet::from_words(pieces_of(&blob), &needs).without(&has);
+                let needs_more = !lacks.is_empty();
+                if self.take_part(now, node, blob, (has, lacks)) && needs_more {
                     self.seek(now, &blob, node);
                     self.deal(now, &blob, &[node]);
                 }
@@ -25,7 +27,9 @@ impl Scheduler {
             ShareSay::Holds { blobs } => {
                 for blob in blobs.into_iter().take(MAX_SHARED_BLOBS) {
                     if self.knows_blob(&blob) {
-                        self.take_part(now, node, blob, PieceSet::full(pieces_of(&blob)));
+                        let count = pieces_of(&blob);
+                        let part = (PieceSet::full(count), PieceSet::new(count));
+                        self.take_part(now, node, blob, part);
                     }
                 }
             }
@@ -89,13 +93,14 @@ impl Scheduler {
             swarm.copies.remove(&part.has);
         }
         part.has.insert(piece);
-        part.wants = !last;
+        part.lacks.remove(piece);
+        let enough = part.lacks.is_empty();
         match (part.counted, last) {
             (true, true) => swarm.copies.add(&part.has),
             (true, false) => swarm.copies.gain(piece),
             (false, true | false) => {}
         }
-        if last {
+        if enough {
             self.swarms.wanting.remove(&(*blob, node));
         }
         true
@@ -130,15 +135,20 @@ impl Scheduler {
         let Some(swarm) = self.swarms.blobs.get_mut(blob) else { return };
         let Some(part) = swarm.parts.get_mut(&node) else { return };
         part.shunned.insert(from);
-        self.unask(node, blob, |asked| asked.from == Some(from));
+        self.unask(node, blob, |_, asked| asked.from == Some(from));
     }
 
     /// What was asked is not any more, where it `fits`.
-    pub(super) fn unask(&mut self, node: NodeId, blob: &BlobRef, fits: impl Fn(&Asked) -> bool) {
+    pub(super) fn unask(
+        &mut self,
+        node: NodeId,
+        blob: &BlobRef,
+        fits: impl Fn(u32, &Asked) -> bool,
+    ) {
         let part = self.swarms.blobs.get(blob).and_then(|swarm| swarm.parts.get(&node));
         let asked = part.into_iter().flat_map(|part| &part.asked);
-        let over: Vec<_> =
-            asked.filter(|(_, asked)| fits(asked)).map(|(piece, _)| *piece).collect();
+        let over = asked.filter(|(piece, asked)| fits(**piece, asked));
+        let over: Vec<_> = over.map(|(piece, _)| *piece).collect();
         for piece in over {
             self.release(node, blob, piece);
         }

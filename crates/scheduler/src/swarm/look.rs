@@ -9,7 +9,6 @@ use shoal_protocol::{BlobRef, Micros, NodeId, Time};
 use super::deal::PATIENCE;
 use super::meet::CLIMB;
 use crate::Scheduler;
-use crate::assign::crew::PairTask;
 
 /// How often swarms are looked at while somebody needs something or is linked.
 const LOOK_EVERY: Micros = Micros::from_millis(500);
@@ -38,7 +37,7 @@ impl Scheduler {
         }
         let mut waiting = BTreeMap::<BlobRef, Vec<NodeId>>::new();
         for (blob, node) in self.next_wanting() {
-            self.unask(node, &blob, |asked| now >= asked.at + NEVER);
+            self.unask(node, &blob, |_, asked| now >= asked.at + NEVER);
             self.seek(now, &blob, node);
             waiting.entry(blob).or_default().push(node);
         }
@@ -88,11 +87,11 @@ impl Scheduler {
                 assert!(self.peers.contains_key(node), "a part of nobody");
                 let counted = part.counted == self.may_give(*node);
                 assert!(counted || swarms.stale.contains(node), "node {node} is counted wrong");
-                assert_eq!(part.wants, !part.has.is_full(), "node {node} needs what it has");
+                assert!(!part.lacks.meets(&part.has), "node {node} needs what it has");
                 let wanting = swarms.wanting.contains(&(*blob, *node));
-                assert_eq!(part.wants, wanting, "index of what node {node} needs");
+                assert_eq!(!part.lacks.is_empty(), wanting, "index of what node {node} needs");
                 for (piece, asked) in &part.asked {
-                    assert!(!part.has.has(*piece), "a piece that is there is asked for");
+                    assert!(part.lacks.has(*piece), "a piece that is not needed is asked for");
                     if let Some(giver) = asked.from {
                         *loads.entry(giver).or_default() += 1;
                         let links = swarms.links.get(node);
@@ -107,7 +106,8 @@ impl Scheduler {
             swarm.copies.check(counted.map(|part| &part.has), open);
         }
         let wants = swarms.blobs.values().flat_map(|swarm| swarm.parts.values());
-        assert_eq!(wants.filter(|part| part.wants).count(), swarms.wanting.len(), "needs");
+        let wants = wants.filter(|part| !part.lacks.is_empty());
+        assert_eq!(wants.count(), swarms.wanting.len(), "needs");
         assert!(swarms.stale.iter().all(|node| self.peers.contains_key(node)), "stale strangers");
         let parts: usize = swarms.of.values().map(|of| of.len()).sum();
         let known: usize = swarms.blobs.values().map(|swarm| swarm.parts.len()).sum();
@@ -115,8 +115,7 @@ impl Scheduler {
         for (node, giver) in &swarms.givers {
             assert_eq!(loads.get(node).copied().unwrap_or(0), giver.load, "load of node {node}");
         }
-        let pairs = self.pairs.iter().filter(|(_, pair)| pair.what == PairTask::Share);
-        assert!(pairs.map(|(crew, _)| crew).eq(swarms.ways.keys()), "pairs that share");
+        assert!(self.pairs.sharing().eq(swarms.ways.keys()), "pairs that share");
         let links: usize = swarms.links.values().map(|links| links.len()).sum();
         assert_eq!(links, 2 * swarms.ways.len(), "links");
     }

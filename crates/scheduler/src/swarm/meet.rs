@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use shoal_protocol::limit::MAX_SHARE_LINKS;
 use shoal_protocol::{BlobRef, CrewId, Micros, NodeId, ShareTold, Time, ToNode};
 
-use super::Way;
+use super::{Part, Way};
 use crate::Scheduler;
 
 /// Links a node looks for; others may look for it too. All together have fewer than they may have, so that
@@ -26,32 +26,43 @@ impl Scheduler {
             return self.set_alone(blob, node, true);
         }
         for _ in 0..SOUGHT {
-            let Some(swarm) = self.swarms.blobs.get(blob) else { return };
-            let useful = self.links_of(node).filter(|other| swarm.parts.contains_key(other));
-            if useful.count() >= SOUGHT || self.links_of(node).count() >= MAX_SHARE_LINKS {
-                return;
+            let useful = self.useful_links(blob, node).count();
+            if useful >= SOUGHT || self.links_of(node).count() >= MAX_SHARE_LINKS {
+                break;
             }
             let Some(other) = self.draw_partner(now, blob, node) else { break };
             let nodes = [node.min(other), node.max(other)];
             let Some(crew) = self.pair_to_share(now, nodes) else { break };
             self.linked(now, crew, nodes);
         }
-        let alone = self.links_of(node).next().is_none();
+        let alone = self.useful_links(blob, node).next().is_none();
         self.set_alone(blob, node, alone);
+    }
+
+    /// Those linked to it that have something of what it needs, or need it too.
+    fn useful_links(&self, blob: &BlobRef, node: NodeId) -> impl Iterator<Item = NodeId> {
+        let parts = self.swarms.blobs.get(blob).map(|swarm| &swarm.parts);
+        let part = parts.and_then(|parts| parts.get(&node));
+        self.links_of(node).filter(move |other| {
+            let other = parts.and_then(|parts| parts.get(other));
+            part.zip(other).is_some_and(|(part, other)| part.may_get_from(other))
+        })
     }
 
     fn draw_partner(&mut self, now: Time, blob: &BlobRef, node: NodeId) -> Option<NodeId> {
         let parts = &self.swarms.blobs.get(blob)?.parts;
         let (last, _) = parts.last_key_value()?;
         let from = NodeId(self.chance.below(last.0.saturating_add(1)));
-        let shunned = &parts.get(&node)?.shunned;
+        let part = parts.get(&node)?;
         let seen = parts.range(from..).chain(parts.range(..from)).take(PARTNERS_SEEN);
+        // Two that need different layers of a model have nothing for each other.
+        let seen = seen.filter(|(_, other)| part.may_get_from(other));
         let fit = seen.map(|(other, _)| *other).filter(|other| {
             let pair = [node.min(*other), node.max(*other)];
             let far = self.swarms.far.get(&pair).is_some_and(|until| now < *until);
             let linked = self.links_of(node).any(|known| known == *other);
             let room = self.links_of(*other).count() < MAX_SHARE_LINKS;
-            let may = *other != node && !far && !linked && !shunned.contains(other);
+            let may = *other != node && !far && !linked && !part.shunned.contains(other);
             may && room && self.may_give(*other)
         });
         // Those with few links first: else one that came early carries all.
@@ -106,7 +117,7 @@ impl Scheduler {
     fn unask_all(&mut self, node: NodeId, from: NodeId) {
         let blobs: Vec<_> = self.swarms.of.get(&node).into_iter().flatten().copied().collect();
         for blob in blobs {
-            self.unask(node, &blob, |asked| asked.from == Some(from));
+            self.unask(node, &blob, |_, asked| asked.from == Some(from));
         }
     }
 
@@ -158,5 +169,12 @@ impl Scheduler {
         {
             self.send(conn, ToNode::Share(ShareTold::Give { blob: *blob, to }));
         }
+    }
+}
+
+impl Part {
+    /// Whether the other has something of what this one needs, or will have.
+    fn may_get_from(&self, other: &Part) -> bool {
+        self.lacks.meets(&other.has) || self.lacks.meets(&other.lacks)
     }
 }

@@ -43,15 +43,15 @@ pub(crate) struct Swarms {
     ways: BTreeMap<CrewId, Way>,
     /// Pairs that found no direct way, or fell out: not tried before then.
     far: BTreeMap<[NodeId; 2], Time>,
-    pub(crate) givers: BTreeMap<NodeId, Giver>,
+    givers: BTreeMap<NodeId, Giver>,
     /// Bytes that went from node to node.
     between: u64,
     /// When to look at them.
-    pub(crate) due: Option<Time>,
+    due: Option<Time>,
 }
 
 /// Those who have or need one blob.
-pub(crate) struct Swarm {
+struct Swarm {
     parts: BTreeMap<NodeId, Part>,
     copies: Copies,
 }
@@ -59,7 +59,8 @@ pub(crate) struct Swarm {
 /// One node's part in a blob.
 struct Part {
     has: PieceSet,
-    wants: bool,
+    /// Pieces it needs and does not have. One that needs nothing more gives what it has, be it all or not.
+    lacks: PieceSet,
     /// Pieces it was told to take.
     asked: BTreeMap<u32, Asked>,
     /// Nodes that failed it with this blob.
@@ -101,12 +102,28 @@ impl Way {
 
 /// What a node gave to others.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Giver {
-    pub(crate) bytes: u64,
+struct Giver {
+    bytes: u64,
     /// Pieces on their way from it.
     load: usize,
     /// Who says that it gives wrong bytes.
-    pub(crate) accusers: BTreeSet<NodeId>,
+    accusers: BTreeSet<NodeId>,
+}
+
+impl Swarms {
+    pub(crate) fn next_timeout(&self) -> Option<Time> {
+        self.due
+    }
+
+    /// Bytes that a node gave to others, as those say.
+    pub(crate) fn given_by(&self, node: NodeId) -> u64 {
+        self.givers.get(&node).map_or(0, |giver| giver.bytes)
+    }
+
+    /// How many say that it gave them other bytes than it should.
+    pub(crate) fn accusers_of(&self, node: NodeId) -> usize {
+        self.givers.get(&node).map_or(0, |giver| giver.accusers.len())
+    }
 }
 
 /// The exchange of blobs as people see it.
@@ -143,8 +160,7 @@ impl crate::Scheduler {
             return false;
         };
         let on_battery = condition.battery_percent.is_some() && !condition.charging;
-        let giver = self.swarms.givers.get(&node);
-        let believed = giver.is_none_or(|giver| giver.accusers.len() < BELIEVED);
+        let believed = self.swarms.accusers_of(node) < BELIEVED;
         self.may_meet(node) && !condition.metered && !on_battery && believed
     }
 }

@@ -30,9 +30,12 @@ impl Scheduler {
         let insists = matches!(job.spec.policy.verify, Verify::Quorum { .. });
         // Whoever is late is not waited for.
         let open = unit.copies.iter().any(|copy| !copy.late) || ballot.comparing.is_some();
+        // But where others cannot decide, one of the operator's own nodes can, however long it takes.
+        let own_is_at_it = unit.copies.iter().any(|copy| self.peers.own().contains(&copy.node));
         let poll = ballot.poll();
         if open
             || !job.votes.contains(&start)
+            || (ballot.for_own && own_is_at_it)
             || self.others_may_come(now, job, unit, ballot.since + BACK_AT_LAST)
             || self.has_voter(job, unit, |peer| self.is_awaited(peer, ballot.since))
         {
@@ -54,7 +57,7 @@ impl Scheduler {
         }
         if tie || (insists && poll.against > 0) {
             // Where nodes contradict each other, anybody's word may help.
-            if !self.has_voter(job, unit, |_| true) {
+            if !own_is_at_it && !self.has_voter(job, unit, |_| true) {
                 self.start_over(now, id, start);
             }
             return;
@@ -81,15 +84,10 @@ impl Scheduler {
             self.give_up(now, id, start);
             return;
         }
-        let span = unit.span;
         let late: Vec<_> = unit.copies.iter().map(|copy| copy.attempt).collect();
         self.revoke(&late);
-        let Some(unit) = self.jobs.get_mut(&id).and_then(|job| job.units.get_mut(&start)) else {
-            return;
-        };
-        let merged = unit.ballot.take().is_some_and(|ballot| ballot.merged);
-        self.ballots -= 1;
-        if merged {
+        let Some((span, ballot)) = self.jobs.take_ballot(id, start) else { return };
+        if ballot.merged {
             self.record(Fact::Unmerged { job: id, span });
             if let Some(job) = self.jobs.get_mut(&id) {
                 job.unmerge(span);
@@ -97,6 +95,6 @@ impl Scheduler {
             }
         }
         self.refresh(id, start);
-        self.stirred = true;
+        self.review.stir();
     }
 }

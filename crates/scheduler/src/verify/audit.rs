@@ -1,7 +1,6 @@
 //! Looking again at what is merged: units whose answer is known test a node without its knowing, and before
 //! a job ends every node with unconfirmed work in it is tried.
 
-use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use shoal_protocol::{JobId, NodeId, Sizing, Span, Time, Verify};
@@ -10,7 +9,6 @@ use super::quorum::Ballot;
 use super::trust::Standing;
 use crate::job::Job;
 use crate::state::Scheduler;
-use crate::unit::{History, Unit};
 
 /// One known unit is lent for so many checks of a node's own ones: a known answer cannot be covered up by a
 /// friend, but is work for nothing else.
@@ -42,7 +40,7 @@ impl Scheduler {
         {
             return None;
         }
-        let streak = u64::from(self.trust(node, lane).streak);
+        let streak = u64::from(self.trust.of(node, lane).streak);
         if !self.chance.hits(1, streak.saturating_mul(CHECKS_PER_KNOWN)) {
             return None;
         }
@@ -73,11 +71,7 @@ impl Scheduler {
         }
         let Some(span) = answers.first().map(|answer| answer.span) else { return };
         let ballot = Ballot { answers, groups: alloc::vec![0], merged: true, ..Ballot::new(now) };
-        let unit = Unit { ballot: Some(Box::new(ballot)), ..Unit::new(span, History::default()) };
-        if let Some(job) = self.jobs.get_mut(&id) {
-            job.units.insert(start, unit);
-            self.ballots += 1;
-        }
+        self.jobs.put_ballot(id, span, ballot);
         self.refresh(id, start);
     }
 
@@ -103,6 +97,10 @@ impl Scheduler {
     /// All is merged: picks what is looked at before the job may end.
     pub(crate) fn audit(&mut self, now: Time, id: JobId) {
         let Some(job) = self.jobs.get_mut(&id) else { return };
+        // A crew's rows are looked at before they are merged.
+        if job.spec.work.takes_crew() {
+            return;
+        }
         job.audits += 1;
         if job.audits > MOST_ROUNDS {
             return;

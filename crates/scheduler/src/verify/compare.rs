@@ -1,7 +1,8 @@
 //! When two answers are the same. Hashes settle most; bytes are looked at by the shell, with the functions
 //! here, where classes differ or only a part was computed again.
 
-use shoal_protocol::{Dtype, JobId, JobSpec, Span, Tolerance, Work};
+use shoal_kinds::JobSpec;
+use shoal_protocol::{Dtype, JobId, Span, Tolerance};
 
 use super::quorum::{Answer, Ballot};
 use crate::fact::Place;
@@ -35,48 +36,14 @@ pub enum Outcome {
 
 /// Compares the results of `items`, which both samples hold.
 pub fn compare(spec: &JobSpec, items: Span, a: (Span, &[u8]), b: (Span, &[u8])) -> Outcome {
-    let (a, b) = (part(&spec.work, items, a), part(&spec.work, items, b));
+    let form = spec.work.form();
+    let (a, b) = (form.part(items, a), form.part(items, b));
     let (Some((lens_a, a)), Some((lens_b, b))) = (a, b) else { return Outcome::Different };
     if lens_a == lens_b && a == b {
         return Outcome::Same;
     }
-    let floats = !matches!(spec.work, Work::Exec(_)) && agree(&spec.policy.tolerance, a, b);
+    let floats = spec.work.is_rounded() && agree(&spec.policy.tolerance, a, b);
     if floats { Outcome::Near } else { Outcome::Different }
-}
-
-/// The bytes of some items in a result, and for programs the lengths of their answers before that.
-fn part<'a>(
-    work: &Work,
-    items: Span,
-    (span, bytes): (Span, &'a [u8]),
-) -> Option<(&'a [u8], &'a [u8])> {
-    let from = items.start.checked_sub(span.start)?;
-    let from = usize::try_from(from).ok()?;
-    let len = usize::try_from(items.len).ok()?;
-    let each = match work {
-        Work::Noop => 0,
-        Work::Map(map) => map.output_bytes as usize,
-        Work::Render(render) => usize::try_from(render.tile_bytes()).ok()?,
-        // A row.
-        Work::Sim(sim) => usize::try_from(sim.row_bytes()).ok()?,
-        Work::Exec(_) => return answers(bytes, usize::try_from(span.len).ok()?, from, len),
-    };
-    let start = from.checked_mul(each)?;
-    let end = start.checked_add(len.checked_mul(each)?)?;
-    Some((&[], bytes.get(start..end)?))
-}
-
-/// A program's unit is `[u32 length] * items`, then the answers.
-fn answers(bytes: &[u8], items: usize, from: usize, len: usize) -> Option<(&[u8], &[u8])> {
-    let head = bytes.get(..items.checked_mul(4)?)?;
-    let body = bytes.get(head.len()..)?;
-    let size = |lens: &[u8]| {
-        let lens = lens.chunks_exact(4).map(|l| u32::from_le_bytes([l[0], l[1], l[2], l[3]]));
-        lens.map(|len| len as usize).sum::<usize>()
-    };
-    let lens = head.get(from * 4..(from + len) * 4)?;
-    let start = size(&head[..from * 4]);
-    Some((lens, body.get(start..start + size(lens))?))
 }
 
 /// Whether every element of the two is within the tolerance.
@@ -196,11 +163,11 @@ impl Ballot {
     }
 
     /// Takes out an answer that belongs to no group.
-    pub(crate) fn drop_answer(&mut self, at: usize) {
-        self.answers.remove(at);
+    pub(crate) fn drop_answer(&mut self, at: usize) -> Answer {
         for first in &mut self.groups {
             *first -= usize::from(*first > at);
         }
+        self.answers.remove(at)
     }
 }
 
@@ -245,13 +212,5 @@ mod tests {
         let usual = Tolerance::usual(Dtype::F16);
         assert!(agree(&usual, &0x3c00u16.to_le_bytes(), &0x3c01u16.to_le_bytes()));
         assert!(!agree(&usual, &0x3c00u16.to_le_bytes(), &0x4000u16.to_le_bytes()));
-    }
-
-    #[test]
-    fn a_part_of_a_programs_answers_is_found_by_their_lengths() {
-        let whole = [1, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, b'a', b'b', b'c'];
-        assert_eq!(answers(&whole, 3, 1, 1), Some((&whole[4..8], &b"bc"[..])));
-        assert_eq!(answers(&whole, 3, 2, 1), Some((&whole[8..12], &b""[..])));
-        assert_eq!(answers(&whole[..13], 3, 1, 1), None, "torn");
     }
 }

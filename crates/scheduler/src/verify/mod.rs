@@ -21,10 +21,9 @@ pub use compare::{CompareId, Outcome, Sample, agree, compare};
 pub(crate) use quorum::{Answer, Ballot, Rules};
 pub use told::Checked;
 pub(crate) use told::Proofs;
-pub(crate) use trust::Standing;
 pub use trust::Trust;
+pub(crate) use trust::{Standing, Trusts, VETERAN};
 
-use alloc::boxed::Box;
 use alloc::format;
 use alloc::vec::Vec;
 use shoal_protocol::limit::MAX_TRIES;
@@ -33,8 +32,10 @@ use shoal_protocol::{Failure, JobId, NodeId, Span, Time, Verify};
 use crate::Output;
 use crate::fact::{Fact, Place};
 use crate::job::{Job, Proof};
-use crate::state::{Peer, Scheduler};
-use crate::unit::{Loan, Unit};
+use crate::loans::Loan;
+use crate::peers::Peer;
+use crate::state::Scheduler;
+use crate::unit::Unit;
 
 impl Scheduler {
     /// A unit's answer is in: merged, or put beside others.
@@ -72,12 +73,7 @@ impl Scheduler {
             near: 0,
             tested: 0,
         };
-        let Some(job) = self.jobs.get_mut(&id) else { return };
-        let Some(unit) = job.units.get_mut(&start) else { return };
-        self.ballots += usize::from(is_first);
-        let ballot = unit.ballot.get_or_insert_with(|| Box::new(Ballot::new(now)));
-        ballot.answers.push(answer);
-        ballot.seeks = 0;
+        self.jobs.put_answer(now, id, start, answer);
         self.judge(now, id, start);
     }
 
@@ -119,8 +115,8 @@ impl Scheduler {
 
     /// The shell looked at the bytes.
     pub(crate) fn compared(&mut self, now: Time, id: CompareId, outcome: Outcome) {
-        let unit = self.jobs.get_mut(&id.job).and_then(|job| job.units.get_mut(&id.unit));
-        let Some(unit) = unit else { return };
+        let Some(job) = self.jobs.get_mut(&id.job) else { return };
+        let Some(unit) = job.units.get_mut(&id.unit) else { return };
         let Some(ballot) = unit.ballot.as_mut().filter(|b| b.comparing == Some(id.count)) else {
             return;
         };
@@ -129,9 +125,11 @@ impl Scheduler {
         match outcome {
             Outcome::Same | Outcome::Near | Outcome::Different => ballot.compared(at, outcome),
             Outcome::Unreadable => {
-                ballot.drop_answer(at);
+                let dropped = ballot.drop_answer(at);
                 unit.history.tries += 1;
-                if unit.history.tries >= MAX_TRIES {
+                let tries = unit.history.tries;
+                job.part_ends(dropped.node);
+                if tries >= MAX_TRIES {
                     self.give_up(now, id.job, id.unit);
                     return;
                 }
@@ -227,7 +225,7 @@ impl Scheduler {
         let Some(unit) = job.units.get(&start) else { return false };
         let counted = matches!(job.spec.policy.verify, Verify::Quorum { .. });
         let able = |peer: &Peer| !peer.paused && !peer.silent && peer.suits(job);
-        let own = self.own.iter().filter(|node| !unit.answered_by(**node));
+        let own = self.peers.own().iter().filter(|node| !unit.answered_by(**node));
         let there = own.filter_map(|node| self.peers.get(node)).any(able) && !counted;
         let unit = self.jobs.get_mut(&id).and_then(|job| job.units.get_mut(&start));
         if let Some(ballot) = unit.and_then(|unit| unit.ballot.as_mut()) {
@@ -250,11 +248,8 @@ impl Scheduler {
 
     /// Ends a unit's ballot and takes its answers out.
     fn close_ballot(&mut self, id: JobId, start: u64) -> Option<(Span, Ballot)> {
-        let unit = self.jobs.get_mut(&id)?.units.get_mut(&start)?;
-        let span = unit.span;
-        let ballot = *unit.ballot.take()?;
-        self.ballots -= 1;
+        let taken = self.jobs.take_ballot(id, start)?;
         self.close_unit(id, start);
-        Some((span, ballot))
+        Some(taken)
     }
 }

@@ -1,6 +1,7 @@
 //! Whom to believe. Trust belongs to a node's identity and to a kind of work; it is earned by answers that
 //! others confirmed, and follows from facts alone, so that it survives a restart.
 
+use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use shoal_protocol::{JobId, Lane, NodeId, Span, Time, Verify};
 
@@ -8,7 +9,6 @@ use super::quorum::{Answer, Ballot};
 use crate::fact::Fact;
 use crate::job::{Job, JobState, Proof};
 use crate::state::Scheduler;
-use crate::unit::{History, Unit};
 
 /// Confirmed answers in a row after which a node's word weighs more and not all it says is checked.
 pub(crate) const VETERAN: u32 = 10;
@@ -42,6 +42,35 @@ impl Trust {
     }
 }
 
+/// What all nodes' answers were worth so far.
+#[derive(Default)]
+pub(crate) struct Trusts(BTreeMap<(NodeId, Lane), Trust>);
+
+impl Trusts {
+    pub(crate) fn of(&self, node: NodeId, lane: Lane) -> Trust {
+        self.0.get(&(node, lane)).copied().unwrap_or_default()
+    }
+
+    fn credit(&mut self, node: NodeId, lane: Lane) {
+        self.0.entry((node, lane)).or_default().credit();
+    }
+
+    fn reject(&mut self, node: NodeId, lane: Lane, rounds: bool) {
+        let trust = self.0.entry((node, lane)).or_default();
+        let wrong = trust.wrong.saturating_add(u32::from(!rounds));
+        *trust = Trust { streak: 0, wrong };
+    }
+
+    /// Replayed.
+    pub(crate) fn recall(&mut self, node: NodeId, lane: Lane, trust: Trust) {
+        self.0.insert((node, lane), trust);
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (NodeId, Lane, Trust)> {
+        self.0.iter().map(|((node, lane), trust)| (*node, *lane, *trust))
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Standing {
     /// The operator's own node.
@@ -52,14 +81,10 @@ pub(crate) enum Standing {
 }
 
 impl Scheduler {
-    pub(crate) fn trust(&self, node: NodeId, lane: Lane) -> Trust {
-        self.trust.get(&(node, lane)).copied().unwrap_or_default()
-    }
-
     pub(crate) fn standing(&self, node: NodeId, lane: Lane) -> Standing {
         match self.peers.get(&node) {
-            Some(peer) => peer.standing[lane as usize],
-            None if self.trust(node, lane).is_veteran() => Standing::Veteran,
+            Some(peer) => peer.standing(lane),
+            None if self.trust.of(node, lane).is_veteran() => Standing::Veteran,
             None => Standing::Newcomer,
         }
     }
@@ -76,7 +101,7 @@ impl Scheduler {
             }
             (Verify::Adaptive, Standing::Newcomer) => true,
             (Verify::Adaptive, Standing::Veteran) => {
-                self.chance.hits(1, u64::from(self.trust(node, lane).streak))
+                self.chance.hits(1, u64::from(self.trust.of(node, lane).streak))
             }
         }
     }
@@ -88,7 +113,7 @@ impl Scheduler {
         let credited = job.prove(span, node, proof);
         // Two strangers who are alone may be one: what they say of each other earns nothing.
         for node in if proof.sure { credited } else { Vec::new() } {
-            self.trust.entry((node, lane)).or_default().credit();
+            self.trust.credit(node, lane);
             self.note_standing(node);
         }
     }
@@ -98,38 +123,19 @@ impl Scheduler {
         if rounds {
             *job.odd.entry(node).or_default() += 1;
         }
-        let trust = self.trust.entry((node, job.spec.needs.lane)).or_default();
-        let wrong = trust.wrong.saturating_add(u32::from(!rounds));
-        *trust = Trust { streak: 0, wrong };
+        self.trust.reject(node, job.spec.needs.lane, rounds);
         self.note_standing(node);
+        if rounds {
+            self.call_roll(node);
+        }
     }
 
     /// Says again how a connected node stands in each lane.
     pub(crate) fn note_standing(&mut self, node: NodeId) {
-        if self.peers.get(&node).is_some_and(|peer| peer.trusted) {
-            self.own.insert(node);
-        } else {
-            self.own.remove(&node);
-        }
-        for lane in crate::assign::LANES {
-            let trust = self.trust(node, lane);
-            let elders = &mut self.elders[lane as usize];
-            let Some(peer) = self.peers.get_mut(&node) else {
-                elders.remove(&node);
-                continue;
-            };
-            let standing = match trust.streak {
-                _ if peer.trusted => Standing::Operator,
-                VETERAN.. => Standing::Veteran,
-                _ => Standing::Newcomer,
-            };
-            peer.standing[lane as usize] = standing;
-            peer.barred[lane as usize] = !peer.trusted && trust.is_barred();
-            if standing == Standing::Newcomer || peer.barred[lane as usize] {
-                elders.remove(&node);
-            } else {
-                elders.insert(node);
-            }
+        let trust = &self.trust;
+        let turned = self.peers.note_standing(node, |lane| trust.of(node, lane));
+        if turned {
+            self.call_roll(node);
         }
     }
 
@@ -139,21 +145,21 @@ impl Scheduler {
         let jobs = self.jobs.iter().filter(|(_, job)| job.is_checked());
         let jobs: Vec<_> = jobs.map(|(id, _)| *id).collect();
         for id in jobs {
-            let Some(job) = self.jobs.get(&id) else { continue };
+            let Some(job) = self.jobs.get_mut(&id) else { continue };
             for span in job.rests_on(node) {
                 self.doubt(now, id, span);
             }
             let Some(job) = self.jobs.get_mut(&id) else { continue };
             for start in job.weaken(node) {
                 self.refresh(id, start);
-                self.rejudge.push_back((id, start));
+                self.jobs.judge_later(id, start);
             }
         }
     }
 
     /// Where a liar's word weighs less now, the others may have won.
     pub(crate) fn judge_again(&mut self, now: Time) {
-        while let Some((id, start)) = self.rejudge.pop_front() {
+        while let Some((id, start)) = self.jobs.next_to_judge() {
             self.judge(now, id, start);
         }
     }
@@ -163,7 +169,7 @@ impl Scheduler {
         let mut answers = self.jobs.get(&id)?.suspects(start)?;
         for answer in &mut answers {
             answer.network = self.peers.get(&answer.node).map_or(0, |peer| peer.network);
-            answer.class = self.classes.get(&answer.node).copied().unwrap_or(0);
+            answer.class = self.register.class(answer.node);
         }
         Some(answers)
     }
@@ -180,10 +186,7 @@ impl Scheduler {
             None => {
                 let ballot =
                     Ballot { answers: suspects, groups: alloc::vec![0], ..Ballot::new(now) };
-                let ballot = Some(alloc::boxed::Box::new(ballot));
-                let unit = Unit { ballot, ..Unit::new(span, History::default()) };
-                job.units.insert(span.start, unit);
-                self.ballots += 1;
+                self.jobs.put_ballot(id, span, ballot);
             }
         }
         self.refresh(id, span.start);
@@ -205,18 +208,40 @@ impl Ballot {
 
 impl Job {
     pub(crate) fn is_checked(&self) -> bool {
-        self.state == JobState::Running && self.spec.policy.verify != Verify::None
+        let farmed = !self.spec.work.takes_crew();
+        self.state == JobState::Running && farmed && self.spec.policy.verify != Verify::None
     }
 
     /// Merged units that the node computed or confirmed, without those the operator's own nodes vouch for.
-    fn rests_on(&self, node: NodeId) -> Vec<Span> {
-        let units = self.merged.iter().filter(|(start, merged)| {
-            let proof = self.proofs.get(start);
+    fn rests_on(&mut self, node: NodeId) -> Vec<Span> {
+        if self.stood.is_none() {
+            // Made when first needed: in most jobs nobody lies.
+            self.stood = Some(self.who_stands().collect());
+        }
+        let stood = self.stood.iter().flat_map(|stood| stood.range((node, 0)..=(node, u64::MAX)));
+        let units = stood.filter_map(|(_, start)| {
+            let (merged, proof) = (self.merged.get(start)?, self.proofs.get(start));
             let confirmed = proof.is_some_and(|proof| proof.by.contains(&node));
             let vouched = proof.is_some_and(|proof| proof.vouched);
-            (merged.node == node || confirmed) && !vouched
+            let rests = (merged.node == node || confirmed) && !vouched;
+            rests.then(|| Span::new(*start, merged.len))
         });
-        units.map(|(start, merged)| Span::new(*start, merged.len)).collect()
+        units.collect()
+    }
+
+    /// Everybody who computed or checked a merged unit, with the unit's first item.
+    fn who_stands(&self) -> impl Iterator<Item = (NodeId, u64)> {
+        self.merged.iter().flat_map(|(start, merged)| {
+            let by = self.proofs.get(start).map(|proof| proof.by.as_slice()).unwrap_or_default();
+            core::iter::once(&merged.node).chain(by).map(|node| (*node, *start))
+        })
+    }
+
+    /// Part of [`Scheduler::check`]: nobody who stands for a merged unit is missing.
+    pub(crate) fn check_stood(&self) {
+        let Some(stood) = &self.stood else { return };
+        let all = self.who_stands().all(|stands| stood.contains(&stands));
+        assert!(all, "job {}: somebody who stands for a unit is not known", self.id);
     }
 
     fn suspects(&self, start: u64) -> Option<Vec<Answer>> {

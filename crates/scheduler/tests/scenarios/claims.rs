@@ -1,8 +1,6 @@
 //! What a node may say for nothing costs next to nothing: claims about blobs, and changing its mind.
 #![allow(clippy::unwrap_used)]
 
-use std::time::Instant;
-
 use shoal_protocol::limit::{MAX_SHARED_BLOBS, PIECE_BYTES};
 use shoal_protocol::*;
 use shoal_scheduler::*;
@@ -17,6 +15,11 @@ fn share(say: ShareSay) -> FromNode {
     FromNode::Share(say)
 }
 
+/// All of it is needed, and nothing is here.
+fn wants(blob: BlobRef) -> ShareSay {
+    ShareSay::Part { blob, has: Vec::new(), needs: vec![u64::MAX; 1024] }
+}
+
 fn invented() -> Vec<BlobRef> {
     let blob = |n: usize| BlobRef { hash: Hash([n as u8; 32]), size: HUGE };
     (0..MAX_SHARED_BLOBS).map(blob).collect()
@@ -29,7 +32,8 @@ fn claims_about_blobs_that_are_not_stored_leave_no_trace() {
         let conn = world.able(n, 1);
         world.say(conn, share(ShareSay::Holds { blobs: invented() }));
         for blob in invented() {
-            world.say(conn, share(ShareSay::Wants { blob, has: vec![u64::MAX; 1024] }));
+            let (has, needs) = (vec![u64::MAX; 1024], vec![7; 1024]);
+            world.say(conn, share(ShareSay::Part { blob, has, needs }));
             world.say(conn, share(ShareSay::Got { blob, piece: 7, from: None }));
         }
     }
@@ -44,9 +48,9 @@ fn the_size_of_a_blob_is_the_stored_one_and_not_the_claimed_one() {
     let (liar, node) = (world.able(1, 1), world.able(2, 1));
     let blob = BlobRef { size: HUGE, ..BLOB };
     world.say(liar, share(ShareSay::Holds { blobs: vec![blob] }));
-    world.say(node, share(ShareSay::Wants { blob, has: Vec::new() }));
+    world.say(node, share(wants(blob)));
     assert_eq!(world.scheduler.swarms(), SwarmView::default());
-    world.say(node, share(ShareSay::Wants { blob: BLOB, has: Vec::new() }));
+    world.say(node, share(wants(BLOB)));
     assert_eq!(world.scheduler.swarms().blobs, 1);
     assert!(!world.shared.is_empty(), "nobody helps it, so the coordinator does");
 }
@@ -68,7 +72,7 @@ fn a_donor_who_pauses_and_goes_on_a_thousand_times_bothers_others_once() {
     world.give(Input::Stored { blob: BLOB });
     let (holder, node) = (world.able(1, 1), world.able(2, 1));
     world.say(holder, share(ShareSay::Holds { blobs: vec![BLOB] }));
-    world.say(node, share(ShareSay::Wants { blob: BLOB, has: Vec::new() }));
+    world.say(node, share(wants(BLOB)));
     assert_eq!(world.calls.len(), 2, "the two are called together");
     for n in 0..1000 {
         world.say(holder, FromNode::Pause(n % 2 == 0));
@@ -103,7 +107,12 @@ struct Crowd {
 }
 
 impl Crowd {
+    /// Everybody needs everything.
     fn new(nodes: u64, pieces: u32) -> Crowd {
+        Crowd::wanting(nodes, pieces, |_| PieceSet::full(pieces))
+    }
+
+    fn wanting(nodes: u64, pieces: u32, needs: impl Fn(u64) -> PieceSet) -> Crowd {
         let blob = BlobRef { hash: Hash([9; 32]), size: u64::from(pieces) * PIECE_BYTES };
         let (scheduler, now) = (Scheduler::new(), Time(1_000_000_000));
         let mut crowd = Crowd { scheduler, now, blob, told: Vec::new() };
@@ -117,7 +126,8 @@ impl Crowd {
             let key = LinkKey([n as u8; 32]);
             let proof = Signature([0; 32], [0; 32]);
             crowd.say(conn, FromNode::Links { key, proof });
-            crowd.say(conn, share(ShareSay::Wants { blob, has: Vec::new() }));
+            let needs = needs(n).words();
+            crowd.say(conn, share(ShareSay::Part { blob, has: Vec::new(), needs }));
         }
         crowd
     }
@@ -173,12 +183,15 @@ fn a_large_blob_reaches_a_crowd_mostly_from_each_other() {
 }
 
 #[test]
-#[ignore = "measures"]
-fn a_gibibyte_for_a_hundred_nodes() {
-    for nodes in [50, 100, 200] {
-        let began = Instant::now();
-        let words = Crowd::new(nodes, 1024).run();
-        let took = began.elapsed();
-        eprintln!("{nodes} nodes, 1 GiB: {took:?}, {:?} a word", took / words as u32);
-    }
+fn those_who_need_the_same_tenth_get_it_from_each_other() {
+    let tenth = |n: u64| {
+        let mut needs = PieceSet::new(200);
+        (0..20).for_each(|at| assert!(needs.insert((n % 10) as u32 * 20 + at)));
+        needs
+    };
+    let mut crowd = Crowd::wanting(100, 200, tenth);
+    crowd.run();
+    let between = crowd.scheduler.swarms().between;
+    let all = 100 * 20 * PIECE_BYTES;
+    assert!(between > all * 8 / 10, "{} of {} pieces", between / PIECE_BYTES, all / PIECE_BYTES);
 }

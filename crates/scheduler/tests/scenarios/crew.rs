@@ -66,16 +66,31 @@ fn what_an_older_epoch_says_changes_nothing() {
 
 #[test]
 fn a_new_life_calls_the_crew_again_from_its_checkpoint() {
-    let (mut world, _, id) = three();
+    let (mut world, nodes, id) = three();
     world.keep_all(10);
+    let before = world.place(nodes[0]).crew;
     let mut world = world.restarted();
     assert_eq!(world.state(id), JobState::Running);
     let nodes = [1, 2].map(|n| world.able(n, 1_000_000));
     world.wait(3_000);
     assert_eq!(world.task(nodes[1]).from, 10);
     assert_eq!(world.place(nodes[1]).epoch, Epoch(2));
+    assert_ne!(world.place(nodes[1]).crew, before, "a new crew, whose epochs go on");
     world.finish_all();
     assert_eq!(world.state(id), JobState::Done);
+}
+
+#[test]
+fn crews_of_two_jobs_have_numbers_of_their_own() {
+    let mut world = World::new();
+    let nodes = [1, 2].map(|n| world.able(n, 1_000_000));
+    for _ in 0..2 {
+        let job = world.submit(sim(2));
+        nodes.iter().for_each(|conn| world.audition(*conn, 1_000_000));
+        let crew = world.place(nodes[0]).crew;
+        assert_eq!(world.scheduler.job_of(crew), Some(job));
+        assert_ne!(crew.0, job.0);
+    }
 }
 
 #[test]
@@ -86,7 +101,7 @@ fn a_crew_of_a_wanted_size_waits_for_it() {
     world.wait(5_000);
     assert!(!world.view(id).crew.unwrap().works);
     let why = world.scheduler.explain_job(id).iter().map(|why| why.to_string()).collect::<String>();
-    assert!(why.contains("wants 2 members"), "{why}");
+    assert!(why.contains("needs 2 members"), "{why}");
     world.say(first, FromNode::Alive { running: Vec::new(), queued: Vec::new() });
     world.able(2, 1_000);
     assert_eq!(world.crews.enlisted.len(), 2, "also a weak one, if it is asked for");

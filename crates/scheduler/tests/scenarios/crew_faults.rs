@@ -106,3 +106,23 @@ fn what_no_device_here_can_compute_fails_with_their_words() {
     }
     assert_eq!(world.state(id), JobState::Failed);
 }
+
+#[test]
+fn rows_of_the_last_step_that_were_merged_in_part_are_computed_again() {
+    let (mut world, _, id) = three();
+    world.run_to(100);
+    world.finish_all();
+    assert_eq!(world.state(id), JobState::Done);
+    let merged = world.facts.iter().position(|fact| matches!(fact, Fact::Merged { .. }));
+    // The coordinator was killed after the first of three.
+    world.facts.truncate(merged.unwrap() + 1);
+    let mut world = world.restarted();
+    let nodes = [1, 2].map(|n| world.able(n, 1_000_000));
+    world.wait(4_000);
+    nodes.iter().for_each(|conn| world.audition(*conn, 1_000_000));
+    world.wait(1_000);
+    assert_eq!(world.crews.enlisted.len(), 2, "others than before");
+    world.run_to(100);
+    world.finish_all();
+    assert_eq!(world.state(id), JobState::Done);
+}

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use shoal_kinds::*;
 use shoal_protocol::*;
 use shoal_scheduler::*;
 
@@ -12,6 +13,8 @@ use crate::world::{World, job};
 #[derive(Default)]
 pub(crate) struct Said {
     pub(crate) auditions: Vec<Conn>,
+    /// The crew that last asked somebody to show its speed.
+    pub(crate) auditioning: Option<CrewId>,
     pub(crate) enlisted: BTreeMap<Conn, Enlist>,
     pub(crate) dismissed: Vec<Conn>,
     pub(crate) told: Vec<(Conn, CrewTold)>,
@@ -42,8 +45,9 @@ pub(crate) fn sim(members: u8) -> JobSpec {
         slots: SimSlots { params: 0, state: 1, next: 2, picture: None },
         params: Vec::new(),
         fields: Vec::new(),
+        reduce: None,
     };
-    JobSpec { work: Work::Sim(work), items: u64::from(ROWS), ..job(1) }
+    JobSpec { work: Kind::Sim(work), items: u64::from(ROWS), ..job(1) }
 }
 
 impl World {
@@ -57,15 +61,22 @@ impl World {
     }
 
     pub(crate) fn audition(&mut self, conn: Conn, rate: u64) {
-        if self.crews.auditions.contains(&conn) {
-            self.crews.auditions.retain(|asked| *asked != conn);
-            let say = CrewSay::Auditioned { cells: rate, took: Micros::from_secs(1) };
-            self.say_crew(conn, Epoch(0), say);
+        // A stranger is asked twice.
+        while self.crews.auditions.contains(&conn) {
+            self.audition_once(conn, rate);
         }
     }
 
+    pub(crate) fn audition_once(&mut self, conn: Conn, rate: u64) {
+        self.crews.auditions.retain(|asked| *asked != conn);
+        let say = CrewSay::Auditioned { cells: rate, took: Micros::from_secs(1) };
+        self.say_crew(conn, Epoch(0), say);
+    }
+
     pub(crate) fn say_crew(&mut self, conn: Conn, epoch: Epoch, say: CrewSay) {
-        self.say(conn, FromNode::Crew { crew: CrewId(1), epoch, say });
+        let place = self.crews.enlisted.get(&conn).filter(|_| epoch > Epoch(0));
+        let crew = place.map(|place| place.crew).or(self.crews.auditioning).expect("a crew");
+        self.say(conn, FromNode::Crew { crew, epoch, say });
     }
 
     pub(crate) fn place(&self, conn: Conn) -> &Enlist {
@@ -86,17 +97,19 @@ impl World {
     /// Everybody in the crew says how far it is, in many small moves.
     pub(crate) fn run_to(&mut self, step: u64) {
         let members: Vec<_> = self.crews.enlisted.keys().copied().collect();
-        for conn in members {
-            let say = CrewSay::Progress {
-                step,
-                computed: Micros::from_millis(step),
-                waited: Micros(0),
-                guessed: 0,
-                corrected: 0,
-                links: Vec::new(),
-            };
-            self.say_crew(conn, self.place(conn).epoch, say);
-        }
+        members.into_iter().for_each(|conn| self.run_to_of(conn, step));
+    }
+
+    pub(crate) fn run_to_of(&mut self, conn: Conn, step: u64) {
+        let say = CrewSay::Progress {
+            step,
+            computed: Micros::from_millis(step),
+            waited: Micros(0),
+            guessed: 0,
+            corrected: 0,
+            links: Vec::new(),
+        };
+        self.say_crew(conn, self.place(conn).epoch, say);
     }
 
     pub(crate) fn keep(&mut self, conn: Conn, step: u64) {

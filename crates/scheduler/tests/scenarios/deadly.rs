@@ -1,5 +1,6 @@
 //! Units that end the nodes that compute them, and nodes that just leave.
 
+use shoal_kinds::*;
 use shoal_protocol::*;
 use shoal_scheduler::*;
 

@@ -1,5 +1,6 @@
 //! What people are told.
 
+use shoal_kinds::*;
 use shoal_protocol::*;
 use shoal_scheduler::{Checked, Input, JobState};
 
@@ -24,7 +25,7 @@ fn a_job_says_that_nobody_could_compute_it() {
     let id = world.submit(job(100));
     assert_eq!(
         words(world.scheduler.explain_job(id)),
-        "no node that is connected could compute it; 100 items wait to be lent"
+        "no connected node can compute it; 100 items are waiting for a node"
     );
 }
 
@@ -35,9 +36,9 @@ fn a_quorum_says_how_many_voices_it_lacks() {
     let id = world.submit(quorum(10, 3));
     world.work(&[(a, 0)]);
     let why = words(world.scheduler.explain_job(id));
-    assert!(why.contains("asks for 3 nodes of different owners and 1 are here"), "{why}");
+    assert!(why.contains("needs 3 nodes of different owners and has 1"), "{why}");
     let why = words(world.scheduler.explain_unit(id, 3));
-    assert!(why.contains("1 nodes said the same; it waits for another"), "{why}");
+    assert!(why.contains("one node answered; it waits for another"), "{why}");
 }
 
 #[test]
@@ -106,7 +107,7 @@ fn a_node_says_what_its_word_is_worth() {
     let liar = words(world.scheduler.explain_node(NodeId(1)));
     assert!(liar.contains("of its GPU answers were wrong: it gets no more"), "{liar}");
     let honest = words(world.scheduler.explain_node(NodeId(2)));
-    assert!(honest.contains("that were checked were right"), "{honest}");
+    assert!(honest.contains("GPU answers were right"), "{honest}");
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! Strangers who want a job to fail or to stand still, and the honest nodes beside them who finish it.
 
+use shoal_kinds::*;
 use shoal_protocol::*;
 use shoal_scheduler::*;
 

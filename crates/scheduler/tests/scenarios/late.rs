@@ -1,5 +1,6 @@
 //! Nodes that are slow, grow slow, or are about to.
 
+use shoal_kinds::*;
 use shoal_protocol::*;
 use shoal_scheduler::*;
 
@@ -84,4 +85,43 @@ fn a_page_that_hides_is_thought_slower_at_once_and_measured_anew() {
     let view = &world.scheduler.nodes(world.now)[0];
     assert_eq!(view.milli_rate, 2_000_000, "the first measurement counts alone");
     assert!(view.pace_percent < 50 && !view.condition.visible, "{view:?}");
+}
+
+/// Half a minute in which strangers answer with these values and the operator's own node is at what it was lent.
+fn beside_a_slow_own_node(world: &mut World, own: Conn, strangers: &[(Conn, u8)]) {
+    for _ in 0..300 {
+        for (stranger, value) in strangers {
+            world.answer_with(*stranger, *value);
+            let queued = world.held_by(*stranger).iter().map(|lease| lease.attempt).collect();
+            world.say(*stranger, FromNode::Alive { running: Vec::new(), queued });
+        }
+        keep_alive(world, own, 100);
+    }
+}
+
+fn checked() -> JobSpec {
+    let policy = Policy::checked(Verify::Adaptive);
+    JobSpec { sizing: Sizing::fixed(10), policy, ..job(60) }
+}
+
+#[test]
+fn a_slow_node_of_the_operators_own_that_checks_what_is_merged_keeps_no_job_from_its_end() {
+    let mut world = World::new();
+    let (stranger, id) = (world.join(1), world.submit(checked()));
+    world.answer_with(stranger, 0);
+    let own = world.join_trusted(9);
+    beside_a_slow_own_node(&mut world, own, &[(stranger, 0)]);
+    assert_eq!(world.state(id), JobState::Done);
+}
+
+#[test]
+fn where_strangers_disagree_a_slow_node_of_the_operators_own_is_waited_for() {
+    let mut world = World::new();
+    let (one, two, own) = (world.join(1), world.join(2), world.join_trusted(9));
+    let id = world.submit(checked());
+    beside_a_slow_own_node(&mut world, own, &[(one, 0), (two, 7)]);
+    assert_eq!(world.state(id), JobState::Running);
+    world.work(&[(own, 0), (one, 0)]);
+    assert_eq!(world.state(id), JobState::Done);
+    assert!(world.scheduler.merged(id).iter().all(|(_, place)| place.unwrap().offset == 0));
 }

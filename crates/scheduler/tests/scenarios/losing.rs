@@ -1,5 +1,6 @@
 //! Nodes that vanish, stall or fail, messages that get lost, a coordinator that is killed.
 
+use shoal_kinds::*;
 use shoal_protocol::*;
 use shoal_scheduler::*;
 
@@ -102,6 +103,17 @@ fn a_unit_that_fails_on_the_only_node_fails_the_job() {
     let id = world.submit(job(10));
     world.fail(node, trap());
     assert_eq!(world.state(id), JobState::Failed);
+}
+
+#[test]
+fn after_a_restart_whoever_comes_first_does_not_fail_a_job_alone() {
+    let mut world = World::new().restarted();
+    let (first, id) = (world.join(1), world.submit(job(10)));
+    world.fail(first, trap());
+    assert_eq!(world.state(id), JobState::Running, "others may be on their way back");
+    let other = world.join(2);
+    while world.answer(other, 1).is_some() {}
+    assert_eq!(world.state(id), JobState::Done);
 }
 
 #[test]

@@ -3,6 +3,7 @@
 
 mod claims;
 mod crew;
+mod crew_checks;
 mod crew_faults;
 mod crew_world;
 mod deadly;
@@ -10,13 +11,16 @@ mod explain;
 mod hostile;
 mod late;
 mod losing;
+mod means;
 mod rounding;
+mod service;
 mod share;
 mod strokes;
 mod swarm;
 mod verify;
 mod world;
 
+use shoal_kinds::*;
 use shoal_protocol::*;
 use shoal_scheduler::*;
 use world::{World, caps, hello, job};

@@ -1,5 +1,6 @@
 //! Devices that round differently, and those that only say so.
 
+use shoal_kinds::*;
 use shoal_protocol::*;
 use shoal_scheduler::*;
 

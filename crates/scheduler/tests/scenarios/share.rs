@@ -1,5 +1,6 @@
 //! Who is served first, and how much.
 
+use shoal_kinds::*;
 use shoal_protocol::*;
 use shoal_scheduler::*;
 

@@ -10,6 +10,7 @@ use shoal_scheduler::*;
 use crate::world::World;
 
 const PIECES: u32 = 16;
+const ALL: [u32; PIECES as usize] = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15];
 const BLOB: BlobRef = BlobRef { hash: Hash([9; 32]), size: PIECES as u64 * PIECE_BYTES };
 
 /// Nodes that do at once what they are told, and say so.
@@ -39,9 +40,27 @@ impl Swarm {
     }
 
     fn wants(&mut self, n: u64) -> Conn {
+        self.part(n, &[], &ALL)
+    }
+
+    /// A node comes that has some pieces and needs others.
+    fn part(&mut self, n: u64, has: &[u32], needs: &[u32]) -> Conn {
         let conn = self.world().able(n, 1);
-        self.say(conn, ShareSay::Wants { blob: BLOB, has: Vec::new() });
+        self.say_part(conn, has, needs);
         conn
+    }
+
+    fn say_part(&mut self, conn: Conn, has: &[u32], needs: &[u32]) {
+        let words = |pieces: &[u32]| vec![pieces.iter().map(|piece| 1 << piece).sum()];
+        self.say(conn, ShareSay::Part { blob: BLOB, has: words(has), needs: words(needs) });
+    }
+
+    /// The pieces a node took, in order.
+    fn pieces(&self, conn: Conn) -> Vec<u32> {
+        let took = self.took.get(&conn).into_iter().flatten();
+        let mut pieces: Vec<_> = took.map(|(piece, _)| *piece).collect();
+        pieces.sort_unstable();
+        pieces
     }
 
     /// All nodes that were called together find a direct way.
@@ -133,10 +152,76 @@ fn a_node_that_says_again_what_it_has_gives_it_after_a_restart() {
 #[test]
 fn a_node_starts_from_the_pieces_it_has() {
     let mut swarm = Swarm::new();
-    let conn = swarm.world().able(1, 1);
-    swarm.say(conn, ShareSay::Wants { blob: BLOB, has: vec![0b1111] });
+    let conn = swarm.part(1, &[0, 1, 2, 3], &ALL);
     swarm.run();
     assert_eq!(swarm.took[&conn].len(), PIECES as usize - 4);
+}
+
+#[test]
+fn each_gets_the_pieces_it_needs_and_no_others() {
+    let mut swarm = Swarm::new();
+    let needs: [&[u32]; 4] = [&[0, 1, 2], &[2, 3], &[9], &ALL];
+    let nodes: Vec<_> = (1..).zip(needs).map(|(n, needs)| swarm.part(n, &[], needs)).collect();
+    swarm.run();
+    for (conn, needs) in nodes.into_iter().zip(needs) {
+        assert_eq!(swarm.pieces(conn), needs);
+    }
+    assert_eq!(swarm.fetched(), PIECES as usize, "each came from the coordinator once");
+}
+
+#[test]
+fn a_holder_of_a_part_gives_it_and_the_coordinator_the_rest() {
+    let mut swarm = Swarm::new();
+    swarm.part(1, &[4, 5, 6], &[]);
+    let node = swarm.part(2, &[], &[3, 4, 5]);
+    swarm.run();
+    let mut took = swarm.took[&node].clone();
+    took.sort_unstable();
+    assert_eq!(took, [(3, None), (4, Some(NodeId(1))), (5, Some(NodeId(1)))]);
+}
+
+#[test]
+fn holders_of_parts_make_a_whole_together() {
+    let mut swarm = Swarm::new();
+    swarm.part(1, &ALL[..8], &[]);
+    swarm.part(2, &ALL[8..], &[]);
+    let node = swarm.wants(3);
+    swarm.run();
+    assert_eq!((swarm.pieces(node), swarm.fetched()), (ALL.to_vec(), 0));
+}
+
+#[test]
+fn two_who_need_different_parts_do_not_meet() {
+    let mut swarm = Swarm::new();
+    let nodes = [swarm.part(1, &[], &ALL[..8]), swarm.part(2, &[], &ALL[8..])];
+    assert!(swarm.world().calls.is_empty());
+    swarm.run();
+    assert!(nodes.iter().all(|conn| swarm.took[conn].len() == 8));
+    swarm.say_part(nodes[0], &ALL[..8], &[12]);
+    swarm.run();
+    assert_eq!(swarm.took[&nodes[0]].last(), Some(&(12, Some(NodeId(2)))));
+}
+
+#[test]
+fn what_is_on_its_way_is_not_dealt_again_when_a_node_needs_more() {
+    let mut swarm = Swarm::new();
+    let node = swarm.part(1, &[], &[3]);
+    assert_eq!(swarm.world().shared.len(), 1);
+    swarm.say_part(node, &[], &[3, 4]);
+    swarm.run();
+    assert_eq!(swarm.took[&node], [(3, None), (4, None)]);
+}
+
+#[test]
+fn a_piece_that_a_holder_lost_comes_from_elsewhere() {
+    let mut swarm = Swarm::new();
+    let holder = swarm.world().able(1, 1);
+    swarm.say(holder, ShareSay::Holds { blobs: vec![BLOB] });
+    swarm.say_part(holder, &ALL[1..], &[]);
+    let node = swarm.wants(2);
+    swarm.run();
+    let from_coordinator = swarm.took[&node].iter().filter(|(_, from)| from.is_none());
+    assert_eq!(from_coordinator.map(|(piece, _)| *piece).collect::<Vec<_>>(), [0]);
 }
 
 #[test]
@@ -235,7 +320,7 @@ fn small_blobs_and_impossible_sizes_have_no_books() {
     let conn = swarm.world().able(1, 1);
     for size in [0, 1, PIECE_BYTES, u64::MAX] {
         let blob = BlobRef { hash: Hash([1; 32]), size };
-        swarm.say(conn, ShareSay::Wants { blob, has: Vec::new() });
+        swarm.say(conn, ShareSay::Part { blob, has: Vec::new(), needs: vec![u64::MAX] });
         swarm.say(conn, ShareSay::Holds { blobs: vec![blob; 3] });
         swarm.say(conn, ShareSay::Got { blob, piece: u32::MAX, from: Some(NodeId(77)) });
     }

@@ -1,5 +1,6 @@
 //! What is believed, and when.
 
+use shoal_kinds::*;
 use shoal_protocol::*;
 use shoal_scheduler::*;
 

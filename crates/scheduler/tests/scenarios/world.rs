@@ -1,6 +1,7 @@
 //! A small world around the scheduler, so that a scenario is a few lines and reads as a sentence.
 #![allow(dead_code, clippy::unwrap_used)]
 
+use shoal_kinds::*;
 use shoal_protocol::*;
 use shoal_scheduler::*;
 
@@ -21,6 +22,14 @@ pub(crate) struct World {
     pub(crate) calls: Vec<(Conn, Enlist)>,
     /// What was said about blobs and is not done yet.
     pub(crate) shared: Vec<(Conn, ShareTold)>,
+    /// Requests asked of nodes, and services they were told to keep ready.
+    pub(crate) asked: Vec<(Conn, Attempt, Vec<u8>)>,
+    pub(crate) warm: Vec<Conn>,
+    /// Bytes of answers that nodes said.
+    pub(crate) said: std::collections::BTreeMap<Attempt, u64>,
+    /// What became of requests.
+    pub(crate) answers: Vec<(CallId, Vec<u8>, bool)>,
+    pub(crate) unanswered: Vec<(CallId, CallError)>,
     /// The shell cannot read results.
     pub(crate) unreadable: bool,
     /// Answers that differ do so within the tolerance.
@@ -46,6 +55,11 @@ impl World {
             crews: Default::default(),
             calls: Vec::new(),
             shared: Vec::new(),
+            asked: Vec::new(),
+            warm: Vec::new(),
+            said: Default::default(),
+            answers: Vec::new(),
+            unanswered: Vec::new(),
             unreadable: false,
             near: false,
         };
@@ -75,10 +89,20 @@ impl World {
                     self.refused.push((conn, refusal));
                 }
                 Output::Reply { result, .. } => self.replies.push(result),
+                Output::Answered { call, part, last } => self.answers.push((call, part, last)),
+                Output::Unanswered { call, error } => self.unanswered.push((call, error)),
                 Output::Ended(job) => self.ended.push(job),
                 Output::Removed(_) => {}
                 Output::Route { epoch, members, .. } => self.crews.routes.push((epoch, members)),
                 Output::Drop(blobs) => self.crews.dropped.extend(blobs),
+                Output::CompareRows { crew, a, b, .. } => {
+                    let hash = |rows: &Rows| match rows {
+                        Rows::Kept(blob) => blob.hash,
+                        Rows::Result(place) => place.hash,
+                    };
+                    let same = a.iter().map(hash).eq(b.iter().map(hash));
+                    compared.push(Input::RowsCompared { crew, same: Some(same) });
+                }
                 Output::Compare { id, a, b, .. } => {
                     let same = a.place.offset == b.place.offset;
                     let outcome = match same {
@@ -110,7 +134,10 @@ impl World {
             | ToNode::Forget(_)
             | ToNode::Challenge { .. }
             | ToNode::Quic(_) => {}
-            ToNode::Audition { .. } => self.crews.auditions.push(conn),
+            ToNode::Audition { crew, .. } => {
+                self.crews.auditioning = Some(crew);
+                self.crews.auditions.push(conn);
+            }
             ToNode::Enlist(enlist) => {
                 self.calls.push((conn, (*enlist).clone()));
                 self.crews.enlisted.insert(conn, *enlist);
@@ -121,6 +148,8 @@ impl World {
             }
             ToNode::ToCrew { say, .. } => self.crews.told.push((conn, say)),
             ToNode::Share(told) => self.shared.push((conn, told)),
+            ToNode::Warm { .. } => self.warm.push(conn),
+            ToNode::Ask { call, body, .. } => self.asked.push((conn, call, body)),
         }
     }
 
@@ -262,6 +291,7 @@ pub(crate) fn caps(speed: u32) -> Caps {
         name: "test".into(),
         backend: "test".into(),
         software: false,
+        memory: None,
         buffer_bytes: 128 << 20,
         workgroup_invocations: 256,
         workgroup_bytes: 16 << 10,
@@ -269,14 +299,24 @@ pub(crate) fn caps(speed: u32) -> Caps {
         slots: 1,
     };
     let kind = NodeKind::Simulated;
-    Caps { kind, name: "n".into(), cpu_slots: 1, gpu: Some(gpu), speed, class: 1 }
+    Caps {
+        kind,
+        name: "n".into(),
+        cpu_slots: 1,
+        gpu: Some(gpu),
+        memory: 1 << 30,
+        threads: 8,
+        engines: vec![Engine::new(Engine::WGSL, "1"), Engine::new(Engine::WASI, "1")],
+        speed,
+        class: 1,
+    }
 }
 
 pub(crate) fn job(items: u64) -> JobSpec {
     JobSpec {
         name: "test".into(),
         owner: "tester".into(),
-        work: Work::Noop,
+        work: Kind::Noop(NoopWork),
         items,
         sizing: Sizing::loose(10, 1_000),
         strategy: Strategy::Adaptive,

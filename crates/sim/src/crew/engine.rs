@@ -13,18 +13,23 @@ pub(crate) type Blobs = BTreeMap<Hash, Vec<u8>>;
 /// One crew's band on one device.
 pub(crate) struct Engine {
     grid: Grid,
+    /// What a row of a step takes the fastest device.
+    row_micros: u64,
+    lies: Option<u64>,
     rows: Span,
     state: Vec<u8>,
     before: Vec<u8>,
-    pub(crate) queue: VecDeque<SimCommand>,
-    /// A command is being worked on.
-    pub(crate) busy: bool,
+    queue: VecDeque<SimCommand>,
+    /// A command is being worked on, and takes so long.
+    busy: Option<Micros>,
 }
 
 impl Engine {
-    pub(crate) fn new(grid: Grid) -> Engine {
+    pub(crate) fn new(grid: Grid, row_micros: u64, lies: Option<u64>) -> Engine {
         let (state, before) = (Vec::new(), Vec::new());
-        Engine { grid, rows: Span::new(0, 0), state, before, queue: VecDeque::new(), busy: false }
+        let rows = Span::new(0, 0);
+        let (queue, busy) = (VecDeque::new(), None);
+        Engine { grid, row_micros, lies, rows, state, before, queue, busy }
     }
 
     /// What was asked in an older epoch is not done any more.
@@ -35,13 +40,47 @@ impl Engine {
         self.queue.push_back(command);
     }
 
+    /// What its rows come to, where the command it is at asks for them.
+    pub(crate) fn reduced(&self) -> Option<SimAnswer> {
+        let command = self.queue.front()?;
+        let step = match command {
+            SimCommand::Keep { step, .. } | SimCommand::Finish { step, .. } => *step,
+            SimCommand::Open { .. }
+            | SimCommand::Step { .. }
+            | SimCommand::Back { .. }
+            | SimCommand::Show { .. } => return None,
+        };
+        let rows = self.grid.row_totals(&self.state)?;
+        Some(SimAnswer::Reduced { epoch: command.epoch(), step, rows })
+    }
+
+    /// Begins the next command, if it has one and is free; how long that takes on a device that is so much slower
+    /// than the fastest, in percent.
+    pub(crate) fn begins(&mut self, slowness: u64) -> Option<Micros> {
+        if self.busy.is_some() {
+            return None;
+        }
+        let rows = match self.queue.front()? {
+            SimCommand::Open { rows, .. } => rows.len,
+            SimCommand::Step { .. }
+            | SimCommand::Back { .. }
+            | SimCommand::Keep { .. }
+            | SimCommand::Finish { .. }
+            | SimCommand::Show { .. } => self.rows.len,
+        };
+        self.busy = Some(Micros((rows * self.row_micros * slowness / 100).max(1)));
+        self.busy
+    }
+
+    /// The command is done.
+    pub(crate) fn ends(&mut self, blobs: &mut Blobs) -> Option<SimAnswer> {
+        let took = self.busy.take()?;
+        let command = self.queue.pop_front()?;
+        self.act(command, took, blobs)
+    }
+
     /// Does a command; the bytes it stores are named by their hash.
-    pub(crate) fn act(
-        &mut self,
-        command: SimCommand,
-        took: Micros,
-        blobs: &mut Blobs,
-    ) -> Option<SimAnswer> {
+    fn act(&mut self, command: SimCommand, took: Micros, blobs: &mut Blobs) -> Option<SimAnswer> {
         match command {
             SimCommand::Open { epoch, rows, step, kept, .. } => {
                 self.rows = rows;
@@ -68,7 +107,10 @@ impl Engine {
             }
             SimCommand::Step { epoch, step, above, below, poke } => {
                 let slab = [&above[..], &self.state, &below[..]].concat();
-                let next = self.grid.step(&slab, poke.as_ref());
+                let mut next = self.grid.step(&slab, poke.as_ref());
+                if self.lies.is_some_and(|every| (step + 1).is_multiple_of(every)) {
+                    next[0] ^= 1;
+                }
                 self.before = std::mem::replace(&mut self.state, next);
                 Some(self.edges(epoch, step + 1, took))
             }

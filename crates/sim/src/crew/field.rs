@@ -3,7 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use shoal_protocol::{JobSpec, Pass, Poke, SimSlots, SimWork, Span, Work};
+use shoal_kinds::{JobSpec, Pass, Reduce, SimSlots, SimWork};
+use shoal_protocol::{Poke, Span};
 
 /// The grid of one world.
 #[derive(Clone, Copy, Debug)]
@@ -12,6 +13,8 @@ pub(crate) struct Grid {
     pub(crate) rows: u32,
     pub(crate) halo: u32,
     pub(crate) steps: u64,
+    /// Members make a total of all rows at every checkpoint and at the end.
+    pub(crate) reduce: Option<Reduce>,
 }
 
 impl Grid {
@@ -21,7 +24,12 @@ impl Grid {
 
     /// The job of it.
     pub(crate) fn spec(&self, members: u8, keep_every: Option<u64>, speculate: bool) -> JobSpec {
-        let work = SimWork {
+        let work = SimWork { members, keep_every, speculate, ..self.work() };
+        crate::device::crew_spec(work.into(), u64::from(self.rows))
+    }
+
+    fn work(&self) -> SimWork {
+        SimWork {
             source: String::from("field"),
             width: self.width,
             height: self.rows,
@@ -31,17 +39,27 @@ impl Grid {
             init: None,
             show: None,
             first: None,
-            members,
-            keep_every,
-            speculate,
+            members: 0,
+            keep_every: None,
+            speculate: false,
             cell_bytes: 4,
             lanes: 1,
             scalar: String::from("u32"),
             slots: SimSlots { params: 0, state: 1, next: 2, picture: None },
             params: Vec::new(),
             fields: Vec::new(),
-        };
-        crate::device::crew_spec(Work::Sim(work), u64::from(self.rows))
+            reduce: self.reduce,
+        }
+    }
+
+    /// The total of each row, where there is to be one.
+    pub(crate) fn row_totals(&self, rows: &[u8]) -> Option<Vec<f64>> {
+        Some(self.reduce?.rows(&self.work(), rows))
+    }
+
+    pub(crate) fn total(&self, field: &[u8]) -> Option<Vec<f64>> {
+        let rows = self.row_totals(field)?;
+        Some(self.reduce?.total(&self.work(), &rows))
     }
 
     pub(crate) fn first(&self, rows: Span) -> Vec<u8> {

@@ -1,101 +1,165 @@
-//! Worlds with a crew: the real scheduler, real nodes with real members, their links sealed and relayed or
-//! direct, and a field computed together. Devices vanish, freeze and come back, the coordinator crashes, frames
-//! get lost, direct ways die, an engine hangs, hands stir; the final field is that of an undisturbed world with
-//! the same strokes, bit for bit.
+//! Crews: nodes with real members, their links sealed and relayed or direct, and a field computed together. Whatever
+//! goes wrong, the final field is that of an undisturbed world with the same strokes, bit for bit.
+//!
+//! [`shell`] has the members on their devices, [`engine`] computes their bands, [`radio`] opens direct channels,
+//! [`relay`] is what the coordinator's shell does for them; [`field`] is what is computed, [`truth`] what must come of
+//! it, and [`stroke`] stirs it.
 
-mod coordinator;
 mod device;
 mod engine;
-mod fault;
 mod field;
 mod radio;
+mod relay;
 mod shell;
 mod stroke;
-mod world;
+mod truth;
+
+pub(crate) use device::Linked;
+pub(crate) use relay::Crews;
+
+use shoal_kinds::Reduce;
+use shoal_node::SimAnswer;
+use shoal_protocol::{CrewId, NodeId};
+use shoal_scheduler::Conn;
 
 use crate::random::Random;
 use field::Grid;
 
-/// What one world is like.
+/// A simulation, and when somebody wants it.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Plan {
-    pub(crate) devices: usize,
+pub struct CrewPlan {
+    pub(crate) at: u64,
     pub(crate) grid: Grid,
+    /// How many members are wanted; 0 if that does not matter.
     pub(crate) members: u8,
     pub(crate) keep_every: Option<u64>,
     pub(crate) speculate: bool,
-    /// From one end of a socket to the other, in microseconds.
-    pub(crate) delay: (u64, u64),
-    /// Of a million frames.
-    pub(crate) lost: u64,
-    pub(crate) doubled: u64,
-    /// Of a million tries, how many direct ways open, and after how long they die.
-    pub(crate) direct: u64,
-    pub(crate) direct_lives: u64,
     /// What a row of a step takes the fastest device.
     pub(crate) row_micros: u64,
-    pub(crate) faults: u64,
-    pub(crate) faults_until: u64,
-    /// Strokes over the field, in the same time.
+    /// Strokes over the field, until then.
     pub(crate) strokes: u64,
+    pub(crate) strokes_until: u64,
+    /// Rows of strangers are computed again by the operator's own devices.
+    pub(crate) checked: bool,
 }
 
-impl Plan {
-    fn random(random: &mut Random) -> Plan {
+impl CrewPlan {
+    pub(crate) fn random(random: &mut Random, devices: u64) -> CrewPlan {
         let halo = random.range(1, 4) as u32;
         let rows = random.range(24, 97) as u32;
-        let devices = random.range(1, 7) as usize;
         let keep = [Some(random.range(1, 12)), Some(0), None][random.range(0, 3) as usize];
-        let slow = random.chance(300_000);
         let (steps, row_micros) = (random.range(5, 120), random.range(20, 5_000));
-        // Faults come while there is something to disturb, and some before and after.
-        let work = steps * row_micros * u64::from(rows) * 2 / devices as u64;
-        let rarely = |random: &mut Random, most: u64| {
-            if random.chance(500_000) { random.range(0, most) } else { 0 }
-        };
-        Plan {
-            devices,
-            grid: Grid { width: random.range(1, 6) as u32, rows, halo, steps },
-            members: if random.chance(500_000) {
-                random.range(1, devices as u64 + 1) as u8
-            } else {
-                0
-            },
+        let reduce = Reduce::ALL.get((steps % 7) as usize).copied();
+        let wanted = random.chance(500_000);
+        let mut plan = CrewPlan {
+            at: 0,
+            grid: Grid { width: random.range(1, 6) as u32, rows, halo, steps, reduce },
+            members: if wanted { random.range(1, devices.min(6) + 1) as u8 } else { 0 },
             keep_every: keep,
             speculate: random.chance(400_000),
-            delay: if slow { (20_000, 60_000) } else { (100, 3_000) },
-            lost: rarely(random, 50_000),
-            doubled: rarely(random, 50_000),
-            direct: [0, 500_000, 1_000_000][random.range(0, 3) as usize],
-            direct_lives: [500_000, 10_000_000, u64::MAX / 4][random.range(0, 3) as usize],
             row_micros,
-            faults: random.range(0, 12),
-            faults_until: 1_000_000 + random.range(work, 3 * work),
-            strokes: rarely(random, 60),
-        }
+            strokes: if random.chance(500_000) { random.range(0, 60) } else { 0 },
+            strokes_until: 0,
+            checked: false,
+        };
+        plan.strokes_until = 1_000_000 + random.range(1, 3) * plan.work(devices);
+        plan
+    }
+
+    /// About how long so many devices compute it.
+    pub(crate) fn work(&self, devices: u64) -> u64 {
+        let alone = self.grid.steps * self.row_micros * u64::from(self.grid.rows) * 2;
+        (alone / devices.clamp(1, 6)).max(1)
     }
 }
 
-/// What a world came to.
+/// What crews did in a world.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CrewReport {
-    pub events: u64,
+    pub fields: u64,
     pub epochs: u64,
-    pub faults: u64,
-    pub crashes: u64,
     /// Strokes that counted, and those of them that counted again after a change of epoch.
     pub strokes: u64,
     pub strokes_again: u64,
     pub relayed: u64,
     pub direct: u64,
     pub stale: u64,
-    pub trace: u64,
-    pub virtual_micros: u64,
+    /// Checks of strangers' rows, those that found lies, and steps that nobody could check.
+    pub checks: u64,
+    pub lies_found: u64,
+    pub unchecked: u64,
+    /// Fields whose last total was looked at.
+    pub totals: u64,
+    /// Fields that liars spoiled: nobody could check, or they had earned trust.
+    pub wrong: u64,
+    /// Simulations that were given up because too many members vanished when they began.
+    pub given_up: u64,
 }
 
-/// Runs a world with a crew to its end; panics where a promise is broken.
-pub fn crew(seed: u64) -> CrewReport {
-    let mut random = Random::new(seed ^ 0xc4e3);
-    let plan = Plan::random(&mut random);
-    world::World::new(plan, random).run()
+impl CrewReport {
+    pub(crate) fn add(&mut self, other: &CrewReport) {
+        self.fields += other.fields;
+        self.epochs += other.epochs;
+        self.strokes += other.strokes;
+        self.strokes_again += other.strokes_again;
+        self.relayed += other.relayed;
+        self.direct += other.direct;
+        self.stale += other.stale;
+        self.checks += other.checks;
+        self.lies_found += other.lies_found;
+        self.unchecked += other.unchecked;
+        self.totals += other.totals;
+        self.wrong += other.wrong;
+        self.given_up += other.given_up;
+    }
+}
+
+/// What happens between devices.
+pub(crate) enum CrewEvent {
+    /// A frame on its way to the relay, and from it.
+    ToRelay(Conn, Vec<u8>),
+    FromRelay(Conn, Vec<u8>),
+    Direct {
+        from: NodeId,
+        to: usize,
+        birth: u32,
+        bytes: Vec<u8>,
+    },
+    DirectUp(Pair),
+    DirectDown(Pair),
+    Auditioned {
+        device: usize,
+        birth: u32,
+        crew: CrewId,
+    },
+    /// The engine is done with its command.
+    Engine {
+        device: usize,
+        birth: u32,
+        crew: CrewId,
+    },
+    Answered {
+        device: usize,
+        birth: u32,
+        crew: CrewId,
+        answer: SimAnswer,
+    },
+    /// Rows were compared.
+    Compared {
+        life: u64,
+        crew: CrewId,
+        same: Option<bool>,
+    },
+    /// Somebody wants the so-many-th simulation.
+    Submit(usize),
+    /// Somebody stirs its field.
+    Stroke(usize),
+}
+
+/// Two devices, in these lives, in a crew.
+#[derive(Clone, Copy)]
+pub(crate) struct Pair {
+    pub(crate) devices: (usize, usize),
+    pub(crate) births: (u32, u32),
+    pub(crate) crew: CrewId,
 }

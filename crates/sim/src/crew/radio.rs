@@ -4,21 +4,25 @@ use shoal_node::MemberInput;
 use shoal_node::session::RadioDo;
 use shoal_protocol::{CrewId, Header, NodeId, frame};
 
-use super::world::{Event, World};
+use super::{CrewEvent, Pair};
+use crate::world::{Event, Probe, World};
 
-impl World {
-    fn device_of(&self, node: NodeId) -> Option<usize> {
-        self.devices.iter().position(|device| device.id == Some(node))
-    }
-
+impl<P: Probe> World<P> {
     pub(super) fn send_direct(&mut self, at: usize, crew: CrewId, peer: NodeId, bytes: Vec<u8>) {
-        let (Some(to), Some(from)) = (self.device_of(peer), self.devices[at].id) else { return };
-        let up = self.channels.contains(&(crew, at.min(to), at.max(to)));
-        if up && !self.random.chance(self.plan.lost) {
-            self.report.direct += 1;
+        let Some(from) = self.devices[at].linked.as_ref().and_then(|linked| linked.id) else {
+            return;
+        };
+        let Some(to) = self.device_of(peer) else { return };
+        let up = self.crews.channels.contains(&(crew, at.min(to), at.max(to)));
+        if up && !self.random.chance(self.scenario.links.lost) {
+            self.report.crew.direct += 1;
             let birth = self.devices[to].birth;
             let due = self.now.0 + self.random.range(50, 2_000);
-            self.at(due, Event::Direct { from, to, birth, bytes });
+            // The sender's line carries one after the other.
+            let shelf = self.devices[at].shelf.as_mut();
+            let left = shelf.map_or(self.now, |shelf| shelf.sends(self.now, bytes.len() as u64));
+            let event = CrewEvent::Direct { from, to, birth, bytes };
+            self.at(due.max(left.0), Event::Crew(event));
         }
     }
 
@@ -29,6 +33,12 @@ impl World {
         }
     }
 
+    fn pair(&self, at: usize, peer: NodeId, crew: CrewId) -> Option<Pair> {
+        let to = self.device_of(peer)?;
+        let births = (self.devices[at].birth, self.devices[to].birth);
+        Some(Pair { devices: (at, to), births, crew })
+    }
+
     /// One word each way, and the channel is there, or never.
     pub(super) fn radio(&mut self, at: usize, crew: CrewId, peer: NodeId, order: RadioDo) {
         match order {
@@ -37,50 +47,71 @@ impl World {
                 self.tell_member(at, crew, MemberInput::Radio(peer, vec![2]));
             }
             RadioDo::Hear(_) => {
-                let Some(to) = self.device_of(peer) else { return };
-                if self.random.chance(self.plan.direct) {
-                    let births = (self.devices[at].birth, self.devices[to].birth);
+                let Some(pair) = self.pair(at, peer, crew) else { return };
+                if self.random.chance(self.scenario.links.direct) {
                     let due = self.now.0 + self.random.range(10_000, 300_000);
-                    self.at(due, Event::DirectUp { pair: (at, to), births, crew });
+                    self.at(due, Event::Crew(CrewEvent::DirectUp(pair)));
                 }
             }
             RadioDo::Hang => {
-                let Some(to) = self.device_of(peer) else { return };
-                let births = (self.devices[at].birth, self.devices[to].birth);
-                self.at(self.now.0 + 1, Event::DirectDown { pair: (at, to), births, crew });
+                let Some(pair) = self.pair(at, peer, crew) else { return };
+                self.at(self.now.0 + 1, Event::Crew(CrewEvent::DirectDown(pair)));
             }
             RadioDo::Listen => {}
         }
     }
 
-    pub(super) fn direct_up(&mut self, pair: (usize, usize), births: (u32, u32), crew: CrewId) {
-        let (a, b) = pair;
-        if (self.devices[a].birth, self.devices[b].birth) != births {
+    fn is_same_life(&self, Pair { devices: (a, b), births, .. }: Pair) -> bool {
+        (self.devices[a].birth, self.devices[b].birth) == births
+    }
+
+    pub(super) fn direct_up(&mut self, pair: Pair) {
+        if !self.is_same_life(pair) {
             return;
         }
-        self.channels.insert((crew, a.min(b), a.max(b)));
-        self.both(pair, crew, MemberInput::DirectUp);
-        let lives = self.random.range(self.plan.direct_lives / 2, self.plan.direct_lives);
-        self.at(self.now.0 + lives, Event::DirectDown { pair, births, crew });
+        let (a, b) = pair.devices;
+        self.crews.channels.insert((pair.crew, a.min(b), a.max(b)));
+        self.both(pair, MemberInput::DirectUp);
+        let lives = self.scenario.links.direct_lives;
+        let lives = self.random.range(lives / 2, lives);
+        self.at(self.now.0 + lives, Event::Crew(CrewEvent::DirectDown(pair)));
     }
 
-    pub(super) fn direct_down(&mut self, pair: (usize, usize), births: (u32, u32), crew: CrewId) {
-        let (a, b) = pair;
-        let same = (self.devices[a].birth, self.devices[b].birth) == births;
-        if same && self.channels.remove(&(crew, a.min(b), a.max(b))) {
-            self.both(pair, crew, MemberInput::DirectDown);
+    pub(super) fn direct_down(&mut self, pair: Pair) {
+        let (a, b) = pair.devices;
+        let open = self.is_same_life(pair);
+        if open && self.crews.channels.remove(&(pair.crew, a.min(b), a.max(b))) {
+            self.both(pair, MemberInput::DirectDown);
         }
     }
 
-    fn both(
-        &mut self,
-        (a, b): (usize, usize),
-        crew: CrewId,
-        input: fn(NodeId) -> MemberInput<'static>,
-    ) {
-        let ids = (self.devices[a].id, self.devices[b].id);
-        let (Some(first), Some(second)) = ids else { return };
-        self.tell_member(a, crew, input(second));
-        self.tell_member(b, crew, input(first));
+    /// A device has no more to do with a crew: whom it had a channel to hears so.
+    pub(super) fn hang_up(&mut self, at: usize, crew: CrewId) {
+        let open = self.crews.channels.iter();
+        let open = open.filter(|(of, a, b)| *of == crew && (*a == at || *b == at));
+        let open: Vec<_> = open.map(|(_, a, b)| (*a, *b)).collect();
+        for devices in open {
+            let births = (self.devices[devices.0].birth, self.devices[devices.1].birth);
+            let pair = Pair { devices, births, crew };
+            self.at(self.now.0 + 1, Event::Crew(CrewEvent::DirectDown(pair)));
+        }
+    }
+
+    /// Every direct way breaks.
+    pub(crate) fn cut_channels(&mut self) {
+        let up: Vec<_> = self.crews.channels.iter().copied().collect();
+        for (crew, a, b) in up {
+            let births = (self.devices[a].birth, self.devices[b].birth);
+            let pair = Pair { devices: (a, b), births, crew };
+            self.crew_event(CrewEvent::DirectDown(pair));
+        }
+    }
+
+    fn both(&mut self, pair: Pair, input: fn(NodeId) -> MemberInput<'static>) {
+        let (a, b) = pair.devices;
+        let id = |at: usize| self.devices[at].linked.as_ref().and_then(|linked| linked.id);
+        let (Some(first), Some(second)) = (id(a), id(b)) else { return };
+        self.tell_member(a, pair.crew, input(second));
+        self.tell_member(b, pair.crew, input(first));
     }
 }

@@ -1,144 +1,155 @@
-//! What the devices' shells would do: sockets, members, engines.
+//! What the devices' shells would do for their members: places, frames, engines.
 
-use shoal_node::{Input, MemberInput, MemberOutput, Output, Phase, SimAnswer};
+use shoal_node::link::Path;
+use shoal_node::{Input, MemberInput, MemberOutput, Phase, ShareInput, SimAnswer};
 use shoal_protocol::{
-    CrewId, CrewSay, Epoch, Finished, FromNode, Header, Micros, Time, ToNode, frame,
+    CrewId, CrewSay, CrewTask, Enlist, Epoch, Finished, FromNode, Header, JobId, Micros, NodeId,
+    Time, UnitOutput, frame,
 };
 use shoal_scheduler::Conn;
 
 use super::device::bytes;
 use super::engine::Engine;
-use super::world::{Event, World};
+use super::{CrewEvent, CrewPlan};
+use crate::world::{Event, Probe, World};
 
-impl World {
-    pub(super) fn wake(&mut self, at: usize) {
-        let device = &mut self.devices[at];
-        device.timer = None;
-        if device.away > self.now {
-            return;
+/// Rows that a device computes to show how fast it is.
+const AUDITIONED_ROWS: u64 = 10;
+
+impl<P: Probe> World<P> {
+    pub(crate) fn crew_event(&mut self, event: CrewEvent) {
+        if let Some(until) = self.sleeps_until(&event) {
+            return self.at(until.0 + 1, Event::Crew(event));
         }
-        if device.frozen > self.now {
-            let until = device.frozen.0;
-            device.timer = Some(Time(until));
-            return self.at(until, Event::Wake(at));
+        match event {
+            CrewEvent::ToRelay(conn, bytes) => self.relay(conn, bytes),
+            CrewEvent::FromRelay(conn, bytes) => self.frame_came(conn, &bytes),
+            CrewEvent::Direct { from, to, birth, bytes } => {
+                self.direct_came(from, to, birth, &bytes);
+            }
+            CrewEvent::DirectUp(pair) => self.direct_up(pair),
+            CrewEvent::DirectDown(pair) => self.direct_down(pair),
+            CrewEvent::Auditioned { device, birth, crew } => self.auditioned(device, birth, crew),
+            CrewEvent::Engine { device, birth, crew } => self.engine_done(device, birth, crew),
+            CrewEvent::Answered { device, birth, crew, answer } => {
+                if self.devices[device].birth == birth {
+                    self.tell_member(device, crew, MemberInput::Engine(answer));
+                }
+            }
+            CrewEvent::Compared { life, crew, same } => {
+                if life == self.life {
+                    self.give(shoal_scheduler::Input::RowsCompared { crew, same });
+                }
+            }
+            CrewEvent::Submit(plan) => self.submit_crew(plan),
+            CrewEvent::Stroke(plan) => self.stir(plan),
         }
-        if device.node.status().phase == Phase::Idle {
-            let key = device.link_keys().public();
-            self.tell(at, Input::LinkKey(key));
-            self.tell(at, Input::Start);
-        } else {
-            self.tell(at, Input::Tick);
+    }
+
+    /// What happens to a frozen device happens when it wakes.
+    fn sleeps_until(&self, event: &CrewEvent) -> Option<Time> {
+        let frozen = |at: usize| self.devices[at].frozen_until;
+        let until = match event {
+            CrewEvent::FromRelay(conn, _) => frozen(self.sockets.get(conn)?.device),
+            CrewEvent::Direct { to, .. } => frozen(*to),
+            CrewEvent::DirectUp(pair) | CrewEvent::DirectDown(pair) => {
+                frozen(pair.devices.0).max(frozen(pair.devices.1))
+            }
+            CrewEvent::Auditioned { device, .. }
+            | CrewEvent::Engine { device, .. }
+            | CrewEvent::Answered { device, .. } => frozen(*device),
+            CrewEvent::ToRelay(..)
+            | CrewEvent::Compared { .. }
+            | CrewEvent::Submit(_)
+            | CrewEvent::Stroke(_) => return None,
+        };
+        (until > self.now).then_some(until)
+    }
+
+    /// The socket to the coordinator is open and greeted, or lost.
+    pub(crate) fn relay_changed(&mut self, at: usize, up: bool) {
+        let phase = self.devices[at].node.status().phase;
+        let Some(linked) = &mut self.devices[at].linked else { return };
+        let crews: Vec<_> = linked.members.keys().copied().collect();
+        if let Phase::Joined(id) = phase {
+            linked.id = Some(id);
+            // A number that was not durable may have been another's.
+            self.crews.called.insert(id, at);
         }
-        let crews: Vec<_> = self.devices[at].members.keys().copied().collect();
         for crew in crews {
+            self.tell_member(at, crew, MemberInput::Relay(up));
+        }
+        self.share(at, if up { ShareInput::Joined } else { ShareInput::Away });
+        if up {
+            self.want_blob(at);
+        }
+    }
+
+    pub(crate) fn members_tick(&mut self, at: usize) {
+        let Some(linked) = &self.devices[at].linked else { return };
+        let is_due = |due: Option<Time>| due.is_some_and(|due| due <= self.now);
+        let due = linked.members.iter().filter(|(_, member)| is_due(member.next_timeout()));
+        let due: Vec<_> = due.map(|(crew, _)| *crew).collect();
+        for crew in due {
             self.tell_member(at, crew, MemberInput::Tick);
         }
     }
 
-    pub(super) fn opened(&mut self, at: usize, birth: u32, conn: Conn) {
-        if self.devices[at].birth != birth || self.devices[at].away > self.now {
-            return;
-        }
-        if self.scheduler.is_none() {
-            return self.tell(at, Input::Closed);
-        }
-        self.devices[at].conn = Some(conn);
-        self.socket(at, conn);
-        self.tell(at, Input::Opened);
-        let (nonce, coordinator) = ([0; 32], self.coordinator());
-        self.send(conn, ToNode::Challenge { nonce, coordinator });
-    }
-
-    pub(super) fn closed(&mut self, at: usize) {
-        self.devices[at].conn = None;
-        let crews: Vec<_> = self.devices[at].members.keys().copied().collect();
-        for crew in crews {
-            self.tell_member(at, crew, MemberInput::Relay(false));
-        }
-        self.tell(at, Input::Closed);
-    }
-
-    pub(super) fn tell(&mut self, at: usize, input: Input) {
-        let device = &mut self.devices[at];
-        if device.away > self.now {
-            return;
-        }
-        device.node.handle(self.now, input);
-        let outputs: Vec<_> = std::iter::from_fn(|| device.node.poll_output()).collect();
-        device.node.check();
-        for output in outputs {
-            self.node_acts(at, output);
-        }
-        self.wind(at);
-    }
-
-    fn node_acts(&mut self, at: usize, output: Output) {
-        match output {
-            Output::Connect => {
-                self.next_conn += 1;
-                let (birth, conn) = (self.devices[at].birth, Conn(self.next_conn));
-                let due = self.later();
-                self.at(due.0, Event::Opened { device: at, birth, conn });
-            }
-            Output::Disconnect => {
-                if let Some(conn) = self.devices[at].conn.take() {
-                    self.sockets.remove(&conn);
-                    let due = self.later();
-                    self.at(due.0, Event::Gone(conn));
-                }
-            }
-            Output::Send(message) => {
-                if let Some(conn) = self.devices[at].conn {
-                    self.say(conn, Event::FromNode(conn, message));
-                }
-            }
-            Output::Sign(statement) => {
-                let proof = self.devices[at].sign(&statement);
-                self.tell(at, Input::Signed { statement, proof });
-            }
-            Output::Check(job) => self.tell(at, Input::Checked { job, result: Ok(()) }),
-            Output::Audition { crew, .. } => {
-                let (birth, took) = (self.devices[at].birth, self.step_micros(at, 10));
-                let due = self.now.0 + 3 * took;
-                self.at(due, Event::Auditioned { device: at, birth, crew });
-            }
-            Output::Enlist(enlist) => self.enlist(at, enlist),
-            Output::Dismiss(crew) => {
-                self.devices[at].members.remove(&crew);
-                self.devices[at].engines.remove(&crew);
-            }
-            Output::ToCrew { crew, say } => self.tell_member(at, crew, MemberInput::Told(say)),
-            // Nobody here exchanges blobs.
-            Output::Share(_) => {}
-            Output::Stopped(refusal) => panic!("a device stopped: {refusal:?}"),
-            Output::Run { .. }
-            | Output::Abort(_)
-            | Output::Forget(_)
-            | Output::OpenQuic(_)
-            | Output::CloseQuic => {}
-        }
-    }
-
-    fn enlist(&mut self, at: usize, enlist: Box<shoal_protocol::Enlist>) {
-        let Phase::Joined(id) = self.devices[at].node.status().phase else { return };
-        self.devices[at].id = Some(id);
+    pub(crate) fn enlist(&mut self, at: usize, enlist: Box<Enlist>) {
         let crew = enlist.crew;
-        if !self.devices[at].members.contains_key(&crew) {
-            let (grid, key, seed) = (self.plan.grid, self.coordinator(), bytes(&mut self.random));
-            let Some(member) = self.devices[at].member(self.now, grid, key, seed) else { return };
-            self.devices[at].members.insert(crew, member);
-            self.devices[at].engines.insert(crew, Engine::new(grid));
-            self.tell_member(at, crew, MemberInput::Relay(true));
+        let job = match &enlist.task {
+            CrewTask::Sim(task) => Some(task.job),
+            CrewTask::Talk => panic!("nobody talks here"),
+            CrewTask::Share => {
+                let other = enlist.members[1 - usize::from(enlist.rank)].node;
+                if let Some(shelf) = &mut self.devices[at].shelf {
+                    shelf.links.insert(other, crew);
+                }
+                None
+            }
+        };
+        let known = self.devices[at].linked.as_ref();
+        if known.is_some_and(|linked| !linked.members.contains_key(&crew)) {
+            self.take_seat(at, crew, job);
         }
         self.tell_member(at, crew, MemberInput::Enlist(enlist));
     }
 
-    pub(super) fn tell_member(&mut self, at: usize, crew: CrewId, input: MemberInput<'_>) {
+    fn take_seat(&mut self, at: usize, crew: CrewId, job: Option<JobId>) {
+        let (key, seed) = (self.crews.coordinator(), bytes(&mut self.random));
+        let plan = job.and_then(|job| self.plan_of_crew(job));
         let device = &mut self.devices[at];
-        if device.away > self.now {
-            return;
+        let work = job.and_then(|job| device.node.job(job)?.work.sim().cloned());
+        let Some(linked) = &mut device.linked else { return };
+        let Some(member) = linked.member(self.now, work, key, seed) else { return };
+        linked.members.insert(crew, member);
+        if let Some(plan) = plan {
+            linked.engines.insert(crew, Engine::new(plan.grid, plan.row_micros, linked.spoils));
         }
-        let Some(member) = device.members.get_mut(&crew) else { return };
+        self.tell_member(at, crew, MemberInput::Relay(true));
+    }
+
+    fn plan_of_crew(&self, job: JobId) -> Option<CrewPlan> {
+        Some(self.scenario.crews[*self.crews.jobs.get(&job)?])
+    }
+
+    pub(crate) fn leave_crew(&mut self, at: usize, crew: CrewId) {
+        if let Some(linked) = &mut self.devices[at].linked {
+            linked.members.remove(&crew);
+            linked.engines.remove(&crew);
+        }
+        self.hang_up(at, crew);
+        let Some(shelf) = &mut self.devices[at].shelf else { return };
+        let gone = shelf.links.iter().find(|(_, known)| **known == crew).map(|(node, _)| *node);
+        if let Some(node) = gone {
+            shelf.links.remove(&node);
+            self.share(at, ShareInput::Gone(node));
+        }
+    }
+
+    pub(crate) fn tell_member(&mut self, at: usize, crew: CrewId, input: MemberInput<'_>) {
+        let Some(linked) = &mut self.devices[at].linked else { return };
+        let Some(member) = linked.members.get_mut(&crew) else { return };
         member.handle(self.now, input);
         let outputs: Vec<_> = std::iter::from_fn(|| member.poll_output()).collect();
         member.check();
@@ -150,108 +161,114 @@ impl World {
 
     fn member_acts(&mut self, at: usize, crew: CrewId, output: MemberOutput) {
         match output {
-            MemberOutput::Frame(bytes) => {
-                if let Some(conn) = self.devices[at].conn {
-                    self.say(conn, Event::ToRelay(conn, bytes));
-                }
-            }
+            MemberOutput::Frame(bytes) => self.pass_to_relay(at, bytes),
             MemberOutput::Direct(peer, bytes) => self.send_direct(at, crew, peer, bytes),
             MemberOutput::Radio(peer, order) => self.radio(at, crew, peer, order),
             MemberOutput::Engine(command) => {
-                if let Some(engine) = self.devices[at].engines.get_mut(&crew) {
+                let linked = self.devices[at].linked.as_mut();
+                if let Some(engine) = linked.and_then(|linked| linked.engines.get_mut(&crew)) {
                     engine.ask(command);
                 }
                 self.engine_begins(at, crew);
             }
             MemberOutput::Says { epoch, say } => {
-                self.tell(at, Input::CrewSays { crew, epoch, say });
+                self.tell_device(at, Input::CrewSays { crew, epoch, say });
             }
             MemberOutput::Deliver { attempt, output } => {
-                let done = FromNode::Done(vec![Finished { attempt, took: Micros(1), output }]);
-                if let Some(conn) = self.devices[at].conn {
-                    self.say(conn, Event::FromNode(conn, done));
+                let done = Finished { attempt, took: Micros(1), output };
+                self.send_from_node(at, FromNode::Done(vec![done]));
+            }
+            MemberOutput::Using(node, path) => {
+                if self.is_share(at, crew) {
+                    self.share(at, ShareInput::Near(node, path == Path::Direct));
                 }
             }
-            MemberOutput::Using(..) => {}
-            MemberOutput::App { .. }
-            | MemberOutput::Refused { .. }
-            | MemberOutput::NotBegun(_)
-            | MemberOutput::Done { .. } => {
-                panic!("a simulation does not talk")
+            MemberOutput::App { from, bytes, .. } => {
+                self.share(at, ShareInput::Heard { from, words: &bytes });
             }
+            // A piece that does not fit the queue is asked for again.
+            MemberOutput::Refused { .. } => {}
+            MemberOutput::NotBegun(_) | MemberOutput::Done { .. } => panic!("nobody talks here"),
         }
     }
 
-    pub(super) fn auditioned(&mut self, at: usize, birth: u32, crew: CrewId) {
-        if self.devices[at].birth == birth {
-            let took = Micros(self.step_micros(at, 10));
-            let cells = 10 * u64::from(self.plan.grid.width);
-            let say = CrewSay::Auditioned { cells, took };
-            self.tell(at, Input::CrewSays { crew, epoch: Epoch(0), say });
-        }
+    fn is_share(&self, at: usize, crew: CrewId) -> bool {
+        let shelf = self.devices[at].shelf.as_ref();
+        shelf.is_some_and(|shelf| shelf.links.values().any(|known| *known == crew))
     }
 
-    fn step_micros(&self, at: usize, rows: u64) -> u64 {
-        (rows * self.plan.row_micros * self.devices[at].slowness / 100).max(1)
+    /// A device is asked how fast it is.
+    pub(crate) fn audition(&mut self, at: usize, crew: CrewId, job: JobId) {
+        let Some(plan) = self.plan_of_crew(job) else { return };
+        let took = self.rows_take(at, plan.row_micros, AUDITIONED_ROWS);
+        let birth = self.devices[at].birth;
+        let event = CrewEvent::Auditioned { device: at, birth, crew };
+        self.at(self.now.0 + 3 * took, Event::Crew(event));
+    }
+
+    fn auditioned(&mut self, at: usize, birth: u32, crew: CrewId) {
+        let job = self.scheduler.as_ref().and_then(|live| live.job_of(crew));
+        let plan = job.and_then(|job| self.plan_of_crew(job));
+        let Some(plan) = plan.filter(|_| self.devices[at].birth == birth) else { return };
+        let boasts = self.devices[at].linked.as_ref().is_some_and(|one| one.spoils.is_some());
+        let took = self.rows_take(at, plan.row_micros, AUDITIONED_ROWS);
+        let took = Micros(if boasts { 1 } else { took });
+        let cells = AUDITIONED_ROWS * u64::from(plan.grid.width);
+        let say = CrewSay::Auditioned { cells, took };
+        self.tell_device(at, Input::CrewSays { crew, epoch: Epoch(0), say });
+    }
+
+    fn rows_take(&self, at: usize, row_micros: u64, rows: u64) -> u64 {
+        let slowness = self.devices[at].linked.as_ref().map_or(100, |linked| linked.slowness);
+        (rows * row_micros * slowness / 100).max(1)
     }
 
     fn engine_begins(&mut self, at: usize, crew: CrewId) {
-        let (rows, slow) =
-            (u64::from(self.plan.grid.rows) / self.plan.devices as u64, self.devices[at].hangs);
-        let took = self.step_micros(at, rows);
-        let device = &mut self.devices[at];
-        let Some(engine) = device.engines.get_mut(&crew) else { return };
-        if engine.busy || engine.queue.is_empty() {
-            return;
-        }
-        engine.busy = true;
-        let birth = device.birth;
-        self.at(self.now.0.max(slow.0) + took, Event::Engine { device: at, birth, crew });
+        let birth = self.devices[at].birth;
+        let Some(linked) = &mut self.devices[at].linked else { return };
+        let (slowness, hangs) = (linked.slowness, linked.hangs);
+        let Some(engine) = linked.engines.get_mut(&crew) else { return };
+        let Some(took) = engine.begins(slowness) else { return };
+        let due = self.now.0.max(hangs.0) + took.0;
+        self.at(due, Event::Crew(CrewEvent::Engine { device: at, birth, crew }));
     }
 
-    pub(super) fn engine_done(&mut self, at: usize, birth: u32, crew: CrewId) {
-        let rows = u64::from(self.plan.grid.rows) / self.plan.devices as u64;
-        let took = Micros(self.step_micros(at, rows));
-        let device = &mut self.devices[at];
-        if device.birth != birth || device.away > self.now {
+    fn engine_done(&mut self, at: usize, birth: u32, crew: CrewId) {
+        if self.devices[at].birth != birth {
             return;
         }
-        let Some(engine) = device.engines.get_mut(&crew) else { return };
-        engine.busy = false;
-        if let Some(command) = engine.queue.pop_front()
-            && let Some(answer) = engine.act(command, took, &mut self.blobs)
-        {
+        let Some(linked) = &mut self.devices[at].linked else { return };
+        let Some(engine) = linked.engines.get_mut(&crew) else { return };
+        let reduced = engine.reduced();
+        let answer = engine.ends(&mut self.crews.blobs);
+        if let Some(answer) = reduced {
+            let answered = CrewEvent::Answered { device: at, birth, crew, answer };
+            self.at(self.now.0, Event::Crew(answered));
+        }
+        if let Some(answer) = answer {
+            if let SimAnswer::Final { output: UnitOutput::Stored { hash, .. }, .. } = &answer {
+                self.crews.results.insert(*hash);
+            }
             // Bytes that are stored take a while longer; edges do not wait for them.
             let stored = matches!(answer, SimAnswer::Kept { .. } | SimAnswer::Final { .. });
-            let due = if stored { self.later().0 * 2 - self.now.0 } else { self.now.0 };
-            self.at(due, Event::Answered { device: at, birth, crew, answer });
+            let due = if stored { self.now.0 + 2 * self.delay().0 } else { self.now.0 };
+            let event = CrewEvent::Answered { device: at, birth, crew, answer };
+            self.at(due, Event::Crew(event));
         }
         self.engine_begins(at, crew);
     }
 
-    pub(super) fn answered(&mut self, at: usize, birth: u32, crew: CrewId, answer: SimAnswer) {
-        if self.devices[at].birth == birth {
-            self.tell_member(at, crew, MemberInput::Engine(answer));
-        }
-    }
-
-    pub(super) fn frame_came(&mut self, conn: Conn, bytes: &[u8]) {
+    fn frame_came(&mut self, conn: Conn, bytes: &[u8]) {
         let Some(at) = self.sockets.get(&conn).map(|socket| socket.device) else { return };
         let Ok((Header { crew, .. }, _)) = frame::split(bytes) else { return };
-        self.tell_member(at, crew, MemberInput::Frame(bytes));
+        if self.now >= self.devices[at].cut_until {
+            self.tell_member(at, crew, MemberInput::Frame(bytes));
+        }
     }
 
-    /// Sets the clock for whatever comes next on the device.
-    fn wind(&mut self, at: usize) {
-        let device = &mut self.devices[at];
-        let members = device.members.values().filter_map(|member| member.next_timeout());
-        let due = members.chain(device.node.next_timeout()).min();
-        if let Some(due) = due
-            && device.timer.is_none_or(|timer| timer > due)
-        {
-            let due = Time(due.0.max(self.now.0 + 1));
-            device.timer = Some(due);
-            self.at(due.0, Event::Wake(at));
-        }
+    pub(crate) fn device_of(&self, node: NodeId) -> Option<usize> {
+        let device = *self.crews.called.get(&node)?;
+        let linked = self.devices[device].linked.as_ref()?;
+        (linked.id == Some(node)).then_some(device)
     }
 }

@@ -1,200 +1,229 @@
-//! What the devices' shells would do: sockets, links, disks.
+//! What the shells would do for the exchange of a blob: the devices', which have disks, and the coordinator's, which
+//! has all of it.
 
-use shoal_node::{ShareInput, ShareOutput};
-use shoal_protocol::limit::PROTOCOL_VERSION;
-use shoal_protocol::share::piece_span;
-use shoal_protocol::{
-    Caps, CrewTask, FromNode, Hello, LinkKey, Micros, NodeId, NodeKind, PieceSet, PieceWord,
-    ShareSay, Signature, Time, ToNode,
-};
-use shoal_scheduler::{Conn, Input};
+use std::ops::Range;
 
-use super::device::Flaw;
-use super::world::{Event, World};
+use shoal_node::{Input as NodeInput, MemberInput, ShareInput, ShareOutput};
+use shoal_protocol::share::{BLOBS, piece_span, pieces_in};
+use shoal_protocol::{FromNode, Micros, PieceSet, PieceWord, ShareSay, Time};
+use shoal_scheduler::{Conn, Input, Scheduler};
 
-impl World {
-    /// A device joins and says what it needs; what it has on disk it need not get again.
-    pub(super) fn start(&mut self, at: usize) {
-        if self.devices[at].conn.is_some() {
+use super::shelf::Flaw;
+use super::{Swarm, SwarmEvent};
+use crate::world::{Event, Probe, World};
+
+/// A device that could not get a blob needs it still, and asks again after so long.
+const ASKS_AGAIN: Micros = Micros::from_secs(1);
+
+impl<P: Probe> World<P> {
+    pub(crate) fn plan_swarm(&mut self) {
+        for at in 0..self.devices.len() {
+            if let Some(from) = self.devices[at].shelf.as_ref().map(|shelf| shelf.from) {
+                self.at(from.0, Event::Swarm(SwarmEvent::Needs(at)));
+            }
+        }
+    }
+
+    pub(crate) fn swarm_event(&mut self, event: SwarmEvent) {
+        let at = event.device();
+        let until = self.devices[at].frozen_until;
+        if until > self.now {
+            return self.at(until.0 + 1, Event::Swarm(event));
+        }
+        match event {
+            SwarmEvent::Needs(at) => self.want_blob(at),
+            SwarmEvent::More { device, birth } => {
+                if self.devices[device].birth == birth {
+                    let later = self.devices[device].shelf.as_ref().map(|one| one.later.clone());
+                    self.want(device, &later.unwrap_or_default());
+                }
+            }
+            SwarmEvent::Fetched { device, birth, piece } => self.fetched(device, birth, piece),
+        }
+    }
+
+    /// Everybody has what it needs.
+    pub(crate) fn all_served(&self) -> bool {
+        self.devices.iter().filter_map(|device| device.shelf.as_ref()).all(|shelf| shelf.served)
+    }
+
+    pub(crate) fn blobs_are_true(&mut self, live: &Scheduler) {
+        let Some(Swarm { blob, pieces, .. }) = &self.swarm else { return };
+        for shelf in self.devices.iter().filter_map(|device| device.shelf.as_ref()) {
+            let needs = shelf.all_needs(blob);
+            let has = shelf.disk.keys().copied();
+            assert!(has.eq(needs.iter()), "a device has other pieces than it asked for");
+            let mut stored = shelf.disk.iter();
+            let right = stored.all(|(piece, bytes)| pieces[*piece as usize] == *bytes);
+            assert!(right, "a device has other bytes");
+            self.report.swarm.needed += u64::from(needs.len());
+            self.report.swarm.devices += 1;
+        }
+        let nodes = live.nodes(self.clock());
+        self.report.swarm.named = nodes.iter().filter(|node| node.gave_wrong > 0).count() as u64;
+        self.report.swarm.pieces = pieces.len() as u64;
+    }
+
+    /// A device says what it needs, once after each start; what it has on disk it need not get again.
+    pub(crate) fn want_blob(&mut self, at: usize) {
+        let now = self.now;
+        let joined = self.devices[at].is_joined();
+        let Some(shelf) = &mut self.devices[at].shelf else { return };
+        if joined && shelf.from <= now && !shelf.asked {
+            shelf.asked = true;
+            let needs = shelf.needs.clone();
+            self.want(at, &needs);
+        }
+    }
+
+    /// What is on disk was checked.
+    fn want(&mut self, at: usize, ranges: &[Range<u64>]) {
+        let (Some(swarm), Some(shelf)) = (&self.swarm, &self.devices[at].shelf) else { return };
+        let mut has = PieceSet::new(swarm.pieces.len() as u32);
+        shelf.disk.keys().for_each(|piece| assert!(has.insert(*piece)));
+        let (blob, hashes) = (swarm.blob, swarm.hashes.clone());
+        let needs = pieces_in(&blob, ranges.iter().cloned());
+        self.share(at, ShareInput::Want { blob, hashes, needs, has });
+    }
+
+    /// What it needed is there. Some need more then, after a while.
+    fn served(&mut self, at: usize) {
+        let birth = self.devices[at].birth;
+        let (Some(swarm), Some(shelf)) = (&self.swarm, &mut self.devices[at].shelf) else { return };
+        let has = shelf.share.has(swarm.blob.hash);
+        if has.is_some_and(|has| has.covers(&shelf.all_needs(&swarm.blob))) {
+            shelf.served = true;
             return;
         }
-        if self.scheduler.is_none() {
-            // Nodes try again until somebody answers.
-            return self.at(self.now + Micros::from_millis(300), Event::Start(at));
-        }
-        self.next_conn += 1;
-        let conn = Conn(self.next_conn);
-        self.conns.insert(conn, at);
-        self.devices[at].conn = Some(conn);
-        let caps = Caps {
-            kind: NodeKind::Native,
-            name: String::new(),
-            gpu: None,
-            cpu_slots: 0,
-            speed: 100,
-            class: 0,
-        };
-        let (identity, proof) = (self.devices[at].identity, Signature([0; 32], [0; 32]));
-        let (version, token, held) = (PROTOCOL_VERSION, String::new(), Vec::new());
-        let hello = Hello { version, token, identity, proof, caps, held };
-        let session = String::new();
-        self.give(Input::Connected { conn, hello, session, trusted: false, network: 0 });
-        let key = LinkKey([at as u8; 32]);
-        self.give(Input::Said { conn, message: FromNode::Links { key, proof } });
-        self.tell(at, ShareInput::Joined);
-        let mut has = PieceSet::new(self.plan.pieces);
-        self.devices[at].disk.keys().for_each(|piece| assert!(has.insert(*piece)));
-        let (blob, hashes) = (self.blob, self.hashes.clone());
-        self.tell(at, ShareInput::Want { blob, hashes, has });
-        if self.plan.floods && at % 3 == 1 {
-            let birth = self.devices[at].birth;
-            self.at(self.now, Event::Flood { device: at, birth, word: 0 });
-        }
+        let due = self.now.0 + self.random.range(0, 2_000_000);
+        self.at(due, Event::Swarm(SwarmEvent::More { device: at, birth }));
     }
 
-    /// What the coordinator's shell does: it looks whether it stores the blobs that are spoken of.
-    pub(super) fn heard(&mut self, conn: Conn, message: FromNode) {
-        let known = self.scheduler.as_ref().is_none_or(|live| live.knows_blob(&self.blob));
-        if let FromNode::Share(say) = &message
-            && !known
-            && say.claimed().contains(&self.blob)
+    /// The coordinator's shell looks whether it stores the blobs that are spoken of.
+    pub(crate) fn heard_of_blobs(&mut self, conn: Conn, say: ShareSay) {
+        if let (Some(swarm), Some(live)) = (&self.swarm, &self.scheduler)
+            && !live.knows_blob(&swarm.blob)
+            && say.claimed().contains(&swarm.blob)
         {
-            self.give(Input::Stored { blob: self.blob });
+            let blob = swarm.blob;
+            self.give(Input::Stored { blob });
         }
-        self.give(Input::Said { conn, message });
+        self.give(Input::Said { conn, message: FromNode::Share(say) });
     }
 
-    pub(super) fn told(&mut self, at: usize, message: ToNode) {
-        match message {
-            ToNode::Welcome { node, .. } => self.devices[at].id = Some(node),
-            ToNode::Enlist(enlist) => {
-                assert_eq!(enlist.task, CrewTask::Share);
-                let other = enlist.members[1 - usize::from(enlist.rank)];
-                let node = other.node;
-                // It may not have heard its own number yet.
-                for device in self.devices.iter_mut().filter(|d| d.identity == other.identity) {
-                    device.id = Some(node);
-                }
-                self.devices[at].links.insert(node, enlist.crew);
-                if enlist.rank == 0 && self.random.chance(self.plan.direct) {
-                    let due = self.later() + Micros(self.random.range(50_000, 1_500_000));
-                    self.both_near(at, node, due, true);
-                }
-            }
-            ToNode::Dismiss { crew } => {
-                let links = &self.devices[at].links;
-                let gone = links.iter().find(|(_, known)| **known == crew).map(|(node, _)| *node);
-                if let Some(node) = gone {
-                    self.devices[at].links.remove(&node);
-                    self.devices[at].near.remove(&node);
-                    self.tell(at, ShareInput::Gone(node));
-                }
-            }
-            ToNode::Share(told) => self.tell(at, ShareInput::Told(told)),
-            ToNode::Refused(_)
-            | ToNode::Job { .. }
-            | ToNode::Lend(_)
-            | ToNode::Revoke(_)
-            | ToNode::Forget(_)
-            | ToNode::Challenge { .. }
-            | ToNode::Audition { .. }
-            | ToNode::ToCrew { .. }
-            | ToNode::Quic(_) => {}
-        }
-    }
-
-    pub(super) fn tell(&mut self, at: usize, input: ShareInput<'_>) {
-        let device = &mut self.devices[at];
-        device.share.handle(self.now, input);
-        let outputs: Vec<_> = std::iter::from_fn(|| device.share.poll_output()).collect();
-        device.share.check();
+    pub(crate) fn share(&mut self, at: usize, input: ShareInput<'_>) {
+        let Some(shelf) = &mut self.devices[at].shelf else { return };
+        shelf.share.handle(self.now, input);
+        let outputs: Vec<_> = std::iter::from_fn(|| shelf.share.poll_output()).collect();
+        shelf.share.check();
         for output in outputs {
-            self.act(at, output);
+            self.share_acts(at, output);
         }
-        let device = &mut self.devices[at];
-        if let Some(due) = device.share.next_timeout()
-            && device.timer.is_none_or(|timer| timer > due)
-        {
-            let due = Time(due.0.max(self.now.0 + 1));
-            device.timer = Some(due);
-            self.at(due, Event::Wake(at));
+        self.wind(at);
+    }
+
+    pub(crate) fn share_tick(&mut self, at: usize) {
+        let due = self.devices[at].shelf.as_ref().and_then(|shelf| shelf.share.next_timeout());
+        if due.is_some_and(|due| due <= self.now) {
+            self.share(at, ShareInput::Tick);
         }
     }
 
-    fn act(&mut self, at: usize, output: ShareOutput) {
+    fn share_acts(&mut self, at: usize, output: ShareOutput) {
         let birth = self.devices[at].birth;
         match output {
             ShareOutput::Say(say) => self.say(at, say),
-            ShareOutput::Tell { to, words } => self.pass(at, to, words.to_vec()),
+            ShareOutput::Tell { to, words } => {
+                let Some(shelf) = &self.devices[at].shelf else { return };
+                let crew = shelf.links.get(&to).copied();
+                let said = spoiled(shelf.flaw, words.to_vec());
+                if let (Some(crew), Some(words)) = (crew, said) {
+                    let message = words.into();
+                    self.tell_member(at, crew, MemberInput::App { to, channel: BLOBS, message });
+                }
+            }
             ShareOutput::Fetch { piece, .. } => {
-                let bytes = piece_span(&self.blob, piece).1;
-                let start = self.busy.max(self.now).0;
-                self.busy = Time(start + bytes * 1_000_000 / self.plan.coordinator_rate);
-                let due = Time(self.busy.0.max(self.later().0));
-                self.at(due, Event::Fetched { device: at, birth, piece });
+                let Some(swarm) = &mut self.swarm else { return };
+                let left = swarm.sends(self.now, piece);
+                let due = left.max(self.now + self.delay());
+                let event = SwarmEvent::Fetched { device: at, birth, piece };
+                self.at(due.0, Event::Swarm(event));
             }
             ShareOutput::Store { piece, bytes, .. } => {
-                self.devices[at].disk.insert(piece, bytes);
+                if let Some(shelf) = &mut self.devices[at].shelf {
+                    shelf.disk.insert(piece, bytes);
+                }
             }
             ShareOutput::Load { blob, piece, to } => {
-                let bytes = self.devices[at].disk.get(&piece).cloned();
+                let shelf = self.devices[at].shelf.as_ref();
+                let bytes = shelf.and_then(|shelf| shelf.disk.get(&piece).cloned());
                 let (blob, bytes) = (blob.hash, bytes.as_deref());
-                self.tell(at, ShareInput::Loaded { blob, piece, to, bytes });
+                self.share(at, ShareInput::Loaded { blob, piece, to, bytes });
             }
-            ShareOutput::Whole(_) => self.devices[at].whole = true,
-            ShareOutput::Failed { why, .. } => panic!("a device gave up: {why}"),
+            ShareOutput::Whole(_) | ShareOutput::Part(_) => self.served(at),
+            ShareOutput::Failed { .. } => {
+                // The coordinator was away for too long.
+                if let Some(shelf) = &mut self.devices[at].shelf {
+                    shelf.asked = false;
+                }
+                let due = self.now + ASKS_AGAIN;
+                self.at(due.0, Event::Swarm(SwarmEvent::Needs(at)));
+            }
         }
     }
 
     fn say(&mut self, at: usize, say: ShareSay) {
-        let Some(conn) = self.devices[at].conn else { return };
         if let ShareSay::Got { blob, piece, from } = say {
-            let accuses = self.devices[at].flaw == Some(Flaw::Accuses);
+            let shelf = self.devices[at].shelf.as_ref();
+            let accuses = shelf.is_some_and(|shelf| shelf.flaw == Some(Flaw::Accuses));
             if let Some(from) = from.filter(|_| accuses) {
                 let why = shoal_protocol::Missed::Bad;
-                let lie = FromNode::Share(ShareSay::Missed { blob, piece, from, why });
-                self.send(conn, false, Event::FromNode(conn, lie));
+                let lie = ShareSay::Missed { blob, piece, from, why };
+                self.tell_device(at, NodeInput::ShareSays(lie));
             }
             match from {
-                Some(_) => self.report.exchanged += 1,
-                None => self.report.fetched += 1,
+                Some(_) => self.report.swarm.exchanged += 1,
+                None => self.report.swarm.fetched += 1,
             }
         }
-        self.send(conn, false, Event::FromNode(conn, FromNode::Share(say)));
+        self.tell_device(at, NodeInput::ShareSays(say));
     }
 
-    /// Words from device to device: the sender's line carries them one after the other.
-    fn pass(&mut self, at: usize, to: NodeId, mut words: Vec<u8>) {
-        let Some(me) = self.devices[at].id.filter(|_| self.devices[at].near.contains(&to)) else {
-            return;
-        };
-        let gives = matches!(PieceWord::decode(&words), Some(PieceWord::Here { .. }));
-        match self.devices[at].flaw {
-            Some(Flaw::Lies) if gives => {
-                if let Some(last) = words.last_mut() {
-                    *last ^= 1;
-                }
-            }
-            Some(Flaw::Mute) if gives => return,
-            Some(Flaw::Lies | Flaw::Mute | Flaw::Accuses) | None => {}
-        }
-        let to = self.devices.iter().position(|device| device.id == Some(to));
-        let Some(to) = to.filter(|_| !self.random.chance(self.plan.lost)) else { return };
-        let left = self.devices[at].sends(self.now, words.len() as u64);
-        let due = left.max(self.later());
-        let birth = self.devices[to].birth;
-        self.at(due, Event::Words { to, birth, from: me, words });
-    }
-
-    pub(super) fn fetched(&mut self, at: usize, birth: u32, piece: u32) {
+    fn fetched(&mut self, at: usize, birth: u32, piece: u32) {
+        let Some(swarm) = &self.swarm else { return };
         if self.devices[at].birth != birth {
             return;
         }
-        let result = match &self.scheduler {
-            Some(_) => Ok(self.pieces[piece as usize].clone()),
-            None => Err(String::from("the coordinator is away")),
+        let reached = self.scheduler.is_some() && self.now >= self.devices[at].cut_until;
+        let result = match reached {
+            true => Ok(swarm.pieces[piece as usize].clone()),
+            false => Err(String::from("the coordinator is away")),
         };
-        let blob = self.blob.hash;
-        self.tell(at, ShareInput::Fetched { blob, piece, result });
+        let blob = swarm.blob.hash;
+        self.share(at, ShareInput::Fetched { blob, piece, result });
+    }
+}
+
+impl Swarm {
+    /// When a piece that is asked for now has left the coordinator.
+    fn sends(&mut self, now: Time, piece: u32) -> Time {
+        let (start, bytes) = (self.busy.max(now).0, piece_span(&self.blob, piece).1);
+        self.busy = Time(start + bytes * 1_000_000 / self.plan.coordinator_rate);
+        self.busy
+    }
+}
+
+/// What a device says to another, if it says anything.
+fn spoiled(flaw: Option<Flaw>, mut words: Vec<u8>) -> Option<Vec<u8>> {
+    let gives = matches!(PieceWord::decode(&words), Some(PieceWord::Here { .. }));
+    match flaw {
+        Some(Flaw::Lies) if gives => {
+            if let Some(last) = words.last_mut() {
+                *last ^= 1;
+            }
+            Some(words)
+        }
+        Some(Flaw::Mute) if gives => None,
+        Some(Flaw::Lies | Flaw::Mute | Flaw::Accuses) | None => Some(words),
     }
 }

@@ -8,11 +8,14 @@ use shoal_protocol::{Micros, Time};
 
 use super::{Fault, Login, News, State, Turn, seconds};
 use crate::message::{Class, Draft, Id, Message, Method, attribute};
+use crate::place::By;
 
 /// A question is said again after this time, then after twice as long, and so on.
 const FIRST_WAIT: Micros = Micros::from_millis(250);
 /// So often in all: after eight seconds a server is not there.
 const MAX_TRIES: u32 = 6;
+/// On a stream a question is said once, and waited for as long as six times would take elsewhere.
+const STREAM_WAIT: Micros = Micros::from_secs(16);
 /// An allocation that a server gives for longer or shorter is renewed as if it were between these.
 const LIFETIMES: (u32, u32) = (20, 3600);
 /// A login that is too old is made anew so often in a row.
@@ -50,7 +53,11 @@ impl Turn {
         let id = self.next_id();
         let bytes = self.question(&id, what);
         self.push(bytes.clone());
-        let asked = Asked { what, bytes, again: now + FIRST_WAIT, wait: FIRST_WAIT, tries: 1 };
+        let (wait, tries) = match self.by {
+            By::Udp => (FIRST_WAIT, 1),
+            By::Tcp | By::Tls => (STREAM_WAIT, MAX_TRIES),
+        };
+        let asked = Asked { what, bytes, again: now + wait, wait, tries };
         self.asked.insert(id, asked);
     }
 

@@ -18,6 +18,7 @@ use sha1::Sha1;
 use shoal_protocol::{Micros, Time};
 
 use crate::message::{Class, Id, Message, Method};
+use crate::place::By;
 use ask::{Asked, What};
 use peer::{Channel, Permit};
 
@@ -79,6 +80,8 @@ struct Login {
 
 pub struct Turn {
     access: Access,
+    /// How the server is reached: a stream loses nothing, and what is said on it is filled up.
+    by: By,
     seed: [u8; 32],
     questions: u64,
     login: Option<Login>,
@@ -94,9 +97,10 @@ pub struct Turn {
 
 impl Turn {
     /// Asks for an allocation at once. Who knows the seed can answer in the server's place.
-    pub fn new(now: Time, access: Access, seed: [u8; 32]) -> Turn {
+    pub fn new(now: Time, access: Access, by: By, seed: [u8; 32]) -> Turn {
         let mut turn = Turn {
             access,
+            by,
             seed,
             questions: 0,
             login: None,

@@ -10,6 +10,7 @@ use shoal_protocol::{Micros, Time};
 use super::ask::What;
 use super::{State, Turn};
 use crate::message::{Class, Draft, Message, Method, attribute};
+use crate::place::By;
 
 /// Addresses the server is asked to let through: a crew's members with a few each. Others are not reached.
 const MAX_PERMITS: usize = 128;
@@ -54,7 +55,11 @@ impl Turn {
             channel.used = now;
             let Ok(length) = u16::try_from(bytes.len()) else { return };
             let head = [channel.number.to_be_bytes(), length.to_be_bytes()].concat();
-            return self.push([&head, bytes].concat());
+            let mut message = [&head, bytes].concat();
+            if self.by != By::Udp {
+                message.resize(message.len().next_multiple_of(4), 0);
+            }
+            return self.push(message);
         }
         let count = self.permits.len();
         match self.permits.get_mut(&to.ip()) {

@@ -2,7 +2,7 @@
 
 import type { Job, PoolNode, Trust } from "@shoal/sdk";
 
-import { count, duration } from "./format";
+import { count, duration, plural } from "./format";
 
 /** Less is a device that is being held back; above it is noise. */
 const SLOWED_PERCENT = 70;
@@ -12,13 +12,13 @@ export function verifyWords(verify: string): string {
   const [kind, figure] = verify.split(":");
   switch (kind) {
     case "none":
-      return "Nothing is checked: every answer is believed.";
+      return "Shoal checks nothing and believes every answer.";
     case "spot":
-      return `${spotShare(figure)} of the units, drawn by chance, are computed by a second device too.`;
+      return `A second device also computes ${spotShare(figure)} of the units, chosen at random.`;
     case "quorum":
-      return `Every unit is computed by ${figure ?? "several"} devices of different owners, who must agree.`;
+      return `For every unit, ${figure ?? "several"} devices of different owners must give the same answer.`;
     case "adaptive":
-      return "All answers of a new device are checked by others, and ever fewer of one that was right. Your own devices are believed.";
+      return "Other devices check every answer of a new device, and fewer the longer it is right. Your own devices are not checked.";
     default:
       return `Checked as “${verify}”.`;
   }
@@ -42,10 +42,10 @@ function spotShare(figure: string | undefined): string {
 
 /** Whether a device is believed, by the kinds of work it has done. */
 export function trustWords({ trusted, trust }: PoolNode): string {
-  if (trusted) return "your own: believed, not checked";
+  if (trusted) return "your own device: not checked";
   const gpu = laneWords(trust.gpu);
   const cpu = laneWords(trust.cpu);
-  if (gpu === null && cpu === null) return "new: everything is checked";
+  if (gpu === null && cpu === null) return "new: every answer is checked";
   if (gpu === cpu || cpu === null) return gpu ?? "";
   return gpu === null ? cpu : `GPU ${gpu}; programs ${cpu}`;
 }
@@ -55,10 +55,10 @@ export function isBarred({ trusted, trust }: PoolNode): boolean {
 }
 
 function laneWords({ streak, wrong, barred }: Trust): string | null {
-  if (barred) return `barred, ${count(wrong)} wrong`;
+  if (barred) return `barred after ${plural(wrong, "wrong answer")}`;
   if (streak === 0 && wrong === 0) return null;
   const found = wrong > 0 ? `, ${count(wrong)} wrong before` : "";
-  return `${count(streak)} checked in a row${found}`;
+  return `${count(streak)} right in a row${found}`;
 }
 
 /** What makes a device slower or costly now; empty if nothing does. */
@@ -67,7 +67,7 @@ export function conditionWords({ condition, pacePercent }: PoolNode): string {
   const words = [
     !visible && "tab hidden",
     batteryPercent !== null && !charging && `battery ${batteryPercent} %`,
-    metered && "metered network",
+    metered && "metered connection",
   ].filter((word) => word !== false);
   // Alone it says little: items of one job may differ a hundredfold.
   if (words.length > 0 && pacePercent < SLOWED_PERCENT) words.push(`slowed to ${pacePercent} %`);

@@ -65,13 +65,11 @@ export function clock(milliseconds: number): string {
 /** What one item of a job is called. */
 export function items(n: number, kind: JobKind): string {
   const words: Record<JobKind, [string, string]> = {
-    noop: ["item", "items"],
-    map: ["item", "items"],
     render: ["tile", "tiles"],
     exec: ["run", "runs"],
     sim: ["row", "rows"],
   };
-  return plural(n, ...words[kind]);
+  return plural(n, ...(words[kind] ?? ["item", "items"]));
 }
 
 export function plural(n: number, one: string, many = `${one}s`): string {

@@ -1,8 +1,7 @@
 /** Results as files on the reader's device. */
 
 import type { Job, Shoal } from "@shoal/sdk";
-
-import { npyHeader } from "./npy";
+import { npyHeader } from "@shoal/sdk";
 
 export async function saveResult(shoal: Shoal, job: Job): Promise<void> {
   const name = (job.name || `job-${job.id}`).replace(/[^\w.-]+/g, "-");

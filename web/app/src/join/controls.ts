@@ -6,11 +6,12 @@ import type { Child } from "../view/dom";
 import { el } from "../view/dom";
 import type { GpuAnswer } from "./gpu";
 import type { Lending } from "./lending";
+import { memoryOf, memoryWords, STEP } from "./memory";
 
 const HIDDEN: readonly [NonNullable<Lend["whenHidden"]>, string][] = [
-  ["pause", "rest"],
+  ["pause", "pause"],
   ["slow", "lend half"],
-  ["go on", "go on as before"],
+  ["go on", "keep lending"],
 ];
 
 export function controls(lending: Lending, gpu: () => GpuAnswer | null): HTMLElement {
@@ -19,6 +20,7 @@ export function controls(lending: Lending, gpu: () => GpuAnswer | null): HTMLEle
     { class: "card controls", "aria-labelledby": "how-much" },
     el("h2", { id: "how-much" }, "How much you lend"),
     cpuSlider(lending),
+    memorySlider(lending),
     gpuSwitch(lending, gpu),
     powerSaver(lending),
   );
@@ -30,7 +32,7 @@ function powerSaver(lending: Lending): HTMLElement {
     null,
     el("legend", null, "Power saver"),
     toggle(
-      "Rest when the battery is below 30 %",
+      "Pause when the battery is below 30 %",
       batteryNote(),
       () => lending.choices().onLowBattery === "pause",
       (on) => lending.choose({ onLowBattery: on ? "pause" : "go on" }),
@@ -44,7 +46,7 @@ function powerSaver(lending: Lending): HTMLElement {
     el(
       "label",
       { class: "row" },
-      el("span", null, "When this tab is out of sight"),
+      el("span", null, "When this tab is in the background"),
       el(
         "select",
         {
@@ -89,11 +91,33 @@ function cpuSlider(lending: Lending): HTMLElement {
   );
 }
 
+function memorySlider(lending: Lending): HTMLElement {
+  const device = memoryOf((navigator as Navigator & { deviceMemory?: number }).deviceMemory);
+  const lent = () => lending.choices().memory ?? device.usual;
+  const words = () => memoryWords(lent(), device);
+  return el(
+    "div",
+    { class: "slider" },
+    el("label", { for: "memory" }, "Memory"),
+    el("output", { for: "memory" }, words),
+    el("input", {
+      id: "memory",
+      type: "range",
+      min: STEP,
+      max: device.most,
+      step: STEP,
+      value: () => String(lent()),
+      "aria-valuetext": words,
+      oninput: (event: Event) => lending.choose({ memory: Number((event.target as HTMLInputElement).value) }),
+    }),
+  );
+}
+
 function gpuSwitch(lending: Lending, gpu: () => GpuAnswer | null): HTMLElement {
   const missing = () => gpu()?.found === false;
   const note = () => {
     const answer = gpu();
-    if (!answer) return "looking …";
+    if (!answer) return "searching …";
     return answer.found ? answer.name : "not available here";
   };
   return toggle(
@@ -107,7 +131,7 @@ function gpuSwitch(lending: Lending, gpu: () => GpuAnswer | null): HTMLElement {
 
 /** Browsers that do not tell are taken at the donor's word. */
 function batteryNote(): Child {
-  return "getBattery" in navigator ? null : "this browser does not tell, so it cannot be kept";
+  return "getBattery" in navigator ? null : "this browser does not report its battery, so this has no effect";
 }
 
 function toggle(

@@ -38,7 +38,7 @@ function row(crew: () => CrewNote): HTMLElement {
 
 function partWords({ job, rows, members }: CrewNote): string {
   const others = members > 1 ? `, together with ${plural(members - 1, "other device")}` : ", alone";
-  if (job === undefined) return `an application talks${others}`;
+  if (job === undefined) return `an application exchanges data${others}`;
   return rows ? `a simulation: rows ${rows.start} to ${rows.start + rows.len - 1}${others}` : `a simulation${others}`;
 }
 

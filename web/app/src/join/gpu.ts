@@ -9,13 +9,13 @@ export async function askGpu(): Promise<GpuAnswer> {
   try {
     const adapter = await navigator.gpu.requestAdapter({ powerPreference: "high-performance" });
     if (!adapter)
-      return { found: false, why: "This browser has WebGPU, but found no GPU it may use." };
+      return { found: false, why: "This browser has WebGPU, but found no GPU it can use." };
     const { description, device, vendor, architecture } = adapter.info;
     return {
       found: true,
       name: description || device || `${vendor} ${architecture}`.trim() || "GPU",
     };
   } catch (error) {
-    return { found: false, why: `WebGPU does not start here: ${String(error)}.` };
+    return { found: false, why: `WebGPU failed to start: ${String(error)}.` };
   }
 }

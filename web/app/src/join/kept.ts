@@ -10,7 +10,8 @@ const CHOICES = "shoal.lend";
 const HISTORY = "shoal.history";
 const RULES = "shoal.rules";
 
-export type Choices = Required<Lend>;
+/** Memory is left open until the donor chooses: it depends on the device. */
+export type Choices = Required<Omit<Lend, "memory">> & Pick<Lend, "memory">;
 
 const FIRST: Choices = {
   cpu: 0.5,

@@ -5,6 +5,7 @@ import { each, el } from "../view/dom";
 import { crews, crewsOf } from "./crews";
 import type { Active } from "./ledger";
 import type { Lending } from "./lending";
+import { services, servicesOf } from "./services";
 import { kindWords, signerWords } from "./words";
 
 export function live(lending: Lending): HTMLElement {
@@ -24,6 +25,7 @@ export function live(lending: Lending): HTMLElement {
       each(lending.active, (one) => one.entry.id, row),
     ),
     crews(lending),
+    services(lending),
   );
 }
 
@@ -34,11 +36,11 @@ function totals(lending: Lending): string {
   return `${plural(status.unitsDone, "unit")} done${failed}`;
 }
 
-const isIdle = (lending: Lending): boolean => lending.active().length === 0 && crewsOf(lending).length === 0;
+const isIdle = (lending: Lending): boolean => lending.active().length === 0 && crewsOf(lending).length === 0 && servicesOf(lending).length === 0;
 
 function idle(lending: Lending): string {
   return lending.status()?.state === "joined"
-    ? "Nothing at the moment. Work starts by itself when somebody sends a job."
+    ? "Nothing at the moment. Work starts automatically when somebody sends a job."
     : "Nothing.";
 }
 

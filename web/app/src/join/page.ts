@@ -41,14 +41,14 @@ function hero(lending: Lending, hasToken: boolean, gpu: () => GpuAnswer | null):
     { class: () => `card hero ${lending.stage()}` },
     el("h1", null, () =>
       lending.stage() === "on" && lending.status()?.node !== undefined
-        ? "This device is lent"
+        ? "You are lending this device"
         : "Lend this device",
     ),
     el(
       "p",
       { class: "lead" },
-      "Many devices together make one computer. Press the button, and this tab works on jobs that ",
-      "somebody sent to ",
+      "Many devices together make one computer. Press the button, and this tab works on jobs ",
+      "that people send to ",
       el("b", null, location.host),
       ", for as long as you let it. Nothing is installed.",
     ),
@@ -72,7 +72,7 @@ function gpuNotice(gpu: GpuAnswer): Child {
     "p",
     { class: "notice" },
     el("b", null, gpu.why),
-    " You can still join: this device then runs programs (WebAssembly) and no GPU kernels.",
+    " You can still join: this device then runs WebAssembly programs, but no GPU kernels.",
   );
 }
 
@@ -81,8 +81,8 @@ function message(lending: Lending, hasToken: boolean): Child {
     return el(
       "p",
       { class: "notice bad", role: "alert" },
-      el("b", null, "This link is not complete."),
-      " What follows the # is missing. Ask for the whole join link, or scan its QR code.",
+      el("b", null, "This link is incomplete."),
+      " The part after the # is missing. Ask for the full join link, or scan its QR code.",
     );
   }
   const problem = lending.problem();
@@ -129,7 +129,7 @@ function buttons(lending: Lending, hasToken: boolean): HTMLElement {
         hidden: () => lending.stage() !== "on",
         onclick: () => lending.pause(!resting()),
       },
-      () => (resting() ? "Go on" : "Pause"),
+      () => (resting() ? "Resume" : "Pause"),
     ),
   );
 }

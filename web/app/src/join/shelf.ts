@@ -21,7 +21,7 @@ export function shelfLine(): HTMLElement {
   return el(
     "p",
     { class: "quiet shelf", hidden: () => size() === 0 },
-    () => `This browser keeps ${bytes(size())} of models and inputs, so that they are fetched only once. `,
+    () => `This browser keeps ${bytes(size())} of programs and inputs, so that it downloads them only once. `,
     el("button", { type: "button", class: "plain", onclick: () => void clear() }, "Remove them"),
   );
 }

@@ -9,9 +9,9 @@ import { isKey } from "./rules";
 
 const VERDICTS: Record<Signer["verdict"], string> = {
   runs: "may run",
-  only: "may run, with the others named so",
+  only: "may run: you allowed this key",
   never: "never runs here",
-  "left out": "does not run: only named keys do",
+  "left out": "does not run: you allowed only certain keys",
 };
 
 export function whose(lending: Lending): HTMLElement {
@@ -25,9 +25,9 @@ export function whose(lending: Lending): HTMLElement {
       { class: "quiet", role: "status" },
       () =>
         limited()
-          ? "Only work that is signed with the keys you named runs here."
-          : "Everybody's that the coordinator sends, but for the keys you say never to.",
-      " Every kernel and program is signed, and this tab checks that before it runs a byte of it.",
+          ? "Only work signed with the keys you allowed runs here."
+          : "All work that the coordinator sends runs here, except work signed with keys you refused.",
+      " Every kernel and program is signed, and this tab checks the signature before it runs any code.",
     ),
     el(
       "ul",
@@ -52,15 +52,15 @@ function row(lending: Lending, signer: () => Signer): HTMLElement {
       "div",
       null,
       el("code", { title: key }, label),
-      el("small", { hidden: () => !signer().isCoordinator }, "the coordinator itself: nobody else signed"),
-      el("small", null, () => signer().note || "nothing of theirs has run here yet"),
+      el("small", { hidden: () => !signer().isCoordinator }, "the coordinator's own key: the code came unsigned"),
+      el("small", null, () => signer().note || "nothing signed with this key has run here yet"),
       el("small", { class: () => `verdict ${signer().verdict}` }, () => VERDICTS[signer().verdict]),
     ),
     el(
       "div",
       { class: "choices", role: "group", "aria-label": `The key ${label}` },
-      choice(lending, signer, "never", "Never run", "Never run work of this key"),
-      choice(lending, signer, "only", "Only these", "Only these keys: run work of this key and of others named so, and nobody else's"),
+      choice(lending, signer, "never", "Never run", "Never run work signed with this key"),
+      choice(lending, signer, "only", "Only these", "Only these keys: run only work signed with this key or another key you allowed"),
     ),
   );
 }
@@ -97,7 +97,7 @@ function addKey(lending: Lending): HTMLElement {
     const field = form.elements.namedItem("key") as HTMLInputElement;
     const key = field.value.trim().toLowerCase();
     const asked = event.submitter?.getAttribute("value") === "never" ? "never" : "only";
-    problem.set(isKey(key) ? "" : "A key is 64 digits from 0 to 9 and a to f.");
+    problem.set(isKey(key) ? "" : "A key has 64 characters: 0 to 9 and a to f.");
     if (!isKey(key)) return field.focus();
     lending.decide(key, asked);
     form.reset();
@@ -105,7 +105,7 @@ function addKey(lending: Lending): HTMLElement {
   return el(
     "details",
     { class: "add-key" },
-    el("summary", null, "Name a key yourself"),
+    el("summary", null, "Enter a key"),
     el(
       "form",
       { onsubmit: submit },
@@ -132,7 +132,7 @@ function addKey(lending: Lending): HTMLElement {
         el(
           "p",
           { class: "quiet" },
-          "This tab's own key, by which the coordinator knows it again: ",
+          "The coordinator recognises this tab by its key: ",
           el("code", { title: identity }, shortKey(identity)),
         ),
     ),

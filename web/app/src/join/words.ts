@@ -7,19 +7,19 @@ import type { Stage } from "./lending";
 
 const KINDS: Record<RunningUnit["kind"], string> = {
   noop: "empty units, to measure the pool",
-  map: "numbers through a GPU kernel",
-  render: "tiles of a picture on the GPU",
+  map: "a GPU kernel over numbers",
+  render: "parts of a picture, on the GPU",
   exec: "a program in a sandbox",
   sim: "a part of a simulation, together with others",
 };
 
 export function kindWords(kind: RunningUnit["kind"]): string {
-  return KINDS[kind];
+  return KINDS[kind] ?? kind;
 }
 
 /** Who stands for the code that runs. */
 export function signerWords(signer: string | undefined, signedHere: boolean | undefined): string {
-  if (signer === undefined) return "no code, so nobody signed";
+  if (signer === undefined) return "no code, so no signature";
   return signedHere === true
     ? `signed by the coordinator itself (${shortKey(signer)})`
     : `signed with the key ${shortKey(signer)}`;
@@ -37,9 +37,9 @@ export function stateWords(stage: Stage, status: JoinStatus | null): string {
     case "joined":
       return status.running.length > 0 || status.crews.length > 0 ? "Lending, at work" : "Lending, waiting for work";
     case "paused":
-      return `Resting: ${status.reason ?? "paused"}`;
+      return status.reason === "paused by you" ? "Paused by you" : `Paused: ${status.reason ?? "no reason given"}`;
     case "waiting":
-      return "The coordinator cannot be reached. Trying again by itself.";
+      return "Cannot reach the coordinator. Trying again automatically.";
     case "stopped":
       return "Stopped";
   }

@@ -37,7 +37,7 @@ export function keyPage(refused: boolean, accept: (key: string) => void): HTMLEl
         el("code", null, "shoal up"),
         " prints, after ",
         el("code", null, "#key="),
-        ". It stays in this tab and is forgotten when the tab is closed.",
+        ". It stays in this tab and is forgotten when you close the tab.",
       ),
       el("button", { type: "submit", class: "primary" }, "Open the dashboard"),
     ),

@@ -1,7 +1,8 @@
-/** A plain text editor for kernels: line numbers, Tab, kept indentation, a marked line. */
+/** Where kernels are edited: CodeMirror as soon as it is loaded, a plain text field until then and without it. */
 
+import type { Editor } from "../editor";
 import { el } from "../view/dom";
-import { effect } from "../view/reactive";
+import { effect, onCleanup, root } from "../view/reactive";
 
 interface EditorOptions {
   id: string;
@@ -14,16 +15,9 @@ interface EditorOptions {
   onrun: () => void;
 }
 
-const INDENT = "    ";
+const HELP = "Tab indents. Press Escape, then Tab, to leave the editor. Control Enter runs.";
 
 export function editor(options: EditorOptions): HTMLElement {
-  const numbers = el("div", { class: "numbers", "aria-hidden": "true" });
-  const mark = el("div", {
-    class: "mark",
-    hidden: () => options.badLine() === null,
-    vars: { "--line": () => String((options.badLine() ?? 1) - 1) },
-  });
-  let leaving = false;
   const area = el("textarea", {
     id: options.id,
     spellcheck: "false",
@@ -31,61 +25,47 @@ export function editor(options: EditorOptions): HTMLElement {
     autocomplete: "off",
     wrap: "off",
     "aria-label": options.label,
-    "aria-describedby": `${options.id}-help`,
     value: options.text,
     oninput: () => options.onchange(area.value),
-    onscroll: () => box.style.setProperty("--scroll", `${-area.scrollTop}px`),
     onkeydown: (event: KeyboardEvent) => {
-      if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) {
-        event.preventDefault();
-        options.onrun();
-      } else if (event.key === "Tab" && !leaving && !event.shiftKey) {
-        event.preventDefault();
-        insert(area, INDENT);
-      } else if (event.key === "Enter") {
-        event.preventDefault();
-        insert(area, `\n${indentation(area)}`);
-      }
-      // Escape lets the next Tab leave, so that the keyboard is never trapped here.
-      leaving = event.key === "Escape";
+      if (event.key !== "Enter" || !(event.ctrlKey || event.metaKey)) return;
+      event.preventDefault();
+      options.onrun();
     },
   });
-  const box = el(
-    "div",
-    { class: "editor" },
-    el("div", { class: "gutter" }, numbers),
-    el("div", { class: "sheet" }, mark, area),
-  );
-  effect(() => {
-    const lines = options.text().split("\n").length;
-    const bad = options.badLine();
-    numbers.replaceChildren(
-      ...Array.from({ length: lines }, (_, i) =>
-        el("span", { class: i + 1 === bad ? "bad" : null }, i + 1),
-      ),
-    );
+  const box = el("div", { class: "editor" }, area);
+  let close = () => {};
+  let isGone = false;
+  onCleanup(() => {
+    isGone = true;
+    close();
   });
-  return el(
-    "div",
-    null,
-    box,
-    el(
-      "p",
-      { id: `${options.id}-help`, class: "unseen" },
-      "Tab indents. Press Escape, then Tab, to leave the editor. Control Enter runs.",
-    ),
-  );
+  const improve = async () => {
+    const code = await load();
+    if (!isGone) close = root(() => replace(area, code, options))[1];
+  };
+  improve().catch((error: unknown) => console.warn("the editor stays plain:", error));
+  return box;
 }
 
-/** Through the browser's own editing, so that undo works. */
-function insert(area: HTMLTextAreaElement, text: string): void {
-  if (document.execCommand("insertText", false, text)) return;
-  area.setRangeText(text, area.selectionStart, area.selectionEnd, "end");
-  area.dispatchEvent(new Event("input"));
+type Code = typeof import("../editor");
+
+/** A file of its own, so that no other page has its weight. */
+async function load(): Promise<Code> {
+  return (await import(new URL("./editor.js", import.meta.url).href)) as Code;
 }
 
-function indentation(area: HTMLTextAreaElement): string {
-  const before = area.value.slice(0, area.selectionStart);
-  const line = before.slice(before.lastIndexOf("\n") + 1);
-  return (/^\s*/.exec(line)?.[0] ?? "") + (/\{\s*$/.test(line) ? INDENT : "");
+function replace(
+  area: HTMLTextAreaElement,
+  code: Code,
+  { label, text, badLine, onchange, onrun }: EditorOptions,
+): void {
+  const host = el("div", { class: "code" });
+  const hadFocus = document.activeElement === area;
+  area.replaceWith(host);
+  const opened: Editor = code.openEditor(host, { label, help: HELP, text: text(), onchange, onrun });
+  onCleanup(opened.close);
+  effect(() => opened.setText(text()));
+  effect(() => opened.setBadLine(badLine()));
+  if (hadFocus) opened.focus();
 }

@@ -2,7 +2,7 @@
 
 import { colourValue, themeColour } from "../core/colours";
 import { count } from "../core/format";
-import type { NumberArray } from "../core/npy";
+import type { NumberArray } from "../core/kernel-numbers";
 
 export interface Values {
   data: NumberArray | Uint16Array<ArrayBuffer>;

@@ -115,11 +115,11 @@ export class GPUConnection {
     const { label, size, usage, rights } = checkHandle(handle, this.peerId);
     const { maxBufferSize } = this.device.limits;
     if (size > maxBufferSize) {
-      throw new GPUPeerError("size", `the peer's buffer has ${size} bytes; this device can hold ${maxBufferSize} in one`);
+      throw new GPUPeerError("size", `the peer's buffer has ${size} bytes, but a buffer of this device holds at most ${maxBufferSize}`);
     }
     // Mapping is of no use to a copy, and excludes the rest.
     const descriptor = { label, size, usage: (usage & ~(MAP_READ | MAP_WRITE)) | COPY_SRC | COPY_DST | STORAGE };
-    const buffer = await checked(this.device, "no room for a copy", () => this.device.createBuffer(descriptor));
+    const buffer = await checked(this.device, "cannot make a copy", () => this.device.createBuffer(descriptor));
     const shared = new ImportedBuffer(handle, buffer, this.asks);
     this.imported.add(shared);
     try {
@@ -165,7 +165,7 @@ export class GPUConnection {
   }
 
   close(): void {
-    const closed = new GPUPeerError("peer-gone", "this connection was closed here");
+    const closed = new GPUPeerError("peer-gone", "this page closed the connection");
     this.finish(closed, new GPUPeerError("peer-gone", `node ${this.port.me} closed the connection`), true);
   }
 
@@ -234,7 +234,7 @@ export class GPUConnection {
     const receiver = this.receivers.shift();
     if (receiver) receiver.take(value);
     else if (this.unread.length < MOST_UNREAD) this.unread.push(value);
-    else throw new GPUPeerError("busy", `${MOST_UNREAD} messages were said that nobody here took`);
+    else throw new GPUPeerError("busy", `${MOST_UNREAD} messages are waiting that this page has not received`);
   }
 
   private heard(buffer: number, version: number): void {
@@ -242,7 +242,7 @@ export class GPUConnection {
   }
 
   private revoked(buffer: number): void {
-    const error = new GPUPeerError("unknown-handle", `node ${this.peerId} took the handle of buffer ${buffer} back`);
+    const error = new GPUPeerError("unknown-handle", `node ${this.peerId} revoked the handle of buffer ${buffer}`);
     for (const shared of this.imported) if (shared.handle.buffer === buffer) shared.end(error);
   }
 
@@ -270,7 +270,7 @@ async function greeting(port: PeerPort): Promise<Words & { is: "hello" }> {
   try {
     return await new Promise((resolve, reject) => {
       const fail = (code: GPUPeerErrorCode, why: string) => reject(new GPUPeerError(code, `node ${port.peerId} ${why}`));
-      late = setTimeout(() => fail("no-answer", `did not answer in ${ANSWER_MS / 1000} s: its page must call createGPUConnection too`), ANSWER_MS);
+      late = setTimeout(() => fail("no-answer", `did not answer within ${ANSWER_MS / 1000} s: its page must call createGPUConnection too`), ANSWER_MS);
       port.onclose = (reason) => fail("peer-gone", `is gone: ${reason}`);
       port.onmessage = (_, message) => {
         try {
@@ -278,7 +278,7 @@ async function greeting(port: PeerPort): Promise<Words & { is: "hello" }> {
           // The end of an earlier connection may still be on its way.
           if (words.is !== "hello") return;
           if (words.version === VERSION) resolve(words);
-          else fail("protocol", `speaks version ${words.version} of these words; here it is ${VERSION}`);
+          else fail("protocol", `speaks version ${words.version} of the protocol; this page speaks ${VERSION}`);
         } catch (error) {
           reject(asPeerError(error));
         }

@@ -13,7 +13,7 @@ export interface Half {
 /** Of an imported buffer; it is used through its halves from then on. */
 export function doubleBuffered(shared: GPUSharedBuffer, device: GPUDevice): DoubleBuffered {
   if (!(shared instanceof ImportedBuffer)) {
-    throw new TypeError("double buffering is for imported buffers: an exported one does not travel to its owner");
+    throw new TypeError("double buffering is for imported buffers: an exported buffer does not travel to its owner");
   }
   return new DoubleBuffered(shared, device);
 }
@@ -62,7 +62,7 @@ export class DoubleBuffered {
   /** Sends what a half holds to the owner. The other half is free meanwhile, or soon. */
   send(half: Half): void {
     const index = this.halves.indexOf(half);
-    if (index !== this.turn) throw new GPUPeerError("usage", "send the half that free() gave, once");
+    if (index !== this.turn) throw new GPUPeerError("usage", "send the half that free() returned, and only once");
     const before = this.travelling[1 - index] ?? Promise.resolve();
     // In order: the owner must not see the older one last.
     const sent = before.then(async () => {

@@ -52,7 +52,7 @@ export class Exports {
     const rights = rightsOf(options);
     checkUsage(buffer, rights);
     if (this.grants.size >= MOST_EXPORTS) {
-      throw new GPUPeerError("busy", `${MOST_EXPORTS} buffers are exported here already: take some back`);
+      throw new GPUPeerError("busy", `this page already exports ${MOST_EXPORTS} buffers: revoke some first`);
     }
     const source = Source.of(buffer);
     const number = ++this.count;
@@ -69,7 +69,7 @@ export class Exports {
   find(claim: Claim, ...needed: GPUBufferRight[]): Grant {
     const grant = this.grants.get(claim.buffer);
     if (!grant || grant.token !== claim.token) {
-      throw new GPUPeerError("unknown-handle", `buffer ${claim.buffer} is not exported here, or not by this handle`);
+      throw new GPUPeerError("unknown-handle", `buffer ${claim.buffer} is not exported here, or not with this handle`);
     }
     const missing = needed.find((right) => !grant.rights.includes(right));
     if (missing === undefined) return grant;
@@ -93,7 +93,7 @@ export class Exports {
   /** The peer asks. */
   hear(words: Words & { is: "read" | "write" }): void {
     if (this.reading.size + this.writing.size >= MOST_SERVED) {
-      const message = `${MOST_SERVED} transfers are under way on this connection already`;
+      const message = `this connection already has ${MOST_SERVED} transfers in progress`;
       this.refuse(words.id, new GPUPeerError("busy", message));
     } else if (words.is === "read") {
       void this.read(words).catch((error: unknown) => this.refuse(words.id, error));
@@ -112,7 +112,7 @@ export class Exports {
     if (!writing) return;
     if (writing.landing) void this.land(writing.landing, writing, part, bytes).catch((error: unknown) => this.refuse(part.id, error));
     else if (writing.early.length < MOST_EARLY) writing.early.push({ part, bytes });
-    else this.refuse(part.id, new GPUPeerError("busy", "more was sent than could be taken"));
+    else this.refuse(part.id, new GPUPeerError("busy", "more data was sent than this page can take"));
   }
 
   close(error: GPUPeerError): void {
@@ -150,7 +150,7 @@ export class Exports {
     const grant = this.find(claim, "write");
     const { buffer } = grant.source;
     if (size !== buffer.size) {
-      throw new GPUPeerError("size", `${named(grant)} has ${buffer.size} bytes; ${size} were to be written`);
+      throw new GPUPeerError("size", `${named(grant)} has ${buffer.size} bytes, but the write has ${size}`);
     }
     checkBase(grant, onto);
     const writing: Writing = { landing: undefined, early: [], grant, onto };
@@ -193,14 +193,14 @@ function forget({ unwatch, own }: Grant): void {
 function checkBase(grant: Grant, onto: number): void {
   const { version } = grant.source;
   if (onto < 0 || onto === version) return;
-  throw new GPUPeerError("stale", `${named(grant)} is at version ${version}; this is based on version ${onto}: pull first`);
+  throw new GPUPeerError("stale", `${named(grant)} is at version ${version}, but this write is based on version ${onto}: pull first`);
 }
 
 function checkUsage({ label, size, usage, mapState }: GPUBuffer, rights: readonly GPUBufferRight[]): void {
   const wrong = (what: string) => new GPUPeerError("usage", `the buffer${label && ` "${label}"`} cannot be exported: ${what}`);
   if (mapState !== "unmapped") throw wrong("it is mapped");
   if (size === 0 || size % 4 !== 0) throw wrong(`its ${size} bytes are not a multiple of 4`);
-  if (rights.includes("read") && !(usage & COPY_SRC)) throw wrong("to be read it needs GPUBufferUsage.COPY_SRC");
-  if (rights.includes("write") && !(usage & COPY_DST)) throw wrong("to be written it needs GPUBufferUsage.COPY_DST");
-  if (rights.includes("execute") && !(usage & STORAGE)) throw wrong("for shaders it needs GPUBufferUsage.STORAGE");
+  if (rights.includes("read") && !(usage & COPY_SRC)) throw wrong("it needs GPUBufferUsage.COPY_SRC to be read");
+  if (rights.includes("write") && !(usage & COPY_DST)) throw wrong("it needs GPUBufferUsage.COPY_DST to be written");
+  if (rights.includes("execute") && !(usage & STORAGE)) throw wrong("it needs GPUBufferUsage.STORAGE for shaders");
 }

@@ -37,7 +37,7 @@ export interface ExportOptions {
 export function rightsOf({ rights = "read" }: ExportOptions): GPUBufferRight[] {
   const asked = typeof rights === "string" ? [rights] : [...rights];
   const unknown = asked.find((right) => !RIGHTS.includes(right));
-  if (unknown !== undefined) throw new TypeError(`the right "${unknown}": expected ${RIGHTS.join(", ")}`);
+  if (unknown !== undefined) throw new TypeError(`unknown right "${unknown}": expected ${RIGHTS.join(", ")}`);
   return RIGHTS.filter((right) => asked.includes(right));
 }
 
@@ -51,9 +51,9 @@ export function checkHandle(value: unknown, peer: number): GPUBufferHandle {
     numbers.every((number) => Number.isSafeInteger(number)) &&
     typeof handle.token === "string" &&
     Array.isArray(handle.rights);
-  if (!isHandle) throw new GPUPeerError("unknown-handle", "this is no handle: expected what exportBuffer gave the peer");
+  if (!isHandle) throw new GPUPeerError("unknown-handle", "this is not a handle: expected the value that exportBuffer returned to the peer");
   if (handle.peer === peer) return handle as GPUBufferHandle;
-  const message = `the handle is of node ${handle.peer}, and this connection goes to node ${peer}`;
+  const message = `the handle belongs to node ${handle.peer}, but this connection goes to node ${peer}`;
   throw new GPUPeerError("unknown-handle", message);
 }
 

@@ -28,7 +28,7 @@ export async function connectMesh(pool: string | URL | MeshOptions): Promise<Mes
 
 async function createGPUConnection(this: GPUDevice, peer: number | PeerPort, options?: GPUConnectionOptions): Promise<GPUConnection> {
   if (typeof peer !== "number") return GPUConnection.open(this, peer, options);
-  if (!Number.isSafeInteger(peer) || peer < 0) throw new TypeError(`the peer ${peer}: expected a node's number`);
+  if (!Number.isSafeInteger(peer) || peer < 0) throw new TypeError(`invalid peer ${peer}: expected a node's number`);
   if (!present) throw new GPUPeerError("no-mesh", `no pool was joined: call connectMesh before talking to node ${peer}`);
   return GPUConnection.open(this, await present.meet(peer), options);
 }

@@ -50,7 +50,7 @@ export async function connectMesh(pool: string | URL | MeshOptions): Promise<Mes
 function parsed(link: string | URL): MeshOptions {
   const { origin, hash } = new URL(link);
   if (hash.length > 1) return { url: origin, token: hash.slice(1) };
-  throw new GPUPeerError("no-mesh", `${String(link)} is no join link: expected http://host:port/join#token`);
+  throw new GPUPeerError("no-mesh", `${String(link)} is not a join link: expected http://host:port/join#token`);
 }
 
 /** A page may only start Workers of its own origin, so for another site's page the code is fetched first. */
@@ -58,7 +58,7 @@ async function workerCode(assets: URL): Promise<{ url: string; release: () => vo
   const url = `${assets.href}talk-worker.js`;
   if (assets.origin === location.origin) return { url, release: () => undefined };
   const answer = await fetch(url).catch((error: unknown) => {
-    throw new GPUPeerError("no-mesh", `${url} cannot be fetched: ${String(error)}`);
+    throw new GPUPeerError("no-mesh", `cannot fetch ${url}: ${String(error)}`);
   });
   if (!answer.ok) throw new GPUPeerError("no-mesh", `${url} answered ${answer.status}`);
   const copy = URL.createObjectURL(new Blob([await answer.text()], { type: "text/javascript" }));
@@ -103,7 +103,7 @@ class Joined implements Mesh, Carrier {
     this.closed = new Promise((resolve) => (tell = resolve));
     this.tellClosed = tell;
     worker.onmessage = ({ data }: MessageEvent<FromTalker>) => this.hear(data);
-    worker.onerror = ({ message }) => this.end(`the node broke: ${message || "it could not be loaded"}`);
+    worker.onerror = ({ message }) => this.end(`the node failed: ${message || "it could not be loaded"}`);
   }
 
   get onpeer() {
@@ -115,7 +115,7 @@ class Joined implements Mesh, Carrier {
   }
 
   async start(start: ToTalker & { type: "start" }): Promise<void> {
-    const late = setTimeout(() => this.end(`${start.base} did not let this page in within ${JOIN_MS / 1000} s`), JOIN_MS);
+    const late = setTimeout(() => this.end(`${start.base} did not accept this page within ${JOIN_MS / 1000} s`), JOIN_MS);
     try {
       await new Promise<void>((resolve, reject) => {
         this.joining = { resolve, reject };
@@ -132,7 +132,7 @@ class Joined implements Mesh, Carrier {
     const left = this.with(peer);
     if (left?.isLeft) await left.over;
     const { port } = this.with(peer) ?? (await this.call(peer));
-    if (port.isTaken) throw new GPUPeerError("busy", `there is a connection to node ${peer} already`);
+    if (port.isTaken) throw new GPUPeerError("busy", `this page is already connected to node ${peer}`);
     port.isTaken = true;
     return port;
   }
@@ -148,7 +148,7 @@ class Joined implements Mesh, Carrier {
 
   private call(peer: number): Promise<Pair> {
     const known = this.meetings.get(peer);
-    if (known) return Promise.reject(new GPUPeerError("busy", `node ${peer} is being called already`));
+    if (known) return Promise.reject(new GPUPeerError("busy", `this page is already calling node ${peer}`));
     return new Promise((resolve, reject) => {
       const late = setTimeout(() => this.missed(peer, "the pool did not answer"), MEET_MS);
       this.meetings.set(peer, { since: performance.now(), resolve, reject, late });
@@ -160,7 +160,7 @@ class Joined implements Mesh, Carrier {
     const meeting = this.meetings.get(peer);
     if (!meeting) return;
     if (performance.now() - meeting.since > COMING_MS) {
-      this.missed(peer, "there is no such node in the pool, it takes no calls, or it has too many");
+      this.missed(peer, "there is no such node in the pool, it takes no calls, or it already has too many");
     } else {
       setTimeout(() => this.meetings.get(peer) === meeting && this.tell({ type: "meet", peer }), AGAIN_MS);
     }
@@ -171,7 +171,7 @@ class Joined implements Mesh, Carrier {
     if (!meeting) return;
     clearTimeout(meeting.late);
     this.meetings.delete(peer);
-    meeting.reject(new GPUPeerError("not-met", `node ${peer} cannot be talked to: ${why}`));
+    meeting.reject(new GPUPeerError("not-met", `cannot connect to node ${peer}: ${why}`));
   }
 
   private hear(said: FromTalker): void {
@@ -195,10 +195,10 @@ class Joined implements Mesh, Carrier {
         break;
       }
       case "refused":
-        this.pairs.get(said.crew)?.port.ends.hear("more was to be said than the link takes");
+        this.pairs.get(said.crew)?.port.ends.hear("more data was sent than the link can carry");
         break;
       case "parted":
-        this.parted(said.crew, "it left the pool, or this page was out of it");
+        this.parted(said.crew, "it left the pool, or this page lost its connection to the pool");
         break;
       case "radio":
         answer(said);

@@ -88,7 +88,7 @@ export class GPUPeerDevice {
       const onto = bases.get(shared);
       return shared.push(onto === undefined ? {} : { onto });
     };
-    const own = await checked(this.device, "these commands cannot be done", () => {
+    const own = await checked(this.device, "these commands cannot run", () => {
       this.device.queue.submit(commands);
       // In the same moment: nobody can come between.
       return [...writes].filter(({ remote }) => !remote).map(push);

@@ -34,7 +34,7 @@ export class Runner {
 
   /** Answers with the buffers that may have been written, and their versions. */
   async run(asked: Asked): Promise<{ buffer: number; version: number }[]> {
-    if (this.running >= MOST_RUNNING) throw new GPUPeerError("busy", `${MOST_RUNNING} shaders of this peer run already`);
+    if (this.running >= MOST_RUNNING) throw new GPUPeerError("busy", `${MOST_RUNNING} shaders of this peer are already running`);
     this.running += 1;
     try {
       return await this.compute(asked);
@@ -70,14 +70,14 @@ export class Runner {
   private bind({ code, bindings }: Asked): Bound[] {
     const access = accessOf(code);
     if (bindings.length === 0) {
-      throw new GPUPeerError("denied", "the shader is bound to no buffer of this page; only those granted execute may be computed over");
+      throw new GPUPeerError("denied", "the shader is not bound to any buffer of this page; it may use only buffers that you granted execute for");
     }
     return bindings.map(({ group, binding, ...claim }) => {
       const wanted = access.get(place(group, binding));
       const grant = wanted === "write" ? this.exports.find(claim, "execute", "write") : this.exports.find(claim, "execute");
       if (wanted !== undefined) return { group, binding, grant, type: TYPES[wanted] };
       const at = `@group(${group}) @binding(${binding})`;
-      throw new GPUPeerError("shader", `${named(grant)} is to be bound at ${at}, where the shader declares nothing in plain numbers`);
+      throw new GPUPeerError("shader", `${named(grant)} is bound at ${at}, but the shader declares nothing there, or not with plain numbers`);
     });
   }
 

@@ -108,7 +108,7 @@ export class OwnBuffer extends GPUSharedBuffer {
   async push({ onto }: PushOptions = {}): Promise<number> {
     const { version } = this.source;
     if (onto === undefined || onto === version) return this.source.changed();
-    throw new GPUPeerError("stale", `the buffer is at version ${version}; this is based on version ${onto}`);
+    throw new GPUPeerError("stale", `the buffer is at version ${version}, but this write is based on version ${onto}`);
   }
 
   protected check(): void {

@@ -17,7 +17,7 @@ const FEW_UNTAKEN = 2 << 20;
 /** What a message costs besides its bytes, so that empty ones count too. */
 const MESSAGE_BYTES = 256;
 /** Nothing is computed for others here. */
-const OFFER = { cpuSlots: 0, speed: 1 };
+const OFFER = { cpuSlots: 0, memory: 0, speed: 1 };
 
 type Start = ToTalker & { type: "start" };
 
@@ -276,5 +276,5 @@ addEventListener("message", ({ data }: MessageEvent<ToTalker>) => {
       return talker;
     });
   }
-  talker?.catch((error: unknown) => tell({ type: "stopped", reason: `the node broke: ${String(error)}` }));
+  talker?.catch((error: unknown) => tell({ type: "stopped", reason: `the node failed: ${String(error)}` }));
 });

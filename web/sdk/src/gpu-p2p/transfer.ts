@@ -100,7 +100,7 @@ export class Landing {
     const end = offset + bytes.byteLength;
     if (offset !== this.at || end > this.size || last !== (end === this.size)) {
       const found = `bytes ${offset} to ${end}${last ? ", the last," : ""} of ${this.size}`;
-      throw new GPUPeerError("protocol", `the peer sent ${found}; expected to go on at ${this.at}`);
+      throw new GPUPeerError("protocol", `the peer sent ${found}; expected to continue at byte ${this.at}`);
     }
     if (!this.staging) this.makeRoom();
     this.mapped.set(bytes, offset);
@@ -109,7 +109,7 @@ export class Landing {
     if (!last) return false;
     const found = this.hashing.end();
     if (found !== "" && hash !== "" && found !== hash) {
-      throw new GPUPeerError("hash", `what arrived has the hash ${found}; the peer sent ${hash}`);
+      throw new GPUPeerError("hash", `the bytes that arrived have the hash ${found}, but the peer sent ${hash}`);
     }
     return true;
   }

@@ -88,7 +88,7 @@ export function dataChannel(buffer: number): number {
 export function pack(words: Words, bytes?: Uint8Array): Uint8Array<ArrayBuffer> {
   const text = new TextEncoder().encode(JSON.stringify(words));
   if (text.byteLength > MOST_WORDS_BYTES) {
-    throw new GPUPeerError("size", `${text.byteLength} bytes of words; at most ${MOST_WORDS_BYTES} can be said at once`);
+    throw new GPUPeerError("size", `the message has ${text.byteLength} bytes; at most ${MOST_WORDS_BYTES} can be sent at once`);
   }
   const packed = new Uint8Array(4 + text.byteLength + (bytes?.byteLength ?? 0));
   new DataView(packed.buffer).setUint32(0, text.byteLength, true);
@@ -101,14 +101,14 @@ export function unpack(message: Uint8Array<ArrayBuffer>): { words: Words; bytes:
   const view = new DataView(message.buffer, message.byteOffset, message.byteLength);
   const length = message.byteLength < 4 ? Infinity : view.getUint32(0, true);
   if (length > MOST_WORDS_BYTES || 4 + length > message.byteLength) {
-    throw new GPUPeerError("protocol", `a message of ${message.byteLength} bytes that does not say how long its words are`);
+    throw new GPUPeerError("protocol", `the peer sent a message of ${message.byteLength} bytes without a valid header`);
   }
   const words: unknown = JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(message.subarray(4, 4 + length)));
-  if (!isWords(words)) throw new GPUPeerError("protocol", "the peer said what is not understood here");
+  if (!isWords(words)) throw new GPUPeerError("protocol", "the peer sent a message that this page does not understand");
   const bytes = message.subarray(4 + length);
   // Whoever keeps parts counts them; larger ones would not be few bytes any more.
   if (bytes.byteLength > PART_BYTES) {
-    throw new GPUPeerError("protocol", `a part of ${bytes.byteLength} bytes; at most ${PART_BYTES} are sent at once`);
+    throw new GPUPeerError("protocol", `the peer sent a part of ${bytes.byteLength} bytes; a part has at most ${PART_BYTES}`);
   }
   return { words, bytes };
 }

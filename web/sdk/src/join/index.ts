@@ -5,12 +5,12 @@ import type { FromRadio, RadioCall } from "../workers/radio-words.js";
 import type { BrainStatus, DeviceState, FromBrain, Offer, ToBrain } from "../workers/messages.js";
 import { Awake, type Circumstances, watchCircumstances, type Watching } from "./circumstances.js";
 import type { CrewNote } from "./crew.js";
-import { type Device, lookAtDevice } from "./device.js";
+import { type Device, lookAtDevice, usualMemory } from "./device.js";
 import { type Claimed, claimIdentity } from "./identity.js";
 import { findPlaces, type Found } from "./places.js";
 import { conditionOf, restReason, USUAL } from "./power.js";
 import { stateOf } from "./state.js";
-import type { JoinHandle, JoinOptions, JoinStatus, Lend, Rules, RunningUnit } from "./types.js";
+import type { JoinHandle, JoinOptions, JoinStatus, Lend, Lent, Rules, RunningUnit } from "./types.js";
 
 export type * from "./types.js";
 
@@ -37,7 +37,7 @@ class Joined implements JoinHandle {
   status: JoinStatus;
   readonly stopped: Promise<string | undefined>;
   private tellStopped: (reason?: string) => void = () => undefined;
-  private readonly lend: Required<Lend>;
+  private readonly lend: Lent;
   private readonly worker: Worker;
   private readonly running = new Map<number, RunningUnit>();
   private readonly awake = new Awake();
@@ -60,10 +60,11 @@ class Joined implements JoinHandle {
   ) {
     const { cpu, gpu, onlyPluggedIn, whenHidden, onLowBattery } = { ...USUAL, ...options };
     this.lend = { cpu, gpu, onlyPluggedIn, whenHidden, onLowBattery };
+    if (options.memory !== undefined) this.lend.memory = options.memory;
     this.stopped = new Promise((resolve) => (this.tellStopped = resolve));
     this.worker = new Worker(found.brainWorker, { type: "module", name: "shoal" });
     this.worker.onmessage = ({ data }: MessageEvent<FromBrain>) => this.hear(data);
-    this.worker.onerror = (event) => this.end(`the node broke: ${event.message || "it could not be loaded"}`);
+    this.worker.onerror = (event) => this.end(`the node failed: ${event.message || "it could not be loaded"}`);
     this.status = this.describe();
   }
 
@@ -112,7 +113,7 @@ class Joined implements JoinHandle {
   private startsNoMore(): void {
     if (this.status.state !== "starting") return;
     const code = this.found.places.brainWasm;
-    this.end(`the node did not start in ${START_MS / 1000} s: ${code} is missing or outdated, or does not come`);
+    this.end(`the node did not start in ${START_MS / 1000} s: ${code} is missing or outdated, or does not load`);
   }
 
   /** Brings what is lent in line with what the donor wants and how things are. */
@@ -138,8 +139,13 @@ class Joined implements JoinHandle {
     const slow = this.circumstances.hidden && this.lend.whenHidden === "slow";
     const share = Math.min(1, Math.max(0, this.lend.cpu)) * (slow ? 0.5 : 1);
     const slots = share === 0 ? 0 : Math.max(1, Math.round(share * this.device.cores));
-    const offer: Offer = { name: this.options.name ?? this.device.name, cpuSlots: slots, speed: SPEED };
-    if (this.lend.gpu && this.device.gpu) offer.gpu = this.device.gpu;
+    const name = this.options.name ?? this.device.name;
+    const memory = Math.max(0, this.lend.memory ?? usualMemory(this.device.memory));
+    const offer: Offer = { name, cpuSlots: slots, memory, speed: SPEED };
+    if (this.lend.gpu && this.device.gpu) {
+      // Nobody knows what memory a GPU has: only a limit the donor chose counts there.
+      offer.gpu = this.lend.memory === undefined ? this.device.gpu : { ...this.device.gpu, memory };
+    }
     return offer;
   }
 
@@ -216,7 +222,7 @@ class Joined implements JoinHandle {
     this.claimed.release();
     this.found.release();
     this.running.clear();
-    this.status = { ...this.describe(), state: "stopped", running: [], crews: [] };
+    this.status = { ...this.describe(), state: "stopped", running: [], crews: [], services: [] };
     if (reason !== undefined) this.status.reason = reason;
     this.options.onStatus?.(this.status);
     this.tellStopped(reason);
@@ -230,23 +236,24 @@ class Joined implements JoinHandle {
   }
 
   private describe(): JoinStatus {
-    const { name, cores, gpu, gpuProblem } = this.device;
+    const { name, cores, memory, gpu, gpuProblem } = this.device;
     const { brain } = this;
-    const { cpuSlots, gpu: lentGpu } = this.offer();
+    const { cpuSlots, memory: lentMemory, gpu: lentGpu } = this.offer();
     const status: JoinStatus = {
       state: "starting",
       identity: hex(this.claimed.identity.publicKey),
-      device: { name, cores, gpu: gpu ? { name: gpu.name, software: gpu.software } : null },
-      lent: { cpuSlots, gpu: lentGpu !== undefined },
+      device: { name, cores, memory, gpu: gpu ? { name: gpu.name, software: gpu.software } : null },
+      lent: { cpuSlots, memory: lentMemory, gpu: lentGpu !== undefined },
       running: [...this.running.values()],
       crews: this.crews,
+      services: brain?.services ?? [],
       queued: brain?.queued ?? 0,
       unitsDone: brain?.unitsDone ?? 0,
       unitsFailed: brain?.unitsFailed ?? 0,
     };
     if (gpuProblem !== undefined) status.gpuProblem = gpuProblem;
     if (this.gpuTrouble !== undefined) {
-      status.gpuProblem = `The GPU is not lent now: ${this.gpuTrouble}`;
+      status.gpuProblem = `The GPU is not being lent: ${this.gpuTrouble}`;
       status.lent.gpu = false;
     }
     if (brain?.node !== undefined) status.node = brain.node;
@@ -266,7 +273,7 @@ class Joined implements JoinHandle {
 function checked({ only, never }: Rules): Rules {
   const key = (text: string) => {
     if (/^[0-9a-f]{64}$/i.test(text)) return text.toLowerCase();
-    throw new TypeError(`the key "${text}" in the rules: expected 64 hexadecimal digits`);
+    throw new TypeError(`invalid key "${text}" in the rules: expected 64 hexadecimal digits`);
   };
   return { only: only.map(key), never: never.map(key) };
 }

@@ -5,41 +5,55 @@ import type { JobNote, UnitNote } from "./unit.js";
 
 export type { CrewNote, JobNote, LinkNote };
 
+/** A service that this device keeps ready. */
+export interface ServiceNote {
+  job: number;
+  name: string;
+  owner: string;
+  /** Bytes it may take. */
+  memory: number;
+}
+
 /** Whose code may run, by the keys that stand for it: 64 hex digits each. */
 export interface Rules {
-  /** If any are named, nobody else's. */
+  /** If this names any keys, only code signed with them runs. */
   only: string[];
   never: string[];
 }
 
 /** How much is lent. May be changed at any time with `set`. */
 export interface Lend {
-  /** Share of the cores for programs, from 0 to 1. Half without it. */
+  /** Share of the CPU cores for programs, from 0 to 1. Default: 0.5. */
   cpu?: number;
-  /** Whether the GPU is lent. `true` without it. */
+  /** Bytes of memory that all running work may use together. Default: half of what the device has, as far as the browser tells. */
+  memory?: number;
+  /** Whether to lend the GPU. Default: `true`. */
   gpu?: boolean;
-  /** Rest while on battery. `false` without it. */
+  /** Pause while the device runs on battery. Default: `false`. */
   onlyPluggedIn?: boolean;
-  /** What to do while the page is out of sight: `pause` (without it) lends nothing, `slow` half. */
+  /** What to do while the page is in the background: `pause` lends nothing, `slow` lends half. Default: `pause`. */
   whenHidden?: "go on" | "slow" | "pause";
-  /** What to do while the battery empties and is below 30 %: `pause` without it. */
+  /** What to do while the device runs on battery and is below 30 %. Default: `pause`. */
   onLowBattery?: "go on" | "pause";
 }
+
+/** The same with nothing left open but the memory, which depends on the device. */
+export type Lent = Required<Omit<Lend, "memory">> & Pick<Lend, "memory">;
 
 export interface JoinOptions extends Lend {
   /** The coordinator's address. */
   url: string;
-  /** What follows the `#` of the join link. */
+  /** The part after the `#` of the join link. */
   token: string;
-  /** What people see in the list of nodes. */
+  /** The name that people see in the list of nodes. */
   name?: string;
-  /** Whose code may run, by the keys that stand for it. Everybody's without it. */
+  /** Whose code may run, by the keys that sign it. Default: everybody's. */
   rules?: Rules;
-  /** Where the Workers' code is, if not with the coordinator: a folder with its `/assets`. */
+  /** Where to load the Workers from, if not from the coordinator: a folder with a copy of its `/assets`. */
   assets?: string;
   onStatus?: (status: JoinStatus) => void;
   onUnit?: (event: UnitEvent) => void;
-  /** A job's code was not what somebody signed, so none of it runs here. */
+  /** Called when the signature of a job's code is wrong, so that none of it runs here. */
   onRefused?: (job: JobNote, message: string) => void;
 }
 
@@ -51,16 +65,18 @@ export interface JoinStatus {
   node?: number;
   /** Its public key: 64 hex digits. */
   identity: string;
-  /** The coordinator's key, which stands for code that came to it unsigned. */
+  /** The coordinator's key, which signs code that was submitted unsigned. */
   coordinator?: string;
-  device: { name: string; cores: number; gpu: { name: string; software: boolean } | null };
+  device: { name: string; cores: number; memory: number; gpu: { name: string; software: boolean } | null };
   /** Why kernels cannot run here; programs still do. */
   gpuProblem?: string;
-  lent: { cpuSlots: number; gpu: boolean };
+  lent: { cpuSlots: number; memory: number; gpu: boolean };
   running: RunningUnit[];
-  /** Crews this device computes in, together with others. */
+  /** Simulations that this device computes together with others. */
   crews: CrewNote[];
-  /** Units lent ahead that wait here. */
+  /** Services that this device keeps ready, and how many bytes of memory each may take. */
+  services: ServiceNote[];
+  /** Units that this device has received but not started. */
   queued: number;
   unitsDone: number;
   unitsFailed: number;
@@ -86,8 +102,8 @@ export interface JoinHandle {
   pause(): void;
   resume(): void;
   set(lend: Lend): void;
-  /** For whom the device works from now on: what no longer may run ends at once. */
+  /** Changes whose code may run. Code that is no longer allowed stops at once. */
   setRules(rules: Rules): void;
-  /** Resolves when stopped, with the reason if it was not the donor who did it. */
+  /** Resolves when lending has stopped, with the reason if `stop` was not called. */
   readonly stopped: Promise<string | undefined>;
 }

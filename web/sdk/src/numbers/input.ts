@@ -38,7 +38,7 @@ export function prepareAll({ input, inputs }: Given, kernel: KernelInfo): Prepar
   const given = inputs ?? (input === undefined ? [] : [input]);
   if (given.length !== kernel.inputs.length) {
     const reads = kernel.inputs.map(({ name, type }) => `${name}: array<${type}>`).join(", ");
-    const message = `the kernel reads ${kernel.inputs.length} arrays (${reads}), but ${given.length} inputs are given: one is needed for each`;
+    const message = `the kernel reads ${kernel.inputs.length} arrays (${reads}), but you passed ${given.length}: pass one input for each array`;
     throw new ShoalError(0, "input_count", message);
   }
   return kernel.inputs.map((element, at) => prepare(given[at] as MapInput, element, inputs ? `inputs[${at}]` : "input"));
@@ -66,7 +66,7 @@ function prepare(given: MapInput, element: KernelArray, what: string): Prepared 
   const wanted = `the kernel's "${element.name}" is array<${element.type}>`;
   const scalar = plainScalar(element, what, wanted);
   if (Array.isArray(data)) {
-    if (shape) throw bad(`${what} is a list, which has a shape of its own: leave "shape" out`);
+    if (shape) throw bad(`${what} is a list, which has its own shape: leave "shape" out`);
     return { ...split, type: scalar, ...listed(data, scalar, element, what, wanted) };
   }
   const numbers = typed(data, scalar, what, wanted);
@@ -97,20 +97,20 @@ function isStored(data: unknown): data is { blob: string } {
 /** A struct of several kinds of number has no list or typed array that would be it. */
 function plainScalar({ scalar }: KernelArray, what: string, wanted: string): Scalar {
   if (scalar === "f32" || scalar === "i32" || scalar === "u32") return scalar;
-  throw new ShoalError(0, "wrong_type", `${wanted}, which is not of one kind of number: give ${what} as bytes, { data, raw: true }`);
+  throw new ShoalError(0, "wrong_type", `${wanted}, which mixes kinds of numbers: pass ${what} as bytes, { data, raw: true }`);
 }
 
 function typed(data: unknown, scalar: Scalar, what: string, wanted: string): Typed {
   const tag = tagOf(data);
   if (TYPES[tag] === scalar) return data as Typed;
   const array = ARRAYS[scalar];
-  const bytes = "{ data, raw: true } if these are its bytes as they are";
+  const bytes = "{ data, raw: true } if these bytes are already in the kernel's layout";
   const advice = () => {
-    if (HOLDERS.includes(tag)) return `give ${article(array)}, or ${bytes}`;
+    if (HOLDERS.includes(tag)) return `pass ${article(array)}, or ${bytes}`;
     if (tag.startsWith("Big")) return `convert it with ${array}.from(values, Number)`;
-    if (tag.startsWith("Uint8")) return `convert it with ${array}.from(values), or give ${bytes}`;
+    if (tag.startsWith("Uint8")) return `convert it with ${array}.from(values), or pass ${bytes}`;
     if (ArrayBuffer.isView(data)) return `convert it with ${array}.from(values)`;
-    return `give ${article(array)} or a list of numbers`;
+    return `pass ${article(array)} or a list of numbers`;
   };
   throw new ShoalError(0, "wrong_type", `${what} is ${article(tag)}, but ${wanted}: ${advice()}`);
 }
@@ -118,7 +118,7 @@ function typed(data: unknown, scalar: Scalar, what: string, wanted: string): Typ
 function asBytes(data: MapInputOptions["data"], what: string): Bytes {
   const tag = tagOf(data);
   if (ArrayBuffer.isView(data) || HOLDERS.includes(tag)) return data as Bytes;
-  throw bad(`${what} is ${article(tag)}: raw bytes are an ArrayBuffer, a view of one, or a Blob`);
+  throw bad(`${what} is ${article(tag)}: raw bytes must be an ArrayBuffer, a view of one, or a Blob`);
 }
 
 /** `Float32Array`, `Blob`, `Null`: also of objects from another frame. */

@@ -37,7 +37,7 @@ export function fromList(
       const entry = part[i];
       if (!(i in part)) throw bad(`${here} is a hole: every place of the list must have a number`);
       if (axis + 1 < shape.length) {
-        if (!Array.isArray(entry)) throw bad(`${here} is ${say(entry)}, but its neighbours are lists: all must be as deep`);
+        if (!Array.isArray(entry)) throw bad(`${here} is ${say(entry)}, but its neighbours are lists: all must have the same depth`);
         take(entry, axis + 1, here);
       } else {
         numbers[at] = fitting(entry, scalar, here, wanted);
@@ -55,13 +55,13 @@ function axes(list: readonly unknown[], what: string): number[] {
   for (let part: unknown = list; Array.isArray(part); part = part[0]) {
     if (part.length === 0) throw new ShoalError(0, "empty_input", `${what} is empty: there is nothing to compute`);
     shape.push(part.length);
-    if (shape.length > MOST_AXES) throw bad(`${what} is nested more than ${MOST_AXES} deep`);
+    if (shape.length > MOST_AXES) throw bad(`${what} is nested more than ${MOST_AXES} levels deep`);
   }
   return shape;
 }
 
 function fitting(entry: unknown, scalar: Scalar, here: string, wanted: string): number {
-  if (Array.isArray(entry)) throw bad(`${here} is a list, but its neighbours are numbers: all must be as deep`);
+  if (Array.isArray(entry)) throw bad(`${here} is a list, but its neighbours are numbers: all must have the same depth`);
   if (typeof entry !== "number") {
     const hint = typeof entry === "bigint" || typeof entry === "string" ? ": convert it with Number(value)" : "";
     throw bad(`${here} is ${say(entry)}, not a number${hint}`);
@@ -73,9 +73,9 @@ function fitting(entry: unknown, scalar: Scalar, here: string, wanted: string): 
     return entry;
   }
   const [least, most] = RANGES[scalar];
-  if (!Number.isFinite(entry)) throw bad(`${here} is ${entry}, which is no whole number; ${wanted}`);
+  if (!Number.isFinite(entry)) throw bad(`${here} is ${entry}, which is not a whole number; ${wanted}`);
   if (!Number.isInteger(entry)) {
-    throw bad(`${here} is ${entry}, which is no whole number; ${wanted}: round it first, as with Math.round(value)`);
+    throw bad(`${here} is ${entry}, which is not a whole number; ${wanted}: round it first, as with Math.round(value)`);
   }
   if (entry < least || entry > most) {
     throw bad(`${here} is ${entry}, which does not fit ${scalar} (${least} to ${most}); ${wanted}`);

@@ -17,7 +17,7 @@ export function numbersIn(element: KernelArray): number {
 export function rowsFit(shape: readonly number[], element: KernelArray, what: string, wanted: string): void {
   const each = numbersIn(element);
   if (shape.length === 1 && isPadded(element)) {
-    throw bad(`${what} is flat, but ${wanted}: give each element as a list of its own, as in [[x, y, z], …]`);
+    throw bad(`${what} is flat, but ${wanted}: pass each element as its own list, as in [[x, y, z], …]`);
   }
   let numbers = 1;
   for (let axis = shape.length - 1; axis >= 0 && numbers < each; axis -= 1) numbers *= shape[axis] ?? 1;

@@ -11,7 +11,7 @@ const PIECE = 16 << 20;
 /** Pixels a side in a picture (`MAX_VIEW_SIDE` of the protocol). */
 const MOST_PIXELS = 512;
 
-type SimJob = BrainJob["work"] & { kind: "sim" };
+type SimJob = Extract<BrainJob["work"], { width: number }>;
 type Jobs = (job: number) => BrainJob | undefined;
 type Open = SimCommand & { do: "open" };
 
@@ -102,6 +102,7 @@ export class Bands {
         break;
       case "keep": {
         const rows = await this.rows(place, band);
+        await this.reduce(crew, place, command.step, rows.bytes, jobs);
         const store = async () => {
           const kept = await this.blobs.put(`/node/kept/${crew}/${epoch}`, rows.bytes, "storing a checkpoint", place.abort.signal);
           const { hash, size } = (await kept.json()) as StoredBlob;
@@ -112,6 +113,7 @@ export class Bands {
       }
       case "finish": {
         const rows = await this.rows(place, band);
+        await this.reduce(crew, place, command.step, rows.bytes, jobs);
         const unit = { job: place.job, attempt: command.attempt };
         const deliver = async () => {
           const result = await this.blobs.deliver(unit, rows.bytes, place.abort.signal);
@@ -167,6 +169,20 @@ export class Bands {
     return { bytes: outcome.view() as Uint8Array<ArrayBuffer>, release: () => outcome.free() };
   }
 
+  /** What the rows come to, if the job asks for that; some rows at a time, because they are copied. */
+  private async reduce(crew: number, place: Place, step: number, bytes: Uint8Array, jobs: Jobs): Promise<void> {
+    const program = await this.program(place.job, jobs);
+    const each = bytes.byteLength / place.rows.len;
+    const atOnce = Math.max(1, Math.floor(PIECE / each)) * each;
+    const all: number[] = [];
+    for (let at = 0; at < bytes.byteLength; at += atOnce) {
+      const some = program.reduce(bytes.subarray(at, at + atOnce));
+      if (!some) return;
+      for (const number of some) all.push(number);
+    }
+    answer(crew, { is: "reduced", epoch: place.epoch, step, rows: Float64Array.from(all) });
+  }
+
   /** Bytes travel while the next steps are made. */
   private later(crew: number, { epoch, abort }: Place, act: () => Promise<void>, release: () => void): void {
     act()
@@ -213,7 +229,7 @@ export class Bands {
 
 function workOf(job: number, jobs: Jobs): SimJob {
   const work = jobs(job)?.work;
-  if (work?.kind === "sim") return work;
+  if (work && "width" in work) return work;
   throw new UnitError({ kind: "internal", message: `job ${job} is no simulation known here` });
 }
 

@@ -36,5 +36,5 @@ addEventListener("message", ({ data }: MessageEvent<ToBrain>) => {
     else if (data.type === "state") node.state(data.state);
     else node.stop();
   };
-  node?.then(tellNode).catch((error: unknown) => tell({ type: "stopped", reason: `the node broke: ${String(error)}` }));
+  node?.then(tellNode).catch((error: unknown) => tell({ type: "stopped", reason: `the node failed: ${String(error)}` }));
 });

@@ -65,11 +65,13 @@ export function serve(
       const engine = await computer;
       await engine.prepare(task);
       began = performance.now();
+      if (unit.warms) return say({ type: "done", attempt: unit.attempt, took: 0, result: { inline: new Uint8Array(0) } });
       computed = await engine.compute(task);
-      const result = await blobs.deliver(unit, computed.bytes, abort.signal);
+      // Whoever asked a service waits for the bytes themselves.
+      const stored = unit.body ? undefined : await blobs.deliver(unit, computed.bytes, abort.signal);
+      const result = stored ?? { inline: computed.bytes.slice() };
       const took = performance.now() - began;
-      if (abort.signal.aborted) return;
-      say({ type: "done", attempt: unit.attempt, took, result });
+      if (!abort.signal.aborted) say({ type: "done", attempt: unit.attempt, took, result });
     } catch (error) {
       if (abort.signal.aborted) return;
       const failure = asFailure(error);
@@ -79,6 +81,8 @@ export function serve(
     } finally {
       computed?.release();
       running.delete(unit.attempt);
+      // Nobody wants to know more of it.
+      if (abort.signal.aborted) say({ type: "rest", attempt: unit.attempt });
     }
   }
 

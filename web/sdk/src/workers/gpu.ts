@@ -4,11 +4,8 @@ import init, { Engine, type Kept, type Part, type Program } from "../../generate
 import { Bands } from "./bands.js";
 import { type Blobs, type StoredBlob, UnitError } from "./blobs.js";
 import { type Computed, type Computer, say, serve, type Task } from "./engine.js";
-import type { BrainJob, UnitSpan } from "./messages.js";
+import type { BrainJob, KernelInput, KernelWork, UnitSpan } from "./messages.js";
 import type { ToSim } from "./sim-words.js";
-
-/** Bytes: for each item, and beyond a unit's own on either side. */
-type MapInput = { blob: StoredBlob; perItem?: number; reach?: number };
 
 /** What the GPU holds for a job. */
 interface OnGpu {
@@ -40,7 +37,7 @@ class GpuComputer implements Computer {
 
   async compute({ unit, info, signal }: Task): Promise<Computed> {
     const job = this.job(unit.job, info);
-    const inputs = info.work.kind === "map" ? info.work.inputs : [];
+    const { inputs } = kernelOf(info);
     const parts = await allOrFree(inputs.map((input, at) => this.part(job, unit, input, at, signal)));
     const program = await job.program;
     await this.line.enter(unit.attempt);
@@ -63,13 +60,10 @@ class GpuComputer implements Computer {
     for (const kept of job?.kept.values() ?? []) void kept.then(free).catch(() => undefined);
   }
 
-  private job(id: number, { work }: BrainJob): OnGpu {
+  private job(id: number, info: BrainJob): OnGpu {
     let job = this.jobs.get(id);
     if (!job) {
-      if (work.kind !== "map" && work.kind !== "render") {
-        throw new UnitError({ kind: "internal", message: `a GPU unit of kind ${work.kind}` });
-      }
-      job = { program: this.engine.prepare(work.bytes), kept: new Map() };
+      job = { program: this.engine.prepare(kernelOf(info).bytes), kept: new Map() };
       // Told to each unit that waits for it.
       job.program.catch(() => undefined);
       this.jobs.set(id, job);
@@ -80,7 +74,7 @@ class GpuComputer implements Computer {
   private async part(
     job: OnGpu,
     { job: id, start, len }: UnitSpan,
-    { blob, perItem, reach = 0 }: MapInput,
+    { blob, perItem, reach = 0 }: KernelInput,
     at: number,
     signal: AbortSignal,
   ): Promise<Part> {
@@ -150,6 +144,11 @@ async function allOrFree(parts: Promise<Part>[]): Promise<Part[]> {
     for (const part of parts) part.then((part) => part.free()).catch(() => undefined);
     throw error;
   }
+}
+
+function kernelOf({ work }: BrainJob): KernelWork {
+  if ("inputs" in work) return work;
+  throw new UnitError({ kind: "internal", message: `a GPU unit of kind ${work.kind}` });
 }
 
 serve(

@@ -1,5 +1,6 @@
-/** Engine Workers of one kind: started when first needed, ended when they run away, replaced. */
+/** Engine Workers of one kind: started, fed and ended as the supervisor in the brain's module says, which decides when. */
 
+import type { EngineFault, EngineOutput, Engines } from "../../generated/brain/brain.js";
 import type {
   AboutUnit,
   BrainJob,
@@ -10,21 +11,17 @@ import type {
   UnitSpan,
 } from "./messages.js";
 import type { StoredBlob } from "./failure.js";
-import { SimWatch } from "./sim-watch.js";
 import type { FromSim, ToSim } from "./sim-words.js";
-import { Watch } from "./watch.js";
 
 export interface LaneConfig {
+  /** Says what to do with these Workers. */
+  engines: Engines;
   /** Where the Worker's code is, and its WebAssembly if it has any. */
   worker: string;
   wasm: string;
   base: string;
   /** The brain's code, for its hash function. */
   hashing: WebAssembly.Module;
-  /** Units given to one Worker at a time. */
-  depth: number;
-  /** Whether a Worker listens while it computes. A program's does not: to end its run is to end it. */
-  listens: boolean;
   session: () => string;
   info: (job: number) => BrainJob | undefined;
   onDone: (attempt: number, took: number, result: UnitResult) => void;
@@ -34,123 +31,177 @@ export interface LaneConfig {
   /** A Worker needs a blob that devices give each other; resolves when it need not wait any more. */
   onNeed: (blob: StoredBlob) => Promise<void>;
   onSim: (said: FromSim) => void;
-  /** A Worker with bands of simulations is gone. */
-  onSimsLost: (why: string) => void;
 }
-
-/** A kernel that nobody waits for any more may take this long before its Worker goes. */
-const ABORT_MS = 2_000;
-/** A device that does not open in this time is given up; a slow phone on a slow network needs some seconds. */
-const OPEN_MS = 15_000;
 
 interface Seat {
   worker: Worker;
-  watch: Watch;
-  opening: ReturnType<typeof setTimeout> | undefined;
+  /** Jobs it was told of. */
   jobs: Set<number>;
-  units: Map<number, UnitSpan>;
-  sims: SimWatch;
-  /** The unit that computes now, and for programs which item. */
-  busy: { attempt: number; item?: number; since: number } | undefined;
+  /** Of programs: which item runs now, and the end of what it wrote to stderr. */
+  item: number | undefined;
   stderr: string;
 }
 
 export class Lane {
-  private readonly seats: Seat[] = [];
-  private most = Infinity;
-  /** The last unit that ran away: a device that does not open after it is still busy with it. */
-  private runaway: { job: number; failure: UnitFailure } | undefined;
+  private readonly seats = new Map<number, Seat>();
+  /** Those that somebody waits for, and where they are. */
+  private readonly units = new Map<number, { unit: UnitSpan; seat?: Seat }>();
+  private readonly todo: (() => void)[] = [];
+  private performing = false;
+  private timer: ReturnType<typeof setTimeout> | undefined;
+  private wakes = Infinity;
 
   constructor(private readonly config: LaneConfig) {}
 
-  /** The brain gives no more units at a time than were offered, so a seat is always found or made. */
   run(unit: UnitSpan): void {
-    const free = this.seats.find((seat) => seat.units.size < this.config.depth);
-    this.give(free ?? this.open(), unit);
+    const { attempt, job } = unit;
+    const info = this.config.info(job);
+    if (!info) {
+      this.config.onFailed(attempt, 0, { kind: "internal", message: `job ${job} is unknown` });
+      return;
+    }
+    this.units.set(attempt, { unit });
+    this.supervise((engines, now) => engines.run(now, attempt, job, info.limits.time));
   }
 
-  /** Ends a unit at once. What a GPU computes cannot be ended, so it gets a moment to end by itself. */
   abort(attempt: number): void {
-    const seat = this.seats.find((seat) => seat.units.has(attempt));
-    if (!seat) return;
-    seat.units.delete(attempt);
-    if (!this.config.listens) return this.replace(seat);
-    this.tell(seat, { type: "abort", attempt });
-    if (seat.busy?.attempt === attempt) seat.watch.start(ABORT_MS);
-  }
-
-  /** Opens a Worker to see whether it can be. */
-  probe(): void {
-    if (this.seats.length === 0) this.open();
+    if (this.units.delete(attempt)) this.supervise((engines, now) => engines.abort(now, attempt));
   }
 
   forget(job: number): void {
-    for (const seat of this.seats) {
-      if (seat.jobs.delete(job)) this.tell(seat, { type: "forget", job });
+    for (const seat of this.seats.values()) {
+      if (seat.jobs.delete(job)) tell(seat, { type: "forget", job });
     }
   }
 
   sessionChanged(): void {
-    for (const seat of this.seats) this.tell(seat, { type: "session", session: this.config.session() });
+    for (const seat of this.seats.values()) tell(seat, { type: "session", session: this.config.session() });
   }
 
-  /** Keeps at most this many Workers: those without work go now, the others when they are done. */
+  /** So many Workers are lent. */
   limit(most: number): void {
-    this.most = most;
-    this.trim();
+    this.supervise((engines, now) => engines.most(now, most));
   }
 
-  private trim(): void {
-    for (const seat of this.seats.filter(({ units, sims }) => units.size === 0 && !sims.isBusy)) {
-      if (this.seats.length <= this.most) return;
-      this.close(seat);
+  close(): void {
+    this.units.clear();
+    this.supervise((engines, now) => engines.close(now));
+  }
+
+  /** Bands of simulations live in a GPU's Worker beside the units. */
+  sim(ask: ToSim, job: number, transfer: Transferable[]): void {
+    const { crew } = ask;
+    const limit = this.config.info(job)?.limits.time ?? 0;
+    if (ask.type === "leave") {
+      this.supervise((engines, now) => engines.left(now, crew));
+    } else if (ask.type === "audition") {
+      this.supervise((engines, now) => engines.asked(now, crew, limit, undefined, false));
+    } else if (ask.command.do === "open" || ask.command.do === "step") {
+      const { epoch, do: what } = ask.command;
+      this.supervise((engines, now) => engines.asked(now, crew, limit, epoch, what === "open"));
+    }
+    this.perform(() => {
+      const [seat] = this.seats.values();
+      if (seat && this.tellJob(seat, job)) seat.worker.postMessage(ask, transfer);
+    });
+  }
+
+  /** Tells the supervisor one thing, and does all it wants then. */
+  private supervise(input: (engines: Engines, now: number) => EngineOutput[]): void {
+    const outputs = input(this.config.engines, performance.now());
+    this.perform(...outputs.map((output) => () => this.act(output)));
+    this.wind();
+  }
+
+  /** In order, also when doing one thing leads to more. */
+  private perform(...acts: (() => void)[]): void {
+    this.todo.push(...acts);
+    if (this.performing) return;
+    this.performing = true;
+    try {
+      for (let act = this.todo.shift(); act; act = this.todo.shift()) act();
+    } finally {
+      this.performing = false;
     }
   }
 
-  close(seat?: Seat, why = "the GPU is not lent any more"): void {
-    for (const each of seat ? [seat] : [...this.seats]) {
-      each.watch.stop();
-      clearTimeout(each.opening);
-      each.worker.terminate();
-      this.seats.splice(this.seats.indexOf(each), 1);
-      if (each.sims.close()) this.config.onSimsLost(why);
-    }
-  }
-
-  private open(): Seat {
-    const seat: Seat = {
-      worker: new Worker(this.config.worker, { type: "module" }),
-      watch: new Watch(() => this.overTime(seat)),
-      opening: setTimeout(() => this.broken(seat, "it does not answer"), OPEN_MS),
-      jobs: new Set(),
-      units: new Map(),
-      sims: new SimWatch(
-        (job) => this.config.info(job)?.limits.time ?? 0,
-        () => seat.busy !== undefined,
-        () => this.simOverTime(seat),
-      ),
-      busy: undefined,
-      stderr: "",
+  /** A timer that is early looks again: clocks are set anew for every item of a program, timers are not. */
+  private wind(): void {
+    const due = this.config.engines.nextTimeout() ?? Infinity;
+    if (due >= this.wakes) return;
+    clearTimeout(this.timer);
+    this.wakes = due;
+    const tick = () => {
+      this.wakes = Infinity;
+      this.supervise((engines, now) => engines.tick(now));
     };
-    seat.worker.onmessage = ({ data }: MessageEvent<FromEngine>) => this.hear(seat, data);
-    seat.worker.onerror = (event) => {
+    this.timer = setTimeout(tick, Math.max(0, due - performance.now()));
+  }
+
+  private act(output: EngineOutput): void {
+    switch (output.type) {
+      case "start":
+        this.open(output.engine);
+        break;
+      case "kill":
+        this.end(output.engine);
+        break;
+      case "give":
+        this.give(output.engine, output.attempt);
+        break;
+      case "cancel": {
+        const seat = this.seats.get(output.engine);
+        if (seat) tell(seat, { type: "abort", attempt: output.attempt });
+        break;
+      }
+      case "failed":
+        this.failed(output.attempt, output.took, output.fault);
+        break;
+      case "crewLost": {
+        const { crew, epoch, fault: failure } = output;
+        this.config.onSim({ type: "simmed", crew, answer: { is: "failed", epoch, failure } });
+        break;
+      }
+      case "auditionLost":
+        this.config.onSim({ type: "auditioned", crew: output.crew, heard: { failure: output.fault } });
+        break;
+      case "gone":
+        this.config.onHealth(output.why, undefined);
+        break;
+    }
+  }
+
+  private open(engine: number): void {
+    const worker = new Worker(this.config.worker, { type: "module" });
+    const seat: Seat = { worker, jobs: new Set(), item: undefined, stderr: "" };
+    worker.onmessage = ({ data }: MessageEvent<FromEngine>) => {
+      // Others were ended, and may have spoken before.
+      if (this.seats.get(engine) === seat) this.hear(engine, seat, data);
+    };
+    worker.onerror = (event) => {
       event.preventDefault();
-      this.broken(seat, event.message || "its code could not be loaded");
+      this.died(engine, event.message || "its code could not be loaded");
     };
-    this.seats.push(seat);
+    this.seats.set(engine, seat);
     const { base, wasm, hashing } = this.config;
-    this.tell(seat, { type: "open", base, wasm, hashing, session: this.config.session() });
-    return seat;
+    tell(seat, { type: "open", base, wasm, hashing, session: this.config.session() });
   }
 
-  private give(seat: Seat, unit: UnitSpan): void {
-    if (!this.tellJob(seat, unit.job)) {
-      const message = `job ${unit.job} is unknown`;
-      this.config.onFailed(unit.attempt, 0, { kind: "internal", message });
-      return;
-    }
-    seat.units.set(unit.attempt, unit);
-    this.tell(seat, { type: "run", unit });
+  private end(engine: number): void {
+    this.seats.get(engine)?.worker.terminate();
+    this.seats.delete(engine);
+  }
+
+  private died(engine: number, why: string): void {
+    this.end(engine);
+    this.supervise((engines, now) => engines.died(now, engine, why));
+  }
+
+  private give(engine: number, attempt: number): void {
+    const [seat, given] = [this.seats.get(engine), this.units.get(attempt)];
+    if (!seat || !given || !this.tellJob(seat, given.unit.job)) return;
+    given.seat = seat;
+    tell(seat, { type: "run", unit: given.unit });
   }
 
   /** Whether the job is known. */
@@ -159,121 +210,86 @@ export class Lane {
     const info = this.config.info(job);
     if (!info) return false;
     seat.jobs.add(job);
-    this.tell(seat, { type: "job", job, info });
+    tell(seat, { type: "job", job, info });
     return true;
   }
 
-  /** Bands of simulations live in the Worker beside the units. */
-  sim(ask: ToSim, job: number, transfer: Transferable[]): void {
-    const seat = ask.type === "leave" ? this.seats[0] : (this.seats[0] ?? this.open());
-    if (!seat || !this.tellJob(seat, job)) return;
-    seat.sims.asked(ask, job);
-    seat.worker.postMessage(ask, transfer);
-    if (ask.type === "leave") this.trim();
+  private failed(attempt: number, took: number, fault: EngineFault): void {
+    const given = this.units.get(attempt);
+    if (!given) return;
+    this.units.delete(attempt);
+    const failure: UnitFailure = { ...fault };
+    if (fault.kind === "time" && given.seat) {
+      const { item, stderr } = given.seat;
+      failure.stderr = stderr;
+      if (item !== undefined) failure.item = item;
+    }
+    this.config.onFailed(attempt, took, failure);
   }
 
-  private hear(seat: Seat, said: FromEngine): void {
+  private hear(engine: number, seat: Seat, said: FromEngine): void {
     if (said.type === "ready") {
-      clearTimeout(seat.opening);
-      this.runaway = undefined;
+      this.supervise((engines, now) => engines.ready(now, engine));
       this.config.onHealth(undefined, said.class);
     } else if (said.type === "broken") {
-      this.broken(seat, said.message);
+      this.end(engine);
+      this.supervise((engines, now) => engines.broken(now, engine, said.message));
     } else if (said.type === "need") {
       const { hash } = said.blob;
-      void this.config.onNeed(said.blob).finally(() => this.tell(seat, { type: "had", hash }));
+      void this.config.onNeed(said.blob).finally(() => tell(seat, { type: "had", hash }));
     } else if (said.type === "simmed" || said.type === "auditioned") {
-      seat.sims.heard(said);
-      this.config.onSim(said);
-      if (isLost(said)) this.replace(seat);
-      this.trim();
+      this.hearOfBand(said);
+      const failure = lostWith(said);
+      if (failure) this.died(engine, failure.message);
     } else {
-      this.hearOfUnit(seat, said);
+      this.hearOfUnit(engine, seat, said);
     }
   }
 
-  private hearOfUnit(seat: Seat, said: AboutUnit): void {
-    // Also of a unit that was aborted: its clock must stop.
-    if (said.type === "rest" || said.type === "done" || said.type === "failed") this.rest(seat, said.attempt);
-    const unit = seat.units.get(said.attempt);
-    if (!unit) return;
+  private hearOfBand(said: FromSim): void {
+    const { crew } = said;
+    if (said.type === "auditioned") {
+      this.supervise((engines, now) => engines.answered(now, crew, undefined, false));
+    } else if (said.answer.is === "edges" || said.answer.is === "failed") {
+      const { epoch, is } = said.answer;
+      this.supervise((engines, now) => engines.answered(now, crew, epoch, is === "failed"));
+    }
+    this.config.onSim(said);
+  }
+
+  private hearOfUnit(engine: number, seat: Seat, said: AboutUnit): void {
+    const { attempt } = said;
     switch (said.type) {
-      case "clock": {
-        const { time } = this.config.info(unit.job)?.limits ?? { time: 0 };
-        seat.busy = { attempt: said.attempt, since: performance.now() };
-        if (said.item !== undefined) seat.busy.item = said.item;
-        seat.stderr = "";
-        seat.watch.start(time);
+      case "clock":
+        [seat.item, seat.stderr] = [said.item, ""];
+        this.supervise((engines, now) => engines.computing(now, attempt));
         break;
-      }
       case "rest":
+        this.supervise((engines, now) => engines.resting(now, attempt));
         break;
       case "stderr":
         seat.stderr = said.tail;
         break;
       case "done":
-        seat.units.delete(said.attempt);
-        this.trim();
-        this.config.onDone(said.attempt, said.took, said.result);
+        this.supervise((engines, now) => engines.ended(now, attempt));
+        if (this.units.delete(attempt)) this.config.onDone(attempt, said.took, said.result);
         break;
       case "failed":
-        seat.units.delete(said.attempt);
-        if (said.fatal) this.replace(seat);
-        this.trim();
-        this.config.onFailed(said.attempt, said.took, said.failure);
+        this.supervise((engines, now) => engines.ended(now, attempt));
+        if (said.fatal) this.died(engine, said.failure.message);
+        if (this.units.delete(attempt)) this.config.onFailed(attempt, said.took, said.failure);
         break;
     }
-  }
-
-  private rest(seat: Seat, attempt: number): void {
-    if (seat.busy?.attempt !== attempt) return;
-    seat.busy = undefined;
-    seat.watch.stop();
-  }
-
-  private overTime(seat: Seat): void {
-    const { busy, stderr } = seat;
-    const unit = busy && seat.units.get(busy.attempt);
-    if (!unit) return this.replace(seat);
-    seat.units.delete(unit.attempt);
-    const allowed = (this.config.info(unit.job)?.limits.time ?? 0) * 1_000;
-    const failure: UnitFailure = { kind: "time", message: "", allowed, stderr };
-    if (busy.item !== undefined) failure.item = busy.item;
-    this.runaway = { job: unit.job, failure };
-    this.replace(seat);
-    // Whether the device came out of it should be known before the next unit asks.
-    this.probe();
-    this.config.onFailed(unit.attempt, performance.now() - busy.since, failure);
-  }
-
-  private simOverTime(seat: Seat): void {
-    this.replace(seat, "a step of the simulation took longer than its job's time limit");
-    this.probe();
-  }
-
-  /** Ends a Worker and gives its other units to a new one. */
-  private replace(seat: Seat, why = "the GPU had to be opened anew"): void {
-    this.close(seat, why);
-    for (const unit of seat.units.values()) this.run(unit);
-  }
-
-  private broken(seat: Seat, message: string): void {
-    this.close(seat, message);
-    this.config.onHealth(message, undefined);
-    for (const { attempt, job } of seat.units.values()) {
-      const { runaway } = this;
-      const failure = runaway?.job === job ? runaway.failure : ({ kind: "lost", message } as const);
-      this.config.onFailed(attempt, 0, failure);
-    }
-  }
-
-  private tell(seat: Seat, message: ToEngine): void {
-    seat.worker.postMessage(message);
   }
 }
 
+function tell(seat: Seat, message: ToEngine): void {
+  seat.worker.postMessage(message);
+}
+
 /** A device that is gone is opened anew. */
-function isLost(said: FromSim): boolean {
+function lostWith(said: FromSim): UnitFailure | undefined {
   const told = said.type === "simmed" ? said.answer : said.heard;
-  return "failure" in told && (told.failure.kind === "lost" || told.failure.kind === "internal");
+  if (!("failure" in told)) return undefined;
+  return told.failure.kind === "lost" || told.failure.kind === "internal" ? told.failure : undefined;
 }

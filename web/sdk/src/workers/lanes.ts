@@ -1,12 +1,10 @@
 /** The engine Workers of a node: kernels on one, programs on others. */
 
+import { Engines } from "../../generated/brain/brain.js";
 import { Lane, type LaneConfig } from "./lane.js";
 import type { Places } from "./messages.js";
 
-/** Units the GPU Worker holds: one computes, the others' bytes travel. */
-const GPU_DEPTH = 3;
-
-type Own = "worker" | "wasm" | "base" | "depth" | "listens" | "onHealth";
+type Own = "engines" | "worker" | "wasm" | "base" | "onHealth";
 /** What both kinds share, and how the GPU is doing. */
 export type LanesConfig = Omit<LaneConfig, Own> & { onGpu: LaneConfig["onHealth"] };
 
@@ -15,19 +13,17 @@ export function openLanes(places: Places, { onGpu, ...shared }: LanesConfig): { 
   const gpu = new Lane({
     ...shared,
     base,
+    engines: new Engines(true),
     worker: places.gpuWorker,
     wasm: places.gpuWasm,
-    depth: GPU_DEPTH,
-    listens: true,
     onHealth: onGpu,
   });
   const cpu = new Lane({
     ...shared,
     base,
+    engines: new Engines(false),
     worker: places.wasiWorker,
     wasm: "",
-    depth: 1,
-    listens: false,
     onHealth: (problem) => problem && console.error(`programs cannot run: ${problem}`),
   });
   return { gpu, cpu };

@@ -4,9 +4,9 @@ import type { JobNote, UnitNote } from "../join/unit.js";
 import type { CrewNote } from "../join/crew.js";
 import type { RadioCall } from "./radio-words.js";
 import type { FromSim, ToSim } from "./sim-words.js";
-import type { BrainJob, BrainStatus, Condition, Offer, Rules, UnitFailure } from "../../generated/brain/brain.js";
+import type { BrainJob, BrainStatus, Condition, KernelInput, KernelWork, Offer, Rules, UnitFailure } from "../../generated/brain/brain.js";
 
-export type { BrainJob, BrainStatus, Condition, Offer, Rules, UnitFailure };
+export type { BrainJob, BrainStatus, Condition, KernelInput, KernelWork, Offer, Rules, UnitFailure };
 
 /** Where Workers find their code and the coordinator. */
 export interface Places {
@@ -71,6 +71,10 @@ export interface UnitSpan {
   job: number;
   start: number;
   len: number;
+  /** What is asked, of a request to a service. */
+  body?: Uint8Array;
+  /** Nothing is computed: what a service's requests need is made ready. */
+  warms?: boolean;
 }
 
 /** From the brain Worker to an engine Worker. */

@@ -13,8 +13,8 @@ import { Socket } from "./socket.js";
 
 /** A page is told how things stand at most this often, or at once when the phase changes. */
 const STATUS_EVERY_MS = 200;
-/** A GPU that stopped answering is looked at again after this time: a browser restarts what hangs. */
-const PROBE_EVERY_MS = 20_000;
+/** What is made ready for a service is counted like a unit, above all numbers that units have. */
+const WARMS = 2 ** 52;
 /** A node joins with all it has, but not later than this for a GPU that takes its time: it is offered when it is there. */
 const GPU_PATIENCE_MS = 3_000;
 
@@ -55,6 +55,7 @@ export class Node {
       info: (job) => this.info(job),
       onDone: (attempt, took, result) => {
         const now = performance.now();
+        if (attempt >= WARMS) return this.perform(this.brain.warmed(now, attempt - WARMS, undefined));
         this.perform(
           "inline" in result
             ? this.brain.ranInline(now, attempt, took, result.inline)
@@ -63,13 +64,13 @@ export class Node {
         tell({ type: "ended", attempt });
       },
       onFailed: (attempt, took, failure) => {
+        if (attempt >= WARMS) return this.perform(this.brain.warmed(performance.now(), attempt - WARMS, failure));
         this.perform(this.brain.ranFailed(performance.now(), attempt, took, failure));
         tell({ type: "ended", attempt, failure });
       },
       onGpu: (problem, probed) => this.gpuHealth(problem, probed),
       onNeed: (blob) => this.crews.need(blob),
       onSim: (said) => this.crews.present?.heard(said),
-      onSimsLost: (why) => this.crews.present?.gpuLost(why),
     });
     [this.gpu, this.cpu] = [gpu, cpu];
     const pool = { base: places.base, session: () => this.session, hashing };
@@ -95,7 +96,6 @@ export class Node {
     this.offered = offer;
     this.cpu.limit(offer.cpuSlots);
     this.gpu.limit(offer.gpu ? 1 : 0);
-    if (offer.gpu && !this.gpuKnown.isKnown) this.gpu.probe();
     this.perform(this.brain.offer(performance.now(), this.gpuKnown.able(offer)));
   }
 
@@ -110,7 +110,6 @@ export class Node {
 
   /** A GPU that does not answer is withdrawn, so that others get its units, and lent again when it does. */
   private gpuHealth(problem: string | undefined, probed: string | undefined): void {
-    if (problem !== undefined) setTimeout(() => this.offered.gpu && this.gpu.probe(), PROBE_EVERY_MS);
     if (!this.gpuKnown.learn(problem, probed)) return;
     tell(problem === undefined ? { type: "gpu" } : { type: "gpu", problem });
     this.offer(this.offered);
@@ -148,7 +147,7 @@ export class Node {
     clearTimeout(this.timer);
     clearTimeout(this.statusTimer);
     this.closeAll();
-    tell({ type: "stopped", reason: `the node broke: ${String(error)}` });
+    tell({ type: "stopped", reason: `the node failed: ${String(error)}` });
   }
 
   private act(output: BrainOutput): void {
@@ -176,12 +175,16 @@ export class Node {
       case "run":
         this.run(output);
         break;
+      case "warm":
+        this.cpu.run({ attempt: WARMS + output.job, job: output.job, start: 0, len: 0, warms: true });
+        break;
       case "abort":
         this.gpu.abort(output.attempt);
         this.cpu.abort(output.attempt);
         tell({ type: "ended", attempt: output.attempt, revoked: true });
         break;
       case "forget":
+        this.cpu.abort(WARMS + output.job);
         this.infos.delete(output.job);
         this.gpu.forget(output.job);
         this.cpu.forget(output.job);
@@ -214,7 +217,7 @@ export class Node {
     what.then((found) => this.perform(tellBrain(found))).catch((error: unknown) => this.broke(error));
   }
 
-  private run({ attempt, job, start, len, lane }: BrainOutput & { type: "run" }): void {
+  private run({ attempt, job, start, len, lane, body }: BrainOutput & { type: "run" }): void {
     if (lane === "inline") {
       this.perform(this.brain.ranInline(performance.now(), attempt, 0, new Uint8Array(0)));
       return;
@@ -226,7 +229,7 @@ export class Node {
       return;
     }
     tell({ type: "started", unit: { ...this.note(job, info), attempt, start, len, lane } });
-    (lane === "gpu" ? this.gpu : this.cpu).run({ attempt, job, start, len });
+    (lane === "gpu" ? this.gpu : this.cpu).run({ attempt, job, start, len, ...(body && { body }) });
   }
 
   private tellRefused(job: number, message: string | undefined): void {

@@ -32,5 +32,7 @@ export type SimAnswer = { epoch: number } & (
   | { is: "kept"; step: number; hash: string; size: number }
   | { is: "final"; result: UnitResult }
   | { is: "shown" }
+  /** A few numbers for each row, in order. */
+  | { is: "reduced"; step: number; rows: Float64Array }
   | { is: "failed"; failure: UnitFailure }
 );

@@ -42,7 +42,7 @@ export class Source {
       throw fetchFailed(blob, `the connection broke: ${String(error)}`);
     }
     if (bytes.byteLength === to - from) return bytes;
-    throw fetchFailed(blob, `${bytes.byteLength} bytes came, expected ${to - from}`);
+    throw fetchFailed(blob, `received ${bytes.byteLength} bytes, expected ${to - from}`);
   }
 
   /** Some bytes of a blob in pieces of one size, all but the last, each with its place in the blob. A connection that
@@ -77,7 +77,7 @@ export class Source {
         problem = `${path} answered ${answer.status}`;
       } catch (error) {
         signal?.throwIfAborted();
-        problem = `${path} cannot be reached: ${String(error)}`;
+        problem = `cannot reach ${path}: ${String(error)}`;
       }
       if (performance.now() + wait > until) throw new UnitError({ kind: "fetch", message: problem });
       await this.pause(wait);
@@ -98,7 +98,7 @@ export class Source {
   /** One piece of memory, kept warm in the processor's cache, takes all bytes that arrive. */
   private async body(answer: Response, length: number, write: (bytes: Uint8Array<ArrayBuffer>) => void): Promise<void> {
     const reader = answer.body?.getReader({ mode: "byob" });
-    if (!reader) throw new Broken("no bytes came");
+    if (!reader) throw new Broken("no bytes arrived");
     let memory = this.spare.pop() ?? new ArrayBuffer(PIECE);
     let filled = 0;
     let left = length;
@@ -111,7 +111,7 @@ export class Source {
           memory = value.buffer;
           filled += value.byteLength;
         }
-        if (filled > left || (done && filled < left)) throw new Broken(`other than the ${length} bytes asked for`);
+        if (filled > left || (done && filled < left)) throw new Broken(`it did not send the ${length} bytes asked for`);
         if (filled === PIECE || (done && filled > 0)) {
           write(new Uint8Array(memory, 0, filled));
           left -= filled;

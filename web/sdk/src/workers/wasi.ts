@@ -37,9 +37,7 @@ class ProgramComputer implements Computer {
     const work = execOf(info);
     const { limits } = info;
     const { module, folder, files } = await this.prepared(unit.job, info);
-    const items = files
-      ? await this.fileItems(unit, files, signal)
-      : await this.lineItems(unit, work.items, signal);
+    const items = await this.items(unit, work, files, signal);
     const answers = items.map(({ stdin, name }, at) => {
       const item = unit.start + at;
       const env = work.env.map(([name, value]) => `${name}=${value}`);
@@ -86,6 +84,11 @@ class ProgramComputer implements Computer {
     return JSON.parse(new TextDecoder().decode(await this.blobs.all(blob))) as Listed[];
   }
 
+  private items(unit: UnitSpan, work: ExecWork, files: Listed[] | undefined, signal: AbortSignal): Promise<Item[]> {
+    if (unit.body) return Promise.resolve([{ stdin: unit.body, name: undefined }]);
+    return files ? this.fileItems(unit, files, signal) : this.lineItems(unit, work.items, signal);
+  }
+
   private fileItems({ start, len }: UnitSpan, files: Listed[], signal: AbortSignal): Promise<Item[]> {
     const mine = files.slice(start, start + len);
     return Promise.all(
@@ -114,7 +117,7 @@ class ProgramComputer implements Computer {
 }
 
 function execOf({ work }: BrainJob): ExecWork {
-  if (work.kind === "exec") return work;
+  if ("module" in work) return work;
   throw new UnitError({ kind: "internal", message: `a program unit of kind ${work.kind}` });
 }
 

@@ -2,9 +2,8 @@
 
 use super::*;
 use crate::store::facts::Batch;
-use shoal_protocol::{
-    Epoch, JobSpec, Lane, Limits, Needs, Poke, Policy, Sizing, Span, Strategy, Time, Work,
-};
+use shoal_kinds::{JobSpec, Kind, NoopWork};
+use shoal_protocol::{Epoch, Lane, Limits, Needs, Poke, Policy, Sizing, Span, Strategy, Time};
 use shoal_scheduler::{Input, Output, Proof, RequestId};
 use std::path::{Path, PathBuf};
 
@@ -24,7 +23,7 @@ fn submitted(job: u64) -> Fact {
     let spec = JobSpec {
         name: "job".into(),
         owner: "owner".into(),
-        work: Work::Noop,
+        work: Kind::Noop(NoopWork),
         items: 20_000,
         sizing: Sizing::fixed(1),
         strategy: Strategy::Adaptive,

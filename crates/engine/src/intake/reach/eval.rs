@@ -4,7 +4,7 @@ use naga::{
     BuiltIn, Expression, Function, Handle, Literal, MathFunction, ScalarKind, Type, TypeInner,
     UnaryOperator,
 };
-use shoal_protocol::{Field, Params};
+use shoal_kinds::{Field, Params};
 
 use super::value::{Range, Value};
 use super::walk::{Frame, Look, Note, Walk, root};

@@ -2,7 +2,7 @@
 //! part of the text an expression is; brackets and names are looked for in that.
 
 use naga::{Binding, BuiltIn, Expression, Function, GlobalVariable, Handle, TypeInner};
-use shoal_protocol::window::{Addition, Argument, Builtin, Given, Mark};
+use shoal_kinds::kernel::{Addition, Argument, Builtin, Given, Mark};
 
 use crate::intake::kernel::Checked;
 

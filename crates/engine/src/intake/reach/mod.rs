@@ -12,7 +12,7 @@ mod walk;
 use naga::{
     ArraySize, Binding, BuiltIn, Expression, Function, GlobalVariable, Handle, Module, TypeInner,
 };
-use shoal_protocol::{
+use shoal_kinds::{
     InputAsk, IntakeError, Kernel, MapAsk, MapReading, Params, Reading, Slot, Window, Windows,
 };
 

@@ -6,7 +6,7 @@ use naga::{
     AtomicFunction, Block, Expression, Function, GlobalVariable, Handle, LocalVariable, Span,
     Statement,
 };
-use shoal_protocol::Params;
+use shoal_kinds::Params;
 
 use super::count::Counter;
 use super::value::{Range, Value};
@@ -389,7 +389,7 @@ impl<'a> Walk<'a> {
 
     /// Whether the kernel has Shoal fill in where a unit begins.
     fn asks_by_name(&self) -> bool {
-        use shoal_protocol::Field;
+        use shoal_kinds::Field;
         let places = self.params.iter().flat_map(|(_, params)| &params.places);
         places.into_iter().any(|(field, _)| *field == Field::Offset)
     }

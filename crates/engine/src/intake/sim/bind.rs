@@ -4,7 +4,7 @@ use naga::valid::GlobalUse;
 use naga::{
     AddressSpace, ArraySize, GlobalVariable, Handle, Module, StorageAccess, Type, TypeInner,
 };
-use shoal_protocol::SimSlots;
+use shoal_kinds::SimSlots;
 
 use super::{Entry, File, bad};
 use crate::intake::bind::name;

@@ -6,8 +6,9 @@ mod note;
 
 use naga::valid::ModuleInfo;
 use naga::{Module, ShaderStage};
+use shoal_kinds::{Pass, SimField, SimWork};
 use shoal_protocol::limit::MAX_PASSES;
-use shoal_protocol::{Lane, Needs, Pass, SimField, SimWork};
+use shoal_protocol::{Lane, Needs};
 
 use super::kernel::{Checked, validated};
 use super::params::{self, ParamValue, SIM_FIELDS};
@@ -41,8 +42,8 @@ pub struct SimAsk<'a> {
     pub params: &'a [(String, ParamValue)],
 }
 
-/// What `members`, `keep_every`, `speculate` and `first` are is not the kernel's business: they come out
-/// as 0, `None`, `false` and `None`.
+/// What `members`, `keep_every`, `speculate`, `first` and `reduce` are is not the kernel's business: they come out
+/// as 0, `None`, `false`, `None` and `None`.
 pub(super) fn check(ask: &SimAsk<'_>) -> Result<(SimWork, Needs), IntakeError> {
     let (module, info) = validated(ask.source)?;
     let notes = Notes::read(ask.source)?;
@@ -61,11 +62,11 @@ pub(super) fn check(ask: &SimAsk<'_>) -> Result<(SimWork, Needs), IntakeError> {
     let values = with_defaults(ask.params, notes.params);
     let (params, fields) = file.params(&slots, &values, ask.steps)?;
     let needs = Needs {
-        lane: Lane::Gpu,
         buffer_bytes: grid_bytes(ask, halo, &slots.cell),
         workgroup_invocations: most(&all, |(_, pass)| pass.workgroup.iter().product()),
         workgroup_bytes: most(&all, |(kernel, _)| kernel.workgroup_bytes()),
         storage_buffers: 2,
+        ..Needs::lane(Lane::Gpu)
     };
     let only = |entry: Option<Entry<'_>>| entry.map(|(_, pass)| pass);
     let work = SimWork {
@@ -87,6 +88,7 @@ pub(super) fn check(ask: &SimAsk<'_>) -> Result<(SimWork, Needs), IntakeError> {
         slots: slots.slots,
         params,
         fields,
+        reduce: None,
     };
     Ok((work, needs))
 }

@@ -14,7 +14,8 @@ mod rewrite;
 
 use std::sync::Arc;
 
-use shoal_protocol::{Binding, Failure, Kernel, MapWork, Slot, Space, Span};
+use shoal_kinds::{Binding, Kernel, MapWork, Slot, Space};
+use shoal_protocol::{Failure, Span};
 
 use super::fault::{internal, text};
 use super::gpu::Core;

@@ -4,7 +4,8 @@ use std::fs;
 use std::path::Path;
 
 use pollster::block_on;
-use shoal_protocol::{Binding, Failure, Kernel, MapWork, Pixel, RenderWork, Slot, Space, Span};
+use shoal_kinds::{Binding, Kernel, MapWork, Pixel, RenderWork, Slot, Space};
+use shoal_protocol::{Failure, Span};
 
 use wgpu::naga::Module;
 use wgpu::naga::front::wgsl::parse_str;

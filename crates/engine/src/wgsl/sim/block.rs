@@ -1,6 +1,7 @@
 //! The parameter block of a simulation's passes.
 
-use shoal_protocol::{Failure, Poke, SimField, SimWork};
+use shoal_kinds::{SimField, SimWork};
+use shoal_protocol::{Failure, Poke};
 
 use crate::wgsl::gpu::Core;
 use crate::wgsl::gpu::aligned;

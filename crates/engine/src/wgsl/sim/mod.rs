@@ -18,7 +18,8 @@ mod time;
 
 use std::sync::Arc;
 
-use shoal_protocol::{Binding, Failure, Kernel, Micros, Pass, SimWork, Slot, Space, Span, Time};
+use shoal_kinds::{Binding, Kernel, Pass, SimWork, Slot, Space};
+use shoal_protocol::{Failure, Micros, Span, Time};
 
 use super::gpu::{Core, Gpu};
 use super::pipeline::Pipeline;

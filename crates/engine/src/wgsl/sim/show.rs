@@ -1,6 +1,7 @@
 //! Pictures of a band: the kernel's `show`, or shades of grey, made small enough to be sent.
 
-use shoal_protocol::{Binding, Failure, Kernel, SimWork, Slot, Space};
+use shoal_kinds::{Binding, Kernel, SimWork, Slot, Space};
+use shoal_protocol::Failure;
 use wgpu::ComputePassDescriptor;
 
 use super::band::SimBand;

@@ -1,7 +1,8 @@
 //! Needs a device, if only a software one.
 
 use pollster::block_on;
-use shoal_protocol::{Failure, Pass, Poke, SimField, SimSlots, SimWork, Span};
+use shoal_kinds::{Pass, SimField, SimSlots, SimWork};
+use shoal_protocol::{Failure, Poke, Span};
 
 use super::SimBand;
 use crate::wgsl::Gpu;
@@ -78,6 +79,7 @@ fn work(reach: u32, times: u32) -> SimWork {
         slots: SimSlots { params: 0, state: 1, next: 2, picture: Some(3) },
         params: vec![0; 64],
         fields: fields.to_vec(),
+        reduce: None,
     }
 }
 

@@ -1,13 +1,10 @@
 //! How fast a simulation is here: what a crew's rows are shared out by.
 
+use shoal_kinds::TRIAL_STEPS;
 use shoal_protocol::{Failure, Micros, Span, Time};
 
 use super::SimProgram;
 
-/// Cells of the trial: enough that a GPU is not only waited for, few enough for a phone.
-const CELLS: u64 = 1 << 18;
-/// Steps timed, at most.
-const STEPS: u64 = 12;
 /// Enough was seen after this long.
 const ENOUGH: Micros = Micros::from_millis(300);
 
@@ -16,8 +13,7 @@ pub(super) async fn time(
     now: impl Fn() -> Time,
 ) -> Result<(u64, Micros), Failure> {
     let work = program.work();
-    let height = u64::from(work.height);
-    let rows = (CELLS / u64::from(work.width.max(1))).max(u64::from(work.halo)).clamp(1, height);
+    let rows = work.trial_rows();
     let mut band = program.open(Span::new(0, rows)).await?;
     band.init().await?;
     // The first step makes memory and finds out how far the passes reach.
@@ -26,7 +22,7 @@ pub(super) async fn time(
     band.settle().await?;
     let start = now();
     let mut steps = 0;
-    while steps < STEPS && (steps == 0 || now() - start < ENOUGH) {
+    while steps < TRIAL_STEPS && (steps == 0 || now() - start < ENOUGH) {
         steps += 1;
         edges = band.step(steps, edges.bottom(), edges.top(), None).await?;
     }

@@ -6,23 +6,23 @@
 //! step taken back if the guess was wrong. So the final bits depend on nothing but the job and its pokes.
 //!
 //! `step` is the loop; `halo` has what neighbours say and keeps what came early, `poke` the strokes to come;
-//! `pace` measures, reports and names who is waited for.
+//! `pace` measures, reports and names who is waited for; `total` brings all rows together where the job asks for it.
 
 mod guess;
 mod halo;
 mod pace;
 mod poke;
 mod step;
+mod total;
 
 use alloc::collections::{BTreeSet, VecDeque};
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
+use shoal_kinds::SimWork;
 use shoal_protocol::limit::MAX_STROKES;
-use shoal_protocol::{
-    Attempt, CrewSay, CrewTold, Epoch, Failure, SimTask, SimWork, Span, Time, UnitOutput,
-};
+use shoal_protocol::{Attempt, CrewSay, CrewTold, Epoch, Failure, SimTask, Span, Time, UnitOutput};
 
 use super::command::{SimAnswer, SimCommand};
 use crate::collective::Rank;
@@ -31,6 +31,7 @@ use halo::{Halo, Halos, Side, Wrong};
 use pace::Pace;
 use poke::Pokes;
 use step::MAX_KEEPING;
+use total::Totals;
 
 /// Where this member stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,6 +48,11 @@ pub enum SimInput {
         from: Rank,
         bytes: Vec<u8>,
     },
+    /// The same on the channel of common operations.
+    Common {
+        from: Rank,
+        bytes: Vec<u8>,
+    },
     Answer(SimAnswer),
     Told(CrewTold),
     Tick,
@@ -58,6 +64,16 @@ pub enum SimOutput {
     Tell {
         to: Rank,
         message: Arc<Vec<u8>>,
+    },
+    /// Say this on the channel of common operations.
+    Common {
+        to: Rank,
+        message: Arc<Vec<u8>>,
+    },
+    /// Take nothing more of that member for now (`true`), or again.
+    Hold {
+        rank: Rank,
+        hold: bool,
     },
     Command(SimCommand),
     Says(CrewSay),
@@ -103,7 +119,7 @@ pub struct Sim {
     place: Place,
     task: SimTask,
     band: Span,
-    /// Steps of the whole job.
+    /// Steps to be done: those of the whole job, or up to where it is checked.
     steps: u64,
     halo_bytes: u64,
     /// The cells are of `f32`, so that differences mean something.
@@ -119,6 +135,10 @@ pub struct Sim {
     keep_due: bool,
     /// Steps whose checkpoint is being stored.
     keeping: BTreeSet<u64>,
+    /// What the crew makes of all rows, if the job asks for it.
+    totals: Option<Totals>,
+    /// Handed in as soon as the last total is said: with the last rows the crew is over.
+    last: Option<UnitOutput>,
     watched: bool,
     showing: bool,
     show_at: Time,
@@ -133,7 +153,7 @@ impl Sim {
         let mut sim = Sim {
             place,
             band: band.unwrap_or(Span::new(0, 0)),
-            steps: work.steps,
+            steps: task.check.unwrap_or(work.steps).min(work.steps),
             halo_bytes: work.halo_bytes(),
             floats: work.scalar == "f32",
             phase: Phase::Opening,
@@ -144,6 +164,8 @@ impl Sim {
             pace: Pace::new(now),
             keep_due: false,
             keeping: BTreeSet::new(),
+            totals: None,
+            last: None,
             watched: false,
             showing: false,
             show_at: now,
@@ -152,6 +174,7 @@ impl Sim {
             task,
         };
         sim.report(now);
+        sim.totals = work.reduce.and_then(|how| Totals::new(place, work, how, &sim.task.bands));
         if let Some(message) = sim.fault(work) {
             sim.fail(Failure::Internal { message });
             return sim;
@@ -216,18 +239,18 @@ impl Sim {
         }
         match input {
             SimInput::Heard { from, bytes } => {
-                if let Err(wrong) = self.heard(from, bytes)
-                    && self.bad.insert(from)
-                {
-                    self.outputs.push_back(SimOutput::Bad { rank: from, why: wrong.to_string() });
+                if let Err(wrong) = self.heard(from, bytes) {
+                    self.accuse(from, wrong.to_string());
                 }
             }
+            SimInput::Common { from, bytes } => self.common(now, from, bytes),
             SimInput::Answer(answer) => self.answered(now, answer),
             SimInput::Told(CrewTold::Poke(poke)) => self.poked(poke),
             SimInput::Told(CrewTold::Watch(watched)) => self.watched = watched,
             SimInput::Told(CrewTold::NotMet { .. }) | SimInput::Tick => {}
         }
         self.go_on(now);
+        self.bring_together(now);
         self.on_time(now);
     }
 
@@ -241,7 +264,8 @@ impl Sim {
             return None;
         }
         let slow = self.waits().then(|| self.pace.name_at());
-        [Some(self.pace.beat_at()), slow, self.guess_at()].into_iter().flatten().min()
+        let totals = self.totals.as_ref().and_then(Totals::next_timeout);
+        [Some(self.pace.beat_at()), slow, self.guess_at(), totals].into_iter().flatten().min()
     }
 
     pub fn is_watched(&self) -> bool {
@@ -251,6 +275,7 @@ impl Sim {
     /// Panics where an invariant does not hold.
     pub fn check(&self) {
         self.halos.check(self.step);
+        self.totals.iter().for_each(Totals::check);
         assert!(self.keeping.len() <= MAX_KEEPING, "more checkpoints at a time than allowed");
         let over = matches!(self.phase, Phase::Over);
         assert!(over || self.step <= self.steps, "more steps than there are");
@@ -283,6 +308,12 @@ impl Sim {
         heard.map_err(|poke| Wrong::PokeAt { step: poke, at: step })?;
         self.halos.put(halo.side, step, halo.rows);
         Ok(())
+    }
+
+    fn accuse(&mut self, rank: Rank, why: String) {
+        if self.bad.insert(rank) {
+            self.outputs.push_back(SimOutput::Bad { rank, why });
+        }
     }
 
     fn neighbour(&self, side: Side) -> Rank {

@@ -6,6 +6,7 @@ use alloc::vec::Vec;
 use shoal_protocol::{CrewSay, Failure, KeptPart, Micros, Time};
 
 use super::halo::{Halo, Side};
+use super::total::Totals;
 use super::{Edges, Phase, Sim, SimOutput};
 use crate::session::command::{SimAnswer, SimCommand};
 
@@ -28,16 +29,20 @@ impl Sim {
                 if self.keeping.remove(&step) {
                     let part = KeptPart { rows: self.band, blob };
                     self.outputs.push_back(SimOutput::Says(CrewSay::Kept { step, part }));
+                    if matches!(self.phase, Phase::Finishing) && self.task.check == Some(step) {
+                        self.phase = Phase::Done;
+                        self.report(now);
+                    }
                 }
             }
             SimAnswer::Final { output, .. } => {
                 if matches!(self.phase, Phase::Finishing) {
                     self.phase = Phase::Done;
                     self.report(now);
-                    let attempt = self.task.attempt;
-                    self.outputs.push_back(SimOutput::Deliver { attempt, output });
+                    self.last = Some(output);
                 }
             }
+            SimAnswer::Reduced { step, rows, .. } => self.reduced(now, step, &rows),
             SimAnswer::Shown { .. } => self.showing = false,
             SimAnswer::Failed { failure, .. } => self.fail(failure),
         }
@@ -80,7 +85,12 @@ impl Sim {
         if step == self.steps {
             self.phase = Phase::Finishing;
             self.show(now, self.watched);
-            self.command(SimCommand::Finish { epoch, attempt: self.task.attempt });
+            if self.task.check.is_some() {
+                self.keeping.insert(step);
+                self.command(SimCommand::Keep { epoch, step });
+            } else {
+                self.command(SimCommand::Finish { epoch, step, attempt: self.task.attempt });
+            }
             return self.report(now);
         }
         self.phase = Phase::Waiting;
@@ -136,7 +146,8 @@ impl Sim {
 
     /// Whether nothing is to be stored before the state changes.
     fn keep(&mut self) -> bool {
-        if self.keep_due && self.keeping.len() < MAX_KEEPING {
+        let may = self.totals.as_ref().is_none_or(Totals::has_room);
+        if self.keep_due && self.keeping.len() < MAX_KEEPING && may {
             self.keep_due = false;
             self.keeping.insert(self.step);
             self.command(SimCommand::Keep { epoch: self.place.epoch, step: self.step });

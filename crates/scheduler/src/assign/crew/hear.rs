@@ -6,8 +6,7 @@ use alloc::vec::Vec;
 use shoal_protocol::id::clip;
 use shoal_protocol::limit::{MAX_MEMBERS, MAX_TEXT_BYTES, MAX_TRIES};
 use shoal_protocol::{
-    CrewId, CrewSay, Epoch, Failure, JobId, LinkKey, LinkReport, Micros, NodeId, Signature, Span,
-    Time,
+    CrewId, CrewSay, Epoch, Failure, LinkKey, LinkReport, Micros, NodeId, Signature, Span, Time,
 };
 
 use super::Try;
@@ -47,46 +46,38 @@ impl Scheduler {
         if self.pairs.contains_key(&crew) {
             return self.pair_said(now, node, crew, &say);
         }
-        let job = JobId(crew.0);
-        if !self.crews.contains_key(&job) {
-            return;
-        }
+        let (id, Some(known)) = (crew, self.crews.get(&crew)) else {
+            return self.checker_said(now, node, crew, epoch, say);
+        };
         if epoch == Epoch(0) {
-            return self.auditioned(now, node, job, say);
+            return self.auditioned(now, node, id, say);
         }
-        let present = self.jobs.get(&job).is_some_and(|job| job.kept.epoch == epoch);
-        let seat =
-            self.crews.get(&job).and_then(|crew| crew.seats.iter().position(|s| s.node == node));
-        let Some(seat) = seat.filter(|_| present) else { return };
-        if let Some(crew) = self.crews.get_mut(&job) {
+        let seat = known.seats.iter().position(|seat| seat.node == node);
+        let Some(seat) = seat.filter(|_| known.epoch == epoch) else { return };
+        if let Some(crew) = self.crews.get_mut(&id) {
             crew.seats[seat].heard = now;
         }
         match say {
-            CrewSay::Progress { .. } => self.progressed(now, job, seat, say),
-            CrewSay::Kept { step, part } => self.kept(now, job, seat, step, part),
-            CrewSay::Slow { node: other } => self.waits_for(now, job, seat, other),
-            CrewSay::Bad { node: other, why } => self.accused(now, job, node, other, &why),
-            CrewSay::Failed { failure } => self.member_failed(now, job, node, failure),
-            CrewSay::Poked { poke, step } => self.poked(job, seat, poke, step),
+            CrewSay::Progress { .. } => self.progressed(now, id, seat, say),
+            CrewSay::Kept { step, part } => self.kept(now, id, seat, step, part),
+            CrewSay::Slow { node: other } => self.waits_for(now, id, seat, other),
+            CrewSay::Bad { node: other, why } => self.accused(now, id, node, other, &why),
+            CrewSay::Failed { failure } => self.member_failed(now, id, node, failure),
+            CrewSay::Poked { poke, step } => self.poked(id, seat, poke, step),
+            CrewSay::Total { step, numbers } => self.totalled(id, seat, step, numbers),
             CrewSay::Auditioned { .. } | CrewSay::Meet { .. } | CrewSay::Leave => {}
         }
     }
 
-    fn auditioned(&mut self, now: Time, node: NodeId, job: JobId, say: CrewSay) {
+    fn auditioned(&mut self, now: Time, node: NodeId, id: CrewId, say: CrewSay) {
         match say {
             CrewSay::Auditioned { cells, took } => {
                 let rate = cells.saturating_mul(1_000_000) / took.0.max(1);
-                // Only who was asked has a say.
-                if let Some(crew) = self.crews.get_mut(&job)
-                    && matches!(crew.tries.get(&node), Some(Try::Asked { .. }))
-                {
-                    crew.tries.insert(node, Try::Fit { rate: rate.max(1) });
-                    self.stir_crews(now);
-                }
+                self.showed(now, node, id, rate.max(1));
             }
             CrewSay::Failed { failure } => {
-                let Some(crew) = self.crews.get_mut(&job) else { return };
-                if !matches!(crew.tries.get(&node), Some(Try::Asked { .. })) {
+                let Some(crew) = self.crews.get_mut(&id) else { return };
+                if !matches!(crew.tries.get(&node), Some(Try::Asked { .. } | Try::Again { .. })) {
                     return;
                 }
                 let until = if failure.blames_job() { Time(u64::MAX) } else { now + OUT_FOR };
@@ -94,7 +85,7 @@ impl Scheduler {
                 if matches!(failure, Failure::Unable { .. }) && !crew.unable.contains(&node) {
                     crew.unable.push(node);
                 }
-                self.blame(now, job, node, failure);
+                self.blame(now, id, node, failure);
                 self.stir_crews(now);
             }
             CrewSay::Progress { .. }
@@ -103,33 +94,32 @@ impl Scheduler {
             | CrewSay::Bad { .. }
             | CrewSay::Meet { .. }
             | CrewSay::Leave
-            | CrewSay::Poked { .. } => {}
+            | CrewSay::Poked { .. }
+            | CrewSay::Total { .. } => {}
         }
     }
 
-    fn progressed(&mut self, now: Time, job: JobId, at: usize, say: CrewSay) {
+    fn progressed(&mut self, now: Time, id: CrewId, at: usize, say: CrewSay) {
         let CrewSay::Progress { step, computed, waited, guessed, corrected, links } = say else {
             return;
         };
-        let width = self.sim(job).map_or(0, |sim| u64::from(sim.width));
-        let steps = self.sim(job).map_or(0, |sim| sim.steps);
-        let Some(crew) = self.crews.get_mut(&job) else { return };
+        let Some(crew) = self.crews.get_mut(&id) else { return };
         let from = crew.began;
         let seat = &mut crew.seats[at];
         // Whoever boasts of more steps than there are does not end the job sooner.
-        seat.step = step.min(steps);
+        seat.step = step.min(crew.plan.steps);
         (seat.computed, seat.waited) = (computed, waited);
         (seat.guessed, seat.corrected) = (guessed, corrected);
         seat.links = links.into_iter().take(MAX_MEMBERS).map(believable).collect();
         if seat.waits_for.is_some_and(|(_, since)| now > since + Micros::from_secs(2)) {
             seat.waits_for = None;
         }
+        let node = seat.node;
         let done = seat.step.saturating_sub(from);
-        let cells = seat.rows.len.saturating_mul(width).saturating_mul(done);
+        let work = crew.plan.problem.work(seat.rows).saturating_mul(done);
         if computed >= MEASURED_AFTER && done > 0 {
-            let rate = u128::from(cells) * 1_000_000 / u128::from(computed.0.max(1));
+            let rate = u128::from(work) * 1_000_000 / u128::from(computed.0.max(1));
             let rate = u64::try_from(rate).unwrap_or(u64::MAX).max(1);
-            let node = seat.node;
             crew.tries.insert(node, Try::Fit { rate });
         }
         let least = crew.seats.iter().map(|seat| seat.step).min().unwrap_or(0);
@@ -138,22 +128,23 @@ impl Scheduler {
             // Somebody got through it.
             crew.victims.clear();
         }
+        crew.see(now, node);
     }
 
-    fn waits_for(&mut self, now: Time, job: JobId, at: usize, other: NodeId) {
-        if let Some(crew) = self.crews.get_mut(&job) {
+    fn waits_for(&mut self, now: Time, id: CrewId, at: usize, other: NodeId) {
+        if let Some(crew) = self.crews.get_mut(&id) {
             crew.seats[at].waits_for = Some((other, now));
         }
     }
 
     /// A member says that another did what no honest one does. Of two strangers nobody knows who lies: the
     /// accused goes, and so does whoever accuses twice.
-    fn accused(&mut self, now: Time, job: JobId, by: NodeId, other: NodeId, why: &str) {
+    fn accused(&mut self, now: Time, id: CrewId, by: NodeId, other: NodeId, why: &str) {
         let why = clip(String::from(why), MAX_TEXT_BYTES);
         let trusted = |node: &NodeId| self.peers.get(node).is_some_and(|peer| peer.trusted);
         let frames = trusted(&other) && !trusted(&by);
         let sits = |node: NodeId| {
-            let crew = self.crews.get(&job);
+            let crew = self.crews.get(&id);
             crew.is_some_and(|crew| crew.seats.iter().any(|seat| seat.node == node))
         };
         if !sits(other) {
@@ -164,43 +155,42 @@ impl Scheduler {
         } else {
             (other, format!("node {by} reports node {other}: {why}"))
         };
-        let Some(crew) = self.crews.get_mut(&job) else { return };
+        let Some(crew) = self.crews.get_mut(&id) else { return };
         let accusations = crew.accusers.entry(by).or_default();
         *accusations += 1;
         let twice = *accusations >= 2;
-        self.send_out(now, job, gone, &what);
+        self.send_out(now, id, gone, &what);
         if twice && gone != by {
-            self.send_out(now, job, by, "it accuses one member after another");
+            self.send_out(now, id, by, "it accuses one member after another");
         }
     }
 
-    fn member_failed(&mut self, now: Time, job: JobId, node: NodeId, failure: Failure) {
+    fn member_failed(&mut self, now: Time, id: CrewId, node: NodeId, failure: Failure) {
         let what = format!("node {node} failed: {failure}");
         // A donor who changed their mind is no fault of anybody's.
-        if let Some(crew) = self.crews.get_mut(&job)
+        if let Some(crew) = self.crews.get_mut(&id)
             && !matches!(failure, Failure::Unable { .. })
         {
             crew.failures += 1;
         }
-        if !self.blame(now, job, node, failure) {
-            self.send_out(now, job, node, &what);
+        if !self.blame(now, id, node, failure) {
+            self.send_out(now, id, node, &what);
         }
     }
 
     /// Ends the job if it is at fault: then the same happens everywhere. Says whether it did.
-    fn blame(&mut self, now: Time, job: JobId, node: NodeId, failure: Failure) -> bool {
+    fn blame(&mut self, now: Time, id: CrewId, node: NodeId, failure: Failure) -> bool {
         let failure = failure.clipped();
-        let height = self.sim(job).map_or(0, |sim| u64::from(sim.height));
-        let Some(crew) = self.crews.get_mut(&job) else { return false };
+        let Some(crew) = self.crews.get_mut(&id) else { return false };
+        let (all, wanted) = (crew.plan.problem.shares(), crew.plan.members.max(1));
         let known = crew.failed_on.contains(&node) || crew.failed_on.len() >= MAX_MEMBERS;
         if failure.blames_job() && !known {
             crew.failed_on.push(node);
         }
         let (failed_on, unable) = (crew.failed_on.clone(), crew.unable.clone());
         let failures = crew.failures;
-        let Some(known) = self.jobs.get(&job) else { return false };
+        let Some(known) = self.crew_job(id) else { return false };
         let others = self.able_besides(known, &failed_on);
-        let wanted = self.sim(job).map_or(1, |sim| usize::from(sim.members.max(1)));
         let enough = self.is_judged(known, &failed_on) || others < wanted;
         // Where every device that is here cannot, the job need not wait for one that can.
         let nobody = !unable.is_empty() && self.able_besides(known, &unable) < wanted;
@@ -209,7 +199,7 @@ impl Scheduler {
         let hopeless = failure.blames_job() && enough || nobody || often;
         if hopeless {
             let nodes: Vec<_> = if failed_on.is_empty() { [node].into() } else { failed_on };
-            self.fail_unit(now, job, Span::new(0, height), nodes, failure);
+            self.fail_unit(now, known.id, Span::new(0, all), nodes, failure);
         }
         hopeless
     }

@@ -1,15 +1,21 @@
 //! Crews: nodes that compute together and depend on each other. Each shows first how fast it is; then the
 //! fastest crew is called together, and called anew, in a new epoch, whenever it changes.
 //!
-//! - [`place`]: who is in it, and how the grid is cut
+//! - [`place`]: who is in it, and who gets which share
+//! - [`clock`]: how fast strangers are by the coordinator's clock
+//! - [`crews`]: all of them, and when to look at them
 //! - [`form`]: auditions, calling the crew together
 //! - [`hear`]: what members say
 //! - [`mend`]: members that leave, stall, fail or cheat; better crews
 //! - [`keep`]: checkpoints and the end
+//! - [`prove`]: strangers' rows are computed again
 //! - [`stroke`]: strokes over the field, and when they count
+//! - [`total`]: what members make of all their rows
 //! - [`past`]: what happened to it
 //! - [`pair`]: two nodes that talk, or give each other blobs
 
+mod clock;
+mod crews;
 mod form;
 mod hear;
 mod keep;
@@ -17,21 +23,28 @@ mod mend;
 mod pair;
 mod past;
 mod place;
+mod prove;
 mod stroke;
+mod total;
 
+pub(crate) use crews::Crews;
 pub(crate) use form::GATHER;
-pub(crate) use pair::{Pair, PairTask};
+pub(crate) use pair::Pairs;
+pub use past::CrewEvent;
+pub(crate) use prove::unchecked_words;
+use prove::{Base, Check};
+pub use total::Total;
 
-use alloc::collections::{BTreeMap, VecDeque};
+use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::string::String;
 use alloc::vec::Vec;
-use serde::{Deserialize, Serialize};
+use shoal_kinds::CrewPlan;
 use shoal_protocol::{
-    Attempt, CrewId, Epoch, JobId, KeptPart, LinkReport, Micros, NodeId, Poke, SimWork, Span, Time,
-    ToNode, Work,
+    Attempt, CrewId, Epoch, JobId, KeptPart, LinkReport, Micros, NodeId, Poke, Span, Time, ToNode,
 };
 
 use crate::fact::Place;
+use crate::job::Job;
 use crate::state::{Conn, Scheduler};
 
 /// Crews are looked at this often while there are any.
@@ -49,8 +62,13 @@ pub(crate) struct Kept {
 }
 
 /// A crew that forms or works; dies with the process.
-#[derive(Default)]
 pub(crate) struct Crew {
+    /// Whose work it does. A job may have several crews; each has a number of its own.
+    pub(crate) job: JobId,
+    /// What it has to do, as the job's kind says.
+    pub(crate) plan: CrewPlan,
+    /// The present one. Numbers of epochs are counted for the job, over all its crews and all lives.
+    pub(crate) epoch: Epoch,
     /// By rank; empty while it forms.
     pub(crate) seats: Vec<Seat>,
     pub(crate) tries: BTreeMap<NodeId, Try>,
@@ -81,7 +99,54 @@ pub(crate) struct Crew {
     pub(crate) unable: Vec<NodeId>,
     pub(crate) failed_on: Vec<NodeId>,
     pub(crate) failures: u32,
+    /// Where what is believed ends, if members computed more, and who computes that again.
+    base: Option<Base>,
+    check: Option<Check>,
+    /// How often rows of strangers were found right.
+    right: BTreeMap<NodeId, u32>,
+    /// Nodes that could not compute it again.
+    no_checkers: BTreeSet<NodeId>,
+    /// What the coordinator's clock says of nodes that claimed to be faster.
+    clocked: BTreeMap<NodeId, u64>,
+    /// The most that its clock has seen strangers do: they are believed some times as much, and no more.
+    seen: BTreeMap<NodeId, u64>,
     pub(crate) changes: Vec<CrewChange>,
+}
+
+impl Crew {
+    fn new(now: Time, job: JobId, plan: CrewPlan, gather: Micros) -> Crew {
+        Crew {
+            job,
+            plan,
+            epoch: Epoch(0),
+            seats: Vec::new(),
+            tries: BTreeMap::new(),
+            out: BTreeMap::new(),
+            gather,
+            since: now,
+            began: 0,
+            moved: (0, now),
+            arriving: BTreeMap::new(),
+            finals: BTreeMap::new(),
+            keep_every: 0,
+            predicted: Micros(0),
+            alone: None,
+            watched: false,
+            pokes: VecDeque::new(),
+            accusers: BTreeMap::new(),
+            victims: Vec::new(),
+            unable: Vec::new(),
+            failed_on: Vec::new(),
+            failures: 0,
+            base: None,
+            check: None,
+            right: BTreeMap::new(),
+            no_checkers: BTreeSet::new(),
+            clocked: BTreeMap::new(),
+            seen: BTreeMap::new(),
+            changes: Vec::new(),
+        }
+    }
 }
 
 /// A member at work.
@@ -128,6 +193,10 @@ pub(crate) enum Try {
     Asked {
         at: Time,
     },
+    /// It has said how fast it is, has compiled everything, and shows it once more, by the coordinator's clock.
+    Again {
+        at: Time,
+    },
     /// Cells per second.
     Fit {
         rate: u64,
@@ -146,11 +215,11 @@ pub(crate) struct Final {
 }
 
 /// Something that happened to a crew.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CrewChange {
     pub at: Time,
     pub epoch: Epoch,
-    pub what: String,
+    pub what: CrewEvent,
 }
 
 /// A crew as people see it.
@@ -187,43 +256,64 @@ pub struct MemberView {
     pub links: Vec<LinkReport>,
 }
 
-/// A simulation's crew has its job's number.
-pub(crate) fn crew_of(job: JobId) -> CrewId {
-    CrewId(job.0)
-}
-
 impl Scheduler {
+    pub(super) fn next_crew(&mut self) -> CrewId {
+        self.numbers.next_crew()
+    }
+
+    /// The job whose work a crew does; none for two who talk or share.
+    pub fn job_of(&self, crew: CrewId) -> Option<JobId> {
+        self.crews.get(&crew).map(|crew| crew.job)
+    }
+
+    /// The crew that computes a job's result.
+    pub(crate) fn crew_of(&self, job: JobId) -> Option<CrewId> {
+        self.jobs.get(&job)?.crews.first().copied()
+    }
+
+    pub(super) fn crew_job(&self, crew: CrewId) -> Option<&Job> {
+        self.jobs.get(&self.job_of(crew)?)
+    }
+
+    pub(super) fn crew_job_mut(&mut self, crew: CrewId) -> Option<&mut Job> {
+        self.jobs.get_mut(&self.job_of(crew)?)
+    }
+
     /// The rows of a connected member in the present epoch: who may store its checkpoints and pictures.
     pub fn member(&self, crew: CrewId, epoch: Epoch, conn: Conn) -> Option<(JobId, Span)> {
-        let (job, seat) = self.seat_of(crew, conn)?;
-        let now = self.jobs.get(&job)?.kept.epoch;
-        (now == epoch).then_some((job, seat.rows))
+        let (job, rows, now) = self.seat_of(crew, conn)?;
+        (now == epoch).then_some((job, rows))
     }
 
     /// The same in whatever epoch it is.
     pub fn in_crew(&self, crew: CrewId, conn: Conn) -> Option<(JobId, Span)> {
-        self.seat_of(crew, conn).map(|(job, seat)| (job, seat.rows))
+        self.seat_of(crew, conn).map(|(job, rows, _)| (job, rows))
     }
 
-    fn seat_of(&self, crew: CrewId, conn: Conn) -> Option<(JobId, &Seat)> {
-        let (job, node) = (JobId(crew.0), self.conns.get(&conn)?);
-        let seats = &self.crews.get(&job)?.seats;
-        seats.iter().find(|seat| seat.node == *node).map(|seat| (job, seat))
+    fn seat_of(&self, id: CrewId, conn: Conn) -> Option<(JobId, Span, Epoch)> {
+        let Some(crew) = self.crews.get(&id) else {
+            let (of, rows, epoch) = self.checker_seat(id, conn)?;
+            return Some((self.job_of(of)?, rows, epoch));
+        };
+        let node = self.peers.on(conn)?;
+        let seat = crew.seats.iter().find(|seat| seat.node == node)?;
+        Some((crew.job, seat.rows, crew.epoch))
     }
 
     pub(crate) fn watch(&mut self, job: JobId, on: bool) {
-        let Some(crew) = self.crews.get_mut(&job) else { return };
+        let Some(id) = self.crew_of(job) else { return };
+        let Some(crew) = self.crews.get_mut(&id) else { return };
         crew.watched = on;
-        self.tell_watched(job);
+        self.tell_watched(id);
     }
 
-    pub(crate) fn tell_watched(&mut self, job: JobId) {
-        let Some(crew) = self.crews.get(&job) else { return };
+    pub(crate) fn tell_watched(&mut self, id: CrewId) {
+        let Some(crew) = self.crews.get(&id) else { return };
         let say = shoal_protocol::CrewTold::Watch(crew.watched);
         let conns = crew.seats.iter().filter_map(|seat| self.conn_of(seat.node));
         let conns: Vec<_> = conns.collect();
         for conn in conns {
-            self.send(conn, ToNode::ToCrew { crew: crew_of(job), say });
+            self.send(conn, ToNode::ToCrew { crew: id, say });
         }
     }
 
@@ -231,15 +321,8 @@ impl Scheduler {
         self.peers.get(&node).map(|peer| peer.conn)
     }
 
-    pub(crate) fn sim(&self, job: JobId) -> Option<&SimWork> {
-        match &self.jobs.get(&job)?.spec.work {
-            Work::Sim(sim) => Some(sim),
-            Work::Noop | Work::Map(_) | Work::Render(_) | Work::Exec(_) => None,
-        }
-    }
-
-    pub(crate) fn view_crew(&self, now: Time, job: JobId) -> Option<CrewView> {
-        let (crew, kept) = (self.crews.get(&job)?, &self.jobs.get(&job)?.kept);
+    pub(crate) fn view_crew(&self, now: Time, id: CrewId) -> Option<CrewView> {
+        let (crew, kept) = (self.crews.get(&id)?, &self.crew_job(id)?.kept);
         let members = crew.seats.iter().map(|seat| MemberView {
             node: seat.node,
             rows: seat.rows,
@@ -256,7 +339,7 @@ impl Scheduler {
         });
         let steps = crew.moved.0.saturating_sub(crew.began);
         Some(CrewView {
-            epoch: kept.epoch,
+            epoch: crew.epoch,
             works: !crew.seats.is_empty(),
             step: if crew.seats.is_empty() { kept.step } else { crew.moved.0 },
             kept: kept.step,

@@ -2,6 +2,7 @@
 //! Of talk the coordinator knows no more than who talks to whom.
 
 use alloc::boxed::Box;
+use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use shoal_protocol::limit::MAX_CREWS_PER_NODE;
 use shoal_protocol::{
@@ -11,10 +12,6 @@ use shoal_protocol::{
 use crate::Output;
 use crate::state::Scheduler;
 
-/// Numbers of pairs begin here, far above any job's, and still fit a JavaScript number.
-const FIRST_PAIR: u64 = 1 << 40;
-/// Bits left for counting within one life of the coordinator.
-const COUNT_BITS: u32 = 20;
 /// Pairs at a time: each costs a route in the relay.
 const MAX_PAIRS: usize = 10_000;
 
@@ -23,18 +20,34 @@ const MEET_EVERY: Micros = Micros::from_secs(1);
 
 /// Two nodes that talk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Pair {
+struct Pair {
     /// The lower number first: by rank.
-    pub(crate) nodes: [NodeId; 2],
-    pub(crate) what: PairTask,
+    nodes: [NodeId; 2],
+    what: PairTask,
     /// Raised when they meet again, with new tokens.
     epoch: Epoch,
     met: Time,
 }
 
+/// All pairs.
+#[derive(Default)]
+pub(crate) struct Pairs(BTreeMap<CrewId, Pair>);
+
+impl Pairs {
+    pub(crate) fn contains_key(&self, crew: &CrewId) -> bool {
+        self.0.contains_key(crew)
+    }
+
+    /// Those that share blobs.
+    pub(crate) fn sharing(&self) -> impl Iterator<Item = &CrewId> {
+        let pairs = self.0.iter().filter(|(_, pair)| pair.what == PairTask::Share);
+        pairs.map(|(crew, _)| crew)
+    }
+}
+
 /// What two nodes have to do with each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum PairTask {
+enum PairTask {
     Talk,
     Share,
 }
@@ -51,16 +64,16 @@ impl PairTask {
 impl Scheduler {
     pub(super) fn meet(&mut self, now: Time, node: NodeId, with: NodeId) {
         let nodes = [node.min(with), node.max(with)];
-        let mut talks = self.pairs.iter().filter(|(_, pair)| pair.what == PairTask::Talk);
+        let mut talks = self.pairs.0.iter().filter(|(_, pair)| pair.what == PairTask::Talk);
         let known = talks.find(|(_, pair)| pair.nodes == nodes);
         let known = known.map(|(crew, pair)| (*crew, *pair));
         if known.is_some_and(|(_, pair)| now < pair.met + MEET_EVERY) {
             return;
         }
-        let talks = || self.pairs.values().filter(|pair| pair.what == PairTask::Talk);
+        let talks = || self.pairs.0.values().filter(|pair| pair.what == PairTask::Talk);
         let talking = |who: NodeId| talks().filter(|pair| pair.nodes.contains(&who)).count();
         let room = nodes.iter().all(|node| talking(*node) < MAX_CREWS_PER_NODE);
-        let room = known.is_some() || room && self.pairs.len() < MAX_PAIRS;
+        let room = known.is_some() || room && self.pairs.0.len() < MAX_PAIRS;
         if node == with || !room || self.pair_up(now, nodes, PairTask::Talk, known).is_none() {
             self.not_met(node, with);
         }
@@ -68,7 +81,7 @@ impl Scheduler {
 
     /// Two nodes that are to give each other blobs; none if one of them has no links.
     pub(crate) fn pair_to_share(&mut self, now: Time, nodes: [NodeId; 2]) -> Option<CrewId> {
-        if self.pairs.len() >= MAX_PAIRS {
+        if self.pairs.0.len() >= MAX_PAIRS {
             return None;
         }
         self.pair_up(now, nodes, PairTask::Share, None)
@@ -85,13 +98,9 @@ impl Scheduler {
         let members = [self.member_info(nodes[0])?, self.member_info(nodes[1])?];
         let (crew, epoch) = match known {
             Some((crew, pair)) => (crew, Epoch(pair.epoch.0 + 1)),
-            None => {
-                self.last_pair += 1;
-                let number = FIRST_PAIR + (u64::from(self.life) << COUNT_BITS) + self.last_pair;
-                (CrewId(number), Epoch(1))
-            }
+            None => (self.next_crew(), Epoch(1)),
         };
-        self.pairs.insert(crew, Pair { nodes, what, epoch, met: now });
+        self.pairs.0.insert(crew, Pair { nodes, what, epoch, met: now });
         let routed = nodes.into_iter().filter_map(|n| Some((n, self.conn_of(n)?)));
         self.outputs.push_back(Output::Route { crew, epoch, members: routed.collect() });
         for (rank, member) in nodes.into_iter().enumerate() {
@@ -119,7 +128,7 @@ impl Scheduler {
 
     /// One of two who talk cannot, does not want to any more, or cannot bear the other.
     pub(super) fn pair_said(&mut self, now: Time, node: NodeId, crew: CrewId, say: &CrewSay) {
-        let Some(pair) = self.pairs.get(&crew).filter(|pair| pair.nodes.contains(&node)) else {
+        let Some(pair) = self.pairs.0.get(&crew).filter(|pair| pair.nodes.contains(&node)) else {
             return;
         };
         let (what, nodes) = (pair.what, pair.nodes);
@@ -144,12 +153,13 @@ impl Scheduler {
             | CrewSay::Kept { .. }
             | CrewSay::Slow { .. }
             | CrewSay::Meet { .. }
-            | CrewSay::Poked { .. } => {}
+            | CrewSay::Poked { .. }
+            | CrewSay::Total { .. } => {}
         }
     }
 
     pub(crate) fn end_pair(&mut self, crew: CrewId) {
-        let Some(pair) = self.pairs.remove(&crew) else { return };
+        let Some(pair) = self.pairs.0.remove(&crew) else { return };
         if pair.what == PairTask::Share {
             self.unlinked(crew, pair.nodes);
         }
@@ -168,7 +178,7 @@ impl Scheduler {
 
     /// A node is gone: whoever talked to it hears so.
     pub(crate) fn part(&mut self, node: NodeId) {
-        let over = self.pairs.iter().filter(|(_, pair)| pair.nodes.contains(&node));
+        let over = self.pairs.0.iter().filter(|(_, pair)| pair.nodes.contains(&node));
         let over: Vec<_> = over.map(|(crew, _)| *crew).collect();
         for crew in over {
             self.end_pair(crew);

@@ -1,10 +1,10 @@
 //! What happened to a crew. While the coordinator lives it knows who left and why; from facts alone it is known
 //! when crews were called together, from which step they went on, and how far their checkpoints came.
 
-use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
-use shoal_protocol::{Epoch, JobId, Time};
+use core::fmt;
+use shoal_protocol::{CrewId, Epoch, JobId, Time};
 
 use super::CrewChange;
 use crate::job::Job;
@@ -12,31 +12,54 @@ use crate::state::Scheduler;
 
 /// What is told of a crew's past.
 const MAX_CHANGES: usize = 64;
-/// Begins what is said of checkpoints: of an epoch only the last is told.
-const STORED: &str = "all rows were stored after step ";
+
+/// What happened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CrewEvent {
+    /// A crew was called together to go on from this step.
+    Called { from: u64 },
+    /// A checkpoint was whole after this step.
+    Stored { step: u64 },
+    /// It was found to be lost.
+    Lost,
+    /// In words: who left and why, who was called.
+    Said(String),
+}
+
+impl fmt::Display for CrewEvent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            CrewEvent::Called { from } => write!(f, "a crew computed from step {from} on"),
+            CrewEvent::Stored { step } => write!(f, "all rows were stored after step {step}"),
+            CrewEvent::Lost => f.write_str("its checkpoint was lost: it begins again"),
+            CrewEvent::Said(words) => f.write_str(words),
+        }
+    }
+}
 
 impl Scheduler {
-    pub(crate) fn note_change(&mut self, now: Time, job: JobId, what: String) {
-        let Some(epoch) = self.jobs.get(&job).map(|job| job.kept.epoch) else { return };
-        let Some(crew) = self.crews.get_mut(&job) else { return };
-        push(&mut crew.changes, CrewChange { at: now, epoch, what });
+    pub(crate) fn note_change(&mut self, now: Time, id: CrewId, what: String) {
+        let Some(crew) = self.crews.get_mut(&id) else { return };
+        let what = CrewEvent::Said(what);
+        push(&mut crew.changes, CrewChange { at: now, epoch: crew.epoch, what });
     }
 
     /// In a new life the crew has the past that facts tell.
     pub(super) fn recall(&mut self, now: Time, job: JobId) {
-        let past = self.jobs.get_mut(&job).map(|job| core::mem::take(&mut job.past));
-        if let (Some(crew), Some(past)) = (self.crews.get_mut(&job), past) {
-            crew.changes = past;
+        let (Some(id), Some(known)) = (self.crew_of(job), self.jobs.get_mut(&job)) else { return };
+        let (past, epoch) = (core::mem::take(&mut known.past), known.kept.epoch);
+        if let Some(crew) = self.crews.get_mut(&id) {
+            (crew.changes, crew.epoch) = (past, epoch);
         }
         let what = "the coordinator started again; of before only facts are known";
-        self.note_change(now, job, String::from(what));
+        self.note_change(now, id, String::from(what));
     }
 }
 
 impl Job {
     /// Replayed: a crew was called together.
     pub(crate) fn recall_epoch(&mut self, at: Time, epoch: Epoch) {
-        let what = format!("a crew computed from step {} on", self.kept.step);
+        let what = CrewEvent::Called { from: self.kept.step };
         push(&mut self.past, CrewChange { at: at.max(self.submitted), epoch, what });
     }
 
@@ -44,11 +67,12 @@ impl Job {
     pub(crate) fn recall_kept(&mut self, at: Time, step: u64) {
         let (at, epoch) = (at.max(self.submitted), self.kept.epoch);
         let what = match step {
-            0 => String::from("its checkpoint was lost: it begins again"),
-            step => format!("{STORED}{step}"),
+            0 => CrewEvent::Lost,
+            step => CrewEvent::Stored { step },
         };
+        // Of an epoch only the last checkpoint is told.
         let is_older = |last: &mut CrewChange| {
-            last.epoch == epoch && step > 0 && last.what.starts_with(STORED)
+            last.epoch == epoch && step > 0 && matches!(last.what, CrewEvent::Stored { .. })
         };
         self.past.pop_if(is_older);
         push(&mut self.past, CrewChange { at, epoch, what });

@@ -3,9 +3,8 @@
 //! steps, when the crew goes on from there.
 
 use shoal_protocol::limit::MAX_STROKES;
-use shoal_protocol::{CrewTold, JobId, Poke, ToNode};
+use shoal_protocol::{CrewId, CrewTold, JobId, Poke, ToNode};
 
-use super::crew_of;
 use crate::fact::Fact;
 use crate::state::Scheduler;
 
@@ -16,44 +15,48 @@ const MAX_POKES: usize = 16;
 impl Scheduler {
     /// Somebody stirs the field.
     pub(crate) fn poke(&mut self, job: JobId, poke: Poke) {
-        let strokes = self.jobs.get(&job).map_or(0, |job| job.kept.strokes.len());
-        let Some(crew) = self.crews.get_mut(&job) else { return };
+        let Some(id) = self.crew_of(job) else { return };
+        let strokes = self.crew_job(id).map_or(0, |job| job.kept.strokes.len());
+        let Some(crew) = self.crews.get_mut(&id) else { return };
         let waiting = crew.pokes.len();
         if waiting >= MAX_POKES || strokes + waiting >= MAX_STROKES {
             return;
         }
         crew.pokes.push_back(poke);
-        self.tell_poke(job, poke);
+        self.tell_poke(id, poke);
     }
 
     /// To a new crew: what the last one had not answered.
-    pub(super) fn tell_pokes(&mut self, job: JobId) {
-        let waiting = self.crews.get(&job).map(|crew| crew.pokes.clone());
+    pub(super) fn tell_pokes(&mut self, id: CrewId) {
+        let waiting = self.crews.get(&id).map(|crew| crew.pokes.clone());
         for poke in waiting.into_iter().flatten() {
-            self.tell_poke(job, poke);
+            self.tell_poke(id, poke);
         }
     }
 
-    fn tell_poke(&mut self, job: JobId, poke: Poke) {
-        let first = self.crews.get(&job).and_then(|crew| crew.seats.first());
+    fn tell_poke(&mut self, id: CrewId, poke: Poke) {
+        let first = self.crews.get(&id).and_then(|crew| crew.seats.first());
         let Some(conn) = first.and_then(|seat| self.conn_of(seat.node)) else { return };
         let say = CrewTold::Poke(poke);
-        self.send(conn, ToNode::ToCrew { crew: crew_of(job), say });
+        self.send(conn, ToNode::ToCrew { crew: id, say });
     }
 
     /// Rank 0 says for which step a stroke counts.
-    pub(super) fn poked(&mut self, job: JobId, at: usize, poke: Poke, step: Option<u64>) {
-        let steps = self.sim(job).map_or(0, |sim| sim.steps);
-        let Some(crew) = self.crews.get_mut(&job) else { return };
+    pub(super) fn poked(&mut self, id: CrewId, at: usize, poke: Poke, step: Option<u64>) {
+        let Some(crew) = self.crews.get_mut(&id) else { return };
         let asked = crew.pokes.iter().position(|asked| *asked == poke);
         // Nobody else chooses, and nobody makes up strokes.
         let Some(asked) = asked.filter(|_| at == 0) else { return };
         crew.pokes.remove(asked);
-        let Some(kept) = self.jobs.get_mut(&job).map(|job| &mut job.kept) else { return };
+        let (job, steps) = (crew.job, crew.plan.steps);
+        let Some(kept) = self.crew_job_mut(id).map(|job| &mut job.kept) else { return };
         let free =
             |step: &u64| (kept.step..steps).contains(step) && !kept.strokes.contains_key(step);
         if let Some(step) = step.filter(free) {
             kept.strokes.insert(step, poke);
+            if let Some(crew) = self.crews.get_mut(&id) {
+                crew.stroke_since_base(step, poke);
+            }
             self.record(Fact::Stroke { job, step, poke });
         }
     }

@@ -42,7 +42,7 @@ function summary(store: Store): HTMLElement {
     fact(
       "Running",
       () => count(running().length),
-      () => plural(store.jobs().length, "job") + " in all",
+      () => plural(store.jobs().length, "job") + " in total",
     ),
     fact(
       "Throughput",
@@ -52,7 +52,7 @@ function summary(store: Store): HTMLElement {
     fact(
       "Units done",
       () => count(units()),
-      () => "by the devices here now",
+      () => "by the devices connected now",
     ),
   );
 }

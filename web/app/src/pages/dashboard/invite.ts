@@ -1,15 +1,12 @@
 /** The join link, to click, copy or scan. */
 
+import type { Shoal } from "@shoal/sdk";
+
 import type { Store } from "../../core/store";
 import { icon } from "../../parts/icons";
-import type { Modules } from "../../parts/qr";
-import { qrCode } from "../../parts/qr";
 import type { Child } from "../../view/dom";
-import { el, show, svg } from "../../view/dom";
-import { signal } from "../../view/reactive";
-
-/** Blank modules around a code, as scanners expect. */
-const QUIET = 4;
+import { el, show } from "../../view/dom";
+import { onCleanup, signal } from "../../view/reactive";
 
 export function inviteCard(store: Store): HTMLElement {
   return el(
@@ -17,11 +14,14 @@ export function inviteCard(store: Store): HTMLElement {
     { class: "card invite", "aria-labelledby": "invite" },
     el("h2", { id: "invite" }, "Invite a device"),
     el("p", { class: "quiet" }, "Scan or open this link. A browser tab is all it takes."),
-    show(() => store.pool()?.join, link),
+    show(
+      () => store.pool()?.join,
+      (url) => link(url, store.shoal),
+    ),
   );
 }
 
-function link(url: string): Child {
+function link(url: string, shoal: Shoal): Child {
   const copied = signal(false);
   const copy = async () => {
     await navigator.clipboard.writeText(url);
@@ -29,7 +29,7 @@ function link(url: string): Child {
     setTimeout(() => copied.set(false), 2_000);
   };
   return [
-    picture(url),
+    picture(shoal),
     el("a", { class: "link", href: url, target: "_blank", rel: "noopener" }, url),
     el(
       "button",
@@ -40,26 +40,21 @@ function link(url: string): Child {
   ];
 }
 
-function picture(url: string): Child {
-  let modules: Modules;
-  try {
-    modules = qrCode(url);
-  } catch {
-    // Too long for a code one could scan; the link itself still works.
-    return null;
-  }
-  const size = modules.length + 2 * QUIET;
-  const path = modules
-    .map((row, y) => row.map((dark, x) => (dark ? `M${x} ${y}h1v1h-1z` : "")).join(""))
-    .join("");
-  return svg(
-    "svg",
-    {
-      class: "qr",
-      role: "img",
-      "aria-label": "QR code of the join link",
-      viewBox: `${-QUIET} ${-QUIET} ${size} ${size}`,
-    },
-    svg("path", { d: path }),
-  );
+/** Comes by itself and late or never; the link works without it. */
+function picture(shoal: Shoal): HTMLElement {
+  const image = el("img", { class: "qr", alt: "QR code of the join link", hidden: true });
+  let address = "";
+  let isGone = false;
+  onCleanup(() => {
+    isGone = true;
+    URL.revokeObjectURL(address);
+  });
+  const draw = async () => {
+    const file = await shoal.joinCode();
+    if (isGone) return;
+    address = image.src = URL.createObjectURL(file);
+    image.hidden = false;
+  };
+  draw().catch((error: unknown) => console.warn("the QR code did not come:", error));
+  return image;
 }

@@ -90,7 +90,7 @@ function detail(job: Job): string {
   if (job.state === "failed") return job.error?.message ?? "failed";
   const took = ((job.ended ?? Date.now()) - (job.started ?? job.submitted)) / 1000;
   if (job.state !== "running") return `${items(job.itemsDone, job.kind)} in ${duration(took)}`;
-  if (job.ableNodes === 0) return "No device here can run this yet.";
+  if (job.ableNodes === 0) return "No device in the pool can run this yet.";
   const left = job.etaSeconds === null ? "" : `, ${duration(job.etaSeconds)} left`;
   return `${rate(job.rate)}${left}, ${plural(job.shares.length, "device")}`;
 }

@@ -4,7 +4,7 @@ import type { PoolNode } from "@shoal/sdk";
 
 import { conditionWords, isBarred, roundTripWords, trustWords } from "../../core/checking";
 import { colourOf } from "../../core/colours";
-import { count, plural } from "../../core/format";
+import { bytes, count, plural } from "../../core/format";
 import type { Store } from "../../core/store";
 import { meter } from "../../parts/bars";
 import { icon } from "../../parts/icons";
@@ -32,7 +32,7 @@ export function nodeList(store: Store): HTMLElement {
         el(
           "p",
           { class: "card quiet" },
-          "Nobody is here yet. Open the join link on any device, or run ",
+          "No device has joined yet. Open the join link on any device, or run ",
           el("code", null, "shoal join"),
           ".",
         ),
@@ -130,7 +130,8 @@ function hardware({ gpu }: PoolNode): string {
 
 function offers(node: PoolNode): string {
   const cpu = node.cpuSlots > 0 ? plural(node.cpuSlots, "CPU slot") : "no CPU slots";
-  return node.gpu ? `${node.gpu.backend}, ${cpu}` : cpu;
+  const offered = `${cpu}, ${bytes(node.memory)} of memory`;
+  return node.gpu ? `${node.gpu.backend}, ${offered}` : offered;
 }
 
 function busyWord(node: PoolNode): string {

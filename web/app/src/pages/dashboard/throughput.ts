@@ -30,7 +30,7 @@ export function throughput(store: Store): HTMLElement {
           .filter(([id]) => shown.some((sample) => (sample.rates.get(id) ?? 0) > 0))
           .map(([id, name]) => ({ id, name: `${name} #${id}`, colour: id % COLOURS }));
       },
-      empty: "Nothing has run since this page was opened.",
+      empty: "Nothing has run since you opened this page.",
     }),
   );
 }

@@ -17,7 +17,7 @@ export function checkingCard(store: Store, job: () => Job): HTMLElement {
   return el(
     "section",
     { class: "card checking", "aria-labelledby": "checking" },
-    el("h2", { id: "checking" }, "How it is checked"),
+    el("h2", { id: "checking" }, "How answers are checked"),
     el("p", null, () => verifyWords(job().verify)),
     el(
       "dl",
@@ -27,8 +27,8 @@ export function checkingCard(store: Store, job: () => Job): HTMLElement {
         ([, words]) => words,
         (entry) => fact("Units", () => count(entry()[0]), () => entry()[1]),
       ),
-      fact("Being checked", () => count(job().unitsChecking), () => "units that wait for another device"),
-      fact("Lent twice", () => count(job().speculated), () => "because the first device was slow"),
+      fact("Being checked", () => count(job().unitsChecking), () => "units waiting for another device"),
+      fact("Run twice", () => count(job().speculated), () => "because the first device was slow"),
     ),
     el("p", { class: "quiet" }, () => turnWords(job())),
     el("p", { class: "quiet" }, () => signedWords(job())),
@@ -37,14 +37,14 @@ export function checkingCard(store: Store, job: () => Job): HTMLElement {
 }
 
 function turnWords({ priority, weight }: Job): string {
-  const share = weight === 100 ? "" : ` Its share beside others is ${weight} instead of 100.`;
+  const share = weight === 100 ? "" : ` Its weight is ${weight}; the default is 100.`;
   switch (priority) {
     case "interactive":
-      return `Somebody waits for it, so it goes before other jobs.${share}`;
+      return `Somebody is waiting for this job, so it runs before others.${share}`;
     case "normal":
-      return `It is served in turn with other jobs.${share}`;
+      return `This job takes turns with other jobs.${share}`;
     case "batch":
-      return `It is served when nothing else is there to do.${share}`;
+      return `This job runs when there is nothing else to do.${share}`;
   }
 }
 
@@ -57,12 +57,12 @@ function fact(name: string, value: () => string, more: () => string): HTMLElemen
   );
 }
 
-function signedWords({ kind, signedBy, signedHere }: Job): Child {
-  if (signedBy === null) return kind === "noop" ? "It has no code to sign." : "Nobody signed its code.";
+function signedWords({ signedBy, signedHere }: Job): Child {
+  if (signedBy === null) return "This job has no code to sign.";
   const key = el("code", { title: signedBy }, shortKey(signedBy));
   return signedHere
-    ? ["Its code came unsigned, so the coordinator signed it itself (", key, ")."]
-    : ["Its code is signed with the key ", key, "; every device checks that before it runs."];
+    ? ["The code came unsigned, so the coordinator signed it (", key, ")."]
+    : ["The code is signed with the key ", key, ". Every device checks the signature before it runs the code."];
 }
 
 function receipt(store: Store, job: () => Job): Child {
@@ -86,9 +86,9 @@ function receipt(store: Store, job: () => Job): Child {
         el(
           "span",
           { class: "quiet" },
-          "Who computed what and how it was checked, signed. ",
+          "A signed record of who computed what and how it was checked. Check it with ",
           el("code", null, "shoal verify"),
-          " reads it.",
+          ".",
         ),
         el("span", { class: "problem", role: "alert" }, problem),
       ),

@@ -48,8 +48,8 @@ function summary(crew: CrewInfo | null): string {
 function prediction(crew: CrewInfo | null): string {
   if (!crew || crew.predictedStepMs === null) return "";
   const took = crew.stepMs === null ? "" : `, ${millis(crew.stepMs)} measured`;
-  const alone = crew.aloneStepMs === null ? "it does not fit one device alone" : `${millis(crew.aloneStepMs)} on the fastest device alone`;
-  return `A step: ${millis(crew.predictedStepMs)} predicted${took}; ${alone}. Last checkpoint: step ${crew.keptStep}.`;
+  const alone = crew.aloneStepMs === null ? "it does not fit on one device" : `${millis(crew.aloneStepMs)} on the fastest device alone`;
+  return `Time per step: ${millis(crew.predictedStepMs)} predicted${took}; ${alone}. Last checkpoint: step ${crew.keptStep}.`;
 }
 
 function members(list: () => readonly CrewMember[]): HTMLElement {
@@ -100,7 +100,7 @@ function linkView(link: () => CrewLink): HTMLElement {
     {
       class: () => `link ${link().via}`,
       title: () =>
-        `to node ${link().with}: ${link().via === "direct" ? "directly" : "through the coordinator, sealed"}, ` +
+        `to node ${link().with}: ${link().via === "direct" ? "directly" : "through the coordinator, encrypted"}, ` +
         `round trip ${millis(link().roundTripMs)}${speed()}`,
     },
     el("i", { class: `dot c${colourOf(link().with)}` }),

@@ -21,6 +21,6 @@ export function errorCard(error: JobError): HTMLElement {
     el("p", null, first ?? ""),
     more.length > 0 && el("pre", null, more.join("\n")),
     where.length > 0 && el("p", { class: "quiet" }, where.join(", ")),
-    error.stderr && [el("h3", null, "The end of its stderr"), el("pre", null, error.stderr)],
+    error.stderr && [el("h3", null, "The end of stderr"), el("pre", null, error.stderr)],
   );
 }

@@ -37,9 +37,9 @@ export function fieldCard(store: Store, job: () => Job): HTMLElement {
 }
 
 function hint(job: Job, step: number): string {
-  if (job.state !== "running") return step < 0 ? "No picture of it was kept." : "As it was last seen.";
-  if (step < 0) return "Waiting for the first picture. A kernel without a “show” entry point has none.";
-  return "Drag over it to stir. The strips at the left show whose rows they are.";
+  if (job.state !== "running") return step < 0 ? "No picture was kept." : "This is the last picture.";
+  if (step < 0) return "Waiting for the first picture. A kernel without a “show” entry point makes none.";
+  return "Drag over the picture to stir. The strips on the left show which device computes which rows.";
 }
 
 function surface(

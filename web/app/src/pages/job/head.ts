@@ -68,7 +68,7 @@ function facts(job: () => Job, now: () => number): HTMLElement {
         job().state === "running" ? `${words(job().kind)} now` : `${words(job().kind)} on average`,
     ),
     fact(
-      () => (job().state === "running" ? "Time left" : "Took"),
+      () => (job().state === "running" ? "Time left" : "Time taken"),
       () => (job().state === "running" ? left(job()) : duration(took())),
       () => (job().state === "running" ? `${duration(took())} so far` : ended(job())),
     ),
@@ -101,7 +101,7 @@ function simFacts(job: () => Job, took: () => number): HTMLElement {
       () => (job().state === "running" ? "now" : "on average"),
     ),
     fact(
-      () => (job().state === "running" ? "Time left" : "Took"),
+      () => (job().state === "running" ? "Time left" : "Time taken"),
       () => (job().state === "running" ? left(job()) : duration(took())),
       () => (job().state === "running" ? `${duration(took())} so far` : ended(job())),
     ),
@@ -138,15 +138,15 @@ function ended(job: Job): string {
 function unitsMore(job: Job): string {
   const tried = job.retries > 0 ? `, ${plural(job.retries, "retry", "retries")}` : "";
   if (job.state !== "running") return `${plural(job.shares.length, "device")} took part${tried}`;
-  if (job.ableNodes === 0) return "no device here can run it yet";
-  return `${count(job.unitsLeased)} at work${tried}`;
+  if (job.ableNodes === 0) return "no device in the pool can run it yet";
+  return `${plural(job.unitsLeased, "unit")} in progress${tried}`;
 }
 
 function actions(store: Store, job: () => Job, state: Job["state"]): Child {
   const id = job().id;
   if (state === "running") {
     const cancel = async () => store.learn(await store.shoal.cancel(id));
-    return confirmButton([icon("stop"), "Cancel job"], "Really cancel?", () => void cancel());
+    return confirmButton([icon("stop"), "Cancel job"], "Cancel this job?", () => void cancel());
   }
   const remove = async () => {
     await store.shoal.remove(id);
@@ -155,7 +155,7 @@ function actions(store: Store, job: () => Job, state: Job["state"]): Child {
   };
   return [
     state === "done" && job().kind !== "noop" && saveButtons(store, job),
-    confirmButton([icon("bin"), "Remove"], "Remove it and its result?", () => void remove()),
+    confirmButton([icon("bin"), "Remove"], "Remove job and result?", () => void remove()),
   ];
 }
 
@@ -177,7 +177,7 @@ function saveButtons(store: Store, job: () => Job): Child {
       "button",
       { type: "button", class: "primary", disabled: () => busy(), onclick: () => void save() },
       icon("save"),
-      () => (busy() ? "Fetching …" : `Download ${resultName(job())}`),
+      () => (busy() ? "Downloading …" : `Download ${resultName(job())}`),
     ),
     el("span", { class: "problem", role: "alert" }, problem),
   ];

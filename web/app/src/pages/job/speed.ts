@@ -32,7 +32,7 @@ export function speedCard(job: () => Job): HTMLElement {
         [...job().shares]
           .sort((a, b) => a.node - b.node)
           .map((share) => ({ id: share.node, name: share.name, colour: colourOf(share.node) })),
-      empty: "The curve is drawn while the job runs and this page is open.",
+      empty: "The chart fills in while the job runs and this page is open.",
     }),
   );
 }

@@ -71,14 +71,14 @@ export function unitsCard(list: () => UnitList, job: () => Job): HTMLElement {
       "p",
       { class: "legend-row quiet" },
       el("span", { class: "legend" }, el("i", { class: "cell waiting" }), "waiting"),
-      el("span", { class: "legend" }, el("i", { class: "cell leased" }), "lent to a device"),
+      el("span", { class: "legend" }, el("i", { class: "cell leased" }), "assigned to a device"),
       el(
         "span",
         { class: "legend" },
         el("i", { class: "cell done" }),
-        "done, in its device's colour",
+        "done, in the device's colour",
       ),
-      () => list().truncated && el("span", null, "Only the first 2,000 units are drawn."),
+      () => list().truncated && el("span", null, "Only the first 2,000 units are shown."),
     ),
   );
 }
@@ -147,7 +147,7 @@ function tip(
   const unit = finder(list.units)(item);
   if (!unit) return `items around ${count(item)}: waiting`;
   const who = unit.node === undefined ? "" : ` by ${nameOf(job, unit.node)}`;
-  const word = unit.state === "leased" ? `lent${who.replace(" by", " to")}` : `${unit.state}${who}`;
+  const word = unit.state === "leased" ? `assigned${who.replace(" by", " to")}` : `${unit.state}${who}`;
   return `items ${count(unit.start)} to ${count(unit.start + unit.len - 1)}: ${word}`;
 }
 
@@ -157,5 +157,5 @@ function nameOf(job: Job, node: number): string {
 
 function inWords(job: Job, list: UnitList): string {
   const leased = list.units.filter((unit) => unit.state === "leased").length;
-  return `Map of the job's units: ${count(job.unitsDone)} done, ${leased} lent.`;
+  return `Map of the job's units: ${count(job.unitsDone)} done, ${leased} assigned.`;
 }

@@ -2,7 +2,7 @@
 
 import type { Priority, Verify } from "@shoal/sdk";
 
-import { readNpy } from "../../core/npy";
+import { kernelNumbers } from "../../core/kernel-numbers";
 import type { Binding, Param } from "../../core/wgsl";
 import type { Child } from "../../view/dom";
 import { each, el, show } from "../../view/dom";
@@ -19,16 +19,16 @@ const FILLS: readonly [Fill, string][] = [
   ["file", "a .npy file"],
 ];
 const CHECKS: readonly [Verify, string][] = [
-  ["adaptive", "as devices deserve it"],
-  ["quorum:3", "by three devices each"],
-  ["quorum:2", "by two devices each"],
+  ["adaptive", "most for new devices"],
+  ["quorum:3", "three devices must agree"],
+  ["quorum:2", "two devices must agree"],
   ["spot", "one unit in ten"],
   ["none", "not at all"],
 ];
 const PRIORITIES: readonly [Priority, string][] = [
-  ["interactive", "at once: somebody waits"],
-  ["normal", "in turn"],
-  ["batch", "when nothing else is there"],
+  ["interactive", "high: I am waiting for it"],
+  ["normal", "normal"],
+  ["batch", "low: when nothing else runs"],
 ];
 const SIZES = [256, 1_024, 4_096, 8_192, 16_384, 65_536, 262_144, 1_048_576, 4_194_304, 16_777_216];
 
@@ -59,8 +59,8 @@ export function fields(settings: Settings): HTMLElement {
       (param) => `${param.name} ${param.lanes}`,
       (param) => paramField(settings, param()),
     ),
-    choiceField("Answers are checked", CHECKS, settings.verify),
-    choiceField("It is served", PRIORITIES, settings.priority),
+    choiceField("Check answers", CHECKS, settings.verify),
+    choiceField("Priority", PRIORITIES, settings.priority),
   );
 }
 
@@ -158,7 +158,7 @@ function inputField(settings: Settings, index: number, binding: () => Binding): 
         checked: () => at().whole,
         onchange: (event: Event) => change({ whole: (event.target as HTMLInputElement).checked }),
       }),
-      "Whole for every unit",
+      "Send all of it to every unit",
     ),
   );
 }
@@ -173,7 +173,7 @@ function fileField(
     if (!file) return;
     problem.set("");
     try {
-      change({ file: { name: file.name, data: readNpy(await file.arrayBuffer()).data } });
+      change({ file: { name: file.name, data: kernelNumbers(await file.arrayBuffer()) } });
     } catch (error) {
       change({ file: null });
       problem.set(`${file.name}: ${error instanceof Error ? error.message : String(error)}`);

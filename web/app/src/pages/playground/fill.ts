@@ -2,7 +2,7 @@
 
 import type { ParamValue } from "@shoal/sdk";
 
-import type { NumberArray } from "../../core/npy";
+import type { NumberArray } from "../../core/kernel-numbers";
 import type { Binding, Param, Scalar } from "../../core/wgsl";
 import type { InputSetting } from "./settings";
 
@@ -45,7 +45,7 @@ export function paramValues(
       throw new Error(`The parameter ${name} is "${text}", which is not a number.`);
     if (numbers.length !== lanes) {
       throw new Error(
-        `The parameter ${name} takes ${lanes} numbers, "${text}" has ${numbers.length}.`,
+        `The parameter ${name} takes ${lanes} numbers, but "${text}" has ${numbers.length}.`,
       );
     }
     out[name] = lanes === 1 ? (numbers[0] ?? 0) : numbers;

@@ -107,6 +107,6 @@ function samplePicker(settings: Settings): HTMLElement {
 
 function poolWords(store: Store): string {
   const gpus = store.nodes().filter((node) => node.gpu && !node.paused).length;
-  if (gpus === 0) return "No device with a GPU is here: a job will wait for one.";
+  if (gpus === 0) return "No device with a GPU has joined yet. A job will wait for one.";
   return gpus === 1 ? "on 1 device with a GPU" : `on ${gpus} devices with a GPU`;
 }

@@ -1,7 +1,8 @@
 /** What came out of a run, and how it went. */
 
+import { npyHeader } from "@shoal/sdk";
+
 import { bytes, count, duration } from "../../core/format";
-import { npyHeader } from "../../core/npy";
 import { saveFile } from "../../core/save";
 import type { Store } from "../../core/store";
 import { jobBar } from "../../parts/bars";
@@ -72,7 +73,7 @@ function idle(runner: Runner): Child {
   return el(
     "p",
     { class: "blank quiet" },
-    "Press Run, or Ctrl + Enter in the editor. The kernel is spread over every device in the pool.",
+    "Press Run, or Ctrl + Enter in the editor. Shoal runs the kernel on every device in the pool.",
   );
 }
 

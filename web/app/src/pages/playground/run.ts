@@ -1,9 +1,8 @@
 /** Runs the kernel on the pool, step by step, with the time each step took. */
 
 import type { Job, JobRequest, MapRequest, ResultArray, Shoal } from "@shoal/sdk";
-import { ShoalError } from "@shoal/sdk";
+import { npyType, ShoalError } from "@shoal/sdk";
 
-import { scalarOf } from "../../core/npy";
 import type { Store } from "../../core/store";
 import type { Values } from "../../parts/plot";
 import type { Signal } from "../../view/reactive";
@@ -134,7 +133,7 @@ async function mapRequest(
       const stored = await shoal.upload(data, { signal });
       const split = setting.whole ? { whole: true } : { perItem: setting.perItem };
       // A file may hold other numbers than the kernel reads: the coordinator then says so.
-      const type = setting.fill === "file" ? { type: scalarOf(data) } : {};
+      const type = setting.fill === "file" ? { type: npyType(data) } : {};
       return { blob: stored.hash, ...split, ...type };
     }),
   );

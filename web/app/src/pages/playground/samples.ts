@@ -24,12 +24,12 @@ export interface Sample {
 export const SAMPLES: readonly Sample[] = [
   { name: "Wave: one number in, one out", source: wave, inputs: [{ fill: "ramp", to: 32 }] },
   {
-    name: "Path tracer: a picture by light",
+    name: "Path tracer: a picture made of light rays",
     source: path,
     picture: { width: 640, height: 360, samples: 16, tile: 64 },
   },
   {
-    name: "Mandelbrot: a picture by formula",
+    name: "Mandelbrot: a picture from a formula",
     source: mandelbrot,
     picture: { width: 1280, height: 720, samples: 4, tile: 64 },
   },

@@ -2,7 +2,7 @@
 
 import type { Priority, Verify } from "@shoal/sdk";
 
-import type { NumberArray } from "../../core/npy";
+import type { NumberArray } from "../../core/kernel-numbers";
 import type { KernelShape } from "../../core/wgsl";
 import { kernelShape } from "../../core/wgsl";
 import type { Signal } from "../../view/reactive";

@@ -112,11 +112,6 @@ export class Crews {
     );
   }
 
-  /** The GPU Worker is gone, and all bands with it. */
-  gpuLost(message: string): void {
-    for (const part of this.parts.values()) part.lost(message);
-  }
-
   close(): void {
     this.quic.close();
     for (const part of this.parts.values()) part.close();
@@ -171,7 +166,7 @@ export class Crews {
       triesDirect: true,
     };
     const info = job === undefined ? undefined : this.host.job(job);
-    if (info?.work.kind === "sim") config.work = info.work.bytes;
+    if (info && "width" in info.work) config.work = info.work.bytes;
     const member = new Crew(performance.now(), config);
     const talked = (_: number, output: TalkOutput) => this.shared(output);
     const host = shares ? { ...this.host, talked } : this.host;

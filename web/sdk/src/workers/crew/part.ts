@@ -55,18 +55,14 @@ export class Part {
             ? member.finalInline(now, epoch, result.inline)
             : member.finalStored(now, epoch, result.hash, result.size);
         }
+        case "reduced":
+          return member.reduced(now, epoch, answer.step, answer.rows);
         case "shown":
           return member.shown(now, epoch);
         case "failed":
           return member.failed(now, epoch, answer.failure);
       }
     });
-  }
-
-  /** The GPU Worker is gone, and the band with it. */
-  lost(message: string): void {
-    const failure = { kind: "lost", message } as const;
-    this.give((member, now) => member.failed(now, this.epoch(), failure));
   }
 
   /** Who is in the crew, by rank. */

@@ -202,6 +202,8 @@ export class Swarm {
       case "load":
         void this.load(output.blob, output.piece, output.to);
         break;
+      case "part":
+        break;
       case "whole":
         this.coming.get(output.blob.hash)?.end(true);
         break;

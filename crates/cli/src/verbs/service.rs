@@ -1,0 +1,111 @@
+//! `shoal service`, `services` and `ask`: programs that nodes keep ready for requests.
+
+use std::io::{Read, Write};
+use std::path::Path;
+
+use serde_json::{Map, Value, json};
+
+use super::{Context, owner, refused};
+use crate::args::{Ask, Service, ServiceAdd, ServiceRm, ServiceVerb, Services};
+use crate::client::Source;
+use crate::client::api::{ServiceInfo, ServiceList};
+use crate::fail::Fail;
+use crate::show;
+
+/// What a program may use unless somebody says otherwise, as for `exec`.
+const MEMORY: u64 = 256 << 20;
+
+pub(super) async fn run(context: &Context, args: Service) -> Result<(), Fail> {
+    match args.what {
+        ServiceVerb::Add(add) => start(context, *add).await,
+        ServiceVerb::Rm(rm) => end(context, rm).await,
+    }
+}
+
+async fn start(context: &Context, args: ServiceAdd) -> Result<(), Fail> {
+    let wasm = std::fs::read(&args.module).map_err(|error| Fail::reading(&args.module, &error))?;
+    shoal_engine::intake::wasi_module(&wasm, MEMORY)
+        .map_err(|error| refused(&args.module, error))?;
+    let client = context.client(&args.server)?;
+    let module = client.upload(&Source::Memory(wasm.into()), &show::Bytes::hidden()).await?;
+    let env: Map<String, Value> =
+        args.env.iter().map(|(name, value)| (name.clone(), value.clone().into())).collect();
+    let request = json!({
+        "name": args.name,
+        "owner": owner(),
+        "kind": "exec",
+        "module": module.hash,
+        "args": args.args,
+        "env": env,
+        "clock": args.clock,
+        "least": args.least,
+        "most": args.most.max(args.least),
+        "idleSeconds": args.idle,
+        "strangers": args.strangers,
+        "limits": {"seconds": args.limit_seconds},
+    });
+    let service = client.serve(&request).await?;
+    if context.json {
+        return show::json(&service);
+    }
+    show::line(&format!(
+        "{} is a service now; ask it with: shoal ask {}",
+        service.name, service.name
+    ))
+}
+
+async fn end(context: &Context, args: ServiceRm) -> Result<(), Fail> {
+    context.client(&args.server)?.unserve(&args.name).await?;
+    if context.json {
+        return show::json(&json!({"removed": args.name}));
+    }
+    show::line(&format!("{} is no longer a service", args.name))
+}
+
+pub(super) async fn list(context: &Context, args: Services) -> Result<(), Fail> {
+    let ServiceList { services } = context.client(&args.server)?.services().await?;
+    if context.json {
+        return show::json(&json!({"services": services}));
+    }
+    if services.is_empty() {
+        return show::line("no services; start one with: shoal service add NAME MODULE.wasm");
+    }
+    services.iter().try_for_each(|service| show::line(&line(service)))
+}
+
+fn line(service: &ServiceInfo) -> String {
+    let ready = service.replicas.iter().filter(|replica| replica.ready);
+    let names: Vec<_> = ready.map(|replica| replica.name.as_str()).collect();
+    let on = match (names.is_empty(), &service.trouble) {
+        (false, _) => format!("ready on {}", names.join(", ")),
+        (true, Some(trouble)) => format!("not ready: {trouble}"),
+        (true, None) => "not ready: no node of yours that can run it is connected".into(),
+    };
+    let ServiceInfo { name, waiting, running, answered, failed, .. } = service;
+    format!(
+        "{name}: {on}; {answered} answered, {failed} failed, {running} running, {waiting} waiting"
+    )
+}
+
+pub(super) async fn ask(context: &Context, args: Ask) -> Result<(), Fail> {
+    if !(args.deadline > 0.0 && args.deadline <= 3600.0) {
+        return Err(Fail::input("--deadline must be more than 0 and at most 3600 seconds"));
+    }
+    let body = match &args.file {
+        Some(file) => std::fs::read(file).map_err(|error| Fail::reading(file, &error))?,
+        None => {
+            let mut bytes = Vec::new();
+            let read = std::io::stdin().lock().read_to_end(&mut bytes);
+            read.map_err(|error| Fail::reading(Path::new("stdin"), &error))?;
+            bytes
+        }
+    };
+    let millis = (args.deadline * 1e3).ceil() as u64;
+    let answer = context.client(&args.server)?.ask(&args.name, body, millis).await?;
+    if context.json {
+        return show::json(&json!({"answer": String::from_utf8_lossy(&answer)}));
+    }
+    let mut out = std::io::stdout().lock();
+    let written = out.write_all(&answer).and_then(|()| out.flush());
+    written.map_err(|error| Fail::writing(Path::new("stdout"), &error))
+}

@@ -1,0 +1,204 @@
+//! Services: jobs without an end, asked by whoever has the key.
+
+use axum::Json;
+use axum::body::{Body, Bytes};
+use axum::extract::{Path, State};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
+use axum::response::Response;
+use futures_util::stream;
+use shoal_kinds::plan::{ServiceRequest, read_service};
+use shoal_protocol::limit::MAX_REQUEST_BYTES;
+use shoal_protocol::{Micros, Priority};
+use shoal_scheduler::{CallError, CallId};
+use tokio::sync::{mpsc, oneshot};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use super::App;
+use super::blobs::BYTES;
+use super::jobs::{collect, in_turn};
+use crate::driver::event::{Event, ServiceEvent};
+use crate::driver::handle::{Handle, Stopped};
+use crate::error::{ApiError, JobSubmitError, ServiceError};
+use crate::json::{ErrorJson, ServiceJson, ServicesJson};
+use crate::plan;
+
+/// A description of a service, with room for long lists of files.
+const MAX_BODY_BYTES: usize = 4 << 20;
+/// Milliseconds a request may take if it says nothing, and at most.
+const USUAL_DEADLINE: u64 = 30_000;
+const MOST_DEADLINE: u64 = 3_600_000;
+/// Parts of one answer that may wait for a slow client: all there may be.
+const MAX_PARTS: usize = 1025;
+
+pub(super) const DEADLINE: HeaderName = HeaderName::from_static("x-shoal-deadline-ms");
+pub(super) const PRIORITY: HeaderName = HeaderName::from_static("x-shoal-priority");
+
+pub(super) fn routes() -> OpenApiRouter<App> {
+    OpenApiRouter::new()
+        .routes(routes!(post_service))
+        .routes(routes!(get_services))
+        .routes(routes!(ask_service))
+        .routes(routes!(delete_service))
+}
+
+/// Starts a service: a program that nodes keep ready for requests
+#[utoipa::path(
+    post, path = "/api/v1/services", tag = "services", security(("key" = [])),
+    request_body = ServiceRequest,
+    responses(
+        (status = 201, body = ServiceJson),
+        (status = 400, description = "No JSON", body = ErrorJson),
+        (status = 401, body = ErrorJson),
+        (status = 409, description = "There is one with this name", body = ErrorJson),
+        (status = 422, description = "Cannot be served; the error says why", body = ErrorJson),
+    )
+)]
+async fn post_service(
+    State(app): State<App>,
+    body: Body,
+) -> Result<(StatusCode, Json<ServiceJson>), ApiError> {
+    let body = collect(body, MAX_BODY_BYTES).await?;
+    let request = read_service(&body).map_err(JobSubmitError::Plan)?;
+    let name = request.common.name.clone();
+    let spec =
+        in_turn(&app, move |app| plan::serve(&request, &*app.intake, &app.blobs, &app.signer));
+    let spec = spec.await.map_err(JobSubmitError::Plan)?;
+    app.driver.serve(spec).await?.map_err(JobSubmitError::Scheduler)?;
+    let found = app.driver.services().await?.into_iter().find(|service| service.name == name);
+    let service = found.ok_or(ServiceError::Missing { name })?;
+    Ok((StatusCode::CREATED, Json(service)))
+}
+
+/// All services
+#[utoipa::path(
+    get, path = "/api/v1/services", tag = "services", security(("key" = [])),
+    responses((status = 200, body = ServicesJson), (status = 401, body = ErrorJson))
+)]
+async fn get_services(State(app): State<App>) -> Result<Json<ServicesJson>, ApiError> {
+    Ok(Json(ServicesJson { services: app.driver.services().await? }))
+}
+
+/// Ends a service
+#[utoipa::path(
+    delete, path = "/api/v1/services/{name}", tag = "services", security(("key" = [])),
+    params(("name" = String, Path)),
+    responses(
+        (status = 204, description = "It is gone"),
+        (status = 401, body = ErrorJson),
+        (status = 404, body = ErrorJson),
+    )
+)]
+async fn delete_service(
+    State(app): State<App>,
+    Path(name): Path<String>,
+) -> Result<StatusCode, ApiError> {
+    match app.driver.unserve(name.clone()).await? {
+        true => Ok(StatusCode::NO_CONTENT),
+        false => Err(ServiceError::Missing { name }.into()),
+    }
+}
+
+/// Asks a service: the body is its input, the response its answer
+#[utoipa::path(
+    post, path = "/api/v1/services/{name}", tag = "services", security(("key" = [])),
+    params(
+        ("name" = String, Path),
+        ("x-shoal-deadline-ms" = Option<u64>, Header, description = "30000 if left out"),
+        ("x-shoal-priority" = Option<String>, Header, description = "interactive (if left out), normal or batch"),
+    ),
+    request_body(content = Vec<u8>, content_type = "application/octet-stream"),
+    responses(
+        (status = 200, body = Vec<u8>, content_type = "application/octet-stream"),
+        (status = 401, body = ErrorJson),
+        (status = 404, body = ErrorJson),
+        (status = 413, description = "The input is too large", body = ErrorJson),
+        (status = 429, description = "Too many requests wait", body = ErrorJson),
+        (status = 502, description = "The program failed; the error says how", body = ErrorJson),
+        (status = 504, description = "Not answered before the deadline", body = ErrorJson),
+    )
+)]
+async fn ask_service(
+    State(app): State<App>,
+    Path(name): Path<String>,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, ApiError> {
+    let (within, priority) = (deadline(&headers)?, priority(&headers)?);
+    let body = collect(body, MAX_REQUEST_BYTES).await?.to_vec();
+    let (parts, mut answer) = mpsc::channel(MAX_PARTS);
+    let (reply, call) = oneshot::channel();
+    let asked = ServiceEvent::Ask { name: name.clone(), body, priority, within, parts, reply };
+    app.driver.tell(Event::Service(asked)).await?;
+    let Ok(call) = call.await else { return Err(ServiceError::Missing { name }.into()) };
+    let line = Line { call, driver: app.driver.clone() };
+    // What goes wrong before the first byte is a proper error; later it breaks the answer off.
+    let first = match answer.recv().await {
+        Some(Ok(first)) => first,
+        Some(Err(error)) => return Err(ServiceError::Call(error).into()),
+        None => return Err(Stopped.into()),
+    };
+    let rest = Rest { first: Some(first), answer, _line: line };
+    let mut response = Response::new(Body::from_stream(stream::unfold(rest, Rest::next)));
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(BYTES));
+    Ok(response)
+}
+
+/// The rest of an answer.
+struct Rest {
+    first: Option<Vec<u8>>,
+    answer: mpsc::Receiver<Result<Vec<u8>, CallError>>,
+    _line: Line,
+}
+
+impl Rest {
+    async fn next(mut self) -> Option<(Result<Bytes, std::io::Error>, Rest)> {
+        let part = match self.first.take() {
+            Some(first) => Ok(first),
+            None => self.answer.recv().await?,
+        };
+        let part = part.map(Bytes::from).map_err(|error| std::io::Error::other(error.to_string()));
+        Some((part, self))
+    }
+}
+
+/// Hangs up when nobody waits any more.
+struct Line {
+    call: CallId,
+    driver: Handle,
+}
+
+impl Drop for Line {
+    fn drop(&mut self) {
+        let (call, driver) = (self.call, self.driver.clone());
+        tokio::spawn(async move {
+            let _ = driver.tell(Event::Service(ServiceEvent::HangUp(call))).await;
+        });
+    }
+}
+
+fn deadline(headers: &HeaderMap) -> Result<Micros, ServiceError> {
+    let Some(value) = headers.get(DEADLINE) else {
+        return Ok(Micros::from_millis(USUAL_DEADLINE));
+    };
+    let given = value.to_str().ok().and_then(|text| text.parse().ok());
+    let fine = given.filter(|millis| (1..=MOST_DEADLINE).contains(millis));
+    fine.map(Micros::from_millis).ok_or_else(|| ServiceError::Header {
+        name: "x-shoal-deadline-ms",
+        value: String::from_utf8_lossy(value.as_bytes()).into_owned(),
+        expected: "milliseconds, from 1 to 3600000",
+    })
+}
+
+fn priority(headers: &HeaderMap) -> Result<Priority, ServiceError> {
+    match headers.get(PRIORITY).map(HeaderValue::as_bytes) {
+        None | Some(b"interactive") => Ok(Priority::Interactive),
+        Some(b"normal") => Ok(Priority::Normal),
+        Some(b"batch") => Ok(Priority::Batch),
+        Some(other) => Err(ServiceError::Header {
+            name: "x-shoal-priority",
+            value: String::from_utf8_lossy(other).into_owned(),
+            expected: "interactive, normal or batch",
+        }),
+    }
+}

@@ -1,0 +1,186 @@
+//! The lane for programs: one thread per slot, each with its own connection.
+
+use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::time::Instant;
+
+use shoal_engine::wasi;
+use shoal_kinds::ExecWork;
+use shoal_node::JobInfo;
+use shoal_protocol::limit::MAX_LEASES_PER_NODE;
+use shoal_protocol::{Attempt, Failure, JobId, Lease, Micros, UnitOutput};
+
+use super::cache::Cache;
+use super::courier::Courier;
+use super::program::Programs;
+use super::session::Session;
+use super::share::Library;
+use super::wire::Origin;
+use super::{Event, Ran};
+use crate::fail::Fail;
+
+/// Units that wait for a thread. The brain begins no more than there are slots, so that only units
+/// taken back behind threads still busy can add up; a node holds no more units than this anyway.
+const MAX_TASKS: usize = MAX_LEASES_PER_NODE;
+
+/// Called by a thread with what became of a unit.
+pub(super) type Report = Arc<dyn Fn(Worked) + Send + Sync>;
+
+pub(super) struct CpuLane {
+    tasks: mpsc::SyncSender<Task>,
+    cancels: BTreeMap<Attempt, Arc<AtomicBool>>,
+}
+
+struct Task {
+    what: What,
+    info: Arc<JobInfo>,
+    cancel: Arc<AtomicBool>,
+}
+
+enum What {
+    Unit(Lease),
+    /// A request to a service, with its input.
+    Call(Lease, Arc<Vec<u8>>),
+    /// A service is to be made ready.
+    Warm(JobId),
+}
+
+/// What became of a task.
+pub(super) enum Worked {
+    Ran(Ran),
+    Warmed { job: JobId, result: Result<(), Failure> },
+}
+
+/// The lane of a node that lends processors.
+pub(super) fn open(
+    slots: u16,
+    (origin, session, library): (&Origin, &Session, Option<Library>),
+    work: PathBuf,
+    to_loop: &tokio::sync::mpsc::Sender<Event>,
+) -> Result<Option<CpuLane>, Fail> {
+    if slots == 0 {
+        return Ok(None);
+    }
+    let to_loop = to_loop.clone();
+    let report: Report = Arc::new(move |worked| drop(to_loop.blocking_send(Event::Cpu(worked))));
+    let lane = CpuLane::start(slots, origin, session, library, work, &report);
+    lane.map(Some).map_err(|message| Fail::world("engine", message))
+}
+
+impl CpuLane {
+    fn start(
+        slots: u16,
+        origin: &Origin,
+        session: &Session,
+        library: Option<Library>,
+        work: PathBuf,
+        report: &Report,
+    ) -> Result<CpuLane, String> {
+        let programs = Arc::new(Programs::new(work)?);
+        let (tasks, queue) = mpsc::sync_channel::<Task>(MAX_TASKS);
+        let queue = Arc::new(Mutex::new(queue));
+        let cache = Cache::default();
+        // As many again: requests do not wait for units, and run beside them.
+        for number in 0..2 * slots {
+            let courier = Courier::new(origin.clone(), session.clone(), cache.clone());
+            let mut courier = courier.with_library(library.clone());
+            let (queue, programs, report) = (queue.clone(), programs.clone(), report.clone());
+            let work = move || {
+                loop {
+                    let next = queue.lock().unwrap_or_else(PoisonError::into_inner).recv();
+                    let Ok(task) = next else { return };
+                    report(work_on(&programs, &mut courier, &task));
+                }
+            };
+            std::thread::Builder::new()
+                .name(format!("program-{number}"))
+                .spawn(work)
+                .map_err(|error| format!("cannot start a thread: {error}"))?;
+        }
+        Ok(CpuLane { tasks, cancels: BTreeMap::new() })
+    }
+
+    /// Begins a unit, or says why it cannot: the node's loop must not wait for a thread.
+    pub(super) fn run(
+        &mut self,
+        lease: Lease,
+        info: Arc<JobInfo>,
+        body: Option<Arc<Vec<u8>>>,
+    ) -> Result<(), Failure> {
+        let what = match body {
+            Some(body) => What::Call(lease, body),
+            None => What::Unit(lease),
+        };
+        let cancel = self.begin(what, info)?;
+        self.cancels.insert(lease.attempt, cancel);
+        Ok(())
+    }
+
+    /// Fetches and compiles a program, so that its first request need not wait.
+    pub(super) fn warm(&mut self, job: JobId, info: Arc<JobInfo>) -> Result<(), Failure> {
+        self.begin(What::Warm(job), info).map(drop)
+    }
+
+    fn begin(&self, what: What, info: Arc<JobInfo>) -> Result<Arc<AtomicBool>, Failure> {
+        let cancel = Arc::new(AtomicBool::new(false));
+        let task = Task { what, info, cancel: cancel.clone() };
+        self.tasks.try_send(task).map_err(|_| Failure::Internal {
+            message: "programs that were ended still hold all slots".into(),
+        })?;
+        Ok(cancel)
+    }
+
+    /// Ends a unit if it is this lane's.
+    pub(super) fn abort(&mut self, attempt: Attempt) {
+        if let Some(cancel) = self.cancels.remove(&attempt) {
+            cancel.store(true, Ordering::Relaxed);
+        }
+    }
+
+    pub(super) fn ended(&mut self, attempt: Attempt) {
+        self.cancels.remove(&attempt);
+    }
+}
+
+fn work_on(programs: &Programs, courier: &mut Courier, task: &Task) -> Worked {
+    let began = Instant::now();
+    let panicked = || Failure::Internal { message: "the node's program runner panicked".into() };
+    match &task.what {
+        What::Warm(job) => {
+            let warmed = AssertUnwindSafe(|| programs.warm(courier, program(&task.info)?));
+            let result = catch_unwind(warmed).unwrap_or_else(|_| Err(panicked()));
+            Worked::Warmed { job: *job, result }
+        }
+        What::Unit(lease) | What::Call(lease, _) => {
+            // A fault in one unit must not take its thread, and with it the slot, away.
+            let result = catch_unwind(AssertUnwindSafe(|| compute(programs, courier, task, lease)))
+                .unwrap_or_else(|_| Err(panicked()));
+            let took = Micros(began.elapsed().as_micros() as u64);
+            Worked::Ran(Ran { attempt: lease.attempt, took, result })
+        }
+    }
+}
+
+fn compute(
+    programs: &Programs,
+    courier: &mut Courier,
+    task: &Task,
+    lease: &Lease,
+) -> Result<UnitOutput, Failure> {
+    let Task { what, info, cancel } = task;
+    let work = program(info)?;
+    if let What::Call(_, body) = what {
+        let answers = programs.call(courier, work, info, body, cancel)?;
+        return Ok(UnitOutput::Inline(answers));
+    }
+    let answers = programs.unit(courier, work, info, lease.span, cancel)?;
+    courier.deliver(lease, &answers)
+}
+
+fn program(info: &JobInfo) -> Result<&ExecWork, Failure> {
+    let no_program = || Failure::Internal { message: "this lane runs programs only".into() };
+    wasi::program(&info.work).ok_or_else(no_program)
+}

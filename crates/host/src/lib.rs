@@ -1,0 +1,391 @@
+//! The native node: one loop that drives the pure node brain with a socket, and the lanes that
+//! compute for it. It decides nothing: what to do next is the business of `shoal-node`.
+//!
+//! [`run`] lends this machine; the binary that calls it must hand the verb [`WORKER`] to
+//! [`run_worker`], because kernels run in a second process of the same binary.
+
+mod cache;
+mod caps;
+mod consent;
+mod courier;
+mod cpu;
+mod crews;
+mod fail;
+mod gpu;
+mod identity;
+pub mod keys;
+mod link;
+mod memory;
+mod outbox;
+mod pools;
+mod power;
+mod program;
+mod quic;
+mod radio;
+mod session;
+mod share;
+mod socket;
+mod talk;
+pub mod tls;
+mod turn;
+mod wire;
+
+pub use caps::Lend;
+pub use consent::Asker;
+pub use fail::{Fail, plain};
+pub use gpu::{WORKER, run_worker};
+pub use identity::known as identities;
+pub use link::{JoinLink, base_url};
+pub use talk::Talks;
+
+use std::collections::{BTreeSet, VecDeque};
+use std::future::poll_fn;
+use std::path::PathBuf;
+use std::task::Poll;
+use std::time::{Duration, Instant};
+
+use futures_util::FutureExt;
+use shoal_node::{Config, Input, Node, SimAnswer};
+use shoal_protocol::codec::{DecodeError, Wire as _};
+use shoal_protocol::frame::is_frame;
+use shoal_protocol::limit::MAX_LEASES_PER_NODE;
+use shoal_protocol::{
+    Attempt, Caps, CrewId, Failure, JobId, Micros, Span, Time, ToNode, UnitOutput,
+};
+use tokio::sync::{mpsc, watch};
+use tokio_tungstenite::tungstenite::Message;
+
+use cpu::CpuLane;
+use crews::Crews;
+use gpu::{GpuEvent, GpuLane};
+use keys::Key;
+use outbox::Outbox;
+use power::Power;
+use quic::Quic;
+use radio::{Heard, Radio};
+use session::Session;
+use socket::{Socket, next_frame};
+use tls::{FirstSeen, Trust};
+use wire::Origin;
+
+/// Messages and events handled before the outputs are sent: bounds what one wake-up may take.
+const MAX_BURST: usize = 256;
+/// Events that wait for the loop. A unit makes three at most (it computes, computed, ended), and a
+/// node holds a bounded number of units; a lane that has more to say waits, and the loop never
+/// waits for a lane.
+const MAX_EVENTS: usize = 4 * MAX_LEASES_PER_NODE;
+
+/// What became of a unit.
+struct Ran {
+    attempt: Attempt,
+    took: Micros,
+    result: Result<UnitOutput, Failure>,
+}
+
+/// What the loop waits for besides the socket.
+enum Event {
+    Opened(Box<Socket>),
+    NotOpened(socket::NotOpened),
+    Cpu(cpu::Worked),
+    Gpu(GpuEvent),
+    Order(talk::Order),
+    Share(Box<share::ShareEvent>),
+}
+
+pub struct Options {
+    pub link: JoinLink,
+    pub data: PathBuf,
+    pub lend: Lend,
+    /// Lends nothing, and does this instead.
+    pub talks: Option<Talks>,
+    pub first_seen: FirstSeen,
+}
+
+impl Options {
+    fn trust(&self) -> Trust {
+        Trust::new(&self.data, &self.link.base, self.link.pin, self.first_seen)
+    }
+}
+
+/// What a donor may want to know.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Notice {
+    Offers {
+        name: String,
+        cpus: u16,
+        /// Bytes.
+        memory: u64,
+        gpu: Option<String>,
+        why_no_gpu: Option<String>,
+    },
+    Joined {
+        node: u64,
+    },
+    /// The connection is gone or could not be made; it is tried again.
+    Away {
+        reason: String,
+    },
+    /// The first unit of a job begins.
+    Works(Asker),
+    /// A service is ready for requests.
+    Serves {
+        asker: Asker,
+        /// Bytes it may take.
+        memory: u64,
+    },
+    /// This node has a place in a crew, new or in a new epoch.
+    InCrew {
+        job: JobId,
+        others: usize,
+        rows: Span,
+        /// Steps that were done before.
+        from: u64,
+    },
+    /// A job's code is not what was signed: none of it is run.
+    Refuses {
+        asker: Asker,
+        reason: String,
+    },
+    /// By the donor's choice nothing of this job is run.
+    Declines(Asker),
+    /// A blob of that many bytes is needed; so many of them are here from before.
+    Fetches {
+        bytes: u64,
+        here: u64,
+    },
+    /// So many bytes of blobs went from here to other nodes, all in all.
+    Gave {
+        bytes: u64,
+    },
+    /// The battery is low: nothing is lent until it is charged.
+    Paused,
+    Resumed,
+    GpuRestarted {
+        reason: String,
+    },
+    GpuGone {
+        reason: String,
+    },
+}
+
+impl Notice {
+    /// Whether it says whose work is run or not run.
+    pub fn is_about_work(&self) -> bool {
+        match self {
+            Notice::Works(_)
+            | Notice::Serves { .. }
+            | Notice::InCrew { .. }
+            | Notice::Refuses { .. }
+            | Notice::Declines(_) => true,
+            Notice::Offers { .. }
+            | Notice::Joined { .. }
+            | Notice::Away { .. }
+            | Notice::Fetches { .. }
+            | Notice::Gave { .. }
+            | Notice::Paused
+            | Notice::Resumed
+            | Notice::GpuRestarted { .. }
+            | Notice::GpuGone { .. } => false,
+        }
+    }
+}
+
+/// Lends this machine until `stop` turns true or the coordinator refuses for good.
+pub async fn run(
+    options: Options,
+    mut stop: watch::Receiver<bool>,
+    notify: impl Fn(Notice) + Send + Sync,
+) -> Result<(), Fail> {
+    let kept = identity::take(&options.data, &options.link.base)?;
+    let trust = options.trust();
+    let origin = Origin::new(&options.link.base, trust.config()?)
+        .ok_or_else(|| Fail::input(format!("{} is not an address", options.link.base)))?;
+    let (to_loop, events) = mpsc::channel(MAX_EVENTS);
+    let (caps, gpu, events) = tokio::select! {
+        offered = caps::offered(&options, &kept, to_loop.clone(), events) => offered,
+        () = asked(&mut stop) => return Ok(()),
+    };
+    notify(caps.notice());
+    let session = Session::default();
+    let (radio, heard) = options.lend.direct.then(Radio::start).unzip();
+    let shelf = radio.is_some().then(|| options.data.join(kept.shelf()));
+    let (library, sharing) = share::start(shelf, &origin, &session, &to_loop).unzip();
+    let work = options.data.join(format!("node-{}", kept.number));
+    let caps = caps.caps;
+    let cpu = cpu::open(caps.cpu_slots, (&origin, &session, library), work, &to_loop)?;
+    let [a, b, c, d, e, f, g, h, ..] = keys::random()?;
+    let node = Node::new(Config {
+        token: options.link.token.clone(),
+        identity: kept.identity(),
+        caps: caps.clone(),
+        rules: options.lend.rules.clone(),
+        talks: options.talks.is_some(),
+        shares: sharing.is_some(),
+        seed: u64::from_le_bytes([a, b, c, d, e, f, g, h]),
+    });
+    let power = Power::new(options.lend.battery_below);
+    let (quic, quic_heard) = Quic::new();
+    let mut host = Host {
+        power,
+        node,
+        caps,
+        lent_memory: options.lend.memory,
+        start: Instant::now(),
+        origin,
+        trust,
+        link: options.link,
+        data: options.data,
+        socket: None,
+        session,
+        cpu,
+        gpu,
+        jobs: Default::default(),
+        replies: Default::default(),
+        declined: Default::default(),
+        key: kept.key,
+        crews: Crews::new(radio)?,
+        quic,
+        sharing,
+        answers: Vec::new(),
+        talk: talk::listen(options.talks, &to_loop),
+        to_loop,
+        outbox: Outbox::default(),
+        stopped: None,
+        last_away: None,
+        notify: &notify,
+    };
+    host.work(events, (heard, quic_heard), stop).await
+}
+
+/// The brain and everything it moves.
+struct Host<'a> {
+    node: Node,
+    caps: Caps,
+    /// What the donor said, if anything.
+    lent_memory: Option<u64>,
+    start: Instant,
+    origin: Origin,
+    trust: Trust,
+    link: JoinLink,
+    data: PathBuf,
+    socket: Option<Box<Socket>>,
+    session: Session,
+    cpu: Option<CpuLane>,
+    gpu: Option<GpuLane>,
+    power: Option<Power>,
+    jobs: turn::Jobs,
+    /// Who this node is in this pool.
+    key: Key,
+    /// Answers that need no waiting, given to the brain before the loop waits again.
+    replies: VecDeque<Input>,
+    /// Jobs the donor was told of as declined.
+    declined: BTreeSet<JobId>,
+    crews: Crews,
+    quic: Quic,
+    sharing: Option<share::Sharing>,
+    /// The same for crews' members.
+    answers: Vec<(CrewId, SimAnswer)>,
+    talk: Option<talk::Talk>,
+    to_loop: mpsc::Sender<Event>,
+    outbox: Outbox,
+    stopped: Option<Result<(), Fail>>,
+    last_away: Option<String>,
+    notify: &'a (dyn Fn(Notice) + Send + Sync),
+}
+
+impl Host<'_> {
+    async fn work(
+        &mut self,
+        mut events: mpsc::Receiver<Event>,
+        (mut heard, mut by_quic): (Option<mpsc::Receiver<Heard>>, mpsc::Receiver<quic::Heard>),
+        mut stop: watch::Receiver<bool>,
+    ) -> Result<(), Fail> {
+        self.input(Input::Start);
+        self.input(Input::LinkKey(self.crews.key()));
+        loop {
+            self.speak().await;
+            if let Some(end) = self.stopped.take() {
+                return end;
+            }
+            let wake = self.next_wake();
+            tokio::select! {
+                frame = next_frame(&mut self.socket, &mut self.outbox) => self.frames(frame),
+                Some(event) = events.recv() => {
+                    self.event(event);
+                    for _ in 0..MAX_BURST {
+                        let Ok(event) = events.try_recv() else { break };
+                        self.event(event);
+                    }
+                }
+                Some(first) = by_quic.recv() => self.quic_heard(first, &mut by_quic),
+                Some(heard) = Radio::next(&mut heard) => {
+                    self.crew_heard(heard);
+                    self.settle();
+                }
+                () = tokio::time::sleep_until(wake.into()) => self.time_passed(),
+                () = asked(&mut stop) => self.input(Input::Stop),
+            }
+        }
+    }
+
+    /// A frame, and all that came with it.
+    fn frames(&mut self, first: Option<Message>) {
+        let mut first = Some(first);
+        for _ in 0..MAX_BURST {
+            let next = || next_frame(&mut self.socket, &mut self.outbox).now_or_never();
+            let Some(frame) = first.take().or_else(next) else { return };
+            match frame {
+                Some(Message::Binary(bytes)) if is_frame(&bytes) => {
+                    self.crew_frame(&bytes);
+                    self.settle();
+                }
+                Some(Message::Binary(bytes)) => match ToNode::decode(&bytes) {
+                    Ok(message) => self.received(message),
+                    // A newer coordinator's word: what it must have understood, it says otherwise.
+                    Err(DecodeError::UnknownKind(_)) => {}
+                    Err(error @ (DecodeError::TooLarge(_) | DecodeError::Garbled)) => {
+                        return self.away(format!("the coordinator sent {error}"));
+                    }
+                },
+                Some(Message::Close(_)) | None => {
+                    return self.away("the coordinator closed the connection".into());
+                }
+                Some(
+                    Message::Text(_) | Message::Ping(_) | Message::Pong(_) | Message::Frame(_),
+                ) => {}
+            }
+        }
+    }
+
+    /// Gives the socket what it takes at once.
+    async fn speak(&mut self) {
+        let Some(socket) = &mut self.socket else { return };
+        let outbox = &mut self.outbox;
+        let broke = poll_fn(|context| Poll::Ready(outbox.poll(context, socket).is_ready())).await;
+        if broke || outbox.deadline().is_some_and(|at| at <= Instant::now()) {
+            self.away("the connection broke".into());
+        }
+    }
+
+    fn now(&self) -> Time {
+        Time(self.start.elapsed().as_micros() as u64)
+    }
+
+    fn next_wake(&self) -> Instant {
+        let share = self.sharing.as_ref().and_then(share::Sharing::next_timeout);
+        let brain = self.node.next_timeout().into_iter().chain(self.crews.next_timeout());
+        let brain = brain.chain(share).min();
+        let brain = brain.map(|at| self.start + Duration::from_micros(at.0));
+        let gpu = self.gpu.as_ref().and_then(GpuLane::next_deadline);
+        let idle = Instant::now() + Duration::from_secs(3600);
+        let power = self.power.as_ref().map(Power::next);
+        let stuck = self.outbox.deadline();
+        brain.into_iter().chain(gpu).chain(power).chain(stuck).min().unwrap_or(idle)
+    }
+}
+
+/// Ready when the donor wants to stop.
+async fn asked(stop: &mut watch::Receiver<bool>) {
+    // An error means that whoever could ask is gone, which asks for it too.
+    let _ = stop.wait_for(|stop| *stop).await;
+}

@@ -1,0 +1,369 @@
+//! Computes units of WASI programs: fetches module, folder and inputs, runs each item, packs the
+//! answers.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use bytes::Bytes;
+use serde::Deserialize;
+use shoal_engine::wasi::{Module, Run, Wasi};
+use shoal_kinds::{ExecItems, ExecWork};
+use shoal_node::JobInfo;
+use shoal_protocol::{BlobRef, Failure, Hash, LimitKind, Span};
+
+use super::cache::Keep;
+use super::courier::Courier;
+
+/// Compiled programs, folders and lists kept at a time: jobs of one user alternate between a few.
+const KEPT: usize = 8;
+/// What the answers of a unit of several runs may take together: each run keeps to its job's own
+/// limit, but thousands of them are in memory at once. Four answers of the usual limit fit.
+const MAX_ANSWERS_BYTES: usize = 64 << 20;
+
+/// What all working threads share.
+pub(super) struct Programs {
+    wasi: Wasi,
+    modules: Keep<Module>,
+    folders: Keep<Arc<Folder>>,
+    lists: Keep<Arc<Vec<Entry>>>,
+    /// Where folders for programs are laid out.
+    work: PathBuf,
+    /// Folders laid out so far: each has a place of its own, so that the end of one that was
+    /// dropped takes nothing from the same list's next one.
+    laid_out: AtomicU64,
+}
+
+/// A program that can run at once.
+struct Ready {
+    module: Module,
+    folder: Option<Arc<Folder>>,
+}
+
+/// A named blob in a JSON list.
+#[derive(Debug, Deserialize)]
+struct Entry {
+    name: String,
+    hash: String,
+    size: u64,
+}
+
+impl Entry {
+    fn blob(&self) -> Result<BlobRef, Failure> {
+        let hash = self.hash.parse::<Hash>().map_err(|error| Failure::Fetch {
+            message: format!("the list names {:?} by a wrong hash: {error}", self.name),
+        })?;
+        Ok(BlobRef { hash, size: self.size })
+    }
+}
+
+/// A folder on disk that goes when nobody uses it any more.
+struct Folder(PathBuf);
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+impl Programs {
+    pub(super) fn new(work: PathBuf) -> Result<Programs, String> {
+        Ok(Programs {
+            wasi: Wasi::new()?,
+            modules: Keep::new(KEPT),
+            folders: Keep::new(KEPT),
+            lists: Keep::new(KEPT),
+            work,
+            laid_out: AtomicU64::new(0),
+        })
+    }
+
+    /// Runs the program for each item of the span: `[u32 length] * items`, then all answers.
+    pub(super) fn unit(
+        &self,
+        courier: &mut Courier,
+        work: &ExecWork,
+        info: &JobInfo,
+        span: Span,
+        cancel: &Arc<AtomicBool>,
+    ) -> Result<Vec<u8>, Failure> {
+        let ready = self.ready(courier, work)?;
+        let mut inputs = self.inputs(courier, work.items, span)?;
+        let mut answers = Answers::new(span);
+        for item in span.start..span.end() {
+            if cancel.load(Ordering::Relaxed) {
+                return Err(Failure::Internal { message: "ended on request".into() });
+            }
+            let (input, stdin) = inputs.next(courier, (item - span.start) as usize)?;
+            let answer = self.run(&ready, work, info, (item, input, stdin), cancel)?;
+            answers.add(item, &answer)?;
+        }
+        Ok(answers.packed)
+    }
+
+    /// Has everything here that a request needs.
+    pub(super) fn warm(&self, courier: &mut Courier, work: &ExecWork) -> Result<(), Failure> {
+        self.ready(courier, work).map(drop)
+    }
+
+    /// Runs the program once for a request: the length of its answer, then the answer.
+    pub(super) fn call(
+        &self,
+        courier: &mut Courier,
+        work: &ExecWork,
+        info: &JobInfo,
+        body: &Arc<Vec<u8>>,
+        cancel: &Arc<AtomicBool>,
+    ) -> Result<Vec<u8>, Failure> {
+        let ready = self.ready(courier, work)?;
+        let stdin = Bytes::copy_from_slice(body);
+        let answer = self.run(&ready, work, info, (0, None, stdin), cancel)?;
+        let mut answers = Answers::new(Span::new(0, 1));
+        answers.add(0, &answer)?;
+        Ok(answers.packed)
+    }
+
+    /// The compiled program and its folder, made if they are not there.
+    fn ready(&self, courier: &mut Courier, work: &ExecWork) -> Result<Ready, Failure> {
+        let module = self.modules.get(work.module.hash, || {
+            let wasm = courier.shared(work.module)?;
+            self.wasi.compile(&wasm)
+        })?;
+        let folder = match work.folder {
+            Some(list) => Some(self.folders.get(list.hash, || self.lay_out(courier, list))?),
+            None => None,
+        };
+        Ok(Ready { module, folder })
+    }
+
+    fn run(
+        &self,
+        ready: &Ready,
+        work: &ExecWork,
+        info: &JobInfo,
+        (item, input, stdin): (u64, Option<String>, Bytes),
+        cancel: &Arc<AtomicBool>,
+    ) -> Result<Vec<u8>, Failure> {
+        self.wasi.run(
+            &ready.module,
+            Run {
+                item,
+                args: work.args.clone(),
+                env: work.env.clone(),
+                input,
+                stdin,
+                folder: ready.folder.as_ref().map(|folder| folder.0.clone()),
+                limits: info.limits,
+                clock: work.clock,
+                cancel: cancel.clone(),
+            },
+        )
+    }
+
+    fn inputs(
+        &self,
+        courier: &mut Courier,
+        items: ExecItems,
+        span: Span,
+    ) -> Result<Inputs, Failure> {
+        match items {
+            ExecItems::Lines { data, ends } => {
+                // The end of the item before the first is where the first starts.
+                let before = span.start.min(1);
+                let bytes = courier.part(ends, (span.start - before) * 8..span.end() * 8)?;
+                let (ends, _) = bytes.as_chunks::<8>();
+                let mut ends: Vec<u64> = ends.iter().map(|end| u64::from_le_bytes(*end)).collect();
+                if before == 0 {
+                    ends.insert(0, 0);
+                }
+                let (first, last) = (ends[0], ends[ends.len() - 1]);
+                let bytes = courier.part(data, first..last)?;
+                Ok(Inputs::Lines { bytes, ends })
+            }
+            ExecItems::Files { manifest } => {
+                let list = self.list(courier, manifest)?;
+                if span.end() > list.len() as u64 {
+                    let message = format!("items {span} of a list of {}", list.len());
+                    return Err(Failure::Fetch { message });
+                }
+                Ok(Inputs::Files { list, start: span.start as usize })
+            }
+            ExecItems::Requests => {
+                Err(Failure::Internal { message: "a unit of a service, which has none".into() })
+            }
+        }
+    }
+
+    fn list(&self, courier: &mut Courier, list: BlobRef) -> Result<Arc<Vec<Entry>>, Failure> {
+        self.lists.get(list.hash, || {
+            let bytes = courier.once(list)?;
+            serde_json::from_slice(&bytes).map(Arc::new).map_err(|error| Failure::Fetch {
+                message: format!("the list of files cannot be read: {error}"),
+            })
+        })
+    }
+
+    /// Writes the shared files of a job to a folder of this machine.
+    fn lay_out(&self, courier: &mut Courier, list: BlobRef) -> Result<Arc<Folder>, Failure> {
+        let entries = self.list(courier, list)?;
+        no_file_is_a_folder(entries.iter().map(|entry| entry.name.as_str()))?;
+        let number = self.laid_out.fetch_add(1, Ordering::Relaxed);
+        let place = self.work.join(format!("{}-{number}", list.hash));
+        let cannot = |error: std::io::Error| Failure::Internal {
+            message: format!("cannot lay out the program's folder: {error}"),
+        };
+        fs::create_dir_all(&place).map_err(cannot)?;
+        let folder = Folder(place);
+        for entry in entries.iter() {
+            let path = inside(&folder.0, &entry.name)?;
+            if let Some(parent) = path.parent() {
+                fs::create_dir_all(parent).map_err(cannot)?;
+            }
+            let blob = entry.blob()?;
+            match courier.shelved_file(blob) {
+                Some(file) => drop(fs::copy(file, &path).map_err(cannot)?),
+                None => fs::write(&path, courier.once(blob)?).map_err(cannot)?,
+            }
+        }
+        Ok(Arc::new(folder))
+    }
+}
+
+/// The answers of one unit as they are handed over.
+struct Answers {
+    span: Span,
+    /// The lengths of all answers, zero for those to come, then the answers.
+    packed: Vec<u8>,
+}
+
+impl Answers {
+    fn new(span: Span) -> Answers {
+        Answers { span, packed: vec![0; span.len as usize * 4] }
+    }
+
+    /// Items come in order.
+    fn add(&mut self, item: u64, answer: &[u8]) -> Result<(), Failure> {
+        let over = |item, allowed| Failure::Limit {
+            item,
+            which: LimitKind::Output,
+            allowed,
+            stderr: String::new(),
+        };
+        // No item is at fault: a smaller unit passes. One run alone has its job's limit only.
+        if self.span.len > 1 && self.packed.len() + answer.len() > MAX_ANSWERS_BYTES {
+            return Err(over(None, MAX_ANSWERS_BYTES as u64));
+        }
+        let length = u32::try_from(answer.len())
+            .map_err(|_| over(Some(item), u64::from(u32::MAX)))?
+            .to_le_bytes();
+        let at = (item - self.span.start) as usize * 4;
+        self.packed[at..at + 4].copy_from_slice(&length);
+        self.packed.extend_from_slice(answer);
+        Ok(())
+    }
+}
+
+/// The inputs of one unit.
+enum Inputs {
+    Lines { bytes: Bytes, ends: Vec<u64> },
+    Files { list: Arc<Vec<Entry>>, start: usize },
+}
+
+impl Inputs {
+    /// Name and bytes of the unit's `index`-th item.
+    fn next(
+        &mut self,
+        courier: &mut Courier,
+        index: usize,
+    ) -> Result<(Option<String>, Bytes), Failure> {
+        match self {
+            Inputs::Lines { bytes, ends } => {
+                let first = ends[0];
+                let (from, to) = (ends[index] - first, ends[index + 1] - first);
+                if from > to || to > bytes.len() as u64 {
+                    let message = "the list of line ends does not ascend".into();
+                    return Err(Failure::Fetch { message });
+                }
+                Ok((None, bytes.slice(from as usize..to as usize)))
+            }
+            Inputs::Files { list, start } => {
+                let entry = &list[*start + index];
+                Ok((Some(entry.name.clone()), courier.once(entry.blob()?)?))
+            }
+        }
+    }
+}
+
+/// A path below `folder`. Names come over the network: none may lead out of it.
+fn inside(folder: &Path, name: &str) -> Result<PathBuf, Failure> {
+    let relative = Path::new(name);
+    let is_plain = relative.components().all(|part| matches!(part, Component::Normal(_)));
+    if !is_plain || name.is_empty() {
+        let message =
+            format!("the folder has a file named {name:?}, which points outside the folder");
+        return Err(Failure::Fetch { message });
+    }
+    Ok(folder.join(relative))
+}
+
+/// Refuses `a` next to `a/b`, which no disk can hold.
+fn no_file_is_a_folder<'a>(names: impl Iterator<Item = &'a str>) -> Result<(), Failure> {
+    let paths: BTreeSet<&Path> = names.map(Path::new).collect();
+    for path in &paths {
+        if let Some(parent) = path.ancestors().skip(1).find(|parent| paths.contains(parent)) {
+            let message = format!(
+                "the folder has a file named {:?} and one named {:?}: the first cannot be a file \
+                 and a folder at once",
+                parent.display().to_string(),
+                path.display().to_string()
+            );
+            return Err(Failure::Fetch { message });
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_name_is_both_a_file_and_a_folder() {
+        assert_eq!(no_file_is_a_folder(["a/b", "a/c", "ab", "b"].into_iter()), Ok(()));
+        for bad in [["a", "a/b"], ["x/y/z", "x"], ["a//b/c", "a/b"]] {
+            assert!(no_file_is_a_folder(bad.into_iter()).is_err(), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn no_name_leads_out_of_the_folder() {
+        let folder = Path::new("f");
+        assert_eq!(inside(folder, "a/b.txt"), Ok(folder.join("a/b.txt")));
+        for bad in ["", "/etc/passwd", "../x", "a/../../x"] {
+            assert!(inside(folder, bad).is_err(), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn answers_are_packed_behind_their_lengths() {
+        let mut answers = Answers::new(Span { start: 5, len: 2 });
+        assert_eq!(answers.add(5, b"ab"), Ok(()));
+        assert_eq!(answers.add(6, b"c"), Ok(()));
+        assert_eq!(answers.packed, b"\x02\0\0\0\x01\0\0\0abc");
+    }
+
+    #[test]
+    fn answers_too_large_together_blame_no_item_and_one_alone_passes() {
+        let large = vec![7; MAX_ANSWERS_BYTES];
+        let mut several = Answers::new(Span { start: 0, len: 2 });
+        assert_eq!(several.add(0, b"small"), Ok(()));
+        let refused = several.add(1, &large);
+        assert!(
+            matches!(refused, Err(Failure::Limit { item: None, which: LimitKind::Output, .. })),
+            "{refused:?}"
+        );
+        assert_eq!(Answers::new(Span { start: 1, len: 1 }).add(1, &large), Ok(()));
+    }
+}

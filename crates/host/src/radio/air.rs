@@ -1,0 +1,264 @@
+//! The radio's task: all calls, the sockets they share, and the clock that wakes them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use str0m::net::{Protocol, Receive, Transmit};
+use str0m::{Candidate, Input};
+use tokio::sync::mpsc;
+
+use super::call::{Call, Out, candidates};
+use super::outside::Outside;
+use super::ports::{Came, MAX_DATAGRAM, Ports};
+use super::relays::Relays;
+use super::words::{self, Words};
+use super::{Heard, MAX_CALLS, News, Order, Ordered, Peer};
+
+/// Without calls there is nothing to wake up for.
+const IDLE: Duration = Duration::from_secs(3600);
+
+pub(super) struct Air {
+    pub(super) ports: Ports,
+    pub(super) at: Vec<Candidate>,
+    pub(super) calls: BTreeMap<Peer, Call>,
+    /// Who may call.
+    listening: BTreeSet<Peer>,
+    /// Which call to each peer this is, until it is hung up.
+    numbers: BTreeMap<Peer, u64>,
+    pub(super) outside: Outside,
+    pub(super) relays: Relays,
+    tell: mpsc::Sender<Heard>,
+}
+
+/// The node is gone.
+pub(super) struct Over;
+
+impl Air {
+    pub(super) fn new(ports: Ports, relays: Relays, tell: mpsc::Sender<Heard>) -> Air {
+        let at = candidates(ports.addresses());
+        let (calls, listening, numbers) = (BTreeMap::new(), BTreeSet::new(), BTreeMap::new());
+        let outside = Outside::new();
+        Air { ports, at, calls, listening, numbers, outside, relays, tell }
+    }
+
+    pub(super) async fn work(
+        mut self,
+        mut orders: mpsc::Receiver<Ordered>,
+        waiting: Arc<AtomicUsize>,
+    ) {
+        let (mut bytes, mut passed) = ([0; MAX_DATAGRAM], [0; MAX_DATAGRAM]);
+        loop {
+            let wake = self.calls.values().map(Call::wake).chain(self.relays.wake()).min();
+            let wake = wake.unwrap_or_else(|| Instant::now() + IDLE);
+            let went = tokio::select! {
+                order = orders.recv() => match order {
+                    Some(ordered) => {
+                        if matches!(ordered.order, Order::Send(..) | Order::Hear(..)) {
+                            waiting.fetch_sub(1, Ordering::Relaxed);
+                        }
+                        self.order(ordered).await
+                    }
+                    None => Err(Over),
+                },
+                came = self.ports.receive(&mut bytes) => self.came(&came, &bytes).await,
+                came = self.relays.next(&mut passed) => self.passed(came, &passed).await,
+                () = self.outside.named() => {
+                    self.ask_outside().await;
+                    Ok(())
+                }
+                () = tokio::time::sleep_until(wake.into()) => self.tick().await,
+            };
+            let told = self.tell_relays().await;
+            if went.is_err() || told.is_err() {
+                return self.leave().await;
+            }
+        }
+    }
+
+    async fn order(&mut self, Ordered { call, order }: Ordered) -> Result<(), Over> {
+        match order {
+            Order::Dial(peer) => {
+                self.numbers.insert(peer, call);
+                self.dial(peer).await
+            }
+            Order::Listen(peer) => {
+                self.ask_outside().await;
+                self.end(peer).await;
+                self.numbers.insert(peer, call);
+                if self.listening.len() < MAX_CALLS {
+                    self.listening.insert(peer);
+                }
+                Ok(())
+            }
+            Order::Hear(peer, words) => match words::read(&words) {
+                Some(words) => self.hear(peer, words).await,
+                None => Ok(()),
+            },
+            Order::Hang(peer) => {
+                self.listening.remove(&peer);
+                self.end(peer).await;
+                self.numbers.remove(&peer);
+                if self.numbers.is_empty() {
+                    self.relays.rest().await;
+                }
+                Ok(())
+            }
+            Order::Send(peer, frame) => {
+                let Some(call) = self.calls.get_mut(&peer) else { return Ok(()) };
+                call.send(frame);
+                self.advance(peer).await
+            }
+            Order::Servers(urls) => {
+                self.relays.know(&urls);
+                let stun = urls.into_iter().filter(|url| url.starts_with("stun:"));
+                self.outside.look_up(stun.collect());
+                Ok(())
+            }
+        }
+    }
+
+    async fn dial(&mut self, peer: Peer) -> Result<(), Over> {
+        self.ask_outside().await;
+        self.end(peer).await;
+        match Call::dial(Instant::now(), &self.at) {
+            Some((call, words)) if self.calls.len() < MAX_CALLS => {
+                self.calls.insert(peer, call);
+                self.tell(peer, News::Words(words)).await?;
+                self.advance(peer).await
+            }
+            Some(_) | None => self.tell(peer, News::Down).await,
+        }
+    }
+
+    async fn hear(&mut self, peer: Peer, words: Words) -> Result<(), Over> {
+        match words {
+            Words::Offer(offer) => {
+                if !self.listening.contains(&peer) {
+                    return Ok(());
+                }
+                self.end(peer).await;
+                match Call::answer(Instant::now(), &self.at, offer) {
+                    Ok((call, words)) if self.calls.len() < MAX_CALLS => {
+                        self.calls.insert(peer, call);
+                        self.tell(peer, News::Words(words)).await?;
+                    }
+                    Ok(_) | Err(_) => return self.tell(peer, News::Down).await,
+                }
+            }
+            Words::Answer(answer) => {
+                let Some(call) = self.calls.get_mut(&peer) else { return Ok(()) };
+                if call.answered(answer).is_err() {
+                    self.calls.remove(&peer);
+                    return self.tell(peer, News::Down).await;
+                }
+            }
+            Words::Candidate(candidate) => {
+                let Some(call) = self.calls.get_mut(&peer) else { return Ok(()) };
+                call.candidate(candidate);
+            }
+        }
+        self.advance(peer).await
+    }
+
+    async fn came(&mut self, came: &Came, bytes: &[u8; MAX_DATAGRAM]) -> Result<(), Over> {
+        let now = Instant::now();
+        if let Some(seen) = self.outside.answer(&bytes[..came.length]) {
+            return self.found_outside(seen, came.to).await;
+        }
+        self.receive(now, (came.from, came.to), &bytes[..came.length]).await
+    }
+
+    pub(super) async fn receive(
+        &mut self,
+        now: Instant,
+        (source, destination): (SocketAddr, SocketAddr),
+        bytes: &[u8],
+    ) -> Result<(), Over> {
+        let datagram = Receive::new(Protocol::Udp, source, destination, bytes);
+        let Ok(datagram) = datagram else { return Ok(()) };
+        let input = Input::Receive(now, datagram);
+        let whose = self.calls.iter().find(|(_, call)| call.is_for(&input)).map(|(peer, _)| *peer);
+        let (Some(peer), Input::Receive(_, datagram)) = (whose, input) else { return Ok(()) };
+        let mut out = Out::default();
+        if let Some(call) = self.calls.get_mut(&peer) {
+            call.receive(now, datagram, &mut out);
+        }
+        self.done(peer, out).await
+    }
+
+    async fn tick(&mut self) -> Result<(), Over> {
+        self.relays.tick().await;
+        let now = Instant::now();
+        let due = self.calls.iter().filter(|(_, call)| call.wake() <= now);
+        let due: Vec<Peer> = due.map(|(peer, _)| *peer).collect();
+        for peer in due {
+            self.advance(peer).await?;
+        }
+        Ok(())
+    }
+
+    /// Lets a call do what follows from a change.
+    pub(super) async fn advance(&mut self, peer: Peer) -> Result<(), Over> {
+        let mut out = Out::default();
+        if let Some(call) = self.calls.get_mut(&peer) {
+            call.tick(Instant::now(), &mut out);
+        }
+        self.done(peer, out).await
+    }
+
+    async fn done(&mut self, peer: Peer, out: Out) -> Result<(), Over> {
+        self.transmit(peer, out.datagrams).await;
+        if out.is_up {
+            self.tell(peer, News::Up).await?;
+        }
+        for frame in out.frames {
+            self.tell(peer, News::Frame(frame)).await?;
+        }
+        if out.is_over && self.calls.contains_key(&peer) {
+            self.end(peer).await;
+            self.tell(peer, News::Down).await?;
+        }
+        Ok(())
+    }
+
+    /// What the peer can take now leaves; the rest waits for its turn.
+    async fn transmit(&mut self, peer: Peer, datagrams: Vec<Transmit>) {
+        let Some(call) = self.calls.get_mut(&peer) else { return };
+        datagrams.into_iter().for_each(|datagram| call.pace.add(datagram));
+        let now = Instant::now();
+        while let Some(datagram) = call.pace.next(now) {
+            let (source, to) = (datagram.source, datagram.destination);
+            if !self.relays.send(source, to, &datagram.contents).await {
+                self.ports.send(&datagram).await;
+            }
+        }
+    }
+
+    async fn end(&mut self, peer: Peer) {
+        if let Some(call) = self.calls.remove(&peer) {
+            let mut out = Out::default();
+            call.end(&mut out);
+            for datagram in &out.datagrams {
+                let (source, to) = (datagram.source, datagram.destination);
+                if !self.relays.send(source, to, &datagram.contents).await {
+                    self.ports.send(datagram).await;
+                }
+            }
+        }
+    }
+
+    async fn leave(mut self) {
+        while let Some((peer, _)) = self.calls.first_key_value() {
+            self.end(*peer).await;
+        }
+        self.relays.rest().await;
+    }
+
+    pub(super) async fn tell(&self, peer: Peer, news: News) -> Result<(), Over> {
+        let Some(call) = self.numbers.get(&peer).copied() else { return Ok(()) };
+        self.tell.send(Heard { peer, call, news }).await.map_err(|_| Over)
+    }
+}

@@ -1,0 +1,177 @@
+//! What a crew has to do, in numbers, so that the scheduler finds who does which part of it without knowing the
+//! kind of work. Speeds are in the kind's own measure of work (cells, multiplications) per second.
+
+use alloc::vec::Vec;
+use shoal_protocol::Span;
+
+/// What a crew of this work is for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CrewPlan {
+    pub problem: CrewProblem,
+    /// Exactly so many members; 0 for as many as make it fastest.
+    pub members: usize,
+    pub steps: u64,
+    /// Steps between two checkpoints: 0 for none, `None` for what a few seconds bring.
+    pub keep_every: Option<u64>,
+    /// Members go on with guesses where a neighbour is late.
+    pub guesses: bool,
+    /// What an audition computes at most. So a clock that sees it answered can tell what is too fast to be true.
+    pub trial: u64,
+    /// What becomes of a crew that loses a member.
+    pub recovery: Recovery,
+    /// What its members make of their states together, at every checkpoint and at the end.
+    pub totals: Option<Totals>,
+}
+
+/// A few numbers of the whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Totals {
+    pub numbers: usize,
+    /// `sum`, `mean`: in words.
+    pub name: &'static str,
+}
+
+/// How a crew goes on without one of its members. The kind says so, because it knows what a member's state is made
+/// of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Recovery {
+    /// All go back to the last checkpoint, in a new epoch: every member's state depends on every other's.
+    Checkpoint,
+    /// Nobody else goes back. A member's state follows from what was said to it; whoever said it keeps so many
+    /// bytes of it, and says it again to the one that takes the lost member's place. Where more was said, the crew
+    /// begins again.
+    Replay { log_bytes: u64 },
+}
+
+/// How its parts depend on each other. Each member has a row of shares; in order of rank they are all there are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CrewProblem {
+    Ring(Ring),
+    Chain(Chain),
+    Group(Group),
+}
+
+/// Equal shares in a row that wraps around. Neighbours exchange their edges every step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ring {
+    pub shares: u64,
+    /// Of one share in one step.
+    pub work: u64,
+    /// Of one share in one buffer, and what a checkpoint stores of it.
+    pub share_bytes: u64,
+    /// Buffers of a member that hold all its shares.
+    pub copies: u64,
+    /// Shares of each neighbour that a step reads; no member has fewer of its own.
+    pub halo: u64,
+    /// What crosses each edge in a step.
+    pub edge_bytes: u64,
+}
+
+/// Unequal parts in a fixed order: what one makes is the next one's input.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Chain {
+    pub parts: Vec<ChainPart>,
+    pub pace: Pace,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ChainPart {
+    pub work: u64,
+    /// Memory it takes.
+    pub bytes: u64,
+    /// What it hands to the part behind it in a step.
+    pub out_bytes: u64,
+}
+
+/// When the members of a chain work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pace {
+    /// All at once, each on another step: the slowest stage counts.
+    Flowing,
+    /// One after another on the same step: all stages count.
+    InTurn,
+}
+
+/// Shares of every step, whose results all members then exchange with all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Group {
+    pub shares: u64,
+    /// Of one share in one step.
+    pub work: u64,
+    /// Memory of one share.
+    pub share_bytes: u64,
+    /// Memory that every member needs beside its shares.
+    pub common_bytes: u64,
+    /// What is summed over all members in a step.
+    pub sum_bytes: u64,
+    /// All members have the same number of shares.
+    pub equal: bool,
+}
+
+impl CrewProblem {
+    pub fn shares(&self) -> u64 {
+        match self {
+            CrewProblem::Ring(ring) => ring.shares,
+            CrewProblem::Chain(chain) => chain.parts.len() as u64,
+            CrewProblem::Group(group) => group.shares,
+        }
+    }
+
+    /// Shares that a member has at least.
+    pub fn least(&self) -> u64 {
+        match self {
+            CrewProblem::Ring(ring) => ring.halo.max(1),
+            CrewProblem::Chain(_) | CrewProblem::Group(_) => 1,
+        }
+    }
+
+    /// What a step is for whoever has these shares.
+    pub fn work(&self, shares: Span) -> u64 {
+        match self {
+            CrewProblem::Ring(ring) => shares.len.saturating_mul(ring.work),
+            CrewProblem::Group(group) => shares.len.saturating_mul(group.work),
+            CrewProblem::Chain(chain) => {
+                let inside = chain.parts.iter().enumerate();
+                let inside =
+                    inside.filter(|(at, _)| (shares.start..shares.end()).contains(&(*at as u64)));
+                inside.fold(0, |sum: u64, (_, part)| sum.saturating_add(part.work))
+            }
+        }
+    }
+
+    /// Memory of whoever has these shares.
+    pub fn held_bytes(&self, shares: Span) -> u64 {
+        match self {
+            CrewProblem::Ring(ring) => {
+                let held = shares.len.saturating_add(2 * ring.halo);
+                held.saturating_mul(ring.share_bytes).saturating_mul(ring.copies)
+            }
+            CrewProblem::Group(group) => {
+                shares.len.saturating_mul(group.share_bytes).saturating_add(group.common_bytes)
+            }
+            CrewProblem::Chain(chain) => {
+                let parts =
+                    chain.parts.iter().skip(shares.start as usize).take(shares.len as usize);
+                parts.fold(0, |sum: u64, part| sum.saturating_add(part.bytes))
+            }
+        }
+    }
+
+    /// Bytes of shares that fit a node whose largest buffer and whose memory left for it, if known, are these.
+    pub fn budget(&self, buffer: u64, room: Option<u64>) -> u64 {
+        match self {
+            CrewProblem::Ring(ring) => {
+                room.map_or(buffer, |room| buffer.min(room / ring.copies.max(1)))
+            }
+            CrewProblem::Chain(_) | CrewProblem::Group(_) => room.unwrap_or(buffer),
+        }
+    }
+
+    /// What a checkpoint stores of these shares; nothing where a crew goes on without.
+    pub fn kept_bytes(&self, shares: Span) -> u64 {
+        match self {
+            CrewProblem::Ring(ring) => shares.len.saturating_mul(ring.share_bytes),
+            CrewProblem::Chain(_) | CrewProblem::Group(_) => 0,
+        }
+    }
+}

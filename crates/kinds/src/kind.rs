@@ -1,0 +1,265 @@
+//! The list of kinds, and what all of them say of themselves.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::fmt;
+use core::ops::Deref;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use shoal_protocol::{Hash, Lane, Work};
+
+use crate::crew::CrewPlan;
+use crate::feed::Feed;
+use crate::form::Form;
+use crate::plain::Plain;
+use crate::sim::SimWork;
+
+/// The kinds, each in one line: its name as it travels and as its folder is called, its arm, what a node is told
+/// and what a client asks. Whoever needs all of them passes a macro that takes the list.
+macro_rules! kinds {
+    ($make:ident) => {
+        $make! {
+            /// Units without content, to measure the pool itself.
+            noop: Noop(NoopWork, NoopRequest);
+            /// A WGSL kernel over the elements of arrays.
+            map: Map(MapWork, MapRequest);
+            /// A WGSL kernel over the tiles of a picture.
+            render: Render(RenderWork, RenderRequest);
+            /// A WASI program, run once for each line or file.
+            exec: Exec(ExecWork, ExecRequest);
+            /// A WGSL kernel over a grid, step by step, computed by a crew of nodes together.
+            sim: Sim(SimWork, SimRequest);
+            /// How often a value is among numbers.
+            #[cfg(feature = "count")]
+            count: Count(CountWork, CountRequest);
+        }
+    };
+}
+#[cfg(feature = "plan")]
+pub(crate) use kinds;
+
+macro_rules! kind {
+    ($($(#[doc = $doc:literal])* $(#[cfg($cfg:meta)])?
+        $name:ident: $Kind:ident($Work:ident, $Request:ident);)*) => {
+        /// Work of a known kind. Ask it by [`About`].
+        #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+        #[serde(into = "Work", try_from = "Work")]
+        pub enum Kind {
+            $($(#[doc = $doc])* $(#[cfg($cfg)])? $Kind(crate::$name::$Work),)*
+        }
+
+        impl Kind {
+            /// All that this build knows.
+            pub const NAMES: &[&str] = &[$($(#[cfg($cfg)])? stringify!($name),)*];
+
+            /// Whether work of the kind with this name is code that somebody brings, if this build knows it.
+            pub fn brings_code(name: &str) -> Option<bool> {
+                match name {
+                    $($(#[cfg($cfg)])? stringify!($name) => {
+                        Some(<crate::$name::$Work as About>::brings_code())
+                    })*
+                    _ => None,
+                }
+            }
+
+            /// None if this build does not know the kind, or the bytes are none of it.
+            pub fn read(work: &Work) -> Option<Kind> {
+                let body = work.body.as_slice();
+                match work.kind.as_str() {
+                    $($(#[cfg($cfg)])? stringify!($name) => read(body).map(Kind::$Kind),)*
+                    _ => None,
+                }
+            }
+        }
+
+        impl Deref for Kind {
+            type Target = dyn About;
+
+            fn deref(&self) -> &Self::Target {
+                match self {
+                    $($(#[cfg($cfg)])? Kind::$Kind(work) => work,)*
+                }
+            }
+        }
+
+        $($(#[cfg($cfg)])? impl From<crate::$name::$Work> for Kind {
+            fn from(work: crate::$name::$Work) -> Kind {
+                Kind::$Kind(work)
+            }
+        })*
+    };
+}
+
+kinds!(kind);
+
+/// What a kind says of its work.
+pub trait About {
+    /// As it travels, and as people write it.
+    fn name(&self) -> &'static str;
+
+    /// Which part of a node computes it.
+    fn lane(&self) -> Lane;
+
+    /// Whether such work is code that somebody brings.
+    fn brings_code() -> bool
+    where
+        Self: Sized,
+    {
+        true
+    }
+
+    /// What somebody stands for; none if there is nothing that could do harm.
+    fn code(&self) -> Option<Code> {
+        None
+    }
+
+    /// What its result is made of.
+    fn form(&self) -> Form<'_>;
+
+    /// Whether answers that differ in bits may still be the same within the job's tolerance.
+    fn is_rounded(&self) -> bool {
+        true
+    }
+
+    /// What units on a GPU read, in the order of the kernel's bindings.
+    fn feeds(&self) -> &[Feed] {
+        &[]
+    }
+
+    /// Whether the same input always gives the same answer, so that a half-given one can be taken up elsewhere.
+    fn repeats(&self) -> bool {
+        true
+    }
+
+    /// Whether its items depend on each other, so that a crew computes them together.
+    fn takes_crew(&self) -> bool {
+        self.crew().is_some()
+    }
+
+    /// What that crew has to do.
+    fn crew(&self) -> Option<CrewPlan> {
+        None
+    }
+
+    /// For a shell whose language does not read it from bytes.
+    fn plain(&self) -> Plain;
+
+    /// Its bytes.
+    fn body(&self) -> Vec<u8>;
+
+    #[cfg(feature = "plan")]
+    fn shown(&self) -> crate::plan::Shown {
+        crate::plan::Shown::default()
+    }
+
+    /// What it was asked to compute, beside its code and inputs, for its receipt.
+    #[cfg(feature = "plan")]
+    fn settings(&self) -> crate::plan::Settings {
+        crate::plan::Settings::new()
+    }
+
+    /// What it computes from, for its receipt.
+    #[cfg(feature = "plan")]
+    fn inputs(&self, _store: &dyn crate::plan::Store) -> Vec<crate::plan::NamedInput> {
+        Vec::new()
+    }
+
+    /// What the user calls an item: a file's name, a line.
+    #[cfg(feature = "plan")]
+    fn item_name(
+        &self,
+        _item: u64,
+        _note: &crate::plan::Note,
+        _store: &dyn crate::plan::Store,
+    ) -> Option<String> {
+        None
+    }
+
+    /// The sides of its result as an array, if it is one; an item has `per_item` numbers.
+    #[cfg(feature = "plan")]
+    fn sides(&self, _items: u64, _per_item: u64) -> Option<Vec<u64>> {
+        None
+    }
+}
+
+/// Code that somebody signed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Code {
+    /// What people call it: `kernel`, `program`.
+    pub what: &'static str,
+    pub hash: Hash,
+}
+
+impl Code {
+    pub(crate) fn kernel(text: &str) -> Code {
+        Code { what: "kernel", hash: shoal_protocol::hash(text.as_bytes()) }
+    }
+}
+
+impl Kind {
+    /// As it travels.
+    pub fn work(&self) -> Work {
+        Work { kind: self.name().into(), body: self.body() }
+    }
+
+    /// Of a simulation.
+    pub fn sim(&self) -> Option<&SimWork> {
+        if let Kind::Sim(sim) = self { Some(sim) } else { None }
+    }
+}
+
+impl From<Kind> for Work {
+    fn from(kind: Kind) -> Work {
+        kind.work()
+    }
+}
+
+/// Work of a kind that this build does not know, or bytes that are none of its kind.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unknown(pub String);
+
+impl fmt::Display for Unknown {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "work of the kind {:?}, which this build does not know or cannot read", self.0)
+    }
+}
+
+impl core::error::Error for Unknown {}
+
+impl TryFrom<Work> for Kind {
+    type Error = Unknown;
+
+    fn try_from(work: Work) -> Result<Kind, Unknown> {
+        Kind::read(&work).ok_or(Unknown(work.kind))
+    }
+}
+
+fn read<T: DeserializeOwned>(body: &[u8]) -> Option<T> {
+    postcard::from_bytes(body).ok()
+}
+
+/// The bytes of plain data, which can always be written.
+pub(crate) fn body(work: &impl Serialize) -> Vec<u8> {
+    postcard::to_allocvec(work).unwrap_or_default()
+}
+
+/// As it travels, in bytes: for an engine in another memory.
+pub(crate) fn packed(work: &dyn About) -> Vec<u8> {
+    body(&Work { kind: work.name().into(), body: work.body() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::noop::NoopWork;
+
+    #[test]
+    fn work_is_read_as_it_was_written_and_not_as_another_kind() {
+        let kind = Kind::Noop(NoopWork);
+        assert_eq!(Kind::read(&kind.work()), Some(kind.clone()));
+        let other = Work { kind: "dance".into(), ..kind.work() };
+        assert_eq!(Kind::read(&other), None);
+        let torn = Work { kind: "map".into(), body: [1, 2, 3].into() };
+        assert_eq!(Kind::read(&torn), None);
+    }
+}

@@ -1,0 +1,234 @@
+//! Requests to services: jobs without an end that this node keeps ready. A request goes before units, because
+//! somebody waits for it; it lives as long as the connection it came by, because whoever asked is told of its loss
+//! and asks another.
+
+use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
+use alloc::string::String;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use shoal_protocol::limit::{ANSWER_PART_BYTES, MAX_CALLS_PER_NODE};
+use shoal_protocol::{Attempt, Failure, FromNode, JobId, Lane, Lease, Span, UnitOutput};
+
+use crate::Output;
+use crate::consent::Consent;
+use crate::state::{JobInfo, Node};
+
+/// What a node knows of requests.
+#[derive(Default)]
+pub(crate) struct Calls {
+    /// Services to be made ready once they may run.
+    warming: BTreeSet<JobId>,
+    /// Services that are ready here.
+    ready: BTreeSet<JobId>,
+    /// Not begun, in the order they came.
+    waiting: VecDeque<Call>,
+    running: BTreeMap<Attempt, Running>,
+}
+
+#[derive(Clone, Copy)]
+struct Running {
+    job: JobId,
+    lane: Lane,
+    /// Bytes of its answer that were said.
+    said: u64,
+}
+
+struct Call {
+    call: Attempt,
+    job: JobId,
+    body: Arc<Vec<u8>>,
+}
+
+impl Calls {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.waiting.is_empty() && self.running.is_empty()
+    }
+
+    pub(crate) fn running_on(&self, lane: Lane) -> usize {
+        self.running.values().filter(|running| running.lane == lane).count()
+    }
+
+    /// The services of all that run.
+    pub(crate) fn jobs_at_work(&self) -> impl Iterator<Item = JobId> {
+        self.running.values().map(|running| running.job)
+    }
+
+    pub(crate) fn job_at_work(&self) -> Option<JobId> {
+        self.running.values().next().map(|running| running.job)
+    }
+
+    fn len(&self) -> usize {
+        self.waiting.len() + self.running.len()
+    }
+
+    /// Drops what is chosen by its number and job; says what was at work.
+    fn drop_where(&mut self, chosen: impl Fn(Attempt, JobId) -> bool) -> Vec<Attempt> {
+        self.waiting.retain(|call| !chosen(call.call, call.job));
+        let at_work = self.running.iter().filter(|(call, running)| chosen(**call, running.job));
+        let at_work: Vec<_> = at_work.map(|(call, _)| *call).collect();
+        self.running.retain(|call, running| !chosen(*call, running.job));
+        at_work
+    }
+}
+
+impl Node {
+    /// What is kept ready here, for the donor's eyes.
+    pub fn services(&self) -> impl Iterator<Item = (JobId, &JobInfo)> {
+        let ready = self.calls.ready.iter();
+        ready.filter_map(|job| Some((*job, self.jobs.get(job)?)))
+    }
+
+    pub(crate) fn warm(&mut self, job: JobId) {
+        self.calls.warming.insert(job);
+        self.warm_waiting();
+    }
+
+    /// Makes services ready that may run now, and says of those that may not.
+    pub(crate) fn warm_waiting(&mut self) {
+        for job in core::mem::take(&mut self.calls.warming) {
+            match self.jobs.get(&job).map(|info| &info.consent) {
+                Some(Consent::Given) => self.outputs.push_back(Output::Warm(job)),
+                Some(Consent::Asked) => {
+                    self.calls.warming.insert(job);
+                }
+                Some(Consent::Bad(message)) => {
+                    let failure = Failure::Signature { message: message.clone() };
+                    self.send(FromNode::Warm { job, result: Err(failure) });
+                }
+                Some(Consent::Declined) | None => {
+                    self.send(FromNode::Warm { job, result: Err(not_here()) });
+                }
+            }
+        }
+    }
+
+    pub(crate) fn warmed(&mut self, job: JobId, result: Result<(), Failure>) {
+        if self.is_joined() && self.jobs.contains_key(&job) {
+            if result.is_ok() {
+                self.calls.ready.insert(job);
+            }
+            self.send(FromNode::Warm { job, result });
+        }
+    }
+
+    pub(crate) fn asked(&mut self, call: Attempt, job: JobId, body: Vec<u8>) {
+        let consent = self.jobs.get(&job).map(|info| &info.consent);
+        let may = matches!(consent, Some(Consent::Given | Consent::Asked));
+        if !may || self.paused || self.calls.len() >= MAX_CALLS_PER_NODE {
+            self.send(FromNode::Failed { attempt: call, failure: not_here() });
+            return;
+        }
+        self.calls.waiting.push_back(Call { call, job, body: Arc::new(body) });
+        self.begin_all();
+    }
+
+    /// Begins requests while the lane has room. Units at work do not count: a request does not wait for them.
+    pub(crate) fn begin_calls(&mut self, lane: Lane) {
+        let slots = usize::from(self.config.caps.slots(lane));
+        while self.calls.running_on(lane) < slots {
+            let fits = |call: &Call| {
+                let info = self.jobs.get(&call.job);
+                let agreed =
+                    info.is_some_and(|info| info.lane() == lane && info.consent == Consent::Given);
+                agreed && self.has_means(call.job)
+            };
+            let Some(at) = self.calls.waiting.iter().position(fits) else { return };
+            let Some(Call { call, job, body }) = self.calls.waiting.remove(at) else { return };
+            self.calls.running.insert(call, Running { job, lane, said: 0 });
+            let lease = Lease { attempt: call, job, span: Span::new(0, 1) };
+            self.outputs.push_back(Output::Run { lease, lane, body: Some(body) });
+        }
+    }
+
+    /// A part of an answer, while the rest is still being computed.
+    pub(crate) fn part(&mut self, call: Attempt, part: Vec<u8>) {
+        let Some(running) = self.calls.running.get_mut(&call) else { return };
+        let at = running.said;
+        running.said += part.len() as u64;
+        if self.is_joined() {
+            self.answer_in_parts(call, at, &part, false);
+        }
+    }
+
+    /// Whether this was a request, which is answered now.
+    pub(crate) fn call_ran(&mut self, call: Attempt, result: &Result<UnitOutput, Failure>) -> bool {
+        let Some(Running { job, said, .. }) = self.calls.running.remove(&call) else {
+            return false;
+        };
+        if self.is_joined() {
+            match result {
+                Ok(UnitOutput::Inline(bytes)) => {
+                    let head = self
+                        .jobs
+                        .get(&job)
+                        .map_or(0, |info| info.work.form().head_bytes(Span::new(0, 1)) as usize);
+                    let bytes = bytes.get(head..).unwrap_or_default();
+                    self.answer_in_parts(call, said, bytes, true);
+                }
+                Ok(UnitOutput::Stored { .. }) => {
+                    let message = String::from("an answer that was stored instead of said");
+                    let failure = Failure::Internal { message };
+                    self.send(FromNode::Failed { attempt: call, failure });
+                }
+                Err(failure) => {
+                    self.send(FromNode::Failed { attempt: call, failure: failure.clone() });
+                }
+            }
+        }
+        self.begin_all();
+        true
+    }
+
+    fn answer_in_parts(&mut self, call: Attempt, mut at: u64, bytes: &[u8], ends: bool) {
+        let parts = bytes.chunks(ANSWER_PART_BYTES);
+        let count = parts.len();
+        for (number, part) in parts.enumerate() {
+            let last = ends && number + 1 == count;
+            self.send(FromNode::Answer { call, at, part: part.into(), last });
+            at += part.len() as u64;
+        }
+        if ends && count == 0 {
+            self.send(FromNode::Answer { call, at, part: Vec::new(), last: true });
+        }
+    }
+
+    pub(crate) fn revoke_calls(&mut self, calls: &BTreeSet<Attempt>) {
+        let ended = self.calls.drop_where(|call, _| calls.contains(&call));
+        self.outputs.extend(ended.into_iter().map(Output::Abort));
+    }
+
+    /// The service ends here.
+    pub(crate) fn end_service(&mut self, job: JobId) {
+        self.calls.warming.remove(&job);
+        self.calls.ready.remove(&job);
+        let ended = self.calls.drop_where(|_, of| of == job);
+        self.outputs.extend(ended.into_iter().map(Output::Abort));
+    }
+
+    /// The donor does not want it any more: whoever asked asks another.
+    pub(crate) fn fail_calls(&mut self, job: Option<JobId>) {
+        let of = |call: &Call| job.is_none_or(|job| call.job == job);
+        let mut failed: Vec<_> =
+            self.calls.waiting.iter().filter(|call| of(call)).map(|call| call.call).collect();
+        let ended = self.calls.drop_where(|_, at| job.is_none_or(|job| at == job));
+        self.outputs.extend(ended.iter().copied().map(Output::Abort));
+        failed.extend(ended);
+        for call in failed {
+            if self.is_joined() {
+                self.send(FromNode::Failed { attempt: call, failure: not_here() });
+            }
+        }
+    }
+
+    pub(crate) fn check_calls(&self) {
+        assert!(self.calls.len() <= MAX_CALLS_PER_NODE, "more requests than allowed");
+        for (call, running) in &self.calls.running {
+            assert!(self.agreed(running.job), "answering for a service that nobody agreed to");
+            assert!(!self.running.contains_key(call), "a request that is also a unit");
+        }
+    }
+}
+
+fn not_here() -> Failure {
+    Failure::DeviceLost { message: String::from("this node does not serve that now") }
+}

@@ -1,0 +1,131 @@
+//! Services: made ready once they may run, asked before units, answered once.
+
+use shoal_node::*;
+use shoal_protocol::*;
+
+use crate::world::World;
+
+const MIB: u64 = 1 << 20;
+
+/// Job 1 is a service whose runs take 600 MiB of the 1024 lent.
+fn serving() -> World {
+    let mut world = World::joined();
+    world.tell_taking(Footprint { memory: 600 * MIB, ..Footprint::NOTHING });
+    world.hear(ToNode::Warm { job: JobId(1) });
+    assert_eq!(world.warm, [JobId(1)]);
+    world.give(Input::Warmed { job: JobId(1), result: Ok(()) });
+    world
+}
+
+fn ask(world: &mut World, call: u64) {
+    world.hear(ToNode::Ask { call: Attempt(call), job: JobId(1), body: vec![call as u8] });
+}
+
+fn answers(world: &World) -> Vec<(u64, Vec<u8>, bool)> {
+    let answers = world.said.iter().filter_map(|said| {
+        let FromNode::Answer { call, part, last, .. } = said else { return None };
+        Some((call.0, part.clone(), *last))
+    });
+    answers.collect()
+}
+
+/// What a program gives for a request: the length of its answer, then the answer.
+fn output(answer: &[u8]) -> UnitOutput {
+    let mut bytes = (answer.len() as u32).to_le_bytes().to_vec();
+    bytes.extend(answer);
+    UnitOutput::Inline(bytes)
+}
+
+fn ran(world: &mut World, call: u64, answer: &[u8]) {
+    let result = Ok(output(answer));
+    world.give(Input::Ran { attempt: Attempt(call), took: Micros(1), result });
+}
+
+#[test]
+fn a_service_is_made_ready_and_shown() {
+    let world = serving();
+    assert!(world.said.contains(&FromNode::Warm { job: JobId(1), result: Ok(()) }));
+    let services: Vec<_> = world.node.services().map(|(job, info)| (job, info.takes)).collect();
+    assert_eq!(services.len(), 1);
+    assert_eq!(services[0].1.memory, 600 * MIB);
+}
+
+#[test]
+fn an_answer_is_said_without_its_length() {
+    let mut world = serving();
+    ask(&mut world, 5);
+    assert_eq!(world.runs.len(), 1);
+    ran(&mut world, 5, b"yes");
+    assert_eq!(answers(&world), [(5, b"yes".to_vec(), true)]);
+    ran(&mut world, 5, b"again");
+    assert_eq!(answers(&world).len(), 1, "answered once");
+}
+
+#[test]
+fn a_long_answer_comes_in_parts() {
+    let mut world = serving();
+    ask(&mut world, 5);
+    let long = vec![7; 3 * limit::ANSWER_PART_BYTES - 1];
+    ran(&mut world, 5, &long);
+    let parts = answers(&world);
+    assert_eq!(parts.iter().map(|(_, _, last)| *last).collect::<Vec<_>>(), [false, false, true]);
+    assert_eq!(parts.into_iter().flat_map(|(_, part, _)| part).collect::<Vec<_>>(), long);
+}
+
+#[test]
+fn an_empty_answer_is_one_too() {
+    let mut world = serving();
+    ask(&mut world, 5);
+    ran(&mut world, 5, b"");
+    assert_eq!(answers(&world), [(5, Vec::new(), true)]);
+}
+
+#[test]
+fn requests_that_run_at_once_stay_within_the_memory_lent() {
+    let mut world = serving();
+    ask(&mut world, 5);
+    ask(&mut world, 6);
+    assert_eq!(world.runs.len(), 1, "600 MiB each of 1024");
+    ran(&mut world, 5, b"a");
+    assert_eq!(world.runs.len(), 2);
+}
+
+#[test]
+fn a_request_goes_before_units_that_wait() {
+    let mut world = serving();
+    world.lend(1..3);
+    ask(&mut world, 5);
+    assert_eq!(world.runs.len(), 1, "one unit has the memory");
+    world.ran(1);
+    assert_eq!(world.runs.last().map(|lease| lease.attempt), Some(Attempt(5)));
+}
+
+#[test]
+fn a_donor_who_pauses_answers_nobody() {
+    let mut world = serving();
+    ask(&mut world, 5);
+    world.give(Input::Pause(true));
+    assert_eq!(world.aborted, [Attempt(5)]);
+    let failed =
+        |said: &FromNode| matches!(said, FromNode::Failed { attempt, .. } if attempt.0 == 5);
+    assert!(world.said.iter().any(failed), "whoever asked asks another");
+}
+
+#[test]
+fn a_service_that_ended_is_forgotten_with_its_requests() {
+    let mut world = serving();
+    ask(&mut world, 5);
+    world.hear(ToNode::Forget(JobId(1)));
+    assert_eq!(world.aborted, [Attempt(5)]);
+    assert_eq!(world.node.services().count(), 0);
+    ran(&mut world, 5, b"late");
+    assert!(answers(&world).is_empty());
+}
+
+#[test]
+fn a_connection_that_is_lost_takes_its_requests_along() {
+    let mut world = serving();
+    ask(&mut world, 5);
+    world.give(Input::Closed);
+    assert_eq!(world.aborted, [Attempt(5)]);
+}

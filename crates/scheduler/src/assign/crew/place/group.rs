@@ -1,0 +1,129 @@
+//! Shares of every step, whose results are summed over all members: as many for each, or by speed and memory.
+
+use alloc::vec::Vec;
+use shoal_kinds::Group;
+use shoal_protocol::Micros;
+
+use super::{Candidate, Crews, Placement, in_order};
+
+pub(super) fn place(group: &Group, crews: &Crews<'_>) -> Option<Placement> {
+    let fastest = crews.fastest.first()?;
+    let alone = [*fastest];
+    let alone = cut(group, &alone).map(|counts| Micros(predict(group, &alone, &counts, crews)));
+    let sizes = crews.sizes().filter_map(|size| {
+        let mut members = crews.fastest[..size].to_vec();
+        // Nodes keep their neighbours from epoch to epoch.
+        members.sort_by_key(|one| one.node);
+        let counts = cut(group, &members)?;
+        let step = predict(group, &members, &counts, crews);
+        Some((step, members, counts))
+    });
+    let (step, members, counts) = sizes.min_by_key(|(step, members, _)| (*step, members.len()))?;
+    Some(Placement { shares: in_order(&members, &counts), step: Micros(step), alone })
+}
+
+/// Shares of each, so that the last is done as soon as can be; each has one at least.
+fn cut(group: &Group, members: &[Candidate]) -> Option<Vec<u64>> {
+    let ranks = members.len() as u64;
+    let room = members.iter().map(|one| {
+        let free = one.memory.checked_sub(group.common_bytes)?;
+        Some(free.checked_div(group.share_bytes).unwrap_or(u64::MAX)).filter(|room| *room > 0)
+    });
+    let room: Vec<_> = room.collect::<Option<_>>()?;
+    if group.equal {
+        let each = group.shares.checked_div(ranks).filter(|each| each * ranks == group.shares)?;
+        return room
+            .iter()
+            .all(|room| *room >= each)
+            .then(|| members.iter().map(|_| each).collect());
+    }
+    let total: u128 = members.iter().map(|one| u128::from(one.rate)).sum();
+    // In proportion to speed, rounded down: nobody has more of these than in the best cut.
+    let mut counts: Vec<_> = members
+        .iter()
+        .zip(&room)
+        .map(|(one, room)| {
+            let part = u128::from(group.shares) * u128::from(one.rate) / total.max(1);
+            u64::try_from(part).unwrap_or(u64::MAX).min(*room)
+        })
+        .collect();
+    let mut left = group.shares - counts.iter().sum::<u64>();
+    while left > 0 {
+        let free = (0..counts.len()).filter(|at| counts[*at] < room[*at]);
+        // Whoever is soonest done with one more.
+        let soonest = free.min_by_key(|at| {
+            u128::from(counts[*at] + 1) * (1 << 40) / u128::from(members[*at].rate)
+        })?;
+        (counts[soonest], left) = (counts[soonest] + 1, left - 1);
+    }
+    counts.iter().all(|count| *count > 0).then_some(counts)
+}
+
+/// The slowest member's computing, and the sum over all: around a ring twice, a piece for each member at a time.
+fn predict(group: &Group, members: &[Candidate], counts: &[u64], crews: &Crews<'_>) -> u64 {
+    let work = |count: u64| u128::from(count) * u128::from(group.work);
+    let computed = members.iter().zip(counts).map(|(one, count)| one.time(work(*count))).max();
+    let count = members.len();
+    let piece = group.sum_bytes.div_ceil(count as u64);
+    let hops = (0..count).map(|at| crews.hop(&members[at], &members[(at + 1) % count], piece));
+    let rounds = 2 * (count as u64 - 1);
+    let exchange = hops.max().unwrap_or(0).saturating_mul(rounds);
+    computed.unwrap_or(0).saturating_add(exchange)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::place;
+    use super::super::tests::{Draws, is_whole};
+    use super::*;
+    use shoal_kinds::CrewProblem;
+
+    /// Every way to give so many shares to so many members, each at least one.
+    fn every(shares: u64, members: usize) -> Vec<Vec<u64>> {
+        if members == 1 {
+            return Vec::from([Vec::from([shares])]);
+        }
+        let first = (1..shares).flat_map(|first| {
+            let rest = every(shares - first, members - 1);
+            rest.into_iter().map(move |rest| [[first].as_slice(), &rest].concat())
+        });
+        first.filter(|counts| counts.iter().sum::<u64>() == shares).collect()
+    }
+
+    #[test]
+    fn nobody_could_be_done_sooner_with_other_shares() {
+        let mut draws = Draws(3);
+        for _ in 0..200 {
+            let group = Group {
+                shares: 1 + draws.below(9),
+                work: 1 + draws.below(1_000),
+                share_bytes: draws.below(10),
+                common_bytes: draws.below(10),
+                sum_bytes: draws.below(100_000),
+                equal: draws.below(3) == 0,
+            };
+            let nodes = draws.candidates(4, 60);
+            let placed = place(&CrewProblem::Group(group), &nodes, 0, &|_, _| None);
+            let mut fastest = nodes.clone();
+            fastest.sort_by_key(|one| (core::cmp::Reverse(one.rate), one.node));
+            let crews = Crews { fastest: &fastest, most: 4, wanted: 0, link: &|_, _| None };
+            let all = (1..=4).flat_map(|size| {
+                let mut members = fastest[..size].to_vec();
+                members.sort_by_key(|one| one.node);
+                let all = every(group.shares, size).into_iter();
+                all.map(move |counts| (members.clone(), counts))
+            });
+            let fits = |members: &[Candidate], counts: &[u64]| {
+                let equal = !group.equal || counts.iter().all(|count| *count == counts[0]);
+                let held = |count: &u64| count * group.share_bytes + group.common_bytes;
+                equal && members.iter().zip(counts).all(|(one, count)| held(count) <= one.memory)
+            };
+            let times = all.filter(|(members, counts)| fits(members, counts));
+            let best = times.map(|(members, counts)| predict(&group, &members, &counts, &crews));
+            assert_eq!(placed.as_ref().map(|placed| placed.step.0), best.min(), "{group:?}");
+            let Some(placed) = placed else { continue };
+            is_whole(&placed, group.shares);
+            assert!(placed.alone.is_none_or(|alone| placed.step <= alone));
+        }
+    }
+}

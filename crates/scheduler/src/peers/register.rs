@@ -1,0 +1,118 @@
+//! Everybody who ever joined: numbers, keys, names and numeric classes, whether or not they are here.
+
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::string::String;
+use shoal_protocol::limit::MAX_NODES;
+use shoal_protocol::{Identity, NodeId};
+
+#[derive(Default)]
+pub(crate) struct Register {
+    known: BTreeMap<Identity, NodeId>,
+    /// Nodes that have done nothing yet: no facts tell of them, and the oldest are forgotten.
+    strangers: BTreeMap<NodeId, Identity>,
+    last: u64,
+    /// Numeric classes of nodes, as last said.
+    classes: BTreeMap<NodeId, u64>,
+    /// What nodes called themselves when last seen.
+    names: BTreeMap<NodeId, String>,
+}
+
+/// What must be recorded of a stranger who did something.
+pub(crate) struct Introduced {
+    pub(crate) identity: Identity,
+    pub(crate) class: Option<u64>,
+}
+
+impl Register {
+    /// The number of whoever has this key; a new one, if nobody knows it.
+    pub(crate) fn number(
+        &mut self,
+        identity: Identity,
+        is_here: impl Fn(&NodeId) -> bool,
+    ) -> NodeId {
+        if let Some(node) = self.known.get(&identity) {
+            return *node;
+        }
+        self.forget_a_stranger(is_here);
+        self.last += 1;
+        let node = NodeId(self.last);
+        self.known.insert(identity, node);
+        self.strangers.insert(node, identity);
+        node
+    }
+
+    /// Strangers are remembered for a while, so that a tab is the same node again, but not without bound.
+    fn forget_a_stranger(&mut self, is_here: impl Fn(&NodeId) -> bool) {
+        if self.strangers.len() < MAX_NODES {
+            return;
+        }
+        let mut gone = self.strangers.keys().filter(|node| !is_here(node));
+        if let Some(node) = gone.next().copied()
+            && let Some(identity) = self.strangers.remove(&node)
+        {
+            self.known.remove(&identity);
+            self.names.remove(&node);
+            self.classes.remove(&node);
+        }
+    }
+
+    /// Replayed: this node is remembered for good.
+    pub(crate) fn recall(&mut self, node: NodeId, identity: Identity) {
+        self.known.insert(identity, node);
+        self.last = self.last.max(node.0);
+    }
+
+    pub(crate) fn recall_class(&mut self, node: NodeId, class: u64) {
+        self.classes.insert(node, class);
+    }
+
+    /// From its first answer that counts on, a node is remembered for good; nothing, if it is already.
+    pub(crate) fn introduce(&mut self, node: NodeId) -> Option<Introduced> {
+        let identity = self.strangers.remove(&node)?;
+        Some(Introduced { identity, class: self.classes.get(&node).copied() })
+    }
+
+    pub(crate) fn is_stranger(&self, node: NodeId) -> bool {
+        self.strangers.contains_key(&node)
+    }
+
+    /// Says whether that must be recorded.
+    pub(crate) fn note_class(&mut self, node: NodeId, class: u64) -> bool {
+        if self.class(node) == class {
+            return false;
+        }
+        self.classes.insert(node, class);
+        !self.is_stranger(node)
+    }
+
+    /// A node's numeric class as last said; 0 if unknown.
+    pub(crate) fn class(&self, node: NodeId) -> u64 {
+        self.classes.get(&node).copied().unwrap_or(0)
+    }
+
+    pub(crate) fn note_name(&mut self, node: NodeId, name: &str) {
+        self.names.insert(node, String::from(name));
+    }
+
+    pub(crate) fn name(&self, node: NodeId) -> Option<&str> {
+        self.names.get(&node).map(String::as_str)
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.known.len()
+    }
+
+    /// The keys of these nodes.
+    pub(crate) fn keys(&self, nodes: &BTreeSet<NodeId>) -> BTreeMap<NodeId, Identity> {
+        let keys = self.known.iter().filter(|(_, node)| nodes.contains(node));
+        keys.map(|(key, node)| (*node, *key)).collect()
+    }
+
+    /// Part of [`crate::Scheduler::check`].
+    pub(crate) fn check(&self) {
+        let mut strangers = self.strangers.iter();
+        let known = strangers.all(|(node, identity)| self.known.get(identity) == Some(node));
+        assert!(known, "a stranger under another number");
+        assert!(self.known.values().all(|node| node.0 <= self.last), "a number not yet given");
+    }
+}

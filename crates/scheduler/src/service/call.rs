@@ -1,0 +1,300 @@
+//! Requests: queued, asked of a replica, answered once.
+
+use alloc::string::{String, ToString};
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::fmt;
+use shoal_protocol::{Attempt, Failure, JobId, NodeId, Priority, Time, ToNode};
+
+use super::{Service, rank};
+use crate::Output;
+use crate::state::Scheduler;
+
+/// Nodes one request is given to: one lost to bad luck, one more, and then something is wrong with it.
+const MAX_TRIES: u32 = 3;
+
+/// A request, counted by the shell; never used twice in a process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct CallId(pub u64);
+
+pub(super) struct Call {
+    pub(super) service: JobId,
+    pub(super) deadline: Time,
+    priority: Priority,
+    /// Kept until it is answered, so that it can be asked again.
+    body: Arc<Vec<u8>>,
+    /// Whom it is asked of now.
+    pub(super) at: Option<Asked>,
+    tries: u32,
+    /// Bytes of the answer that whoever asked has already.
+    given: u64,
+    /// Bytes of the answer that the present node has said.
+    said: u64,
+}
+
+impl Call {
+    /// Nobody was asked yet.
+    pub(super) fn is_new(&self) -> bool {
+        self.tries == 0
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Asked {
+    pub(super) node: NodeId,
+    pub(super) attempt: Attempt,
+}
+
+/// A part of an answer as a node says it.
+pub(crate) struct Part {
+    /// Bytes before it.
+    pub(crate) at: u64,
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) last: bool,
+}
+
+/// Why a request is not answered.
+#[derive(Clone, Debug, PartialEq)]
+pub enum CallError {
+    /// There is no such service, or it was ended.
+    Gone,
+    /// As many wait as may.
+    Full { waiting: usize },
+    /// Its time is over: at work, or before any node was free.
+    Deadline { begun: bool },
+    /// The service itself failed on it.
+    Failed { failure: Failure, node: NodeId },
+    /// Nodes were lost with it, and no more are asked.
+    Lost { reason: String, tries: u32 },
+}
+
+impl fmt::Display for CallError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            CallError::Gone => f.write_str("the service has been removed"),
+            CallError::Full { waiting } => {
+                write!(f, "{waiting} requests are waiting already: try again later")
+            }
+            CallError::Deadline { begun: true } => {
+                f.write_str("the request did not finish before its deadline")
+            }
+            CallError::Deadline { begun: false } => {
+                f.write_str("no node was free to take the request before its deadline")
+            }
+            CallError::Failed { failure, node } => write!(f, "{failure}, on node {node}"),
+            CallError::Lost { reason, tries } => {
+                write!(
+                    f,
+                    "the request was lost with its node {tries} times; the last time: {reason}"
+                )
+            }
+        }
+    }
+}
+
+impl Scheduler {
+    pub(crate) fn take_call(
+        &mut self,
+        id: CallId,
+        service: JobId,
+        (body, priority, deadline): (Vec<u8>, Priority, Time),
+    ) {
+        let Some(of) = self.services.services.get_mut(&service) else {
+            self.outputs.push_back(Output::Unanswered { call: id, error: CallError::Gone });
+            return;
+        };
+        let waiting = of.waiting();
+        if waiting >= of.spec.queue as usize {
+            of.failed += 1;
+            let error = CallError::Full { waiting };
+            self.outputs.push_back(Output::Unanswered { call: id, error });
+            return;
+        }
+        of.queue[rank(priority)].push_back(id);
+        let (body, at, tries) = (Arc::new(body), None, 0);
+        let call = Call { service, deadline, priority, body, at, tries, given: 0, said: 0 };
+        self.services.calls.insert(id, call);
+        self.services.deadlines.insert((deadline, id));
+        self.hand_out(service);
+        // Whoever still waits wants another replica.
+        if self.services.services.get(&service).is_some_and(|of| of.waiting() > 0) {
+            self.services.due = Some(self.now);
+        }
+    }
+
+    /// Gives waiting requests to replicas with room.
+    pub(super) fn hand_out(&mut self, service: JobId) {
+        loop {
+            let Some(of) = self.services.services.get(&service) else { return };
+            let Some(&id) = of.queue.iter().find_map(|queue| queue.front()) else { return };
+            let Some(node) = self.freest(of) else { return };
+            self.hand_to(id, service, node);
+        }
+    }
+
+    /// The ready replica with most room; between equals the one whose answers come soonest.
+    fn freest(&self, of: &Service) -> Option<NodeId> {
+        let room = |node: NodeId| {
+            let peer = self.peers.get(&node)?;
+            let slots = usize::from(peer.caps.slots_for(&of.spec.needs));
+            let free = slots.checked_sub(self.services.calls_of(node)).filter(|free| *free > 0)?;
+            let far = peer.round_trip.map_or(u64::MAX, |trip| trip.0);
+            (!peer.paused && !peer.silent).then_some((free, core::cmp::Reverse(far)))
+        };
+        let ready = of.replicas.iter().filter(|(_, replica)| replica.is_ready());
+        let free = ready.filter_map(|(node, _)| room(*node).map(|room| (room, *node)));
+        free.max().map(|(_, node)| node)
+    }
+
+    fn hand_to(&mut self, id: CallId, service: JobId, node: NodeId) {
+        let attempt = self.next_attempt();
+        let Some(conn) = self.conn_of(node) else { return };
+        let services = &mut self.services;
+        let (Some(of), Some(call)) =
+            (services.services.get_mut(&service), services.calls.get_mut(&id))
+        else {
+            return;
+        };
+        of.queue[rank(call.priority)].retain(|queued| *queued != id);
+        call.at = Some(Asked { node, attempt });
+        call.tries += 1;
+        call.said = 0;
+        services.asked.insert(attempt, id);
+        if let Some(replica) = of.replicas.get_mut(&node) {
+            replica.calls += 1;
+        }
+        let body = (*call.body).clone();
+        self.peers.expect_word(self.now, node);
+        self.send(conn, ToNode::Ask { call: attempt, job: service, body });
+    }
+
+    /// A part of an answer. What whoever asked has already, from a node that was lost, is not given again.
+    pub(crate) fn call_answered(&mut self, node: NodeId, attempt: Attempt, part: Part) {
+        let Part { at, bytes, last } = part;
+        let Some(&id) = self.services.asked.get(&attempt) else { return };
+        let Some(call) = self.services.calls.get_mut(&id) else { return };
+        if call.at.is_none_or(|at| at.node != node) || at < call.said {
+            return;
+        }
+        if at > call.said {
+            self.ask_again(id, String::from("a part of its answer was lost"));
+            return;
+        }
+        let skip = call.given.saturating_sub(call.said).min(bytes.len() as u64);
+        call.said += bytes.len() as u64;
+        call.given = call.given.max(call.said);
+        let bytes = bytes.get(skip as usize..).unwrap_or_default().to_vec();
+        if !bytes.is_empty() || last {
+            self.outputs.push_back(Output::Answered { call: id, part: bytes, last });
+        }
+        if last {
+            let service = call.service;
+            if let Some(of) = self.services.services.get_mut(&service) {
+                of.answered += 1;
+            }
+            self.end_call(id, None);
+            self.hand_out(service);
+        }
+    }
+
+    /// A node could not answer.
+    pub(crate) fn call_failed(&mut self, node: NodeId, attempt: Attempt, failure: Failure) {
+        let Some(&id) = self.services.asked.get(&attempt) else { return };
+        if self.services.holder(id) != Some(node) {
+            return;
+        }
+        if is_nodes_fault(&failure) {
+            self.ask_again(id, failure.to_string());
+        } else {
+            let service = self.services.calls.get(&id).map(|call| call.service);
+            self.end_call(id, Some(CallError::Failed { failure, node }));
+            service.into_iter().for_each(|service| self.hand_out(service));
+        }
+        self.services.due = Some(self.now);
+    }
+
+    /// All requests of a node that is gone.
+    pub(crate) fn calls_lost(&mut self, node: NodeId) {
+        let lost = self.services.calls.iter();
+        let lost = lost.filter(|(_, call)| call.at.is_some_and(|at| at.node == node));
+        let lost: Vec<_> = lost.map(|(id, _)| *id).collect();
+        for id in lost {
+            self.ask_again(id, String::from("the node left"));
+        }
+    }
+
+    pub(super) fn ask_again(&mut self, id: CallId, reason: String) {
+        let Some(call) = self.services.calls.get(&id) else { return };
+        let (service, tries, given, priority) =
+            (call.service, call.tries, call.given, call.priority);
+        let of = self.services.services.get(&service);
+        let repeats = of.is_some_and(|of| of.spec.work.repeats());
+        if tries >= MAX_TRIES || given > 0 && !repeats {
+            self.end_call(id, Some(CallError::Lost { reason, tries }));
+            return;
+        }
+        self.let_go(id, false);
+        if let Some(of) = self.services.services.get_mut(&service) {
+            of.repeated += 1;
+            // It waited before.
+            of.queue[rank(priority)].push_front(id);
+        }
+        self.hand_out(service);
+    }
+
+    /// Whoever asked does not wait any more.
+    pub(crate) fn hang_up(&mut self, id: CallId) {
+        let service = self.services.calls.get(&id).map(|call| call.service);
+        self.end_call(id, None);
+        if let Some(service) = service {
+            self.hand_out(service);
+        }
+    }
+
+    pub(super) fn end_call(&mut self, id: CallId, error: Option<CallError>) {
+        self.let_go(id, true);
+        let Some(call) = self.services.calls.remove(&id) else { return };
+        self.services.deadlines.remove(&(call.deadline, id));
+        if let Some(of) = self.services.services.get_mut(&call.service) {
+            of.queue.iter_mut().for_each(|queue| queue.retain(|queued| *queued != id));
+            of.failed += u64::from(error.is_some());
+        }
+        if let Some(error) = error {
+            self.outputs.push_back(Output::Unanswered { call: id, error });
+        }
+    }
+
+    /// Takes a request from its node, which is told to stop if it may still be at it.
+    fn let_go(&mut self, id: CallId, tell: bool) {
+        let Some(call) = self.services.calls.get_mut(&id) else { return };
+        let Some(Asked { node, attempt }) = call.at.take() else { return };
+        let service = call.service;
+        self.services.asked.remove(&attempt);
+        if let Some(of) = self.services.services.get_mut(&service)
+            && let Some(replica) = of.replicas.get_mut(&node)
+        {
+            replica.calls -= 1;
+            replica.used = self.now;
+        }
+        if let Some(conn) = self.conn_of(node).filter(|_| tell) {
+            self.send(conn, ToNode::Revoke([attempt].into()));
+        }
+    }
+}
+
+/// Another node may do better.
+fn is_nodes_fault(failure: &Failure) -> bool {
+    match failure {
+        Failure::DeviceLost { .. }
+        | Failure::OutOfMemory { .. }
+        | Failure::Fetch { .. }
+        | Failure::Internal { .. }
+        | Failure::Unable { .. } => true,
+        Failure::Kernel { .. }
+        | Failure::Trap { .. }
+        | Failure::Exit { .. }
+        | Failure::Limit { .. }
+        | Failure::Signature { .. }
+        | Failure::Outside { .. } => false,
+    }
+}

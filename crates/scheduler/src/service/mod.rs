@@ -1,0 +1,253 @@
+//! Services: jobs without an end. Replicas are kept ready on nodes and are facts; requests are not: whoever
+//! asks waits, is answered once, or is told why not.
+//!
+//! - [`call`]: requests, from the queue to their answers
+//! - [`replica`]: who keeps a service ready
+
+mod call;
+mod replica;
+
+pub(crate) use call::Part;
+pub use call::{CallError, CallId};
+
+use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
+use alloc::string::String;
+use alloc::vec::Vec;
+use shoal_kinds::ServiceSpec;
+use shoal_protocol::{Attempt, JobId, Micros, NodeId, Priority, Time};
+
+use crate::Output;
+use crate::fact::Fact;
+use crate::state::{RequestId, Scheduler};
+use crate::submit::SubmitError;
+use call::Call;
+use replica::Replica;
+
+/// Services at a time: each may hold memory on every node.
+const MAX_SERVICES: usize = 64;
+/// Services are looked at this often while there is something to decide: a replica more or less is no matter of
+/// milliseconds, and requests are handed out at once anyway.
+const LOOK_EVERY: Micros = Micros::from_millis(100);
+
+/// All services and their requests.
+#[derive(Default)]
+pub(crate) struct Services {
+    services: BTreeMap<JobId, Service>,
+    calls: BTreeMap<CallId, Call>,
+    /// Requests at work.
+    asked: BTreeMap<Attempt, CallId>,
+    deadlines: BTreeSet<(Time, CallId)>,
+    due: Option<Time>,
+}
+
+struct Service {
+    spec: ServiceSpec,
+    replicas: BTreeMap<NodeId, Replica>,
+    /// Nodes that failed it, and until when they are not asked again.
+    unfit: BTreeMap<NodeId, Time>,
+    /// Requests that wait, those to be answered first in front: by priority, then in the order they came.
+    queue: [VecDeque<CallId>; 3],
+    answered: u64,
+    failed: u64,
+    /// Requests that were asked again because their node was lost.
+    repeated: u64,
+    /// Why the last node could not keep it ready.
+    trouble: Option<String>,
+}
+
+impl Service {
+    fn new(spec: ServiceSpec) -> Service {
+        let (replicas, unfit, queue) = Default::default();
+        let (answered, failed, repeated, trouble) = (0, 0, 0, None);
+        Service { spec, replicas, unfit, queue, answered, failed, repeated, trouble }
+    }
+
+    fn waiting(&self) -> usize {
+        self.queue.iter().map(VecDeque::len).sum()
+    }
+}
+
+/// A service as people see it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ServiceView {
+    pub service: JobId,
+    pub spec: ServiceSpec,
+    pub replicas: Vec<ReplicaView>,
+    pub waiting: usize,
+    pub running: usize,
+    pub answered: u64,
+    pub failed: u64,
+    pub repeated: u64,
+    pub trouble: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReplicaView {
+    pub node: NodeId,
+    pub ready: bool,
+    pub running: usize,
+}
+
+impl Services {
+    pub(crate) fn next_timeout(&self) -> Option<Time> {
+        let deadline = self.deadlines.first().map(|(time, _)| *time);
+        deadline.into_iter().chain(self.due).min()
+    }
+
+    pub(crate) fn has_call(&self, attempt: Attempt) -> bool {
+        self.asked.contains_key(&attempt)
+    }
+
+    /// Requests a node works on.
+    pub(crate) fn calls_of(&self, node: NodeId) -> usize {
+        let replicas = self.services.values().filter_map(|of| of.replicas.get(&node));
+        replicas.map(|replica| replica.calls).sum()
+    }
+
+    fn holder(&self, call: CallId) -> Option<NodeId> {
+        self.calls.get(&call)?.at.map(|at| at.node)
+    }
+}
+
+impl Scheduler {
+    pub(crate) fn serve(&mut self, now: Time, request: RequestId, spec: ServiceSpec) {
+        let mut services = self.services.services.values();
+        let taken = services.any(|service| service.spec.name == spec.name);
+        let result = if taken {
+            Err(SubmitError::NameTaken { name: spec.name })
+        } else if self.services.services.len() >= MAX_SERVICES {
+            Err(SubmitError::Busy { open: MAX_SERVICES })
+        } else {
+            let service = self.numbers.next_job();
+            self.record(Fact::Serves { service, spec: alloc::boxed::Box::new(spec.clone()) });
+            self.services.services.insert(service, Service::new(spec));
+            self.services.due = Some(now);
+            Ok(service)
+        };
+        self.outputs.push_back(Output::Reply { request, result });
+    }
+
+    pub(crate) fn unserve(&mut self, service: JobId) {
+        let Some(gone) = self.services.services.get_mut(&service) else { return };
+        let replicas: Vec<_> = gone.replicas.keys().copied().collect();
+        for node in replicas {
+            self.dismiss_replica(service, node);
+        }
+        let calls = self.services.calls.iter().filter(|(_, call)| call.service == service);
+        let calls: Vec<_> = calls.map(|(id, _)| *id).collect();
+        for call in calls {
+            self.end_call(call, Some(CallError::Gone));
+        }
+        self.services.services.remove(&service);
+        self.record(Fact::Unserved { service });
+    }
+
+    pub(crate) fn apply_serves(&mut self, service: JobId, spec: &ServiceSpec) {
+        self.numbers.recall_job(service);
+        self.services.services.insert(service, Service::new(spec.clone()));
+    }
+
+    pub(crate) fn apply_unserved(&mut self, service: JobId) {
+        self.services.services.remove(&service);
+    }
+
+    pub(crate) fn apply_replica(&mut self, service: JobId, node: NodeId, on: bool) {
+        let Some(service) = self.services.services.get_mut(&service) else { return };
+        if on {
+            service.replicas.insert(node, Replica::absent());
+        } else {
+            service.replicas.remove(&node);
+        }
+    }
+
+    /// Deadlines pass, replicas come and go.
+    pub(crate) fn look_at_services(&mut self, now: Time) {
+        while let Some(&(time, call)) = self.services.deadlines.first()
+            && time <= now
+        {
+            let begun = self.services.calls.get(&call).is_some_and(|call| call.at.is_some());
+            self.end_call(call, Some(CallError::Deadline { begun }));
+            self.services.due = Some(now);
+        }
+        if self.services.due.is_some_and(|due| due <= now) {
+            let ids: Vec<_> = self.services.services.keys().copied().collect();
+            for service in ids {
+                self.place_replicas(now, service);
+                self.hand_out(service);
+            }
+            let any = !self.services.services.is_empty();
+            self.services.due = any.then_some(now + LOOK_EVERY);
+        }
+    }
+
+    pub fn services(&self) -> Vec<ServiceView> {
+        self.services.services.iter().map(|(id, service)| self.view_service(*id, service)).collect()
+    }
+
+    /// The service of this name.
+    pub fn service_named(&self, name: &str) -> Option<JobId> {
+        let mut services = self.services.services.iter();
+        services.find(|(_, service)| service.spec.name == name).map(|(id, _)| *id)
+    }
+
+    fn view_service(&self, id: JobId, service: &Service) -> ServiceView {
+        let replicas = service.replicas.iter().map(|(node, replica)| ReplicaView {
+            node: *node,
+            ready: replica.is_ready(),
+            running: replica.calls,
+        });
+        let replicas: Vec<_> = replicas.collect();
+        ServiceView {
+            service: id,
+            spec: service.spec.clone(),
+            waiting: service.waiting(),
+            running: replicas.iter().map(|replica| replica.running).sum(),
+            replicas,
+            answered: service.answered,
+            failed: service.failed,
+            repeated: service.repeated,
+            trouble: service.trouble.clone(),
+        }
+    }
+
+    pub(crate) fn check_services(&self) {
+        let Services { services, calls, asked, deadlines, .. } = &self.services;
+        for (attempt, id) in asked {
+            let at = calls.get(id).and_then(|call| call.at);
+            assert!(at.is_some_and(|at| at.attempt == *attempt), "a request asked for nobody");
+        }
+        for (id, call) in calls {
+            let service = services.get(&call.service).expect("a request to no service");
+            let queued = service.queue.iter().flatten().filter(|queued| *queued == id).count();
+            assert_eq!(queued, usize::from(call.at.is_none()), "a request waits and is at work");
+            assert!(deadlines.contains(&(call.deadline, *id)), "a request without an end");
+        }
+        for service in services.values() {
+            assert!(
+                service.replicas.len() <= usize::from(service.spec.most) + 1,
+                "too many replicas"
+            );
+            // Those that were lost with their node wait beside them, at most as many as were at work.
+            let queued = service.queue.iter().flatten();
+            let new = queued.filter(|id| calls.get(id).is_some_and(Call::is_new)).count();
+            assert!(new <= service.spec.queue as usize, "the queue is too long");
+            for (node, replica) in &service.replicas {
+                let calls = calls.values().filter(|call| {
+                    call.at.is_some_and(|at| at.node == *node)
+                        && services.get(&call.service).is_some_and(|of| core::ptr::eq(of, service))
+                });
+                assert_eq!(replica.calls, calls.count(), "requests of a replica counted wrong");
+            }
+        }
+        assert_eq!(deadlines.len(), calls.len(), "deadlines of nothing");
+    }
+}
+
+/// In which queue.
+fn rank(priority: Priority) -> usize {
+    match priority {
+        Priority::Interactive => 0,
+        Priority::Normal => 1,
+        Priority::Batch => 2,
+    }
+}

@@ -1,0 +1,285 @@
+//! Who keeps a service ready: as many nodes as requests need, between the least and the most.
+
+use alloc::boxed::Box;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+use core::cmp::Reverse;
+use shoal_protocol::{Failure, Footprint, JobId, Micros, NodeId, Time, ToNode};
+
+use super::Service;
+use crate::fact::Fact;
+use crate::peers::Peer;
+use crate::state::Scheduler;
+
+/// A node that could not make a service ready is not asked again for so long.
+const UNFIT_FOR: Micros = Micros::from_secs(30);
+
+/// A node makes a service ready in this time, or another is asked: it may have to fetch a large program first.
+const WARM_WITHIN: Micros = Micros::from_secs(20);
+
+/// A service on one node.
+pub(super) struct Replica {
+    state: State,
+    /// Requests it works on.
+    pub(super) calls: usize,
+    /// When it last had something to do.
+    pub(super) used: Time,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// Its node is not here: the coordinator has just started.
+    Absent,
+    /// Told to make it ready.
+    Warming,
+    Ready,
+}
+
+impl Replica {
+    pub(super) fn absent() -> Replica {
+        Replica { state: State::Absent, calls: 0, used: Time(0) }
+    }
+
+    pub(super) fn is_ready(&self) -> bool {
+        self.state == State::Ready
+    }
+}
+
+impl Scheduler {
+    /// A node answered that it is ready, or why it is not.
+    pub(crate) fn replica_warmed(
+        &mut self,
+        node: NodeId,
+        service: JobId,
+        result: Result<(), Failure>,
+    ) {
+        let now = self.now;
+        let Some(of) = self.services.services.get_mut(&service) else { return };
+        let Some(replica) = of.replicas.get_mut(&node) else { return };
+        match result {
+            Ok(()) => {
+                (replica.state, replica.used) = (State::Ready, now);
+                of.trouble = None;
+                self.hand_out(service);
+            }
+            Err(failure) => {
+                of.trouble = Some(failure.to_string());
+                of.unfit.insert(node, now + UNFIT_FOR);
+                self.dismiss_replica(service, node);
+            }
+        }
+        self.services.due = Some(now);
+    }
+
+    /// A donor does not serve whoever stands for a service, or does again. Says whether it is one.
+    pub(crate) fn service_declined(
+        &mut self,
+        node: NodeId,
+        service: JobId,
+        declined: bool,
+    ) -> bool {
+        if !self.services.services.contains_key(&service) {
+            return false;
+        }
+        if let Some(peer) = self.peers.get_mut(&node) {
+            let declines = &mut peer.declined;
+            let _ = if declined { declines.insert(service) } else { declines.remove(&service) };
+        }
+        self.services.due = Some(self.now);
+        true
+    }
+
+    /// A node is here: what it keeps ready by the facts, it is told again.
+    pub(crate) fn replicas_come_back(&mut self, node: NodeId) {
+        let services = self.services.services.iter();
+        let its = services.filter(|(_, of)| of.replicas.contains_key(&node));
+        let its: Vec<_> = its.map(|(id, _)| *id).collect();
+        for service in its {
+            let of = self.services.services.get(&service);
+            let takes = of.map_or(Footprint::NOTHING, |of| of.spec.needs.takes);
+            if self.peers.get(&node).is_some_and(|peer| self.can_keep(peer, takes)) {
+                self.warm_replica(service, node);
+            } else {
+                self.dismiss_replica(service, node);
+            }
+        }
+        if !self.services.services.is_empty() {
+            self.services.due = Some(self.now);
+        }
+    }
+
+    /// What the services take that a node keeps ready, or is making ready.
+    pub(crate) fn services_take(&self, node: NodeId) -> Footprint {
+        let services = self.services.services.values();
+        let kept = services.filter(|of| {
+            of.replicas.get(&node).is_some_and(|replica| replica.state != State::Absent)
+        });
+        kept.fold(Footprint::NOTHING, |sum, of| sum.and(of.spec.needs.takes))
+    }
+
+    /// The donor lends less: services go elsewhere until the rest fits.
+    pub(crate) fn replicas_shrink(&mut self, node: NodeId) {
+        let services = self.services.services.iter();
+        let kept = services.filter(|(_, of)| {
+            of.replicas.get(&node).is_some_and(|replica| replica.state != State::Absent)
+        });
+        let mut kept: Vec<_> = kept.map(|(id, _)| *id).collect();
+        while let Some(peer) = self.peers.get(&node)
+            && !peer.caps.holds(&self.services_take(node))
+            && let Some(last) = kept.pop()
+        {
+            self.dismiss_replica(last, node);
+            self.services.due = Some(self.now);
+        }
+    }
+
+    /// A node is gone, with all it kept ready.
+    pub(crate) fn replicas_leave(&mut self, node: NodeId) {
+        self.calls_lost(node);
+        let services = self.services.services.iter();
+        let its = services.filter(|(_, of)| of.replicas.contains_key(&node));
+        let its: Vec<_> = its.map(|(id, _)| *id).collect();
+        for service in its {
+            self.dismiss_replica(service, node);
+            self.services.due = Some(self.now);
+        }
+    }
+
+    /// More replicas where requests wait, fewer where none came for long, others where nodes hide or pause.
+    pub(super) fn place_replicas(&mut self, now: Time, service: JobId) {
+        self.drop_useless(now, service);
+        let Some(of) = self.services.services.get(&service) else { return };
+        let good = of.replicas.keys().filter(|node| self.is_good(service, of, **node)).count();
+        let (least, most) = (usize::from(of.spec.least), usize::from(of.spec.most));
+        let opening = of.replicas.values().any(|replica| replica.state == State::Warming);
+        let wanted = if of.waiting() > 0 && !opening { good + 1 } else { good };
+        // One more than allowed for a moment: one that moves.
+        if wanted.clamp(least, most) > good
+            && of.replicas.len() <= most
+            && let Some(node) = self.candidate(now, service, of)
+        {
+            self.take_on(now, service, node);
+        }
+    }
+
+    fn drop_useless(&mut self, now: Time, service: JobId) {
+        let Some(of) = self.services.services.get(&service) else { return };
+        let settled = self.conducts.is_settled(now);
+        let good = of
+            .replicas
+            .iter()
+            .filter(|(node, replica)| replica.is_ready() && self.is_good(service, of, **node));
+        let good = good.count();
+        let least = usize::from(of.spec.least);
+        let useless = of.replicas.iter().filter(|(node, replica)| {
+            let Some(peer) = self.peers.get(node) else { return settled };
+            if replica.state == State::Warming && now > replica.used + WARM_WITHIN {
+                return true;
+            }
+            if peer.paused || peer.declined.contains(&service) || !peer.caps.meets(&of.spec.needs) {
+                return true;
+            }
+            // A hidden page is slowed: it goes when others do its work.
+            let hidden = !peer.condition.visible && replica.calls == 0 && good >= least.max(1);
+            let idle = replica.is_ready()
+                && replica.calls == 0
+                && good > least
+                && now > replica.used + of.spec.idle;
+            hidden || idle
+        });
+        // One at a time, because each makes the others needed more.
+        let useless = useless.map(|(node, _)| *node).next();
+        if let Some(node) = useless {
+            self.dismiss_replica(service, node);
+        }
+    }
+
+    /// Whether a node can and may keep a service ready, and is not slowed.
+    fn is_good(&self, service: JobId, of: &Service, node: NodeId) -> bool {
+        self.peers
+            .get(&node)
+            .is_some_and(|peer| peer.condition.visible && may_serve(service, of, peer))
+    }
+
+    /// The node that should keep it ready next: the operator's own first, then the least loaded, then the fastest.
+    fn candidate(&self, now: Time, service: JobId, of: &Service) -> Option<NodeId> {
+        let fits = self.peers.values().filter(|peer| {
+            let rested = of.unfit.get(&peer.node).is_none_or(|until| *until <= now);
+            let new = !of.replicas.contains_key(&peer.node);
+            let able = may_serve(service, of, peer) && self.can_keep(peer, of.spec.needs.takes);
+            new && rested && able && !peer.silent
+        });
+        let order = |peer: &&Peer| {
+            let services = self.services.services.values();
+            let kept = services.filter(|other| other.replicas.contains_key(&peer.node)).count();
+            (
+                peer.condition.visible,
+                peer.trusted,
+                Reverse(kept),
+                peer.caps.speed,
+                Reverse(peer.node),
+            )
+        };
+        fits.max_by_key(order).map(|peer| peer.node)
+    }
+
+    fn take_on(&mut self, now: Time, service: JobId, node: NodeId) {
+        let Some(of) = self.services.services.get_mut(&service) else { return };
+        of.unfit.remove(&node);
+        let replica = Replica { state: State::Absent, calls: 0, used: now };
+        of.replicas.insert(node, replica);
+        // A replica's node is remembered, so that it has the same number after a restart.
+        self.introduce(node);
+        self.record(Fact::Replica { service, node, on: true });
+        self.warm_replica(service, node);
+    }
+
+    fn warm_replica(&mut self, service: JobId, node: NodeId) {
+        let Some(conn) = self.conn_of(node) else { return };
+        let Some(of) = self.services.services.get_mut(&service) else { return };
+        if let Some(replica) = of.replicas.get_mut(&node) {
+            (replica.state, replica.used) = (State::Warming, self.now);
+        }
+        let spec = &of.spec;
+        let told = ToNode::Job {
+            job: service,
+            name: spec.name.clone(),
+            owner: spec.owner.clone(),
+            items: 0,
+            work: Box::new(spec.work.work()),
+            limits: spec.limits,
+            signed: spec.signed,
+            takes: spec.needs.takes,
+        };
+        self.send(conn, told);
+        self.send(conn, ToNode::Warm { job: service });
+        self.make_room(self.now, node);
+    }
+
+    /// Ends a replica; its requests are asked again elsewhere.
+    pub(super) fn dismiss_replica(&mut self, service: JobId, node: NodeId) {
+        let calls = self.services.calls.iter();
+        let its = calls.filter(|(_, call)| {
+            call.service == service && call.at.is_some_and(|at| at.node == node)
+        });
+        let its: Vec<_> = its.map(|(id, _)| *id).collect();
+        let Some(of) = self.services.services.get_mut(&service) else { return };
+        if of.replicas.remove(&node).is_none() {
+            return;
+        }
+        self.record(Fact::Replica { service, node, on: false });
+        if let Some(conn) = self.conn_of(node) {
+            self.send(conn, ToNode::Forget(service));
+        }
+        for id in its {
+            self.ask_again(id, String::from("the node no longer serves it"));
+        }
+    }
+}
+
+fn may_serve(service: JobId, of: &Service, peer: &Peer) -> bool {
+    let lane = of.spec.needs.lane;
+    let may = peer.trusted || of.spec.strangers && !peer.is_barred(lane);
+    let declined = peer.declined.contains(&service);
+    may && !peer.paused && !declined && peer.caps.meets(&of.spec.needs)
+}

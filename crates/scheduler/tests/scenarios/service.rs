@@ -1,0 +1,264 @@
+//! Services: replicas that come and go, requests that are answered once.
+
+use shoal_kinds::*;
+use shoal_protocol::*;
+use shoal_scheduler::*;
+
+use crate::world::{World, trap};
+
+const SERVICE: JobId = JobId(1);
+
+fn spec(least: u16, most: u16) -> ServiceSpec {
+    ServiceSpec {
+        name: "echo".into(),
+        owner: "tester".into(),
+        work: Kind::Noop(NoopWork),
+        needs: Needs::lane(Lane::Cpu),
+        limits: Limits::default(),
+        signed: None,
+        least,
+        most,
+        queue: 4,
+        idle: Micros::from_secs(10),
+        strangers: false,
+    }
+}
+
+/// Own nodes, and a service that is ready on the least of them.
+fn served(nodes: u64, least: u16, most: u16) -> (World, Vec<Conn>) {
+    let mut world = World::new();
+    let conns: Vec<_> = (1..=nodes).map(|n| world.join_trusted(n)).collect();
+    world.give(Input::Serve { request: RequestId(1), spec: spec(least, most) });
+    world.get_ready();
+    (world, conns)
+}
+
+impl World {
+    /// All who were told to make it ready are.
+    fn get_ready(&mut self) {
+        for _ in 0..20 {
+            self.wait(100);
+            for conn in core::mem::take(&mut self.warm) {
+                self.say(conn, FromNode::Warm { job: SERVICE, result: Ok(()) });
+            }
+        }
+    }
+
+    fn ask(&mut self, call: u64, millis: u64) {
+        let (deadline, priority) = (self.now + Micros::from_millis(millis), Priority::Interactive);
+        let (call, body) = (CallId(call), vec![call as u8]);
+        self.give(Input::Ask { call, service: SERVICE, body, priority, deadline });
+    }
+
+    fn reply(&mut self, at: usize, part: &[u8], last: bool) {
+        let (conn, call, _) = self.asked[at].clone();
+        let at = self.said.entry(call).or_default();
+        let message = FromNode::Answer { call, at: *at, part: part.into(), last };
+        *at += part.len() as u64;
+        self.say(conn, message);
+    }
+
+    fn replicas(&self) -> Vec<ReplicaView> {
+        self.scheduler.services().remove(0).replicas
+    }
+}
+
+#[test]
+fn a_request_goes_to_a_replica_and_its_answer_comes_back_in_parts() {
+    let (mut world, _) = served(1, 1, 1);
+    world.ask(7, 1_000);
+    assert_eq!(world.asked[0].2, [7]);
+    world.reply(0, b"one ", false);
+    world.reply(0, b"two", true);
+    let parts = [(CallId(7), b"one ".to_vec(), false), (CallId(7), b"two".to_vec(), true)];
+    assert_eq!(world.answers, parts);
+    assert_eq!(world.scheduler.services()[0].answered, 1);
+    world.reply(0, b"again", true);
+    assert_eq!(world.answers.len(), 2, "never answered twice");
+}
+
+#[test]
+fn strangers_serve_only_where_they_may() {
+    let mut world = World::new();
+    world.join(1);
+    world.give(Input::Serve { request: RequestId(1), spec: spec(1, 1) });
+    world.get_ready();
+    assert_eq!(world.replicas(), []);
+    let open = ServiceSpec { name: "open".into(), strangers: true, ..spec(1, 1) };
+    world.give(Input::Serve { request: RequestId(2), spec: open });
+    world.wait(200);
+    assert_eq!(world.warm.len(), 1);
+}
+
+#[test]
+fn a_request_that_is_lost_with_its_node_is_asked_again_and_nothing_is_said_twice() {
+    let (mut world, conns) = served(2, 2, 2);
+    world.ask(1, 5_000);
+    let (first, ..) = world.asked[0];
+    world.reply(0, b"half ", false);
+    world.leave(first);
+    let (second, ..) = world.asked[1];
+    assert!(second != first && conns.contains(&second));
+    world.reply(1, b"half an answer", true);
+    let whole: Vec<u8> = world.answers.iter().flat_map(|(_, part, _)| part.clone()).collect();
+    assert_eq!(whole, b"half an answer");
+}
+
+#[test]
+fn requests_that_are_lost_with_their_node_wait_beside_a_full_queue() {
+    let (mut world, conns) = served(1, 1, 1);
+    (0..20).for_each(|call| world.ask(call, 60_000));
+    let at_work = world.asked.len();
+    world.leave(conns[0]);
+    assert_eq!(world.scheduler.services()[0].waiting, 4 + at_work);
+    world.join_trusted(1);
+    world.get_ready();
+    assert_eq!(world.asked.len(), 2 * at_work, "those first");
+}
+
+#[test]
+fn a_silent_node_loses_its_requests_to_another() {
+    let (mut world, _) = served(2, 2, 2);
+    world.ask(1, 60_000);
+    let other = world.asked[0].0;
+    for _ in 0..30 {
+        world.wait(100);
+        let awake = if other == Conn(1) { Conn(2) } else { Conn(1) };
+        world.say(awake, FromNode::Alive { running: vec![], queued: vec![] });
+    }
+    assert_eq!(world.asked.len(), 2);
+    assert!(world.asked[1].0 != other);
+}
+
+#[test]
+fn what_the_program_does_wrong_is_told_at_once_and_what_nodes_do_wrong_after_three() {
+    let (mut world, _) = served(1, 1, 1);
+    world.ask(1, 60_000);
+    let (conn, attempt, _) = world.asked[0].clone();
+    world.say(conn, FromNode::Failed { attempt, failure: trap() });
+    assert!(matches!(world.unanswered[0].1, CallError::Failed { .. }));
+    world.ask(2, 60_000);
+    for _ in 0..3 {
+        let (conn, attempt, _) = world.asked.last().cloned().expect("it is asked");
+        let failure = Failure::DeviceLost { message: "gone".into() };
+        world.say(conn, FromNode::Failed { attempt, failure });
+        world.wait(200);
+    }
+    assert!(matches!(world.unanswered[1].1, CallError::Lost { tries: 3, .. }));
+}
+
+#[test]
+fn deadlines_full_queues_and_hanging_up_end_requests() {
+    let (mut world, _) = served(1, 1, 1);
+    for call in 1..=6 {
+        world.ask(call, 1_000);
+    }
+    assert_eq!(world.unanswered, [(CallId(6), CallError::Full { waiting: 4 })]);
+    world.give(Input::HangUp { call: CallId(1) });
+    assert_eq!(world.revoked.len(), 1);
+    assert_eq!(world.asked.len(), 2, "the next one is asked");
+    world.wait(1_100);
+    let over = |call, begun| (CallId(call), CallError::Deadline { begun });
+    assert_eq!(
+        world.unanswered[1..],
+        [over(2, true), over(3, false), over(4, false), over(5, false)]
+    );
+    assert_eq!(world.scheduler.services()[0].running, 0);
+}
+
+#[test]
+fn interactive_requests_go_first() {
+    let (mut world, _) = served(1, 1, 1);
+    world.ask(1, 60_000);
+    let (deadline, body) = (world.now + Micros::from_secs(60), vec![2]);
+    let (call, priority) = (CallId(2), Priority::Batch);
+    world.give(Input::Ask { call, service: SERVICE, body, priority, deadline });
+    world.ask(3, 60_000);
+    world.reply(0, b"", true);
+    assert_eq!(world.asked[1].2, [3]);
+}
+
+#[test]
+fn replicas_follow_demand_and_leave_after_idling() {
+    let (mut world, _) = served(3, 1, 3);
+    assert_eq!(world.replicas().len(), 1);
+    (1..=4).for_each(|call| world.ask(call, 60_000));
+    world.get_ready();
+    assert_eq!(world.replicas().len(), 3);
+    while let Some(at) = (0..world.asked.len()).find(|at| world.answers.len() == *at) {
+        world.reply(at, b"", true);
+    }
+    for _ in 0..300 {
+        world.wait(100);
+        (1..=3)
+            .for_each(|n| world.say(Conn(n), FromNode::Alive { running: vec![], queued: vec![] }));
+    }
+    assert_eq!(world.replicas().len(), 1, "after ten seconds of nothing");
+}
+
+#[test]
+fn a_replica_moves_when_its_page_hides_or_its_donor_pauses() {
+    let (mut world, conns) = served(2, 1, 1);
+    let at = world.replicas()[0].node;
+    let (here, there) = if at == NodeId(1) { (conns[0], conns[1]) } else { (conns[1], conns[0]) };
+    let hidden = Condition { visible: false, ..Condition::default() };
+    world.say(here, FromNode::Condition(hidden));
+    world.get_ready();
+    assert_eq!(world.replicas().len(), 1);
+    assert!(world.replicas()[0].node != at);
+    world.say(there, FromNode::Pause(true));
+    world.get_ready();
+    assert!(world.replicas().iter().all(|replica| replica.node == at));
+}
+
+#[test]
+fn after_a_restart_services_are_there_and_nodes_that_come_back_serve_again() {
+    let (world, _) = served(1, 1, 1);
+    let mut world = world.restarted();
+    assert_eq!(world.replicas().len(), 1);
+    world.join_trusted(1);
+    assert_eq!(world.warm.len(), 1, "it is told again");
+    world.get_ready();
+    world.ask(1, 1_000);
+    assert_eq!(world.asked.len(), 1);
+    world.give(Input::Unserve { service: SERVICE });
+    assert_eq!(world.unanswered, [(CallId(1), CallError::Gone)]);
+    assert_eq!(world.restarted().scheduler.services(), []);
+}
+
+#[test]
+fn two_services_do_not_have_one_name_and_a_node_that_cannot_is_not_asked_at_once_again() {
+    let (mut world, _) = served(1, 1, 1);
+    world.give(Input::Serve { request: RequestId(2), spec: spec(1, 1) });
+    assert!(matches!(world.replies.last(), Some(Err(SubmitError::NameTaken { .. }))));
+    let other = ServiceSpec { name: "other".into(), ..spec(1, 1) };
+    world.give(Input::Serve { request: RequestId(3), spec: other });
+    let failure = Failure::Fetch { message: "no module".into() };
+    world.say(Conn(1), FromNode::Warm { job: JobId(2), result: Err(failure) });
+    world.warm.clear();
+    world.wait(1_000);
+    assert_eq!(world.warm, []);
+    assert!(
+        world.scheduler.services()[1].trouble.as_deref().is_some_and(|t| t.contains("no module"))
+    );
+}
+
+#[test]
+fn services_stay_within_the_memory_lent_and_units_make_room_for_them() {
+    let mut world = World::new();
+    world.join_trusted(1);
+    let lent = 1 << 30;
+    let takes = Footprint { memory: lent * 6 / 10, ..Footprint::NOTHING };
+    let large = ServiceSpec { needs: Needs::lane(Lane::Cpu).takes(takes), ..spec(1, 1) };
+    world.give(Input::Serve { request: RequestId(1), spec: large.clone() });
+    world.get_ready();
+    assert_eq!(world.replicas().len(), 1);
+    let second = ServiceSpec { name: "second".into(), ..large };
+    world.give(Input::Serve { request: RequestId(2), spec: second });
+    world.get_ready();
+    let of = |world: &World, at: usize| world.scheduler.services()[at].replicas.len();
+    assert_eq!((of(&world, 0), of(&world, 1)), (1, 0), "there is no room for both");
+    world.give(Input::Unserve { service: SERVICE });
+    world.wait(1_000);
+    assert_eq!(of(&world, 0), 1, "now there is");
+}

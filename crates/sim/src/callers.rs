@@ -1,0 +1,196 @@
+//! People who ask a service while everything goes wrong: each is answered once and rightly, or told why not by its
+//! deadline.
+
+use std::collections::BTreeMap;
+
+use shoal_kinds::{ExecItems, ExecWork, ServiceSpec};
+use shoal_node::Input as NodeInput;
+use shoal_protocol::{
+    Attempt, BlobRef, Failure, Hash, JobId, Lane, Lease, Limits, Micros, Needs, Priority,
+    Signature, Signed, Time, UnitOutput,
+};
+use shoal_scheduler::{CallError, CallId, Input, RequestId};
+
+use crate::device::author;
+use crate::report::Report;
+use crate::world::{Event, Probe, World};
+
+/// The request for the service itself: beyond all jobs'.
+pub(crate) const SERVICE: RequestId = RequestId(1 << 40);
+/// Requests after all faults: each of them must be answered.
+const LAST: u64 = 3;
+/// Their patience: longer than any node needs to come back.
+const PATIENCE: u64 = 60_000_000;
+
+#[derive(Default)]
+pub(crate) struct Callers {
+    service: Option<JobId>,
+    calls: BTreeMap<CallId, Call>,
+    /// Those that are over.
+    ended: u64,
+    answered: u64,
+    planned: u64,
+}
+
+struct Call {
+    number: u64,
+    deadline: Time,
+    heard: Vec<u8>,
+    /// Asked when nothing goes wrong any more.
+    surely: bool,
+}
+
+impl Callers {
+    pub(crate) fn served(&mut self, service: JobId) {
+        self.service = Some(service);
+    }
+
+    pub(crate) fn fill(&self, report: &mut Report) {
+        (report.calls, report.answered) = (self.planned, self.answered);
+    }
+
+    pub(crate) fn are_done(&self) -> bool {
+        self.ended >= self.planned
+    }
+
+    /// The coordinator is gone, and with it whoever waited.
+    pub(crate) fn cut_off(&mut self) {
+        self.ended += self.calls.len() as u64;
+        self.calls.clear();
+    }
+
+    pub(crate) fn answered(&mut self, id: CallId, part: &[u8], last: bool) {
+        let call = self.calls.get_mut(&id).expect("an answer to nobody, or a second one");
+        call.heard.extend_from_slice(part);
+        if last {
+            assert_eq!(call.heard, answer(call.number), "a wrong answer");
+            self.calls.remove(&id);
+            self.ended += 1;
+            self.answered += 1;
+        }
+    }
+
+    pub(crate) fn unanswered(&mut self, now: Time, id: CallId, error: &CallError) {
+        let call = self.calls.remove(&id).expect("an end of nothing, or a second one");
+        assert!(!call.surely, "request {} was not answered: {error}", call.number);
+        let late = matches!(error, CallError::Deadline { .. });
+        assert!(!late || now >= call.deadline, "its time was not over");
+        self.ended += 1;
+    }
+}
+
+/// What the program gives for a number: some bytes, in several parts if they are many.
+fn answer(number: u64) -> Vec<u8> {
+    let times = 1 + number % 7 * 20_000;
+    (0..times).flat_map(|_| (number * 3).to_le_bytes()).collect()
+}
+
+impl<P: Probe> World<P> {
+    pub(crate) fn plan_calls(&mut self) {
+        let calls = self.scenario.calls;
+        if calls == 0 {
+            return;
+        }
+        self.serve_again();
+        let until = self.scenario.faults.until.max(1_000_000);
+        for number in 0..calls {
+            let at = self.random.range(500_000, until + 1_000_000);
+            self.at(at, Event::Ask(number));
+        }
+        // After everybody had time to come back.
+        for number in calls..calls + LAST {
+            self.at(until + 30_000_000 + number, Event::Ask(number));
+        }
+        self.callers.planned = calls + LAST;
+    }
+
+    /// Whoever wanted the service asks again until it is there.
+    pub(crate) fn serve_again(&mut self) {
+        if self.scenario.calls == 0 || self.scheduler.is_none() {
+            return;
+        }
+        let there = self.scheduler.as_ref().is_some_and(|live| !live.services().is_empty());
+        if !there {
+            let spec = service();
+            self.give(Input::Serve { request: SERVICE, spec });
+        }
+    }
+
+    pub(crate) fn ask_service(&mut self, number: u64) {
+        let surely = number >= self.scenario.calls;
+        let id = CallId(number);
+        let Some(service) = self.callers.service.filter(|_| self.scheduler.is_some()) else {
+            // Nobody is there to be asked.
+            self.callers.ended += 1;
+            return;
+        };
+        let patience = if surely { PATIENCE } else { self.random.range(300_000, 10_000_000) };
+        let deadline = self.clock() + Micros(patience);
+        let priority = [Priority::Interactive, Priority::Normal, Priority::Batch];
+        let priority = priority[self.random.range(0, 3) as usize];
+        self.callers.calls.insert(id, Call { number, deadline, heard: Vec::new(), surely });
+        let body = number.to_le_bytes().into();
+        self.give(Input::Ask { call: id, service, body, priority, deadline });
+        // Some hang up.
+        if !surely && self.random.chance(50_000) && self.callers.calls.remove(&id).is_some() {
+            self.callers.ended += 1;
+            self.give(Input::HangUp { call: id });
+        }
+    }
+
+    pub(crate) fn begin_call(&mut self, at: usize, lease: Lease, body: &[u8]) {
+        let mishap = self.has_faults() && self.random.chance(self.scenario.faults.mishaps);
+        let took = self.random.range(1_000, 400_000);
+        let number = u64::from_le_bytes(body.try_into().expect("a number"));
+        let bytes = (!mishap).then(|| answer(number));
+        let (birth, attempt) = (self.devices[at].birth, lease.attempt);
+        self.at(self.now.0 + took, Event::Called { device: at, birth, attempt, bytes });
+    }
+
+    pub(crate) fn called(
+        &mut self,
+        at: usize,
+        birth: u32,
+        attempt: Attempt,
+        bytes: Option<Vec<u8>>,
+    ) {
+        if self.devices[at].birth != birth {
+            return;
+        }
+        let result = match bytes {
+            // A program's answer has its length before it.
+            Some(bytes) => {
+                let mut packed = (bytes.len() as u32).to_le_bytes().to_vec();
+                packed.extend(bytes);
+                Ok(UnitOutput::Inline(packed))
+            }
+            None => Err(Failure::Internal { message: "a mishap".into() }),
+        };
+        self.tell_device(at, NodeInput::Ran { attempt, took: Micros(1), result });
+    }
+}
+
+fn service() -> ServiceSpec {
+    let module = BlobRef { hash: Hash([0; 32]), size: 0 };
+    let work = ExecWork {
+        module,
+        args: Vec::new(),
+        env: Vec::new(),
+        items: ExecItems::Requests,
+        folder: None,
+        clock: false,
+    };
+    ServiceSpec {
+        name: "triple".into(),
+        owner: "sim".into(),
+        work: work.into(),
+        needs: Needs::lane(Lane::Cpu),
+        limits: Limits::default(),
+        signed: Some(Signed { by: author(0), signature: Signature([0; 32], [0; 32]) }),
+        least: 1,
+        most: 4,
+        queue: 64,
+        idle: Micros::from_secs(2),
+        strangers: true,
+    }
+}

@@ -1,0 +1,67 @@
+//! What must come of simulations.
+
+use shoal_protocol::{Failure, JobId, Lane};
+use shoal_scheduler::{JobState, Scheduler, Total};
+
+use crate::world::{Probe, World};
+
+/// So many devices that vanish at the beginning look as if the kernel ended them, whatever it was.
+const VICTIMS: u64 = 6;
+
+impl<P: Probe> World<P> {
+    /// Each field is what it would have been if nothing had happened.
+    pub(crate) fn fields_are_true(&mut self, live: &Scheduler) {
+        let jobs: Vec<_> = self.crews.jobs.iter().map(|(job, plan)| (*job, *plan)).collect();
+        for (job, plan) in jobs {
+            self.field_is_true(live, job, plan);
+        }
+    }
+
+    fn field_is_true(&mut self, live: &Scheduler, job: JobId, plan: usize) {
+        let view = live.job(self.clock(), job).expect("the job is known");
+        let vanished = matches!(&view.failure, Some(failure) if blames_kernel(&failure.failure));
+        if view.state == JobState::Failed && vanished && self.report.lost >= VICTIMS {
+            self.report.crew.given_up += 1;
+            return;
+        }
+        let plan = self.scenario.crews[plan];
+        assert_eq!(view.state, JobState::Done, "{:?} {plan:?}", view.failure);
+        let mut field = Vec::new();
+        for (_, place) in live.merged(job) {
+            field.extend_from_slice(&self.crews.blobs[&place.expect("rows have bytes").hash]);
+        }
+        let strokes = self.crews.strokes.get(&job).cloned().unwrap_or_default();
+        self.report.crew.fields += 1;
+        self.report.crew.strokes += strokes.len() as u64;
+        self.report.crew.unchecked += view.unchecked_steps;
+        let spoiled = !self.scenario.spoilers.is_empty();
+        let said = spoiled && (view.unchecked_steps > 0 || self.crews.trusts_liar);
+        let undisturbed = plan.grid.undisturbed(&strokes);
+        let differs = field != undisturbed;
+        assert!(!differs || said, "the field differs: {plan:?}");
+        self.report.crew.wrong += u64::from(differs);
+        if let (false, Some(numbers)) = (differs, plan.grid.total(&undisturbed)) {
+            let total = Some(Total { step: plan.grid.steps, numbers });
+            assert_eq!(view.total, total, "the total differs: {plan:?}");
+            self.report.crew.totals += 1;
+        }
+        let hash = shoal_protocol::hash(&field).0;
+        self.report.trace ^= u64::from_le_bytes(core::array::from_fn(|at| hash[at]));
+    }
+}
+
+impl<P: Probe> World<P> {
+    /// Whoever was right ten times is looked at one time in twenty, so that it may spoil a field if it earned that
+    /// with other work.
+    pub(crate) fn note_trust(&mut self) {
+        let Some(live) = &self.scheduler else { return };
+        let mut liars = self.scenario.spoilers.iter().filter_map(|(number, _)| {
+            self.devices[*number as usize].linked.as_ref().and_then(|linked| linked.id)
+        });
+        self.crews.trusts_liar |= liars.any(|node| live.trust_of(node, Lane::Gpu).is_veteran());
+    }
+}
+
+fn blames_kernel(failure: &Failure) -> bool {
+    matches!(failure, Failure::Kernel { .. })
+}
