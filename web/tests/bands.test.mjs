@@ -73,7 +73,7 @@ test("a step taken back leaves nothing behind", async () => {
   assert.ok(field.equals(alone.field));
 });
 
-test("a stroke is the same wherever the grid is cut, and changes the field", async () => {
+test("a poke is the same wherever the grid is cut, and changes the field", async () => {
   const pokes = [{ step: 1, at: [40, 60], by: [4, 2], radius: 9, strength: 1 }];
   const [one, three] = [
     await sims.run(work(), { bands: cut(HEIGHT, 1), steps: STEPS, pokes }),

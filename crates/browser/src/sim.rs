@@ -13,8 +13,8 @@ use crate::object::Fields;
 
 #[wasm_bindgen(typescript_custom_section)]
 const TYPES: &str = r#"
-/** A stroke over the field: from a place, by a way, in cells. */
-export interface SimStroke {
+/** A poke over the field: from a place, by a way, in cells. */
+export interface SimPoke {
   at: [number, number];
   by: [number, number];
   radius: number;
@@ -29,16 +29,16 @@ export interface SimTime {
 
 #[wasm_bindgen]
 extern "C" {
-    #[wasm_bindgen(typescript_type = "SimStroke")]
-    pub type SimStroke;
+    #[wasm_bindgen(typescript_type = "SimPoke")]
+    pub type SimPoke;
     #[wasm_bindgen(method, getter)]
-    fn at(this: &SimStroke) -> Array;
+    fn at(this: &SimPoke) -> Array;
     #[wasm_bindgen(method, getter)]
-    fn by(this: &SimStroke) -> Array;
+    fn by(this: &SimPoke) -> Array;
     #[wasm_bindgen(method, getter)]
-    fn radius(this: &SimStroke) -> f32;
+    fn radius(this: &SimPoke) -> f32;
     #[wasm_bindgen(method, getter)]
-    fn strength(this: &SimStroke) -> f32;
+    fn strength(this: &SimPoke) -> f32;
 
     #[wasm_bindgen(typescript_type = "SimTime")]
     pub type SimTime;
@@ -112,9 +112,9 @@ impl SimBand {
         step: f64,
         above: Vec<u8>,
         below: Vec<u8>,
-        stroke: Option<SimStroke>,
+        poke: Option<SimPoke>,
     ) -> Result<SimEdges, JsValue> {
-        let poke = stroke.as_ref().map(poke);
+        let poke = poke.as_ref().map(read);
         said(self.0.step(step as u64, &above, &below, poke).await).map(SimEdges)
     }
 
@@ -146,13 +146,13 @@ impl SimEdges {
     }
 }
 
-fn poke(stroke: &SimStroke) -> Poke {
+fn read(poke: &SimPoke) -> Poke {
     let pair = |of: Array| [0, 1].map(|at| of.get(at).as_f64().unwrap_or(0.0) as f32);
     Poke {
-        at: pair(stroke.at()),
-        by: pair(stroke.by()),
-        radius: stroke.radius(),
-        strength: stroke.strength(),
+        at: pair(poke.at()),
+        by: pair(poke.by()),
+        radius: poke.radius(),
+        strength: poke.strength(),
     }
 }
 

@@ -5,7 +5,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use shoal_node::link::Path;
 use shoal_node::session::RadioDo;
 use shoal_node::{
     Input, JobInfo, Member, MemberConfig, MemberInput, MemberOutput, ShareInput, SimAnswer,
@@ -13,7 +12,7 @@ use shoal_node::{
 use shoal_protocol::frame::split;
 use shoal_protocol::{
     CrewId, CrewSay, CrewTask, CrewTold, Enlist, Epoch, Failure, Finished, FromNode, JobId,
-    LinkKey, Micros, NodeId, PublicKey, SimTask, Time,
+    LinkKey, Micros, NodeId, Path, PublicKey, SimTask, Time,
 };
 use shoal_seal::Keys;
 

@@ -20,7 +20,7 @@ const UNUSED: Micros = Micros::from_secs(30);
 #[derive(Debug, Default)]
 pub(crate) struct Quic {
     offer: Option<QuicOffer>,
-    way: Way,
+    way: Stage,
     /// Ways in a row that did not open or did not last.
     misses: u32,
     /// Since when no crew needs it.
@@ -28,7 +28,7 @@ pub(crate) struct Quic {
 }
 
 #[derive(Debug, Default)]
-enum Way {
+enum Stage {
     #[default]
     Shut,
     Opening,
@@ -45,35 +45,35 @@ impl Quic {
         let is_new = self.offer.as_ref() != Some(&offer);
         self.offer = Some(offer);
         // Other certificates, another chance.
-        if is_new && matches!(self.way, Way::Resting { .. }) {
-            self.way = Way::Shut;
+        if is_new && matches!(self.way, Stage::Resting { .. }) {
+            self.way = Stage::Shut;
             self.misses = 0;
         }
     }
 
     pub(crate) fn up(&mut self, now: Time) {
-        if matches!(self.way, Way::Opening) {
-            self.way = Way::Open { since: now };
+        if matches!(self.way, Stage::Opening) {
+            self.way = Stage::Open { since: now };
         }
     }
 
     pub(crate) fn down(&mut self, now: Time) {
         match self.way {
             // Late echoes of a way that was given up.
-            Way::Shut | Way::Resting { .. } => return,
-            Way::Open { since } if now >= since + STEADY_AFTER => self.misses = 0,
-            Way::Open { .. } | Way::Opening => {}
+            Stage::Shut | Stage::Resting { .. } => return,
+            Stage::Open { since } if now >= since + STEADY_AFTER => self.misses = 0,
+            Stage::Open { .. } | Stage::Opening => {}
         }
         let rest = (FIRST_REST.0 << self.misses.min(MAX_DOUBLINGS)).min(LONGEST_REST.0);
         self.misses = self.misses.saturating_add(1);
-        self.way = Way::Resting { until: now + Micros(rest) };
+        self.way = Stage::Resting { until: now + Micros(rest) };
     }
 
     pub(crate) fn next_timeout(&self, wanted: bool) -> Option<Time> {
         match self.way {
-            Way::Resting { until } => (wanted && self.offer.is_some()).then_some(until),
-            Way::Opening | Way::Open { .. } => self.unused.map(|since| since + UNUSED),
-            Way::Shut => None,
+            Stage::Resting { until } => (wanted && self.offer.is_some()).then_some(until),
+            Stage::Opening | Stage::Open { .. } => self.unused.map(|since| since + UNUSED),
+            Stage::Shut => None,
         }
     }
 
@@ -84,24 +84,24 @@ impl Quic {
             (false, None) => self.unused = Some(now),
             (false, Some(_)) => {}
         }
-        if let Way::Resting { until } = self.way
+        if let Stage::Resting { until } = self.way
             && now >= until
         {
-            self.way = Way::Shut;
+            self.way = Stage::Shut;
         }
         match self.way {
-            Way::Shut if wanted => {
+            Stage::Shut if wanted => {
                 let offer = self.offer.clone()?;
-                self.way = Way::Opening;
+                self.way = Stage::Opening;
                 Some(Output::OpenQuic(offer))
             }
-            Way::Opening | Way::Open { .. }
+            Stage::Opening | Stage::Open { .. }
                 if self.unused.is_some_and(|since| now >= since + UNUSED) =>
             {
-                self.way = Way::Shut;
+                self.way = Stage::Shut;
                 Some(Output::CloseQuic)
             }
-            Way::Shut | Way::Opening | Way::Open { .. } | Way::Resting { .. } => None,
+            Stage::Shut | Stage::Opening | Stage::Open { .. } | Stage::Resting { .. } => None,
         }
     }
 }
@@ -115,7 +115,7 @@ impl Node {
     /// The connection is gone, and its session with it. The next one brings its own offer.
     pub(crate) fn leave_quic(&mut self) {
         let quic = core::mem::take(&mut self.quic);
-        if matches!(quic.way, Way::Opening | Way::Open { .. }) {
+        if matches!(quic.way, Stage::Opening | Stage::Open { .. }) {
             self.outputs.push_back(Output::CloseQuic);
         }
     }

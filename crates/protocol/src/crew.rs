@@ -6,6 +6,7 @@ use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
 
 use crate::failure::Failure;
+use crate::frame::FrameKind;
 use crate::id::{Attempt, BlobRef, CrewId, Epoch, Identity, JobId, NodeId, Span};
 use crate::sign::{LinkKey, Signature};
 use crate::time::Micros;
@@ -55,7 +56,7 @@ pub struct SimTask {
     /// Steps done already.
     pub from: u64,
     /// The state after `from` steps; empty if the kernel's `init` makes it.
-    pub kept: Vec<KeptPart>,
+    pub kept: Vec<CheckpointPart>,
     /// Steps between two checkpoints, counted from step 0; 0 for none.
     pub keep_every: u64,
     /// Hands in this node's rows of the final state.
@@ -64,13 +65,13 @@ pub struct SimTask {
     pub check: Option<u64>,
     /// Go on with guessed halos where true ones are late.
     pub speculate: bool,
-    /// Strokes of an earlier epoch for steps from `from` on: they count again for the same ones.
-    pub strokes: Vec<(u64, Poke)>,
+    /// Pokes of an earlier epoch for steps from `from` on: they count again for the same ones.
+    pub pokes: Vec<(u64, Poke)>,
 }
 
 /// Rows of a checkpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct KeptPart {
+pub struct CheckpointPart {
     pub rows: Span,
     pub blob: BlobRef,
 }
@@ -93,7 +94,7 @@ pub enum CrewSay {
         links: Vec<LinkReport>,
     },
     /// The state of this member's rows after so many steps is stored (`PUT /node/kept/...`).
-    Kept { step: u64, part: KeptPart },
+    Checkpoint { step: u64, part: CheckpointPart },
     /// That member is waited for; it may wait for another itself.
     Slow { node: NodeId },
     /// That member did what no honest one does; in words.
@@ -115,7 +116,7 @@ pub enum CrewSay {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LinkReport {
     pub with: NodeId,
-    pub via: Via,
+    pub via: Path,
     pub round_trip: Micros,
     /// Known while the link was full lately.
     pub bytes_per_second: Option<u64>,
@@ -126,10 +127,25 @@ pub struct LinkReport {
     pub direct: u64,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Via {
+/// How two nodes reach each other. Each delivers in order or dies; what is under way then is lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum Path {
+    /// Through the coordinator. There as long as both nodes are connected.
     Relay,
+    /// A data channel between the two. Comes and goes.
     Direct,
+}
+
+impl Path {
+    pub const ALL: [Path; 2] = [Path::Relay, Path::Direct];
+
+    /// What its frames are. Nothing goes unsealed through the relay.
+    pub fn kind(self) -> FrameKind {
+        match self {
+            Path::Relay => FrameKind::Sealed,
+            Path::Direct => FrameKind::Plain,
+        }
+    }
 }
 
 /// To a member at work.
@@ -143,7 +159,7 @@ pub enum CrewTold {
     NotMet { with: NodeId },
 }
 
-/// A stroke over the field: from a place, by a way, in cells.
+/// A poke over the field: from a place, by a way, in cells.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Poke {
     pub at: [f32; 2],

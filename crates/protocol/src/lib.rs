@@ -38,7 +38,8 @@ pub mod work;
 pub use caps::{Caps, Engine, GpuCaps, NodeKind};
 pub use condition::Condition;
 pub use crew::{
-    CrewSay, CrewTask, CrewTold, Enlist, KeptPart, LinkReport, MemberInfo, Poke, SimTask, Via,
+    CheckpointPart, CrewSay, CrewTask, CrewTold, Enlist, LinkReport, MemberInfo, Path, Poke,
+    SimTask,
 };
 pub use failure::{Failure, LimitKind};
 pub use frame::{FrameKind, Header};

@@ -85,9 +85,9 @@ pub const MAX_OPEN_BYTES: u64 = 2 * MAX_MESSAGE_BYTES;
 pub const MAX_CHANNELS: usize = 32;
 /// Members of one crew: each talks to its neighbours, and rank and count fit a byte with room to spare.
 pub const MAX_MEMBERS: usize = 64;
-/// Strokes over a field since its last checkpoint: a hand makes some thirty a second, so these are two minutes
+/// Pokes over a field since its last checkpoint: a hand makes some thirty a second, so these are two minutes
 /// of stirring, and all of them fit a message to a member.
-pub const MAX_STROKES: usize = 4_096;
+pub const MAX_POKES: usize = 4_096;
 /// Crews a node is in at a time: each may hold a device's memory.
 pub const MAX_CREWS_PER_NODE: usize = 4;
 /// Steps of a simulation with one pass or several.

@@ -1,7 +1,7 @@
 //! Every invariant between the tables, asserted after each step in tests and simulation.
 
 use alloc::vec::Vec;
-use shoal_protocol::limit::MAX_STROKES;
+use shoal_protocol::limit::MAX_POKES;
 use shoal_protocol::{JobId, Span};
 
 use crate::assign::crew::Crew;
@@ -98,7 +98,7 @@ impl Scheduler {
         assert_eq!(listed, self.crews.len(), "crews of jobs that run");
         for crew in self.crews.values() {
             let id = crew.job;
-            self.check_strokes(id, crew);
+            self.check_pokes(id, crew);
             // Whoever handed in its rows may go while others look at them.
             if crew.seats.is_empty() || crew.is_complete() {
                 continue;
@@ -114,12 +114,12 @@ impl Scheduler {
         }
     }
 
-    fn check_strokes(&self, id: JobId, crew: &Crew) {
-        let Some(kept) = self.jobs.get(&id).map(|job| &job.kept) else { return };
-        let strokes = kept.strokes.len() + crew.pokes.len();
-        assert!(strokes <= MAX_STROKES, "job {id}: {strokes} strokes");
-        let first = kept.strokes.first_key_value().map_or(kept.step, |(step, _)| *step);
-        assert!(first >= kept.step, "job {id}: a stroke of before the checkpoint");
+    fn check_pokes(&self, id: JobId, crew: &Crew) {
+        let Some(kept) = self.jobs.get(&id).map(|job| &job.checkpoint) else { return };
+        let pokes = kept.pokes.len() + crew.untimed.len();
+        assert!(pokes <= MAX_POKES, "job {id}: {pokes} pokes");
+        let first = kept.pokes.first_key_value().map_or(kept.step, |(step, _)| *step);
+        assert!(first >= kept.step, "job {id}: a poke of before the checkpoint");
     }
 
     fn check_peers(&self) {

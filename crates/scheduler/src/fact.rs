@@ -5,10 +5,12 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
 use shoal_kinds::{Figures, JobSpec, ServiceSpec};
-use shoal_protocol::{Epoch, Hash, Identity, JobId, KeptPart, Lane, NodeId, Poke, Span, Time};
+use shoal_protocol::{
+    CheckpointPart, Epoch, Hash, Identity, JobId, Lane, NodeId, Poke, Span, Time,
+};
 
 use crate::Output;
-use crate::assign::crew::{Kept, Total};
+use crate::assign::crew::{Checkpoint, Total};
 use crate::job::{Job, JobFailure, JobState, Proof};
 use crate::state::Scheduler;
 use crate::verify::Trust;
@@ -98,14 +100,14 @@ pub enum Fact {
         epoch: Epoch,
     },
     /// All rows of a simulation after so many steps are stored.
-    Kept {
+    Checkpoint {
         job: JobId,
         step: u64,
-        parts: Vec<KeptPart>,
+        parts: Vec<CheckpointPart>,
     },
-    /// A stroke over a simulation's field counts for this step. One for each step, unless the simulation went
+    /// A poke over a simulation's field counts for this step. One for each step, unless the simulation went
     /// back to its beginning.
-    Stroke {
+    Poked {
         job: JobId,
         step: u64,
         poke: Poke,
@@ -230,17 +232,17 @@ impl Scheduler {
             }
             Fact::Epoch { job, epoch } => {
                 if let Some(job) = self.jobs.get_mut(job) {
-                    job.kept.epoch = *epoch;
+                    job.checkpoint.epoch = *epoch;
                     job.recall_epoch(passed, *epoch);
                 }
             }
-            Fact::Kept { job, step, parts } => self.apply_kept(*job, *step, parts),
+            Fact::Checkpoint { job, step, parts } => self.apply_checkpoint(*job, *step, parts),
             Fact::Serves { service, spec } => self.apply_serves(*service, spec),
             Fact::Unserved { service } => self.apply_unserved(*service),
             Fact::Replica { service, node, on } => self.apply_replica(*service, *node, *on),
-            Fact::Stroke { job, step, poke } => {
+            Fact::Poked { job, step, poke } => {
                 if let Some(job) = self.jobs.get_mut(job) {
-                    job.kept.strokes.insert(*step, *poke);
+                    job.checkpoint.pokes.insert(*step, *poke);
                 }
             }
             Fact::Proven { job, step, unchecked } => {
@@ -261,11 +263,11 @@ impl Scheduler {
         self.jobs.begin_life();
     }
 
-    fn apply_kept(&mut self, job: JobId, step: u64, parts: &[KeptPart]) {
+    fn apply_checkpoint(&mut self, job: JobId, step: u64, parts: &[CheckpointPart]) {
         let passed = self.jobs.passed();
         if let Some(job) = self.jobs.get_mut(&job) {
-            (job.kept.step, job.kept.parts) = (step, parts.to_vec());
-            job.kept.strokes = job.kept.strokes.split_off(&step);
+            (job.checkpoint.step, job.checkpoint.parts) = (step, parts.to_vec());
+            job.checkpoint.pokes = job.checkpoint.pokes.split_off(&step);
             job.recall_kept(passed, step);
         }
     }
@@ -275,7 +277,7 @@ impl Scheduler {
             job.state = state;
             job.ended = Some(at);
             // A crew's checkpoints end with its job.
-            job.kept = Kept { epoch: job.kept.epoch, ..Kept::default() };
+            job.checkpoint = Checkpoint { epoch: job.checkpoint.epoch, ..Checkpoint::default() };
         }
     }
 }

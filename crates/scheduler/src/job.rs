@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use shoal_kinds::JobSpec;
 use shoal_protocol::{Attempt, CrewId, Failure, JobId, Micros, NodeId, Priority, Span, Time};
 
-use crate::assign::crew::{CrewChange, Kept, Total};
+use crate::assign::crew::{Checkpoint, CrewChange, Total};
 use crate::assign::roll::Roll;
 use crate::fact::Place;
 use crate::meter::{Meter, Pace};
@@ -100,7 +100,7 @@ pub(crate) struct Job {
     /// Those at work on it; the first computes its result.
     pub(crate) crews: Vec<CrewId>,
     /// Of a crew: its epoch and checkpoint, and when it is over, what happened to it.
-    pub(crate) kept: Kept,
+    pub(crate) checkpoint: Checkpoint,
     pub(crate) past: Vec<CrewChange>,
 }
 
@@ -190,7 +190,7 @@ impl Job {
             unchecked: 0,
             total: None,
             crews: Vec::new(),
-            kept: Kept::default(),
+            checkpoint: Checkpoint::default(),
             past: Vec::new(),
         }
     }

@@ -164,7 +164,7 @@ pub struct Arrived {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rows {
     /// Among the parts of checkpoints.
-    Kept(BlobRef),
+    Stored(BlobRef),
     /// In the job's results.
     Result(Place),
 }

@@ -91,7 +91,7 @@ impl Scheduler {
         self.part(node);
         self.leave_swarms(node);
         self.untry(node);
-        self.stir_crews(now);
+        self.wake_crews(now);
         if let Some(peer) = peer {
             for id in &peer.told {
                 let Some(job) = self.jobs.get_mut(id) else { continue };
@@ -155,7 +155,7 @@ impl Scheduler {
         self.call_roll(node);
         self.replicas_shrink(node);
         self.make_room(now, node);
-        self.stir_crews_for(now, node);
+        self.wake_crews_for(now, node);
         self.feed_hungry(now);
     }
 

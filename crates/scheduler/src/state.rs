@@ -90,7 +90,7 @@ impl Scheduler {
         self.look_at_swarms(now);
         self.look_at_services(now);
         self.judge_again(now);
-        if self.review.take_stirred() {
+        if self.review.take_woken() {
             self.feed_hungry(now);
         }
         self.plan_review(now);

@@ -15,7 +15,7 @@ use crate::world::{Event, Probe, World};
 
 /// What a hostile device does with what it was lent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Way {
+pub enum Trick {
     /// Says that it all runs, and hangs up.
     Flap,
     /// Hangs up without a word.
@@ -34,12 +34,20 @@ pub enum Way {
     Sly,
 }
 
-const WAYS: [Way; 8] =
-    [Way::Flap, Way::Leave, Way::Trap, Way::Fault, Way::Hold, Way::Return, Way::Forget, Way::Sly];
+const WAYS: [Trick; 8] = [
+    Trick::Flap,
+    Trick::Leave,
+    Trick::Trap,
+    Trick::Fault,
+    Trick::Hold,
+    Trick::Return,
+    Trick::Forget,
+    Trick::Sly,
+];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Enemy {
-    pub way: Way,
+    pub way: Trick,
     /// Comes with another key each time.
     pub new_keys: bool,
     /// What it says it can compute at a time.
@@ -156,7 +164,7 @@ impl<P: Probe> World<P> {
         hostile.deeds += 1;
         self.report.deeds += 1;
         let (enemy, deeds, answers) = (hostile.enemy, hostile.deeds, hostile.answers);
-        let sly = enemy.way == Way::Sly;
+        let sly = enemy.way == Trick::Sly;
         if sly && answers < SLY_FOR {
             return self.hostile_answers(at);
         }
@@ -164,16 +172,16 @@ impl<P: Probe> World<P> {
         let way = if sly { WAYS[any] } else { enemy.way };
         let held = self.hostile_held(at);
         match way {
-            Way::Flap | Way::Leave => {
-                if way == Way::Flap {
+            Trick::Flap | Trick::Leave => {
+                if way == Trick::Flap {
                     self.hostile_says_alive(at, held);
                 }
                 self.hostile_leaves(at, conn);
             }
-            Way::Trap | Way::Fault => {
+            Trick::Trap | Trick::Fault => {
                 for attempt in held {
                     let message = String::from("no");
-                    let failure = if way == Way::Trap {
+                    let failure = if way == Trick::Trap {
                         Failure::Trap { item: 0, message, stderr: String::new() }
                     } else {
                         Failure::Internal { message }
@@ -182,14 +190,14 @@ impl<P: Probe> World<P> {
                 }
                 self.hostile_forgets(at);
             }
-            Way::Return => {
+            Trick::Return => {
                 self.send_from_node(at, FromNode::Returned(held));
                 self.hostile_forgets(at);
             }
-            Way::Hold => self.hostile_says_alive(at, held),
-            Way::Forget | Way::Sly => self.hostile_says_alive(at, Vec::new()),
+            Trick::Hold => self.hostile_says_alive(at, held),
+            Trick::Forget | Trick::Sly => self.hostile_says_alive(at, Vec::new()),
         }
-        let stays = if matches!(way, Way::Hold | Way::Forget) { HOLDS_FOR } else { 2 };
+        let stays = if matches!(way, Trick::Hold | Trick::Forget) { HOLDS_FOR } else { 2 };
         if enemy.new_keys && deeds > stays {
             self.hostile_leaves(at, conn);
         }

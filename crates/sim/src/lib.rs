@@ -26,7 +26,7 @@ mod world;
 
 pub use chain::{ChainReport, chain};
 pub use crew::{CrewPlan, CrewReport};
-pub use hostile::{Enemy, Way};
+pub use hostile::{Enemy, Trick};
 pub use liar::{Character, Lie};
 pub use measure::{Checking, Churn, Gang, Pool, checking, churn};
 pub use mix::{crew, farm, lying_crew, run, swarm, swarm_of};

@@ -181,13 +181,13 @@ fn many(mix: &Mix, from: u64, seeds: u64) -> ExitCode {
 
 fn show_crews(crew: &CrewReport) {
     println!(
-        "crews: {} fields ({} spoiled where nobody could check or liars had earned trust), {} given up, {} epochs, {} strokes ({} times again), {} frames by relay, {} direct, {} of old epochs dropped; {} checks, {} lies found, {} steps unchecked",
+        "crews: {} fields ({} spoiled where nobody could check or liars had earned trust), {} given up, {} epochs, {} pokes ({} times again), {} frames by relay, {} direct, {} of old epochs dropped; {} checks, {} lies found, {} steps unchecked",
         crew.fields,
         crew.wrong,
         crew.given_up,
         crew.epochs,
-        crew.strokes,
-        crew.strokes_again,
+        crew.pokes,
+        crew.pokes_again,
         crew.relayed,
         crew.direct,
         crew.stale,

@@ -87,12 +87,12 @@ impl Oracle {
             | Fact::Class { .. }
             | Fact::Trust { .. }
             | Fact::Epoch { .. }
-            | Fact::Kept { .. }
+            | Fact::Checkpoint { .. }
             | Fact::Serves { .. }
             | Fact::Unserved { .. }
             | Fact::Replica { .. }
             | Fact::Proven { .. }
-            | Fact::Stroke { .. }
+            | Fact::Poked { .. }
             | Fact::Total { .. } => {}
         }
     }

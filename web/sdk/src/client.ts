@@ -25,7 +25,7 @@ import { assemble, type Picture } from "./picture.js";
 import { type ReducedNumbers, reducedOf, type ReduceOptions, told, withoutGaps } from "./reduce.js";
 import { ask, type AskOptions, type Service, type ServiceOptions } from "./service.js";
 import { codeHash, signCode, submitterKey } from "./sign.js";
-import { type Field, fieldOf, type SimOptions, type SimRequest, type Stroke } from "./sim.js";
+import { type Field, fieldOf, type SimOptions, type SimRequest, type Poke } from "./sim.js";
 import type {
   BlobRef,
   CommonOptions,
@@ -243,9 +243,9 @@ export class Shoal {
     fieldOf(this.http, id, after, signal);
 
   /** Stirs the field of a running simulation. */
-  async poke(id: number, stroke: Stroke): Promise<void> {
+  async poke(id: number, poke: Poke): Promise<void> {
     const headers = { "content-type": "application/json" };
-    await this.http.call(`/api/v1/jobs/${id}/poke`, { method: "POST", headers, body: JSON.stringify(stroke) });
+    await this.http.call(`/api/v1/jobs/${id}/poke`, { method: "POST", headers, body: JSON.stringify(poke) });
   }
 
   /** Waits for the end of a job. Throws if it failed or was cancelled. */

@@ -108,7 +108,7 @@ export interface CrewLink {
 }
 
 /** A stroke over the field, in cells. */
-export interface Stroke {
+export interface Poke {
   at: [number, number];
   by?: [number, number];
   radius?: number;

@@ -22,7 +22,7 @@ export interface Plan {
   from?: { step: number; kept: (SimCommand & { do: "open" })["kept"] };
   /** Each member makes a wrong step before this one and takes it back. */
   backAt?: number;
-  /** Strokes, each over one step. */
+  /** Pokes, each over one step. */
   pokes?: ({ step: number } & NonNullable<(SimCommand & { do: "step" })["poke"]>)[];
   keep?: true;
   show?: true;

@@ -1,9 +1,8 @@
 //! What a member wants done, as plain objects: `CrewOutput` in TypeScript.
 
 use js_sys::{Array, Uint8Array};
-use shoal_node::link::Path;
 use shoal_node::session::{MemberOutput, RadioDo, SimCommand};
-use shoal_protocol::{CrewSay, KeptPart, LinkReport, Poke, Span, Via};
+use shoal_protocol::{CheckpointPart, CrewSay, LinkReport, Path, Poke, Span};
 use wasm_bindgen::prelude::*;
 
 use super::words;
@@ -107,7 +106,7 @@ fn sim(command: &SimCommand) -> JsValue {
             .with("step", *step as f64)
             .with("above", bytes(above))
             .with("below", bytes(below))
-            .with("poke", poke.as_ref().map(stroke)),
+            .with("poke", poke.as_ref().map(poked)),
         SimCommand::Back { .. } => of("back"),
         SimCommand::Keep { step, .. } => of("keep").with("step", *step as f64),
         SimCommand::Finish { step, attempt, .. } => {
@@ -118,7 +117,7 @@ fn sim(command: &SimCommand) -> JsValue {
     .done()
 }
 
-fn part(part: &KeptPart) -> JsValue {
+fn part(part: &CheckpointPart) -> JsValue {
     let fields = span(Fields::new(), &part.rows);
     fields.with("hash", part.blob.hash.to_string()).with("size", part.blob.size as f64).done()
 }
@@ -127,7 +126,7 @@ fn span(fields: Fields, span: &Span) -> Fields {
     fields.with("start", span.start as f64).with("len", span.len as f64)
 }
 
-fn stroke(poke: &Poke) -> JsValue {
+fn poked(poke: &Poke) -> JsValue {
     let pair = |[x, y]: [f32; 2]| Array::of2(&x.into(), &y.into());
     let fields = Fields::new().with("at", pair(poke.at)).with("by", pair(poke.by));
     fields.with("radius", poke.radius).with("strength", poke.strength).done()
@@ -142,8 +141,8 @@ fn progress(say: &CrewSay) -> Option<JsValue> {
 
 fn link(report: &LinkReport) -> JsValue {
     let via = match report.via {
-        Via::Relay => "relay",
-        Via::Direct => "direct",
+        Path::Relay => "relay",
+        Path::Direct => "direct",
     };
     Fields::new()
         .with("peer", report.with.0 as f64)

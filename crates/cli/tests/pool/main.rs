@@ -15,6 +15,7 @@ mod material;
 mod memory;
 #[cfg(target_os = "linux")]
 mod netns;
+mod poke;
 mod process;
 mod proxy;
 #[cfg(unix)]
@@ -31,7 +32,6 @@ mod speculate;
 mod starting;
 #[cfg(unix)]
 mod straggler;
-mod stroke;
 mod survive;
 #[cfg(unix)]
 mod swarm;

@@ -8,7 +8,7 @@ use crate::material::{example, read_npy};
 use crate::process::signal;
 use crate::world::{Folder, Pool, Process, Running};
 
-/// Waves on a torus: each cell has a height and a speed; a stroke lifts them. Sums and products only, so that the same kind of device
+/// Waves on a torus: each cell has a height and a speed; a poke lifts them. Sums and products only, so that the same kind of device
 /// gives the same bits.
 const WAVES: &str = "
 struct Params { width: u32, height: u32, first_row: u32, rows: u32, step: u32, stiffness: f32,

@@ -140,7 +140,7 @@ fn same_rows(results: &Path, kept: &Blobs, a: &[Rows], b: &[Rows]) -> io::Result
 
 fn bytes_of(rows: Rows) -> BlobRef {
     match rows {
-        Rows::Kept(blob) => blob,
+        Rows::Stored(blob) => blob,
         Rows::Result(Place { size, hash, .. }) => BlobRef { hash, size },
     }
 }
@@ -149,7 +149,7 @@ fn chained(results: &Path, kept: &Blobs, rows: &[Rows]) -> io::Result<Box<dyn Re
     let mut all: Box<dyn Read> = Box::new(io::empty());
     for rows in rows {
         let (file, size) = match rows {
-            Rows::Kept(blob) => {
+            Rows::Stored(blob) => {
                 let gone = || io::Error::new(io::ErrorKind::NotFound, blob.hash.to_string());
                 (kept.open_blob(blob.hash)?.ok_or_else(gone)?.0, blob.size)
             }
@@ -218,7 +218,7 @@ mod tests {
         let dir = std::env::temp_dir().join(format!("shoal-rows-{}", std::process::id()));
         std::fs::create_dir_all(&dir).unwrap();
         let kept = Blobs::open(&dir).unwrap();
-        let put = |bytes: &[u8]| Rows::Kept(kept.put(bytes).unwrap());
+        let put = |bytes: &[u8]| Rows::Stored(kept.put(bytes).unwrap());
         let results = dir.join("results");
         std::fs::write(&results, b"..ef").unwrap();
         let last = Rows::Result(Place { offset: 2, size: 2, hash: Hash([0; 32]) });
@@ -228,7 +228,7 @@ mod tests {
         assert!(same(&[whole], &[put(b"ab"), put(b"cd"), last]).unwrap());
         assert!(!same(&[whole], &[put(b"abc"), put(b"deg")]).unwrap());
         assert!(!same(&[whole], &[put(b"abc")]).unwrap());
-        let gone = Rows::Kept(BlobRef { hash: Hash([9; 32]), size: 6 });
+        let gone = Rows::Stored(BlobRef { hash: Hash([9; 32]), size: 6 });
         assert!(same(&[whole], &[gone]).is_err());
         std::fs::remove_dir_all(dir).unwrap();
     }

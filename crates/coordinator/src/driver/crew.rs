@@ -7,8 +7,8 @@ use std::sync::Arc;
 use shoal_kinds::SimWork;
 use shoal_protocol::share::BLOBS;
 use shoal_protocol::{
-    BlobRef, CrewId, CrewSay, CrewTask, Enlist, Epoch, FromNode, JobId, KeptPart, Micros, NodeId,
-    PublicKey, Time, ToNode,
+    BlobRef, CheckpointPart, CrewId, CrewSay, CrewTask, Enlist, Epoch, FromNode, JobId, Micros,
+    NodeId, PublicKey, Time, ToNode,
 };
 use shoal_scheduler::{Conn, Input};
 use shoal_seal::{Claims, Rights, mint};
@@ -171,7 +171,7 @@ impl Driver {
 
     fn crew_said(&mut self, now: Time, conn: Conn, crew: CrewId, epoch: Epoch, say: CrewSay) {
         let kept = match &say {
-            CrewSay::Kept { step, part } => Some((*step, *part)),
+            CrewSay::Checkpoint { step, part } => Some((*step, *part)),
             CrewSay::Auditioned { .. }
             | CrewSay::Progress { .. }
             | CrewSay::Slow { .. }
@@ -206,7 +206,7 @@ impl Driver {
     }
 
     /// Whether the scheduler wanted nothing to do with a part, in what it said from a place on.
-    fn is_dropped(&self, from: usize, part: &KeptPart) -> bool {
+    fn is_dropped(&self, from: usize, part: &CheckpointPart) -> bool {
         let said = self.effects.iter().skip(from);
         said.into_iter().any(|e| matches!(e, Effect::Drop(blobs) if blobs.contains(&part.blob)))
     }

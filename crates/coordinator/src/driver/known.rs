@@ -87,9 +87,9 @@ impl Known {
                 touch(&mut self.jobs, &mut self.stirred, *job, self.version);
                 self.epochs += 1;
             }
-            Fact::Kept { job, .. }
+            Fact::Checkpoint { job, .. }
             | Fact::Proven { job, .. }
-            | Fact::Stroke { job, .. }
+            | Fact::Poked { job, .. }
             | Fact::Total { job, .. } => {
                 touch(&mut self.jobs, &mut self.stirred, *job, self.version);
             }

@@ -136,7 +136,7 @@ fn replay(
 /// A checkpoint's bytes are missing or torn: its simulation goes back to its first state.
 fn begin_again(job: JobId) -> Fact {
     tracing::warn!(%job, "a checkpoint is missing or torn: the simulation begins again");
-    Fact::Kept { job, step: 0, parts: Vec::new() }
+    Fact::Checkpoint { job, step: 0, parts: Vec::new() }
 }
 
 /// Hands merged units back whose bytes are missing. Only jobs that could still give a result are looked at.

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use shoal_protocol::{BlobRef, CrewId, Hash, JobId, KeptPart};
+use shoal_protocol::{BlobRef, CheckpointPart, CrewId, Hash, JobId};
 use shoal_scheduler::{Conn, Fact};
 
 /// Parts a member may store before it announces one: the next may be on their way while the last is said.
@@ -12,7 +12,7 @@ const MAX_UNSAID: usize = 4;
 #[derive(Default)]
 pub(crate) struct Parts {
     /// The last whole checkpoint of each running job.
-    whole: BTreeMap<JobId, Vec<KeptPart>>,
+    whole: BTreeMap<JobId, Vec<CheckpointPart>>,
     /// Announced parts of checkpoints that are not whole yet, with their steps.
     arriving: BTreeMap<JobId, Vec<(u64, Hash)>>,
     /// Stored and not announced yet.
@@ -22,7 +22,7 @@ pub(crate) struct Parts {
 impl Parts {
     pub(crate) fn learn(&mut self, fact: &Fact) {
         match fact {
-            Fact::Kept { job, step, parts } => {
+            Fact::Checkpoint { job, step, parts } => {
                 self.whole.insert(*job, parts.clone());
                 if let Some(arriving) = self.arriving.get_mut(job) {
                     arriving.retain(|(of, _)| of > step);
@@ -53,7 +53,7 @@ impl Parts {
             | Fact::Unserved { .. }
             | Fact::Replica { .. }
             | Fact::Proven { .. }
-            | Fact::Stroke { .. }
+            | Fact::Poked { .. }
             | Fact::Total { .. } => {}
         }
     }
@@ -87,7 +87,8 @@ impl Parts {
 
     /// The scheduler took a part; its checkpoint may be whole already.
     pub(super) fn taken(&mut self, job: JobId, step: u64, hash: Hash) {
-        let is_whole = |parts: &Vec<KeptPart>| parts.iter().any(|part| part.blob.hash == hash);
+        let is_whole =
+            |parts: &Vec<CheckpointPart>| parts.iter().any(|part| part.blob.hash == hash);
         if !self.whole.get(&job).is_some_and(is_whole) {
             self.arriving.entry(job).or_default().push((step, hash));
         }
@@ -105,12 +106,12 @@ mod tests {
     use super::*;
     use shoal_protocol::{Epoch, Span, Time};
 
-    fn part(byte: u8) -> KeptPart {
-        KeptPart { rows: Span::new(0, 4), blob: BlobRef { hash: Hash([byte; 32]), size: 64 } }
+    fn part(byte: u8) -> CheckpointPart {
+        CheckpointPart { rows: Span::new(0, 4), blob: BlobRef { hash: Hash([byte; 32]), size: 64 } }
     }
 
     fn kept(job: u64, step: u64, byte: u8) -> Fact {
-        Fact::Kept { job: JobId(job), step, parts: vec![part(byte)] }
+        Fact::Checkpoint { job: JobId(job), step, parts: vec![part(byte)] }
     }
 
     #[test]

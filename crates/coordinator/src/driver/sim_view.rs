@@ -1,6 +1,6 @@
 //! Simulations and their crews, in the words of the API.
 
-use shoal_protocol::{JobId, LinkReport, Micros, Via};
+use shoal_protocol::{JobId, LinkReport, Micros, Path};
 use shoal_scheduler::{CrewView, JobState, JobView, MemberView};
 
 use super::Driver;
@@ -73,8 +73,8 @@ fn link_json(link: &LinkReport) -> LinkJson {
     LinkJson {
         with: link.with.0,
         via: match link.via {
-            Via::Relay => "relay",
-            Via::Direct => "direct",
+            Path::Relay => "relay",
+            Path::Direct => "direct",
         },
         round_trip_ms: millis(link.round_trip),
         bytes_per_second: link.bytes_per_second,

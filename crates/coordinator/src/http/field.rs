@@ -102,7 +102,7 @@ async fn get_field(
         (status = 401, body = ErrorJson),
         (status = 404, body = ErrorJson),
         (status = 409, description = "No simulation, or one that does not run", body = ErrorJson),
-        (status = 422, description = "No stroke over this grid", body = ErrorJson),
+        (status = 422, description = "No poke over this grid", body = ErrorJson),
     )
 )]
 async fn post_poke(
@@ -118,7 +118,7 @@ async fn post_poke(
     }
     let asked: PokeRequest =
         serde_json::from_slice(&body).map_err(|error| PokeError::Json(error.to_string()))?;
-    let poke = stroke(&asked, &sim)?;
+    let poke = read(&asked, &sim)?;
     app.driver.tell(Event::Crew(CrewEvent::Poke { job: id, poke })).await?;
     Ok(StatusCode::ACCEPTED)
 }
@@ -191,7 +191,7 @@ fn draw(picture: &Picture) -> io::Result<Vec<u8>> {
     Ok(png.into_inner())
 }
 
-fn stroke(asked: &PokeRequest, sim: &SimJson) -> Result<Poke, PokeError> {
+fn read(asked: &PokeRequest, sim: &SimJson) -> Result<Poke, PokeError> {
     let PokeRequest { at, by, radius, strength } = *asked;
     let sides = [sim.width as f32, sim.height as f32];
     let inside = |side: usize| (0.0..sides[side]).contains(&at[side]);

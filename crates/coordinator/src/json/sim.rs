@@ -1,9 +1,9 @@
-//! Simulations: strokes over them, and what is shown of them.
+//! Simulations: pokes over them, and what is shown of them.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// A stroke over the field of a simulation.
+/// A poke over the field of a simulation.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct PokeRequest {

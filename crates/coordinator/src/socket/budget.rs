@@ -130,7 +130,7 @@ fn price(message: &FromNode) -> Micros {
         | FromNode::Share(ShareSay::Got { .. } | ShareSay::Missed { .. }) => WORD_PRICE,
         FromNode::Crew { say, .. } => match say {
             CrewSay::Progress { .. }
-            | CrewSay::Kept { .. }
+            | CrewSay::Checkpoint { .. }
             | CrewSay::Slow { .. }
             | CrewSay::Poked { .. }
             | CrewSay::Total { .. } => WORD_PRICE,

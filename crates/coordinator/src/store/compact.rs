@@ -57,7 +57,7 @@ struct Found {
     epochs: HashMap<JobId, u64>,
     checkpoints: HashMap<JobId, u64>,
     totals: HashMap<JobId, u64>,
-    /// The last checkpoint's step: strokes before it are in it.
+    /// The last checkpoint's step: pokes before it are in it.
     kept: HashMap<JobId, u64>,
 }
 
@@ -69,7 +69,7 @@ impl Found {
         if let Fact::Removed { job } | Fact::Unserved { service: job } = fact {
             self.removed.insert(*job);
         }
-        if let Fact::Kept { job, step, .. } = fact {
+        if let Fact::Checkpoint { job, step, .. } = fact {
             self.kept.insert(*job, *step);
         }
         if let Some(job) = job_of(fact) {
@@ -78,7 +78,7 @@ impl Found {
         }
     }
 
-    /// Facts that would go, at least: moments that passed, strokes and what was said of trust are not counted.
+    /// Facts that would go, at least: moments that passed, pokes and what was said of trust are not counted.
     fn useless(&self) -> u64 {
         let classes: u64 = self.classes.values().map(|said| said - 1).sum();
         let jobs: u64 = self.removed.iter().filter_map(|job| self.jobs.get(job)).sum();
@@ -92,7 +92,7 @@ impl Found {
         match fact {
             Fact::Class { node, .. } => Some(self.classes.entry(*node).or_default()),
             Fact::Epoch { job, .. } => Some(self.epochs.entry(*job).or_default()),
-            Fact::Kept { job, .. } => Some(self.checkpoints.entry(*job).or_default()),
+            Fact::Checkpoint { job, .. } => Some(self.checkpoints.entry(*job).or_default()),
             Fact::Total { job, .. } => Some(self.totals.entry(*job).or_default()),
             Fact::Life { .. }
             | Fact::Node { .. }
@@ -111,7 +111,7 @@ impl Found {
             | Fact::Unserved { .. }
             | Fact::Replica { .. }
             | Fact::Proven { .. }
-            | Fact::Stroke { .. } => None,
+            | Fact::Poked { .. } => None,
         }
     }
 
@@ -123,7 +123,7 @@ impl Found {
                 return false;
             }
         }
-        if let Fact::Stroke { job, step, .. } = fact
+        if let Fact::Poked { job, step, .. } = fact
             && self.kept.get(job).is_some_and(|kept| step < kept)
         {
             return false;
@@ -162,9 +162,9 @@ fn job_of(fact: &Fact) -> Option<JobId> {
         | Fact::Checked { job, .. }
         | Fact::Rejected { job, .. }
         | Fact::Epoch { job, .. }
-        | Fact::Kept { job, .. }
+        | Fact::Checkpoint { job, .. }
         | Fact::Proven { job, .. }
-        | Fact::Stroke { job, .. }
+        | Fact::Poked { job, .. }
         | Fact::Total { job, .. } => Some(*job),
         Fact::Serves { service, .. }
         | Fact::Unserved { service }

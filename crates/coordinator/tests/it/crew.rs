@@ -9,8 +9,8 @@ use reqwest::{Method, Response};
 use serde_json::{Value, json};
 use shoal_protocol::sign::link_statement;
 use shoal_protocol::{
-    BlobRef, CrewId, CrewSay, CrewTask, CrewTold, Enlist, Epoch, Finished, FromNode, KeptPart,
-    LinkKey, Micros, NodeId, PublicKey, Signature, SimTask, Span, ToNode, UnitOutput,
+    BlobRef, CheckpointPart, CrewId, CrewSay, CrewTask, CrewTold, Enlist, Epoch, Finished,
+    FromNode, LinkKey, Micros, NodeId, PublicKey, Signature, SimTask, Span, ToNode, UnitOutput,
 };
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
@@ -146,7 +146,10 @@ impl Player {
     pub(crate) async fn keep(&self, enlist: &Enlist, step: u64, bytes: Vec<u8>) -> BlobRef {
         let blob = self.store(enlist, bytes).await;
         self.step(enlist, step);
-        self.say(enlist, CrewSay::Kept { step, part: KeptPart { rows: rows(enlist), blob } });
+        self.say(
+            enlist,
+            CrewSay::Checkpoint { step, part: CheckpointPart { rows: rows(enlist), blob } },
+        );
         blob
     }
 

@@ -3,7 +3,7 @@
 
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
-use shoal_protocol::{CrewSay, CrewTold, Hash, KeptPart};
+use shoal_protocol::{CheckpointPart, CrewSay, CrewTold, Hash};
 
 use crate::crew::{Player, cells, rows, sim, task};
 use crate::world::{World, eventually, problem};
@@ -53,16 +53,16 @@ async fn a_part_that_is_not_there_is_part_of_no_checkpoint() {
     let job = world.api.submit(sim(1)).await;
     let call = one.enlisted().await;
     let mut blob = one.store(&call, cells(rows(&call), 2)).await;
-    let right = KeptPart { rows: rows(&call), blob };
+    let right = CheckpointPart { rows: rows(&call), blob };
     blob.hash = Hash([7; 32]);
-    one.say(&call, CrewSay::Kept { step: 2, part: KeptPart { blob, ..right } });
+    one.say(&call, CrewSay::Checkpoint { step: 2, part: CheckpointPart { blob, ..right } });
     one.step(&call, 3);
     let step = async || {
         let sim = world.api.json(&format!("/api/v1/jobs/{job}")).await["sim"].clone();
         (sim["step"] == 3).then_some(sim)
     };
     assert_eq!(eventually(step).await["crew"]["keptStep"], 0);
-    one.say(&call, CrewSay::Kept { step: 2, part: right });
+    one.say(&call, CrewSay::Checkpoint { step: 2, part: right });
     eventually(async || (step().await?["crew"]["keptStep"] == 2).then_some(())).await;
     world.stop().await;
 }
@@ -115,7 +115,7 @@ async fn a_field_is_seen_while_somebody_looks() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_stroke_reaches_the_first_member() {
+async fn a_poke_reaches_the_first_member() {
     let world = World::start();
     let mut one = Player::join(&world, "one").await;
     let job = world.api.submit(sim(1)).await;

@@ -13,7 +13,7 @@ const ITEMS: u64 = 60 * 64;
 
 /// What it does with what it is lent.
 #[derive(Clone, Copy, Debug)]
-enum Way {
+enum Trick {
     /// Says that all of it runs, and hangs up.
     Flap,
     /// Hangs up without a word.
@@ -34,7 +34,7 @@ impl Drop for Hostile {
 }
 
 impl Hostile {
-    fn new(world: &World, way: Way, new_keys: bool) -> Hostile {
+    fn new(world: &World, way: Trick, new_keys: bool) -> Hostile {
         let (api, token) = (world.api.clone(), world.token.clone());
         Hostile(tokio::spawn(async move {
             for count in 0_u64.. {
@@ -47,7 +47,7 @@ impl Hostile {
 }
 
 /// One connection of it, with one slot.
-async fn act(api: &Api, token: &str, name: &str, way: Way) {
+async fn act(api: &Api, token: &str, name: &str, way: Trick) {
     let mut greeting = hello(name, token);
     greeting.caps.cpu_slots = 1;
     if let Some(gpu) = &mut greeting.caps.gpu {
@@ -59,11 +59,11 @@ async fn act(api: &Api, token: &str, name: &str, way: Way) {
         let held: Vec<Attempt> = node.loans.iter().map(|lease| lease.attempt).collect();
         let running = FromNode::Alive { running: held.clone(), queued: Vec::new() };
         match way {
-            Way::Flap | Way::Leave if held.is_empty() => {}
-            Way::Flap => return node.say(running).await,
-            Way::Leave => return,
-            Way::Hold => node.say(running).await,
-            Way::Trap => {
+            Trick::Flap | Trick::Leave if held.is_empty() => {}
+            Trick::Flap => return node.say(running).await,
+            Trick::Leave => return,
+            Trick::Hold => node.say(running).await,
+            Trick::Trap => {
                 for attempt in held {
                     let (message, stderr) = (String::from("no"), String::new());
                     node.fail(attempt, Failure::Trap { item: 0, message, stderr }).await;
@@ -90,7 +90,7 @@ async fn honest(world: &World) -> Vec<Working> {
 }
 
 /// Runs the job beside three honest strangers, and perhaps one of the operator's own; gives the time it took.
-async fn done_beside(way: Option<(Way, bool)>, verify: &str, own: bool) -> Duration {
+async fn done_beside(way: Option<(Trick, bool)>, verify: &str, own: bool) -> Duration {
     let world = World::start();
     let _honest = honest(&world).await;
     let _own = if own {
@@ -125,7 +125,7 @@ async fn done_beside(way: Option<(Way, bool)>, verify: &str, own: bool) -> Durat
     took
 }
 
-async fn done_beside_all(ways: &[Way]) {
+async fn done_beside_all(ways: &[Trick]) {
     for (verify, own) in
         [("adaptive", false), ("adaptive", true), ("quorum:2", false), ("none", true)]
     {
@@ -142,10 +142,10 @@ async fn done_beside_all(ways: &[Way]) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_stranger_that_hangs_up_with_units_running_or_fails_them_ends_no_job() {
-    done_beside_all(&[Way::Flap, Way::Trap]).await;
+    done_beside_all(&[Trick::Flap, Trick::Trap]).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_stranger_that_comes_and_goes_or_holds_units_freezes_no_job() {
-    done_beside_all(&[Way::Leave, Way::Hold]).await;
+    done_beside_all(&[Trick::Leave, Trick::Hold]).await;
 }

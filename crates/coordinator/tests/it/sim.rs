@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 use shoal_protocol::sign::link_statement;
-use shoal_protocol::{CrewSay, CrewTask, Enlist, Epoch, KeptPart, NodeId, Span};
+use shoal_protocol::{CheckpointPart, CrewSay, CrewTask, Enlist, Epoch, NodeId, Span};
 use shoal_seal::{Rights, is_signed};
 
 use crate::crew::{Player, cells, coordinator_key, keep_all, rows, sim, task};
@@ -178,8 +178,8 @@ async fn when_a_member_dies_the_rest_goes_on_from_the_checkpoint() {
     let (first, second) = called(&mut one, &mut two).await;
     let kept = keep_all(&world.api, &[(&one, &first), (&two, &second)], 2).await;
     let half = one.store(&first, cells(rows(&first), 4)).await;
-    let part = KeptPart { rows: rows(&first), blob: half };
-    one.say(&first, CrewSay::Kept { step: 4, part });
+    let part = CheckpointPart { rows: rows(&first), blob: half };
+    one.say(&first, CrewSay::Checkpoint { step: 4, part });
     let mut three = Player::join(&world, "three").await;
     drop(two);
     let (first, second) = called(&mut one, &mut three).await;

@@ -9,7 +9,7 @@ use shoal_engine::wgsl::{Edges, Readback, SimBand, SimProgram};
 use shoal_kinds::SimWork;
 use shoal_node::{SimAnswer, SimCommand};
 use shoal_protocol::limit::MAX_VIEW_SIDE;
-use shoal_protocol::{CrewId, Epoch, Failure, JobId, KeptPart, Lease, Micros, Span, Time};
+use shoal_protocol::{CheckpointPart, CrewId, Epoch, Failure, JobId, Lease, Micros, Span, Time};
 
 use super::super::courier::Courier;
 use super::device::{Device, internal, lock, say};
@@ -136,7 +136,7 @@ impl Seat {
         epoch: Epoch,
         job: JobId,
         rows: Span,
-        kept: &[KeptPart],
+        kept: &[CheckpointPart],
     ) -> Result<(), Failure> {
         // Its memory is needed for the next.
         self.open = None;
@@ -152,7 +152,7 @@ impl Seat {
             }
             ([], Some(blob)) => {
                 let all = Span::new(0, u64::from(work.height));
-                self.load(&mut band, &work, &KeptPart { rows: all, blob })?;
+                self.load(&mut band, &work, &CheckpointPart { rows: all, blob })?;
             }
             (kept, _) => {
                 for part in kept {
@@ -165,7 +165,12 @@ impl Seat {
     }
 
     /// The rows of a stored part that are this band's.
-    fn load(&mut self, band: &mut SimBand, work: &SimWork, part: &KeptPart) -> Result<(), Failure> {
+    fn load(
+        &mut self,
+        band: &mut SimBand,
+        work: &SimWork,
+        part: &CheckpointPart,
+    ) -> Result<(), Failure> {
         let (mine, row) = (band.rows(), work.row_bytes());
         let first = mine.start.max(part.rows.start);
         let end = mine.end().min(part.rows.end());

@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 use shoal_node::{SimAnswer, SimCommand};
 use shoal_protocol::{
-    Attempt, BlobRef, Epoch, Failure, JobId, KeptPart, Micros, Poke, Span, UnitOutput,
+    Attempt, BlobRef, CheckpointPart, Epoch, Failure, JobId, Micros, Poke, Span, UnitOutput,
 };
 
 #[derive(Serialize, Deserialize)]
@@ -15,7 +15,7 @@ pub(super) enum Command {
         job: JobId,
         rows: Span,
         step: u64,
-        kept: Vec<KeptPart>,
+        kept: Vec<CheckpointPart>,
     },
     Step {
         epoch: Epoch,

@@ -6,9 +6,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc as std_mpsc};
 
 use shoal_node::Input;
-use shoal_node::link::Path;
 use shoal_peer::pipe::{FromCarrier, ToCarrier};
-use shoal_protocol::{CrewId, CrewSay, Epoch, NodeId};
+use shoal_protocol::{CrewId, CrewSay, Epoch, NodeId, Path};
 use tokio::sync::mpsc;
 
 use super::{Order as AnyOrder, Talk};

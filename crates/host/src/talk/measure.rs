@@ -9,8 +9,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use serde_json::json;
-use shoal_node::link::Path;
-use shoal_protocol::{CrewId, NodeId};
+use shoal_protocol::{CrewId, NodeId, Path};
 use tokio::sync::mpsc;
 
 use super::{Order, Talk};

@@ -5,9 +5,8 @@ mod measure;
 
 use std::sync::Arc;
 
-use shoal_node::link::Path;
 use shoal_node::{Input, MemberInput};
-use shoal_protocol::{CrewId, CrewSay, Enlist, Epoch, NodeId};
+use shoal_protocol::{CrewId, CrewSay, Enlist, Epoch, NodeId, Path};
 use tokio::sync::mpsc;
 
 use self::carry::Carry;

@@ -87,7 +87,7 @@ pub enum SimField {
     Rows,
     /// The step being made, from 0.
     Step,
-    /// The stroke of a poke in this step, `vec4<f32>`: x, y, and by how much; zero if there is none.
+    /// The poke of a poke in this step, `vec4<f32>`: x, y, and by how much; zero if there is none.
     Poke,
     /// `vec2<f32>`: radius (0 if there is no poke) and strength.
     Brush,

@@ -1,9 +1,9 @@
 //! Which path a link uses: the direct one when it is there, known and not worse. A direct path that dies
 //! again and again is tried ever more rarely, so that a flapping one costs no more than the relay alone.
 
-use shoal_protocol::{Micros, Time};
+use shoal_protocol::{Micros, Path, Time};
 
-use super::path::{Path, Way};
+use super::path::PathState;
 
 /// How long a direct path must be steady after its first fall. It doubles with each further fall.
 const FIRST_WAIT: Micros = Micros::from_secs(2);
@@ -18,23 +18,23 @@ const NOISE: Micros = Micros::from_millis(5);
 
 /// Both paths of a link.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Ways {
-    relay: Way,
-    direct: Way,
+pub(super) struct Paths {
+    relay: PathState,
+    direct: PathState,
     chosen: Option<Path>,
     /// The direct path is used whenever it works, however good the relay is.
     pub(super) direct_first: bool,
 }
 
-impl Ways {
-    pub(super) fn of(&self, path: Path) -> &Way {
+impl Paths {
+    pub(super) fn of(&self, path: Path) -> &PathState {
         match path {
             Path::Relay => &self.relay,
             Path::Direct => &self.direct,
         }
     }
 
-    pub(super) fn of_mut(&mut self, path: Path) -> &mut Way {
+    pub(super) fn of_mut(&mut self, path: Path) -> &mut PathState {
         match path {
             Path::Relay => &mut self.relay,
             Path::Direct => &mut self.direct,
@@ -125,19 +125,19 @@ mod tests {
     use super::super::path::Probe;
     use super::*;
 
-    fn measured(ways: &mut Ways, path: Path, now: Time, millis: u64) {
-        let way = ways.of_mut(path);
+    fn measured(paths: &mut Paths, path: Path, now: Time, millis: u64) {
+        let way = paths.of_mut(path);
         way.ask(Probe { sequence: 1, left: now, delivered: 0, waiting: false });
         assert!(way.echoed(now + Micros::from_millis(millis), 1).is_some());
     }
 
-    fn up(relay: u64, direct: u64) -> Ways {
-        let mut ways = Ways::default();
+    fn up(relay: u64, direct: u64) -> Paths {
+        let mut paths = Paths::default();
         for (path, millis) in [(Path::Relay, relay), (Path::Direct, direct)] {
-            ways.of_mut(path).rise(Time(0));
-            measured(&mut ways, path, Time(0), millis);
+            paths.of_mut(path).rise(Time(0));
+            measured(&mut paths, path, Time(0), millis);
         }
-        ways
+        paths
     }
 
     fn seconds(seconds: u64) -> Time {
@@ -146,71 +146,71 @@ mod tests {
 
     #[test]
     fn direct_is_used_at_once_when_it_is_measured_and_not_worse() {
-        let mut ways = Ways::default();
-        ways.of_mut(Path::Relay).rise(Time(0));
-        assert!(ways.choose(Time(0)) && ways.chosen() == Some(Path::Relay));
-        ways.of_mut(Path::Direct).rise(Time(1));
-        assert!(!ways.choose(Time(1)), "nothing is known of it yet");
-        measured(&mut ways, Path::Direct, Time(1), 20);
-        assert!(ways.choose(Time(2)) && ways.chosen() == Some(Path::Direct));
+        let mut paths = Paths::default();
+        paths.of_mut(Path::Relay).rise(Time(0));
+        assert!(paths.choose(Time(0)) && paths.chosen() == Some(Path::Relay));
+        paths.of_mut(Path::Direct).rise(Time(1));
+        assert!(!paths.choose(Time(1)), "nothing is known of it yet");
+        measured(&mut paths, Path::Direct, Time(1), 20);
+        assert!(paths.choose(Time(2)) && paths.chosen() == Some(Path::Direct));
     }
 
     #[test]
     fn a_much_longer_direct_path_is_not_used() {
-        let mut ways = up(20, 100);
-        ways.choose(seconds(1));
-        assert_eq!(ways.chosen(), Some(Path::Relay));
+        let mut paths = up(20, 100);
+        paths.choose(seconds(1));
+        assert_eq!(paths.chosen(), Some(Path::Relay));
     }
 
     #[test]
     fn where_the_relay_must_not_carry_it_any_direct_path_is_used() {
-        let mut ways = Ways { direct_first: true, ..up(20, 100) };
-        ways.choose(seconds(1));
-        assert_eq!(ways.chosen(), Some(Path::Direct));
-        ways.fall(seconds(2), Path::Direct);
-        assert!(!ways.choose(seconds(2)));
+        let mut paths = Paths { direct_first: true, ..up(20, 100) };
+        paths.choose(seconds(1));
+        assert_eq!(paths.chosen(), Some(Path::Direct));
+        paths.fall(seconds(2), Path::Direct);
+        assert!(!paths.choose(seconds(2)));
     }
 
     #[test]
     fn a_direct_path_that_turns_slow_is_left_and_not_taken_back_at_once() {
-        let mut ways = up(20, 10);
-        ways.choose(seconds(1));
+        let mut paths = up(20, 10);
+        paths.choose(seconds(1));
         for (path, rate) in [(Path::Direct, 100_000), (Path::Relay, 50_000_000)] {
-            let way = ways.of_mut(path);
+            let way = paths.of_mut(path);
             way.rate_is(seconds(1), rate, Micros::from_secs(1), true);
             way.round();
         }
-        assert!(!ways.choose(seconds(1)), "a path that only begins is not judged");
+        assert!(!paths.choose(seconds(1)), "a path that only begins is not judged");
         for _ in 0..2 {
-            Path::ALL.into_iter().for_each(|path| ways.of_mut(path).round());
+            Path::ALL.into_iter().for_each(|path| paths.of_mut(path).round());
         }
-        assert!(ways.choose(seconds(2)) && ways.chosen() == Some(Path::Relay));
-        assert!(!ways.choose(seconds(10)), "its rate is remembered");
-        assert!(ways.choose(seconds(40)), "then it is tried again");
+        assert!(paths.choose(seconds(2)) && paths.chosen() == Some(Path::Relay));
+        assert!(!paths.choose(seconds(10)), "its rate is remembered");
+        assert!(paths.choose(seconds(40)), "then it is tried again");
     }
 
     #[test]
     fn each_fall_doubles_the_wait_and_a_long_life_forgives() {
-        let mut ways = up(20, 10);
+        let mut paths = up(20, 10);
         let mut now = Time(0);
         for (fall, wait) in [2, 4, 8, 16].into_iter().enumerate() {
             now = now + Micros::from_secs(1);
-            ways.fall(now, Path::Direct);
-            assert_eq!(ways.trusted_from() - now, Micros::from_secs(wait), "fall {fall}");
+            paths.fall(now, Path::Direct);
+            assert_eq!(paths.trusted_from() - now, Micros::from_secs(wait), "fall {fall}");
         }
-        ways.of_mut(Path::Direct).steady = now;
+        paths.of_mut(Path::Direct).steady = now;
         now = now + FORGIVEN_AFTER;
-        ways.fall(now, Path::Direct);
-        assert_eq!(ways.trusted_from() - now, FIRST_WAIT);
+        paths.fall(now, Path::Direct);
+        assert_eq!(paths.trusted_from() - now, FIRST_WAIT);
     }
 
     #[test]
     fn silence_is_left_at_once() {
-        let mut ways = up(20, 10);
-        ways.choose(seconds(1));
-        ways.of_mut(Path::Direct).missed();
-        assert!(!ways.choose(seconds(1)), "one may be lost");
-        ways.of_mut(Path::Direct).missed();
-        assert!(ways.choose(seconds(1)) && ways.chosen() == Some(Path::Relay));
+        let mut paths = up(20, 10);
+        paths.choose(seconds(1));
+        paths.of_mut(Path::Direct).missed();
+        assert!(!paths.choose(seconds(1)), "one may be lost");
+        paths.of_mut(Path::Direct).missed();
+        assert!(paths.choose(seconds(1)) && paths.chosen() == Some(Path::Relay));
     }
 }

@@ -3,11 +3,10 @@
 use alloc::collections::VecDeque;
 use core::ops::Range;
 use shoal_protocol::limit::MAX_CHUNKS_AHEAD;
-use shoal_protocol::{Hash, Micros, Time};
+use shoal_protocol::{Hash, Micros, Path, Time};
 
 use super::Broken;
-use super::choose::Ways;
-use super::path::Path;
+use super::choose::Paths;
 
 /// A chunk is lost when this many sent later on the same path arrived. A path keeps its order; three
 /// forgive one that does not quite.
@@ -143,7 +142,7 @@ impl Flight {
         next: u64,
         have: u128,
         waiting: bool,
-        ways: &mut Ways,
+        paths: &mut Paths,
     ) -> Result<bool, Broken> {
         let beyond = u64::from(u128::BITS - have.leading_zeros()) + u64::from(have != 0);
         if self.next.checked_sub(next).is_none_or(|sent| sent < beyond) {
@@ -166,7 +165,7 @@ impl Flight {
             self.delivered += flying.range.len() as u64;
             // Of a chunk sent twice nobody knows which copy arrived, or whether the second was needed.
             if let (Some(sent), 1) = (flying.sent, flying.sends) {
-                let way = ways.of_mut(sent.path);
+                let way = paths.of_mut(sent.path);
                 way.answered();
                 way.arrived = way.arrived.max(sent.order + 1);
                 let (arrived, took) = (self.delivered - sent.delivered, now - sent.at);
@@ -179,15 +178,15 @@ impl Flight {
         }
         if news {
             self.progress(now);
-            self.find_lost(ways);
+            self.find_lost(paths);
         }
         Ok(news)
     }
 
-    fn find_lost(&mut self, ways: &mut Ways) {
+    fn find_lost(&mut self, paths: &mut Paths) {
         for flying in self.flying.iter_mut().filter(|flying| !flying.arrived) {
             let Some(sent) = flying.sent else { continue };
-            let way = ways.of_mut(sent.path);
+            let way = paths.of_mut(sent.path);
             if way.arrived > sent.order + LOST_BEHIND {
                 flying.sent = None;
                 way.lost();
@@ -203,31 +202,31 @@ impl Flight {
     }
 
     /// When to send again if nothing arrives until then.
-    pub(super) fn due(&self, ways: &Ways) -> Option<Time> {
+    pub(super) fn due(&self, paths: &Paths) -> Option<Time> {
         let sent = self.flying.front()?.sent?;
-        Some(self.progress.max(sent.at) + self.wait(sent.path, ways))
+        Some(self.progress.max(sent.at) + self.wait(sent.path, paths))
     }
 
-    fn wait(&self, path: Path, ways: &Ways) -> Micros {
-        let way = ways.of(path);
-        let least = if ways.is_alone(path) { ALONE } else { Micros(0) };
+    fn wait(&self, path: Path, paths: &Paths) -> Micros {
+        let way = paths.of(path);
+        let least = if paths.is_alone(path) { ALONE } else { Micros(0) };
         let patience = way.patience().max(least).0 << self.vain.min(MOST_DOUBLINGS);
         Micros(patience.min(LONGEST_WAIT.0) + way.carry(self.bytes).0)
     }
 
     /// Nothing arrived in time: all that is as old goes again. The path it was on.
-    pub(super) fn expire(&mut self, now: Time, ways: &mut Ways) -> Option<Path> {
-        if self.due(ways).is_none_or(|due| due > now) {
+    pub(super) fn expire(&mut self, now: Time, paths: &mut Paths) -> Option<Path> {
+        if self.due(paths).is_none_or(|due| due > now) {
             return None;
         }
         let path = self.flying.front()?.sent?.path;
-        let wait = self.wait(path, ways);
+        let wait = self.wait(path, paths);
         // On the only path the first time is likelier a slow path than a lost chunk: one is enough to know.
-        let most = if self.vain == 0 && ways.is_alone(path) { 1 } else { self.flying.len() };
+        let most = if self.vain == 0 && paths.is_alone(path) { 1 } else { self.flying.len() };
         for flying in self.flying.iter_mut().filter(|flying| !flying.arrived).take(most) {
             let Some(sent) = flying.sent.filter(|sent| sent.at + wait <= now) else { continue };
             flying.sent = None;
-            ways.of_mut(sent.path).lost();
+            paths.of_mut(sent.path).lost();
         }
         self.vain = self.vain.saturating_add(1);
         Some(path)

@@ -2,10 +2,9 @@
 
 use alloc::vec::Vec;
 use shoal_protocol::limit::{MAX_LINK_FRAME, SEAL_BYTES};
-use shoal_protocol::{Header, Micros, Time};
+use shoal_protocol::{Header, Micros, Path, Time};
 
 use super::chunk::Words;
-use super::path::Path;
 use super::{Broken, Link, LinkOutput};
 
 /// Frames of an epoch this node has not heard of yet, kept because the news comes another way and may be
@@ -108,7 +107,7 @@ impl Link {
             self.outgoing.flight.calm();
         }
         if words.probe {
-            self.ways.of_mut(path).echo = Some(header.sequence);
+            self.paths.of_mut(path).echo = Some(header.sequence);
         }
         self.outgoing.grant(words.granted);
         if let Some((channel, message)) = words.refused {
@@ -116,14 +115,14 @@ impl Link {
         }
         let waiting = self.outgoing.is_waiting();
         let (next, have) = (words.next, words.have);
-        let news = self.outgoing.flight.acknowledge(now, next, have, waiting, &mut self.ways)?;
+        let news = self.outgoing.flight.acknowledge(now, next, have, waiting, &mut self.paths)?;
         if news {
             self.outgoing.retire();
         }
         if let Some(echo) = words.echo {
             self.echoed(now, path, echo);
         }
-        self.ways.of_mut(path).hears();
+        self.paths.of_mut(path).hears();
         let mut done = Vec::new();
         let new = match words.chunk {
             Some(chunk) => self.incoming.take(now, header.channel, chunk, &mut done)?,
@@ -144,14 +143,14 @@ impl Link {
     }
 
     fn echoed(&mut self, now: Time, path: Path, echo: u64) {
-        let Some(probe) = self.ways.of_mut(path).echoed(now, echo) else { return };
+        let Some(probe) = self.paths.of_mut(path).echoed(now, echo) else { return };
         self.outgoing.flight.calm();
         // A path was full if there was more to say all the time. What arrived by the other path while the
         // choice changed counts too; it does so once.
-        if self.ways.chosen() == Some(path) {
+        if self.paths.chosen() == Some(path) {
             let arrived = self.outgoing.flight.delivered().saturating_sub(probe.delivered);
             let full = probe.waiting && self.outgoing.is_waiting();
-            let way = self.ways.of_mut(path);
+            let way = self.paths.of_mut(path);
             way.rate_is(now, arrived, now - probe.left, full);
             if full {
                 way.round();
@@ -161,7 +160,7 @@ impl Link {
     }
 
     fn tell(&mut self, now: Time, path: Path) {
-        let way = self.ways.of_mut(path);
+        let way = self.paths.of_mut(path);
         if way.told.is_some_and(|told| now - told < TELL_EVERY) {
             return;
         }

@@ -21,14 +21,14 @@ mod say;
 mod trip;
 
 pub use hear::Dropped;
-pub use path::Path;
+pub use shoal_protocol::Path;
 
 use alloc::collections::VecDeque;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use shoal_protocol::{CrewId, Epoch, Header, Micros, NodeId, Time};
 
-use choose::Ways;
+use choose::Paths;
 use hear::{Ahead, MOST_AHEAD, Noise};
 use incoming::Incoming;
 use outgoing::Outgoing;
@@ -116,7 +116,7 @@ pub struct Link {
     config: LinkConfig,
     /// Of the last input.
     now: Time,
-    ways: Ways,
+    paths: Paths,
     outgoing: Outgoing,
     incoming: Incoming,
     replay: Replay,
@@ -137,7 +137,7 @@ impl Link {
         Link {
             config,
             now,
-            ways: Ways::default(),
+            paths: Paths::default(),
             outgoing: Outgoing::new(now),
             incoming: Incoming::new(),
             replay: Replay::default(),
@@ -160,7 +160,7 @@ impl Link {
         let heard = match input {
             LinkInput::Up(path) => {
                 self.down(now, path);
-                self.ways.of_mut(path).rise(now);
+                self.paths.of_mut(path).rise(now);
                 Ok(())
             }
             LinkInput::Down(path) => {
@@ -222,17 +222,17 @@ impl Link {
         assert!(self.ahead.len() <= MOST_AHEAD, "too many frames of a later epoch");
         let later = |ahead: &Ahead| ahead.header.epoch > self.config.epoch;
         assert!(self.ahead.iter().all(later), "a frame of this epoch was not taken");
-        if let Some(path) = self.ways.chosen() {
-            assert!(self.ways.of(path).up.is_some(), "talking on a path that is gone");
+        if let Some(path) = self.paths.chosen() {
+            assert!(self.paths.of(path).up.is_some(), "talking on a path that is gone");
         }
     }
 
     fn down(&mut self, now: Time, path: Path) {
-        if self.ways.of(path).up.is_none() {
+        if self.paths.of(path).up.is_none() {
             return;
         }
-        self.ways.fall(now, path);
-        self.ways.of_mut(path).up = None;
+        self.paths.fall(now, path);
+        self.paths.of_mut(path).up = None;
         self.outgoing.flight.lose(path);
     }
 
@@ -248,7 +248,7 @@ impl Link {
         self.met = false;
         for path in Path::ALL {
             // What was asked in the old epoch is not answered; asking at once tells the peer we are here.
-            self.ways.of_mut(path).forget_asked();
+            self.paths.of_mut(path).forget_asked();
         }
         self.hear_again(now)
     }
@@ -256,12 +256,12 @@ impl Link {
     /// What time alone brings about.
     fn on_time(&mut self, now: Time) {
         for path in Path::ALL {
-            if self.ways.of(path).echo_due().is_some_and(|due| due <= now) {
-                self.ways.of_mut(path).give_up();
+            if self.paths.of(path).echo_due().is_some_and(|due| due <= now) {
+                self.paths.of_mut(path).give_up();
                 self.miss(now, path);
             }
         }
-        if let Some(path) = self.outgoing.flight.expire(now, &mut self.ways) {
+        if let Some(path) = self.outgoing.flight.expire(now, &mut self.paths) {
             self.miss(now, path);
         }
         let waited = now - self.outgoing.flight.moved();
@@ -275,10 +275,10 @@ impl Link {
     }
 
     fn miss(&mut self, now: Time, path: Path) {
-        if self.ways.of_mut(path).missed() {
-            self.ways.fall(now, path);
+        if self.paths.of_mut(path).missed() {
+            self.paths.fall(now, path);
             // Without another path, silence is no reason to say all of it again into the same.
-            if !self.ways.is_alone(path) {
+            if !self.paths.is_alone(path) {
                 self.outgoing.flight.lose(path);
             }
         }

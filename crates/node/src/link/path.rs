@@ -1,31 +1,10 @@
-//! One way between two nodes, and what is measured of it: round trip, rate, loss, whether it is silent.
+//! One path between two nodes, and what is measured of it: round trip, rate, loss, whether it is silent.
 
 use shoal_protocol::limit::{CHUNK_BYTES, LINK_WINDOW};
-use shoal_protocol::{FrameKind, Micros, Time};
+use shoal_protocol::{Micros, Time};
 
 use super::recent::Recent;
 use super::trip::RoundTrip;
-
-/// How two nodes reach each other. Each delivers in order or dies; what is on the way then is lost.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Path {
-    /// Through the coordinator. There as long as both nodes are connected.
-    Relay,
-    /// A data channel between the two. Comes and goes.
-    Direct,
-}
-
-impl Path {
-    pub const ALL: [Path; 2] = [Path::Relay, Path::Direct];
-
-    /// What its frames are. Nothing goes unsealed through the relay.
-    pub fn kind(self) -> FrameKind {
-        match self {
-            Path::Relay => FrameKind::Sealed,
-            Path::Direct => FrameKind::Plain,
-        }
-    }
-}
 
 /// Before anything is measured: longer than any usual round trip, short enough to wait for.
 const FIRST_PATIENCE: Micros = Micros::from_secs(1);
@@ -63,7 +42,7 @@ const ECHO_DELAY: Micros = Micros::from_secs(1);
 const LOSS_MEMORY: u64 = 2_000;
 
 #[derive(Clone, Debug, Default)]
-pub(super) struct Way {
+pub(super) struct PathState {
     /// Since when it is there.
     pub(super) up: Option<Time>,
     round_trip: Option<RoundTrip>,
@@ -113,11 +92,11 @@ pub(super) struct Probe {
     pub(super) waiting: bool,
 }
 
-impl Way {
+impl PathState {
     /// It is there, and nothing is known of it but how often it fell.
     pub(super) fn rise(&mut self, now: Time) {
         let (falls, steady) = (self.falls, self.steady.max(now));
-        *self = Way { up: Some(now), falls, steady, ..Way::default() };
+        *self = PathState { up: Some(now), falls, steady, ..PathState::default() };
     }
 
     pub(super) fn is_silent(&self) -> bool {

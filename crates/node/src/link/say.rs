@@ -3,10 +3,10 @@
 use alloc::vec::Vec;
 use shoal_protocol::frame::HEADER_BYTES;
 use shoal_protocol::limit::SEAL_BYTES;
-use shoal_protocol::{Header, Micros, Time};
+use shoal_protocol::{Header, Micros, Path, Time};
 
 use super::chunk::{MOST_WORDS, Words};
-use super::path::{Path, Probe};
+use super::path::Probe;
 use super::{Link, LinkOutput};
 
 /// A direct path that lives this long mostly goes on living; until then the relay is kept warm.
@@ -15,7 +15,7 @@ const STEADY_AFTER: Micros = Micros::from_secs(5);
 impl Link {
     /// What is said goes directly whenever it can: for bulk that the relay should not carry.
     pub fn prefer_direct(&mut self) {
-        self.ways.direct_first = true;
+        self.paths.direct_first = true;
     }
 
     /// Bytes of messages the peer has yet to take.
@@ -25,25 +25,25 @@ impl Link {
 
     /// Says all that may be said now.
     pub(super) fn flush(&mut self, now: Time) {
-        if self.ways.choose(now)
-            && let Some(path) = self.ways.chosen()
+        if self.paths.choose(now)
+            && let Some(path) = self.paths.chosen()
         {
             self.outputs.push_back(LinkOutput::Using(path));
         }
-        if let Some(path) = self.ways.chosen() {
+        if let Some(path) = self.paths.chosen() {
             while let Some(place) = self.next_chunk(path) {
                 self.say_chunk(now, path, place);
             }
         }
         for path in Path::ALL {
-            let way = self.ways.of(path);
+            let way = self.paths.of(path);
             let ping = way.ping_due(self.stands_by(path)).is_some_and(|due| due <= now);
             if way.up.is_some() && (way.echo.is_some() || ping) {
                 self.say(now, path, ping, None);
             }
         }
         if self.incoming.owed().is_some_and(|due| due <= now)
-            && let Some(path) = self.ways.chosen()
+            && let Some(path) = self.paths.chosen()
         {
             self.say(now, path, false, None);
         }
@@ -51,13 +51,13 @@ impl Link {
 
     fn next_chunk(&mut self, path: Path) -> Option<usize> {
         let again = self.outgoing.flight.unsent();
-        let way = self.ways.of(path);
+        let way = self.paths.of(path);
         again.or_else(|| self.outgoing.cut(way.allowance(), way.chunk()))
     }
 
     fn say_chunk(&mut self, now: Time, path: Path, place: usize) {
         let waiting = self.outgoing.is_waiting();
-        let way = self.ways.of_mut(path);
+        let way = self.paths.of_mut(path);
         let order = way.sent;
         way.sent += 1;
         way.tried();
@@ -71,7 +71,7 @@ impl Link {
         let sequence = self.sequence;
         self.sequence += 1;
         self.noise.said += 1;
-        let way = self.ways.of_mut(path);
+        let way = self.paths.of_mut(path);
         if probe {
             let (delivered, waiting) =
                 (self.outgoing.flight.delivered(), self.outgoing.is_waiting());
@@ -110,19 +110,19 @@ impl Link {
 
     /// The relay, while a direct path does all the work and has done so for a while.
     fn stands_by(&self, path: Path) -> bool {
-        let steady = self.ways.of(Path::Direct).up.is_some_and(|up| self.now >= up + STEADY_AFTER);
-        path == Path::Relay && steady && self.ways.chosen() == Some(Path::Direct)
+        let steady = self.paths.of(Path::Direct).up.is_some_and(|up| self.now >= up + STEADY_AFTER);
+        path == Path::Relay && steady && self.paths.chosen() == Some(Path::Direct)
     }
 
     /// When something must be said although nothing happened.
     pub(super) fn say_due(&self) -> Option<Time> {
-        let ways = Path::ALL.into_iter().map(|path| (self.ways.of(path), self.stands_by(path)));
-        let pings = ways
+        let paths = Path::ALL.into_iter().map(|path| (self.paths.of(path), self.stands_by(path)));
+        let pings = paths
             .filter(|(way, _)| way.up.is_some())
             .filter_map(|(way, by)| way.echo_due().or_else(|| way.ping_due(by)));
-        let anyone = self.ways.chosen().is_some();
+        let anyone = self.paths.chosen().is_some();
         let owed = self.incoming.owed().filter(|_| anyone);
-        let again = self.outgoing.flight.due(&self.ways).filter(|_| anyone);
-        pings.chain(owed).chain(again).chain(self.ways.next_change(self.now)).min()
+        let again = self.outgoing.flight.due(&self.paths).filter(|_| anyone);
+        pings.chain(owed).chain(again).chain(self.paths.next_change(self.now)).min()
     }
 }

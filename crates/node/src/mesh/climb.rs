@@ -1,14 +1,14 @@
 //! A peer's ladder: this node's radio is told what to do, and the link hears of direct channels.
 
 use alloc::sync::Arc;
-use shoal_protocol::Time;
+use shoal_protocol::{Path, Time};
 
 use super::MeshOutput;
 use super::control::{CONTROL, Control, MAX_RADIO_BYTES};
 use super::desk::Desk;
 use super::peer::Peer;
 use super::radio::Heard;
-use crate::link::{LinkInput, Path};
+use crate::link::LinkInput;
 use crate::session::RadioDo;
 
 impl Peer {

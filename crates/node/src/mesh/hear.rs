@@ -4,14 +4,14 @@ use alloc::format;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use shoal_protocol::frame;
-use shoal_protocol::{FrameKind, Header, LinkReport, Time, Via};
+use shoal_protocol::{FrameKind, Header, LinkReport, Path, Time};
 
 use super::control::{CONTROL, Control};
 use super::desk::Desk;
 use super::peer::{Peer, State};
 use super::shake::{Ends, Step};
 use super::{Mesh, MeshOutput};
-use crate::link::{Broken, LinkInput, LinkOutput, Path};
+use crate::link::{Broken, LinkInput, LinkOutput};
 use crate::session::RadioDo;
 
 /// Frames of one peer in a second that do not open. One that lost its seal without leaving says no more than
@@ -172,14 +172,10 @@ impl Peer {
                 LinkOutput::Measured { path, round_trip, bytes_per_second, loss } => {
                     let using = self.line().and_then(|line| line.using);
                     if using == Some(path) {
-                        let via = match path {
-                            Path::Relay => Via::Relay,
-                            Path::Direct => Via::Direct,
-                        };
                         let (relayed, direct) = (self.relayed, self.direct);
                         desk.put(MeshOutput::Report(LinkReport {
                             with: node,
-                            via,
+                            via: path,
                             round_trip,
                             bytes_per_second,
                             loss,

@@ -6,12 +6,12 @@ use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use shoal_protocol::share::BLOBS;
-use shoal_protocol::{Epoch, NodeId, Time};
+use shoal_protocol::{Epoch, NodeId, Path, Time};
 use shoal_seal::{Claims, Rights, Seal, read};
 
 use super::desk::Desk;
 use super::radio::Ladder;
-use crate::link::{Link, LinkConfig, LinkInput, Path};
+use crate::link::{Link, LinkConfig, LinkInput};
 
 pub(super) struct Line {
     pub(super) seal: Seal,

@@ -26,10 +26,9 @@ use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use shoal_protocol::limit::MAX_MEMBERS;
-use shoal_protocol::{Enlist, LinkReport, NodeId, PublicKey, Time};
+use shoal_protocol::{Enlist, LinkReport, NodeId, Path, PublicKey, Time};
 use shoal_seal::Keys;
 
-use crate::link::Path;
 use crate::session::RadioDo;
 use desk::Desk;
 use peer::Peer;

@@ -4,7 +4,7 @@ use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
-use shoal_protocol::{Identity, LinkKey, Micros, NodeId, Time};
+use shoal_protocol::{Identity, LinkKey, Micros, NodeId, Path, Time};
 use shoal_seal::Seal;
 
 use super::MeshOutput;
@@ -13,7 +13,7 @@ use super::desk::{Desk, Meter};
 use super::line::Line;
 use super::shake::{Ends, Shake};
 use super::waiting::Waiting;
-use crate::link::{LinkInput, Path};
+use crate::link::LinkInput;
 use crate::session::RadioDo;
 
 /// Nothing of what is to be said arrives for this long: somebody should know. As long as a link waits.

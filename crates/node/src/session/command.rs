@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 use shoal_kinds::Figures;
 use shoal_protocol::{
-    Attempt, BlobRef, Epoch, Failure, JobId, KeptPart, Micros, Poke, Span, UnitOutput,
+    Attempt, BlobRef, CheckpointPart, Epoch, Failure, JobId, Micros, Poke, Span, UnitOutput,
 };
 
 /// One thing for the engine to do, in the order given. Each but `Back` is answered once, by the answer it
@@ -15,7 +15,7 @@ pub enum SimCommand {
     /// Make room for `rows` of the job's grid (and the halo on either side). The state after `step` steps comes
     /// from `kept` (fetch the overlapping rows), else from the job's `first`, else from its `init`, else it is
     /// zero. What was open for an older epoch is over. Answered by `Edges` of that state.
-    Open { epoch: Epoch, job: JobId, rows: Span, step: u64, kept: Vec<KeptPart> },
+    Open { epoch: Epoch, job: JobId, rows: Span, step: u64, kept: Vec<CheckpointPart> },
     /// One step, from `step` to `step + 1`. The halos are the rows just above and just below the band, of the
     /// state after `step` steps. Answered by `Edges` of the new state, maybe before the inside is done.
     Step { epoch: Epoch, step: u64, above: Vec<u8>, below: Vec<u8>, poke: Option<Poke> },

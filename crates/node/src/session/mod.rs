@@ -23,10 +23,11 @@ use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use shoal_kinds::SimWork;
-use shoal_protocol::{Attempt, CrewSay, CrewTold, Enlist, Epoch, NodeId, PublicKey, UnitOutput};
+use shoal_protocol::{
+    Attempt, CrewSay, CrewTold, Enlist, Epoch, NodeId, Path, PublicKey, UnitOutput,
+};
 
 use crate::collective::{Op, OpError, OpId};
-use crate::link::Path;
 
 /// Whose part it is, and of what.
 #[derive(Clone)]

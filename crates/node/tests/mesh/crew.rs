@@ -1,7 +1,6 @@
 //! What the coordinator does for a crew: it enlists, signs and mints. And what can be asked about the crew.
 
 use ed25519_dalek::{Signer as _, SigningKey};
-use shoal_node::link::Path;
 use shoal_node::mesh::*;
 use shoal_node::session::RadioDo;
 use shoal_protocol::sign::link_statement;

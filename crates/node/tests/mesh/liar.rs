@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use shoal_node::link::{Link, LinkConfig, LinkInput, LinkOutput, Path};
+use shoal_node::link::{Link, LinkConfig, LinkInput, LinkOutput};
 use shoal_node::mesh::*;
 use shoal_protocol::frame::{self, HEADER_BYTES};
 use shoal_protocol::*;

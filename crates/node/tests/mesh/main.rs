@@ -13,9 +13,8 @@ mod paths;
 mod radio;
 mod world;
 
-use shoal_node::link::Path;
 use shoal_node::mesh::*;
-use shoal_protocol::{NodeId, Via};
+use shoal_protocol::{NodeId, Path};
 use world::World;
 
 #[test]
@@ -92,7 +91,7 @@ fn links_are_reported_with_what_they_carried() {
         _ => None,
     });
     let report = report.unwrap();
-    assert_eq!((report.with, report.via), (NodeId(2), Via::Relay));
+    assert_eq!((report.with, report.via), (NodeId(2), Path::Relay));
     assert!(report.relayed > 100_000 && report.direct == 0, "{report:?}");
     assert!(report.round_trip.as_millis() >= 40, "{report:?}");
 }

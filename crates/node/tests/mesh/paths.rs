@@ -1,6 +1,5 @@
 //! The ladder: direct channels that come, die, fall silent, and lie.
 
-use shoal_node::link::Path;
 use shoal_node::mesh::*;
 use shoal_node::session::RadioDo;
 use shoal_protocol::*;
@@ -31,7 +30,7 @@ fn a_link_climbs_to_a_direct_channel_and_the_relay_is_spared() {
         _ => None,
     });
     let report = report.unwrap();
-    assert!(report.via == Via::Direct && report.direct > 1_000_000, "{report:?}");
+    assert!(report.via == Path::Direct && report.direct > 1_000_000, "{report:?}");
     assert_eq!((world.dials(1), world.dials(2)), (1, 0), "the lower number dials");
     world.nobody_is_bad();
 }

@@ -105,7 +105,7 @@ fn checkpoints_go_on_where_they_were() {
     world.run(300);
     let (said, before) = (world.says.len(), world.says.clone());
     let kept = |say: &CrewSay| match say {
-        CrewSay::Kept { step, .. } => Some(*step),
+        CrewSay::Checkpoint { step, .. } => Some(*step),
         _ => None,
     };
     let newest = before.iter().filter_map(|(_, _, say)| kept(say)).max().unwrap();
@@ -126,7 +126,7 @@ fn slow_storage_slows_down_and_breaks_nothing() {
     world.machine(2).engine.storing = Micros::from_millis(400);
     world.form_all();
     assert_eq!(world.finish(), alone(GRID));
-    let kept = world.says.iter().filter(|(_, _, say)| matches!(say, CrewSay::Kept { .. }));
+    let kept = world.says.iter().filter(|(_, _, say)| matches!(say, CrewSay::Checkpoint { .. }));
     assert!(kept.count() >= 3 * 29 - 2, "every checkpoint is kept, but maybe the last ones");
 }
 
@@ -209,9 +209,9 @@ fn after_a_death_all_pokes_count_again_for_the_same_steps() {
         world.run(100);
         world.poke(poke(99.0));
         let result = world.finish();
-        assert_eq!(world.poked(), world.strokes, "seed {seed}");
-        assert!(world.strokes.len() > 10, "seed {seed}: {} strokes", world.strokes.len());
-        assert_eq!(result, GRID.alone(&world.strokes), "seed {seed}");
+        assert_eq!(world.poked(), world.pokes, "seed {seed}");
+        assert!(world.pokes.len() > 10, "seed {seed}: {} pokes", world.pokes.len());
+        assert_eq!(result, GRID.alone(&world.pokes), "seed {seed}");
         nobody_is_bad(&world);
     }
 }
@@ -222,7 +222,7 @@ fn a_poke_that_comes_too_late_counts_for_no_step() {
     world.form_all();
     let result = world.finish();
     world.poke(poke(1.0));
-    assert!(world.strokes.is_empty());
+    assert!(world.pokes.is_empty());
     let last = world.says.last().map(|(_, _, say)| say);
     assert!(matches!(last, Some(CrewSay::Poked { step: None, .. })), "{last:?}");
     assert_eq!(result, alone(GRID));

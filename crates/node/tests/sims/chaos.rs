@@ -85,8 +85,8 @@ fn story<P: Party>(seed: u64) -> World<P> {
         fault(&mut world);
     }
     let result = world.finish();
-    assert_eq!(world.poked(), world.strokes, "seed {seed}: a stroke got lost");
-    assert!(result == world.grid.alone(&world.strokes), "seed {seed}: another result");
+    assert_eq!(world.poked(), world.pokes, "seed {seed}: a poke got lost");
+    assert!(result == world.grid.alone(&world.pokes), "seed {seed}: another result");
     let last = world.grid.reduce.map(|_| total_of(world.grid, &result));
     let told = said(&world).into_iter().rfind(|(step, _)| *step == 90).map(|(_, bits)| bits);
     assert_eq!(told, last, "seed {seed}: another total");

@@ -24,7 +24,7 @@ fn task() -> SimTask {
         attempt: Attempt(4),
         check: None,
         speculate: false,
-        strokes: Vec::new(),
+        pokes: Vec::new(),
     }
 }
 
@@ -192,7 +192,7 @@ fn a_task_that_makes_no_sense_is_refused_with_words() {
         SimTask { bands: vec![Span::new(0, 3), Span::new(3, 6), Span::new(9, 0)], ..task() },
         SimTask { bands: vec![Span::new(0, 3), Span::new(3, 3), Span::new(6, 4)], ..task() },
         SimTask { from: 6, ..task() },
-        SimTask { strokes: (0..5_000).map(|step| (step, poke)).collect(), ..task() },
+        SimTask { pokes: (0..5_000).map(|step| (step, poke)).collect(), ..task() },
     ];
     for task in cases {
         let said = outputs(&mut sim(task));

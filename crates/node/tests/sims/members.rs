@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use shoal_protocol::{CrewSay, CrewTold, Epoch, Micros, NodeId, Poke, Via};
+use shoal_protocol::{CrewSay, CrewTold, Epoch, Micros, NodeId, Path, Poke};
 
 use crate::grid::{Grid, Kernel};
 use crate::party::Given;
@@ -117,7 +117,7 @@ fn direct_channels_come_and_go() {
         _ => None,
     });
     let via: Vec<_> = reports.flatten().map(|link| link.via).collect();
-    assert!(via.contains(&Via::Direct), "the coordinator hears of the links: {via:?}");
+    assert!(via.contains(&Path::Direct), "the coordinator hears of the links: {via:?}");
 }
 
 #[test]

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use shoal_node::SimCommand;
 use shoal_protocol::{
-    Attempt, CrewId, CrewSay, CrewTask, CrewTold, Enlist, Epoch, Hasher, JobId, KeptPart, Micros,
-    NodeId, Poke, SimTask, Span, Time, UnitOutput,
+    Attempt, CheckpointPart, CrewId, CrewSay, CrewTask, CrewTold, Enlist, Epoch, Hasher, JobId,
+    Micros, NodeId, Poke, SimTask, Span, Time, UnitOutput,
 };
 
 use crate::engine::{Engine, Store};
@@ -36,15 +36,15 @@ pub(crate) struct World<P> {
     /// Of the present epoch.
     pub(crate) members: Vec<NodeId>,
     pub(crate) says: Vec<(NodeId, Epoch, CrewSay)>,
-    kept: BTreeMap<(Epoch, u64), Vec<KeptPart>>,
+    kept: BTreeMap<(Epoch, u64), Vec<CheckpointPart>>,
     attempts: BTreeMap<Attempt, Span>,
     /// Rows handed in, by the first.
     pub(crate) results: BTreeMap<u64, Vec<u8>>,
     store: Store,
     /// The poke of each step that was made, in this epoch and before the checkpoint it began with.
-    pokes: BTreeMap<u64, Option<Poke>>,
-    /// Strokes that rank 0 said the step of, in this epoch and before the checkpoint it began with.
-    pub(crate) strokes: BTreeMap<u64, Poke>,
+    computed: BTreeMap<u64, Option<Poke>>,
+    /// Pokes that rank 0 said the step of, in this epoch and before the checkpoint it began with.
+    pub(crate) pokes: BTreeMap<u64, Poke>,
     /// Lives of the relay; what was on the way in an older one is lost.
     pub(crate) relay: u64,
     /// Machines' radios can find each other, and those channels that are open, by the time they were.
@@ -79,8 +79,8 @@ impl<P: Party> World<P> {
             attempts: BTreeMap::new(),
             results: BTreeMap::new(),
             store: Store::new(),
+            computed: BTreeMap::new(),
             pokes: BTreeMap::new(),
-            strokes: BTreeMap::new(),
             relay: 0,
             radios: false,
             direct: BTreeMap::new(),
@@ -113,19 +113,20 @@ impl<P: Party> World<P> {
         });
         let spans: Vec<_> = spans.collect();
         let height = u64::from(self.grid.height);
-        let whole =
-            |parts: &[KeptPart]| parts.iter().map(|part| part.rows.len).sum::<u64>() == height;
+        let whole = |parts: &[CheckpointPart]| {
+            parts.iter().map(|part| part.rows.len).sum::<u64>() == height
+        };
         let complete = self.kept.iter().filter(|(_, parts)| whole(parts));
         let newest = complete.max_by_key(|((_, step), _)| *step);
         let (from, kept) = newest.map_or((0, vec![]), |((_, step), parts)| (*step, parts.clone()));
         (self.attempts, self.results) = Default::default();
-        self.pokes.retain(|step, _| *step < from);
+        self.computed.retain(|step, _| *step < from);
         for (rank, (node, rows)) in self.members.clone().into_iter().zip(&spans).enumerate() {
             let attempt = Attempt::new(self.epoch.0, rank as u32);
             self.attempts.insert(attempt, *rows);
             let (bands, kept, speculate) = (spans.clone(), kept.clone(), self.speculate);
             let (job, keep_every) = (JobId(1), self.keep_every);
-            let strokes = self.strokes.range(from..).map(|(step, poke)| (*step, *poke)).collect();
+            let pokes = self.pokes.range(from..).map(|(step, poke)| (*step, *poke)).collect();
             let task = SimTask {
                 job,
                 bands,
@@ -134,7 +135,7 @@ impl<P: Party> World<P> {
                 keep_every,
                 attempt,
                 speculate,
-                strokes,
+                pokes,
                 check: None,
             };
             let talks = self.talkers.contains(&node.0);
@@ -214,18 +215,18 @@ impl<P: Party> World<P> {
         if let SimCommand::Step { epoch, step, poke, .. } = command
             && *epoch == self.epoch
         {
-            let known = self.pokes.entry(*step).or_insert(*poke);
+            let known = self.computed.entry(*step).or_insert(*poke);
             assert_eq!(known, poke, "members do not agree on the poke of step {step}");
         }
     }
 
     /// By step.
     pub(crate) fn poked(&self) -> BTreeMap<u64, Poke> {
-        self.pokes.iter().filter_map(|(step, poke)| Some((*step, (*poke)?))).collect()
+        self.computed.iter().filter_map(|(step, poke)| Some((*step, (*poke)?))).collect()
     }
 
     fn hear(&mut self, node: NodeId, epoch: Epoch, say: CrewSay) {
-        if let CrewSay::Kept { step, part } = &say
+        if let CrewSay::Checkpoint { step, part } = &say
             && epoch == self.epoch
         {
             let parts = self.kept.entry((epoch, *step)).or_default();
@@ -236,7 +237,7 @@ impl<P: Party> World<P> {
             && epoch == self.epoch
         {
             assert_eq!(node, self.members[0], "only rank 0 chooses steps");
-            assert!(self.strokes.insert(step, poke).is_none(), "two strokes for step {step}");
+            assert!(self.pokes.insert(step, poke).is_none(), "two pokes for step {step}");
         }
         self.says.push((node, epoch, say));
     }

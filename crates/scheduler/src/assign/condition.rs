@@ -17,7 +17,7 @@ impl Scheduler {
         if core::mem::replace(&mut peer.paused, paused) == paused {
             return;
         }
-        self.stir_crews_for(now, node);
+        self.wake_crews_for(now, node);
         self.may_give_changed(now, node);
     }
 
@@ -56,6 +56,6 @@ impl Scheduler {
             self.set_pace(node, job, Pace { milli_rate, last_size, stale: true, ..pace });
         }
         self.put_off_loans(now, node, (total, of));
-        self.review.stir();
+        self.review.wake();
     }
 }

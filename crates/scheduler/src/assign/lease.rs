@@ -36,7 +36,7 @@ impl Scheduler {
     /// Says again whether a unit wants a copy lent, and whether its job has anything to lend.
     pub(crate) fn refresh(&mut self, id: JobId, start: u64) {
         if self.jobs.note_unit(id, start) {
-            self.review.stir();
+            self.review.wake();
         }
     }
 

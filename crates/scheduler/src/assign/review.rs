@@ -35,7 +35,7 @@ const MOST_LATE: usize = 2;
 pub(crate) struct Review {
     due: Option<Time>,
     /// A unit began to want somebody while nobody was asked.
-    stirred: bool,
+    woken: bool,
 }
 
 impl Review {
@@ -53,13 +53,13 @@ impl Review {
         self.due.take_if(|due| *due <= now).is_some()
     }
 
-    pub(crate) fn stir(&mut self) {
-        self.stirred = true;
+    pub(crate) fn wake(&mut self) {
+        self.woken = true;
     }
 
-    /// Whether anything stirred since this was last asked.
-    pub(crate) fn take_stirred(&mut self) -> bool {
-        core::mem::take(&mut self.stirred)
+    /// Whether anything woke it since this was last asked.
+    pub(crate) fn take_woken(&mut self) -> bool {
+        core::mem::take(&mut self.woken)
     }
 }
 
@@ -104,7 +104,7 @@ impl Scheduler {
             .collect();
         if !lost.is_empty() {
             self.review.look_soon(now);
-            self.review.stir();
+            self.review.wake();
         }
         for (id, start) in lost {
             self.end_if_hopeless(now, id, start);
@@ -161,7 +161,7 @@ impl Scheduler {
         } else {
             self.refresh(id, start);
         }
-        self.review.stir();
+        self.review.wake();
     }
 
     fn review_ballots(&mut self, now: Time, id: JobId) {

@@ -3,7 +3,7 @@
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
-use shoal_protocol::{JobId, LinkReport, Micros, Via};
+use shoal_protocol::{JobId, LinkReport, Micros, Path};
 
 use super::{many, millis};
 use crate::assign::crew::{Crew, CrewView, Try, unchecked_words};
@@ -94,8 +94,8 @@ impl Scheduler {
 
 fn link(report: &LinkReport) -> String {
     let via = match report.via {
-        Via::Relay => "through the coordinator",
-        Via::Direct => "directly",
+        Path::Relay => "through the coordinator",
+        Path::Direct => "directly",
     };
     format!("node {} {via}, round trip {}", report.with, millis(report.round_trip))
 }

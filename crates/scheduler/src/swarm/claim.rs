@@ -94,8 +94,8 @@ impl Scheduler {
         let links: Vec<_> = swarms.links.get(&node).into_iter().flatten().collect();
         // Who has it again later hears again to whom it may give it.
         for (_, crew) in &links {
-            if let Some(way) = swarms.ways.get_mut(crew) {
-                way.gives.remove(&(node, *blob));
+            if let Some(pair) = swarms.pairs.get_mut(crew) {
+                pair.gives.remove(&(node, *blob));
             }
         }
         // Only who is linked to it was told to take something there.

@@ -80,7 +80,7 @@ impl Scheduler {
     ) -> Option<(u32, NodeId)> {
         let links = self.swarms.links.get(&node)?;
         let able = links.iter().filter_map(|(giver, crew)| {
-            let near = self.swarms.ways.get(crew).is_some_and(super::Way::is_near);
+            let near = self.swarms.pairs.get(crew).is_some_and(super::Pair::is_near);
             let load = self.load_of(*giver);
             let fits = near && load < GIVES && part.asked_of(Some(*giver)) < MAX_PIECES_ASKED;
             if !fits || part.shunned.contains(giver) || !self.may_give(*giver) {

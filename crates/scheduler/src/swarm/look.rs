@@ -44,7 +44,7 @@ impl Scheduler {
         for (blob, nodes) in waiting {
             self.deal(now, &blob, &nodes);
         }
-        let anybody = !self.swarms.wanting.is_empty() || !self.swarms.ways.is_empty();
+        let anybody = !self.swarms.wanting.is_empty() || !self.swarms.pairs.is_empty();
         self.swarms.due = anybody.then_some(now + LOOK_EVERY);
     }
 
@@ -60,10 +60,10 @@ impl Scheduler {
 
     fn end_ways(&mut self, now: Time) {
         let (mut far, mut idle) = (Vec::new(), Vec::new());
-        for (crew, way) in &self.swarms.ways {
-            if !way.is_near() && now >= way.made + CLIMB {
-                far.push((*crew, way.nodes));
-            } else if now >= way.used.max(way.made) + IDLE {
+        for (crew, pair) in &self.swarms.pairs {
+            if !pair.is_near() && now >= pair.made + CLIMB {
+                far.push((*crew, pair.nodes));
+            } else if now >= pair.used.max(pair.made) + IDLE {
                 idle.push(*crew);
             }
         }
@@ -115,8 +115,8 @@ impl Scheduler {
         for (node, giver) in &swarms.givers {
             assert_eq!(loads.get(node).copied().unwrap_or(0), giver.load, "load of node {node}");
         }
-        assert!(self.pairs.sharing().eq(swarms.ways.keys()), "pairs that share");
+        assert!(self.pairs.sharing().eq(swarms.pairs.keys()), "pairs that share");
         let links: usize = swarms.links.values().map(|links| links.len()).sum();
-        assert_eq!(links, 2 * swarms.ways.len(), "links");
+        assert_eq!(links, 2 * swarms.pairs.len(), "links");
     }
 }

@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use shoal_protocol::limit::MAX_SHARE_LINKS;
 use shoal_protocol::{BlobRef, CrewId, Micros, NodeId, ShareTold, Time, ToNode};
 
-use super::{Part, Way};
+use super::{Pair, Part};
 use crate::Scheduler;
 
 /// Links a node looks for; others may look for it too. All together have fewer than they may have, so that
@@ -89,7 +89,7 @@ impl Scheduler {
         self.swarms.links.entry(a).or_default().insert(b, crew);
         self.swarms.links.entry(b).or_default().insert(a, crew);
         let (near, gives) = ([false; 2], Default::default());
-        self.swarms.ways.insert(crew, Way { nodes, near, made: now, used: now, gives });
+        self.swarms.pairs.insert(crew, Pair { nodes, near, made: now, used: now, gives });
         for node in nodes {
             let blobs = self.swarms.of.get(&node).into_iter().flatten().copied();
             for blob in blobs.collect::<Vec<_>>() {
@@ -101,7 +101,7 @@ impl Scheduler {
 
     /// The pair is over: what was to come this way is dealt anew by whoever ends it.
     pub(crate) fn unlinked(&mut self, crew: CrewId, [a, b]: [NodeId; 2]) {
-        self.swarms.ways.remove(&crew);
+        self.swarms.pairs.remove(&crew);
         for (node, other) in [(a, b), (b, a)] {
             if let Some(links) = self.swarms.links.get_mut(&node) {
                 links.remove(&other);
@@ -129,13 +129,13 @@ impl Scheduler {
     pub(super) fn near(&mut self, now: Time, node: NodeId, other: NodeId, near: bool) {
         let links = self.swarms.links.get(&node);
         let Some(crew) = links.and_then(|links| links.get(&other)).copied() else { return };
-        let Some(way) = self.swarms.ways.get_mut(&crew) else { return };
-        let rank = usize::from(way.nodes[0] != node);
-        if core::mem::replace(&mut way.near[rank], near) == near {
+        let Some(pair) = self.swarms.pairs.get_mut(&crew) else { return };
+        let rank = usize::from(pair.nodes[0] != node);
+        if core::mem::replace(&mut pair.near[rank], near) == near {
             return;
         }
         // One that was near and is not any more has as long as a new one to come back.
-        way.made = if near { way.made } else { now };
+        pair.made = if near { pair.made } else { now };
         if !near {
             self.unask_all(node, other);
             self.unask_all(other, node);
@@ -154,17 +154,17 @@ impl Scheduler {
 
     pub(super) fn use_way(&mut self, now: Time, node: NodeId, other: NodeId) {
         let crew = self.swarms.links.get(&node).and_then(|links| links.get(&other)).copied();
-        if let Some(way) = crew.and_then(|crew| self.swarms.ways.get_mut(&crew)) {
-            way.used = now;
+        if let Some(pair) = crew.and_then(|crew| self.swarms.pairs.get_mut(&crew)) {
+            pair.used = now;
         }
     }
 
     /// A node hears once to whom it may give the blob.
     pub(super) fn let_give(&mut self, now: Time, blob: &BlobRef, to: NodeId, giver: NodeId) {
         let crew = self.swarms.links.get(&giver).and_then(|links| links.get(&to)).copied();
-        let Some(way) = crew.and_then(|crew| self.swarms.ways.get_mut(&crew)) else { return };
-        way.used = now;
-        if way.gives.insert((giver, *blob))
+        let Some(pair) = crew.and_then(|crew| self.swarms.pairs.get_mut(&crew)) else { return };
+        pair.used = now;
+        if pair.gives.insert((giver, *blob))
             && let Some(conn) = self.conn_of(giver)
         {
             self.send(conn, ToNode::Share(ShareTold::Give { blob: *blob, to }));

@@ -40,7 +40,7 @@ pub(crate) struct Swarms {
     stale: BTreeSet<NodeId>,
     /// With whom each node exchanges pieces.
     links: BTreeMap<NodeId, BTreeMap<NodeId, CrewId>>,
-    ways: BTreeMap<CrewId, Way>,
+    pairs: BTreeMap<CrewId, Pair>,
     /// Pairs that found no direct way, or fell out: not tried before then.
     far: BTreeMap<[NodeId; 2], Time>,
     givers: BTreeMap<NodeId, Giver>,
@@ -83,7 +83,7 @@ struct Asked {
 }
 
 /// Two nodes that can exchange pieces.
-struct Way {
+struct Pair {
     nodes: [NodeId; 2],
     /// Whether each says that there is a direct way.
     near: [bool; 2],
@@ -93,7 +93,7 @@ struct Way {
     gives: BTreeSet<(NodeId, BlobRef)>,
 }
 
-impl Way {
+impl Pair {
     /// A piece that goes by the relay goes through the coordinator twice: worse than none.
     fn is_near(&self) -> bool {
         self.near == [true, true]
@@ -144,7 +144,7 @@ impl crate::Scheduler {
         SwarmView {
             blobs: self.swarms.blobs.len() as u64,
             waiting: self.swarms.wanting.len() as u64,
-            links: self.swarms.ways.values().filter(|way| way.is_near()).count() as u64,
+            links: self.swarms.pairs.values().filter(|pair| pair.is_near()).count() as u64,
             between: self.swarms.between,
         }
     }

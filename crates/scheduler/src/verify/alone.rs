@@ -95,6 +95,6 @@ impl Scheduler {
             }
         }
         self.refresh(id, start);
-        self.review.stir();
+        self.review.wake();
     }
 }

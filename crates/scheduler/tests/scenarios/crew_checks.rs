@@ -28,7 +28,7 @@ impl World {
     fn store(&mut self, conn: Conn, step: u64, mark: u8) {
         let rows = self.rows(conn);
         let blob = BlobRef { hash: Hash([mark; 32]), size: rows.len * 4000 };
-        let say = CrewSay::Kept { step, part: KeptPart { rows, blob } };
+        let say = CrewSay::Checkpoint { step, part: CheckpointPart { rows, blob } };
         self.say_crew(conn, self.place(conn).epoch, say);
     }
 

@@ -52,7 +52,7 @@ fn a_part_that_is_announced_twice_is_kept_once() {
     world.keep(nodes[0], 10);
     let rows = world.rows(nodes[0]);
     let blob = BlobRef { hash: Hash([99; 32]), size: rows.len * 4000 };
-    let say = CrewSay::Kept { step: 10, part: KeptPart { rows, blob } };
+    let say = CrewSay::Checkpoint { step: 10, part: CheckpointPart { rows, blob } };
     world.say_crew(nodes[0], Epoch(1), say);
     assert_eq!(world.crews.dropped, [blob]);
 }

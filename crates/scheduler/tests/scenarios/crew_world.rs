@@ -116,7 +116,7 @@ impl World {
         let rows = self.rows(conn);
         let mark = (step as u8).wrapping_mul(5) ^ conn.0 as u8;
         let blob = BlobRef { hash: Hash([mark; 32]), size: rows.len * 4000 };
-        let say = CrewSay::Kept { step, part: KeptPart { rows, blob } };
+        let say = CrewSay::Checkpoint { step, part: CheckpointPart { rows, blob } };
         self.say_crew(conn, self.place(conn).epoch, say);
     }
 

@@ -8,7 +8,7 @@ use crate::world::{World, caps, job, trap};
 
 /// What a hostile node does each time it is its turn.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Way {
+enum Trick {
     /// Says that all it was lent runs, and hangs up.
     Flap,
     /// Hangs up without a word.
@@ -27,8 +27,16 @@ enum Way {
     Pause,
 }
 
-const WAYS: [Way; 8] =
-    [Way::Flap, Way::Leave, Way::Trap, Way::Fault, Way::Hold, Way::Return, Way::Forget, Way::Pause];
+const WAYS: [Trick; 8] = [
+    Trick::Flap,
+    Trick::Leave,
+    Trick::Trap,
+    Trick::Fault,
+    Trick::Hold,
+    Trick::Return,
+    Trick::Forget,
+    Trick::Pause,
+];
 const POLICIES: [Verify; 4] = [
     Verify::Adaptive,
     Verify::Quorum { votes: 2 },
@@ -38,14 +46,14 @@ const POLICIES: [Verify; 4] = [
 
 /// A hostile node: with the same key each time it comes, or a new one.
 struct Hostile {
-    way: Way,
+    way: Trick,
     new_keys: bool,
     conn: Option<Conn>,
     came: u64,
 }
 
 impl Hostile {
-    fn new(way: Way, new_keys: bool) -> Hostile {
+    fn new(way: Trick, new_keys: bool) -> Hostile {
         Hostile { way, new_keys, conn: None, came: 0 }
     }
 
@@ -58,35 +66,35 @@ impl Hostile {
         let held: Vec<_> = world.held_by(conn).iter().map(|lease| lease.attempt).collect();
         let running = || FromNode::Alive { running: held.clone(), queued: Vec::new() };
         match self.way {
-            Way::Flap => {
+            Trick::Flap => {
                 world.say(conn, running());
                 self.hang_up(world);
             }
-            Way::Leave => self.hang_up(world),
-            Way::Trap => while world.fail(conn, trap()).is_some() {},
-            Way::Fault => {
+            Trick::Leave => self.hang_up(world),
+            Trick::Trap => while world.fail(conn, trap()).is_some() {},
+            Trick::Fault => {
                 for _ in 0..held.len() {
                     world.fail(conn, Failure::Internal { message: "no".into() });
                 }
             }
-            Way::Hold if self.new_keys && self.came.is_multiple_of(64) => self.hang_up(world),
-            Way::Hold => world.say(conn, running()),
-            Way::Return => {
+            Trick::Hold if self.new_keys && self.came.is_multiple_of(64) => self.hang_up(world),
+            Trick::Hold => world.say(conn, running()),
+            Trick::Return => {
                 world.lent.retain(|(holder, _)| *holder != conn);
                 world.say(conn, FromNode::Returned(held));
             }
-            Way::Forget => {
+            Trick::Forget => {
                 let (running, queued) = (Vec::new(), Vec::new());
                 world.say(conn, FromNode::Alive { running, queued });
             }
-            Way::Pause => {
+            Trick::Pause => {
                 world.say(conn, running());
                 world.say(conn, FromNode::Pause(true));
                 world.say(conn, FromNode::Pause(false));
             }
         }
         self.came += 1;
-        if self.new_keys && matches!(self.way, Way::Trap | Way::Fault | Way::Return) {
+        if self.new_keys && matches!(self.way, Trick::Trap | Trick::Fault | Trick::Return) {
             self.hang_up(world);
         }
     }
@@ -132,7 +140,7 @@ fn checked(items: u64, verify: Verify) -> JobSpec {
 }
 
 /// Three honest strangers, perhaps an own node, and these: the job is done, and soon.
-fn done_beside(way: Way, new_keys: bool, verify: Verify, own: bool) {
+fn done_beside(way: Trick, new_keys: bool, verify: Verify, own: bool) {
     let mut alone = World::new();
     let honest = |world: &mut World| -> Vec<Conn> {
         let own = own.then(|| world.join_trusted(9));
@@ -155,7 +163,7 @@ fn done_beside(way: Way, new_keys: bool, verify: Verify, own: bool) {
     assert!(took <= quiet * 2 + 12, "{what}: {took} s instead of {quiet}");
 }
 
-fn done_beside_all(way: Way) {
+fn done_beside_all(way: Trick) {
     for verify in POLICIES {
         for own in [false, true] {
             for new_keys in [false, true] {
@@ -167,30 +175,30 @@ fn done_beside_all(way: Way) {
 
 #[test]
 fn whoever_hangs_up_with_all_units_running_ends_no_job() {
-    done_beside_all(Way::Flap);
+    done_beside_all(Trick::Flap);
 }
 
 #[test]
 fn whoever_comes_and_goes_freezes_no_job() {
-    done_beside_all(Way::Leave);
+    done_beside_all(Trick::Leave);
 }
 
 #[test]
 fn whoever_fails_all_it_is_lent_ends_no_job() {
-    done_beside_all(Way::Trap);
-    done_beside_all(Way::Fault);
+    done_beside_all(Trick::Trap);
+    done_beside_all(Trick::Fault);
 }
 
 #[test]
 fn whoever_holds_all_it_is_lent_freezes_no_job() {
-    done_beside_all(Way::Hold);
-    done_beside_all(Way::Pause);
+    done_beside_all(Trick::Hold);
+    done_beside_all(Trick::Pause);
 }
 
 #[test]
 fn whoever_gives_back_all_it_is_lent_freezes_no_job() {
-    done_beside_all(Way::Return);
-    done_beside_all(Way::Forget);
+    done_beside_all(Trick::Return);
+    done_beside_all(Trick::Forget);
 }
 
 #[test]

@@ -97,7 +97,7 @@ impl World {
                 Output::Drop(blobs) => self.crews.dropped.extend(blobs),
                 Output::CompareRows { crew, a, b, .. } => {
                     let hash = |rows: &Rows| match rows {
-                        Rows::Kept(blob) => blob.hash,
+                        Rows::Stored(blob) => blob.hash,
                         Rows::Result(place) => place.hash,
                     };
                     let same = a.iter().map(hash).eq(b.iter().map(hash));

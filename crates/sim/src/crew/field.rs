@@ -88,13 +88,13 @@ impl Grid {
         next
     }
 
-    /// What nobody's leaving changes, with these strokes at their steps.
-    pub(crate) fn undisturbed(&self, strokes: &BTreeMap<u64, Poke>) -> Vec<u8> {
+    /// What nobody's leaving changes, with these pokes at their steps.
+    pub(crate) fn undisturbed(&self, pokes: &BTreeMap<u64, Poke>) -> Vec<u8> {
         let halo = self.halo as usize * self.row_bytes();
         let mut state = self.first(Span::new(0, u64::from(self.rows)));
         for step in 0..self.steps {
             let wrapped = [&state[state.len() - halo..], &state, &state[..halo]].concat();
-            state = self.step(&wrapped, strokes.get(&step));
+            state = self.step(&wrapped, pokes.get(&step));
         }
         state
     }

@@ -1,17 +1,17 @@
 //! Crews: nodes with real members, their links sealed and relayed or direct, and a field computed together. Whatever
-//! goes wrong, the final field is that of an undisturbed world with the same strokes, bit for bit.
+//! goes wrong, the final field is that of an undisturbed world with the same pokes, bit for bit.
 //!
 //! [`shell`] has the members on their devices, [`engine`] computes their bands, [`radio`] opens direct channels,
 //! [`relay`] is what the coordinator's shell does for them; [`field`] is what is computed, [`truth`] what must come of
-//! it, and [`stroke`] stirs it.
+//! it, and [`poke`] stirs it.
 
 mod device;
 mod engine;
 mod field;
+mod poke;
 mod radio;
 mod relay;
 mod shell;
-mod stroke;
 mod truth;
 
 pub(crate) use device::Linked;
@@ -36,9 +36,9 @@ pub struct CrewPlan {
     pub(crate) speculate: bool,
     /// What a row of a step takes the fastest device.
     pub(crate) row_micros: u64,
-    /// Strokes over the field, until then.
-    pub(crate) strokes: u64,
-    pub(crate) strokes_until: u64,
+    /// Pokes over the field, until then.
+    pub(crate) pokes: u64,
+    pub(crate) pokes_until: u64,
     /// Rows of strangers are computed again by the operator's own devices.
     pub(crate) checked: bool,
 }
@@ -58,11 +58,11 @@ impl CrewPlan {
             keep_every: keep,
             speculate: random.chance(400_000),
             row_micros,
-            strokes: if random.chance(500_000) { random.range(0, 60) } else { 0 },
-            strokes_until: 0,
+            pokes: if random.chance(500_000) { random.range(0, 60) } else { 0 },
+            pokes_until: 0,
             checked: false,
         };
-        plan.strokes_until = 1_000_000 + random.range(1, 3) * plan.work(devices);
+        plan.pokes_until = 1_000_000 + random.range(1, 3) * plan.work(devices);
         plan
     }
 
@@ -78,9 +78,9 @@ impl CrewPlan {
 pub struct CrewReport {
     pub fields: u64,
     pub epochs: u64,
-    /// Strokes that counted, and those of them that counted again after a change of epoch.
-    pub strokes: u64,
-    pub strokes_again: u64,
+    /// Pokes that counted, and those of them that counted again after a change of epoch.
+    pub pokes: u64,
+    pub pokes_again: u64,
     pub relayed: u64,
     pub direct: u64,
     pub stale: u64,
@@ -100,8 +100,8 @@ impl CrewReport {
     pub(crate) fn add(&mut self, other: &CrewReport) {
         self.fields += other.fields;
         self.epochs += other.epochs;
-        self.strokes += other.strokes;
-        self.strokes_again += other.strokes_again;
+        self.pokes += other.pokes;
+        self.pokes_again += other.pokes_again;
         self.relayed += other.relayed;
         self.direct += other.direct;
         self.stale += other.stale;
@@ -153,7 +153,7 @@ pub(crate) enum CrewEvent {
     /// Somebody wants the so-many-th simulation.
     Submit(usize),
     /// Somebody stirs its field.
-    Stroke(usize),
+    Poke(usize),
 }
 
 /// Two devices, in these lives, in a crew.

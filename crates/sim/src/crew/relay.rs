@@ -35,9 +35,9 @@ pub(crate) struct Crews {
     pub(super) results: BTreeSet<Hash>,
     /// Somebody who spoils rows is believed, for what it did else.
     pub(super) trusts_liar: bool,
-    /// Which simulation a job is, and the strokes that counted in it, by step.
+    /// Which simulation a job is, and the pokes that counted in it, by step.
     pub(super) jobs: BTreeMap<JobId, usize>,
-    pub(super) strokes: BTreeMap<JobId, BTreeMap<u64, Poke>>,
+    pub(super) pokes: BTreeMap<JobId, BTreeMap<u64, Poke>>,
 }
 
 impl Crews {
@@ -51,7 +51,7 @@ impl Crews {
             results: BTreeSet::new(),
             trusts_liar: false,
             jobs: BTreeMap::new(),
-            strokes: BTreeMap::new(),
+            pokes: BTreeMap::new(),
         }
     }
 
@@ -89,11 +89,11 @@ impl Crews {
                 assert!(self.job_of(plan).is_none(), "submitted twice");
                 self.jobs.insert(*job, plan);
             }
-            Fact::Stroke { job, step, poke } => {
+            Fact::Poked { job, step, poke } => {
                 // A crew that went back has the same ones again.
-                let before = self.strokes.entry(*job).or_default().insert(*step, *poke);
+                let before = self.pokes.entry(*job).or_default().insert(*step, *poke);
                 let same = before.is_none_or(|before| before == *poke);
-                assert!(same, "two strokes for step {step}");
+                assert!(same, "two pokes for step {step}");
             }
             Fact::Node { .. }
             | Fact::Submitted { .. }
@@ -110,7 +110,7 @@ impl Crews {
             | Fact::Class { .. }
             | Fact::Trust { .. }
             | Fact::Epoch { .. }
-            | Fact::Kept { .. }
+            | Fact::Checkpoint { .. }
             | Fact::Serves { .. }
             | Fact::Unserved { .. }
             | Fact::Replica { .. }
@@ -126,7 +126,7 @@ impl Crews {
 
     fn read(&self, rows: &[Rows]) -> Option<Vec<u8>> {
         let parts = rows.iter().map(|rows| match rows {
-            Rows::Kept(blob) => self.blobs.get(&blob.hash),
+            Rows::Stored(blob) => self.blobs.get(&blob.hash),
             Rows::Result(place) => self.blobs.get(&place.hash),
         });
         Some(parts.collect::<Option<Vec<_>>>()?.into_iter().flatten().copied().collect())
@@ -137,9 +137,9 @@ impl<P: Probe> World<P> {
     pub(crate) fn plan_crews(&mut self) {
         for (plan, crew) in self.scenario.crews.clone().into_iter().enumerate() {
             self.at(crew.at, Event::Crew(CrewEvent::Submit(plan)));
-            for _ in 0..crew.strokes {
-                let at = crew.at + self.random.range(500_000, crew.strokes_until);
-                self.at(at, Event::Crew(CrewEvent::Stroke(plan)));
+            for _ in 0..crew.pokes {
+                let at = crew.at + self.random.range(500_000, crew.pokes_until);
+                self.at(at, Event::Crew(CrewEvent::Poke(plan)));
             }
         }
     }
@@ -172,8 +172,8 @@ impl<P: Probe> World<P> {
     pub(crate) fn seal_order(&mut self, enlist: &mut Enlist) {
         let (buffers, rights) = match &enlist.task {
             CrewTask::Sim(task) => {
-                let again = if enlist.rank == 0 { task.strokes.len() } else { 0 };
-                self.report.crew.strokes_again += again as u64;
+                let again = if enlist.rank == 0 { task.pokes.len() } else { 0 };
+                self.report.crew.pokes_again += again as u64;
                 ((1, 15), Rights::WRITE)
             }
             CrewTask::Talk => ((0, u32::MAX), Rights::ALL),

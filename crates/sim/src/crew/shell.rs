@@ -1,10 +1,9 @@
 //! What the devices' shells would do for their members: places, frames, engines.
 
-use shoal_node::link::Path;
 use shoal_node::{Input, MemberInput, MemberOutput, Phase, ShareInput, SimAnswer};
 use shoal_protocol::{
     CrewId, CrewSay, CrewTask, Enlist, Epoch, Finished, FromNode, Header, JobId, Micros, NodeId,
-    Time, UnitOutput, frame,
+    Path, Time, UnitOutput, frame,
 };
 use shoal_scheduler::Conn;
 
@@ -42,7 +41,7 @@ impl<P: Probe> World<P> {
                 }
             }
             CrewEvent::Submit(plan) => self.submit_crew(plan),
-            CrewEvent::Stroke(plan) => self.stir(plan),
+            CrewEvent::Poke(plan) => self.poke(plan),
         }
     }
 
@@ -61,7 +60,7 @@ impl<P: Probe> World<P> {
             CrewEvent::ToRelay(..)
             | CrewEvent::Compared { .. }
             | CrewEvent::Submit(_)
-            | CrewEvent::Stroke(_) => return None,
+            | CrewEvent::Poke(_) => return None,
         };
         (until > self.now).then_some(until)
     }

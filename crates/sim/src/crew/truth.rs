@@ -30,13 +30,13 @@ impl<P: Probe> World<P> {
         for (_, place) in live.merged(job) {
             field.extend_from_slice(&self.crews.blobs[&place.expect("rows have bytes").hash]);
         }
-        let strokes = self.crews.strokes.get(&job).cloned().unwrap_or_default();
+        let pokes = self.crews.pokes.get(&job).cloned().unwrap_or_default();
         self.report.crew.fields += 1;
-        self.report.crew.strokes += strokes.len() as u64;
+        self.report.crew.pokes += pokes.len() as u64;
         self.report.crew.unchecked += view.unchecked_steps;
         let spoiled = !self.scenario.spoilers.is_empty();
         let said = spoiled && (view.unchecked_steps > 0 || self.crews.trusts_liar);
-        let undisturbed = plan.grid.undisturbed(&strokes);
+        let undisturbed = plan.grid.undisturbed(&pokes);
         let differs = field != undisturbed;
         assert!(!differs || said, "the field differs: {plan:?}");
         self.report.crew.wrong += u64::from(differs);

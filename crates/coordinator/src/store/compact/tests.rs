@@ -72,20 +72,20 @@ fn facts_of_removed_jobs_go_and_the_rest_stays() {
 }
 
 #[test]
-fn of_a_crew_only_the_last_epoch_and_checkpoint_and_strokes_since_then_stay() {
+fn of_a_crew_only_the_last_epoch_and_checkpoint_and_pokes_since_then_stay() {
     let path = database("crews");
     let mut facts = Facts::open(&path).unwrap();
     let job = JobId(1);
     let epoch = |epoch| Fact::Epoch { job, epoch: Epoch(epoch) };
-    let kept = |step| Fact::Kept { job, step, parts: Vec::new() };
+    let kept = |step| Fact::Checkpoint { job, step, parts: Vec::new() };
     let poke = Poke { at: [1.0, 2.0], by: [0.0, 0.0], radius: 3.0, strength: 1.0 };
-    let stroke = |step| Fact::Stroke { job, step, poke };
-    let all = (1..=6_000).flat_map(|at| [epoch(at), stroke(at.into()), kept(u64::from(at) * 10)]);
-    let all = all.chain([stroke(60_000)]);
+    let poked = |step| Fact::Poked { job, step, poke };
+    let all = (1..=6_000).flat_map(|at| [epoch(at), poked(at.into()), kept(u64::from(at) * 10)]);
+    let all = all.chain([poked(60_000)]);
     let all = [submitted(1)].into_iter().chain(all).collect();
     facts.write(&Batch { facts: all, ..Batch::default() }).unwrap();
     compact(&mut facts).unwrap();
-    assert!(facts.log().eq([submitted(1), epoch(6_000), kept(60_000), stroke(60_000)]));
+    assert!(facts.log().eq([submitted(1), epoch(6_000), kept(60_000), poked(60_000)]));
     drop(facts);
     remove(&path);
 }

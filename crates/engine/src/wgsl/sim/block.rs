@@ -22,9 +22,9 @@ impl Moment {
     /// The user's values with this moment's written in.
     pub(super) fn block(&self, work: &SimWork) -> Result<Vec<u8>, Failure> {
         let mut bytes = work.params.clone();
-        let [mut stroke, mut brush] = [[0.0f32; 4], [0.0; 4]];
+        let [mut poke, mut brush] = [[0.0f32; 4], [0.0; 4]];
         if let Some(Poke { at, by, radius, strength }) = self.poke {
-            stroke = [at[0], at[1], by[0], by[1]];
+            poke = [at[0], at[1], by[0], by[1]];
             brush = [radius, strength, 0.0, 0.0];
         }
         for &(field, at) in &work.fields {
@@ -38,7 +38,7 @@ impl Moment {
                 SimField::Rows => vec![(self.rows as u32).to_le_bytes()],
                 // The intake has seen to it that the last step fits.
                 SimField::Step => vec![(self.step as u32).to_le_bytes()],
-                SimField::Poke => stroke.map(f32::to_le_bytes).to_vec(),
+                SimField::Poke => poke.map(f32::to_le_bytes).to_vec(),
                 SimField::Brush => brush[..2].iter().map(|it| it.to_le_bytes()).collect(),
             };
             let value = words.concat();

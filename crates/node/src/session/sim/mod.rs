@@ -5,7 +5,7 @@
 //! Nothing is computed from what was not told: a late halo is waited for, or guessed (`guess`) and the
 //! step taken back if the guess was wrong. So the final bits depend on nothing but the job and its pokes.
 //!
-//! `step` is the loop; `halo` has what neighbours say and keeps what came early, `poke` the strokes to come;
+//! `step` is the loop; `halo` has what neighbours say and keeps what came early, `poke` the pokes to come;
 //! `pace` measures, reports and names who is waited for; `total` brings all rows together where the job asks for it.
 
 mod guess;
@@ -21,7 +21,7 @@ use alloc::string::{String, ToString};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use shoal_kinds::SimWork;
-use shoal_protocol::limit::MAX_STROKES;
+use shoal_protocol::limit::MAX_POKES;
 use shoal_protocol::{Attempt, CrewSay, CrewTold, Epoch, Failure, SimTask, Span, Time, UnitOutput};
 
 use super::command::{SimAnswer, SimCommand};
@@ -159,7 +159,7 @@ impl Sim {
             phase: Phase::Opening,
             step: task.from,
             halos: Halos::new(task.speculate && place.ranks > 1),
-            pokes: Pokes::new(&task.strokes),
+            pokes: Pokes::new(&task.pokes),
             guess: Guess::default(),
             pace: Pace::new(now),
             keep_due: false,
@@ -205,9 +205,9 @@ impl Sim {
         if from > steps {
             return Some(format!("a checkpoint of step {from} of {steps}"));
         }
-        let strokes = self.task.strokes.len();
-        if strokes > MAX_STROKES {
-            return Some(format!("{strokes} strokes; at most {MAX_STROKES} wait"));
+        let pokes = self.task.pokes.len();
+        if pokes > MAX_POKES {
+            return Some(format!("{pokes} pokes; at most {MAX_POKES} wait"));
         }
         self.hole(work)
     }

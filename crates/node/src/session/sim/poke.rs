@@ -1,4 +1,4 @@
-//! Strokes over the field, each for one step. Rank 0 says for which; the others hear of it with the halos,
+//! Pokes over the field, each for one step. Rank 0 says for which; the others hear of it with the halos,
 //! in time: word goes on by one rank a step, and a poke is for a step farther away than there are ranks.
 //! Those of an earlier epoch everybody knows from the start: the coordinator gave them with the task.
 
@@ -11,7 +11,7 @@ use super::{Sim, SimOutput};
 use crate::collective::Rank;
 
 /// Pokes that wait for their step, one a step. More come only from a hand that is faster than the simulation;
-/// its strokes overlap, so that those beyond are not missed.
+/// its pokes overlap, so that those beyond are not missed.
 pub(super) const MAX_POKES: usize = 16;
 /// Pokes a rank knows of: also those that rank 0 is past already and this one is not.
 pub(super) const MAX_KNOWN: usize = MAX_POKES + MAX_MEMBERS;

@@ -3,7 +3,7 @@
 use alloc::format;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
-use shoal_protocol::{CrewSay, Failure, KeptPart, Micros, Time};
+use shoal_protocol::{CheckpointPart, CrewSay, Failure, Micros, Time};
 
 use super::halo::{Halo, Side};
 use super::total::Totals;
@@ -27,8 +27,8 @@ impl Sim {
             }
             SimAnswer::Kept { step, blob, .. } => {
                 if self.keeping.remove(&step) {
-                    let part = KeptPart { rows: self.band, blob };
-                    self.outputs.push_back(SimOutput::Says(CrewSay::Kept { step, part }));
+                    let part = CheckpointPart { rows: self.band, blob };
+                    self.outputs.push_back(SimOutput::Says(CrewSay::Checkpoint { step, part }));
                     if matches!(self.phase, Phase::Finishing) && self.task.check == Some(step) {
                         self.phase = Phase::Done;
                         self.report(now);

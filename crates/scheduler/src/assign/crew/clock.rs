@@ -33,7 +33,7 @@ impl Scheduler {
             Some(Try::Fit { .. } | Try::Unfit { .. }) | None => return,
         }
         crew.tries.insert(node, Try::Fit { rate });
-        self.stir_crews(now);
+        self.wake_crews(now);
     }
 }
 

@@ -62,14 +62,14 @@ impl Crews {
     }
 
     /// They are looked at before anything else is done.
-    pub(super) fn stir(&mut self, now: Time) {
+    pub(super) fn wake(&mut self, now: Time) {
         if !self.crews.is_empty() {
             self.due = Some(now);
         }
     }
 
     /// They are looked at soon, but not more often than this.
-    pub(super) fn stir_gently(&mut self, now: Time, every: Micros) {
+    pub(super) fn wake_gently(&mut self, now: Time, every: Micros) {
         if let Some(due) = &mut self.due {
             *due = (*due).min(now.max(self.seen + every));
         }

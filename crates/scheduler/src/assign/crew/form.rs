@@ -30,7 +30,7 @@ const GATHER_AGAIN: Micros = Micros::from_secs(3);
 /// A checkpoint costs a transfer of the whole field: what is lost with a member is at most this much work.
 const KEEP_EVERY: Micros = Micros::from_secs(5);
 /// Strangers' words about themselves make crews be looked at this often at most: soon enough for people.
-const STIR_EVERY: Micros = Micros::from_millis(20);
+const WAKE_EVERY: Micros = Micros::from_millis(20);
 /// Before a node was measured.
 const USUAL_ROUND_TRIP: Micros = Micros::from_millis(2);
 
@@ -46,18 +46,18 @@ impl Scheduler {
     }
 
     /// Something happened that may change a crew: it is looked at before anything else is done.
-    pub(crate) fn stir_crews(&mut self, now: Time) {
-        self.crews.stir(now);
+    pub(crate) fn wake_crews(&mut self, now: Time) {
+        self.crews.wake(now);
     }
 
     /// A node said something of itself that may change a crew. Its own is looked at at once; others soon, because
     /// a look asks every node, and anybody may say such things as often as it likes.
-    pub(crate) fn stir_crews_for(&mut self, now: Time, node: NodeId) {
+    pub(crate) fn wake_crews_for(&mut self, now: Time, node: NodeId) {
         let mut seats = self.crews.values().flat_map(|crew| &crew.seats);
         if seats.any(|seat| seat.node == node) {
-            return self.stir_crews(now);
+            return self.wake_crews(now);
         }
-        self.crews.stir_gently(now, STIR_EVERY);
+        self.crews.wake_gently(now, WAKE_EVERY);
     }
 
     pub(crate) fn look_at_crews(&mut self, now: Time) {
@@ -169,7 +169,7 @@ impl Scheduler {
     /// A new epoch begins.
     pub(super) fn call(&mut self, now: Time, id: CrewId, placed: &Placement) {
         let Some(known) = self.crew_job(id) else { return };
-        let (job, epoch) = (known.id, Epoch(known.kept.epoch.0 + 1));
+        let (job, epoch) = (known.id, Epoch(known.checkpoint.epoch.0 + 1));
         self.mark_time(now);
         self.record(Fact::Epoch { job, epoch });
         self.forget_later_total(id);
@@ -183,9 +183,9 @@ impl Scheduler {
         let keep = self.crews.get(&id).and_then(|crew| crew.plan.keep_every);
         let keep = keep.unwrap_or_else(|| (KEEP_EVERY.0 / placed.step.0.max(1)).max(1));
         let Some(known) = self.crew_job_mut(id) else { return };
-        known.kept.epoch = epoch;
+        known.checkpoint.epoch = epoch;
         known.first_lent.get_or_insert(now);
-        let from = known.kept.step;
+        let from = known.checkpoint.step;
         let Some(crew) = self.crews.get_mut(&id) else { return };
         let dropped = crew.arriving.values().flat_map(|parts| parts.values());
         let dropped: Vec<_> = dropped.map(|part| part.blob).collect();
@@ -209,7 +209,7 @@ impl Scheduler {
         let what = format!(
             "nodes {} compute from step {} on; a step should take {}",
             names.join(", "),
-            known.kept.step,
+            known.checkpoint.step,
             millis(crew.predicted),
         );
         let orders = self.orders(id, epoch);
@@ -236,13 +236,13 @@ impl Scheduler {
             let task = CrewTask::Sim(SimTask {
                 job: known.id,
                 bands: bands.clone(),
-                from: known.kept.step,
-                kept: known.kept.parts.clone(),
+                from: known.checkpoint.step,
+                kept: known.checkpoint.parts.clone(),
                 keep_every: crew.keep_every,
                 attempt: seat.attempt,
                 check: None,
                 speculate: crew.plan.guesses,
-                strokes: known.kept.strokes.iter().map(|(step, poke)| (*step, *poke)).collect(),
+                pokes: known.checkpoint.pokes.iter().map(|(step, poke)| (*step, *poke)).collect(),
             });
             let order = Enlist {
                 crew: id,
@@ -277,7 +277,7 @@ impl Scheduler {
             attempt,
             check: Some(to),
             speculate: false,
-            strokes: base.strokes.iter().map(|(step, poke)| (*step, *poke)).collect(),
+            pokes: base.pokes.iter().map(|(step, poke)| (*step, *poke)).collect(),
         });
         let (members, token, ice) = ([self.member_info(node)?].into(), Vec::new(), Vec::new());
         Some(Box::new(Enlist { crew, epoch, rank: 0, members, token, ice, task }))

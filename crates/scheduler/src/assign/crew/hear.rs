@@ -28,7 +28,7 @@ impl Scheduler {
         if peer.links.replace((key, proof)) == Some((key, proof)) {
             return;
         }
-        self.stir_crews_for(now, node);
+        self.wake_crews_for(now, node);
         self.may_give_changed(now, node);
     }
 
@@ -59,7 +59,7 @@ impl Scheduler {
         }
         match say {
             CrewSay::Progress { .. } => self.progressed(now, id, seat, say),
-            CrewSay::Kept { step, part } => self.kept(now, id, seat, step, part),
+            CrewSay::Checkpoint { step, part } => self.checkpointed(now, id, seat, step, part),
             CrewSay::Slow { node: other } => self.waits_for(now, id, seat, other),
             CrewSay::Bad { node: other, why } => self.accused(now, id, node, other, &why),
             CrewSay::Failed { failure } => self.member_failed(now, id, node, failure),
@@ -86,10 +86,10 @@ impl Scheduler {
                     crew.unable.push(node);
                 }
                 self.blame(now, id, node, failure);
-                self.stir_crews(now);
+                self.wake_crews(now);
             }
             CrewSay::Progress { .. }
-            | CrewSay::Kept { .. }
+            | CrewSay::Checkpoint { .. }
             | CrewSay::Slow { .. }
             | CrewSay::Bad { .. }
             | CrewSay::Meet { .. }

@@ -2,7 +2,7 @@
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
-use shoal_protocol::{Attempt, BlobRef, CrewId, Epoch, JobId, KeptPart, Span, Time};
+use shoal_protocol::{Attempt, BlobRef, CheckpointPart, CrewId, Epoch, JobId, Span, Time};
 
 use super::{Base, Check, Final, Seat};
 use crate::Output;
@@ -14,16 +14,23 @@ const MAX_ARRIVING: usize = 3;
 
 impl Scheduler {
     /// A member's rows of a checkpoint are stored.
-    pub(super) fn kept(&mut self, now: Time, id: CrewId, at: usize, step: u64, part: KeptPart) {
+    pub(super) fn checkpointed(
+        &mut self,
+        now: Time,
+        id: CrewId,
+        at: usize,
+        step: u64,
+        part: CheckpointPart,
+    ) {
         let Some(known) = self.crew_job(id) else { return };
-        let (job, old) = (known.id, known.kept.step);
+        let (job, old) = (known.id, known.checkpoint.step);
         let Some(crew) = self.crews.get_mut(&id) else { return };
         let seat = &crew.seats[at];
         let due = crew.keep_every > 0 && step.is_multiple_of(crew.keep_every);
         let due = due && step > old && step <= crew.plan.steps;
         let fits =
             part.rows == seat.rows && part.blob.size == crew.plan.problem.kept_bytes(part.rows);
-        let has = |parts: &BTreeMap<u64, KeptPart>| parts.contains_key(&part.rows.start);
+        let has = |parts: &BTreeMap<u64, CheckpointPart>| parts.contains_key(&part.rows.start);
         let again = crew.arriving.get(&step).is_some_and(has);
         let open = crew.arriving.values().filter(|parts| has(parts)).count();
         if !due || !fits || again || open >= MAX_ARRIVING {
@@ -43,11 +50,11 @@ impl Scheduler {
         // Past this step nothing of what went wrong before counts.
         (crew.failures, crew.failed_on) = (0, Vec::new());
         self.mark_time(now);
-        self.record(Fact::Kept { job, step, parts: parts.clone() });
+        self.record(Fact::Checkpoint { job, step, parts: parts.clone() });
         let Some(known) = self.crew_job_mut(id) else { return };
-        let before = Base::new(&known.kept);
-        (known.kept.step, known.kept.parts) = (step, parts);
-        known.kept.strokes = known.kept.strokes.split_off(&step);
+        let before = Base::new(&known.checkpoint);
+        (known.checkpoint.step, known.checkpoint.parts) = (step, parts);
+        known.checkpoint.pokes = known.checkpoint.pokes.split_off(&step);
         self.drop_parts(id, over);
         self.stored_whole(now, id, before);
         self.improve(now, id);
@@ -56,7 +63,8 @@ impl Scheduler {
     /// Parts nobody needs; never one that is in the checkpoint, whose bytes may be the same.
     pub(super) fn drop_parts(&mut self, id: CrewId, mut blobs: Vec<BlobRef>) {
         if let Some(known) = self.crew_job(id) {
-            let needed = |blob: &BlobRef| known.kept.parts.iter().any(|p| p.blob.hash == blob.hash);
+            let needed =
+                |blob: &BlobRef| known.checkpoint.parts.iter().any(|p| p.blob.hash == blob.hash);
             blobs.retain(|blob| !needed(blob));
         }
         if let Some(crew) = self.crews.get(&id) {
@@ -136,9 +144,9 @@ impl Scheduler {
         let arriving = crew.arriving.into_values().flat_map(|parts| parts.into_values());
         over.extend(arriving.map(|part| part.blob));
         if let Some(known) = self.jobs.get_mut(&job) {
-            over.extend(known.kept.parts.drain(..).map(|part| part.blob));
-            known.kept.step = 0;
-            known.kept.strokes.clear();
+            over.extend(known.checkpoint.parts.drain(..).map(|part| part.blob));
+            known.checkpoint.step = 0;
+            known.checkpoint.pokes.clear();
             known.past = crew.changes;
         }
         if !over.is_empty() {

@@ -179,7 +179,7 @@ impl Scheduler {
         for crew in self.crews.values_mut() {
             crew.victims.retain(|victim| *victim != node);
         }
-        self.stir_crews(now);
+        self.wake_crews(now);
     }
 
     /// The crew stops; those who can are called anew at once.
@@ -216,7 +216,7 @@ impl Scheduler {
 
     /// A node that vanished before the first step may have been ended by the kernel itself.
     fn note_victim(&mut self, now: Time, id: CrewId, node: NodeId) {
-        let from = self.crew_job(id).map_or(0, |job| job.kept.step);
+        let from = self.crew_job(id).map_or(0, |job| job.checkpoint.step);
         let Some(crew) = self.crews.get_mut(&id) else { return };
         let (job, all) = (crew.job, crew.plan.problem.shares());
         if crew.moved.0 > from || self.peers.contains_key(&node) || crew.victims.contains(&node) {
@@ -238,7 +238,7 @@ impl Scheduler {
     /// At a checkpoint nothing is lost by a change: is there a crew that would be faster?
     pub(super) fn improve(&mut self, now: Time, id: CrewId) {
         let Some(crew) = self.crews.get(&id) else { return };
-        let from = self.crew_job(id).map_or(0, |job| job.kept.step);
+        let from = self.crew_job(id).map_or(0, |job| job.checkpoint.step);
         let moves = match crew.plan.recovery {
             Recovery::Checkpoint => true,
             // Whoever moves would have to hear everything again.

@@ -9,7 +9,7 @@
 //! - [`mend`]: members that leave, stall, fail or cheat; better crews
 //! - [`keep`]: checkpoints and the end
 //! - [`prove`]: strangers' rows are computed again
-//! - [`stroke`]: strokes over the field, and when they count
+//! - [`poke`]: pokes over the field, and when they count
 //! - [`total`]: what members make of all their rows
 //! - [`past`]: what happened to it
 //! - [`pair`]: two nodes that talk, or give each other blobs
@@ -23,8 +23,8 @@ mod mend;
 mod pair;
 mod past;
 mod place;
+mod poke;
 mod prove;
-mod stroke;
 mod total;
 
 pub(crate) use crews::Crews;
@@ -40,7 +40,8 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use shoal_kinds::CrewPlan;
 use shoal_protocol::{
-    Attempt, CrewId, Epoch, JobId, KeptPart, LinkReport, Micros, NodeId, Poke, Span, Time, ToNode,
+    Attempt, CheckpointPart, CrewId, Epoch, JobId, LinkReport, Micros, NodeId, Poke, Span, Time,
+    ToNode,
 };
 
 use crate::fact::Place;
@@ -52,13 +53,13 @@ const LOOK_EVERY: Micros = Micros::from_millis(200);
 
 /// What is durable of a crew.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Kept {
+pub(crate) struct Checkpoint {
     pub(crate) epoch: Epoch,
     /// Steps of the last whole checkpoint, and its parts; none if it begins at step 0.
     pub(crate) step: u64,
-    pub(crate) parts: Vec<KeptPart>,
-    /// Strokes for steps from there on.
-    pub(crate) strokes: BTreeMap<u64, Poke>,
+    pub(crate) parts: Vec<CheckpointPart>,
+    /// Pokes for steps from there on.
+    pub(crate) pokes: BTreeMap<u64, Poke>,
 }
 
 /// A crew that forms or works; dies with the process.
@@ -83,14 +84,14 @@ pub(crate) struct Crew {
     /// Steps that all have done, and when that last grew.
     pub(crate) moved: (u64, Time),
     /// Parts of checkpoints that are not whole yet.
-    pub(crate) arriving: BTreeMap<u64, BTreeMap<u64, KeptPart>>,
+    pub(crate) arriving: BTreeMap<u64, BTreeMap<u64, CheckpointPart>>,
     pub(crate) finals: BTreeMap<u64, Final>,
     pub(crate) keep_every: u64,
     pub(crate) predicted: Micros,
     pub(crate) alone: Option<Micros>,
     pub(crate) watched: bool,
-    /// Strokes whose step rank 0 has not said yet, or that wait for a crew.
-    pub(crate) pokes: VecDeque<Poke>,
+    /// Pokes whose step rank 0 has not said yet, or that wait for a crew.
+    pub(crate) untimed: VecDeque<Poke>,
     /// How often each member accused another.
     pub(crate) accusers: BTreeMap<NodeId, u32>,
     /// Nodes that vanished before the first step of an epoch.
@@ -132,7 +133,7 @@ impl Crew {
             predicted: Micros(0),
             alone: None,
             watched: false,
-            pokes: VecDeque::new(),
+            untimed: VecDeque::new(),
             accusers: BTreeMap::new(),
             victims: Vec::new(),
             unable: Vec::new(),
@@ -322,7 +323,7 @@ impl Scheduler {
     }
 
     pub(crate) fn view_crew(&self, now: Time, id: CrewId) -> Option<CrewView> {
-        let (crew, kept) = (self.crews.get(&id)?, &self.crew_job(id)?.kept);
+        let (crew, kept) = (self.crews.get(&id)?, &self.crew_job(id)?.checkpoint);
         let members = crew.seats.iter().map(|seat| MemberView {
             node: seat.node,
             rows: seat.rows,

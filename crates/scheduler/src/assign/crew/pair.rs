@@ -150,7 +150,7 @@ impl Scheduler {
             CrewSay::Bad { .. } | CrewSay::Leave => self.end_pair(crew),
             CrewSay::Auditioned { .. }
             | CrewSay::Progress { .. }
-            | CrewSay::Kept { .. }
+            | CrewSay::Checkpoint { .. }
             | CrewSay::Slow { .. }
             | CrewSay::Meet { .. }
             | CrewSay::Poked { .. }

@@ -47,7 +47,7 @@ impl Scheduler {
     /// In a new life the crew has the past that facts tell.
     pub(super) fn recall(&mut self, now: Time, job: JobId) {
         let (Some(id), Some(known)) = (self.crew_of(job), self.jobs.get_mut(&job)) else { return };
-        let (past, epoch) = (core::mem::take(&mut known.past), known.kept.epoch);
+        let (past, epoch) = (core::mem::take(&mut known.past), known.checkpoint.epoch);
         if let Some(crew) = self.crews.get_mut(&id) {
             (crew.changes, crew.epoch) = (past, epoch);
         }
@@ -59,13 +59,13 @@ impl Scheduler {
 impl Job {
     /// Replayed: a crew was called together.
     pub(crate) fn recall_epoch(&mut self, at: Time, epoch: Epoch) {
-        let what = CrewEvent::Called { from: self.kept.step };
+        let what = CrewEvent::Called { from: self.checkpoint.step };
         push(&mut self.past, CrewChange { at: at.max(self.submitted), epoch, what });
     }
 
     /// Replayed: a checkpoint was whole, or was found to be lost.
     pub(crate) fn recall_kept(&mut self, at: Time, step: u64) {
-        let (at, epoch) = (at.max(self.submitted), self.kept.epoch);
+        let (at, epoch) = (at.max(self.submitted), self.checkpoint.epoch);
         let what = match step {
             0 => CrewEvent::Lost,
             step => CrewEvent::Stored { step },

@@ -11,12 +11,12 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 use shoal_protocol::{
-    BlobRef, CrewId, CrewSay, Epoch, JobId, KeptPart, Micros, NodeId, Poke, Span, Time, ToNode,
-    Verify,
+    BlobRef, CheckpointPart, CrewId, CrewSay, Epoch, JobId, Micros, NodeId, Poke, Span, Time,
+    ToNode, Verify,
 };
 
 use super::mend::SILENT;
-use super::{Crew, Kept, Total, Try};
+use super::{Checkpoint, Crew, Total, Try};
 use crate::fact::Fact;
 use crate::peers::Peer;
 use crate::state::{Conn, Scheduler};
@@ -36,9 +36,9 @@ const AT_LEAST: Micros = Micros::from_secs(30);
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Base {
     pub(super) step: u64,
-    pub(super) parts: Vec<KeptPart>,
+    pub(super) parts: Vec<CheckpointPart>,
     /// All since then.
-    pub(super) strokes: BTreeMap<u64, Poke>,
+    pub(super) pokes: BTreeMap<u64, Poke>,
     /// Strangers who computed from here on.
     authors: BTreeSet<NodeId>,
 }
@@ -60,15 +60,15 @@ pub(crate) struct Check {
     heard: Time,
     until: Time,
     /// Its rows are here and looked at.
-    made: Option<KeptPart>,
+    made: Option<CheckpointPart>,
     /// What it makes of all rows.
     pub(super) total: Option<Total>,
 }
 
 impl Base {
-    pub(super) fn new(kept: &Kept) -> Base {
-        let Kept { step, parts, strokes, .. } = kept.clone();
-        Base { step, parts, strokes, authors: BTreeSet::new() }
+    pub(super) fn new(kept: &Checkpoint) -> Base {
+        let Checkpoint { step, parts, pokes, .. } = kept.clone();
+        Base { step, parts, pokes, authors: BTreeSet::new() }
     }
 }
 
@@ -92,14 +92,14 @@ impl Scheduler {
 
     /// A checkpoint is whole: `before` is the one before it.
     pub(super) fn stored_whole(&mut self, now: Time, id: CrewId, before: Base) {
-        let Some(kept) = self.crew_job(id).map(|job| job.kept.clone()) else { return };
+        let Some(kept) = self.crew_job(id).map(|job| job.checkpoint.clone()) else { return };
         if !self.is_proving(id) {
             return self.let_go_parts(id, before.parts);
         }
         self.begin_base(id, before);
         let idle = self.crews.get(&id).is_some_and(|crew| crew.check.is_none());
         if idle {
-            let rows = kept.parts.iter().map(|part| Rows::Kept(part.blob)).collect();
+            let rows = kept.parts.iter().map(|part| Rows::Stored(part.blob)).collect();
             self.look_or_believe(now, id, rows, Base::new(&kept));
         }
     }
@@ -113,7 +113,7 @@ impl Scheduler {
         let rows: Option<Vec<_>> =
             crew.finals.values().map(|last| Some(Rows::Result(last.place?))).collect();
         let steps = crew.plan.steps;
-        let base = Base::new(&known.kept);
+        let base = Base::new(&known.checkpoint);
         let Some(rows) = rows.filter(|_| self.is_proving(id)) else {
             return self.merge_finals(now, id);
         };
@@ -261,13 +261,13 @@ impl Scheduler {
         let Some(check) = &mut crew.check else { return };
         check.heard = now;
         match say {
-            CrewSay::Kept { step, part } => {
+            CrewSay::Checkpoint { step, part } => {
                 let fits = part.rows == whole && part.blob.size == size && step == check.to;
                 if !fits || check.made.is_some() {
                     return self.drop_parts(id, [part.blob].into());
                 }
                 check.made = Some(part);
-                let (a, b) = ([Rows::Kept(part.blob)].into(), check.rows.clone());
+                let (a, b) = ([Rows::Stored(part.blob)].into(), check.rows.clone());
                 self.outputs.push_back(Output::CompareRows { crew: checker, job, a, b });
             }
             CrewSay::Failed { .. } => {
@@ -359,7 +359,7 @@ impl Scheduler {
 
     /// What was computed up to there counts; `unsure` says why nobody looked, if it should have been.
     fn believe_rows(&mut self, now: Time, id: CrewId, next: &Base, unsure: Option<&str>) {
-        let kept = self.crew_job(id).map_or(0, |job| job.kept.step);
+        let kept = self.crew_job(id).map_or(0, |job| job.checkpoint.step);
         let Some(crew) = self.crews.get_mut(&id) else { return };
         let steps = crew.plan.steps;
         let Some(base) = crew.base.take() else { return };
@@ -378,7 +378,7 @@ impl Scheduler {
     /// In a new life nobody knows who computed what lies behind the last proven step.
     pub(super) fn recall_proven(&mut self, now: Time, job: JobId) {
         let Some(known) = self.jobs.get(&job) else { return };
-        let (proven, kept) = (known.proven, known.kept.step);
+        let (proven, kept) = (known.proven, known.checkpoint.step);
         if known.spec.policy.verify != Verify::None && kept > proven {
             let why = "the coordinator started again before somebody could compute them again";
             self.note_proven(now, job, (proven, kept), Some(why));
@@ -422,16 +422,16 @@ impl Scheduler {
         let mut out = check.authors.clone();
         out.extend((!sure).then_some(check.node));
         self.mark_time(now);
-        let Base { step, parts, strokes, .. } = base;
-        self.record(Fact::Kept { job, step, parts: parts.clone() });
+        let Base { step, parts, pokes, .. } = base;
+        self.record(Fact::Checkpoint { job, step, parts: parts.clone() });
         let Some(known) = self.jobs.get_mut(&job) else { return };
-        let wrong = core::mem::replace(&mut known.kept.parts, parts);
-        let to = core::mem::replace(&mut known.kept.step, step);
-        known.kept.strokes = strokes;
-        let again = known.kept.strokes.range(..to).map(|(step, poke)| (*step, *poke));
+        let wrong = core::mem::replace(&mut known.checkpoint.parts, parts);
+        let to = core::mem::replace(&mut known.checkpoint.step, step);
+        known.checkpoint.pokes = pokes;
+        let again = known.checkpoint.pokes.range(..to).map(|(step, poke)| (*step, *poke));
         let again: Vec<_> = again.collect();
         for (step, poke) in again {
-            self.record(Fact::Stroke { job, step, poke });
+            self.record(Fact::Poked { job, step, poke });
         }
         self.forget_total(job);
         self.let_go_parts(id, wrong);
@@ -445,7 +445,7 @@ impl Scheduler {
         self.disband(now, id, &what);
     }
 
-    fn let_go_parts(&mut self, id: CrewId, parts: Vec<KeptPart>) {
+    fn let_go_parts(&mut self, id: CrewId, parts: Vec<CheckpointPart>) {
         self.drop_parts(id, parts.into_iter().map(|part| part.blob).collect());
     }
 }
@@ -454,7 +454,7 @@ impl Check {
     /// Parts of the checkpoint it looks at.
     pub(super) fn rows_kept(&self) -> impl Iterator<Item = BlobRef> + '_ {
         self.rows.iter().filter_map(|rows| match rows {
-            Rows::Kept(blob) => Some(*blob),
+            Rows::Stored(blob) => Some(*blob),
             Rows::Result(_) => None,
         })
     }
@@ -474,10 +474,10 @@ impl Crew {
         base.chain(check.flat_map(Check::rows_kept)).chain(made).collect()
     }
 
-    pub(super) fn stroke_since_base(&mut self, step: u64, poke: Poke) {
+    pub(super) fn poke_since_base(&mut self, step: u64, poke: Poke) {
         let next = self.check.iter_mut().map(|check| &mut check.next);
         for base in self.base.iter_mut().chain(next.filter(|next| next.step <= step)) {
-            base.strokes.insert(step, poke);
+            base.pokes.insert(step, poke);
         }
     }
 }

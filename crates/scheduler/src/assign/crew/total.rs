@@ -67,7 +67,7 @@ impl Scheduler {
     /// A new crew goes on from a checkpoint: what was made of later rows is made again.
     pub(super) fn forget_later_total(&mut self, id: CrewId) {
         let Some(known) = self.crew_job(id) else { return };
-        let (job, kept) = (known.id, known.kept.step);
+        let (job, kept) = (known.id, known.checkpoint.step);
         if known.total.as_ref().is_some_and(|total| total.step > kept) {
             self.forget_total(job);
         }
@@ -82,7 +82,7 @@ impl Scheduler {
     }
 
     fn fitting(&self, id: CrewId, step: u64, numbers: Vec<f64>) -> Option<Total> {
-        let (crew, kept) = (self.crews.get(&id)?, self.crew_job(id)?.kept.step);
+        let (crew, kept) = (self.crews.get(&id)?, self.crew_job(id)?.checkpoint.step);
         let (steps, every) = (crew.plan.steps, crew.keep_every);
         let reach = kept.saturating_add(every.saturating_mul(MAX_AHEAD));
         let due = step == steps

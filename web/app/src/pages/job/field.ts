@@ -7,7 +7,7 @@ import type { Store } from "../../core/store";
 import { each, el } from "../../view/dom";
 import { effect, memo, onCleanup, signal } from "../../view/reactive";
 
-/** Strokes are sent this often: more than a step takes, less than a hand notices. */
+/** Pokes are sent this often: more than a step takes, less than a hand notices. */
 const STROKE_EVERY = 50;
 /** Wait before asking again after something went wrong. */
 const RETRY = 1_000;
@@ -123,7 +123,7 @@ function stir(store: Store, job: () => Job, sim: () => SimInfo, canvas: HTMLCanv
     const at = place(event);
     const by: Point = [at[0] - last[0], at[1] - last[1]];
     last = at;
-    // A stroke that got lost is not missed: the next is on its way.
+    // A poke that got lost is not missed: the next is on its way.
     store.shoal.poke(job().id, { at, by, radius: Math.max(2, sim().width * BRUSH) }).catch(() => undefined);
   });
   const end = () => {

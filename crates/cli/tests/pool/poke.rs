@@ -1,11 +1,11 @@
-//! Strokes over a field outlive members and the coordinator.
+//! Pokes over a field outlive members and the coordinator.
 
 use crate::sim::{Crew, undisturbed};
 
 const STROKE: &str = r#"{"at":[80.5,60.5],"by":[1.0,0.0],"radius":9.0,"strength":3.0}"#;
 
 #[test]
-fn a_stroke_counts_again_when_the_crew_begins_again() {
+fn a_poke_counts_again_when_the_crew_begins_again() {
     let mut crew = Crew::of(3, &[]);
     // Without checkpoints all of it is computed again when a member leaves.
     let job = crew.begin_with(2, "0", &["--param", "stiffness=0.2"]);
@@ -18,5 +18,5 @@ fn a_stroke_counts_again_when_the_crew_begins_again() {
     crew.pool.until(|job| job["sim"]["crew"]["epoch"].as_u64() > Some(1));
     crew.pool.crash_and_restart();
     job.end().ok();
-    assert!(crew.field() != undisturbed(), "the stroke got lost");
+    assert!(crew.field() != undisturbed(), "the poke got lost");
 }
