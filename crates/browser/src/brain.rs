@@ -124,6 +124,11 @@ impl Brain {
         self.ran(now, attempt, took, Ok(UnitOutput::Inline(result)))
     }
 
+    /// A part of the answer to a request, before the whole is there.
+    pub fn part(&mut self, now: f64, attempt: f64, bytes: Vec<u8>) -> Outputs {
+        self.handle(now, Input::Part { attempt: Attempt(attempt as u64), bytes })
+    }
+
     /// A unit finished and its result was stored by HTTP.
     #[wasm_bindgen(js_name = ranStored)]
     pub fn ran_stored(

@@ -8,6 +8,7 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
+mod answer;
 mod auth;
 mod clock;
 mod coordinator;

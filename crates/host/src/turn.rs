@@ -108,6 +108,9 @@ impl Host<'_> {
                 }
                 self.input(Input::Warmed { job, result });
             }
+            Event::Cpu(Worked::Part { call, bytes }) => {
+                self.input(Input::Part { attempt: call, bytes });
+            }
             Event::Cpu(Worked::Ran(ran)) => {
                 if let Some(cpu) = &mut self.cpu {
                     cpu.ended(ran.attempt);

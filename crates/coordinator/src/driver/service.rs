@@ -4,17 +4,17 @@ use std::collections::BTreeMap;
 
 use shoal_protocol::{JobId, Time};
 use shoal_scheduler::{CallError, CallId, Input, RequestId, ServiceView, SubmitError};
-use tokio::sync::mpsc;
 
 use super::Driver;
 use super::event::{Reply, ServiceEvent};
+use crate::answer::Giver;
 use crate::json::{ReplicaJson, ServiceJson};
 
 /// Whoever waits for services or their answers.
 #[derive(Default)]
 pub(super) struct Waiting {
     last: u64,
-    calls: BTreeMap<CallId, mpsc::Sender<Result<Vec<u8>, CallError>>>,
+    calls: BTreeMap<CallId, Giver>,
     serves: BTreeMap<RequestId, Reply<Result<JobId, SubmitError>>>,
 }
 
@@ -34,11 +34,11 @@ impl Driver {
                 }
                 let _ = reply.send(service.is_some());
             }
-            ServiceEvent::Ask { name, body, priority, within, parts, reply } => {
+            ServiceEvent::Ask { name, body, priority, within, answer, reply } => {
                 let Some(service) = self.scheduler.service_named(&name) else { return };
                 self.services.last += 1;
                 let call = CallId(self.services.last);
-                self.services.calls.insert(call, parts);
+                self.services.calls.insert(call, answer);
                 let _ = reply.send(call);
                 let deadline = now + within;
                 self.handle(now, Input::Ask { call, service, body, priority, deadline });
@@ -63,17 +63,17 @@ impl Driver {
     }
 
     pub(super) fn call_part(&mut self, call: CallId, part: Vec<u8>, last: bool) {
-        let Some(parts) = self.services.calls.get(&call) else { return };
-        // As many fit as an answer may have; nobody may listen any more.
-        let _ = parts.try_send(Ok(part));
-        if last {
-            self.services.calls.remove(&call);
+        if let Some(answer) = self.services.calls.get(&call) {
+            answer.give(part);
+        }
+        if last && let Some(answer) = self.services.calls.remove(&call) {
+            answer.finish();
         }
     }
 
     pub(super) fn call_over(&mut self, call: CallId, error: CallError) {
-        if let Some(parts) = self.services.calls.remove(&call) {
-            let _ = parts.try_send(Err(error));
+        if let Some(answer) = self.services.calls.remove(&call) {
+            answer.fail(error);
         }
     }
 

@@ -24,6 +24,7 @@ export interface LaneConfig {
   hashing: WebAssembly.Module;
   session: () => string;
   info: (job: number) => BrainJob | undefined;
+  onPart: (attempt: number, bytes: Uint8Array) => void;
   onDone: (attempt: number, took: number, result: UnitResult) => void;
   onFailed: (attempt: number, took: number, failure: UnitFailure) => void;
   /** Whether Workers of this kind can be opened, when that becomes known, and a GPU's numeric class. */
@@ -269,6 +270,9 @@ export class Lane {
         break;
       case "stderr":
         seat.stderr = said.tail;
+        break;
+      case "part":
+        if (this.units.has(attempt)) this.config.onPart(attempt, said.bytes);
         break;
       case "done":
         this.supervise((engines, now) => engines.ended(now, attempt));

@@ -109,6 +109,8 @@ export type AboutUnit =
   | { type: "rest"; attempt: number }
   /** The end of what a program wrote to stderr so far. */
   | { type: "stderr"; attempt: number; tail: string }
+  /** A part of the answer to a request, while the program goes on. */
+  | { type: "part"; attempt: number; bytes: Uint8Array<ArrayBuffer> }
   | { type: "done"; attempt: number; took: number; result: UnitResult }
   /** `fatal`: the Worker is of no more use and must be replaced. */
   | { type: "failed"; attempt: number; took: number; failure: UnitFailure; fatal?: true };

@@ -53,6 +53,7 @@ export class Node {
       hashing,
       session: () => this.session,
       info: (job) => this.info(job),
+      onPart: (attempt, bytes) => this.perform(this.brain.part(performance.now(), attempt, bytes)),
       onDone: (attempt, took, result) => {
         const now = performance.now();
         if (attempt >= WARMS) return this.perform(this.brain.warmed(now, attempt - WARMS, undefined));
