@@ -1,5 +1,5 @@
-//! What the driver knows of jobs beside the scheduler: notes, when they changed, who waits for them, and
-//! lists of merged units for whoever looks at pictures and results.
+//! What the driver knows of jobs beside the scheduler: notes, when they changed, and lists of merged units for
+//! whoever looks at pictures and results.
 
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeSet, HashMap};
@@ -7,11 +7,11 @@ use std::sync::Arc;
 
 use shoal_kinds::plan::Note;
 use shoal_protocol::{JobId, ToNode};
-use shoal_scheduler::{Fact, JobState, Scheduler, SubmitError};
+use shoal_scheduler::{Fact, JobState, Scheduler};
+use tokio::sync::watch;
 
-use super::event::{Merged, Reply};
+use super::event::{Counts, Merged};
 use super::index::Index;
-use crate::json::JobJson;
 
 /// Ended jobs whose lists of units are kept at hand.
 const MAX_KEPT: usize = 16;
@@ -22,14 +22,16 @@ pub(super) struct Known {
     version: u64,
     /// Whether anything changed since the last turn.
     stirred: bool,
+    /// Tells everybody which version it is.
+    changed: watch::Sender<u64>,
     indexes: HashMap<JobId, Index>,
     results: HashMap<JobId, Merged>,
-    pub(super) merged_units: u64,
-    pub(super) checked_units: u64,
-    pub(super) rejected: u64,
-    pub(super) taken_back: u64,
+    merged_units: u64,
+    checked_units: u64,
+    rejected: u64,
+    taken_back: u64,
     /// Changes of crews' membership.
-    pub(super) epochs: u64,
+    epochs: u64,
     /// Jobs of which units were taken back, so that their bytes must be counted again.
     recount: BTreeSet<JobId>,
 }
@@ -42,8 +44,6 @@ struct Job {
     version: u64,
     /// Bytes of all merged units.
     bytes: u64,
-    /// Submitters that wait for the end.
-    waiters: Vec<Reply<Result<JobJson, SubmitError>>>,
     /// What the file or line at fault is called, once somebody looked it up.
     input: Option<String>,
 }
@@ -169,11 +169,17 @@ impl Known {
         self.jobs.retain(|job, _| exists(*job));
     }
 
-    /// Ends a batch; says whether anything changed in it.
-    pub(super) fn turn(&mut self) -> bool {
-        let stirred = std::mem::take(&mut self.stirred);
-        self.version += u64::from(stirred);
-        stirred
+    /// Ends a batch; everybody is told if anything changed in it.
+    pub(super) fn turn(&mut self) {
+        if std::mem::take(&mut self.stirred) {
+            self.version += 1;
+            self.changed.send_replace(self.version);
+        }
+    }
+
+    /// Rises whenever something changed.
+    pub(super) fn changes(&self) -> watch::Receiver<u64> {
+        self.changed.subscribe()
     }
 
     /// Everything up to before this version has been seen by whoever asks now.
@@ -189,9 +195,15 @@ impl Known {
         changed
     }
 
-    /// How many jobs there are, and how many of them run.
-    pub(super) fn count(&self) -> (usize, usize) {
-        (self.jobs.len(), self.jobs.values().filter(|job| !job.ended).count())
+    /// Says what was counted here.
+    pub(super) fn count(&self, counts: &mut Counts) {
+        counts.jobs = self.jobs.len() as u64;
+        counts.jobs_open = self.jobs.values().filter(|job| !job.ended).count() as u64;
+        counts.units_merged = self.merged_units;
+        counts.units_checked = self.checked_units;
+        counts.answers_rejected = self.rejected;
+        counts.units_taken_back = self.taken_back;
+        counts.epochs = self.epochs;
     }
 
     pub(super) fn note(&mut self, job: JobId, note: Note) {
@@ -214,16 +226,6 @@ impl Known {
         if let Some(job) = self.jobs.get_mut(&job) {
             job.input = Some(input);
         }
-    }
-
-    pub(super) fn wait(&mut self, job: JobId, reply: Reply<Result<JobJson, SubmitError>>) {
-        if let Some(job) = self.jobs.get_mut(&job) {
-            job.waiters.push(reply);
-        }
-    }
-
-    pub(super) fn waiters(&mut self, job: JobId) -> Vec<Reply<Result<JobJson, SubmitError>>> {
-        self.jobs.get_mut(&job).map(|job| std::mem::take(&mut job.waiters)).unwrap_or_default()
     }
 
     /// The job's units by place and time, listed when first asked for and kept up from then on.
