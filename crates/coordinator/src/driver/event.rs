@@ -11,7 +11,7 @@ use shoal_protocol::{
 use shoal_scheduler::{CallId, CompareId, Conn, Outcome, Place, Receipt, SubmitError};
 use tokio::sync::{mpsc, oneshot};
 
-use super::outbox::Outgoing;
+use super::conns::Outgoing;
 use crate::answer::Giver;
 use crate::json::{JobJson, NodeJson, ServiceJson, UnitsJson};
 use crate::store::facts::Stored;

@@ -3,8 +3,7 @@
 import type { Engine, SimBand, Simulation } from "../../generated/gpu/gpu.js";
 import { type Blobs, type StoredBlob, UnitError } from "./blobs.js";
 import { asFailure, say } from "./engine.js";
-import type { BrainJob } from "./messages.js";
-import type { SimAnswer, SimCommand, ToSim } from "./sim-words.js";
+import type { BrainJob, SimAnswer, SimCommand, ToSim } from "./messages.js";
 
 /** Rows fetched at a time have at most so many bytes (or are one): the GPU takes them from this memory. */
 const PIECE = 16 << 20;

@@ -5,13 +5,14 @@ import type {
   AboutUnit,
   BrainJob,
   FromEngine,
+  FromSim,
   ToEngine,
+  ToSim,
   UnitFailure,
   UnitResult,
   UnitSpan,
 } from "./messages.js";
 import type { StoredBlob } from "./failure.js";
-import type { FromSim, ToSim } from "./sim-words.js";
 
 export interface LaneConfig {
   /** Says what to do with these Workers. */

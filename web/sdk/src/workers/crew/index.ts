@@ -2,7 +2,7 @@
 
 import init, { Crew, type CrewConfig } from "../../../generated/crew/crew.js";
 import type { BrainOutput } from "../../../generated/brain/brain.js";
-import type { FromSim } from "../sim-words.js";
+import type { FromSim } from "../messages.js";
 import type { CrewHost, TalkOutput } from "./host.js";
 import { Part } from "./part.js";
 import { Quic } from "./quic.js";
