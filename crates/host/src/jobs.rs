@@ -1,4 +1,8 @@
-//! Whose work this node runs: checking that code is what somebody signed, and telling the donor.
+//! Whose work this node runs: jobs as its lanes share them, checking that code is what somebody signed, and
+//! telling the donor.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use shoal_kinds::Code;
 use shoal_node::JobInfo;
@@ -23,7 +27,38 @@ impl Asker {
     }
 }
 
+/// What is kept of jobs beside the brain.
+#[derive(Default)]
+pub(super) struct Jobs {
+    /// Copied once from the brain. The donor was told of these.
+    shared: BTreeMap<JobId, Arc<JobInfo>>,
+    /// Those the donor was told of as declined.
+    declined: BTreeSet<JobId>,
+}
+
+impl Jobs {
+    pub(super) fn get(&self, job: JobId) -> Option<&Arc<JobInfo>> {
+        self.shared.get(&job)
+    }
+
+    pub(super) fn forget(&mut self, job: JobId) {
+        self.shared.remove(&job);
+        self.declined.remove(&job);
+    }
+}
+
 impl Host<'_> {
+    /// A job as the lanes share it. The donor hears of it when it is first asked for.
+    pub(super) fn info(&mut self, job: JobId) -> Option<Arc<JobInfo>> {
+        if let Some(info) = self.jobs.get(job) {
+            return Some(info.clone());
+        }
+        let info = Arc::new(self.node.job(job)?.clone());
+        self.jobs.shared.insert(job, info.clone());
+        (self.notify)(Notice::Works(Asker::of(&info)));
+        Some(info)
+    }
+
     /// Whether a job's code is what its signature says. A module's bytes are held against this very
     /// hash when they are fetched.
     pub(super) fn check(&self, job: JobId) -> Result<(), String> {
@@ -40,7 +75,7 @@ impl Host<'_> {
     pub(super) fn overhear(&mut self, message: &FromNode) {
         let FromNode::Declined { job, declined: true } = message else { return };
         if let Some(info) = self.node.job(*job)
-            && self.declined.insert(*job)
+            && self.jobs.declined.insert(*job)
         {
             (self.notify)(Notice::Declines(Asker::of(info)));
         }
