@@ -115,7 +115,7 @@ impl Host<'_> {
                 Ok(seat) => drop(self.crews.seats.insert(crew, seat)),
                 Err(failure) => {
                     let (epoch, say) = (enlist.epoch, CrewSay::Failed { failure });
-                    return self.replies.to_brain(Input::CrewSays { crew, epoch, say });
+                    return self.replies.tell_brain(Input::CrewSays { crew, epoch, say });
                 }
             }
             self.member(crew, MemberInput::Relay(true));
@@ -241,7 +241,7 @@ impl Host<'_> {
             }
             MemberOutput::Engine(command) => self.engine(crew, command),
             MemberOutput::Says { epoch, say } => {
-                self.replies.to_brain(Input::CrewSays { crew, epoch, say });
+                self.replies.tell_brain(Input::CrewSays { crew, epoch, say });
             }
             MemberOutput::Deliver { attempt, output } => {
                 // How long it took is in what the member says of its steps.
@@ -283,7 +283,7 @@ impl Host<'_> {
             Ok((cells, took)) => CrewSay::Auditioned { cells, took },
             Err(failure) => CrewSay::Failed { failure },
         };
-        self.replies.to_brain(Input::CrewSays { crew, epoch: Epoch(0), say });
+        self.replies.tell_brain(Input::CrewSays { crew, epoch: Epoch(0), say });
     }
 
     fn engine(&mut self, crew: CrewId, command: shoal_node::SimCommand) {
@@ -294,7 +294,7 @@ impl Host<'_> {
             None => Err(no_gpu()),
         };
         if let Err(failure) = begun {
-            self.replies.to_member(crew, SimAnswer::Failed { epoch, failure });
+            self.replies.tell_member(crew, SimAnswer::Failed { epoch, failure });
         }
     }
 }

@@ -120,7 +120,7 @@ impl Host<'_> {
         let session = self.node.session().map(str::to_owned);
         match (host, session) {
             (Some(host), Some(session)) => self.quic.open(host, offer, &session),
-            (None, _) | (_, None) => self.replies.to_brain(Input::QuicDown),
+            (None, _) | (_, None) => self.replies.tell_brain(Input::QuicDown),
         }
     }
 

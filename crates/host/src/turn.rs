@@ -27,11 +27,11 @@ enum Reply {
 }
 
 impl Replies {
-    pub(super) fn to_brain(&mut self, input: Input) {
+    pub(super) fn tell_brain(&mut self, input: Input) {
         self.brain.push_back(input);
     }
 
-    pub(super) fn to_member(&mut self, crew: CrewId, answer: SimAnswer) {
+    pub(super) fn tell_member(&mut self, crew: CrewId, answer: SimAnswer) {
         self.members.push((crew, answer));
     }
 
@@ -165,21 +165,21 @@ impl Host<'_> {
     fn news(&mut self, news: News) {
         match news {
             News::Ran(Ran { attempt, took, result }) => {
-                self.replies.to_brain(Input::Ran { attempt, took, result });
+                self.replies.tell_brain(Input::Ran { attempt, took, result });
             }
             News::Auditioned(crew, result) => self.auditioned(crew, result),
             News::Answer(crew, answer) => self.crew_answer(crew, answer),
             News::Ready(opened) => {
                 if let Some(caps) = self.lanes.gpu_ready(opened) {
                     (self.notify)(Notice::GpuRestarted { reason: "it answers again".into() });
-                    self.replies.to_brain(Input::Offer(caps));
+                    self.replies.tell_brain(Input::Offer(caps));
                 }
             }
             News::Restarted(reason) => (self.notify)(Notice::GpuRestarted { reason }),
             News::Gone(reason) => {
                 if let Some(caps) = self.lanes.gpu_gone() {
                     (self.notify)(Notice::GpuGone { reason });
-                    self.replies.to_brain(Input::Offer(caps));
+                    self.replies.tell_brain(Input::Offer(caps));
                 }
             }
         }
@@ -200,11 +200,11 @@ impl Host<'_> {
                 }
                 Output::Sign(statement) => {
                     let proof = self.pool.sign(&statement);
-                    self.replies.to_brain(Input::Signed { statement, proof });
+                    self.replies.tell_brain(Input::Signed { statement, proof });
                 }
                 Output::Check(job) => {
                     let result = self.check(job);
-                    self.replies.to_brain(Input::Checked { job, result });
+                    self.replies.tell_brain(Input::Checked { job, result });
                 }
                 Output::Run { lease, lane, body } => self.begin(lease, lane, body),
                 Output::Warm(job) => self.warm(job),
@@ -237,7 +237,7 @@ impl Host<'_> {
     fn warm(&mut self, job: JobId) {
         let Some(info) = self.info(job) else { return };
         if let Err(failure) = self.lanes.warm(job, info) {
-            self.replies.to_brain(Input::Warmed { job, result: Err(failure) });
+            self.replies.tell_brain(Input::Warmed { job, result: Err(failure) });
         }
     }
 
@@ -248,7 +248,7 @@ impl Host<'_> {
         let begun = match lane {
             Lane::Inline => {
                 let result = Ok(UnitOutput::Inline(Vec::new()));
-                return self.replies.to_brain(Input::Ran { attempt, took: Micros(1), result });
+                return self.replies.tell_brain(Input::Ran { attempt, took: Micros(1), result });
             }
             Lane::Gpu | Lane::Cpu if is_unsigned => {
                 Err(Failure::Signature { message: "nobody signed the code".into() })
@@ -258,7 +258,7 @@ impl Host<'_> {
         };
         if let Err(failure) = begun {
             let result = Err(failure);
-            self.replies.to_brain(Input::Ran { attempt, took: Micros(0), result });
+            self.replies.tell_brain(Input::Ran { attempt, took: Micros(0), result });
         }
     }
 }

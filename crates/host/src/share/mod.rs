@@ -152,7 +152,7 @@ impl Host<'_> {
     fn share_wants(&mut self, output: ShareOutput) {
         let Some(sharing) = &mut self.sharing else { return };
         let kept = match output {
-            ShareOutput::Say(say) => return self.replies.to_brain(Input::ShareSays(say)),
+            ShareOutput::Say(say) => return self.replies.tell_brain(Input::ShareSays(say)),
             ShareOutput::Tell { to, words } => {
                 if let Some(crew) = sharing.links.get(&to).copied() {
                     let input = MemberInput::App { to, channel: BLOBS, message: words };
