@@ -20,7 +20,6 @@ mod fields;
 mod health;
 mod http;
 mod ice;
-mod json;
 mod keys;
 mod network;
 mod options;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::count::{Counts, counted};
 use crate::shell::{For, Outcome, cargo, command, root, run, shoal, target};
 use crate::stamp::{Stamp, files_below};
-use crate::{fuzz, outside, setup, sim, tidy};
+use crate::{fuzz, outside, setup, sim, tidy, types as made_types};
 
 /// What must be built before a suite can run; each includes those before it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -39,13 +39,18 @@ pub(super) const SUITES: &[Suite] = &[
     Suite { name: "tidy", about: "the house rules", needs: Needs::Nothing, run: house_rules },
     Suite {
         name: "pure",
-        about: "protocol, kinds, seal, scheduler, node, peer, sim",
+        about: "protocol, kinds, api, seal, scheduler, node, peer, sim",
         needs: Needs::Nothing,
         run: pure,
     },
     Suite { name: "sim", about: "the simulated world", needs: Needs::Nothing, run: simulated },
     Suite { name: "fuzz", about: "hostile input, briefly", needs: Needs::Nothing, run: fuzzed },
-    Suite { name: "types", about: "TypeScript's compiler", needs: Needs::Pages, run: types },
+    Suite {
+        name: "types",
+        about: "TypeScript's compiler; what is made of Rust is not stale",
+        needs: Needs::Pages,
+        run: types,
+    },
     Suite {
         name: "shells",
         about: "engine, coordinator, host, cli",
@@ -62,9 +67,10 @@ const WITH_BUILD: Duration = Duration::from_secs(25 * 60);
 /// No file of browser tests takes nearly as long. One that does is ended, and the next one begins.
 const BROWSER_FILE: Duration = Duration::from_secs(8 * 60);
 
-const PURE: [&str; 10] = [
+const PURE: [&str; 11] = [
     "shoal-protocol",
     "shoal-kinds",
+    "shoal-api",
     "shoal-seal",
     "shoal-scheduler",
     "shoal-node",
@@ -143,6 +149,7 @@ fn clippy() -> Outcome<Counts> {
 }
 
 fn types() -> Outcome<Counts> {
+    made_types::check()?;
     run(command("npm").current_dir(root().join("web")).args(["run", "--silent", "check"]))?;
     Ok(Counts::ONE)
 }

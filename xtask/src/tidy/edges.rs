@@ -13,12 +13,13 @@ enum Rule {
     Not(&'static [&'static str]),
 }
 
-const RULES: [(&str, Rule); 14] = [
+const RULES: [(&str, Rule); 15] = [
     ("shoal-protocol", Rule::Only(&["serde", "postcard", "blake3"])),
     (
         "shoal-kinds",
         Rule::Only(&["shoal-protocol", "serde", "postcard", "serde_json", "thiserror", "utoipa"]),
     ),
+    ("shoal-api", Rule::Only(&["shoal-kinds", "serde", "serde_json", "utoipa"])),
     ("shoal-scheduler", Rule::Only(&["shoal-protocol", "shoal-kinds", "serde"])),
     (
         "shoal-seal",

@@ -6,7 +6,7 @@ use shoal_scheduler::{RequestId, SubmitError};
 use super::Driver;
 use super::event::{Found, Merged, Query, Reply, Ticket};
 use super::waiting::{Asked, ForEnd};
-use crate::json::{JobJson, StateJson};
+use shoal_api::{JobJson, StateJson};
 
 pub(super) enum Effect {
     /// A job was taken in.

@@ -13,9 +13,9 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::conns::Outgoing;
 use crate::answer::Giver;
-use crate::json::{JobJson, NodeJson, ServiceJson, UnitsJson};
 use crate::store::facts::Stored;
 use crate::store::results::Region;
+use shoal_api::{JobJson, NodeJson, ServiceJson, UnitsJson};
 
 /// Answers that may come late or, when the driver stops, never.
 pub(crate) type Reply<T> = oneshot::Sender<T>;

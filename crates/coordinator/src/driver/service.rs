@@ -6,7 +6,7 @@ use shoal_scheduler::{Input, ServiceView};
 use super::Driver;
 use super::event::ServiceEvent;
 use super::waiting::Asked;
-use crate::json::{ReplicaJson, ServiceJson};
+use shoal_api::{ReplicaJson, ServiceJson};
 
 impl Driver {
     pub(super) fn take_service(&mut self, now: Time, event: ServiceEvent) {
@@ -50,7 +50,7 @@ impl Driver {
         });
         ServiceJson {
             id: view.service.0,
-            kind: view.spec.work.name(),
+            kind: view.spec.work.name().into(),
             replicas: replicas.collect(),
             name: view.spec.name,
             owner: view.spec.owner,

@@ -9,7 +9,7 @@ use super::Driver;
 use super::effect::Effect;
 use super::event::{CrewEvent, Event, Reply, Submission};
 use super::waiting::Asked;
-use crate::json::{JobJson, StateJson};
+use shoal_api::{JobJson, StateJson};
 
 impl Driver {
     pub(super) fn take(&mut self, now: Time, event: Event) {

@@ -10,10 +10,10 @@ use shoal_scheduler::{
 
 use super::Driver;
 use super::event::Counts;
-use crate::json::{
-    ChangeJson, ConditionJson, CrewJson, EngineJson, GpuJson, JobErrorJson, JobJson, LinkJson,
-    MemberJson, NodeJson, PriorityJson, ResultJson, ShareJson, SimJson, StateJson, TotalJson,
-    TrustJson, TrustsJson, UnitJson, UnitsJson,
+use shoal_api::{
+    ChangeJson, ConditionJson, CrewJson, CrewStateJson, EngineJson, GpuJson, JobErrorJson, JobJson,
+    LinkJson, MemberJson, NodeJson, NodeKindJson, PriorityJson, ResultJson, ShareJson, SimJson,
+    StateJson, TotalJson, TrustJson, TrustsJson, UnitJson, UnitStateJson, UnitsJson, ViaJson,
 };
 use shoal_kinds::form::LENGTH_BYTES;
 use shoal_kinds::plan::verify_words;
@@ -45,7 +45,7 @@ impl Driver {
         });
         Some(JobJson {
             id: job.0,
-            kind: view.kind,
+            kind: view.kind.into(),
             state,
             items: view.items,
             items_done: view.items_done,
@@ -99,7 +99,7 @@ impl Driver {
             lanes: sim.lanes,
             scalar: sim.scalar.clone(),
             reduced: view.total.as_ref().zip(sim.reduce).map(|(total, how)| TotalJson {
-                how: how.name(),
+                how,
                 step: total.step,
                 values: total.numbers.iter().map(|n| n.is_finite().then_some(*n)).collect(),
             }),
@@ -110,7 +110,7 @@ impl Driver {
     fn crew_json(&self, crew: &CrewView) -> CrewJson {
         CrewJson {
             epoch: crew.epoch.0,
-            state: if crew.works { "working" } else { "forming" },
+            state: if crew.works { CrewStateJson::Working } else { CrewStateJson::Forming },
             members: crew.members.iter().map(|member| self.member_json(member)).collect(),
             spares: crew.spares,
             predicted_step_ms: (crew.predicted.0 > 0).then(|| milliseconds(crew.predicted)),
@@ -152,9 +152,9 @@ impl Driver {
         NodeJson {
             id: view.node.0,
             kind: match view.caps.kind {
-                NodeKind::Native => "native",
-                NodeKind::Browser => "browser",
-                NodeKind::Simulated => "simulated",
+                NodeKind::Native => NodeKindJson::Native,
+                NodeKind::Browser => NodeKindJson::Browser,
+                NodeKind::Simulated => NodeKindJson::Simulated,
             },
             gpu: view.caps.gpu.map(|gpu| GpuJson {
                 name: gpu.name,
@@ -212,9 +212,9 @@ impl Driver {
         units.truncate(MAX_UNITS_SHOWN);
         let units = units.into_iter().map(|unit| {
             let (state, node) = match unit.state {
-                UnitState::Waiting => ("waiting", None),
-                UnitState::Leased { node, .. } => ("leased", Some(node.0)),
-                UnitState::Done { node } => ("done", Some(node.0)),
+                UnitState::Waiting => (UnitStateJson::Waiting, None),
+                UnitState::Leased { node, .. } => (UnitStateJson::Leased, Some(node.0)),
+                UnitState::Done { node } => (UnitStateJson::Done, Some(node.0)),
             };
             UnitJson { start: unit.span.start, len: unit.span.len, state, node }
         });
@@ -311,8 +311,8 @@ fn link_json(link: &LinkReport) -> LinkJson {
     LinkJson {
         with: link.with.0,
         via: match link.via {
-            Path::Relay => "relay",
-            Path::Direct => "direct",
+            Path::Relay => ViaJson::Relay,
+            Path::Direct => ViaJson::Direct,
         },
         round_trip_ms: milliseconds(link.round_trip),
         bytes_per_second: link.bytes_per_second,

@@ -8,7 +8,7 @@ use shoal_scheduler::{CallError, CallId, RequestId, SubmitError};
 
 use super::event::{Reply, Ticket};
 use crate::answer::Giver;
-use crate::json::JobJson;
+use shoal_api::JobJson;
 
 #[derive(Default)]
 pub(super) struct Waiting {

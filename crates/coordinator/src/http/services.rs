@@ -21,8 +21,8 @@ use crate::answer::{Next, Taker, answer};
 use crate::driver::event::{Event, ServiceEvent};
 use crate::driver::handle::{Handle, Stopped};
 use crate::error::{ApiError, JobSubmitError, ServiceError};
-use crate::json::{ErrorJson, ServiceJson, ServicesJson};
 use crate::plan;
+use shoal_api::{ErrorJson, ServiceJson, ServicesJson};
 
 /// A description of a service, with room for long lists of files.
 const MAX_BODY_BYTES: usize = 4 << 20;

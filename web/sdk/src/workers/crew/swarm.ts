@@ -10,8 +10,6 @@ import { type Moving, openAlone } from "../shelf.js";
 import { PIECE, Source } from "../source.js";
 import type { CrewHost, Pool } from "./host.js";
 
-/** The channel of blobs (`BLOBS` of the protocol). */
-export const BLOBS = 16;
 /** Pieces hashed before other things get their turn: a heartbeat must not wait for a gigabyte. */
 const AT_A_TIME = 8;
 

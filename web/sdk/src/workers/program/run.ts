@@ -1,13 +1,11 @@
 /** One run of a WASI preview1 program. */
 
 import { type Fd, WASI, WASIProcExit } from "@bjorn3/browser_wasi_shim";
+import { MAX_STDERR_BYTES } from "../../constants.js";
 import type { BrainJob, UnitFailure } from "../messages.js";
 import { UnitError } from "../blobs.js";
 import { type Folder, ReadOnlyFolder, Stdin, Stream } from "./files.js";
 import { calls, granted, settled } from "./world.js";
-
-/** What is kept of stderr, from its end, where the reason stands (`MAX_STDERR_BYTES` of the protocol). */
-const STDERR_BYTES = 2 << 10;
 
 export interface Run {
   module: WebAssembly.Module;
@@ -138,7 +136,7 @@ class Tail {
     const joined = new Uint8Array(this.last.byteLength + data.byteLength);
     joined.set(this.last);
     joined.set(data, this.last.byteLength);
-    this.last = joined.slice(-STDERR_BYTES);
+    this.last = joined.slice(-MAX_STDERR_BYTES);
     if (this.told >= TOLD_AT_ONCE && performance.now() < this.next) return;
     this.told++;
     this.next = performance.now() + TOLD_EVERY_MS;

@@ -1,19 +1,19 @@
 //! What newcomers ask for.
 
 use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
 
 /// A newcomer's one-line job.
-#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct SubmitJobRequest {
+pub struct SubmitJobRequest {
     /// `matmul`: each element of the product of two made-up matrices.
     #[serde(default = "matmul")]
-    pub(crate) compute_type: String,
+    pub compute_type: String,
     #[serde(default = "one")]
-    pub(crate) iterations: u32,
+    pub iterations: u32,
     #[serde(default = "tensor_size")]
-    pub(crate) tensor_size: u32,
+    pub tensor_size: u32,
 }
 
 fn matmul() -> String {

@@ -1,124 +1,147 @@
 //! Receipts. What is signed is the text of [`ReceiptJson`], so its form is fixed: fields in the order of
 //! their names, no spaces, no fractions.
 
-use serde::Serialize;
+use std::borrow::Cow;
+
+use serde::{Deserialize, Serialize};
 use shoal_kinds::plan::Settings;
-use utoipa::ToSchema;
+
+use super::StateJson;
 
 /// The first line of every receipt, so that nobody takes another format for this one.
-pub(crate) const RECEIPT_FORMAT: &str = "shoal receipt 1";
+pub const RECEIPT_FORMAT: &str = "shoal receipt 1";
 
 /// A receipt and who signed it.
-#[derive(Clone, Debug, Serialize, ToSchema)]
-pub(crate) struct SignedReceiptJson {
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct SignedReceiptJson {
     /// The coordinator's public key, 64 hexadecimal digits.
-    pub(crate) key: String,
-    pub(crate) receipt: ReceiptJson,
+    pub key: String,
+    pub receipt: ReceiptJson,
     /// Ed25519, 128 hexadecimal digits, of the words `shoal receipt 1`, a zero byte and the BLAKE3 hash
     /// of `receipt` as JSON without spaces and with sorted keys.
-    pub(crate) signature: String,
+    pub signature: String,
 }
 
-#[derive(Clone, Debug, Serialize, ToSchema)]
-pub(crate) struct ReceiptJson {
-    pub(crate) code: Option<CodeJson>,
-    /// Milliseconds since the Unix epoch, as all moments here.
-    pub(crate) ended: Option<u64>,
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct ReceiptJson {
+    pub code: Option<CodeJson>,
+    /// Milliseconds since 1970. So are all moments here.
+    pub ended: Option<u64>,
     /// `shoal receipt 1`.
-    pub(crate) format: &'static str,
-    pub(crate) inputs: Vec<ReceiptInputJson>,
-    pub(crate) items: u64,
-    pub(crate) job: u64,
-    pub(crate) kind: &'static str,
-    pub(crate) name: String,
+    pub format: Cow<'static, str>,
+    pub inputs: Vec<ReceiptInputJson>,
+    pub items: u64,
+    pub job: u64,
+    pub kind: Cow<'static, str>,
+    pub name: String,
     /// Everybody named in `units`.
-    pub(crate) nodes: Vec<ReceiptNodeJson>,
+    pub nodes: Vec<ReceiptNodeJson>,
     /// Of a job that is done.
-    pub(crate) output: Option<ReceiptOutputJson>,
-    pub(crate) owner: String,
-    pub(crate) policy: ReceiptPolicyJson,
+    pub output: Option<ReceiptOutputJson>,
+    pub owner: String,
+    pub policy: ReceiptPolicyJson,
     /// What the job was asked to compute, beside its code and inputs: what its kind says of it.
-    #[schema(value_type = Object)]
-    pub(crate) settings: Settings,
-    pub(crate) state: &'static str,
-    pub(crate) submitted: u64,
-    pub(crate) units: Vec<ReceiptUnitJson>,
+    #[cfg_attr(feature = "schema", schema(value_type = Object))]
+    pub settings: Settings,
+    pub state: StateJson,
+    pub submitted: u64,
+    pub units: Vec<ReceiptUnitJson>,
     /// BLAKE3 of all that nodes are told to do, as it is sent to them (postcard).
-    pub(crate) work: String,
+    pub work: String,
 }
 
-#[derive(Clone, Debug, Serialize, ToSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct CodeJson {
+pub struct CodeJson {
     /// BLAKE3 of the kernel's text or of the module.
-    pub(crate) hash: String,
-    pub(crate) signature: Option<String>,
-    pub(crate) signed_by: Option<String>,
+    pub hash: String,
+    pub signature: Option<String>,
+    pub signed_by: Option<String>,
 }
 
-#[derive(Clone, Debug, Serialize, ToSchema)]
-pub(crate) struct ReceiptInputJson {
-    pub(crate) hash: String,
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct ReceiptInputJson {
+    pub hash: String,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) name: Option<String>,
+    #[cfg_attr(feature = "schema", schema(nullable = false))]
+    pub name: Option<String>,
     /// `input` of a map; `lines`, `file` or `folder` of an exec.
-    pub(crate) role: &'static str,
-    pub(crate) size: u64,
+    pub role: Cow<'static, str>,
+    pub size: u64,
 }
 
-#[derive(Clone, Debug, Serialize, ToSchema)]
-pub(crate) struct ReceiptNodeJson {
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct ReceiptNodeJson {
     /// Its numeric class as last said.
-    pub(crate) class: Option<String>,
+    pub class: Option<String>,
     /// Its public key.
-    pub(crate) identity: Option<String>,
-    pub(crate) name: String,
-    pub(crate) node: u64,
+    pub identity: Option<String>,
+    pub name: String,
+    pub node: u64,
 }
 
-#[derive(Clone, Debug, Serialize, ToSchema)]
-pub(crate) struct ReceiptOutputJson {
-    pub(crate) hash: String,
-    pub(crate) size: u64,
-    /// `bytes`: the result as it is served; `pixels`: the picture's RGBA8 rows.
-    pub(crate) what: &'static str,
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct ReceiptOutputJson {
+    pub hash: String,
+    pub size: u64,
+    pub what: ReceiptWhatJson,
 }
 
-#[derive(Clone, Debug, Serialize, ToSchema)]
-pub(crate) struct ReceiptPolicyJson {
-    pub(crate) tolerance: ReceiptToleranceJson,
-    pub(crate) verify: String,
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct ReceiptPolicyJson {
+    pub tolerance: ReceiptToleranceJson,
+    pub verify: String,
+}
+
+/// What the hash of a result is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+#[serde(rename_all = "lowercase")]
+pub enum ReceiptWhatJson {
+    /// The result as it is served.
+    Bytes,
+    /// The picture's RGBA8 rows.
+    Pixels,
 }
 
 /// Fractions are written as text, so that there is one way to write them.
-#[derive(Clone, Debug, Serialize, ToSchema)]
-pub(crate) struct ReceiptToleranceJson {
-    pub(crate) abs: String,
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct ReceiptToleranceJson {
+    pub abs: String,
     /// `bytes` (bit for bit), `unorm8`, `f16` or `f32`.
-    pub(crate) dtype: &'static str,
-    pub(crate) rel: String,
-    pub(crate) ulps: u32,
+    pub dtype: Cow<'static, str>,
+    pub rel: String,
+    pub ulps: u32,
 }
 
-#[derive(Clone, Debug, Serialize, ToSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct ReceiptUnitJson {
+pub struct ReceiptUnitJson {
     /// When it was merged, to a tenth of a second.
-    pub(crate) at: u64,
+    pub at: u64,
     /// Other nodes that computed the unit, whole or in part, and gave the same answer. With `node` they are
     /// those who agreed. Empty if nobody checked it.
-    pub(crate) checked_by: Vec<u64>,
+    pub checked_by: Vec<u64>,
     /// BLAKE3 of the unit's bytes; `null` where there are none.
-    pub(crate) hash: Option<String>,
-    pub(crate) len: u64,
+    pub hash: Option<String>,
+    pub len: u64,
     /// Who computed it.
-    pub(crate) node: u64,
-    /// One of your own devices (the operator's nodes) gave this answer.
-    pub(crate) own: bool,
-    pub(crate) size: u64,
-    pub(crate) start: u64,
-    /// As many agreed as the policy asks.
-    pub(crate) sure: bool,
+    pub node: u64,
+    /// One of your own devices gave this answer.
+    pub own: bool,
+    pub size: u64,
+    pub start: u64,
+    /// As many devices agreed as the policy requires.
+    pub sure: bool,
 }
 
 #[cfg(test)]
@@ -149,30 +172,31 @@ mod tests {
     #[test]
     fn fields_are_written_in_the_order_of_their_names() {
         let text = || String::from("text");
-        let tolerance = ReceiptToleranceJson { abs: text(), dtype: "f32", rel: text(), ulps: 16 };
+        let tolerance =
+            ReceiptToleranceJson { abs: text(), dtype: "f32".into(), rel: text(), ulps: 16 };
         let receipt = ReceiptJson {
             code: Some(CodeJson { hash: text(), signature: Some(text()), signed_by: None }),
             ended: Some(2),
-            format: RECEIPT_FORMAT,
+            format: RECEIPT_FORMAT.into(),
             inputs: vec![ReceiptInputJson {
                 hash: text(),
                 name: Some(text()),
-                role: "file",
+                role: "file".into(),
                 size: 1,
             }],
             items: 1,
             job: 1,
-            kind: "map",
+            kind: "map".into(),
             name: text(),
             nodes: vec![ReceiptNodeJson { class: None, identity: None, name: text(), node: 1 }],
-            output: Some(ReceiptOutputJson { hash: text(), size: 1, what: "bytes" }),
+            output: Some(ReceiptOutputJson { hash: text(), size: 1, what: ReceiptWhatJson::Bytes }),
             owner: text(),
             policy: ReceiptPolicyJson { tolerance, verify: text() },
             settings: ["width", "args", "clock"]
                 .map(|name| (name.into(), text().into()))
                 .into_iter()
                 .collect(),
-            state: "done",
+            state: StateJson::Done,
             submitted: 1,
             units: vec![ReceiptUnitJson {
                 at: 1,
