@@ -66,6 +66,11 @@ impl Scheduler {
                 self.believe_choice(now, id, start, winner);
                 return;
             }
+            if ballot.is_hopeless(&job.rules()) {
+                // Those who could have agreed are gone.
+                self.give_up(now, id, start);
+                return;
+            }
             // Where nodes contradict each other, anybody's word may help.
             if !own_is_at_it && !self.has_voter(job, unit, |_| true) {
                 self.start_over(now, id, start);

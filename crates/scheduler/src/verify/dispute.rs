@@ -7,8 +7,10 @@ use shoal_protocol::{JobId, NodeId, Time};
 
 use super::quorum::{Answer, Ballot, Rules};
 use crate::assign::Rank;
-use crate::job::Proof;
+use crate::job::{Job, Proof};
+use crate::peers::Peer;
 use crate::state::Scheduler;
+use crate::unit::Unit;
 
 /// Whose word is asked for, one after the other: old hands, those who did other units of the job, those who did
 /// something once or have been here for a while.
@@ -26,14 +28,27 @@ impl Scheduler {
         self.finish_if_whole(now, id);
     }
 
-    /// No further voter brings agreement: the job fails, unless all who are not new agree.
+    /// No further voter brings agreement: the job fails, unless all who are not new agree, or may yet.
     pub(super) fn believe_seniors(&mut self, now: Time, id: JobId, start: u64) {
-        let job = self.jobs.get(&id);
-        let unit = job.and_then(|job| Some((job.rules(), job.units.get(&start)?.ballot.as_ref()?)));
-        match unit.and_then(|(rules, ballot)| ballot.unanimous(&rules)) {
+        let Some(job) = self.jobs.get(&id) else { return };
+        let Some(unit) = job.units.get(&start) else { return };
+        let Some(ballot) = unit.ballot.as_ref() else { return };
+        match ballot.unanimous(&job.rules()) {
             Some(winner) => self.believe_choice(now, id, start, winner),
+            None if ballot.may_agree() && self.awaits_senior(job, unit, ballot) => {
+                self.refresh(id, start);
+            }
             None => self.give_up(now, id, start),
         }
+    }
+
+    /// Whether somebody who is not new computes the unit, or will be asked to.
+    fn awaits_senior(&self, job: &Job, unit: &Unit, ballot: &Ballot) -> bool {
+        let senior = |peer: &Peer| self.rank(peer, job) >= Rank::Settled;
+        let holders = unit.copies.iter().filter(|copy| !copy.late);
+        let mut holders = holders.filter_map(|copy| self.peers.get(&copy.node));
+        let asked = |peer: &Peer| senior(peer) && self.is_awaited(peer, ballot.since);
+        holders.any(senior) || (!ballot.is_full() && self.has_voter(job, unit, asked))
     }
 }
 
@@ -69,6 +84,12 @@ impl Ballot {
         let group = self.majority_of(Rank::Settled, rules.votes)?;
         let all = self.voices(Rank::Settled).all(|answer| !answer.contradicts(group));
         all.then_some(group)
+    }
+
+    /// Whether nobody who is not new has contradicted another such yet.
+    fn may_agree(&self) -> bool {
+        let first = self.voices(Rank::Settled).find_map(Answer::backs);
+        first.is_none_or(|group| self.voices(Rank::Settled).all(|a| !a.contradicts(group)))
     }
 
     fn voices(&self, rank: Rank) -> impl Iterator<Item = &Answer> {

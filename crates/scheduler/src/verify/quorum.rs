@@ -203,7 +203,12 @@ impl Ballot {
     pub(crate) fn is_hopeless(&self, rules: &Rules) -> bool {
         let scattered = self.groups.len() >= SCATTERED && self.poll().votes <= 1;
         let settled = self.comparing.is_none() && self.poll().open_votes == 0;
-        settled && self.decided(rules).is_none() && (scattered || self.voters() >= MAX_VOTERS)
+        settled && self.decided(rules).is_none() && (scattered || self.is_full())
+    }
+
+    /// So many have answered that nobody else is asked.
+    pub(crate) fn is_full(&self) -> bool {
+        self.voters() >= MAX_VOTERS
     }
 
     /// Whether it is yet unknown what the answer is equal to.
