@@ -30,6 +30,15 @@ fn seeds_that_once_failed() {
     }
 }
 
+/// Worlds with everything in them in which honest nodes were called wrong: three liars that agreed outvoted one honest
+/// node after the other.
+#[test]
+fn no_honest_node_is_called_wrong_where_it_once_was() {
+    for seed in [1449] {
+        assert_eq!(run(seed).honest_rejected, 0, "seed {seed}");
+    }
+}
+
 #[test]
 fn crews_give_the_undisturbed_field_whatever_happens() {
     let totals: u64 = (0..40).chain([3499, 3995]).map(|seed| crew(seed).crew.totals).sum();

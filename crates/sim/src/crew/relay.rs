@@ -33,8 +33,6 @@ pub(crate) struct Crews {
     pub(super) blobs: Blobs,
     /// Those of them that are results, and not dropped with parts of checkpoints that are the same.
     pub(super) results: BTreeSet<Hash>,
-    /// Somebody who spoils rows is believed, for what it did else.
-    pub(super) trusts_liar: bool,
     /// Which simulation a job is, and the pokes that counted in it, by step.
     pub(super) jobs: BTreeMap<JobId, usize>,
     pub(super) pokes: BTreeMap<JobId, BTreeMap<u64, Poke>>,
@@ -49,7 +47,6 @@ impl Crews {
             channels: BTreeSet::new(),
             blobs: Blobs::new(),
             results: BTreeSet::new(),
-            trusts_liar: false,
             jobs: BTreeMap::new(),
             pokes: BTreeMap::new(),
         }
