@@ -2,4 +2,5 @@
 //! fetches them); without it these tests look at nothing, and with `SHOAL_REQUIRE_ALL=1` that is a failure.
 
 mod material;
+mod models;
 mod operators;
