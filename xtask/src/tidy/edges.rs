@@ -13,7 +13,7 @@ enum Rule {
     Not(&'static [&'static str]),
 }
 
-const RULES: [(&str, Rule); 14] = [
+const RULES: [(&str, Rule); 15] = [
     ("shoal-protocol", Rule::Only(&["serde", "postcard", "blake3"])),
     (
         "shoal-kinds",
@@ -33,6 +33,7 @@ const RULES: [(&str, Rule); 14] = [
             "ed25519-dalek",
         ]),
     ),
+    ("shoal-onnx", Rule::Only(&["bytes", "serde", "serde_json", "thiserror"])),
     ("shoal-peer", Rule::Only(&["shoal-protocol", "serde", "serde_json", "wgpu"])),
     ("shoal-turn", Rule::Only(&["shoal-protocol", "hmac", "sha1", "md-5"])),
     ("shoal-app", Rule::Only(&["shoal-peer", "serde_json", "getrandom"])),
