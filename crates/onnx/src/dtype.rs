@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::limit::{MOST_ELEMENTS, MOST_RANK};
 
 macro_rules! dtypes {
-    ($($name:ident = $number:literal, $bits:literal, $text:literal;)*) => {
+    ($($name:ident = $number:literal, $bits:literal, $family:ident, $text:literal;)*) => {
         /// The type of a tensor's elements.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
         #[serde(rename_all = "lowercase")]
@@ -33,6 +33,10 @@ macro_rules! dtypes {
                 match self { $(DType::$name => $bits,)* }
             }
 
+            pub(crate) fn family(self) -> Family {
+                match self { $(DType::$name => Family::$family,)* }
+            }
+
             pub fn name(self) -> &'static str {
                 match self { $(DType::$name => $text,)* }
             }
@@ -41,39 +45,57 @@ macro_rules! dtypes {
 }
 
 dtypes! {
-    Float32 = 1, 32, "float32";
-    Uint8 = 2, 8, "uint8";
-    Int8 = 3, 8, "int8";
-    Uint16 = 4, 16, "uint16";
-    Int16 = 5, 16, "int16";
-    Int32 = 6, 32, "int32";
-    Int64 = 7, 64, "int64";
-    Text = 8, 128, "string";
-    Bool = 9, 8, "bool";
-    Float16 = 10, 16, "float16";
-    Float64 = 11, 64, "float64";
-    Uint32 = 12, 32, "uint32";
-    Uint64 = 13, 64, "uint64";
-    Complex64 = 14, 64, "complex64";
-    Complex128 = 15, 128, "complex128";
-    Bfloat16 = 16, 16, "bfloat16";
-    Float8E4M3FN = 17, 8, "float8e4m3fn";
-    Float8E4M3FNUZ = 18, 8, "float8e4m3fnuz";
-    Float8E5M2 = 19, 8, "float8e5m2";
-    Float8E5M2FNUZ = 20, 8, "float8e5m2fnuz";
-    Uint4 = 21, 4, "uint4";
-    Int4 = 22, 4, "int4";
-    Float4E2M1 = 23, 4, "float4e2m1";
-    Float8E8M0 = 24, 8, "float8e8m0";
-    Uint2 = 25, 2, "uint2";
-    Int2 = 26, 2, "int2";
+    Float32 = 1, 32, Float, "float32";
+    Uint8 = 2, 8, Unsigned, "uint8";
+    Int8 = 3, 8, Signed, "int8";
+    Uint16 = 4, 16, Unsigned, "uint16";
+    Int16 = 5, 16, Signed, "int16";
+    Int32 = 6, 32, Signed, "int32";
+    Int64 = 7, 64, Signed, "int64";
+    Text = 8, 128, Other, "string";
+    Bool = 9, 8, Bool, "bool";
+    Float16 = 10, 16, Other, "float16";
+    Float64 = 11, 64, Other, "float64";
+    Uint32 = 12, 32, Unsigned, "uint32";
+    Uint64 = 13, 64, Unsigned, "uint64";
+    Complex64 = 14, 64, Other, "complex64";
+    Complex128 = 15, 128, Other, "complex128";
+    Bfloat16 = 16, 16, Other, "bfloat16";
+    Float8E4M3FN = 17, 8, Other, "float8e4m3fn";
+    Float8E4M3FNUZ = 18, 8, Other, "float8e4m3fnuz";
+    Float8E5M2 = 19, 8, Other, "float8e5m2";
+    Float8E5M2FNUZ = 20, 8, Other, "float8e5m2fnuz";
+    Uint4 = 21, 4, Other, "uint4";
+    Int4 = 22, 4, Other, "int4";
+    Float4E2M1 = 23, 4, Other, "float4e2m1";
+    Float8E8M0 = 24, 8, Other, "float8e8m0";
+    Uint2 = 25, 2, Other, "uint2";
+    Int2 = 26, 2, Other, "int2";
+}
+
+/// What a type's elements are to those who compute shapes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Family {
+    Bool,
+    Signed,
+    Unsigned,
+    /// Of 32 bits: sizes are scaled by them.
+    Float,
+    /// Nothing that a shape depends on.
+    Other,
 }
 
 impl DType {
-    /// Whole numbers and truth values, which shapes are computed with.
-    pub(crate) fn is_whole(self) -> bool {
-        use DType::{Bool, Int8, Int16, Int32, Int64, Uint8, Uint16, Uint32, Uint64};
-        [Bool, Int8, Int16, Int32, Int64, Uint8, Uint16, Uint32, Uint64].contains(&self)
+    /// Whether it has this number. The upper half of 64 bits without a sign counts as not.
+    pub(crate) fn holds(self, int: i64) -> bool {
+        let bits = self.bits();
+        match self.family() {
+            Family::Bool => (0..2).contains(&int),
+            Family::Signed if bits >= 64 => true,
+            Family::Signed => (-(1i64 << (bits - 1))..1i64 << (bits - 1)).contains(&int),
+            Family::Unsigned => int >= 0 && (bits >= 64 || int.unsigned_abs() >> bits == 0),
+            Family::Float | Family::Other => false,
+        }
     }
 }
 
@@ -163,6 +185,14 @@ mod tests {
             assert_eq!(DType::of(number).map(DType::number), Some(number));
         }
         assert_eq!((DType::of(0), DType::of(27)), (None, None));
+    }
+
+    #[test]
+    fn types_have_their_numbers() {
+        assert!(DType::Int8.holds(-128) && !DType::Int8.holds(128));
+        assert!(DType::Uint8.holds(255) && !DType::Uint8.holds(256) && !DType::Uint8.holds(-1));
+        assert!(DType::Int64.holds(i64::MIN) && DType::Uint64.holds(i64::MAX));
+        assert!(DType::Bool.holds(1) && !DType::Bool.holds(2) && !DType::Float32.holds(0));
     }
 
     #[test]

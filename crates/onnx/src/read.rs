@@ -201,10 +201,11 @@ fn read_dims(chunk: &Chunk, budget: &mut Budget) -> Result<Vec<Dim>, ReadError> 
             let field = field?;
             match field.number {
                 // Some exporters write -1 for what is open.
-                1 => match i64::try_from(field.varint()? as i64).ok().filter(|dim| *dim >= 0) {
-                    Some(known) => read = Dim::Known(known as u64),
-                    None => read = Dim::Open(String::new()),
-                },
+                1 => {
+                    let dim = field.varint()?;
+                    let is_open = dim as i64 <= -1;
+                    read = if is_open { Dim::Open(String::new()) } else { Dim::Known(dim) };
+                }
                 2 => read = Dim::Open(budget.text(&field.chunk()?)?),
                 _ => {}
             }

@@ -5,7 +5,7 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use bytes::Bytes;
 
-use crate::dtype::{DType, TensorType, elements};
+use crate::dtype::{DType, Family, TensorType, elements};
 use crate::error::ReadError;
 use crate::limit::{MOST_FOLDED, MOST_RANK};
 use crate::read::Budget;
@@ -114,10 +114,10 @@ impl Tensor {
         if count > MOST_FOLDED as u64 || self.external.is_some() {
             return None;
         }
-        let mut value = match self.ty.dtype {
-            DType::Float32 => Value::Floats(Vec::new()),
-            dtype if dtype.is_whole() => Value::Ints(Vec::new()),
-            _ => return None,
+        let mut value = match self.ty.dtype.family() {
+            Family::Float => Value::Floats(Vec::new()),
+            Family::Bool | Family::Signed | Family::Unsigned => Value::Ints(Vec::new()),
+            Family::Other => return None,
         };
         for field in self.chunk.fields() {
             let field = field.ok()?;
@@ -176,20 +176,23 @@ impl Value {
 
     /// From little-endian bytes. `None` for types that shapes are not computed with.
     pub fn from_raw(dtype: DType, raw: &[u8]) -> Option<Value> {
-        fn each<const N: usize>(raw: &[u8], number: fn([u8; N]) -> i64) -> Value {
-            let (all, _) = raw.as_chunks::<N>();
-            Value::Ints(all.iter().map(|bytes| number(*bytes)).collect())
-        }
-        let value = match dtype {
-            DType::Float32 => Value::Floats(singles(raw).collect()),
-            DType::Bool | DType::Uint8 => each::<1>(raw, |[byte]| i64::from(byte)),
-            DType::Int8 => each::<1>(raw, |byte| i64::from(i8::from_le_bytes(byte))),
-            DType::Int16 => each::<2>(raw, |bytes| i64::from(i16::from_le_bytes(bytes))),
-            DType::Uint16 => each::<2>(raw, |bytes| i64::from(u16::from_le_bytes(bytes))),
-            DType::Int32 => each::<4>(raw, |bytes| i64::from(i32::from_le_bytes(bytes))),
-            DType::Uint32 => each::<4>(raw, |bytes| i64::from(u32::from_le_bytes(bytes))),
-            DType::Int64 | DType::Uint64 => each::<8>(raw, i64::from_le_bytes),
-            _ => return None,
+        let size = usize::try_from(dtype.bits() / 8).ok()?;
+        let int = |bytes: &[u8], fill: u8| {
+            let mut all = [fill; 8];
+            all[..bytes.len()].copy_from_slice(bytes);
+            i64::from_le_bytes(all)
+        };
+        let is_negative = |bytes: &[u8]| bytes.last().is_some_and(|last| last & 0x80 != 0);
+        let value = match dtype.family() {
+            Family::Float => Value::Floats(singles(raw).collect()),
+            Family::Bool | Family::Unsigned => {
+                Value::Ints(raw.chunks_exact(size).map(|bytes| int(bytes, 0)).collect())
+            }
+            Family::Signed => {
+                let signed = |bytes| int(bytes, if is_negative(bytes) { 0xff } else { 0 });
+                Value::Ints(raw.chunks_exact(size).map(signed).collect())
+            }
+            Family::Other => return None,
         };
         Some(value)
     }

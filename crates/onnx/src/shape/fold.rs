@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 
 use super::Fact;
-use crate::dtype::{DType, elements};
+use crate::dtype::{DType, Family, elements};
 use crate::limit::MOST_FOLDED;
 use crate::tensor::Value;
 
@@ -20,7 +20,7 @@ pub(super) fn unary(op: &str, dtype: DType, value: &Value) -> Option<Value> {
                 _ => return None,
             };
             let made: Vec<i64> = ints.iter().map(|int| of(*int)).collect();
-            made.iter().all(|int| holds(dtype, *int)).then_some(Value::Ints(made))
+            made.iter().all(|int| dtype.holds(*int)).then_some(Value::Ints(made))
         }
         Value::Floats(floats) => {
             let of: fn(f32) -> f32 = match op {
@@ -41,7 +41,7 @@ pub(super) fn unary(op: &str, dtype: DType, value: &Value) -> Option<Value> {
 /// Without `std` there is none.
 pub(super) fn floor(x: f32) -> f32 {
     // Larger floats have no fraction, and not-a-number stays what it is.
-    if !(x.abs() < 8_388_608.0) {
+    if x.is_nan() || x.abs() >= 8_388_608.0 {
         return x;
     }
     let cut = x as i32 as f32;
@@ -50,12 +50,13 @@ pub(super) fn floor(x: f32) -> f32 {
 
 /// Of two values, spread over these dimensions.
 pub(super) fn binary(op: &str, a: &Fact, b: &Fact, dims: &[u64]) -> Option<Value> {
-    let (pairs, a_type) = (pairs(&a.ty.dims, &b.ty.dims, dims)?, a.ty.dtype);
+    // What would wrap around is no shape; truths are in every type.
+    let (pairs, made_type) = (pairs(&a.ty.dims, &b.ty.dims, dims)?, a.ty.dtype);
     match (a.value.as_ref()?, b.value.as_ref()?) {
         (Value::Ints(a), Value::Ints(b)) => {
             let each = pairs.map(|(x, y)| ints(op, *a.get(x)?, *b.get(y)?));
             let made = each.collect::<Option<Vec<_>>>()?;
-            made.iter().all(|int| holds(a_type, *int)).then_some(Value::Ints(made))
+            made.iter().all(|int| made_type.holds(*int)).then_some(Value::Ints(made))
         }
         (Value::Floats(a), Value::Floats(b)) => {
             let truths = ["Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual"];
@@ -88,19 +89,6 @@ pub(super) fn choose(which: &Fact, a: &Fact, b: &Fact, dims: &[u64]) -> Option<V
             each.map(Option::<&f32>::copied).collect::<Option<_>>().map(Value::Floats)
         }
         _ => None,
-    }
-}
-
-/// Whether a type has this number. What would wrap around is no shape.
-fn holds(dtype: DType, int: i64) -> bool {
-    let bits = dtype.bits().min(63);
-    match dtype {
-        DType::Int64 => true,
-        DType::Bool => (0..2).contains(&int),
-        DType::Int8 | DType::Int16 | DType::Int32 => {
-            (-(1 << (bits - 1))..1 << (bits - 1)).contains(&int)
-        }
-        _ => int >= 0 && int.unsigned_abs() >> bits == 0,
     }
 }
 
@@ -153,12 +141,10 @@ fn truth(op: &str, a: f32, b: f32) -> Option<bool> {
 }
 
 pub(super) fn converted(value: &Value, to: DType) -> Option<Value> {
-    let narrow = |int: i64| match to {
-        DType::Int64 | DType::Uint64 => Some(int),
-        DType::Int32 => Some(i64::from(int as i32)),
-        DType::Uint32 => Some(i64::from(int as u32)),
-        DType::Bool => Some(i64::from(int != 0)),
-        _ => None,
+    let narrow = |int: i64| match to.family() {
+        Family::Bool => Some(i64::from(int != 0)),
+        Family::Signed | Family::Unsigned => to.holds(int).then_some(int),
+        Family::Float | Family::Other => None,
     };
     match value {
         Value::Ints(ints) if to == DType::Float32 => {
@@ -169,10 +155,10 @@ pub(super) fn converted(value: &Value, to: DType) -> Option<Value> {
         }
         Value::Floats(_) if to == DType::Float32 => Some(value.clone()),
         Value::Floats(floats) => {
-            let each = floats.iter().map(|float| match to {
-                DType::Bool => Some(i64::from(*float != 0.0)),
-                // Towards zero.
-                _ => narrow(*float as i64),
+            // Towards zero, but for truths.
+            let each = floats.iter().map(|float| match to.family() == Family::Bool {
+                true => Some(i64::from(*float != 0.0)),
+                false => narrow(*float as i64),
             });
             each.collect::<Option<_>>().map(Value::Ints)
         }
