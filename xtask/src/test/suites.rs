@@ -39,7 +39,7 @@ pub(super) const SUITES: &[Suite] = &[
     Suite { name: "tidy", about: "the house rules", needs: Needs::Nothing, run: house_rules },
     Suite {
         name: "pure",
-        about: "protocol, kinds, api, seal, scheduler, node, peer, sim",
+        about: "protocol, kinds, api, seal, onnx, scheduler, node, peer, sim",
         needs: Needs::Nothing,
         run: pure,
     },
@@ -67,11 +67,12 @@ const WITH_BUILD: Duration = Duration::from_secs(25 * 60);
 /// No file of browser tests takes nearly as long. One that does is ended, and the next one begins.
 const BROWSER_FILE: Duration = Duration::from_secs(8 * 60);
 
-const PURE: [&str; 11] = [
+const PURE: [&str; 12] = [
     "shoal-protocol",
     "shoal-kinds",
     "shoal-api",
     "shoal-seal",
+    "shoal-onnx",
     "shoal-scheduler",
     "shoal-node",
     "shoal-peer",
@@ -80,6 +81,8 @@ const PURE: [&str; 11] = [
     "shoal-sim",
     "xtask",
 ];
+/// What the tests of `shoal-onnx` read: models, and ONNX's own cases.
+const MODELS: [&str; 4] = ["blazeface", "yolov8n", "ppocr", "onnx"];
 /// Planning is a feature, because nodes do without it; the example kind is one, because users do.
 const ALL_OF_KINDS: [&str; 2] = ["--features", "shoal-kinds/plan,shoal-kinds/count"];
 const SHELLS: &[&str] = &["shoal-engine", "shoal-coordinator", "shoal-host", "shoal"];
@@ -104,7 +107,9 @@ fn house_rules() -> Outcome<Counts> {
 }
 
 fn pure() -> Outcome<Counts> {
+    outside::fetch_some(&MODELS)?;
     let mut test = cargo_on(&["test", "--quiet", "--no-fail-fast"], &PURE);
+    test.env("SHOAL_OUTSIDE", outside::folder()).env("SHOAL_REQUIRE_ALL", "1");
     counted(test.args(ALL_OF_KINDS), WITH_BUILD)
 }
 
@@ -119,6 +124,7 @@ fn simulated() -> Outcome<Counts> {
 fn fuzzed() -> Outcome<Counts> {
     let passed = fuzz::brief(|name| match name {
         "codec" | "npy" => 200_000,
+        "onnx" => 100_000,
         "wasm" => 2_000,
         _ => 8_000,
     })?;

@@ -34,6 +34,7 @@ const RULES: [(&str, Rule); 15] = [
             "ed25519-dalek",
         ]),
     ),
+    ("shoal-onnx", Rule::Only(&["bytes", "serde", "serde_json", "thiserror"])),
     ("shoal-peer", Rule::Only(&["shoal-protocol", "serde", "serde_json", "wgpu"])),
     ("shoal-turn", Rule::Only(&["shoal-protocol", "hmac", "sha1", "md-5"])),
     ("shoal-app", Rule::Only(&["shoal-peer", "serde_json", "getrandom"])),
