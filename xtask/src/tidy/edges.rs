@@ -13,7 +13,7 @@ enum Rule {
     Not(&'static [&'static str]),
 }
 
-const RULES: [(&str, Rule); 15] = [
+const RULES: [(&str, Rule); 16] = [
     ("shoal-protocol", Rule::Only(&["serde", "postcard", "blake3"])),
     (
         "shoal-kinds",
