@@ -184,9 +184,10 @@ fn many(mix: &Mix, from: u64, seeds: u64) -> ExitCode {
 
 fn show_crews(crew: &CrewReport) {
     println!(
-        "crews: {} fields ({} spoiled where the job says that nobody checked some steps), {} given up, {} epochs, {} pokes ({} times again), {} frames by relay, {} direct, {} of old epochs dropped; {} checks, {} lies found, {} steps unchecked",
+        "crews: {} fields ({} spoiled where the job says that nobody checked some steps, {} where trusted liars checked), {} given up, {} epochs, {} pokes ({} times again), {} frames by relay, {} direct, {} of old epochs dropped; {} checks, {} lies found, {} steps unchecked",
         crew.fields,
-        crew.wrong,
+        crew.wrong - crew.vouched,
+        crew.vouched,
         crew.given_up,
         crew.epochs,
         crew.pokes,

@@ -16,6 +16,10 @@ use crate::unit::Unit;
 /// something once or have been here for a while.
 const SENIORS: [Rank; 3] = [Rank::Elder, Rank::Contributor, Rank::Settled];
 
+/// So many who are not new are heard, if they are here, before a job fails because everybody says something else. If
+/// they do not agree, it is the program.
+const SENIORS_HEARD: usize = 6;
+
 impl Scheduler {
     /// Takes the answer of a ballot that came to no end; nobody is blamed, and nobody earns trust.
     pub(super) fn believe_choice(&mut self, now: Time, id: JobId, start: u64, winner: usize) {
@@ -28,16 +32,15 @@ impl Scheduler {
         self.finish_if_whole(now, id);
     }
 
-    /// No further voter brings agreement: the job fails, unless all who are not new agree, or may yet.
+    /// No further voter brings agreement: the job fails, unless most of those who are not new agree, or may yet.
     pub(super) fn believe_seniors(&mut self, now: Time, id: JobId, start: u64) {
         let Some(job) = self.jobs.get(&id) else { return };
         let Some(unit) = job.units.get(&start) else { return };
         let Some(ballot) = unit.ballot.as_ref() else { return };
-        match ballot.unanimous(&job.rules()) {
+        let few = ballot.voices(Rank::Settled).count() < SENIORS_HEARD;
+        match ballot.majority_of(Rank::Settled, job.rules().votes) {
             Some(winner) => self.believe_choice(now, id, start, winner),
-            None if ballot.may_agree() && self.awaits_senior(job, unit, ballot) => {
-                self.refresh(id, start);
-            }
+            None if few && self.awaits_senior(job, unit, ballot) => self.refresh(id, start),
             None => self.give_up(now, id, start),
         }
     }
@@ -77,19 +80,6 @@ impl Ballot {
             let weight: u32 = of_group().map(|answer| answer.weight).sum();
             of_group().count() >= votes && weight * 2 > all
         })
-    }
-
-    /// What all say who are not new.
-    fn unanimous(&self, rules: &Rules) -> Option<usize> {
-        let group = self.majority_of(Rank::Settled, rules.votes)?;
-        let all = self.voices(Rank::Settled).all(|answer| !answer.contradicts(group));
-        all.then_some(group)
-    }
-
-    /// Whether nobody who is not new has contradicted another such yet.
-    fn may_agree(&self) -> bool {
-        let first = self.voices(Rank::Settled).find_map(Answer::backs);
-        first.is_none_or(|group| self.voices(Rank::Settled).all(|a| !a.contradicts(group)))
     }
 
     fn voices(&self, rank: Rank) -> impl Iterator<Item = &Answer> {

@@ -33,6 +33,8 @@ pub(crate) struct Crews {
     pub(super) blobs: Blobs,
     /// Those of them that are results, and not dropped with parts of checkpoints that are the same.
     pub(super) results: BTreeSet<Hash>,
+    /// Somebody who spoils rows was asked to check others', for what it did else: liars may vouch for each other.
+    pub(super) liar_checks: bool,
     /// Which simulation a job is, and the pokes that counted in it, by step.
     pub(super) jobs: BTreeMap<JobId, usize>,
     pub(super) pokes: BTreeMap<JobId, BTreeMap<u64, Poke>>,
@@ -46,6 +48,7 @@ impl Crews {
             called: BTreeMap::new(),
             channels: BTreeSet::new(),
             blobs: Blobs::new(),
+            liar_checks: false,
             results: BTreeSet::new(),
             jobs: BTreeMap::new(),
             pokes: BTreeMap::new(),

@@ -35,11 +35,12 @@ impl<P: Probe> World<P> {
         self.report.crew.pokes += pokes.len() as u64;
         self.report.crew.unchecked += view.unchecked_steps;
         let spoiled = !self.scenario.spoilers.is_empty();
-        let said = spoiled && view.unchecked_steps > 0;
+        let said = spoiled && (view.unchecked_steps > 0 || self.crews.liar_checks);
         let undisturbed = plan.grid.undisturbed(&pokes);
         let differs = field != undisturbed;
         assert!(!differs || said, "the field differs: {plan:?}");
         self.report.crew.wrong += u64::from(differs);
+        self.report.crew.vouched += u64::from(differs && view.unchecked_steps == 0);
         if let (false, Some(numbers)) = (differs, plan.grid.total(&undisturbed)) {
             let total = Some(Total { step: plan.grid.steps, numbers });
             assert_eq!(view.total, total, "the total differs: {plan:?}");

@@ -173,7 +173,8 @@ impl Scheduler {
         right.is_some_and(|right| *right >= VETERAN)
     }
 
-    /// Who computes again: rather somebody who has no seat, the fastest of those whose word counts.
+    /// Who computes again, of those whose word counts: one of the operator's own, because liars may have earned trust
+    /// with other work and vouch for each other; rather somebody who has no seat; the fastest.
     fn checker(&self, now: Time, id: CrewId, authors: &BTreeSet<NodeId>) -> Option<(NodeId, Conn)> {
         let (crew, job) = (self.crews.get(&id)?, self.crew_job(id)?);
         let lane = job.spec.needs.lane;
@@ -192,9 +193,9 @@ impl Scheduler {
             let Try::Fit { rate } = tried else { return None };
             let peer = self.peers.get(node).filter(|peer| fits(peer))?;
             let sits = crew.seats.iter().any(|seat| seat.node == *node);
-            Some((sits, core::cmp::Reverse(*rate), *node, peer.conn))
+            Some((!peer.trusted, sits, core::cmp::Reverse(*rate), *node, peer.conn))
         });
-        able.min().map(|(_, _, node, conn)| (node, conn))
+        able.min().map(|(_, _, _, node, conn)| (node, conn))
     }
 
     fn begin_check(
