@@ -314,21 +314,24 @@ fn read_attribute(
     if !texts.is_empty() || kind == 8 {
         found.push((8, Attr::Texts(texts)));
     }
+    Ok((name, if refers { Attr::Other } else { of_kind(kind, found) }))
+}
+
+/// The one of these that an attribute of this type has.
+fn of_kind(kind: u64, mut found: Vec<(u64, Attr)>) -> Attr {
     let attr = match kind {
-        _ if refers => None,
         // Files of old leave it to the reader.
         0 => found.pop(),
         kind => found.into_iter().rev().find(|(of, _)| *of == kind),
     };
     // What is zero may be left out.
-    let attr = match (attr, kind) {
+    match (attr, kind) {
         (Some((_, attr)), _) => attr,
-        (None, 1) if !refers => Attr::Float(0.0),
-        (None, 2) if !refers => Attr::Int(0),
-        (None, 3) if !refers => Attr::Text(Bytes::new()),
+        (None, 1) => Attr::Float(0.0),
+        (None, 2) => Attr::Int(0),
+        (None, 3) => Attr::Text(Bytes::new()),
         (None, _) => Attr::Other,
-    };
-    Ok((name, attr))
+    }
 }
 
 fn read_floats(field: &Field, to: &mut Vec<f32>, budget: &mut Budget) -> Result<(), ReadError> {

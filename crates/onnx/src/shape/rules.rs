@@ -32,69 +32,81 @@ pub(crate) fn rule(node: &Node, model: &Model) -> Result<Rule, Fault> {
     }))
 }
 
+/// Operators of ONNX whose first output is as their first input.
+const SAME: [&str; 60] = [
+    "Abs",
+    "Acos",
+    "Acosh",
+    "Asin",
+    "Asinh",
+    "Atan",
+    "Atanh",
+    "BitwiseNot",
+    "Ceil",
+    "Celu",
+    "Clip",
+    "Cos",
+    "Cosh",
+    "CumProd",
+    "CumSum",
+    "Elu",
+    "Erf",
+    "Exp",
+    "Floor",
+    "Gelu",
+    "GroupNormalization",
+    "HardSigmoid",
+    "HardSwish",
+    "Hardmax",
+    "Identity",
+    "InstanceNormalization",
+    "LRN",
+    "LeakyRelu",
+    "Log",
+    "LogSoftmax",
+    "LpNormalization",
+    "MeanVarianceNormalization",
+    "Mish",
+    "Neg",
+    "Not",
+    "PRelu",
+    "RMSNormalization",
+    "Reciprocal",
+    "Relu",
+    "Round",
+    "RotaryEmbedding",
+    "Selu",
+    "Shrink",
+    "Sigmoid",
+    "Sign",
+    "Sin",
+    "Sinh",
+    "Softmax",
+    "Softplus",
+    "Softsign",
+    "Sqrt",
+    "Swish",
+    "Tan",
+    "Tanh",
+    "ThresholdedRelu",
+    "Trilu",
+    "ReverseSequence",
+    "Scatter",
+    "ScatterElements",
+    "ScatterND",
+];
+
 /// ONNX's own operators.
 fn own(op: &str) -> Option<Rule> {
+    if SAME.contains(&op) {
+        return Some(plain::same);
+    }
+    by_element(op).or_else(|| by_place(op))
+}
+
+/// Those that look at elements one by one, and those that make tensors.
+fn by_element(op: &str) -> Option<Rule> {
     let rule: Rule = match op {
-        "Abs"
-        | "Acos"
-        | "Acosh"
-        | "Asin"
-        | "Asinh"
-        | "Atan"
-        | "Atanh"
-        | "BitwiseNot"
-        | "Ceil"
-        | "Celu"
-        | "Clip"
-        | "Cos"
-        | "Cosh"
-        | "CumProd"
-        | "CumSum"
-        | "Elu"
-        | "Erf"
-        | "Exp"
-        | "Floor"
-        | "Gelu"
-        | "GroupNormalization"
-        | "HardSigmoid"
-        | "HardSwish"
-        | "Hardmax"
-        | "Identity"
-        | "InstanceNormalization"
-        | "LRN"
-        | "LeakyRelu"
-        | "Log"
-        | "LogSoftmax"
-        | "LpNormalization"
-        | "MeanVarianceNormalization"
-        | "Mish"
-        | "Neg"
-        | "Not"
-        | "PRelu"
-        | "RMSNormalization"
-        | "Reciprocal"
-        | "Relu"
-        | "Round"
-        | "RotaryEmbedding"
-        | "Selu"
-        | "Shrink"
-        | "Sigmoid"
-        | "Sign"
-        | "Sin"
-        | "Sinh"
-        | "Softmax"
-        | "Softplus"
-        | "Softsign"
-        | "Sqrt"
-        | "Swish"
-        | "Tan"
-        | "Tanh"
-        | "ThresholdedRelu"
-        | "Trilu"
-        | "ReverseSequence"
-        | "Scatter"
-        | "ScatterElements"
-        | "ScatterND" => plain::same,
         "Add" | "BitShift" | "BitwiseAnd" | "BitwiseOr" | "BitwiseXor" | "Div" | "Mod" | "Mul"
         | "Pow" | "Sub" => plain::binary,
         "And" | "Equal" | "Greater" | "GreaterOrEqual" | "Less" | "LessOrEqual" | "Or" | "Xor" => {
@@ -118,6 +130,14 @@ fn own(op: &str) -> Option<Rule> {
         "Range" => generate::range,
         "EyeLike" | "RandomNormalLike" | "RandomUniformLike" | "Bernoulli" => generate::like,
         "RandomNormal" | "RandomUniform" => generate::random,
+        _ => return None,
+    };
+    Some(rule)
+}
+
+/// Those that depend on where elements stand.
+fn by_place(op: &str) -> Option<Rule> {
+    let rule: Rule = match op {
         "Reshape" => arrange::reshape,
         "Flatten" => arrange::flatten,
         "Squeeze" => arrange::squeeze,
