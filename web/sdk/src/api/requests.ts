@@ -134,6 +134,18 @@ export interface NoopRequest {
   items: number;
 }
 
+/** A poke at the field of a simulation. */
+export interface Poke {
+  /** Where, in cells: x, y. */
+  at: [number, number];
+  /** By how much, in cells: x, y. */
+  by?: [number, number];
+  /** In cells. Default: 8. */
+  radius?: number;
+  /** What it means is up to the kernel. Default: 1. */
+  strength?: number;
+}
+
 export type Priority = "batch" | "normal" | "interactive";
 
 /** What becomes of all cells. */
@@ -207,18 +219,6 @@ export interface SimRequest {
 }
 
 export type Strategy = "adaptive" | "round-robin" | "weight";
-
-/** A poke at the field of a simulation. */
-export interface Poke {
-  /** Where, in cells: x, y. */
-  at: [number, number];
-  /** By how much, in cells: x, y. */
-  by?: [number, number];
-  /** In cells. Default: 8. */
-  radius?: number;
-  /** What it means is up to the kernel. Default: 1. */
-  strength?: number;
-}
 
 /** A newcomer's one-line job. */
 export interface SubmitJobRequest {
