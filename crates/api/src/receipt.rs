@@ -211,8 +211,8 @@ mod tests {
             }],
             work: text(),
         };
-        let written = serde_json::to_string(&receipt).unwrap();
-        let value: Value = serde_json::from_str(&written).unwrap();
+        let written = serde_json::to_string(&receipt).expect("plain data");
+        let value: Value = serde_json::from_str(&written).expect("JSON");
         assert_eq!(written, sorted(&value));
     }
 }

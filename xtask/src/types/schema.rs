@@ -182,7 +182,9 @@ fn is(schema: &Value, by: By) -> Outcome<String> {
                 several.map(|one| plain(one, schema, by)).collect::<Outcome<_>>()?;
             Ok(several.join(" | "))
         }
-        other => Err(format!("there is no type {other}")),
+        other @ (Value::Bool(_) | Value::Number(_) | Value::Object(_)) => {
+            Err(format!("there is no type {other}"))
+        }
     }
 }
 

@@ -72,7 +72,7 @@ mod tests {
     fn long_comments_are_broken() {
         assert_eq!(comment(Some("Short."), "  "), "  /** Short. */\n");
         assert_eq!(comment(None, ""), "");
-        let long = comment(Some(&"word ".repeat(40).trim_end().to_owned()), "  ");
+        let long = comment(Some("word ".repeat(40).trim_end()), "  ");
         assert!(long.lines().count() == 2 && long.lines().all(|line| line.len() <= COLUMNS));
         assert!(long.ends_with("word */\n"), "{long}");
     }

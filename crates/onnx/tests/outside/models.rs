@@ -143,9 +143,9 @@ fn parts_are_good(
     let all: u64 = parts.parts.iter().map(|part| part.work).sum();
     let largest = parts.parts.iter().map(|part| part.work).max().unwrap_or(0);
     assert!(largest * 3 <= all, "{}: a part has a third of all work", case.path);
-    println!("{}: {} steps", case.path, cuts.steps());
+    eprintln!("{}: {} steps", case.path, cuts.steps());
     for part in &parts.parts {
-        println!(
+        eprintln!(
             "  {:>3}..{:<3} {:>5.1} % work, weights {:>8}, peak {:>8}, out {:>8} in {}",
             part.from,
             part.to,

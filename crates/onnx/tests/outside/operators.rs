@@ -40,9 +40,9 @@ fn inferred_shapes_are_those_of_the_cases() {
         }
     }
     for (why, cases) in &missing {
-        println!("{} not told: {why} ({})", cases.len(), cases[0]);
+        eprintln!("{} not told: {why} ({})", cases.len(), cases[0]);
     }
-    println!("{same} of {} told; {strange} have no tensors", cases.len());
+    eprintln!("{same} of {} told; {strange} have no tensors", cases.len());
     assert!(cases.len() > 1_600, "{} cases", cases.len());
     assert!(same >= LEAST_TOLD, "only {same} cases told");
     assert!(wrong.is_empty(), "{} wrong:\n{}", wrong.len(), wrong.join("\n"));
