@@ -3,6 +3,7 @@
 use std::process::Command;
 use std::time::Duration;
 
+use super::again::again_if_few_fail;
 use super::count::{Counts, counted};
 use crate::shell::{For, Outcome, cargo, command, root, run, shoal, target};
 use crate::stamp::{Stamp, files_below};
@@ -128,13 +129,19 @@ fn fuzzed() -> Outcome<Counts> {
         "wasm" => 2_000,
         _ => 8_000,
     })?;
-    Ok(Counts { passed, failed: 0 })
+    Ok(Counts { passed, ..Counts::default() })
 }
 
 fn shells() -> Outcome<Counts> {
     let prepared = prepared()?;
-    let mut test = cargo_on(&["test", "--release", "--quiet", "--no-fail-fast"], SHELLS);
-    let counts = counted(environment(test.args(For::Tests.features())), WITH_BUILD)?;
+    let counts = again_if_few_fail(WITH_BUILD, |only| {
+        let mut test = cargo_on(&["test", "--release", "--quiet", "--no-fail-fast"], SHELLS);
+        environment(test.args(For::Tests.features()));
+        if let Some(names) = only {
+            test.args(["--", "--exact"]).args(names);
+        }
+        test
+    })?;
     prepared.keep()?;
     Ok(counts)
 }
@@ -179,12 +186,16 @@ fn e2e() -> Outcome<Counts> {
 
 /// One file at a time: each starts a pool and browsers, and shared cores would make times mean nothing.
 fn node(folders: &[&str]) -> Outcome<Counts> {
-    let mut node = command("node");
-    node.current_dir(root().join("web"))
-        .args(["--test", "--test-concurrency=1", "--test-reporter=spec"])
-        .arg(format!("--test-timeout={}", BROWSER_FILE.as_millis()))
-        .args(test_files(folders)?);
-    counted(environment(&mut node), BROWSER_FILE + BROWSER_FILE / 2)
+    let files = test_files(folders)?;
+    again_if_few_fail(BROWSER_FILE + BROWSER_FILE / 2, |only| {
+        let mut node = command("node");
+        node.current_dir(root().join("web"))
+            .args(["--test", "--test-concurrency=1", "--test-reporter=spec"])
+            .arg(format!("--test-timeout={}", BROWSER_FILE.as_millis()))
+            .args(only.unwrap_or(&files));
+        environment(&mut node);
+        node
+    })
 }
 
 /// Node 20 does not expand patterns itself.
