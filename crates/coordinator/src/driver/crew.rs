@@ -7,10 +7,10 @@ use std::sync::Arc;
 use shoal_kinds::SimWork;
 use shoal_protocol::share::BLOBS;
 use shoal_protocol::{
-    BlobRef, CrewId, CrewSay, CrewTask, Enlist, Epoch, FromNode, JobId, Micros, NodeId, PublicKey,
-    Time, ToNode,
+    BlobRef, CrewId, CrewSay, CrewTask, Enlist, Epoch, FromNode, Hash, JobId, Micros, NodeId,
+    PublicKey, Time, ToNode,
 };
-use shoal_scheduler::{Conn, Fact, Input};
+use shoal_scheduler::{Conn, Fact, Input, Scheduler};
 use shoal_seal::{Claims, Rights, mint};
 
 use super::Driver;
@@ -92,15 +92,23 @@ impl Crews {
         self.kept.find(blob.hash).ok().flatten() == Some(*blob)
     }
 
-    /// Parts of checkpoints that somebody does not need any more; perhaps others do.
-    pub(super) fn discard(&self, blobs: &[BlobRef]) {
-        let over = blobs.iter().filter(|blob| !self.parts.needs(blob.hash));
+    /// Parts of checkpoints that somebody does not need any more; perhaps others do, or the same crew needs them to
+    /// check rows.
+    pub(super) fn discard(&self, scheduler: &Scheduler, blobs: &[BlobRef]) {
+        let needs = |hash: Hash| self.parts.needs(hash) || scheduler.needs_part(hash);
+        let over = blobs.iter().filter(|blob| !needs(blob.hash));
         over.for_each(|blob| self.kept.remove(blob.hash));
     }
 
     /// Who may send frames to whom. At once: members hear of it only after the commit, so that none speaks
     /// too early.
-    pub(super) fn route(&mut self, crew: CrewId, epoch: Epoch, members: &[(NodeId, Conn)]) {
+    /// Gives back what was stored by those who are no members any more.
+    pub(super) fn route(
+        &mut self,
+        crew: CrewId,
+        epoch: Epoch,
+        members: &[(NodeId, Conn)],
+    ) -> Vec<BlobRef> {
         self.relay.route(crew, epoch, members);
         if members.is_empty() {
             self.routed.remove(&crew);
@@ -108,14 +116,7 @@ impl Crews {
             self.routed.insert(crew);
         }
         let stays = |conn: Conn| members.iter().any(|(_, member)| *member == conn);
-        let over = self.parts.forget_unsaid(|of, conn| of == crew && !stays(conn));
-        self.discard(&over);
-    }
-
-    /// A member stored a part of a checkpoint.
-    fn stored(&mut self, crew: CrewId, conn: Conn, blob: BlobRef) {
-        let over = self.parts.stored(crew, conn, blob);
-        self.discard(over.as_slice());
+        self.parts.forget_unsaid(|of, conn| of == crew && !stays(conn))
     }
 
     /// Whether it changed that somebody looks at a field: then whether somebody does now.
@@ -162,10 +163,11 @@ impl Driver {
             }
             CrewEvent::Kept { crew, epoch, conn, blob, reply } => {
                 let is_member = self.scheduler.member(crew, epoch, conn).is_some();
-                match is_member {
-                    true => self.crews.stored(crew, conn, blob),
-                    false => self.crews.discard(&[blob]),
-                }
+                let over = match is_member {
+                    true => self.crews.parts.stored(crew, conn, blob),
+                    false => Some(blob),
+                };
+                self.crews.discard(&self.scheduler, over.as_slice());
                 let _ = reply.send(is_member);
             }
             CrewEvent::NoRoom => self.room.lacks(),
@@ -207,10 +209,12 @@ impl Driver {
             | CrewSay::Total { .. } => None,
         };
         if let Some((_, part)) = &kept {
-            self.crews.parts.said(crew, conn, part.blob.hash);
+            let is_own = self.crews.parts.said(crew, conn, part.blob.hash);
             if self.scheduler.member(crew, epoch, conn).is_none() || !self.crews.has(&part.blob) {
                 tracing::warn!(%crew, conn = conn.0, rows = %part.rows, "a part of a checkpoint is announced that is not there, or too late");
-                return self.crews.discard(&[part.blob]);
+                // Of bytes that others stored a stranger may say what it likes.
+                let over = is_own.then_some(part.blob);
+                return self.crews.discard(&self.scheduler, over.as_slice());
             }
         }
         if let Some(job) = self.scheduler.job_of(crew) {

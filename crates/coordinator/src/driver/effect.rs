@@ -109,7 +109,7 @@ impl Driver {
                 Effect::Removed { before, reply } => {
                     let _ = reply.send(*before);
                 }
-                Effect::Drop(blobs) => self.crews.discard(&blobs),
+                Effect::Drop(blobs) => self.crews.discard(&self.scheduler, &blobs),
                 Effect::Stored { reply } => {
                     let _ = reply.send(());
                 }

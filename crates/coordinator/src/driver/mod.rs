@@ -164,7 +164,10 @@ impl Driver {
                     self.crews.forget(job);
                     self.later.push(Effect::Forget { job });
                 }
-                Output::Route { crew, epoch, members } => self.crews.route(crew, epoch, &members),
+                Output::Route { crew, epoch, members } => {
+                    let over = self.crews.route(crew, epoch, &members);
+                    self.crews.discard(&self.scheduler, &over);
+                }
                 Output::Drop(blobs) => self.later.push(Effect::Drop(blobs)),
                 Output::CompareRows { crew, job, a, b } => {
                     self.comparer.ask_rows(RowsTask { crew, job, a, b });

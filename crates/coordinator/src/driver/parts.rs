@@ -77,12 +77,11 @@ impl Parts {
         if unsaid.len() > MAX_UNSAID { unsaid.pop_front() } else { None }
     }
 
-    pub(super) fn said(&mut self, crew: CrewId, conn: Conn, hash: Hash) {
-        if let Some(unsaid) = self.unsaid.get_mut(&(crew, conn))
-            && let Some(at) = unsaid.iter().position(|blob| blob.hash == hash)
-        {
-            unsaid.remove(at);
-        }
+    /// A member announces a part: whether it is one that it stored.
+    pub(super) fn said(&mut self, crew: CrewId, conn: Conn, hash: Hash) -> bool {
+        let Some(unsaid) = self.unsaid.get_mut(&(crew, conn)) else { return false };
+        let at = unsaid.iter().position(|blob| blob.hash == hash);
+        at.and_then(|at| unsaid.remove(at)).is_some()
     }
 
     /// The scheduler took a part; its checkpoint may be whole already.
@@ -131,7 +130,7 @@ mod tests {
         let (mut parts, job, hash) = (Parts::default(), JobId(1), Hash([1; 32]));
         let (crew, conn) = (CrewId(1), Conn(1));
         assert_eq!(parts.stored(crew, conn, part(1).blob), None);
-        parts.said(crew, conn, hash);
+        assert!(parts.said(crew, conn, hash) && !parts.said(crew, conn, hash));
         assert!(!parts.needs(hash));
         parts.taken(job, 10, hash);
         assert!(parts.needs(hash));

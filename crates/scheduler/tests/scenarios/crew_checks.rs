@@ -155,6 +155,88 @@ fn last_rows_that_are_wrong_are_no_result() {
     assert_eq!(world.state(id), JobState::Done);
 }
 
+fn merged_hashes(world: &World) -> Vec<Hash> {
+    let places = world.facts.iter().filter_map(|fact| match fact {
+        Fact::Merged { place, .. } => *place,
+        _ => None,
+    });
+    places.map(|place| place.hash).collect()
+}
+
+#[test]
+fn rows_that_are_being_checked_are_not_swapped_for_others() {
+    let (mut world, own, stranger, id) = boaster();
+    world.hand_in(stranger, 9);
+    world.hand_in(stranger, 66);
+    world.store(own, 100, 9);
+    assert_eq!(world.state(id), JobState::Done);
+    assert_eq!(merged_hashes(&world), [Hash([9; 32])]);
+}
+
+#[test]
+fn a_checkpoint_after_the_last_step_vouches_for_no_result() {
+    let (mut world, own, stranger, id) = boaster();
+    world.run_to(100);
+    world.store(stranger, 100, 1);
+    world.hand_in(stranger, 66);
+    world.store(own, 100, 1);
+    assert_eq!((world.state(id), merged_hashes(&world)), (JobState::Running, vec![]));
+}
+
+#[test]
+fn rows_that_a_check_begins_with_are_needed_until_it_ends() {
+    let (mut world, own, stranger, _) = boaster();
+    for (step, mark) in [(10, 1), (20, 2)] {
+        world.run_to_of(stranger, step);
+        world.store(stranger, step, mark);
+        let proven = world.scheduler.needs_part(Hash([1; 32]));
+        assert!(proven, "step 10 is looked at, or looked from");
+        world.store(own, step, mark);
+    }
+    assert!(!world.scheduler.needs_part(Hash([1; 32])));
+}
+
+/// Two strangers hand in their last rows, which the operator's own node computes again.
+fn two_hand_in() -> (World, [Conn; 3], JobId) {
+    let mut spec = sim(2);
+    spec.policy.verify = Verify::Adaptive;
+    let mut world = World::new();
+    let (own, one, two) = (world.own(1, 0), world.able(2, 0), world.able(3, 0));
+    let id = world.submit(spec);
+    for stranger in [one, two] {
+        world.audition(stranger, 1_000_000_000);
+    }
+    world.audition(own, 1_000_000);
+    assert!(world.crews.enlisted.keys().eq([&one, &two]));
+    world.hand_in(one, 9);
+    world.hand_in(two, 9);
+    assert_eq!(world.task(own).check, Some(100));
+    (world, [own, one, two], id)
+}
+
+#[test]
+fn whoever_accuses_another_after_the_last_step_gets_no_second_go_at_it() {
+    let (mut world, [own, one, _], id) = two_hand_in();
+    let say = CrewSay::Bad { node: NodeId(3), why: "made up".into() };
+    world.say_crew(one, world.place(one).epoch, say);
+    world.wait(1_000);
+    world.hand_in(one, 66);
+    world.store(own, 100, 9);
+    assert_eq!(world.state(id), JobState::Done);
+    assert_eq!(merged_hashes(&world), [Hash([9; 32]); 2]);
+}
+
+#[test]
+fn a_member_that_fails_after_the_last_step_costs_nothing() {
+    let (mut world, [own, one, _], id) = two_hand_in();
+    let say = CrewSay::Failed { failure: Failure::DeviceLost { message: "gone".into() } };
+    world.say_crew(one, world.place(one).epoch, say);
+    world.wait(1_000);
+    world.store(own, 100, 9);
+    assert_eq!((world.state(id), world.view(id).unchecked_steps), (JobState::Done, 0));
+    assert_eq!(merged_hashes(&world), [Hash([9; 32]); 2]);
+}
+
 #[test]
 fn where_nobody_can_check_the_job_says_so() {
     let mut world = World::new();

@@ -172,6 +172,7 @@ impl Scheduler {
         let (job, epoch) = (known.id, Epoch(known.checkpoint.epoch.0 + 1));
         self.mark_time(now);
         self.record(Fact::Epoch { job, epoch });
+        self.end_stale_check(id);
         self.forget_later_total(id);
         self.dismiss_but(id, &placed.shares.iter().map(|(node, _)| *node).collect::<Vec<_>>());
         let bands = placed.shares.iter();

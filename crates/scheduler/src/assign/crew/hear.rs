@@ -9,8 +9,8 @@ use shoal_protocol::{
     CrewId, CrewSay, Epoch, Failure, LinkKey, LinkReport, Micros, NodeId, Signature, Span, Time,
 };
 
-use super::Try;
 use super::mend::OUT_FOR;
+use super::{Crew, Try};
 use crate::state::Scheduler;
 
 /// A rate measured over less than this says little.
@@ -57,7 +57,10 @@ impl Scheduler {
         if let Some(crew) = self.crews.get_mut(&id) {
             crew.seats[seat].heard = now;
         }
+        // All rows are here: whatever becomes of a member now, nobody computes them again.
+        let complete = self.crews.get(&id).is_some_and(Crew::is_complete);
         match say {
+            CrewSay::Bad { .. } | CrewSay::Failed { .. } if complete => {}
             CrewSay::Progress { .. } => self.progressed(now, id, seat, say),
             CrewSay::Checkpoint { step, part } => self.checkpointed(now, id, seat, step, part),
             CrewSay::Slow { node: other } => self.waits_for(now, id, seat, other),

@@ -2,7 +2,7 @@
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
-use shoal_protocol::{Attempt, BlobRef, CheckpointPart, CrewId, Epoch, JobId, Span, Time};
+use shoal_protocol::{Attempt, BlobRef, CheckpointPart, CrewId, Epoch, Hash, JobId, Span, Time};
 
 use super::{Base, Check, Final, Seat};
 use crate::Output;
@@ -27,7 +27,8 @@ impl Scheduler {
         let Some(crew) = self.crews.get_mut(&id) else { return };
         let seat = &crew.seats[at];
         let due = crew.keep_every > 0 && step.is_multiple_of(crew.keep_every);
-        let due = due && step > old && step <= crew.plan.steps;
+        // The state after the last step is the result, and no checkpoint.
+        let due = due && step > old && step < crew.plan.steps;
         let fits =
             part.rows == seat.rows && part.blob.size == crew.plan.problem.kept_bytes(part.rows);
         let has = |parts: &BTreeMap<u64, CheckpointPart>| parts.contains_key(&part.rows.start);
@@ -81,6 +82,11 @@ impl Scheduler {
         }
     }
 
+    /// Whether some crew needs these bytes to check rows, or to go back to where it is sure.
+    pub fn needs_part(&self, hash: Hash) -> bool {
+        self.crews.values().any(|crew| crew.unproven().iter().any(|blob| blob.hash == hash))
+    }
+
     /// The job and rows of a crew's attempt, and who has it.
     pub(crate) fn crew_lease(&self, attempt: Attempt) -> Option<(JobId, Span, Conn)> {
         let (id, seat) = self.seat_with(attempt)?;
@@ -110,6 +116,10 @@ impl Scheduler {
         let Some(seat) = crew.seats.iter_mut().find(|seat| seat.attempt == attempt) else { return };
         seat.heard = now;
         let node = seat.node;
+        // Rows that are being checked are not swapped for others.
+        if crew.finals.contains_key(&rows.start) {
+            return;
+        }
         crew.finals.insert(rows.start, Final { rows, node, place });
         crew.moved.1 = now;
         self.conclude(now, id);

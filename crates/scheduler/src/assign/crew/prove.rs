@@ -347,6 +347,20 @@ impl Scheduler {
         self.conclude(now, id);
     }
 
+    /// A new epoch computes the last rows again: a check of the old ones says nothing about them.
+    pub(super) fn end_stale_check(&mut self, id: CrewId) {
+        let of_results = |check: &Check| check.rows.iter().any(|r| matches!(r, Rows::Result(_)));
+        let check = self.crews.get(&id).and_then(|crew| crew.check.as_ref());
+        if !check.is_some_and(of_results) {
+            return;
+        }
+        let check = self.end_check(id);
+        let base = self.crews.get_mut(&id).and_then(|crew| crew.base.as_mut());
+        if let (Some(base), Some(check)) = (base, check) {
+            base.authors.extend(check.authors);
+        }
+    }
+
     /// The checker's part is over.
     pub(super) fn end_check(&mut self, id: CrewId) -> Option<Check> {
         let check = self.crews.get_mut(&id)?.check.take()?;
