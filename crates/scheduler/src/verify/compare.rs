@@ -120,10 +120,9 @@ impl Ballot {
     pub(crate) fn next_comparison(&mut self, exact: bool) -> Option<(usize, usize)> {
         loop {
             let at = self.first_open()?;
-            let (answer, groups) = (&self.answers[at], self.groups.len());
-            if answer.tested == groups {
-                self.groups.push(at);
-                self.answers[at].fits = 1 << groups;
+            let answer = &self.answers[at];
+            if answer.tested == self.groups.len() {
+                self.begin_group(at);
                 continue;
             }
             let group = answer.tested;
@@ -134,6 +133,18 @@ impl Ballot {
                 Some(true) => self.compared(at, Outcome::Same),
                 Some(false) => self.compared(at, Outcome::Different),
             }
+        }
+    }
+
+    /// Nobody has said the same before. Whom it is near, is near it too: else whoever answered earlier would be called
+    /// wrong for a difference that those after it are forgiven.
+    fn begin_group(&mut self, at: usize) {
+        let bit = 1 << self.groups.len();
+        self.groups.push(at);
+        let near = self.answers[at].near;
+        self.answers[at].fits = bit;
+        for answer in self.answers.iter_mut().filter(|answer| answer.fits & near != 0) {
+            answer.near |= bit;
         }
     }
 

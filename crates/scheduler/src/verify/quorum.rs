@@ -263,7 +263,9 @@ fn enough(rules: &Rules, votes: usize, weight: u32, against: u32) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Outcome;
     use alloc::vec;
+    use shoal_protocol::Hash;
 
     fn answer(group: usize, weight: u32) -> Answer {
         Answer {
@@ -310,5 +312,18 @@ mod tests {
             votes.extend([(1, 1); 4]);
             assert_eq!(ballot(&votes).decided(&rules), Some(1));
         }
+    }
+
+    #[test]
+    fn of_two_who_are_near_each_other_neither_contradicts_the_other() {
+        let of = |hash: u8| {
+            let place = Some(Place { offset: 0, size: 4, hash: Hash([hash; 32]) });
+            Answer { place, class: 7, fits: 0, ..answer(0, 1) }
+        };
+        let mut ballot = Ballot { answers: vec![of(1), of(2)], ..Ballot::new(Time(0)) };
+        assert_eq!(ballot.next_comparison(false), Some((1, 0)));
+        ballot.compared(1, Outcome::Near);
+        assert_eq!(ballot.next_comparison(false), None);
+        assert!(!ballot.answers[1].contradicts(0) && !ballot.answers[0].contradicts(1));
     }
 }
