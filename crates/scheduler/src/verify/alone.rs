@@ -61,6 +61,13 @@ impl Scheduler {
             }
             return;
         }
+        if insists
+            && !tie
+            && let Some((winner, by)) = self.said_again(job, unit)
+        {
+            self.believe_these(now, id, start, winner, by);
+            return;
+        }
         if tie || (insists && poll.against > 0) {
             if let Some(winner) = ballot.choice(&job.rules(), insists) {
                 self.believe_choice(now, id, start, winner);

@@ -23,9 +23,24 @@ const SENIORS_HEARD: usize = 6;
 impl Scheduler {
     /// Takes the answer of a ballot that came to no end; nobody is blamed, and nobody earns trust.
     pub(super) fn believe_choice(&mut self, now: Time, id: JobId, start: u64, winner: usize) {
+        let unit = self.jobs.get(&id).and_then(|job| job.units.get(&start));
+        let Some(ballot) = unit.and_then(|unit| unit.ballot.as_ref()) else { return };
+        let agreeing = ballot.agreeing(winner).collect();
+        self.believe_these(now, id, start, winner, agreeing);
+    }
+
+    /// The same, as all of these say.
+    pub(super) fn believe_these(
+        &mut self,
+        now: Time,
+        id: JobId,
+        start: u64,
+        winner: usize,
+        mut by: Vec<NodeId>,
+    ) {
         let Some((span, ballot)) = self.close_ballot(id, start) else { return };
         let first = ballot.first_of(winner).node;
-        let by: Vec<NodeId> = ballot.agreeing(winner).filter(|node| *node != first).collect();
+        by.retain(|node| *node != first);
         let proof = Proof { vouched: false, sure: false, by };
         let proof = Some(&proof).filter(|proof| !proof.by.is_empty());
         self.believe(now, id, span, &ballot, winner, proof);
@@ -43,6 +58,22 @@ impl Scheduler {
             None if few && self.awaits_senior(job, unit, ballot) => self.refresh(id, start),
             None => self.give_up(now, id, start),
         }
+    }
+
+    /// A verdict was doubted because somebody who had a part in it lies. If nobody is left whom one could ask, and those
+    /// who are above suspicion say the same again, the others who did so count: else a job that insists on votes would
+    /// wait for ever. Gives the answer, and all who gave it.
+    pub(super) fn said_again(&self, job: &Job, unit: &Unit) -> Option<(usize, Vec<NodeId>)> {
+        let ballot = unit.ballot.as_ref()?;
+        let poll = ballot.poll();
+        if poll.against > 0 || !unit.copies.is_empty() || self.has_voter(job, unit, |_| true) {
+            return None;
+        }
+        let (winner, lane) = (poll.best?, job.spec.needs.lane);
+        let honest = ballot.answers.iter().filter(|a| !self.trust.of(a.node, lane).is_barred());
+        let (same, others): (Vec<_>, Vec<_>) = honest.partition(|a| a.backs() == Some(winner));
+        let enough = same.len() >= job.rules().votes && same.len() > others.len();
+        enough.then(|| (winner, same.iter().map(|answer| answer.node).collect()))
     }
 
     /// Whether somebody who is not new computes the unit, or will be asked to.
