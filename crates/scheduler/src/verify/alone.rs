@@ -84,12 +84,19 @@ impl Scheduler {
             }
             return;
         }
-        let Some(winner) = poll.best.filter(|_| !insists) else { return };
+        if let Some(winner) = poll.best.filter(|_| !insists) {
+            self.take_as_is(now, id, start, winner);
+        }
+    }
+
+    /// Nobody checked it, or too few did, and nobody else can.
+    fn take_as_is(&mut self, now: Time, id: JobId, start: u64, winner: usize) {
         let Some((span, ballot)) = self.close_ballot(id, start) else { return };
+        let disputed = ballot.poll().against > 0;
         let first = ballot.first_of(winner);
         let agreed = ballot.answers.iter().filter(|a| a.backs() == Some(winner) && !a.suspect);
         let by = agreed.map(|a| a.node).filter(|node| *node != first.node);
-        let by: Vec<_> = if poll.against == 0 { by.collect() } else { Vec::new() };
+        let by: Vec<_> = if disputed { Vec::new() } else { by.collect() };
         let proof = Proof { vouched: false, sure: false, by };
         let proof = Some(&proof).filter(|proof| !proof.by.is_empty());
         self.believe(now, id, span, &ballot, winner, proof);

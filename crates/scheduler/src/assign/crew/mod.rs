@@ -9,6 +9,7 @@
 //! - [`mend`]: members that leave, stall, fail or cheat; better crews
 //! - [`keep`]: checkpoints and the end
 //! - [`prove`]: strangers' rows are computed again
+//! - [`proven`]: how far that came
 //! - [`poke`]: pokes over the field, and when they count
 //! - [`total`]: what members make of all their rows
 //! - [`past`]: what happened to it
@@ -25,14 +26,15 @@ mod past;
 mod place;
 mod poke;
 mod prove;
+mod proven;
 mod total;
 
 pub(crate) use crews::Crews;
 pub(crate) use form::GATHER;
 pub(crate) use pair::Pairs;
 pub use past::CrewEvent;
-pub(crate) use prove::unchecked_words;
 use prove::{Base, Check};
+pub(crate) use proven::unchecked_words;
 pub use total::Total;
 
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
