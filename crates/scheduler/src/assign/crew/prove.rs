@@ -11,8 +11,8 @@ use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::format;
 use alloc::vec::Vec;
 use shoal_protocol::{
-    BlobRef, CheckpointPart, CrewId, CrewSay, Epoch, JobId, Micros, NodeId, Poke, Span, Time,
-    ToNode, Verify,
+    BlobRef, CheckpointPart, CrewId, CrewSay, Epoch, Micros, NodeId, Poke, Span, Time, ToNode,
+    Verify,
 };
 
 use super::mend::SILENT;
