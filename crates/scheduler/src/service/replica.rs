@@ -17,6 +17,10 @@ const UNFIT_FOR: Micros = Micros::from_secs(30);
 /// A node makes a service ready in this time, or another is asked: it may have to fetch a large program first.
 const WARM_WITHIN: Micros = Micros::from_secs(20);
 
+/// A replica that fails so many requests in a row by its own fault makes way for another. One may be bad luck; with
+/// two, a request that has only met this node has a try left for the next.
+const MAX_FAULTS: u32 = 2;
+
 /// A service on one node.
 pub(super) struct Replica {
     state: State,
@@ -24,6 +28,8 @@ pub(super) struct Replica {
     pub(super) calls: usize,
     /// When it last had something to do.
     pub(super) used: Time,
+    /// Requests in a row that it failed by its own fault.
+    pub(super) faults: u32,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,7 +43,7 @@ enum State {
 
 impl Replica {
     pub(super) fn absent() -> Replica {
-        Replica { state: State::Absent, calls: 0, used: Time(0) }
+        Replica { state: State::Absent, calls: 0, used: Time(0), faults: 0 }
     }
 
     pub(super) fn is_ready(&self) -> bool {
@@ -67,6 +73,29 @@ impl Scheduler {
                 of.unfit.insert(node, now + UNFIT_FOR);
                 self.dismiss_replica(service, node);
             }
+        }
+        self.services.due = Some(now);
+    }
+
+    /// A replica failed a request by its own fault. One that does so again and again gets no more and makes way for
+    /// another, if there is one; what else it works on it may end.
+    pub(super) fn replica_erred(&mut self, service: JobId, node: NodeId, reason: &str) {
+        let now = self.now;
+        let Some(of) = self.services.services.get_mut(&service) else { return };
+        let Some(replica) = of.replicas.get_mut(&node) else { return };
+        replica.faults += 1;
+        let often = replica.faults >= MAX_FAULTS;
+        let Some(of) = self.services.services.get(&service).filter(|_| often) else { return };
+        let mut others = of.replicas.keys().filter(|other| **other != node);
+        let replaced = others.any(|other| self.is_good(now, service, of, *other))
+            || self.candidate(now, service, of).is_some();
+        let Some(of) = self.services.services.get_mut(&service).filter(|_| replaced) else {
+            return;
+        };
+        of.trouble = Some(reason.into());
+        of.unfit.insert(node, now + UNFIT_FOR);
+        if let Some(replica) = of.replicas.get_mut(&node) {
+            replica.faults = 0;
         }
         self.services.due = Some(now);
     }
@@ -149,7 +178,7 @@ impl Scheduler {
     pub(super) fn place_replicas(&mut self, now: Time, service: JobId) {
         self.drop_useless(now, service);
         let Some(of) = self.services.services.get(&service) else { return };
-        let good = of.replicas.keys().filter(|node| self.is_good(service, of, **node)).count();
+        let good = of.replicas.keys().filter(|node| self.is_good(now, service, of, **node)).count();
         let (least, most) = (usize::from(of.spec.least), usize::from(of.spec.most));
         let opening = of.replicas.values().any(|replica| replica.state == State::Warming);
         let wanted = if of.waiting() > 0 && !opening { good + 1 } else { good };
@@ -168,7 +197,7 @@ impl Scheduler {
         let good = of
             .replicas
             .iter()
-            .filter(|(node, replica)| replica.is_ready() && self.is_good(service, of, **node));
+            .filter(|(node, replica)| replica.is_ready() && self.is_good(now, service, of, **node));
         let good = good.count();
         let least = usize::from(of.spec.least);
         let useless = of.replicas.iter().filter(|(node, replica)| {
@@ -177,6 +206,9 @@ impl Scheduler {
                 return true;
             }
             if peer.paused || peer.declined.contains(&service) || !peer.caps.meets(&of.spec.needs) {
+                return true;
+            }
+            if of.is_unfit(now, **node) && replica.calls == 0 {
                 return true;
             }
             // A hidden page is slowed: it goes when others do its work.
@@ -194,17 +226,16 @@ impl Scheduler {
         }
     }
 
-    /// Whether a node can and may keep a service ready, and is not slowed.
-    fn is_good(&self, service: JobId, of: &Service, node: NodeId) -> bool {
-        self.peers
-            .get(&node)
-            .is_some_and(|peer| peer.condition.visible && may_serve(service, of, peer))
+    /// Whether a node can and may keep a service ready, did not just fail it, and is not slowed.
+    fn is_good(&self, now: Time, service: JobId, of: &Service, node: NodeId) -> bool {
+        let visible = |peer: &Peer| peer.condition.visible && may_serve(service, of, peer);
+        !of.is_unfit(now, node) && self.peers.get(&node).is_some_and(visible)
     }
 
     /// The node that should keep it ready next: the operator's own first, then the least loaded, then the fastest.
     fn candidate(&self, now: Time, service: JobId, of: &Service) -> Option<NodeId> {
         let fits = self.peers.values().filter(|peer| {
-            let rested = of.unfit.get(&peer.node).is_none_or(|until| *until <= now);
+            let rested = !of.is_unfit(now, peer.node);
             let new = !of.replicas.contains_key(&peer.node);
             let able = may_serve(service, of, peer) && self.can_keep(peer, of.spec.needs.takes);
             new && rested && able && !peer.silent
@@ -226,7 +257,7 @@ impl Scheduler {
     fn take_on(&mut self, now: Time, service: JobId, node: NodeId) {
         let Some(of) = self.services.services.get_mut(&service) else { return };
         of.unfit.remove(&node);
-        let replica = Replica { state: State::Absent, calls: 0, used: now };
+        let replica = Replica { used: now, ..Replica::absent() };
         of.replicas.insert(node, replica);
         // A replica's node is remembered, so that it has the same number after a restart.
         self.introduce(node);

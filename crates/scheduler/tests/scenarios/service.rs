@@ -4,7 +4,7 @@ use shoal_kinds::*;
 use shoal_protocol::*;
 use shoal_scheduler::*;
 
-use crate::world::{World, trap};
+use crate::world::{World, caps, trap};
 
 const SERVICE: JobId = JobId(1);
 
@@ -157,6 +157,95 @@ fn what_the_program_does_wrong_is_told_at_once_and_what_nodes_do_wrong_after_thr
         world.wait(200);
     }
     assert!(matches!(world.unanswered[1].1, CallError::Lost { tries: 3, .. }));
+}
+
+/// A fault of the node that was asked last.
+fn fail_last(world: &mut World) {
+    let (conn, attempt, _) = world.asked.last().cloned().expect("it is asked");
+    let failure = Failure::Internal { message: "the disk is full".into() };
+    world.say(conn, FromNode::Failed { attempt, failure });
+}
+
+/// A service that strangers serve too, on an own node and on a stranger that claims far more room.
+fn beside_a_boaster() -> (World, Conn, Conn) {
+    let mut world = World::new();
+    let own = world.join_trusted(1);
+    let boaster = world.join_as(2, 2, Caps { cpu_slots: u16::MAX, ..caps(u32::MAX) }, vec![]);
+    let open = ServiceSpec { strangers: true, ..spec(2, 2) };
+    world.give(Input::Serve { request: RequestId(1), spec: open });
+    world.get_ready();
+    (world, own, boaster)
+}
+
+#[test]
+fn a_request_that_failed_by_its_nodes_fault_is_asked_of_another() {
+    let mut world = World::new();
+    let large = world.join_own_with(1, Caps { cpu_slots: 16, ..caps(100) });
+    let small = world.join_own_with(2, Caps { cpu_slots: 4, ..caps(100) });
+    world.give(Input::Serve { request: RequestId(1), spec: spec(2, 2) });
+    world.get_ready();
+    world.ask(1, 60_000);
+    assert_eq!(world.asked[0].0, large);
+    fail_last(&mut world);
+    assert_eq!(world.asked[1].0, small, "the other is asked, though it has less room");
+    world.reply(1, b"", true);
+    assert_eq!(world.scheduler.services()[0].answered, 1);
+}
+
+#[test]
+fn who_comes_after_a_request_that_waits_for_another_node_need_not_wait() {
+    let (mut world, conns) = served(2, 2, 2);
+    world.ask(1, 60_000);
+    world.ask(2, 60_000);
+    let (first, attempt, _) = world.asked[0].clone();
+    let failure = Failure::Internal { message: "once".into() };
+    world.say(first, FromNode::Failed { attempt, failure });
+    assert_eq!(world.asked.len(), 2, "it waits: the other node is busy");
+    world.ask(3, 60_000);
+    assert_eq!(world.asked[2].0, first);
+    world.reply(1, b"", true);
+    assert!(world.asked[3].0 != first && conns.contains(&world.asked[3].0));
+}
+
+#[test]
+fn a_node_that_fails_again_and_again_makes_way_for_another() {
+    let (mut world, _) = served(2, 1, 1);
+    world.ask(1, 60_000);
+    let bad = world.asked[0].0;
+    fail_last(&mut world);
+    assert_eq!(world.asked[1].0, bad, "once may be bad luck, and nobody else is ready");
+    fail_last(&mut world);
+    assert_eq!(world.asked.len(), 2, "now it waits for another");
+    world.get_ready();
+    assert!(world.asked[2].0 != bad);
+    world.reply(2, b"", true);
+    assert_eq!(world.unanswered, []);
+    let trouble = &world.scheduler.services()[0].trouble;
+    assert_eq!(trouble, &None, "the other is ready");
+    assert_eq!(world.replicas().len(), 1);
+}
+
+#[test]
+fn a_stranger_that_claims_much_and_does_nothing_does_not_draw_requests_from_own_nodes() {
+    let (mut world, own, boaster) = beside_a_boaster();
+    world.ask(1, 60_000);
+    assert_eq!(world.asked[0].0, own);
+    for call in 2..=5 {
+        world.ask(call, 60_000);
+        let (conn, attempt, _) = world.asked.last().cloned().expect("it is asked");
+        if conn == boaster {
+            let failure = Failure::Unable { message: "no".into() };
+            world.say(conn, FromNode::Failed { attempt, failure });
+        }
+    }
+    let drawn = world.asked.iter().filter(|(conn, ..)| *conn == boaster);
+    assert_eq!(drawn.count(), 2, "after two in a row it is not asked any more");
+    for answered in 1..=5 {
+        let at = world.asked.iter().rposition(|(conn, ..)| *conn == own).expect("it is asked");
+        world.reply(at, b"", true);
+        assert_eq!(world.answers.len(), answered, "the own node does it all");
+    }
+    assert_eq!(world.unanswered, []);
 }
 
 #[test]
