@@ -1,6 +1,7 @@
 //! Who keeps a service ready: as many nodes as requests need, between the least and the most.
 
 use alloc::boxed::Box;
+use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::cmp::Reverse;
@@ -14,7 +15,7 @@ use crate::state::Scheduler;
 /// A node that could not make a service ready is not asked again for so long.
 const UNFIT_FOR: Micros = Micros::from_secs(30);
 
-/// A node makes a service ready in this time, or another is asked: it may have to fetch a large program first.
+/// A node makes a service ready in this time, or another is asked beside it: it may have to fetch a large program first.
 const WARM_WITHIN: Micros = Micros::from_secs(20);
 
 /// A replica that fails so many requests in a row by its own fault makes way for another. One may be bad luck; with
@@ -48,6 +49,11 @@ impl Replica {
 
     pub(super) fn is_ready(&self) -> bool {
         self.state == State::Ready
+    }
+
+    /// Whether it should have been ready by now.
+    fn is_late(&self, now: Time) -> bool {
+        self.state == State::Warming && now > self.used + WARM_WITHIN
     }
 }
 
@@ -174,62 +180,94 @@ impl Scheduler {
         }
     }
 
-    /// More replicas where requests wait, fewer where none came for long, others where nodes hide or pause.
+    /// More replicas where requests wait, fewer where none came for long, others where nodes hide, pause or do not
+    /// get ready.
     pub(super) fn place_replicas(&mut self, now: Time, service: JobId) {
+        self.note_unready(now, service);
         self.drop_useless(now, service);
         let Some(of) = self.services.services.get(&service) else { return };
         let good = of.replicas.keys().filter(|node| self.is_good(now, service, of, **node)).count();
         let (least, most) = (usize::from(of.spec.least), usize::from(of.spec.most));
-        let opening = of.replicas.values().any(|replica| replica.state == State::Warming);
+        let mut replicas = of.replicas.values();
+        let opening = replicas.any(|it| it.state == State::Warming && !it.is_late(now));
         let wanted = if of.waiting() > 0 && !opening { good + 1 } else { good };
+        if wanted.clamp(least, most) <= good {
+            return;
+        }
+        let Some(node) = self.candidate(now, service, of) else { return };
         // One more than allowed for a moment: one that moves.
-        if wanted.clamp(least, most) > good
-            && of.replicas.len() <= most
-            && let Some(node) = self.candidate(now, service, of)
-        {
-            self.take_on(now, service, node);
+        if of.replicas.len() > most {
+            let late = of.replicas.iter().filter(|(_, replica)| replica.is_late(now));
+            let longest = late.min_by_key(|(_, replica)| replica.used).map(|(node, _)| *node);
+            let Some(longest) = longest else { return };
+            self.give_up_replica(now, service, longest);
+        }
+        self.take_on(now, service, node);
+    }
+
+    /// Forgets who may be asked again, and says who takes long.
+    fn note_unready(&mut self, now: Time, service: JobId) {
+        let Some(of) = self.services.services.get_mut(&service) else { return };
+        of.unfit.retain(|_, until| *until > now);
+        let mut replicas = of.replicas.iter();
+        if let Some((node, _)) = replicas.find(|(_, replica)| replica.is_late(now)) {
+            let seconds = WARM_WITHIN.0 / 1_000_000;
+            let reason = format!("node {node} did not get ready within {seconds} s");
+            of.trouble.get_or_insert(reason);
         }
     }
 
     fn drop_useless(&mut self, now: Time, service: JobId) {
         let Some(of) = self.services.services.get(&service) else { return };
+        // One at a time, because each makes the others needed more.
+        let Some(node) = self.useless(now, service, of) else { return };
+        match of.replicas.get(&node).is_some_and(|replica| replica.is_late(now)) {
+            true => self.give_up_replica(now, service, node),
+            false => self.dismiss_replica(service, node),
+        }
+    }
+
+    /// A node does not get ready: it is not asked again at once.
+    fn give_up_replica(&mut self, now: Time, service: JobId, node: NodeId) {
+        if let Some(of) = self.services.services.get_mut(&service) {
+            of.unfit.insert(node, now + UNFIT_FOR);
+        }
+        self.dismiss_replica(service, node);
+    }
+
+    fn useless(&self, now: Time, service: JobId, of: &Service) -> Option<NodeId> {
         let settled = self.conducts.is_settled(now);
         let good = of
             .replicas
             .iter()
             .filter(|(node, replica)| replica.is_ready() && self.is_good(now, service, of, **node));
         let good = good.count();
-        let least = usize::from(of.spec.least);
-        let useless = of.replicas.iter().filter(|(node, replica)| {
+        let (least, most) = (usize::from(of.spec.least), usize::from(of.spec.most));
+        let enough = good >= least.max(1);
+        let mut replicas = of.replicas.iter();
+        let useless = replicas.find(|(node, replica)| {
             let Some(peer) = self.peers.get(node) else { return settled };
-            if replica.state == State::Warming && now > replica.used + WARM_WITHIN {
-                return true;
-            }
             if peer.paused || peer.declined.contains(&service) || !peer.caps.meets(&of.spec.needs) {
                 return true;
             }
-            if of.is_unfit(now, **node) && replica.calls == 0 {
+            // What takes long may come yet, but nobody needs it.
+            if replica.is_late(now) && enough && of.waiting() == 0 {
                 return true;
             }
             // A hidden page is slowed: it goes when others do its work.
-            let hidden = !peer.condition.visible && replica.calls == 0 && good >= least.max(1);
-            let idle = replica.is_ready()
-                && replica.calls == 0
-                && good > least
-                && now > replica.used + of.spec.idle;
-            hidden || idle
+            let hidden = !peer.condition.visible && enough;
+            let idle = good > least && now > replica.used + of.spec.idle;
+            let spare = replica.is_ready() && (idle || good > most);
+            replica.calls == 0 && (hidden || spare || of.is_unfit(now, **node))
         });
-        // One at a time, because each makes the others needed more.
-        let useless = useless.map(|(node, _)| *node).next();
-        if let Some(node) = useless {
-            self.dismiss_replica(service, node);
-        }
+        useless.map(|(node, _)| *node)
     }
 
-    /// Whether a node can and may keep a service ready, did not just fail it, and is not slowed.
+    /// Whether a node can and may keep a service ready, did not just fail it, and is neither late nor slowed.
     fn is_good(&self, now: Time, service: JobId, of: &Service, node: NodeId) -> bool {
+        let late = of.replicas.get(&node).is_some_and(|replica| replica.is_late(now));
         let visible = |peer: &Peer| peer.condition.visible && may_serve(service, of, peer);
-        !of.is_unfit(now, node) && self.peers.get(&node).is_some_and(visible)
+        !late && !of.is_unfit(now, node) && self.peers.get(&node).is_some_and(visible)
     }
 
     /// The node that should keep it ready next: the operator's own first, then the least loaded, then the fastest.

@@ -344,6 +344,76 @@ fn two_services_do_not_have_one_name_and_a_node_that_cannot_is_not_asked_at_once
     );
 }
 
+/// A service that is not ready anywhere, because whoever is told to make it ready does not answer.
+fn unready(nodes: u64, most: u16) -> World {
+    let mut world = World::new();
+    for n in 1..=nodes {
+        world.join_trusted(n);
+    }
+    world.give(Input::Serve { request: RequestId(1), spec: spec(1, most) });
+    world.wait(100);
+    assert_eq!(world.warm.len(), 1);
+    world
+}
+
+impl World {
+    /// Time passes, and the first so many nodes beat.
+    fn wait_awake(&mut self, nodes: u64, seconds: u64) {
+        for _ in 0..seconds * 2 {
+            self.wait(500);
+            for conn in (1..=nodes).map(Conn) {
+                self.say(conn, FromNode::Alive { running: vec![], queued: vec![] });
+            }
+        }
+    }
+}
+
+#[test]
+fn a_node_that_does_not_get_ready_does_not_keep_others_from_it() {
+    let mut world = unready(2, 1);
+    world.wait_awake(2, 21);
+    assert_eq!(world.warm.len(), 2);
+    let (first, second) = (world.warm[0], world.warm[1]);
+    assert!(first != second, "another is asked");
+    let trouble = world.scheduler.services()[0].trouble.clone();
+    assert!(trouble.is_some_and(|trouble| trouble.contains("did not get ready")));
+    world.say(second, FromNode::Warm { job: SERVICE, result: Ok(()) });
+    world.wait_awake(2, 1);
+    assert_eq!(world.replicas().len(), 1, "the late one is not waited for any more");
+    world.ask(1, 1_000);
+    assert_eq!(world.asked[0].0, second);
+    world.wait_awake(2, 120);
+    assert_eq!(world.warm.len(), 2, "nobody is asked for ever");
+}
+
+#[test]
+fn of_many_that_do_not_get_ready_each_is_asked_in_turn() {
+    let mut world = unready(4, 1);
+    world.wait_awake(4, 65);
+    let mut asked = world.warm.clone();
+    asked.sort();
+    asked.dedup();
+    assert_eq!(asked.len(), 4, "{:?}", world.warm);
+    assert_eq!(world.warm.len(), 4, "none twice");
+}
+
+#[test]
+fn what_takes_long_is_waited_for_where_nobody_else_can() {
+    let mut world = unready(1, 1);
+    world.wait_awake(1, 60);
+    assert_eq!(world.warm.len(), 1, "it does not begin again");
+    world.get_ready();
+    assert!(world.replicas()[0].ready);
+    // Two that take long: the first that gets there stays.
+    let mut world = unready(2, 1);
+    world.wait_awake(2, 45);
+    let first = world.warm[0];
+    world.say(first, FromNode::Warm { job: SERVICE, result: Ok(()) });
+    world.wait_awake(2, 1);
+    assert_eq!((world.warm.len(), world.replicas().len()), (2, 1));
+    assert!(world.replicas()[0].ready);
+}
+
 #[test]
 fn services_stay_within_the_memory_lent_and_units_make_room_for_them() {
     let mut world = World::new();
