@@ -274,7 +274,7 @@ impl Scheduler {
             self.end_call(id, Some(CallError::Lost { reason, tries }));
             return;
         }
-        self.let_go(id, false);
+        self.let_go(id);
         if let Some(of) = self.services.services.get_mut(&service) {
             of.repeated += 1;
             // It waited before.
@@ -293,7 +293,7 @@ impl Scheduler {
     }
 
     pub(super) fn end_call(&mut self, id: CallId, error: Option<CallError>) {
-        self.let_go(id, true);
+        self.let_go(id);
         let Some(call) = self.services.calls.remove(&id) else { return };
         self.services.deadlines.remove(&(call.deadline, id));
         if let Some(of) = self.services.services.get_mut(&call.service) {
@@ -305,8 +305,9 @@ impl Scheduler {
         }
     }
 
-    /// Takes a request from its node, which is told to stop if it may still be at it.
-    fn let_go(&mut self, id: CallId, tell: bool) {
+    /// Takes a request from its node, which is told to stop: it may be silent or wrong and still at it, and whatever
+    /// it is asked next would wait behind that.
+    fn let_go(&mut self, id: CallId) {
         let Some(call) = self.services.calls.get_mut(&id) else { return };
         let Some(Asked { node, attempt }) = call.at.take() else { return };
         let service = call.service;
@@ -317,7 +318,7 @@ impl Scheduler {
             replica.calls -= 1;
             replica.used = self.now;
         }
-        if let Some(conn) = self.conn_of(node).filter(|_| tell) {
+        if let Some(conn) = self.conn_of(node) {
             self.send(conn, ToNode::Revoke([attempt].into()));
         }
     }

@@ -132,7 +132,7 @@ fn requests_that_are_lost_with_their_node_wait_beside_a_full_queue() {
 fn a_silent_node_loses_its_requests_to_another() {
     let (mut world, _) = served(2, 2, 2);
     world.ask(1, 60_000);
-    let other = world.asked[0].0;
+    let (other, attempt, _) = world.asked[0].clone();
     for _ in 0..30 {
         world.wait(100);
         let awake = if other == Conn(1) { Conn(2) } else { Conn(1) };
@@ -140,6 +140,17 @@ fn a_silent_node_loses_its_requests_to_another() {
     }
     assert_eq!(world.asked.len(), 2);
     assert!(world.asked[1].0 != other);
+    assert!(world.revoked.contains(&attempt), "it is told to stop, should it wake up");
+}
+
+#[test]
+fn a_node_whose_answer_has_a_gap_is_told_to_stop() {
+    let (mut world, _) = served(2, 2, 2);
+    world.ask(1, 60_000);
+    let (conn, call, _) = world.asked[0].clone();
+    world.say(conn, FromNode::Answer { call, at: 7, part: b"late".into(), last: false });
+    assert_eq!(world.asked.len(), 2);
+    assert!(world.revoked.contains(&call));
 }
 
 #[test]
