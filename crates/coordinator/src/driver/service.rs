@@ -25,7 +25,11 @@ impl Driver {
             ServiceEvent::Ask { name, body, priority, within, answer, reply } => {
                 let Some(service) = self.scheduler.service_named(&name) else { return };
                 let call = self.waiting.call(answer);
-                let _ = reply.send(call);
+                // Nobody listens: whoever asked has hung up already.
+                if reply.send(call).is_err() {
+                    self.waiting.hang_up(call);
+                    return;
+                }
                 let deadline = now + within;
                 self.handle(now, Input::Ask { call, service, body, priority, deadline });
             }
