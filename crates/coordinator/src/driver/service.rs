@@ -4,6 +4,7 @@ use shoal_protocol::Time;
 use shoal_scheduler::{Input, ServiceView};
 
 use super::Driver;
+use super::effect::Effect;
 use super::event::ServiceEvent;
 use super::waiting::Asked;
 use shoal_api::{ReplicaJson, ServiceJson};
@@ -20,7 +21,7 @@ impl Driver {
                 if let Some(service) = service {
                     self.handle(now, Input::Unserve { service });
                 }
-                let _ = reply.send(service.is_some());
+                self.later.push(Effect::Unserved { found: service.is_some(), reply });
             }
             ServiceEvent::Ask { name, body, priority, within, answer, reply } => {
                 let Some(service) = self.scheduler.service_named(&name) else { return };

@@ -86,3 +86,31 @@ async fn a_request_whose_client_hung_up_before_it_was_taken_in_is_not_kept() {
     assert_eq!(job.await.unwrap().status(), StatusCode::CREATED);
     world.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_service_is_said_to_be_there_or_gone_only_when_that_is_durable() {
+    let busy = Busy::default();
+    let world = World::start_with(TempDir::new(), busy.faults());
+    let wanted = request(&world).await;
+    busy.set(true);
+    let api = world.api.clone();
+    let added = tokio::spawn(async move { api.post("/api/v1/services", wanted).await });
+    stuck(&world).await;
+    assert!(!added.is_finished(), "it is not there yet");
+    busy.set(false);
+    assert_eq!(added.await.unwrap().status(), StatusCode::CREATED);
+    busy.set(true);
+    let api = world.api.clone();
+    let removed = tokio::spawn(async move {
+        api.request(Method::DELETE, "/api/v1/services/echo").send().await.unwrap().status()
+    });
+    stuck(&world).await;
+    stuck(&world).await;
+    assert!(!removed.is_finished(), "it is not gone yet");
+    let dir = world.stop().await;
+    assert_ne!(removed.await.unwrap(), StatusCode::NO_CONTENT);
+    busy.set(false);
+    let world = World::start_in(dir);
+    assert_eq!(services(&world).await.len(), 1, "it was never gone");
+    world.stop().await;
+}
