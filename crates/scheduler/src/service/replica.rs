@@ -186,15 +186,22 @@ impl Scheduler {
         self.note_unready(now, service);
         self.drop_useless(now, service);
         let Some(of) = self.services.services.get(&service) else { return };
-        let good = of.replicas.keys().filter(|node| self.is_good(now, service, of, **node)).count();
         let (least, most) = (usize::from(of.spec.least), usize::from(of.spec.most));
         let mut replicas = of.replicas.values();
         let opening = replicas.any(|it| it.state == State::Warming && !it.is_late(now));
-        let wanted = if of.waiting() > 0 && !opening { good + 1 } else { good };
-        if wanted.clamp(least, most) <= good {
+        let more = usize::from(of.waiting() > 0 && !opening);
+        let enough = |have: usize| (have + more).clamp(least, most) <= have;
+        let nodes = || of.replicas.keys();
+        if enough(nodes().filter(|node| self.is_good(now, service, of, **node)).count()) {
             return;
         }
         let Some(node) = self.candidate(now, service, of) else { return };
+        // A hidden page does no better than those that are hidden already.
+        if self.peers.get(&node).is_some_and(|peer| !peer.condition.visible)
+            && enough(nodes().filter(|node| self.is_fit(now, service, of, **node)).count())
+        {
+            return;
+        }
         // One more than allowed for a moment: one that moves.
         if of.replicas.len() > most {
             let late = of.replicas.iter().filter(|(_, replica)| replica.is_late(now));
@@ -263,11 +270,17 @@ impl Scheduler {
         useless.map(|(node, _)| *node)
     }
 
-    /// Whether a node can and may keep a service ready, did not just fail it, and is neither late nor slowed.
-    fn is_good(&self, now: Time, service: JobId, of: &Service, node: NodeId) -> bool {
+    /// Whether a node can and may keep a service ready, did not just fail it, and is not late.
+    fn is_fit(&self, now: Time, service: JobId, of: &Service, node: NodeId) -> bool {
         let late = of.replicas.get(&node).is_some_and(|replica| replica.is_late(now));
-        let visible = |peer: &Peer| peer.condition.visible && may_serve(service, of, peer);
-        !late && !of.is_unfit(now, node) && self.peers.get(&node).is_some_and(visible)
+        let may = |peer| may_serve(service, of, peer);
+        !late && !of.is_unfit(now, node) && self.peers.get(&node).is_some_and(may)
+    }
+
+    /// Whether it is not slowed either.
+    fn is_good(&self, now: Time, service: JobId, of: &Service, node: NodeId) -> bool {
+        let visible = |peer: &Peer| peer.condition.visible;
+        self.is_fit(now, service, of, node) && self.peers.get(&node).is_some_and(visible)
     }
 
     /// The node that should keep it ready next: the operator's own first, then the least loaded, then the fastest.

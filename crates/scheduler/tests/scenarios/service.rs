@@ -324,6 +324,27 @@ fn a_replica_moves_when_its_page_hides_or_its_donor_pauses() {
 }
 
 #[test]
+fn where_all_pages_are_hidden_a_service_does_not_spread_over_them() {
+    for (least, most) in [(1, 1), (1, 3), (2, 3)] {
+        let mut world = World::new();
+        let hidden = Condition { visible: false, ..Condition::default() };
+        for n in 1..=4 {
+            let conn = world.join(n);
+            world.say(conn, FromNode::Condition(hidden));
+        }
+        let open = ServiceSpec { strangers: true, ..spec(least, most) };
+        world.give(Input::Serve { request: RequestId(1), spec: open });
+        world.get_ready();
+        assert_eq!(world.replicas().len(), usize::from(least));
+        // One that is seen takes over.
+        world.say(Conn(4), FromNode::Condition(Condition::default()));
+        world.get_ready();
+        assert!(world.replicas().iter().any(|replica| replica.node == NodeId(4) && replica.ready));
+        assert!(world.replicas().len() <= usize::from(most));
+    }
+}
+
+#[test]
 fn after_a_restart_services_are_there_and_nodes_that_come_back_serve_again() {
     let (world, _) = served(1, 1, 1);
     let mut world = world.restarted();
