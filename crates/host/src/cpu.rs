@@ -13,6 +13,7 @@ use shoal_node::JobInfo;
 use shoal_protocol::limit::MAX_LEASES_PER_NODE;
 use shoal_protocol::{Attempt, Failure, JobId, Lease, Micros, UnitOutput};
 
+use super::backlog::Backlog;
 use super::cache::Cache;
 use super::courier::Courier;
 use super::program::Programs;
@@ -26,8 +27,12 @@ use crate::fail::Fail;
 /// taken back behind threads still busy can add up; a node holds no more units than this anyway.
 const MAX_TASKS: usize = MAX_LEASES_PER_NODE;
 
-/// Called by a thread with what became of a unit.
-pub(super) type Report = Arc<dyn Fn(Worked) + Send + Sync>;
+/// What a thread does with what became of a task.
+#[derive(Clone)]
+struct Report {
+    tell: Arc<dyn Fn(Worked) + Send + Sync>,
+    backlog: Arc<Backlog>,
+}
 
 pub(super) struct CpuLane {
     tasks: mpsc::SyncSender<Task>,
@@ -67,13 +72,14 @@ pub(super) fn open(
     slots: u16,
     (origin, session, library): (&Origin, &Session, Option<Library>),
     work: PathBuf,
-    to_loop: &tokio::sync::mpsc::Sender<Event>,
+    (to_loop, backlog): (&tokio::sync::mpsc::Sender<Event>, &Arc<Backlog>),
 ) -> Result<Option<CpuLane>, Fail> {
     if slots == 0 {
         return Ok(None);
     }
     let to_loop = to_loop.clone();
-    let report: Report = Arc::new(move |worked| drop(to_loop.blocking_send(Event::Cpu(worked))));
+    let tell = Arc::new(move |worked| drop(to_loop.blocking_send(Event::Cpu(worked))));
+    let report = Report { tell, backlog: backlog.clone() };
     let lane = CpuLane::start(slots, origin, session, library, work, &report);
     lane.map(Some).map_err(|message| Fail::world("engine", message))
 }
@@ -100,7 +106,7 @@ impl CpuLane {
                 loop {
                     let next = queue.lock().unwrap_or_else(PoisonError::into_inner).recv();
                     let Ok(task) = next else { return };
-                    report(work_on(&programs, &mut courier, &task, &report));
+                    (report.tell)(work_on(&programs, &mut courier, &task, &report));
                 }
             };
             std::thread::Builder::new()
@@ -182,8 +188,12 @@ fn compute(
     let Task { what, info, cancel } = task;
     let work = program(info)?;
     if let What::Call(_, body) = what {
-        let (call, report) = (lease.attempt, report.clone());
-        let give = Box::new(move |bytes| report(Worked::Part { call, bytes }));
+        let (call, ended) = (lease.attempt, cancel.clone());
+        let Report { tell, backlog } = report.clone();
+        let give = Box::new(move |bytes: Vec<u8>| {
+            backlog.give(bytes.len(), &ended);
+            tell(Worked::Part { call, bytes });
+        });
         let answers = programs.call(courier, work, info, body, (cancel, give))?;
         return Ok(UnitOutput::Inline(answers));
     }

@@ -4,6 +4,7 @@
 //! [`run`] lends this machine; the binary that calls it must hand the verb [`WORKER`] to
 //! [`run_worker`], because kernels run in a second process of the same binary.
 
+mod backlog;
 mod cache;
 mod caps;
 mod connection;
@@ -39,6 +40,7 @@ pub use link::{JoinLink, base_url};
 pub use talk::Talks;
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures_util::FutureExt;
@@ -50,6 +52,7 @@ use shoal_protocol::{Attempt, Failure, JobId, Micros, Span, Time, ToNode, UnitOu
 use tokio::sync::{mpsc, watch};
 use tokio_tungstenite::tungstenite::Message;
 
+use backlog::Backlog;
 use connection::Connection;
 use crews::Crews;
 use gpu::GpuEvent;
@@ -198,7 +201,8 @@ pub async fn run(
     let shelf = radio.is_some().then(|| pool.shelf());
     let (library, sharing) = share::start(shelf, pool.origin(), pool.session(), &to_loop).unzip();
     let means = (pool.origin(), pool.session(), library);
-    let cpu = cpu::open(caps.cpu_slots, means, pool.work(), &to_loop)?;
+    let backlog = Arc::new(Backlog::default());
+    let cpu = cpu::open(caps.cpu_slots, means, pool.work(), (&to_loop, &backlog))?;
     let [a, b, c, d, e, f, g, h, ..] = keys::random()?;
     let node = Node::new(Config {
         token: pool.token().to_owned(),
@@ -214,7 +218,7 @@ pub async fn run(
         node,
         start: Instant::now(),
         pool,
-        connection: Connection::default(),
+        connection: Connection::new(backlog),
         quic,
         lanes: Lanes::new(caps, lend.memory, cpu, gpu),
         power: Power::new(lend.battery_below),

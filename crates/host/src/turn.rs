@@ -76,6 +76,9 @@ impl Host<'_> {
         if let ToNode::Challenge { coordinator, .. } = &message {
             self.crews.challenged_by(*coordinator);
         }
+        if let ToNode::Revoke(attempts) = &message {
+            self.connection.retract(attempts);
+        }
         let welcome = match &message {
             ToNode::Welcome { node, session } => Some((node.0, session.clone())),
             ToNode::Refused(_)
@@ -127,7 +130,9 @@ impl Host<'_> {
                 self.input(Input::Warmed { job, result });
             }
             Event::Cpu(Worked::Part { call, bytes }) => {
+                let given = bytes.len();
                 self.input(Input::Part { attempt: call, bytes });
+                self.connection.taken(given);
             }
             Event::Cpu(Worked::Ran(ran)) => {
                 self.lanes.ended(ran.attempt);

@@ -89,18 +89,21 @@ impl Client {
         self.accept(answer).await.map(drop)
     }
 
-    /// A request to a service, which is answered within so many milliseconds or not at all.
+    /// A request to a service, which is answered within so many milliseconds or not at all. Hands the answer to
+    /// `each` while it comes.
     pub(crate) async fn ask(
         &self,
         name: &str,
-        body: Vec<u8>,
-        millis: u64,
-    ) -> Result<Vec<u8>, Fail> {
+        (body, millis): (Vec<u8>, u64),
+        mut each: impl FnMut(&[u8]) -> Result<(), Fail>,
+    ) -> Result<(), Fail> {
         let path = format!("/api/v1/services/{name}");
         let request = self.request(Method::POST, &path).header("x-shoal-deadline-ms", millis);
-        let answer = self.accept(request.body(body).send().await).await?;
-        let bytes = answer.bytes().await.map_err(|error| self.unreachable(&error))?;
-        Ok(bytes.into())
+        let mut answer = self.accept(request.body(body).send().await).await?;
+        while let Some(part) = answer.chunk().await.map_err(|error| self.unreachable(&error))? {
+            each(&part)?;
+        }
+        Ok(())
     }
 
     /// Why something is as it is, by the path that asks.

@@ -103,11 +103,21 @@ pub(super) async fn ask(context: &Context, args: Ask) -> Result<(), Fail> {
         }
     };
     let millis = (args.deadline * 1e3).ceil() as u64;
-    let answer = context.client(&args.server)?.ask(&args.name, body, millis).await?;
+    let client = context.client(&args.server)?;
     if context.json {
+        let mut answer = Vec::new();
+        let keep = |part: &[u8]| {
+            answer.extend_from_slice(part);
+            Ok(())
+        };
+        client.ask(&args.name, (body, millis), keep).await?;
         return show::json(&json!({"answer": String::from_utf8_lossy(&answer)}));
     }
-    let mut out = std::io::stdout().lock();
-    let written = out.write_all(&answer).and_then(|()| out.flush());
-    written.map_err(|error| Fail::writing(Path::new("stdout"), &error))
+    // Each part is shown when it comes: the program may take long for the next.
+    let print = |part: &[u8]| {
+        let mut out = std::io::stdout().lock();
+        let written = out.write_all(part).and_then(|()| out.flush());
+        written.map_err(|error| Fail::writing(Path::new("stdout"), &error))
+    };
+    client.ask(&args.name, (body, millis), print).await
 }

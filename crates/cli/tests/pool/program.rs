@@ -14,6 +14,9 @@ fn main() {
         "args" => println!("{}", args[2..].join("|")),
         "data" => print!("{}", std::fs::read_to_string(&args[2]).expect("a shared file")),
         "work" => println!("{} {}", input.trim(), work(input.trim())),
+        "talk" => loop {
+            println!("{} {}", input.trim(), work(input.trim()));
+        },
         "spin" if input.trim() == "7" => loop {
             std::hint::black_box(0);
         },

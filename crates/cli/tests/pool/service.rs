@@ -51,6 +51,17 @@ fn a_program_stays_and_answers() {
 }
 
 #[test]
+fn an_answer_is_shown_while_the_program_writes_it() {
+    let (pool, _node) = own_pool();
+    pool.run(&["service", "add", "talks", program(), "--", "talk"]).ok();
+    pool.wait("it to be ready", || is_ready(&pool, "talks", "own"));
+    // It never ends by itself, so that its deadline breaks it off.
+    let done = pool.run_with(&["ask", "talks", "--deadline", "3"], b"7");
+    assert!(done.stdout.starts_with(b"7 "), "{done:?}");
+    done.fails(1, &["broke"]);
+}
+
+#[test]
 fn what_is_wrong_is_said() {
     let (pool, _node) = own_pool();
     pool.run(&["service", "add", "a/b", program()]).fails(2, &["a/b"]);

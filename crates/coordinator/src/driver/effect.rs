@@ -40,6 +40,16 @@ pub(super) enum Effect {
     Stored {
         reply: Reply<()>,
     },
+    /// A service was taken in, or refused.
+    Served {
+        result: Result<JobId, SubmitError>,
+        reply: Reply<Result<JobId, SubmitError>>,
+    },
+    /// A service is gone, if there was one.
+    Unserved {
+        found: bool,
+        reply: Reply<bool>,
+    },
 }
 
 /// What waits for the commit of a batch: its effects, and the questions that came with it.
@@ -74,7 +84,7 @@ impl Driver {
     pub(super) fn answered(&mut self, request: RequestId, result: Result<JobId, SubmitError>) {
         let Some(asked) = self.waiting.asked(request) else { return };
         match (asked, result) {
-            (Asked::Serve(reply), result) => drop(reply.send(result)),
+            (Asked::Serve(reply), result) => self.later.push(Effect::Served { result, reply }),
             (Asked::Submit(ticket), Ok(job)) => {
                 self.counts.jobs_submitted += 1;
                 if ticket.note != Default::default() {
@@ -112,6 +122,12 @@ impl Driver {
                 Effect::Drop(blobs) => self.crews.discard(&self.scheduler, &blobs),
                 Effect::Stored { reply } => {
                     let _ = reply.send(());
+                }
+                Effect::Served { result, reply } => {
+                    let _ = reply.send(result);
+                }
+                Effect::Unserved { found, reply } => {
+                    let _ = reply.send(found);
                 }
             }
         }

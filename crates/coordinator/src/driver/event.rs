@@ -108,7 +108,7 @@ pub(crate) enum ServiceEvent {
         priority: Priority,
         within: Micros,
         answer: Giver,
-        /// Told which request this is.
+        /// Told which request this is. If nobody listens any more, it is not taken in.
         reply: Reply<CallId>,
     },
     HangUp(CallId),

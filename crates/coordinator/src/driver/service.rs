@@ -4,6 +4,7 @@ use shoal_protocol::Time;
 use shoal_scheduler::{Input, ServiceView};
 
 use super::Driver;
+use super::effect::Effect;
 use super::event::ServiceEvent;
 use super::waiting::Asked;
 use shoal_api::{ReplicaJson, ServiceJson};
@@ -20,12 +21,16 @@ impl Driver {
                 if let Some(service) = service {
                     self.handle(now, Input::Unserve { service });
                 }
-                let _ = reply.send(service.is_some());
+                self.later.push(Effect::Unserved { found: service.is_some(), reply });
             }
             ServiceEvent::Ask { name, body, priority, within, answer, reply } => {
                 let Some(service) = self.scheduler.service_named(&name) else { return };
                 let call = self.waiting.call(answer);
-                let _ = reply.send(call);
+                // Nobody listens: whoever asked has hung up already.
+                if reply.send(call).is_err() {
+                    self.waiting.hang_up(call);
+                    return;
+                }
                 let deadline = now + within;
                 self.handle(now, Input::Ask { call, service, body, priority, deadline });
             }

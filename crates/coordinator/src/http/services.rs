@@ -126,12 +126,14 @@ async fn ask_service(
     let (within, priority) = (deadline(&headers)?, priority(&headers)?);
     let body = collect(body, MAX_REQUEST_BYTES).await?.to_vec();
     let (giver, mut taker) = answer();
-    let (reply, call) = oneshot::channel();
+    let (reply, told) = oneshot::channel();
+    let mut line = Line { told, call: None, driver: app.driver.clone() };
     let asked =
         ServiceEvent::Ask { name: name.clone(), body, priority, within, answer: giver, reply };
     app.driver.tell(Event::Service(asked)).await?;
-    let Ok(call) = call.await else { return Err(ServiceError::Missing { name }.into()) };
-    let line = Line { call, driver: app.driver.clone() };
+    if !line.opens().await {
+        return Err(ServiceError::Missing { name }.into());
+    }
     // What goes wrong before the first byte is a proper error; later it breaks the answer off.
     let first = match taker.next().await {
         Next::Bytes(first) => first,
@@ -175,15 +177,28 @@ impl Rest {
     }
 }
 
-/// Hangs up when nobody waits any more.
+/// Hangs up when nobody waits any more, whether the driver has taken the request in by then or not.
 struct Line {
-    call: CallId,
+    /// Told which request this is when it is taken in.
+    told: oneshot::Receiver<CallId>,
+    call: Option<CallId>,
     driver: Handle,
+}
+
+impl Line {
+    /// Waits until the request is taken in. Says whether there is such a service.
+    async fn opens(&mut self) -> bool {
+        self.call = (&mut self.told).await.ok();
+        self.call.is_some()
+    }
 }
 
 impl Drop for Line {
     fn drop(&mut self) {
-        let (call, driver) = (self.call, self.driver.clone());
+        // From here on the driver cannot tell, so it does not take the request in.
+        self.told.close();
+        let Some(call) = self.call.or_else(|| self.told.try_recv().ok()) else { return };
+        let driver = self.driver.clone();
         tokio::spawn(async move {
             let _ = driver.tell(Event::Service(ServiceEvent::HangUp(call))).await;
         });

@@ -3,18 +3,24 @@
 //! It is not sent away: an honest node that was wrong about something goes on, a little later. What it was asked for
 //! (the answers to units, pieces, auditions) is free.
 
+use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use shoal_protocol::limit::{
-    ANSWER_PART_BYTES, CHANGE_PRICE, MAX_LEASES_PER_NODE, TALK_AHEAD, TALK_AT_FIRST, WORD_PRICE,
+    ANSWER_PART_BYTES, CHANGE_PRICE, MAX_CALLS_PER_NODE, MAX_LEASES_PER_NODE, TALK_AHEAD,
+    TALK_AT_FIRST, WORD_PRICE,
 };
-use shoal_protocol::{CrewSay, FromNode, Micros, ShareSay, ShareTold, ToNode};
+use shoal_protocol::{Attempt, CrewSay, FromNode, Micros, ShareSay, ShareTold, ToNode};
 
 /// Questions that may wait for an answer: all that can be lent, and what was taken back and may still be answered.
 const MOST_ASKED: u64 = 4 * MAX_LEASES_PER_NODE as u64;
-/// Parts of one answer: the largest output there may be.
-const MOST_PARTS: usize = (256 << 20) / ANSWER_PART_BYTES;
+/// Requests that may be answered: all that a node takes, and as many that were taken back and may still be answered.
+const MOST_CALLS: usize = 2 * MAX_CALLS_PER_NODE;
+/// Parts of one answer that may come at once: those of the largest output there may be.
+const FULL_PARTS: u64 = ((256 << 20) / ANSWER_PART_BYTES) as u64;
+/// And one more for each such time: twice what engines give of an answer that is written slowly.
+const PART_EVERY: Duration = Duration::from_millis(10);
 /// Names in one message for the price of a word: looking one up takes a tenth of a microsecond.
 const NAMES_A_WORD: usize = 64;
 /// Claims in one message for the price of a change: each is looked up on the disk.
@@ -30,6 +36,14 @@ struct Account {
     paid: Instant,
     /// Questions that were not answered.
     asked: u64,
+    /// Requests that were not answered to their end.
+    calls: BTreeMap<Attempt, Parts>,
+}
+
+/// Of one answer.
+struct Parts {
+    since: Instant,
+    said: u64,
 }
 
 impl Budget {
@@ -37,11 +51,14 @@ impl Budget {
     pub(super) fn new(now: Instant, held: usize) -> Budget {
         let asked = (held as u64).min(MOST_ASKED);
         let paid = now + duration(TALK_AHEAD).saturating_sub(duration(TALK_AT_FIRST));
-        Budget(Mutex::new(Account { paid, asked }))
+        Budget(Mutex::new(Account { paid, asked, calls: BTreeMap::new() }))
     }
 
     /// The node is told this: it may answer.
-    pub(super) fn ask(&self, message: &ToNode) {
+    pub(super) fn ask(&self, now: Instant, message: &ToNode) {
+        if let ToNode::Ask { call, .. } = message {
+            self.account().open(now, *call);
+        }
         let questions = questions(message) as u64;
         if questions > 0 {
             let mut account = self.account();
@@ -52,6 +69,9 @@ impl Budget {
     /// How long the node has to wait for having said this.
     pub(super) fn pay(&self, now: Instant, message: &FromNode) -> Duration {
         let mut account = self.account();
+        if account.is_part(now, message) {
+            return Duration::ZERO;
+        }
         let answers = answers(message) as u64;
         let unasked = answers.saturating_sub(account.asked);
         account.asked -= answers - unasked;
@@ -68,15 +88,54 @@ impl Budget {
     }
 }
 
+impl Account {
+    fn open(&mut self, now: Instant, call: Attempt) {
+        self.calls.insert(call, Parts { since: now, said: 0 });
+        // The oldest was taken back long ago.
+        while self.calls.len() > MOST_CALLS {
+            self.calls.pop_first();
+        }
+    }
+
+    /// Whether this belongs to the answer of a request, as much of it as there can be by now.
+    fn is_part(&mut self, now: Instant, message: &FromNode) -> bool {
+        let (call, ends) = match message {
+            FromNode::Answer { call, last, .. } => (call, *last),
+            FromNode::Failed { attempt, .. } => (attempt, true),
+            FromNode::Hello(_)
+            | FromNode::Done(_)
+            | FromNode::Returned(_)
+            | FromNode::Warm { .. }
+            | FromNode::Alive { .. }
+            | FromNode::Caps(_)
+            | FromNode::Pause(_)
+            | FromNode::Condition(_)
+            | FromNode::Declined { .. }
+            | FromNode::Links { .. }
+            | FromNode::Crew { .. }
+            | FromNode::Share(_) => return false,
+        };
+        let Some(parts) = self.calls.get_mut(call) else { return false };
+        let elapsed = now.saturating_duration_since(parts.since).as_millis();
+        let slowly = u64::try_from(elapsed / PART_EVERY.as_millis()).unwrap_or(u64::MAX);
+        parts.said += 1;
+        let free = parts.said <= FULL_PARTS.saturating_add(slowly);
+        if ends {
+            self.calls.remove(call);
+        }
+        free
+    }
+}
+
 /// How many answers a message asks for.
 fn questions(message: &ToNode) -> usize {
     match message {
         ToNode::Lend(leases) => leases.len(),
         ToNode::Share(ShareTold::Take { pieces, .. }) => pieces.len(),
         ToNode::Audition { .. } | ToNode::Enlist(_) | ToNode::Warm { .. } => 1,
-        // An answer comes in parts.
-        ToNode::Ask { .. } => MOST_PARTS,
-        ToNode::Share(ShareTold::Give { .. })
+        // Requests have an account of their own: their answers come in parts.
+        ToNode::Ask { .. }
+        | ToNode::Share(ShareTold::Give { .. })
         | ToNode::Welcome { .. }
         | ToNode::Refused(_)
         | ToNode::Job { .. }
@@ -176,10 +235,10 @@ mod tests {
     fn answers_to_what_was_lent_are_free_however_many() {
         let (now, budget) = (Instant::now(), Budget::new(Instant::now(), 0));
         for _ in 0..100_000 {
-            budget.ask(&lend(64));
+            budget.ask(now, &lend(64));
             assert_eq!(budget.pay(now, &done(64)), Duration::ZERO);
         }
-        budget.ask(&lend(1));
+        budget.ask(now, &lend(1));
         assert_eq!(budget.pay(now, &done(1)), Duration::ZERO);
     }
 
@@ -188,6 +247,42 @@ mod tests {
         let (now, budget) = (Instant::now(), Budget::new(Instant::now(), 0));
         let waits = (0..100).filter(|_| !budget.pay(now, &done(64)).is_zero());
         assert!(waits.count() > 90);
+    }
+
+    fn ask(n: u32) -> ToNode {
+        ToNode::Ask { call: Attempt::new(1, n), job: JobId(1), body: Vec::new() }
+    }
+
+    fn part(n: u32, last: bool) -> FromNode {
+        FromNode::Answer { call: Attempt::new(1, n), at: 0, part: vec![1], last }
+    }
+
+    #[test]
+    fn parts_of_answers_are_free_on_all_slots_at_once() {
+        let (now, budget) = (Instant::now(), Budget::new(Instant::now(), 0));
+        (0..16).for_each(|n| budget.ask(now, &ask(n)));
+        for _ in 0..1000 {
+            (0..16).for_each(|n| assert_eq!(budget.pay(now, &part(n, false)), Duration::ZERO));
+        }
+        // And for as long as they are written.
+        for tick in 0..100_000 {
+            let now = now + tick * Duration::from_millis(20);
+            (0..16).for_each(|n| assert_eq!(budget.pay(now, &part(n, false)), Duration::ZERO));
+        }
+    }
+
+    #[test]
+    fn what_an_answer_did_not_need_is_not_left_over_for_talk() {
+        let (now, budget) = (Instant::now(), Budget::new(Instant::now(), 0));
+        for n in 0..1000 {
+            budget.ask(now, &ask(n));
+            assert_eq!(budget.pay(now, &part(n, true)), Duration::ZERO);
+        }
+        let waits = (0..1000).filter(|n| !budget.pay(now, &part(*n, false)).is_zero());
+        assert!(waits.count() > 400, "they are not asked for any more");
+        budget.ask(now, &ask(5000));
+        let waits = (0..2000).filter(|_| !budget.pay(now, &part(5000, false)).is_zero());
+        assert!(waits.count() > 900, "nobody needs so many");
     }
 
     #[test]

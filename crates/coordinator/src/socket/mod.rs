@@ -236,7 +236,7 @@ async fn speak(
                 let last = ready.iter().any(|outgoing| outgoing.last);
                 let messages = ready.drain(..).flat_map(|outgoing| outgoing.messages);
                 let words = messages.map(|message| {
-                    budget.ask(&message);
+                    budget.ask(Instant::now(), &message);
                     word(&outlet, &message)
                 });
                 let sent = mouth.send(words).await;

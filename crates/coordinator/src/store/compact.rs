@@ -57,6 +57,9 @@ struct Found {
     epochs: HashMap<JobId, u64>,
     checkpoints: HashMap<JobId, u64>,
     totals: HashMap<JobId, u64>,
+    proven: HashMap<JobId, u64>,
+    /// How often it was said whether a node keeps a service ready: only the last time counts.
+    replicas: HashMap<(JobId, NodeId), u64>,
     /// The last checkpoint's step: pokes before it are in it.
     kept: HashMap<JobId, u64>,
 }
@@ -78,13 +81,16 @@ impl Found {
         }
     }
 
-    /// Facts that would go, at least: moments that passed, pokes and what was said of trust are not counted.
+    /// Facts that would go, at least: moments that passed, pokes, replicas that ended and what was said of trust are
+    /// not counted.
     fn useless(&self) -> u64 {
         let classes: u64 = self.classes.values().map(|said| said - 1).sum();
         let jobs: u64 = self.removed.iter().filter_map(|job| self.jobs.get(job)).sum();
         let crews = self.epochs.iter().chain(&self.checkpoints).chain(&self.totals);
-        let crews = crews.filter(|(job, _)| !self.removed.contains(job));
-        classes + jobs + crews.map(|(_, said)| said - 1).sum::<u64>()
+        let crews = crews.chain(&self.proven);
+        let replicas = self.replicas.iter().map(|((service, _), said)| (service, said));
+        let stale = crews.chain(replicas).filter(|(job, _)| !self.removed.contains(job));
+        classes + jobs + stale.map(|(_, said)| said - 1).sum::<u64>()
     }
 
     /// How often what a fact says was said, if only the last time counts.
@@ -94,6 +100,10 @@ impl Found {
             Fact::Epoch { job, .. } => Some(self.epochs.entry(*job).or_default()),
             Fact::Checkpoint { job, .. } => Some(self.checkpoints.entry(*job).or_default()),
             Fact::Total { job, .. } => Some(self.totals.entry(*job).or_default()),
+            Fact::Proven { job, .. } => Some(self.proven.entry(*job).or_default()),
+            Fact::Replica { service, node, .. } => {
+                Some(self.replicas.entry((*service, *node)).or_default())
+            }
             Fact::Life { .. }
             | Fact::Node { .. }
             | Fact::Submitted { .. }
@@ -109,8 +119,6 @@ impl Found {
             | Fact::Trust { .. }
             | Fact::Serves { .. }
             | Fact::Unserved { .. }
-            | Fact::Replica { .. }
-            | Fact::Proven { .. }
             | Fact::Poked { .. } => None,
         }
     }
@@ -137,6 +145,8 @@ impl Found {
                 | Fact::Unserved { .. },
                 Some(job),
             ) if Some(job) == self.last => true,
+            // What was said before it is gone as well.
+            (Fact::Replica { on: false, .. }, Some(_)) => false,
             (_, Some(job)) => !self.removed.contains(&job),
             // All are said again at the end.
             (Fact::Trust { .. }, None) => false,

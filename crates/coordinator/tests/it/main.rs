@@ -27,6 +27,7 @@ mod receipt;
 mod relay;
 mod relay_load;
 mod render;
+mod services;
 mod sim;
 mod socket;
 mod speed;

@@ -3,7 +3,9 @@
 use alloc::string::{String, ToString};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
+use core::cmp::Reverse;
 use core::fmt;
+use shoal_protocol::limit::MAX_CALLS_PER_NODE;
 use shoal_protocol::{Attempt, Failure, JobId, LimitKind, NodeId, Priority, Time, ToNode};
 
 use super::{Service, rank};
@@ -26,6 +28,8 @@ pub(super) struct Call {
     /// Whom it is asked of now.
     pub(super) at: Option<Asked>,
     tries: u32,
+    /// Who was asked before, in vain: another may do better.
+    failed_on: Vec<NodeId>,
     /// Bytes of the answer that whoever asked has already.
     given: u64,
     /// Bytes of the answer that the present node has said.
@@ -111,8 +115,9 @@ impl Scheduler {
             return;
         }
         of.queue[rank(priority)].push_back(id);
-        let (body, at, tries) = (Arc::new(body), None, 0);
-        let call = Call { service, deadline, priority, body, at, tries, given: 0, said: 0 };
+        let (body, at, tries, failed_on) = (Arc::new(body), None, 0, Vec::new());
+        let (given, said) = (0, 0);
+        let call = Call { service, deadline, priority, body, at, tries, failed_on, given, said };
         self.services.calls.insert(id, call);
         self.services.deadlines.insert((deadline, id));
         self.hand_out(service);
@@ -124,26 +129,46 @@ impl Scheduler {
 
     /// Gives waiting requests to replicas with room.
     pub(super) fn hand_out(&mut self, service: JobId) {
-        loop {
-            let Some(of) = self.services.services.get(&service) else { return };
-            let Some(&id) = of.queue.iter().find_map(|queue| queue.front()) else { return };
-            let Some(node) = self.freest(of) else { return };
+        while let Some((id, node)) = self.next_pair(service) {
             self.hand_to(id, service, node);
         }
     }
 
-    /// The ready replica with most room; between equals the one whose answers come soonest.
-    fn freest(&self, of: &Service) -> Option<NodeId> {
+    /// The first request that somebody can take, and who takes it.
+    fn next_pair(&self, service: JobId) -> Option<(CallId, NodeId)> {
+        let of = self.services.services.get(&service)?;
+        for id in of.queue.iter().flatten() {
+            let call = self.services.calls.get(id)?;
+            match self.freest(of, &call.failed_on) {
+                Some(node) => return Some((*id, node)),
+                // It waits for another node than those it failed on. Who comes after it need not.
+                None if !call.failed_on.is_empty() => {}
+                None => return None,
+            }
+        }
+        None
+    }
+
+    /// The ready replica that takes a request: the operator's own first, so that no claim of a stranger draws all
+    /// requests to it; then the one with most room; between equals the one whose answers come soonest. One that
+    /// failed on it is asked again only where nobody else is ready.
+    fn freest(&self, of: &Service, failed_on: &[NodeId]) -> Option<NodeId> {
         let room = |node: NodeId| {
-            let peer = self.peers.get(&node)?;
-            let slots = usize::from(peer.caps.slots_for(&of.spec.needs));
-            let free = slots.checked_sub(self.services.calls_of(node)).filter(|free| *free > 0)?;
+            let peer = self.peers.get(&node).filter(|peer| !peer.paused && !peer.silent)?;
+            let slots = usize::from(peer.caps.slots_for(&of.spec.needs)).min(MAX_CALLS_PER_NODE);
+            let free = slots.saturating_sub(self.services.calls_of(node));
             let far = peer.round_trip.map_or(u64::MAX, |trip| trip.0);
-            (!peer.paused && !peer.silent).then_some((free, core::cmp::Reverse(far)))
+            Some((peer.trusted, free, Reverse(far)))
         };
-        let ready = of.replicas.iter().filter(|(_, replica)| replica.is_ready());
-        let free = ready.filter_map(|(node, _)| room(*node).map(|room| (room, *node)));
-        free.max().map(|(_, node)| node)
+        let ready = of
+            .replicas
+            .iter()
+            .filter(|(node, replica)| replica.is_ready() && !of.is_unfit(self.now, **node));
+        let here = ready.filter_map(|(node, _)| room(*node).map(|room| (room, *node)));
+        let here: Vec<_> = here.collect();
+        let fresh = here.iter().any(|(_, node)| !failed_on.contains(node));
+        let may = here.iter().filter(|(_, node)| !fresh || !failed_on.contains(node));
+        may.filter(|((_, free, _), _)| *free > 0).max().map(|(_, node)| *node)
     }
 
     fn hand_to(&mut self, id: CallId, service: JobId, node: NodeId) {
@@ -177,7 +202,9 @@ impl Scheduler {
             return;
         }
         if at > call.said {
-            self.ask_again(id, String::from("a part of its answer was lost"));
+            let (service, reason) = (call.service, "a part of its answer was lost");
+            self.replica_erred(service, node, reason);
+            self.ask_again(id, String::from(reason));
             return;
         }
         let allowed = self.services.services.get(&call.service).map(|of| of.spec.limits.output);
@@ -198,6 +225,9 @@ impl Scheduler {
             let service = call.service;
             if let Some(of) = self.services.services.get_mut(&service) {
                 of.answered += 1;
+                if let Some(replica) = of.replicas.get_mut(&node) {
+                    replica.faults = 0;
+                }
             }
             self.end_call(id, None);
             self.hand_out(service);
@@ -207,15 +237,18 @@ impl Scheduler {
     /// A node could not answer.
     pub(crate) fn call_failed(&mut self, node: NodeId, attempt: Attempt, failure: Failure) {
         let Some(&id) = self.services.asked.get(&attempt) else { return };
-        if self.services.holder(id) != Some(node) {
+        let Some(call) = self.services.calls.get(&id) else { return };
+        if call.at.is_none_or(|at| at.node != node) {
             return;
         }
+        let service = call.service;
         if is_nodes_fault(&failure) {
-            self.ask_again(id, failure.to_string());
+            let reason = failure.to_string();
+            self.replica_erred(service, node, &reason);
+            self.ask_again(id, reason);
         } else {
-            let service = self.services.calls.get(&id).map(|call| call.service);
             self.end_call(id, Some(CallError::Failed { failure, node }));
-            service.into_iter().for_each(|service| self.hand_out(service));
+            self.hand_out(service);
         }
         self.services.due = Some(self.now);
     }
@@ -231,7 +264,8 @@ impl Scheduler {
     }
 
     pub(super) fn ask_again(&mut self, id: CallId, reason: String) {
-        let Some(call) = self.services.calls.get(&id) else { return };
+        let Some(call) = self.services.calls.get_mut(&id) else { return };
+        call.failed_on.extend(call.at.map(|at| at.node));
         let (service, tries, given, priority) =
             (call.service, call.tries, call.given, call.priority);
         let of = self.services.services.get(&service);
@@ -240,7 +274,7 @@ impl Scheduler {
             self.end_call(id, Some(CallError::Lost { reason, tries }));
             return;
         }
-        self.let_go(id, false);
+        self.let_go(id);
         if let Some(of) = self.services.services.get_mut(&service) {
             of.repeated += 1;
             // It waited before.
@@ -259,7 +293,7 @@ impl Scheduler {
     }
 
     pub(super) fn end_call(&mut self, id: CallId, error: Option<CallError>) {
-        self.let_go(id, true);
+        self.let_go(id);
         let Some(call) = self.services.calls.remove(&id) else { return };
         self.services.deadlines.remove(&(call.deadline, id));
         if let Some(of) = self.services.services.get_mut(&call.service) {
@@ -271,8 +305,9 @@ impl Scheduler {
         }
     }
 
-    /// Takes a request from its node, which is told to stop if it may still be at it.
-    fn let_go(&mut self, id: CallId, tell: bool) {
+    /// Takes a request from its node, which is told to stop: it may be silent or wrong and still at it, and whatever
+    /// it is asked next would wait behind that.
+    fn let_go(&mut self, id: CallId) {
         let Some(call) = self.services.calls.get_mut(&id) else { return };
         let Some(Asked { node, attempt }) = call.at.take() else { return };
         let service = call.service;
@@ -283,7 +318,7 @@ impl Scheduler {
             replica.calls -= 1;
             replica.used = self.now;
         }
-        if let Some(conn) = self.conn_of(node).filter(|_| tell) {
+        if let Some(conn) = self.conn_of(node) {
             self.send(conn, ToNode::Revoke([attempt].into()));
         }
     }

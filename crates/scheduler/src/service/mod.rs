@@ -65,6 +65,11 @@ impl Service {
     fn waiting(&self) -> usize {
         self.queue.iter().map(VecDeque::len).sum()
     }
+
+    /// Whether a node failed it a short while ago.
+    fn is_unfit(&self, now: Time, node: NodeId) -> bool {
+        self.unfit.get(&node).is_some_and(|until| *until > now)
+    }
 }
 
 /// A service as people see it.
@@ -102,10 +107,6 @@ impl Services {
     pub(crate) fn calls_of(&self, node: NodeId) -> usize {
         let replicas = self.services.values().filter_map(|of| of.replicas.get(&node));
         replicas.map(|replica| replica.calls).sum()
-    }
-
-    fn holder(&self, call: CallId) -> Option<NodeId> {
-        self.calls.get(&call)?.at.map(|at| at.node)
     }
 }
 

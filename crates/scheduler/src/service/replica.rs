@@ -1,6 +1,7 @@
 //! Who keeps a service ready: as many nodes as requests need, between the least and the most.
 
 use alloc::boxed::Box;
+use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::cmp::Reverse;
@@ -14,8 +15,12 @@ use crate::state::Scheduler;
 /// A node that could not make a service ready is not asked again for so long.
 const UNFIT_FOR: Micros = Micros::from_secs(30);
 
-/// A node makes a service ready in this time, or another is asked: it may have to fetch a large program first.
+/// A node makes a service ready in this time, or another is asked beside it: it may have to fetch a large program first.
 const WARM_WITHIN: Micros = Micros::from_secs(20);
+
+/// A replica that fails so many requests in a row by its own fault makes way for another. One may be bad luck; with
+/// two, a request that has only met this node has a try left for the next.
+const MAX_FAULTS: u32 = 2;
 
 /// A service on one node.
 pub(super) struct Replica {
@@ -24,6 +29,8 @@ pub(super) struct Replica {
     pub(super) calls: usize,
     /// When it last had something to do.
     pub(super) used: Time,
+    /// Requests in a row that it failed by its own fault.
+    pub(super) faults: u32,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,11 +44,16 @@ enum State {
 
 impl Replica {
     pub(super) fn absent() -> Replica {
-        Replica { state: State::Absent, calls: 0, used: Time(0) }
+        Replica { state: State::Absent, calls: 0, used: Time(0), faults: 0 }
     }
 
     pub(super) fn is_ready(&self) -> bool {
         self.state == State::Ready
+    }
+
+    /// Whether it should have been ready by now.
+    fn is_late(&self, now: Time) -> bool {
+        self.state == State::Warming && now > self.used + WARM_WITHIN
     }
 }
 
@@ -67,6 +79,29 @@ impl Scheduler {
                 of.unfit.insert(node, now + UNFIT_FOR);
                 self.dismiss_replica(service, node);
             }
+        }
+        self.services.due = Some(now);
+    }
+
+    /// A replica failed a request by its own fault. One that does so again and again gets no more and makes way for
+    /// another, if there is one; what else it works on it may end.
+    pub(super) fn replica_erred(&mut self, service: JobId, node: NodeId, reason: &str) {
+        let now = self.now;
+        let Some(of) = self.services.services.get_mut(&service) else { return };
+        let Some(replica) = of.replicas.get_mut(&node) else { return };
+        replica.faults += 1;
+        let often = replica.faults >= MAX_FAULTS;
+        let Some(of) = self.services.services.get(&service).filter(|_| often) else { return };
+        let mut others = of.replicas.keys().filter(|other| **other != node);
+        let replaced = others.any(|other| self.is_good(now, service, of, *other))
+            || self.candidate(now, service, of).is_some();
+        let Some(of) = self.services.services.get_mut(&service).filter(|_| replaced) else {
+            return;
+        };
+        of.trouble = Some(reason.into());
+        of.unfit.insert(node, now + UNFIT_FOR);
+        if let Some(replica) = of.replicas.get_mut(&node) {
+            replica.faults = 0;
         }
         self.services.due = Some(now);
     }
@@ -145,66 +180,113 @@ impl Scheduler {
         }
     }
 
-    /// More replicas where requests wait, fewer where none came for long, others where nodes hide or pause.
+    /// More replicas where requests wait, fewer where none came for long, others where nodes hide, pause or do not
+    /// get ready.
     pub(super) fn place_replicas(&mut self, now: Time, service: JobId) {
+        self.note_unready(now, service);
         self.drop_useless(now, service);
         let Some(of) = self.services.services.get(&service) else { return };
-        let good = of.replicas.keys().filter(|node| self.is_good(service, of, **node)).count();
         let (least, most) = (usize::from(of.spec.least), usize::from(of.spec.most));
-        let opening = of.replicas.values().any(|replica| replica.state == State::Warming);
-        let wanted = if of.waiting() > 0 && !opening { good + 1 } else { good };
-        // One more than allowed for a moment: one that moves.
-        if wanted.clamp(least, most) > good
-            && of.replicas.len() <= most
-            && let Some(node) = self.candidate(now, service, of)
+        let mut replicas = of.replicas.values();
+        let opening = replicas.any(|it| it.state == State::Warming && !it.is_late(now));
+        let more = usize::from(of.waiting() > 0 && !opening);
+        let enough = |have: usize| (have + more).clamp(least, most) <= have;
+        let nodes = || of.replicas.keys();
+        if enough(nodes().filter(|node| self.is_good(now, service, of, **node)).count()) {
+            return;
+        }
+        let Some(node) = self.candidate(now, service, of) else { return };
+        // A hidden page does no better than those that are hidden already.
+        if self.peers.get(&node).is_some_and(|peer| !peer.condition.visible)
+            && enough(nodes().filter(|node| self.is_fit(now, service, of, **node)).count())
         {
-            self.take_on(now, service, node);
+            return;
+        }
+        // One more than allowed for a moment: one that moves.
+        if of.replicas.len() > most {
+            let late = of.replicas.iter().filter(|(_, replica)| replica.is_late(now));
+            let longest = late.min_by_key(|(_, replica)| replica.used).map(|(node, _)| *node);
+            let Some(longest) = longest else { return };
+            self.give_up_replica(now, service, longest);
+        }
+        self.take_on(now, service, node);
+    }
+
+    /// Forgets who may be asked again, and says who takes long.
+    fn note_unready(&mut self, now: Time, service: JobId) {
+        let Some(of) = self.services.services.get_mut(&service) else { return };
+        of.unfit.retain(|_, until| *until > now);
+        let mut replicas = of.replicas.iter();
+        if let Some((node, _)) = replicas.find(|(_, replica)| replica.is_late(now)) {
+            let seconds = WARM_WITHIN.0 / 1_000_000;
+            let reason = format!("node {node} did not get ready within {seconds} s");
+            of.trouble.get_or_insert(reason);
         }
     }
 
     fn drop_useless(&mut self, now: Time, service: JobId) {
         let Some(of) = self.services.services.get(&service) else { return };
+        // One at a time, because each makes the others needed more.
+        let Some(node) = self.useless(now, service, of) else { return };
+        match of.replicas.get(&node).is_some_and(|replica| replica.is_late(now)) {
+            true => self.give_up_replica(now, service, node),
+            false => self.dismiss_replica(service, node),
+        }
+    }
+
+    /// A node does not get ready: it is not asked again at once.
+    fn give_up_replica(&mut self, now: Time, service: JobId, node: NodeId) {
+        if let Some(of) = self.services.services.get_mut(&service) {
+            of.unfit.insert(node, now + UNFIT_FOR);
+        }
+        self.dismiss_replica(service, node);
+    }
+
+    fn useless(&self, now: Time, service: JobId, of: &Service) -> Option<NodeId> {
         let settled = self.conducts.is_settled(now);
         let good = of
             .replicas
             .iter()
-            .filter(|(node, replica)| replica.is_ready() && self.is_good(service, of, **node));
+            .filter(|(node, replica)| replica.is_ready() && self.is_good(now, service, of, **node));
         let good = good.count();
-        let least = usize::from(of.spec.least);
-        let useless = of.replicas.iter().filter(|(node, replica)| {
+        let (least, most) = (usize::from(of.spec.least), usize::from(of.spec.most));
+        let enough = good >= least.max(1);
+        let mut replicas = of.replicas.iter();
+        let useless = replicas.find(|(node, replica)| {
             let Some(peer) = self.peers.get(node) else { return settled };
-            if replica.state == State::Warming && now > replica.used + WARM_WITHIN {
-                return true;
-            }
             if peer.paused || peer.declined.contains(&service) || !peer.caps.meets(&of.spec.needs) {
                 return true;
             }
+            // What takes long may come yet, but nobody needs it.
+            if replica.is_late(now) && enough && of.waiting() == 0 {
+                return true;
+            }
             // A hidden page is slowed: it goes when others do its work.
-            let hidden = !peer.condition.visible && replica.calls == 0 && good >= least.max(1);
-            let idle = replica.is_ready()
-                && replica.calls == 0
-                && good > least
-                && now > replica.used + of.spec.idle;
-            hidden || idle
+            let hidden = !peer.condition.visible && enough;
+            let idle = good > least && now > replica.used + of.spec.idle;
+            let spare = replica.is_ready() && (idle || good > most);
+            replica.calls == 0 && (hidden || spare || of.is_unfit(now, **node))
         });
-        // One at a time, because each makes the others needed more.
-        let useless = useless.map(|(node, _)| *node).next();
-        if let Some(node) = useless {
-            self.dismiss_replica(service, node);
-        }
+        useless.map(|(node, _)| *node)
     }
 
-    /// Whether a node can and may keep a service ready, and is not slowed.
-    fn is_good(&self, service: JobId, of: &Service, node: NodeId) -> bool {
-        self.peers
-            .get(&node)
-            .is_some_and(|peer| peer.condition.visible && may_serve(service, of, peer))
+    /// Whether a node can and may keep a service ready, did not just fail it, and is not late.
+    fn is_fit(&self, now: Time, service: JobId, of: &Service, node: NodeId) -> bool {
+        let late = of.replicas.get(&node).is_some_and(|replica| replica.is_late(now));
+        let may = |peer| may_serve(service, of, peer);
+        !late && !of.is_unfit(now, node) && self.peers.get(&node).is_some_and(may)
+    }
+
+    /// Whether it is not slowed either.
+    fn is_good(&self, now: Time, service: JobId, of: &Service, node: NodeId) -> bool {
+        let visible = |peer: &Peer| peer.condition.visible;
+        self.is_fit(now, service, of, node) && self.peers.get(&node).is_some_and(visible)
     }
 
     /// The node that should keep it ready next: the operator's own first, then the least loaded, then the fastest.
     fn candidate(&self, now: Time, service: JobId, of: &Service) -> Option<NodeId> {
         let fits = self.peers.values().filter(|peer| {
-            let rested = of.unfit.get(&peer.node).is_none_or(|until| *until <= now);
+            let rested = !of.is_unfit(now, peer.node);
             let new = !of.replicas.contains_key(&peer.node);
             let able = may_serve(service, of, peer) && self.can_keep(peer, of.spec.needs.takes);
             new && rested && able && !peer.silent
@@ -226,7 +308,7 @@ impl Scheduler {
     fn take_on(&mut self, now: Time, service: JobId, node: NodeId) {
         let Some(of) = self.services.services.get_mut(&service) else { return };
         of.unfit.remove(&node);
-        let replica = Replica { state: State::Absent, calls: 0, used: now };
+        let replica = Replica { used: now, ..Replica::absent() };
         of.replicas.insert(node, replica);
         // A replica's node is remembered, so that it has the same number after a restart.
         self.introduce(node);

@@ -4,7 +4,7 @@ use shoal_kinds::*;
 use shoal_protocol::*;
 use shoal_scheduler::*;
 
-use crate::world::{World, trap};
+use crate::world::{World, caps, trap};
 
 const SERVICE: JobId = JobId(1);
 
@@ -132,7 +132,7 @@ fn requests_that_are_lost_with_their_node_wait_beside_a_full_queue() {
 fn a_silent_node_loses_its_requests_to_another() {
     let (mut world, _) = served(2, 2, 2);
     world.ask(1, 60_000);
-    let other = world.asked[0].0;
+    let (other, attempt, _) = world.asked[0].clone();
     for _ in 0..30 {
         world.wait(100);
         let awake = if other == Conn(1) { Conn(2) } else { Conn(1) };
@@ -140,6 +140,17 @@ fn a_silent_node_loses_its_requests_to_another() {
     }
     assert_eq!(world.asked.len(), 2);
     assert!(world.asked[1].0 != other);
+    assert!(world.revoked.contains(&attempt), "it is told to stop, should it wake up");
+}
+
+#[test]
+fn a_node_whose_answer_has_a_gap_is_told_to_stop() {
+    let (mut world, _) = served(2, 2, 2);
+    world.ask(1, 60_000);
+    let (conn, call, _) = world.asked[0].clone();
+    world.say(conn, FromNode::Answer { call, at: 7, part: b"late".into(), last: false });
+    assert_eq!(world.asked.len(), 2);
+    assert!(world.revoked.contains(&call));
 }
 
 #[test]
@@ -157,6 +168,95 @@ fn what_the_program_does_wrong_is_told_at_once_and_what_nodes_do_wrong_after_thr
         world.wait(200);
     }
     assert!(matches!(world.unanswered[1].1, CallError::Lost { tries: 3, .. }));
+}
+
+/// A fault of the node that was asked last.
+fn fail_last(world: &mut World) {
+    let (conn, attempt, _) = world.asked.last().cloned().expect("it is asked");
+    let failure = Failure::Internal { message: "the disk is full".into() };
+    world.say(conn, FromNode::Failed { attempt, failure });
+}
+
+/// A service that strangers serve too, on an own node and on a stranger that claims far more room.
+fn beside_a_boaster() -> (World, Conn, Conn) {
+    let mut world = World::new();
+    let own = world.join_trusted(1);
+    let boaster = world.join_as(2, 2, Caps { cpu_slots: u16::MAX, ..caps(u32::MAX) }, vec![]);
+    let open = ServiceSpec { strangers: true, ..spec(2, 2) };
+    world.give(Input::Serve { request: RequestId(1), spec: open });
+    world.get_ready();
+    (world, own, boaster)
+}
+
+#[test]
+fn a_request_that_failed_by_its_nodes_fault_is_asked_of_another() {
+    let mut world = World::new();
+    let large = world.join_own_with(1, Caps { cpu_slots: 16, ..caps(100) });
+    let small = world.join_own_with(2, Caps { cpu_slots: 4, ..caps(100) });
+    world.give(Input::Serve { request: RequestId(1), spec: spec(2, 2) });
+    world.get_ready();
+    world.ask(1, 60_000);
+    assert_eq!(world.asked[0].0, large);
+    fail_last(&mut world);
+    assert_eq!(world.asked[1].0, small, "the other is asked, though it has less room");
+    world.reply(1, b"", true);
+    assert_eq!(world.scheduler.services()[0].answered, 1);
+}
+
+#[test]
+fn who_comes_after_a_request_that_waits_for_another_node_need_not_wait() {
+    let (mut world, conns) = served(2, 2, 2);
+    world.ask(1, 60_000);
+    world.ask(2, 60_000);
+    let (first, attempt, _) = world.asked[0].clone();
+    let failure = Failure::Internal { message: "once".into() };
+    world.say(first, FromNode::Failed { attempt, failure });
+    assert_eq!(world.asked.len(), 2, "it waits: the other node is busy");
+    world.ask(3, 60_000);
+    assert_eq!(world.asked[2].0, first);
+    world.reply(1, b"", true);
+    assert!(world.asked[3].0 != first && conns.contains(&world.asked[3].0));
+}
+
+#[test]
+fn a_node_that_fails_again_and_again_makes_way_for_another() {
+    let (mut world, _) = served(2, 1, 1);
+    world.ask(1, 60_000);
+    let bad = world.asked[0].0;
+    fail_last(&mut world);
+    assert_eq!(world.asked[1].0, bad, "once may be bad luck, and nobody else is ready");
+    fail_last(&mut world);
+    assert_eq!(world.asked.len(), 2, "now it waits for another");
+    world.get_ready();
+    assert!(world.asked[2].0 != bad);
+    world.reply(2, b"", true);
+    assert_eq!(world.unanswered, []);
+    let trouble = &world.scheduler.services()[0].trouble;
+    assert_eq!(trouble, &None, "the other is ready");
+    assert_eq!(world.replicas().len(), 1);
+}
+
+#[test]
+fn a_stranger_that_claims_much_and_does_nothing_does_not_draw_requests_from_own_nodes() {
+    let (mut world, own, boaster) = beside_a_boaster();
+    world.ask(1, 60_000);
+    assert_eq!(world.asked[0].0, own);
+    for call in 2..=5 {
+        world.ask(call, 60_000);
+        let (conn, attempt, _) = world.asked.last().cloned().expect("it is asked");
+        if conn == boaster {
+            let failure = Failure::Unable { message: "no".into() };
+            world.say(conn, FromNode::Failed { attempt, failure });
+        }
+    }
+    let drawn = world.asked.iter().filter(|(conn, ..)| *conn == boaster);
+    assert_eq!(drawn.count(), 2, "after two in a row it is not asked any more");
+    for answered in 1..=5 {
+        let at = world.asked.iter().rposition(|(conn, ..)| *conn == own).expect("it is asked");
+        world.reply(at, b"", true);
+        assert_eq!(world.answers.len(), answered, "the own node does it all");
+    }
+    assert_eq!(world.unanswered, []);
 }
 
 #[test]
@@ -224,6 +324,27 @@ fn a_replica_moves_when_its_page_hides_or_its_donor_pauses() {
 }
 
 #[test]
+fn where_all_pages_are_hidden_a_service_does_not_spread_over_them() {
+    for (least, most) in [(1, 1), (1, 3), (2, 3)] {
+        let mut world = World::new();
+        let hidden = Condition { visible: false, ..Condition::default() };
+        for n in 1..=4 {
+            let conn = world.join(n);
+            world.say(conn, FromNode::Condition(hidden));
+        }
+        let open = ServiceSpec { strangers: true, ..spec(least, most) };
+        world.give(Input::Serve { request: RequestId(1), spec: open });
+        world.get_ready();
+        assert_eq!(world.replicas().len(), usize::from(least));
+        // One that is seen takes over.
+        world.say(Conn(4), FromNode::Condition(Condition::default()));
+        world.get_ready();
+        assert!(world.replicas().iter().any(|replica| replica.node == NodeId(4) && replica.ready));
+        assert!(world.replicas().len() <= usize::from(most));
+    }
+}
+
+#[test]
 fn after_a_restart_services_are_there_and_nodes_that_come_back_serve_again() {
     let (world, _) = served(1, 1, 1);
     let mut world = world.restarted();
@@ -253,6 +374,76 @@ fn two_services_do_not_have_one_name_and_a_node_that_cannot_is_not_asked_at_once
     assert!(
         world.scheduler.services()[1].trouble.as_deref().is_some_and(|t| t.contains("no module"))
     );
+}
+
+/// A service that is not ready anywhere, because whoever is told to make it ready does not answer.
+fn unready(nodes: u64, most: u16) -> World {
+    let mut world = World::new();
+    for n in 1..=nodes {
+        world.join_trusted(n);
+    }
+    world.give(Input::Serve { request: RequestId(1), spec: spec(1, most) });
+    world.wait(100);
+    assert_eq!(world.warm.len(), 1);
+    world
+}
+
+impl World {
+    /// Time passes, and the first so many nodes beat.
+    fn wait_awake(&mut self, nodes: u64, seconds: u64) {
+        for _ in 0..seconds * 2 {
+            self.wait(500);
+            for conn in (1..=nodes).map(Conn) {
+                self.say(conn, FromNode::Alive { running: vec![], queued: vec![] });
+            }
+        }
+    }
+}
+
+#[test]
+fn a_node_that_does_not_get_ready_does_not_keep_others_from_it() {
+    let mut world = unready(2, 1);
+    world.wait_awake(2, 21);
+    assert_eq!(world.warm.len(), 2);
+    let (first, second) = (world.warm[0], world.warm[1]);
+    assert!(first != second, "another is asked");
+    let trouble = world.scheduler.services()[0].trouble.clone();
+    assert!(trouble.is_some_and(|trouble| trouble.contains("did not get ready")));
+    world.say(second, FromNode::Warm { job: SERVICE, result: Ok(()) });
+    world.wait_awake(2, 1);
+    assert_eq!(world.replicas().len(), 1, "the late one is not waited for any more");
+    world.ask(1, 1_000);
+    assert_eq!(world.asked[0].0, second);
+    world.wait_awake(2, 120);
+    assert_eq!(world.warm.len(), 2, "nobody is asked for ever");
+}
+
+#[test]
+fn of_many_that_do_not_get_ready_each_is_asked_in_turn() {
+    let mut world = unready(4, 1);
+    world.wait_awake(4, 65);
+    let mut asked = world.warm.clone();
+    asked.sort();
+    asked.dedup();
+    assert_eq!(asked.len(), 4, "{:?}", world.warm);
+    assert_eq!(world.warm.len(), 4, "none twice");
+}
+
+#[test]
+fn what_takes_long_is_waited_for_where_nobody_else_can() {
+    let mut world = unready(1, 1);
+    world.wait_awake(1, 60);
+    assert_eq!(world.warm.len(), 1, "it does not begin again");
+    world.get_ready();
+    assert!(world.replicas()[0].ready);
+    // Two that take long: the first that gets there stays.
+    let mut world = unready(2, 1);
+    world.wait_awake(2, 45);
+    let first = world.warm[0];
+    world.say(first, FromNode::Warm { job: SERVICE, result: Ok(()) });
+    world.wait_awake(2, 1);
+    assert_eq!((world.warm.len(), world.replicas().len()), (2, 1));
+    assert!(world.replicas()[0].ready);
 }
 
 #[test]

@@ -173,7 +173,11 @@ impl World {
 
     /// One of the operator's own nodes.
     pub(crate) fn join_trusted(&mut self, n: u64) -> Conn {
-        let hello = hello(n, caps(100), Vec::new());
+        self.join_own_with(n, caps(100))
+    }
+
+    pub(crate) fn join_own_with(&mut self, n: u64, caps: Caps) -> Conn {
+        let hello = hello(n, caps, Vec::new());
         self.connect(n, hello, true, 0)
     }
 

@@ -2,8 +2,10 @@
 
 use super::*;
 use crate::store::facts::Batch;
-use shoal_kinds::{JobSpec, Kind, NoopWork};
-use shoal_protocol::{Epoch, Lane, Limits, Needs, Poke, Policy, Sizing, Span, Strategy, Time};
+use shoal_kinds::{JobSpec, Kind, NoopWork, ServiceSpec};
+use shoal_protocol::{
+    Epoch, Lane, Limits, Micros, Needs, Poke, Policy, Sizing, Span, Strategy, Time,
+};
 use shoal_scheduler::{Input, Output, Proof, RequestId};
 use std::path::{Path, PathBuf};
 
@@ -86,6 +88,56 @@ fn of_a_crew_only_the_last_epoch_and_checkpoint_and_pokes_since_then_stay() {
     facts.write(&Batch { facts: all, ..Batch::default() }).unwrap();
     compact(&mut facts).unwrap();
     assert!(facts.log().eq([submitted(1), epoch(6_000), kept(60_000), poked(60_000)]));
+    drop(facts);
+    remove(&path);
+}
+
+fn serves(service: JobId) -> Fact {
+    let spec = ServiceSpec {
+        name: "echo".into(),
+        owner: "owner".into(),
+        work: Kind::Noop(NoopWork),
+        needs: Needs::lane(Lane::Cpu),
+        limits: Limits::default(),
+        signed: None,
+        least: 1,
+        most: 4,
+        queue: 4,
+        idle: Micros::from_secs(10),
+        strangers: true,
+    };
+    Fact::Serves { service, spec: Box::new(spec) }
+}
+
+#[test]
+fn of_a_replica_that_came_and_went_only_what_is_true_now_stays() {
+    let path = database("replicas");
+    let mut facts = Facts::open(&path).unwrap();
+    let service = JobId(1);
+    let replica = |node, on| Fact::Replica { service, node: NodeId(node), on };
+    let flaps =
+        (0..6_000).flat_map(|_| [1, 2].map(|node| [replica(node, true), replica(node, false)]));
+    let all = [serves(service)].into_iter().chain(flaps.flatten()).chain([replica(1, true)]);
+    facts.write(&Batch { facts: all.collect(), ..Batch::default() }).unwrap();
+    let replicas = |facts: &Facts| Scheduler::replay(facts.log()).services().remove(0).replicas;
+    let before = replicas(&facts);
+    compact(&mut facts).unwrap();
+    assert!(facts.log().eq([serves(service), replica(1, true)]));
+    assert_eq!(replicas(&facts), before);
+    assert_eq!(before.len(), 1);
+    drop(facts);
+    remove(&path);
+}
+
+#[test]
+fn of_what_was_proven_only_the_last_word_stays() {
+    let path = database("proven");
+    let mut facts = Facts::open(&path).unwrap();
+    let proven = |step| Fact::Proven { job: JobId(1), step, unchecked: step / 2 };
+    let all = [submitted(1)].into_iter().chain((1..=11_000).map(proven)).collect();
+    facts.write(&Batch { facts: all, ..Batch::default() }).unwrap();
+    compact(&mut facts).unwrap();
+    assert!(facts.log().eq([submitted(1), proven(11_000)]));
     drop(facts);
     remove(&path);
 }
