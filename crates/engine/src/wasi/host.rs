@@ -81,7 +81,7 @@ impl Host {
         if self.cancel.load(Ordering::Relaxed) {
             return Err(Stop::Cancelled.into());
         }
-        if Instant::now() >= self.deadline {
+        if Instant::now() >= self.deadline + self.stdout.held {
             return Err(Stop::Time.into());
         }
         Ok(())
@@ -124,11 +124,14 @@ pub(super) struct Stdout {
     give: Option<Give>,
     /// When the program began, or something was given last.
     since: Instant,
+    /// Time the program waited for a slow reader, which is not its own.
+    held: Duration,
 }
 
 impl Stdout {
     fn new(most: u64, give: Option<Give>) -> Stdout {
-        Stdout { bytes: Vec::new(), given: 0, most, give, since: Instant::now() }
+        let (bytes, since, held) = (Vec::new(), Instant::now(), Duration::ZERO);
+        Stdout { bytes, given: 0, most, give, since, held }
     }
 
     fn write(&mut self, bytes: &[u8]) -> Result<(), Stop> {
@@ -145,8 +148,10 @@ impl Stdout {
         let full = self.bytes.len() >= ANSWER_PART_BYTES;
         if full || !self.bytes.is_empty() && self.since.elapsed() >= TOGETHER {
             self.given += self.bytes.len() as u64;
+            let began = Instant::now();
             give(std::mem::take(&mut self.bytes));
             self.since = Instant::now();
+            self.held += self.since - began;
         }
     }
 
@@ -272,6 +277,17 @@ impl ResourceLimiter for MemoryLimit {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn waiting_for_a_slow_reader_is_not_the_programs_time() {
+        let slow = Duration::from_millis(30);
+        let give: Give = Box::new(move |_| std::thread::sleep(slow));
+        let mut stdout = Stdout::new(u64::MAX, Some(give));
+        for _ in 0..2 {
+            assert!(stdout.write(&vec![1; ANSWER_PART_BYTES]).is_ok());
+        }
+        assert!(stdout.held >= 2 * slow);
+    }
 
     #[test]
     fn a_tail_keeps_the_end_and_whole_characters() {
