@@ -12,6 +12,35 @@ const FIRST_OF_FRAMES = 0x80;
 /** Blobs from this size on come from other devices too (`SHARED_FROM` of the protocol). */
 const SHARED_FROM = 8 << 20;
 
+/** Pieces of a blob that an engine Worker needs: from `first` on, before `end`. */
+export interface Pieces {
+  blob: StoredBlob;
+  first: number;
+  end: number;
+}
+
+/** What it hears of them. */
+export interface Sought {
+  /** A piece that is right; its memory is given away. */
+  found(piece: number, bytes: Uint8Array<ArrayBuffer>): void;
+  /** These are to come from the coordinator. */
+  stream(pieces: number[]): void;
+}
+
+/** What it says of them. */
+export interface Seek {
+  /** A piece that came from the coordinator, and has its hash. */
+  keep(piece: number, bytes: Uint8Array<ArrayBuffer>): void;
+  /** Nobody waits for them any more. */
+  end(): void;
+}
+
+/** All of them come from the coordinator, and none is kept. */
+export function streamAll({ first, end }: Pieces, answer: Sought): Seek {
+  answer.stream(Array.from({ length: end - first }, (_, at) => first + at));
+  return { keep: () => undefined, end: () => undefined };
+}
+
 export class Crews {
   private readonly waiting: CrewOrder[] = [];
   private loading: Promise<Open> | undefined;
@@ -34,6 +63,17 @@ export class Crews {
     if (blob.size < SHARED_FROM || !Shelf.isPossible()) return;
     const open = await this.opened().catch(() => undefined);
     await open?.swarm?.need(blob);
+  }
+
+  /** Pieces from this browser's files or from other devices. While their code is not there nobody waits for it. */
+  seek(pieces: Pieces, answer: Sought): Seek {
+    const swarm = this.open?.swarm;
+    if (swarm) return swarm.seek(pieces, answer);
+    streamAll(pieces, answer);
+    const later = this.opened().then((open) => open.swarm?.hold(pieces));
+    later.catch(() => undefined);
+    const tell = (what: (seek: Seek) => void) => void later.then((seek) => seek && what(seek)).catch(() => undefined);
+    return { keep: (piece, bytes) => tell((seek) => seek.keep(piece, bytes)), end: () => tell((seek) => seek.end()) };
   }
 
   /** Whether it was a frame. */
@@ -59,7 +99,7 @@ export class Crews {
     if (!pool || !Shelf.isPossible()) return;
     const name = poolName(pool.base);
     const kept = await shelved();
-    if (kept.some(({ pool, size, isPart }) => pool === name && size >= SHARED_FROM && !isPart)) await this.opened();
+    if (kept.some(({ pool, size, kind }) => pool === name && size >= SHARED_FROM && kind !== "part")) await this.opened();
   }
 
   private opened(): Promise<Open> {

@@ -89,6 +89,10 @@ export type ToEngine =
   | { type: "forget"; job: number }
   /** The answer to `need`: the blob is on the shelf, or cannot be had that way. */
   | { type: "had"; hash: string }
+  /** An answer to `seek`: a piece that is right. */
+  | { type: "found"; seek: number; piece: number; bytes: Uint8Array<ArrayBuffer> }
+  /** Another: these are to come from the coordinator. */
+  | { type: "stream"; seek: number; pieces: number[] }
   | ToSim;
 
 /** From an engine Worker to the brain Worker. */
@@ -99,6 +103,12 @@ export type FromEngine =
   | { type: "broken"; message: string }
   /** All of a blob is needed that other devices may have. */
   | { type: "need"; blob: { hash: string; size: number } }
+  /** Some pieces of it are needed: from `first` on, before `end`. */
+  | { type: "seek"; seek: number; blob: { hash: string; size: number }; first: number; end: number }
+  /** One that came from the coordinator, and has its hash. */
+  | { type: "keep"; seek: number; piece: number; bytes: Uint8Array<ArrayBuffer> }
+  /** All of them came, or nobody waits for them any more. */
+  | { type: "sought"; seek: number }
   | FromSim
   | AboutUnit;
 

@@ -70,6 +70,7 @@ export class Node {
       },
       onGpu: (problem, probed) => this.gpuHealth(problem, probed),
       onNeed: (blob) => this.crews.need(blob),
+      onSeek: (pieces, answer) => this.crews.seek(pieces, answer),
       onSim: (said) => this.crews.present?.heard(said),
     });
     [this.gpu, this.cpu] = [gpu, cpu];

@@ -1,20 +1,26 @@
 /** The exchange of blobs with other devices: the pure part decides, here it is wired to the coordinator, to the crews
- * of two by which pieces travel, and to the files of this browser's shelf. */
+ * of two by which pieces travel, and to the files of this browser's shelf. Whole blobs come here; of parts `seeks` tells
+ * what is needed, and `holdings` has what is kept. */
 
 import { type SharedBlob, Swarm as Mind, type SwarmOutput } from "../../../generated/crew/crew.js";
 import { fileAt, lockName, poolFolder, poolName, shelved } from "../../shelf.js";
-import { refused } from "../failure.js";
-import { Hashing } from "../hashing.js";
+import type { Pieces, Seek, Sought } from "../crews.js";
+import { Hashing, hexOf } from "../hashing.js";
+import { Held } from "../held.js";
 import { claimRoom, nameOf } from "../room.js";
 import { type Moving, openAlone } from "../shelf.js";
 import { PIECE, Source } from "../source.js";
+import { Holdings } from "./holdings.js";
 import type { CrewHost, Pool } from "./host.js";
+import { Seeks } from "./seeks.js";
 
 /** The channel of blobs (`BLOBS` of the protocol). */
 export const BLOBS = 16;
 /** Pieces hashed before other things get their turn: a heartbeat must not wait for a gigabyte. */
 const AT_A_TIME = 8;
 
+/** Blobs whose pieces' hashes are kept. */
+const MOST_LISTS = 32;
 /** How long another tab of this browser that gets the blob is waited for. */
 const LOCK_MS = 60_000;
 
@@ -35,6 +41,9 @@ export class Swarm {
   private readonly links = new Map<number, (bytes: Uint8Array) => void>();
   private readonly needs = new Map<string, Promise<void>>();
   private readonly coming = new Map<string, Coming>();
+  private readonly lists = new Map<string, Promise<Uint8Array>>();
+  private readonly holdings: Holdings;
+  private readonly seeks: Seeks;
   private readonly todo: SwarmOutput[] = [];
   private performing = false;
   private timer: ReturnType<typeof setTimeout> | undefined;
@@ -47,6 +56,26 @@ export class Swarm {
     this.pool = poolName(base);
     this.source = new Source(base, session());
     this.hashing = new Hashing(hashing);
+    this.holdings = new Holdings(base, this.hashing, (hash) => this.needs.has(hash));
+    this.seeks = new Seeks(this.holdings, {
+      hashes: (blob) => this.hashes(blob),
+      want: ({ hash, size }, hashes, needs, has) => this.give((mind, now) => mind.want(now, hash, size, hashes, needs, has)),
+      have: ({ hash, size }, has) => {
+        // While all of it comes, what is here of it is in another file.
+        if (!this.needs.has(hash)) this.give((mind, now) => mind.havePart(now, hash, size, has));
+      },
+      awaited: ({ hash }) => this.mind.awaited(hash),
+    });
+  }
+
+  /** Pieces that an engine Worker needs. */
+  seek(pieces: Pieces, answer: Sought): Seek {
+    return this.seeks.begin(pieces, answer);
+  }
+
+  /** Pieces that it gets from the coordinator: they are to be kept. */
+  hold(pieces: Pieces): Promise<Seek> {
+    return this.seeks.hold(pieces);
   }
 
   /** Resolves when the blob is on the shelf, or cannot be had this way. */
@@ -91,14 +120,20 @@ export class Swarm {
   }
 
   private async tellHeld(): Promise<void> {
-    const kept = (await shelved()).filter(({ pool, isPart, size }) => pool === this.pool && !isPart && Mind.isShared(size));
+    const kept = (await shelved()).filter(({ pool, kind, size }) => pool === this.pool && kind === "whole" && Mind.isShared(size));
     for (const { hash, size } of kept) this.give((mind, now) => mind.have(now, hash, size));
+    for (const { blob, pieces } of await this.holdings.all()) {
+      const { hash, size } = blob;
+      const isKnown = this.needs.has(hash) || this.seeks.isFor(hash) || kept.some((whole) => whole.hash === hash);
+      if (!isKnown) this.give((mind, now) => mind.havePart(now, hash, size, pieces));
+    }
   }
 
   /** One tab of a browser gets the blob, the others wait for it. */
   private async get(blob: SharedBlob): Promise<void> {
     // A tab that holds it and was frozen must not keep the others waiting.
     const signal = AbortSignal.timeout(LOCK_MS);
+    await this.holdings.close(blob.hash);
     await navigator.locks.request(lockName(this.pool, blob.hash), { signal }, async () => {
       const folder = await poolFolder(this.pool);
       if (await fileAt(folder, nameOf(blob))) return;
@@ -107,16 +142,22 @@ export class Swarm {
       if (!part) return;
       if (!(await this.fill(blob, part, hashes))) return;
       await (part as Moving).move(nameOf(blob));
+      await Held.remove(folder, blob);
     });
     const isThere = await fileAt(await poolFolder(this.pool), nameOf(blob));
     if (isThere) this.give((mind, now) => mind.have(now, blob.hash, blob.size));
-    else this.give((mind, now) => mind.forget(now, blob.hash));
+    else await this.tellLeft(blob);
   }
 
-  private async hashes({ hash }: SharedBlob): Promise<Uint8Array> {
-    const answer = await this.source.request(`/node/blobs/${hash}/pieces`, { cache: "no-store" });
-    if (!answer.ok) throw await refused(`the pieces of blob ${hash}`, answer);
-    return new Uint8Array(await answer.arrayBuffer());
+  private hashes(blob: SharedBlob): Promise<Uint8Array> {
+    const known = this.lists.get(blob.hash);
+    if (known) return known;
+    const list = this.source.pieces(blob);
+    this.lists.set(blob.hash, list);
+    list.catch(() => this.lists.delete(blob.hash));
+    const [oldest] = this.lists.keys();
+    if (this.lists.size > MOST_LISTS && oldest !== undefined) this.lists.delete(oldest);
+    return list;
   }
 
   /** Whether all of the blob is in the file. */
@@ -124,10 +165,12 @@ export class Swarm {
     const file = await openAlone(part);
     let close = (_: unknown): void => undefined;
     try {
+      await this.lay(file, blob);
       const has = await this.check(file, blob, hashes);
+      const all = Uint32Array.from({ length: hashes.byteLength / 32 }, (_, piece) => piece);
       const isWhole = await new Promise<boolean>((end) => {
         this.coming.set(blob.hash, { file, end });
-        this.give((mind, now) => mind.want(now, blob.hash, blob.size, hashes, has));
+        this.give((mind, now) => mind.want(now, blob.hash, blob.size, hashes, all, has));
       });
       const coming = this.coming.get(blob.hash);
       if (!isWhole || !coming || (await this.hashOf(file, blob)) !== blob.hash) {
@@ -147,12 +190,28 @@ export class Swarm {
     }
   }
 
+  /** Pieces that were kept of it go where they are in the whole. */
+  private async lay(file: FileSystemSyncAccessHandle, blob: SharedBlob): Promise<void> {
+    const folder = await poolFolder(this.pool);
+    if ((await Held.noted(folder, blob)).length === 0) return;
+    const held = await Held.open(folder, blob, this.hashing);
+    try {
+      for (const [at, piece] of held.pieces.entries()) {
+        const bytes = held.read(piece);
+        if (bytes) file.write(bytes, { at: piece * PIECE });
+        if (at % AT_A_TIME === AT_A_TIME - 1) await turn();
+      }
+    } finally {
+      await held.close();
+    }
+  }
+
   /** Which pieces an earlier try left. */
   private async check(file: FileSystemSyncAccessHandle, blob: SharedBlob, hashes: Uint8Array): Promise<Uint32Array> {
     const has: number[] = [];
     const size = file.getSize();
     for (let piece = 0; piece * PIECE < size; piece++) {
-      const expected = hex(hashes.subarray(piece * 32, piece * 32 + 32));
+      const expected = hexOf(hashes.subarray(piece * 32, piece * 32 + 32));
       if (this.hashing.hex(readPiece(file, blob, piece)) === expected) has.push(piece);
       if (piece % AT_A_TIME === AT_A_TIME - 1) await turn();
     }
@@ -192,9 +251,13 @@ export class Swarm {
         break;
       case "tell":
         this.links.get(output.to)?.(output.bytes);
+        this.seeks.asked();
         break;
       case "fetch":
-        void this.fetch(output.blob, output.piece);
+        // What is needed of a part alone, the Worker that needs it gets.
+        if (!this.seeks.toFetch(output.blob, output.piece) || this.coming.has(output.blob.hash)) {
+          void this.fetch(output.blob, output.piece);
+        }
         break;
       case "store":
         this.store(output.blob, output.piece, output.bytes);
@@ -210,6 +273,7 @@ export class Swarm {
       case "failed":
         console.warn(`blob ${output.blob.hash}: ${output.why}`);
         this.coming.get(output.blob.hash)?.end(false);
+        this.seeks.failed(output.blob);
         break;
     }
   }
@@ -224,23 +288,32 @@ export class Swarm {
     }
   }
 
-  private store({ hash }: SharedBlob, piece: number, bytes: Uint8Array<ArrayBuffer>): void {
-    const coming = this.coming.get(hash);
-    if (!coming) return;
+  private store(blob: SharedBlob, piece: number, bytes: Uint8Array<ArrayBuffer>): void {
+    const coming = this.coming.get(blob.hash);
     try {
       const at = piece * PIECE;
-      if (coming.file.write(bytes, { at }) < bytes.byteLength) throw new DOMException("no room", "QuotaExceededError");
+      if (coming && coming.file.write(bytes, { at }) < bytes.byteLength) throw new DOMException("no room", "QuotaExceededError");
     } catch (error) {
       console.warn(`a piece could not be kept: ${String(error)}`);
-      coming.end(false);
+      coming?.end(false);
     }
+    this.seeks.came(blob, piece, bytes);
   }
 
   private async load(blob: SharedBlob, piece: number, to: number): Promise<void> {
     const bytes = await this.read(blob, piece).catch(() => undefined);
     this.give((mind, now) => mind.loaded(now, blob.hash, piece, to, bytes));
-    // The donor cleared the shelf, or others needed the room.
-    if (!bytes) this.give((mind, now) => mind.forget(now, blob.hash));
+    // The donor cleared the shelf, others needed the room, or the disk changed it.
+    if (!bytes) await this.tellLeft(blob).catch((error: unknown) => console.warn(error));
+  }
+
+  /** A blob is not here as was said: perhaps some pieces are. */
+  private async tellLeft({ hash, size }: SharedBlob): Promise<void> {
+    const pieces = await Held.noted(await poolFolder(this.pool), { hash, size });
+    // Who needs more of it says what is here.
+    if (this.seeks.isFor(hash)) return;
+    if (pieces.length === 0) this.give((mind, now) => mind.forget(now, hash));
+    else this.give((mind, now) => mind.havePart(now, hash, size, pieces));
   }
 
   private async read(blob: SharedBlob, piece: number): Promise<Uint8Array | undefined> {
@@ -251,7 +324,13 @@ export class Swarm {
     await this.needs.get(blob.hash);
     const file = await fileAt(await poolFolder(this.pool), nameOf(blob));
     const bytes = await file?.slice(piece * PIECE, (piece + 1) * PIECE).arrayBuffer();
-    return bytes && new Uint8Array(bytes);
+    if (bytes) return new Uint8Array(bytes);
+    const use = await this.holdings.use(blob);
+    try {
+      return use?.held.read(piece);
+    } finally {
+      use?.end();
+    }
   }
 
   private wind(): void {
@@ -266,10 +345,6 @@ function readPiece(file: FileSystemSyncAccessHandle, { size }: SharedBlob, piece
   const at = piece * PIECE;
   const bytes = new Uint8Array(Math.min(PIECE, size - at));
   return bytes.subarray(0, file.read(bytes, { at }));
-}
-
-function hex(bytes: Uint8Array): string {
-  return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
 }
 
 function turn(): Promise<void> {
