@@ -12,6 +12,8 @@ import { PIECE } from "../source.js";
 const IDLE_MS = 2_000;
 /** Room is claimed for so many bytes at a time: looking at all that is kept takes longer than writing a piece. */
 const CLAIMED = 32 * PIECE;
+/** Pieces that wait to be written: more are not kept, so that a slow disk does not fill the memory. */
+const MOST_WAITING = 64;
 /** How long nothing is put here after the disk was full. */
 const FULL_MS = 600_000;
 
@@ -20,6 +22,9 @@ interface Open {
   /** Bytes for which there is room. */
   room: number;
   users: number;
+  /** Pieces that wait to be written, and the last of them. */
+  waiting: number;
+  line: Promise<void>;
   timer: ReturnType<typeof setTimeout> | undefined;
   /** Frees the blob's lock. */
   free: () => void;
@@ -66,7 +71,13 @@ export class Holdings {
       if (open.users > 0) return;
       open.timer = setTimeout(() => this.open.get(blob.hash) === known && void this.close(blob.hash), IDLE_MS);
     };
-    return { held: open.held, end, claim: (bytes) => this.claim(open, bytes), put: (...piece) => this.put(open, ...piece) };
+    return {
+      held: open.held,
+      end,
+      claim: (bytes) => this.claim(open, bytes),
+      put: (...piece) => this.queue(open, ...piece),
+      written: () => open.line,
+    };
   }
 
   /** Nothing more is read or written; resolves when the file is free. */
@@ -87,7 +98,7 @@ export class Holdings {
         if (!folder || (await fileAt(folder, nameOf(blob)))) return resolve(undefined);
         const held = await Held.open(folder, blob, this.hashing);
         void noteUse(folder, blob).catch(() => undefined);
-        await new Promise<void>((free) => resolve({ held, room: 0, users: 0, timer: undefined, free }));
+        await new Promise<void>((free) => resolve({ held, room: 0, users: 0, waiting: 0, line: Promise.resolve(), timer: undefined, free }));
       });
       lock.catch(reject);
     });
@@ -105,6 +116,18 @@ export class Holdings {
     const claimed = (await claimBytes(more)) ? more : (await claimBytes(bytes)) ? bytes : 0;
     open.room += claimed;
     return open.room >= bytes;
+  }
+
+  /** One after the other, and between two of them others get their turn: writing keeps this Worker from all else. */
+  private queue(open: Open, piece: number, bytes: Uint8Array<ArrayBuffer>, hash: Uint8Array): void {
+    if (open.held.has(piece) || open.waiting >= MOST_WAITING) return;
+    open.waiting += 1;
+    open.line = open.line
+      .then(() => new Promise((resolve) => setTimeout(resolve)))
+      .then(() => {
+        open.waiting -= 1;
+        this.put(open, piece, bytes, hash);
+      });
   }
 
   private put(open: Open, piece: number, bytes: Uint8Array<ArrayBuffer>, hash: Uint8Array): void {
@@ -127,5 +150,7 @@ export interface Use {
   claim: (bytes: number) => Promise<boolean>;
   /** Keeps a piece, if there is room. */
   put: (piece: number, bytes: Uint8Array<ArrayBuffer>, hash: Uint8Array) => void;
+  /** Resolves when all that was put is written. */
+  written: () => Promise<void>;
   end: () => void;
 }

@@ -76,7 +76,7 @@ class Need implements Seek {
     this.isOver = true;
     this.sign();
     // What it gave is kept first.
-    void this.ready.then(() => this.over(this));
+    void this.ready.then(() => this.use?.written()).then(() => this.over(this));
   }
 }
 
@@ -134,7 +134,8 @@ export class Seeks {
   /** A piece came from another device, and is right. */
   came({ hash }: StoredBlob, piece: number, bytes: Uint8Array<ArrayBuffer>): void {
     const needs = [...(this.needs.get(hash) ?? [])];
-    needs.find(({ use }) => use)?.keep(piece, bytes);
+    // It is written later, and its memory is given away now.
+    needs.find(({ use }) => use)?.keep(piece, bytes.slice());
     const waiting = needs.filter(({ lacks }) => lacks.has(piece));
     waiting.forEach((need, at) => need.found(piece, at === waiting.length - 1 ? bytes : bytes.slice()));
   }
