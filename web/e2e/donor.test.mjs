@@ -8,6 +8,7 @@ import { folder } from "./lib/places.mjs";
 import { kill, native, serve } from "./lib/processes.mjs";
 import { submitter } from "./lib/submitter.mjs";
 import { browser, tab } from "./lib/tabs.mjs";
+import { until } from "./lib/until.mjs";
 import { assertShared, MIX, mapJob } from "./lib/work.mjs";
 
 it("a donor never runs work of a key, and others still do", async (t) => {
@@ -25,12 +26,19 @@ it("a donor never runs work of a key, and others still do", async (t) => {
     job.check(await pool.api.result(job.id));
     return done;
   };
+  /** A quick machine may leave a tab nothing of one job. */
+  const shared = (...words) =>
+    until("the tab to compute some of it", async () => {
+      const { shares } = await finish(await submit(...words), [machine.node]);
+      return shares.some((share) => share.node === node.id && share.items > 0);
+    });
 
   await t.test("the page shows whose work it is", async () => {
     const job = await submit(ada, "waves", "Ada");
     await page.getByRole("status").filter({ hasText: "at work" }).waitFor();
     await row(ada).getByText("waves for Ada").waitFor();
-    const done = await finish(job, [machine.node, node]);
+    const done = await finish(job, [machine.node]);
+    await shared(ada, "waves", "Ada");
     assert.deepEqual([done.signedBy, done.signedHere], [ada.key, false]);
   });
 
@@ -42,7 +50,7 @@ it("a donor never runs work of a key, and others still do", async (t) => {
   });
 
   await t.test("another key's work runs", async () => {
-    await finish(await submit(bob, "tides", "Bob"), [machine.node, node]);
+    await shared(bob, "tides", "Bob");
     await row(bob).getByText("tides for Bob").waitFor();
     await row(bob).getByText("may run").waitFor();
   });

@@ -9,11 +9,11 @@ import { folder, PROGRAMS } from "./lib/places.mjs";
 import { kill, native, serve } from "./lib/processes.mjs";
 import { browser, tab } from "./lib/tabs.mjs";
 import { until } from "./lib/until.mjs";
-import { execJob } from "./lib/work.mjs";
+import { execJob, primeCounts } from "./lib/work.mjs";
 
-async function service(api, rest) {
-  const module = await api.blob(readFileSync(join(PROGRAMS, "shout.wasm")));
-  return api.json("POST", "/api/v1/services", { name: "shout", kind: "exec", module, ...rest });
+async function service(api, rest, program = "shout") {
+  const module = await api.blob(readFileSync(join(PROGRAMS, `${program}.wasm`)));
+  return api.json("POST", "/api/v1/services", { name: program, kind: "exec", module, ...rest });
 }
 
 const ask = async (api, text) => (await api.ask("POST", "/api/v1/services/shout", text)).text();
@@ -40,6 +40,27 @@ it("a tab serves, its donor sees it, and a machine takes over", async (t) => {
   await page.close();
   assert.equal(await ask(pool.api, "from a machine"), "FROM A MACHINE");
   assert.deepEqual(await ready(pool.api), [machine.node.id]);
+});
+
+it("an answer comes while its program still computes, from a tab and from a machine", async (t) => {
+  const data = folder(t);
+  const pool = await serve(t, join(data, "pool"));
+  const { page } = await tab(await browser(t), pool);
+  await service(pool.api, { strangers: true }, "primes");
+  // Each line takes far longer than what is said together.
+  const limits = Array.from({ length: 4 }, (_, at) => 30_000_000 + at);
+  const right = primeCounts(limits).map((count) => `${count}\n`).join("");
+  const inParts = async () => {
+    const answer = await pool.api.ask("POST", "/api/v1/services/primes", limits.map((limit) => `${limit}\n`).join(""));
+    const parts = [];
+    for await (const part of answer.body) parts.push(Buffer.from(part));
+    assert.equal(Buffer.concat(parts).toString(), right);
+    return parts.length;
+  };
+  assert.ok((await inParts()) > 1, "a tab says all at its end");
+  await native(t, pool, join(data, "node"));
+  await page.close();
+  assert.ok((await inParts()) > 1, "a machine says all at its end");
 });
 
 it("requests are answered in a tab that computes a job, and the job is whole", async (t) => {

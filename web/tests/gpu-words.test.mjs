@@ -5,7 +5,7 @@ import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import { load } from "./lib/typescript.mjs";
 
-const { accessOf, pack, PART_BYTES, unpack } = await load("gpu-p2p/words.ts", "gpu-p2p/wgsl.ts");
+const { accessOf, pack, PEER_PART_BYTES, unpack } = await load("gpu-p2p/words.ts", "gpu-p2p/wgsl.ts", "constants.ts");
 /** Those that the native side is tested with. */
 const WORDS = JSON.parse(readFileSync(new URL("../../crates/peer/tests/words.json", import.meta.url), "utf8"));
 
@@ -33,8 +33,8 @@ test("words with a piece missing or of another kind are not understood", () => {
 
 test("parts are no larger than they are sent", () => {
   const part = WORDS.find(({ is }) => is === "part");
-  assert.equal(unpack(pack(part, new Uint8Array(PART_BYTES))).bytes.byteLength, PART_BYTES);
-  assert.throws(() => unpack(pack(part, new Uint8Array(PART_BYTES + 1))), /a part of 1048577 bytes; a part has at most 1048576/);
+  assert.equal(unpack(pack(part, new Uint8Array(PEER_PART_BYTES))).bytes.byteLength, PEER_PART_BYTES);
+  assert.throws(() => unpack(pack(part, new Uint8Array(PEER_PART_BYTES + 1))), /a part of 1048577 bytes; a part has at most 1048576/);
 });
 
 test("what a shader does to its buffers is read from its text", () => {

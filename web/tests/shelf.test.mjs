@@ -216,7 +216,11 @@ test("a connection that breaks is followed by one for the rest", async (t) => {
   cut = ({ hash, range }) => hash === blob.hash && !range && { after: 3.5 * MIB };
   t.after(() => (cut = undefined));
   await lookUp(blob);
-  assert.deepEqual(asksFor(blob), ["all", `bytes=${3 * MIB}-${6 * MIB - 1}`]);
+  // What a slow tab had not read yet is lost with the connection.
+  const fromPiece = (piece) => `bytes=${piece * MIB}-${6 * MIB - 1}`;
+  const [first, rest, ...more] = asksFor(blob);
+  assert.deepEqual([first, more], ["all", []]);
+  assert.ok([1, 2, 3].map(fromPiece).includes(rest), rest);
 });
 
 test("what came before a tab was closed is not fetched again", async (t) => {

@@ -11,6 +11,7 @@ mod sim;
 mod stamp;
 mod test;
 mod tidy;
+mod types;
 mod up;
 mod web;
 
@@ -29,6 +30,7 @@ usage: cargo xtask VERB
   fuzz [TARGET]...     hostile input for what reads strangers' bytes: codec, http, npy, wasm, wgsl;
                        --seconds N for each (60), --replay FILE tries one input again
   web                  build the browser part into web/dist
+  types                make the SDK's types and constants of those in Rust
   programs             build the example WASI programs
   outside              fetch the conformance material that others published
   tidy [--ratchet]     check the house rules; --ratchet lowers the recorded lengths to today's
@@ -59,6 +61,7 @@ fn run(args: &[String]) -> Outcome {
         "programs" => setup::wasm_targets().and_then(|()| programs::build()),
         "outside" => outside::fetch(),
         "tidy" => tidy::run(rest),
+        "types" => types::run(rest),
         "setup" => setup::for_testing(),
         "help" | "-h" | "--help" => {
             println!("{USAGE}");

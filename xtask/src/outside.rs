@@ -46,23 +46,33 @@ pub(crate) fn folder() -> PathBuf {
 
 /// Fetches what is missing.
 pub(crate) fn fetch() -> Outcome {
-    let list: List = serde_json::from_str(&read(&root().join(LIST))?)
-        .map_err(|error| format!("{LIST}: {error}"))?;
-    for package in &list.packages {
-        let folder = folder().join(&package.id);
-        if package.files.iter().all(|file| has_size(&folder.join(&file.path), file.size)) {
-            continue;
-        }
-        println!("outside: {} {}", package.package, package.version);
-        make_dir(&folder)?;
-        match package.tool {
-            Tool::Cargo => by_cargo(package, &folder)?,
-            Tool::Npm => by_npm(package, &folder)?,
-            Tool::Pip => by_pip(package, &folder)?,
-        }
-        package.files.iter().try_for_each(|file| check(&folder, file))?;
+    list()?.packages.iter().try_for_each(fetch_one)
+}
+
+/// Fetches what is missing of these packages.
+pub(crate) fn fetch_some(ids: &[&str]) -> Outcome {
+    let list = list()?;
+    let mut wanted = list.packages.iter().filter(|package| ids.contains(&package.id.as_str()));
+    wanted.try_for_each(fetch_one)
+}
+
+fn list() -> Outcome<List> {
+    serde_json::from_str(&read(&root().join(LIST))?).map_err(|error| format!("{LIST}: {error}"))
+}
+
+fn fetch_one(package: &Package) -> Outcome {
+    let folder = folder().join(&package.id);
+    if package.files.iter().all(|file| has_size(&folder.join(&file.path), file.size)) {
+        return Ok(());
     }
-    Ok(())
+    println!("outside: {} {}", package.package, package.version);
+    make_dir(&folder)?;
+    match package.tool {
+        Tool::Cargo => by_cargo(package, &folder)?,
+        Tool::Npm => by_npm(package, &folder)?,
+        Tool::Pip => by_pip(package, &folder)?,
+    }
+    package.files.iter().try_for_each(|file| check(&folder, file))
 }
 
 fn has_size(path: &Path, size: u64) -> bool {

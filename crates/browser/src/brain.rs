@@ -1,9 +1,10 @@
 //! The node brain for JavaScript. Each call is one input; it answers with all outputs in order.
 
-use shoal_node::{Config, Input, Node, Output, Phase};
+use shoal_node::{Config, Input, Node, Phase};
 use shoal_protocol::codec::{DecodeError, Wire};
 use shoal_protocol::{
-    Attempt, Hash, Identity, JobId, Micros, PublicKey, Signature, Time, ToNode, UnitOutput,
+    Attempt, CrewId, CrewSay, Epoch, Hash, Identity, JobId, LinkKey, Micros, PublicKey, Signature,
+    Time, ToNode, UnitOutput,
 };
 use wasm_bindgen::prelude::*;
 
@@ -124,6 +125,11 @@ impl Brain {
         self.ran(now, attempt, took, Ok(UnitOutput::Inline(result)))
     }
 
+    /// A part of the answer to a request, before the whole is there.
+    pub fn part(&mut self, now: f64, attempt: f64, bytes: Vec<u8>) -> Outputs {
+        self.handle(now, Input::Part { attempt: Attempt(attempt as u64), bytes })
+    }
+
     /// A unit finished and its result was stored by HTTP.
     #[wasm_bindgen(js_name = ranStored)]
     pub fn ran_stored(
@@ -171,6 +177,69 @@ impl Brain {
 
     pub fn pause(&mut self, now: f64, paused: bool) -> Outputs {
         self.handle(now, Input::Pause(paused))
+    }
+
+    /// The public half of the key this node's links are sealed with.
+    #[wasm_bindgen(js_name = linkKey)]
+    pub fn link_key(&mut self, now: f64, key: &[u8]) -> Result<Outputs, JsError> {
+        let key = key.try_into().map_err(|_| {
+            JsError::new(&format!("a link's key of {} bytes; expected 32", key.len()))
+        })?;
+        Ok(self.handle(now, Input::LinkKey(LinkKey(key))))
+    }
+
+    /// A member of a crew has something to say, as the crew's `says` gives it.
+    #[wasm_bindgen(js_name = crewSays)]
+    pub fn crew_says(
+        &mut self,
+        now: f64,
+        crew: f64,
+        epoch: u32,
+        say: &[u8],
+    ) -> Result<Outputs, JsError> {
+        let say = postcard::from_bytes(say).map_err(|error| {
+            JsError::new(&format!("a crew's word that cannot be read: {error}"))
+        })?;
+        Ok(self.say(now, crew, epoch, say))
+    }
+
+    /// What the exchange of blobs has to say, as the swarm's `say` gives it.
+    #[wasm_bindgen(js_name = shareSays)]
+    pub fn share_says(&mut self, now: f64, say: &[u8]) -> Result<Outputs, JsError> {
+        let say = postcard::from_bytes(say).map_err(|error| {
+            JsError::new(&format!("a word about blobs that cannot be read: {error}"))
+        })?;
+        Ok(self.handle(now, Input::ShareSays(say)))
+    }
+
+    /// The answer to `audition`: what a step of so many cells took, in milliseconds.
+    pub fn auditioned(&mut self, now: f64, crew: f64, cells: f64, took: f64) -> Outputs {
+        let took = Micros((took * 1_000.0) as u64);
+        self.say(now, crew, 0, CrewSay::Auditioned { cells: cells as u64, took })
+    }
+
+    /// This node cannot take part in the crew; epoch 0 at an audition.
+    #[wasm_bindgen(js_name = crewFailed)]
+    pub fn crew_failed(
+        &mut self,
+        now: f64,
+        crew: f64,
+        epoch: u32,
+        failure: &UnitFailure,
+    ) -> Outputs {
+        self.say(now, crew, epoch, CrewSay::Failed { failure: failure::from_js(failure) })
+    }
+
+    /// The way by QUIC is open.
+    #[wasm_bindgen(js_name = quicUp)]
+    pub fn quic_up(&mut self, now: f64) -> Outputs {
+        self.handle(now, Input::QuicUp)
+    }
+
+    /// It could not be opened, or is gone.
+    #[wasm_bindgen(js_name = quicDown)]
+    pub fn quic_down(&mut self, now: f64) -> Outputs {
+        self.handle(now, Input::QuicDown)
     }
 
     pub fn stop(&mut self, now: f64) -> Outputs {
@@ -242,7 +311,12 @@ impl Brain {
         self.handle(now, Input::Ran { attempt: Attempt(attempt as u64), took, result })
     }
 
-    pub(crate) fn handle(&mut self, now: f64, input: Input) -> Outputs {
+    fn say(&mut self, now: f64, crew: f64, epoch: u32, say: CrewSay) -> Outputs {
+        let (crew, epoch) = (CrewId(crew as u64), Epoch(epoch));
+        self.handle(now, Input::CrewSays { crew, epoch, say })
+    }
+
+    fn handle(&mut self, now: f64, input: Input) -> Outputs {
         self.node.handle(Time((now * 1_000.0) as u64), input);
         let outputs = js_sys::Array::new();
         while let Some(output) = self.node.poll_output() {

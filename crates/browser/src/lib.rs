@@ -7,8 +7,6 @@
 
 #[cfg(feature = "brain")]
 mod brain;
-#[cfg(feature = "brain")]
-mod brain_crew;
 #[cfg(feature = "crew")]
 mod crew;
 #[cfg(feature = "brain")]

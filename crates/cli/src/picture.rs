@@ -3,8 +3,9 @@
 use std::io::Cursor;
 
 use image::{ImageFormat, RgbaImage};
+use shoal_api::RenderJson;
+use shoal_kinds::Pixel;
 
-use crate::client::api::RenderInfo;
 use crate::fail::Fail;
 
 /// Tiles come row by row, each full size, also at the edges.
@@ -19,30 +20,10 @@ pub(crate) struct Picture {
     pixels: Vec<u8>,
 }
 
-#[derive(Clone, Copy)]
-enum Pixel {
-    Rgba8,
-    Rgba32Float,
-}
-
-impl Pixel {
-    fn bytes(self) -> usize {
-        match self {
-            Pixel::Rgba8 => 4,
-            Pixel::Rgba32Float => 16,
-        }
-    }
-}
-
 impl Picture {
-    pub(crate) fn new(about: &RenderInfo) -> Result<Picture, Fail> {
+    pub(crate) fn new(about: &RenderJson) -> Result<Picture, Fail> {
         let bad = |what: &str| {
             Fail::world("bad_answer", format!("the coordinator describes a picture {what}"))
-        };
-        let pixel = match about.pixel.as_str() {
-            "rgba8" => Pixel::Rgba8,
-            "rgba32float" => Pixel::Rgba32Float,
-            _ => return Err(bad("with an unknown pixel format")),
         };
         let (width, height, tile) =
             (about.width as usize, about.height as usize, about.tile as usize);
@@ -53,7 +34,7 @@ impl Picture {
             width,
             height,
             tile,
-            pixel,
+            pixel: about.pixel,
             pending: Vec::new(),
             next_tile: 0,
             pixels: vec![0; size],
@@ -104,7 +85,7 @@ impl Picture {
         let top = self.next_tile / columns * self.tile;
         self.next_tile += 1;
         let (across, down) = (self.tile.min(self.width - left), self.tile.min(self.height - top));
-        let pixel_bytes = self.pixel.bytes();
+        let pixel_bytes = self.pixel.bytes() as usize;
         for row in 0..down {
             let from = row * self.tile * pixel_bytes;
             let to = ((top + row) * self.width + left) * 4;
@@ -123,7 +104,7 @@ impl Picture {
     }
 
     fn tile_bytes(&self) -> usize {
-        self.tile * self.tile * self.pixel.bytes()
+        self.tile * self.tile * self.pixel.bytes() as usize
     }
 }
 
@@ -149,13 +130,13 @@ fn srgb(light: f32) -> f32 {
 mod tests {
     use super::*;
 
-    fn about(width: u32, height: u32, tile: u32, pixel: &str) -> RenderInfo {
-        RenderInfo { width, height, tile, pixel: pixel.into(), rest: Default::default() }
+    fn about(width: u32, height: u32, tile: u32) -> RenderJson {
+        RenderJson { width, height, tile, pixel: Pixel::Rgba8, samples: 1 }
     }
 
     #[test]
     fn tiles_at_the_edges_are_cut_to_the_picture() {
-        let mut picture = Picture::new(&about(3, 3, 2, "rgba8")).expect("a picture");
+        let mut picture = Picture::new(&about(3, 3, 2)).expect("a picture");
         // Four tiles of 2 × 2, each filled with its number.
         let bytes: Vec<u8> = (1..=4_u8).flat_map(|tile| vec![tile; 16]).collect();
         for piece in bytes.chunks(7) {
@@ -170,10 +151,10 @@ mod tests {
 
     #[test]
     fn a_picture_cut_short_or_too_long_is_refused() {
-        let mut picture = Picture::new(&about(2, 2, 2, "rgba8")).expect("a picture");
+        let mut picture = Picture::new(&about(2, 2, 2)).expect("a picture");
         picture.push(&[0; 15]).expect("part of a tile");
         assert!(picture.png().is_err());
-        let mut picture = Picture::new(&about(2, 2, 2, "rgba8")).expect("a picture");
+        let mut picture = Picture::new(&about(2, 2, 2)).expect("a picture");
         assert!(picture.push(&[0; 32]).is_err());
     }
 

@@ -93,10 +93,10 @@ impl Coordinator {
             unsure_since,
         };
         let fields = Arc::new(Fields::default());
-        let crews = Crews::new(Arc::clone(&signer), ice, kept.clone(), Arc::clone(&fields));
         let relay = Relay::default();
-        let driver = Driver::open(places, blobs.clone(), crews, Clock::start(), faults)?
-            .with_relay(relay.clone());
+        let (signs, pictures) = (Arc::clone(&signer), Arc::clone(&fields));
+        let crews = Crews::new(signs, ice, kept.clone(), pictures, relay.clone());
+        let driver = Driver::open(places, blobs.clone(), crews, Clock::start(), faults)?;
         let urls = Urls::new(bound, &lan, auth.key.text(), auth.token.text());
         let intake = options.intake;
         Ok(Coordinator {

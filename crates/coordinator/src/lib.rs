@@ -8,6 +8,7 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
+mod answer;
 mod auth;
 mod clock;
 mod coordinator;
@@ -19,7 +20,6 @@ mod fields;
 mod health;
 mod http;
 mod ice;
-mod json;
 mod keys;
 mod network;
 mod options;

@@ -1,21 +1,24 @@
 //! What this machine offers, by its donor's choices.
 
+use std::fs;
+use std::process::Command;
 use std::sync::Arc;
 use std::thread::available_parallelism;
 use std::time::{Duration, Instant};
 
-use shoal_node::{Input, Rules};
-use shoal_protocol::{Caps, Engine, GpuCaps, NodeKind};
+use shoal_node::Rules;
+use shoal_protocol::{Caps, Engine, NodeKind};
 use tokio::sync::mpsc;
 
 use super::gpu::{GpuEvent, GpuLane, News, Opened};
-use super::identity::{Kept, host_name};
-use super::memory;
-use super::{Event, Host, Notice, Options};
+use super::identity::host_name;
+use super::{Event, Notice};
 
 /// A middling laptop is 100; a software GPU about that, a real one several times it.
 const SPEED: u32 = 100;
 const SPEED_WITH_GPU: u32 = 400;
+/// Memory where nobody tells: what the smallest machines of today have.
+const UNKNOWN_MEMORY: u64 = 2 << 30;
 
 /// The donor's choices.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -68,12 +71,12 @@ impl Offered {
 
 /// Opens the GPU, if it may be lent and there is one, and says what this machine offers.
 pub(super) async fn offered(
-    options: &Options,
-    kept: &Kept,
+    lend: &Lend,
+    number: usize,
     to_loop: mpsc::Sender<Event>,
     mut events: mpsc::Receiver<Event>,
 ) -> (Offered, Option<GpuLane>, mpsc::Receiver<Event>) {
-    let (opened, lane, why_no_gpu) = if !options.lend.gpu {
+    let (opened, lane, why_no_gpu) = if !lend.gpu {
         (None, None, Some("--no-gpu".into()))
     } else {
         match open_gpu(to_loop, &mut events).await {
@@ -82,18 +85,18 @@ pub(super) async fn offered(
         }
     };
     let cores = available_parallelism().map_or(1, |cores| cores.get());
-    let cpus = options.lend.cpus.unwrap_or(u16::try_from(cores).unwrap_or(u16::MAX));
-    let name = options.lend.name.clone().unwrap_or_else(|| match kept.number {
+    let cpus = lend.cpus.unwrap_or(u16::try_from(cores).unwrap_or(u16::MAX));
+    let name = lend.name.clone().unwrap_or_else(|| match number {
         1 => host_name(),
         number => format!("{} ({number})", host_name()),
     });
     let (mut gpu, class) = opened.map_or((None, 0), |opened| (Some(opened.caps), opened.class));
     if let Some(gpu) = &mut gpu {
-        gpu.memory = options.lend.memory;
+        gpu.memory = lend.memory;
     }
     let is_fast = gpu.as_ref().is_some_and(|gpu| !gpu.software);
     let speed = if is_fast { SPEED_WITH_GPU } else { SPEED };
-    let memory = options.lend.memory.unwrap_or_else(|| memory::installed() / 2);
+    let memory = lend.memory.unwrap_or_else(|| installed_memory() / 2);
     let engines = engines(cpus, gpu.is_some());
     let caps = Caps {
         kind: NodeKind::Native,
@@ -110,7 +113,7 @@ pub(super) async fn offered(
 }
 
 /// Both come with this build. Neither measures itself: the coordinator does, job by job.
-fn engines(cpus: u16, gpu: bool) -> Vec<Engine> {
+pub(super) fn engines(cpus: u16, gpu: bool) -> Vec<Engine> {
     let all = [(gpu, Engine::WGSL), (cpus > 0, Engine::WASI)];
     let lent = all.into_iter().filter(|(lent, _)| *lent);
     lent.map(|(_, name)| Engine::new(name, env!("CARGO_PKG_VERSION"))).collect()
@@ -141,25 +144,36 @@ async fn open_gpu(
     }
 }
 
-impl Host<'_> {
-    /// The rest is still offered. A device that is looked at again in vain is no news.
-    pub(super) fn gpu_gone(&mut self, reason: String) {
-        if self.caps.gpu.take().is_some() {
-            (self.notify)(Notice::GpuGone { reason });
-            self.caps.class = 0;
-            self.caps.engines = engines(self.caps.cpu_slots, false);
-            self.replies.push_back(Input::Offer(self.caps.clone()));
-        }
-    }
+/// Bytes this process may use: the machine's, or less in a container.
+fn installed_memory() -> u64 {
+    let total = fs::read_to_string("/proc/meminfo").ok().and_then(|text| from_meminfo(&text));
+    let total = total.or_else(from_sysctl).unwrap_or(UNKNOWN_MEMORY);
+    let limit = fs::read_to_string("/sys/fs/cgroup/memory.max").ok();
+    let limit = limit.and_then(|text| text.trim().parse::<u64>().ok());
+    limit.map_or(total, |limit| limit.min(total))
+}
 
-    /// It is offered again, if it was gone.
-    pub(super) fn gpu_ready(&mut self, opened: Opened) {
-        if self.caps.gpu.is_none() {
-            (self.notify)(Notice::GpuRestarted { reason: "it answers again".into() });
-            let gpu = GpuCaps { memory: self.lent_memory, ..opened.caps };
-            (self.caps.gpu, self.caps.class) = (Some(gpu), opened.class);
-            self.caps.engines = engines(self.caps.cpu_slots, true);
-            self.replies.push_back(Input::Offer(self.caps.clone()));
-        }
+fn from_meminfo(text: &str) -> Option<u64> {
+    let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
+    let kibibytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    kibibytes.checked_mul(1024)
+}
+
+/// On macOS and the BSDs.
+fn from_sysctl() -> Option<u64> {
+    let said = Command::new("sysctl").args(["-n", "hw.memsize"]).output().ok()?;
+    String::from_utf8(said.stdout).ok()?.trim().parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_total_is_read_from_meminfo() {
+        let text = "MemTotal:       16302048 kB\nMemFree:          221912 kB\n";
+        assert_eq!(from_meminfo(text), Some(16_302_048 * 1024));
+        assert_eq!(from_meminfo("MemFree: 1 kB"), None);
+        assert!(installed_memory() > 0);
     }
 }

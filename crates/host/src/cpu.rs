@@ -51,7 +51,15 @@ enum What {
 /// What became of a task.
 pub(super) enum Worked {
     Ran(Ran),
-    Warmed { job: JobId, result: Result<(), Failure> },
+    /// A request's answer, in part.
+    Part {
+        call: Attempt,
+        bytes: Vec<u8>,
+    },
+    Warmed {
+        job: JobId,
+        result: Result<(), Failure>,
+    },
 }
 
 /// The lane of a node that lends processors.
@@ -92,7 +100,7 @@ impl CpuLane {
                 loop {
                     let next = queue.lock().unwrap_or_else(PoisonError::into_inner).recv();
                     let Ok(task) = next else { return };
-                    report(work_on(&programs, &mut courier, &task));
+                    report(work_on(&programs, &mut courier, &task, &report));
                 }
             };
             std::thread::Builder::new()
@@ -145,7 +153,7 @@ impl CpuLane {
     }
 }
 
-fn work_on(programs: &Programs, courier: &mut Courier, task: &Task) -> Worked {
+fn work_on(programs: &Programs, courier: &mut Courier, task: &Task, report: &Report) -> Worked {
     let began = Instant::now();
     let panicked = || Failure::Internal { message: "the node's program runner panicked".into() };
     match &task.what {
@@ -156,8 +164,8 @@ fn work_on(programs: &Programs, courier: &mut Courier, task: &Task) -> Worked {
         }
         What::Unit(lease) | What::Call(lease, _) => {
             // A fault in one unit must not take its thread, and with it the slot, away.
-            let result = catch_unwind(AssertUnwindSafe(|| compute(programs, courier, task, lease)))
-                .unwrap_or_else(|_| Err(panicked()));
+            let computed = AssertUnwindSafe(|| compute(programs, courier, task, lease, report));
+            let result = catch_unwind(computed).unwrap_or_else(|_| Err(panicked()));
             let took = Micros(began.elapsed().as_micros() as u64);
             Worked::Ran(Ran { attempt: lease.attempt, took, result })
         }
@@ -169,11 +177,14 @@ fn compute(
     courier: &mut Courier,
     task: &Task,
     lease: &Lease,
+    report: &Report,
 ) -> Result<UnitOutput, Failure> {
     let Task { what, info, cancel } = task;
     let work = program(info)?;
     if let What::Call(_, body) = what {
-        let answers = programs.call(courier, work, info, body, cancel)?;
+        let (call, report) = (lease.attempt, report.clone());
+        let give = Box::new(move |bytes| report(Worked::Part { call, bytes }));
+        let answers = programs.call(courier, work, info, body, (cancel, give))?;
         return Ok(UnitOutput::Inline(answers));
     }
     let answers = programs.unit(courier, work, info, lease.span, cancel)?;

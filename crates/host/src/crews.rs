@@ -16,6 +16,7 @@ use shoal_protocol::{
 };
 use shoal_seal::Keys;
 
+use super::lanes::no_gpu;
 use super::radio::{Heard, News, Order, Radio};
 use super::{Host, Notice};
 use crate::fail::Fail;
@@ -114,7 +115,7 @@ impl Host<'_> {
                 Ok(seat) => drop(self.crews.seats.insert(crew, seat)),
                 Err(failure) => {
                     let (epoch, say) = (enlist.epoch, CrewSay::Failed { failure });
-                    return self.replies.push_back(Input::CrewSays { crew, epoch, say });
+                    return self.replies.tell_brain(Input::CrewSays { crew, epoch, say });
                 }
             }
             self.member(crew, MemberInput::Relay(true));
@@ -162,9 +163,7 @@ impl Host<'_> {
         for node in seat.called {
             self.crews.order(Order::Hang((crew, node)));
         }
-        if let Some(gpu) = &mut self.gpu {
-            gpu.leave(crew);
-        }
+        self.lanes.leave(crew);
     }
 
     pub(super) fn tell_crew(&mut self, crew: CrewId, say: CrewTold) {
@@ -221,10 +220,10 @@ impl Host<'_> {
     fn member_wants(&mut self, crew: CrewId, output: MemberOutput) {
         match output {
             MemberOutput::Frame(frame) => {
-                if self.socket.is_some()
+                if self.connection.is_open()
                     && let Some(frame) = self.quic.pass(frame)
                 {
-                    self.outbox.pass(frame);
+                    self.connection.pass(frame);
                 }
             }
             MemberOutput::Direct(node, frame) => self.crews.order(Order::Send((crew, node), frame)),
@@ -242,12 +241,12 @@ impl Host<'_> {
             }
             MemberOutput::Engine(command) => self.engine(crew, command),
             MemberOutput::Says { epoch, say } => {
-                self.replies.push_back(Input::CrewSays { crew, epoch, say });
+                self.replies.tell_brain(Input::CrewSays { crew, epoch, say });
             }
             MemberOutput::Deliver { attempt, output } => {
                 // How long it took is in what the member says of its steps.
                 let done = Finished { attempt, took: Micros(1), output };
-                self.send(&FromNode::Done(vec![done]));
+                self.connection.say(&FromNode::Done(vec![done]));
             }
             MemberOutput::Using(node, path) => {
                 tracing::debug!("crew {}: node {} by {path:?}", crew.0, node.0);
@@ -270,10 +269,12 @@ impl Host<'_> {
 
     /// How fast this node would be in a crew: the GPU process times a step.
     pub(super) fn audition(&mut self, crew: CrewId, job: JobId) {
-        let info = self.info(job);
-        match (&mut self.gpu, info) {
-            (Some(gpu), Some(info)) => gpu.audition(crew, job, &info),
-            (None, _) | (_, None) => self.auditioned(crew, Err(no_gpu())),
+        let begun = match self.info(job) {
+            Some(info) => self.lanes.audition(crew, job, &info),
+            None => Err(no_gpu()),
+        };
+        if let Err(failure) = begun {
+            self.auditioned(crew, Err(failure));
         }
     }
 
@@ -282,23 +283,20 @@ impl Host<'_> {
             Ok((cells, took)) => CrewSay::Auditioned { cells, took },
             Err(failure) => CrewSay::Failed { failure },
         };
-        self.replies.push_back(Input::CrewSays { crew, epoch: Epoch(0), say });
+        self.replies.tell_brain(Input::CrewSays { crew, epoch: Epoch(0), say });
     }
 
     fn engine(&mut self, crew: CrewId, command: shoal_node::SimCommand) {
         let info = self.crews.seats.get(&crew).and_then(|seat| seat.info.as_ref());
-        match (&mut self.gpu, info) {
-            (Some(gpu), Some(info)) => gpu.crew(crew, command, info),
-            (None, _) | (_, None) => {
-                let answer = SimAnswer::Failed { epoch: command.epoch(), failure: no_gpu() };
-                self.answers.push((crew, answer));
-            }
+        let epoch = command.epoch();
+        let begun = match info {
+            Some(info) => self.lanes.command(crew, command, info),
+            None => Err(no_gpu()),
+        };
+        if let Err(failure) = begun {
+            self.replies.tell_member(crew, SimAnswer::Failed { epoch, failure });
         }
     }
-}
-
-fn no_gpu() -> Failure {
-    Failure::DeviceLost { message: "this node no longer lends its GPU".into() }
 }
 
 /// What the donor is told of this node's place.

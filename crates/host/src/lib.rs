@@ -6,17 +6,17 @@
 
 mod cache;
 mod caps;
-mod consent;
+mod connection;
 mod courier;
 mod cpu;
 mod crews;
 mod fail;
 mod gpu;
 mod identity;
+mod jobs;
 pub mod keys;
+mod lanes;
 mod link;
-mod memory;
-mod outbox;
 mod pools;
 mod power;
 mod program;
@@ -31,42 +31,37 @@ mod turn;
 mod wire;
 
 pub use caps::Lend;
-pub use consent::Asker;
 pub use fail::{Fail, plain};
 pub use gpu::{WORKER, run_worker};
 pub use identity::known as identities;
+pub use jobs::Asker;
 pub use link::{JoinLink, base_url};
 pub use talk::Talks;
 
-use std::collections::{BTreeSet, VecDeque};
-use std::future::poll_fn;
 use std::path::PathBuf;
-use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use futures_util::FutureExt;
-use shoal_node::{Config, Input, Node, SimAnswer};
+use shoal_node::{Config, Input, Node};
 use shoal_protocol::codec::{DecodeError, Wire as _};
 use shoal_protocol::frame::is_frame;
 use shoal_protocol::limit::MAX_LEASES_PER_NODE;
-use shoal_protocol::{
-    Attempt, Caps, CrewId, Failure, JobId, Micros, Span, Time, ToNode, UnitOutput,
-};
+use shoal_protocol::{Attempt, Failure, JobId, Micros, Span, Time, ToNode, UnitOutput};
 use tokio::sync::{mpsc, watch};
 use tokio_tungstenite::tungstenite::Message;
 
-use cpu::CpuLane;
+use connection::Connection;
 use crews::Crews;
-use gpu::{GpuEvent, GpuLane};
-use keys::Key;
-use outbox::Outbox;
+use gpu::GpuEvent;
+use jobs::Jobs;
+use lanes::Lanes;
+use pools::Pool;
 use power::Power;
 use quic::Quic;
 use radio::{Heard, Radio};
-use session::Session;
-use socket::{Socket, next_frame};
-use tls::{FirstSeen, Trust};
-use wire::Origin;
+use socket::Socket;
+use tls::FirstSeen;
+use turn::Replies;
 
 /// Messages and events handled before the outputs are sent: bounds what one wake-up may take.
 const MAX_BURST: usize = 256;
@@ -99,12 +94,6 @@ pub struct Options {
     /// Lends nothing, and does this instead.
     pub talks: Option<Talks>,
     pub first_seen: FirstSeen,
-}
-
-impl Options {
-    fn trust(&self) -> Trust {
-        Trust::new(&self.data, &self.link.base, self.link.pin, self.first_seen)
-    }
 }
 
 /// What a donor may want to know.
@@ -196,62 +185,46 @@ pub async fn run(
     mut stop: watch::Receiver<bool>,
     notify: impl Fn(Notice) + Send + Sync,
 ) -> Result<(), Fail> {
-    let kept = identity::take(&options.data, &options.link.base)?;
-    let trust = options.trust();
-    let origin = Origin::new(&options.link.base, trust.config()?)
-        .ok_or_else(|| Fail::input(format!("{} is not an address", options.link.base)))?;
+    let Options { link, data, lend, talks, first_seen } = options;
+    let pool = Pool::new(link, data, first_seen)?;
     let (to_loop, events) = mpsc::channel(MAX_EVENTS);
-    let (caps, gpu, events) = tokio::select! {
-        offered = caps::offered(&options, &kept, to_loop.clone(), events) => offered,
+    let (offered, gpu, events) = tokio::select! {
+        offered = caps::offered(&lend, pool.number(), to_loop.clone(), events) => offered,
         () = asked(&mut stop) => return Ok(()),
     };
-    notify(caps.notice());
-    let session = Session::default();
-    let (radio, heard) = options.lend.direct.then(Radio::start).unzip();
-    let shelf = radio.is_some().then(|| options.data.join(kept.shelf()));
-    let (library, sharing) = share::start(shelf, &origin, &session, &to_loop).unzip();
-    let work = options.data.join(format!("node-{}", kept.number));
-    let caps = caps.caps;
-    let cpu = cpu::open(caps.cpu_slots, (&origin, &session, library), work, &to_loop)?;
+    notify(offered.notice());
+    let caps = offered.caps;
+    let (radio, heard) = lend.direct.then(Radio::start).unzip();
+    let shelf = radio.is_some().then(|| pool.shelf());
+    let (library, sharing) = share::start(shelf, pool.origin(), pool.session(), &to_loop).unzip();
+    let means = (pool.origin(), pool.session(), library);
+    let cpu = cpu::open(caps.cpu_slots, means, pool.work(), &to_loop)?;
     let [a, b, c, d, e, f, g, h, ..] = keys::random()?;
     let node = Node::new(Config {
-        token: options.link.token.clone(),
-        identity: kept.identity(),
+        token: pool.token().to_owned(),
+        identity: pool.identity(),
         caps: caps.clone(),
-        rules: options.lend.rules.clone(),
-        talks: options.talks.is_some(),
+        rules: lend.rules,
+        talks: talks.is_some(),
         shares: sharing.is_some(),
         seed: u64::from_le_bytes([a, b, c, d, e, f, g, h]),
     });
-    let power = Power::new(options.lend.battery_below);
     let (quic, quic_heard) = Quic::new();
     let mut host = Host {
-        power,
         node,
-        caps,
-        lent_memory: options.lend.memory,
         start: Instant::now(),
-        origin,
-        trust,
-        link: options.link,
-        data: options.data,
-        socket: None,
-        session,
-        cpu,
-        gpu,
-        jobs: Default::default(),
-        replies: Default::default(),
-        declined: Default::default(),
-        key: kept.key,
-        crews: Crews::new(radio)?,
+        pool,
+        connection: Connection::default(),
         quic,
+        lanes: Lanes::new(caps, lend.memory, cpu, gpu),
+        power: Power::new(lend.battery_below),
+        jobs: Jobs::default(),
+        replies: Replies::default(),
+        crews: Crews::new(radio)?,
         sharing,
-        answers: Vec::new(),
-        talk: talk::listen(options.talks, &to_loop),
+        talk: talk::listen(talks, &to_loop),
         to_loop,
-        outbox: Outbox::default(),
         stopped: None,
-        last_away: None,
         notify: &notify,
     };
     host.work(events, (heard, quic_heard), stop).await
@@ -260,36 +233,21 @@ pub async fn run(
 /// The brain and everything it moves.
 struct Host<'a> {
     node: Node,
-    caps: Caps,
-    /// What the donor said, if anything.
-    lent_memory: Option<u64>,
+    /// The brain's time begins here.
     start: Instant,
-    origin: Origin,
-    trust: Trust,
-    link: JoinLink,
-    data: PathBuf,
-    socket: Option<Box<Socket>>,
-    session: Session,
-    cpu: Option<CpuLane>,
-    gpu: Option<GpuLane>,
-    power: Option<Power>,
-    jobs: turn::Jobs,
-    /// Who this node is in this pool.
-    key: Key,
-    /// Answers that need no waiting, given to the brain before the loop waits again.
-    replies: VecDeque<Input>,
-    /// Jobs the donor was told of as declined.
-    declined: BTreeSet<JobId>,
-    crews: Crews,
+    pool: Pool,
+    connection: Connection,
     quic: Quic,
+    lanes: Lanes,
+    power: Option<Power>,
+    jobs: Jobs,
+    replies: Replies,
+    crews: Crews,
     sharing: Option<share::Sharing>,
-    /// The same for crews' members.
-    answers: Vec<(CrewId, SimAnswer)>,
     talk: Option<talk::Talk>,
     to_loop: mpsc::Sender<Event>,
-    outbox: Outbox,
+    /// How it ended, once it did.
     stopped: Option<Result<(), Fail>>,
-    last_away: Option<String>,
     notify: &'a (dyn Fn(Notice) + Send + Sync),
 }
 
@@ -303,13 +261,15 @@ impl Host<'_> {
         self.input(Input::Start);
         self.input(Input::LinkKey(self.crews.key()));
         loop {
-            self.speak().await;
+            if !self.connection.speak().await {
+                self.away("the connection broke".into());
+            }
             if let Some(end) = self.stopped.take() {
                 return end;
             }
             let wake = self.next_wake();
             tokio::select! {
-                frame = next_frame(&mut self.socket, &mut self.outbox) => self.frames(frame),
+                frame = self.connection.next_frame() => self.frames(frame),
                 Some(event) = events.recv() => {
                     self.event(event);
                     for _ in 0..MAX_BURST {
@@ -332,7 +292,7 @@ impl Host<'_> {
     fn frames(&mut self, first: Option<Message>) {
         let mut first = Some(first);
         for _ in 0..MAX_BURST {
-            let next = || next_frame(&mut self.socket, &mut self.outbox).now_or_never();
+            let next = || self.connection.next_frame().now_or_never();
             let Some(frame) = first.take().or_else(next) else { return };
             match frame {
                 Some(Message::Binary(bytes)) if is_frame(&bytes) => {
@@ -357,16 +317,6 @@ impl Host<'_> {
         }
     }
 
-    /// Gives the socket what it takes at once.
-    async fn speak(&mut self) {
-        let Some(socket) = &mut self.socket else { return };
-        let outbox = &mut self.outbox;
-        let broke = poll_fn(|context| Poll::Ready(outbox.poll(context, socket).is_ready())).await;
-        if broke || outbox.deadline().is_some_and(|at| at <= Instant::now()) {
-            self.away("the connection broke".into());
-        }
-    }
-
     fn now(&self) -> Time {
         Time(self.start.elapsed().as_micros() as u64)
     }
@@ -376,10 +326,10 @@ impl Host<'_> {
         let brain = self.node.next_timeout().into_iter().chain(self.crews.next_timeout());
         let brain = brain.chain(share).min();
         let brain = brain.map(|at| self.start + Duration::from_micros(at.0));
-        let gpu = self.gpu.as_ref().and_then(GpuLane::next_deadline);
+        let gpu = self.lanes.next_deadline();
         let idle = Instant::now() + Duration::from_secs(3600);
         let power = self.power.as_ref().map(Power::next);
-        let stuck = self.outbox.deadline();
+        let stuck = self.connection.deadline();
         brain.into_iter().chain(gpu).chain(power).chain(stuck).min().unwrap_or(idle)
     }
 }

@@ -1,19 +1,108 @@
-//! The pools this machine has lent itself to: each address with the coordinator's key seen there first. A
-//! challenge that names another key is another pool's, passed on to be answered in this node's name.
+//! The pool this node is in: where its coordinator is, whom it trusts there, and who it is itself. And all pools this
+//! machine has lent itself to: each address with the coordinator's key seen there first. A challenge that names
+//! another key is another pool's, passed on to be answered in this node's name.
 
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Read, Seek, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use shoal_protocol::PublicKey;
+use shoal_protocol::{Identity, PublicKey, Signature};
+use tokio::sync::mpsc;
 
+use super::gpu::Access;
+use super::identity::{self, Kept};
+use super::session::Session;
+use super::wire::Origin;
+use super::{Event, JoinLink, socket};
 use crate::fail::{Fail, plain};
 use crate::keys;
+use crate::tls::{FirstSeen, Trust};
 
 const FILE: &str = "pools.json";
 
 type Pools = BTreeMap<String, String>;
+
+pub(super) struct Pool {
+    link: JoinLink,
+    data: PathBuf,
+    origin: Origin,
+    trust: Trust,
+    /// Who this node is in this pool.
+    kept: Kept,
+    session: Session,
+}
+
+impl Pool {
+    /// With an identity of the data folder that no other process uses.
+    pub(super) fn new(link: JoinLink, data: PathBuf, first: FirstSeen) -> Result<Pool, Fail> {
+        let kept = identity::take(&data, &link.base)?;
+        let trust = Trust::new(&data, &link.base, link.pin, first);
+        let origin = Origin::new(&link.base, trust.config()?)
+            .ok_or_else(|| Fail::input(format!("{} is not an address", link.base)))?;
+        Ok(Pool { link, data, origin, trust, kept, session: Session::default() })
+    }
+
+    pub(super) fn origin(&self) -> &Origin {
+        &self.origin
+    }
+
+    pub(super) fn session(&self) -> &Session {
+        &self.session
+    }
+
+    pub(super) fn token(&self) -> &str {
+        &self.link.token
+    }
+
+    pub(super) fn identity(&self) -> Identity {
+        self.kept.identity()
+    }
+
+    /// 1 for the first node of its folder, 2 for one that runs beside it, …
+    pub(super) fn number(&self) -> usize {
+        self.kept.number
+    }
+
+    /// Where programs of this node get their folders.
+    pub(super) fn work(&self) -> PathBuf {
+        self.data.join(format!("node-{}", self.kept.number))
+    }
+
+    /// Where blobs of this pool are kept.
+    pub(super) fn shelf(&self) -> PathBuf {
+        self.data.join(self.kept.shelf())
+    }
+
+    pub(super) fn sign(&self, statement: &[u8]) -> Signature {
+        self.kept.key.sign(statement)
+    }
+
+    /// Whether a challenge is this pool's own.
+    pub(super) fn check(&self, coordinator: &PublicKey) -> Result<(), Fail> {
+        check(&self.data, &self.link.base, coordinator)
+    }
+
+    /// Opens a socket; the loop hears what became of it.
+    pub(super) fn connect(&self, to_loop: mpsc::Sender<Event>) {
+        let (origin, url) = (self.origin.clone(), self.link.socket_url());
+        tokio::spawn(async move {
+            let event = match socket::connect(origin, url).await {
+                Ok(socket) => Event::Opened(socket),
+                Err(reason) => Event::NotOpened(reason),
+            };
+            // The loop may have ended meanwhile.
+            let _ = to_loop.send(event).await;
+        });
+    }
+
+    /// This node joined: how its threads and its GPU process get at bytes.
+    pub(super) fn joined(&self, token: String, shelf: Option<String>) -> Access {
+        self.session.set(&token);
+        let pin = self.trust.seen().map(|seen| seen.to_string());
+        Access { base: self.link.base.clone(), token, pin, shelf }
+    }
+}
 
 /// Whether the coordinator at `base` is the one seen there first, which it is if it is the first.
 pub(super) fn check(data: &Path, base: &str, key: &PublicKey) -> Result<(), Fail> {

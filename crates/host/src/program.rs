@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use bytes::Bytes;
 use serde::Deserialize;
-use shoal_engine::wasi::{Module, Run, Wasi};
+use shoal_engine::wasi::{Give, Module, Run, Wasi};
 use shoal_kinds::{ExecItems, ExecWork};
 use shoal_node::JobInfo;
 use shoal_protocol::{BlobRef, Failure, Hash, LimitKind, Span};
@@ -97,7 +97,7 @@ impl Programs {
                 return Err(Failure::Internal { message: "ended on request".into() });
             }
             let (input, stdin) = inputs.next(courier, (item - span.start) as usize)?;
-            let answer = self.run(&ready, work, info, (item, input, stdin), cancel)?;
+            let answer = self.run(&ready, work, info, (item, input, stdin), (cancel, None))?;
             answers.add(item, &answer)?;
         }
         Ok(answers.packed)
@@ -108,18 +108,19 @@ impl Programs {
         self.ready(courier, work).map(drop)
     }
 
-    /// Runs the program once for a request: the length of its answer, then the answer.
+    /// Runs the program once for a request. Its answer is given while it runs; what is left at the end comes
+    /// behind its length, as a unit's.
     pub(super) fn call(
         &self,
         courier: &mut Courier,
         work: &ExecWork,
         info: &JobInfo,
         body: &Arc<Vec<u8>>,
-        cancel: &Arc<AtomicBool>,
+        (cancel, give): (&Arc<AtomicBool>, Give),
     ) -> Result<Vec<u8>, Failure> {
         let ready = self.ready(courier, work)?;
         let stdin = Bytes::copy_from_slice(body);
-        let answer = self.run(&ready, work, info, (0, None, stdin), cancel)?;
+        let answer = self.run(&ready, work, info, (0, None, stdin), (cancel, Some(give)))?;
         let mut answers = Answers::new(Span::new(0, 1));
         answers.add(0, &answer)?;
         Ok(answers.packed)
@@ -144,7 +145,7 @@ impl Programs {
         work: &ExecWork,
         info: &JobInfo,
         (item, input, stdin): (u64, Option<String>, Bytes),
-        cancel: &Arc<AtomicBool>,
+        (cancel, give): (&Arc<AtomicBool>, Option<Give>),
     ) -> Result<Vec<u8>, Failure> {
         self.wasi.run(
             &ready.module,
@@ -158,6 +159,7 @@ impl Programs {
                 limits: info.limits,
                 clock: work.clock,
                 cancel: cancel.clone(),
+                give,
             },
         )
     }

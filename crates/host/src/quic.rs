@@ -116,11 +116,11 @@ impl Quic {
 
 impl Host<'_> {
     pub(super) fn open_quic(&mut self, offer: QuicOffer) {
-        let host = self.socket.as_ref().and_then(|socket| super::socket::peer(socket));
+        let host = self.connection.peer();
         let session = self.node.session().map(str::to_owned);
         match (host, session) {
             (Some(host), Some(session)) => self.quic.open(host, offer, &session),
-            (None, _) | (_, None) => self.replies.push_back(Input::QuicDown),
+            (None, _) | (_, None) => self.replies.tell_brain(Input::QuicDown),
         }
     }
 

@@ -1,21 +1,16 @@
 //! The node's WebSocket: opening it, and telling why it could not be.
 
-use std::future::poll_fn;
 use std::net::IpAddr;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::Poll;
 use std::time::Duration;
 
-use futures_util::Stream;
 use shoal_protocol::limit::MAX_FRAME_BYTES;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tokio_tungstenite::tungstenite::http::StatusCode;
-use tokio_tungstenite::tungstenite::{Error, Message, protocol::WebSocketConfig};
+use tokio_tungstenite::tungstenite::{Error, protocol::WebSocketConfig};
 use tokio_tungstenite::{Connector, MaybeTlsStream, WebSocketStream, client_async_tls_with_config};
 
-use super::outbox::{Broken, Outbox};
 use super::wire::Origin;
 use crate::tls::distrust;
 
@@ -44,22 +39,6 @@ pub(super) async fn connect(origin: Origin, url: String) -> Result<Box<Socket>, 
             Err(NotOpened::Away(format!("{place} does not answer")))
         }
     }
-}
-
-/// The next frame; `None` when the connection is gone. Never ready without a socket. What waits to be sent is
-/// sent meanwhile.
-pub(super) async fn next_frame(
-    socket: &mut Option<Box<Socket>>,
-    outbox: &mut Outbox,
-) -> Option<Message> {
-    let Some(socket) = socket else { return std::future::pending().await };
-    poll_fn(|context| {
-        if let Poll::Ready(Broken) = outbox.poll(context, socket) {
-            return Poll::Ready(None);
-        }
-        Pin::new(&mut **socket).poll_next(context).map(|next| next.and_then(Result::ok))
-    })
-    .await
 }
 
 /// Where the coordinator is, as this socket reached it.

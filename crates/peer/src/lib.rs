@@ -56,3 +56,9 @@ pub use capability::Capabilities;
 pub use connection::{Config, Connection, Output};
 pub use error::{Code, PeerError};
 pub use handle::{Handle, Right, Rights};
+
+/// What both ends must have the same. The SDK's are made of these.
+pub mod agreed {
+    pub use crate::part::{PART_BYTES, WINDOW_BYTES};
+    pub use crate::words::{CONTROL, DATA_CHANNELS, FIRST_DATA, MAX_WORDS_BYTES, VERSION};
+}

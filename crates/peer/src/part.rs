@@ -7,10 +7,11 @@ use shoal_protocol::Hasher;
 use crate::error::{Code, PeerError};
 use crate::words::Part;
 
-/// What one message carries of a buffer.
-const PART_BYTES: usize = 1 << 20;
+/// What one message carries of a buffer: enough to make its own cost small, little enough that it travels while the
+/// next is read.
+pub const PART_BYTES: usize = 1 << 20;
 /// Bytes on the way that the other end has not taken: a link's own window twice, so that the link is never idle.
-const WINDOW_BYTES: u64 = 8 << 20;
+pub const WINDOW_BYTES: u64 = 8 << 20;
 
 /// A version on its way.
 #[derive(Debug)]

@@ -10,14 +10,15 @@ use crate::capability::Capabilities;
 use crate::error::{Code, PeerError};
 
 /// Of the words; both ends must have the same.
-pub(crate) const VERSION: u32 = 1;
+pub const VERSION: u32 = 1;
 /// Everything but buffers' bytes.
-pub(crate) const CONTROL: u16 = 1;
+pub const CONTROL: u16 = 1;
 /// Channels for bytes: what is below the one that crews use themselves. Buffers take turns on them.
-const FIRST_DATA: u16 = 2;
-const DATA_CHANNELS: u32 = 13;
+pub const FIRST_DATA: u16 = 2;
+/// How many they are.
+pub const DATA_CHANNELS: u32 = 13;
 /// Longest words: a shader and its buffers.
-const MAX_WORDS_BYTES: usize = 512 << 10;
+pub const MAX_WORDS_BYTES: usize = 512 << 10;
 
 /// Which handle is meant.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

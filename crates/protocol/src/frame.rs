@@ -20,7 +20,14 @@ use crate::limit::MAX_LINK_FRAME;
 /// The layout of the header. Raised when an older peer could misread it. No message of the coordinator's begins
 /// with a byte of 128 or more, so frames and messages share a socket.
 pub const FRAME_VERSION: u8 = 0xf1;
+/// A frame's header, which says how long the rest is.
 pub const HEADER_BYTES: usize = 48;
+/// Where in the header the length of the rest is: 32 bits, little-endian.
+pub const LENGTH_AT: usize = 4;
+/// Where in the header the crew is: 64 bits, little-endian.
+pub const CREW_AT: usize = 24;
+/// Bytes on a socket that begin with this or more are a frame, and no message to or from the coordinator.
+pub const FIRST_OF_FRAMES: u8 = 0x80;
 /// Largest payload, seal included: what a frame has beside its header.
 pub const MAX_FRAME_PAYLOAD: usize = MAX_LINK_FRAME - HEADER_BYTES;
 
@@ -63,10 +70,10 @@ impl Header {
         bytes[0] = FRAME_VERSION;
         bytes[1] = self.kind as u8;
         bytes[2..4].copy_from_slice(&self.channel.to_le_bytes());
-        bytes[4..8].copy_from_slice(&self.length.to_le_bytes());
+        bytes[LENGTH_AT..8].copy_from_slice(&self.length.to_le_bytes());
         bytes[8..16].copy_from_slice(&self.source.0.to_le_bytes());
         bytes[16..24].copy_from_slice(&self.destination.0.to_le_bytes());
-        bytes[24..32].copy_from_slice(&self.crew.0.to_le_bytes());
+        bytes[CREW_AT..32].copy_from_slice(&self.crew.0.to_le_bytes());
         bytes[32..36].copy_from_slice(&self.epoch.0.to_le_bytes());
         bytes[40..48].copy_from_slice(&self.sequence.to_le_bytes());
         bytes
@@ -78,7 +85,7 @@ impl Header {
             return Err(FrameError::Version(bytes[0]));
         }
         let kind = FrameKind::from_byte(bytes[1]).ok_or(FrameError::UnknownKind(bytes[1]))?;
-        let length = u32::from_le_bytes(part(bytes, 4));
+        let length = u32::from_le_bytes(part(bytes, LENGTH_AT));
         if length as usize > MAX_FRAME_PAYLOAD {
             return Err(FrameError::TooLong(length));
         }
@@ -88,7 +95,7 @@ impl Header {
             length,
             source: NodeId(u64::from_le_bytes(part(bytes, 8))),
             destination: NodeId(u64::from_le_bytes(part(bytes, 16))),
-            crew: CrewId(u64::from_le_bytes(part(bytes, 24))),
+            crew: CrewId(u64::from_le_bytes(part(bytes, CREW_AT))),
             epoch: Epoch(u32::from_le_bytes(part(bytes, 32))),
             sequence: u64::from_le_bytes(part(bytes, 40)),
         })
@@ -113,14 +120,14 @@ impl Address {
         if header[0] != FRAME_VERSION {
             return Err(FrameError::Version(header[0]));
         }
-        let length = u32::from_le_bytes(part(header, 4));
+        let length = u32::from_le_bytes(part(header, LENGTH_AT));
         if payload.len() != length as usize {
             return Err(FrameError::WrongLength { said: length, came: payload.len() });
         }
         Ok(Address {
             source: NodeId(u64::from_le_bytes(part(header, 8))),
             destination: NodeId(u64::from_le_bytes(part(header, 16))),
-            crew: CrewId(u64::from_le_bytes(part(header, 24))),
+            crew: CrewId(u64::from_le_bytes(part(header, CREW_AT))),
             epoch: Epoch(u32::from_le_bytes(part(header, 32))),
         })
     }
@@ -128,7 +135,7 @@ impl Address {
 
 /// Whether bytes from a socket are a frame, and no message to or from the coordinator.
 pub fn is_frame(bytes: &[u8]) -> bool {
-    bytes.first().is_some_and(|first| *first >= 0x80)
+    bytes.first().is_some_and(|first| *first >= FIRST_OF_FRAMES)
 }
 
 /// A frame as it came: its header and its payload, whose length is what the header says.

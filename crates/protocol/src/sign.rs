@@ -102,6 +102,9 @@ pub struct Signed {
     pub signature: Signature,
 }
 
+/// What a signature of code begins with, so that none can be taken for one of another kind.
+pub const CODE_DOMAIN: &str = "shoal code 1\0";
+
 /// What a node signs to prove who it is: this coordinator's challenge, good for one connection.
 pub fn join_statement(coordinator: &PublicKey, nonce: &[u8; 32]) -> Vec<u8> {
     statement(b"shoal join 1\0", &[&coordinator.0, nonce])
@@ -109,7 +112,7 @@ pub fn join_statement(coordinator: &PublicKey, nonce: &[u8; 32]) -> Vec<u8> {
 
 /// What whoever submits code signs: the BLAKE3 hash of a kernel's source or of a module's bytes.
 pub fn code_statement(code: &Hash) -> Vec<u8> {
-    statement(b"shoal code 1\0", &[&code.0])
+    statement(CODE_DOMAIN.as_bytes(), &[&code.0])
 }
 
 /// What a coordinator signs of a receipt: the BLAKE3 hash of its canonical text.

@@ -9,7 +9,6 @@
 extern crate alloc;
 
 mod assign;
-mod chance;
 mod check;
 mod end;
 mod explain;

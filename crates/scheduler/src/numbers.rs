@@ -1,4 +1,5 @@
-//! Numbers that are never given twice.
+//! Where numbers come from: those that are never given twice, and those that are drawn. Chance comes from the seed that
+//! the shell gives at each start, so that the same inputs give the same outputs; nodes cannot foresee it.
 
 use shoal_protocol::{Attempt, CrewId, JobId};
 
@@ -58,5 +59,33 @@ impl Numbers {
     pub(crate) fn next_crew(&mut self) -> CrewId {
         self.last_crew += 1;
         CrewId(FIRST_CREW + (u64::from(self.life) << COUNT_BITS) + self.last_crew)
+    }
+}
+
+/// SplitMix64.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Chance(u64);
+
+impl Chance {
+    pub(crate) fn new(seed: u64) -> Chance {
+        Chance(seed)
+    }
+
+    pub(crate) fn draw(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ z >> 31
+    }
+
+    /// A number below `end`, which is at least 1.
+    pub(crate) fn below(&mut self, end: u64) -> u64 {
+        self.draw() % end.max(1)
+    }
+
+    /// True `of` times in `total`.
+    pub(crate) fn hits(&mut self, of: u64, total: u64) -> bool {
+        self.below(total) < of
     }
 }

@@ -7,10 +7,9 @@ use shoal_protocol::{Attempt, Micros, Time, ToNode};
 
 use crate::assign::crew::{Crews, Pairs};
 use crate::assign::{Conducts, Review};
-use crate::chance::Chance;
 use crate::jobs::Jobs;
 use crate::loans::Loans;
-use crate::numbers::Numbers;
+use crate::numbers::{Chance, Numbers};
 use crate::peers::{Peers, Register, Seat};
 use crate::service::Services;
 use crate::swarm::Swarms;

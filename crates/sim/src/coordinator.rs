@@ -118,7 +118,6 @@ impl<P: Probe> World<P> {
     fn record(&mut self, fact: Fact) {
         self.oracle.recorded(&fact, self.now);
         self.crews.recorded(&fact);
-        self.note_trust();
         self.report.crew.epochs += u64::from(matches!(fact, Fact::Epoch { .. }));
         if let Fact::Rejected { job, node, rounds, .. } = &fact {
             let number = self.oracle.device_of(*node);

@@ -32,6 +32,9 @@ pub enum Trick {
     Forget,
     /// Answers rightly at first, and then does any of the above.
     Sly,
+    /// Answers, with something else each time. Not among those drawn for any world: where few know better, nobody
+    /// can tell.
+    Lie,
 }
 
 const WAYS: [Trick; 8] = [
@@ -52,13 +55,22 @@ pub struct Enemy {
     pub new_keys: bool,
     /// What it says it can compute at a time.
     pub slots: u16,
+    /// The honest device whose numeric class it claims; it computes in its own.
+    pub claims: Option<u64>,
 }
 
 impl Enemy {
     pub(crate) fn random(random: &mut Random) -> Enemy {
         let way = WAYS[random.range(0, WAYS.len() as u64) as usize];
         let slots = if random.chance(300_000) { random.range(1, 1_000) } else { 1 };
-        Enemy { way, new_keys: random.chance(500_000), slots: slots as u16 }
+        Enemy { way, new_keys: random.chance(500_000), slots: slots as u16, claims: None }
+    }
+
+    /// The same, worse: perhaps it claims the class of one of so many honest devices, or lies.
+    pub(crate) fn harder(self, honest: u64, may_lie: bool, random: &mut Random) -> Enemy {
+        let claims = random.chance(500_000).then(|| random.range(0, honest));
+        let way = if may_lie && random.chance(250_000) { Trick::Lie } else { self.way };
+        Enemy { way, claims, ..self }
     }
 }
 
@@ -68,6 +80,10 @@ const PAUSE: (u64, u64) = (5_000, 400_000);
 const HOLDS_FOR: u64 = 60;
 /// Right answers of one that wants to be believed at first.
 const SLY_FOR: u64 = 12;
+/// One that lies does so as often before it takes another key, if it has one to spare.
+const LIES_FOR: u64 = 3;
+/// Its lies are above all others.
+const LIES_FROM: u64 = 1 << 40;
 
 /// A hostile device's state.
 pub(crate) struct Hostile {
@@ -144,6 +160,8 @@ impl<P: Probe> World<P> {
         identity[..8].copy_from_slice(&(device.number | key).to_le_bytes());
         let mut caps = crate::device::usual_caps(at);
         caps.cpu_slots = hostile.enemy.slots;
+        caps.class =
+            hostile.enemy.claims.map_or(caps.class, |of| self.devices[of as usize].class());
         if let Some(gpu) = &mut caps.gpu {
             gpu.slots = hostile.enemy.slots;
         }
@@ -167,6 +185,13 @@ impl<P: Probe> World<P> {
         let sly = enemy.way == Trick::Sly;
         if sly && answers < SLY_FOR {
             return self.hostile_answers(at);
+        }
+        if enemy.way == Trick::Lie {
+            self.hostile_answers(at);
+            if enemy.new_keys && deeds > LIES_FOR {
+                self.hostile_leaves(at, conn);
+            }
+            return;
         }
         let any = self.random.range(0, WAYS.len() as u64 - 1) as usize;
         let way = if sly { WAYS[any] } else { enemy.way };
@@ -195,7 +220,7 @@ impl<P: Probe> World<P> {
                 self.hostile_forgets(at);
             }
             Trick::Hold => self.hostile_says_alive(at, held),
-            Trick::Forget | Trick::Sly => self.hostile_says_alive(at, Vec::new()),
+            Trick::Forget | Trick::Sly | Trick::Lie => self.hostile_says_alive(at, Vec::new()),
         }
         let stays = if matches!(way, Trick::Hold | Trick::Forget) { HOLDS_FOR } else { 2 };
         if enemy.new_keys && deeds > stays {
@@ -218,16 +243,20 @@ impl<P: Probe> World<P> {
         self.send_from_node(at, FromNode::Alive { running, queued: Vec::new() });
     }
 
-    /// The truth about all it has.
+    /// The truth about all it has, or lies that nobody else tells.
     fn hostile_answers(&mut self, at: usize) {
         let Some(hostile) = &mut self.devices[at].hostile else { return };
         let held = std::mem::take(&mut hostile.held);
         hostile.answers += held.len() as u64;
+        let lies = hostile.enemy.way == Trick::Lie;
         let class = self.devices[at].class();
         let finished = held.iter().map(|lease| {
             let plan = self.oracle.plan_of(lease.job);
             let floats = plan.is_some_and(|job| self.scenario.jobs[job].floats);
-            let content = Content::truth(if floats { class } else { 0 });
+            let class = if floats { class } else { 0 };
+            let lie = LIES_FROM + lease.attempt.0;
+            let content =
+                if lies { Content::lying(lie, lease.span, class) } else { Content::truth(class) };
             let (attempt, took) = (lease.attempt, Micros(100));
             Finished { attempt, took, output: UnitOutput::Inline(content.bytes()) }
         });

@@ -80,7 +80,7 @@ fn each<R: Send>(
     seeds: u64,
     again: &str,
     run: fn(u64) -> R,
-    mut add: impl FnMut(R),
+    mut add: impl FnMut(u64, R),
 ) -> u64 {
     let cores = thread::available_parallelism().map_or(1, usize::from);
     let (next, end) = (AtomicU64::new(from), from + seeds);
@@ -103,7 +103,7 @@ fn each<R: Send>(
             early.insert(seed, report);
             while let Some(report) = early.remove(&due) {
                 if let Some(report) = report {
-                    add(report);
+                    add(due, report);
                 } else {
                     println!("seed {due} failed; again: cargo xtask sim {again} {due}");
                     failed += 1;
@@ -133,7 +133,10 @@ fn many(mix: &Mix, from: u64, seeds: u64) -> ExitCode {
     let start = Instant::now();
     let mut total = Report::default();
     let (mut crowds, mut crewed, mut swarmed, mut served) = (0, 0, 0, 0);
-    let failed = each(from, seeds, mix.again, mix.run, |report| {
+    let failed = each(from, seeds, mix.again, mix.run, |seed, report| {
+        if report.honest_rejected > 0 {
+            println!("seed {seed}: {} honest nodes were called wrong", report.honest_rejected);
+        }
         crowds += u64::from(report.nodes >= 1_000);
         crewed += u64::from(report.crew.fields + report.crew.given_up > 0);
         swarmed += u64::from(report.swarm.pieces > 0);
@@ -181,9 +184,10 @@ fn many(mix: &Mix, from: u64, seeds: u64) -> ExitCode {
 
 fn show_crews(crew: &CrewReport) {
     println!(
-        "crews: {} fields ({} spoiled where nobody could check or liars had earned trust), {} given up, {} epochs, {} pokes ({} times again), {} frames by relay, {} direct, {} of old epochs dropped; {} checks, {} lies found, {} steps unchecked",
+        "crews: {} fields ({} spoiled where the job says that nobody checked some steps, {} where trusted liars checked), {} given up, {} epochs, {} pokes ({} times again), {} frames by relay, {} direct, {} of old epochs dropped; {} checks, {} lies found, {} steps unchecked",
         crew.fields,
-        crew.wrong,
+        crew.wrong - crew.vouched,
+        crew.vouched,
         crew.given_up,
         crew.epochs,
         crew.pokes,

@@ -20,6 +20,8 @@ const SERVED_EVERY: u64 = 4;
 const NARROW_EVERY: u64 = 4;
 /// In one world in so many somebody wants jobs to fail.
 const BESIEGED_EVERY: u64 = 3;
+/// Beside so many honest voices somebody may lie who wants jobs to fail: most of them are there at any time.
+const KNOW_BETTER: u64 = 8;
 /// One in so many has one or more crews, and one in so many a swarm: their numbers have no factor in common with the
 /// others, so that everything meets everything.
 const CREWED_EVERY: u64 = 7;
@@ -62,7 +64,7 @@ pub fn crew(seed: u64) -> Report {
     run_probed(seed, crew_alone(&mut random, devices, 12), ()).0
 }
 
-/// The same with strangers who lie: the field is right, or the job says that nobody could check it.
+/// The same with strangers who lie: the field is right, or the job says that some steps were not checked.
 pub fn lying_crew(seed: u64) -> Report {
     let mut random = Random::new(seed ^ 0x11e5);
     let devices = random.range(2, 7);
@@ -105,7 +107,8 @@ fn farm_of(seed: u64) -> Scenario {
     let mut random = Random::new(seed);
     let crowded = seed % CROWD_EVERY == CROWD_EVERY - 1;
     let besieged = seed.is_multiple_of(BESIEGED_EVERY);
-    let scenario = Scenario::random(&mut random, crowded, besieged);
+    let mut scenario = Scenario::random(&mut random, crowded, besieged);
+    harden(&mut scenario, &mut Random::new(seed ^ 0xc1a5));
     let flooded = seed % FLOOD_EVERY == FLOOD_EVERY - 2;
     let mut scenario = if flooded { scenario.flooded() } else { scenario };
     // Nobody checks who answers for a service: not where some want it to fail.
@@ -113,6 +116,17 @@ fn farm_of(seed: u64) -> Scenario {
     scenario.calls = if served { random.range(10, 200) } else { 0 };
     let narrow = seed % NARROW_EVERY == NARROW_EVERY - 2;
     if narrow { scenario.narrow(&mut Random::new(seed ^ 0x6e0)) } else { scenario }
+}
+
+/// Hostile devices claim classes of honest ones, and some lie. Of another chance, so that worlds without them are the
+/// same as ever.
+fn harden(scenario: &mut Scenario, random: &mut Random) {
+    let (nodes, networks) = (scenario.nodes, scenario.networks);
+    let voices = if networks == 0 { nodes } else { nodes.min(networks) };
+    let may_lie = scenario.liars.is_empty() && voices >= KNOW_BETTER;
+    for enemy in &mut scenario.enemies {
+        *enemy = enemy.harder(nodes, may_lie, random);
+    }
 }
 
 /// Beside hostile devices everything ends as well, and not much later.

@@ -12,7 +12,7 @@ import { join, type JoinHandle, type JoinOptions } from "./join/index.js";
 import { hex, type KeyPair } from "./keyring.js";
 import { prepareAll, requestInput } from "./numbers/input.js";
 import { formed } from "./numbers/result.js";
-import type { KernelInfo, MapResult } from "./numbers/types.js";
+import type { MapResult } from "./numbers/types.js";
 import type {
   ConnectOptions,
   ExecOptions,
@@ -23,19 +23,27 @@ import type {
 } from "./options.js";
 import { assemble, type Picture } from "./picture.js";
 import { type ReducedNumbers, reducedOf, type ReduceOptions, told, withoutGaps } from "./reduce.js";
-import { ask, type AskOptions, type Service, type ServiceOptions } from "./service.js";
+import { ask, type AskOptions, type ServiceOptions } from "./service.js";
 import { codeHash, signCode, submitterKey } from "./sign.js";
-import { type Field, fieldOf, type SimOptions, type SimRequest, type Poke } from "./sim.js";
+import { type Field, fieldOf, type SimOptions } from "./sim.js";
 import type {
   BlobRef,
   CommonOptions,
   ExecRequest,
+  Explanation,
   Job,
+  JobList,
   JobRequest,
+  KernelInfo,
   MapRequest,
+  NodeList,
   PoolInfo,
   PoolNode,
+  Service,
+  ServiceList,
   SignedReceipt,
+  SimRequest,
+  Poke,
   UnitList,
 } from "./types.js";
 
@@ -73,8 +81,8 @@ export class Shoal {
   /** The join link as a QR code, an SVG file. Whoever sees it may join. */
   joinCode = async (): Promise<Blob> => (await this.http.call("/api/v1/join.svg")).blob();
   nodes = async (): Promise<PoolNode[]> =>
-    (await this.http.json<{ nodes: PoolNode[] }>("/api/v1/nodes")).nodes;
-  jobs = async (): Promise<Job[]> => (await this.http.json<{ jobs: Job[] }>("/api/v1/jobs")).jobs;
+    (await this.http.json<NodeList>("/api/v1/nodes")).nodes;
+  jobs = async (): Promise<Job[]> => (await this.http.json<JobList>("/api/v1/jobs")).jobs;
   job = (id: number): Promise<Job> => this.http.json(`/api/v1/jobs/${id}`);
   units = (id: number): Promise<UnitList> => this.http.json(`/api/v1/jobs/${id}/units`);
   cancel = (id: number): Promise<Job> =>
@@ -129,7 +137,7 @@ export class Shoal {
   }
 
   services = async (): Promise<Service[]> =>
-    (await this.http.json<{ services: Service[] }>("/api/v1/services")).services;
+    (await this.http.json<ServiceList>("/api/v1/services")).services;
 
   /** Ends a service. */
   async unserve(name: string): Promise<void> {
@@ -315,7 +323,7 @@ export class Shoal {
   }
 
   private async lines(path: string): Promise<string[]> {
-    return (await this.http.json<{ lines: string[] }>(path)).lines;
+    return (await this.http.json<Explanation>(path)).lines;
   }
 
   private async follow(

@@ -26,27 +26,6 @@ export interface ServiceOptions {
   limits?: { seconds?: number; memoryMiB?: number };
 }
 
-export interface Service {
-  id: number;
-  name: string;
-  owner: string;
-  kind: string;
-  least: number;
-  most: number;
-  strangers: boolean;
-  replicas: { node: number; name: string; ready: boolean; running: number }[];
-  /** Requests that wait, and that are being answered. */
-  waiting: number;
-  running: number;
-  /** Since the coordinator started. */
-  answered: number;
-  failed: number;
-  /** Requests that went to another node because the first one was lost. */
-  repeated: number;
-  /** Why the last node that tried could not keep it ready. */
-  trouble: string | null;
-}
-
 export interface AskOptions {
   /** Milliseconds to wait for the answer. Default: 30,000. */
   deadline?: number;

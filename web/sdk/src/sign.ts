@@ -2,11 +2,9 @@
 
 import { blake3 } from "@noble/hashes/blake3.js";
 
+import { CODE_DOMAIN } from "./constants.js";
 import { hex, keyPair, type KeyPair } from "./keyring.js";
 import type { CodeSignature, JobRequest, MapRequest } from "./types.js";
-
-/** So that no signature can be taken for one of another kind. */
-const DOMAIN = "shoal code 1\0";
 
 let own: Promise<KeyPair> | undefined;
 
@@ -41,7 +39,7 @@ export async function signCode(
   { publicKey, privateKey }: KeyPair,
   hash: Uint8Array,
 ): Promise<CodeSignature> {
-  const domain = new TextEncoder().encode(DOMAIN);
+  const domain = new TextEncoder().encode(CODE_DOMAIN);
   const statement = new Uint8Array(domain.length + hash.length);
   statement.set(domain);
   statement.set(hash, domain.length);

@@ -3,8 +3,7 @@
 import { Engines, initSync } from "../../sdk/generated/brain/brain.js";
 import { streamAll } from "../../sdk/src/workers/crews.js";
 import { Lane } from "../../sdk/src/workers/lane.js";
-import type { BrainJob, UnitFailure } from "../../sdk/src/workers/messages.js";
-import type { FromSim, SimAnswer, SimCommand } from "../../sdk/src/workers/sim-words.js";
+import type { BrainJob, FromSim, SimAnswer, SimCommand, UnitFailure } from "../../sdk/src/workers/messages.js";
 
 class Failed extends Error {
   constructor(readonly failure: UnitFailure) {

@@ -21,6 +21,7 @@ pub(super) fn write(name: &str, corpus: &Path) -> Outcome {
     let seeds = match name {
         "http" => bodies()?,
         "npy" => arrays(),
+        "onnx" => models(),
         "wasm" => programs()?,
         "wgsl" => kernels()?,
         // Found within a second: the codec wastes no bits.
@@ -104,6 +105,77 @@ fn arrays() -> Vec<Vec<u8>> {
         file(&[2, 0], "", "<f2", "False", 2),
         file(&[3, 0], "0, 7L", ">i4", "False", 0),
     ]
+}
+
+/// Models in ONNX's format: a shape that is computed, windows, and a branch.
+fn models() -> Vec<Vec<u8>> {
+    let reshaped = [
+        input("x", &[2, 3, 4]),
+        ints("zero", &[0]),
+        ints("rest", &[-1]),
+        node("Shape", &["x"], "s", &[]),
+        node("Gather", &["s", "zero"], "b", &[]),
+        node("Concat", &["b", "rest"], "w", &[attribute("axis", &number(3, 0), 2)]),
+        node("Reshape", &["x", "w"], "y", &[]),
+    ];
+    let kernel = [number(8, 2), number(8, 2)].concat();
+    let pooled = [
+        input("x", &[1, 2, 6, 6]),
+        node("Transpose", &["x"], "t", &[attribute("perm", &bytes(8, &[0, 1, 3, 2]), 7)]),
+        node("MaxPool", &["t"], "p", &[attribute("kernel_shape", &kernel, 7)]),
+        node("Mul", &["p", "p"], "m", &[]),
+        node("Softmax", &["m"], "y", &[]),
+    ];
+    let inner = [node("Abs", &["x"], "a", &[]), output("a")].concat();
+    let branch = |name: &str| attribute(name, &bytes(6, &inner), 5);
+    let branched = [
+        input("x", &[3]),
+        ints("c", &[1]),
+        node("If", &["c"], "y", &[branch("then_branch"), branch("else_branch")]),
+    ];
+    let model = |graph: Vec<u8>| {
+        let graph = [graph, output("y")].concat();
+        [number(1, 8), bytes(8, &number(2, 17)), bytes(7, &graph)].concat()
+    };
+    vec![model(reshaped.concat()), model(pooled.concat()), model(branched.concat())]
+}
+
+fn node(op: &str, inputs: &[&str], output: &str, attributes: &[Vec<u8>]) -> Vec<u8> {
+    let inputs: Vec<u8> = inputs.iter().flat_map(|name| bytes(1, name.as_bytes())).collect();
+    let made = [bytes(2, output.as_bytes()), bytes(4, op.as_bytes())].concat();
+    bytes(1, &[inputs, made, attributes.concat()].concat())
+}
+
+fn attribute(name: &str, held: &[u8], kind: u8) -> Vec<u8> {
+    // The number of its type takes two bytes of tag.
+    let kind = [0xa0, 1, kind];
+    bytes(5, &[bytes(1, name.as_bytes()), held.to_vec(), kind.to_vec()].concat())
+}
+
+fn input(name: &str, dims: &[u8]) -> Vec<u8> {
+    let dims: Vec<u8> = dims.iter().flat_map(|dim| bytes(1, &number(1, *dim))).collect();
+    let tensor = [number(1, 1), bytes(2, &dims)].concat();
+    bytes(11, &[bytes(1, name.as_bytes()), bytes(2, &bytes(1, &tensor))].concat())
+}
+
+fn output(name: &str) -> Vec<u8> {
+    bytes(12, &bytes(1, name.as_bytes()))
+}
+
+fn ints(name: &str, ints: &[i64]) -> Vec<u8> {
+    let raw: Vec<u8> = ints.iter().flat_map(|int| int.to_le_bytes()).collect();
+    let tensor = [number(1, ints.len() as u8), number(2, 7), bytes(8, name.as_bytes())].concat();
+    bytes(5, &[tensor, bytes(9, &raw)].concat())
+}
+
+/// Fields of protobuf: a number below 128, and bytes, whose length takes two bytes so that any here fits.
+fn number(field: u8, number: u8) -> Vec<u8> {
+    vec![field << 3, number]
+}
+
+fn bytes(field: u8, bytes: &[u8]) -> Vec<u8> {
+    let (low, high) = ((bytes.len() & 0x7f) as u8 | 0x80, (bytes.len() >> 7) as u8);
+    [&[field << 3 | 2, low, high], bytes].concat()
 }
 
 /// Files below a folder whose name ends so.

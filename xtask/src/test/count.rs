@@ -1,5 +1,6 @@
 //! Counting tests from what test runners print, while a person still sees every line.
 
+use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader};
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
@@ -12,41 +13,57 @@ use crate::shell::{Outcome, not_started, shown};
 pub(crate) struct Counts {
     pub(crate) passed: u64,
     pub(crate) failed: u64,
+    /// Of those that passed: failed at first, and passed when run again.
+    pub(crate) shaky: u64,
 }
 
 impl Counts {
     /// One check that held.
-    pub(crate) const ONE: Counts = Counts { passed: 1, failed: 0 };
+    pub(crate) const ONE: Counts = Counts { passed: 1, failed: 0, shaky: 0 };
 }
 
 impl std::ops::AddAssign for Counts {
     fn add_assign(&mut self, other: Counts) {
         self.passed += other.passed;
         self.failed += other.failed;
+        self.shaky += other.shaky;
     }
+}
+
+/// What a test runner told.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Told {
+    pub(super) counts: Counts,
+    /// What failed, as its runner takes it: a test's name for cargo, a file for Node.
+    pub(super) failures: BTreeSet<String>,
 }
 
 /// Runs a test runner, prints its lines as they come and adds up its counts. A runner that fails
 /// without having counted a failure (a test that did not compile, say) is an error, and so is one that
 /// says nothing for `silence`: it hangs, and is ended with all that it started.
 pub(crate) fn counted(command: &mut Command, silence: Duration) -> Outcome<Counts> {
+    told(command, silence).map(|told| told.counts)
+}
+
+/// The same, and which tests failed.
+pub(super) fn told(command: &mut Command, silence: Duration) -> Outcome<Told> {
     let mut child =
         command.stdout(Stdio::piped()).spawn().map_err(|error| not_started(command, &error))?;
-    let mut counts = Counts::default();
+    let mut told = Told::default();
     let lines = child.stdout.take().map(lines_of);
-    let hung = lines.is_some_and(|lines| !add_up(&lines, &mut child, silence, &mut counts));
+    let hung = lines.is_some_and(|lines| !add_up(&lines, &mut child, silence, &mut told));
     if hung {
         println!("nothing was said for {} s; still running:", silence.as_secs());
         family::end(child.id());
     }
     let status = child.wait().map_err(|error| format!("`{}`: {error}", shown(command)))?;
     if hung {
-        return Err(format!("`{}` hung; {} passed before", shown(command), counts.passed));
+        return Err(format!("`{}` hung; {} passed before", shown(command), told.counts.passed));
     }
-    if !status.success() && counts.failed == 0 {
+    if !status.success() && told.counts.failed == 0 {
         return Err(format!("`{}` ended with {status}", shown(command)));
     }
-    Ok(counts)
+    Ok(told)
 }
 
 /// A program's lines, read by a thread, so that one can stop waiting for them.
@@ -64,18 +81,14 @@ fn lines_of(stdout: ChildStdout) -> Receiver<String> {
 
 /// Whether the program came to its end. Something it left behind may still hold its output open: that is
 /// not waited for.
-fn add_up(
-    lines: &Receiver<String>,
-    child: &mut Child,
-    silence: Duration,
-    counts: &mut Counts,
-) -> bool {
+fn add_up(lines: &Receiver<String>, child: &mut Child, silence: Duration, told: &mut Told) -> bool {
     let mut heard = Instant::now();
     loop {
         match lines.recv_timeout(Duration::from_secs(1)) {
             Ok(line) => {
                 heard = Instant::now();
-                *counts += of_line(&line);
+                told.counts += of_line(&line);
+                told.failures.extend(failed_in(&line).map(str::to_owned));
                 println!("{line}");
             }
             Err(RecvTimeoutError::Disconnected) => return true,
@@ -116,15 +129,22 @@ fn of_line(line: &str) -> Counts {
     counts
 }
 
+/// The failed test a line names: `---- NAME stdout ----` of cargo, `test at FILE:12:3` of Node.
+fn failed_in(line: &str) -> Option<&str> {
+    let cargo = line.strip_prefix("---- ").and_then(|rest| rest.strip_suffix(" stdout ----"));
+    let node = || line.strip_prefix("test at ")?.split(':').next();
+    cargo.or_else(node)
+}
+
 #[cfg(test)]
 mod tests {
     use std::process::Command;
     use std::time::Duration;
 
-    use super::{Counts, counted, of_line};
+    use super::{Counts, counted, failed_in, of_line};
 
     fn check(line: &str, passed: u64, failed: u64) {
-        assert_eq!(of_line(line), Counts { passed, failed }, "{line}");
+        assert_eq!(of_line(line), Counts { passed, failed, shaky: 0 }, "{line}");
     }
 
     #[test]
@@ -150,6 +170,13 @@ mod tests {
     }
 
     #[test]
+    fn names_what_failed() {
+        assert_eq!(failed_in("---- radio::far::talk stdout ----"), Some("radio::far::talk"));
+        assert_eq!(failed_in("test at e2e/donor.test.mjs:48:1"), Some("e2e/donor.test.mjs"));
+        assert_eq!(failed_in("test radio::far::talk ... ok"), None);
+    }
+
+    #[test]
     fn a_runner_that_hangs_is_ended_with_what_it_started() {
         let mut hangs = Command::new("sh");
         hangs.args(["-c", "echo '# pass 2'; sleep 3600 & sleep 3600"]);
@@ -162,6 +189,6 @@ mod tests {
         let mut leaves = Command::new("sh");
         leaves.args(["-c", "echo '# pass 2'; sleep 20 &"]);
         let counts = counted(&mut leaves, Duration::from_secs(3600));
-        assert_eq!(counts, Ok(Counts { passed: 2, failed: 0 }));
+        assert_eq!(counts, Ok(Counts { passed: 2, failed: 0, shaky: 0 }));
     }
 }

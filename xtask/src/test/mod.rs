@@ -1,5 +1,6 @@
 //! Everything that must hold, in the order that fails soonest, each step with its time.
 
+mod again;
 mod count;
 mod family;
 mod suites;
@@ -102,6 +103,9 @@ fn sum_up(rows: &[Row]) -> Outcome {
         total += row.counts;
     }
     println!("{} passed, {} failed", total.passed, total.failed);
+    if total.shaky > 0 {
+        println!("{} of those passed only when run again: see `run again` above", total.shaky);
+    }
     let faults: Vec<String> = rows
         .iter()
         .filter_map(|row| row.fault.as_ref().map(|fault| format!("{}: {fault}", row.name)))

@@ -3,10 +3,11 @@
 use std::process::Command;
 use std::time::Duration;
 
+use super::again::again_if_few_fail;
 use super::count::{Counts, counted};
 use crate::shell::{For, Outcome, cargo, command, root, run, shoal, target};
 use crate::stamp::{Stamp, files_below};
-use crate::{fuzz, outside, setup, sim, tidy};
+use crate::{fuzz, outside, setup, sim, tidy, types as made_types};
 
 /// What must be built before a suite can run; each includes those before it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -39,13 +40,18 @@ pub(super) const SUITES: &[Suite] = &[
     Suite { name: "tidy", about: "the house rules", needs: Needs::Nothing, run: house_rules },
     Suite {
         name: "pure",
-        about: "protocol, kinds, seal, scheduler, node, peer, sim",
+        about: "protocol, kinds, api, seal, onnx, scheduler, node, peer, sim",
         needs: Needs::Nothing,
         run: pure,
     },
     Suite { name: "sim", about: "the simulated world", needs: Needs::Nothing, run: simulated },
     Suite { name: "fuzz", about: "hostile input, briefly", needs: Needs::Nothing, run: fuzzed },
-    Suite { name: "types", about: "TypeScript's compiler", needs: Needs::Pages, run: types },
+    Suite {
+        name: "types",
+        about: "TypeScript's compiler; what is made of Rust is not stale",
+        needs: Needs::Pages,
+        run: types,
+    },
     Suite {
         name: "shells",
         about: "engine, coordinator, host, cli",
@@ -62,10 +68,12 @@ const WITH_BUILD: Duration = Duration::from_secs(25 * 60);
 /// No file of browser tests takes nearly as long. One that does is ended, and the next one begins.
 const BROWSER_FILE: Duration = Duration::from_secs(8 * 60);
 
-const PURE: [&str; 10] = [
+const PURE: [&str; 12] = [
     "shoal-protocol",
     "shoal-kinds",
+    "shoal-api",
     "shoal-seal",
+    "shoal-onnx",
     "shoal-scheduler",
     "shoal-node",
     "shoal-peer",
@@ -74,6 +82,8 @@ const PURE: [&str; 10] = [
     "shoal-sim",
     "xtask",
 ];
+/// What the tests of `shoal-onnx` read: models, and ONNX's own cases.
+const MODELS: [&str; 4] = ["blazeface", "yolov8n", "ppocr", "onnx"];
 /// Planning is a feature, because nodes do without it; the example kind is one, because users do.
 const ALL_OF_KINDS: [&str; 2] = ["--features", "shoal-kinds/plan,shoal-kinds/count"];
 const SHELLS: &[&str] = &["shoal-engine", "shoal-coordinator", "shoal-host", "shoal"];
@@ -98,7 +108,9 @@ fn house_rules() -> Outcome<Counts> {
 }
 
 fn pure() -> Outcome<Counts> {
+    outside::fetch_some(&MODELS)?;
     let mut test = cargo_on(&["test", "--quiet", "--no-fail-fast"], &PURE);
+    test.env("SHOAL_OUTSIDE", outside::folder()).env("SHOAL_REQUIRE_ALL", "1");
     counted(test.args(ALL_OF_KINDS), WITH_BUILD)
 }
 
@@ -113,16 +125,23 @@ fn simulated() -> Outcome<Counts> {
 fn fuzzed() -> Outcome<Counts> {
     let passed = fuzz::brief(|name| match name {
         "codec" | "npy" => 200_000,
+        "onnx" => 100_000,
         "wasm" => 2_000,
         _ => 8_000,
     })?;
-    Ok(Counts { passed, failed: 0 })
+    Ok(Counts { passed, ..Counts::default() })
 }
 
 fn shells() -> Outcome<Counts> {
     let prepared = prepared()?;
-    let mut test = cargo_on(&["test", "--release", "--quiet", "--no-fail-fast"], SHELLS);
-    let counts = counted(environment(test.args(For::Tests.features())), WITH_BUILD)?;
+    let counts = again_if_few_fail(WITH_BUILD, |only| {
+        let mut test = cargo_on(&["test", "--release", "--quiet", "--no-fail-fast"], SHELLS);
+        environment(test.args(For::Tests.features()));
+        if let Some(names) = only {
+            test.args(["--", "--exact"]).args(names);
+        }
+        test
+    })?;
     prepared.keep()?;
     Ok(counts)
 }
@@ -143,6 +162,7 @@ fn clippy() -> Outcome<Counts> {
 }
 
 fn types() -> Outcome<Counts> {
+    made_types::check()?;
     run(command("npm").current_dir(root().join("web")).args(["run", "--silent", "check"]))?;
     Ok(Counts::ONE)
 }
@@ -166,12 +186,16 @@ fn e2e() -> Outcome<Counts> {
 
 /// One file at a time: each starts a pool and browsers, and shared cores would make times mean nothing.
 fn node(folders: &[&str]) -> Outcome<Counts> {
-    let mut node = command("node");
-    node.current_dir(root().join("web"))
-        .args(["--test", "--test-concurrency=1", "--test-reporter=spec"])
-        .arg(format!("--test-timeout={}", BROWSER_FILE.as_millis()))
-        .args(test_files(folders)?);
-    counted(environment(&mut node), BROWSER_FILE + BROWSER_FILE / 2)
+    let files = test_files(folders)?;
+    again_if_few_fail(BROWSER_FILE + BROWSER_FILE / 2, |only| {
+        let mut node = command("node");
+        node.current_dir(root().join("web"))
+            .args(["--test", "--test-concurrency=1", "--test-reporter=spec"])
+            .arg(format!("--test-timeout={}", BROWSER_FILE.as_millis()))
+            .args(only.unwrap_or(&files));
+        environment(&mut node);
+        node
+    })
 }
 
 /// Node 20 does not expand patterns itself.

@@ -13,12 +13,13 @@ enum Rule {
     Not(&'static [&'static str]),
 }
 
-const RULES: [(&str, Rule); 14] = [
+const RULES: [(&str, Rule); 16] = [
     ("shoal-protocol", Rule::Only(&["serde", "postcard", "blake3"])),
     (
         "shoal-kinds",
         Rule::Only(&["shoal-protocol", "serde", "postcard", "serde_json", "thiserror", "utoipa"]),
     ),
+    ("shoal-api", Rule::Only(&["shoal-kinds", "serde", "serde_json", "utoipa"])),
     ("shoal-scheduler", Rule::Only(&["shoal-protocol", "shoal-kinds", "serde"])),
     (
         "shoal-seal",
@@ -33,6 +34,7 @@ const RULES: [(&str, Rule); 14] = [
             "ed25519-dalek",
         ]),
     ),
+    ("shoal-onnx", Rule::Only(&["bytes", "serde", "serde_json", "thiserror"])),
     ("shoal-peer", Rule::Only(&["shoal-protocol", "serde", "serde_json", "wgpu"])),
     ("shoal-turn", Rule::Only(&["shoal-protocol", "hmac", "sha1", "md-5"])),
     ("shoal-app", Rule::Only(&["shoal-peer", "serde_json", "getrandom"])),

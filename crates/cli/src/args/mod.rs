@@ -10,7 +10,7 @@ mod work;
 
 pub(crate) use lend::{Join, Lend, Listen, Serve, Talk, Up};
 pub(crate) use look::{Cancel, Explain, Jobs, Nodes, Receipt, Subject, Verify, Watch};
-pub(crate) use policy::PolicyArgs;
+pub(crate) use policy::{PolicyArgs, PriorityArg};
 pub(crate) use service::{Ask, Service, ServiceAdd, ServiceRm, ServiceVerb, Services};
 pub(crate) use sim::Sim;
 pub(crate) use work::{Exec, JobArgs, Map, Render};

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use serde_json::{Map, Value};
+use shoal_api::{PriorityJson, ToleranceJson};
 
 /// The most votes that may be asked for; the coordinator knows the same bound.
 const MOST_VOTES: u16 = 15;
@@ -18,7 +18,7 @@ pub(crate) struct PolicyArgs {
     pub(crate) verify: Option<String>,
     /// How much floats from different kinds of GPUs may differ, such as abs=1e-5,rel=1e-4,ulps=16
     #[arg(long, value_name = "BOUNDS", value_parser = tolerance)]
-    pub(crate) tolerance: Option<Map<String, Value>>,
+    pub(crate) tolerance: Option<ToleranceJson>,
     /// How urgent the job is
     #[arg(long, value_name = "WHEN", value_enum)]
     pub(crate) priority: Option<PriorityArg>,
@@ -45,12 +45,14 @@ impl PriorityArg {
     pub(crate) fn has_home(self) -> bool {
         self == PriorityArg::Interactive
     }
+}
 
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            PriorityArg::Batch => "batch",
-            PriorityArg::Normal => "normal",
-            PriorityArg::Interactive => "interactive",
+impl From<PriorityArg> for PriorityJson {
+    fn from(priority: PriorityArg) -> PriorityJson {
+        match priority {
+            PriorityArg::Batch => PriorityJson::Batch,
+            PriorityArg::Normal => PriorityJson::Normal,
+            PriorityArg::Interactive => PriorityJson::Interactive,
         }
     }
 }
@@ -72,24 +74,33 @@ fn verify(text: &str) -> Result<String, String> {
     ))
 }
 
-fn tolerance(text: &str) -> Result<Map<String, Value>, String> {
-    let mut bounds = Map::new();
+fn tolerance(text: &str) -> Result<ToleranceJson, String> {
+    let mut bounds = ToleranceJson::default();
     for part in text.split(',') {
-        let value = match part.split_once('=') {
-            Some(("ulps", count)) => count.parse::<u32>().ok().map(Value::from),
-            Some(("abs" | "rel", bound)) => {
-                let bound = bound.parse::<f64>().ok().filter(|bound| *bound >= 0.0);
-                bound.and_then(serde_json::Number::from_f64).map(Value::Number)
+        let (name, value) = part.split_once('=').unwrap_or((part, ""));
+        let bound = || value.parse::<f32>().ok().filter(|bound| *bound >= 0.0 && bound.is_finite());
+        let (good, twice) = match name {
+            "abs" => (bound().is_some(), put(&mut bounds.abs, bound())),
+            "rel" => (bound().is_some(), put(&mut bounds.rel, bound())),
+            "ulps" => {
+                let count = value.parse().ok();
+                (count.is_some(), put(&mut bounds.ulps, count))
             }
-            Some(_) | None => None,
+            _ => (false, false),
         };
-        let name = part.split('=').next().unwrap_or_default();
-        let value = value.ok_or("expected bounds such as abs=1e-5,rel=1e-4,ulps=16")?;
-        if bounds.insert(name.into(), value).is_some() {
+        if !good {
+            return Err("expected bounds such as abs=1e-5,rel=1e-4,ulps=16".into());
+        }
+        if twice {
             return Err(format!("{name} is given twice"));
         }
     }
     Ok(bounds)
+}
+
+/// Whether something was there before.
+fn put<T>(place: &mut Option<T>, value: Option<T>) -> bool {
+    std::mem::replace(place, value).is_some()
 }
 
 #[cfg(test)]
@@ -105,8 +116,9 @@ mod tests {
             assert!(verify(bad).is_err_and(|text| text.contains("quorum:N")), "{bad}");
         }
         let bounds = tolerance("abs=1e-5,ulps=4").expect("bounds");
-        assert_eq!((&bounds["abs"], &bounds["ulps"]), (&1e-5.into(), &4.into()));
-        for bad in ["", "abs", "abs=-1", "abs=x", "ulps=1.5", "abs=1,abs=2", "abs=inf"] {
+        assert_eq!((bounds.abs, bounds.rel, bounds.ulps), (Some(1e-5), None, Some(4)));
+        for bad in ["", "abs", "abs=-1", "abs=x", "ulps=1.5", "abs=1,abs=2", "abs=inf", "abs=1e99"]
+        {
             assert!(tolerance(bad).is_err(), "{bad}");
         }
     }

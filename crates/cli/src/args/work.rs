@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::builder::{RangedI64ValueParser, RangedU64ValueParser};
 use clap::{Args, ValueEnum};
+use shoal_api::{EdgeJson, StrategyJson};
 use shoal_kinds::Edge;
 
 use super::{PolicyArgs, Server, help};
@@ -37,12 +38,12 @@ pub(crate) enum StrategyArg {
     Weight,
 }
 
-impl StrategyArg {
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            StrategyArg::Adaptive => "adaptive",
-            StrategyArg::RoundRobin => "round-robin",
-            StrategyArg::Weight => "weight",
+impl From<StrategyArg> for StrategyJson {
+    fn from(strategy: StrategyArg) -> StrategyJson {
+        match strategy {
+            StrategyArg::Adaptive => StrategyJson::Adaptive,
+            StrategyArg::RoundRobin => StrategyJson::RoundRobin,
+            StrategyArg::Weight => StrategyJson::Weight,
         }
     }
 }
@@ -107,23 +108,19 @@ pub(crate) enum EdgeArg {
     Mirror,
 }
 
-impl EdgeArg {
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            EdgeArg::Clamp => "clamp",
-            EdgeArg::Wrap => "wrap",
-            EdgeArg::Mirror => "mirror",
+impl From<EdgeArg> for EdgeJson {
+    fn from(edge: EdgeArg) -> EdgeJson {
+        match edge {
+            EdgeArg::Clamp => EdgeJson::Clamp,
+            EdgeArg::Wrap => EdgeJson::Wrap,
+            EdgeArg::Mirror => EdgeJson::Mirror,
         }
     }
 }
 
 impl From<EdgeArg> for Edge {
     fn from(edge: EdgeArg) -> Edge {
-        match edge {
-            EdgeArg::Clamp => Edge::Clamp,
-            EdgeArg::Wrap => Edge::Wrap,
-            EdgeArg::Mirror => Edge::Mirror,
-        }
+        EdgeJson::from(edge).into()
     }
 }
 

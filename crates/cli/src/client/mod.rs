@@ -1,14 +1,15 @@
 //! A typed client of the coordinator's HTTP API.
 
-pub(crate) mod api;
 mod download;
 mod events;
 mod field;
+mod said;
 mod sink;
 mod upload;
 mod wait;
 
 pub(crate) use field::Seen;
+pub(crate) use said::{Job, Said};
 pub(crate) use sink::Sink;
 pub(crate) use upload::Source;
 pub(crate) use wait::{Watcher, verdict};
@@ -17,13 +18,18 @@ use std::path::Path;
 use std::time::Duration;
 
 use reqwest::{Method, RequestBuilder, Response, StatusCode, header};
+use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde_json::Value;
+use shoal_api::{
+    ErrorJson, ExplainJson, JobRequest, JobsJson, NodesJson, ServiceJson, ServiceRequest,
+    ServicesJson,
+};
 use shoal_host::tls::{Trust, distrust};
 
 use crate::fail::Fail;
 use crate::place::Target;
 use crate::show;
-use api::{ErrorBody, Job, JobList, Lines, NodeList, ServiceInfo, ServiceList};
 
 /// How long a coordinator may take to accept a connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -51,7 +57,7 @@ impl Client {
         Ok(Client { http, base: target.url.clone(), key: target.key.clone() })
     }
 
-    pub(crate) async fn jobs(&self) -> Result<JobList, Fail> {
+    pub(crate) async fn jobs(&self) -> Result<Said<JobsJson>, Fail> {
         self.json(Method::GET, "/api/v1/jobs").await
     }
 
@@ -63,16 +69,17 @@ impl Client {
         self.json(Method::POST, &format!("/api/v1/jobs/{id}/cancel")).await
     }
 
-    pub(crate) async fn nodes(&self) -> Result<NodeList, Fail> {
+    pub(crate) async fn nodes(&self) -> Result<Said<NodesJson>, Fail> {
         self.json(Method::GET, "/api/v1/nodes").await
     }
 
-    pub(crate) async fn services(&self) -> Result<ServiceList, Fail> {
+    pub(crate) async fn services(&self) -> Result<Said<ServicesJson>, Fail> {
         self.json(Method::GET, "/api/v1/services").await
     }
 
-    pub(crate) async fn serve(&self, request: &serde_json::Value) -> Result<ServiceInfo, Fail> {
-        let answer = self.request(Method::POST, "/api/v1/services").json(request).send().await;
+    pub(crate) async fn serve(&self, request: &ServiceRequest) -> Result<Said<ServiceJson>, Fail> {
+        let request = self.request(Method::POST, "/api/v1/services").json(&asked(request));
+        let answer = request.send().await;
         self.read(answer).await
     }
 
@@ -97,7 +104,7 @@ impl Client {
     }
 
     /// Why something is as it is, by the path that asks.
-    pub(crate) async fn explain(&self, path: &str) -> Result<Lines, Fail> {
+    pub(crate) async fn explain(&self, path: &str) -> Result<ExplainJson, Fail> {
         self.json(Method::GET, path).await
     }
 
@@ -113,12 +120,12 @@ impl Client {
     /// Submits a job; with `wait` the answer is held until its end, at most so many seconds.
     pub(crate) async fn submit(
         &self,
-        request: &serde_json::Value,
+        request: &JobRequest,
         wait: Option<f64>,
     ) -> Result<Job, Fail> {
         let wait = wait.map(|seconds| format!("?wait={seconds}")).unwrap_or_default();
         let path = format!("/api/v1/jobs{wait}");
-        let answer = self.request(Method::POST, &path).json(request).send().await;
+        let answer = self.request(Method::POST, &path).json(&asked(request)).send().await;
         self.read(answer).await
     }
 
@@ -161,7 +168,7 @@ impl Client {
             .get(header::CONTENT_TYPE)
             .is_some_and(|kind| kind.as_bytes().starts_with(b"application/json"));
         let body = answer.bytes().await.unwrap_or_default();
-        let said: Option<ErrorBody> =
+        let said: Option<ErrorJson> =
             if is_json { serde_json::from_slice(&body).ok() } else { None };
         let base = &self.base;
         match (status, said) {
@@ -172,10 +179,10 @@ impl Client {
                      SHOAL_KEY"
                 ),
             },
-            (_, Some(ErrorBody { error })) if status.is_client_error() => {
-                Fail::Input { code: error.code, message: error.message }
+            (_, Some(ErrorJson { error })) if status.is_client_error() => {
+                Fail::Input { code: error.code.into_owned(), message: error.message }
             }
-            (_, Some(ErrorBody { error })) => Fail::world(
+            (_, Some(ErrorJson { error })) => Fail::world(
                 &error.code,
                 format!("the coordinator at {base} failed: {}", error.message),
             ),
@@ -200,6 +207,24 @@ impl Client {
             return Fail::world("unreachable", message);
         }
         Fail::world("connection_lost", format!("the connection to {base} broke: {reason}"))
+    }
+}
+
+/// A request as it is sent: what is not asked for is left out, so that a coordinator that does not know it yet takes
+/// the rest.
+fn asked(request: &impl Serialize) -> Value {
+    // A request is plain data: writing it cannot fail.
+    let mut value = serde_json::to_value(request).unwrap_or_default();
+    leave_out(&mut value);
+    value
+}
+
+fn leave_out(value: &mut Value) {
+    if let Value::Object(fields) = value {
+        fields.retain(|_, field| !field.is_null());
+        fields.values_mut().for_each(leave_out);
+    } else if let Value::Array(items) = value {
+        items.iter_mut().for_each(leave_out);
     }
 }
 

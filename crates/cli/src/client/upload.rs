@@ -9,9 +9,10 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures_util::stream;
 use reqwest::{Body, Method, StatusCode, header};
+use shoal_api::BlobJson;
 use tokio::sync::mpsc;
 
-use super::{Client, api::Blob};
+use super::Client;
 use crate::fail::Fail;
 use crate::show::Bytes as BytesBar;
 
@@ -83,13 +84,13 @@ impl Source {
 
 impl Client {
     /// Stores the bytes and tells their name.
-    pub(crate) async fn upload(&self, source: &Source, bar: &BytesBar) -> Result<Blob, Fail> {
+    pub(crate) async fn upload(&self, source: &Source, bar: &BytesBar) -> Result<BlobJson, Fail> {
         let hashed = source.clone();
         let hash = tokio::task::spawn_blocking(move || hash(&hashed))
             .await
             .map_err(|error| Fail::world("internal", error.to_string()))?
             .map_err(|error| source.fail(&error))?;
-        let blob = Blob { hash, size: source.size() };
+        let blob = BlobJson { hash, size: source.size() };
         let (mut tries, mut furthest) = (0, 0);
         loop {
             match self.push(source, &blob, bar).await {
@@ -108,7 +109,7 @@ impl Client {
     }
 
     /// One try: asks what is held and sends the rest.
-    async fn push(&self, source: &Source, blob: &Blob, bar: &BytesBar) -> Result<(), Push> {
+    async fn push(&self, source: &Source, blob: &BlobJson, bar: &BytesBar) -> Result<(), Push> {
         let offset = match self.held(blob).await? {
             Held::All => {
                 bar.set(blob.size);
@@ -152,7 +153,7 @@ impl Client {
         }
     }
 
-    async fn held(&self, blob: &Blob) -> Result<Held, Push> {
+    async fn held(&self, blob: &BlobJson) -> Result<Held, Push> {
         let path = format!("/api/v1/blobs/{}", blob.hash);
         let answer = self.request(Method::HEAD, &path).send().await.map_err(|error| {
             let fail = self.unreachable(&error);

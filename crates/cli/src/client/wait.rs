@@ -6,11 +6,11 @@ use std::time::{Duration, Instant};
 
 use futures_util::StreamExt;
 use reqwest::{Method, header};
+use shoal_api::{JobRequest, StateJson};
 use tokio::time::timeout;
 
-use super::api::{Job, State};
 use super::events::EventReader;
-use super::{Client, Fail};
+use super::{Client, Fail, Job};
 use crate::interrupt::Interrupts;
 
 /// How long the coordinator is asked to hold its first answer: most small jobs are over by then.
@@ -34,7 +34,7 @@ impl Client {
     /// leaves at once.
     pub(crate) async fn run(
         &self,
-        request: &serde_json::Value,
+        request: &JobRequest,
         watcher: &impl Watcher,
         interrupts: &Interrupts,
     ) -> Result<Job, Fail> {
@@ -135,15 +135,15 @@ impl Client {
 pub(crate) fn verdict(job: Job, asked_to_stop: bool) -> Result<Job, Fail> {
     let name = format!("job {} ({})", job.id, job.name);
     let (message, stderr) = match job.state {
-        State::Running | State::Done => return Ok(job),
-        State::Cancelled if asked_to_stop => {
+        StateJson::Running | StateJson::Done => return Ok(job),
+        StateJson::Cancelled if asked_to_stop => {
             return Err(Fail::Interrupted { message: format!("{name} was stopped") });
         }
-        State::Cancelled => (format!("{name} was cancelled"), String::new()),
-        State::Failed => {
+        StateJson::Cancelled => (format!("{name} was cancelled"), String::new()),
+        StateJson::Failed => {
             let error = job.error.as_ref();
             let why = error.map_or("for an unknown reason", |error| error.message.as_str());
-            let stderr = error.and_then(|error| error.stderr.clone()).unwrap_or_default();
+            let stderr = error.map(|error| error.stderr.clone()).unwrap_or_default();
             (format!("{name} failed: {why}"), stderr)
         }
     };

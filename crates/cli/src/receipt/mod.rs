@@ -13,12 +13,12 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use shoal_api::RECEIPT_FORMAT as FORMAT;
 use shoal_protocol::PublicKey;
 
 use crate::fail::Fail;
 
-/// What `format` must say.
-const FORMAT: &str = "shoal receipt 1";
+// Types of its own, not those that the coordinator writes: a receipt may be years old, and only what is checked counts.
 
 /// A receipt as it is handed out: signed.
 #[derive(Debug, Deserialize)]

@@ -1,11 +1,10 @@
 //! How units were checked, in the scheduler's words.
 
+use shoal_api::JobJson;
 use shoal_scheduler::Checked;
 
-use crate::client::api::Job;
-
 /// For the line that ends a job.
-pub(crate) fn checked(job: &Job) -> String {
+pub(crate) fn checked(job: &JobJson) -> String {
     let (others, own, nobody) = (job.units_checked, job.units_own, job.units_unchecked);
     in_words(Checked { others, own, nobody }, &job.verify)
 }

@@ -3,10 +3,10 @@
 use std::cell::RefCell;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use shoal_api::{JobJson, ShareJson, SimJson};
 
 use super::text::{count, duration};
-use crate::client::Watcher;
-use crate::client::api::{Job, Share, SimInfo};
+use crate::client::{Job, Watcher};
 use crate::fail::Fail;
 
 /// Nodes named on the bar; the others are counted.
@@ -90,7 +90,7 @@ impl Watcher for Quiet {
 }
 
 /// Rate, time left and shares in one line.
-fn summary(job: &Job) -> String {
+fn summary(job: &JobJson) -> String {
     let mut parts = Vec::new();
     if let Some(sim) = &job.sim {
         parts.extend(steps(sim));
@@ -111,7 +111,7 @@ fn summary(job: &Job) -> String {
 }
 
 /// How far a simulation is, how fast, and who computes it.
-fn steps(sim: &SimInfo) -> Vec<String> {
+fn steps(sim: &SimJson) -> Vec<String> {
     let mut parts = vec![format!("step {} of {}", sim.step, sim.steps)];
     let Some(crew) = &sim.crew else { return parts };
     if let Some(each) = crew.step_ms.filter(|each| *each > 0.0) {
@@ -119,19 +119,19 @@ fn steps(sim: &SimInfo) -> Vec<String> {
     }
     let names: Vec<&str> = crew.members.iter().map(|member| member.name.as_str()).collect();
     match names.len() {
-        0 => parts.push(format!("crew {}", crew.state)),
+        0 => parts.push(format!("crew {}", crew.state.word())),
         few if few <= NAMED_SHARES => parts.push(format!("on {}", names.join(" · "))),
         many => parts.push(format!("on {many} nodes")),
     }
     parts
 }
 
-fn shares(shares: &[Share]) -> Option<String> {
+fn shares(shares: &[ShareJson]) -> Option<String> {
     let total: u64 = shares.iter().map(|share| share.items).sum();
     if total == 0 {
         return None;
     }
-    let mut sorted: Vec<&Share> = shares.iter().collect();
+    let mut sorted: Vec<&ShareJson> = shares.iter().collect();
     sorted.sort_by_key(|share| std::cmp::Reverse(share.items));
     let named = sorted.iter().take(NAMED_SHARES);
     let mut parts: Vec<String> = named
@@ -149,7 +149,7 @@ mod tests {
 
     #[test]
     fn the_largest_shares_are_named() {
-        let share = |name: &str, items| Share { node: 1, name: name.into(), items, units: 1 };
+        let share = |name: &str, items| ShareJson { node: 1, name: name.into(), items, units: 1 };
         let all = [
             share("tab", 10),
             share("laptop", 60),

@@ -1,14 +1,14 @@
 //! Jobs and nodes as tables.
 
 use comfy_table::{Cell, CellAlignment, Table, presets};
+use shoal_api::{ConditionJson, JobJson, NodeJson, StateJson, TrustJson};
 
 use super::text::{count, duration, size};
-use crate::client::api::{Condition, Job, Node, State, Trust};
 
 /// Columns wide enough to tell apart; longer names are cut.
 const NAME_CHARS: usize = 32;
 
-pub(crate) fn jobs(jobs: &[Job]) -> String {
+pub(crate) fn jobs(jobs: &[JobJson]) -> String {
     if jobs.is_empty() {
         return "no jobs yet; try: shoal map KERNEL.wgsl DATA.npy -o OUT.npy".into();
     }
@@ -17,8 +17,8 @@ pub(crate) fn jobs(jobs: &[Job]) -> String {
     for job in jobs {
         let percent = job.items_done as f64 * 100.0 / job.items.max(1) as f64;
         let state = match (&job.state, job.able_nodes) {
-            (State::Running, 0) => "waiting".to_owned(),
-            (state, _) => state.name().to_owned(),
+            (StateJson::Running, 0) => "waiting".to_owned(),
+            (state, _) => state.word().to_owned(),
         };
         let rate = if job.rate > 0.0 { format!("{}/s", count(job.rate)) } else { String::new() };
         table.add_row([
@@ -36,7 +36,7 @@ pub(crate) fn jobs(jobs: &[Job]) -> String {
     table.to_string()
 }
 
-pub(crate) fn nodes(nodes: &[Node]) -> String {
+pub(crate) fn nodes(nodes: &[NodeJson]) -> String {
     if nodes.is_empty() {
         return "no nodes in the pool; start one with `shoal up`, or open the join link on a device".into();
     }
@@ -50,12 +50,12 @@ pub(crate) fn nodes(nodes: &[Node]) -> String {
             Some(gpu) => gpu.name.clone(),
             None => "none".into(),
         };
-        let load = if node.paused { "paused".into() } else { format!("{:.0}%", node.load) };
+        let load = if node.paused { "paused".into() } else { format!("{}%", node.load) };
         let rate = if node.rate > 0.0 { format!("{}/s", count(node.rate)) } else { String::new() };
         table.add_row([
             right(node.id.to_string()),
             Cell::new(short(&node.name)),
-            Cell::new(&node.kind),
+            Cell::new(node.kind.word()),
             Cell::new(short(&gpu)),
             right(node.cpu_slots.to_string()),
             right(size(node.memory)),
@@ -74,7 +74,7 @@ pub(crate) fn nodes(nodes: &[Node]) -> String {
 
 /// How many units another device checked, of those done; how many were left to your own; how many are
 /// being checked.
-fn checked(job: &Job) -> String {
+fn checked(job: &JobJson) -> String {
     let mut text = format!("{} of {}", job.units_checked, job.units_done);
     for (count, what) in [(job.units_own, "own"), (job.units_checking, "now")] {
         if count > 0 {
@@ -85,12 +85,12 @@ fn checked(job: &Job) -> String {
 }
 
 /// Whether a node is believed.
-fn trust(node: &Node) -> String {
+fn trust(node: &NodeJson) -> String {
     if node.trusted {
         return "own".into();
     }
     let lanes = [("GPU", node.trust.gpu), ("CPU", node.trust.cpu)];
-    let said = lanes.iter().filter(|(_, trust)| *trust != Trust::default());
+    let said = lanes.iter().filter(|(_, trust)| *trust != TrustJson::default());
     let said = said.map(|(lane, trust)| match (trust.barred, trust.wrong) {
         (true, _) => format!("{lane} barred"),
         (false, 0) => format!("{lane} {} right in a row", trust.streak),
@@ -100,7 +100,7 @@ fn trust(node: &Node) -> String {
     if said.is_empty() { "new".into() } else { said.join(", ") }
 }
 
-fn condition(condition: &Condition) -> String {
+fn condition(condition: &ConditionJson) -> String {
     let mut parts = Vec::new();
     if !condition.visible {
         parts.push("hidden".to_owned());
@@ -116,8 +116,8 @@ fn condition(condition: &Condition) -> String {
 }
 
 /// From the first lease to the end, or to nothing if it still runs.
-fn took(job: &Job) -> Option<f64> {
-    let (from, to) = (job.started.or(job.submitted)?, job.ended?);
+fn took(job: &JobJson) -> Option<f64> {
+    let (from, to) = (job.started.unwrap_or(job.submitted), job.ended?);
     Some(to.saturating_sub(from) as f64 / 1000.0)
 }
 
@@ -145,42 +145,40 @@ fn short(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use shoal_api::TrustsJson;
 
     #[test]
     fn trust_and_condition_are_told_in_words() {
-        let node = |more: serde_json::Value| {
-            let mut json = serde_json::json!({"id": 1, "name": "n", "kind": "native"});
-            json.as_object_mut()
-                .expect("an object")
-                .extend(more.as_object().cloned().expect("an object"));
-            serde_json::from_value::<Node>(json).expect("a node")
-        };
-        assert_eq!(trust(&node(serde_json::json!({}))), "new");
-        assert_eq!(trust(&node(serde_json::json!({"trusted": true}))), "own");
-        let liar = serde_json::json!({"trust": {"gpu": {"wrong": 3, "barred": true},
-            "cpu": {"streak": 12, "veteran": true}}});
-        assert_eq!(trust(&node(liar)), "GPU barred, CPU 12 right in a row");
-        let tab = serde_json::json!({"condition": {"visible": false, "batteryPercent": 40,
-            "charging": false, "metered": true}});
-        assert_eq!(condition(&node(tab).condition), "hidden, battery 40%, metered");
-        assert_eq!(condition(&node(serde_json::json!({})).condition), "");
+        let new = NodeJson { condition: fine(), ..NodeJson::default() };
+        assert_eq!(trust(&new), "new");
+        assert_eq!(trust(&NodeJson { trusted: true, ..NodeJson::default() }), "own");
+        let gpu = TrustJson { wrong: 3, barred: true, ..TrustJson::default() };
+        let cpu = TrustJson { streak: 12, veteran: true, ..TrustJson::default() };
+        let liar = NodeJson { trust: TrustsJson { gpu, cpu }, ..NodeJson::default() };
+        assert_eq!(trust(&liar), "GPU barred, CPU 12 right in a row");
+        let tab =
+            ConditionJson { visible: false, battery_percent: Some(40), metered: true, ..fine() };
+        assert_eq!(condition(&tab), "hidden, battery 40%, metered");
+        assert_eq!(condition(&new.condition), "");
+    }
+
+    fn fine() -> ConditionJson {
+        ConditionJson { visible: true, ..ConditionJson::default() }
     }
 
     #[test]
     fn your_own_units_are_not_counted_as_checked() {
-        let job = |more: serde_json::Value| {
-            let mut json = serde_json::json!({"id": 1, "name": "n", "kind": "map", "state": "done",
-                "items": 110, "itemsDone": 110, "unitsDone": 11});
-            json.as_object_mut()
-                .expect("an object")
-                .extend(more.as_object().cloned().expect("an object"));
-            serde_json::from_value::<Job>(json).expect("a job")
+        let done = || JobJson { units_done: 11, ..JobJson::default() };
+        assert_eq!(checked(&JobJson { units_own: 11, ..done() }), "0 of 11, 11 own");
+        let mixed = JobJson {
+            units_checked: 4,
+            units_own: 5,
+            units_unchecked: 2,
+            units_checking: 3,
+            ..done()
         };
-        assert_eq!(checked(&job(serde_json::json!({"unitsOwn": 11}))), "0 of 11, 11 own");
-        let mixed = serde_json::json!({"unitsChecked": 4, "unitsOwn": 5, "unitsUnchecked": 2,
-            "unitsChecking": 3});
-        assert_eq!(checked(&job(mixed)), "4 of 11, 5 own, 3 now");
-        assert_eq!(checked(&job(serde_json::json!({"unitsUnchecked": 11}))), "0 of 11");
+        assert_eq!(checked(&mixed), "4 of 11, 5 own, 3 now");
+        assert_eq!(checked(&JobJson { units_unchecked: 11, ..done() }), "0 of 11");
     }
 
     #[test]

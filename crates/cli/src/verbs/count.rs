@@ -5,9 +5,11 @@ use std::time::Instant;
 
 use clap::Args;
 use serde_json::json;
+use shoal_api::{JobRequest, WorkRequest};
 use shoal_engine::intake::ElementType;
+use shoal_kinds::count::CountRequest;
 
-use super::{Context, finished, policy, request};
+use super::{Context, common, finished, policy};
 use crate::args::{JobArgs, Server};
 use crate::arrays::file;
 use crate::fail::Fail;
@@ -40,11 +42,10 @@ pub(super) async fn run(
     let (source, _) = file::open(&args.file, None, "input", &number)?;
     let client = context.client(&args.server)?;
     let blob = client.upload(&source, &show::Bytes::hidden()).await?;
-    let mut request = request("count", &args.file, &args.job)?;
-    policy::add_rules(context, &client, &args.job.policy, &mut request).await?;
-    request.insert("blob".into(), blob.hash.into());
-    request.insert("value".into(), args.value.into());
-    let job = context.run(&client, &request.into(), interrupts).await?;
+    let mut common = common(&args.file, &args.job)?;
+    policy::add_rules(context, &client, &args.job.policy, &mut common).await?;
+    let work = WorkRequest::Count(CountRequest { blob: blob.hash, value: args.value });
+    let job = context.run(&client, &JobRequest { common, work }, interrupts).await?;
 
     let mut bytes = Vec::new();
     let add = |piece: &[u8]| {

@@ -7,12 +7,12 @@ use std::time::Instant;
 
 use bytes::Bytes;
 use futures_util::{StreamExt, TryStreamExt, stream};
-use serde_json::{Value, json};
+use serde_json::json;
+use shoal_api::{ExecRequest, FileRequest, JobRequest, LinesRequest, WorkRequest};
 
-use super::{Context, check_stdout, file_name, finished, policy, refused, request};
+use super::{Context, check_stdout, common, file_name, finished, policy, refused};
 use crate::args::Exec;
-use crate::client::api::Job;
-use crate::client::{Client, Sink, Source};
+use crate::client::{Client, Job, Sink, Source};
 use crate::fail::Fail;
 use crate::interrupt::Interrupts;
 use crate::{answers, folder, show};
@@ -142,43 +142,38 @@ async fn compose(
     wasm: Bytes,
     inputs: &Inputs,
     shared: &[(String, Source)],
-) -> Result<Value, Fail> {
-    let mut request = request("exec", &args.module, &args.job)?;
-    policy::add(context, client, &args.job.policy, &wasm, &mut request).await?;
+) -> Result<JobRequest, Fail> {
+    let mut common = common(&args.module, &args.job)?;
+    policy::add(context, client, &args.job.policy, &wasm, &mut common).await?;
+    common.limits.memory_mib = Some(args.limit_memory);
+    common.limits.output_mib = Some(args.limit_output);
     let hidden = show::Bytes::hidden();
     let module = client.upload(&Source::Memory(wasm), &hidden).await?;
-    request.insert("module".into(), module.hash.into());
-    request.insert("args".into(), args.args.clone().into());
-    let env: serde_json::Map<String, Value> =
-        args.env.iter().map(|(name, value)| (name.clone(), value.clone().into())).collect();
-    request.insert("env".into(), env.into());
-    request.insert("clock".into(), args.clock.into());
-    request["limits"]["memoryMiB"] = args.limit_memory.into();
-    request["limits"]["outputMiB"] = args.limit_output.into();
+    let mut work = ExecRequest {
+        module: module.hash,
+        args: args.args.clone(),
+        env: args.env.iter().cloned().collect(),
+        clock: args.clock,
+        ..ExecRequest::default()
+    };
     match inputs {
         Inputs::Lines(bytes) => {
             let blob = client.upload(&Source::Memory(bytes.clone()), &hidden).await?;
-            request.insert(
-                "lines".into(),
-                json!({"blob": blob.hash, "perRun": args.batch.unwrap_or(1)}),
-            );
+            let per_run = Some(args.batch.unwrap_or(1).into());
+            work.lines = Some(LinesRequest { blob: blob.hash, per_run });
         }
         Inputs::Files(files) => {
-            request
-                .insert("files".into(), send_all(context, client, "sending files", files).await?);
+            work.files = send_all(context, client, "sending files", files).await?;
         }
         Inputs::Once(bytes) => {
             let stdin = [("stdin".to_owned(), Source::Memory(bytes.clone()))];
-            request.insert("files".into(), send_all(context, client, "", &stdin).await?);
+            work.files = send_all(context, client, "", &stdin).await?;
         }
     }
     if !shared.is_empty() {
-        request.insert(
-            "folder".into(),
-            send_all(context, client, "sending the folder", shared).await?,
-        );
+        work.folder = send_all(context, client, "sending the folder", shared).await?;
     }
-    Ok(request.into())
+    Ok(JobRequest { common, work: WorkRequest::Exec(work) })
 }
 
 /// Stores named files and lists them as a job request does.
@@ -187,23 +182,23 @@ async fn send_all(
     client: &Client,
     label: &str,
     files: &[(String, Source)],
-) -> Result<Value, Fail> {
+) -> Result<Vec<FileRequest>, Fail> {
     let total = if context.json { 0 } else { files.iter().map(|(_, source)| source.size()).sum() };
     let bar = show::Bytes::new(label, total);
-    let sent: Result<Vec<Value>, Fail> = stream::iter(files)
+    let sent: Result<Vec<FileRequest>, Fail> = stream::iter(files)
         .map(|(name, source)| {
             let bar = bar.clone();
             async move {
                 let blob = client.upload(source, &show::Bytes::hidden()).await?;
                 bar.add(blob.size);
-                Ok(json!({"name": name, "blob": blob.hash}))
+                Ok(FileRequest { name: name.clone(), blob: blob.hash })
             }
         })
         .buffered(UPLOADS_AT_ONCE)
         .try_collect()
         .await;
     bar.clear();
-    sent.map(Value::Array)
+    sent
 }
 
 /// Where answers go.

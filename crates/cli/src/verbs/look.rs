@@ -1,10 +1,9 @@
 //! `shoal jobs`, `nodes`, `watch` and `cancel`: looking, and stopping.
 
-use serde_json::json;
+use shoal_api::StateJson;
 
 use super::Context;
 use crate::args::{Cancel, Jobs, Nodes, Watch};
-use crate::client::api::State;
 use crate::client::verdict;
 use crate::fail::Fail;
 use crate::interrupt::Interrupts;
@@ -12,20 +11,12 @@ use crate::show;
 
 pub(super) async fn jobs(context: &Context, args: Jobs) -> Result<(), Fail> {
     let list = context.client(&args.server)?.jobs().await?;
-    if context.json {
-        show::json(&json!({"jobs": list.jobs}))
-    } else {
-        show::line(&show::jobs(&list.jobs))
-    }
+    if context.json { show::json(&list) } else { show::line(&show::jobs(&list.jobs)) }
 }
 
 pub(super) async fn nodes(context: &Context, args: Nodes) -> Result<(), Fail> {
     let list = context.client(&args.server)?.nodes().await?;
-    if context.json {
-        show::json(&json!({"nodes": list.nodes}))
-    } else {
-        show::line(&show::nodes(&list.nodes))
-    }
+    if context.json { show::json(&list) } else { show::line(&show::nodes(&list.nodes)) }
 }
 
 pub(super) async fn watch(context: &Context, args: Watch) -> Result<(), Fail> {
@@ -50,7 +41,7 @@ pub(super) async fn watch(context: &Context, args: Watch) -> Result<(), Fail> {
     };
     bar.clear();
     let job = verdict(ended?, false)?;
-    show::line(&show::jobs(&[job]))
+    show::line(&show::jobs(std::slice::from_ref(&*job)))
 }
 
 pub(super) async fn cancel(context: &Context, args: Cancel) -> Result<(), Fail> {
@@ -59,14 +50,14 @@ pub(super) async fn cancel(context: &Context, args: Cancel) -> Result<(), Fail> 
         return show::json(&job);
     }
     match job.state {
-        State::Cancelled | State::Running => {
+        StateJson::Cancelled | StateJson::Running => {
             show::line(&format!("job {} ({}) was stopped", job.id, job.name))
         }
-        State::Done | State::Failed => show::line(&format!(
+        StateJson::Done | StateJson::Failed => show::line(&format!(
             "job {} ({}) had already ended: {}",
             job.id,
             job.name,
-            job.state.name()
+            job.state.word()
         )),
     }
 }

@@ -3,18 +3,18 @@
 use std::path::PathBuf;
 use std::time::Instant;
 
-use serde_json::{Value, json};
+use serde_json::json;
+use shoal_api::{JobRequest, MapInputRequest, MapRequest, WorkRequest};
 use shoal_engine::intake::{self as engine, EngineIntake};
 use shoal_kinds::map::fold::How;
 use shoal_kinds::map::map_code;
 use shoal_kinds::plan::Intake;
 
 use super::reduce::{self, Numbers, Reduction};
-use super::{Context, check_stdout, finished, params, policy, read_kernel, refused, request};
+use super::{Context, check_stdout, common, finished, params, policy, read_kernel, refused};
 use crate::args::Map;
 use crate::arrays::{Arrays, Layout};
-use crate::client::api::Job;
-use crate::client::{Client, Sink};
+use crate::client::{Client, Job, Sink};
 use crate::fail::Fail;
 use crate::interrupt::Interrupts;
 use crate::{npy, show};
@@ -46,25 +46,21 @@ pub(super) async fn run(context: &Context, args: Map, interrupts: &Interrupts) -
     let sink = args.output.as_deref().map(Sink::create).transpose()?;
 
     let client = context.client(&args.server)?;
-    let mut request = request("map", &args.kernel, &args.job)?;
+    let mut common = common(&args.kernel, &args.job)?;
     let code = code(&wgsl, reduction.as_ref());
-    policy::add(context, &client, &args.job.policy, code.as_bytes(), &mut request).await?;
-    let mut common = request.clone();
-    request.insert("wgsl".into(), wgsl.into());
-    request.insert("inputs".into(), upload(context, &client, &arrays).await?);
-    request.insert("outPerItem".into(), args.out_per.into());
-    request.insert("params".into(), params.into());
-    request.insert("edge".into(), args.edge.name().into());
-    if let Some(entry) = &args.kernel_args.entry {
-        request.insert("entry".into(), entry.clone().into());
-    }
-    if arrays.none_is_split() {
-        request.insert("items".into(), layout.items.into());
-    }
-    if let Some(reduction) = &reduction {
-        request.insert("reduce".into(), reduction.json());
-    }
-    let job = context.run(&client, &request.into(), interrupts).await?;
+    policy::add(context, &client, &args.job.policy, code.as_bytes(), &mut common).await?;
+    let work = WorkRequest::Map(MapRequest {
+        wgsl,
+        entry: args.kernel_args.entry.clone(),
+        inputs: upload(context, &client, &arrays).await?,
+        items: arrays.none_is_split().then_some(layout.items),
+        out_per_item: Some(args.out_per),
+        params,
+        edge: Some(args.edge.into()),
+        reduce: reduction.as_ref().map(Reduction::json),
+    });
+    let request = JobRequest { common: common.clone(), work };
+    let job = context.run(&client, &request, interrupts).await?;
     match (reduction.zip(folding), sink) {
         (None, Some(mut sink)) => {
             save(context, &client, job.id, &layout, &mut sink).await?;
@@ -128,19 +124,26 @@ fn tell(
     Ok(())
 }
 
-async fn upload(context: &Context, client: &Client, arrays: &Arrays) -> Result<Value, Fail> {
+async fn upload(
+    context: &Context,
+    client: &Client,
+    arrays: &Arrays,
+) -> Result<Vec<MapInputRequest>, Fail> {
     let mut inputs = Vec::new();
     for array in &arrays.inputs {
         let size = if context.json { 0 } else { array.source.size() };
         let bar = show::Bytes::new(&format!("sending {}", array.name), size);
         let blob = client.upload(&array.source, &bar).await;
         bar.clear();
-        inputs.push(json!({
-            "blob": blob?.hash, "whole": array.is_whole, "perItem": array.per_item,
-            "overlap": array.overlap,
-        }));
+        inputs.push(MapInputRequest {
+            blob: blob?.hash,
+            whole: array.is_whole,
+            per_item: Some(array.per_item),
+            overlap: array.overlap,
+            ..MapInputRequest::default()
+        });
     }
-    Ok(Value::Array(inputs))
+    Ok(inputs)
 }
 
 async fn save(

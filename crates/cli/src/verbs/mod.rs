@@ -22,11 +22,11 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use serde_json::{Map, Value, json};
+use shoal_api::{CommonRequest, JobRequest, LimitsJson};
 use shoal_engine::intake::IntakeError;
 
 use crate::args::{JobArgs, Server, Shoal, Verb};
-use crate::client::Client;
-use crate::client::api::Job;
+use crate::client::{Client, Job};
 use crate::fail::Fail;
 use crate::interrupt::Interrupts;
 use crate::{place, show};
@@ -51,7 +51,7 @@ impl Context {
     async fn run(
         &self,
         client: &Client,
-        request: &Value,
+        request: &JobRequest,
         interrupts: &Interrupts,
     ) -> Result<Job, Fail> {
         if self.json {
@@ -99,25 +99,20 @@ async fn work(verb: impl AsyncFnOnce(&Interrupts) -> Result<(), Fail>) -> Result
     interrupts.guard(verb(&interrupts)).await
 }
 
-/// A job request with what is common to all kinds.
-fn request(kind: &str, file: &Path, job: &JobArgs) -> Result<Map<String, Value>, Fail> {
+/// What a request says whatever its kind.
+fn common(file: &Path, job: &JobArgs) -> Result<CommonRequest, Fail> {
     let positive = job.limit_seconds > 0.0 && job.limit_seconds.is_finite();
     if !positive {
         return Err(Fail::input("--limit-seconds must be more than 0"));
     }
-    let name = job.name.clone().unwrap_or_else(|| file_name(file));
-    let mut request = Map::new();
-    request.insert("kind".into(), kind.into());
-    request.insert("name".into(), name.into());
-    request.insert("owner".into(), owner().into());
-    request.insert("limits".into(), json!({"seconds": job.limit_seconds}));
-    if let Some(unit) = job.unit {
-        request.insert("unit".into(), unit.into());
-    }
-    if let Some(strategy) = job.strategy {
-        request.insert("strategy".into(), strategy.name().into());
-    }
-    Ok(request)
+    Ok(CommonRequest {
+        name: Some(job.name.clone().unwrap_or_else(|| file_name(file))),
+        owner: Some(owner()),
+        strategy: job.strategy.map(Into::into),
+        unit: job.unit,
+        limits: LimitsJson { seconds: Some(job.limit_seconds), ..LimitsJson::default() },
+        ..CommonRequest::default()
+    })
 }
 
 /// For whom a job runs, as donors see it.

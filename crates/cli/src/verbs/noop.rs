@@ -3,6 +3,7 @@
 use std::time::Instant;
 
 use serde_json::json;
+use shoal_api::{CommonRequest, JobRequest, NoopRequest, WorkRequest};
 
 use super::{Context, owner};
 use crate::args::Noop;
@@ -17,9 +18,14 @@ pub(super) async fn run(
     interrupts: &Interrupts,
 ) -> Result<(), Fail> {
     let client = context.client(&args.server)?;
-    let request = json!({
-        "kind": "noop", "name": "noop", "owner": owner(), "items": args.items, "unit": args.unit,
-    });
+    let common = CommonRequest {
+        name: Some("noop".into()),
+        owner: Some(owner()),
+        unit: Some(args.unit),
+        ..CommonRequest::default()
+    };
+    let work = WorkRequest::Noop(NoopRequest { items: args.items });
+    let request = JobRequest { common, work };
     if args.repeat == 1 {
         let began = Instant::now();
         let job = context.run(&client, &request, interrupts).await?;

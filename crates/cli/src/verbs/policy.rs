@@ -1,12 +1,12 @@
 //! What goes into a job request about checking, order and whose code it is.
 
-use serde_json::{Map, Value, json};
+use shoal_api::{CommonRequest, SignatureJson};
 use shoal_host::identities;
 use shoal_host::keys::Key;
 use shoal_protocol::Signed;
 
 use super::Context;
-use crate::args::PolicyArgs;
+use crate::args::{PolicyArgs, PriorityArg};
 use crate::client::Client;
 use crate::fail::Fail;
 use crate::keys;
@@ -17,7 +17,7 @@ pub(super) async fn add(
     client: &Client,
     args: &PolicyArgs,
     code: &[u8],
-    request: &mut Map<String, Value>,
+    request: &mut CommonRequest,
 ) -> Result<(), Fail> {
     add_rules(context, client, args, request).await?;
     sign(context, args, code, request)
@@ -28,24 +28,14 @@ pub(super) async fn add_rules(
     context: &Context,
     client: &Client,
     args: &PolicyArgs,
-    request: &mut Map<String, Value>,
+    request: &mut CommonRequest,
 ) -> Result<(), Fail> {
-    if let Some(verify) = &args.verify {
-        request.insert("verify".into(), verify.clone().into());
-    }
-    if let Some(tolerance) = &args.tolerance {
-        request.insert("tolerance".into(), tolerance.clone().into());
-    }
-    if let Some(weight) = args.weight {
-        request.insert("weight".into(), weight.into());
-    }
-    if let Some(priority) = args.priority {
-        request.insert("priority".into(), priority.name().into());
-        if priority.has_home()
-            && let Some(home) = home(context, client).await?
-        {
-            request.insert("home".into(), home.into());
-        }
+    request.verify = args.verify.clone();
+    request.tolerance = args.tolerance.clone();
+    request.weight = args.weight.map(Into::into);
+    request.priority = args.priority.map(Into::into);
+    if args.priority.is_some_and(PriorityArg::has_home) {
+        request.home = home(context, client).await?;
     }
     Ok(())
 }
@@ -55,15 +45,14 @@ pub(super) fn sign(
     context: &Context,
     args: &PolicyArgs,
     code: &[u8],
-    request: &mut Map<String, Value>,
+    request: &mut CommonRequest,
 ) -> Result<(), Fail> {
-    let signed = signer(context, args)?.sign_code(code);
-    request.insert("signature".into(), signature(&signed));
+    request.signature = Some(signature(&signer(context, args)?.sign_code(code)));
     Ok(())
 }
 
-pub(super) fn signature(signed: &Signed) -> Value {
-    json!({"key": signed.by.to_string(), "signature": signed.signature.to_string()})
+pub(super) fn signature(signed: &Signed) -> SignatureJson {
+    SignatureJson { key: signed.by.to_string(), signature: signed.signature.to_string() }
 }
 
 fn signer(context: &Context, args: &PolicyArgs) -> Result<Key, Fail> {
@@ -80,6 +69,6 @@ async fn home(context: &Context, client: &Client) -> Result<Option<u64>, Fail> {
     if own.is_empty() {
         return Ok(None);
     }
-    let nodes = client.nodes().await?.nodes;
-    Ok(nodes.iter().find(|node| own.contains(&node.identity)).map(|node| node.id))
+    let list = client.nodes().await?;
+    Ok(list.nodes.iter().find(|node| own.contains(&node.identity)).map(|node| node.id))
 }

@@ -4,14 +4,17 @@
 use std::path::Path;
 
 use bytes::Bytes;
-use serde_json::{Map as Object, Value, json};
+use serde_json::Value;
+use shoal_api::{
+    CommonRequest, JobJson, JobRequest, MapInputRequest, MapRequest, OpJson, ReduceJson,
+    WorkRequest,
+};
 use shoal_kinds::FoldPlan;
 use shoal_kinds::map::fold::How;
 use shoal_kinds::map::map_code;
 use shoal_kinds::npy;
 
 use super::{Context, read_kernel};
-use crate::client::api::Job;
 use crate::client::{Client, Source};
 use crate::fail::Fail;
 use crate::interrupt::Interrupts;
@@ -45,12 +48,12 @@ impl Reduction {
     }
 
     /// As a request has it.
-    pub(super) fn json(&self) -> Value {
+    pub(super) fn json(&self) -> ReduceJson {
         match &self.how {
-            How::Sum => "sum".into(),
-            How::Min => "min".into(),
-            How::Max => "max".into(),
-            How::Combine(source) => json!({"wgsl": source}),
+            How::Sum => ReduceJson::Op(OpJson::Sum),
+            How::Min => ReduceJson::Op(OpJson::Min),
+            How::Max => ReduceJson::Op(OpJson::Max),
+            How::Combine(source) => ReduceJson::Code { wgsl: source.clone() },
         }
     }
 }
@@ -65,17 +68,12 @@ pub(super) fn code(folding: &FoldPlan) -> Vec<u8> {
 pub(super) async fn finish(
     context: &Context,
     client: &Client,
-    job: &Job,
+    job: &JobJson,
     folding: &FoldPlan,
-    mut next: Object<String, Value>,
+    mut next: CommonRequest,
     interrupts: &Interrupts,
 ) -> Result<Vec<u8>, Fail> {
-    let columns = folding.fold.columns;
-    next.remove("unit");
-    next.insert("kind".into(), "map".into());
-    next.insert("wgsl".into(), folding.copy.clone().into());
-    next.insert("outPerItem".into(), columns.into());
-    next.insert("reduce".into(), json!({"wgsl": folding.combine}));
+    next.unit = None;
     let (mut id, mut blocks) = (job.id, job.items);
     loop {
         let bytes = fetch(client, id).await?;
@@ -85,10 +83,22 @@ pub(super) async fn finish(
         let bar = show::Bytes::new("sending blocks", 0);
         let blob = client.upload(&Source::Memory(Bytes::from(bytes)), &bar).await;
         bar.clear();
-        let input = json!([{"blob": blob?.hash, "perItem": columns}]);
-        next.insert("inputs".into(), input);
-        let job = context.run(client, &Value::Object(next.clone()), interrupts).await?;
+        let work = WorkRequest::Map(again(folding, blob?.hash));
+        let request = JobRequest { common: next.clone(), work };
+        let job = context.run(client, &request, interrupts).await?;
         (id, blocks) = (job.id, job.items);
+    }
+}
+
+/// A map that folds blocks once more.
+fn again(folding: &FoldPlan, blob: String) -> MapRequest {
+    let columns = Some(folding.fold.columns);
+    MapRequest {
+        wgsl: folding.copy.clone(),
+        inputs: vec![MapInputRequest { blob, per_item: columns, ..MapInputRequest::default() }],
+        out_per_item: columns,
+        reduce: Some(ReduceJson::Code { wgsl: folding.combine.clone() }),
+        ..MapRequest::default()
     }
 }
 
@@ -118,7 +128,7 @@ impl Numbers {
     /// Of a job's last block. A `vec3` has a fourth number in memory, which is none.
     pub(super) fn read(
         reduction: &Reduction,
-        job: &Job,
+        job: &JobJson,
         mut bytes: Vec<u8>,
         is_vec3: bool,
     ) -> Result<Numbers, Fail> {

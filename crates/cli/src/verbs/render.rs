@@ -3,10 +3,11 @@
 use std::path::Path;
 use std::time::Instant;
 
+use shoal_api::{JobRequest, RenderRequest, WorkRequest};
 use shoal_engine::intake::EngineIntake;
 use shoal_kinds::plan::Intake;
 
-use super::{Context, check_stdout, finished, params, policy, read_kernel, refused, request};
+use super::{Context, check_stdout, common, finished, params, policy, read_kernel, refused};
 use crate::args::Render;
 use crate::client::Sink;
 use crate::fail::Fail;
@@ -31,24 +32,22 @@ pub(super) async fn run(
 
     let client = context.client(&args.server)?;
     let (width, height) = args.size;
-    let mut request = request("render", &args.kernel, &args.job)?;
-    policy::add(context, &client, &args.job.policy, wgsl.as_bytes(), &mut request).await?;
-    request.insert("wgsl".into(), wgsl.into());
-    request.insert("width".into(), width.into());
-    request.insert("height".into(), height.into());
-    request.insert("samples".into(), args.samples.into());
-    request.insert("params".into(), params.into());
-    if let Some(tile) = args.tile {
-        request.insert("tile".into(), tile.into());
-    }
-    if let Some(entry) = &args.kernel_args.entry {
-        request.insert("entry".into(), entry.clone().into());
-    }
-    let job = context.run(&client, &request.into(), interrupts).await?;
+    let mut common = common(&args.kernel, &args.job)?;
+    policy::add(context, &client, &args.job.policy, wgsl.as_bytes(), &mut common).await?;
+    let work = WorkRequest::Render(RenderRequest {
+        wgsl,
+        entry: args.kernel_args.entry,
+        width,
+        height,
+        samples: Some(args.samples),
+        tile: args.tile,
+        params,
+    });
+    let job = context.run(&client, &JobRequest { common, work }, interrupts).await?;
 
-    let about =
-        job.render.as_ref().ok_or_else(|| Fail::world("bad_answer", "the job is not a picture"))?;
-    let mut picture = Picture::new(about)?;
+    let about = job.shown.render;
+    let about = about.ok_or_else(|| Fail::world("bad_answer", "the job is not a picture"))?;
+    let mut picture = Picture::new(&about)?;
     let bar =
         show::Bytes::new("fetching the picture", if context.json { 0 } else { picture.bytes() });
     let fetched = client.result(job.id, &bar, |piece| picture.push(piece)).await;

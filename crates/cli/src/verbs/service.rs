@@ -3,12 +3,12 @@
 use std::io::{Read, Write};
 use std::path::Path;
 
-use serde_json::{Map, Value, json};
+use serde_json::json;
+use shoal_api::{ExecRequest, LimitsJson, ServiceCommon, ServiceJson, ServiceRequest, WorkRequest};
 
 use super::{Context, owner, refused};
 use crate::args::{Ask, Service, ServiceAdd, ServiceRm, ServiceVerb, Services};
 use crate::client::Source;
-use crate::client::api::{ServiceInfo, ServiceList};
 use crate::fail::Fail;
 use crate::show;
 
@@ -28,22 +28,24 @@ async fn start(context: &Context, args: ServiceAdd) -> Result<(), Fail> {
         .map_err(|error| refused(&args.module, error))?;
     let client = context.client(&args.server)?;
     let module = client.upload(&Source::Memory(wasm.into()), &show::Bytes::hidden()).await?;
-    let env: Map<String, Value> =
-        args.env.iter().map(|(name, value)| (name.clone(), value.clone().into())).collect();
-    let request = json!({
-        "name": args.name,
-        "owner": owner(),
-        "kind": "exec",
-        "module": module.hash,
-        "args": args.args,
-        "env": env,
-        "clock": args.clock,
-        "least": args.least,
-        "most": args.most.max(args.least),
-        "idleSeconds": args.idle,
-        "strangers": args.strangers,
-        "limits": {"seconds": args.limit_seconds},
+    let common = ServiceCommon {
+        name: args.name,
+        owner: Some(owner()),
+        limits: LimitsJson { seconds: Some(args.limit_seconds), ..LimitsJson::default() },
+        least: Some(args.least),
+        most: Some(args.most.max(args.least)),
+        idle_seconds: Some(args.idle),
+        strangers: args.strangers,
+        ..ServiceCommon::default()
+    };
+    let work = WorkRequest::Exec(ExecRequest {
+        module: module.hash,
+        args: args.args,
+        env: args.env.into_iter().collect(),
+        clock: args.clock,
+        ..ExecRequest::default()
     });
+    let request = ServiceRequest { common, work };
     let service = client.serve(&request).await?;
     if context.json {
         return show::json(&service);
@@ -63,17 +65,17 @@ async fn end(context: &Context, args: ServiceRm) -> Result<(), Fail> {
 }
 
 pub(super) async fn list(context: &Context, args: Services) -> Result<(), Fail> {
-    let ServiceList { services } = context.client(&args.server)?.services().await?;
+    let list = context.client(&args.server)?.services().await?;
     if context.json {
-        return show::json(&json!({"services": services}));
+        return show::json(&list);
     }
-    if services.is_empty() {
+    if list.services.is_empty() {
         return show::line("no services; start one with: shoal service add NAME MODULE.wasm");
     }
-    services.iter().try_for_each(|service| show::line(&line(service)))
+    list.services.iter().try_for_each(|service| show::line(&line(service)))
 }
 
-fn line(service: &ServiceInfo) -> String {
+fn line(service: &ServiceJson) -> String {
     let ready = service.replicas.iter().filter(|replica| replica.ready);
     let names: Vec<_> = ready.map(|replica| replica.name.as_str()).collect();
     let on = match (names.is_empty(), &service.trouble) {
@@ -81,7 +83,7 @@ fn line(service: &ServiceInfo) -> String {
         (true, Some(trouble)) => format!("not ready: {trouble}"),
         (true, None) => "not ready: no node of yours that can run it is connected".into(),
     };
-    let ServiceInfo { name, waiting, running, answered, failed, .. } = service;
+    let ServiceJson { name, waiting, running, answered, failed, .. } = service;
     format!(
         "{name}: {on}; {answered} answered, {failed} failed, {running} running, {waiting} waiting"
     )

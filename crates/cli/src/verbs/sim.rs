@@ -6,15 +6,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value};
+use shoal_api::{JobRequest, SimRequest, WorkRequest};
 use shoal_engine::intake::{self, SimAsk, values};
 use shoal_kinds::SimWork;
 
 use super::render::check_extension;
-use super::{Context, check_stdout, finished, params, policy, read_kernel, refused, request};
+use super::{Context, check_stdout, common, finished, params, policy, read_kernel, refused};
 use crate::args::{JobArgs, Sim};
 use crate::arrays::first_state;
-use crate::client::api::Job;
-use crate::client::{Client, Seen, Sink, Watcher};
+use crate::client::{Client, Job, Seen, Sink, Watcher};
 use crate::fail::Fail;
 use crate::interrupt::Interrupts;
 use crate::npy::{self, Dtype};
@@ -48,7 +48,7 @@ pub(super) async fn run(context: &Context, args: Sim, interrupts: &Interrupts) -
         task: Default::default(),
         told: Default::default(),
     };
-    let job = looked_at(context, &client, &request.into(), interrupts, &looks).await?;
+    let job = looked_at(context, &client, &request, interrupts, &looks).await?;
     if let Some(output) = output {
         save(context, &client, job.id, &args, &work, output).await?;
     }
@@ -81,7 +81,7 @@ async fn ask(
     wgsl: String,
     params: Map<String, Value>,
     work: &SimWork,
-) -> Result<Map<String, Value>, Fail> {
+) -> Result<JobRequest, Fail> {
     let job = JobArgs {
         name: args.name.clone(),
         unit: None,
@@ -89,8 +89,9 @@ async fn ask(
         limit_seconds: args.limit_seconds,
         policy: args.policy.clone(),
     };
-    let mut request = request("sim", &args.kernel, &job)?;
-    policy::add(context, client, &args.policy, wgsl.as_bytes(), &mut request).await?;
+    let mut common = common(&args.kernel, &job)?;
+    policy::add(context, client, &args.policy, wgsl.as_bytes(), &mut common).await?;
+    let mut first = None;
     if let Some(path) = &args.first {
         let source = first_state(path, work)?;
         let bar = show::Bytes::new(
@@ -99,26 +100,24 @@ async fn ask(
         );
         let blob = client.upload(&source, &bar).await;
         bar.clear();
-        request.insert("first".into(), blob?.hash.into());
+        first = Some(blob?.hash);
     }
-    if let Some(reduce) = args.reduce {
-        request.insert("reduce".into(), reduce.name().into());
-    }
-    let ((width, height), speculate) = (args.grid, args.speculate);
-    request.insert("source".into(), wgsl.into());
-    request.insert("width".into(), width.into());
-    request.insert("height".into(), height.into());
-    request.insert("steps".into(), args.steps.into());
-    request.insert("params".into(), params.into());
-    request.insert("speculate".into(), speculate.into());
-    let optional = [
-        ("halo", args.halo.map(Value::from)),
-        ("passes", args.passes.clone().map(Value::from)),
-        ("members", args.members.map(Value::from)),
-        ("keepEvery", args.keep_every.map(Value::from)),
-    ];
-    request.extend(optional.into_iter().filter_map(|(name, value)| Some((name.into(), value?))));
-    Ok(request)
+    let (width, height) = args.grid;
+    let work = WorkRequest::Sim(SimRequest {
+        source: wgsl,
+        width,
+        height,
+        steps: args.steps,
+        halo: args.halo,
+        passes: args.passes.clone(),
+        params,
+        members: args.members,
+        keep_every: args.keep_every,
+        speculate: args.speculate,
+        reduce: args.reduce,
+        first,
+    });
+    Ok(JobRequest { common, work })
 }
 
 async fn save(
@@ -159,7 +158,7 @@ async fn save(
 async fn looked_at(
     context: &Context,
     client: &Client,
-    request: &Value,
+    request: &JobRequest,
     interrupts: &Interrupts,
     looks: &Looks,
 ) -> Result<Job, Fail> {
@@ -231,7 +230,7 @@ impl Looks {
         let values = values.map(|value| value.map_or("not a number".into(), |it| it.to_string()));
         let values: Vec<String> = values.collect();
         let news = self.told.replace(Some(total.step)) != Some(total.step);
-        news.then(|| format!("step {}: {} {}", total.step, total.how, values.join(" ")))
+        news.then(|| format!("step {}: {} {}", total.step, total.how.name(), values.join(" ")))
     }
 
     /// The last picture there is.

@@ -8,6 +8,9 @@ use std::time::{Duration, Instant};
 use qrcode::QrCode;
 use qrcode::render::unicode::Dense1x2;
 use serde_json::{Value, json};
+use shoal_api::{
+    CommonRequest, JobRequest, MapInputRequest, MapRequest, NodeJson, NoopRequest, WorkRequest,
+};
 use shoal_host::{JoinLink, Options};
 use tokio::sync::watch;
 
@@ -152,7 +155,9 @@ async fn demo(client: &Client, data: &Path) -> Result<Demo, Fail> {
     let node = first_node(client).await?;
     let began = Instant::now();
     let Some(gpu) = node.gpu else {
-        let request = json!({"kind": "noop", "name": "hello", "items": 1000});
+        let common = CommonRequest { name: Some("hello".into()), ..CommonRequest::default() };
+        let work = WorkRequest::Noop(NoopRequest { items: 1000 });
+        let request = JobRequest { common, work };
         let job = verdict(client.submit(&request, Some(DEMO_SECONDS)).await?, false)?;
         let took = show::duration(began.elapsed().as_secs_f64());
         let text = format!(
@@ -165,10 +170,18 @@ async fn demo(client: &Client, data: &Path) -> Result<Demo, Fail> {
     let input: Vec<u8> = (0..DEMO_ITEMS).flat_map(|i| (i as f32).to_le_bytes()).collect();
     let blob = client.upload(&Source::Memory(input.into()), &show::Bytes::hidden()).await?;
     let signed = keys::submitter(data)?.sign_code(DEMO.as_bytes());
-    let request = json!({
-        "kind": "map", "name": "hello squares", "owner": owner(), "wgsl": DEMO,
-        "inputs": [{"blob": blob.hash}], "signature": signature(&signed),
+    let common = CommonRequest {
+        name: Some("hello squares".into()),
+        owner: Some(owner()),
+        signature: Some(signature(&signed)),
+        ..CommonRequest::default()
+    };
+    let work = WorkRequest::Map(MapRequest {
+        wgsl: DEMO.into(),
+        inputs: vec![MapInputRequest { blob: blob.hash, ..MapInputRequest::default() }],
+        ..MapRequest::default()
     });
+    let request = JobRequest { common, work };
     let job = verdict(client.submit(&request, Some(DEMO_SECONDS)).await?, false)?;
     let mut bytes = Vec::new();
     client
@@ -194,10 +207,10 @@ async fn demo(client: &Client, data: &Path) -> Result<Demo, Fail> {
     Ok(Demo { text, json })
 }
 
-async fn first_node(client: &Client) -> Result<crate::client::api::Node, Fail> {
+async fn first_node(client: &Client) -> Result<NodeJson, Fail> {
     let deadline = Instant::now() + NODE_PATIENCE;
     loop {
-        if let Some(node) = client.nodes().await?.nodes.into_iter().next() {
+        if let Some(node) = client.nodes().await?.nodes.first().cloned() {
             return Ok(node);
         }
         if Instant::now() > deadline {

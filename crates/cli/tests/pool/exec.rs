@@ -69,5 +69,11 @@ fn jobs_can_be_looked_at_afterwards() {
     let table = String::from_utf8(pool.run(&["jobs"]).ok().stdout).expect("text");
     assert!(table.contains("shout") && table.contains("failed"), "{table}");
     assert!(pool.run(&["nodes"]).ok().stdout.windows(5).any(|word| word == b"first"));
+    // For programs the same as the coordinator says it.
+    let jobs = pool.run(&["jobs", "--json"]).ok().json();
+    assert_eq!(jobs["jobs"], pool.ask("GET /api/v1/jobs", "")["jobs"]);
+    let nodes = pool.run(&["nodes", "--json"]).ok().json();
+    let named = |nodes: &serde_json::Value| nodes["nodes"][0]["name"].clone();
+    assert_eq!(named(&nodes), named(&pool.ask("GET /api/v1/nodes", "")));
     pool.run(&["cancel", "1"]).ok();
 }

@@ -85,15 +85,16 @@ impl Pool {
         Running::start(args, &[("SHOAL_DATA", &data)], stdin)
     }
 
+    /// Asked for directly, as [`Pool::seen`]: a process for each look would take the cores from those who compute.
     pub(crate) fn job(&self, number: u64) -> Option<Value> {
-        let jobs = self.run(&["jobs", "--json"]).json();
+        let jobs = self.ask("GET /api/v1/jobs", "");
         let jobs = jobs["jobs"].as_array().cloned().unwrap_or_default();
         jobs.into_iter().find(|job| job["id"] == number)
     }
 
     /// A node by its name, as the coordinator shows it.
     pub(crate) fn seen(&self, name: &str) -> Option<Value> {
-        let nodes = self.run(&["nodes", "--json"]).ok().json();
+        let nodes = self.ask("GET /api/v1/nodes", "");
         let nodes = nodes["nodes"].as_array().cloned().unwrap_or_default();
         nodes.into_iter().find(|node| node["name"] == name)
     }

@@ -1,5 +1,5 @@
-//! What the driver does for crews beside the scheduler: it mints their tokens, looks after the bytes of their
-//! checkpoints, and knows who may send pictures of what.
+//! What the driver does for crews beside the scheduler: it mints their tokens, tells the relay of their members,
+//! looks after the bytes of their checkpoints, and knows who may send pictures of what.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -7,19 +7,19 @@ use std::sync::Arc;
 use shoal_kinds::SimWork;
 use shoal_protocol::share::BLOBS;
 use shoal_protocol::{
-    BlobRef, CheckpointPart, CrewId, CrewSay, CrewTask, Enlist, Epoch, FromNode, JobId, Micros,
-    NodeId, PublicKey, Time, ToNode,
+    BlobRef, CrewId, CrewSay, CrewTask, Enlist, Epoch, FromNode, JobId, Micros, NodeId, PublicKey,
+    Time, ToNode,
 };
-use shoal_scheduler::{Conn, Input};
+use shoal_scheduler::{Conn, Fact, Input};
 use shoal_seal::{Claims, Rights, mint};
 
 use super::Driver;
-use super::effect::Effect;
 use super::event::{CrewEvent, Seat};
 use super::parts::Parts;
 use crate::fields::Fields;
 use crate::ice::Ice;
 use crate::keys::Signer;
+use crate::relay::Relay;
 use crate::store::blobs::Blobs;
 
 /// A crew with checkpoints gets new ones twice a day; one without would have to begin again, so it has a week.
@@ -34,17 +34,29 @@ pub(crate) struct Crews {
     ice: Ice,
     kept: Blobs,
     fields: Arc<Fields>,
-    pub(super) parts: Parts,
-    /// Crews with members.
+    parts: Parts,
+    /// Knows who may send frames to whom.
+    relay: Relay,
+    /// Crews of which the relay knows members.
     routed: BTreeSet<CrewId>,
     /// Fields that members send pictures of.
     watched: BTreeSet<JobId>,
 }
 
 impl Crews {
-    pub(crate) fn new(signer: Arc<Signer>, ice: Ice, kept: Blobs, fields: Arc<Fields>) -> Crews {
+    pub(crate) fn new(
+        signer: Arc<Signer>,
+        ice: Ice,
+        kept: Blobs,
+        fields: Arc<Fields>,
+        relay: Relay,
+    ) -> Crews {
         let (parts, routed, watched) = (Parts::default(), BTreeSet::new(), BTreeSet::new());
-        Crews { signer, ice, kept, fields, parts, routed, watched }
+        Crews { signer, ice, kept, fields, parts, relay, routed, watched }
+    }
+
+    pub(super) fn learn(&mut self, fact: &Fact) {
+        self.parts.learn(fact);
     }
 
     /// Where parts of checkpoints are.
@@ -80,9 +92,37 @@ impl Crews {
         self.kept.find(blob.hash).ok().flatten() == Some(*blob)
     }
 
-    fn discard(&self, blobs: &[BlobRef]) {
+    /// Parts of checkpoints that somebody does not need any more; perhaps others do.
+    pub(super) fn discard(&self, blobs: &[BlobRef]) {
         let over = blobs.iter().filter(|blob| !self.parts.needs(blob.hash));
         over.for_each(|blob| self.kept.remove(blob.hash));
+    }
+
+    /// Who may send frames to whom. At once: members hear of it only after the commit, so that none speaks
+    /// too early.
+    pub(super) fn route(&mut self, crew: CrewId, epoch: Epoch, members: &[(NodeId, Conn)]) {
+        self.relay.route(crew, epoch, members);
+        if members.is_empty() {
+            self.routed.remove(&crew);
+        } else {
+            self.routed.insert(crew);
+        }
+        let stays = |conn: Conn| members.iter().any(|(_, member)| *member == conn);
+        let over = self.parts.forget_unsaid(|of, conn| of == crew && !stays(conn));
+        self.discard(&over);
+    }
+
+    /// A member stored a part of a checkpoint.
+    fn stored(&mut self, crew: CrewId, conn: Conn, blob: BlobRef) {
+        let over = self.parts.stored(crew, conn, blob);
+        self.discard(over.as_slice());
+    }
+
+    /// Whether it changed that somebody looks at a field: then whether somebody does now.
+    fn watch(&mut self, job: JobId) -> Option<bool> {
+        let on = self.fields.is_watched(job);
+        let changed = if on { self.watched.insert(job) } else { self.watched.remove(&job) };
+        changed.then_some(on)
     }
 
     /// What the coordinator's shell adds to a call.
@@ -122,16 +162,19 @@ impl Driver {
             }
             CrewEvent::Kept { crew, epoch, conn, blob, reply } => {
                 let is_member = self.scheduler.member(crew, epoch, conn).is_some();
-                let over = match is_member {
-                    true => self.crews.parts.stored(crew, conn, blob),
-                    false => Some(blob),
-                };
-                self.crews.discard(over.as_slice());
+                match is_member {
+                    true => self.crews.stored(crew, conn, blob),
+                    false => self.crews.discard(&[blob]),
+                }
                 let _ = reply.send(is_member);
             }
-            CrewEvent::NoRoom => self.no_room(),
+            CrewEvent::NoRoom => self.room.lacks(),
             CrewEvent::Poke { job, poke } => self.handle(now, Input::Poke { job, poke }),
-            CrewEvent::Watch { job } => self.watch(now, job),
+            CrewEvent::Watch { job } => {
+                if let Some(on) = self.crews.watch(job) {
+                    self.handle(now, Input::Watch { job, on });
+                }
+            }
         }
     }
 
@@ -144,25 +187,6 @@ impl Driver {
         let sim = self.sim(job)?;
         let (width, height, row_bytes) = (sim.width, sim.height, sim.row_bytes());
         Some(Seat { job, rows, row_bytes, width, height })
-    }
-
-    /// Who may send frames to whom. At once: members hear of it only after the commit, so that none speaks
-    /// too early.
-    pub(super) fn routed(&mut self, crew: CrewId, epoch: Epoch, members: &[(NodeId, Conn)]) {
-        self.relay.route(crew, epoch, members);
-        if members.is_empty() {
-            self.crews.routed.remove(&crew);
-        } else {
-            self.crews.routed.insert(crew);
-        }
-        let stays = |conn: Conn| members.iter().any(|(_, member)| *member == conn);
-        let over = self.crews.parts.forget_unsaid(|of, conn| of == crew && !stays(conn));
-        self.crews.discard(&over);
-    }
-
-    /// Parts of checkpoints that the scheduler needs no more; perhaps others do.
-    pub(super) fn drop_kept(&self, blobs: &[BlobRef]) {
-        self.crews.discard(blobs);
     }
 
     pub(super) fn sim(&self, job: JobId) -> Option<&SimWork> {
@@ -190,34 +214,18 @@ impl Driver {
             }
         }
         if let Some(job) = self.scheduler.job_of(crew) {
-            self.known.stir(job);
+            self.known.note_job(job);
         }
         // What a checker stores is compared and goes: no checkpoint will have it.
         let checks = self.scheduler.is_check(crew);
-        let before = self.effects.len();
+        let before = self.later.place();
         self.handle(now, Input::Said { conn, message: FromNode::Crew { crew, epoch, say } });
         if let Some((step, part)) = kept
             && !checks
             && let Some((job, _)) = self.scheduler.member(crew, epoch, conn)
-            && !self.is_dropped(before, &part)
+            && !self.later.drops(&part.blob, before)
         {
             self.crews.parts.taken(job, step, part.blob.hash);
-        }
-    }
-
-    /// Whether the scheduler wanted nothing to do with a part, in what it said from a place on.
-    fn is_dropped(&self, from: usize, part: &CheckpointPart) -> bool {
-        let said = self.effects.iter().skip(from);
-        said.into_iter().any(|e| matches!(e, Effect::Drop(blobs) if blobs.contains(&part.blob)))
-    }
-
-    /// Somebody began to look at a field, or nobody does any more.
-    fn watch(&mut self, now: Time, job: JobId) {
-        let on = self.crews.fields.is_watched(job);
-        let watched = &mut self.crews.watched;
-        let changed = if on { watched.insert(job) } else { watched.remove(&job) };
-        if changed {
-            self.handle(now, Input::Watch { job, on });
         }
     }
 }

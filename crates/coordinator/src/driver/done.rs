@@ -1,12 +1,10 @@
 //! A node's `Done`: its inline bytes are written, those sent before are found, and the scheduler is told.
 
-use std::io;
-
 use shoal_protocol::{Attempt, Failure, Finished, FromNode, Hash, JobId, Time, UnitOutput};
 use shoal_scheduler::{Arrived, Conn, Input, Place};
 
 use super::Driver;
-use crate::store::place::{is_full, write_all_at};
+use crate::store::place::is_full;
 
 /// Inline results of one job in one message, written at once.
 struct Gathered {
@@ -46,14 +44,12 @@ impl Driver {
         self.write(conn, gathered, &mut results, &mut failed);
         self.counts.units_failed += failed.len() as u64;
         if !results.is_empty() {
-            self.scheduler.handle(now, Input::Done { conn, results });
-            self.drain();
+            self.handle(now, Input::Done { conn, results });
         }
         for (attempt, message) in failed {
             let failure = Failure::Internal { message };
             let message = FromNode::Failed { attempt, failure };
-            self.scheduler.handle(now, Input::Said { conn, message });
-            self.drain();
+            self.handle(now, Input::Said { conn, message });
         }
     }
 
@@ -82,7 +78,7 @@ impl Driver {
                     return Ok(None);
                 }
                 // What room there is now is for facts.
-                if self.ballast.is_full() {
+                if self.room.is_full() {
                     return Err(Unplaced::Full);
                 }
                 match gathered {
@@ -92,17 +88,15 @@ impl Driver {
                     _ => Err(Unplaced::Next(bytes, job)),
                 }
             }
-            UnitOutput::Stored { hash, size } => match self.stored.remove(&attempt) {
-                Some(stored) if stored.place.hash == hash && stored.place.size == size => {
-                    self.batch.settled.push(attempt);
-                    Ok(Some(stored.place))
+            UnitOutput::Stored { hash, size } => {
+                match self.results.take(attempt, &mut self.journal) {
+                    Some(place) if place.hash == hash && place.size == size => Ok(Some(place)),
+                    Some(_) => {
+                        Err(Unplaced::Wrong("the result stored is not the one announced".into()))
+                    }
+                    None => Err(Unplaced::Wrong("the result announced was not stored".into())),
                 }
-                Some(_) => {
-                    self.batch.settled.push(attempt);
-                    Err(Unplaced::Wrong("the result stored is not the one announced".into()))
-                }
-                None => Err(Unplaced::Wrong("the result announced was not stored".into())),
-            },
+            }
         }
     }
 
@@ -114,7 +108,7 @@ impl Driver {
         failed: &mut Vec<(Attempt, String)>,
     ) {
         let Some(Gathered { job, bytes, entries }) = gathered else { return };
-        match self.write_bytes(job, &bytes) {
+        match self.results.write(job, &bytes) {
             Ok(start) => {
                 for result in &mut results[entries] {
                     if let Some(place) = &mut result.place {
@@ -134,12 +128,6 @@ impl Driver {
                 failed.extend(lost.map(|result| (result.attempt, message.clone())));
             }
         }
-    }
-
-    fn write_bytes(&mut self, job: JobId, bytes: &[u8]) -> io::Result<u64> {
-        let region = self.results.reserve(job, bytes.len() as u64)?;
-        write_all_at(&region.file, bytes, region.offset)?;
-        Ok(region.offset)
     }
 }
 

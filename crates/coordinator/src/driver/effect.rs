@@ -5,7 +5,8 @@ use shoal_scheduler::{RequestId, SubmitError};
 
 use super::Driver;
 use super::event::{Found, Merged, Query, Reply, Ticket};
-use crate::json::{JobJson, StateJson};
+use super::waiting::{Asked, ForEnd};
+use shoal_api::{JobJson, StateJson};
 
 pub(super) enum Effect {
     /// A job was taken in.
@@ -41,30 +42,60 @@ pub(super) enum Effect {
     },
 }
 
+/// What waits for the commit of a batch: its effects, and the questions that came with it.
+#[derive(Default)]
+pub(super) struct Later {
+    effects: Vec<Effect>,
+    queries: Vec<Query>,
+}
+
+impl Later {
+    pub(super) fn push(&mut self, effect: Effect) {
+        self.effects.push(effect);
+    }
+
+    pub(super) fn ask(&mut self, query: Query) {
+        self.queries.push(query);
+    }
+
+    /// A place in the effects, for [`Later::drops`].
+    pub(super) fn place(&self) -> usize {
+        self.effects.len()
+    }
+
+    /// Whether the effects from a place on drop a part of a checkpoint.
+    pub(super) fn drops(&self, blob: &BlobRef, from: usize) -> bool {
+        let said = self.effects.iter().skip(from);
+        said.into_iter().any(|e| matches!(e, Effect::Drop(blobs) if blobs.contains(blob)))
+    }
+}
+
 impl Driver {
     pub(super) fn answered(&mut self, request: RequestId, result: Result<JobId, SubmitError>) {
-        let Some(ticket) = self.tickets.remove(&request) else { return };
-        self.effects.push(match result {
-            Ok(job) => {
+        let Some(asked) = self.waiting.asked(request) else { return };
+        match (asked, result) {
+            (Asked::Serve(reply), result) => drop(reply.send(result)),
+            (Asked::Submit(ticket), Ok(job)) => {
                 self.counts.jobs_submitted += 1;
                 if ticket.note != Default::default() {
-                    self.batch.notes.push((job, ticket.note.clone()));
+                    self.journal.note(job, ticket.note.clone());
                 }
                 self.known.note(job, ticket.note.clone());
-                Effect::Accepted { job, ticket }
+                self.later.push(Effect::Accepted { job, ticket });
             }
-            Err(error) => Effect::Refused { error, ticket },
-        });
+            (Asked::Submit(ticket), Err(error)) => {
+                self.later.push(Effect::Refused { error, ticket });
+            }
+        }
     }
 
     /// Nobody may still want an answer: then sending fails, and that is fine.
     pub(super) fn perform(&mut self) {
-        if self.effects.is_empty() {
+        if self.later.effects.is_empty() {
             return;
         }
         let now = self.clock.now();
-        let mut effects = std::mem::take(&mut self.effects);
-        for effect in effects.drain(..) {
+        for effect in std::mem::take(&mut self.later.effects) {
             match effect {
                 Effect::Accepted { job, ticket } => self.accepted(now, job, ticket),
                 Effect::Refused { error, ticket } => {
@@ -78,20 +109,19 @@ impl Driver {
                 Effect::Removed { before, reply } => {
                     let _ = reply.send(*before);
                 }
-                Effect::Drop(blobs) => self.drop_kept(&blobs),
+                Effect::Drop(blobs) => self.crews.discard(&blobs),
                 Effect::Stored { reply } => {
                     let _ = reply.send(());
                 }
             }
         }
-        self.effects = effects;
     }
 
     fn accepted(&mut self, now: Time, job: JobId, ticket: Ticket) {
         let Ticket { accepted, answer, wait, .. } = ticket;
         let _ = accepted.send(job);
         if wait {
-            self.known.wait(job, answer);
+            self.waiting.submitter(job, answer);
         } else if let Some(view) = self.job_json(now, job) {
             let _ = answer.send(Ok(view));
         }
@@ -102,11 +132,7 @@ impl Driver {
         self.comparer.forget(job);
         let late = self.scheduler.job(now, job).map_or(0, |view| view.speculated);
         self.counts.late_copies += late;
-        let submitters = self.known.waiters(job);
-        let askers = self.waiting.remove(&job).unwrap_or_default();
-        if submitters.is_empty() && askers.is_empty() {
-            return;
-        }
+        let Some(ForEnd { askers, submitters }) = self.waiting.ended(job) else { return };
         let view = self.job_json(now, job);
         for asker in askers {
             let _ = asker.send(view.clone());
@@ -119,15 +145,13 @@ impl Driver {
     }
 
     pub(super) fn answer_queries(&mut self) {
-        if self.queries.is_empty() {
+        if self.later.queries.is_empty() {
             return;
         }
         let now = self.clock.now();
-        let mut queries = std::mem::take(&mut self.queries);
-        for query in queries.drain(..) {
+        for query in std::mem::take(&mut self.later.queries) {
             self.answer(now, query);
         }
-        self.queries = queries;
     }
 
     fn answer(&mut self, now: Time, query: Query) {
@@ -136,12 +160,7 @@ impl Driver {
                 let _ = reply.send(self.job_json(now, job));
             }
             Query::JobEnd { job, reply } => match self.job_json(now, job) {
-                Some(view) if view.state == StateJson::Running => {
-                    let waiting = self.waiting.entry(job).or_default();
-                    // Those who gave up waiting are dropped here, so that a long job gathers none.
-                    waiting.retain(|asker| !asker.is_closed());
-                    waiting.push(reply);
-                }
+                Some(view) if view.state == StateJson::Running => self.waiting.asker(job, reply),
                 view => {
                     let _ = reply.send(view);
                 }

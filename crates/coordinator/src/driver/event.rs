@@ -8,13 +8,14 @@ use shoal_protocol::{
     Attempt, BlobRef, CrewId, CrewSay, Epoch, FromNode, Hello, JobId, Micros, NodeId, Poke,
     Priority, Span,
 };
-use shoal_scheduler::{CallError, CallId, CompareId, Conn, Outcome, Place, Receipt, SubmitError};
+use shoal_scheduler::{CallId, CompareId, Conn, Outcome, Place, Receipt, SubmitError};
 use tokio::sync::{mpsc, oneshot};
 
-use super::outbox::Outgoing;
-use crate::json::{JobJson, NodeJson, ServiceJson, UnitsJson};
+use super::conns::Outgoing;
+use crate::answer::Giver;
 use crate::store::facts::Stored;
 use crate::store::results::Region;
+use shoal_api::{JobJson, NodeJson, ServiceJson, UnitsJson};
 
 /// Answers that may come late or, when the driver stops, never.
 pub(crate) type Reply<T> = oneshot::Sender<T>;
@@ -99,14 +100,14 @@ pub(crate) enum ServiceEvent {
         name: String,
         reply: Reply<bool>,
     },
-    /// Parts of the answer go to `parts` as they come, then an error if it does not end well. Closed at once if
-    /// there is no such service.
+    /// Parts of the answer are given as they come, then how it ended. `answer` is dropped at once if there is no
+    /// such service.
     Ask {
         name: String,
         body: Vec<u8>,
         priority: Priority,
         within: Micros,
-        parts: mpsc::Sender<Result<Vec<u8>, CallError>>,
+        answer: Giver,
         /// Told which request this is.
         reply: Reply<CallId>,
     },

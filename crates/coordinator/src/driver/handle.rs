@@ -12,8 +12,8 @@ use super::event::{
     Seat, ServiceEvent, Submission,
 };
 use crate::health::{Health, Trouble};
-use crate::json::{JobJson, NodeJson, ServiceJson, UnitsJson};
 use crate::store::facts::Stored;
+use shoal_api::{JobJson, NodeJson, ServiceJson, UnitsJson};
 
 #[derive(Clone)]
 pub(crate) struct Handle {

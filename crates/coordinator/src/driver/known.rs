@@ -1,5 +1,5 @@
-//! What the driver knows of jobs beside the scheduler: notes, when they changed, who waits for them, and
-//! lists of merged units for whoever looks at pictures and results.
+//! What the driver knows of jobs beside the scheduler: notes, when they changed, and lists of merged units for
+//! whoever looks at pictures and results.
 
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeSet, HashMap};
@@ -7,11 +7,11 @@ use std::sync::Arc;
 
 use shoal_kinds::plan::Note;
 use shoal_protocol::{JobId, ToNode};
-use shoal_scheduler::{Fact, JobState, Scheduler, SubmitError};
+use shoal_scheduler::{Fact, JobState, Scheduler};
+use tokio::sync::watch;
 
-use super::event::{Merged, Reply};
+use super::event::{Counts, Merged};
 use super::index::Index;
-use crate::json::JobJson;
 
 /// Ended jobs whose lists of units are kept at hand.
 const MAX_KEPT: usize = 16;
@@ -21,15 +21,17 @@ pub(super) struct Known {
     jobs: HashMap<JobId, Job>,
     version: u64,
     /// Whether anything changed since the last turn.
-    stirred: bool,
+    changed: bool,
+    /// Tells everybody which version it is.
+    versions: watch::Sender<u64>,
     indexes: HashMap<JobId, Index>,
     results: HashMap<JobId, Merged>,
-    pub(super) merged_units: u64,
-    pub(super) checked_units: u64,
-    pub(super) rejected: u64,
-    pub(super) taken_back: u64,
+    merged_units: u64,
+    checked_units: u64,
+    rejected: u64,
+    taken_back: u64,
     /// Changes of crews' membership.
-    pub(super) epochs: u64,
+    epochs: u64,
     /// Jobs of which units were taken back, so that their bytes must be counted again.
     recount: BTreeSet<JobId>,
 }
@@ -42,8 +44,6 @@ struct Job {
     version: u64,
     /// Bytes of all merged units.
     bytes: u64,
-    /// Submitters that wait for the end.
-    waiters: Vec<Reply<Result<JobJson, SubmitError>>>,
     /// What the file or line at fault is called, once somebody looked it up.
     input: Option<String>,
 }
@@ -52,7 +52,7 @@ impl Known {
     pub(super) fn learn(&mut self, fact: &Fact) {
         match fact {
             Fact::Merged { job: id, span, place, .. } => {
-                let job = touch(&mut self.jobs, &mut self.stirred, *id, self.version);
+                let job = touch(&mut self.jobs, &mut self.changed, *id, self.version);
                 job.bytes += place.map_or(0, |place| place.size);
                 self.merged_units += 1;
                 if let Some(index) = self.indexes.get_mut(id) {
@@ -60,10 +60,10 @@ impl Known {
                 }
             }
             Fact::Submitted { job, .. } => {
-                touch(&mut self.jobs, &mut self.stirred, *job, self.version).ended = false;
+                touch(&mut self.jobs, &mut self.changed, *job, self.version).ended = false;
             }
             Fact::Unmerged { job, span } => {
-                touch(&mut self.jobs, &mut self.stirred, *job, self.version).ended = false;
+                touch(&mut self.jobs, &mut self.changed, *job, self.version).ended = false;
                 self.taken_back += 1;
                 self.recount.insert(*job);
                 self.results.remove(job);
@@ -72,66 +72,66 @@ impl Known {
                 }
             }
             Fact::Checked { job, proof, .. } => {
-                touch(&mut self.jobs, &mut self.stirred, *job, self.version);
+                touch(&mut self.jobs, &mut self.changed, *job, self.version);
                 // The word of the operator's own node alone is no check.
                 self.checked_units += u64::from(!proof.by.is_empty());
             }
             Fact::Rejected { job, .. } => {
-                touch(&mut self.jobs, &mut self.stirred, *job, self.version);
+                touch(&mut self.jobs, &mut self.changed, *job, self.version);
                 self.rejected += 1;
             }
             Fact::Finished { job, .. } | Fact::Failed { job, .. } | Fact::Cancelled { job, .. } => {
-                touch(&mut self.jobs, &mut self.stirred, *job, self.version).ended = true;
+                touch(&mut self.jobs, &mut self.changed, *job, self.version).ended = true;
             }
             Fact::Epoch { job, .. } => {
-                touch(&mut self.jobs, &mut self.stirred, *job, self.version);
+                touch(&mut self.jobs, &mut self.changed, *job, self.version);
                 self.epochs += 1;
             }
             Fact::Checkpoint { job, .. }
             | Fact::Proven { job, .. }
             | Fact::Poked { job, .. }
             | Fact::Total { job, .. } => {
-                touch(&mut self.jobs, &mut self.stirred, *job, self.version);
+                touch(&mut self.jobs, &mut self.changed, *job, self.version);
             }
             // The driver is told by an output of its own, and asks for the note then.
-            Fact::Removed { .. } => self.stirred = true,
+            Fact::Removed { .. } => self.changed = true,
             Fact::Serves { .. } | Fact::Unserved { .. } | Fact::Replica { .. } => {
-                self.stirred = true;
+                self.changed = true;
             }
             Fact::Life { .. }
             | Fact::Node { .. }
             | Fact::Class { .. }
             | Fact::Trust { .. }
             | Fact::Passed { .. } => {
-                self.stirred = true;
+                self.changed = true;
             }
         }
     }
 
     /// Lending changes what is shown of a job.
     pub(super) fn told(&mut self, message: &ToNode) {
-        self.stirred = true;
+        self.changed = true;
         let ToNode::Lend(leases) = message else { return };
         let mut last = None;
         for lease in leases {
             if last != Some(lease.job) {
-                touch(&mut self.jobs, &mut self.stirred, lease.job, self.version);
+                touch(&mut self.jobs, &mut self.changed, lease.job, self.version);
                 last = Some(lease.job);
             }
         }
     }
 
     /// Something about a job changed that is no fact.
-    pub(super) fn stir(&mut self, job: JobId) {
+    pub(super) fn note_job(&mut self, job: JobId) {
         if let Some(job) = self.jobs.get_mut(&job) {
-            self.stirred = true;
+            self.changed = true;
             job.version = self.version;
         }
     }
 
     /// Nodes came, went or gave units back: every running job may look different now.
-    pub(super) fn stir_running(&mut self) {
-        self.stirred = true;
+    pub(super) fn note_running(&mut self) {
+        self.changed = true;
         for job in self.jobs.values_mut().filter(|job| !job.ended) {
             job.version = self.version;
         }
@@ -142,7 +142,7 @@ impl Known {
         let known = self.jobs.remove(&job);
         self.indexes.remove(&job);
         self.results.remove(&job);
-        self.stirred = true;
+        self.changed = true;
         known.is_some_and(|job| job.note != Note::default())
     }
 
@@ -169,11 +169,17 @@ impl Known {
         self.jobs.retain(|job, _| exists(*job));
     }
 
-    /// Ends a batch; says whether anything changed in it.
-    pub(super) fn turn(&mut self) -> bool {
-        let stirred = std::mem::take(&mut self.stirred);
-        self.version += u64::from(stirred);
-        stirred
+    /// Ends a batch; everybody is told if anything changed in it.
+    pub(super) fn turn(&mut self) {
+        if std::mem::take(&mut self.changed) {
+            self.version += 1;
+            self.versions.send_replace(self.version);
+        }
+    }
+
+    /// Rises whenever something changed.
+    pub(super) fn changes(&self) -> watch::Receiver<u64> {
+        self.versions.subscribe()
     }
 
     /// Everything up to before this version has been seen by whoever asks now.
@@ -189,13 +195,19 @@ impl Known {
         changed
     }
 
-    /// How many jobs there are, and how many of them run.
-    pub(super) fn count(&self) -> (usize, usize) {
-        (self.jobs.len(), self.jobs.values().filter(|job| !job.ended).count())
+    /// Says what was counted here.
+    pub(super) fn count(&self, counts: &mut Counts) {
+        counts.jobs = self.jobs.len() as u64;
+        counts.jobs_open = self.jobs.values().filter(|job| !job.ended).count() as u64;
+        counts.units_merged = self.merged_units;
+        counts.units_checked = self.checked_units;
+        counts.answers_rejected = self.rejected;
+        counts.units_taken_back = self.taken_back;
+        counts.epochs = self.epochs;
     }
 
     pub(super) fn note(&mut self, job: JobId, note: Note) {
-        touch(&mut self.jobs, &mut self.stirred, job, self.version).note = note;
+        touch(&mut self.jobs, &mut self.changed, job, self.version).note = note;
     }
 
     pub(super) fn note_of(&self, job: JobId) -> Option<&Note> {
@@ -214,16 +226,6 @@ impl Known {
         if let Some(job) = self.jobs.get_mut(&job) {
             job.input = Some(input);
         }
-    }
-
-    pub(super) fn wait(&mut self, job: JobId, reply: Reply<Result<JobJson, SubmitError>>) {
-        if let Some(job) = self.jobs.get_mut(&job) {
-            job.waiters.push(reply);
-        }
-    }
-
-    pub(super) fn waiters(&mut self, job: JobId) -> Vec<Reply<Result<JobJson, SubmitError>>> {
-        self.jobs.get_mut(&job).map(|job| std::mem::take(&mut job.waiters)).unwrap_or_default()
     }
 
     /// The job's units by place and time, listed when first asked for and kept up from then on.
@@ -265,11 +267,11 @@ impl Known {
 
 fn touch<'a>(
     jobs: &'a mut HashMap<JobId, Job>,
-    stirred: &mut bool,
+    changed: &mut bool,
     job: JobId,
     version: u64,
 ) -> &'a mut Job {
-    *stirred = true;
+    *changed = true;
     let job = jobs.entry(job).or_default();
     job.version = version;
     job

@@ -1,31 +1,31 @@
 //! How the driver starts: the facts are read, and what they speak of is looked for.
 
-use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::{Instant, SystemTime};
+use std::time::SystemTime;
 
 use shoal_protocol::{JobId, Time};
 use shoal_scheduler::{Fact, JobState, JobView, Scheduler};
-use tokio::sync::watch;
 
-use super::ballast::Ballast;
+use super::Driver;
 use super::compare::Comparer;
+use super::conns::Conns;
 use super::crew::Crews;
+use super::effect::Later;
 use super::event::Counts;
 use super::known::Known;
-use super::outbox::Outbox;
-use super::who::Who;
-use super::{Driver, SWEEP};
+use super::results::Results;
+use super::room::Room;
+use super::settle::Journal;
+use super::waiting::Waiting;
 use crate::clock::Clock;
 use crate::faults::Faults;
 use crate::health::Health;
 use crate::options::OpenError;
-use crate::relay::Relay;
 use crate::store::blobs::Blobs;
 use crate::store::compact::compact;
-use crate::store::facts::{Batch, Facts};
-use crate::store::results::{self, ResultFiles};
+use crate::store::facts::{Batch, Facts, Stored};
+use crate::store::results;
 use crate::store::verify;
 
 /// Where the driver finds its things.
@@ -65,44 +65,25 @@ impl Driver {
         known.begin();
         let seed = getrandom::u64().map_err(|error| OpenError::Random(error.to_string()))?;
         let health = Arc::new(Health::default());
-        let mut stored = HashMap::new();
-        for entry in facts.stored()? {
-            if verify::is_whole(&places.results, entry.job, &entry.place) {
-                stored.insert(entry.attempt, entry);
-            } else {
-                batch.settled.push(entry.attempt);
-            }
-        }
+        let is_whole =
+            |stored: &Stored| verify::is_whole(&places.results, stored.job, &stored.place);
+        let (stored, torn): (Vec<_>, Vec<_>) = facts.stored()?.into_iter().partition(is_whole);
+        batch.settled.extend(torn.iter().map(|stored| stored.attempt));
         Ok(Driver {
             clock,
-            key: crews.key(),
             seed,
             scheduler,
-            facts,
-            results: ResultFiles::new(places.results),
+            journal: Journal::new(facts, batch, Arc::clone(&health), faults),
+            later: Later::default(),
+            results: Results::new(places.results, stored),
             blobs,
-            ballast: Ballast::keep(places.ballast, Arc::clone(&health)),
-            health,
-            faults,
+            room: Room::keep(places.ballast, health),
             comparer: Comparer::default(),
-            outbox: Outbox::default(),
-            relay: Relay::default(),
+            conns: Conns::default(),
             crews,
             known,
-            who: Who::default(),
-            stored,
-            begun: HashMap::new(),
-            put_off: BTreeMap::new(),
-            services: Default::default(),
-            tickets: BTreeMap::new(),
-            last_request: 0,
-            waiting: HashMap::new(),
-            batch,
-            effects: Vec::new(),
-            queries: Vec::new(),
-            changed: watch::Sender::new(0),
+            waiting: Waiting::default(),
             counts: Counts::default(),
-            sweep_at: Instant::now() + SWEEP,
             stopping: false,
         })
     }
@@ -118,14 +99,14 @@ fn replay(
     let mut log = facts.log();
     let scheduler = Scheduler::replay(log.by_ref().inspect(|fact| {
         known.learn(fact);
-        crews.parts.learn(fact);
+        crews.learn(fact);
     }));
     log.end()?;
     let undone: Vec<Fact> = crews.lost().into_iter().map(begin_again).collect();
     if undone.is_empty() {
         return Ok(scheduler);
     }
-    undone.iter().for_each(|fact| crews.parts.learn(fact));
+    undone.iter().for_each(|fact| crews.learn(fact));
     batch.facts.extend(undone.iter().cloned());
     let mut log = facts.log();
     let scheduler = Scheduler::replay(log.by_ref().chain(undone));

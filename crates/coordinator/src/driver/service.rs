@@ -1,30 +1,18 @@
-//! Services: who waits for which answer. Answers are not facts, so they are passed on at once.
+//! Services: they are begun, asked and ended, and shown in the words of the API.
 
-use std::collections::BTreeMap;
-
-use shoal_protocol::{JobId, Time};
-use shoal_scheduler::{CallError, CallId, Input, RequestId, ServiceView, SubmitError};
-use tokio::sync::mpsc;
+use shoal_protocol::Time;
+use shoal_scheduler::{Input, ServiceView};
 
 use super::Driver;
-use super::event::{Reply, ServiceEvent};
-use crate::json::{ReplicaJson, ServiceJson};
-
-/// Whoever waits for services or their answers.
-#[derive(Default)]
-pub(super) struct Waiting {
-    last: u64,
-    calls: BTreeMap<CallId, mpsc::Sender<Result<Vec<u8>, CallError>>>,
-    serves: BTreeMap<RequestId, Reply<Result<JobId, SubmitError>>>,
-}
+use super::event::ServiceEvent;
+use super::waiting::Asked;
+use shoal_api::{ReplicaJson, ServiceJson};
 
 impl Driver {
     pub(super) fn take_service(&mut self, now: Time, event: ServiceEvent) {
         match event {
             ServiceEvent::Serve { spec, reply } => {
-                self.last_request += 1;
-                let request = RequestId(self.last_request);
-                self.services.serves.insert(request, reply);
+                let request = self.waiting.request(Asked::Serve(reply));
                 self.handle(now, Input::Serve { request, spec: *spec });
             }
             ServiceEvent::Unserve { name, reply } => {
@@ -34,46 +22,18 @@ impl Driver {
                 }
                 let _ = reply.send(service.is_some());
             }
-            ServiceEvent::Ask { name, body, priority, within, parts, reply } => {
+            ServiceEvent::Ask { name, body, priority, within, answer, reply } => {
                 let Some(service) = self.scheduler.service_named(&name) else { return };
-                self.services.last += 1;
-                let call = CallId(self.services.last);
-                self.services.calls.insert(call, parts);
+                let call = self.waiting.call(answer);
                 let _ = reply.send(call);
                 let deadline = now + within;
                 self.handle(now, Input::Ask { call, service, body, priority, deadline });
             }
             ServiceEvent::HangUp(call) => {
-                if self.services.calls.remove(&call).is_some() {
+                if self.waiting.hang_up(call) {
                     self.handle(now, Input::HangUp { call });
                 }
             }
-        }
-    }
-
-    /// Whether this was about a service.
-    pub(super) fn served(
-        &mut self,
-        request: RequestId,
-        result: &Result<JobId, SubmitError>,
-    ) -> bool {
-        let Some(reply) = self.services.serves.remove(&request) else { return false };
-        let _ = reply.send(result.clone());
-        true
-    }
-
-    pub(super) fn call_part(&mut self, call: CallId, part: Vec<u8>, last: bool) {
-        let Some(parts) = self.services.calls.get(&call) else { return };
-        // As many fit as an answer may have; nobody may listen any more.
-        let _ = parts.try_send(Ok(part));
-        if last {
-            self.services.calls.remove(&call);
-        }
-    }
-
-    pub(super) fn call_over(&mut self, call: CallId, error: CallError) {
-        if let Some(parts) = self.services.calls.remove(&call) {
-            let _ = parts.try_send(Err(error));
         }
     }
 
@@ -90,7 +50,7 @@ impl Driver {
         });
         ServiceJson {
             id: view.service.0,
-            kind: view.spec.work.name(),
+            kind: view.spec.work.name().into(),
             replicas: replicas.collect(),
             name: view.spec.name,
             owner: view.spec.owner,

@@ -1,51 +1,84 @@
 //! The end of a batch: its facts are made durable, however long that takes, and only then anybody knows.
 
+use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::{Driver, SWEEP};
-use crate::faults::{Fault, Point};
+use shoal_kinds::plan::Note;
+use shoal_protocol::{Attempt, JobId};
+use shoal_scheduler::Fact;
+
+use super::Driver;
+use super::room::Room;
+use crate::faults::{Fault, Faults, Point};
+use crate::health::Health;
 use crate::options::RunError;
-use crate::store::facts::StoreError;
+use crate::store::facts::{Batch, Facts, StoreError, Stored};
 
 /// How long to wait before facts that could not be written are tried again.
 const RETRY: Duration = Duration::from_millis(200);
 
+/// What is durable, and what this batch makes durable.
+pub(super) struct Journal {
+    facts: Facts,
+    batch: Batch,
+    /// Told when facts cannot be written.
+    health: Arc<Health>,
+    faults: Faults,
+    /// Time spent on commits.
+    micros: u64,
+}
+
 /// How making a batch durable ended.
 enum Committed {
     Durable,
+    /// There was nothing to write.
+    Empty,
     /// The coordinator must stop before it could be written.
     GivenUp,
 }
 
-impl Driver {
-    /// Makes the batch durable, then lets everybody know.
-    pub(super) fn settle(&mut self) -> Result<(), RunError> {
-        let durable = !self.batch.is_empty();
-        if durable {
-            match self.commit()? {
-                Committed::Durable => self.batch.clear(),
-                // Nobody may hear of what is not durable.
-                Committed::GivenUp => {
-                    self.stopping = true;
-                    return Ok(());
-                }
-            }
-        }
-        self.outbox.flush();
-        self.known.count_again(&self.scheduler);
-        if self.known.turn() {
-            self.changed.send_replace(self.known.version());
-        }
-        self.perform();
-        self.answer_queries();
-        if durable {
-            self.faults.at(Point::Told);
-        }
-        Ok(())
+impl Journal {
+    /// With what the first batch begins with.
+    pub(super) fn new(facts: Facts, batch: Batch, health: Arc<Health>, faults: Faults) -> Journal {
+        Journal { facts, batch, health, faults, micros: 0 }
     }
 
-    fn commit(&mut self) -> Result<Committed, RunError> {
+    pub(super) fn record(&mut self, fact: Fact) {
+        self.batch.facts.push(fact);
+    }
+
+    pub(super) fn note(&mut self, job: JobId, note: Note) {
+        self.batch.notes.push((job, note));
+    }
+
+    /// A job's note is of no use any more.
+    pub(super) fn forget_note(&mut self, job: JobId) {
+        self.batch.forgotten.push(job);
+    }
+
+    pub(super) fn stored(&mut self, stored: Stored) {
+        self.batch.stored.push(stored);
+    }
+
+    /// A stored result is merged, or of no use any more.
+    pub(super) fn settled(&mut self, attempt: Attempt) {
+        self.batch.settled.push(attempt);
+    }
+
+    pub(super) fn health(&self) -> Arc<Health> {
+        Arc::clone(&self.health)
+    }
+
+    /// Time spent on commits so far, in microseconds.
+    pub(super) fn micros(&self) -> u64 {
+        self.micros
+    }
+
+    fn commit(&mut self, room: &mut Room) -> Result<Committed, RunError> {
+        if self.batch.is_empty() {
+            return Ok(Committed::Empty);
+        }
         let began = Instant::now();
         loop {
             if self.health.is_given_up() {
@@ -66,7 +99,7 @@ impl Driver {
                     thread::sleep(RETRY);
                 }
                 Err(StoreError::Full) => {
-                    if !self.ballast.release() {
+                    if !room.release() {
                         tracing::error!("the disk is full: facts wait until there is room");
                         thread::sleep(RETRY);
                     }
@@ -77,32 +110,40 @@ impl Driver {
                 }
             }
         }
+        self.batch.clear();
         self.health.set_stuck(None);
         self.faults.at(Point::Written);
         let took = u64::try_from(began.elapsed().as_micros()).unwrap_or(u64::MAX);
-        self.counts.commit_micros = self.counts.commit_micros.saturating_add(took);
+        self.micros = self.micros.saturating_add(took);
         Ok(Committed::Durable)
     }
 
-    pub(super) fn keep_house(&mut self) {
-        let now = Instant::now();
-        if self.ballast.retry_at().is_some_and(|at| at <= now) {
-            self.ballast.restore();
-            self.take_up();
-        }
-        if self.sweep_at > now {
-            return;
-        }
-        self.sweep_at = now + SWEEP;
-        let scheduler = &self.scheduler;
-        self.begun.retain(|attempt, _| scheduler.lease(*attempt).is_some());
-        let settled = &mut self.batch.settled;
-        self.stored.retain(|attempt, _| {
-            let live = scheduler.lease(*attempt).is_some();
-            if !live {
-                settled.push(*attempt);
+    /// Everybody knows of the batch.
+    fn told(&self) {
+        self.faults.at(Point::Told);
+    }
+}
+
+impl Driver {
+    /// Makes the batch durable, then lets everybody know.
+    pub(super) fn settle(&mut self) -> Result<(), RunError> {
+        let durable = match self.journal.commit(&mut self.room)? {
+            Committed::Durable => true,
+            Committed::Empty => false,
+            // Nobody may hear of what is not durable.
+            Committed::GivenUp => {
+                self.stopping = true;
+                return Ok(());
             }
-            live
-        });
+        };
+        self.conns.flush();
+        self.known.count_again(&self.scheduler);
+        self.known.turn();
+        self.perform();
+        self.answer_queries();
+        if durable {
+            self.journal.told();
+        }
+        Ok(())
     }
 }

@@ -1,14 +1,19 @@
 //! What the scheduler knows, in the words of the API.
 
 use shoal_kinds::JobSpec;
-use shoal_protocol::{Engine, Hash, JobId, Lane, NodeId, NodeKind, Priority, Time};
-use shoal_scheduler::{JobFailure, JobState, JobView, NodeView, Trust, UnitState};
+use shoal_protocol::{
+    Engine, Hash, JobId, Lane, LinkReport, Micros, NodeId, NodeKind, Path, Priority, Time,
+};
+use shoal_scheduler::{
+    CrewView, JobFailure, JobState, JobView, MemberView, NodeView, Trust, UnitState,
+};
 
 use super::Driver;
 use super::event::Counts;
-use crate::json::{
-    ConditionJson, EngineJson, GpuJson, JobErrorJson, JobJson, NodeJson, PriorityJson, ResultJson,
-    ShareJson, StateJson, TrustJson, TrustsJson, UnitJson, UnitsJson,
+use shoal_api::{
+    ChangeJson, ConditionJson, CrewJson, CrewStateJson, EngineJson, GpuJson, JobErrorJson, JobJson,
+    LinkJson, MemberJson, NodeJson, NodeKindJson, PriorityJson, ResultJson, ShareJson, SimJson,
+    StateJson, TotalJson, TrustJson, TrustsJson, UnitJson, UnitStateJson, UnitsJson, ViaJson,
 };
 use shoal_kinds::form::LENGTH_BYTES;
 use shoal_kinds::plan::verify_words;
@@ -40,7 +45,7 @@ impl Driver {
         });
         Some(JobJson {
             id: job.0,
-            kind: view.kind,
+            kind: view.kind.into(),
             state,
             items: view.items,
             items_done: view.items_done,
@@ -57,7 +62,7 @@ impl Driver {
             priority: priority_json(spec.policy.priority),
             weight: spec.policy.weight,
             signed_by: spec.signed.map(|signed| signed.by.to_string()),
-            signed_here: spec.signed.is_some_and(|signed| signed.by == self.key),
+            signed_here: spec.signed.is_some_and(|signed| signed.by == self.crews.key()),
             submitted: millis(view.submitted),
             started: view.first_lent.map(millis),
             ended: view.ended.map(millis),
@@ -77,6 +82,67 @@ impl Driver {
         })
     }
 
+    pub(super) fn sim_json(&self, job: JobId, view: &JobView) -> Option<SimJson> {
+        let sim = self.sim(job)?;
+        let step = match view.state {
+            JobState::Done => sim.steps,
+            JobState::Running | JobState::Failed | JobState::Cancelled => {
+                view.crew.as_ref().map_or(0, |crew| crew.step)
+            }
+        };
+        Some(SimJson {
+            width: sim.width,
+            height: sim.height,
+            steps: sim.steps,
+            step,
+            halo: sim.halo,
+            lanes: sim.lanes,
+            scalar: sim.scalar.clone(),
+            reduced: view.total.as_ref().zip(sim.reduce).map(|(total, how)| TotalJson {
+                how,
+                step: total.step,
+                values: total.numbers.iter().map(|n| n.is_finite().then_some(*n)).collect(),
+            }),
+            crew: view.crew.as_ref().map(|crew| self.crew_json(crew)),
+        })
+    }
+
+    fn crew_json(&self, crew: &CrewView) -> CrewJson {
+        CrewJson {
+            epoch: crew.epoch.0,
+            state: if crew.works { CrewStateJson::Working } else { CrewStateJson::Forming },
+            members: crew.members.iter().map(|member| self.member_json(member)).collect(),
+            spares: crew.spares,
+            predicted_step_ms: (crew.predicted.0 > 0).then(|| milliseconds(crew.predicted)),
+            step_ms: crew.measured.map(milliseconds),
+            alone_step_ms: crew.alone.map(milliseconds),
+            kept_step: crew.kept,
+            changes: crew
+                .changes
+                .iter()
+                .map(|change| ChangeJson {
+                    at: change.at.0 / 1_000,
+                    epoch: change.epoch.0,
+                    what: change.what.to_string(),
+                })
+                .collect(),
+        }
+    }
+
+    fn member_json(&self, member: &MemberView) -> MemberJson {
+        MemberJson {
+            node: member.node.0,
+            name: self.node_name(member.node),
+            rows: [member.rows.start, member.rows.len],
+            step: member.step,
+            computed_ms: milliseconds(member.computed),
+            waited_ms: milliseconds(member.waited),
+            guessed: member.guessed,
+            corrected: member.corrected,
+            links: member.links.iter().map(link_json).collect(),
+        }
+    }
+
     pub(super) fn nodes_json(&self, now: Time) -> Vec<NodeJson> {
         self.scheduler.nodes(now).into_iter().map(|view| self.node_json(view)).collect()
     }
@@ -86,9 +152,9 @@ impl Driver {
         NodeJson {
             id: view.node.0,
             kind: match view.caps.kind {
-                NodeKind::Native => "native",
-                NodeKind::Browser => "browser",
-                NodeKind::Simulated => "simulated",
+                NodeKind::Native => NodeKindJson::Native,
+                NodeKind::Browser => NodeKindJson::Browser,
+                NodeKind::Simulated => NodeKindJson::Simulated,
             },
             gpu: view.caps.gpu.map(|gpu| GpuJson {
                 name: gpu.name,
@@ -114,12 +180,12 @@ impl Driver {
             job_name: job_name.cloned(),
             paused: view.paused,
             identity: self
-                .who
+                .conns
                 .identity(view.node)
                 .map_or_else(String::new, |who| Hash(who.0).to_string()),
             class: (view.caps.class != 0).then(|| format!("{:016x}", view.caps.class)),
             trusted: view.trusted,
-            round_trip_ms: view.round_trip.map(|took| took.0 as f64 / 1e3),
+            round_trip_ms: view.round_trip.map(milliseconds),
             pace_percent: view.pace_percent,
             condition: ConditionJson {
                 visible: view.condition.visible,
@@ -146,9 +212,9 @@ impl Driver {
         units.truncate(MAX_UNITS_SHOWN);
         let units = units.into_iter().map(|unit| {
             let (state, node) = match unit.state {
-                UnitState::Waiting => ("waiting", None),
-                UnitState::Leased { node, .. } => ("leased", Some(node.0)),
-                UnitState::Done { node } => ("done", Some(node.0)),
+                UnitState::Waiting => (UnitStateJson::Waiting, None),
+                UnitState::Leased { node, .. } => (UnitStateJson::Leased, Some(node.0)),
+                UnitState::Done { node } => (UnitStateJson::Done, Some(node.0)),
             };
             UnitJson { start: unit.span.start, len: unit.span.len, state, node }
         });
@@ -156,24 +222,19 @@ impl Driver {
     }
 
     pub(super) fn counts_now(&self) -> Counts {
-        let (jobs, open) = self.known.count();
         let swarms = self.scheduler.swarms();
-        Counts {
-            nodes: self.outbox.len() as u64,
-            jobs: jobs as u64,
-            jobs_open: open as u64,
-            units_merged: self.known.merged_units,
-            units_checked: self.known.checked_units,
-            answers_rejected: self.known.rejected,
-            units_taken_back: self.known.taken_back,
+        let mut counts = Counts {
+            nodes: self.conns.count() as u64,
+            commit_micros: self.journal.micros(),
             crews: self.crews.len(),
-            epochs: self.known.epochs,
-            disk_full: self.ballast.is_full(),
+            disk_full: self.room.is_full(),
             blob_bytes: swarms.between,
             blob_links: swarms.links,
             blobs_known: swarms.blobs,
             ..self.counts
-        }
+        };
+        self.known.count(&mut counts);
+        counts
     }
 
     fn result_json(&self, job: JobId, spec: &JobSpec, done: u64) -> ResultJson {
@@ -246,6 +307,21 @@ fn state_json(state: JobState) -> StateJson {
     }
 }
 
+fn link_json(link: &LinkReport) -> LinkJson {
+    LinkJson {
+        with: link.with.0,
+        via: match link.via {
+            Path::Relay => ViaJson::Relay,
+            Path::Direct => ViaJson::Direct,
+        },
+        round_trip_ms: milliseconds(link.round_trip),
+        bytes_per_second: link.bytes_per_second,
+        loss: link.loss,
+        relayed: link.relayed,
+        direct: link.direct,
+    }
+}
+
 /// Items per second over the life of an ended job.
 fn mean(view: &JobView) -> f64 {
     let began = view.first_lent.unwrap_or(view.submitted);
@@ -259,4 +335,8 @@ fn thousandth(milli: u64) -> f64 {
 
 fn millis(time: Time) -> u64 {
     time.0 / 1_000
+}
+
+fn milliseconds(took: Micros) -> f64 {
+    took.0 as f64 / 1e3
 }

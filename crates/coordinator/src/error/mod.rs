@@ -16,8 +16,8 @@ use serde_json::{Value, json};
 
 use crate::driver::handle::Stopped;
 use crate::health::Trouble;
-use crate::json::{ErrorBody, ErrorJson};
 use crate::store::blobs::UploadError;
+use shoal_api::{ErrorBody, ErrorJson};
 
 pub(crate) use common::{disk_full, range};
 pub(crate) use crew::{CrewError, PokeError};
@@ -44,7 +44,7 @@ struct Answer {
 
 impl ApiError {
     fn new(status: StatusCode, code: &'static str, message: impl Into<String>) -> ApiError {
-        let body = ErrorBody { code, message: message.into(), details: None };
+        let body = ErrorBody { code: code.into(), message: message.into(), details: None };
         ApiError(Box::new(Answer { status, body, header: None }))
     }
 
@@ -63,7 +63,7 @@ impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
         let Answer { status, body, header } = *self.0;
         if status.is_server_error() {
-            tracing::error!(code = body.code, "{}", body.message);
+            tracing::error!(code = &*body.code, "{}", body.message);
         }
         let mut response = (status, Json(ErrorJson { error: body })).into_response();
         if let Some((name, value)) = header {

@@ -15,10 +15,10 @@ use super::guard::UPLOAD_LENGTH;
 use super::range::{self, Asked};
 use crate::error::{ApiError, BlobError, RequestError, UPLOAD_OFFSET, disk_full};
 use crate::health::Trouble;
-use crate::json::{BlobJson, ErrorJson, PartialJson};
 use crate::store::blobs::{Blobs, Upload};
 use crate::store::receive::discard;
 use crate::store::send;
+use shoal_api::{BlobJson, ErrorJson, PartialJson};
 
 pub(super) const BYTES: &str = "application/octet-stream";
 

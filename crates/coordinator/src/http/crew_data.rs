@@ -19,10 +19,10 @@ use crate::driver::event::{CrewEvent, Event, Seat};
 use crate::error::{ApiError, AuthError, CrewError, RequestError};
 use crate::fields::Band;
 use crate::health::Trouble;
-use crate::json::{BlobJson, ErrorJson};
 use crate::store::blobs::UploadError;
 use crate::store::place::is_full;
 use crate::store::receive::discard;
+use shoal_api::{BlobJson, ErrorJson};
 
 pub(super) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(put_kept)).routes(routes!(put_view))

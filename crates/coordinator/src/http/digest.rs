@@ -13,8 +13,8 @@ use super::picture;
 use super::result::open;
 use crate::driver::event::{Merged, Proven, Segment};
 use crate::error::JobError;
-use crate::json::ReceiptOutputJson;
 use crate::store::place::read_exact_at;
+use shoal_api::{ReceiptOutputJson, ReceiptWhatJson};
 
 /// Read at a time when a result is hashed.
 const CHUNK: u64 = 256 << 10;
@@ -35,11 +35,11 @@ pub(super) fn output(app: &App, proven: &Proven) -> Result<Option<ReceiptOutputJ
             for band in picture::bands(render, segments, Some(&file)) {
                 hasher.update(&band.map_err(JobError::Disk)?);
             }
-            "pixels"
+            ReceiptWhatJson::Pixels
         }
         Form::Items { .. } | Form::Answers => {
             hash_units(app, job, segments, |span| form.head_bytes(span), &mut hasher)?;
-            "bytes"
+            ReceiptWhatJson::Bytes
         }
     };
     let hash = Hash(*hasher.finalize().as_bytes()).to_string();

@@ -18,7 +18,7 @@ use utoipa_axum::routes;
 use super::App;
 use super::jobs::parse;
 use crate::error::{ApiError, JobError};
-use crate::json::{ErrorJson, StateJson, TilesJson};
+use shoal_api::{ErrorJson, StateJson, TilesJson};
 
 /// Between two `jobs` or `job` events: five a second look smooth.
 const JOBS_EVERY: Duration = Duration::from_millis(200);

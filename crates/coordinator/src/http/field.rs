@@ -22,7 +22,7 @@ use super::jobs::{collect, number, parse};
 use crate::driver::event::{CrewEvent, Event};
 use crate::error::{ApiError, JobError, PokeError};
 use crate::fields::Picture;
-use crate::json::{ErrorJson, PokeRequest, SimJson, StateJson};
+use shoal_api::{ErrorJson, PokeRequest, SimJson, StateJson};
 
 /// Which picture an answer is, which step it shows, and its sides.
 pub(super) const VERSION: HeaderName = HeaderName::from_static("x-shoal-version");

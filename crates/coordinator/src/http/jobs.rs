@@ -19,8 +19,8 @@ use utoipa_axum::routes;
 use super::App;
 use crate::driver::event::{Explain, Submission, Ticket};
 use crate::error::{ApiError, JobError, JobSubmitError, RequestError};
-use crate::json::{ErrorJson, ExplainJson, JobJson, JobRequest, JobsJson, UnitsJson};
 use crate::plan;
+use shoal_api::{ErrorJson, ExplainJson, JobJson, JobRequest, JobsJson, UnitsJson};
 use shoal_kinds::plan::{PlanError, Planned};
 
 /// A job request with a kernel and long lists of files.

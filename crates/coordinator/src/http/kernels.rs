@@ -13,7 +13,7 @@ use utoipa_axum::routes;
 use super::App;
 use super::jobs::{collect, in_turn};
 use crate::error::{ApiError, JobSubmitError};
-use crate::json::{ErrorJson, KernelJson, KernelRequest};
+use shoal_api::{ErrorJson, KernelJson, KernelRequest};
 
 /// A kernel, each of its bytes escaped at worst, and its parameters.
 const MAX_REQUEST_BYTES: usize = 6 * MAX_KERNEL_BYTES + (1 << 20);

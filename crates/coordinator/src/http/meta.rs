@@ -17,8 +17,8 @@ use super::App;
 use crate::driver::event::Counts;
 use crate::driver::handle::Stopped;
 use crate::error::{ApiError, MetricsError};
-use crate::json::ErrorJson;
 use crate::relay::RelayCounts;
+use shoal_api::ErrorJson;
 
 /// A driver that needs longer than this for a question does not keep up.
 const DRIVER_WITHIN: Duration = Duration::from_secs(2);

@@ -19,11 +19,11 @@ use super::jobs::number;
 use super::{App, blobs};
 use crate::driver::event::{Event, ReserveError, Reserved};
 use crate::error::{ApiError, AuthError, BlobError, RequestError, ResultError};
-use crate::json::{BlobJson, ErrorJson};
 use crate::store::facts::Stored;
 use crate::store::place::{is_full, read_exact_at};
 use crate::store::receive::{ReceiveError, Received, Target, discard, receive};
 use crate::store::results::Region;
+use shoal_api::{BlobJson, ErrorJson};
 use shoal_kinds::form::{LENGTH_BYTES, runs_fault, short};
 
 pub(super) fn routes() -> OpenApiRouter<App> {

@@ -14,11 +14,11 @@ use super::App;
 use super::jobs::number;
 use crate::driver::event::Explain;
 use crate::error::{ApiError, JoinCodeError, NodeError};
-use crate::json::{
+use crate::relay::RelayCounts;
+use shoal_api::{
     ErrorJson, ExplainJson, NodeJson, NodesJson, OffersJson, PoolBlobsJson, PoolJson, RelayJson,
     WayJson,
 };
-use crate::relay::RelayCounts;
 
 pub(super) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new()
@@ -67,7 +67,7 @@ async fn get_pool(State(app): State<App>) -> Result<Json<PoolJson>, ApiError> {
     Ok(Json(PoolJson {
         join: app.urls.join.clone(),
         key: app.signer.public().to_string(),
-        version: env!("CARGO_PKG_VERSION"),
+        version: env!("CARGO_PKG_VERSION").into(),
         nodes: nodes.len() as u64,
         offers: offers(&nodes),
         crews: counts.crews,
@@ -104,7 +104,7 @@ fn relay(counts: &RelayCounts) -> RelayJson {
         came: bytes.saturating_sub(counts.quic_in),
         left: bytes.saturating_sub(counts.quic_out),
     };
-    let dropped = counts.dropped().into();
+    let dropped = counts.dropped().map(|(reason, count)| (reason.into(), count)).into();
     RelayJson { frames, bytes, socket, quic, quic_opened, quic_refused, dropped }
 }
 

@@ -13,8 +13,8 @@ use super::jobs::parse;
 use super::range::{self, Asked};
 use super::result::{done, extents, open};
 use crate::error::{ApiError, JobError};
-use crate::json::{ErrorJson, OutputJson};
 use crate::store::send;
+use shoal_api::{ErrorJson, OutputJson};
 
 pub(super) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(get_npy))

@@ -74,7 +74,7 @@ async fn playground(headers: HeaderMap) -> Response {
     responses(
         (status = 200, body = Vec<u8>, content_type = "application/octet-stream"),
         (status = 304, description = "As the reader has it"),
-        (status = 404, body = crate::json::ErrorJson),
+        (status = 404, body = shoal_api::ErrorJson),
     )
 )]
 async fn asset(Path(name): Path<String>, headers: HeaderMap) -> Response {

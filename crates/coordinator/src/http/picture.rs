@@ -20,9 +20,9 @@ use super::range::{self, Asked};
 use super::result::{Asks, open, segment};
 use crate::driver::event::Segment;
 use crate::error::{ApiError, JobError};
-use crate::json::ErrorJson;
 use crate::store::place::read_exact_at;
 use crate::store::send::{self, Extent};
+use shoal_api::ErrorJson;
 
 /// Larger pictures are put together by whoever asked for them, from the raw result.
 const MAX_PICTURE_BYTES: u64 = 256 << 20;

@@ -20,12 +20,12 @@ use super::digest::output;
 use super::jobs::parse;
 use crate::driver::event::{Merged, Proven};
 use crate::error::{ApiError, JobError};
-use crate::json::{
+use crate::store::blobs::Blobs;
+use shoal_api::{
     CodeJson, ErrorJson, RECEIPT_FORMAT, ReceiptInputJson, ReceiptJson, ReceiptNodeJson,
     ReceiptOutputJson, ReceiptPolicyJson, ReceiptToleranceJson, ReceiptUnitJson, SignedReceiptJson,
     StateJson,
 };
-use crate::store::blobs::Blobs;
 
 /// Receipts written at a time: one of a job with a million units takes hundreds of megabytes.
 static WRITING: Semaphore = Semaphore::const_new(2);
@@ -84,11 +84,11 @@ fn receipt_json(proven: Proven, output: Option<ReceiptOutputJson>, blobs: &Blobs
     ReceiptJson {
         code: code(&spec),
         ended: ended.map(millis),
-        format: RECEIPT_FORMAT,
+        format: RECEIPT_FORMAT.into(),
         inputs: inputs(&spec, blobs),
         items,
         job: job.0,
-        kind: spec.work.name(),
+        kind: spec.work.name().into(),
         name,
         nodes: nodes.iter().zip(names).map(|(node, name)| node_json(node, name)).collect(),
         output,
@@ -99,10 +99,10 @@ fn receipt_json(proven: Proven, output: Option<ReceiptOutputJson>, blobs: &Blobs
         },
         settings: spec.work.settings(),
         state: match state {
-            JobState::Running => "running",
-            JobState::Done => "done",
-            JobState::Failed => "failed",
-            JobState::Cancelled => "cancelled",
+            JobState::Running => StateJson::Running,
+            JobState::Done => StateJson::Done,
+            JobState::Failed => StateJson::Failed,
+            JobState::Cancelled => StateJson::Cancelled,
         },
         submitted: millis(submitted),
         units: units.into_iter().map(unit_json).collect(),
@@ -142,7 +142,8 @@ fn tolerance(tolerance: &Tolerance) -> ReceiptToleranceJson {
             Dtype::Unorm8 => "unorm8",
             Dtype::F16 => "f16",
             Dtype::F32 => "f32",
-        },
+        }
+        .into(),
         rel: tolerance.rel.to_string(),
         ulps: tolerance.ulps,
     }
@@ -165,7 +166,10 @@ fn work_hash(work: &Kind) -> String {
 
 fn inputs(spec: &JobSpec, blobs: &Blobs) -> Vec<ReceiptInputJson> {
     let inputs = spec.work.inputs(blobs).into_iter();
-    let json = |NamedInput { role, name, hash, size }| ReceiptInputJson { hash, name, role, size };
+    let json = |NamedInput { role, name, hash, size }| {
+        let role = role.into();
+        ReceiptInputJson { hash, name, role, size }
+    };
     inputs.map(json).collect()
 }
 

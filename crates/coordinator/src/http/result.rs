@@ -23,10 +23,10 @@ use super::jobs::{number, parse};
 use super::range::{self, Asked};
 use crate::driver::event::{Found, Merged, Segment};
 use crate::error::{ApiError, JobError};
-use crate::json::{ErrorJson, TilesJson};
 use crate::store::place::read_exact_at;
 use crate::store::results;
 use crate::store::send::{self, Extent};
+use shoal_api::{ErrorJson, TilesJson};
 
 pub(super) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new()

@@ -9,27 +9,26 @@ use futures_util::stream;
 use shoal_kinds::plan::{ServiceRequest, read_service};
 use shoal_protocol::limit::MAX_REQUEST_BYTES;
 use shoal_protocol::{Micros, Priority};
-use shoal_scheduler::{CallError, CallId};
-use tokio::sync::{mpsc, oneshot};
+use shoal_scheduler::CallId;
+use tokio::sync::oneshot;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::App;
 use super::blobs::BYTES;
 use super::jobs::{collect, in_turn};
+use crate::answer::{Next, Taker, answer};
 use crate::driver::event::{Event, ServiceEvent};
 use crate::driver::handle::{Handle, Stopped};
 use crate::error::{ApiError, JobSubmitError, ServiceError};
-use crate::json::{ErrorJson, ServiceJson, ServicesJson};
 use crate::plan;
+use shoal_api::{ErrorJson, ServiceJson, ServicesJson};
 
 /// A description of a service, with room for long lists of files.
 const MAX_BODY_BYTES: usize = 4 << 20;
 /// Milliseconds a request may take if it says nothing, and at most.
 const USUAL_DEADLINE: u64 = 30_000;
 const MOST_DEADLINE: u64 = 3_600_000;
-/// Parts of one answer that may wait for a slow client: all there may be.
-const MAX_PARTS: usize = 1025;
 
 pub(super) const DEADLINE: HeaderName = HeaderName::from_static("x-shoal-deadline-ms");
 pub(super) const PRIORITY: HeaderName = HeaderName::from_static("x-shoal-priority");
@@ -126,19 +125,21 @@ async fn ask_service(
 ) -> Result<Response, ApiError> {
     let (within, priority) = (deadline(&headers)?, priority(&headers)?);
     let body = collect(body, MAX_REQUEST_BYTES).await?.to_vec();
-    let (parts, mut answer) = mpsc::channel(MAX_PARTS);
+    let (giver, mut taker) = answer();
     let (reply, call) = oneshot::channel();
-    let asked = ServiceEvent::Ask { name: name.clone(), body, priority, within, parts, reply };
+    let asked =
+        ServiceEvent::Ask { name: name.clone(), body, priority, within, answer: giver, reply };
     app.driver.tell(Event::Service(asked)).await?;
     let Ok(call) = call.await else { return Err(ServiceError::Missing { name }.into()) };
     let line = Line { call, driver: app.driver.clone() };
     // What goes wrong before the first byte is a proper error; later it breaks the answer off.
-    let first = match answer.recv().await {
-        Some(Ok(first)) => first,
-        Some(Err(error)) => return Err(ServiceError::Call(error).into()),
-        None => return Err(Stopped.into()),
+    let first = match taker.next().await {
+        Next::Bytes(first) => first,
+        Next::Whole => Vec::new(),
+        Next::Failed(error) => return Err(ServiceError::Call(error).into()),
+        Next::Stopped => return Err(Stopped.into()),
     };
-    let rest = Rest { first: Some(first), answer, _line: line };
+    let rest = Rest { first: Some(first), answer: taker, over: false, _line: line };
     let mut response = Response::new(Body::from_stream(stream::unfold(rest, Rest::next)));
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(BYTES));
     Ok(response)
@@ -147,17 +148,29 @@ async fn ask_service(
 /// The rest of an answer.
 struct Rest {
     first: Option<Vec<u8>>,
-    answer: mpsc::Receiver<Result<Vec<u8>, CallError>>,
+    answer: Taker,
+    over: bool,
     _line: Line,
 }
 
 impl Rest {
     async fn next(mut self) -> Option<(Result<Bytes, std::io::Error>, Rest)> {
-        let part = match self.first.take() {
-            Some(first) => Ok(first),
-            None => self.answer.recv().await?,
+        if self.over {
+            return None;
+        }
+        let next = match self.first.take() {
+            Some(first) => Next::Bytes(first),
+            None => self.answer.next().await,
         };
-        let part = part.map(Bytes::from).map_err(|error| std::io::Error::other(error.to_string()));
+        // An error breaks the connection off, so that nobody takes half an answer for all of it.
+        let broken = |reason: String| Err(std::io::Error::other(reason));
+        let part = match next {
+            Next::Bytes(part) => return Some((Ok(Bytes::from(part)), self)),
+            Next::Whole => return None,
+            Next::Failed(error) => broken(error.to_string()),
+            Next::Stopped => broken("the coordinator stops".into()),
+        };
+        self.over = true;
         Some((part, self))
     }
 }

@@ -12,7 +12,7 @@ use utoipa_axum::routes;
 use super::App;
 use super::jobs::{Wait, collect, submit};
 use crate::error::{ApiError, JobSubmitError};
-use crate::json::{
+use shoal_api::{
     CommonRequest, ErrorJson, JobRequest, MapRequest, SubmitJobJson, SubmitJobRequest, WorkRequest,
 };
 

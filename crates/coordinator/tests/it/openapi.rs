@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 
 use reqwest::{Method, StatusCode};
-use serde_json::Value;
+use serde_json::{Map, Value};
+use shoal_api::schema::{answers, requests};
 
 use crate::world::World;
 
@@ -122,6 +123,23 @@ async fn every_description_says_what_comes_back_and_who_may_ask() {
     for reference in text.split("#/components/schemas/").skip(1) {
         let name = reference.split('"').next().unwrap();
         assert!(document["components"]["schemas"][name].is_object(), "{name} is not described");
+    }
+    world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_types_of_the_sdk_are_made_from_all_that_is_described() {
+    let world = World::start();
+    let document = document(&world).await;
+    let described = document["components"]["schemas"].as_object().unwrap();
+    let mut made = serde_json::to_value(requests().schemas).unwrap();
+    let answers = serde_json::to_value(answers().schemas).unwrap();
+    made.as_object_mut().unwrap().extend(answers.as_object().unwrap().clone());
+    let made = made.as_object().unwrap();
+    let names = |schemas: &Map<String, Value>| schemas.keys().cloned().collect::<BTreeSet<_>>();
+    assert_eq!(names(described), names(made), "crates/api/src/schema.rs lists them");
+    for (name, schema) in described {
+        assert_eq!(schema, &made[name], "{name}");
     }
     world.stop().await;
 }

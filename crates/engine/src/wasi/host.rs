@@ -6,13 +6,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
-use shoal_protocol::limit::MAX_STDERR_BYTES;
+use shoal_protocol::limit::{ANSWER_PART_BYTES, MAX_STDERR_BYTES};
 use wasmtime::ResourceLimiter;
 use wasmtime_wasi::p1::WasiP1Ctx;
 use wasmtime_wasi::p2::pipe::MemoryInputPipe;
 use wasmtime_wasi::{FsPerms, WasiCtxBuilder};
 
-use super::{Run, TABLE_ENTRIES};
+use super::{Give, Run, TABLE_ENTRIES};
 
 /// What every program is called in its own eyes.
 const PROGRAM_NAME: &str = "program";
@@ -20,14 +20,16 @@ const PROGRAM_NAME: &str = "program";
 const LOOK_NANOS: u64 = 1_000;
 /// A real sleep is cut into pieces this long, to notice the end of a run's time.
 const NAP: Duration = Duration::from_millis(5);
+/// What a program writes within this time is one part of its answer: a quick run's answer stays whole, and a
+/// reader's eye sees no difference.
+const TOGETHER: Duration = Duration::from_millis(20);
 
 pub(super) struct Host {
     pub(super) wasi: WasiP1Ctx,
-    pub(super) stdout: Vec<u8>,
+    pub(super) stdout: Stdout,
     pub(super) stderr: Tail,
     pub(super) memory: MemoryLimit,
     pub(super) chance: Chance,
-    output_limit: u64,
     deadline: Instant,
     cancel: Arc<AtomicBool>,
 }
@@ -66,11 +68,10 @@ impl Host {
         }
         Ok(Host {
             wasi: wasi.build_p1(),
-            stdout: Vec::new(),
+            stdout: Stdout::new(run.limits.output, run.give),
             stderr: Tail::default(),
             memory: MemoryLimit { most: run.limits.memory, refused: false },
             chance: if run.clock { Chance::real() } else { Chance::seeded(run.item) },
-            output_limit: run.limits.output,
             deadline: Instant::now() + Duration::from_micros(run.limits.time.0),
             cancel: run.cancel,
         })
@@ -86,13 +87,15 @@ impl Host {
         Ok(())
     }
 
+    /// Some milliseconds passed while the program computed.
+    pub(super) fn tick(&mut self) -> wasmtime::Result<()> {
+        self.stdout.give_if_due();
+        self.check_time()
+    }
+
     /// Takes what the program writes to stdout.
     pub(super) fn answer(&mut self, bytes: &[u8]) -> wasmtime::Result<()> {
-        if (self.stdout.len() + bytes.len()) as u64 > self.output_limit {
-            return Err(Stop::Output.into());
-        }
-        self.stdout.extend_from_slice(bytes);
-        Ok(())
+        self.stdout.write(bytes).map_err(wasmtime::Error::from)
     }
 
     pub(super) fn sleep(&mut self, nanos: u64) -> wasmtime::Result<()> {
@@ -105,10 +108,51 @@ impl Host {
         };
         let long = Duration::from_nanos(nanos);
         while let Some(left) = long.checked_sub(start.elapsed()).filter(|left| !left.is_zero()) {
-            self.check_time()?;
+            self.tick()?;
             std::thread::sleep(left.min(NAP));
         }
         Ok(())
+    }
+}
+
+/// What the program answers.
+pub(super) struct Stdout {
+    /// Not given yet.
+    bytes: Vec<u8>,
+    given: u64,
+    most: u64,
+    give: Option<Give>,
+    /// When the program began, or something was given last.
+    since: Instant,
+}
+
+impl Stdout {
+    fn new(most: u64, give: Option<Give>) -> Stdout {
+        Stdout { bytes: Vec::new(), given: 0, most, give, since: Instant::now() }
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> Result<(), Stop> {
+        if self.given + (self.bytes.len() + bytes.len()) as u64 > self.most {
+            return Err(Stop::Output);
+        }
+        self.bytes.extend_from_slice(bytes);
+        self.give_if_due();
+        Ok(())
+    }
+
+    fn give_if_due(&mut self) {
+        let Some(give) = &mut self.give else { return };
+        let full = self.bytes.len() >= ANSWER_PART_BYTES;
+        if full || !self.bytes.is_empty() && self.since.elapsed() >= TOGETHER {
+            self.given += self.bytes.len() as u64;
+            give(std::mem::take(&mut self.bytes));
+            self.since = Instant::now();
+        }
+    }
+
+    /// What nobody got.
+    pub(super) fn rest(self) -> Vec<u8> {
+        self.bytes
     }
 }
 

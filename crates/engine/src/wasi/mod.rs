@@ -76,15 +76,15 @@ impl Wasi {
     }
 
     /// Runs the program once, blocking the thread; not to be called inside an async task. The
-    /// answer is what it wrote to stdout.
+    /// answer is what it wrote to stdout, or what is left of it if somebody gets it while it is written.
     pub fn run(&self, module: &Module, run: Run) -> Result<Vec<u8>, Failure> {
         let (item, limits) = (run.item, run.limits);
         let host = Host::new(run).map_err(|message| Failure::Internal { message })?;
         let mut store = Store::new(&self.engine, host);
         store.limiter(|host| &mut host.memory);
         store.set_epoch_deadline(1);
-        store.epoch_deadline_callback(|store| {
-            store.data().check_time().map(|()| UpdateDeadline::Continue(1))
+        store.epoch_deadline_callback(|mut store| {
+            store.data_mut().tick().map(|()| UpdateDeadline::Continue(1))
         });
         let outcome = {
             let _ticking = self.ticker.tick();
@@ -92,7 +92,7 @@ impl Wasi {
         };
         let host = store.into_data();
         match outcome {
-            Ok(()) => Ok(host.stdout),
+            Ok(()) => Ok(host.stdout.rest()),
             Err(error) => judge(&error, item, limits, host),
         }
     }
@@ -121,7 +121,12 @@ pub struct Run {
     pub clock: bool,
     /// Set by another thread to end the run within some milliseconds.
     pub cancel: Arc<AtomicBool>,
+    /// Gets what the program writes to stdout while it runs. What it has not got at the end is the run's answer.
+    pub give: Option<Give>,
 }
+
+/// Takes a part of an answer.
+pub type Give = Box<dyn FnMut(Vec<u8>) + Send>;
 
 fn config() -> Config {
     let mut config = Config::new();
@@ -164,7 +169,7 @@ fn judge(
         Err(Failure::Limit { item: Some(item), which, allowed, stderr: stderr.clone() })
     };
     match error.downcast_ref::<Stop>() {
-        Some(Stop::Exit(0)) => return Ok(host.stdout),
+        Some(Stop::Exit(0)) => return Ok(host.stdout.rest()),
         Some(Stop::Time) => return limit(LimitKind::Time, limits.time.0),
         Some(Stop::Output) => return limit(LimitKind::Output, limits.output),
         Some(Stop::Cancelled) => {

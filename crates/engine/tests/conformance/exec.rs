@@ -62,6 +62,7 @@ fn one(
             limits,
             clock: case.json["clock"].as_bool().unwrap_or(false),
             cancel: Arc::default(),
+            give: None,
         },
     );
     judge(case, item, &run["expect"], outcome)

@@ -158,6 +158,7 @@ fn a_cancelled_program_ends_soon() {
         limits: Limits::default(),
         clock: false,
         cancel: cancel.clone(),
+        give: None,
     };
     let start = Instant::now();
     std::thread::spawn(move || {

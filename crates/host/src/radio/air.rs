@@ -1,4 +1,5 @@
-//! The radio's task: all calls, the sockets they share, and the clock that wakes them.
+//! The radio's task: all calls, the sockets they share, the clock that wakes them, and the ways to call this machine:
+//! its own addresses, as it looks from outside, and by way of TURN servers.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
@@ -13,7 +14,7 @@ use tokio::sync::mpsc;
 use super::call::{Call, Out, candidates};
 use super::outside::Outside;
 use super::ports::{Came, MAX_DATAGRAM, Ports};
-use super::relays::Relays;
+use super::relays::{self, Passed, RelayNews, Relays};
 use super::words::{self, Words};
 use super::{Heard, MAX_CALLS, News, Order, Ordered, Peer};
 
@@ -21,15 +22,15 @@ use super::{Heard, MAX_CALLS, News, Order, Ordered, Peer};
 const IDLE: Duration = Duration::from_secs(3600);
 
 pub(super) struct Air {
-    pub(super) ports: Ports,
-    pub(super) at: Vec<Candidate>,
-    pub(super) calls: BTreeMap<Peer, Call>,
+    ports: Ports,
+    at: Vec<Candidate>,
+    calls: BTreeMap<Peer, Call>,
     /// Who may call.
     listening: BTreeSet<Peer>,
     /// Which call to each peer this is, until it is hung up.
     numbers: BTreeMap<Peer, u64>,
-    pub(super) outside: Outside,
-    pub(super) relays: Relays,
+    outside: Outside,
+    relays: Relays,
     tell: mpsc::Sender<Heard>,
 }
 
@@ -222,6 +223,63 @@ impl Air {
             self.tell(peer, News::Down).await?;
         }
         Ok(())
+    }
+
+    /// Calls are about to be made: whoever can tell of other ways is asked.
+    async fn ask_outside(&mut self) {
+        self.relays.want();
+        if let Some((bytes, servers)) = self.outside.ask(Instant::now()) {
+            for server in servers {
+                self.ports.send_from_all(&bytes, *server).await;
+            }
+        }
+    }
+
+    /// A server sees this machine there.
+    async fn found_outside(&mut self, seen: SocketAddr, base: SocketAddr) -> Result<(), Over> {
+        let is_known = self.ports.addresses().any(|address| address == seen);
+        if is_known || !self.outside.is_news(seen) {
+            return Ok(());
+        }
+        let Ok(candidate) = Candidate::server_reflexive(seen, base, "udp") else { return Ok(()) };
+        self.is_also_at(candidate).await
+    }
+
+    /// Addresses on TURN servers that came and went.
+    async fn tell_relays(&mut self) -> Result<(), Over> {
+        while let Some(news) = self.relays.news() {
+            match news {
+                RelayNews::Ready { relayed, local } => {
+                    let Ok(candidate) = Candidate::relayed(relayed, local, "udp") else { continue };
+                    self.is_also_at(candidate).await?;
+                }
+                RelayNews::Gone(relayed) => self.at.retain(|one| one.addr() != relayed),
+            }
+        }
+        Ok(())
+    }
+
+    /// Another way to call this machine: peers are told, those that are being called too.
+    async fn is_also_at(&mut self, candidate: Candidate) -> Result<(), Over> {
+        let words = words::candidate(&candidate);
+        let peers: Vec<Peer> = self.calls.keys().copied().collect();
+        for peer in peers {
+            if let Some(call) = self.calls.get_mut(&peer) {
+                call.is_also_at(&candidate);
+            }
+            self.tell(peer, News::Words(words.clone())).await?;
+            self.advance(peer).await?;
+        }
+        self.at.push(candidate);
+        Ok(())
+    }
+
+    /// What came by way of a TURN server.
+    async fn passed(&mut self, came: relays::Came, bytes: &[u8]) -> Result<(), Over> {
+        let Some(Passed { from, to, at }) = self.relays.take(came, bytes).await else {
+            return Ok(());
+        };
+        self.receive(Instant::now(), (from, to), &bytes[at]).await
     }
 
     /// What the peer can take now leaves; the rest waits for its turn.

@@ -26,12 +26,12 @@ struct Coturn {
 }
 
 impl Coturn {
-    fn start() -> Coturn {
-        Coturn::with(&["--no-tls"])
+    async fn start() -> Coturn {
+        Coturn::with(&["--no-tls"]).await
     }
 
-    fn with(words: &[&str]) -> Coturn {
-        let at = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    async fn with(words: &[&str]) -> Coturn {
+        let at = free_port();
         let folder = std::env::temp_dir().join(format!("shoal-coturn-{}", at.port()));
         std::fs::create_dir_all(&folder).unwrap();
         let path = |name: &str| folder.join(name).display().to_string();
@@ -44,21 +44,37 @@ impl Coturn {
         command.stdout(Stdio::null()).stderr(Stdio::null());
         let child = command.spawn().expect("turnserver runs: apt-get install coturn");
         let coturn = Coturn { child, at, folder };
-        let asker = UdpSocket::bind("127.0.0.1:0").unwrap();
-        asker.set_read_timeout(Some(Duration::from_millis(100))).unwrap();
         let begun = Instant::now();
-        let mut bytes = [0; 500];
-        let is_there = |bytes: &mut [u8]| match words.contains(&"--no-udp") {
-            true => std::net::TcpStream::connect(at).is_ok(),
-            false => {
-                asker.send_to(&shoal_turn::ask(b"twelve bytes"), at).is_ok()
-                    && asker.recv(bytes).is_ok()
-            }
-        };
-        while !is_there(&mut bytes) {
+        while !coturn.is_there(words.contains(&"--no-udp")).await {
             assert!(begun.elapsed() < PATIENCE, "coturn does not answer");
+            tokio::time::sleep(Duration::from_millis(20)).await;
         }
         coturn
+    }
+
+    async fn is_there(&self, only_tcp: bool) -> bool {
+        if only_tcp {
+            // From another address of this machine: an attempt from the server's own may be given the very
+            // port it asks for. It then reaches itself, and takes the port from the server.
+            let socket = tokio::net::TcpSocket::new_v4().unwrap();
+            socket.bind("127.0.0.2:0".parse().unwrap()).unwrap();
+            return socket.connect(self.at).await.is_ok();
+        }
+        let asker = tokio::net::UdpSocket::bind("127.0.0.1:0").await.unwrap();
+        let _ = asker.send_to(&shoal_turn::ask(b"twelve bytes"), self.at).await;
+        let mut bytes = [0; 500];
+        let answer = timeout(Duration::from_millis(100), asker.recv(&mut bytes)).await;
+        answer.is_ok_and(|heard| heard.is_ok())
+    }
+}
+
+/// A port that nobody has, neither for UDP nor for TCP.
+fn free_port() -> SocketAddr {
+    loop {
+        let at = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        if std::net::TcpListener::bind(at).is_ok() {
+            return at;
+        }
     }
 }
 
@@ -107,7 +123,7 @@ async fn words(radio: &Radio, events: &mut Receiver<Heard>) -> String {
 
 #[tokio::test]
 async fn a_radio_behind_a_router_tells_its_peers_how_it_looks_from_outside() {
-    let coturn = Coturn::start();
+    let coturn = Coturn::start().await;
     let (inner, outer) = router(coturn.at).await;
     let (radio, mut events) = Radio::start();
     radio.order(Order::Servers(vec![format!("stun:{inner}")]));
@@ -175,14 +191,14 @@ async fn meet_between(
 
 #[tokio::test]
 async fn two_radios_that_only_a_turn_server_brings_together_talk() {
-    let coturn = Coturn::start();
+    let coturn = Coturn::start().await;
     let servers = [format!("turn:{}?transport=udp crab claw", coturn.at)];
     talk(meet(&servers, PATIENCE).await.expect("a way through the server")).await;
 }
 
 #[tokio::test]
 async fn and_so_they_do_where_no_udp_gets_out() {
-    let coturn = Coturn::with(&["--no-tls", "--no-udp"]);
+    let coturn = Coturn::with(&["--no-tls", "--no-udp"]).await;
     let servers = [format!("turn:{}?transport=tcp crab claw", coturn.at)];
     talk(meet(&servers, PATIENCE).await.expect("a way through the server")).await;
 }
@@ -199,7 +215,7 @@ async fn and_over_tls_if_the_server_is_trusted() {
     let port = free.port().to_string();
     let (cert, key) = (path("cert"), path("key"));
     let words = ["--cert", &cert, "--pkey", &key, "--tls-listening-port", &port];
-    let _coturn = Coturn::with(&words);
+    let _coturn = Coturn::with(&words).await;
     let servers = [format!("turns:{free} crab claw")];
     assert!(meet(&servers, Duration::from_secs(3)).await.is_none(), "nobody vouches for it");
     let start = || Radio::trusting(vec![made.cert.der().clone()]);
@@ -225,7 +241,7 @@ async fn talk((one, _one, _two, mut from_two): Met) {
 
 #[tokio::test]
 async fn servers_that_refuse_or_are_not_there_bring_nobody_together_and_break_nothing() {
-    let coturn = Coturn::start();
+    let coturn = Coturn::start().await;
     let dead = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let servers = [format!("turn:{} crab pincer", coturn.at), format!("turn:{dead} crab claw")];
     assert!(meet(&servers, Duration::from_secs(3)).await.is_none());

@@ -13,7 +13,6 @@ mod ports;
 mod relays;
 #[cfg(test)]
 mod tests;
-mod ways;
 mod window;
 mod words;
 

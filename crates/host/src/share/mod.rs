@@ -2,7 +2,6 @@
 //! the crews of two by which pieces travel.
 
 mod clerks;
-mod lay;
 mod library;
 mod marks;
 mod shelf;
@@ -11,21 +10,21 @@ mod wait;
 pub(crate) use library::Library;
 pub(crate) use shelf::Shelf;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
 
-use shoal_node::{Input, JobInfo, MemberInput, Share, ShareInput, ShareOutput};
+use shoal_node::{Input, MemberInput, Share, ShareInput, ShareOutput};
 use shoal_protocol::share::{BLOBS, bytes_in};
-use shoal_protocol::{BlobRef, CrewId, Hash, JobId, Lease, NodeId, PieceSet, Time};
+use shoal_protocol::{BlobRef, CrewId, Hash, NodeId, PieceSet, Time};
 use tokio::sync::mpsc;
 
 use super::session::Session;
 use super::wire::Origin;
 use super::{Event, Host, Notice};
 use clerks::{Clerks, DiskOrder, FetchOrder};
-use wait::Coming;
+use wait::Waits;
 
 /// The donor hears of what the device gave each time it is so much more.
 const TOLD_EVERY: u64 = 64 << 20;
@@ -81,11 +80,7 @@ pub(super) struct Sharing {
     share: Share,
     clerks: Clerks,
     shelf: Shelf,
-    /// Blobs of which something is being got, and the threads that wait for them.
-    waiting: BTreeMap<Hash, Coming>,
-    /// Units of kernels that wait for blobs, and jobs whose blobs were sought.
-    units: Vec<(Lease, Arc<JobInfo>)>,
-    laid: BTreeSet<JobId>,
+    waits: Waits,
     /// The crew in which each other node is reached.
     links: BTreeMap<NodeId, CrewId>,
     told: u64,
@@ -122,9 +117,8 @@ impl Sharing {
         for (blob, has) in shelf.parts() {
             share.handle(Time(0), ShareInput::HavePart { blob, has });
         }
-        let (waiting, links) = (BTreeMap::new(), BTreeMap::new());
-        let (units, laid) = (Vec::new(), BTreeSet::new());
-        Ok(Sharing { share, clerks, shelf, waiting, units, laid, links, told: 0 })
+        let (waits, links) = (Waits::default(), BTreeMap::new());
+        Ok(Sharing { share, clerks, shelf, waits, links, told: 0 })
     }
 
     pub(super) fn folder(&self) -> String {
@@ -158,7 +152,7 @@ impl Host<'_> {
     fn share_wants(&mut self, output: ShareOutput) {
         let Some(sharing) = &mut self.sharing else { return };
         let kept = match output {
-            ShareOutput::Say(say) => return self.replies.push_back(Input::ShareSays(say)),
+            ShareOutput::Say(say) => return self.replies.tell_brain(Input::ShareSays(say)),
             ShareOutput::Tell { to, words } => {
                 if let Some(crew) = sharing.links.get(&to).copied() {
                     let input = MemberInput::App { to, channel: BLOBS, message: words };

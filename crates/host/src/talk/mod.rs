@@ -110,7 +110,7 @@ impl Host<'_> {
             Some(Talk::Carry(carry)) => {
                 carry.heard(from, channel, bytes);
                 if carry.is_unheard() {
-                    self.replies.push_back(Input::Stop);
+                    self.replies.tell_brain(Input::Stop);
                 }
             }
             None => {}

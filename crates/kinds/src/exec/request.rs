@@ -5,7 +5,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
 
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ExecRequest {
@@ -34,7 +34,7 @@ pub struct ExecRequest {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct LinesRequest {
     pub blob: String,
-    /// Lines for each run; 1 if left out.
+    /// Lines for each run. Default: 1.
     #[serde(default)]
     pub per_run: Option<u64>,
 }

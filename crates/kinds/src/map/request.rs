@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use crate::kernel::Edge;
 
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct MapRequest {
@@ -21,13 +21,13 @@ pub struct MapRequest {
     /// How many items there are; needed when no input is split.
     #[serde(default)]
     pub items: Option<u64>,
-    /// Elements of output for each item; 1 if left out.
+    /// Elements of output for each item. Default: 1.
     #[serde(default)]
     pub out_per_item: Option<u32>,
     /// Values for the kernel's parameter block, by member name.
     #[serde(default)]
     pub params: Map<String, Value>,
-    /// What an item reads before the first and behind the last element; `clamp` if left out.
+    /// What an item reads before the first and behind the last element. Default: `clamp`.
     #[serde(default)]
     pub edge: Option<EdgeJson>,
     /// Brings the outputs of all items together. The result is one of each block of 256 items, in order; the
@@ -80,7 +80,7 @@ impl From<EdgeJson> for Edge {
     }
 }
 
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct MapInputRequest {
@@ -89,10 +89,10 @@ pub struct MapInputRequest {
     /// Every unit gets all of it, instead of its share.
     #[serde(default)]
     pub whole: bool,
-    /// Elements for each item; 1 if left out.
+    /// Elements for each item. Default: 1.
     #[serde(default)]
     pub per_item: Option<u32>,
-    /// How many elements away from its own an item may look; found in the kernel if left out.
+    /// How many elements away from its own an item may look. Default: what the kernel does.
     #[serde(default)]
     pub overlap: Option<u32>,
     /// What the bytes are: `f32`, `i32`, `u32`, or the whole element as the kernel writes it, such as

@@ -4,19 +4,20 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
 
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct KernelJson {
     pub entry: String,
     /// The read-only arrays, in binding order.
     pub inputs: Vec<ArrayJson>,
     pub output: ArrayJson,
+    #[cfg_attr(feature = "schema", schema(min_items = 3, max_items = 3))]
     pub workgroup: [u32; 3],
     pub needs: KernelNeedsJson,
 }
 
 /// One array of a kernel.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct ArrayJson {
     /// Its variable in the kernel.
@@ -33,7 +34,7 @@ pub struct ArrayJson {
 }
 
 /// What a device must have to run it.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct KernelNeedsJson {

@@ -17,7 +17,7 @@ pub use request::{
     ToleranceJson, WorkRequest,
 };
 pub use serde_json::{Map, Value};
-pub use serve::{ServiceRequest, read_service, serve};
+pub use serve::{ServiceCommon, ServiceRequest, read_service, serve};
 pub use shown::{NamedInput, Note, OutputJson, Settings, Shown};
 pub use store::Store;
 

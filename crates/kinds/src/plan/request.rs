@@ -21,26 +21,26 @@ pub struct JobRequest {
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct CommonRequest {
-    /// What people see; the kind if left out.
+    /// What people see. Default: the kind.
     pub name: Option<String>,
     /// For whom: shown to donors.
     pub owner: Option<String>,
     pub strategy: Option<StrategyJson>,
-    /// Exactly this many items in each unit; chosen by measured speed if left out.
+    /// Items in every unit. Default: chosen by each node's measured speed.
     pub unit: Option<u64>,
     pub limits: LimitsJson,
-    /// How answers are checked: `none`, `spot` (one in ten is computed twice), `spot:0.25`, `quorum:3`,
-    /// or `adaptive` if left out.
+    /// How answers are checked: `none`, `spot` (one in ten is computed twice), `spot:0.25`, `quorum:3` or
+    /// `adaptive`. Default: `adaptive`.
     pub verify: Option<String>,
-    /// When two answers of float outputs count as the same; what honest devices stay within if left out.
+    /// How much floats from different kinds of devices may differ. Default: what honest devices stay within.
     pub tolerance: Option<ToleranceJson>,
-    /// `normal` if left out.
+    /// Default: `normal`.
     pub priority: Option<PriorityJson>,
-    /// Share beside other jobs of the same priority, 1 to 10000; 100 if left out.
+    /// Its share among jobs of the same priority, from 1 to 10000. Default: 100.
     pub weight: Option<u32>,
-    /// Number of the submitter's own node: an interactive job goes there first.
+    /// The submitter's own node: an interactive job goes there first, then to the nearest.
     pub home: Option<u64>,
-    /// Who stands for the code; the coordinator itself if left out.
+    /// Who stands for the code. Default: the coordinator itself.
     pub signature: Option<SignatureJson>,
 }
 
@@ -73,11 +73,12 @@ pub struct ToleranceJson {
     pub ulps: Option<u32>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum PriorityJson {
     Batch,
+    #[default]
     Normal,
     Interactive,
 }
@@ -108,12 +109,12 @@ pub enum StrategyJson {
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct LimitsJson {
-    /// 30 if left out.
+    /// Default: 30.
     pub seconds: Option<f64>,
-    /// 256 if left out.
+    /// Default: 256.
     #[serde(rename = "memoryMiB")]
     pub memory_mib: Option<u64>,
-    /// 16 if left out.
+    /// Default: 16.
     #[serde(rename = "outputMiB")]
     pub output_mib: Option<u64>,
 }

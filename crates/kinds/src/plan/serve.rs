@@ -40,17 +40,17 @@ pub struct ServiceCommon {
     pub owner: Option<String>,
     /// For each request.
     pub limits: LimitsJson,
-    /// Nodes that always keep it ready; 1 if left out.
+    /// Number of nodes that always keep it ready. Default: 1.
     pub least: Option<u16>,
-    /// Nodes that keep it ready when requests wait; 4 if left out.
+    /// Number of nodes that may keep it ready when requests are waiting. Default: 4.
     pub most: Option<u16>,
-    /// Requests that may wait; 64 if left out.
+    /// Requests that may wait; more are refused. Default: 64.
     pub queue: Option<u32>,
-    /// A node beyond `least` that had nothing to do for so long is released; 60 if left out.
+    /// Seconds without work after which a node beyond `least` is released. Default: 60.
     pub idle_seconds: Option<u64>,
     /// Whether other people's devices may serve it too. Their answers are not checked.
     pub strangers: bool,
-    /// Who stands for the code; the coordinator itself if left out.
+    /// Who stands for the code. Default: the coordinator itself.
     pub signature: Option<SignatureJson>,
 }
 

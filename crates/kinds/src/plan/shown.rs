@@ -37,7 +37,7 @@ pub struct Note {
 }
 
 /// What clients are shown of a job because of its kind.
-#[derive(Clone, Copy, Debug, Default, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct Shown {
     pub render: Option<RenderJson>,

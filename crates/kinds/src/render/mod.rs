@@ -52,8 +52,7 @@ impl About for RenderWork {
 
     #[cfg(feature = "plan")]
     fn shown(&self) -> crate::plan::Shown {
-        let RenderWork { width, height, tile, samples, .. } = *self;
-        let pixel = self.pixel.word();
+        let RenderWork { width, height, tile, samples, pixel, .. } = *self;
         crate::plan::Shown { render: Some(RenderJson { width, height, tile, pixel, samples }) }
     }
 

@@ -13,10 +13,10 @@ pub struct RenderRequest {
     pub entry: Option<String>,
     pub width: u32,
     pub height: u32,
-    /// 1 if left out.
+    /// Default: 1.
     #[serde(default)]
     pub samples: Option<u32>,
-    /// Edge of a tile in pixels; 64 if left out.
+    /// Edge of a tile in pixels. Default: 64.
     #[serde(default)]
     pub tile: Option<u32>,
     #[serde(default)]

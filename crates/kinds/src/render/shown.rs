@@ -1,14 +1,15 @@
 //! What is shown of a picture.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
-#[derive(Clone, Copy, Debug, Serialize)]
+use super::Pixel;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct RenderJson {
     pub width: u32,
     pub height: u32,
     pub tile: u32,
-    /// `rgba8` or `rgba32float`.
-    pub pixel: &'static str,
+    pub pixel: Pixel,
     pub samples: u32,
 }

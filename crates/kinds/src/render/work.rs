@@ -33,6 +33,8 @@ impl RenderWork {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+#[serde(rename_all = "lowercase")]
 pub enum Pixel {
     /// `array<u32>`, red in the low byte, as `pack4x8unorm` makes it.
     Rgba8,

@@ -16,20 +16,20 @@ pub struct SimRequest {
     pub width: u32,
     pub height: u32,
     pub steps: u64,
-    /// Rows above and below a band that one step reads; what the file says in `// halo: 2` if left out.
+    /// Rows above and below a band that one step reads. Default: what the file says in `// halo: 2`.
     #[serde(default)]
     pub halo: Option<u32>,
-    /// One step, as `advect,jacobi*10,project`; what the file says in `// passes: ...`, or its entry points
-    /// in order, if left out.
+    /// One step, as `advect,jacobi*10,project`. Default: what the file says in `// passes: ...`, or its entry
+    /// points in order.
     #[serde(default)]
     pub passes: Option<String>,
     /// Values for the kernel's parameter block, by member name.
     #[serde(default)]
     pub params: Map<String, Value>,
-    /// Exactly so many nodes; as many as make it fastest if left out.
+    /// Exactly so many nodes. Default: as many as make it fastest.
     #[serde(default)]
     pub members: Option<u32>,
-    /// Steps between two checkpoints, 0 for none; what a few seconds bring if left out.
+    /// Steps between two checkpoints, 0 for none. Default: what a few seconds bring.
     #[serde(default)]
     pub keep_every: Option<u64>,
     /// Go on with guessed halos where true ones are late, and correct what was guessed wrong.
@@ -39,7 +39,7 @@ pub struct SimRequest {
     /// the job's `sim.reduced` has the last totals.
     #[serde(default)]
     pub reduce: Option<Reduce>,
-    /// Hash of the first state's bytes, row by row; what the kernel's `init` makes, or zeros, if left out.
+    /// Hash of the first state's bytes, row by row. Default: what the kernel's `init` makes, or zeros.
     #[serde(default)]
     pub first: Option<String>,
 }

@@ -42,7 +42,7 @@ use crate::state::Scheduler;
 pub(crate) use conduct::Conducts;
 pub(crate) use fit::Cut;
 pub(crate) use means::Claims;
-pub(crate) use quarantine::{How, Loss};
+pub(crate) use quarantine::{How, Loss, Rank};
 pub(crate) use review::Review;
 
 /// So many nodes in a row that cannot take what is there are asked; the next time, those after them.

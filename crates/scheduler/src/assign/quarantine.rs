@@ -84,7 +84,8 @@ impl Scheduler {
         self.review.look_soon(now);
     }
 
-    fn rank(&self, peer: &Peer, job: &Job) -> Rank {
+    /// What a node's word is worth where nobody else decides.
+    pub(crate) fn rank(&self, peer: &Peer, job: &Job) -> Rank {
         let (node, lane) = (peer.node, job.spec.needs.lane);
         if peer.trusted {
             return Rank::Own;

@@ -4,7 +4,7 @@ use alloc::string::{String, ToString};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;
-use shoal_protocol::{Attempt, Failure, JobId, NodeId, Priority, Time, ToNode};
+use shoal_protocol::{Attempt, Failure, JobId, LimitKind, NodeId, Priority, Time, ToNode};
 
 use super::{Service, rank};
 use crate::Output;
@@ -178,6 +178,13 @@ impl Scheduler {
         }
         if at > call.said {
             self.ask_again(id, String::from("a part of its answer was lost"));
+            return;
+        }
+        let allowed = self.services.services.get(&call.service).map(|of| of.spec.limits.output);
+        if let Some(allowed) = allowed.filter(|most| call.said + bytes.len() as u64 > *most) {
+            let which = LimitKind::Output;
+            let failure = Failure::Limit { item: None, which, allowed, stderr: String::new() };
+            self.call_failed(node, attempt, failure);
             return;
         }
         let skip = call.given.saturating_sub(call.said).min(bytes.len() as u64);

@@ -51,11 +51,26 @@ impl Scheduler {
             && poll.votes >= job.rules().votes
             && let Some(winner) = poll.best
         {
-            // As many as the policy asks agree, and nobody is left who could give them a clearer lead.
-            self.settle(now, id, start, winner);
+            // As many as the policy asks agree, and nobody is waited for who could give them a clearer lead. The
+            // others are called wrong only if nobody at all could still say the same as they.
+            let all_asked = unit.copies.is_empty() && !self.has_voter(job, unit, |_| true);
+            if poll.against == 0 || all_asked {
+                self.settle(now, id, start, winner);
+            } else {
+                self.believe_choice(now, id, start, winner);
+            }
             return;
         }
         if tie || (insists && poll.against > 0) {
+            if let Some(winner) = ballot.choice(&job.rules(), insists) {
+                self.believe_choice(now, id, start, winner);
+                return;
+            }
+            if ballot.is_hopeless(&job.rules()) {
+                // Those who could have agreed are gone.
+                self.give_up(now, id, start);
+                return;
+            }
             // Where nodes contradict each other, anybody's word may help.
             if !own_is_at_it && !self.has_voter(job, unit, |_| true) {
                 self.start_over(now, id, start);

@@ -7,6 +7,7 @@ use shoal_protocol::{JobId, NodeId, Sizing, Span, Time, Verify};
 
 use super::quorum::Ballot;
 use super::trust::Standing;
+use crate::assign::Rank;
 use crate::job::Job;
 use crate::state::Scheduler;
 
@@ -67,6 +68,8 @@ impl Scheduler {
                 if vouched { Standing::Operator } else { self.standing(answer.node, lane) };
             answer.suspect = false;
             answer.operator = vouched;
+            // It was believed before.
+            answer.rank = Rank::Contributor;
             answer.weight = rules.weight(standing);
         }
         let Some(span) = answers.first().map(|answer| answer.span) else { return };

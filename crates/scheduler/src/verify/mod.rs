@@ -5,6 +5,7 @@
 //! - [`quorum`]: who said what, and whether that is enough
 //! - [`trust`]: whose word weighs how much, and what a wrong answer means
 //! - [`alone`]: what to do where nobody else can check
+//! - [`dispute`]: whom to believe where nobody is left to decide between answers
 //! - [`audit`]: looking again at what is merged
 //! - [`told`]: how units were checked, in numbers and words
 //! - [`witness`]: whether somebody lied or only rounds differently
@@ -12,6 +13,7 @@
 mod alone;
 mod audit;
 mod compare;
+mod dispute;
 mod quorum;
 mod told;
 mod trust;
@@ -30,6 +32,7 @@ use shoal_protocol::limit::MAX_TRIES;
 use shoal_protocol::{Failure, JobId, NodeId, Span, Time, Verify};
 
 use crate::Output;
+use crate::assign::Rank;
 use crate::fact::{Fact, Place};
 use crate::job::{Job, Proof};
 use crate::loans::Loan;
@@ -58,7 +61,7 @@ impl Scheduler {
             self.finish_if_whole(now, id);
             return;
         }
-        let peer = self.peers.get(&node);
+        let (Some(job), peer) = (self.jobs.get(&id), self.peers.get(&node)) else { return };
         let answer = Answer {
             node,
             span: loan.span,
@@ -66,6 +69,7 @@ impl Scheduler {
             class: peer.map_or(0, |peer| peer.caps.class),
             weight: rules.weight(standing),
             operator: standing == Standing::Operator,
+            rank: peer.map_or(Rank::New, |peer| self.rank(peer, job)),
             network: peer.map_or(0, |peer| peer.network),
             suspect: false,
             whole: loan.span == whole,
@@ -106,7 +110,7 @@ impl Scheduler {
                 self.accept_if_alone(now, id, start);
             }
         } else if ballot.is_hopeless(&rules) && !self.leave_to_own(id, start) {
-            self.give_up(now, id, start);
+            self.believe_seniors(now, id, start);
         } else {
             self.refresh(id, start);
             self.accept_if_alone(now, id, start);
@@ -144,6 +148,10 @@ impl Scheduler {
         let first = ballot.first_of(winner);
         let right = |answer: &&Answer| answer.backs() == Some(winner) && !answer.suspect;
         let wrong = ballot.answers.iter().filter(|answer| answer.contradicts(winner));
+        // Where votes are counted others may outvote the operator's own node, but make nobody a liar by it.
+        let own = |answer: &Answer| answer.operator && answer.contradicts(winner);
+        let overruled = ballot.answers.iter().any(own);
+        let wrong = wrong.filter(|_| !overruled);
         let wrong: Vec<_> = wrong.map(|a| (a.node, ballot.only_rounds(a, winner))).collect();
         let exact = self.spec(id).is_none_or(|spec| spec.policy.tolerance.is_exact());
         let others = ballot.answers.iter().filter(right).filter(|a| a.node != first.node);

@@ -4,12 +4,16 @@ use alloc::vec::Vec;
 use shoal_protocol::{NodeId, Span, Time, Verify};
 
 use super::trust::Standing;
+use crate::assign::Rank;
 use crate::fact::Place;
 
 /// By how much the best answer must lead under [`Verify::Adaptive`]. Six new nodes, two old hands, or one
 /// of the operator's own. If one node in five lies in concert, six that agree by chance are all liars
 /// in 6 of 100,000 cases, and a lead of six is on their side in 2 of 10,000 disputes.
 const ADAPTIVE_LEAD: u32 = 6;
+/// By how much one side of a dispute must lead before the other is called wrong, whatever the policy: with a lead of
+/// two, three liars that agree convict an honest node, though dozens who know better were not asked.
+const DISPUTED_LEAD: u32 = ADAPTIVE_LEAD;
 /// What a node's word weighs after [`super::trust::VETERAN`] right answers, beside 1 of a new one.
 const VETERAN_WEIGHT: u32 = 3;
 /// The operator's own node decides, whatever others say.
@@ -49,7 +53,7 @@ impl Rules {
                 weighed: false,
             },
             Verify::Spot { .. } => {
-                let (parts, counted, weighed) = (false, false, false);
+                let (parts, counted, weighed) = (false, false, true);
                 Rules { votes: 2, lead: 2, at_first: 1, parts, counted, weighed }
             }
             Verify::Quorum { votes } => {
@@ -106,6 +110,8 @@ pub(crate) struct Answer {
     pub(crate) weight: u32,
     /// One of the operator's own nodes said so.
     pub(crate) operator: bool,
+    /// What its node's word was worth when it said so, where nobody else decides.
+    pub(crate) rank: Rank,
     /// Where its node connected from; 0 if unknown.
     pub(crate) network: u64,
     /// Of an earlier, doubted verdict: judged with the others, but without a say.
@@ -197,7 +203,12 @@ impl Ballot {
     pub(crate) fn is_hopeless(&self, rules: &Rules) -> bool {
         let scattered = self.groups.len() >= SCATTERED && self.poll().votes <= 1;
         let settled = self.comparing.is_none() && self.poll().open_votes == 0;
-        settled && self.decided(rules).is_none() && (scattered || self.voters() >= MAX_VOTERS)
+        settled && self.decided(rules).is_none() && (scattered || self.is_full())
+    }
+
+    /// So many have answered that nobody else is asked.
+    pub(crate) fn is_full(&self) -> bool {
+        self.voters() >= MAX_VOTERS
     }
 
     /// Whether it is yet unknown what the answer is equal to.
@@ -245,7 +256,8 @@ impl Answer {
 
 fn enough(rules: &Rules, votes: usize, weight: u32, against: u32) -> bool {
     let agreed = votes >= rules.votes || weight >= OPERATOR_WEIGHT;
-    agreed && weight >= against + rules.lead
+    let lead = if against > 0 { rules.lead.max(DISPUTED_LEAD) } else { rules.lead };
+    agreed && weight >= against + lead
 }
 
 #[cfg(test)]
@@ -261,6 +273,7 @@ mod tests {
             class: 0,
             weight,
             operator: false,
+            rank: Rank::New,
             network: 0,
             suspect: false,
             whole: true,
@@ -288,9 +301,14 @@ mod tests {
     #[test]
     fn a_dispute_asks_for_a_clear_lead() {
         let rules = Rules::of(Verify::Quorum { votes: 2 });
-        let three = ballot(&[(0, 1), (1, 1), (1, 1)]);
-        assert_eq!(three.decided(&rules), None);
-        assert!(three.wants(&rules, 0, 0));
-        assert_eq!(ballot(&[(0, 1), (1, 1), (1, 1), (1, 1)]).decided(&rules), Some(1));
+        assert_eq!(ballot(&[(1, 1), (1, 1)]).decided(&rules), Some(1), "nobody disagrees");
+        for rules in [rules, Rules::of(Verify::Spot { per_million: 1 })] {
+            let mut votes = vec![(0, 1), (1, 1), (1, 1), (1, 1)];
+            let four = ballot(&votes);
+            assert_eq!(four.decided(&rules), None);
+            assert!(four.wants(&rules, 0, 0));
+            votes.extend([(1, 1); 4]);
+            assert_eq!(ballot(&votes).decided(&rules), Some(1));
+        }
     }
 }

@@ -6,6 +6,7 @@ use alloc::vec::Vec;
 use shoal_protocol::{JobId, Lane, NodeId, Span, Time, Verify};
 
 use super::quorum::{Answer, Ballot};
+use crate::assign::Rank;
 use crate::fact::Fact;
 use crate::job::{Job, JobState, Proof};
 use crate::state::Scheduler;
@@ -254,6 +255,7 @@ impl Job {
             class: 0,
             weight: 0,
             operator: false,
+            rank: Rank::New,
             network: 0,
             suspect: true,
             whole: true,

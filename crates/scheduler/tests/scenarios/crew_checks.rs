@@ -42,9 +42,13 @@ impl World {
 
 /// A stranger that says it is very fast, and a node of the operator's own.
 fn boaster() -> (World, Conn, Conn, JobId) {
+    boaster_in(checked())
+}
+
+fn boaster_in(spec: JobSpec) -> (World, Conn, Conn, JobId) {
     let mut world = World::new();
     let (own, stranger) = (world.own(1, 0), world.able(2, 0));
-    let id = world.submit(checked());
+    let id = world.submit(spec);
     world.audition(stranger, 1_000_000_000);
     world.audition(own, 1_000_000);
     assert!(world.crews.enlisted.keys().eq([&stranger]));
@@ -90,6 +94,56 @@ fn an_honest_stranger_goes_on_and_its_last_rows_are_looked_at_before_they_count(
     assert_eq!((world.state(id), world.view(id).unchecked_steps), (JobState::Done, 0));
 }
 
+/// The same with a stranger that was right often with other work.
+#[test]
+fn trust_earned_with_other_work_is_none_in_a_crew() {
+    let mut world = World::new();
+    world.join(2);
+    let small = JobSpec { sizing: Sizing::fixed(1), ..crate::world::job(40) };
+    let policy = Policy::checked(Verify::Adaptive);
+    let own = world.own(1, 0);
+    world.submit(JobSpec { policy, ..small });
+    world.work(&[(Conn(2), 0), (own, 0)]);
+    assert!(world.scheduler.trust_of(NodeId(1), Lane::Gpu).is_veteran());
+    let stranger = Conn(2);
+    let (key, proof) = (LinkKey([2; 32]), Signature([0; 32], [0; 32]));
+    world.say(stranger, FromNode::Links { key, proof });
+    let id = world.submit(checked());
+    world.audition(stranger, 1_000_000_000);
+    world.audition(own, 1_000_000);
+    assert!(world.crews.enlisted.keys().eq([&stranger]));
+    for step in [10, 20, 30] {
+        world.run_to_of(stranger, step);
+        world.store(stranger, step, 1);
+        assert_eq!(world.task(own).check, Some(step), "each of its checkpoints is looked at");
+        world.store(own, step, 1);
+    }
+    assert_eq!(world.view(id).unchecked_steps, 0);
+}
+
+#[test]
+fn steps_that_are_believed_because_their_author_was_right_are_counted_as_not_checked() {
+    let mut spec = checked();
+    if let Kind::Sim(work) = &mut spec.work {
+        work.keep_every = Some(1);
+    }
+    let (mut world, own, stranger, id) = boaster_in(spec);
+    let mut looked = 0;
+    for step in 1..50 {
+        world.run_to_of(stranger, step);
+        world.store(stranger, step, step as u8);
+        if world.crews.enlisted.contains_key(&own) {
+            assert_eq!(world.task(own).check, Some(step));
+            world.store(own, step, step as u8);
+            looked += 1;
+        }
+    }
+    assert!((10..25).contains(&looked), "{looked} were looked at");
+    assert_eq!(world.view(id).unchecked_steps, 49 - looked);
+    let why = world.scheduler.explain_job(id).iter().map(|why| why.to_string()).collect::<String>();
+    assert!(why.contains("was right so far, and is looked at now and then"), "{why}");
+}
+
 #[test]
 fn last_rows_that_are_wrong_are_no_result() {
     let (mut world, own, stranger, id) = boaster();
@@ -113,7 +167,10 @@ fn where_nobody_can_check_the_job_says_so() {
     assert_eq!((world.state(id), world.view(id).unchecked_steps), (JobState::Done, 100));
     let why = world.scheduler.explain_job(id).iter().map(|why| why.to_string()).collect::<String>();
     assert!(why.contains("nobody here can compute it again"), "{why}");
-    assert!(why.contains("100 steps were computed by nodes that nobody could check"), "{why}");
+    assert!(
+        why.contains("100 steps were computed by other people's devices and not checked"),
+        "{why}"
+    );
 }
 
 #[test]

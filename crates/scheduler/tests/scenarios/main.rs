@@ -7,6 +7,7 @@ mod crew_checks;
 mod crew_faults;
 mod crew_world;
 mod deadly;
+mod disputes;
 mod explain;
 mod hostile;
 mod late;

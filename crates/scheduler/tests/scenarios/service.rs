@@ -78,6 +78,18 @@ fn a_request_goes_to_a_replica_and_its_answer_comes_back_in_parts() {
 }
 
 #[test]
+fn an_answer_beyond_the_limit_is_broken_off() {
+    let (mut world, _) = served(1, 1, 1);
+    world.ask(7, 60_000);
+    let most = Limits::default().output as usize;
+    world.reply(0, &vec![1; most], false);
+    assert_eq!(world.unanswered.len(), 0);
+    world.reply(0, b"x", false);
+    let (_, error) = &world.unanswered[0];
+    assert!(matches!(error, CallError::Failed { failure: Failure::Limit { .. }, .. }), "{error:?}");
+}
+
+#[test]
 fn strangers_serve_only_where_they_may() {
     let mut world = World::new();
     world.join(1);

@@ -84,14 +84,16 @@ pub struct CrewReport {
     pub relayed: u64,
     pub direct: u64,
     pub stale: u64,
-    /// Checks of strangers' rows, those that found lies, and steps that nobody could check.
+    /// Checks of strangers' rows, those that found lies, and steps that nobody checked.
     pub checks: u64,
     pub lies_found: u64,
     pub unchecked: u64,
     /// Fields whose last total was looked at.
     pub totals: u64,
-    /// Fields that liars spoiled: nobody could check, or they had earned trust.
+    /// Fields that liars spoiled.
     pub wrong: u64,
+    /// Of those, fields of jobs that say nothing: liars who had earned trust with other work vouched for others.
+    pub vouched: u64,
     /// Simulations that were given up because too many members vanished when they began.
     pub given_up: u64,
 }
@@ -110,6 +112,7 @@ impl CrewReport {
         self.unchecked += other.unchecked;
         self.totals += other.totals;
         self.wrong += other.wrong;
+        self.vouched += other.vouched;
         self.given_up += other.given_up;
     }
 }

@@ -33,8 +33,8 @@ pub(crate) struct Crews {
     pub(super) blobs: Blobs,
     /// Those of them that are results, and not dropped with parts of checkpoints that are the same.
     pub(super) results: BTreeSet<Hash>,
-    /// Somebody who spoils rows is believed, for what it did else.
-    pub(super) trusts_liar: bool,
+    /// Somebody who spoils rows was asked to check others', for what it did else: liars may vouch for each other.
+    pub(super) liar_checks: bool,
     /// Which simulation a job is, and the pokes that counted in it, by step.
     pub(super) jobs: BTreeMap<JobId, usize>,
     pub(super) pokes: BTreeMap<JobId, BTreeMap<u64, Poke>>,
@@ -48,8 +48,8 @@ impl Crews {
             called: BTreeMap::new(),
             channels: BTreeSet::new(),
             blobs: Blobs::new(),
+            liar_checks: false,
             results: BTreeSet::new(),
-            trusts_liar: false,
             jobs: BTreeMap::new(),
             pokes: BTreeMap::new(),
         }

@@ -108,6 +108,8 @@ impl<P: Probe> World<P> {
             }
         };
         let known = self.devices[at].linked.as_ref();
+        let checks = matches!(&enlist.task, CrewTask::Sim(task) if task.check.is_some());
+        self.crews.liar_checks |= checks && known.is_some_and(|linked| linked.spoils.is_some());
         if known.is_some_and(|linked| !linked.members.contains_key(&crew)) {
             self.take_seat(at, crew, job);
         }

@@ -1,6 +1,6 @@
 //! What must come of simulations.
 
-use shoal_protocol::{Failure, JobId, Lane};
+use shoal_protocol::{Failure, JobId};
 use shoal_scheduler::{JobState, Scheduler, Total};
 
 use crate::world::{Probe, World};
@@ -35,11 +35,12 @@ impl<P: Probe> World<P> {
         self.report.crew.pokes += pokes.len() as u64;
         self.report.crew.unchecked += view.unchecked_steps;
         let spoiled = !self.scenario.spoilers.is_empty();
-        let said = spoiled && (view.unchecked_steps > 0 || self.crews.trusts_liar);
+        let said = spoiled && (view.unchecked_steps > 0 || self.crews.liar_checks);
         let undisturbed = plan.grid.undisturbed(&pokes);
         let differs = field != undisturbed;
         assert!(!differs || said, "the field differs: {plan:?}");
         self.report.crew.wrong += u64::from(differs);
+        self.report.crew.vouched += u64::from(differs && view.unchecked_steps == 0);
         if let (false, Some(numbers)) = (differs, plan.grid.total(&undisturbed)) {
             let total = Some(Total { step: plan.grid.steps, numbers });
             assert_eq!(view.total, total, "the total differs: {plan:?}");
@@ -47,18 +48,6 @@ impl<P: Probe> World<P> {
         }
         let hash = shoal_protocol::hash(&field).0;
         self.report.trace ^= u64::from_le_bytes(core::array::from_fn(|at| hash[at]));
-    }
-}
-
-impl<P: Probe> World<P> {
-    /// Whoever was right ten times is looked at one time in twenty, so that it may spoil a field if it earned that
-    /// with other work.
-    pub(crate) fn note_trust(&mut self) {
-        let Some(live) = &self.scheduler else { return };
-        let mut liars = self.scenario.spoilers.iter().filter_map(|(number, _)| {
-            self.devices[*number as usize].linked.as_ref().and_then(|linked| linked.id)
-        });
-        self.crews.trusts_liar |= liars.any(|node| live.trust_of(node, Lane::Gpu).is_veteran());
     }
 }
 

@@ -1,5 +1,6 @@
 /** Two devices that share buffers. What one of them holds of the other's is a copy that travels over a link. */
 
+import { PEER_CONTROL, PEER_VERSION } from "../constants.js";
 import { Asks } from "./asks.js";
 import { both, describe, type GPUPeerCapabilities } from "./capabilities.js";
 import { asPeerError, GPUPeerError, type GPUPeerErrorCode } from "./error.js";
@@ -10,7 +11,7 @@ import { Runner } from "./runner.js";
 import { type GPUSharedBuffer, ImportedBuffer } from "./shared.js";
 import { checked } from "./transfer.js";
 import { COPY_DST, COPY_SRC, MAP_READ, MAP_WRITE, STORAGE } from "./usage.js";
-import { CONTROL, pack, unpack, VERSION, type Words } from "./words.js";
+import { pack, unpack, type Words } from "./words.js";
 
 /** A page that was called has this long to answer: a person may have to allow it first. */
 const ANSWER_MS = 30_000;
@@ -50,7 +51,7 @@ export class GPUConnection {
   /** Greets the peer, and waits for its greeting. */
   static async open(device: GPUDevice, port: PeerPort, options: GPUConnectionOptions = {}): Promise<GPUConnection> {
     const mine = describe(device);
-    port.send(CONTROL, pack({ is: "hello", version: VERSION, ...mine }));
+    port.send(PEER_CONTROL, pack({ is: "hello", version: PEER_VERSION, ...mine }));
     const hello = await greeting(port);
     const connection = new GPUConnection(device, port, both(mine, hello));
     const missing = options.requiredFeatures?.find((feature) => !connection.capabilities.features.includes(feature));
@@ -70,7 +71,7 @@ export class GPUConnection {
     let tell: (error: GPUPeerError | undefined) => void = () => undefined;
     this.closed = new Promise((resolve) => (tell = resolve));
     this.tellClosed = tell;
-    const post: Post = (words, { bytes, channel = CONTROL } = {}) => {
+    const post: Post = (words, { bytes, channel = PEER_CONTROL } = {}) => {
       if (!this.ended) port.send(channel, pack(words, bytes));
     };
     this.exports = new Exports(device, port.me, post);
@@ -154,7 +155,7 @@ export class GPUConnection {
   /** Says something to the peer's page: what JSON can say, up to half a megabyte. */
   postMessage(value: unknown): void {
     this.check();
-    this.port.send(CONTROL, pack({ is: "say", value: value ?? null }));
+    this.port.send(PEER_CONTROL, pack({ is: "say", value: value ?? null }));
   }
 
   /** The next thing the peer says. */
@@ -221,7 +222,7 @@ export class GPUConnection {
 
   private async serve(words: Words & { is: "run" }): Promise<void> {
     const { id } = words;
-    const say = (answer: Words) => this.ended ?? this.port.send(CONTROL, pack(answer));
+    const say = (answer: Words) => this.ended ?? this.port.send(PEER_CONTROL, pack(answer));
     try {
       say({ is: "ran", id, versions: await this.runner.run(words) });
     } catch (error) {
@@ -253,7 +254,7 @@ export class GPUConnection {
   /** `told`: what the peer hears of it. */
   private finish(error: GPUPeerError, told?: { code: GPUPeerErrorCode; message: string }, isWanted = false): void {
     if (this.ended) return;
-    if (told) this.port.send(CONTROL, pack({ is: "bye", code: told.code, message: told.message }));
+    if (told) this.port.send(PEER_CONTROL, pack({ is: "bye", code: told.code, message: told.message }));
     this.ended = error;
     this.exports.close(error);
     this.asks.close(error);
@@ -277,8 +278,8 @@ async function greeting(port: PeerPort): Promise<Words & { is: "hello" }> {
           const { words } = unpack(message);
           // The end of an earlier connection may still be on its way.
           if (words.is !== "hello") return;
-          if (words.version === VERSION) resolve(words);
-          else fail("protocol", `speaks version ${words.version} of the protocol; this page speaks ${VERSION}`);
+          if (words.version === PEER_VERSION) resolve(words);
+          else fail("protocol", `speaks version ${words.version} of the protocol; this page speaks ${PEER_VERSION}`);
         } catch (error) {
           reject(asPeerError(error));
         }

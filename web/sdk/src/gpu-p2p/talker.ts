@@ -2,14 +2,13 @@
 
 import { Brain, type BrainOutput, initSync } from "../../generated/brain/brain.js";
 import { Crew } from "../../generated/crew/crew.js";
+import { FIRST_OF_FRAMES } from "../constants.js";
 import { Crews, open as openCrews } from "../workers/crew/index.js";
 import type { CrewHost, TalkOutput } from "../workers/crew/host.js";
 import { sign } from "../workers/keys.js";
 import { Socket } from "../workers/socket.js";
 import type { FromTalker, ToTalker } from "./mesh-words.js";
 
-/** Bytes on the socket that begin so are a frame of a crew, and no message. */
-const FIRST_OF_FRAMES = 0x80;
 /** Above so many bytes that the page has not taken nothing more of that peer is let in: what transfers of one page have under way. */
 const MOST_UNTAKEN = 8 << 20;
 /** Below so many it is again, early enough that the link does not stand still. */

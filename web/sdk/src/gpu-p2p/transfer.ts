@@ -1,12 +1,9 @@
 /** Bytes out of a GPU buffer into parts, and parts into a GPU buffer. A buffer gets all of a version or nothing of it. */
 
+import { PEER_PART_BYTES, PEER_WINDOW_BYTES } from "../constants.js";
 import { GPUPeerError } from "./error.js";
 import { beginHash, type Hashing } from "./hashing.js";
 import { COPY_DST, COPY_SRC, MAP_READ, MAP_WRITE, MODE_READ } from "./usage.js";
-import { PART_BYTES } from "./words.js";
-
-/** Bytes on the way that the other end has not taken: a link's own window twice, so that the link is never idle. */
-const WINDOW_BYTES = 8 << 20;
 
 /** A copy of a buffer at one moment, in memory. */
 export interface Snapshot {
@@ -52,9 +49,9 @@ export class Sending {
   async run(bytes: Uint8Array, known?: string): Promise<string> {
     const hashing = known === undefined ? await beginHash() : undefined;
     for (let offset = 0; offset < bytes.byteLength; ) {
-      const part = bytes.subarray(offset, offset + PART_BYTES);
+      const part = bytes.subarray(offset, offset + PEER_PART_BYTES);
       hashing?.update(part);
-      while (this.waiting + part.byteLength > WINDOW_BYTES && !this.failure) {
+      while (this.waiting + part.byteLength > PEER_WINDOW_BYTES && !this.failure) {
         await new Promise<void>((resolve) => (this.wake = resolve));
       }
       if (this.failure) throw this.failure;

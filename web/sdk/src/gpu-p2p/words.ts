@@ -1,19 +1,8 @@
 /** What two connections say to each other: a line of JSON, and bytes behind it. Words of a peer are checked before
  * anything is done with them. */
 
+import { PEER_DATA_CHANNELS, PEER_FIRST_DATA, PEER_PART_BYTES, PEER_WORDS_BYTES } from "../constants.js";
 import { GPUPeerError, type GPUPeerErrorCode } from "./error.js";
-
-/** Of the words; both ends must have the same. */
-export const VERSION = 1;
-/** Everything but buffers' bytes. */
-export const CONTROL = 1;
-/** Channels for bytes: what is below the one that crews use themselves. Buffers take turns on them. */
-const FIRST_DATA = 2;
-const DATA_CHANNELS = 13;
-/** What one message carries of a buffer: enough to make its own cost small, little enough that it travels while the next is read. */
-export const PART_BYTES = 1 << 20;
-/** Longest words: a shader and its buffers. */
-const MOST_WORDS_BYTES = 512 << 10;
 
 export interface Said {
   features: string[];
@@ -82,13 +71,13 @@ const ITEMS: Record<string, Record<string, Shape> | Shape> = {
 };
 
 export function dataChannel(buffer: number): number {
-  return FIRST_DATA + (buffer % DATA_CHANNELS);
+  return PEER_FIRST_DATA + (buffer % PEER_DATA_CHANNELS);
 }
 
 export function pack(words: Words, bytes?: Uint8Array): Uint8Array<ArrayBuffer> {
   const text = new TextEncoder().encode(JSON.stringify(words));
-  if (text.byteLength > MOST_WORDS_BYTES) {
-    throw new GPUPeerError("size", `the message has ${text.byteLength} bytes; at most ${MOST_WORDS_BYTES} can be sent at once`);
+  if (text.byteLength > PEER_WORDS_BYTES) {
+    throw new GPUPeerError("size", `the message has ${text.byteLength} bytes; at most ${PEER_WORDS_BYTES} can be sent at once`);
   }
   const packed = new Uint8Array(4 + text.byteLength + (bytes?.byteLength ?? 0));
   new DataView(packed.buffer).setUint32(0, text.byteLength, true);
@@ -100,15 +89,15 @@ export function pack(words: Words, bytes?: Uint8Array): Uint8Array<ArrayBuffer> 
 export function unpack(message: Uint8Array<ArrayBuffer>): { words: Words; bytes: Uint8Array<ArrayBuffer> } {
   const view = new DataView(message.buffer, message.byteOffset, message.byteLength);
   const length = message.byteLength < 4 ? Infinity : view.getUint32(0, true);
-  if (length > MOST_WORDS_BYTES || 4 + length > message.byteLength) {
+  if (length > PEER_WORDS_BYTES || 4 + length > message.byteLength) {
     throw new GPUPeerError("protocol", `the peer sent a message of ${message.byteLength} bytes without a valid header`);
   }
   const words: unknown = JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(message.subarray(4, 4 + length)));
   if (!isWords(words)) throw new GPUPeerError("protocol", "the peer sent a message that this page does not understand");
   const bytes = message.subarray(4 + length);
   // Whoever keeps parts counts them; larger ones would not be few bytes any more.
-  if (bytes.byteLength > PART_BYTES) {
-    throw new GPUPeerError("protocol", `the peer sent a part of ${bytes.byteLength} bytes; a part has at most ${PART_BYTES}`);
+  if (bytes.byteLength > PEER_PART_BYTES) {
+    throw new GPUPeerError("protocol", `the peer sent a part of ${bytes.byteLength} bytes; a part has at most ${PEER_PART_BYTES}`);
   }
   return { words, bytes };
 }

@@ -4,7 +4,8 @@ import { ShoalError } from "../http.js";
 import type { Bytes, Source } from "../blobs.js";
 import { bad, fromList, type Scalar, type Typed } from "./lists.js";
 import { isPadded, padded, rowsFit } from "./padding.js";
-import type { KernelArray, KernelInfo, MapInput, MapInputOptions, MapRequestInput } from "./types.js";
+import type { KernelArray, KernelInfo, MapRequestInput } from "../types.js";
+import type { MapInput, MapInputOptions } from "./types.js";
 
 interface Given {
   input?: MapInput;

@@ -1,7 +1,7 @@
 /** Vectors of three take the room of four in the GPU's memory. Lists and shaped arrays are without that gap. */
 
 import { bad, newArray, type Scalar, type Typed } from "./lists.js";
-import type { KernelArray } from "./types.js";
+import type { KernelArray } from "../types.js";
 
 /** `vec3<T>` and matrices with columns of three. */
 export function isPadded({ type }: KernelArray): boolean {

@@ -3,7 +3,8 @@
 import type { ResultArray } from "../arrays.js";
 import type { Prepared } from "./input.js";
 import { numbersIn, unpadded } from "./padding.js";
-import type { KernelArray, NumberList, Shaped } from "./types.js";
+import type { KernelArray } from "../types.js";
+import type { NumberList, Shaped } from "./types.js";
 
 /** `items` of the job; `perItem` elements of output each. The first input that is split decides the form, as in `shoal map`. */
 export function formed(

@@ -1,4 +1,4 @@
-/** What a kernel reads, and what may be given for it. */
+/** What may be given for what a kernel reads, and what comes back. */
 
 import type { ArrayOf, OutType, ResultArray } from "../arrays.js";
 import type { Bytes } from "../blobs.js";
@@ -32,16 +32,6 @@ export interface MapInputOptions {
 /** One input of a map. */
 export type MapInput = TypedNumbers | readonly number[] | NestedNumbers | Stored | MapInputOptions;
 
-/** The same as a job's request says it. */
-export interface MapRequestInput {
-  blob: string;
-  whole?: boolean;
-  perItem?: number;
-  overlap?: number;
-  /** What the bytes are: `f32`, `i32`, `u32`, or the kernel's element. The job is refused if the kernel reads something else. */
-  type?: string;
-}
-
 /** A typed array and its axes. */
 export interface Shaped<A> {
   data: A;
@@ -61,25 +51,3 @@ type FormOf<I, A> = I extends { shape: readonly number[] }
   : (I extends { data: infer D } ? D : I) extends NestedNumbers
     ? NumberList
     : A;
-
-/** An array of a kernel, as the coordinator's check found it. */
-export interface KernelArray {
-  /** Its variable. */
-  name: string;
-  /** The element as WGSL writes it: `f32`, `vec2<f32>`, a struct's name. */
-  type: string;
-  /** What the element is made of; `mixed` if of several kinds. */
-  scalar: string;
-  /** Numbers from one element to the next, padding included: 4 for a `vec3<f32>`. */
-  lanes: number;
-  stride: number;
-}
-
-/** What a map kernel reads and writes. */
-export interface KernelInfo {
-  entry: string;
-  inputs: KernelArray[];
-  output: KernelArray;
-  workgroup: [number, number, number];
-  needs: { workgroupInvocations: number; workgroupBytes: number; storageBuffers: number };
-}

@@ -1,15 +1,13 @@
 /** Bands of simulations on the GPU: one for each crew this node computes in. */
 
 import type { Engine, SimBand, Simulation } from "../../generated/gpu/gpu.js";
+import { MAX_VIEW_SIDE } from "../constants.js";
 import { type Blobs, type StoredBlob, UnitError } from "./blobs.js";
 import { asFailure, say } from "./engine.js";
-import type { BrainJob } from "./messages.js";
-import type { SimAnswer, SimCommand, ToSim } from "./sim-words.js";
+import type { BrainJob, SimAnswer, SimCommand, ToSim } from "./messages.js";
 
 /** Rows fetched at a time have at most so many bytes (or are one): the GPU takes them from this memory. */
 const PIECE = 16 << 20;
-/** Pixels a side in a picture (`MAX_VIEW_SIDE` of the protocol). */
-const MOST_PIXELS = 512;
 
 type SimJob = Extract<BrainJob["work"], { width: number }>;
 type Jobs = (job: number) => BrainJob | undefined;
@@ -194,7 +192,7 @@ export class Bands {
 
   private async show(crew: number, place: Place, band: SimBand, step: number, jobs: Jobs): Promise<void> {
     const { width, height } = workOf(place.job, jobs);
-    const stride = Math.max(1, Math.ceil(Math.max(width, height) / MOST_PIXELS));
+    const stride = Math.max(1, Math.ceil(Math.max(width, height) / MAX_VIEW_SIDE));
     const { epoch, rows, abort } = place;
     const picture = await band.show(stride);
     const query = new URLSearchParams({

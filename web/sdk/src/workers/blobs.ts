@@ -1,5 +1,6 @@
 /** Inputs in, results out: what every engine Worker has of the coordinator and of this browser's shelf. */
 
+import { MAX_INLINE_BYTES, SHARED_FROM } from "../constants.js";
 import { fetchFailed, mustBeItself, refused, type StoredBlob } from "./failure.js";
 import type { Hashing } from "./hashing.js";
 import type { ToEngine, UnitResult, UnitSpan } from "./messages.js";
@@ -13,10 +14,6 @@ export { type StoredBlob, UnitError } from "./failure.js";
 const KEEP_WHOLE = 4 << 20;
 /** Blobs beyond this size are shared by the tabs of a browser: smaller ones come faster than files are opened. */
 const SHELVED_FROM = 256 << 10;
-/** Blobs from this size on are asked of other devices (`SHARED_FROM` of the protocol). */
-const SHARED_FROM = 8 << 20;
-/** Results up to this size ride inside the node's message (`MAX_INLINE_BYTES` of the protocol). */
-const MAX_INLINE = 16 << 10;
 
 export class Blobs {
   private readonly kept = new Map<string, Promise<ArrayBuffer>>();
@@ -142,7 +139,7 @@ export class Blobs {
     bytes: Uint8Array<ArrayBuffer>,
     signal?: AbortSignal,
   ): Promise<UnitResult> {
-    if (bytes.byteLength <= MAX_INLINE) return { inline: bytes.slice() };
+    if (bytes.byteLength <= MAX_INLINE_BYTES) return { inline: bytes.slice() };
     const path = `/node/results/${unit.job}/${unit.attempt}`;
     const answer = await this.put(path, bytes, `storing the result of unit ${unit.attempt}`, signal);
     return (await answer.json()) as StoredBlob;

@@ -1,16 +1,12 @@
 /** The door to a node's crews: their code is loaded when the node is first asked into one, or needs or has a blob that
  * devices give each other, because most tabs never do. */
 
+import { FIRST_OF_FRAMES, SHARED_FROM } from "../constants.js";
 import { poolName, shelved } from "../shelf.js";
 import type { CrewHost } from "./crew/host.js";
 import type { CrewOrder, Crews as Open } from "./crew/index.js";
 import type { StoredBlob } from "./failure.js";
 import { Shelf } from "./shelf.js";
-
-/** Bytes on the socket that begin so are a frame of a crew, and no message. */
-const FIRST_OF_FRAMES = 0x80;
-/** Blobs from this size on come from other devices too (`SHARED_FROM` of the protocol). */
-const SHARED_FROM = 8 << 20;
 
 /** Pieces of a blob that an engine Worker needs: from `first` on, before `end`. */
 export interface Pieces {

@@ -2,8 +2,7 @@
 
 import { Blobs, type StoredBlob, UnitError } from "./blobs.js";
 import { Hashing } from "./hashing.js";
-import type { ToSim } from "./sim-words.js";
-import type { BrainJob, FromEngine, ToEngine, UnitFailure, UnitSpan } from "./messages.js";
+import type { BrainJob, FromEngine, ToEngine, ToSim, UnitFailure, UnitSpan } from "./messages.js";
 
 /** What a kind of engine adds. */
 export interface Computer {

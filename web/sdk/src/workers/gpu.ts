@@ -4,8 +4,7 @@ import init, { Engine, type Kept, type Part, type Program } from "../../generate
 import { Bands } from "./bands.js";
 import { type Blobs, type StoredBlob, UnitError } from "./blobs.js";
 import { type Computed, type Computer, say, serve, type Task } from "./engine.js";
-import type { BrainJob, KernelInput, KernelWork, UnitSpan } from "./messages.js";
-import type { ToSim } from "./sim-words.js";
+import type { BrainJob, KernelInput, KernelWork, ToSim, UnitSpan } from "./messages.js";
 
 /** What the GPU holds for a job. */
 interface OnGpu {

@@ -5,14 +5,15 @@ import type {
   AboutUnit,
   BrainJob,
   FromEngine,
+  FromSim,
   ToEngine,
+  ToSim,
   UnitFailure,
   UnitResult,
   UnitSpan,
 } from "./messages.js";
 import type { Pieces, Seek, Sought } from "./crews.js";
 import type { StoredBlob } from "./failure.js";
-import type { FromSim, ToSim } from "./sim-words.js";
 
 export interface LaneConfig {
   /** Says what to do with these Workers. */
@@ -25,6 +26,7 @@ export interface LaneConfig {
   hashing: WebAssembly.Module;
   session: () => string;
   info: (job: number) => BrainJob | undefined;
+  onPart: (attempt: number, bytes: Uint8Array) => void;
   onDone: (attempt: number, took: number, result: UnitResult) => void;
   onFailed: (attempt: number, took: number, failure: UnitFailure) => void;
   /** Whether Workers of this kind can be opened, when that becomes known, and a GPU's numeric class. */
@@ -291,6 +293,9 @@ export class Lane {
         break;
       case "stderr":
         seat.stderr = said.tail;
+        break;
+      case "part":
+        if (this.units.has(attempt)) this.config.onPart(attempt, said.bytes);
         break;
       case "done":
         this.supervise((engines, now) => engines.ended(now, attempt));

@@ -3,10 +3,10 @@
 import type { JobNote, UnitNote } from "../join/unit.js";
 import type { CrewNote } from "../join/crew.js";
 import type { RadioCall } from "./radio-words.js";
-import type { FromSim, ToSim } from "./sim-words.js";
+import type { SimCommand } from "../../generated/crew/crew.js";
 import type { BrainJob, BrainStatus, Condition, KernelInput, KernelWork, Offer, Rules, UnitFailure } from "../../generated/brain/brain.js";
 
-export type { BrainJob, BrainStatus, Condition, KernelInput, KernelWork, Offer, Rules, UnitFailure };
+export type { BrainJob, BrainStatus, Condition, KernelInput, KernelWork, Offer, Rules, SimCommand, UnitFailure };
 
 /** Where Workers find their code and the coordinator. */
 export interface Places {
@@ -119,8 +119,41 @@ export type AboutUnit =
   | { type: "rest"; attempt: number }
   /** The end of what a program wrote to stderr so far. */
   | { type: "stderr"; attempt: number; tail: string }
+  /** A part of the answer to a request, while the program goes on. */
+  | { type: "part"; attempt: number; bytes: Uint8Array<ArrayBuffer> }
   | { type: "done"; attempt: number; took: number; result: UnitResult }
   /** `fatal`: the Worker is of no more use and must be replaced. */
   | { type: "failed"; attempt: number; took: number; failure: UnitFailure; fatal?: true };
 
 export type UnitResult = { inline: Uint8Array<ArrayBuffer> } | { hash: string; size: number };
+
+/** From the brain Worker to the GPU Worker, for a simulation. */
+export type ToSim =
+  /** How long does a step take here? */
+  | { type: "audition"; crew: number; job: number }
+  /** Commands of a crew are done in order. */
+  | { type: "sim"; crew: number; command: SimCommand }
+  /** The crew's band is not needed any more. */
+  | { type: "leave"; crew: number };
+
+/** What it answers. */
+export type FromSim =
+  | { type: "auditioned"; crew: number; heard: Auditioned | { failure: UnitFailure } }
+  | { type: "simmed"; crew: number; answer: SimAnswer };
+
+/** What one step of so many cells took, once warm, in milliseconds. */
+export interface Auditioned {
+  cells: number;
+  took: number;
+}
+
+/** The answer to a command. */
+export type SimAnswer = { epoch: number } & (
+  | { is: "edges"; step: number; top: Uint8Array<ArrayBuffer>; bottom: Uint8Array<ArrayBuffer>; took: number }
+  | { is: "kept"; step: number; hash: string; size: number }
+  | { is: "final"; result: UnitResult }
+  | { is: "shown" }
+  /** A few numbers for each row, in order. */
+  | { is: "reduced"; step: number; rows: Float64Array }
+  | { is: "failed"; failure: UnitFailure }
+);

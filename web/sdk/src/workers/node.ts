@@ -5,9 +5,7 @@ import type { JobNote } from "../join/unit.js";
 import { hostOf } from "./crew/host.js";
 import { Crews } from "./crews.js";
 import { problemWith, sign } from "./keys.js";
-import { GpuKnown } from "./known.js";
-import type { Lane } from "./lane.js";
-import { openLanes } from "./lanes.js";
+import { Lanes } from "./lanes.js";
 import type { BrainJob, DeviceState, FromBrain, Offer, Rules, Start } from "./messages.js";
 import { Socket } from "./socket.js";
 
@@ -24,16 +22,13 @@ export class Node {
   private statusTimer: ReturnType<typeof setTimeout> | undefined;
   private phase = "";
   private session = "";
-  private offered: Offer;
-  private readonly gpuKnown = new GpuKnown();
   private begin: (() => void) | undefined;
   private coordinator: string | undefined;
   private isBroken = false;
   private readonly todo: BrainOutput[] = [];
   private performing = false;
   private readonly infos = new Map<number, BrainJob>();
-  private readonly gpu: Lane;
-  private readonly cpu: Lane;
+  private readonly lanes: Lanes;
   private readonly crews: Crews;
 
   constructor(
@@ -43,16 +38,16 @@ export class Node {
     private readonly key: CryptoKey,
     { places, offer }: Start,
   ) {
-    this.offered = offer;
     this.socket = new Socket(`${places.base.replace(/^http/, "ws")}/node/socket`, {
       opened: () => this.perform(this.brain.opened(performance.now())),
       closed: () => this.perform(this.brain.closed(performance.now())),
       received: (frame) => this.receive(frame),
     });
-    const { gpu, cpu } = openLanes(places, {
+    this.lanes = new Lanes(places, offer, {
       hashing,
       session: () => this.session,
       info: (job) => this.info(job),
+      onPart: (attempt, bytes) => this.perform(this.brain.part(performance.now(), attempt, bytes)),
       onDone: (attempt, took, result) => {
         const now = performance.now();
         if (attempt >= WARMS) return this.perform(this.brain.warmed(now, attempt - WARMS, undefined));
@@ -68,15 +63,14 @@ export class Node {
         this.perform(this.brain.ranFailed(performance.now(), attempt, took, failure));
         tell({ type: "ended", attempt, failure });
       },
-      onGpu: (problem, probed) => this.gpuHealth(problem, probed),
+      onGpu: (problem) => this.gpuHealth(problem),
       onNeed: (blob) => this.crews.need(blob),
       onSeek: (pieces, answer) => this.crews.seek(pieces, answer),
       onSim: (said) => this.crews.present?.heard(said),
     });
-    [this.gpu, this.cpu] = [gpu, cpu];
     const pool = { base: places.base, session: () => this.session, hashing };
     const doing = { perform: (all: BrainOutput[]) => this.perform(all), info: (job: number) => this.info(job), tell, pool };
-    this.crews = new Crews(places, hostOf(brain, this.socket, gpu, doing));
+    this.crews = new Crews(places, hostOf(brain, this.socket, this.lanes.gpu, doing));
   }
 
   /** Connects as soon as it is known what can be offered. */
@@ -87,17 +81,15 @@ export class Node {
       this.begin = undefined;
       this.perform(this.brain.start(performance.now()));
     };
-    this.offer(this.offered);
-    if (this.gpuKnown.isKnown || !this.offered.gpu) this.begin();
+    this.offer(this.lanes.lent);
+    if (this.lanes.isKnown) this.begin();
     else setTimeout(() => this.begin?.(), GPU_PATIENCE_MS);
   }
 
   /** A GPU is offered when it was opened and probed, and as long as it answers. */
   offer(offer: Offer): void {
-    this.offered = offer;
-    this.cpu.limit(offer.cpuSlots);
-    this.gpu.limit(offer.gpu ? 1 : 0);
-    this.perform(this.brain.offer(performance.now(), this.gpuKnown.able(offer)));
+    this.lanes.lend(offer);
+    this.perform(this.brain.offer(performance.now(), this.lanes.able()));
   }
 
   rules(rules: Rules): void {
@@ -110,10 +102,9 @@ export class Node {
   }
 
   /** A GPU that does not answer is withdrawn, so that others get its units, and lent again when it does. */
-  private gpuHealth(problem: string | undefined, probed: string | undefined): void {
-    if (!this.gpuKnown.learn(problem, probed)) return;
+  private gpuHealth(problem: string | undefined): void {
     tell(problem === undefined ? { type: "gpu" } : { type: "gpu", problem });
-    this.offer(this.offered);
+    this.offer(this.lanes.lent);
     this.begin?.();
   }
 
@@ -177,18 +168,18 @@ export class Node {
         this.run(output);
         break;
       case "warm":
-        this.cpu.run({ attempt: WARMS + output.job, job: output.job, start: 0, len: 0, warms: true });
+        this.lanes.cpu.run({ attempt: WARMS + output.job, job: output.job, start: 0, len: 0, warms: true });
         break;
       case "abort":
-        this.gpu.abort(output.attempt);
-        this.cpu.abort(output.attempt);
+        this.lanes.gpu.abort(output.attempt);
+        this.lanes.cpu.abort(output.attempt);
         tell({ type: "ended", attempt: output.attempt, revoked: true });
         break;
       case "forget":
-        this.cpu.abort(WARMS + output.job);
+        this.lanes.cpu.abort(WARMS + output.job);
         this.infos.delete(output.job);
-        this.gpu.forget(output.job);
-        this.cpu.forget(output.job);
+        this.lanes.gpu.forget(output.job);
+        this.lanes.cpu.forget(output.job);
         break;
       case "audition":
       case "enlist":
@@ -208,8 +199,8 @@ export class Node {
 
   private closeAll(): void {
     this.crews.present?.close();
-    this.gpu.close();
-    this.cpu.close();
+    this.lanes.gpu.close();
+    this.lanes.cpu.close();
     this.socket.close();
   }
 
@@ -230,7 +221,7 @@ export class Node {
       return;
     }
     tell({ type: "started", unit: { ...this.note(job, info), attempt, start, len, lane } });
-    (lane === "gpu" ? this.gpu : this.cpu).run({ attempt, job, start, len, ...(body && { body }) });
+    (lane === "gpu" ? this.lanes.gpu : this.lanes.cpu).run({ attempt, job, start, len, ...(body && { body }) });
   }
 
   private tellRefused(job: number, message: string | undefined): void {
@@ -270,8 +261,8 @@ export class Node {
     const session = this.brain.session() ?? this.session;
     if (session === this.session) return;
     this.session = session;
-    this.gpu.sessionChanged();
-    this.cpu.sessionChanged();
+    this.lanes.gpu.sessionChanged();
+    this.lanes.cpu.sessionChanged();
   }
 
   /** Sets the clock for the brain's next timeout. */

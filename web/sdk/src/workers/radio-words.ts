@@ -1,6 +1,8 @@
 /** What a node's Worker and its page's radio say to each other. Only a page may open peer connections, so it does it for
  * the Worker: one `MessagePort` for each call of a peer. */
 
+import { LINK_WINDOW } from "../constants.js";
+
 /** From the Worker to the page: begin a call. `port` is for all that follows. */
 export interface RadioCall {
   type: "radio";
@@ -38,4 +40,4 @@ export type FromRadio =
 /** The one channel of a peer connection. */
 export const LABEL = "shoal";
 /** Waiting to leave on one channel: what a link has on the way at most. More is dropped, and said again by the link. */
-export const MOST_WAITING = 4 << 20;
+export const MOST_WAITING = LINK_WINDOW;

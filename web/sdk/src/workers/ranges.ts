@@ -2,13 +2,12 @@
  * Worker has those that this browser keeps, and those that other devices give; what it says to stream comes from the
  * coordinator in one go, as it would without pieces, and is given to the brain Worker to keep. */
 
+import { SHARED_FROM } from "../constants.js";
 import { fetchFailed, type StoredBlob } from "./failure.js";
 import { type Hashing, hexOf } from "./hashing.js";
 import type { FromEngine, ToEngine } from "./messages.js";
 import { PIECE, type Source, type Write } from "./source.js";
 
-/** Blobs from this size on are cut into pieces (`SHARED_FROM` of the protocol). */
-const SHARED_FROM = 8 << 20;
 /** Pieces of one blob (`MAX_PIECES` of the protocol): of larger ones nobody keeps books. */
 const MOST_PIECES = 1 << 16;
 /** A range fills at least this much of the pieces it lies in, or is fetched as it is: what is around it came for nobody. */

@@ -1,9 +1,11 @@
 /** The coordinator as Workers ask it: requests wait while it restarts, and bytes go on where a connection broke. */
 
+import { PIECE_BYTES } from "../constants.js";
 import { fetchFailed, refused, type StoredBlob, UnitError } from "./failure.js";
 
-/** Memory that large inputs pass through: large enough to make few calls, small enough to stay in a cache. */
-export const PIECE = 1 << 20;
+/** Memory that large inputs pass through: large enough to make few calls, small enough to stay in a cache. A piece of
+ * a blob fits exactly. */
+export const PIECE = PIECE_BYTES;
 /** How long a restarting coordinator is waited for before the unit counts as failed. */
 const PATIENCE_MS = 20_000;
 const FIRST_WAIT_MS = 100;

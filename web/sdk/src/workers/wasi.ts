@@ -45,7 +45,10 @@ class ProgramComputer implements Computer {
       say({ type: "clock", attempt: unit.attempt, item });
       const onStderr = (tail: string) => say({ type: "stderr", attempt: unit.attempt, tail });
       const args = ["program", ...work.args];
-      return runProgram({ module, item, args, env, stdin, folder, limits, clock: work.clock, onStderr });
+      const onPart = (bytes: Uint8Array<ArrayBuffer>) =>
+        say({ type: "part", attempt: unit.attempt, bytes }, [bytes.buffer]);
+      const run = { module, item, args, env, stdin, folder, limits, clock: work.clock, onStderr };
+      return runProgram(unit.body ? { ...run, onPart } : run);
     });
     say({ type: "rest", attempt: unit.attempt });
     return { bytes: pack(answers), release: () => undefined };

@@ -2,9 +2,10 @@
 //! operator's own, or one that was right often, computes from the last proven checkpoint to a later one, alone, and
 //! its rows must be the same bits. Nobody knows beforehand which steps will be looked at, so that every step counts.
 //!
-//! A stranger is looked at from checkpoint to checkpoint until it was right ten times, then one time in twenty.
-//! Where rows differ the crew goes back to the last proven checkpoint. The last rows are merged only after their
-//! check. Where nobody can check, the job goes on, counts those steps and says so.
+//! A stranger is looked at from checkpoint to checkpoint until it was right ten times in this crew, then one time in
+//! twenty; what it was right with elsewhere is other work. Where rows differ the crew goes back to the last proven
+//! checkpoint. The last rows are merged only after their check. What nobody looked at, because nobody could or
+//! because its authors were right so far, the job counts, and says so.
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::format;
@@ -154,8 +155,12 @@ impl Scheduler {
         let authors = self.crews.get(&id).and_then(|crew| crew.base.as_ref());
         let authors = authors.map(|base| base.authors.clone()).unwrap_or_default();
         let proven = authors.iter().all(|node| self.is_proven(id, *node));
-        if authors.is_empty() || proven && !self.chance.hits(1, LOOK_ONE_IN) {
+        if authors.is_empty() {
             return self.believe_rows(now, id, &next, None);
+        }
+        if proven && !self.chance.hits(1, LOOK_ONE_IN) {
+            let why = "whoever computed them was right so far, and is looked at now and then";
+            return self.believe_rows(now, id, &next, Some(why));
         }
         let Some((node, conn)) = self.checker(now, id, &authors) else {
             return self.believe_rows(now, id, &next, Some("nobody here can compute it again"));
@@ -164,13 +169,12 @@ impl Scheduler {
     }
 
     fn is_proven(&self, id: CrewId, node: NodeId) -> bool {
-        let Some(job) = self.crew_job(id) else { return false };
         let right = self.crews.get(&id).and_then(|crew| crew.right.get(&node));
-        let veteran = self.standing(node, job.spec.needs.lane) == Standing::Veteran;
-        veteran || right.is_some_and(|right| *right >= VETERAN)
+        right.is_some_and(|right| *right >= VETERAN)
     }
 
-    /// Who computes again: rather somebody who has no seat, the fastest of those whose word counts.
+    /// Who computes again, of those whose word counts: one of the operator's own, because liars may have earned trust
+    /// with other work and vouch for each other; rather somebody who has no seat; the fastest.
     fn checker(&self, now: Time, id: CrewId, authors: &BTreeSet<NodeId>) -> Option<(NodeId, Conn)> {
         let (crew, job) = (self.crews.get(&id)?, self.crew_job(id)?);
         let lane = job.spec.needs.lane;
@@ -189,9 +193,9 @@ impl Scheduler {
             let Try::Fit { rate } = tried else { return None };
             let peer = self.peers.get(node).filter(|peer| fits(peer))?;
             let sits = crew.seats.iter().any(|seat| seat.node == *node);
-            Some((sits, core::cmp::Reverse(*rate), *node, peer.conn))
+            Some((!peer.trusted, sits, core::cmp::Reverse(*rate), *node, peer.conn))
         });
-        able.min().map(|(_, _, node, conn)| (node, conn))
+        able.min().map(|(_, _, _, node, conn)| (node, conn))
     }
 
     fn begin_check(
@@ -482,7 +486,7 @@ impl Crew {
     }
 }
 
-/// What was said of a crew whose rows could not be checked, in words.
+/// What is said of a crew whose rows were not all checked, in words.
 pub(crate) fn unchecked_words(steps: u64) -> String {
-    format!("{steps} steps were computed by nodes that nobody could check")
+    format!("{steps} steps were computed by other people's devices and not checked")
 }

@@ -1,11 +1,6 @@
 /** Frames off a stream: each is as long as its header says. */
 
-/** A frame's header, which tells how long the rest is: 32 bits, little-endian. */
-const HEADER_BYTES = 48;
-const LENGTH_AT = 4;
-const FIRST_OF_HEADER = 0xf1;
-/** Largest frame that the coordinator passes on. */
-const MOST_BYTES = 4 << 20;
+import { FRAME_VERSION, HEADER_BYTES, LENGTH_AT, MAX_FRAME_BYTES } from "../../constants.js";
 
 export class Frames {
   /** Read and not used yet. */
@@ -27,7 +22,7 @@ export class Frames {
     for (;;) {
       if (!(await this.fill(header, 0))) return;
       const length = new DataView(header.buffer).getUint32(LENGTH_AT, true);
-      if (header[0] !== FIRST_OF_HEADER || length > MOST_BYTES - HEADER_BYTES) throw new Error("no frame");
+      if (header[0] !== FRAME_VERSION || length > MAX_FRAME_BYTES - HEADER_BYTES) throw new Error("no frame");
       const whole = new Uint8Array(HEADER_BYTES + length);
       whole.set(header);
       if (!(await this.fill(whole, HEADER_BYTES))) return;

@@ -4,9 +4,8 @@ import type { Brain, BrainJob, BrainOutput } from "../../../generated/brain/brai
 import type { CrewOutput } from "../../../generated/crew/crew.js";
 import type { CrewNote } from "../../join/crew.js";
 import type { Lane } from "../lane.js";
-import type { FromBrain } from "../messages.js";
+import type { FromBrain, ToSim } from "../messages.js";
 import type { RadioCall } from "../radio-words.js";
-import type { ToSim } from "../sim-words.js";
 import type { Socket } from "../socket.js";
 
 export interface CrewHost {

@@ -2,14 +2,13 @@
 
 import init, { Crew, type CrewConfig } from "../../../generated/crew/crew.js";
 import type { BrainOutput } from "../../../generated/brain/brain.js";
-import type { FromSim } from "../sim-words.js";
+import { BLOBS, CREW_AT } from "../../constants.js";
+import type { FromSim } from "../messages.js";
 import type { CrewHost, TalkOutput } from "./host.js";
 import { Part } from "./part.js";
 import { Quic } from "./quic.js";
-import { BLOBS, Swarm } from "./swarm.js";
+import { Swarm } from "./swarm.js";
 
-/** Where in a frame's header its crew is: 64 bits, little-endian. */
-const CREW_AT = 24;
 /** The page is shown how crews are doing at most this often. */
 const SHOW_EVERY_MS = 500;
 

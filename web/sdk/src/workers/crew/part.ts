@@ -3,7 +3,7 @@
 import type { Crew, CrewLink, CrewOutput } from "../../../generated/crew/crew.js";
 import type { CrewNote } from "../../join/crew.js";
 import { Call } from "../radio.js";
-import type { SimAnswer } from "../sim-words.js";
+import type { SimAnswer } from "../messages.js";
 import type { CrewHost } from "./host.js";
 
 export class Part {

@@ -1,14 +1,13 @@
 /** A node's way for frames by QUIC (WebTransport), beside its socket: when to have it is the brain's business. */
 
 import type { BrainOutput } from "../../../generated/brain/brain.js";
+import { QUIC_ACCEPTED } from "../../constants.js";
 import { Frames } from "./frames.js";
 
 /** Where UDP is closed nothing answers at all. */
 const OPEN_WITHIN_MS = 5_000;
 /** Frames waiting to leave. More are dropped, as on the socket; links repeat them. */
 const MOST_WAITING = 8 << 20;
-/** The coordinator's answer to a good greeting. */
-const ACCEPTED = 1;
 
 export interface QuicEvents {
   up: () => void;
@@ -85,7 +84,7 @@ class Way {
       const writer = writable.getWriter() as WritableStreamDefaultWriter<Uint8Array<ArrayBuffer>>;
       await writer.write(order.greeting as Uint8Array<ArrayBuffer>);
       const frames = new Frames(readable.getReader() as ReadableStreamDefaultReader<Uint8Array>);
-      if ((await frames.byte()) !== ACCEPTED) throw new Error("the coordinator does not take frames by QUIC");
+      if ((await frames.byte()) !== QUIC_ACCEPTED) throw new Error("the coordinator does not take frames by QUIC");
       clearTimeout(late);
       this.writer = writer;
       this.isUp = true;

@@ -14,8 +14,6 @@ import { Holdings } from "./holdings.js";
 import type { CrewHost, Pool } from "./host.js";
 import { Seeks } from "./seeks.js";
 
-/** The channel of blobs (`BLOBS` of the protocol). */
-export const BLOBS = 16;
 /** Pieces hashed before other things get their turn: a heartbeat must not wait for a gigabyte. */
 const AT_A_TIME = 8;
 

@@ -1,13 +1,11 @@
 /** One run of a WASI preview1 program. */
 
 import { type Fd, WASI, WASIProcExit } from "@bjorn3/browser_wasi_shim";
+import { MAX_STDERR_BYTES } from "../../constants.js";
 import type { BrainJob, UnitFailure } from "../messages.js";
 import { UnitError } from "../blobs.js";
 import { type Folder, ReadOnlyFolder, Stdin, Stream } from "./files.js";
 import { calls, granted, settled } from "./world.js";
-
-/** What is kept of stderr, from its end, where the reason stands (`MAX_STDERR_BYTES` of the protocol). */
-const STDERR_BYTES = 2 << 10;
 
 export interface Run {
   module: WebAssembly.Module;
@@ -22,6 +20,8 @@ export interface Run {
   clock: boolean;
   /** The end of stderr so far, told now and then in case the run never ends. */
   onStderr: (tail: string) => void;
+  /** Gets what the program writes to stdout while it runs. What it has not got at the end is the run's answer. */
+  onPart?: (bytes: Uint8Array<ArrayBuffer>) => void;
 }
 
 interface Exports extends WebAssembly.Exports {
@@ -29,9 +29,9 @@ interface Exports extends WebAssembly.Exports {
   _start: () => unknown;
 }
 
-/** Answers with what the program wrote to stdout. */
+/** Answers with what the program wrote to stdout, without what `onPart` got. */
 export function runProgram(run: Run): Uint8Array {
-  const stdout = new Output(run.limits.output);
+  const stdout = new Output(run.limits.output, run.onPart);
   const stderr = new Tail(run.onStderr);
   const fds: Fd[] = [new Stdin(run.stdin), new Stream(), new Stream()];
   if (run.folder) fds.push(new ReadOnlyFolder("/data", run.folder));
@@ -81,22 +81,37 @@ function isStarved(most: number, memory: WebAssembly.Memory | undefined, stderr:
 
 class OverOutput extends Error {}
 
-class Output {
-  private readonly pieces: Uint8Array[] = [];
-  private size = 0;
+/** What a program writes within this time is one part of its answer: a quick run's answer stays whole. */
+const TOGETHER_MS = 20;
+/** A part is given at once when it has so many bytes (`ANSWER_PART_BYTES` of the protocol). */
+const PART_BYTES = 256 << 10;
 
-  constructor(private readonly most: number) {}
+class Output {
+  private pieces: Uint8Array[] = [];
+  private held = 0;
+  private given = 0;
+  /** When the program began, or something was given last. */
+  private since = performance.now();
+
+  constructor(
+    private readonly most: number,
+    private readonly onPart: ((bytes: Uint8Array<ArrayBuffer>) => void) | undefined,
+  ) {}
 
   add(data: Uint8Array): void {
-    this.size += data.byteLength;
-    if (this.size > this.most) throw new OverOutput();
+    this.held += data.byteLength;
+    if (this.given + this.held > this.most) throw new OverOutput();
     this.pieces.push(data);
+    if (!this.onPart || (this.held < PART_BYTES && performance.now() - this.since < TOGETHER_MS)) return;
+    this.onPart(this.bytes().slice());
+    this.given += this.held;
+    [this.pieces, this.held, this.since] = [[], 0, performance.now()];
   }
 
   bytes(): Uint8Array {
     const [only] = this.pieces;
     if (only && this.pieces.length === 1) return only;
-    const all = new Uint8Array(this.size);
+    const all = new Uint8Array(this.held);
     let at = 0;
     for (const piece of this.pieces) {
       all.set(piece, at);
@@ -121,7 +136,7 @@ class Tail {
     const joined = new Uint8Array(this.last.byteLength + data.byteLength);
     joined.set(this.last);
     joined.set(data, this.last.byteLength);
-    this.last = joined.slice(-STDERR_BYTES);
+    this.last = joined.slice(-MAX_STDERR_BYTES);
     if (this.told >= TOLD_AT_ONCE && performance.now() < this.next) return;
     this.told++;
     this.next = performance.now() + TOLD_EVERY_MS;

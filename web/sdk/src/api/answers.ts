@@ -1,0 +1,608 @@
+/** What the coordinator's HTTP API says.
+ *
+ * Made from `crates/api` and `crates/kinds` by `cargo xtask types`: change it there. */
+
+import type { JobKind } from "../types.js";
+import type { Priority, Reduce } from "./requests.js";
+
+/** Bytes that are stored. */
+export interface BlobRef {
+  /** BLAKE3 of the bytes, 64 hexadecimal digits. */
+  hash: string;
+  size: number;
+}
+
+export interface CrewChange {
+  /** Milliseconds since the Unix epoch. */
+  at: number;
+  epoch: number;
+  what: string;
+}
+
+/** The nodes that compute it together. */
+export interface CrewInfo {
+  /** What a step should take on the fastest node alone, if the grid fits there. */
+  aloneStepMs: number | null;
+  /** What happened to it, oldest first. */
+  changes: CrewChange[];
+  /** Counts changes of membership. */
+  epoch: number;
+  /** Steps of the newest whole checkpoint. */
+  keptStep: number;
+  /** By rank. */
+  members: CrewMember[];
+  /** What a step should take by what was measured before. */
+  predictedStepMs: number | null;
+  /** Nodes that could step in. */
+  spares: number;
+  state: CrewState;
+  /** What a step takes, on average in this epoch. */
+  stepMs: number | null;
+}
+
+/** How its link to another member is doing. */
+export interface CrewLink {
+  /** Known while the link was full lately. */
+  bytesPerSecond: number | null;
+  /** Bytes sent directly, in this crew. */
+  direct: number;
+  /** Lost chunks of a million. */
+  loss: number;
+  /** Bytes sent through the coordinator, in this crew. */
+  relayed: number;
+  roundTripMs: number;
+  via: CrewVia;
+  with: number;
+}
+
+export interface CrewMember {
+  /** Time at work in this epoch. */
+  computedMs: number;
+  /** Guessed halos that were wrong and were corrected. */
+  corrected: number;
+  /** Guessed halos that were right. */
+  guessed: number;
+  links: CrewLink[];
+  name: string;
+  node: number;
+  /** The first of its rows, and how many they are. */
+  rows: [number, number];
+  step: number;
+  /** Time spent waiting for neighbours in this epoch. */
+  waitedMs: number;
+}
+
+export type CrewState = "forming" | "working";
+
+/** What carries a link now. */
+export type CrewVia = "relay" | "direct";
+
+/** How its device is doing. */
+export interface DeviceCondition {
+  batteryPercent: number | null;
+  charging: boolean;
+  metered: boolean;
+  /** The page is in front. */
+  visible: boolean;
+}
+
+/** Something that computes. */
+export interface EngineInfo {
+  name: string;
+  /** What it does in a second by its own measure; left out if nobody measured. */
+  speed?: number;
+  version: string;
+}
+
+/** Every error's body. */
+export interface ErrorAnswer {
+  error: ErrorBody;
+}
+
+export interface ErrorBody {
+  /** For machines, stable. */
+  code: string;
+  details?: unknown;
+  /** For people. */
+  message: string;
+}
+
+/** Why things are as they are, one sentence in each line. */
+export interface Explanation {
+  lines: string[];
+}
+
+export interface GpuInfo {
+  backend: string;
+  /** Bytes of the largest buffer. */
+  bufferBytes: number;
+  /** Bytes for all buffers of units that run at once; `null` if nobody knows. */
+  memory: number | null;
+  name: string;
+  /** A CPU that plays GPU. */
+  software: boolean;
+  storageBuffers: number;
+  workgroupBytes: number;
+  workgroupInvocations: number;
+}
+
+export interface Job {
+  /** Nodes connected now that could compute this job. */
+  ableNodes: number;
+  ended: number | null;
+  error: JobError | null;
+  etaSeconds: number | null;
+  id: number;
+  items: number;
+  itemsDone: number;
+  itemsLeased: number;
+  /** `noop`, `map`, `render`, `exec` or `sim`. */
+  kind: JobKind;
+  name: string;
+  /** What whoever submitted it should know, in sentences. */
+  notes: string[];
+  /** Of a map or a simulation. */
+  output: JobOutput | null;
+  owner: string;
+  priority: Priority;
+  /** Items per second lately. */
+  rate: number;
+  /** Of a map whose outputs are brought together: how to go on. */
+  reduced: MapReduced | null;
+  render: RenderInfo | null;
+  result: JobResult;
+  /** Units given to another node because the first one left, stalled or failed. */
+  retries: number;
+  shares: Share[];
+  /** The key that signed its code. */
+  signedBy: string | null;
+  /** Whether that is the coordinator's own key, because the code came unsigned. */
+  signedHere: boolean;
+  sim: SimInfo | null;
+  /** Units given to a second node because the first one was slow. */
+  speculated: number;
+  started: number | null;
+  state: JobState;
+  /** Milliseconds since 1970, as JavaScript's `Date.now()` counts them. So are all moments here. */
+  submitted: number;
+  /** Of the units done: another device computed them too, whole or in part, with the same answer. Under `quorum:N`,
+   * N devices agreed. */
+  unitsChecked: number;
+  /** Units that are computed and wait for another device to check them. */
+  unitsChecking: number;
+  unitsDone: number;
+  unitsLeased: number;
+  /** Of the units done: computed by your own devices, not checked. */
+  unitsOwn: number;
+  /** Of the units done: not checked, because no other device could check a stranger's answer, or because `verify` is
+   * `none`. */
+  unitsUnchecked: number;
+  /** How answers are checked, as in the request. */
+  verify: string;
+  /** Its share among jobs of the same priority. Default: 100. */
+  weight: number;
+}
+
+export interface JobError {
+  /** The input's name or line number. */
+  input: string | null;
+  /** The item at fault, counted from 0. */
+  item: number | null;
+  /** A whole sentence: which input, which limit, which nodes. */
+  message: string;
+  nodes: string[];
+  /** The end of what the program wrote to stderr. */
+  stderr: string;
+}
+
+export interface JobList {
+  jobs: Job[];
+}
+
+/** Elements of a map's or a simulation's result. */
+export interface JobOutput {
+  /** Scalars for each item. */
+  perItem: number;
+  /** The WGSL scalar: `f32`, `i32`, `u32`, `f16`. */
+  type: string;
+}
+
+export interface JobResult {
+  /** Size of the whole result; for exec, of what is there so far. */
+  bytes: number;
+  /** Bytes of each item, where all have the same. */
+  itemBytes: number | null;
+}
+
+export type JobState = "running" | "done" | "failed" | "cancelled";
+
+/** One array of a kernel. */
+export interface KernelArray {
+  /** Numbers from one element to the next, padding included: 4 for a `vec3<f32>`. */
+  lanes: number;
+  /** Its variable in the kernel. */
+  name: string;
+  /** What the element is made of: `f32`, `i32` or `u32`; `mixed` for a struct of several kinds. */
+  scalar: string;
+  /** Bytes from one element to the next. */
+  stride: number;
+  /** The element as WGSL writes it: `f32`, `vec2<f32>`, or a struct's name. */
+  type: string;
+}
+
+export interface KernelInfo {
+  entry: string;
+  /** The read-only arrays, in binding order. */
+  inputs: KernelArray[];
+  needs: KernelNeeds;
+  output: KernelArray;
+  workgroup: [number, number, number];
+}
+
+/** What a device must have to run it. */
+export interface KernelNeeds {
+  /** Storage buffers bound at once. */
+  storageBuffers: number;
+  /** Bytes of `var<workgroup>`. */
+  workgroupBytes: number;
+  /** Invocations in one workgroup. */
+  workgroupInvocations: number;
+}
+
+/** How blocks are brought together further: submit the result as the input of a map with the kernel `copy`, with
+ * `columns` elements for each item, in and out, and `{"wgsl": combine}` as `reduce`, until one block is left. */
+export interface MapReduced {
+  columns: number;
+  combine: string;
+  copy: string;
+  /** What a block becomes, as WGSL writes it. */
+  element: string;
+  /** Items of the map; an item of the job is a block of 256. */
+  items: number;
+}
+
+/** What a node is. */
+export type NodeKind = "native" | "browser" | "simulated";
+
+export interface NodeList {
+  nodes: PoolNode[];
+}
+
+export type Pixel = "rgba8" | "rgba32float";
+
+/** How blobs reach nodes, in bytes since the coordinator's start. */
+export interface PoolBlobs {
+  /** Given by one node to another. */
+  exchanged: number;
+  /** Pairs of nodes that can exchange some now. */
+  links: number;
+  /** Given by the coordinator. */
+  served: number;
+}
+
+export interface PoolInfo {
+  blobs: PoolBlobs;
+  /** Crews at work. */
+  crews: number;
+  /** How often the members of one changed. */
+  epochs: number;
+  /** The link that lets a device join. */
+  join: string;
+  /** The coordinator's public key, 64 hexadecimal digits: signs receipts, and code that came unsigned. */
+  key: string;
+  nodes: number;
+  offers: PoolOffers;
+  relay: PoolRelay;
+  version: string;
+}
+
+export interface PoolNode {
+  /** Nodes of one class agree bit for bit on floating-point numbers. 16 hexadecimal digits; `null` is unknown. */
+  class: string | null;
+  condition: DeviceCondition;
+  cpuSlots: number;
+  /** What computes there, by the name jobs ask for it. */
+  engines: EngineInfo[];
+  /** Bytes of blobs it sent to other nodes. */
+  gaveBytes: number;
+  /** How many nodes say that it sent them wrong bytes. */
+  gaveWrong: number;
+  gpu: GpuInfo | null;
+  id: number;
+  /** Its public key, 64 hexadecimal digits. */
+  identity: string;
+  job: number | null;
+  jobName?: string;
+  joined: number;
+  kind: NodeKind;
+  leases: number;
+  /** Percent of its slots at work. */
+  load: number;
+  /** Bytes of memory lent: all work that runs there at once stays within it. */
+  memory: number;
+  name: string;
+  /** Its recent speed, in percent of its best. */
+  pacePercent: number;
+  paused: boolean;
+  /** Measured items per second. */
+  rate: number;
+  /** From the coordinator to it and back. */
+  roundTripMs: number | null;
+  running: number;
+  /** Declared speed; 100 is a middling laptop. */
+  speed: number;
+  /** Threads that all work there may have together. */
+  threads: number;
+  trust: Trusts;
+  /** Your own device (it joined with the API key). Its answers are not checked. */
+  trusted: boolean;
+  unitsDone: number;
+  unitsFailed: number;
+}
+
+/** The most any one node offers, and sums where they make sense. */
+export interface PoolOffers {
+  cpuSlots: number;
+  gpuNodes: number;
+  /** Bytes of the largest GPU buffer. */
+  largestBuffer: number;
+  /** Bytes of memory, the most of one node. */
+  largestMemory: number;
+  /** Bytes of memory, all nodes together. */
+  memory: number;
+  storageBuffers: number;
+  workgroupBytes: number;
+  workgroupInvocations: number;
+}
+
+/** What nodes said to each other through the coordinator, since its start. */
+export interface PoolRelay {
+  bytes: number;
+  /** Frames not passed on, by reason. */
+  dropped: Record<string, number>;
+  frames: number;
+  /** Of those bytes, by QUIC. */
+  quic: RelayWay;
+  /** Ways by QUIC that nodes opened. */
+  quicOpened: number;
+  /** Connections by QUIC that were refused. */
+  quicRefused: number;
+  /** Of those bytes, by WebSocket. */
+  socket: RelayWay;
+}
+
+export interface Receipt {
+  code: ReceiptCode | null;
+  /** Milliseconds since 1970. So are all moments here. */
+  ended: number | null;
+  /** `shoal receipt 1`. */
+  format: string;
+  inputs: ReceiptInput[];
+  items: number;
+  job: number;
+  kind: JobKind;
+  name: string;
+  /** Everybody named in `units`. */
+  nodes: ReceiptNode[];
+  /** Of a job that is done. */
+  output: ReceiptOutput | null;
+  owner: string;
+  policy: ReceiptPolicy;
+  /** What the job was asked to compute, beside its code and inputs: what its kind says of it. */
+  settings: Record<string, unknown>;
+  state: JobState;
+  submitted: number;
+  units: ReceiptUnit[];
+  /** BLAKE3 of all that nodes are told to do, as it is sent to them (postcard). */
+  work: string;
+}
+
+export interface ReceiptCode {
+  /** BLAKE3 of the kernel's text or of the module. */
+  hash: string;
+  signature: string | null;
+  signedBy: string | null;
+}
+
+export interface ReceiptInput {
+  hash: string;
+  name?: string;
+  /** `input` of a map; `lines`, `file` or `folder` of an exec. */
+  role: string;
+  size: number;
+}
+
+export interface ReceiptNode {
+  /** Its numeric class as last said. */
+  class: string | null;
+  /** Its public key. */
+  identity: string | null;
+  name: string;
+  node: number;
+}
+
+export interface ReceiptOutput {
+  hash: string;
+  size: number;
+  what: ReceiptWhat;
+}
+
+export interface ReceiptPolicy {
+  tolerance: ReceiptTolerance;
+  verify: string;
+}
+
+/** Fractions are written as text, so that there is one way to write them. */
+export interface ReceiptTolerance {
+  abs: string;
+  /** `bytes` (bit for bit), `unorm8`, `f16` or `f32`. */
+  dtype: string;
+  rel: string;
+  ulps: number;
+}
+
+export interface ReceiptUnit {
+  /** When it was merged, to a tenth of a second. */
+  at: number;
+  /** Other nodes that computed the unit, whole or in part, and gave the same answer. With `node` they are those who
+   * agreed. Empty if nobody checked it. */
+  checkedBy: number[];
+  /** BLAKE3 of the unit's bytes; `null` where there are none. */
+  hash: string | null;
+  len: number;
+  /** Who computed it. */
+  node: number;
+  /** One of your own devices gave this answer. */
+  own: boolean;
+  size: number;
+  start: number;
+  /** As many devices agreed as the policy requires. */
+  sure: boolean;
+}
+
+/** What the hash of a result is of. */
+export type ReceiptWhat = "bytes" | "pixels";
+
+/** Bytes that came by one way, and bytes that left by it. */
+export interface RelayWay {
+  in: number;
+  out: number;
+}
+
+export interface RenderInfo {
+  height: number;
+  pixel: Pixel;
+  samples: number;
+  tile: number;
+  width: number;
+}
+
+/** A node that keeps a service ready. */
+export interface Replica {
+  name: string;
+  node: number;
+  ready: boolean;
+  running: number;
+}
+
+export interface Service {
+  /** Requests answered since the coordinator started. */
+  answered: number;
+  /** Requests that failed since then. */
+  failed: number;
+  id: number;
+  /** `exec`. */
+  kind: string;
+  /** Nodes that always keep it ready. */
+  least: number;
+  /** Nodes that keep it ready at most. */
+  most: number;
+  name: string;
+  owner: string;
+  /** Requests that went to another node because the first one was lost. */
+  repeated: number;
+  replicas: Replica[];
+  /** Requests that are being answered. */
+  running: number;
+  /** Whether other people's devices may serve it. */
+  strangers: boolean;
+  /** Why the last node that tried could not keep it ready. */
+  trouble: string | null;
+  /** Requests that wait. */
+  waiting: number;
+}
+
+export interface ServiceList {
+  services: Service[];
+}
+
+/** How much of a job one node did. */
+export interface Share {
+  items: number;
+  name: string;
+  node: number;
+  units: number;
+}
+
+/** A receipt and who signed it. */
+export interface SignedReceipt {
+  /** The coordinator's public key, 64 hexadecimal digits. */
+  key: string;
+  receipt: Receipt;
+  /** Ed25519, 128 hexadecimal digits, of the words `shoal receipt 1`, a zero byte and the BLAKE3 hash of `receipt`
+   * as JSON without spaces and with sorted keys. */
+  signature: string;
+}
+
+/** How a simulation gets on. */
+export interface SimInfo {
+  crew: CrewInfo | null;
+  halo: number;
+  height: number;
+  /** Numbers in a cell. */
+  lanes: number;
+  /** What the members made of all cells, if the job asks for it: the last there is. */
+  reduced: SimTotal | null;
+  /** `f32`, `i32` or `u32`. */
+  scalar: string;
+  /** Steps that all members have done. */
+  step: number;
+  steps: number;
+  width: number;
+}
+
+/** All cells brought together, each number of a cell by itself. */
+export interface SimTotal {
+  how: Reduce;
+  /** Of the state after so many steps. */
+  step: number;
+  /** One for each number of a cell; `null` for what is not a finite number. */
+  values: (number | null)[];
+}
+
+export interface SubmitJobAnswer {
+  jobId: number;
+  /** `submitted`, or with `?wait` how it ended: `done`, `failed`, `cancelled`. */
+  status: string;
+}
+
+export interface TileList {
+  tiles: number[];
+}
+
+export interface Trust {
+  /** Wrong too often: it gets no more of this work. */
+  barred: boolean;
+  /** Right answers in a row. */
+  streak: number;
+  /** Right so often that only some answers are checked. */
+  veteran: boolean;
+  /** Wrong answers not yet made up for. */
+  wrong: number;
+}
+
+/** How a node's answers turned out so far, by kind of work. */
+export interface Trusts {
+  cpu: Trust;
+  gpu: Trust;
+}
+
+export interface Unit {
+  len: number;
+  node?: number;
+  start: number;
+  state: UnitState;
+}
+
+export interface UnitList {
+  /** Whether there are more than are shown. */
+  truncated: boolean;
+  units: Unit[];
+}
+
+export type UnitState = "waiting" | "leased" | "done";
+
+/** How much of an upload is held so far. */
+export interface UploadOffset {
+  offset: number;
+}

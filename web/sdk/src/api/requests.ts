@@ -1,0 +1,241 @@
+/** What the coordinator's HTTP API takes.
+ *
+ * Made from `crates/api` and `crates/kinds` by `cargo xtask types`: change it there. */
+
+import type { Params, Verify } from "../types.js";
+
+/** An Ed25519 signature of the words `shoal code 1`, a zero byte and the BLAKE3 hash of the code: of the kernel's
+ * text exactly as submitted, or of the module's bytes. */
+export interface CodeSignature {
+  /** The public key, 64 hexadecimal digits. */
+  key: string;
+  /** 128 hexadecimal digits. */
+  signature: string;
+}
+
+export interface CommonRequest {
+  /** The submitter's own node: an interactive job goes there first, then to the nearest. */
+  home?: number;
+  limits?: Limits;
+  /** What people see. Default: the kind. */
+  name?: string;
+  /** For whom: shown to donors. */
+  owner?: string;
+  /** Default: `normal`. */
+  priority?: Priority;
+  /** Who stands for the code. Default: the coordinator itself. */
+  signature?: CodeSignature;
+  strategy?: Strategy;
+  /** How much floats from different kinds of devices may differ. Default: what honest devices stay within. */
+  tolerance?: Tolerance;
+  /** Items in every unit. Default: chosen by each node's measured speed. */
+  unit?: number;
+  /** How answers are checked: `none`, `spot` (one in ten is computed twice), `spot:0.25`, `quorum:3` or `adaptive`.
+   * Default: `adaptive`. */
+  verify?: Verify;
+  /** Its share among jobs of the same priority, from 1 to 10000. Default: 100. */
+  weight?: number;
+}
+
+export type Edge = "clamp" | "wrap" | "mirror";
+
+export interface ExecFile {
+  blob: string;
+  name: string;
+}
+
+export interface ExecLines {
+  blob: string;
+  /** Lines for each run. Default: 1. */
+  perRun?: number;
+}
+
+/** A WASI program, run once for each line or file. */
+export interface ExecRequest {
+  kind: "exec";
+  args?: string[];
+  /** Whether the program sees the real time. */
+  clock?: boolean;
+  env?: Record<string, string>;
+  /** Run once for each file: its bytes on stdin, its name in `SHOAL_INPUT`. */
+  files?: ExecFile[];
+  /** Files every run finds, read-only, in `/data`. */
+  folder?: ExecFile[];
+  /** Run once for each line (or group of lines) of a text. */
+  lines?: ExecLines;
+  /** Hash of a wasm32-wasip1 module. */
+  module: string;
+}
+
+/** A job to run: what is common to all kinds, and one kind. */
+export type JobRequest = CommonRequest & WorkRequest;
+
+/** A map kernel to be looked at, as in a job's request. */
+export interface KernelRequest {
+  /** The entry point; may be left out if there is only one. */
+  entry?: string;
+  /** Values for the kernel's parameter block, by member name; they are checked too. */
+  params?: Params;
+  wgsl: string;
+}
+
+/** What one unit may use; for exec, one run of the program. */
+export interface Limits {
+  /** Default: 256. */
+  memoryMiB?: number;
+  /** Default: 16. */
+  outputMiB?: number;
+  /** Default: 30. */
+  seconds?: number;
+}
+
+export type MapReduce = MapReduceOp | { wgsl: string };
+
+export type MapReduceOp = "sum" | "min" | "max";
+
+/** A WGSL kernel over the elements of arrays. */
+export interface MapRequest {
+  kind: "map";
+  /** What an item reads before the first and behind the last element. Default: `clamp`. */
+  edge?: Edge;
+  /** The entry point; may be left out if there is only one. */
+  entry?: string;
+  /** One for each read-only array of the kernel, in binding order. */
+  inputs?: MapRequestInput[];
+  /** How many items there are; needed when no input is split. */
+  items?: number;
+  /** Elements of output for each item. Default: 1. */
+  outPerItem?: number;
+  /** Values for the kernel's parameter block, by member name. */
+  params?: Params;
+  /** Brings the outputs of all items together. The result is one of each block of 256 items, in order; the job's
+   * `reduced` says how to go on until one is left. */
+  reduce?: MapReduce;
+  wgsl: string;
+}
+
+export interface MapRequestInput {
+  /** Hash of the array's bytes. */
+  blob: string;
+  /** How many elements away from its own an item may look. Default: what the kernel does. */
+  overlap?: number;
+  /** Elements for each item. Default: 1. */
+  perItem?: number;
+  /** What the bytes are: `f32`, `i32`, `u32`, or the whole element as the kernel writes it, such as `vec2<f32>`. The
+   * job is refused if the kernel reads something else. Left out, the bytes are taken as whatever the kernel reads. */
+  type?: string;
+  /** Every unit gets all of it, instead of its share. */
+  whole?: boolean;
+}
+
+/** Units without content, to measure the pool itself. */
+export interface NoopRequest {
+  kind: "noop";
+  items: number;
+}
+
+/** A poke at the field of a simulation. */
+export interface Poke {
+  /** Where, in cells: x, y. */
+  at: [number, number];
+  /** By how much, in cells: x, y. */
+  by?: [number, number];
+  /** In cells. Default: 8. */
+  radius?: number;
+  /** What it means is up to the kernel. Default: 1. */
+  strength?: number;
+}
+
+export type Priority = "batch" | "normal" | "interactive";
+
+/** What becomes of all cells. */
+export type Reduce = "sum" | "min" | "max" | "mean";
+
+/** A WGSL kernel over the tiles of a picture. */
+export interface RenderRequest {
+  kind: "render";
+  entry?: string;
+  height: number;
+  params?: Params;
+  /** Default: 1. */
+  samples?: number;
+  /** Edge of a tile in pixels. Default: 64. */
+  tile?: number;
+  wgsl: string;
+  width: number;
+}
+
+export interface ServiceCommon {
+  /** Seconds without work after which a node beyond `least` is released. Default: 60. */
+  idleSeconds?: number;
+  /** Number of nodes that always keep it ready. Default: 1. */
+  least?: number;
+  /** For each request. */
+  limits?: Limits;
+  /** Number of nodes that may keep it ready when requests are waiting. Default: 4. */
+  most?: number;
+  /** What clients call it in `/api/v1/services/NAME`. */
+  name?: string;
+  /** For whom: shown to donors. */
+  owner?: string;
+  /** Requests that may wait; more are refused. Default: 64. */
+  queue?: number;
+  /** Who stands for the code. Default: the coordinator itself. */
+  signature?: CodeSignature;
+  /** Whether other people's devices may serve it too. Their answers are not checked. */
+  strangers?: boolean;
+}
+
+/** A service to run: what is common to all kinds, and one kind without its items. */
+export type ServiceRequest = ServiceCommon & WorkRequest;
+
+/** A WGSL kernel over a grid, step by step, computed by a crew of nodes together. */
+export interface SimRequest {
+  kind: "sim";
+  /** Hash of the first state's bytes, row by row. Default: what the kernel's `init` makes, or zeros. */
+  first?: string;
+  /** Rows above and below a band that one step reads. Default: what the file says in `// halo: 2`. */
+  halo?: number;
+  height: number;
+  /** Steps between two checkpoints, 0 for none. Default: what a few seconds bring. */
+  keepEvery?: number;
+  /** Exactly so many nodes. Default: as many as make it fastest. */
+  members?: number;
+  /** Values for the kernel's parameter block, by member name. */
+  params?: Params;
+  /** One step, as `advect,jacobi*10,project`. Default: what the file says in `// passes: ...`, or its entry points
+   * in order. */
+  passes?: string;
+  /** At every checkpoint and at the end the members bring all cells together, each number of a cell by itself; the
+   * job's `sim.reduced` has the last totals. */
+  reduce?: Reduce;
+  /** One WGSL module: its entry points are the passes of a step; `init` and `show` are special. */
+  source: string;
+  /** Go on with guessed halos where true ones are late, and correct what was guessed wrong. */
+  speculate?: boolean;
+  steps: number;
+  /** Cells of a row. */
+  width: number;
+}
+
+export type Strategy = "adaptive" | "round-robin" | "weight";
+
+/** A newcomer's one-line job. */
+export interface SubmitJobRequest {
+  /** `matmul`: each element of the product of two made-up matrices. */
+  computeType?: string;
+  iterations?: number;
+  tensorSize?: number;
+}
+
+/** Answers agree where one of these bounds holds; those left out are the usual ones of the type. */
+export interface Tolerance {
+  /** Largest difference; for 8-bit pixels, in steps of 255. */
+  abs?: number;
+  /** Largest difference as a part of the larger of the two. */
+  rel?: number;
+  /** Largest number of representable values between the two. */
+  ulps?: number;
+}
+
+export type WorkRequest = NoopRequest | MapRequest | RenderRequest | ExecRequest | SimRequest;

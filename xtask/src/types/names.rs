@@ -1,0 +1,79 @@
+//! What types are called in TypeScript, where that is not their name in Rust, and where TypeScript has a finer type
+//! than a schema can say. Users of the SDK import these names: they stay.
+
+/// Most types in Rust end so, because what they are made from has the plain name.
+const SUFFIX: &str = "Json";
+
+const NAMES: &[(&str, &str)] = &[
+    ("ArrayJson", "KernelArray"),
+    ("BlobJson", "BlobRef"),
+    ("ChangeJson", "CrewChange"),
+    ("CodeJson", "ReceiptCode"),
+    ("ConditionJson", "DeviceCondition"),
+    ("CrewJson", "CrewInfo"),
+    ("EngineJson", "EngineInfo"),
+    ("ErrorJson", "ErrorAnswer"),
+    ("ExplainJson", "Explanation"),
+    ("FileRequest", "ExecFile"),
+    ("GpuJson", "GpuInfo"),
+    ("JobsJson", "JobList"),
+    ("KernelJson", "KernelInfo"),
+    ("LinesRequest", "ExecLines"),
+    ("LinkJson", "CrewLink"),
+    ("MapInputRequest", "MapRequestInput"),
+    ("MemberJson", "CrewMember"),
+    ("NodeJson", "PoolNode"),
+    ("NodesJson", "NodeList"),
+    ("OffersJson", "PoolOffers"),
+    ("OpJson", "MapReduceOp"),
+    ("OutputJson", "JobOutput"),
+    ("PartialJson", "UploadOffset"),
+    ("PoolJson", "PoolInfo"),
+    ("PokeRequest", "Poke"),
+    ("ReduceJson", "MapReduce"),
+    ("ReducedJson", "MapReduced"),
+    ("RelayJson", "PoolRelay"),
+    ("RenderJson", "RenderInfo"),
+    ("ResultJson", "JobResult"),
+    ("ServicesJson", "ServiceList"),
+    ("SignatureJson", "CodeSignature"),
+    ("SimJson", "SimInfo"),
+    ("StateJson", "JobState"),
+    ("SubmitJobJson", "SubmitJobAnswer"),
+    ("TilesJson", "TileList"),
+    ("TotalJson", "SimTotal"),
+    ("UnitsJson", "UnitList"),
+    ("ViaJson", "CrewVia"),
+    ("WayJson", "RelayWay"),
+];
+
+/// Fields whose type is written by hand in `web/sdk/src/types.ts`, and that type.
+const FINER: &[(&str, &str, &str)] = &[
+    ("CommonRequest", "verify", "Verify"),
+    ("JobJson", "kind", "JobKind"),
+    ("KernelRequest", "params", "Params"),
+    ("MapRequest", "params", "Params"),
+    ("ReceiptJson", "kind", "JobKind"),
+    ("RenderRequest", "params", "Params"),
+    ("SimRequest", "params", "Params"),
+];
+
+/// What a schema is called in TypeScript.
+pub(super) fn name(schema: &str) -> &str {
+    let known = NAMES.iter().find(|(rust, _)| *rust == schema);
+    known.map_or_else(|| schema.strip_suffix(SUFFIX).unwrap_or(schema), |(_, name)| name)
+}
+
+/// The finer type of a field.
+pub(super) fn finer(schema: &str, field: &str) -> Option<&'static str> {
+    let found = FINER.iter().find(|(of, name, _)| *of == schema && *name == field);
+    found.map(|(_, _, finer)| *finer)
+}
+
+/// All that is written by hand and used here.
+pub(super) fn by_hand() -> Vec<&'static str> {
+    let mut names: Vec<_> = FINER.iter().map(|(_, _, finer)| *finer).collect();
+    names.sort_unstable();
+    names.dedup();
+    names
+}
