@@ -51,7 +51,7 @@ function hear(ask) {
 
 /** A front whose Workers that keep files run `code` first. */
 async function startChanged(t, code) {
-  const file = (path, bytes) => (/(gpu|brain)-worker\.js$/.test(path) ? `${code}\n${bytes}` : bytes);
+  const file = (path, bytes) => (/(gpu|brain|keep)-worker\.js$/.test(path) ? `${code}\n${bytes}` : bytes);
   const changed = await startFront(coordinator, { cut: hear, file });
   t.after(() => changed.close());
   return changed;

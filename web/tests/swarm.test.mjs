@@ -186,25 +186,27 @@ test("a tab that needed some ranges of a blob keeps and gives those pieces alone
 
 test("a tab that gives other bytes is refused, and the numbers are right", async (t) => {
   const pool = await startPool(t);
-  // What it wrote it does not check again, and so does not find out itself.
+  // Changed behind its own check.
   const lie = `{
-    const { createSyncAccessHandle } = FileSystemFileHandle.prototype;
-    FileSystemFileHandle.prototype.createSyncAccessHandle = async function () {
-      const file = await createSyncAccessHandle.call(this);
-      const read = file.read.bind(file);
-      file.read = (bytes, at) => {
-        const size = read(bytes, at);
-        if (this.name.endsWith(".held")) bytes[77] ^= 1;
-        return size;
-      };
-      return file;
+    const [say, lies] = [globalThis.postMessage, new BroadcastChannel("lies")];
+    globalThis.postMessage = (said, options) => {
+      if (said.bytes) said.bytes[77] ^= 1;
+      if (said.bytes) lies.postMessage("one");
+      say.call(globalThis, said, options);
     };
   }`;
-  const file = (path, bytes) => (/brain-worker\.js$/.test(path) ? `${lie}\n${bytes}` : bytes);
+  const file = (path, bytes) => (/keep-worker\.js$/.test(path) ? `${lie}\n${bytes}` : bytes);
   const liar = await startFront(pool.coordinator, { file });
   windUp(t, () => liar.close());
-  const { blob } = await partAndNewcomer(t, pool, liar);
+  const { blob, first, second } = await partAndNewcomer(t, pool, liar);
+  await first.page.evaluate(() => {
+    globalThis.lies = 0;
+    globalThis.heard = new BroadcastChannel("lies");
+    globalThis.heard.onmessage = () => (globalThis.lies += 1);
+  });
   const before = await spread(pool.coordinator);
   await next(pool.shoal, blob);
+  assert.ok((await first.page.evaluate(() => globalThis.lies)) > 0, "it was asked for nothing");
   assert.equal((await spread(pool.coordinator)).exchanged, before.exchanged, "wrong bytes were taken");
+  await until("the other keeps all", async () => (await onShelf(second)) === (64 + 8) * MIB);
 });

@@ -111,7 +111,8 @@ export class Blobs {
     const here: Write = (at, bytes) => write(at - from, bytes);
     const shelved = isWhole ? this.shelf?.all(blob, here, signal) : this.shelf?.part(blob, from, to, here, signal);
     if (await shelved) return;
-    if (!isWhole && (await this.ranges.get(blob, from, to, here, signal))) return;
+    // Pieces begin where they do in the blob, which must be a whole number of words from here.
+    if (!isWhole && from % 4 === 0 && (await this.ranges.get(blob, from, to, here, signal))) return;
     const hasher = isWhole ? this.hashing.begin() : undefined;
     try {
       const heard: Write = (at, bytes) => {

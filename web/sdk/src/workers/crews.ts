@@ -8,11 +8,12 @@ import type { CrewOrder, Crews as Open } from "./crew/index.js";
 import type { StoredBlob } from "./failure.js";
 import { Shelf } from "./shelf.js";
 
-/** Pieces of a blob that an engine Worker needs: from `first` on, before `end`. */
+/** Pieces of a blob that an engine Worker needs: from `first` on, before `end`. `hashes` are those of all its pieces. */
 export interface Pieces {
   blob: StoredBlob;
   first: number;
   end: number;
+  hashes: Uint8Array;
 }
 
 /** What it hears of them. */
@@ -41,6 +42,8 @@ export class Crews {
   private readonly waiting: CrewOrder[] = [];
   private loading: Promise<Open> | undefined;
   private open: Open | undefined;
+  /** Large blobs that this browser kept when the node joined, all of them or some pieces. */
+  private kept: Promise<Set<string>> = Promise.resolve(new Set<string>());
 
   constructor(
     private readonly places: { base: string; crewModule: string; crewWasm: string },
@@ -61,15 +64,16 @@ export class Crews {
     await open?.swarm?.need(blob);
   }
 
-  /** Pieces from this browser's files or from other devices. While their code is not there nobody waits for it. */
+  /** Pieces from this browser's files or from other devices. While the code for that is not there, it is waited for only
+   * if some of them are here; else they are kept when the Worker has them all. */
   seek(pieces: Pieces, answer: Sought): Seek {
     const swarm = this.open?.swarm;
     if (swarm) return swarm.seek(pieces, answer);
-    streamAll(pieces, answer);
-    const later = this.opened().then((open) => open.swarm?.hold(pieces));
-    later.catch(() => undefined);
-    const tell = (what: (seek: Seek) => void) => void later.then((seek) => seek && what(seek)).catch(() => undefined);
-    return { keep: (piece, bytes) => tell((seek) => seek.keep(piece, bytes)), end: () => tell((seek) => seek.end()) };
+    const seek = this.kept.then((kept) => (kept.has(pieces.blob.hash) ? this.seekLater(pieces, answer) : this.keepLater(pieces, answer)));
+    return {
+      keep: (piece, bytes) => void seek.then((seek) => seek.keep(piece, bytes)),
+      end: () => void seek.then((seek) => seek.end()),
+    };
   }
 
   /** Whether it was a frame. */
@@ -93,9 +97,23 @@ export class Crews {
   private async openIfHolding(): Promise<void> {
     const { pool } = this.host;
     if (!pool || !Shelf.isPossible()) return;
-    const name = poolName(pool.base);
-    const kept = await shelved();
-    if (kept.some(({ pool, size, kind }) => pool === name && size >= SHARED_FROM && kind !== "part")) await this.opened();
+    this.kept = largeOf(pool.base).catch(() => new Set());
+    if ((await this.kept).size > 0) await this.opened();
+  }
+
+  private async seekLater(pieces: Pieces, answer: Sought): Promise<Seek> {
+    const open = await this.opened().catch(() => undefined);
+    return (open?.swarm ?? { seek: streamAll }).seek(pieces, answer);
+  }
+
+  private keepLater(pieces: Pieces, answer: Sought): Seek {
+    const came: [number, Uint8Array<ArrayBuffer>][] = [];
+    const keep = ({ swarm }: Open) => came.forEach((piece) => swarm?.keep(pieces, ...piece));
+    streamAll(pieces, answer);
+    return {
+      keep: (...piece) => void came.push(piece),
+      end: () => void this.opened().then(keep, () => undefined),
+    };
   }
 
   private opened(): Promise<Open> {
@@ -124,4 +142,10 @@ export class Crews {
       this.host.tellBrain((brain, now) => brain.crewFailed(now, crew, 0, { kind: "unable", message }));
     }
   }
+}
+
+async function largeOf(base: string): Promise<Set<string>> {
+  const name = poolName(base);
+  const kept = (await shelved()).filter(({ pool, size, kind }) => pool === name && size >= SHARED_FROM && kind !== "part");
+  return new Set(kept.map(({ hash }) => hash));
 }

@@ -82,11 +82,6 @@ export class Held {
     return this.isOpen && this.places.has(piece);
   }
 
-  /** Whether it is there with this hash, as far as the note tells. */
-  hasAs(piece: number, hash: string): boolean {
-    return this.isOpen && this.places.get(piece)?.hash === hash;
-  }
-
   /** A piece that is here. One that is not what it was is not here any more. */
   read(piece: number): Uint8Array<ArrayBuffer> | undefined {
     const place = this.isOpen ? this.places.get(piece) : undefined;

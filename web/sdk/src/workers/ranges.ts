@@ -21,7 +21,7 @@ type FromSeeker = Extract<FromEngine, { type: "seek" | "keep" | "sought" }>;
 type ToSeeker = Extract<ToEngine, { type: "found" | "stream" }>;
 
 export class Ranges {
-  private readonly lists = new Map<string, Promise<Uint8Array | undefined>>();
+  private readonly lists = new Map<string, Promise<Uint8Array>>();
   private readonly seeks = new Map<number, Seek>();
   private last = 0;
 
@@ -36,7 +36,6 @@ export class Ranges {
   async get(blob: StoredBlob, from: number, to: number, write: Write, signal?: AbortSignal): Promise<boolean> {
     if (!isFit(blob, from, to)) return false;
     const hashes = await this.hashes(blob);
-    if (!hashes) return false;
     signal?.throwIfAborted();
     const id = ++this.last;
     const seek = new Seek({ blob, from, to, hashes, write });
@@ -45,13 +44,17 @@ export class Ranges {
     signal?.addEventListener("abort", abort, { once: true });
     this.seeks.set(id, seek);
     try {
-      if (this.ask) this.ask({ type: "seek", seek: id, blob: { hash: blob.hash, size: blob.size }, first, end });
+      const { hash, size } = blob;
+      if (this.ask) this.ask({ type: "seek", seek: id, blob: { hash, size }, first, end, hashes });
       else this.stream(id, seek, seek.lacking());
       await seek.done;
       return true;
+    } catch (error) {
+      // Not when all came: a connection that is read to its end serves the next range too.
+      seek.over.abort();
+      throw error;
     } finally {
       this.seeks.delete(id);
-      seek.over.abort();
       signal?.removeEventListener("abort", abort);
       this.ask?.({ type: "sought", seek: id });
     }
@@ -81,16 +84,16 @@ export class Ranges {
     all().catch((error: unknown) => seek.fail(error));
   }
 
-  /** None if the coordinator has none: then nothing is known of its pieces. */
-  private hashes(blob: StoredBlob): Promise<Uint8Array | undefined> {
+  /** Without them nothing can be said of its pieces. */
+  private hashes(blob: StoredBlob): Promise<Uint8Array> {
     const known = this.lists.get(blob.hash);
     if (known) return known;
-    const count = Math.ceil(blob.size / PIECE);
-    const list = this.source.pieces(blob).then(
-      (list) => (list.byteLength === 32 * count ? list : undefined),
-      () => undefined,
-    );
+    const list = this.source.pieces(blob).then((list) => {
+      if (list.byteLength === 32 * Math.ceil(blob.size / PIECE)) return list;
+      throw fetchFailed(blob, "its pieces have not one hash each");
+    });
     this.lists.set(blob.hash, list);
+    list.catch(() => this.lists.delete(blob.hash));
     const [oldest] = this.lists.keys();
     if (this.lists.size > MOST_LISTS && oldest !== undefined) this.lists.delete(oldest);
     return list;
@@ -148,11 +151,11 @@ class Seek {
   }
 }
 
-/** Whether it is worth going by pieces. A piece begins at a whole word of the range, as those who write them to a GPU need. */
+/** Whether it is worth going by pieces. */
 function isFit({ size }: StoredBlob, from: number, to: number): boolean {
   const isShared = size >= SHARED_FROM && size <= MOST_PIECES * PIECE;
   const [start, end] = [Math.floor(from / PIECE) * PIECE, Math.min(Math.ceil(to / PIECE) * PIECE, size)];
-  return isShared && from % 4 === 0 && to - from >= (end - start) * FILLED;
+  return isShared && to - from >= (end - start) * FILLED;
 }
 
 /** Runs of numbers that follow each other, as first and end. */

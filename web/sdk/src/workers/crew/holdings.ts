@@ -1,156 +1,120 @@
-/** Blobs of which this browser keeps some pieces, as one tab has them open: a file is for one tab at a time, so it is
- * closed when nobody used it for a while. Another tab that needs it meanwhile does without. */
+/** What this browser keeps of blobs in pieces, for the brain Worker: which there are it knows, their files another Worker
+ * has (`keep.ts`), which is started when the first of them is read or written. */
 
-import { fileAt, lockName, poolFolder, poolName, shelved } from "../../shelf.js";
+import { startable } from "../../join/places.js";
+import { poolFolder, poolName, shelved } from "../../shelf.js";
 import type { StoredBlob } from "../failure.js";
-import type { Hashing } from "../hashing.js";
 import { Held } from "../held.js";
-import { claimBytes, giveBack, nameOf, noteUse } from "../room.js";
-import { PIECE } from "../source.js";
+import type { FromKeeper, ToKeeper } from "../messages.js";
+import type { Pool } from "./host.js";
 
-/** A file that nobody used for so long is closed: other tabs may need it, and the donor may want it removed. */
-const IDLE_MS = 2_000;
-/** Room is claimed for so many bytes at a time: looking at all that is kept takes longer than writing a piece. */
-const CLAIMED = 32 * PIECE;
 /** Pieces that wait to be written: more are not kept, so that a slow disk does not fill the memory. */
 const MOST_WAITING = 64;
-/** How long nothing is put here after the disk was full. */
-const FULL_MS = 600_000;
 
-interface Open {
-  held: Held;
-  /** Bytes for which there is room. */
-  room: number;
-  users: number;
-  /** Pieces that wait to be written, and the last of them. */
-  waiting: number;
-  line: Promise<void>;
-  timer: ReturnType<typeof setTimeout> | undefined;
-  /** Frees the blob's lock. */
-  free: () => void;
-}
+type Answer = Pick<FromKeeper, "bytes" | "has">;
+type Asked<T> = T extends { id: number } ? Omit<T, "id"> : never;
 
 export class Holdings {
-  private readonly pool: string;
-  private readonly open = new Map<string, Promise<Open | undefined>>();
-  private fullUntil = 0;
+  private readonly name: string;
+  private readonly kept = new Map<string, ReadonlySet<number>>();
+  private readonly waiting = new Map<number, (answer: Answer) => void>();
+  private worker: Promise<Worker> | undefined;
+  private isBroken = false;
+  private puts = 0;
+  private last = 0;
+  /** What there was at the beginning is known. */
+  readonly known: Promise<unknown>;
 
   constructor(
-    base: string,
-    private readonly hashing: Hashing,
+    private readonly pool: Pool,
     /** Whether all of it is on its way into another file. */
     private readonly isComing: (hash: string) => boolean,
   ) {
-    this.pool = poolName(base);
+    this.name = poolName(pool.base);
+    this.known = this.look().catch(() => undefined);
   }
 
-  /** What this browser keeps of this pool, as the notes tell. */
-  async all(): Promise<{ blob: StoredBlob; pieces: Uint32Array }[]> {
-    const kept = (await shelved()).filter(({ pool, kind }) => pool === this.pool && kind === "held");
-    const noted = kept.map(async ({ folder, hash, size }) => {
-      const blob = { hash, size };
-      return { blob, pieces: await Held.noted(folder, blob).catch(() => new Uint32Array(0)) };
-    });
-    return (await Promise.all(noted)).filter(({ pieces }) => pieces.length > 0);
+  /** Blobs of which there are some pieces, as the notes tell. */
+  async look(): Promise<StoredBlob[]> {
+    const held = (await shelved()).filter(({ pool, kind }) => pool === this.name && kind === "held");
+    await Promise.all(held.map((blob) => this.lookAt(blob)));
+    return held.filter(({ hash }) => this.kept.has(hash)).map(({ hash, size }) => ({ hash, size }));
   }
 
-  /** Uses what is kept of a blob; none if another tab does, or all of it is here or on its way. Who calls says when it is
-   * done with it. */
-  async use(blob: StoredBlob): Promise<Use | undefined> {
+  /** Looks anew what there is of a blob. */
+  async lookAt({ hash, size }: StoredBlob): Promise<void> {
+    this.learn(hash, await Held.noted(await poolFolder(this.name), { hash, size }).catch(() => []));
+  }
+
+  /** Those there are, as far as is known. */
+  pieces(hash: string): ReadonlySet<number> {
+    return (this.isComing(hash) ? undefined : this.kept.get(hash)) ?? new Set();
+  }
+
+  async read(blob: StoredBlob, piece: number): Promise<Uint8Array<ArrayBuffer> | undefined> {
     if (this.isComing(blob.hash)) return undefined;
-    const known = this.open.get(blob.hash) ?? this.begin(blob);
-    const open = await known.catch(() => undefined);
-    if (!open || this.open.get(blob.hash) !== known) return undefined;
-    clearTimeout(open.timer);
-    open.users += 1;
-    let isOver = false;
-    const end = () => {
-      if (isOver) return;
-      isOver = true;
-      open.users -= 1;
-      if (open.users > 0) return;
-      open.timer = setTimeout(() => this.open.get(blob.hash) === known && void this.close(blob.hash), IDLE_MS);
-    };
-    return {
-      held: open.held,
-      end,
-      claim: (bytes) => this.claim(open, bytes),
-      put: (...piece) => this.queue(open, ...piece),
-      written: () => open.line,
-    };
+    const { bytes, has } = await this.ask({ type: "read", blob, piece });
+    // Not open: another tab has it, or it is gone.
+    this.learn(blob.hash, has ?? []);
+    return bytes;
   }
 
-  /** Nothing more is read or written; resolves when the file is free. */
-  async close(hash: string): Promise<void> {
-    const known = this.open.get(hash);
-    this.open.delete(hash);
-    const open = await known?.catch(() => undefined);
-    if (!open) return;
-    clearTimeout(open.timer);
-    await open.held.close();
-    open.free();
+  /** Gives a piece away to be written; resolves when it is, or will not be. */
+  async put(blob: StoredBlob, piece: number, bytes: Uint8Array<ArrayBuffer>, hash: Uint8Array): Promise<void> {
+    const { hash: name } = blob;
+    if (this.isComing(name) || this.pieces(name).has(piece) || this.puts >= MOST_WAITING) return;
+    this.puts += 1;
+    const { has } = await this.ask({ type: "put", blob, piece, bytes, hash }, [bytes.buffer]);
+    this.puts -= 1;
+    if (has) this.learn(name, has);
   }
 
-  private begin(blob: StoredBlob): Promise<Open | undefined> {
-    const begun = new Promise<Open | undefined>((resolve, reject) => {
-      const lock = navigator.locks.request(lockName(this.pool, blob.hash), { ifAvailable: true }, async (lock) => {
-        const folder = lock && (await poolFolder(this.pool));
-        if (!folder || (await fileAt(folder, nameOf(blob)))) return resolve(undefined);
-        const held = await Held.open(folder, blob, this.hashing);
-        void noteUse(folder, blob).catch(() => undefined);
-        await new Promise<void>((free) => resolve({ held, room: 0, users: 0, waiting: 0, line: Promise.resolve(), timer: undefined, free }));
-      });
-      lock.catch(reject);
+  /** All that was put is written then, and the file is free. */
+  async close(blob: StoredBlob): Promise<void> {
+    if (this.worker) await this.ask({ type: "close", blob });
+  }
+
+  private learn(hash: string, pieces: Iterable<number>): void {
+    const all = new Set(pieces);
+    if (all.size > 0) this.kept.set(hash, all);
+    else this.kept.delete(hash);
+  }
+
+  private async ask(asked: Asked<ToKeeper>, transfer: Transferable[] = []): Promise<Answer> {
+    const nothing = { bytes: undefined, has: undefined };
+    if (this.isBroken) return nothing;
+    this.worker ??= this.start();
+    const worker = await this.worker.catch((error: unknown) => this.fail(String(error)));
+    if (!worker || this.isBroken) return nothing;
+    const id = ++this.last;
+    return new Promise((resolve) => {
+      this.waiting.set(id, resolve);
+      worker.postMessage({ ...asked, id } satisfies ToKeeper, transfer);
     });
-    this.open.set(blob.hash, begun);
-    const forget = () => this.open.get(blob.hash) === begun && this.open.delete(blob.hash);
-    void begun.then((open) => open ?? forget(), forget);
-    return begun;
   }
 
-  private async claim(open: Open, bytes: number): Promise<boolean> {
-    if (performance.now() < this.fullUntil) return false;
-    if (open.room >= bytes) return true;
-    const more = Math.max(bytes - open.room, CLAIMED);
-    // A small shelf may have room for what is needed alone.
-    const claimed = (await claimBytes(more)) ? more : (await claimBytes(bytes)) ? bytes : 0;
-    open.room += claimed;
-    return open.room >= bytes;
+  private async start(): Promise<Worker> {
+    const { base, hashing, keepWorker } = this.pool;
+    const worker = new Worker(await startable(keepWorker), { type: "module" });
+    worker.onmessage = ({ data: { id, bytes, has } }: MessageEvent<FromKeeper>) => {
+      this.waiting.get(id)?.({ bytes, has });
+      this.waiting.delete(id);
+    };
+    worker.onerror = (event) => {
+      event.preventDefault();
+      this.fail(event.message || "its code could not be loaded");
+    };
+    worker.postMessage({ type: "open", base, hashing } satisfies ToKeeper);
+    return worker;
   }
 
-  /** One after the other, and between two of them others get their turn: writing keeps this Worker from all else. */
-  private queue(open: Open, piece: number, bytes: Uint8Array<ArrayBuffer>, hash: Uint8Array): void {
-    if (open.held.has(piece) || open.waiting >= MOST_WAITING) return;
-    open.waiting += 1;
-    open.line = open.line
-      .then(() => new Promise((resolve) => setTimeout(resolve)))
-      .then(() => {
-        open.waiting -= 1;
-        this.put(open, piece, bytes, hash);
-      });
+  /** Nothing is kept any more as long as this tab lives; who waits goes on without. */
+  private fail(why: string): undefined {
+    if (!this.isBroken) console.warn(`no pieces are kept: ${why}`);
+    this.isBroken = true;
+    this.kept.clear();
+    for (const answer of this.waiting.values()) answer({ bytes: undefined, has: undefined });
+    this.waiting.clear();
+    return undefined;
   }
-
-  private put(open: Open, piece: number, bytes: Uint8Array<ArrayBuffer>, hash: Uint8Array): void {
-    if (open.held.has(piece) || open.room < bytes.byteLength) return;
-    try {
-      open.held.put(piece, bytes, hash);
-      open.room -= bytes.byteLength;
-    } catch (error) {
-      console.warn(`a piece could not be kept: ${String(error)}`);
-      this.fullUntil = performance.now() + FULL_MS;
-      open.room = 0;
-      void giveBack(bytes.byteLength).catch(() => undefined);
-    }
-  }
-}
-
-export interface Use {
-  held: Held;
-  /** Whether there is room for so many bytes more. */
-  claim: (bytes: number) => Promise<boolean>;
-  /** Keeps a piece, if there is room. */
-  put: (piece: number, bytes: Uint8Array<ArrayBuffer>, hash: Uint8Array) => void;
-  /** Resolves when all that was put is written. */
-  written: () => Promise<void>;
-  end: () => void;
 }

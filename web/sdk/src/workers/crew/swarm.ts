@@ -17,8 +17,6 @@ import { Seeks } from "./seeks.js";
 /** Pieces hashed before other things get their turn: a heartbeat must not wait for a gigabyte. */
 const AT_A_TIME = 8;
 
-/** Blobs whose pieces' hashes are kept. */
-const MOST_LISTS = 32;
 /** How long another tab of this browser that gets the blob is waited for. */
 const LOCK_MS = 60_000;
 
@@ -37,9 +35,10 @@ export class Swarm {
   private readonly source: Source;
   private readonly hashing: Hashing;
   private readonly links = new Map<number, (bytes: Uint8Array) => void>();
+  /** Of these, those with a direct way. */
+  private readonly nearOnes = new Set<number>();
   private readonly needs = new Map<string, Promise<void>>();
   private readonly coming = new Map<string, Coming>();
-  private readonly lists = new Map<string, Promise<Uint8Array>>();
   private readonly holdings: Holdings;
   private readonly seeks: Seeks;
   private readonly todo: SwarmOutput[] = [];
@@ -54,14 +53,10 @@ export class Swarm {
     this.pool = poolName(base);
     this.source = new Source(base, session());
     this.hashing = new Hashing(hashing);
-    this.holdings = new Holdings(base, this.hashing, (hash) => this.needs.has(hash));
+    this.holdings = new Holdings(from, (hash) => this.needs.has(hash));
     this.seeks = new Seeks(this.holdings, {
-      hashes: (blob) => this.hashes(blob),
-      want: ({ hash, size }, hashes, needs, has) => this.give((mind, now) => mind.want(now, hash, size, hashes, needs, has)),
-      have: ({ hash, size }, has) => {
-        // While all of it comes, what is here of it is in another file.
-        if (!this.needs.has(hash)) this.give((mind, now) => mind.havePart(now, hash, size, has));
-      },
+      want: (...wanted) => this.wantPart(...wanted),
+      have: (...has) => this.havePart(...has),
       awaited: ({ hash }) => this.mind.awaited(hash),
     });
   }
@@ -71,9 +66,9 @@ export class Swarm {
     return this.seeks.begin(pieces, answer);
   }
 
-  /** Pieces that it gets from the coordinator: they are to be kept. */
-  hold(pieces: Pieces): Promise<Seek> {
-    return this.seeks.hold(pieces);
+  /** One of them that came from the coordinator and has its hash. */
+  keep(pieces: Pieces, piece: number, bytes: Uint8Array<ArrayBuffer>): void {
+    this.seeks.keep(pieces, piece, bytes);
   }
 
   /** Resolves when the blob is on the shelf, or cannot be had this way. */
@@ -82,7 +77,8 @@ export class Swarm {
     if (known) return known;
     const need = this.get(blob)
       .catch((error: unknown) => console.warn(`blob ${blob.hash} does not come from other devices: ${String(error)}`))
-      .finally(() => this.needs.delete(blob.hash));
+      .then(() => this.tellGot(blob))
+      .catch((error: unknown) => console.warn(error));
     this.needs.set(blob.hash, need);
     return need;
   }
@@ -106,10 +102,13 @@ export class Swarm {
 
   unlinked(peer: number): void {
     this.links.delete(peer);
+    this.nearOnes.delete(peer);
     this.give((mind, now) => mind.gone(now, peer));
   }
 
   near(peer: number, isNear: boolean): void {
+    if (isNear) this.nearOnes.add(peer);
+    else this.nearOnes.delete(peer);
     this.give((mind, now) => mind.near(now, peer, isNear));
   }
 
@@ -120,42 +119,48 @@ export class Swarm {
   private async tellHeld(): Promise<void> {
     const kept = (await shelved()).filter(({ pool, kind, size }) => pool === this.pool && kind === "whole" && Mind.isShared(size));
     for (const { hash, size } of kept) this.give((mind, now) => mind.have(now, hash, size));
-    for (const { blob, pieces } of await this.holdings.all()) {
-      const { hash, size } = blob;
-      const isKnown = this.needs.has(hash) || this.seeks.isFor(hash) || kept.some((whole) => whole.hash === hash);
-      if (!isKnown) this.give((mind, now) => mind.havePart(now, hash, size, pieces));
+    for (const blob of await this.holdings.look()) {
+      const isKnown = this.seeks.isFor(blob.hash) || kept.some(({ hash }) => hash === blob.hash);
+      if (!isKnown) this.havePart(blob, this.holdings.pieces(blob.hash));
     }
+  }
+
+  private wantPart({ hash, size }: SharedBlob, hashes: Uint8Array, needs: number[], has: Iterable<number>): boolean {
+    // All of it was asked for already.
+    if (this.needs.has(hash)) return false;
+    this.give((mind, now) => mind.want(now, hash, size, hashes, Uint32Array.from(needs), Uint32Array.from(has)));
+    return this.nearOnes.size > 0;
+  }
+
+  private havePart({ hash, size }: SharedBlob, has: Iterable<number>): void {
+    // While all of it comes, what is here of it is in another file.
+    if (!this.needs.has(hash)) this.give((mind, now) => mind.havePart(now, hash, size, Uint32Array.from(has)));
   }
 
   /** One tab of a browser gets the blob, the others wait for it. */
   private async get(blob: SharedBlob): Promise<void> {
     // A tab that holds it and was frozen must not keep the others waiting.
     const signal = AbortSignal.timeout(LOCK_MS);
-    await this.holdings.close(blob.hash);
+    await this.holdings.close(blob);
     await navigator.locks.request(lockName(this.pool, blob.hash), { signal }, async () => {
       const folder = await poolFolder(this.pool);
       if (await fileAt(folder, nameOf(blob))) return;
-      const hashes = await this.hashes(blob);
+      const hashes = await this.source.pieces(blob);
       const part = await claimRoom(this.pool, blob);
       if (!part) return;
       if (!(await this.fill(blob, part, hashes))) return;
       await (part as Moving).move(nameOf(blob));
       await Held.remove(folder, blob);
     });
-    const isThere = await fileAt(await poolFolder(this.pool), nameOf(blob));
-    if (isThere) this.give((mind, now) => mind.have(now, blob.hash, blob.size));
-    else await this.tellLeft(blob);
   }
 
-  private hashes(blob: SharedBlob): Promise<Uint8Array> {
-    const known = this.lists.get(blob.hash);
-    if (known) return known;
-    const list = this.source.pieces(blob);
-    this.lists.set(blob.hash, list);
-    list.catch(() => this.lists.delete(blob.hash));
-    const [oldest] = this.lists.keys();
-    if (this.lists.size > MOST_LISTS && oldest !== undefined) this.lists.delete(oldest);
-    return list;
+  /** After all of a blob was needed: whether it is here, or perhaps some pieces. */
+  private async tellGot(blob: SharedBlob): Promise<void> {
+    this.needs.delete(blob.hash);
+    await this.holdings.lookAt(blob);
+    const isThere = await fileAt(await poolFolder(this.pool), nameOf(blob));
+    if (isThere) this.give((mind, now) => mind.have(now, blob.hash, blob.size));
+    else this.tellLeft(blob);
   }
 
   /** Whether all of the blob is in the file. */
@@ -194,10 +199,10 @@ export class Swarm {
     if ((await Held.noted(folder, blob)).length === 0) return;
     const held = await Held.open(folder, blob, this.hashing);
     try {
-      for (const [at, piece] of held.pieces.entries()) {
+      for (const piece of held.pieces) {
         const bytes = held.read(piece);
         if (bytes) file.write(bytes, { at: piece * PIECE });
-        if (at % AT_A_TIME === AT_A_TIME - 1) await turn();
+        await turn();
       }
     } finally {
       await held.close();
@@ -252,10 +257,8 @@ export class Swarm {
         this.seeks.asked();
         break;
       case "fetch":
-        // What is needed of a part alone, the Worker that needs it gets.
-        if (!this.seeks.toFetch(output.blob, output.piece) || this.coming.has(output.blob.hash)) {
-          void this.fetch(output.blob, output.piece);
-        }
+        this.seeks.toFetch(output.blob, output.piece);
+        if (this.coming.has(output.blob.hash)) void this.fetch(output.blob, output.piece);
         break;
       case "store":
         this.store(output.blob, output.piece, output.bytes);
@@ -302,16 +305,13 @@ export class Swarm {
     const bytes = await this.read(blob, piece).catch(() => undefined);
     this.give((mind, now) => mind.loaded(now, blob.hash, piece, to, bytes));
     // The donor cleared the shelf, others needed the room, or the disk changed it.
-    if (!bytes) await this.tellLeft(blob).catch((error: unknown) => console.warn(error));
+    if (!bytes) this.tellLeft(blob);
   }
 
   /** A blob is not here as was said: perhaps some pieces are. */
-  private async tellLeft({ hash, size }: SharedBlob): Promise<void> {
-    const pieces = await Held.noted(await poolFolder(this.pool), { hash, size });
+  private tellLeft(blob: SharedBlob): void {
     // Who needs more of it says what is here.
-    if (this.seeks.isFor(hash)) return;
-    if (pieces.length === 0) this.give((mind, now) => mind.forget(now, hash));
-    else this.give((mind, now) => mind.havePart(now, hash, size, pieces));
+    if (!this.seeks.isFor(blob.hash)) this.havePart(blob, this.holdings.pieces(blob.hash));
   }
 
   private async read(blob: SharedBlob, piece: number): Promise<Uint8Array | undefined> {
@@ -323,12 +323,7 @@ export class Swarm {
     const file = await fileAt(await poolFolder(this.pool), nameOf(blob));
     const bytes = await file?.slice(piece * PIECE, (piece + 1) * PIECE).arrayBuffer();
     if (bytes) return new Uint8Array(bytes);
-    const use = await this.holdings.use(blob);
-    try {
-      return use?.held.read(piece);
-    } finally {
-      use?.end();
-    }
+    return this.holdings.read(blob, piece);
   }
 
   private wind(): void {
