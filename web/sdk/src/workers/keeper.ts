@@ -20,8 +20,8 @@ interface Open {
   /** Bytes for which there is room. */
   room: number;
   since: number;
-  /** Frees the blob's lock. */
-  free: () => void;
+  /** Frees the blob's lock; resolves when it is free. */
+  free: () => Promise<unknown>;
 }
 
 export class Keeper {
@@ -65,7 +65,7 @@ export class Keeper {
     const open = this.open.get(hash);
     this.open.delete(hash);
     await open?.held.close();
-    open?.free();
+    await open?.free();
   }
 
   private async opened(blob: StoredBlob): Promise<Open | undefined> {
@@ -80,8 +80,8 @@ export class Keeper {
   /** None if another tab has it open, or all of it is here. */
   private begin(blob: StoredBlob): Promise<Open | undefined> {
     return new Promise((resolve, reject) => {
-      const lock = navigator.locks.request(lockName(this.pool, blob.hash), { ifAvailable: true }, async (lock) => {
-        const folder = lock && (await poolFolder(this.pool));
+      const lock = navigator.locks.request(lockName(this.pool, blob.hash), { ifAvailable: true }, async (mine) => {
+        const folder = mine && (await poolFolder(this.pool));
         if (!folder) return resolve(undefined);
         if (await fileAt(folder, nameOf(blob))) {
           await Held.remove(folder, blob);
@@ -89,7 +89,13 @@ export class Keeper {
         }
         const held = await Held.open(folder, blob, this.hashing);
         void noteUse(folder, blob).catch(() => undefined);
-        await new Promise<void>((free) => resolve({ held, room: 0, since: performance.now(), free }));
+        await new Promise<void>((end) => {
+          const free = () => {
+            end();
+            return lock;
+          };
+          resolve({ held, room: 0, since: performance.now(), free });
+        });
       });
       lock.catch(reject);
     });
