@@ -60,7 +60,7 @@ async function sdk() {
 async function workers() {
   // Those a Worker or page imports when it needs them.
   const entryPoints = { hash: "sdk/src/hash.ts", crew: "sdk/src/workers/crew/index.ts", radio: "sdk/src/join/radio.ts" };
-  for (const name of ["brain", "gpu", "wasi"]) {
+  for (const name of ["brain", "gpu", "wasi", "keep"]) {
     entryPoints[`${name}-worker`] = `sdk/src/workers/${name}.ts`;
   }
   entryPoints["talk-worker"] = "sdk/src/gpu-p2p/talker.ts";

@@ -51,7 +51,7 @@ function hear(ask) {
 
 /** A front whose Workers that keep files run `code` first. */
 async function startChanged(t, code) {
-  const file = (path, bytes) => (/(gpu|brain)-worker\.js$/.test(path) ? `${code}\n${bytes}` : bytes);
+  const file = (path, bytes) => (/(gpu|brain|keep)-worker\.js$/.test(path) ? `${code}\n${bytes}` : bytes);
   const changed = await startFront(coordinator, { cut: hear, file });
   t.after(() => changed.close());
   return changed;
@@ -88,6 +88,28 @@ async function lookUp({ table, hash }, { units = 4, unit = 256, onProgress } = {
 const asksFor = ({ hash }) => asked.filter((ask) => ask.hash === hash).map(({ range }) => range ?? "all");
 const onShelf = ({ page }) => page.evaluate(async () => (await import("/assets/sdk.js")).shelf.size());
 
+/** Changes some bytes of a file. */
+const spoil = ({ page }, name, position) =>
+  page.evaluate(
+    async ({ name, position }) => {
+      const all = await (await navigator.storage.getDirectory()).getDirectoryHandle("shoal-shelf");
+      for await (const pool of all.values()) {
+        const file = await (await pool.getFileHandle(name)).createWritable({ keepExistingData: true });
+        await file.write({ type: "write", position, data: new Uint8Array([1, 2, 3, 4, 5, 6, 7, 8]) });
+        await file.close();
+      }
+    },
+    { name, position },
+  );
+
+/** Pieces are written after they were used. */
+async function untilShelfHas(tab, bytes) {
+  for (let tries = 0; (await onShelf(tab)) < bytes; tries++) {
+    assert.ok(tries < 1000, `${await onShelf(tab)} bytes are kept, not ${bytes}`);
+    await new Promise((resolve) => setTimeout(resolve, 10));
+  }
+}
+
 test("ten tabs fetch one copy", async (t) => {
   const blob = await newTable(4 * MIB);
   const { tabs } = await tabsOf(t, 10);
@@ -108,14 +130,7 @@ for (const size of [MIB, 6 * MIB]) {
     const [second] = await joinAll(context, 1);
     await lookUp(blob);
     assert.deepEqual(asksFor(blob), ["all"]);
-    await second.page.evaluate(async (name) => {
-      const all = await (await navigator.storage.getDirectory()).getDirectoryHandle("shoal-shelf");
-      for await (const pool of all.values()) {
-        const file = await (await pool.getFileHandle(name)).createWritable({ keepExistingData: true });
-        await file.write({ type: "write", position: 12_345, data: new Uint8Array([1, 2, 3, 4, 5, 6, 7, 8]) });
-        await file.close();
-      }
-    }, `${blob.hash}.${size}`);
+    await spoil(second, `${blob.hash}.${size}`, 12_345);
     await second.close();
     const [third] = await joinAll(context, 1);
     await lookUp(blob);
@@ -134,6 +149,65 @@ test("parts of what is kept whole are not asked for", async (t) => {
   const out = await shoal.map({ wgsl: NEXT, input: { blob: blob.hash }, out: "u32", unit: 300_000 });
   assert.ok(out.every((value, at) => value === (blob.table[at] + 1) >>> 0));
   assert.deepEqual(asksFor(blob), ["all"]);
+});
+
+/** One more than each number, in units of four pieces. */
+async function next({ table, hash }) {
+  const out = await shoal.map({ wgsl: NEXT, input: { blob: hash }, out: "u32", unit: MIB });
+  assert.ok(out.every((value, at) => value === (table[at] + 1) >>> 0), "other numbers came out");
+}
+
+/** Bytes that were asked for, of ranges and wholes. */
+function bytesAsked(blob) {
+  const bytes = asksFor(blob).map((range) => {
+    const [, from, to] = /bytes=(\d+)-(\d+)/.exec(range) ?? [0, 0, blob.table.byteLength - 1];
+    return to - from + 1;
+  });
+  return bytes.reduce((sum, size) => sum + size, 0);
+}
+
+test("parts of a large blob come once, and all of it is made of them", async (t) => {
+  const blob = await newTable(16 * MIB);
+  const { context, tabs } = await tabsOf(t, 1);
+  await next(blob);
+  assert.equal(bytesAsked(blob), 16 * MIB);
+  await untilShelfHas(tabs[0], 16 * MIB);
+  await next(blob);
+  await tabs[0].close();
+  const [again] = await joinAll(context, 1);
+  await next(blob);
+  assert.equal(bytesAsked(blob), 16 * MIB);
+  await lookUp(blob);
+  assert.equal(bytesAsked(blob), 16 * MIB, "the whole was fetched, not made of its pieces");
+  assert.equal(await onShelf(again), 16 * MIB, "it is kept twice");
+});
+
+test("of kept pieces the one that the disk changed comes again", async (t) => {
+  const blob = await newTable(16 * MIB);
+  const { context, tabs } = await tabsOf(t, 1);
+  await next(blob);
+  await untilShelfHas(tabs[0], 16 * MIB);
+  await tabs[0].close();
+  const page = await openPage(context, `${front.url}/join`);
+  await spoil({ page }, `${blob.hash}.${16 * MIB}.held`, 5 * MIB + 12_345);
+  await joinAll(context, 1);
+  await next(blob);
+  assert.equal(bytesAsked(blob), 17 * MIB);
+});
+
+test("a part with a wrong byte is not computed with", async (t) => {
+  const blob = await newTable(16 * MIB);
+  const liar = await startFront(coordinator, {
+    blob: (_, bytes) => {
+      bytes[bytes.length - 3] ^= 1;
+      return bytes;
+    },
+  });
+  t.after(() => liar.close());
+  const { tabs } = await tabsOf(t, 1, liar);
+  const job = shoal.map({ wgsl: NEXT, input: { blob: blob.hash }, out: "u32", unit: MIB });
+  await assert.rejects(job, /other bytes came for piece/);
+  assert.ok((await tabs[0].units()).every(({ type }) => type !== "finished"), "some unit was computed");
 });
 
 test("a connection that breaks is followed by one for the rest", async (t) => {

@@ -33,10 +33,10 @@ async function startPool(t) {
 }
 
 /** A tab of a browser that shares no files with others. */
-async function device(t, pool) {
+async function device(t, pool, lend = { cpu: 1, gpu: false }) {
   const context = await browser.newContext();
   windUp(t, () => context.close());
-  const tab = await joinTab(context, pool, { lend: { cpu: 1, gpu: false } });
+  const tab = await joinTab(context, pool, { lend });
   await tab.joined();
   return tab;
 }
@@ -112,4 +112,101 @@ test("a browser gets what a machine has, and a machine what a browser has", asyn
     await run(shoal, data, 8);
     return (await spread(coordinator)).exchanged >= between.exchanged + data.byteLength / 2;
   });
+});
+
+const NEXT = `
+  @group(0) @binding(0) var<storage, read> input: array<u32>;
+  @group(0) @binding(1) var<storage, read_write> output: array<u32>;
+  @compute @workgroup_size(64) fn main(@builtin(global_invocation_id) id: vec3<u32>) {
+    if (id.x < arrayLength(&output)) { output[id.x] = input[id.x] + 1u; }
+  }`;
+const LOOKUP = `
+  @group(0) @binding(0) var<storage, read> index: array<u32>;
+  @group(0) @binding(1) var<storage, read> table: array<u32>;
+  @group(0) @binding(2) var<storage, read_write> output: array<u32>;
+  @compute @workgroup_size(64) fn main(@builtin(global_invocation_id) id: vec3<u32>) {
+    if (id.x < arrayLength(&output)) { output[id.x] = table[index[id.x]] + 1u; }
+  }`;
+
+async function stored(shoal, size) {
+  const table = new Uint32Array(newBlob(size).buffer);
+  return { table, ...(await shoal.upload(table)) };
+}
+
+/** One more than each number of a blob, in units of four pieces; with `most`, only until so many are done. */
+async function next(shoal, { hash, table }, most = Infinity) {
+  const over = new AbortController();
+  const onProgress = ({ itemsDone }) => itemsDone >= most && over.abort();
+  const job = shoal.map({ wgsl: NEXT, input: { blob: hash }, out: "u32", unit: MIB }, { signal: over.signal, onProgress });
+  if (most < Infinity) return assert.rejects(job);
+  assert.ok((await job).every((value, at) => value === (table[at] + 1) >>> 0), "other numbers came out");
+}
+
+/** Whoever computes it has all of the blob. */
+async function lookUp(shoal, { hash, table }) {
+  const index = Uint32Array.from({ length: 64 }, (_, at) => at * 9973);
+  const out = await shoal.map({ wgsl: LOOKUP, inputs: [index, { data: { blob: hash }, whole: true }], out: "u32" });
+  assert.ok(out.every((value, at) => value === (table[index[at]] + 1) >>> 0), "other numbers came out");
+}
+
+/** A tab that has some pieces of a blob of 64 MiB and computes nothing any more, and a new one with a direct way to it. */
+async function partAndNewcomer(t, pool, at = pool.front) {
+  const { shoal, coordinator, front } = pool;
+  const [whole, blob] = [await stored(shoal, 8 * MIB), await stored(shoal, 64 * MIB)];
+  const first = await device(t, at, { cpu: 0 });
+  await lookUp(shoal, whole);
+  await next(shoal, blob, 3 * MIB);
+  await first.set({ cpu: 0, gpu: false });
+  let kept = -1;
+  await until("it keeps what it needed", async () => {
+    const before = kept;
+    kept = (await onShelf(first)) - 8 * MIB;
+    return kept >= 8 * MIB && kept === before;
+  });
+  assert.ok(kept < 64 * MIB && kept % MIB === 0, `${kept} bytes are kept`);
+  const second = await device(t, front, { cpu: 0 });
+  // Who needs what the other has finds a way to it.
+  await lookUp(shoal, whole);
+  await until("there is a way between the two", async () => (await spread(coordinator)).links > 0);
+  return { blob, first, second, kept };
+}
+
+test("a tab that needed some ranges of a blob keeps and gives those pieces alone", async (t) => {
+  const pool = await startPool(t);
+  const { blob, first, second, kept } = await partAndNewcomer(t, pool);
+  const before = await spread(pool.coordinator);
+  await next(pool.shoal, blob);
+  const exchanged = (await spread(pool.coordinator)).exchanged - before.exchanged;
+  t.diagnostic(`${kept / MIB} MiB were kept, ${exchanged / MIB} MiB of them went to the other`);
+  assert.ok(exchanged >= MIB, "nothing came from the tab that has some pieces");
+  assert.ok(exchanged <= kept, "more came from it than it has");
+  assert.equal(await onShelf(first), kept + 8 * MIB, "it got what it did not need");
+  await until("the other keeps all", async () => (await onShelf(second)) === (64 + 8) * MIB);
+});
+
+test("a tab that gives other bytes is refused, and the numbers are right", async (t) => {
+  const pool = await startPool(t);
+  // Changed behind its own check.
+  const lie = `{
+    const [say, lies] = [globalThis.postMessage, new BroadcastChannel("lies")];
+    globalThis.postMessage = (said, options) => {
+      if (said.bytes) said.bytes[77] ^= 1;
+      if (said.bytes) lies.postMessage("one");
+      say.call(globalThis, said, options);
+    };
+  }`;
+  const file = (path, bytes) => (/keep-worker\.js$/.test(path) ? `${lie}\n${bytes}` : bytes);
+  const liar = await startFront(pool.coordinator, { file });
+  windUp(t, () => liar.close());
+  const { blob, first, second } = await partAndNewcomer(t, pool, liar);
+  await first.page.evaluate(() => {
+    globalThis.lies = 0;
+    globalThis.heard = new BroadcastChannel("lies");
+    globalThis.heard.onmessage = () => (globalThis.lies += 1);
+  });
+  const before = await spread(pool.coordinator);
+  await next(pool.shoal, blob);
+  assert.ok((await first.page.evaluate(() => globalThis.lies)) > 0, "it was asked for nothing");
+  assert.equal((await spread(pool.coordinator)).exchanged, before.exchanged, "wrong bytes were taken");
+  await until("the other keeps all", async () => (await onShelf(second)) === (64 + 8) * MIB);
 });

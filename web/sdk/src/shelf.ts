@@ -2,29 +2,31 @@
  * reload fetches nothing again. `workers/shelf.ts` puts things here; a page sees how much it is, and clears it.
  *
  * `shoal-shelf/POOL/HASH.SIZE` is a whole blob, `.part` behind it one that is on its way or was left when a tab ended,
- * `.used` an empty note whose date is that of the last use. Pools do not share files: one that knows only the hash of
+ * `.held` one of which some pieces are kept, with the note `.pieces` that tells which (`workers/held.ts`), `.used` an
+ * empty note whose date is that of the last use. Pools do not share files: one that knows only the hash of
  * another's blob could otherwise have a kernel copy it. */
 
 const FOLDER = "shoal-shelf";
-const NAME = /^([0-9a-f]{64})\.(\d+)(\.part|\.used)?$/;
+const NAME = /^([0-9a-f]{64})\.(\d+)(\.part|\.held)?$/;
 
-/** A blob, whole or in part; `size` is that of the whole. */
+const KINDS: Record<string, Shelved["kind"]> = { ".part": "part", ".held": "held" };
+
+/** A blob; `size` is that of the whole. */
 export interface Shelved {
   pool: string;
   folder: FileSystemDirectoryHandle;
   name: string;
   hash: string;
   size: number;
-  isPart: boolean;
+  /** `part`: all of it is on its way. `held`: some pieces of it are kept. */
+  kind: "whole" | "part" | "held";
 }
 
 export const shelf = {
   /** Bytes of blobs kept by this site, of all pools. */
   async size(): Promise<number> {
     const kept = await shelved().catch(() => []);
-    const sizes = kept.map(async ({ isPart, folder, name, size }) => {
-      return isPart ? ((await fileAt(folder, name).catch(() => undefined))?.size ?? 0) : size;
-    });
+    const sizes = kept.map((one) => (one.kind === "whole" ? one.size : bytesIn(one)));
     return (await Promise.all(sizes)).reduce((sum, size) => sum + size, 0);
   },
 
@@ -59,8 +61,8 @@ export async function shelved(): Promise<Shelved[]> {
     if (!(folder instanceof FileSystemDirectoryHandle)) continue;
     for await (const name of folder.keys()) {
       const [, hash, size, kind] = NAME.exec(name) ?? [];
-      if (hash === undefined || kind === ".used") continue;
-      kept.push({ pool: folder.name, folder, name, hash, size: Number(size), isPart: kind === ".part" });
+      if (hash === undefined) continue;
+      kept.push({ pool: folder.name, folder, name, hash, size: Number(size), kind: KINDS[kind ?? ""] ?? "whole" });
     }
   }
   return kept;
@@ -71,13 +73,20 @@ export function fileAt(folder: FileSystemDirectoryHandle, name: string): Promise
   return absentAs(undefined, async () => (await folder.getFileHandle(name)).getFile());
 }
 
+/** What its file has now. */
+export async function bytesIn({ folder, name }: Shelved): Promise<number> {
+  return (await fileAt(folder, name).catch(() => undefined))?.size ?? 0;
+}
+
 /** Whether it is gone: a blob that some tab is fetching stays. */
-export function drop({ pool, hash, folder, name }: Shelved): Promise<boolean> {
+export function drop({ pool, hash, size, folder, name, kind }: Shelved): Promise<boolean> {
   return navigator.locks.request(lockName(pool, hash), { ifAvailable: true }, async (lock) => {
     if (!lock) return false;
     try {
+      // Without its note nothing of a held blob counts.
+      if (kind === "held") await absentAs(undefined, () => folder.removeEntry(`${hash}.${size}.pieces`));
       await absentAs(undefined, () => folder.removeEntry(name));
-      await absentAs(undefined, () => folder.removeEntry(`${name}.used`));
+      if (kind !== "part") await absentAs(undefined, () => folder.removeEntry(`${hash}.${size}.used`));
       return true;
     } catch {
       // In use in a way that no lock tells, as by a Worker that is just being ended.
@@ -86,7 +95,7 @@ export function drop({ pool, hash, folder, name }: Shelved): Promise<boolean> {
   });
 }
 
-async function absentAs<T>(otherwise: T, look: () => Promise<T>): Promise<T> {
+export async function absentAs<T>(otherwise: T, look: () => Promise<T>): Promise<T> {
   try {
     return await look();
   } catch (error) {

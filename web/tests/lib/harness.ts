@@ -1,6 +1,7 @@
 /** Runs units in engine Workers as the brain does, but asked by a test. Bundled by `engines.mjs`. */
 
 import { Engines, initSync } from "../../sdk/generated/brain/brain.js";
+import { streamAll } from "../../sdk/src/workers/crews.js";
 import { Lane } from "../../sdk/src/workers/lane.js";
 import type { BrainJob, UnitFailure, UnitResult, UnitSpan } from "../../sdk/src/workers/messages.js";
 
@@ -27,6 +28,7 @@ export async function open(base: string): Promise<Run> {
       onFailed: (attempt, _took, failure) => waiting.get(attempt)?.({ failure }),
       onHealth: () => undefined,
       onNeed: () => Promise.resolve(),
+      onSeek: streamAll,
       onSim: () => undefined,
     });
   const lanes = { gpu: lane("gpu-worker", "gpu_bg.wasm", true), cpu: lane("wasi-worker", "", false) };

@@ -1,6 +1,7 @@
 /** A ring of bands in one GPU Worker, asked by a test as a crew's member asks it. Bundled by `sims.mjs`. */
 
 import { Engines, initSync } from "../../sdk/generated/brain/brain.js";
+import { streamAll } from "../../sdk/src/workers/crews.js";
 import { Lane } from "../../sdk/src/workers/lane.js";
 import type { BrainJob, FromSim, SimAnswer, SimCommand, UnitFailure } from "../../sdk/src/workers/messages.js";
 
@@ -52,6 +53,7 @@ export async function open(base: string): Promise<Run> {
     onFailed: () => undefined,
     onHealth: () => undefined,
     onNeed: () => Promise.resolve(),
+    onSeek: streamAll,
     onSim: (said) => {
       const at = waiting.findIndex(({ crew }) => crew === said.crew);
       waiting.splice(at, 1)[0]?.settle(said);

@@ -64,23 +64,40 @@ impl Swarm {
         self.handle(now, ShareInput::Away)
     }
 
-    /// All of the blob is needed: 32 bytes of hash for each piece, and the pieces that are here and were checked.
+    /// These pieces of the blob are needed, beside those that were before: 32 bytes of hash for each piece of all,
+    /// and the pieces that are here and were checked.
     pub fn want(
         &mut self,
         now: f64,
         hash: &str,
         size: f64,
         hashes: &[u8],
+        needs: &[u32],
         has: &[u32],
     ) -> Result<SwarmOutputs, JsError> {
         let blob = blob(hash, size)?;
         let hashes = hashes.as_chunks::<32>().0.iter().map(|hash| Hash(*hash)).collect();
-        let mut set = PieceSet::new(pieces_of(&blob));
-        for piece in has {
-            set.insert(*piece);
-        }
-        let needs = PieceSet::full(pieces_of(&blob));
-        Ok(self.handle(now, ShareInput::Want { blob, hashes, needs, has: set }))
+        let (needs, has) = (set(&blob, needs), set(&blob, has));
+        Ok(self.handle(now, ShareInput::Want { blob, hashes, needs, has }))
+    }
+
+    /// These pieces of the blob are here, and none is needed now.
+    #[wasm_bindgen(js_name = havePart)]
+    pub fn have_part(
+        &mut self,
+        now: f64,
+        hash: &str,
+        size: f64,
+        has: &[u32],
+    ) -> Result<SwarmOutputs, JsError> {
+        let blob = blob(hash, size)?;
+        let has = set(&blob, has);
+        Ok(self.handle(now, ShareInput::HavePart { blob, has }))
+    }
+
+    /// The pieces of a blob that other nodes were asked for.
+    pub fn awaited(&self, hash: &str) -> Result<Vec<u32>, JsError> {
+        Ok(self.share.awaited(words::hash(hash)?))
     }
 
     /// All of the blob is here.
@@ -211,6 +228,14 @@ fn plain(output: &ShareOutput) -> JsValue {
 fn about(what: &str, blob: &BlobRef) -> Fields {
     let named = Fields::new().with("hash", blob.hash.to_string()).with("size", blob.size as f64);
     Fields::of(what).with("blob", named.done())
+}
+
+fn set(blob: &BlobRef, pieces: &[u32]) -> PieceSet {
+    let mut set = PieceSet::new(pieces_of(blob));
+    for piece in pieces {
+        set.insert(*piece);
+    }
+    set
 }
 
 fn blob(hash: &str, size: f64) -> Result<BlobRef, JsError> {

@@ -39,7 +39,7 @@ pub enum ShareInput<'a> {
     },
     /// All of these blobs are here.
     Have(Vec<BlobRef>),
-    /// These pieces of a blob are here, and none is needed now.
+    /// These pieces of a blob are here, and none is needed now: what was and did not come is given up.
     HavePart {
         blob: BlobRef,
         has: PieceSet,
@@ -176,6 +176,12 @@ impl Share {
         self.exchanged
     }
 
+    /// The pieces of a blob that other nodes were asked for, and may still send.
+    pub fn awaited(&self, blob: Hash) -> Vec<u32> {
+        let want = self.blobs.get(&blob).and_then(|known| known.want.as_ref());
+        want.map(Want::awaited).unwrap_or_default()
+    }
+
     /// The pieces of a blob that are here.
     pub fn has(&self, blob: Hash) -> Option<&PieceSet> {
         self.blobs.get(&blob).map(|known| &known.has)
@@ -224,12 +230,16 @@ impl Share {
     fn have(&mut self, blobs: Vec<BlobRef>) {
         let mut new = Vec::new();
         for blob in blobs.into_iter().filter(shoal_protocol::share::is_shared) {
-            let full = self.blobs.len() >= MAX_SHARED_BLOBS;
-            if full || self.blobs.contains_key(&blob.hash) {
-                continue;
+            let all = Blob { blob, has: PieceSet::full(pieces_of(&blob)), want: None };
+            let room = self.blobs.len() < MAX_SHARED_BLOBS;
+            match self.blobs.get_mut(&blob.hash) {
+                // The rest came another way.
+                Some(known) if known.blob == blob && !known.has.is_full() => *known = all,
+                None if room => {
+                    self.blobs.insert(blob.hash, all);
+                }
+                Some(_) | None => continue,
             }
-            let has = PieceSet::full(pieces_of(&blob));
-            self.blobs.insert(blob.hash, Blob { blob, has, want: None });
             new.push(blob);
         }
         if !new.is_empty() {
@@ -239,6 +249,14 @@ impl Share {
 
     fn have_part(&mut self, blob: BlobRef, has: &PieceSet) {
         let has = PieceSet::from_words(pieces_of(&blob), &has.words());
+        if let Some(known) = self.blobs.get_mut(&blob.hash).filter(|known| known.blob == blob) {
+            let gave_up = known.want.take().is_some();
+            if gave_up || known.has != has {
+                known.has = has;
+                self.say_part_or_drop(blob.hash);
+            }
+            return;
+        }
         if has.is_full() {
             return self.have(alloc::vec![blob]);
         }
@@ -246,6 +264,14 @@ impl Share {
         if room && !has.is_empty() && shoal_protocol::share::is_shared(&blob) {
             self.blobs.insert(blob.hash, Blob { blob, has, want: None });
             self.say_part(blob.hash);
+        }
+    }
+
+    /// Says what is here of a blob that is not needed now; without any of it there is nothing to keep books of.
+    fn say_part_or_drop(&mut self, hash: Hash) {
+        match self.blobs.get(&hash).is_some_and(|known| known.has.is_empty()) {
+            true => self.drop(hash),
+            false => self.say_part(hash),
         }
     }
 

@@ -51,6 +51,12 @@ impl Want {
         self.lacks.words()
     }
 
+    /// What is to come from other nodes.
+    pub(super) fn awaited(&self) -> Vec<u32> {
+        let from_nodes = self.flying.iter().filter(|(_, flight)| flight.from.is_some());
+        from_nodes.map(|(piece, _)| *piece).collect()
+    }
+
     pub(super) fn due(&self, joined: bool) -> Option<Time> {
         let flights = self.flying.values().filter_map(|flight| flight.due).min();
         let own = Some(self.told + OWN_AFTER).filter(|_| joined && self.flying.is_empty());

@@ -336,6 +336,45 @@ fn a_part_from_before_is_told_of_and_need_not_come_again() {
 }
 
 #[test]
+fn what_came_another_way_is_told_of_and_the_rest_is_given_up() {
+    let mut world = World::wanting_part(&[3, 4, 5]);
+    let blob = world.blob;
+    world.take(&[3], Some(PEER));
+    world.take(&[4], None);
+    assert_eq!(world.share.awaited(blob.hash), [3], "the coordinator is no other node");
+    world.outputs.clear();
+    world.give(ShareInput::HavePart { blob, has: set(&[4]) });
+    assert!(world.said(&ShareSay::Part { blob, has: vec![0b1_0000], needs: vec![] }));
+    assert_eq!(world.share.next_timeout(), None, "nothing more is waited for");
+    world.came(3);
+    assert_eq!(world.has(), [4], "nobody needs it any more");
+    world.outputs.clear();
+    world.give(ShareInput::HavePart { blob, has: set(&[4]) });
+    assert_eq!(world.outputs, [], "nothing is said twice");
+}
+
+#[test]
+fn a_part_whose_rest_came_another_way_is_a_whole() {
+    let mut world = World::wanting_part(&[3, 4]);
+    let blob = world.blob;
+    world.give(ShareInput::Have(vec![blob]));
+    assert!(world.said(&ShareSay::Holds { blobs: vec![blob] }));
+    assert_eq!((world.has().len(), world.share.next_timeout()), (PIECES as usize, None));
+}
+
+#[test]
+fn of_what_is_given_up_without_a_piece_there_are_no_books() {
+    let mut world = World::wanting_part(&[3]);
+    let blob = world.blob;
+    world.give(ShareInput::HavePart { blob, has: set(&[]) });
+    assert!(world.said(&ShareSay::Drops { blob }));
+    world.want(set(&[3]), &[]);
+    world.take(&[3], None);
+    world.fetched(3);
+    assert_eq!(world.outputs.last(), Some(&ShareOutput::Part(blob)));
+}
+
+#[test]
 fn a_piece_that_the_disk_lost_is_not_offered_any_more_and_comes_again() {
     let mut world = World::having();
     world.allow();

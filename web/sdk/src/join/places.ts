@@ -29,11 +29,17 @@ export async function findPlaces(base: string, folder = `${base}/assets`): Promi
     crewWasm: `${assets.href}crew_bg.wasm`,
     gpuWorker,
     wasiWorker,
+    keepWorker: `${assets.href}keep-worker.js`,
   };
   const release = () => {
     if (!isOwn) for (const url of [brainWorker, gpuWorker, wasiWorker]) URL.revokeObjectURL(url);
   };
   return { places, brainWorker, radio: `${assets.href}radio.js`, release };
+}
+
+/** An address from which a Worker with this code can be started here. */
+export async function startable(url: string): Promise<string> {
+  return new URL(url).origin === location.origin ? url : intoMemory(url);
 }
 
 async function intoMemory(url: string): Promise<string> {

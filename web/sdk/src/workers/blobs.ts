@@ -3,7 +3,8 @@
 import { MAX_INLINE_BYTES, SHARED_FROM } from "../constants.js";
 import { fetchFailed, mustBeItself, refused, type StoredBlob } from "./failure.js";
 import type { Hashing } from "./hashing.js";
-import type { UnitResult, UnitSpan } from "./messages.js";
+import type { ToEngine, UnitResult, UnitSpan } from "./messages.js";
+import { type Ask, Ranges } from "./ranges.js";
 import { Shelf } from "./shelf.js";
 import { PIECE, Source, type Write } from "./source.js";
 
@@ -19,6 +20,7 @@ export class Blobs {
   private readonly users = new Map<number, Set<string>>();
   private readonly source: Source;
   private readonly shelf: Shelf | undefined;
+  private readonly ranges: Ranges;
 
   constructor(
     base: string,
@@ -26,13 +28,21 @@ export class Blobs {
     private readonly hashing: Hashing,
     /** Asks other devices for a blob, if there is somebody who can. */
     private readonly need: (blob: StoredBlob) => Promise<void> = () => Promise.resolve(),
+    /** Asks them for pieces of one. */
+    ask?: Ask,
   ) {
     this.source = new Source(base, session);
     this.shelf = Shelf.open(base, this.source, hashing);
+    this.ranges = new Ranges(this.source, hashing, this.shelf && ask);
   }
 
   setSession(session: string): void {
     this.source.setSession(session);
+  }
+
+  /** What the brain Worker says of pieces that are sought. */
+  hear(said: Extract<ToEngine, { type: "found" | "stream" }>): void {
+    this.ranges.hear(said);
   }
 
   /** All of a blob, kept until the job is forgotten. */
@@ -73,13 +83,13 @@ export class Blobs {
     if (blob.size <= KEEP_WHOLE) {
       return new Uint8Array(await this.whole(job, blob), from, to - from);
     }
-    return new Uint8Array(await this.fetchRange(blob, from, to, signal));
+    return new Uint8Array(await this.fetchRange(blob, from, to, { signal, isKept: true }));
   }
 
   /** Some bytes of a blob that nobody needs again. */
   async part(blob: StoredBlob, from: number, to: number, signal?: AbortSignal): Promise<Uint8Array<ArrayBuffer>> {
     if (to - from === blob.size) return this.once(blob, signal);
-    return new Uint8Array(await this.fetchRange(blob, from, to, signal));
+    return new Uint8Array(await this.fetchRange(blob, from, to, { signal, isKept: false }));
   }
 
   /** Hands on a part of a blob in pieces of a whole number of words, all but the last; the piece is used again. A place
@@ -101,6 +111,8 @@ export class Blobs {
     const here: Write = (at, bytes) => write(at - from, bytes);
     const shelved = isWhole ? this.shelf?.all(blob, here, signal) : this.shelf?.part(blob, from, to, here, signal);
     if (await shelved) return;
+    // Pieces begin where they do in the blob, which must be a whole number of words from here.
+    if (!isWhole && from % 4 === 0 && (await this.ranges.get(blob, from, to, here, signal))) return;
     const hasher = isWhole ? this.hashing.begin() : undefined;
     try {
       const heard: Write = (at, bytes) => {
@@ -160,12 +172,18 @@ export class Blobs {
     return bytes;
   }
 
-  /** Of a part that is fetched only the length can be checked. */
-  private async fetchRange(blob: StoredBlob, from: number, to: number, signal?: AbortSignal): Promise<ArrayBuffer> {
-    if (this.shelf && blob.size > SHELVED_FROM) {
-      const bytes = new Uint8Array(to - from);
-      if (await this.shelf.part(blob, from, to, (at, piece) => bytes.set(piece, at - from), signal)) return bytes.buffer;
-    }
+  /** Of a large blob in pieces that are checked and kept. Of others only the length of a part can be checked. */
+  private async fetchRange(
+    blob: StoredBlob,
+    from: number,
+    to: number,
+    { signal, isKept }: { signal: AbortSignal | undefined; isKept: boolean },
+  ): Promise<ArrayBuffer> {
+    if (blob.size <= SHELVED_FROM) return this.source.range(blob, from, to, signal);
+    const bytes = new Uint8Array(to - from);
+    const write: Write = (at, piece) => bytes.set(piece, at - from);
+    if (await this.shelf?.part(blob, from, to, write, signal)) return bytes.buffer;
+    if (isKept && (await this.ranges.get(blob, from, to, write, signal))) return bytes.buffer;
     return this.source.range(blob, from, to, signal);
   }
 }

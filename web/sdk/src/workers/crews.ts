@@ -8,10 +8,42 @@ import type { CrewOrder, Crews as Open } from "./crew/index.js";
 import type { StoredBlob } from "./failure.js";
 import { Shelf } from "./shelf.js";
 
+/** Pieces of a blob that an engine Worker needs: from `first` on, before `end`. `hashes` are those of all its pieces. */
+export interface Pieces {
+  blob: StoredBlob;
+  first: number;
+  end: number;
+  hashes: Uint8Array;
+}
+
+/** What it hears of them. */
+export interface Sought {
+  /** A piece that is right; its memory is given away. */
+  found(piece: number, bytes: Uint8Array<ArrayBuffer>): void;
+  /** These are to come from the coordinator. */
+  stream(pieces: number[]): void;
+}
+
+/** What it says of them. */
+export interface Seek {
+  /** A piece that came from the coordinator, and has its hash. */
+  keep(piece: number, bytes: Uint8Array<ArrayBuffer>): void;
+  /** Nobody waits for them any more. */
+  end(): void;
+}
+
+/** All of them come from the coordinator, and none is kept. */
+export function streamAll({ first, end }: Pieces, answer: Sought): Seek {
+  answer.stream(Array.from({ length: end - first }, (_, at) => first + at));
+  return { keep: () => undefined, end: () => undefined };
+}
+
 export class Crews {
   private readonly waiting: CrewOrder[] = [];
   private loading: Promise<Open> | undefined;
   private open: Open | undefined;
+  /** Large blobs that this browser kept when the node joined, all of them or some pieces. */
+  private kept: Promise<Set<string>> = Promise.resolve(new Set<string>());
 
   constructor(
     private readonly places: { base: string; crewModule: string; crewWasm: string },
@@ -30,6 +62,18 @@ export class Crews {
     if (blob.size < SHARED_FROM || !Shelf.isPossible()) return;
     const open = await this.opened().catch(() => undefined);
     await open?.swarm?.need(blob);
+  }
+
+  /** Pieces from this browser's files or from other devices. While the code for that is not there, it is waited for only
+   * if some of them are here; else they are kept when the Worker has them all. */
+  seek(pieces: Pieces, answer: Sought): Seek {
+    const swarm = this.open?.swarm;
+    if (swarm) return swarm.seek(pieces, answer);
+    const seek = this.kept.then((kept) => (kept.has(pieces.blob.hash) ? this.seekLater(pieces, answer) : this.keepLater(pieces, answer)));
+    return {
+      keep: (piece, bytes) => void seek.then((seek) => seek.keep(piece, bytes)),
+      end: () => void seek.then((seek) => seek.end()),
+    };
   }
 
   /** Whether it was a frame. */
@@ -53,9 +97,23 @@ export class Crews {
   private async openIfHolding(): Promise<void> {
     const { pool } = this.host;
     if (!pool || !Shelf.isPossible()) return;
-    const name = poolName(pool.base);
-    const kept = await shelved();
-    if (kept.some(({ pool, size, isPart }) => pool === name && size >= SHARED_FROM && !isPart)) await this.opened();
+    this.kept = largeOf(pool.base).catch(() => new Set());
+    if ((await this.kept).size > 0) await this.opened();
+  }
+
+  private async seekLater(pieces: Pieces, answer: Sought): Promise<Seek> {
+    const open = await this.opened().catch(() => undefined);
+    return (open?.swarm ?? { seek: streamAll }).seek(pieces, answer);
+  }
+
+  private keepLater(pieces: Pieces, answer: Sought): Seek {
+    const came: [number, Uint8Array<ArrayBuffer>][] = [];
+    const keep = ({ swarm }: Open) => came.forEach((piece) => swarm?.keep(pieces, ...piece));
+    streamAll(pieces, answer);
+    return {
+      keep: (...piece) => void came.push(piece),
+      end: () => void this.opened().then(keep, () => undefined),
+    };
   }
 
   private opened(): Promise<Open> {
@@ -84,4 +142,10 @@ export class Crews {
       this.host.tellBrain((brain, now) => brain.crewFailed(now, crew, 0, { kind: "unable", message }));
     }
   }
+}
+
+async function largeOf(base: string): Promise<Set<string>> {
+  const name = poolName(base);
+  const kept = (await shelved()).filter(({ pool, size, kind }) => pool === name && size >= SHARED_FROM && kind !== "part");
+  return new Set(kept.map(({ hash }) => hash));
 }

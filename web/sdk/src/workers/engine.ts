@@ -88,7 +88,7 @@ export function serve(
   addEventListener("message", ({ data }: MessageEvent<ToEngine>) => {
     switch (data.type) {
       case "open":
-        blobs = new Blobs(data.base, data.session, new Hashing(data.hashing), need);
+        blobs = new Blobs(data.base, data.session, new Hashing(data.hashing), need, say);
         computer = open(blobs, data.wasm);
         computer.then(
           ({ probed }) => say(probed === undefined ? { type: "ready" } : { type: "ready", class: probed }),
@@ -101,6 +101,10 @@ export function serve(
       case "had":
         for (const had of needed.get(data.hash) ?? []) had();
         needed.delete(data.hash);
+        break;
+      case "found":
+      case "stream":
+        blobs.hear(data);
         break;
       case "job":
         jobs.set(data.job, data.info);

@@ -31,3 +31,7 @@ export class Hashing {
     for (let at = 0; at < bytes.byteLength; at += STEP) hasher.update(bytes.subarray(at, at + STEP));
   }
 }
+
+export function hexOf(bytes: Uint8Array): string {
+  return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
+}

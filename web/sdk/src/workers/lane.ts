@@ -12,6 +12,7 @@ import type {
   UnitResult,
   UnitSpan,
 } from "./messages.js";
+import type { Pieces, Seek, Sought } from "./crews.js";
 import type { StoredBlob } from "./failure.js";
 
 export interface LaneConfig {
@@ -32,6 +33,8 @@ export interface LaneConfig {
   onHealth: (problem: string | undefined, probed: string | undefined) => void;
   /** A Worker needs a blob that devices give each other; resolves when it need not wait any more. */
   onNeed: (blob: StoredBlob) => Promise<void>;
+  /** A Worker needs some pieces of one. */
+  onSeek: (pieces: Pieces, answer: Sought) => Seek;
   onSim: (said: FromSim) => void;
 }
 
@@ -39,6 +42,8 @@ interface Seat {
   worker: Worker;
   /** Jobs it was told of. */
   jobs: Set<number>;
+  /** Pieces it waits for. */
+  seeks: Map<number, Seek>;
   /** Of programs: which item runs now, and the end of what it wrote to stderr. */
   item: number | undefined;
   stderr: string;
@@ -175,7 +180,7 @@ export class Lane {
 
   private open(engine: number): void {
     const worker = new Worker(this.config.worker, { type: "module" });
-    const seat: Seat = { worker, jobs: new Set(), item: undefined, stderr: "" };
+    const seat: Seat = { worker, jobs: new Set(), seeks: new Map(), item: undefined, stderr: "" };
     worker.onmessage = ({ data }: MessageEvent<FromEngine>) => {
       // Others were ended, and may have spoken before.
       if (this.seats.get(engine) === seat) this.hear(engine, seat, data);
@@ -190,7 +195,9 @@ export class Lane {
   }
 
   private end(engine: number): void {
-    this.seats.get(engine)?.worker.terminate();
+    const seat = this.seats.get(engine);
+    seat?.worker.terminate();
+    for (const seek of seat?.seeks.values() ?? []) seek.end();
     this.seats.delete(engine);
   }
 
@@ -239,6 +246,13 @@ export class Lane {
     } else if (said.type === "need") {
       const { hash } = said.blob;
       void this.config.onNeed(said.blob).finally(() => tell(seat, { type: "had", hash }));
+    } else if (said.type === "seek") {
+      this.seek(seat, said);
+    } else if (said.type === "keep") {
+      seat.seeks.get(said.seek)?.keep(said.piece, said.bytes);
+    } else if (said.type === "sought") {
+      seat.seeks.get(said.seek)?.end();
+      seat.seeks.delete(said.seek);
     } else if (said.type === "simmed" || said.type === "auditioned") {
       this.hearOfBand(said);
       const failure = lostWith(said);
@@ -246,6 +260,14 @@ export class Lane {
     } else {
       this.hearOfUnit(engine, seat, said);
     }
+  }
+
+  private seek(seat: Seat, { seek, ...pieces }: FromEngine & { type: "seek" }): void {
+    const begun = this.config.onSeek(pieces, {
+      found: (piece, bytes) => seat.worker.postMessage({ type: "found", seek, piece, bytes } satisfies ToEngine, [bytes.buffer]),
+      stream: (pieces) => tell(seat, { type: "stream", seek, pieces }),
+    });
+    seat.seeks.set(seek, begun);
   }
 
   private hearOfBand(said: FromSim): void {

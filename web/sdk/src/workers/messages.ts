@@ -2,6 +2,7 @@
 
 import type { JobNote, UnitNote } from "../join/unit.js";
 import type { CrewNote } from "../join/crew.js";
+import type { StoredBlob } from "./failure.js";
 import type { RadioCall } from "./radio-words.js";
 import type { SimCommand } from "../../generated/crew/crew.js";
 import type { BrainJob, BrainStatus, Condition, KernelInput, KernelWork, Offer, Rules, UnitFailure } from "../../generated/brain/brain.js";
@@ -20,6 +21,8 @@ export interface Places {
   /** URLs a Worker may start: of the own origin, or of a blob. */
   gpuWorker: string;
   wasiWorker: string;
+  /** Started when pieces of a blob are kept; it may be of another site. */
+  keepWorker: string;
 }
 
 export interface Start {
@@ -89,6 +92,10 @@ export type ToEngine =
   | { type: "forget"; job: number }
   /** The answer to `need`: the blob is on the shelf, or cannot be had that way. */
   | { type: "had"; hash: string }
+  /** An answer to `seek`: a piece that is right. */
+  | { type: "found"; seek: number; piece: number; bytes: Uint8Array<ArrayBuffer> }
+  /** Another: these are to come from the coordinator. */
+  | { type: "stream"; seek: number; pieces: number[] }
   | ToSim;
 
 /** From an engine Worker to the brain Worker. */
@@ -99,6 +106,12 @@ export type FromEngine =
   | { type: "broken"; message: string }
   /** All of a blob is needed that other devices may have. */
   | { type: "need"; blob: { hash: string; size: number } }
+  /** Some pieces of it are needed: from `first` on, before `end`. `hashes` are those of all its pieces. */
+  | { type: "seek"; seek: number; blob: StoredBlob; first: number; end: number; hashes: Uint8Array }
+  /** One that came from the coordinator, and has its hash. */
+  | { type: "keep"; seek: number; piece: number; bytes: Uint8Array<ArrayBuffer> }
+  /** All of them came, or nobody waits for them any more. */
+  | { type: "sought"; seek: number }
   | FromSim
   | AboutUnit;
 
@@ -116,6 +129,21 @@ export type AboutUnit =
   | { type: "failed"; attempt: number; took: number; failure: UnitFailure; fatal?: true };
 
 export type UnitResult = { inline: Uint8Array<ArrayBuffer> } | { hash: string; size: number };
+
+/** From the brain Worker to the one that keeps pieces, which answers each but the first. */
+export type ToKeeper =
+  | { type: "open"; base: string; hashing: WebAssembly.Module }
+  | { type: "read"; id: number; blob: StoredBlob; piece: number }
+  | { type: "put"; id: number; blob: StoredBlob; piece: number; bytes: Uint8Array<ArrayBuffer>; hash: Uint8Array }
+  /** After what was put before; then others can open its files. */
+  | { type: "close"; id: number; blob: StoredBlob };
+
+/** `bytes`: what was to be read, if it is there and right. `has`: the pieces there are now, if this Worker has the files open. */
+export interface FromKeeper {
+  id: number;
+  bytes: Uint8Array<ArrayBuffer> | undefined;
+  has: Uint32Array | undefined;
+}
 
 /** From the brain Worker to the GPU Worker, for a simulation. */
 export type ToSim =

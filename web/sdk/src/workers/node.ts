@@ -65,9 +65,10 @@ export class Node {
       },
       onGpu: (problem) => this.gpuHealth(problem),
       onNeed: (blob) => this.crews.need(blob),
+      onSeek: (pieces, answer) => this.crews.seek(pieces, answer),
       onSim: (said) => this.crews.present?.heard(said),
     });
-    const pool = { base: places.base, session: () => this.session, hashing };
+    const pool = { base: places.base, session: () => this.session, hashing, keepWorker: places.keepWorker };
     const doing = { perform: (all: BrainOutput[]) => this.perform(all), info: (job: number) => this.info(job), tell, pool };
     this.crews = new Crews(places, hostOf(brain, this.socket, this.lanes.gpu, doing));
   }

@@ -13,7 +13,7 @@ const LONGEST_WAIT_MS = 2_000;
 /** Connections in a row that break before a piece came: more would only be the same again. */
 const BREAKS = 4;
 
-/** Takes bytes that are used again after it. */
+/** Takes bytes whose memory is used again after it, unless it was given away. */
 export type Write = (at: number, bytes: Uint8Array<ArrayBuffer>) => void;
 
 /** The connection ended before all bytes came. */
@@ -55,8 +55,9 @@ export class Source {
       const answer = await this.open(blob, at, to, signal);
       try {
         await this.body(answer, to - at, (bytes) => {
+          const { byteLength } = bytes;
           write(at, bytes);
-          at += bytes.byteLength;
+          at += byteLength;
         });
       } catch (error) {
         signal?.throwIfAborted();
@@ -65,6 +66,13 @@ export class Source {
         if (breaks === BREAKS) throw fetchFailed(blob, `the connection broke at byte ${at}: ${error.message}`);
       }
     }
+  }
+
+  /** The hashes of a blob's pieces, 32 bytes each. */
+  async pieces({ hash }: StoredBlob): Promise<Uint8Array> {
+    const answer = await this.request(`/node/blobs/${hash}/pieces`, { cache: "no-store" });
+    if (!answer.ok) throw await refused(`the pieces of blob ${hash}`, answer);
+    return new Uint8Array(await answer.arrayBuffer());
   }
 
   /** Retries while the coordinator is away or has not yet given this connection its session. */
@@ -116,6 +124,7 @@ export class Source {
         if (filled > left || (done && filled < left)) throw new Broken(`it did not send the ${length} bytes asked for`);
         if (filled === PIECE || (done && filled > 0)) {
           write(new Uint8Array(memory, 0, filled));
+          if (memory.byteLength < PIECE) memory = this.spare.pop() ?? new ArrayBuffer(PIECE);
           left -= filled;
           filled = 0;
         }

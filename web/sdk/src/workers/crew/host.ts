@@ -36,6 +36,8 @@ export interface Pool {
   session: () => string;
   /** The brain's code, for its hash function. */
   hashing: WebAssembly.Module;
+  /** The code of the Worker that keeps pieces. */
+  keepWorker: string;
 }
 
 export type TalkOutput = Extract<CrewOutput, { type: "using" | "app" | "refused" }>;

@@ -1,14 +1,18 @@
 /** The exchange of blobs with other devices: the pure part decides, here it is wired to the coordinator, to the crews
- * of two by which pieces travel, and to the files of this browser's shelf. */
+ * of two by which pieces travel, and to the files of this browser's shelf. Whole blobs come here; of parts `seeks` tells
+ * what is needed, and `holdings` has what is kept. */
 
 import { type SharedBlob, Swarm as Mind, type SwarmOutput } from "../../../generated/crew/crew.js";
 import { fileAt, lockName, poolFolder, poolName, shelved } from "../../shelf.js";
-import { refused } from "../failure.js";
-import { Hashing } from "../hashing.js";
+import type { Pieces, Seek, Sought } from "../crews.js";
+import { Hashing, hexOf } from "../hashing.js";
+import { Held } from "../held.js";
 import { claimRoom, nameOf } from "../room.js";
 import { type Moving, openAlone } from "../shelf.js";
 import { PIECE, Source } from "../source.js";
+import { Holdings } from "./holdings.js";
 import type { CrewHost, Pool } from "./host.js";
+import { Seeks } from "./seeks.js";
 
 /** Pieces hashed before other things get their turn: a heartbeat must not wait for a gigabyte. */
 const AT_A_TIME = 8;
@@ -31,8 +35,12 @@ export class Swarm {
   private readonly source: Source;
   private readonly hashing: Hashing;
   private readonly links = new Map<number, (bytes: Uint8Array) => void>();
+  /** Of these, those with a direct way. */
+  private readonly nearOnes = new Set<number>();
   private readonly needs = new Map<string, Promise<void>>();
   private readonly coming = new Map<string, Coming>();
+  private readonly holdings: Holdings;
+  private readonly seeks: Seeks;
   private readonly todo: SwarmOutput[] = [];
   private performing = false;
   private timer: ReturnType<typeof setTimeout> | undefined;
@@ -45,6 +53,22 @@ export class Swarm {
     this.pool = poolName(base);
     this.source = new Source(base, session());
     this.hashing = new Hashing(hashing);
+    this.holdings = new Holdings(from, (hash) => this.needs.has(hash));
+    this.seeks = new Seeks(this.holdings, {
+      want: (...wanted) => this.wantPart(...wanted),
+      have: (...has) => this.havePart(...has),
+      awaited: ({ hash }) => this.mind.awaited(hash),
+    });
+  }
+
+  /** Pieces that an engine Worker needs. */
+  seek(pieces: Pieces, answer: Sought): Seek {
+    return this.seeks.begin(pieces, answer);
+  }
+
+  /** One of them that came from the coordinator and has its hash. */
+  keep(pieces: Pieces, piece: number, bytes: Uint8Array<ArrayBuffer>): void {
+    this.seeks.keep(pieces, piece, bytes);
   }
 
   /** Resolves when the blob is on the shelf, or cannot be had this way. */
@@ -53,7 +77,8 @@ export class Swarm {
     if (known) return known;
     const need = this.get(blob)
       .catch((error: unknown) => console.warn(`blob ${blob.hash} does not come from other devices: ${String(error)}`))
-      .finally(() => this.needs.delete(blob.hash));
+      .then(() => this.tellGot(blob))
+      .catch((error: unknown) => console.warn(error));
     this.needs.set(blob.hash, need);
     return need;
   }
@@ -77,10 +102,13 @@ export class Swarm {
 
   unlinked(peer: number): void {
     this.links.delete(peer);
+    this.nearOnes.delete(peer);
     this.give((mind, now) => mind.gone(now, peer));
   }
 
   near(peer: number, isNear: boolean): void {
+    if (isNear) this.nearOnes.add(peer);
+    else this.nearOnes.delete(peer);
     this.give((mind, now) => mind.near(now, peer, isNear));
   }
 
@@ -89,32 +117,50 @@ export class Swarm {
   }
 
   private async tellHeld(): Promise<void> {
-    const kept = (await shelved()).filter(({ pool, isPart, size }) => pool === this.pool && !isPart && Mind.isShared(size));
+    const kept = (await shelved()).filter(({ pool, kind, size }) => pool === this.pool && kind === "whole" && Mind.isShared(size));
     for (const { hash, size } of kept) this.give((mind, now) => mind.have(now, hash, size));
+    for (const blob of await this.holdings.look()) {
+      const isKnown = this.seeks.isFor(blob.hash) || kept.some(({ hash }) => hash === blob.hash);
+      if (!isKnown) this.havePart(blob, this.holdings.pieces(blob.hash));
+    }
+  }
+
+  private wantPart({ hash, size }: SharedBlob, hashes: Uint8Array, needs: number[], has: Iterable<number>): boolean {
+    // All of it was asked for already.
+    if (this.needs.has(hash)) return false;
+    this.give((mind, now) => mind.want(now, hash, size, hashes, Uint32Array.from(needs), Uint32Array.from(has)));
+    return this.nearOnes.size > 0;
+  }
+
+  private havePart({ hash, size }: SharedBlob, has: Iterable<number>): void {
+    // While all of it comes, what is here of it is in another file.
+    if (!this.needs.has(hash)) this.give((mind, now) => mind.havePart(now, hash, size, Uint32Array.from(has)));
   }
 
   /** One tab of a browser gets the blob, the others wait for it. */
   private async get(blob: SharedBlob): Promise<void> {
     // A tab that holds it and was frozen must not keep the others waiting.
     const signal = AbortSignal.timeout(LOCK_MS);
+    await this.holdings.close(blob);
     await navigator.locks.request(lockName(this.pool, blob.hash), { signal }, async () => {
       const folder = await poolFolder(this.pool);
       if (await fileAt(folder, nameOf(blob))) return;
-      const hashes = await this.hashes(blob);
+      const hashes = await this.source.pieces(blob);
       const part = await claimRoom(this.pool, blob);
       if (!part) return;
       if (!(await this.fill(blob, part, hashes))) return;
       await (part as Moving).move(nameOf(blob));
+      await Held.remove(folder, blob);
     });
-    const isThere = await fileAt(await poolFolder(this.pool), nameOf(blob));
-    if (isThere) this.give((mind, now) => mind.have(now, blob.hash, blob.size));
-    else this.give((mind, now) => mind.forget(now, blob.hash));
   }
 
-  private async hashes({ hash }: SharedBlob): Promise<Uint8Array> {
-    const answer = await this.source.request(`/node/blobs/${hash}/pieces`, { cache: "no-store" });
-    if (!answer.ok) throw await refused(`the pieces of blob ${hash}`, answer);
-    return new Uint8Array(await answer.arrayBuffer());
+  /** After all of a blob was needed: whether it is here, or perhaps some pieces. */
+  private async tellGot(blob: SharedBlob): Promise<void> {
+    this.needs.delete(blob.hash);
+    await this.holdings.lookAt(blob);
+    const isThere = await fileAt(await poolFolder(this.pool), nameOf(blob));
+    if (isThere) this.give((mind, now) => mind.have(now, blob.hash, blob.size));
+    else this.tellLeft(blob);
   }
 
   /** Whether all of the blob is in the file. */
@@ -122,10 +168,12 @@ export class Swarm {
     const file = await openAlone(part);
     let close = (_: unknown): void => undefined;
     try {
+      await this.lay(file, blob);
       const has = await this.check(file, blob, hashes);
+      const all = Uint32Array.from({ length: hashes.byteLength / 32 }, (_, piece) => piece);
       const isWhole = await new Promise<boolean>((end) => {
         this.coming.set(blob.hash, { file, end });
-        this.give((mind, now) => mind.want(now, blob.hash, blob.size, hashes, has));
+        this.give((mind, now) => mind.want(now, blob.hash, blob.size, hashes, all, has));
       });
       const coming = this.coming.get(blob.hash);
       if (!isWhole || !coming || (await this.hashOf(file, blob)) !== blob.hash) {
@@ -145,12 +193,28 @@ export class Swarm {
     }
   }
 
+  /** Pieces that were kept of it go where they are in the whole. */
+  private async lay(file: FileSystemSyncAccessHandle, blob: SharedBlob): Promise<void> {
+    const folder = await poolFolder(this.pool);
+    if ((await Held.noted(folder, blob)).length === 0) return;
+    const held = await Held.open(folder, blob, this.hashing);
+    try {
+      for (const piece of held.pieces) {
+        const bytes = held.read(piece);
+        if (bytes) file.write(bytes, { at: piece * PIECE });
+        await turn();
+      }
+    } finally {
+      await held.close();
+    }
+  }
+
   /** Which pieces an earlier try left. */
   private async check(file: FileSystemSyncAccessHandle, blob: SharedBlob, hashes: Uint8Array): Promise<Uint32Array> {
     const has: number[] = [];
     const size = file.getSize();
     for (let piece = 0; piece * PIECE < size; piece++) {
-      const expected = hex(hashes.subarray(piece * 32, piece * 32 + 32));
+      const expected = hexOf(hashes.subarray(piece * 32, piece * 32 + 32));
       if (this.hashing.hex(readPiece(file, blob, piece)) === expected) has.push(piece);
       if (piece % AT_A_TIME === AT_A_TIME - 1) await turn();
     }
@@ -190,9 +254,11 @@ export class Swarm {
         break;
       case "tell":
         this.links.get(output.to)?.(output.bytes);
+        this.seeks.asked();
         break;
       case "fetch":
-        void this.fetch(output.blob, output.piece);
+        this.seeks.toFetch(output.blob, output.piece);
+        if (this.coming.has(output.blob.hash)) void this.fetch(output.blob, output.piece);
         break;
       case "store":
         this.store(output.blob, output.piece, output.bytes);
@@ -208,6 +274,7 @@ export class Swarm {
       case "failed":
         console.warn(`blob ${output.blob.hash}: ${output.why}`);
         this.coming.get(output.blob.hash)?.end(false);
+        this.seeks.failed(output.blob);
         break;
     }
   }
@@ -222,23 +289,29 @@ export class Swarm {
     }
   }
 
-  private store({ hash }: SharedBlob, piece: number, bytes: Uint8Array<ArrayBuffer>): void {
-    const coming = this.coming.get(hash);
-    if (!coming) return;
+  private store(blob: SharedBlob, piece: number, bytes: Uint8Array<ArrayBuffer>): void {
+    const coming = this.coming.get(blob.hash);
     try {
       const at = piece * PIECE;
-      if (coming.file.write(bytes, { at }) < bytes.byteLength) throw new DOMException("no room", "QuotaExceededError");
+      if (coming && coming.file.write(bytes, { at }) < bytes.byteLength) throw new DOMException("no room", "QuotaExceededError");
     } catch (error) {
       console.warn(`a piece could not be kept: ${String(error)}`);
-      coming.end(false);
+      coming?.end(false);
     }
+    this.seeks.came(blob, piece, bytes);
   }
 
   private async load(blob: SharedBlob, piece: number, to: number): Promise<void> {
     const bytes = await this.read(blob, piece).catch(() => undefined);
     this.give((mind, now) => mind.loaded(now, blob.hash, piece, to, bytes));
-    // The donor cleared the shelf, or others needed the room.
-    if (!bytes) this.give((mind, now) => mind.forget(now, blob.hash));
+    // The donor cleared the shelf, others needed the room, or the disk changed it.
+    if (!bytes) this.tellLeft(blob);
+  }
+
+  /** A blob is not here as was said: perhaps some pieces are. */
+  private tellLeft(blob: SharedBlob): void {
+    // Who needs more of it says what is here.
+    if (!this.seeks.isFor(blob.hash)) this.havePart(blob, this.holdings.pieces(blob.hash));
   }
 
   private async read(blob: SharedBlob, piece: number): Promise<Uint8Array | undefined> {
@@ -249,7 +322,8 @@ export class Swarm {
     await this.needs.get(blob.hash);
     const file = await fileAt(await poolFolder(this.pool), nameOf(blob));
     const bytes = await file?.slice(piece * PIECE, (piece + 1) * PIECE).arrayBuffer();
-    return bytes && new Uint8Array(bytes);
+    if (bytes) return new Uint8Array(bytes);
+    return this.holdings.read(blob, piece);
   }
 
   private wind(): void {
@@ -264,10 +338,6 @@ function readPiece(file: FileSystemSyncAccessHandle, { size }: SharedBlob, piece
   const at = piece * PIECE;
   const bytes = new Uint8Array(Math.min(PIECE, size - at));
   return bytes.subarray(0, file.read(bytes, { at }));
-}
-
-function hex(bytes: Uint8Array): string {
-  return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
 }
 
 function turn(): Promise<void> {
