@@ -141,7 +141,9 @@ async fn the_same_bytes_stay_while_another_job_needs_them() {
     let first_job = world.api.submit(sim(1)).await;
     let first = one.enlisted().await;
     let old = keep_all(&world.api, &[(&one, &first)], 2).await;
-    world.api.submit(sim(1)).await;
+    let mut longer = sim(1);
+    longer["steps"] = 8.into();
+    world.api.submit(longer).await;
     let second = one.enlisted().await;
     assert_eq!(keep_all(&world.api, &[(&one, &second)], 2).await, old);
     one.finish(&first, cells(GRID, 6));

@@ -136,15 +136,14 @@ impl Ballot {
         }
     }
 
-    /// Nobody has said the same before. Whom it is near, is near it too: else whoever answered earlier would be called
-    /// wrong for a difference that those after it are forgiven.
+    /// Nobody has said the same before. Whom it is near, is near it too.
     fn begin_group(&mut self, at: usize) {
         let bit = 1 << self.groups.len();
         self.groups.push(at);
         let near = self.answers[at].near;
         self.answers[at].fits = bit;
         for answer in self.answers.iter_mut().filter(|answer| answer.fits & near != 0) {
-            answer.near |= bit;
+            answer.near_later |= bit;
         }
     }
 

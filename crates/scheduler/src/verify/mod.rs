@@ -75,6 +75,7 @@ impl Scheduler {
             whole: loan.span == whole,
             fits: 0,
             near: 0,
+            near_later: 0,
             tested: 0,
         };
         self.jobs.put_answer(now, id, start, answer);
@@ -147,7 +148,7 @@ impl Scheduler {
         let Some((span, ballot)) = self.close_ballot(id, start) else { return };
         let first = ballot.first_of(winner);
         let right = |answer: &&Answer| answer.backs() == Some(winner) && !answer.suspect;
-        let wrong = ballot.answers.iter().filter(|answer| answer.contradicts(winner));
+        let wrong = ballot.answers.iter().filter(|answer| ballot.is_wrong(answer, winner));
         // Where votes are counted others may outvote the operator's own node, but make nobody a liar by it.
         let own = |answer: &Answer| answer.operator && answer.contradicts(winner);
         let overruled = ballot.answers.iter().any(own);

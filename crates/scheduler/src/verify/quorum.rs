@@ -122,6 +122,8 @@ pub(crate) struct Answer {
     pub(crate) fits: u64,
     /// A bit for each group it is almost equal to, though that is not enough.
     pub(crate) near: u64,
+    /// The same of groups that began after it.
+    pub(crate) near_later: u64,
     /// Groups it was compared with.
     pub(crate) tested: usize,
 }
@@ -228,6 +230,15 @@ impl Ballot {
         answer.class == 0 || winners.all(|other| other.class != answer.class)
     }
 
+    /// Whether whoever gave an answer lied, now that another one is believed. Of those who are near each other the
+    /// earlier ones lied, if somebody says so who has been here as long: else six new keys that claim a device's class
+    /// would have it called wrong.
+    pub(crate) fn is_wrong(&self, answer: &Answer, winner: usize) -> bool {
+        let mut winners = self.answers.iter().filter(|a| a.backs() == Some(winner) && !a.suspect);
+        let near = answer.near_later & 1 << winner != 0;
+        answer.contradicts(winner) && (!near || winners.any(|other| other.rank >= answer.rank))
+    }
+
     fn voters(&self) -> usize {
         self.answers.iter().filter(|answer| !answer.suspect).count()
     }
@@ -281,6 +292,7 @@ mod tests {
             whole: true,
             fits: 1 << group,
             near: 0,
+            near_later: 0,
             tested: 0,
         }
     }
@@ -315,15 +327,20 @@ mod tests {
     }
 
     #[test]
-    fn of_two_who_are_near_each_other_neither_contradicts_the_other() {
-        let of = |hash: u8| {
+    fn new_ones_do_not_call_whoever_is_near_them_wrong() {
+        let of = |hash: u8, rank: Rank| {
             let place = Some(Place { offset: 0, size: 4, hash: Hash([hash; 32]) });
-            Answer { place, class: 7, fits: 0, ..answer(0, 1) }
+            Answer { place, rank, class: 7, fits: 0, ..answer(0, 1) }
         };
-        let mut ballot = Ballot { answers: vec![of(1), of(2)], ..Ballot::new(Time(0)) };
+        let answers = vec![of(1, Rank::Contributor), of(2, Rank::New)];
+        let mut ballot = Ballot { answers, ..Ballot::new(Time(0)) };
         assert_eq!(ballot.next_comparison(false), Some((1, 0)));
         ballot.compared(1, Outcome::Near);
         assert_eq!(ballot.next_comparison(false), None);
-        assert!(!ballot.answers[1].contradicts(0) && !ballot.answers[0].contradicts(1));
+        let is_wrong =
+            |ballot: &Ballot, at: usize, winner| ballot.is_wrong(&ballot.answers[at], winner);
+        assert!(!is_wrong(&ballot, 0, 1) && !is_wrong(&ballot, 1, 0));
+        ballot.answers[1].rank = Rank::Contributor;
+        assert!(is_wrong(&ballot, 0, 1), "somebody who has been here as long says so");
     }
 }
