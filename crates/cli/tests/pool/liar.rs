@@ -91,9 +91,17 @@ fn kernels(verify: &str) {
     // The lowest bit of a float: well within any tolerance, but all these GPUs round alike.
     let proxy = Proxy::lies(&pool.join, 3);
     let _liar = pool.node_by(&proxy.link, "liar", &["--cpus", "0"]);
-    until_barred(&pool, "gpu", || {
+    let right = || {
         assert_eq!(map(&pool, "out.npy", &["--verify", verify, "--unit", "500"]), wanted);
-    });
+    };
+    match verify {
+        "adaptive" => until_barred(&pool, "gpu", right),
+        // Among strangers so little makes nobody a liar: they may be of another class than they say.
+        _ => pool.wait("the liar is outvoted", || {
+            right();
+            proxy.changed() >= 3
+        }),
+    }
     // Messages, of which one may hold several answers.
     assert!(proxy.changed() >= 1, "it answered, and lied");
 }

@@ -230,13 +230,14 @@ impl Ballot {
         answer.class == 0 || winners.all(|other| other.class != answer.class)
     }
 
-    /// Whether whoever gave an answer lied, now that another one is believed. Of those who are near each other the
-    /// earlier ones lied, if somebody says so who has been here as long: else six new keys that claim a device's class
-    /// would have it called wrong.
+    /// Whether whoever gave an answer lied, now that another one is believed. A class is what a node says of itself:
+    /// that others of the same one come to other bits makes nobody a liar who is near them, unless one of the
+    /// operator's own nodes is among them. Else new keys that claim a device's class would have it called wrong.
     pub(crate) fn is_wrong(&self, answer: &Answer, winner: usize) -> bool {
         let mut winners = self.answers.iter().filter(|a| a.backs() == Some(winner) && !a.suspect);
-        let near = answer.near_later & 1 << winner != 0;
-        answer.contradicts(winner) && (!near || winners.any(|other| other.rank >= answer.rank))
+        let near = (answer.near | answer.near_later) & 1 << winner != 0;
+        let known = winners.any(|other| other.operator && other.class == answer.class);
+        !answer.fits(winner) && (!near || known)
     }
 
     fn voters(&self) -> usize {
@@ -327,20 +328,19 @@ mod tests {
     }
 
     #[test]
-    fn new_ones_do_not_call_whoever_is_near_them_wrong() {
-        let of = |hash: u8, rank: Rank| {
+    fn of_two_who_are_near_each_other_only_an_own_node_calls_the_other_wrong() {
+        let of = |hash: u8| {
             let place = Some(Place { offset: 0, size: 4, hash: Hash([hash; 32]) });
-            Answer { place, rank, class: 7, fits: 0, ..answer(0, 1) }
+            Answer { place, class: 7, fits: 0, ..answer(0, 1) }
         };
-        let answers = vec![of(1, Rank::Contributor), of(2, Rank::New)];
-        let mut ballot = Ballot { answers, ..Ballot::new(Time(0)) };
+        let mut ballot = Ballot { answers: vec![of(1), of(2)], ..Ballot::new(Time(0)) };
         assert_eq!(ballot.next_comparison(false), Some((1, 0)));
         ballot.compared(1, Outcome::Near);
         assert_eq!(ballot.next_comparison(false), None);
         let is_wrong =
             |ballot: &Ballot, at: usize, winner| ballot.is_wrong(&ballot.answers[at], winner);
         assert!(!is_wrong(&ballot, 0, 1) && !is_wrong(&ballot, 1, 0));
-        ballot.answers[1].rank = Rank::Contributor;
-        assert!(is_wrong(&ballot, 0, 1), "somebody who has been here as long says so");
+        ballot.answers[1].operator = true;
+        assert!(is_wrong(&ballot, 0, 1), "its class is known");
     }
 }
