@@ -156,9 +156,9 @@ fn last_rows_that_are_wrong_are_no_result() {
 }
 
 fn merged_hashes(world: &World) -> Vec<Hash> {
-    let places = world.facts.iter().filter_map(|fact| match fact {
-        Fact::Merged { place, .. } => *place,
-        _ => None,
+    let places = world.facts.iter().filter_map(|fact| {
+        let Fact::Merged { place, .. } = fact else { return None };
+        *place
     });
     places.map(|place| place.hash).collect()
 }
