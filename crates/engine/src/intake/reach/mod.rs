@@ -9,6 +9,8 @@ mod names;
 mod value;
 mod walk;
 
+use std::collections::BTreeSet;
+
 use naga::{
     ArraySize, Binding, BuiltIn, Expression, Function, GlobalVariable, Handle, Module, TypeInner,
 };
@@ -256,15 +258,21 @@ impl<'a> File<'a> {
     }
 }
 
+/// Each type is looked at once: structs of structs may name the same one a billion times.
 fn has_atomics(module: &Module, ty: Handle<naga::Type>) -> bool {
-    match &module.types[ty].inner {
-        TypeInner::Atomic(_) => true,
-        TypeInner::Array { base, .. } => has_atomics(module, *base),
-        TypeInner::Struct { members, .. } => {
-            members.iter().any(|member| has_atomics(module, member.ty))
+    let (mut open, mut seen) = (vec![ty], BTreeSet::new());
+    while let Some(ty) = open.pop() {
+        if !seen.insert(ty) {
+            continue;
         }
-        _ => false,
+        match &module.types[ty].inner {
+            TypeInner::Atomic(_) => return true,
+            TypeInner::Array { base, .. } => open.push(*base),
+            TypeInner::Struct { members, .. } => open.extend(members.iter().map(|it| it.ty)),
+            _ => {}
+        }
     }
+    false
 }
 
 /// Whether every index of the arrays, and every length, comes from a function of Shoal's.
