@@ -143,7 +143,7 @@ impl Ballot {
         let near = self.answers[at].near;
         self.answers[at].fits = bit;
         for answer in self.answers.iter_mut().filter(|answer| answer.fits & near != 0) {
-            answer.near_later |= bit;
+            answer.near |= bit;
         }
     }
 

@@ -75,7 +75,6 @@ impl Scheduler {
             whole: loan.span == whole,
             fits: 0,
             near: 0,
-            near_later: 0,
             tested: 0,
         };
         self.jobs.put_answer(now, id, start, answer);

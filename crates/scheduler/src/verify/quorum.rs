@@ -122,8 +122,6 @@ pub(crate) struct Answer {
     pub(crate) fits: u64,
     /// A bit for each group it is almost equal to, though that is not enough.
     pub(crate) near: u64,
-    /// The same of groups that began after it.
-    pub(crate) near_later: u64,
     /// Groups it was compared with.
     pub(crate) tested: usize,
 }
@@ -235,7 +233,7 @@ impl Ballot {
     /// operator's own nodes is among them. Else new keys that claim a device's class would have it called wrong.
     pub(crate) fn is_wrong(&self, answer: &Answer, winner: usize) -> bool {
         let mut winners = self.answers.iter().filter(|a| a.backs() == Some(winner) && !a.suspect);
-        let near = (answer.near | answer.near_later) & 1 << winner != 0;
+        let near = answer.near & 1 << winner != 0;
         let known = winners.any(|other| other.operator && other.class == answer.class);
         !answer.fits(winner) && (!near || known)
     }
@@ -293,7 +291,6 @@ mod tests {
             whole: true,
             fits: 1 << group,
             near: 0,
-            near_later: 0,
             tested: 0,
         }
     }

@@ -261,7 +261,6 @@ impl Job {
             whole: true,
             fits: 1,
             near: 0,
-            near_later: 0,
             tested: 0,
         };
         Some(core::iter::once(&merged.node).chain(by).map(suspect).collect())
