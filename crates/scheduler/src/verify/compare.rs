@@ -157,12 +157,16 @@ impl Ballot {
         else {
             return;
         };
-        let first_class = self.answers.get(*first).map_or(0, |first| first.class);
+        let first = self.answers.get(*first);
+        let (first_class, first_near) = first.map_or((0, 0), |first| (first.class, first.near));
         let Some(answer) = self.answers.get_mut(at) else { return };
         let same_class = answer.class != 0 && answer.class == first_class;
         let bit = 1 << answer.tested;
         match outcome {
-            Outcome::Same => answer.fits |= bit,
+            // Whoever says the same is near the same.
+            Outcome::Same => {
+                (answer.fits, answer.near) = (answer.fits | bit, answer.near | first_near)
+            }
             // Within a class only the same bits are the same answer; but a class is what a node says of
             // itself, so nobody is convicted for so little.
             Outcome::Near if same_class => answer.near |= bit,

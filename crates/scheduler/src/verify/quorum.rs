@@ -337,7 +337,11 @@ mod tests {
         let is_wrong =
             |ballot: &Ballot, at: usize, winner| ballot.is_wrong(&ballot.answers[at], winner);
         assert!(!is_wrong(&ballot, 0, 1) && !is_wrong(&ballot, 1, 0));
+        // Whoever comes later and says the same as the first is as near the second.
+        ballot.answers.push(of(1));
+        assert_eq!(ballot.next_comparison(false), None);
+        assert!(!is_wrong(&ballot, 2, 1));
         ballot.answers[1].operator = true;
-        assert!(is_wrong(&ballot, 0, 1), "its class is known");
+        assert!(is_wrong(&ballot, 0, 1) && is_wrong(&ballot, 2, 1), "its class is known");
     }
 }
