@@ -13,19 +13,20 @@ import { until } from "./lib/until.mjs";
 
 const README = readFileSync(join(ROOT, "README.md"), "utf8");
 
-/** What must be there after each of the six, by the file it names. */
+/** What must be there after the examples, by the file it names. */
 const LEAVES = {
   "heights.npy": (size) => size > 4_000_000,
   "path.png": (size) => size > 10_000,
   "counts.txt": (size) => size > 2_000,
   words: () => true,
+  "edges/edges.npy": (size) => size > 224 * 224 * 4,
   "field.npy": (size) => size > 256 * 256 * 24,
 };
 
 it("the examples of the README run as printed", async (t) => {
   const home = folder(t);
   const here = folder(t);
-  for (const name of ["examples", "README.md", "CONTRIBUTING.md", "CHANGELOG.md"]) {
+  for (const name of ["docs", "examples", "README.md", "CONTRIBUTING.md", "CHANGELOG.md"]) {
     symlinkSync(join(ROOT, name), join(here, name));
   }
   const data = join(home, ".local/share/shoal");
@@ -35,10 +36,10 @@ it("the examples of the README run as printed", async (t) => {
   const api = new Api(running.url, running.key);
   await until("its node", async () => (await api.nodes()).length > 0);
 
-  const section = README.slice(README.indexOf("## Seven things"), README.indexOf("## From a web page"));
+  const section = README.slice(README.indexOf("## Eight things"), README.indexOf("## From a web page"));
   const blocks = [...section.matchAll(/^```sh\n([^]*?)^```/gm)].map((match) => match[1]);
   const examples = blocks.filter((block) => !block.startsWith("export PATH"));
-  assert.equal(examples.length, 7);
+  assert.equal(examples.length, 8);
   for (const [index, block] of examples.entries()) {
     await t.test(`example ${index + 1}`, () => {
       // The pool of a test has a port of its own.

@@ -13,6 +13,7 @@ mod test;
 mod tidy;
 mod types;
 mod up;
+mod venv;
 mod web;
 
 use std::process::ExitCode;

@@ -22,9 +22,10 @@ static VULKAN: [Package; 2] = [
     },
 ];
 
-static TESTS: [Package; 4] = [
+static TESTS: [Package; 5] = [
     Package { name: "chromium", what_for: "the browser tests", present: || chromium().is_some() },
     Package { name: "python3-pip", what_for: "fetching conformance material", present: has_pip },
+    Package { name: "python3-venv", what_for: "clients of others", present: has_venv },
     Package {
         name: "coturn",
         what_for: "the tests of STUN and TURN",
@@ -113,6 +114,11 @@ fn apt_get() -> Option<std::process::Command> {
 
 fn has_pip() -> bool {
     let asked = command("python3").args(["-m", "pip", "--version"]).output();
+    asked.is_ok_and(|answer| answer.status.success())
+}
+
+fn has_venv() -> bool {
+    let asked = command("python3").args(["-c", "import ensurepip, venv"]).output();
     asked.is_ok_and(|answer| answer.status.success())
 }
 

@@ -8,13 +8,14 @@ use crate::shell::{For, Outcome, cargo, command, make_dir, root, run, target};
 use crate::stamp::Stamp;
 
 /// The Wasm modules of a tab, by cargo feature. Apart, so that a tab loads each only when it needs it.
-const MODULES: [&str; 3] = ["brain", "crew", "gpu"];
+const MODULES: [&str; 4] = ["brain", "crew", "gpu", "onnx"];
 
-const RUST_INPUTS: [&str; 8] = [
+const RUST_INPUTS: [&str; 9] = [
     "Cargo.toml",
     "rust-toolchain.toml",
     "crates/protocol",
     "crates/kinds",
+    "crates/onnx",
     "crates/seal",
     "crates/node",
     "crates/engine",

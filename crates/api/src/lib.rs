@@ -7,6 +7,7 @@
 //! What may be `null` is always said too; what may be missing is never `null` (`schema(nullable = false)`).
 
 mod job;
+mod model;
 mod newcomer;
 mod node;
 mod receipt;
@@ -16,6 +17,7 @@ mod service;
 mod sim;
 
 pub use job::*;
+pub use model::*;
 pub use newcomer::*;
 pub use node::*;
 pub use receipt::*;
@@ -27,6 +29,7 @@ pub use shoal_kinds::map::{
     EdgeJson, KernelJson, KernelRequest, MapInputRequest, MapRequest, OpJson, ReduceJson,
 };
 pub use shoal_kinds::noop::NoopRequest;
+pub use shoal_kinds::onnx::OnnxRequest;
 pub use shoal_kinds::plan::{
     CommonRequest, JobRequest, LimitsJson, OutputJson, PriorityJson, ServiceCommon, ServiceRequest,
     SignatureJson, StrategyJson, ToleranceJson, WorkRequest,
@@ -40,7 +43,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 /// Bytes that are stored.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct BlobJson {
     /// BLAKE3 of the bytes, 64 hexadecimal digits.

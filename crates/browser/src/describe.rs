@@ -1,5 +1,5 @@
-//! A job as the Workers need it: what to fetch, how to run it. Kernels go as bytes, which only the GPU
-//! module reads.
+//! A job as the Workers need it: what to fetch, how to run it. Kernels and models go as bytes, which only their
+//! engine's module reads.
 
 use js_sys::{Array, Uint8Array};
 use shoal_kinds::Plain;
@@ -19,11 +19,14 @@ export interface BrainJob {
   signer?: string;
   /** Milliseconds and bytes. */
   limits: { time: number; memory: number; output: number };
+  /** Which engine Worker computes it; left out where none has to. */
+  engine?: "wgsl" | "wasi" | "onnx";
   work:
     | { kind: "noop" }
     | KernelWork
     | { kind: "sim"; bytes: Uint8Array; width: number; height: number; first?: Blob32 }
-    | { kind: "exec" } & ExecWork;
+    | { kind: "exec" } & ExecWork
+    | { kind: "onnx" } & OnnxWork;
 }
 /** Any kind whose units run on a GPU: what the engine reads, and what is fetched for it. */
 export interface KernelWork { kind: string; bytes: Uint8Array; inputs: KernelInput[] }
@@ -36,6 +39,8 @@ export interface ExecWork {
   folder?: Blob32;
   clock: boolean;
 }
+/** A model that answers requests: its file, and what its engine reads. */
+export interface OnnxWork { bytes: Uint8Array; model: Blob32 }
 "#;
 
 #[wasm_bindgen]
@@ -56,6 +61,7 @@ pub(crate) fn job(info: &JobInfo) -> BrainJob {
         .with("items", info.items as f64)
         .with("signer", info.signed.map(|signed| signed.by.to_string()))
         .with("limits", limits)
+        .with("engine", info.work.engine())
         .with("work", js(info.work.plain()))
         .done()
         .unchecked_into()

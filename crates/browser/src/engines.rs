@@ -42,10 +42,10 @@ pub struct Engines(Supervisor);
 
 #[wasm_bindgen]
 impl Engines {
-    /// Of a GPU, or else of programs.
+    /// One that takes all units, such as a GPU's, or else one for each.
     #[wasm_bindgen(constructor)]
-    pub fn new(gpu: bool) -> Engines {
-        Engines(Supervisor::new(if gpu { Kind::Device } else { Kind::Programs }))
+    pub fn new(shared: bool) -> Engines {
+        Engines(Supervisor::new(if shared { Kind::Device } else { Kind::Programs }))
     }
 
     pub fn most(&mut self, now: f64, most: f64) -> EngineOutputs {

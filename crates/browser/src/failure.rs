@@ -7,7 +7,7 @@ use wasm_bindgen::prelude::*;
 #[wasm_bindgen(typescript_custom_section)]
 const TYPES: &str = r#"
 export interface UnitFailure {
-  kind: "kernel" | "trap" | "exit" | "time" | "memory" | "output" | "lost" | "oom" | "fetch" | "internal" | "signature" | "unable" | "outside";
+  kind: "kernel" | "trap" | "exit" | "time" | "memory" | "output" | "lost" | "oom" | "fetch" | "internal" | "signature" | "unable" | "outside" | "model";
   message: string;
   /** Counted in the whole job. */
   item?: number;
@@ -65,11 +65,12 @@ pub(crate) fn from_js(failure: &UnitFailure) -> Failure {
         "signature" => Failure::Signature { message },
         "unable" => Failure::Unable { message },
         "outside" => Failure::Outside { message },
+        "model" => Failure::Model { message },
         _ => Failure::Internal { message },
     }
 }
 
-#[cfg(feature = "gpu")]
+#[cfg(any(feature = "gpu", feature = "onnx"))]
 pub(crate) fn to_js(failure: &Failure) -> JsValue {
     use crate::object::Fields;
 
@@ -87,6 +88,7 @@ pub(crate) fn to_js(failure: &Failure) -> JsValue {
         Failure::Signature { message } => ("signature", message.as_str()),
         Failure::Unable { message } => ("unable", message.as_str()),
         Failure::Outside { message } => ("outside", message.as_str()),
+        Failure::Model { message } => ("model", message.as_str()),
     };
     let mut fields = Fields::new().with("kind", kind).with("message", message);
     if let Some(item) = failure.item() {
@@ -96,4 +98,9 @@ pub(crate) fn to_js(failure: &Failure) -> JsValue {
         fields = fields.with("allowed", *allowed as f64);
     }
     fields.with("stderr", failure.stderr()).done()
+}
+
+#[cfg(any(feature = "gpu", feature = "onnx"))]
+pub(crate) fn internal(message: String) -> JsValue {
+    to_js(&Failure::Internal { message })
 }

@@ -7,7 +7,7 @@ use shoal_kinds::Kind;
 use shoal_protocol::{Failure, Span};
 use wasm_bindgen::prelude::*;
 
-use crate::failure::to_js;
+use crate::failure::{internal, to_js};
 use crate::object::Fields;
 
 #[wasm_bindgen(typescript_custom_section)]
@@ -151,8 +151,4 @@ impl Engine {
         let result = self.gpu.run(pipeline, work, items as u64, span, inputs).await;
         result.map(Outcome).map_err(|failure| to_js(&failure))
     }
-}
-
-pub(crate) fn internal(message: String) -> JsValue {
-    to_js(&Failure::Internal { message })
 }

@@ -4,6 +4,7 @@
 //! - `brain` (feature): the node brain, and the supervisor of engines, with plain JavaScript objects in and out
 //! - `crew` (feature): a member of a crew, likewise
 //! - `gpu` (feature): the engine's kernels over WebGPU
+//! - `onnx` (feature): the engine's ONNX models
 
 #[cfg(feature = "brain")]
 mod brain;
@@ -21,6 +22,8 @@ mod hash;
 mod object;
 #[cfg(feature = "brain")]
 mod offer;
+#[cfg(feature = "onnx")]
+mod onnx;
 #[cfg(feature = "brain")]
 mod output;
 #[cfg(feature = "gpu")]
@@ -37,5 +40,10 @@ extern "C" {
 /// Runs when the module is loaded: without it a panic says only "unreachable".
 #[wasm_bindgen(start)]
 fn start() {
-    std::panic::set_hook(Box::new(|info| console_error(&info.to_string())));
+    std::panic::set_hook(Box::new(|info| {
+        let text = info.to_string();
+        console_error(&text);
+        #[cfg(feature = "onnx")]
+        onnx::note_panic(text);
+    }));
 }

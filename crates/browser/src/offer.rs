@@ -16,6 +16,8 @@ export interface Offer {
   gpu?: GpuOffer;
   /** What the probe kernel gave: 16 hex digits. Left out where it could not run. */
   class?: string;
+  /** Whether ONNX models run. */
+  onnx?: boolean;
 }
 export interface GpuOffer {
   name: string;
@@ -61,6 +63,8 @@ extern "C" {
     fn gpu(this: &Offer) -> Option<GpuOffer>;
     #[wasm_bindgen(method, getter)]
     fn class(this: &Offer) -> Option<String>;
+    #[wasm_bindgen(method, getter)]
+    fn onnx(this: &Offer) -> Option<bool>;
 
     #[wasm_bindgen(typescript_type = "GpuOffer")]
     pub type GpuOffer;
@@ -119,7 +123,9 @@ pub(crate) fn caps(offer: &Offer) -> Result<Caps, JsError> {
             .map_err(|_| JsError::new(&format!("a class of {text:?}; expected 16 hex digits")))
     });
     let cpu_slots = offer.cpu_slots();
-    let lent = [(gpu.is_some(), Engine::WGSL), (cpu_slots > 0, Engine::WASI)];
+    let models = cpu_slots > 0 && offer.onnx() == Some(true);
+    let lent =
+        [(gpu.is_some(), Engine::WGSL), (cpu_slots > 0, Engine::WASI), (models, Engine::ONNX)];
     let lent = lent.into_iter().filter(|(lent, _)| *lent);
     let engine = |(_, name)| Engine::new(name, env!("CARGO_PKG_VERSION"));
     Ok(Caps {

@@ -7,8 +7,8 @@ use shoal_kinds::Kind;
 use shoal_protocol::{Failure, Poke, Span, Time};
 use wasm_bindgen::prelude::*;
 
-use crate::failure::to_js;
-use crate::gpu::{Engine, Outcome, internal};
+use crate::failure::{internal, to_js};
+use crate::gpu::{Engine, Outcome};
 use crate::object::Fields;
 
 #[wasm_bindgen(typescript_custom_section)]

@@ -14,6 +14,8 @@ mod picture;
 mod place;
 mod receipt;
 mod show;
+mod sight;
+mod tensors;
 mod verbs;
 
 use std::io::IsTerminal;

@@ -1,9 +1,10 @@
-//! The computing: WGSL kernels on a GPU, WASI programs in a sandbox, and the check of both before
+//! The computing: WGSL kernels on a GPU, WASI programs in a sandbox, ONNX models, and the check of all before
 //! they are stored. Knows no network, no leases and nobody who asked; the shells (`cli`, `browser`)
 //! feed it bytes.
 //!
 //! - [`wgsl`] (feature `gpu`, native and wasm32): runs checked kernels
 //! - [`wasi`] (feature `wasi`, native): runs programs; a browser runs them in TypeScript
+//! - [`onnx`] (feature `onnx`, native and wasm32): runs models
 //! - [`intake`] (feature `intake`, native): checks kernels and programs, and reads from them how to
 //!   run them
 
@@ -11,6 +12,8 @@
 mod fold;
 #[cfg(feature = "intake")]
 pub mod intake;
+#[cfg(feature = "onnx")]
+pub mod onnx;
 #[cfg(feature = "wasi")]
 pub mod wasi;
 #[cfg(feature = "gpu")]

@@ -77,6 +77,11 @@ impl<V: Clone> Keep<V> {
         Ok(value.insert(make()?).clone())
     }
 
+    pub(super) fn remove(&self, key: &Hash) {
+        let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
+        slots.retain(|(other, _)| other != key);
+    }
+
     fn slot(&self, key: Hash) -> Slot<V> {
         let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
         let slot = match slots.iter().position(|(other, _)| *other == key) {

@@ -112,9 +112,9 @@ pub(super) async fn offered(
     (Offered { caps, why_no_gpu }, lane, events)
 }
 
-/// Both come with this build. Neither measures itself: the coordinator does, job by job.
+/// All come with this build. None measures itself: the coordinator does, job by job.
 pub(super) fn engines(cpus: u16, gpu: bool) -> Vec<Engine> {
-    let all = [(gpu, Engine::WGSL), (cpus > 0, Engine::WASI)];
+    let all = [(gpu, Engine::WGSL), (cpus > 0, Engine::WASI), (cpus > 0, Engine::ONNX)];
     let lent = all.into_iter().filter(|(lent, _)| *lent);
     lent.map(|(_, name)| Engine::new(name, env!("CARGO_PKG_VERSION"))).collect()
 }

@@ -1,4 +1,4 @@
-//! The lane for programs: one thread per slot, each with its own connection.
+//! The lane for programs and models: one thread per slot, each with its own connection.
 
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::time::Instant;
 
-use shoal_engine::wasi;
-use shoal_kinds::ExecWork;
+use shoal_engine::{onnx, wasi};
+use shoal_kinds::{ExecWork, OnnxWork};
 use shoal_node::JobInfo;
 use shoal_protocol::limit::MAX_LEASES_PER_NODE;
 use shoal_protocol::{Attempt, Failure, JobId, Lease, Micros, UnitOutput};
@@ -16,12 +16,17 @@ use shoal_protocol::{Attempt, Failure, JobId, Lease, Micros, UnitOutput};
 use super::backlog::Backlog;
 use super::cache::Cache;
 use super::courier::Courier;
+use super::models::Models;
 use super::program::Programs;
 use super::session::Session;
 use super::share::Library;
 use super::wire::Origin;
 use super::{Event, Ran};
 use crate::fail::Fail;
+
+/// The engine walks a model's operators on its stack, at about 400 bytes for each: four times as many as are allowed in
+/// a row. Memory that nothing is written to costs nothing.
+const STACK_BYTES: usize = 16 << 20;
 
 /// Units that wait for a thread. The brain begins no more than there are slots, so that only units
 /// taken back behind threads still busy can add up; a node holds no more units than this anyway.
@@ -36,6 +41,7 @@ struct Report {
 
 pub(super) struct CpuLane {
     tasks: mpsc::SyncSender<Task>,
+    engines: Arc<Engines>,
     cancels: BTreeMap<Attempt, Arc<AtomicBool>>,
 }
 
@@ -93,7 +99,8 @@ impl CpuLane {
         work: PathBuf,
         report: &Report,
     ) -> Result<CpuLane, String> {
-        let programs = Arc::new(Programs::new(work)?);
+        let (programs, models) = (Programs::new(work)?, Models::new(slots));
+        let engines = Arc::new(Engines { programs, models });
         let (tasks, queue) = mpsc::sync_channel::<Task>(MAX_TASKS);
         let queue = Arc::new(Mutex::new(queue));
         let cache = Cache::default();
@@ -101,20 +108,21 @@ impl CpuLane {
         for number in 0..2 * slots {
             let courier = Courier::new(origin.clone(), session.clone(), cache.clone());
             let mut courier = courier.with_library(library.clone());
-            let (queue, programs, report) = (queue.clone(), programs.clone(), report.clone());
+            let (queue, engines, report) = (queue.clone(), engines.clone(), report.clone());
             let work = move || {
                 loop {
                     let next = queue.lock().unwrap_or_else(PoisonError::into_inner).recv();
                     let Ok(task) = next else { return };
-                    (report.tell)(work_on(&programs, &mut courier, &task, &report));
+                    (report.tell)(work_on(&engines, &mut courier, &task, &report));
                 }
             };
             std::thread::Builder::new()
                 .name(format!("program-{number}"))
+                .stack_size(STACK_BYTES)
                 .spawn(work)
                 .map_err(|error| format!("cannot start a thread: {error}"))?;
         }
-        Ok(CpuLane { tasks, cancels: BTreeMap::new() })
+        Ok(CpuLane { tasks, engines, cancels: BTreeMap::new() })
     }
 
     /// Begins a unit, or says why it cannot: the node's loop must not wait for a thread.
@@ -154,23 +162,31 @@ impl CpuLane {
         }
     }
 
+    /// A job has left, and what was kept for it may go.
+    pub(super) fn forget(&self, job: JobId) {
+        self.engines.models.forget(job);
+    }
+
     pub(super) fn ended(&mut self, attempt: Attempt) {
         self.cancels.remove(&attempt);
     }
 }
 
-fn work_on(programs: &Programs, courier: &mut Courier, task: &Task, report: &Report) -> Worked {
+fn work_on(engines: &Engines, courier: &mut Courier, task: &Task, report: &Report) -> Worked {
     let began = Instant::now();
     let panicked = || Failure::Internal { message: "the node's program runner panicked".into() };
     match &task.what {
         What::Warm(job) => {
-            let warmed = AssertUnwindSafe(|| programs.warm(courier, program(&task.info)?));
+            let warmed = AssertUnwindSafe(|| match code(&task.info)? {
+                Code::Program(work) => engines.programs.warm(courier, work),
+                Code::Model(work) => engines.models.warm(courier, work, *job),
+            });
             let result = catch_unwind(warmed).unwrap_or_else(|_| Err(panicked()));
             Worked::Warmed { job: *job, result }
         }
         What::Unit(lease) | What::Call(lease, _) => {
             // A fault in one unit must not take its thread, and with it the slot, away.
-            let computed = AssertUnwindSafe(|| compute(programs, courier, task, lease, report));
+            let computed = AssertUnwindSafe(|| compute(engines, courier, task, lease, report));
             let result = catch_unwind(computed).unwrap_or_else(|_| Err(panicked()));
             let took = Micros(began.elapsed().as_micros() as u64);
             Worked::Ran(Ran { attempt: lease.attempt, took, result })
@@ -179,14 +195,24 @@ fn work_on(programs: &Programs, courier: &mut Courier, task: &Task, report: &Rep
 }
 
 fn compute(
-    programs: &Programs,
+    engines: &Engines,
     courier: &mut Courier,
     task: &Task,
     lease: &Lease,
     report: &Report,
 ) -> Result<UnitOutput, Failure> {
     let Task { what, info, cancel } = task;
-    let work = program(info)?;
+    let work = match code(info)? {
+        Code::Program(work) => work,
+        Code::Model(work) => {
+            let What::Call(_, body) = what else { return Err(no_units()) };
+            // Nobody waits for it any more: those behind it must not wait either.
+            if cancel.load(Ordering::Relaxed) {
+                return Err(Failure::Internal { message: "ended on request".into() });
+            }
+            return engines.models.call(courier, work, body).map(UnitOutput::Inline);
+        }
+    };
     if let What::Call(_, body) = what {
         let (call, ended) = (lease.attempt, cancel.clone());
         let Report { tell, backlog } = report.clone();
@@ -194,14 +220,31 @@ fn compute(
             backlog.give(bytes.len(), &ended);
             tell(Worked::Part { call, bytes });
         });
-        let answers = programs.call(courier, work, info, body, (cancel, give))?;
+        let answers = engines.programs.call(courier, work, info, body, (cancel, give))?;
         return Ok(UnitOutput::Inline(answers));
     }
-    let answers = programs.unit(courier, work, info, lease.span, cancel)?;
+    let answers = engines.programs.unit(courier, work, info, lease.span, cancel)?;
     courier.deliver(lease, &answers)
 }
 
-fn program(info: &JobInfo) -> Result<&ExecWork, Failure> {
-    let no_program = || Failure::Internal { message: "this lane runs programs only".into() };
-    wasi::program(&info.work).ok_or_else(no_program)
+/// What this lane computes with.
+struct Engines {
+    programs: Programs,
+    models: Models,
+}
+
+enum Code<'a> {
+    Program(&'a ExecWork),
+    Model(&'a OnnxWork),
+}
+
+fn code(info: &JobInfo) -> Result<Code<'_>, Failure> {
+    let neither =
+        || Failure::Internal { message: "this lane runs programs and models only".into() };
+    let program = wasi::program(&info.work).map(Code::Program);
+    program.or_else(|| onnx::model(&info.work).map(Code::Model)).ok_or_else(neither)
+}
+
+fn no_units() -> Failure {
+    Failure::Internal { message: "a unit of a model, which answers requests only".into() }
 }

@@ -90,6 +90,9 @@ impl Lanes {
     }
 
     pub(super) fn forget(&mut self, job: JobId) {
+        if let Some(cpu) = &self.cpu {
+            cpu.forget(job);
+        }
         if let Some(gpu) = &mut self.gpu {
             gpu.forget(job);
         }

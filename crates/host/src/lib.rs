@@ -18,6 +18,7 @@ mod jobs;
 pub mod keys;
 mod lanes;
 mod link;
+mod models;
 mod pools;
 mod power;
 mod program;

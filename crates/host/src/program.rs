@@ -121,9 +121,7 @@ impl Programs {
         let ready = self.ready(courier, work)?;
         let stdin = Bytes::copy_from_slice(body);
         let answer = self.run(&ready, work, info, (0, None, stdin), (cancel, Some(give)))?;
-        let mut answers = Answers::new(Span::new(0, 1));
-        answers.add(0, &answer)?;
-        Ok(answers.packed)
+        Answers::one(&answer)
     }
 
     /// The compiled program and its folder, made if they are not there.
@@ -234,13 +232,20 @@ impl Programs {
 }
 
 /// The answers of one unit as they are handed over.
-struct Answers {
+pub(super) struct Answers {
     span: Span,
     /// The lengths of all answers, zero for those to come, then the answers.
     packed: Vec<u8>,
 }
 
 impl Answers {
+    /// The answer to a request.
+    pub(super) fn one(answer: &[u8]) -> Result<Vec<u8>, Failure> {
+        let mut answers = Answers::new(Span::new(0, 1));
+        answers.add(0, answer)?;
+        Ok(answers.packed)
+    }
+
     fn new(span: Span) -> Answers {
         Answers { span, packed: vec![0; span.len as usize * 4] }
     }

@@ -94,6 +94,7 @@ impl Host<'_> {
             | ToNode::Quic(_)
             | ToNode::Warm { .. }
             | ToNode::Ask { .. }
+            | ToNode::AskMore { .. }
             | ToNode::Share(_) => None,
         };
         // The lanes need the session before the first unit.

@@ -6,11 +6,12 @@ use core::fmt;
 use core::ops::Deref;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use shoal_protocol::{Hash, Lane, Work};
+use shoal_protocol::{Engine, Hash, Lane, Work};
 
 use crate::crew::CrewPlan;
 use crate::feed::Feed;
 use crate::form::Form;
+use crate::onnx::OnnxWork;
 use crate::plain::Plain;
 use crate::sim::SimWork;
 
@@ -29,6 +30,8 @@ macro_rules! kinds {
             exec: Exec(ExecWork, ExecRequest);
             /// A WGSL kernel over a grid, step by step, computed by a crew of nodes together.
             sim: Sim(SimWork, SimRequest);
+            /// An ONNX model that answers requests.
+            onnx: Onnx(OnnxWork, OnnxRequest);
             /// How often a value is among numbers.
             #[cfg(feature = "count")]
             count: Count(CountWork, CountRequest);
@@ -99,6 +102,15 @@ pub trait About {
 
     /// Which part of a node computes it.
     fn lane(&self) -> Lane;
+
+    /// Which engine of that part, by name; none if it takes none.
+    fn engine(&self) -> Option<&'static str> {
+        match self.lane() {
+            Lane::Inline => None,
+            Lane::Gpu => Some(Engine::WGSL),
+            Lane::Cpu => Some(Engine::WASI),
+        }
+    }
 
     /// Whether such work is code that somebody brings.
     fn brings_code() -> bool
@@ -205,6 +217,11 @@ impl Kind {
     /// Of a simulation.
     pub fn sim(&self) -> Option<&SimWork> {
         if let Kind::Sim(sim) = self { Some(sim) } else { None }
+    }
+
+    /// Of a model that is served.
+    pub fn model(&self) -> Option<&OnnxWork> {
+        if let Kind::Onnx(model) = self { Some(model) } else { None }
     }
 }
 

@@ -1,4 +1,4 @@
-//! What is particular to each kind of work, a folder each: `map`, `render`, `exec`, `sim`, `noop`. Pure: it reads
+//! What is particular to each kind of work, a folder each: `map`, `render`, `exec`, `sim`, `onnx`, `noop`. Pure: it reads
 //! requests, makes plans and answers questions; engines compute, shells fetch and store.
 //!
 //! A kind's folder holds its work (what a node is told), its request and plan (feature `plan`), and in [`About`]
@@ -32,6 +32,7 @@ pub mod kind;
 pub mod map;
 pub mod noop;
 pub mod npy;
+pub mod onnx;
 pub mod plain;
 #[cfg(feature = "plan")]
 pub mod plan;
@@ -48,6 +49,7 @@ pub use kernel::{Binding, Edge, ElementType, Field, Kernel, Params, Slot, Space,
 pub use kind::{About, Code, Kind};
 pub use map::{Fold, FoldPlan, InputAsk, MapAsk, MapPlan, MapReading, MapWork, Reading, TooFar};
 pub use noop::NoopWork;
+pub use onnx::OnnxWork;
 pub use plain::Plain;
 pub use render::{Pixel, RenderPlan, RenderWork};
 pub use sim::{Figures, MAX_REDUCED, Pass, Reduce, SimField, SimSlots, SimWork, TRIAL_STEPS};

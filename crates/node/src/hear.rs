@@ -48,7 +48,8 @@ impl Node {
             ToNode::Quic(offer) => self.quic.offered(offer),
             ToNode::Share(told) => self.outputs.push_back(Output::Share(told)),
             ToNode::Warm { job } => self.warm(job),
-            ToNode::Ask { call, job, body } => self.asked(call, job, body),
+            ToNode::Ask { call, job, body, rest } => self.asked(call, job, body, rest),
+            ToNode::AskMore { call, body } => self.asked_more(call, &body),
         }
     }
 }

@@ -6,7 +6,7 @@ use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
-use shoal_protocol::limit::{ANSWER_PART_BYTES, MAX_CALLS_PER_NODE};
+use shoal_protocol::limit::{ANSWER_PART_BYTES, MAX_CALLS_PER_NODE, MAX_REQUEST_BYTES};
 use shoal_protocol::{Attempt, Failure, FromNode, JobId, Lane, Lease, Span, UnitOutput};
 
 use crate::Output;
@@ -33,10 +33,15 @@ struct Running {
     said: u64,
 }
 
+/// Bodies of requests that wait here: more would take the memory that is lent for work.
+const MAX_WAITING_BYTES: u64 = 4 * MAX_REQUEST_BYTES as u64;
+
 struct Call {
     call: Attempt,
     job: JobId,
     body: Arc<Vec<u8>>,
+    /// Bytes that are still to come.
+    missing: u64,
 }
 
 impl Calls {
@@ -59,6 +64,11 @@ impl Calls {
 
     fn len(&self) -> usize {
         self.waiting.len() + self.running.len()
+    }
+
+    /// Bodies of what has not begun, those that are still to come included.
+    fn waiting_bytes(&self) -> u64 {
+        self.waiting.iter().map(|call| call.body.len() as u64 + call.missing).sum()
     }
 
     /// Drops what is chosen by its number and job; says what was at work.
@@ -111,14 +121,27 @@ impl Node {
         }
     }
 
-    pub(crate) fn asked(&mut self, call: Attempt, job: JobId, body: Vec<u8>) {
+    pub(crate) fn asked(&mut self, call: Attempt, job: JobId, body: Vec<u8>, missing: u64) {
         let consent = self.jobs.get(&job).map(|info| &info.consent);
         let may = matches!(consent, Some(Consent::Given | Consent::Asked));
-        if !may || self.paused || self.calls.len() >= MAX_CALLS_PER_NODE {
+        let bytes = missing.saturating_add(body.len() as u64);
+        let large = bytes > MAX_REQUEST_BYTES as u64
+            || bytes.saturating_add(self.calls.waiting_bytes()) > MAX_WAITING_BYTES;
+        if !may || large || self.paused || self.calls.len() >= MAX_CALLS_PER_NODE {
             self.send(FromNode::Failed { attempt: call, failure: not_here() });
             return;
         }
-        self.calls.waiting.push_back(Call { call, job, body: Arc::new(body) });
+        self.calls.waiting.push_back(Call { call, job, body: Arc::new(body), missing });
+        self.begin_all();
+    }
+
+    /// More of a request that has not begun; what was refused or taken back meanwhile is not waited for.
+    pub(crate) fn asked_more(&mut self, call: Attempt, bytes: &[u8]) {
+        let mut waiting = self.calls.waiting.iter_mut();
+        let Some(found) = waiting.find(|waiting| waiting.call == call) else { return };
+        let taken = bytes.len().min(usize::try_from(found.missing).unwrap_or(usize::MAX));
+        Arc::make_mut(&mut found.body).extend_from_slice(&bytes[..taken]);
+        found.missing -= taken as u64;
         self.begin_all();
     }
 
@@ -130,10 +153,10 @@ impl Node {
                 let info = self.jobs.get(&call.job);
                 let agreed =
                     info.is_some_and(|info| info.lane() == lane && info.consent == Consent::Given);
-                agreed && self.has_means(call.job)
+                agreed && call.missing == 0 && self.has_means(call.job)
             };
             let Some(at) = self.calls.waiting.iter().position(fits) else { return };
-            let Some(Call { call, job, body }) = self.calls.waiting.remove(at) else { return };
+            let Some(Call { call, job, body, .. }) = self.calls.waiting.remove(at) else { return };
             self.calls.running.insert(call, Running { job, lane, said: 0 });
             let lease = Lease { attempt: call, job, span: Span::new(0, 1) };
             self.outputs.push_back(Output::Run { lease, lane, body: Some(body) });
@@ -221,6 +244,7 @@ impl Node {
     }
 
     pub(crate) fn check_calls(&self) {
+        assert!(self.calls.waiting_bytes() <= MAX_WAITING_BYTES, "more bytes than allowed");
         assert!(self.calls.len() <= MAX_CALLS_PER_NODE, "more requests than allowed");
         for (call, running) in &self.calls.running {
             assert!(self.agreed(running.job), "answering for a service that nobody agreed to");

@@ -70,7 +70,7 @@ pub use cost::{Cost, Profile};
 pub use cut::{Crossing, Cut, Cuts};
 pub use dtype::{DType, Dim, TensorType};
 pub use error::{CutError, MetadataError, Place, ReadError, ShapeError};
-pub use limit::MOST_PARTS;
+pub use limit::{LONGEST_ROW, MOST_PARTS};
 pub use metadata::SliceNote;
 pub use model::Model;
 pub use node::Node;

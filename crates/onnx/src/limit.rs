@@ -22,3 +22,8 @@ pub const MOST_PARTS: usize = 64;
 pub(crate) const COPIED_BYTES: usize = 256;
 /// What metadata of ours may take: names of crossing tensors, a few numbers for each part.
 pub(crate) const MOST_METADATA_BYTES: usize = 1 << 20;
+
+/// Nodes of a model of which each reads what the one before made. The engine walks them on its stack: a native node's
+/// holds some times as many (`crates/host/src/cpu.rs`), a browser's some thousand, and it says so. The largest exports
+/// of today, language models of 80 layers, have half as many.
+pub const LONGEST_ROW: usize = 10_000;

@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use bytes::Bytes;
 
 use crate::check;
-use crate::error::ReadError;
+use crate::error::{Path, Place, ReadError};
 use crate::node::Node;
 use crate::read::{Budget, Graph, ValueInfo};
 use crate::tensor::{Tensor, read_pair};
@@ -136,6 +136,25 @@ impl Model {
         counts
     }
 
+    /// All nodes with their places, those in graphs of nodes included.
+    pub fn places(&self) -> Vec<(Place, &Node)> {
+        let mut places = Vec::new();
+        find_places(&self.graph, None, &mut places);
+        places
+    }
+
+    /// Nodes in the longest row in which each reads what the one before made. Those in graphs of a node count as if
+    /// they stood in that row, one after the other.
+    pub fn longest_row(&self) -> usize {
+        let mut made = BTreeMap::new();
+        for node in &self.graph.nodes {
+            let before = node.reads().filter_map(|name| made.get(name)).max().copied().unwrap_or(0);
+            let inside: usize = node.graphs().map(count_nodes).sum();
+            made.extend(node.makes().map(|name| (name, before + 1 + inside)));
+        }
+        made.into_values().max().unwrap_or(0)
+    }
+
     pub fn ir_version(&self) -> u64 {
         self.ir_version
     }
@@ -194,6 +213,23 @@ fn count_operators(graph: &Graph, counts: &mut BTreeMap<String, usize>) {
     }
 }
 
+fn find_places<'a>(
+    graph: &'a Graph,
+    within: Option<&Path<'_>>,
+    places: &mut Vec<(Place, &'a Node)>,
+) {
+    for (index, node) in graph.nodes.iter().enumerate() {
+        let path = Path { index, name: &node.name, op: &node.op, within };
+        places.push((path.place(), node));
+        node.graphs().for_each(|graph| find_places(graph, Some(&path), places));
+    }
+}
+
+fn count_nodes(graph: &Graph) -> usize {
+    let inside = graph.nodes.iter().flat_map(Node::graphs).map(count_nodes);
+    graph.nodes.len() + inside.sum::<usize>()
+}
+
 fn read_opset(chunk: &Chunk, budget: &mut Budget) -> Result<(String, u64), ReadError> {
     let (mut domain, mut version) = (String::new(), 0);
     for field in chunk.fields() {
@@ -223,4 +259,33 @@ fn read_function(chunk: &Chunk, budget: &mut Budget) -> Result<(String, String),
         }
     }
     Ok((domain, name))
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::vec;
+
+    use crate::testing::{Build, With};
+
+    #[test]
+    fn the_longest_row_counts_what_is_read_from_around_a_graph() {
+        let wide = Build::new()
+            .input("x", &[2])
+            .node("Abs", &["x"], &["a"])
+            .node("Neg", &["x"], &["b"])
+            .node("Add", &["a", "b"], &["y"])
+            .output("y");
+        assert_eq!(wide.model().longest_row(), 2);
+        let inner =
+            Build::new().node("Abs", &["b"], &["r"]).node("Neg", &["r"], &["s"]).output("s");
+        let deep = Build::new()
+            .input("x", &[2])
+            .input("c", &[1])
+            .node("Abs", &["x"], &["a"])
+            .node("Neg", &["a"], &["b"])
+            .node_with("If", &["c"], &["y"], vec![With::Graph("then_branch", inner)])
+            .node("Relu", &["y"], &["z"])
+            .output("z");
+        assert_eq!(deep.model().longest_row(), 6);
+    }
 }

@@ -64,6 +64,23 @@ impl Node {
         &self.outputs
     }
 
+    /// An attribute that is a whole number.
+    pub fn int(&self, name: &str) -> Option<i64> {
+        if let Some(Attr::Int(int)) = self.attribute(name) { Some(*int) } else { None }
+    }
+
+    /// An attribute that is text.
+    pub fn text(&self, name: &str) -> Option<&str> {
+        let Some(Attr::Text(text)) = self.attribute(name) else { return None };
+        core::str::from_utf8(text).ok()
+    }
+
+    /// Nodes of the graphs in its attributes, those inside them included.
+    pub fn inside(&self) -> usize {
+        let nodes = self.graphs().flat_map(|graph| &graph.nodes);
+        nodes.map(|node| 1 + node.inside()).sum()
+    }
+
     /// All it reads: its inputs, and what the graphs inside it read.
     pub(crate) fn reads(&self) -> impl Iterator<Item = &str> {
         let all = self.inputs.iter().chain(&self.captures).map(String::as_str);

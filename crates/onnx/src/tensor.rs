@@ -20,6 +20,7 @@ mod field {
     pub(super) const INT64_DATA: u32 = 7;
     pub(super) const NAME: u32 = 8;
     pub(super) const RAW_DATA: u32 = 9;
+    pub(super) const DOUBLE_DATA: u32 = 10;
     pub(super) const UINT64_DATA: u32 = 11;
     pub(super) const EXTERNAL_DATA: u32 = 13;
     pub(super) const DATA_LOCATION: u32 = 14;
@@ -106,6 +107,38 @@ impl Tensor {
     /// The file beside this one that has the elements, if they are not in it.
     pub fn external(&self) -> Option<&str> {
         self.external.as_deref()
+    }
+
+    /// All elements as little-endian bytes, in whichever form the file has them. `None` if they are elsewhere, are no
+    /// numbers of whole bytes, or are not as many as the shape says.
+    pub fn bytes(&self) -> Option<Bytes> {
+        let bits = self.ty.dtype.bits();
+        if self.external.is_some() || self.ty.dtype == DType::Text || !bits.is_multiple_of(8) {
+            return None;
+        }
+        let size = usize::try_from(bits / 8).ok()?;
+        let mut all = Vec::new();
+        for field in self.chunk.fields() {
+            let field = field.ok()?;
+            match (field.number, &field.held) {
+                (field::RAW_DATA, Held::Bytes(raw)) => return Some(raw.bytes.clone()),
+                (field::FLOAT_DATA | field::DOUBLE_DATA, Held::Bytes(list)) => {
+                    all.extend_from_slice(&list.bytes);
+                }
+                (field::FLOAT_DATA, Held::Fixed32(bytes)) => all.extend_from_slice(bytes),
+                (field::INT32_DATA | field::INT64_DATA | field::UINT64_DATA, held) => match held {
+                    Held::Bytes(list) => {
+                        for number in packed(list) {
+                            all.extend_from_slice(&number.ok()?.to_le_bytes()[..size]);
+                        }
+                    }
+                    Held::Varint(number) => all.extend_from_slice(&number.to_le_bytes()[..size]),
+                    Held::Fixed32(_) | Held::Fixed64 => return None,
+                },
+                _ => {}
+            }
+        }
+        (all.len() as u64 == self.ty.bytes()).then(|| all.into())
     }
 
     /// The elements of a small tensor of whole numbers or floats.
@@ -253,18 +286,25 @@ mod tests {
             let numbers: Vec<u8> = [-1i64, 5].iter().flat_map(|n| n.to_le_bytes()).collect();
             w.bytes(9, &numbers.into());
         });
-        assert_eq!(raw.expect("a tensor").value(), Some(Value::Ints(vec![-1, 5])));
+        let raw = raw.expect("a tensor");
+        assert_eq!(raw.value(), Some(Value::Ints(vec![-1, 5])));
+        assert_eq!(raw.bytes().map(|bytes| bytes[7..9].to_vec()), Some(vec![255, 5]));
         let packed = read(|w| {
             w.bytes(1, &Bytes::from_static(&[3]));
             w.varint(2, 7);
             w.bytes(7, &Bytes::from_static(&[1, 2, 0xac, 2]));
         });
-        assert_eq!(packed.expect("a tensor").value(), Some(Value::Ints(vec![1, 2, 300])));
+        let packed = packed.expect("a tensor");
+        assert_eq!(packed.value(), Some(Value::Ints(vec![1, 2, 300])));
+        let bytes: Vec<u8> = [1i64, 2, 300].iter().flat_map(|n| n.to_le_bytes()).collect();
+        assert_eq!(packed.bytes(), Some(bytes.into()));
         let single = read(|w| {
             w.varint(2, 1);
             w.bytes(4, &Bytes::copy_from_slice(&2.5f32.to_le_bytes()));
         });
-        assert_eq!(single.expect("a tensor").value(), Some(Value::Floats(vec![2.5])));
+        let single = single.expect("a tensor");
+        assert_eq!(single.value(), Some(Value::Floats(vec![2.5])));
+        assert_eq!(single.bytes().as_deref(), Some(&2.5f32.to_le_bytes()[..]));
     }
 
     #[test]

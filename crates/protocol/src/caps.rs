@@ -65,6 +65,8 @@ impl Engine {
     pub const WGSL: &str = "wgsl";
     /// Programs, on the CPU lane.
     pub const WASI: &str = "wasi";
+    /// ONNX models, by the engine that is built in.
+    pub const ONNX: &str = "onnx";
 
     /// Not measured.
     pub fn new(name: &str, version: &str) -> Engine {

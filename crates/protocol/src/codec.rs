@@ -36,7 +36,7 @@ impl Wire for FromNode {
 }
 
 impl Wire for ToNode {
-    const KINDS: u8 = 15;
+    const KINDS: u8 = 16;
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,8 +92,10 @@ mod tests {
         assert_eq!(part.encode(), [&[11, 0][..], &[1; 32], &[2, 1, 3, 2, 4, 5]].concat());
         let take = ToNode::Share(ShareTold::Take { blob, pieces: vec![5], from: None });
         assert_eq!(take.encode(), [&[12, 0][..], &[1; 32], &[2, 1, 5, 0]].concat());
-        let ask = ToNode::Ask { call: Attempt(7), job: JobId(8), body: vec![9] };
-        assert_eq!(ask.encode(), [14, 7, 8, 1, 9]);
+        let ask = ToNode::Ask { call: Attempt(7), job: JobId(8), body: vec![9], rest: 0 };
+        assert_eq!(ask.encode(), [14, 7, 8, 1, 9, 0]);
+        let more = ToNode::AskMore { call: Attempt(7), body: vec![9] };
+        assert_eq!(more.encode(), [15, 7, 1, 9]);
         let answer = FromNode::Answer { call: Attempt(7), at: 3, part: vec![8, 9], last: true };
         assert_eq!(answer.encode(), [13, 7, 3, 2, 8, 9, 1]);
     }
@@ -143,9 +145,9 @@ mod tests {
     #[test]
     fn kinds_are_counted_right() {
         let answer = FromNode::Answer { call: Attempt(1), at: 0, part: vec![2], last: true };
-        let ask = ToNode::Ask { call: Attempt(1), job: JobId(2), body: vec![3] };
+        let more = ToNode::AskMore { call: Attempt(1), body: vec![3] };
         assert_eq!(answer.encode()[0], FromNode::KINDS - 1);
-        assert_eq!(ask.encode()[0], ToNode::KINDS - 1);
+        assert_eq!(more.encode()[0], ToNode::KINDS - 1);
     }
 
     #[test]

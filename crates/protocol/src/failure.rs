@@ -58,6 +58,10 @@ pub enum Failure {
     Outside {
         message: String,
     },
+    /// A model cannot be run on what it was asked.
+    Model {
+        message: String,
+    },
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -76,7 +80,8 @@ impl Failure {
             | Failure::Exit { .. }
             | Failure::Limit { .. }
             | Failure::Signature { .. }
-            | Failure::Outside { .. } => true,
+            | Failure::Outside { .. }
+            | Failure::Model { .. } => true,
             Failure::DeviceLost { .. }
             | Failure::OutOfMemory { .. }
             | Failure::Fetch { .. }
@@ -97,7 +102,8 @@ impl Failure {
             | Failure::Internal { message }
             | Failure::Signature { message }
             | Failure::Unable { message }
-            | Failure::Outside { message } => (Some(message), None),
+            | Failure::Outside { message }
+            | Failure::Model { message } => (Some(message), None),
         };
         if let Some(message) = message {
             *message = clip(core::mem::take(message), MAX_TEXT_BYTES);
@@ -120,7 +126,8 @@ impl Failure {
             | Failure::Internal { .. }
             | Failure::Signature { .. }
             | Failure::Unable { .. }
-            | Failure::Outside { .. } => None,
+            | Failure::Outside { .. }
+            | Failure::Model { .. } => None,
         }
     }
 
@@ -137,7 +144,8 @@ impl Failure {
             | Failure::Internal { .. }
             | Failure::Signature { .. }
             | Failure::Unable { .. }
-            | Failure::Outside { .. } => "",
+            | Failure::Outside { .. }
+            | Failure::Model { .. } => "",
         }
     }
 }
@@ -165,6 +173,7 @@ impl fmt::Display for Failure {
             Failure::Internal { message } => write!(f, "the node failed: {message}"),
             Failure::Signature { message } => write!(f, "the code was refused: {message}"),
             Failure::Unable { message } | Failure::Outside { message } => f.write_str(message),
+            Failure::Model { message } => write!(f, "the model failed: {message}"),
         }
     }
 }

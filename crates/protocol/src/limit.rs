@@ -120,8 +120,10 @@ pub const TALK_AHEAD: Micros = Micros::from_secs(4);
 /// On a new connection it may owe this much: what a node says when it comes, and no reason to come again.
 pub const TALK_AT_FIRST: Micros = Micros::from_secs(1);
 
-/// Body of a request to a service: it rides in one message. Larger inputs belong into blobs.
-pub const MAX_REQUEST_BYTES: usize = 1 << 20;
+/// Body of a request to a service: pictures of floats fit. Larger inputs belong into blobs.
+pub const MAX_REQUEST_BYTES: usize = 64 << 20;
+/// What one message holds of it: no message is larger than frames may be.
+pub const REQUEST_PART_BYTES: usize = 1 << 20;
 /// What one part of an answer holds, so that heartbeats never wait long behind it.
 pub const ANSWER_PART_BYTES: usize = 256 << 10;
 /// Requests of one node at a time, begun or not: more than any device computes at once.

@@ -178,6 +178,13 @@ pub enum ToNode {
         call: Attempt,
         job: JobId,
         body: Vec<u8>,
+        /// Bytes of the body that follow in `AskMore`.
+        rest: u64,
+    },
+    /// The next bytes of a request's body.
+    AskMore {
+        call: Attempt,
+        body: Vec<u8>,
     },
 }
 

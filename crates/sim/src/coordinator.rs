@@ -183,7 +183,8 @@ impl<P: Probe> World<P> {
             | ToNode::Forget(_)
             | ToNode::Challenge { .. }
             | ToNode::Warm { .. }
-            | ToNode::Ask { .. } => false,
+            | ToNode::Ask { .. }
+            | ToNode::AskMore { .. } => false,
         }
     }
 

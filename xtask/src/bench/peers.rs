@@ -1,12 +1,11 @@
 //! Ray and Dask in a Python environment of their own.
 
-use std::path::PathBuf;
-
 use super::{Plan, figures, number};
-use crate::shell::{Outcome, command, root, run, target, write};
+use crate::shell::{Outcome, command, root};
+use crate::venv::Venv;
 
-/// What is installed: both from PyPI, the newest that fits this Python.
-const PACKAGES: [&str; 2] = ["ray", "distributed"];
+/// The newest that fit this Python.
+const PEERS: Venv = Venv { name: "bench-venv", packages: &["ray", "distributed"] };
 
 pub(super) struct Figures {
     pub(super) per_second: f64,
@@ -14,24 +13,16 @@ pub(super) struct Figures {
     pub(super) round_trip: f64,
 }
 
-fn venv() -> PathBuf {
-    target().join("bench-venv")
-}
-
 /// Makes the environment once; it is some hundred megabytes.
 pub(super) fn install(plan: &Plan) -> Outcome {
-    let ready = venv().join("shoal-ready");
-    if ready.exists() {
-        return Ok(());
+    if !PEERS.is_ready() {
+        plan.say("installing Ray and Dask from PyPI");
     }
-    plan.say("installing Ray and Dask from PyPI");
-    run(command("python3").args(["-m", "venv"]).arg(venv()))?;
-    run(command(venv().join("bin/pip")).args(["install", "--quiet"]).args(PACKAGES))?;
-    write(&ready, PACKAGES.join("\n"))
+    PEERS.install()
 }
 
 pub(super) fn measure(which: &str, tasks: u64, trips: u64) -> Outcome<Figures> {
-    let mut python = command(venv().join("bin/python"));
+    let mut python = command(PEERS.python());
     python.arg(root().join("xtask/src/bench/peers.py")).arg(which);
     python.args([tasks.to_string(), trips.to_string()]);
     // Ray at its leanest: no telemetry, no tokens between its own processes.

@@ -6,9 +6,10 @@ use serde_json::Value;
 
 use super::report::{Report, Wanted, least, most};
 use super::{Plan, figures, number};
-use crate::shell::{self, Outcome, cargo, command, root, target, write};
+use crate::shell::{self, Outcome, cargo, command, root, target};
+use crate::venv::Venv;
 
-const PACKAGE: &str = "websockets";
+const PYTHON: Venv = Venv { name: "relay-venv", packages: &["websockets"] };
 const SIZES: [&str; 2] = ["64KiB", "1MiB"];
 const LEAST_OF_PYTHON: f64 = 2.0;
 const LEAST_OF_COPY: f64 = 0.8;
@@ -27,7 +28,7 @@ pub(super) fn run(plan: &Plan) -> Outcome<Report> {
         plan.say(&format!("round {round}"));
         let script = root().join("xtask/relay/relay.py");
         let mut measure = clients("measure");
-        measure.arg(venv().join("bin/python")).arg(script).arg(folder());
+        measure.arg(PYTHON.python()).arg(script).arg(folder());
         rounds.push(figures(&mut measure)?);
     }
     let mut report = Report::new("relay", plan.rounds);
@@ -120,18 +121,9 @@ fn folder() -> PathBuf {
     target().join("bench").join(format!("relay-{}", std::process::id()))
 }
 
-fn venv() -> PathBuf {
-    target().join("relay-venv")
-}
-
-/// Makes the Python environment once.
 fn install(plan: &Plan) -> Outcome {
-    let ready = venv().join("shoal-ready");
-    if ready.exists() {
-        return Ok(());
+    if !PYTHON.is_ready() {
+        plan.say("installing websockets from PyPI");
     }
-    plan.say("installing websockets from PyPI");
-    shell::run(command("python3").args(["-m", "venv"]).arg(venv()))?;
-    shell::run(command(venv().join("bin/pip")).args(["install", "--quiet", PACKAGE]))?;
-    write(&ready, PACKAGE)
+    PYTHON.install()
 }

@@ -7,6 +7,7 @@ use super::again::again_if_few_fail;
 use super::count::{Counts, counted};
 use crate::shell::{For, Outcome, cargo, command, root, run, shoal, target};
 use crate::stamp::{Stamp, files_below};
+use crate::venv::Venv;
 use crate::{fuzz, outside, setup, sim, tidy, types as made_types};
 
 /// What must be built before a suite can run; each includes those before it.
@@ -68,12 +69,13 @@ const WITH_BUILD: Duration = Duration::from_secs(25 * 60);
 /// No file of browser tests takes nearly as long. One that does is ended, and the next one begins.
 const BROWSER_FILE: Duration = Duration::from_secs(8 * 60);
 
-const PURE: [&str; 12] = [
+const PURE: [&str; 13] = [
     "shoal-protocol",
     "shoal-kinds",
     "shoal-api",
     "shoal-seal",
     "shoal-onnx",
+    "shoal-vision",
     "shoal-scheduler",
     "shoal-node",
     "shoal-peer",
@@ -91,6 +93,8 @@ const SHELLS: &[&str] = &["shoal-engine", "shoal-coordinator", "shoal-host", "sh
 const BENCHES: &[&str] = &["xtask-direct", "xtask-relay", "xtask-swarm"];
 /// Where the conformance cases lie, made ready for a browser.
 const PREPARED: &str = "prepared";
+/// Programs of others that talk to a coordinator.
+const CLIENTS: Venv = Venv { name: "clients-venv", packages: &["tritonclient[http]==2.73.0"] };
 /// Crates with a lock of their own.
 const APART: [&str; 3] = ["crates/browser", "examples/programs", "fuzz"];
 
@@ -181,6 +185,7 @@ fn web() -> Outcome<Counts> {
 }
 
 fn e2e() -> Outcome<Counts> {
+    CLIENTS.install()?;
     node(&["e2e"])
 }
 
@@ -221,6 +226,7 @@ fn environment(test: &mut Command) -> &mut Command {
     }
     test.env("SHOAL_BIN", shoal())
         .env("SHOAL_SHARE", target().join("release/examples/share"))
+        .env("SHOAL_CLIENTS", CLIENTS.python())
         .env("SHOAL_OUTSIDE", outside::folder())
         .env("SHOAL_REQUIRE_ALL", "1")
         .env("SHOAL_PREPARED", target().join(PREPARED))

@@ -107,6 +107,7 @@ fn decides(source: &Source) -> bool {
         "crates/scheduler/src/",
         "crates/node/src/",
         "crates/onnx/src/",
+        "crates/vision/src/",
     ];
     source.is_rust() && crates.iter().any(|start| source.path.starts_with(start))
 }
@@ -127,7 +128,9 @@ fn scores(source: &Source) -> bool {
     let kinds = source.path.starts_with("crates/kinds/");
     // Models compute the sizes of pictures in floats.
     let models = source.path.starts_with("crates/onnx/");
-    decides(source) && !kinds && !models && !numbers.contains(&source.path.as_str())
+    // Pictures and what models say of them are floats for models' sake.
+    let pictures = source.path.starts_with("crates/vision/");
+    decides(source) && !kinds && !models && !pictures && !numbers.contains(&source.path.as_str())
 }
 
 fn is_silent(source: &Source) -> bool {

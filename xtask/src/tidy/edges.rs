@@ -13,7 +13,7 @@ enum Rule {
     Not(&'static [&'static str]),
 }
 
-const RULES: [(&str, Rule); 16] = [
+const RULES: [(&str, Rule); 17] = [
     ("shoal-protocol", Rule::Only(&["serde", "postcard", "blake3"])),
     (
         "shoal-kinds",
@@ -35,6 +35,7 @@ const RULES: [(&str, Rule); 16] = [
         ]),
     ),
     ("shoal-onnx", Rule::Only(&["bytes", "serde", "serde_json", "thiserror"])),
+    ("shoal-vision", Rule::Only(&["font8x8", "libm", "thiserror"])),
     ("shoal-peer", Rule::Only(&["shoal-protocol", "serde", "serde_json", "wgpu"])),
     ("shoal-turn", Rule::Only(&["shoal-protocol", "hmac", "sha1", "md-5"])),
     ("shoal-app", Rule::Only(&["shoal-peer", "serde_json", "getrandom"])),

@@ -163,3 +163,29 @@ pub(super) const ASK: &str = "\
 Examples:
   echo hello | shoal ask upper
   shoal ask upper request.txt --deadline 5";
+
+pub(super) const MODEL: &str = "\
+Examples:
+  shoal model add yolo.onnx                     keep a model ready on one of your nodes
+  shoal model add yolo.onnx --name eyes --least 2
+  shoal infer yolo --image bus.jpg --task detect -o boxes.png
+  shoal model rm yolo                           remove it
+
+The file must hold its weights. A program that speaks the Open Inference Protocol, such as
+tritonclient, can ask the model at http://ADDRESS/v2/models/yolo/infer, with the API key as bearer
+token.";
+
+pub(super) const MODELS: &str = "\
+Examples:
+  shoal models
+  shoal models --json";
+
+pub(super) const INFER: &str = "\
+Examples:
+  shoal infer yolo --input images=bus.npy             print a summary of every output
+  shoal infer yolo --input images=bus.npy -o out/     write out/NAME.npy for every output
+  shoal infer add --input a=1.npy --input b=2.npy --json
+  shoal infer yolo --image bus.jpg --task detect -o boxes.png
+  shoal infer resnet --image cat.png --task classify --labels imagenet.txt
+
+For more, see docs/models.md";

@@ -3,6 +3,7 @@
 mod help;
 mod lend;
 mod look;
+mod model;
 mod policy;
 mod service;
 mod sim;
@@ -10,6 +11,9 @@ mod work;
 
 pub(crate) use lend::{Join, Lend, Listen, Serve, Talk, Up};
 pub(crate) use look::{Cancel, Explain, Jobs, Nodes, Receipt, Subject, Verify, Watch};
+pub(crate) use model::{
+    FitArg, Infer, Model, ModelAdd, ModelRm, ModelVerb, Models, NormalizeArg, Sight, Task,
+};
 pub(crate) use policy::{PolicyArgs, PriorityArg};
 pub(crate) use service::{Ask, Service, ServiceAdd, ServiceRm, ServiceVerb, Services};
 pub(crate) use sim::Sim;
@@ -65,6 +69,9 @@ pub(crate) enum Verb {
     Service(Service),
     Ask(Ask),
     Services(Services),
+    Model(Model),
+    Infer(Infer),
+    Models(Models),
     Jobs(Jobs),
     Nodes(Nodes),
     Watch(Watch),

@@ -3,6 +3,7 @@
 mod download;
 mod events;
 mod field;
+mod model;
 mod said;
 mod sink;
 mod upload;
@@ -171,8 +172,7 @@ impl Client {
             .get(header::CONTENT_TYPE)
             .is_some_and(|kind| kind.as_bytes().starts_with(b"application/json"));
         let body = answer.bytes().await.unwrap_or_default();
-        let said: Option<ErrorJson> =
-            if is_json { serde_json::from_slice(&body).ok() } else { None };
+        let said = if is_json { said_wrong(&body) } else { None };
         let base = &self.base;
         match (status, said) {
             (StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN, _) => Fail::Input {
@@ -182,13 +182,10 @@ impl Client {
                      SHOAL_KEY"
                 ),
             },
-            (_, Some(ErrorJson { error })) if status.is_client_error() => {
-                Fail::Input { code: error.code.into_owned(), message: error.message }
+            (_, Some((code, message))) if status.is_client_error() => Fail::Input { code, message },
+            (_, Some((code, message))) => {
+                Fail::world(&code, format!("the coordinator at {base} failed: {message}"))
             }
-            (_, Some(ErrorJson { error })) => Fail::world(
-                &error.code,
-                format!("the coordinator at {base} failed: {}", error.message),
-            ),
             (_, None) => Fail::world(
                 "bad_answer",
                 format!(
@@ -210,6 +207,24 @@ impl Client {
             return Fail::world("unreachable", message);
         }
         Fail::world("connection_lost", format!("the connection to {base} broke: {reason}"))
+    }
+}
+
+/// Code and message of an error.
+fn said_wrong(body: &[u8]) -> Option<(String, String)> {
+    #[derive(serde::Deserialize)]
+    #[serde(untagged)]
+    enum Wrong {
+        Ours(ErrorJson),
+        /// As the Open Inference Protocol has it.
+        Plain {
+            error: String,
+            code: Option<String>,
+        },
+    }
+    match serde_json::from_slice(body).ok()? {
+        Wrong::Ours(ErrorJson { error }) => Some((error.code.into_owned(), error.message)),
+        Wrong::Plain { error, code } => Some((code.unwrap_or_else(|| "bad_request".into()), error)),
     }
 }
 

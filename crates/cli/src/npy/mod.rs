@@ -8,8 +8,9 @@ mod tests;
 use std::fmt;
 use std::io::{self, Read};
 
-use literal::Literal;
+use literal::{Fields, Literal};
 use shoal_kinds::npy::{self, MAGIC};
+use shoal_kinds::onnx::Element;
 
 /// Longest header read. NumPy itself refuses to load more than 10,000 bytes without being told to.
 const MAX_HEADER: usize = 64 << 10;
@@ -93,6 +94,8 @@ pub(crate) enum NpyError {
     Header(&'static str),
     BigEndian(String),
     Dtype(String),
+    /// No tensor of a model is of this type.
+    NoTensor(String),
     Fortran,
     /// The array's size by the header, and what the file really holds.
     Short {
@@ -130,6 +133,13 @@ impl fmt::Display for NpyError {
             NpyError::Dtype(descr) => {
                 write!(f, "holds {}; kernels read ", describe(descr))?;
                 f.write_str("float32, int32, uint32 and float16: convert it with array.astype(…)")
+            }
+            NpyError::NoTensor(descr) => {
+                write!(
+                    f,
+                    "holds {}, which no model takes: convert it with array.astype(…)",
+                    describe(descr)
+                )
             }
             NpyError::Fortran => f.write_str(
                 "is in Fortran order; save it in C order with numpy.ascontiguousarray(array)",
@@ -171,6 +181,36 @@ fn fits(header: Header, file_bytes: u64) -> Result<Header, NpyError> {
 
 /// Reads a header from the first bytes of a file.
 pub(crate) fn parse(head: &[u8]) -> Result<Header, NpyError> {
+    let (fields, data_start) = fields(head)?;
+    Ok(Header { dtype: dtype(fields.descr)?, shape: fields.shape, data_start })
+}
+
+/// A tensor for a model: its type, its shape and its bytes.
+pub(crate) fn tensor(file: &[u8]) -> Result<(Element, Vec<u64>, &[u8]), NpyError> {
+    let (fields, start) = fields(file)?;
+    let none = || NpyError::NoTensor(fields.descr.into());
+    let (order, kind) = fields.descr.split_at_checked(1).ok_or_else(none)?;
+    let is_it = |element: &&Element| element.numpy().get(1..) == Some(kind);
+    let element = *Element::ALL.iter().find(is_it).ok_or_else(none)?;
+    if order == ">" && element.bytes() > 1 {
+        return Err(NpyError::BigEndian(fields.descr.into()));
+    }
+    let size = |size: u64, axis: &u64| size.checked_mul(*axis);
+    let expected = fields.shape.iter().try_fold(element.bytes() as u64, size);
+    let expected = expected.ok_or(NpyError::TooLarge)?;
+    let bytes = file.get(start as usize..).unwrap_or_default();
+    let found = bytes.len() as u64;
+    if found < expected {
+        return Err(NpyError::Short { expected, found });
+    }
+    if found > expected {
+        return Err(NpyError::Trailing { extra: found - expected });
+    }
+    Ok((element, fields.shape, bytes))
+}
+
+/// What a header says, and where the array starts.
+fn fields(head: &[u8]) -> Result<(Fields<'_>, u64), NpyError> {
     let rest = head.strip_prefix(MAGIC).ok_or(NpyError::NotNpy)?;
     let (&[major, minor], rest) = rest.split_first_chunk().ok_or(NpyError::CutHeader)?;
     let (len, rest) = match (major, minor) {
@@ -194,7 +234,7 @@ pub(crate) fn parse(head: &[u8]) -> Result<Header, NpyError> {
     if fields.fortran && fields.shape.len() > 1 {
         return Err(NpyError::Fortran);
     }
-    Ok(Header { dtype: dtype(fields.descr)?, shape: fields.shape, data_start })
+    Ok((fields, data_start))
 }
 
 /// The bytes of a header for an array in C order; the array's bytes follow directly.

@@ -4,9 +4,11 @@
 pub(crate) mod count;
 mod exec;
 mod explain;
+mod infer;
 mod join;
 mod look;
 mod map;
+mod model;
 mod noop;
 mod policy;
 mod receipt;
@@ -73,6 +75,9 @@ pub(crate) async fn run(args: Shoal) -> Result<(), Fail> {
         Verb::Service(service) => service::run(&context, service).await,
         Verb::Services(services) => service::list(&context, services).await,
         Verb::Ask(ask) => service::ask(&context, ask).await,
+        Verb::Model(model) => model::run(&context, model).await,
+        Verb::Models(models) => model::list(&context, models).await,
+        Verb::Infer(infer) => infer::run(&context, infer).await,
         Verb::Jobs(jobs) => look::jobs(&context, jobs).await,
         Verb::Nodes(nodes) => look::nodes(&context, nodes).await,
         Verb::Watch(watch) => look::watch(&context, watch).await,

@@ -75,7 +75,7 @@ pub(super) async fn list(context: &Context, args: Services) -> Result<(), Fail> 
     list.services.iter().try_for_each(|service| show::line(&line(service)))
 }
 
-fn line(service: &ServiceJson) -> String {
+pub(super) fn line(service: &ServiceJson) -> String {
     let ready = service.replicas.iter().filter(|replica| replica.ready);
     let names: Vec<_> = ready.map(|replica| replica.name.as_str()).collect();
     let on = match (names.is_empty(), &service.trouble) {

@@ -13,8 +13,11 @@ mod kernels;
 mod liar;
 mod material;
 mod memory;
+mod model;
 #[cfg(target_os = "linux")]
 mod netns;
+mod onnx_file;
+mod onnx_suite;
 mod poke;
 mod process;
 mod proxy;

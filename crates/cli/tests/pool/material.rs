@@ -1,6 +1,6 @@
 //! What tests feed to the pool: kernels, a program, arrays.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
@@ -28,6 +28,14 @@ pub(crate) fn program() -> &'static str {
         assert!(status.success(), "the test program builds");
         target.display().to_string()
     })
+}
+
+/// Where models and pictures of others lie; none if nobody fetched them and they are not required.
+pub(crate) fn outside() -> Option<PathBuf> {
+    let folder = std::env::var_os("SHOAL_OUTSIDE").map(PathBuf::from).filter(|it| it.is_dir());
+    let is_required = std::env::var("SHOAL_REQUIRE_ALL").is_ok_and(|it| it == "1");
+    assert!(folder.is_some() || !is_required, "SHOAL_OUTSIDE names no folder");
+    folder
 }
 
 /// So many numbers, one a line.

@@ -2,8 +2,10 @@
 //! once after it.
 
 use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
-use shoal_protocol::limit::MAX_BATCH;
+use shoal_protocol::limit::{MAX_BATCH, MAX_REQUEST_BYTES};
 use shoal_protocol::{Identity, NodeId, Refusal, ToNode};
 use shoal_scheduler::Conn;
 use tokio::sync::{mpsc, oneshot};
@@ -12,12 +14,51 @@ use tokio::sync::{mpsc, oneshot};
 /// healthy socket is seldom behind by more than one or two.
 pub(crate) const MAX_BEHIND: usize = 256;
 
+/// Bytes of requests a socket may be behind. Requests that nobody waits for any more count until they are sent: they
+/// are in memory.
+const MAX_BYTES_BEHIND: usize = 4 * MAX_REQUEST_BYTES;
+
 /// Messages for one socket, in order.
 #[derive(Debug)]
 pub(crate) struct Outgoing {
     pub(crate) messages: Vec<ToNode>,
+    pub(crate) weight: Weight,
     /// Close the socket after these.
     pub(crate) last: bool,
+}
+
+/// Bytes that count as behind until this is dropped.
+#[derive(Debug)]
+pub(crate) struct Weight {
+    bytes: usize,
+    behind: Arc<AtomicUsize>,
+}
+
+impl Weight {
+    fn of(messages: &[ToNode], behind: &Arc<AtomicUsize>) -> Weight {
+        let bytes = messages.iter().map(request_bytes).sum();
+        behind.fetch_add(bytes, Ordering::Relaxed);
+        Weight { bytes, behind: behind.clone() }
+    }
+
+    fn is_too_much(&self) -> bool {
+        self.behind.load(Ordering::Relaxed) > MAX_BYTES_BEHIND
+    }
+}
+
+impl Drop for Weight {
+    fn drop(&mut self) {
+        self.behind.fetch_sub(self.bytes, Ordering::Relaxed);
+    }
+}
+
+/// Everything else is small.
+fn request_bytes(message: &ToNode) -> usize {
+    if let ToNode::Ask { body, .. } | ToNode::AskMore { body, .. } = message {
+        body.len()
+    } else {
+        0
+    }
 }
 
 /// Numbers of nodes that left, before they are cleared away.
@@ -42,6 +83,7 @@ struct Line {
 
 struct Socket {
     outgoing: mpsc::Sender<Outgoing>,
+    behind: Arc<AtomicUsize>,
     kill: oneshot::Sender<()>,
 }
 
@@ -53,7 +95,7 @@ impl Conns {
         outgoing: mpsc::Sender<Outgoing>,
         kill: oneshot::Sender<()>,
     ) {
-        let socket = Some(Socket { outgoing, kill });
+        let socket = Some(Socket { outgoing, behind: Arc::default(), kill });
         self.lines.insert(conn, Line { identity, socket, messages: Vec::new(), last: false });
     }
 
@@ -110,10 +152,13 @@ impl Conns {
             let Some(line) = self.lines.get_mut(&conn) else { continue };
             let Some(socket) = &line.socket else { continue };
             let (messages, last) = (std::mem::take(&mut line.messages), line.last);
-            let sent = socket.outgoing.try_send(Outgoing { messages, last });
-            if (sent.is_err() || last)
+            let weight = Weight::of(&messages, &socket.behind);
+            let stuck = weight.is_too_much();
+            let sent = socket.outgoing.try_send(Outgoing { messages, weight, last });
+            let stuck = stuck || sent.is_err();
+            if (stuck || last)
                 && let Some(socket) = line.socket.take()
-                && sent.is_err()
+                && stuck
             {
                 tracing::warn!(
                     conn = conn.0,

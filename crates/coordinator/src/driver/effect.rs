@@ -189,6 +189,12 @@ impl Driver {
             Query::Services { reply } => {
                 let _ = reply.send(self.services_json());
             }
+            Query::Model { name, reply } => {
+                let found = self.scheduler.service_of(&name);
+                let model =
+                    found.and_then(|(spec, ready)| Some((spec.work.model()?.clone(), ready)));
+                let _ = reply.send(model);
+            }
             Query::Nodes { reply } => {
                 let _ = reply.send(self.nodes_json(now));
             }

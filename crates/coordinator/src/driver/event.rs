@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use shoal_kinds::plan::Note;
-use shoal_kinds::{JobSpec, ServiceSpec};
+use shoal_kinds::{JobSpec, OnnxWork, ServiceSpec};
 use shoal_protocol::{
     Attempt, BlobRef, CrewId, CrewSay, Epoch, FromNode, Hello, JobId, Micros, NodeId, Poke,
     Priority, Span,
@@ -223,6 +223,11 @@ pub(crate) enum Query {
     },
     Services {
         reply: Reply<Vec<ServiceJson>>,
+    },
+    /// The model of a service with this name, and whether somebody keeps it ready.
+    Model {
+        name: String,
+        reply: Reply<Option<(OnnxWork, bool)>>,
     },
     Units {
         job: JobId,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use shoal_kinds::ServiceSpec;
+use shoal_kinds::{OnnxWork, ServiceSpec};
 use shoal_protocol::{Attempt, BlobRef, CrewId, Epoch, JobId, Span};
 use shoal_scheduler::{Conn, SubmitError};
 use tokio::sync::{mpsc, oneshot, watch};
@@ -98,6 +98,10 @@ impl Handle {
 
     pub(crate) async fn services(&self) -> Result<Vec<ServiceJson>, Stopped> {
         self.query(|reply| Query::Services { reply }).await
+    }
+
+    pub(crate) async fn model(&self, name: String) -> Result<Option<(OnnxWork, bool)>, Stopped> {
+        self.query(|reply| Query::Model { name, reply }).await
     }
 
     pub(crate) async fn serve(

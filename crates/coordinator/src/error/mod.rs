@@ -3,11 +3,14 @@
 mod common;
 mod crew;
 mod job;
+mod model;
 mod result;
 mod service;
 mod submit;
 
 use std::io;
+
+use std::borrow::Cow;
 
 use axum::Json;
 use axum::http::{HeaderName, HeaderValue, StatusCode, header};
@@ -22,6 +25,7 @@ use shoal_api::{ErrorBody, ErrorJson};
 pub(crate) use common::{disk_full, range};
 pub(crate) use crew::{CrewError, PokeError};
 pub(crate) use job::{JobError, JoinCodeError, NodeError};
+pub(crate) use model::InferError;
 pub(crate) use result::ResultError;
 pub(crate) use service::ServiceError;
 pub(crate) use submit::JobSubmitError;
@@ -46,6 +50,11 @@ impl ApiError {
     fn new(status: StatusCode, code: &'static str, message: impl Into<String>) -> ApiError {
         let body = ErrorBody { code: code.into(), message: message.into(), details: None };
         ApiError(Box::new(Answer { status, body, header: None }))
+    }
+
+    /// For protocols whose errors are a line of text.
+    pub(crate) fn plain(self) -> (StatusCode, Cow<'static, str>, String) {
+        (self.0.status, self.0.body.code, self.0.body.message)
     }
 
     fn with(mut self, details: Value) -> ApiError {

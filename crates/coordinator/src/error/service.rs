@@ -42,6 +42,10 @@ impl From<ServiceError> for ApiError {
                             .with(json!({ "waiting": waiting }))
                             .with_header(header::RETRY_AFTER, HeaderValue::from_static("1"))
                     }
+                    CallError::Heavy { .. } => {
+                        ApiError::new(StatusCode::TOO_MANY_REQUESTS, "queue_full", message)
+                            .with_header(header::RETRY_AFTER, HeaderValue::from_static("1"))
+                    }
                     CallError::Deadline { .. } => {
                         ApiError::new(StatusCode::GATEWAY_TIMEOUT, "deadline", message)
                     }

@@ -10,6 +10,7 @@ mod guard;
 mod jobs;
 mod kernels;
 mod meta;
+mod models;
 mod node_data;
 mod nodes;
 mod npy;
@@ -100,6 +101,7 @@ impl std::ops::Deref for App {
         (name = "jobs", description = "Submit, watch, cancel"),
         (name = "results", description = "What jobs gave"),
         (name = "services", description = "Programs that nodes keep ready for requests"),
+        (name = "models", description = "Models, by the Open Inference Protocol"),
         (name = "nodes", description = "Who computes"),
         (name = "events", description = "Server-sent events"),
         (name = "node", description = "For nodes"),
@@ -124,6 +126,7 @@ fn documented(app: &App) -> OpenApiRouter<App> {
         .merge(events::routes())
         .merge(submit_job::routes())
         .merge(services::routes())
+        .merge(models::routes())
         .route_layer(from_fn_with_state(app.clone(), guard::with_key));
     let for_nodes = OpenApiRouter::new()
         .merge(node_data::routes())

@@ -123,17 +123,9 @@ async fn ask_service(
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, ApiError> {
-    let (within, priority) = (deadline(&headers)?, priority(&headers)?);
+    let (within, priority) = asked_within(&headers)?;
     let body = collect(body, MAX_REQUEST_BYTES).await?.to_vec();
-    let (giver, mut taker) = answer();
-    let (reply, told) = oneshot::channel();
-    let mut line = Line { told, call: None, driver: app.driver.clone() };
-    let asked =
-        ServiceEvent::Ask { name: name.clone(), body, priority, within, answer: giver, reply };
-    app.driver.tell(Event::Service(asked)).await?;
-    if !line.opens().await {
-        return Err(ServiceError::Missing { name }.into());
-    }
+    let (mut taker, line) = ask(&app, &name, body, priority, within).await?;
     // What goes wrong before the first byte is a proper error; later it breaks the answer off.
     let first = match taker.next().await {
         Next::Bytes(first) => first,
@@ -145,6 +137,29 @@ async fn ask_service(
     let mut response = Response::new(Body::from_stream(stream::unfold(rest, Rest::next)));
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(BYTES));
     Ok(response)
+}
+
+/// Asks a service. Whoever drops the line hangs up.
+pub(super) async fn ask(
+    app: &App,
+    name: &str,
+    body: Vec<u8>,
+    priority: Priority,
+    within: Micros,
+) -> Result<(Taker, Line), ApiError> {
+    let (giver, taker) = answer();
+    let (reply, told) = oneshot::channel();
+    let mut line = Line { told, call: None, driver: app.driver.clone() };
+    let name = name.to_owned();
+    let asked =
+        ServiceEvent::Ask { name: name.clone(), body, priority, within, answer: giver, reply };
+    app.driver.tell(Event::Service(asked)).await?;
+    if line.opens().await { Ok((taker, line)) } else { Err(ServiceError::Missing { name }.into()) }
+}
+
+/// What a client says of its request, in headers.
+pub(super) fn asked_within(headers: &HeaderMap) -> Result<(Micros, Priority), ServiceError> {
+    Ok((deadline(headers)?, priority(headers)?))
 }
 
 /// The rest of an answer.
@@ -178,7 +193,7 @@ impl Rest {
 }
 
 /// Hangs up when nobody waits any more, whether the driver has taken the request in by then or not.
-struct Line {
+pub(super) struct Line {
     /// Told which request this is when it is taken in.
     told: oneshot::Receiver<CallId>,
     call: Option<CallId>,

@@ -135,6 +135,7 @@ fn questions(message: &ToNode) -> usize {
         ToNode::Audition { .. } | ToNode::Enlist(_) | ToNode::Warm { .. } => 1,
         // Requests have an account of their own: their answers come in parts.
         ToNode::Ask { .. }
+        | ToNode::AskMore { .. }
         | ToNode::Share(ShareTold::Give { .. })
         | ToNode::Welcome { .. }
         | ToNode::Refused(_)
@@ -250,7 +251,7 @@ mod tests {
     }
 
     fn ask(n: u32) -> ToNode {
-        ToNode::Ask { call: Attempt::new(1, n), job: JobId(1), body: Vec::new() }
+        ToNode::Ask { call: Attempt::new(1, n), job: JobId(1), body: Vec::new(), rest: 0 }
     }
 
     fn part(n: u32, last: bool) -> FromNode {

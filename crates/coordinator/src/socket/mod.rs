@@ -234,12 +234,14 @@ async fn speak(
                     return End::Refused(Refusal::Closing);
                 }
                 let last = ready.iter().any(|outgoing| outgoing.last);
-                let messages = ready.drain(..).flat_map(|outgoing| outgoing.messages);
-                let words = messages.map(|message| {
+                let taken = ready.drain(..).map(|outgoing| (outgoing.weight, outgoing.messages));
+                let (weights, messages): (Vec<_>, Vec<_>) = taken.unzip();
+                let words = messages.into_iter().flatten().map(|message| {
                     budget.ask(Instant::now(), &message);
                     word(&outlet, &message)
                 });
                 let sent = mouth.send(words).await;
+                drop(weights);
                 if last {
                     return End::Left(Vec::new());
                 }

@@ -190,6 +190,7 @@ impl Node {
                 | ToNode::ToCrew { .. }
                 | ToNode::Warm { .. }
                 | ToNode::Ask { .. }
+                | ToNode::AskMore { .. }
                 | ToNode::Quic(_)
                 | ToNode::Share(_),
             ) => {}

@@ -9,7 +9,7 @@ use shoal_api::schema::{answers, requests};
 use crate::world::World;
 
 /// All that the coordinator serves. A new route belongs here, so that forgetting its description shows.
-const ROUTES: [(&str, &str); 46] = [
+const ROUTES: [(&str, &str); 55] = [
     ("get", "/api/v1/services"),
     ("post", "/api/v1/services"),
     ("post", "/api/v1/services/{name}"),
@@ -53,6 +53,15 @@ const ROUTES: [(&str, &str); 46] = [
     ("get", "/node/socket"),
     ("get", "/playground"),
     ("post", "/submit-job"),
+    ("get", "/v2"),
+    ("get", "/v2/health/live"),
+    ("get", "/v2/health/ready"),
+    ("get", "/v2/models/{name}"),
+    ("get", "/v2/models/{name}/ready"),
+    ("get", "/v2/models/{name}/versions/{version}"),
+    ("get", "/v2/models/{name}/versions/{version}/ready"),
+    ("post", "/v2/models/{name}/infer"),
+    ("post", "/v2/models/{name}/versions/{version}/infer"),
     ("put", "/node/kept/{crew}/{epoch}"),
     ("put", "/node/results/{job}/{attempt}"),
     ("put", "/node/view/{crew}"),

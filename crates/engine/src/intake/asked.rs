@@ -2,6 +2,7 @@
 //! anything.
 
 use shoal_kinds::map::How;
+use shoal_kinds::onnx::ModelPlan;
 use shoal_kinds::plan::{Intake, Map, Value};
 use shoal_kinds::sim::{SimAsked, SimPlan};
 use shoal_kinds::{
@@ -66,6 +67,10 @@ impl Intake for EngineIntake {
 
     fn module(&self, wasm: &[u8], memory_limit: u64) -> Result<(), IntakeError> {
         super::wasi_module(wasm, memory_limit)
+    }
+
+    fn model(&self, file: &[u8]) -> Result<ModelPlan, IntakeError> {
+        super::model(file)
     }
 }
 

@@ -16,6 +16,7 @@ mod depth;
 mod element;
 mod fold;
 mod kernel;
+mod model;
 mod module;
 mod names;
 mod params;
@@ -28,6 +29,7 @@ mod words;
 use std::thread;
 
 pub use asked::{EngineIntake, values};
+pub use model::model;
 pub use names::input_names;
 pub use params::ParamValue;
 use shoal_kinds::FoldPlan;

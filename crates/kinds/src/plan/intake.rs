@@ -9,6 +9,7 @@ use serde_json::{Map, Value};
 use crate::intake::IntakeError;
 use crate::kernel::{ElementType, Kernel, Slot};
 use crate::map::{FoldPlan, How, MapAsk, MapPlan, MapReading};
+use crate::onnx::ModelPlan;
 use crate::render::RenderPlan;
 use crate::sim::{SimAsked, SimPlan};
 
@@ -70,6 +71,11 @@ pub trait Intake: Send + Sync + 'static {
     /// A WASI program that gets `memory_limit` bytes. Nodes get its bytes as they are, because those are
     /// what is signed.
     fn module(&self, _wasm: &[u8], _memory_limit: u64) -> Result<(), IntakeError> {
+        refuse()
+    }
+
+    /// An ONNX model that nodes can run.
+    fn model(&self, _file: &[u8]) -> Result<ModelPlan, IntakeError> {
         refuse()
     }
 }

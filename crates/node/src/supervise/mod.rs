@@ -1,5 +1,5 @@
-//! How engines are started, limited, given grace, ended and started again: a GPU's process, a GPU's Worker and
-//! the Workers of programs alike. Pure; its shells are `shoal-host`, which has the child process, and
+//! How engines are started, limited, given grace, ended and started again: a GPU's process, a GPU's Worker, a tab's
+//! Worker for models and the Workers of programs alike. Pure; its shells are `shoal-host`, which has the child process, and
 //! `shoal-browser`, for the Workers of `web/sdk`.
 //!
 //! The contract is the brains': one [`EngineInput`] with the time, then drain [`Supervisor::poll_output`] to
@@ -49,7 +49,8 @@ pub const MAX_DOUBLINGS: u32 = 5;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// One for a GPU. It takes all units and bands, and hears while it computes. Its device is opened before it is
-    /// needed, and again after an end, because whether it opens decides whether it is lent.
+    /// needed, and again after an end, because whether it opens decides whether it is lent. A tab's models are such
+    /// a device too, from the first one on; what it hears while it computes, it does afterwards.
     Device,
     /// One for each unit at a time. It hears nothing while it computes, and is opened when needed.
     Programs,

@@ -18,7 +18,7 @@ fn serving() -> World {
 }
 
 fn ask(world: &mut World, call: u64) {
-    world.hear(ToNode::Ask { call: Attempt(call), job: JobId(1), body: vec![call as u8] });
+    world.hear(ToNode::Ask { call: Attempt(call), job: JobId(1), body: vec![call as u8], rest: 0 });
 }
 
 fn answers(world: &World) -> Vec<(u64, Vec<u8>, bool)> {
@@ -48,6 +48,43 @@ fn a_service_is_made_ready_and_shown() {
     let services: Vec<_> = world.node.services().map(|(job, info)| (job, info.takes)).collect();
     assert_eq!(services.len(), 1);
     assert_eq!(services[0].1.memory, 600 * MIB);
+}
+
+#[test]
+fn a_request_begins_when_all_of_it_is_here() {
+    let mut world = serving();
+    let (call, job) = (Attempt(5), JobId(1));
+    world.hear(ToNode::Ask { call, job, body: vec![1, 2], rest: 3 });
+    world.hear(ToNode::AskMore { call, body: vec![3] });
+    assert!(world.runs.is_empty());
+    world.hear(ToNode::AskMore { call, body: vec![4, 5, 6] });
+    world.hear(ToNode::AskMore { call, body: vec![7] });
+    assert_eq!(world.bodies, [[1, 2, 3, 4, 5]], "nothing is lost, and nothing added");
+    ran(&mut world, 5, b"yes");
+    assert_eq!(answers(&world), [(5, b"yes".to_vec(), true)]);
+    // Taken back between its parts: what comes later belongs to nobody.
+    world.hear(ToNode::Ask { call: Attempt(6), job, body: vec![1], rest: 1 });
+    world.hear(ToNode::Revoke(vec![Attempt(6)]));
+    world.hear(ToNode::AskMore { call: Attempt(6), body: vec![2] });
+    assert_eq!(world.bodies.len(), 1);
+}
+
+#[test]
+fn requests_that_no_memory_could_hold_are_refused() {
+    let mut world = serving();
+    let job = JobId(1);
+    let refused = |world: &World, call: u64| {
+        let is_it = |said: &FromNode| matches!(said, FromNode::Failed { attempt, .. } if *attempt == Attempt(call));
+        world.said.iter().any(is_it)
+    };
+    world.hear(ToNode::Ask { call: Attempt(1), job, body: vec![1], rest: u64::MAX });
+    assert!(refused(&world, 1), "too large");
+    let large = limit::MAX_REQUEST_BYTES as u64 - 1;
+    for call in 2..7 {
+        world.hear(ToNode::Ask { call: Attempt(call), job, body: vec![1], rest: large });
+    }
+    assert!(!refused(&world, 5), "four of the largest may wait");
+    assert!(refused(&world, 6), "a fifth may not");
 }
 
 #[test]

@@ -10,6 +10,8 @@ pub(crate) struct World {
     pub(crate) now: Time,
     pub(crate) said: Vec<FromNode>,
     pub(crate) runs: Vec<Lease>,
+    /// What requests were begun with.
+    pub(crate) bodies: Vec<Vec<u8>>,
     pub(crate) aborted: Vec<Attempt>,
     pub(crate) connects: usize,
     pub(crate) stopped: Option<Option<Refusal>>,
@@ -66,6 +68,7 @@ impl World {
             now: Time(1_000_000),
             said: Vec::new(),
             runs: Vec::new(),
+            bodies: Vec::new(),
             aborted: Vec::new(),
             connects: 0,
             stopped: None,
@@ -163,7 +166,10 @@ impl World {
                 | Output::CloseQuic
                 | Output::Share(_) => self.crew.push(output),
                 Output::Send(message) => self.said.push(message),
-                Output::Run { lease, .. } => self.runs.push(lease),
+                Output::Run { lease, body, .. } => {
+                    self.runs.push(lease);
+                    self.bodies.extend(body.map(|body| body.to_vec()));
+                }
                 Output::Warm(job) => self.warm.push(job),
                 Output::Abort(attempt) => self.aborted.push(attempt),
                 Output::Sign(statement) => self.to_sign.push(statement),

@@ -5,15 +5,18 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::cmp::Reverse;
 use core::fmt;
-use shoal_protocol::limit::MAX_CALLS_PER_NODE;
+use shoal_protocol::limit::{MAX_CALLS_PER_NODE, REQUEST_PART_BYTES};
 use shoal_protocol::{Attempt, Failure, JobId, LimitKind, NodeId, Priority, Time, ToNode};
 
 use super::{Service, rank};
 use crate::Output;
-use crate::state::Scheduler;
+use crate::state::{Conn, Scheduler};
 
 /// Nodes one request is given to: one lost to bad luck, one more, and then something is wrong with it.
 const MAX_TRIES: u32 = 3;
+
+/// Bodies of requests that wait or are at work, of all services together: they are in memory here.
+const MAX_HELD_BYTES: u64 = 512 << 20;
 
 /// A request, counted by the shell; never used twice in a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -41,6 +44,10 @@ impl Call {
     pub(super) fn is_new(&self) -> bool {
         self.tries == 0
     }
+
+    pub(super) fn bytes(&self) -> u64 {
+        self.body.len() as u64
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,6 +71,8 @@ pub enum CallError {
     Gone,
     /// As many wait as may.
     Full { waiting: usize },
+    /// All that wait or are at work have as many bytes as may be.
+    Heavy { bytes: u64 },
     /// Its time is over: at work, or before any node was free.
     Deadline { begun: bool },
     /// The service itself failed on it.
@@ -78,6 +87,10 @@ impl fmt::Display for CallError {
             CallError::Gone => f.write_str("the service has been removed"),
             CallError::Full { waiting } => {
                 write!(f, "{waiting} requests are waiting already: try again later")
+            }
+            CallError::Heavy { bytes } => {
+                let mib = bytes >> 20;
+                write!(f, "requests of {mib} MiB are waiting or at work already: try again later")
             }
             CallError::Deadline { begun: true } => {
                 f.write_str("the request did not finish before its deadline")
@@ -108,9 +121,13 @@ impl Scheduler {
             return;
         };
         let waiting = of.waiting();
-        if waiting >= of.spec.queue as usize {
+        let held = self.services.held.saturating_add(body.len() as u64);
+        if waiting >= of.spec.queue as usize || held > MAX_HELD_BYTES {
             of.failed += 1;
-            let error = CallError::Full { waiting };
+            let error = match held > MAX_HELD_BYTES {
+                true => CallError::Heavy { bytes: self.services.held },
+                false => CallError::Full { waiting },
+            };
             self.outputs.push_back(Output::Unanswered { call: id, error });
             return;
         }
@@ -118,6 +135,7 @@ impl Scheduler {
         let (body, at, tries, failed_on) = (Arc::new(body), None, 0, Vec::new());
         let (given, said) = (0, 0);
         let call = Call { service, deadline, priority, body, at, tries, failed_on, given, said };
+        self.services.held = held;
         self.services.calls.insert(id, call);
         self.services.deadlines.insert((deadline, id));
         self.hand_out(service);
@@ -188,9 +206,19 @@ impl Scheduler {
         if let Some(replica) = of.replicas.get_mut(&node) {
             replica.calls += 1;
         }
-        let body = (*call.body).clone();
+        let body = call.body.clone();
         self.peers.expect_word(self.now, node);
-        self.send(conn, ToNode::Ask { call: attempt, job: service, body });
+        self.send_body(conn, attempt, service, &body);
+    }
+
+    /// In parts, because messages are bounded.
+    fn send_body(&mut self, conn: Conn, call: Attempt, job: JobId, body: &[u8]) {
+        let (first, rest) = body.split_at(body.len().min(REQUEST_PART_BYTES));
+        let (body, left) = (first.into(), rest.len() as u64);
+        self.send(conn, ToNode::Ask { call, job, body, rest: left });
+        for part in rest.chunks(REQUEST_PART_BYTES) {
+            self.send(conn, ToNode::AskMore { call, body: part.into() });
+        }
     }
 
     /// A part of an answer. What whoever asked has already, from a node that was lost, is not given again.
@@ -295,6 +323,7 @@ impl Scheduler {
     pub(super) fn end_call(&mut self, id: CallId, error: Option<CallError>) {
         self.let_go(id);
         let Some(call) = self.services.calls.remove(&id) else { return };
+        self.services.held -= call.bytes();
         self.services.deadlines.remove(&(call.deadline, id));
         if let Some(of) = self.services.services.get_mut(&call.service) {
             of.queue.iter_mut().for_each(|queue| queue.retain(|queued| *queued != id));
@@ -337,6 +366,7 @@ fn is_nodes_fault(failure: &Failure) -> bool {
         | Failure::Exit { .. }
         | Failure::Limit { .. }
         | Failure::Signature { .. }
-        | Failure::Outside { .. } => false,
+        | Failure::Outside { .. }
+        | Failure::Model { .. } => false,
     }
 }

@@ -34,6 +34,8 @@ const LOOK_EVERY: Micros = Micros::from_millis(100);
 pub(crate) struct Services {
     services: BTreeMap<JobId, Service>,
     calls: BTreeMap<CallId, Call>,
+    /// Bytes of all their bodies.
+    held: u64,
     /// Requests at work.
     asked: BTreeMap<Attempt, CallId>,
     deadlines: BTreeSet<(Time, CallId)>,
@@ -191,6 +193,12 @@ impl Scheduler {
         services.find(|(_, service)| service.spec.name == name).map(|(id, _)| *id)
     }
 
+    /// What is asked of the service of this name, and whether somebody keeps it ready.
+    pub fn service_of(&self, name: &str) -> Option<(&ServiceSpec, bool)> {
+        let service = self.services.services.values().find(|service| service.spec.name == name)?;
+        Some((&service.spec, service.replicas.values().any(Replica::is_ready)))
+    }
+
     fn view_service(&self, id: JobId, service: &Service) -> ServiceView {
         let replicas = service.replicas.iter().map(|(node, replica)| ReplicaView {
             node: *node,
@@ -212,7 +220,9 @@ impl Scheduler {
     }
 
     pub(crate) fn check_services(&self) {
-        let Services { services, calls, asked, deadlines, .. } = &self.services;
+        let Services { services, calls, asked, deadlines, held, .. } = &self.services;
+        let bodies: u64 = calls.values().map(Call::bytes).sum();
+        assert_eq!(*held, bodies, "bytes of requests counted wrong");
         for (attempt, id) in asked {
             let at = calls.get(id).and_then(|call| call.at);
             assert!(at.is_some_and(|at| at.attempt == *attempt), "a request asked for nobody");

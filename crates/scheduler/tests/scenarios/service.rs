@@ -64,6 +64,33 @@ impl World {
 }
 
 #[test]
+fn a_large_request_comes_in_parts_and_too_many_large_ones_are_refused() {
+    let mut world = World::new();
+    world.join_trusted(1);
+    let spec = ServiceSpec { queue: 1000, ..spec(1, 1) };
+    world.give(Input::Serve { request: RequestId(1), spec });
+    world.get_ready();
+    let body: Vec<u8> = (0..5_000_000u32).map(|n| n as u8).collect();
+    let ask = |call: u64| Input::Ask {
+        call: CallId(call),
+        service: SERVICE,
+        body: body.clone(),
+        priority: Priority::Interactive,
+        deadline: Time(u64::MAX),
+    };
+    world.give(ask(1));
+    assert!(world.asked[0].2 == body);
+    for call in 2..200 {
+        world.give(ask(call));
+    }
+    let waiting = world.scheduler.services()[0].waiting;
+    assert!(waiting < 110, "{waiting} requests of 5 MB wait");
+    world.reply(0, b"done", true);
+    let view = world.scheduler.services().remove(0);
+    assert_eq!((view.answered, view.waiting), (1, waiting - 1), "the next one is asked");
+}
+
+#[test]
 fn a_request_goes_to_a_replica_and_its_answer_comes_back_in_parts() {
     let (mut world, _) = served(1, 1, 1);
     world.ask(7, 1_000);

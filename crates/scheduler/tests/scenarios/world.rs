@@ -154,6 +154,10 @@ impl World {
             ToNode::Share(told) => self.shared.push((conn, told)),
             ToNode::Warm { .. } => self.warm.push(conn),
             ToNode::Ask { call, body, .. } => self.asked.push((conn, call, body)),
+            ToNode::AskMore { call, body } => {
+                let of = self.asked.iter_mut().rfind(|(to, of, _)| (*to, *of) == (conn, call));
+                of.expect("a request").2.extend(body);
+            }
         }
     }
 

@@ -10,6 +10,7 @@ const KINDS: Record<RunningUnit["kind"], string> = {
   map: "a GPU kernel over numbers",
   render: "parts of a picture, on the GPU",
   exec: "a program in a sandbox",
+  onnx: "a model that answers requests",
   sim: "a part of a simulation, together with others",
 };
 

@@ -126,6 +126,24 @@ export interface GpuInfo {
   workgroupInvocations: number;
 }
 
+/** Whether the coordinator runs. */
+export interface InferenceLive {
+  live: boolean;
+}
+
+/** Whether it, or a model of it, may be asked. */
+export interface InferenceReady {
+  name?: string;
+  ready: boolean;
+}
+
+/** Who answers. */
+export interface InferenceServer {
+  extensions: string[];
+  name: string;
+  version: string;
+}
+
 export interface Job {
   /** Nodes connected now that could compute this job. */
   ableNodes: number;
@@ -259,6 +277,25 @@ export interface MapReduced {
   element: string;
   /** Items of the map; an item of the job is a block of 256. */
   items: number;
+}
+
+/** What a model takes and gives. */
+export interface ModelInfo {
+  /** The ONNX file. The protocol does not have this. */
+  file: BlobRef;
+  inputs: ModelPort[];
+  name: string;
+  outputs: ModelPort[];
+  platform: string;
+  versions: string[];
+}
+
+export interface ModelPort {
+  /** `FP32`, `UINT8`, ... */
+  datatype: string;
+  name: string;
+  /** -1 where a request decides. */
+  shape: number[];
 }
 
 /** What a node is. */

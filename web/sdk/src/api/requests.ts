@@ -134,6 +134,13 @@ export interface NoopRequest {
   items: number;
 }
 
+/** An ONNX model that answers requests. */
+export interface OnnxRequest {
+  kind: "onnx";
+  /** The hash of the ONNX file. */
+  model: string;
+}
+
 /** A poke at the field of a simulation. */
 export interface Poke {
   /** Where, in cells: x, y. */
@@ -238,4 +245,4 @@ export interface Tolerance {
   ulps?: number;
 }
 
-export type WorkRequest = NoopRequest | MapRequest | RenderRequest | ExecRequest | SimRequest;
+export type WorkRequest = NoopRequest | MapRequest | RenderRequest | ExecRequest | SimRequest | OnnxRequest;

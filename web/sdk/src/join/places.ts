@@ -21,18 +21,21 @@ export async function findPlaces(base: string, folder = `${base}/assets`): Promi
     ? WORKERS.map((name) => `${assets.href}${name}.js`)
     : await Promise.all(WORKERS.map((name) => intoMemory(`${assets.href}${name}.js`)));
   if (!brainWorker || !gpuWorker || !wasiWorker) throw new Error("a Worker's code is missing");
+  const onnxWorker = isOwn ? `${assets.href}onnx-worker.js` : imported(`${assets.href}onnx-worker.js`);
   const places = {
     base,
     brainWasm: `${assets.href}brain_bg.wasm`,
     gpuWasm: `${assets.href}gpu_bg.wasm`,
     crewModule: `${assets.href}crew.js`,
     crewWasm: `${assets.href}crew_bg.wasm`,
+    onnxWasm: `${assets.href}onnx_bg.wasm`,
     gpuWorker,
     wasiWorker,
+    onnxWorker,
     keepWorker: `${assets.href}keep-worker.js`,
   };
   const release = () => {
-    if (!isOwn) for (const url of [brainWorker, gpuWorker, wasiWorker]) URL.revokeObjectURL(url);
+    if (!isOwn) for (const url of [brainWorker, gpuWorker, wasiWorker, onnxWorker]) URL.revokeObjectURL(url);
   };
   return { places, brainWorker, radio: `${assets.href}radio.js`, release };
 }
@@ -45,5 +48,14 @@ export async function startable(url: string): Promise<string> {
 async function intoMemory(url: string): Promise<string> {
   const answer = await fetch(url);
   if (!answer.ok) throw new Error(`${url} answered ${answer.status}`);
-  return URL.createObjectURL(new Blob([await answer.text()], { type: "text/javascript" }));
+  return inMemory(await answer.text());
+}
+
+/** The same for a Worker that most tabs never start: its code is fetched when it starts. */
+function imported(url: string): string {
+  return inMemory(`import ${JSON.stringify(url)};`);
+}
+
+function inMemory(code: string): string {
+  return URL.createObjectURL(new Blob([code], { type: "text/javascript" }));
 }

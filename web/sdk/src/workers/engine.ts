@@ -131,7 +131,7 @@ export function serve(
 
 export function asFailure(error: unknown): UnitFailure {
   if (error instanceof UnitError) return error.failure;
-  // The GPU module rejects with plain objects.
+  // Engines' modules reject with plain objects.
   if (typeof error === "object" && error !== null && "kind" in error) return error as UnitFailure;
   return { kind: "internal", message: String(error) };
 }

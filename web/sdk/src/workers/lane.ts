@@ -15,6 +15,10 @@ import type {
 import type { Pieces, Seek, Sought } from "./crews.js";
 import type { StoredBlob } from "./failure.js";
 
+/** What may be computed to make a service ready: a phone reads a model of some hundred megabytes in this time. Meanwhile the
+ * coordinator asks another node. */
+const WARM_MS = 60_000;
+
 export interface LaneConfig {
   /** Says what to do with these Workers. */
   engines: Engines;
@@ -68,7 +72,9 @@ export class Lane {
       return;
     }
     this.units.set(attempt, { unit });
-    this.supervise((engines, now) => engines.run(now, attempt, job, info.limits.time));
+    // A limit is for requests, not for what is computed once for all of them.
+    const limit = unit.warms ? WARM_MS : info.limits.time;
+    this.supervise((engines, now) => engines.run(now, attempt, job, limit));
   }
 
   abort(attempt: number): void {

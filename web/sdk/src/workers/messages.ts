@@ -15,12 +15,15 @@ export interface Places {
   base: string;
   brainWasm: string;
   gpuWasm: string;
+  /** Fetched when a model is to be kept ready. */
+  onnxWasm: string;
   /** Fetched when the node is asked into a crew. */
   crewModule: string;
   crewWasm: string;
   /** URLs a Worker may start: of the own origin, or of a blob. */
   gpuWorker: string;
   wasiWorker: string;
+  onnxWorker: string;
   /** Started when pieces of a blob are kept; it may be of another site. */
   keepWorker: string;
 }

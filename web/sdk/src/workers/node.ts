@@ -64,6 +64,7 @@ export class Node {
         tell({ type: "ended", attempt, failure });
       },
       onGpu: (problem) => this.gpuHealth(problem),
+      onModels: () => this.offer(this.lanes.lent),
       onNeed: (blob) => this.crews.need(blob),
       onSeek: (pieces, answer) => this.crews.seek(pieces, answer),
       onSim: (said) => this.crews.present?.heard(said),
@@ -168,18 +169,16 @@ export class Node {
         this.run(output);
         break;
       case "warm":
-        this.lanes.cpu.run({ attempt: WARMS + output.job, job: output.job, start: 0, len: 0, warms: true });
+        this.lanes.run({ attempt: WARMS + output.job, job: output.job, start: 0, len: 0, warms: true });
         break;
       case "abort":
-        this.lanes.gpu.abort(output.attempt);
-        this.lanes.cpu.abort(output.attempt);
+        this.lanes.abort(output.attempt);
         tell({ type: "ended", attempt: output.attempt, revoked: true });
         break;
       case "forget":
-        this.lanes.cpu.abort(WARMS + output.job);
+        this.lanes.abort(WARMS + output.job);
         this.infos.delete(output.job);
-        this.lanes.gpu.forget(output.job);
-        this.lanes.cpu.forget(output.job);
+        this.lanes.forget(output.job);
         break;
       case "audition":
       case "enlist":
@@ -199,8 +198,7 @@ export class Node {
 
   private closeAll(): void {
     this.crews.present?.close();
-    this.lanes.gpu.close();
-    this.lanes.cpu.close();
+    this.lanes.close();
     this.socket.close();
   }
 
@@ -221,7 +219,7 @@ export class Node {
       return;
     }
     tell({ type: "started", unit: { ...this.note(job, info), attempt, start, len, lane } });
-    (lane === "gpu" ? this.lanes.gpu : this.lanes.cpu).run({ attempt, job, start, len, ...(body && { body }) });
+    this.lanes.run({ attempt, job, start, len, ...(body && { body }) });
   }
 
   private tellRefused(job: number, message: string | undefined): void {
@@ -261,8 +259,7 @@ export class Node {
     const session = this.brain.session() ?? this.session;
     if (session === this.session) return;
     this.session = session;
-    this.lanes.gpu.sessionChanged();
-    this.lanes.cpu.sessionChanged();
+    this.lanes.sessionChanged();
   }
 
   /** Sets the clock for the brain's next timeout. */

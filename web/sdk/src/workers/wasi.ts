@@ -5,6 +5,7 @@ import { type Computed, type Computer, say, serve, type Task } from "./engine.js
 import type { BrainJob, UnitSpan } from "./messages.js";
 import type { ExecWork } from "../../generated/brain/brain.js";
 import type { Folder } from "./program/files.js";
+import { pack } from "./pack.js";
 import { lowerMemory } from "./program/memory.js";
 import { runProgram } from "./program/run.js";
 
@@ -130,21 +131,6 @@ async function compile(wasm: Uint8Array<ArrayBuffer>): Promise<WebAssembly.Modul
   } catch (error) {
     throw new UnitError({ kind: "kernel", message: `the browser cannot load the program: ${String(error)}` });
   }
-}
-
-/** `[u32 length] * items`, then the bytes of all answers, little-endian. */
-function pack(answers: Uint8Array[]): Uint8Array<ArrayBuffer> {
-  const head = answers.length * 4;
-  const size = answers.reduce((sum, answer) => sum + answer.byteLength, head);
-  const packed = new Uint8Array(size);
-  const lengths = new DataView(packed.buffer);
-  let at = head;
-  answers.forEach((answer, index) => {
-    lengths.setUint32(index * 4, answer.byteLength, true);
-    packed.set(answer, at);
-    at += answer.byteLength;
-  });
-  return packed;
 }
 
 serve(

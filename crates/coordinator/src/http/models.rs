@@ -1,0 +1,269 @@
+//! Models, in the words of the Open Inference Protocol, version 2: what Triton's clients speak.
+
+use axum::Json;
+use axum::body::{Body, Bytes};
+use axum::extract::{Path, State};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use serde_json::json;
+use shoal_api::{BlobJson, LiveJson, ModelJson, PortJson, ReadyJson, ServerJson};
+use shoal_kinds::OnnxWork;
+use shoal_kinds::onnx::inference::{self, Inference};
+use shoal_kinds::onnx::{Port, Side};
+use shoal_protocol::limit::MAX_REQUEST_BYTES;
+use tokio::sync::Semaphore;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use super::App;
+use super::jobs::collect;
+use super::services::{ask, asked_within};
+use crate::answer::Next;
+use crate::error::{ApiError, InferError, ServiceError};
+
+/// A request with its tensors. As JSON, numbers are longer than as bytes.
+const MAX_BODY_BYTES: usize = 2 * MAX_REQUEST_BYTES;
+/// Requests that are read at a time.
+const MOST_READ: usize = 2;
+/// The only one there is of each model.
+const VERSION: &str = "1";
+/// The length of the JSON where tensors follow it as bytes.
+const HEAD_LENGTH: HeaderName = HeaderName::from_static("inference-header-content-length");
+
+pub(super) fn routes() -> OpenApiRouter<App> {
+    OpenApiRouter::new()
+        .routes(routes!(get_server))
+        .routes(routes!(get_live))
+        .routes(routes!(get_ready))
+        .routes(routes!(get_model))
+        .routes(routes!(get_model_ready))
+        .routes(routes!(infer))
+        .routes(routes!(get_version))
+        .routes(routes!(get_version_ready))
+        .routes(routes!(infer_version))
+}
+
+/// Who answers, and which extensions are spoken
+#[utoipa::path(get, path = "/v2", tag = "models", security(("key" = [])), responses((status = 200, body = ServerJson)))]
+async fn get_server() -> Json<ServerJson> {
+    Json(ServerJson {
+        name: "shoal".into(),
+        version: env!("CARGO_PKG_VERSION").into(),
+        extensions: vec!["binary_tensor_data".into()],
+    })
+}
+
+/// Whether the coordinator runs
+#[utoipa::path(get, path = "/v2/health/live", tag = "models", security(("key" = [])), responses((status = 200, body = LiveJson)))]
+async fn get_live() -> Json<LiveJson> {
+    Json(LiveJson { live: true })
+}
+
+/// Whether models may be asked
+#[utoipa::path(get, path = "/v2/health/ready", tag = "models", security(("key" = [])), responses((status = 200, body = ReadyJson)))]
+async fn get_ready() -> Json<ReadyJson> {
+    Json(ReadyJson { name: None, ready: true })
+}
+
+/// What a model takes and gives
+#[utoipa::path(
+    get, path = "/v2/models/{name}", tag = "models", security(("key" = [])),
+    params(("name" = String, Path)),
+    responses((status = 200, body = ModelJson), (status = 404))
+)]
+async fn get_model(
+    State(app): State<App>,
+    Path(name): Path<String>,
+) -> Result<Json<ModelJson>, Plain> {
+    let (work, _) = find(&app, &name).await?;
+    let ports = |ports: &[Port]| ports.iter().map(port).collect();
+    Ok(Json(ModelJson {
+        versions: vec![VERSION.into()],
+        platform: "onnx".into(),
+        inputs: ports(&work.inputs),
+        outputs: ports(&work.outputs),
+        file: BlobJson { hash: work.model.hash.to_string(), size: work.model.size },
+        name,
+    }))
+}
+
+/// What a version of a model takes and gives
+#[utoipa::path(
+    get, path = "/v2/models/{name}/versions/{version}", tag = "models", security(("key" = [])),
+    params(("name" = String, Path), ("version" = String, Path, description = "Always 1")),
+    responses((status = 200, body = ModelJson), (status = 404))
+)]
+async fn get_version(
+    State(app): State<App>,
+    Path((name, version)): Path<(String, String)>,
+) -> Result<Json<ModelJson>, Plain> {
+    only_version(&name, &version)?;
+    get_model(State(app), Path(name)).await
+}
+
+/// Whether a node keeps a version of a model ready
+#[utoipa::path(
+    get, path = "/v2/models/{name}/versions/{version}/ready", tag = "models", security(("key" = [])),
+    params(("name" = String, Path), ("version" = String, Path, description = "Always 1")),
+    responses((status = 200, body = ReadyJson), (status = 404), (status = 503, description = "Not yet"))
+)]
+async fn get_version_ready(
+    State(app): State<App>,
+    Path((name, version)): Path<(String, String)>,
+) -> Result<(StatusCode, Json<ReadyJson>), Plain> {
+    only_version(&name, &version)?;
+    get_model_ready(State(app), Path(name)).await
+}
+
+/// Asks a version of a model
+#[utoipa::path(
+    post, path = "/v2/models/{name}/versions/{version}/infer", tag = "models", security(("key" = [])),
+    params(
+        ("name" = String, Path),
+        ("version" = String, Path, description = "Always 1"),
+        ("Inference-Header-Content-Length" = Option<u64>, Header, description = "Bytes of JSON, if tensors follow it"),
+    ),
+    request_body(content = Vec<u8>, content_type = "application/octet-stream"),
+    responses((status = 200, body = Vec<u8>, content_type = "application/octet-stream"), (status = 400), (status = 404))
+)]
+async fn infer_version(
+    State(app): State<App>,
+    Path((name, version)): Path<(String, String)>,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, Plain> {
+    only_version(&name, &version)?;
+    infer(State(app), Path(name), headers, body).await
+}
+
+/// A model that is replaced gets a new name here, not a new version.
+fn only_version(name: &str, version: &str) -> Result<(), InferError> {
+    if version == VERSION {
+        return Ok(());
+    }
+    Err(InferError::NoVersion { name: name.to_owned(), version: version.to_owned() })
+}
+
+/// Whether a node keeps the model ready
+#[utoipa::path(
+    get, path = "/v2/models/{name}/ready", tag = "models", security(("key" = [])),
+    params(("name" = String, Path)),
+    responses((status = 200, body = ReadyJson), (status = 404), (status = 503, description = "Not yet"))
+)]
+async fn get_model_ready(
+    State(app): State<App>,
+    Path(name): Path<String>,
+) -> Result<(StatusCode, Json<ReadyJson>), Plain> {
+    let (_, ready) = find(&app, &name).await?;
+    let status = if ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+    Ok((status, Json(ReadyJson { name: Some(name), ready })))
+}
+
+/// Asks a model: tensors as JSON, or as bytes behind the JSON
+#[utoipa::path(
+    post, path = "/v2/models/{name}/infer", tag = "models", security(("key" = [])),
+    params(
+        ("name" = String, Path),
+        ("Inference-Header-Content-Length" = Option<u64>, Header, description = "Bytes of JSON, if tensors follow it"),
+    ),
+    request_body(content = Vec<u8>, content_type = "application/octet-stream"),
+    responses(
+        (status = 200, body = Vec<u8>, content_type = "application/octet-stream"),
+        (status = 400, description = "The tensors are not what the model takes; the error says what was expected"),
+        (status = 404),
+    )
+)]
+async fn infer(
+    State(app): State<App>,
+    Path(name): Path<String>,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, Plain> {
+    let (within, priority) = asked_within(&headers)?;
+    let head = head_length(&headers)?;
+    if let Some(coding) =
+        headers.get(header::CONTENT_ENCODING).filter(|it| it.as_bytes() != b"identity")
+    {
+        let coding = String::from_utf8_lossy(coding.as_bytes()).into_owned();
+        return Err(InferError::Coding(coding).into());
+    }
+    let (work, _) = find(&app, &name).await?;
+    let body = collect(body, MAX_BODY_BYTES).await?;
+    let mut asked = read(body, head).await?;
+    if asked.packed.len() > MAX_REQUEST_BYTES {
+        let (size, most) = (asked.packed.len(), MAX_REQUEST_BYTES);
+        return Err(InferError::TooLarge { size, most }.into());
+    }
+    work.takes(&asked.heads).map_err(InferError::Misfit)?;
+    let (mut taker, _line) =
+        ask(&app, &name, std::mem::take(&mut asked.packed), priority, within).await?;
+    let mut answer = Vec::new();
+    loop {
+        match taker.next().await {
+            Next::Bytes(part) if answer.is_empty() => answer = part,
+            Next::Bytes(part) => answer.extend_from_slice(&part),
+            Next::Whole => break,
+            Next::Failed(error) => return Err(ApiError::from(ServiceError::Call(error)).into()),
+            Next::Stopped => return Err(ApiError::from(crate::driver::handle::Stopped).into()),
+        }
+    }
+    let (body, head) = inference::write(&name, &asked, &answer).map_err(InferError::Request)?;
+    let mut response = Response::new(Body::from(body));
+    let is = if head.is_some() { "application/octet-stream" } else { "application/json" };
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(is));
+    if let Some(head) = head {
+        response.headers_mut().insert(HEAD_LENGTH, head.into());
+    }
+    Ok(response)
+}
+
+/// Reads a request away from the reactor, and not many at a time: as JSON, tensors take many times their size.
+async fn read(body: Bytes, head: Option<usize>) -> Result<Inference, ApiError> {
+    static READING: Semaphore = Semaphore::const_new(MOST_READ);
+    // Never closed, so there is always a permit to come.
+    let _turn = READING.acquire().await;
+    let reading = tokio::task::spawn_blocking(move || inference::read(&body, head));
+    let read = reading.await.map_err(|_| crate::driver::handle::Stopped)?;
+    Ok(read.map_err(InferError::Request)?)
+}
+
+fn head_length(headers: &HeaderMap) -> Result<Option<usize>, ServiceError> {
+    let Some(value) = headers.get(HEAD_LENGTH) else { return Ok(None) };
+    let given = value.to_str().ok().and_then(|text| text.parse().ok());
+    given.map(Some).ok_or_else(|| ServiceError::Header {
+        name: "inference-header-content-length",
+        value: String::from_utf8_lossy(value.as_bytes()).into_owned(),
+        expected: "a number of bytes",
+    })
+}
+
+/// The model of this name, and whether somebody keeps it ready.
+async fn find(app: &App, name: &str) -> Result<(OnnxWork, bool), ApiError> {
+    let found = app.driver.model(name.to_owned()).await?;
+    found.ok_or_else(|| InferError::NoModel { name: name.to_owned() }.into())
+}
+
+fn port(port: &Port) -> PortJson {
+    let side = |side: &Side| match side {
+        Side::Fixed(number) => i64::try_from(*number).unwrap_or(i64::MAX),
+        Side::Open(_) => -1,
+    };
+    let shape = port.dims.iter().flatten().map(side).collect();
+    PortJson { name: port.name.clone(), datatype: port.element.wire_name().into(), shape }
+}
+
+/// An error as these clients expect it: one line of text. Ours find its code beside it.
+struct Plain(ApiError);
+
+impl<E: Into<ApiError>> From<E> for Plain {
+    fn from(error: E) -> Plain {
+        Plain(error.into())
+    }
+}
+
+impl IntoResponse for Plain {
+    fn into_response(self) -> Response {
+        let (status, code, message) = self.0.plain();
+        (status, Json(json!({ "error": message, "code": code }))).into_response()
+    }
+}
