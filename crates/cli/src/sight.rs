@@ -154,7 +154,13 @@ impl Found {
         let labels = sight.labels.as_deref().map(labels).transpose()?;
         match task {
             Task::Classify => {
-                let names = labels.unwrap_or_else(|| Names::for_count(numbers.len()));
+                let dims = &output.head.dims;
+                if dims.last().is_none_or(|last| *last != numbers.len() as u64) {
+                    let message =
+                        format!("the model's output has the shape {dims:?}: expected [1, classes]");
+                    return Err(Fail::input(message));
+                }
+                let names = labels.unwrap_or_default();
                 let likely = top(&numbers, MOST_LIKELY);
                 let named =
                     |one: shoal_vision::Likely| (names.of(one.class).into(), one.probability);

@@ -226,6 +226,35 @@ fn a_detector_finds_what_is_in_a_picture() {
 }
 
 #[test]
+fn a_classifier_says_what_it_sees_and_names_nothing_that_nobody_named() {
+    let pool = Pool::start();
+    let _node = own(&pool, "own");
+    let examples = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/cifar10");
+    let mut png = std::io::Cursor::new(Vec::new());
+    let image =
+        image::RgbImage::from_fn(32, 32, |x, y| image::Rgb([8 * x as u8, 8 * y as u8, 200]));
+    image.write_to(&mut png, image::ImageFormat::Png).expect("a PNG");
+    let picture = pool.folder.file("picture.png", png.into_inner());
+    let labels = pool.folder.file("labels.txt", "a\nb\nc\nd\ne\nf\ng\nh\ni\nj\n");
+    let flags = ["--task", "classify", "--fit", "stretch", "--normalize", "none", "--json"];
+    let mut likely = Vec::new();
+    for name in ["cifar10", "cifar10-uint8"] {
+        let file = examples.join(format!("{name}.onnx")).display().to_string();
+        pool.run(&["model", "add", &file]).ok();
+        let args = [&["infer", name, "--image", &picture][..], &flags].concat();
+        let said = pool.run(&args).ok().json();
+        let first = said["classes"][0]["name"].as_str().expect("a name").to_owned();
+        assert!(first.starts_with("class "), "{said}");
+        let named = pool.run(&[&args[..], &["--labels", &labels]].concat()).ok().json();
+        assert_eq!(named["classes"][0]["name"].as_str().map(str::len), Some(1), "{named}");
+        likely.push((first, said["classes"][0]["probability"].as_f64().expect("a part")));
+    }
+    // Floats and pixels are the same picture.
+    assert_eq!(likely[0].0, likely[1].0);
+    assert!((likely[0].1 - likely[1].1).abs() < 1e-4, "{likely:?}");
+}
+
+#[test]
 fn a_model_without_pictures_says_so() {
     let (pool, _node) = with_model();
     let mut png = std::io::Cursor::new(Vec::new());

@@ -17,7 +17,7 @@ type Verdict = Result<(), String>;
 pub(super) struct Room {
     graph: Model,
     /// Requests mostly have the shapes of the one before.
-    last: Mutex<Option<(Vec<Vec<u64>>, Verdict)>>,
+    last: Mutex<Option<(Vec<Head>, Verdict)>>,
 }
 
 impl Room {
@@ -27,15 +27,14 @@ impl Room {
 
     /// Says what speaks against inputs of these shapes.
     pub(super) fn check(&self, heads: &[Head]) -> Verdict {
-        let dims: Vec<Vec<u64>> = heads.iter().map(|head| head.dims.clone()).collect();
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((before, verdict)) = &*last
-            && *before == dims
+            && before == heads
         {
             return verdict.clone();
         }
         let verdict = self.look(heads);
-        *last = Some((dims, verdict.clone()));
+        *last = Some((heads.to_vec(), verdict.clone()));
         verdict
     }
 

@@ -218,7 +218,11 @@ fn number(data: &Value, element: Element) -> Option<[u8; 8]> {
     let mut put = |from: &[u8]| bytes[..from.len()].copy_from_slice(from);
     let whole = || data.as_i64();
     match element {
-        Element::F32 => put(&(data.as_f64()? as f32).to_le_bytes()),
+        // What is too large for it must not become infinite unseen.
+        Element::F32 => {
+            let number = data.as_f64()? as f32;
+            put(&number.is_finite().then_some(number)?.to_le_bytes());
+        }
         Element::F64 => put(&data.as_f64()?.to_le_bytes()),
         Element::U8 => put(&u8::try_from(whole()?).ok()?.to_le_bytes()),
         Element::I8 => put(&i8::try_from(whole()?).ok()?.to_le_bytes()),
@@ -359,6 +363,8 @@ mod tests {
         assert!(text.ends_with("takes 3 numbers: found 2"), "{text}");
         let text = says(&input(r#""shape":[1],"datatype":"UINT8","data":[300]"#));
         assert_eq!(text, "number 0 of the input \"x\" is 300: expected uint8");
+        let text = says(&input(r#""shape":[1],"datatype":"FP32","data":[1e39]"#));
+        assert!(text.ends_with("expected float32"), "{text}");
         let text = says(&input(r#""shape":[1],"datatype":"FLOAT","data":[3]"#));
         assert!(text.contains("expected one of FP32, FP16"), "{text}");
         let text = says(&input(r#""shape":[18446744073709551615,9],"datatype":"FP64","data":[]"#));
