@@ -14,7 +14,7 @@ const DIST = join(WEB, "dist");
 const NEW = join(WEB, "dist.new");
 const ASSETS = join(NEW, "assets");
 const GENERATED = join(WEB, "sdk/generated");
-const MODULES = ["brain", "crew", "gpu", "onnx"];
+const MODULES = ["brain", "crew", "gpu", "onnx", "vision"];
 
 /** Not worth a second file. */
 const SMALLEST_GZIP = 256;
@@ -59,7 +59,7 @@ async function sdk() {
 
 async function workers() {
   // Those a Worker or page imports when it needs them.
-  const entryPoints = { hash: "sdk/src/hash.ts", crew: "sdk/src/workers/crew/index.ts", radio: "sdk/src/join/radio.ts" };
+  const entryPoints = { hash: "sdk/src/hash.ts", vision: "sdk/src/vision.ts", crew: "sdk/src/workers/crew/index.ts", radio: "sdk/src/join/radio.ts" };
   for (const name of ["brain", "gpu", "wasi", "onnx", "keep"]) {
     entryPoints[`${name}-worker`] = `sdk/src/workers/${name}.ts`;
   }
@@ -84,6 +84,8 @@ async function app() {
     external: ["/assets/*"],
   });
   await copyFiles(folder, NEW, (name) => name.endsWith(".html"));
+  // The model of the classifier page, so that nobody has to fetch one.
+  await copyFile(join(WEB, "../examples/cifar10/cifar10.onnx"), join(ASSETS, "cifar10.onnx"));
   if (existsSync(join(folder, "public"))) await copyFiles(join(folder, "public"), ASSETS, () => true);
 }
 

@@ -13,8 +13,8 @@ import { stranger } from "./lib/stranger.mjs";
 import { until } from "./lib/until.mjs";
 import { assertShared, assertWhole, mapJob } from "./lib/work.mjs";
 
-/** Some seconds of a software GPU. */
-const SIZE = { items: 1 << 16, steps: 5000, unit: 1 << 11 };
+/** Several seconds of a software GPU, so that no tab is done before something happens to it. */
+const SIZE = { items: 1 << 16, steps: 12_000, unit: 1 << 11 };
 
 /** What the coordinator says of a node, once it is so. */
 function seen(pool, { id }, what, wanted) {
@@ -94,7 +94,9 @@ it("tabs hide, freeze and crash", async (t) => {
 
     await page.thaw();
     await seen(pool, node, "back", ({ paused, condition }) => !paused && condition.visible);
-    // It says now what it had in hand: nobody minds.
+    // It says now what it had in hand: nobody minds. The other one rests, so that there is something to do.
+    await helper.page.hide();
+    await resting(pool, helper.node);
     const next = await mapJob(pool.api, { ...SIZE, steps: 1000, verify: "none" });
     const [after, nextDone] = [await pool.api.job(job.id), await pool.api.done(next.id)];
     assert.ok(share(nextDone, node) > 0, "the thawed tab does nothing");
@@ -108,7 +110,8 @@ it("tabs hide, freeze and crash", async (t) => {
     let release;
     const released = new Promise((resolve) => (release = resolve));
     const late = await stranger(t, pool, { name: "late", answer: (_job, { len }) => released.then(() => Buffer.alloc(4 * len)) });
-    const job = await mapJob(pool.api, { ...SIZE, verify: "none", limits: { seconds: 600 } });
+    // Soon at its end: what is held for long is taken away, and then there is no second copy.
+    const job = await mapJob(pool.api, { ...SIZE, steps: 3000, verify: "none", limits: { seconds: 600 } });
     await busy(pool, late.node);
     await takeOver(t);
     const done = await pool.api.done(job.id);

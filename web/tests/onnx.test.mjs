@@ -186,6 +186,23 @@ test("numbers are right, as JSON and as bytes", async () => {
   await Promise.all(Array.from({ length: 12 }, (_, at) => answered("line", [at, -at, at * at])));
 });
 
+test("a tab runs a model over many inputs, and answers requests meanwhile", async () => {
+  await tabOf();
+  await added("line", LINE);
+  const rows = 50_000;
+  const numbers = Float32Array.from({ length: rows * 3 }, (_, at) => (at % 1000) - 500);
+  const [model, blob] = [(await shoal.upload(LINE)).hash, (await shoal.upload(new Uint8Array(numbers.buffer))).hash];
+  const inputs = [{ name: "x", blob, type: "float32", shape: [rows, 3] }];
+  const job = await json("POST", "/api/v1/jobs", { kind: "onnx", model, inputs, unit: 1000 });
+  await Promise.all(Array.from({ length: 12 }, (_, at) => answered("line", [at, -at, at * at])));
+  const done = await shoal.wait(job.id);
+  assert.deepEqual(done.tensors, [{ name: "y", type: "float32", shape: [3] }]);
+  const result = new Float32Array(await (await ask("GET", `/api/v1/jobs/${job.id}/result`)).arrayBuffer());
+  const offsets = [0.5, -1, 100];
+  assert.deepEqual(result, numbers.map((number, at) => 2 * number + offsets[at % 3]));
+  await answered("line");
+});
+
 test("wrong tensors are refused with what was expected, and so is a file that is no model", async () => {
   await tabOf();
   await added("line", LINE);

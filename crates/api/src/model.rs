@@ -41,6 +41,22 @@ pub struct ModelJson {
     pub outputs: Vec<PortJson>,
     /// The ONNX file. The protocol does not have this.
     pub file: BlobJson,
+    /// The parts that devices share if the model is split; empty if it runs whole. The protocol does not have this.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub parts: Vec<ModelPartJson>,
+}
+
+/// A part of a model, a file of its own.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct ModelPartJson {
+    /// Operators that it computes, and numbers it holds for them.
+    pub operators: u32,
+    pub parameters: u64,
+    /// Bytes of its file, and of the tensors that it hands on.
+    pub bytes: u64,
+    pub out_bytes: u64,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -24,7 +24,12 @@ pub struct ServiceJson {
     pub most: u16,
     /// Whether other people's devices may serve it.
     pub strangers: bool,
+    /// `never`, `auto`, or how many devices keep it ready together.
+    pub split: Cow<'static, str>,
+    /// Devices that keep all of it ready.
     pub replicas: Vec<ReplicaJson>,
+    /// Devices that keep it ready together, each some of its parts.
+    pub crew: Option<SplitJson>,
     /// Requests that wait.
     pub waiting: u64,
     /// Requests that are being answered.
@@ -47,4 +52,48 @@ pub struct ReplicaJson {
     pub name: String,
     pub ready: bool,
     pub running: u64,
+}
+
+/// Devices that keep one service ready together.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct SplitJson {
+    /// Counts the changes of who is in it.
+    pub epoch: u64,
+    pub ready: bool,
+    /// Requests that are on their way through it.
+    pub running: u64,
+    /// In the order in which requests go through them.
+    pub stages: Vec<StageJson>,
+    /// What a request should take, by what was known when the devices were chosen.
+    pub predicted_ms: f64,
+    /// The same on the fastest device alone, if it fits there.
+    pub alone_ms: Option<f64>,
+}
+
+/// One of them.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct StageJson {
+    pub node: u64,
+    pub name: String,
+    /// The first of its parts, counted from 0, and how many it has.
+    pub first_part: u64,
+    pub parts: u64,
+    /// Bytes of memory that they take.
+    pub memory: u64,
+    pub ready: bool,
+    /// Requests that went through since the devices last changed.
+    pub done: u64,
+    /// Milliseconds of computing for one request, and of waiting before it, on average.
+    pub compute_ms: Option<f64>,
+    pub wait_ms: Option<f64>,
+    /// Bytes handed to the next device for one request.
+    pub hand_on_bytes: Option<u64>,
+    /// Milliseconds until the next device says that it has them.
+    pub travel_ms: Option<f64>,
+    /// How they travel: `direct` or `relay`.
+    pub via: Option<Cow<'static, str>>,
 }

@@ -203,6 +203,22 @@ impl Brain {
         Ok(self.say(now, crew, epoch, say))
     }
 
+    /// A member of a crew answers a request to a service, as the crew's `answer` gives it.
+    #[wasm_bindgen(js_name = crewAnswers)]
+    pub fn crew_answers(
+        &mut self,
+        now: f64,
+        crew: f64,
+        call: f64,
+        result: &[u8],
+    ) -> Result<Outputs, JsError> {
+        let result = postcard::from_bytes(result).map_err(|error| {
+            JsError::new(&format!("a crew's answer that cannot be read: {error}"))
+        })?;
+        let (crew, call) = (CrewId(crew as u64), Attempt(call as u64));
+        Ok(self.handle(now, Input::CrewAnswers { crew, call, result }))
+    }
+
     /// What the exchange of blobs has to say, as the swarm's `say` gives it.
     #[wasm_bindgen(js_name = shareSays)]
     pub fn share_says(&mut self, now: f64, say: &[u8]) -> Result<Outputs, JsError> {

@@ -39,8 +39,9 @@ export interface ExecWork {
   folder?: Blob32;
   clock: boolean;
 }
-/** A model that answers requests: its file, and what its engine reads. */
-export interface OnnxWork { bytes: Uint8Array; model: Blob32 }
+/** A model: its file, what its engine reads, the files of its parts if it may be split, and what is fetched for a unit if
+ * it runs over many inputs. */
+export interface OnnxWork { bytes: Uint8Array; model: Blob32; parts: Blob32[]; inputs: KernelInput[] }
 "#;
 
 #[wasm_bindgen]

@@ -5,6 +5,7 @@
 //! - `crew` (feature): a member of a crew, likewise
 //! - `gpu` (feature): the engine's kernels over WebGPU
 //! - `onnx` (feature): the engine's ONNX models
+//! - `vision` (feature): pictures for models
 
 #[cfg(feature = "brain")]
 mod brain;
@@ -14,11 +15,13 @@ mod crew;
 mod describe;
 #[cfg(feature = "brain")]
 mod engines;
+#[cfg(any(feature = "brain", feature = "crew", feature = "gpu", feature = "onnx"))]
 mod failure;
 #[cfg(feature = "gpu")]
 mod gpu;
 #[cfg(feature = "brain")]
 mod hash;
+#[cfg(any(feature = "brain", feature = "crew", feature = "gpu", feature = "onnx"))]
 mod object;
 #[cfg(feature = "brain")]
 mod offer;
@@ -28,6 +31,10 @@ mod onnx;
 mod output;
 #[cfg(feature = "gpu")]
 mod sim;
+#[cfg(feature = "onnx")]
+mod stage;
+#[cfg(feature = "vision")]
+mod vision;
 
 use wasm_bindgen::prelude::*;
 

@@ -36,6 +36,8 @@ export type BrainOutput =
   | { type: "dismiss"; crew: number }
   /** For the crew's `told`. */
   | { type: "toCrew"; crew: number; bytes: Uint8Array }
+  /** For the crew's `ask`: a request to a service of which this node keeps the first part. */
+  | { type: "askCrew"; crew: number; call: number; body: Uint8Array }
   /** Open a way for frames by QUIC, to this port of the coordinator's host; answer with `quicUp` or `quicDown`. Its
    * certificates have these hashes, and `greeting` comes first. */
   | { type: "openQuic"; port: number; path: string; hashes: Uint8Array[]; greeting: Uint8Array }
@@ -75,6 +77,7 @@ pub(crate) fn plain(node: &Node, output: Output) -> JsValue {
         Output::Enlist(enlist) => {
             let job = match &enlist.task {
                 CrewTask::Sim(task) => Some(task.job.0 as f64),
+                CrewTask::Stage(task) => Some(task.job.0 as f64),
                 CrewTask::Talk | CrewTask::Share => None,
             };
             let fields = Fields::of("enlist").with("crew", enlist.crew.0 as f64);
@@ -85,6 +88,10 @@ pub(crate) fn plain(node: &Node, output: Output) -> JsValue {
         Output::ToCrew { crew, say } => {
             Fields::of("toCrew").with("crew", crew.0 as f64).with("bytes", packed(&say))
         }
+        Output::AskCrew { crew, call, body } => Fields::of("askCrew")
+            .with("crew", crew.0 as f64)
+            .with("call", call.0 as f64)
+            .with("body", bytes(&body)),
         Output::OpenQuic(offer) => {
             let hashes = offer.hashes.iter().map(|hash| JsValue::from(bytes(hash)));
             Fields::of("openQuic")

@@ -85,6 +85,17 @@ impl Fail {
         }
     }
 
+    /// In a sentence.
+    pub(crate) fn message(&self) -> &str {
+        match self {
+            Fail::Input { message, .. }
+            | Fail::World { message, .. }
+            | Fail::Job { message, .. }
+            | Fail::Interrupted { message } => message,
+            Fail::PipeClosed => "",
+        }
+    }
+
     pub(crate) fn as_json(&self) -> serde_json::Value {
         match self {
             Fail::Input { code, message } => json!({"error": {"code": code, "message": message}}),

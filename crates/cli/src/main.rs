@@ -26,7 +26,7 @@ use clap::error::ErrorKind;
 use tokio::runtime::{Builder, Runtime};
 use tracing_subscriber::EnvFilter;
 
-use args::{Shoal, Verb};
+use args::{OnnxWorker, Shoal, Verb};
 use fail::Fail;
 
 fn main() -> ExitCode {
@@ -37,6 +37,10 @@ fn main() -> ExitCode {
     shoal_host::tls::install_provider();
     if matches!(args.verb, Verb::GpuWorker) {
         return ended(shoal_host::run_worker().map_err(Fail::from), args.json);
+    }
+    if let Verb::OnnxWorker(OnnxWorker { library, threads }) = &args.verb {
+        let ran = shoal_host::run_onnx_worker(library, *threads);
+        return ended(ran.map_err(Fail::from), args.json);
     }
     log();
     let json = args.json;

@@ -28,6 +28,13 @@ pub(crate) struct Seen {
     placing: Placing,
 }
 
+impl Seen {
+    /// Where it lies is enough to read an answer; many pictures would not fit into memory.
+    pub(crate) fn forget_image(&mut self) {
+        self.image = RgbImage::new(0, 0);
+    }
+}
+
 /// The picture as the model's input.
 pub(crate) fn open(path: &Path, model: &ModelJson, sight: &Sight) -> Result<(Array, Seen), Fail> {
     let image = read(path)?;
@@ -216,23 +223,53 @@ impl Found {
         }
     }
 
+    /// In a line.
+    pub(crate) fn words(&self) -> String {
+        match self {
+            Found::Classes(classes) => {
+                let one = |(name, part): &(String, f32)| format!("{:.1} % {name}", part * 100.0);
+                classes.iter().map(one).collect::<Vec<_>>().join(", ")
+            }
+            Found::Boxes { boxes, .. } if boxes.is_empty() => "nothing found".into(),
+            Found::Boxes { boxes, names, .. } => {
+                let one =
+                    |found: &Detection| format!("{:.2} {}", found.score, names.of(found.class));
+                boxes.iter().map(one).collect::<Vec<_>>().join(", ")
+            }
+        }
+    }
+
+    /// Writes the picture with its boxes, read again from where it was.
+    pub(crate) fn draw_again(&self, from: &Path, to: &Path) -> Result<(), Fail> {
+        let Found::Boxes { boxes, names, .. } = self else { return Ok(()) };
+        draw_into(read(from)?, boxes, names, to)
+    }
+
     /// Writes the picture with its boxes.
     pub(crate) fn save(self, path: &Path) -> Result<(), Fail> {
         let Found::Boxes { boxes, names, picture } = self else {
             return Err(Fail::input("-o writes the picture of --task detect"));
         };
-        let mut image = picture.image;
-        let (width, height) = (image.width() as usize, image.height() as usize);
-        draw(width, height, &mut image, &boxes, &names)
-            .map_err(|error| Fail::world("internal", error.to_string()))?;
-        let mut png = std::io::Cursor::new(Vec::new());
-        image
-            .write_to(&mut png, image::ImageFormat::Png)
-            .map_err(|error| Fail::world("internal", format!("cannot make a PNG: {error}")))?;
-        let mut sink = Sink::create(path)?;
-        sink.write(png.get_ref())?;
-        sink.finish()
+        draw_into(picture.image, &boxes, &names, path)
     }
+}
+
+fn draw_into(
+    mut image: RgbImage,
+    boxes: &[Detection],
+    names: &Names,
+    path: &Path,
+) -> Result<(), Fail> {
+    let (width, height) = (image.width() as usize, image.height() as usize);
+    draw(width, height, &mut image, boxes, names)
+        .map_err(|error| Fail::world("internal", error.to_string()))?;
+    let mut png = std::io::Cursor::new(Vec::new());
+    image
+        .write_to(&mut png, image::ImageFormat::Png)
+        .map_err(|error| Fail::world("internal", format!("cannot make a PNG: {error}")))?;
+    let mut sink = Sink::create(path)?;
+    sink.write(png.get_ref())?;
+    sink.finish()
 }
 
 /// One name a line, or what Ultralytics writes into its models.

@@ -3,6 +3,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use shoal_protocol::Micros;
 use shoal_scheduler::CallError;
 use tokio::sync::Notify;
 
@@ -22,6 +23,18 @@ struct Inside {
 struct State {
     waiting: Vec<u8>,
     end: Option<End>,
+    ran: Option<Ran>,
+}
+
+/// Who answered, and what it took.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Ran {
+    pub(crate) node: u64,
+    pub(crate) name: String,
+    /// Until that node was asked.
+    pub(crate) waited: Micros,
+    /// From then on.
+    pub(crate) took: Micros,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -56,8 +69,8 @@ impl Giver {
         });
     }
 
-    pub(crate) fn finish(self) {
-        self.change(|state| state.end = Some(End::Whole));
+    pub(crate) fn finish(self, ran: Ran) {
+        self.change(|state| (state.end, state.ran) = (Some(End::Whole), Some(ran)));
     }
 
     pub(crate) fn fail(self, error: CallError) {
@@ -92,6 +105,11 @@ impl Taker {
         }
     }
 
+    /// Known once the answer is whole.
+    pub(crate) fn ran(&self) -> Option<Ran> {
+        self.0.state.lock().unwrap_or_else(PoisonError::into_inner).ran.clone()
+    }
+
     fn ready(&self) -> Option<Next> {
         let mut state = self.0.state.lock().unwrap_or_else(PoisonError::into_inner);
         if !state.waiting.is_empty() {
@@ -116,9 +134,11 @@ mod tests {
         giver.give(b"two".to_vec());
         assert_eq!(taker.next().await, Next::Bytes(b"one two".to_vec()));
         giver.give(b"!".to_vec());
-        giver.finish();
+        let (waited, took) = (Micros(1), Micros(2));
+        giver.finish(Ran { node: 3, name: "desk".into(), waited, took });
         assert_eq!(taker.next().await, Next::Bytes(b"!".to_vec()));
         assert_eq!(taker.next().await, Next::Whole);
+        assert_eq!(taker.ran().map(|ran| ran.node), Some(3));
     }
 
     #[tokio::test]

@@ -23,6 +23,7 @@ use crate::fields::Fields;
 use crate::http::{self, App, Shared};
 use crate::ice::Ice;
 use crate::keys::Signer;
+use crate::language::Languages;
 use crate::network::Networks;
 use crate::options::{OpenError, Options, RunError, Urls};
 use crate::quic::Quic;
@@ -178,6 +179,7 @@ impl Coordinator {
             relay: self.relay,
             quic: self.quic.offered(),
             intake: self.intake,
+            languages: Languages::default(),
             urls: self.urls,
             last_conn: AtomicU64::new(0),
             closing: closing.clone(),

@@ -21,6 +21,7 @@ mod health;
 mod http;
 mod ice;
 mod keys;
+mod language;
 mod network;
 mod options;
 mod ping;

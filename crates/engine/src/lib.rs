@@ -5,6 +5,7 @@
 //! - [`wgsl`] (feature `gpu`, native and wasm32): runs checked kernels
 //! - [`wasi`] (feature `wasi`, native): runs programs; a browser runs them in TypeScript
 //! - [`onnx`] (feature `onnx`, native and wasm32): runs models
+//! - [`llm`] (feature `llm`, native and wasm32): runs language models
 //! - [`intake`] (feature `intake`, native): checks kernels and programs, and reads from them how to
 //!   run them
 
@@ -12,8 +13,12 @@
 mod fold;
 #[cfg(feature = "intake")]
 pub mod intake;
+#[cfg(feature = "llm")]
+pub mod llm;
 #[cfg(feature = "onnx")]
 pub mod onnx;
+#[cfg(any(feature = "onnx", feature = "intake"))]
+mod ports;
 #[cfg(feature = "wasi")]
 pub mod wasi;
 #[cfg(feature = "gpu")]

@@ -10,6 +10,7 @@ use shoal_node::Rules;
 use shoal_protocol::{Caps, Engine, NodeKind};
 use tokio::sync::mpsc;
 
+use super::accelerator::{Accelerate, Accelerator};
 use super::gpu::{GpuEvent, GpuLane, News, Opened};
 use super::identity::host_name;
 use super::{Event, Notice};
@@ -37,20 +38,36 @@ pub struct Lend {
     pub rules: Rules,
     /// Pauses on battery below this charge, in percent; 0 never does.
     pub battery_below: u8,
+    /// Which ONNX Runtime computes models, beside the built-in engine.
+    pub accelerate: Accelerate,
+    /// Whether it computes all models that it can, faster or not.
+    pub prefer_accelerator: bool,
 }
 
 impl Lend {
     /// For a node that only talks.
     pub fn nothing() -> Lend {
         let (gpu, direct, rules) = (false, true, Rules::default());
-        Lend { gpu, direct, cpus: Some(0), memory: Some(0), name: None, rules, battery_below: 0 }
+        Lend {
+            gpu,
+            direct,
+            cpus: Some(0),
+            memory: Some(0),
+            name: None,
+            rules,
+            battery_below: 0,
+            accelerate: Accelerate::Never,
+            prefer_accelerator: false,
+        }
     }
 }
 
 /// What is offered, and why something is not.
 pub(super) struct Offered {
     pub(super) caps: Caps,
+    pub(super) accelerator: Option<Arc<Accelerator>>,
     why_no_gpu: Option<String>,
+    why_no_accelerator: Option<String>,
 }
 
 impl Offered {
@@ -65,11 +82,13 @@ impl Offered {
             memory: self.caps.memory,
             gpu,
             why_no_gpu: self.why_no_gpu.clone(),
+            accelerator: self.accelerator.as_ref().map(|it| it.name()),
+            why_no_accelerator: self.why_no_accelerator.clone(),
         }
     }
 }
 
-/// Opens the GPU, if it may be lent and there is one, and says what this machine offers.
+/// Opens the GPU, if it may be lent and there is one, looks for ONNX Runtime, and says what this machine offers.
 pub(super) async fn offered(
     lend: &Lend,
     number: usize,
@@ -90,6 +109,7 @@ pub(super) async fn offered(
         1 => host_name(),
         number => format!("{} ({number})", host_name()),
     });
+    let (accelerator, why_no_accelerator) = open_accelerator(lend, cpus).await;
     let (mut gpu, class) = opened.map_or((None, 0), |opened| (Some(opened.caps), opened.class));
     if let Some(gpu) = &mut gpu {
         gpu.memory = lend.memory;
@@ -97,7 +117,7 @@ pub(super) async fn offered(
     let is_fast = gpu.as_ref().is_some_and(|gpu| !gpu.software);
     let speed = if is_fast { SPEED_WITH_GPU } else { SPEED };
     let memory = lend.memory.unwrap_or_else(|| installed_memory() / 2);
-    let engines = engines(cpus, gpu.is_some());
+    let engines = engines(cpus, gpu.is_some(), accelerator.as_deref());
     let caps = Caps {
         kind: NodeKind::Native,
         name,
@@ -109,14 +129,41 @@ pub(super) async fn offered(
         speed,
         class,
     };
-    (Offered { caps, why_no_gpu }, lane, events)
+    (Offered { caps, accelerator, why_no_gpu, why_no_accelerator }, lane, events)
 }
 
-/// All come with this build. None measures itself: the coordinator does, job by job.
-pub(super) fn engines(cpus: u16, gpu: bool) -> Vec<Engine> {
-    let all = [(gpu, Engine::WGSL), (cpus > 0, Engine::WASI), (cpus > 0, Engine::ONNX)];
+/// Or why there is none, where the donor named one or the system has one.
+async fn open_accelerator(lend: &Lend, cpus: u16) -> (Option<Arc<Accelerator>>, Option<String>) {
+    if cpus == 0 {
+        return (None, None);
+    }
+    let (accelerate, preferred) = (lend.accelerate.clone(), lend.prefer_accelerator);
+    let open = move || Accelerator::open(&accelerate, cpus, preferred);
+    match tokio::task::spawn_blocking(open).await {
+        Ok(Some(Ok(accelerator))) => (Some(Arc::new(accelerator)), None),
+        Ok(Some(Err(why))) => (None, Some(why)),
+        Ok(None) => (None, None),
+        Err(error) => (None, Some(error.to_string())),
+    }
+}
+
+/// All but ONNX Runtime come with this build. None measures itself: the coordinator does, job by job.
+pub(super) fn engines(cpus: u16, gpu: bool, accelerator: Option<&Accelerator>) -> Vec<Engine> {
+    let all = [
+        (gpu, Engine::WGSL),
+        (cpus > 0, Engine::WASI),
+        (cpus > 0, Engine::ONNX),
+        (cpus > 0, Engine::LLM),
+    ];
     let lent = all.into_iter().filter(|(lent, _)| *lent);
-    lent.map(|(_, name)| Engine::new(name, env!("CARGO_PKG_VERSION"))).collect()
+    let built_in = lent.map(|(_, name)| Engine::new(name, env!("CARGO_PKG_VERSION")));
+    let beside = accelerator.filter(|_| cpus > 0).into_iter().flat_map(|it| {
+        let with = |provider: &String| format!("{}-{provider}", Engine::ONNX_RUNTIME);
+        let names = it.providers().iter().map(with);
+        let names = std::iter::once(Engine::ONNX_RUNTIME.to_owned()).chain(names);
+        names.map(|name| Engine::new(&name, it.version()))
+    });
+    built_in.chain(beside).collect()
 }
 
 async fn open_gpu(

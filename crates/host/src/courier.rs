@@ -59,6 +59,19 @@ impl Courier {
         self.library.as_ref()?.file(blob)
     }
 
+    /// Sees to it that these bytes of a blob are on the disk, if it is one that nodes share.
+    pub(super) fn gather_ranges(&self, blob: BlobRef, ranges: &[Range<u64>]) {
+        if let Some(library) = &self.library {
+            library.gather(blob, ranges);
+        }
+    }
+
+    /// Some bytes of a blob that other nodes need too: from the disk, from them, or from the coordinator.
+    pub(super) fn range(&mut self, blob: BlobRef, range: Range<u64>) -> Result<Bytes, Failure> {
+        let shelved = self.library.as_ref().and_then(|library| library.range(blob, range.clone()));
+        shelved.map_or_else(|| self.part(blob, range), Ok)
+    }
+
     /// The hashes of a blob's pieces.
     pub(super) fn piece_hashes(&mut self, blob: BlobRef) -> Result<Vec<Hash>, Failure> {
         let (mut list, path) = (Vec::new(), format!("/node/blobs/{}/pieces", blob.hash));

@@ -8,18 +8,21 @@ use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::time::Instant;
 
 use shoal_engine::{onnx, wasi};
-use shoal_kinds::{ExecWork, OnnxWork};
-use shoal_node::JobInfo;
+use shoal_kinds::{ExecWork, LlmWork, OnnxWork};
+use shoal_node::{JobInfo, StageAnswer, StageCommand};
 use shoal_protocol::limit::MAX_LEASES_PER_NODE;
-use shoal_protocol::{Attempt, Failure, JobId, Lease, Micros, UnitOutput};
+use shoal_protocol::{Attempt, CrewId, Failure, JobId, Lease, Micros, UnitOutput};
 
+use super::accelerator::Accelerator;
 use super::backlog::Backlog;
 use super::cache::Cache;
 use super::courier::Courier;
-use super::models::Models;
+use super::languages::Languages;
+use super::models::{Models, Noted};
 use super::program::Programs;
 use super::session::Session;
 use super::share::Library;
+use super::stages::{self, Stages};
 use super::wire::Origin;
 use super::{Event, Ran};
 use crate::fail::Fail;
@@ -37,6 +40,14 @@ const MAX_TASKS: usize = MAX_LEASES_PER_NODE;
 struct Report {
     tell: Arc<dyn Fn(Worked) + Send + Sync>,
     backlog: Arc<Backlog>,
+}
+
+impl Report {
+    /// A part of an answer: waits while too much is on its way.
+    fn part(&self, call: Attempt, bytes: Vec<u8>, ended: &AtomicBool) {
+        self.backlog.give(bytes.len(), ended);
+        (self.tell)(Worked::Part { call, bytes });
+    }
 }
 
 pub(super) struct CpuLane {
@@ -57,6 +68,8 @@ enum What {
     Call(Lease, Arc<Vec<u8>>),
     /// A service is to be made ready.
     Warm(JobId),
+    /// A crew's member asks for something.
+    Stage(CrewId, StageCommand),
 }
 
 /// What became of a task.
@@ -71,11 +84,15 @@ pub(super) enum Worked {
         job: JobId,
         result: Result<(), Failure>,
     },
+    /// Which engine a model has now.
+    Noted(Noted),
+    /// What a crew's member asked for, if it is to be answered.
+    Staged(CrewId, Option<StageAnswer>),
 }
 
 /// The lane of a node that lends processors.
 pub(super) fn open(
-    slots: u16,
+    (slots, accelerator): (u16, Option<Arc<Accelerator>>),
     (origin, session, library): (&Origin, &Session, Option<Library>),
     work: PathBuf,
     (to_loop, backlog): (&tokio::sync::mpsc::Sender<Event>, &Arc<Backlog>),
@@ -86,21 +103,23 @@ pub(super) fn open(
     let to_loop = to_loop.clone();
     let tell = Arc::new(move |worked| drop(to_loop.blocking_send(Event::Cpu(worked))));
     let report = Report { tell, backlog: backlog.clone() };
-    let lane = CpuLane::start(slots, origin, session, library, work, &report);
+    let noted = report.tell.clone();
+    let models = Models::new(slots, accelerator, Arc::new(move |note| noted(Worked::Noted(note))));
+    let lane = CpuLane::start(slots, (origin, session, library), work, models, &report);
     lane.map(Some).map_err(|message| Fail::world("engine", message))
 }
 
 impl CpuLane {
     fn start(
         slots: u16,
-        origin: &Origin,
-        session: &Session,
-        library: Option<Library>,
+        (origin, session, library): (&Origin, &Session, Option<Library>),
         work: PathBuf,
+        models: Models,
         report: &Report,
     ) -> Result<CpuLane, String> {
-        let (programs, models) = (Programs::new(work)?, Models::new(slots));
-        let engines = Arc::new(Engines { programs, models });
+        let (programs, languages) = (Programs::new(work)?, Languages::new(slots));
+        let stages = Stages::new(slots);
+        let engines = Arc::new(Engines { programs, models, languages, stages });
         let (tasks, queue) = mpsc::sync_channel::<Task>(MAX_TASKS);
         let queue = Arc::new(Mutex::new(queue));
         let cache = Cache::default();
@@ -146,6 +165,24 @@ impl CpuLane {
         self.begin(What::Warm(job), info).map(drop)
     }
 
+    /// A crew's member asks for something, which is answered when a thread has done it.
+    pub(super) fn stage(
+        &self,
+        crew: CrewId,
+        command: StageCommand,
+        info: Arc<JobInfo>,
+    ) -> Result<(), Failure> {
+        if let StageCommand::Load { parts, .. } = &command {
+            self.engines.stages.want(crew, *parts);
+        }
+        self.begin(What::Stage(crew, command), info).map(drop)
+    }
+
+    /// This node is not in the crew any more.
+    pub(super) fn leave(&self, crew: CrewId) {
+        self.engines.stages.leave(crew);
+    }
+
     fn begin(&self, what: What, info: Arc<JobInfo>) -> Result<Arc<AtomicBool>, Failure> {
         let cancel = Arc::new(AtomicBool::new(false));
         let task = Task { what, info, cancel: cancel.clone() };
@@ -165,6 +202,7 @@ impl CpuLane {
     /// A job has left, and what was kept for it may go.
     pub(super) fn forget(&self, job: JobId) {
         self.engines.models.forget(job);
+        self.engines.languages.forget(job);
     }
 
     pub(super) fn ended(&mut self, attempt: Attempt) {
@@ -179,10 +217,17 @@ fn work_on(engines: &Engines, courier: &mut Courier, task: &Task, report: &Repor
         What::Warm(job) => {
             let warmed = AssertUnwindSafe(|| match code(&task.info)? {
                 Code::Program(work) => engines.programs.warm(courier, work),
-                Code::Model(work) => engines.models.warm(courier, work, *job),
+                Code::Model(work) => engines.models.warm(courier, work, &task.info, *job),
+                Code::Language(work) => engines.languages.warm(courier, work, *job),
             });
             let result = catch_unwind(warmed).unwrap_or_else(|_| Err(panicked()));
             Worked::Warmed { job: *job, result }
+        }
+        What::Stage(crew, command) => {
+            let stages = &engines.stages;
+            let done = AssertUnwindSafe(|| stages.perform(courier, *crew, command, &task.info));
+            let answer = catch_unwind(done).unwrap_or_else(|_| stages::failed(command, panicked()));
+            Worked::Staged(*crew, answer)
         }
         What::Unit(lease) | What::Call(lease, _) => {
             // A fault in one unit must not take its thread, and with it the slot, away.
@@ -205,21 +250,29 @@ fn compute(
     let work = match code(info)? {
         Code::Program(work) => work,
         Code::Model(work) => {
-            let What::Call(_, body) = what else { return Err(no_units()) };
             // Nobody waits for it any more: those behind it must not wait either.
             if cancel.load(Ordering::Relaxed) {
                 return Err(Failure::Internal { message: "ended on request".into() });
             }
-            return engines.models.call(courier, work, body).map(UnitOutput::Inline);
+            let What::Call(_, body) = what else {
+                let rows = engines.models.unit(courier, work, info, lease, cancel)?;
+                return courier.deliver(lease, &rows);
+            };
+            return engines.models.call(courier, work, info, body).map(UnitOutput::Inline);
+        }
+        Code::Language(work) => {
+            let no_units = || Failure::Internal {
+                message: "a unit of a language model, which answers requests".into(),
+            };
+            let What::Call(_, body) = what else { return Err(no_units()) };
+            let give = |bytes: Vec<u8>| report.part(lease.attempt, bytes, cancel);
+            let answer = engines.languages.call(courier, work, body, cancel, &give)?;
+            return Ok(UnitOutput::Inline(answer));
         }
     };
     if let What::Call(_, body) = what {
-        let (call, ended) = (lease.attempt, cancel.clone());
-        let Report { tell, backlog } = report.clone();
-        let give = Box::new(move |bytes: Vec<u8>| {
-            backlog.give(bytes.len(), &ended);
-            tell(Worked::Part { call, bytes });
-        });
+        let (call, ended, report) = (lease.attempt, cancel.clone(), report.clone());
+        let give = Box::new(move |bytes: Vec<u8>| report.part(call, bytes, &ended));
         let answers = engines.programs.call(courier, work, info, body, (cancel, give))?;
         return Ok(UnitOutput::Inline(answers));
     }
@@ -231,20 +284,21 @@ fn compute(
 struct Engines {
     programs: Programs,
     models: Models,
+    languages: Languages,
+    stages: Stages,
 }
 
 enum Code<'a> {
     Program(&'a ExecWork),
     Model(&'a OnnxWork),
+    Language(&'a LlmWork),
 }
 
 fn code(info: &JobInfo) -> Result<Code<'_>, Failure> {
     let neither =
         || Failure::Internal { message: "this lane runs programs and models only".into() };
     let program = wasi::program(&info.work).map(Code::Program);
-    program.or_else(|| onnx::model(&info.work).map(Code::Model)).ok_or_else(neither)
-}
-
-fn no_units() -> Failure {
-    Failure::Internal { message: "a unit of a model, which answers requests only".into() }
+    let model = || onnx::model(&info.work).map(Code::Model);
+    let language = || info.work.language().map(Code::Language);
+    program.or_else(model).or_else(language).ok_or_else(neither)
 }

@@ -8,17 +8,18 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use shoal_node::session::RadioDo;
 use shoal_node::{
     Input, JobInfo, Member, MemberConfig, MemberInput, MemberOutput, ShareInput, SimAnswer,
+    StageCommand,
 };
 use shoal_protocol::frame::split;
 use shoal_protocol::{
     CrewId, CrewSay, CrewTask, CrewTold, Enlist, Epoch, Failure, Finished, FromNode, JobId,
-    LinkKey, Micros, NodeId, Path, PublicKey, SimTask, Time,
+    LinkKey, Micros, NodeId, Path, PublicKey, SimTask, StageTask, Time,
 };
 use shoal_seal::Keys;
 
 use super::lanes::no_gpu;
 use super::radio::{Heard, News, Order, Radio};
-use super::{Host, Notice};
+use super::{Asker, Host, Notice, stages};
 use crate::fail::Fail;
 use crate::keys::random;
 
@@ -93,11 +94,13 @@ impl Host<'_> {
         let crew = enlist.crew;
         let job = match &enlist.task {
             CrewTask::Sim(task) => Some(task.job),
+            CrewTask::Stage(task) => Some(task.job),
             CrewTask::Talk | CrewTask::Share => None,
         };
         match &enlist.task {
             CrewTask::Sim(task) => notice(&enlist, task).into_iter().for_each(self.notify),
             CrewTask::Talk => {}
+            CrewTask::Stage(task) => self.tell_of_stage(&enlist, task),
             CrewTask::Share => {
                 if let Some(other) = other(&enlist) {
                     self.share_linked(crew, other);
@@ -132,11 +135,8 @@ impl Host<'_> {
             None => (None, None),
             Some(None) => return Err(internal("a crew of an unknown job")),
             Some(Some(info)) => {
-                let Some(work) = info.work.sim() else {
-                    return Err(internal("a crew of no simulation"));
-                };
-                let work = work.clone();
-                (Some(info), Some(work))
+                let work = info.work.sim().cloned();
+                (Some(info), work)
             }
         };
         let (Some(me), Some(coordinator)) = (self.crews.me, self.crews.coordinator) else {
@@ -240,6 +240,10 @@ impl Host<'_> {
                 });
             }
             MemberOutput::Engine(command) => self.engine(crew, command),
+            MemberOutput::Stage(command) => self.stage(crew, command),
+            MemberOutput::Answer { call, result } => {
+                self.replies.tell_brain(Input::CrewAnswers { crew, call, result });
+            }
             MemberOutput::Says { epoch, say } => {
                 self.replies.tell_brain(Input::CrewSays { crew, epoch, say });
             }
@@ -284,6 +288,29 @@ impl Host<'_> {
             Err(failure) => CrewSay::Failed { failure },
         };
         self.replies.tell_brain(Input::CrewSays { crew, epoch: Epoch(0), say });
+    }
+
+    fn stage(&mut self, crew: CrewId, command: StageCommand) {
+        let info = self.crews.seats.get(&crew).and_then(|seat| seat.info.clone());
+        let begun = match info {
+            Some(info) => self.lanes.stage(crew, command.clone(), info),
+            None => Err(Failure::Internal { message: "parts of an unknown service".into() }),
+        };
+        if let Err(failure) = begun
+            && let Some(answer) = stages::failed(&command, failure)
+        {
+            self.replies.tell_stage(crew, answer);
+        }
+    }
+
+    /// The donor hears what this node keeps ready.
+    fn tell_of_stage(&mut self, enlist: &Enlist, task: &StageTask) {
+        let Some(info) = self.info(task.job) else { return };
+        let Some(parts) = task.parts.get(usize::from(enlist.rank)).copied() else { return };
+        let of = task.parts.iter().map(|parts| parts.len).sum();
+        let others = enlist.members.len().saturating_sub(1);
+        let (asker, memory) = (Asker::of(&info), info.takes.memory);
+        (self.notify)(Notice::InService { asker, others, parts, of, memory });
     }
 
     fn engine(&mut self, crew: CrewId, command: shoal_node::SimCommand) {

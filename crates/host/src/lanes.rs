@@ -3,9 +3,10 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use shoal_node::{JobInfo, SimCommand};
+use shoal_node::{JobInfo, SimCommand, StageCommand};
 use shoal_protocol::{Attempt, Caps, CrewId, Failure, GpuCaps, JobId, Lane, Lease};
 
+use super::accelerator::Accelerator;
 use super::caps::engines;
 use super::cpu::CpuLane;
 use super::gpu::{Access, GpuEvent, GpuLane, News, Opened};
@@ -16,6 +17,7 @@ pub(super) struct Lanes {
     lent_memory: Option<u64>,
     cpu: Option<CpuLane>,
     gpu: Option<GpuLane>,
+    accelerator: Option<Arc<Accelerator>>,
 }
 
 impl Lanes {
@@ -24,8 +26,9 @@ impl Lanes {
         lent_memory: Option<u64>,
         cpu: Option<CpuLane>,
         gpu: Option<GpuLane>,
+        accelerator: Option<Arc<Accelerator>>,
     ) -> Lanes {
-        let lanes = Lanes { caps, lent_memory, cpu, gpu };
+        let lanes = Lanes { caps, lent_memory, cpu, gpu, accelerator };
         lanes.check();
         lanes
     }
@@ -122,8 +125,24 @@ impl Lanes {
         Ok(())
     }
 
+    /// A crew's member has something to do for parts of a service.
+    pub(super) fn stage(
+        &mut self,
+        crew: CrewId,
+        command: StageCommand,
+        info: Arc<JobInfo>,
+    ) -> Result<(), Failure> {
+        match (info.lane(), &self.cpu) {
+            (Lane::Cpu, Some(cpu)) => cpu.stage(crew, command, info),
+            (Lane::Inline | Lane::Gpu | Lane::Cpu, _) => Err(not_lent()),
+        }
+    }
+
     /// The crew goes on without this node, or ended.
     pub(super) fn leave(&mut self, crew: CrewId) {
+        if let Some(cpu) = &self.cpu {
+            cpu.leave(crew);
+        }
         if let Some(gpu) = &mut self.gpu {
             gpu.leave(crew);
         }
@@ -170,7 +189,8 @@ impl Lanes {
     }
 
     fn offer(&mut self) -> Option<Caps> {
-        self.caps.engines = engines(self.caps.cpu_slots, self.caps.gpu.is_some());
+        let accelerator = self.accelerator.as_deref();
+        self.caps.engines = engines(self.caps.cpu_slots, self.caps.gpu.is_some(), accelerator);
         self.check();
         Some(self.caps.clone())
     }

@@ -2,8 +2,10 @@
 //! compute for it. It decides nothing: what to do next is the business of `shoal-node`.
 //!
 //! [`run`] lends this machine; the binary that calls it must hand the verb [`WORKER`] to
-//! [`run_worker`], because kernels run in a second process of the same binary.
+//! [`run_worker`], because kernels run in a second process of the same binary, and [`ONNX_WORKER`] to
+//! [`run_onnx_worker`], because ONNX Runtime does.
 
+mod accelerator;
 mod backlog;
 mod cache;
 mod caps;
@@ -17,6 +19,7 @@ mod identity;
 mod jobs;
 pub mod keys;
 mod lanes;
+mod languages;
 mod link;
 mod models;
 mod pools;
@@ -27,17 +30,20 @@ mod radio;
 mod session;
 mod share;
 mod socket;
+mod stages;
 mod talk;
 pub mod tls;
 mod turn;
 mod wire;
 
+pub use accelerator::{Accelerate, WORKER as ONNX_WORKER, run_worker as run_onnx_worker};
 pub use caps::Lend;
 pub use fail::{Fail, plain};
 pub use gpu::{WORKER, run_worker};
 pub use identity::known as identities;
 pub use jobs::Asker;
 pub use link::{JoinLink, base_url};
+pub use shoal_engine::onnx::Note;
 pub use talk::Talks;
 
 use std::path::PathBuf;
@@ -110,6 +116,9 @@ pub enum Notice {
         memory: u64,
         gpu: Option<String>,
         why_no_gpu: Option<String>,
+        /// ONNX Runtime and its version, where it is beside the built-in engine.
+        accelerator: Option<String>,
+        why_no_accelerator: Option<String>,
     },
     Joined {
         node: u64,
@@ -126,6 +135,11 @@ pub enum Notice {
         /// Bytes it may take.
         memory: u64,
     },
+    /// Which engine runs a model, or that one broke.
+    Engine {
+        asker: Asker,
+        note: Note,
+    },
     /// This node has a place in a crew, new or in a new epoch.
     InCrew {
         job: JobId,
@@ -133,6 +147,16 @@ pub enum Notice {
         rows: Span,
         /// Steps that were done before.
         from: u64,
+    },
+    /// This node has parts of a service to keep ready with others, new or in a new epoch.
+    InService {
+        asker: Asker,
+        others: usize,
+        parts: Span,
+        /// Of the whole service.
+        of: u64,
+        /// Bytes they may take.
+        memory: u64,
     },
     /// A job's code is not what was signed: none of it is run.
     Refuses {
@@ -168,6 +192,7 @@ impl Notice {
             Notice::Works(_)
             | Notice::Serves { .. }
             | Notice::InCrew { .. }
+            | Notice::InService { .. }
             | Notice::Refuses { .. }
             | Notice::Declines(_) => true,
             Notice::Offers { .. }
@@ -175,6 +200,7 @@ impl Notice {
             | Notice::Away { .. }
             | Notice::Fetches { .. }
             | Notice::Gave { .. }
+            | Notice::Engine { .. }
             | Notice::Paused
             | Notice::Resumed
             | Notice::GpuRestarted { .. }
@@ -197,13 +223,14 @@ pub async fn run(
         () = asked(&mut stop) => return Ok(()),
     };
     notify(offered.notice());
-    let caps = offered.caps;
+    let (caps, accelerator) = (offered.caps, offered.accelerator);
     let (radio, heard) = lend.direct.then(Radio::start).unzip();
     let shelf = radio.is_some().then(|| pool.shelf());
     let (library, sharing) = share::start(shelf, pool.origin(), pool.session(), &to_loop).unzip();
     let means = (pool.origin(), pool.session(), library);
     let backlog = Arc::new(Backlog::default());
-    let cpu = cpu::open(caps.cpu_slots, means, pool.work(), (&to_loop, &backlog))?;
+    let engines = (caps.cpu_slots, accelerator.clone());
+    let cpu = cpu::open(engines, means, pool.work(), (&to_loop, &backlog))?;
     let [a, b, c, d, e, f, g, h, ..] = keys::random()?;
     let node = Node::new(Config {
         token: pool.token().to_owned(),
@@ -221,7 +248,7 @@ pub async fn run(
         pool,
         connection: Connection::new(backlog),
         quic,
-        lanes: Lanes::new(caps, lend.memory, cpu, gpu),
+        lanes: Lanes::new(caps, lend.memory, cpu, gpu, accelerator),
         power: Power::new(lend.battery_below),
         jobs: Jobs::default(),
         replies: Replies::default(),

@@ -3,11 +3,12 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use shoal_node::{Input, Output, ShareInput, SimAnswer};
+use shoal_node::{Input, MemberInput, Output, ShareInput, SimAnswer, StageAnswer};
 use shoal_protocol::{CrewId, Failure, JobId, Lane, Lease, Micros, NodeId, ToNode, UnitOutput};
 
 use super::cpu::Worked;
 use super::gpu::News;
+use super::models::Noted;
 use super::share::Sharing;
 use super::socket::NotOpened;
 use super::{Asker, Event, Host, Notice, Ran};
@@ -19,11 +20,13 @@ use crate::fail::Fail;
 pub(super) struct Replies {
     brain: VecDeque<Input>,
     members: Vec<(CrewId, SimAnswer)>,
+    stages: VecDeque<(CrewId, StageAnswer)>,
 }
 
 enum Reply {
-    ToBrain(Input),
-    ToMember(CrewId, SimAnswer),
+    Brain(Input),
+    Member(CrewId, SimAnswer),
+    Stage(CrewId, StageAnswer),
 }
 
 impl Replies {
@@ -35,9 +38,15 @@ impl Replies {
         self.members.push((crew, answer));
     }
 
+    pub(super) fn tell_stage(&mut self, crew: CrewId, answer: StageAnswer) {
+        self.stages.push_back((crew, answer));
+    }
+
     fn next(&mut self) -> Option<Reply> {
-        let member = self.members.pop().map(|(crew, answer)| Reply::ToMember(crew, answer));
-        member.or_else(|| self.brain.pop_front().map(Reply::ToBrain))
+        let member = self.members.pop().map(|(crew, answer)| Reply::Member(crew, answer));
+        let stages = &mut self.stages;
+        let stage = || stages.pop_front().map(|(crew, answer)| Reply::Stage(crew, answer));
+        member.or_else(stage).or_else(|| self.brain.pop_front().map(Reply::Brain))
     }
 }
 
@@ -52,8 +61,11 @@ impl Host<'_> {
     pub(super) fn settle(&mut self) {
         loop {
             match self.replies.next() {
-                Some(Reply::ToMember(crew, answer)) => self.crew_answer(crew, answer),
-                Some(Reply::ToBrain(input)) => {
+                Some(Reply::Member(crew, answer)) => self.crew_answer(crew, answer),
+                Some(Reply::Stage(crew, answer)) => {
+                    self.member(crew, MemberInput::Stage(answer));
+                }
+                Some(Reply::Brain(input)) => {
                     self.node.handle(self.now(), input);
                     self.outputs();
                 }
@@ -139,6 +151,15 @@ impl Host<'_> {
                 self.lanes.ended(ran.attempt);
                 let Ran { attempt, took, result } = ran;
                 self.input(Input::Ran { attempt, took, result });
+            }
+            Event::Cpu(Worked::Noted(Noted { asker, note })) => {
+                (self.notify)(Notice::Engine { asker, note });
+            }
+            Event::Cpu(Worked::Staged(crew, answer)) => {
+                if let Some(answer) = answer {
+                    self.member(crew, MemberInput::Stage(answer));
+                }
+                self.settle();
             }
             Event::Order(order) => self.talk_order(order),
             Event::Share(event) => self.share_event(*event),
@@ -227,6 +248,9 @@ impl Host<'_> {
                 Output::Enlist(enlist) => self.enlist(enlist),
                 Output::Dismiss(crew) => self.dismiss(crew),
                 Output::ToCrew { crew, say } => self.tell_crew(crew, say),
+                Output::AskCrew { crew, call, body } => {
+                    self.member(crew, MemberInput::Ask { call, body });
+                }
                 Output::OpenQuic(offer) => self.open_quic(offer),
                 Output::CloseQuic => self.quic.close(),
                 Output::Share(told) => self.share(ShareInput::Told(told)),

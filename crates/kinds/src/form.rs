@@ -5,6 +5,7 @@ use alloc::format;
 use alloc::string::String;
 use shoal_protocol::{Limits, Span};
 
+use crate::onnx::Batch;
 use crate::render::RenderWork;
 
 /// Bytes of one length before each run's answer.
@@ -24,6 +25,8 @@ pub enum Form<'a> {
     Tiles(&'a RenderWork),
     /// The lengths of a unit's answers, [`LENGTH_BYTES`] each, little-endian, then the answers.
     Answers,
+    /// Tensors of each item, one after the other.
+    Rows(&'a Batch),
 }
 
 /// What the result of one unit must be.
@@ -44,14 +47,23 @@ impl Form<'_> {
             Form::Nothing => Some(0),
             Form::Items { bytes } => Some(*bytes),
             Form::Tiles(render) => Some(render.tile_bytes()),
+            Form::Rows(batch) => Some(batch.row_bytes()),
             Form::Answers => None,
+        }
+    }
+
+    /// Whether two results of the same items are one; `near` says it of numbers that devices round.
+    pub fn agree(&self, a: &[u8], b: &[u8], near: impl Fn(&[u8], &[u8]) -> bool) -> bool {
+        match self {
+            Form::Rows(batch) => batch.agree(a, b, near),
+            Form::Nothing | Form::Items { .. } | Form::Tiles(_) | Form::Answers => near(a, b),
         }
     }
 
     /// Bytes at the start of a unit's result that are no part of the job's.
     pub fn head_bytes(&self, span: Span) -> u64 {
         match self {
-            Form::Nothing | Form::Items { .. } | Form::Tiles(_) => 0,
+            Form::Nothing | Form::Items { .. } | Form::Tiles(_) | Form::Rows(_) => 0,
             Form::Answers => span.len.saturating_mul(LENGTH_BYTES),
         }
     }

@@ -43,4 +43,18 @@ pub struct ServiceSpec {
     pub idle: Micros,
     /// Whether nodes that are not the operator's own may serve it. Nobody checks their answers.
     pub strangers: bool,
+    /// Whether several nodes may keep it ready together, each some of its parts.
+    pub split: Split,
+}
+
+/// When several nodes keep one service ready together. Only work that says what a crew of it has to do can be split.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Split {
+    /// Each node that keeps it ready has all of it.
+    #[default]
+    Never,
+    /// Where no node has the memory for all of it, or several together would answer a request sooner.
+    Auto,
+    /// So many nodes, while there are as many; otherwise one that has the memory for all of it.
+    Exactly(u8),
 }

@@ -11,6 +11,7 @@ use shoal_protocol::{Engine, Hash, Lane, Work};
 use crate::crew::CrewPlan;
 use crate::feed::Feed;
 use crate::form::Form;
+use crate::llm::LlmWork;
 use crate::onnx::OnnxWork;
 use crate::plain::Plain;
 use crate::sim::SimWork;
@@ -30,8 +31,10 @@ macro_rules! kinds {
             exec: Exec(ExecWork, ExecRequest);
             /// A WGSL kernel over a grid, step by step, computed by a crew of nodes together.
             sim: Sim(SimWork, SimRequest);
-            /// An ONNX model that answers requests.
+            /// An ONNX model that answers requests, or runs over many inputs.
             onnx: Onnx(OnnxWork, OnnxRequest);
+            /// A language model that continues texts.
+            llm: Llm(LlmWork, LlmRequest);
             /// How often a value is among numbers.
             #[cfg(feature = "count")]
             count: Count(CountWork, CountRequest);
@@ -133,7 +136,12 @@ pub trait About {
         true
     }
 
-    /// What units on a GPU read, in the order of the kernel's bindings.
+    /// Whether devices that agree on the probe kernel agree on this bit for bit.
+    fn has_class(&self) -> bool {
+        true
+    }
+
+    /// What units read, in the order of the kernel's bindings.
     fn feeds(&self) -> &[Feed] {
         &[]
     }
@@ -219,9 +227,14 @@ impl Kind {
         if let Kind::Sim(sim) = self { Some(sim) } else { None }
     }
 
-    /// Of a model that is served.
+    /// Of a model.
     pub fn model(&self) -> Option<&OnnxWork> {
         if let Kind::Onnx(model) = self { Some(model) } else { None }
+    }
+
+    /// Of a language model that is served.
+    pub fn language(&self) -> Option<&LlmWork> {
+        if let Kind::Llm(model) = self { Some(model) } else { None }
     }
 }
 

@@ -1,4 +1,4 @@
-//! What is particular to each kind of work, a folder each: `map`, `render`, `exec`, `sim`, `onnx`, `noop`. Pure: it reads
+//! What is particular to each kind of work, a folder each: `map`, `render`, `exec`, `sim`, `onnx`, `llm`, `noop`. Pure: it reads
 //! requests, makes plans and answers questions; engines compute, shells fetch and store.
 //!
 //! A kind's folder holds its work (what a node is told), its request and plan (feature `plan`), and in [`About`]
@@ -29,6 +29,7 @@ pub mod intake;
 pub mod job;
 pub mod kernel;
 pub mod kind;
+pub mod llm;
 pub mod map;
 pub mod noop;
 pub mod npy;
@@ -44,9 +45,10 @@ pub use exec::{ExecItems, ExecWork};
 pub use feed::{Feed, InputSplit};
 pub use form::{Form, Shape};
 pub use intake::IntakeError;
-pub use job::{JobSpec, ServiceSpec};
+pub use job::{JobSpec, ServiceSpec, Split};
 pub use kernel::{Binding, Edge, ElementType, Field, Kernel, Params, Slot, Space, Window, Windows};
 pub use kind::{About, Code, Kind};
+pub use llm::LlmWork;
 pub use map::{Fold, FoldPlan, InputAsk, MapAsk, MapPlan, MapReading, MapWork, Reading, TooFar};
 pub use noop::NoopWork;
 pub use onnx::OnnxWork;

@@ -27,6 +27,13 @@ impl Plain {
 
     /// Work for a GPU: its bytes, which only the engine reads, and what has to be fetched for it.
     pub(crate) fn kernel(work: &dyn About) -> Plain {
+        let bytes = Plain::Bytes(packed(work));
+        let kind = Plain::Text(work.name().into());
+        Plain::Object([("kind", kind), ("bytes", bytes), ("inputs", Plain::feeds(work))].into())
+    }
+
+    /// What has to be fetched for a unit.
+    pub(crate) fn feeds(work: &dyn About) -> Plain {
         let inputs = work.feeds().iter().map(|feed| {
             let mut fields = Vec::from([("blob", Plain::blob(&feed.blob))]);
             if let InputSplit::PerItem { bytes, reach } = feed.split {
@@ -35,10 +42,7 @@ impl Plain {
             }
             Plain::Object(fields)
         });
-        let inputs = Plain::List(inputs.collect());
-        let bytes = Plain::Bytes(packed(work));
-        let kind = Plain::Text(work.name().into());
-        Plain::Object([("kind", kind), ("bytes", bytes), ("inputs", inputs)].into())
+        Plain::List(inputs.collect())
     }
 
     pub(crate) fn number(number: u32) -> Plain {

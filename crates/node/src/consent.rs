@@ -100,6 +100,7 @@ impl Node {
             Err(message) => self.refuse(job, &message),
         }
         self.audition_waiting();
+        self.enlist_waiting();
         self.warm_waiting();
         self.begin_all();
     }

@@ -7,11 +7,12 @@ use alloc::vec::Vec;
 use shoal_protocol::limit::{MAX_CREWS_PER_NODE, MAX_SHARE_LINKS};
 use shoal_protocol::sign::link_statement;
 use shoal_protocol::{
-    CrewId, CrewSay, CrewTask, CrewTold, Enlist, Epoch, Failure, FromNode, JobId, LinkKey,
+    Attempt, CrewId, CrewSay, CrewTask, CrewTold, Enlist, Epoch, Failure, FromNode, JobId, LinkKey,
     Signature,
 };
 
 use crate::Output;
+use crate::consent::Consent;
 use crate::state::{CrewOf, Node};
 
 impl Node {
@@ -59,17 +60,40 @@ impl Node {
         self.auditions.retain(|(job, _)| jobs.contains_key(job));
     }
 
+    /// A place in a crew. Who keeps parts of a service is called before the service's code was checked: that is waited
+    /// for.
     pub(crate) fn enlist(&mut self, enlist: Box<Enlist>) {
+        if let CrewTask::Stage(task) = &enlist.task
+            && self.jobs.get(&task.job).is_some_and(|info| info.consent == Consent::Asked)
+            && (self.called.contains_key(&enlist.crew) || self.called.len() < MAX_CREWS_PER_NODE)
+        {
+            self.called.insert(enlist.crew, enlist);
+            return;
+        }
+        self.take_place(enlist);
+    }
+
+    /// A job's code was checked: whoever waited for its place has it, or says that it does not take it.
+    pub(crate) fn enlist_waiting(&mut self) {
+        core::mem::take(&mut self.called).into_values().for_each(|enlist| self.enlist(enlist));
+    }
+
+    fn take_place(&mut self, enlist: Box<Enlist>) {
         let (of, may) = match &enlist.task {
             CrewTask::Sim(task) => (CrewOf::Sim(task.job), self.agreed(task.job) && !self.paused),
             CrewTask::Talk => (CrewOf::Talk, self.config.talks),
             CrewTask::Share => (CrewOf::Share, self.config.shares && !self.paused),
+            CrewTask::Stage(task) => {
+                (CrewOf::Stage(task.job), self.agreed(task.job) && !self.paused)
+            }
         };
         let known = self.crews.contains_key(&enlist.crew);
         let shares = self.crews.values().filter(|of| **of == CrewOf::Share).count();
         let room = match of {
             CrewOf::Share => shares < MAX_SHARE_LINKS,
-            CrewOf::Sim(_) | CrewOf::Talk => self.crews.len() - shares < MAX_CREWS_PER_NODE,
+            CrewOf::Sim(_) | CrewOf::Talk | CrewOf::Stage(_) => {
+                self.crews.len() - shares < MAX_CREWS_PER_NODE
+            }
         };
         if may && (known || room) {
             self.crews.insert(enlist.crew, of);
@@ -82,8 +106,32 @@ impl Node {
     }
 
     pub(crate) fn dismiss(&mut self, crew: CrewId) {
+        self.called.remove(&crew);
+        self.forget_calls_of(crew);
         if self.crews.remove(&crew).is_some() {
             self.outputs.push_back(Output::Dismiss(crew));
+        }
+    }
+
+    /// The crew in which this node keeps parts of a service.
+    pub(crate) fn crew_for(&self, service: JobId) -> Option<CrewId> {
+        let mut crews = self.crews.iter();
+        crews.find(|(_, of)| **of == CrewOf::Stage(service)).map(|(crew, _)| *crew)
+    }
+
+    /// What came of a request that went through the crew. One that is over for the coordinator it drops.
+    pub(crate) fn crew_answers(
+        &mut self,
+        crew: CrewId,
+        call: Attempt,
+        result: Result<Vec<u8>, Failure>,
+    ) {
+        if !self.is_joined() || !self.crews.contains_key(&crew) {
+            return;
+        }
+        match result {
+            Ok(bytes) => self.answer_in_parts(call, 0, &bytes, true),
+            Err(failure) => self.send(FromNode::Failed { attempt: call, failure }),
         }
     }
 
@@ -99,20 +147,24 @@ impl Node {
         }
     }
 
-    /// Ends this node's talk and sharing: the coordinator parted whoever it had to do with when its connection was
-    /// lost.
+    /// Ends this node's talk and sharing, and its parts of services: the coordinator parted whoever it had to do with
+    /// when its connection was lost.
     pub(crate) fn leave_pairs(&mut self) {
-        self.leave_where(|of| matches!(of, CrewOf::Talk | CrewOf::Share));
+        self.called.clear();
+        self.leave_where(|of| matches!(of, CrewOf::Talk | CrewOf::Share | CrewOf::Stage(_)));
     }
 
     /// The donor wants their device back: what is computed together stops here at once, and nothing is given.
     pub(crate) fn leave_work(&mut self) {
-        self.leave_where(|of| matches!(of, CrewOf::Sim(_) | CrewOf::Share));
+        self.called.clear();
+        self.leave_where(|of| matches!(of, CrewOf::Sim(_) | CrewOf::Share | CrewOf::Stage(_)));
     }
 
     /// Ends this node's part in the crews of a job, or in all of them.
     pub(crate) fn leave_crews(&mut self, of_job: Option<JobId>) {
-        self.leave_where(|of| of_job.is_none_or(|job| of == CrewOf::Sim(job)));
+        self.leave_where(|of| {
+            of_job.is_none_or(|job| of == CrewOf::Sim(job) || of == CrewOf::Stage(job))
+        });
         self.auditions.retain(|(job, _)| of_job.is_some_and(|of| of != *job));
     }
 

@@ -16,6 +16,7 @@ pub(crate) const FLUSH_EVERY: Micros = Micros::from_millis(2);
 impl Node {
     pub(crate) fn begin_all(&mut self) {
         self.overdrawn = self.overdrawn && !self.config.caps.holds(&self.in_use());
+        self.pass_calls();
         for lane in Lane::ALL {
             self.begin_lane(lane);
         }

@@ -25,7 +25,10 @@ mod state;
 pub mod supervise;
 
 pub use consent::Rules;
-pub use session::{Member, MemberConfig, MemberInput, MemberOutput, SimAnswer, SimCommand};
+pub use session::{
+    Member, MemberConfig, MemberInput, MemberOutput, SimAnswer, SimCommand, StageAnswer,
+    StageCommand,
+};
 pub use share::{Share, ShareInput, ShareOutput};
 pub use state::{Config, JobInfo, Node, Phase, Status};
 
@@ -82,6 +85,13 @@ pub enum Input {
         crew: CrewId,
         epoch: Epoch,
         say: CrewSay,
+    },
+    /// A member of a crew answers a request to a service, or says why it cannot: the last one of the crew, or any that
+    /// failed.
+    CrewAnswers {
+        crew: CrewId,
+        call: Attempt,
+        result: Result<Vec<u8>, Failure>,
     },
     /// The way asked for by [`Output::OpenQuic`] is open.
     QuicUp,
@@ -142,6 +152,13 @@ pub enum Output {
     ToCrew {
         crew: CrewId,
         say: CrewTold,
+    },
+    /// A request for the crew in which this node keeps the first part of a service; leads to `CrewAnswers` on this
+    /// node or another.
+    AskCrew {
+        crew: CrewId,
+        call: Attempt,
+        body: Arc<Vec<u8>>,
     },
     /// Open a way for frames by QUIC, with the session of this connection; answer with `QuicUp` or `QuicDown`. While
     /// it is open frames go there, else by the socket.

@@ -7,7 +7,7 @@ use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use shoal_protocol::limit::{ANSWER_PART_BYTES, MAX_CALLS_PER_NODE, MAX_REQUEST_BYTES};
-use shoal_protocol::{Attempt, Failure, FromNode, JobId, Lane, Lease, Span, UnitOutput};
+use shoal_protocol::{Attempt, CrewId, Failure, FromNode, JobId, Lane, Lease, Span, UnitOutput};
 
 use crate::Output;
 use crate::consent::Consent;
@@ -42,6 +42,8 @@ struct Call {
     body: Arc<Vec<u8>>,
     /// Bytes that are still to come.
     missing: u64,
+    /// Whose it is, if this node keeps only parts of the service.
+    crew: Option<CrewId>,
 }
 
 impl Calls {
@@ -131,7 +133,8 @@ impl Node {
             self.send(FromNode::Failed { attempt: call, failure: not_here() });
             return;
         }
-        self.calls.waiting.push_back(Call { call, job, body: Arc::new(body), missing });
+        let crew = self.crew_for(job);
+        self.calls.waiting.push_back(Call { call, job, body: Arc::new(body), missing, crew });
         self.begin_all();
     }
 
@@ -145,6 +148,21 @@ impl Node {
         self.begin_all();
     }
 
+    /// Requests for crews go there as soon as they are whole: others have most of the work.
+    pub(crate) fn pass_calls(&mut self) {
+        let is_whole = |call: &Call| call.missing == 0 && call.crew.is_some();
+        while let Some(at) = self.calls.waiting.iter().position(is_whole)
+            && let Some(Call { call, crew: Some(crew), body, .. }) = self.calls.waiting.remove(at)
+        {
+            self.outputs.push_back(Output::AskCrew { crew, call, body });
+        }
+    }
+
+    /// A crew is over here: the coordinator asks another for what it asked this one.
+    pub(crate) fn forget_calls_of(&mut self, crew: CrewId) {
+        self.calls.waiting.retain(|call| call.crew != Some(crew));
+    }
+
     /// Begins requests while the lane has room. Units at work do not count: a request does not wait for them.
     pub(crate) fn begin_calls(&mut self, lane: Lane) {
         let slots = usize::from(self.config.caps.slots(lane));
@@ -153,7 +171,7 @@ impl Node {
                 let info = self.jobs.get(&call.job);
                 let agreed =
                     info.is_some_and(|info| info.lane() == lane && info.consent == Consent::Given);
-                agreed && call.missing == 0 && self.has_means(call.job)
+                agreed && call.missing == 0 && call.crew.is_none() && self.has_means(call.job)
             };
             let Some(at) = self.calls.waiting.iter().position(fits) else { return };
             let Some(Call { call, job, body, .. }) = self.calls.waiting.remove(at) else { return };
@@ -202,7 +220,7 @@ impl Node {
         true
     }
 
-    fn answer_in_parts(&mut self, call: Attempt, mut at: u64, bytes: &[u8], ends: bool) {
+    pub(crate) fn answer_in_parts(&mut self, call: Attempt, mut at: u64, bytes: &[u8], ends: bool) {
         let parts = bytes.chunks(ANSWER_PART_BYTES);
         let count = parts.len();
         for (number, part) in parts.enumerate() {

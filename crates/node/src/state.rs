@@ -1,12 +1,13 @@
 //! What a node knows.
 
+use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::string::String;
 use alloc::vec::Vec;
 use shoal_kinds::Kind;
 use shoal_protocol::{
-    Attempt, Caps, Condition, CrewId, Finished, Footprint, FromNode, Identity, JobId, Lane, Lease,
-    Limits, LinkKey, NodeId, PerLane, PublicKey, Signed, Span, Time,
+    Attempt, Caps, Condition, CrewId, Enlist, Finished, Footprint, FromNode, Identity, JobId, Lane,
+    Lease, Limits, LinkKey, NodeId, PerLane, PublicKey, Signed, Span, Time,
 };
 
 use crate::consent::{Consent, Rules};
@@ -100,6 +101,8 @@ pub struct Node {
     pub(crate) link_key: Option<LinkKey>,
     /// Jobs to try once they may run.
     pub(crate) auditions: BTreeSet<(JobId, CrewId)>,
+    /// Places in crews that wait until the job's code was checked.
+    pub(crate) called: BTreeMap<CrewId, Box<Enlist>>,
     pub(crate) crews: BTreeMap<CrewId, CrewOf>,
     pub(crate) quic: Quic,
     pub(crate) outputs: VecDeque<Output>,
@@ -133,6 +136,8 @@ pub(crate) enum CrewOf {
     Sim(JobId),
     Talk,
     Share,
+    /// Parts of a service.
+    Stage(JobId),
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -164,6 +169,7 @@ impl Node {
             coordinator: None,
             link_key: None,
             auditions: BTreeSet::new(),
+            called: BTreeMap::new(),
             crews: BTreeMap::new(),
             quic: Quic::default(),
             outputs: VecDeque::new(),
@@ -197,6 +203,7 @@ impl Node {
             }
             Input::LinkKey(key) => self.link_with(key),
             Input::CrewSays { crew, epoch, say } => self.crew_says(crew, epoch, say),
+            Input::CrewAnswers { crew, call, result } => self.crew_answers(crew, call, result),
             Input::ShareSays(say) => {
                 if self.is_joined() {
                     self.send(FromNode::Share(say));

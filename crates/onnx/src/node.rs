@@ -69,6 +69,11 @@ impl Node {
         if let Some(Attr::Int(int)) = self.attribute(name) { Some(*int) } else { None }
     }
 
+    /// An attribute that is a list of whole numbers.
+    pub fn ints(&self, name: &str) -> Option<&[i64]> {
+        if let Some(Attr::Ints(ints)) = self.attribute(name) { Some(ints) } else { None }
+    }
+
     /// An attribute that is text.
     pub fn text(&self, name: &str) -> Option<&str> {
         let Some(Attr::Text(text)) = self.attribute(name) else { return None };

@@ -8,7 +8,7 @@ use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
 
 use crate::cost::{Cost, Profile};
-use crate::cut::{Cut, Cuts};
+use crate::cut::{Crossing, Cut, Cuts};
 use crate::dtype::TensorType;
 use crate::limit::MOST_PARTS;
 use crate::slice::Needs;
@@ -50,9 +50,20 @@ impl Cuts<'_> {
     /// Parts of about equal work, as many as asked for or fewer, each ending where least crosses thereabouts. A profile
     /// with nothing in it leaves the work to estimates.
     pub fn parts(&self, most: usize, profile: &Profile) -> Parts {
+        self.parts_where(most, profile, |_| true)
+    }
+
+    /// The same, cut only where everything that crosses may.
+    pub fn parts_where(
+        &self,
+        most: usize,
+        profile: &Profile,
+        may_cross: impl Fn(&Crossing<'_>) -> bool,
+    ) -> Parts {
         let estimates = self.steps.iter().zip(&self.costs).map(|(at, cost)| (*at, cost.work()));
         let work = profile.work(&estimates.collect::<Vec<_>>());
-        let bounds = self.bounds(most.clamp(1, MOST_PARTS), &work);
+        let may_cut = |at| self.crossing(at).iter().all(&may_cross);
+        let bounds = self.bounds(most.clamp(1, MOST_PARTS), &work, may_cut);
         let parts = bounds.windows(2).map(|bound| self.part(bound[0], bound[1], &work));
         let inputs = self
             .model
@@ -62,7 +73,7 @@ impl Cuts<'_> {
     }
 
     /// Begins and ends. Of the cuts nearest to each of the places that would make parts equal, the cheapest.
-    fn bounds(&self, most: usize, work: &[u64]) -> Vec<usize> {
+    fn bounds(&self, most: usize, work: &[u64], may_cut: impl Fn(usize) -> bool) -> Vec<usize> {
         // A step without work takes a little, so that every place has its own.
         let weigh = |work: &u64| u128::from(*work).saturating_mul(1_000).saturating_add(1);
         let all: u128 = work.iter().map(weigh).sum();
@@ -76,7 +87,7 @@ impl Cuts<'_> {
             let off = (before * most).abs_diff(nearest * all);
             let slot = &mut best[nearest as usize];
             let key = |(cut, off): &(Cut, u128)| (cut.bytes, cut.tensors, *off);
-            if slot.as_ref().is_none_or(|old| key(&(cut, off)) < key(old)) {
+            if slot.as_ref().is_none_or(|old| key(&(cut, off)) < key(old)) && may_cut(at) {
                 *slot = Some((cut, off));
             }
         }
@@ -170,6 +181,18 @@ mod tests {
         let parts = cuts.parts(2, &profile);
         assert_eq!(parts.parts[0].to, 3, "{parts:?}");
         assert_eq!(parts.parts[0].work, 21_000);
+    }
+
+    #[test]
+    fn nothing_is_cut_where_a_value_may_not_cross() {
+        let model = layers();
+        let shapes = model.shapes(&[]).expect("shapes");
+        let cuts = model.cuts(&shapes);
+        let may = |one: &Crossing<'_>| one.name != "v4";
+        let parts = cuts.parts_where(2, &Profile::default(), may);
+        assert!(parts.parts.iter().all(|part| part.to != 12), "{parts:?}");
+        assert_eq!(parts.parts.len(), 2);
+        assert_eq!(cuts.parts_where(4, &Profile::default(), |_| false).parts.len(), 1);
     }
 
     #[test]

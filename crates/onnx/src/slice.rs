@@ -191,7 +191,7 @@ impl<'a> Needs<'a> {
 
 impl Model {
     /// All that stands around the graph, with another graph, and a note of what it is.
-    fn around(&self, graph: Writer, note: &SliceNote) -> Pieces {
+    pub(crate) fn around(&self, graph: Writer, note: &SliceNote) -> Pieces {
         let mut writer = Writer::default();
         let mut graph = Some(graph);
         for (number, whole) in &self.fields {

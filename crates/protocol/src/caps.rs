@@ -67,6 +67,10 @@ impl Engine {
     pub const WASI: &str = "wasi";
     /// ONNX models, by the engine that is built in.
     pub const ONNX: &str = "onnx";
+    /// The same by ONNX Runtime, where a device has it. With hardware behind it, that is named too: `onnxruntime-cuda`.
+    pub const ONNX_RUNTIME: &str = "onnxruntime";
+    /// Language models, by the engine that is built in.
+    pub const LLM: &str = "llm";
 
     /// Not measured.
     pub fn new(name: &str, version: &str) -> Engine {
@@ -113,6 +117,12 @@ impl Caps {
         let used = used.memory.saturating_add(used.gpu_memory);
         let shared = gpu.software.then(|| self.memory.saturating_sub(used));
         own.into_iter().chain(shared).min()
+    }
+
+    /// Bytes of memory left beside what is in use.
+    pub fn memory_room(&self, used: &Footprint) -> u64 {
+        let shared = if self.shares_memory() { used.gpu_memory } else { 0 };
+        self.memory.saturating_sub(used.memory.saturating_add(shared))
     }
 
     /// Whether GPU buffers are in the device's memory.

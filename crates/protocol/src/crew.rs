@@ -21,6 +21,7 @@ pub struct Enlist {
     /// By rank.
     pub members: Vec<MemberInfo>,
     /// What this node may do to the others: shown to them, checked by them. Filled by the coordinator's shell.
+    #[serde(with = "crate::raw")]
     pub token: Vec<u8>,
     /// STUN and TURN servers for direct links, as URLs; a TURN URL is `turn:host:port user password`.
     pub ice: Vec<String>,
@@ -45,6 +46,17 @@ pub enum CrewTask {
     Talk,
     /// Two that give each other pieces of blobs.
     Share,
+    /// A service that several keep ready together.
+    Stage(StageTask),
+}
+
+/// A service in parts, in a row: what one member makes is the next one's input. The first gets the requests, the last
+/// answers them.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StageTask {
+    pub job: JobId,
+    /// Parts of each rank. Together all parts, in order, none empty.
+    pub parts: Vec<Span>,
 }
 
 /// A simulation from a checkpoint on.
@@ -110,6 +122,26 @@ pub enum CrewSay {
     Poked { poke: Poke, step: Option<u64> },
     /// From rank 0: what the members made of all their rows after so many steps, as the job asked.
     Total { step: u64, numbers: Vec<f64> },
+    /// This member's parts of a service are loaded: requests may come.
+    Loaded,
+    /// Of a member that keeps parts of a service, every [`crate::limit::HEARTBEAT`].
+    Staged(StageReport),
+}
+
+/// How a member does that keeps parts of a service ready.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StageReport {
+    /// Requests done here in this epoch, and those that are here now.
+    pub done: u64,
+    pub held: u32,
+    /// Time at work on them, and time between two of them.
+    pub computed: Micros,
+    pub waited: Micros,
+    /// What was handed on: so often, so many bytes, and how long they were on their way.
+    pub passed: u64,
+    pub bytes: u64,
+    pub travelled: Micros,
+    pub links: Vec<LinkReport>,
 }
 
 /// How a link to another member is doing.
@@ -157,6 +189,8 @@ pub enum CrewTold {
     Watch(bool),
     /// The node called for is not here, or talks to nobody. In no crew's name.
     NotMet { with: NodeId },
+    /// That request to a service is over: whoever has it stops and forgets it.
+    Drop { call: Attempt },
 }
 
 /// A poke over the field: from a place, by a way, in cells.

@@ -6,7 +6,7 @@
 //! - [`policy`]: how a job is treated beside others and how its answers are checked
 //! - [`caps`]: what a node offers, [`condition`]: how its device is doing, and [`failure`]: what went wrong with a unit
 //! - [`sign`]: keys, signatures and what is signed
-//! - [`message`]: the words between node and coordinator, and [`codec`]: their bytes
+//! - [`message`]: the words between node and coordinator, [`codec`]: their bytes, and [`raw`]: those that are bytes anyway
 //! - [`crew`]: what a coordinator and a crew's members say
 //! - [`share`]: what is said about blobs that go from node to node
 //! - [`frame`]: the header of what two nodes say to each other, [`quic`]: how frames go by QUIC, and [`hash`]: BLAKE3
@@ -30,6 +30,7 @@ pub mod message;
 pub mod pieces;
 pub mod policy;
 pub mod quic;
+pub mod raw;
 pub mod share;
 pub mod sign;
 pub mod time;
@@ -39,7 +40,7 @@ pub use caps::{Caps, Engine, GpuCaps, NodeKind};
 pub use condition::Condition;
 pub use crew::{
     CheckpointPart, CrewSay, CrewTask, CrewTold, Enlist, LinkReport, MemberInfo, Path, Poke,
-    SimTask,
+    SimTask, StageReport, StageTask,
 };
 pub use failure::{Failure, LimitKind};
 pub use frame::{FrameKind, Header};

@@ -71,6 +71,7 @@ pub enum FromNode {
     Answer {
         call: Attempt,
         at: u64,
+        #[serde(with = "crate::raw")]
         part: Vec<u8>,
         last: bool,
     },
@@ -106,7 +107,7 @@ pub struct Finished {
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum UnitOutput {
-    Inline(Vec<u8>),
+    Inline(#[serde(with = "crate::raw")] Vec<u8>),
     /// Stored before by `PUT /node/results/{attempt}`.
     Stored {
         hash: Hash,
@@ -177,6 +178,7 @@ pub enum ToNode {
     Ask {
         call: Attempt,
         job: JobId,
+        #[serde(with = "crate::raw")]
         body: Vec<u8>,
         /// Bytes of the body that follow in `AskMore`.
         rest: u64,
@@ -184,6 +186,7 @@ pub enum ToNode {
     /// The next bytes of a request's body.
     AskMore {
         call: Attempt,
+        #[serde(with = "crate::raw")]
         body: Vec<u8>,
     },
 }

@@ -10,5 +10,6 @@ use serde::{Deserialize, Serialize};
 pub struct Work {
     /// Such as `map`.
     pub kind: String,
+    #[serde(with = "crate::raw")]
     pub body: Vec<u8>,
 }

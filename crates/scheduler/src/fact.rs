@@ -139,6 +139,13 @@ pub enum Fact {
         step: u64,
         numbers: Figures,
     },
+    /// Nodes keep a service ready together, by rank, each with some of its parts; nobody does any more, if there are
+    /// none.
+    ServiceCrew {
+        service: JobId,
+        epoch: Epoch,
+        seats: Vec<(NodeId, Span)>,
+    },
 }
 
 /// Where a unit's bytes are in its job's results file, and their hash, so that a torn write shows.
@@ -166,9 +173,9 @@ impl Scheduler {
     pub fn unmerge(&mut self, job: JobId, span: Span) {
         let Some(known) = self.jobs.get(&job) else { return };
         // What a crew computes is computed together or not at all.
-        let spans: Vec<_> = match known.spec.work.takes_crew() {
-            true => known.merged.iter().map(|(start, unit)| Span::new(*start, unit.len)).collect(),
-            false => [span].into(),
+        let spans: Vec<_> = match known.farmed {
+            true => [span].into(),
+            false => known.merged.iter().map(|(start, unit)| Span::new(*start, unit.len)).collect(),
         };
         for span in spans {
             let fact = Fact::Unmerged { job, span };
@@ -240,6 +247,7 @@ impl Scheduler {
             Fact::Serves { service, spec } => self.apply_serves(*service, spec),
             Fact::Unserved { service } => self.apply_unserved(*service),
             Fact::Replica { service, node, on } => self.apply_replica(*service, *node, *on),
+            Fact::ServiceCrew { service, epoch, seats } => self.apply_crew(*service, *epoch, seats),
             Fact::Poked { job, step, poke } => {
                 if let Some(job) = self.jobs.get_mut(job) {
                     job.checkpoint.pokes.insert(*step, *poke);

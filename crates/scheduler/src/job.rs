@@ -41,6 +41,8 @@ pub struct JobFailure {
 pub(crate) struct Job {
     pub(crate) id: JobId,
     pub(crate) spec: JobSpec,
+    /// Its items are lent one by one, not to a crew: known for good, and asked for every unit.
+    pub(crate) farmed: bool,
     pub(crate) state: JobState,
     pub(crate) submitted: Time,
     pub(crate) first_lent: Option<Time>,
@@ -156,6 +158,7 @@ impl Job {
             id,
             waiting: SpanSet::of(Span::new(0, spec.items)),
             roll: Roll::for_job(&spec),
+            farmed: !spec.work.takes_crew(),
             spec,
             state: JobState::Running,
             submitted,
@@ -207,10 +210,8 @@ impl Job {
 
     /// Whether there is anything to lend.
     pub(crate) fn has_work(&self) -> bool {
-        // A crew's rows are not lent one by one.
-        let farmed = !self.spec.work.takes_crew();
         let wishes = [&self.wanting, &self.aside, &self.votes];
-        farmed && !self.waiting.is_empty() || wishes.iter().any(|starts| !starts.is_empty())
+        self.farmed && !self.waiting.is_empty() || wishes.iter().any(|starts| !starts.is_empty())
     }
 
     pub(crate) fn rules(&self) -> Rules {

@@ -4,7 +4,6 @@
 use alloc::boxed::Box;
 use alloc::collections::btree_map::{BTreeMap, Iter};
 use alloc::collections::{BTreeSet, VecDeque};
-use core::ops::Bound::{self, Unbounded};
 use shoal_protocol::limit::MAX_ENDED_JOBS;
 use shoal_protocol::{JobId, Micros, Span, Time};
 
@@ -122,11 +121,7 @@ impl Jobs {
 
 /// What is to be lent.
 impl Jobs {
-    /// The first after this place with something to lend.
-    pub(crate) fn next_ready(&self, after: Bound<Turn>) -> Option<Turn> {
-        self.ready.range((after, Unbounded)).next().copied()
-    }
-
+    /// Those with something to lend, those to be served first in front.
     pub(crate) fn ready_jobs(&self) -> impl Iterator<Item = &Job> {
         self.ready.iter().filter_map(|turn| self.jobs.get(&turn.job))
     }

@@ -36,7 +36,7 @@ pub use explain::{WhyJob, WhyNode, WhyUnit};
 pub use fact::{Fact, Place};
 pub use job::{JobFailure, JobState, Proof};
 pub use receipt::{Receipt, ReceiptNode, ReceiptUnit};
-pub use service::{CallError, CallId, ReplicaView, ServiceView};
+pub use service::{CallError, CallId, Ran, ReplicaView, ServiceView, SplitView, StageView};
 pub use state::{Conn, RequestId, Scheduler};
 pub use submit::SubmitError;
 pub use swarm::SwarmView;
@@ -191,6 +191,7 @@ pub enum Output {
         call: CallId,
         part: Vec<u8>,
         last: bool,
+        ran: Ran,
     },
     /// A request is not answered, or not to its end.
     Unanswered {

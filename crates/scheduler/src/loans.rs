@@ -1,7 +1,7 @@
 //! Units lent to nodes. A loan is in three places: here, with its holder and as a copy in its unit. They change
 //! together, in this file and nowhere else.
 
-use alloc::collections::BTreeMap;
+use alloc::collections::btree_map::{BTreeMap, Entry};
 use alloc::vec::Vec;
 use core::ops::Bound::{Excluded, Unbounded};
 use shoal_protocol::{Attempt, Footprint, JobId, Lane, Micros, NodeId, Span, Time};
@@ -125,8 +125,21 @@ impl Scheduler {
     /// Ends the booking of a loan, whatever its outcome.
     pub(crate) fn end_loan(&mut self, attempt: Attempt) -> Option<Loan> {
         let loan = self.loans.loans.remove(&attempt)?;
+        self.unbook(attempt, &loan);
+        Some(loan)
+    }
+
+    /// The same, if this node has it.
+    pub(crate) fn end_loan_of(&mut self, node: NodeId, attempt: Attempt) -> Option<Loan> {
+        let Entry::Occupied(held) = self.loans.loans.entry(attempt) else { return None };
+        let loan = (held.get().node == node).then(|| held.remove())?;
+        self.unbook(attempt, &loan);
+        Some(loan)
+    }
+
+    fn unbook(&mut self, attempt: Attempt, loan: &Loan) {
         if let Some(peer) = self.peers.get_mut(&loan.node) {
-            peer.let_go(attempt, &loan);
+            peer.let_go(attempt, loan);
         }
         if let Some(job) = self.jobs.get_mut(&loan.job) {
             job.units_leased -= 1;
@@ -141,7 +154,6 @@ impl Scheduler {
                 }
             }
         }
-        Some(loan)
     }
 
     /// The node says that it computes these.

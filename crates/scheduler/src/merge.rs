@@ -16,17 +16,13 @@ impl Scheduler {
         let Some(node) = self.peers.on(conn) else { return };
         self.peers.heard(now, node);
         for result in results {
-            let ours = self.loans.is_held(node, result.attempt);
-            if !ours {
+            let Some(loan) = self.end_loan_of(node, result.attempt) else {
                 self.final_rows(now, conn, result.attempt, result.place);
                 continue;
-            }
-            if let Some(loan) = self.end_loan(result.attempt) {
-                self.note_show(node);
-                self.made_up(node);
-                self.learn_pace(now, node, &loan, result.took);
-                self.answered(now, node, &loan, result.place);
-            }
+            };
+            self.made_up(node);
+            self.learn_pace(now, node, &loan, result.took);
+            self.answered(now, node, &loan, result.place);
         }
         self.feed(now, node);
         self.feed_those_in_turn(now, node);
@@ -69,13 +65,12 @@ impl Scheduler {
     /// A unit is settled: whoever still has a copy may stop.
     pub(crate) fn close_unit(&mut self, id: JobId, start: u64) {
         let Some(unit) = self.jobs.get(&id).and_then(|job| job.units.get(&start)) else { return };
+        let copies: Vec<_> = unit.copies.iter().map(|copy| copy.attempt).collect();
         if !unit.history.is_clean() {
             let history = unit.history.clone();
             self.blame_false_alarms(self.now, &history);
         }
-        let Some(unit) = self.jobs.get(&id).and_then(|job| job.units.get(&start)) else { return };
-        if !unit.copies.is_empty() {
-            let copies: Vec<_> = unit.copies.iter().map(|copy| copy.attempt).collect();
+        if !copies.is_empty() {
             self.revoke(&copies);
         }
         self.jobs.drop_unit(id, start);
@@ -133,6 +128,9 @@ impl Scheduler {
         let Some(peer) = self.peers.get_mut(&node) else { return };
         // Nobody computed longer than the unit was lent.
         let took = took.min(now - loan.since);
+        if self.register.is_newcomer(peer) {
+            self.conducts.note_show();
+        }
         peer.units_done += 1;
         peer.busy.add(now, took.0);
         peer.last_job = Some(loan.job);
@@ -140,13 +138,14 @@ impl Scheduler {
         let slots = needs.map_or(0, |needs| u64::from(peer.caps.slots_for(needs)));
         let sample = u128::from(loan.span.len) * 1_000_000_000 / u128::from(took.0.max(1));
         let sample = u64::try_from(sample).unwrap_or(u64::MAX);
-        let old = peer.paces.get(&loan.job).copied().unwrap_or_default();
+        let known = peer.paces.entry(loan.job).or_default();
+        let old = *known;
         let anew = old.milli_rate == 0 || old.stale;
         let milli_rate = if anew { sample } else { old.milli_rate / 2 + sample / 2 }.max(1);
         let last_size = old.last_size.max(loan.span.len);
         let best = old.best.max(milli_rate);
         let pace = Pace { milli_rate, slots, last_size, best, stale: false };
-        peer.paces.insert(loan.job, pace);
+        *known = pace;
         if let Some(job) = self.jobs.get_mut(&loan.job) {
             // A unit of the largest size still tried went well: the next may be larger again.
             if loan.span.len >= job.size_cap {

@@ -3,16 +3,17 @@
 
 use std::collections::BTreeMap;
 
-use shoal_kinds::{ExecItems, ExecWork, ServiceSpec};
+use shoal_kinds::{ExecItems, ExecWork, ServiceSpec, Split};
 use shoal_node::Input as NodeInput;
 use shoal_protocol::{
-    Attempt, BlobRef, Failure, Hash, JobId, Lane, Lease, Limits, Micros, Needs, Priority,
-    Signature, Signed, Time, UnitOutput,
+    Attempt, BlobRef, Failure, Footprint, Hash, JobId, Lane, Lease, Limits, Micros, Needs,
+    Priority, Signature, Signed, Time, UnitOutput,
 };
 use shoal_scheduler::{CallError, CallId, Input, RequestId};
 
 use crate::device::author;
 use crate::report::Report;
+use crate::staged::SplitPlan;
 use crate::world::{Event, Probe, World};
 
 /// The request for the service itself: beyond all jobs'.
@@ -34,6 +35,8 @@ pub(crate) struct Callers {
 
 struct Call {
     number: u64,
+    /// What becomes of it on the way to the answer.
+    truth: u64,
     deadline: Time,
     heard: Vec<u8>,
     /// Asked when nothing goes wrong any more.
@@ -43,6 +46,11 @@ struct Call {
 impl Callers {
     pub(crate) fn served(&mut self, service: JobId) {
         self.service = Some(service);
+    }
+
+    /// Whether it is a service: what is said of one that several keep ready is not said again.
+    pub(crate) fn is_service(&self, job: JobId) -> bool {
+        self.service == Some(job)
     }
 
     pub(crate) fn fill(&self, report: &mut Report) {
@@ -63,7 +71,7 @@ impl Callers {
         let call = self.calls.get_mut(&id).expect("an answer to nobody, or a second one");
         call.heard.extend_from_slice(part);
         if last {
-            assert_eq!(call.heard, answer(call.number), "a wrong answer");
+            assert_eq!(call.heard, answer(call.truth), "a wrong answer");
             self.calls.remove(&id);
             self.ended += 1;
             self.answered += 1;
@@ -80,9 +88,9 @@ impl Callers {
 }
 
 /// What the program gives for a number: some bytes, in several parts if they are many.
-fn answer(number: u64) -> Vec<u8> {
+pub(crate) fn answer(number: u64) -> Vec<u8> {
     let times = 1 + number % 7 * 20_000;
-    (0..times).flat_map(|_| (number * 3).to_le_bytes()).collect()
+    (0..times).flat_map(|_| number.wrapping_mul(3).to_le_bytes()).collect()
 }
 
 impl<P: Probe> World<P> {
@@ -111,7 +119,7 @@ impl<P: Probe> World<P> {
         }
         let there = self.scheduler.as_ref().is_some_and(|live| !live.services().is_empty());
         if !there {
-            let spec = service();
+            let spec = service(self.scenario.split);
             self.give(Input::Serve { request: SERVICE, spec });
         }
     }
@@ -128,7 +136,8 @@ impl<P: Probe> World<P> {
         let deadline = self.clock() + Micros(patience);
         let priority = [Priority::Interactive, Priority::Normal, Priority::Batch];
         let priority = priority[self.random.range(0, 3) as usize];
-        self.callers.calls.insert(id, Call { number, deadline, heard: Vec::new(), surely });
+        let (truth, heard) = (self.truth(number), Vec::new());
+        self.callers.calls.insert(id, Call { number, truth, deadline, heard, surely });
         let body = number.to_le_bytes().into();
         self.give(Input::Ask { call: id, service, body, priority, deadline });
         // Some hang up.
@@ -138,11 +147,16 @@ impl<P: Probe> World<P> {
         }
     }
 
+    /// What all parts of the service make of a number, if it has any.
+    fn truth(&self, number: u64) -> u64 {
+        self.scenario.split.map_or(number, |plan| plan.made(plan.all(), number))
+    }
+
     pub(crate) fn begin_call(&mut self, at: usize, lease: Lease, body: &[u8]) {
         let mishap = self.has_faults() && self.random.chance(self.scenario.faults.mishaps);
         let took = self.random.range(1_000, 400_000);
         let number = u64::from_le_bytes(body.try_into().expect("a number"));
-        let bytes = (!mishap).then(|| answer(number));
+        let bytes = (!mishap).then(|| answer(self.truth(number)));
         let (birth, attempt) = (self.devices[at].birth, lease.attempt);
         self.at(self.now.0 + took, Event::Called { device: at, birth, attempt, bytes });
     }
@@ -170,7 +184,7 @@ impl<P: Probe> World<P> {
     }
 }
 
-fn service() -> ServiceSpec {
+fn service(split: Option<SplitPlan>) -> ServiceSpec {
     let module = BlobRef { hash: Hash([0; 32]), size: 0 };
     let work = ExecWork {
         module,
@@ -180,11 +194,14 @@ fn service() -> ServiceSpec {
         folder: None,
         clock: false,
     };
+    // All of it takes more than its parts, as it is with models.
+    let memory = split.map_or(0, |plan| plan.memory * plan.parts * 2);
+    let takes = Footprint { memory, ..Footprint::NOTHING };
     ServiceSpec {
         name: "triple".into(),
         owner: "sim".into(),
-        work: work.into(),
-        needs: Needs::lane(Lane::Cpu),
+        work: split.map_or(work.into(), |plan| plan.work()),
+        needs: Needs::lane(Lane::Cpu).takes(takes),
         limits: Limits::default(),
         signed: Some(Signed { by: author(0), signature: Signature([0; 32], [0; 32]) }),
         least: 1,
@@ -192,5 +209,6 @@ fn service() -> ServiceSpec {
         queue: 64,
         idle: Micros::from_secs(2),
         strangers: true,
+        split: split.map_or(Split::Never, |plan| plan.split()),
     }
 }

@@ -93,7 +93,7 @@ impl<P: Probe> World<P> {
                     self.callers.served(id);
                 }
             }
-            Output::Answered { call, part, last } => self.callers.answered(call, &part, last),
+            Output::Answered { call, part, last, .. } => self.callers.answered(call, &part, last),
             Output::Unanswered { call, error } => {
                 let clock = self.clock();
                 self.callers.unanswered(clock, call, &error);
@@ -119,6 +119,9 @@ impl<P: Probe> World<P> {
         self.oracle.recorded(&fact, self.now);
         self.crews.recorded(&fact);
         self.report.crew.epochs += u64::from(matches!(fact, Fact::Epoch { .. }));
+        if let Fact::ServiceCrew { seats, .. } = &fact {
+            self.report.split += u64::from(!seats.is_empty());
+        }
         if let Fact::Rejected { job, node, rounds, .. } = &fact {
             let number = self.oracle.device_of(*node);
             let device = self.devices.get(number as usize);
@@ -169,7 +172,10 @@ impl<P: Probe> World<P> {
     /// Of crews and of blobs nothing is said again: a socket that is open carries it, in order.
     fn is_sure(&self, message: &ToNode) -> bool {
         match message {
-            ToNode::Job { job, .. } => self.crews.has(*job),
+            ToNode::Job { job, .. } | ToNode::Forget(job) => {
+                let split = self.scenario.split.is_some() && self.callers.is_service(*job);
+                self.crews.has(*job) && matches!(message, ToNode::Job { .. }) || split
+            }
             ToNode::Audition { .. }
             | ToNode::Enlist(_)
             | ToNode::Dismiss { .. }
@@ -180,7 +186,6 @@ impl<P: Probe> World<P> {
             | ToNode::Refused(_)
             | ToNode::Lend(_)
             | ToNode::Revoke(_)
-            | ToNode::Forget(_)
             | ToNode::Challenge { .. }
             | ToNode::Warm { .. }
             | ToNode::Ask { .. }

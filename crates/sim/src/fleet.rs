@@ -131,6 +131,7 @@ impl<P: Probe> World<P> {
             Output::Enlist(enlist) => self.enlist(at, enlist),
             Output::Dismiss(crew) => self.leave_crew(at, crew),
             Output::ToCrew { crew, say } => self.tell_member(at, crew, MemberInput::Told(say)),
+            Output::AskCrew { crew, call, body } => self.ask_member(at, crew, call, body),
             Output::Share(told) => self.share(at, ShareInput::Told(told)),
             Output::Forget(_) | Output::OpenQuic(_) | Output::CloseQuic => {}
             Output::Stopped(refusal) => {

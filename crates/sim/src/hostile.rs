@@ -148,6 +148,7 @@ impl<P: Probe> World<P> {
             | Input::Rules(_)
             | Input::Pause(_)
             | Input::Condition(_)
+            | Input::CrewAnswers { .. }
             | Input::Stop => {}
         }
     }

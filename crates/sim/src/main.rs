@@ -1,5 +1,5 @@
 //! Runs worlds: `shoal-sim --seeds 200`, one again with `--seed 17`; with a part of them only: `--farms 200`,
-//! `--crews 300`, `--lying-crews 60`, `--swarms 100`; or measures: `--crowd 10000` what scheduling
+//! `--crews 300`, `--lying-crews 60`, `--splits 100`, `--swarms 100`; or measures: `--crowd 10000` what scheduling
 //! costs, `--swarm-cost 100` what spreading a blob costs, `--churn` how a pool copes with leaving and slow nodes,
 //! `--verify` what checking costs and catches.
 #![allow(clippy::print_stdout)]
@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use shoal_protocol::Verify;
 use shoal_sim::{
     Churn, CrewReport, Gang, Pool, Probe, Report, Scenario, checking, churn, crew, farm,
-    lying_crew, run, run_probed, swarm, swarm_cost,
+    lying_crew, run, run_probed, split, swarm, swarm_cost,
 };
 
 fn main() -> ExitCode {
@@ -69,6 +69,7 @@ const MIXES: &[Mix] = &[
     Mix { name: "farms", many: "--farms", again: "--farm-seed", run: farm },
     Mix { name: "crews", many: "--crews", again: "--crew-seed", run: crew },
     Mix { name: "lying crews", many: "--lying-crews", again: "--lying-crew-seed", run: lying_crew },
+    Mix { name: "split services", many: "--splits", again: "--split-seed", run: split },
     Mix { name: "swarms", many: "--swarms", again: "--swarm-seed", run: swarm },
 ];
 
@@ -164,7 +165,10 @@ fn many(mix: &Mix, from: u64, seeds: u64) -> ExitCode {
         );
     }
     if total.calls > 0 {
-        println!("services: {} of {} requests answered", total.answered, total.calls);
+        println!(
+            "services: {} of {} requests answered, {} by several devices together, which were called {} times",
+            total.answered, total.calls, total.answered_split, total.split
+        );
     }
     if crewed > 0 {
         show_crews(&total.crew);

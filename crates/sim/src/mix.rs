@@ -1,5 +1,5 @@
 //! What is in the world of a seed. Most have farm work, many a crew or two, some a swarm, some a service; all have
-//! faults. A world with only one of them is drawn by [`farm`], [`crew`], [`lying_crew`] and [`swarm`].
+//! faults. A world with only one of them is drawn by [`farm`], [`crew`], [`lying_crew`], [`split`] and [`swarm`].
 
 use shoal_protocol::Strategy;
 
@@ -7,6 +7,7 @@ use crate::crew::CrewPlan;
 use crate::random::Random;
 use crate::report::Report;
 use crate::scenario::{Faults, Links, Scenario};
+use crate::staged::SplitPlan;
 use crate::swarm::SwarmPlan;
 use crate::world::run_probed;
 
@@ -45,6 +46,12 @@ pub fn run(seed: u64) -> Report {
         let devices = random.range(2, 9).min(scenario.nodes) as usize;
         scenario.swarm = Some(SwarmPlan::random(&mut random, devices));
     }
+    if scenario.calls > 0 {
+        // Of another chance, so that worlds without it are the same as ever.
+        let mut random = Random::new(seed ^ 0x5711);
+        let split = random.chance(700_000);
+        scenario.split = split.then(|| SplitPlan::random(&mut random, scenario.nodes));
+    }
     if scenario.has_links() {
         scenario.links = Links::random(&mut random);
         scenario.faults = scenario.faults.with_links(&mut random);
@@ -72,6 +79,21 @@ pub fn lying_crew(seed: u64) -> Report {
     scenario.own = random.range(0, devices);
     let liars = random.range(1, devices + 1);
     add_spoilers(&mut scenario, liars, &mut random);
+    run_probed(seed, scenario, ()).0
+}
+
+/// A world in which a few devices keep a service ready together, and nothing else.
+pub fn split(seed: u64) -> Report {
+    let mut random = Random::new(seed ^ 0x5711);
+    let devices = random.range(1, 9);
+    let mut scenario = quiet(devices);
+    scenario.split = Some(SplitPlan::random(&mut random, devices));
+    scenario.calls = random.range(10, 200);
+    scenario.delay = if random.chance(300_000) { (20_000, 60_000) } else { (100, 3_000) };
+    scenario.links = Links::random(&mut random);
+    let faults = Faults::few(random.range(0, 30), random.range(5_000_000, 30_000_000));
+    let (hides, mishaps) = (random.range(0, 3) * 4_000_000, random.range(0, 3) * 20_000);
+    scenario.faults = Faults { hides, mishaps, ..faults };
     run_probed(seed, scenario, ()).0
 }
 

@@ -91,6 +91,7 @@ impl Oracle {
             | Fact::Serves { .. }
             | Fact::Unserved { .. }
             | Fact::Replica { .. }
+            | Fact::ServiceCrew { .. }
             | Fact::Proven { .. }
             | Fact::Poked { .. }
             | Fact::Total { .. } => {}
@@ -125,6 +126,14 @@ impl Oracle {
     pub(crate) fn compare(&self, live: &Scheduler, facts: &[Fact], now: Time) {
         let replayed = Scheduler::replay(facts.iter().cloned());
         replayed.check();
+        let parts = |of: &Scheduler| {
+            let services = of.services().into_iter().map(|service| {
+                let stages = service.split.map(|split| split.stages).unwrap_or_default();
+                stages.iter().map(|stage| (stage.node, stage.parts)).collect::<Vec<_>>()
+            });
+            services.collect::<Vec<_>>()
+        };
+        assert_eq!(parts(live), parts(&replayed), "who keeps services ready together");
         for job in live.jobs(now) {
             let again = replayed.job(now, job.job).expect("a job got lost in replay");
             assert_eq!(

@@ -40,6 +40,9 @@ pub struct Report {
     /// Requests to services, and those of them that were answered.
     pub calls: u64,
     pub answered: u64,
+    /// Times that devices were called to keep a service ready together, and requests that were answered so.
+    pub split: u64,
+    pub answered_split: u64,
     pub crew: CrewReport,
     pub swarm: SwarmReport,
 }
@@ -69,6 +72,8 @@ impl Report {
         self.wrong += other.wrong;
         self.calls += other.calls;
         self.answered += other.answered;
+        self.split += other.split;
+        self.answered_split += other.answered_split;
         self.crew.add(&other.crew);
         self.swarm.add(&other.swarm);
     }

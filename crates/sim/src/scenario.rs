@@ -6,6 +6,7 @@ use crate::crew::CrewPlan;
 use crate::hostile::Enemy;
 use crate::liar::{Character, Lie};
 use crate::random::Random;
+use crate::staged::SplitPlan;
 use crate::swarm::SwarmPlan;
 
 #[derive(Clone, Debug)]
@@ -41,8 +42,9 @@ pub struct Scenario {
     pub faults: Faults,
     /// Each job is submitted when the one before is done.
     pub in_turn: bool,
-    /// Requests to a service.
+    /// Requests to a service, which several devices may keep ready together.
     pub calls: u64,
+    pub split: Option<SplitPlan>,
     /// Check every invariant after every this many inputs.
     pub check_every: u64,
 }
@@ -152,6 +154,7 @@ impl Scenario {
             faults: Faults::random(random),
             in_turn: false,
             calls: 0,
+            split: None,
             check_every: if crowded { CROWD_CHECKED_EVERY } else { 1 },
         };
         if besieged {
@@ -193,6 +196,7 @@ impl Scenario {
             faults: Faults::default(),
             in_turn: false,
             calls: 0,
+            split: None,
             check_every: u64::MAX,
         }
     }
@@ -221,7 +225,7 @@ impl Scenario {
 
     /// Whether devices have anything to do with each other: then they have real keys.
     pub(crate) fn has_links(&self) -> bool {
-        !self.crews.is_empty() || self.swarm.is_some()
+        !self.crews.is_empty() || self.swarm.is_some() || self.split.is_some()
     }
 
     /// In how many of its steps a device spoils its rows.

@@ -48,5 +48,5 @@ pub use draw::{colour, draw};
 pub use form::{BoxesError, Form, Kind};
 pub use names::{Names, NamesError};
 pub use prepare::{
-    Fit, Layout, Picture, PictureError, Placing, Preparation, PrepareError, Prepared,
+    Fit, Layout, Picture, PictureError, Placing, Preparation, PrepareError, Prepared, letterboxed,
 };

@@ -254,11 +254,7 @@ impl Preparation {
         let (from_x, from_y) = (picture.width, picture.height);
         match self.fit {
             Fit::Letterbox => {
-                let limits = narrower((width, height), (from_x, from_y));
-                let (to_x, to_y) = match limits {
-                    Side::Width => (width, in_ratio(from_y, width, from_x).clamp(1, height)),
-                    Side::Height => (in_ratio(from_x, height, from_y).clamp(1, width), height),
-                };
+                let (to_x, to_y) = letterboxed((width, height), (from_x, from_y));
                 let across = Axis { from: from_x, to: to_x, skip: 0, keep: to_x };
                 let down = Axis { from: from_y, to: to_y, skip: 0, keep: to_y };
                 Window { across, down, left: (width - to_x) / 2, top: (height - to_y) / 2 }
@@ -281,6 +277,16 @@ impl Preparation {
                 Window { across, down, left: 0, top: 0 }
             }
         }
+    }
+}
+
+/// Width and height of a picture, neither of them zero, that just fits into a field. Who makes a picture this size first, and
+/// letterboxes it then, gets the same as who letterboxes it at once.
+pub fn letterboxed(field: (usize, usize), picture: (usize, usize)) -> (usize, usize) {
+    let ((width, height), (from_x, from_y)) = (field, picture);
+    match narrower(field, picture) {
+        Side::Width => (width, in_ratio(from_y, width, from_x).clamp(1, height)),
+        Side::Height => (in_ratio(from_x, height, from_y).clamp(1, width), height),
     }
 }
 
@@ -347,6 +353,26 @@ mod tests {
         );
         assert!(Picture::new(0, 2, &[]).is_err());
         assert!(Picture::new(usize::MAX, usize::MAX, &[0; 3]).is_err());
+    }
+
+    #[test]
+    fn a_picture_that_was_made_small_before_gives_the_same_numbers() {
+        let mut seed = 7_u32;
+        for (width, height) in [(81, 108), (108, 81), (97, 31), (33, 64), (200, 200), (641, 1)] {
+            let noise = |_| {
+                seed = seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+                (seed >> 24) as u8
+            };
+            let rgb: Vec<u8> = (0..width * height * CHANNELS).map(noise).collect();
+            let picture = Picture::new(width, height, &rgb).unwrap();
+            let (to_x, to_y) = letterboxed((32, 32), (width, height));
+            let small = Preparation { layout: Layout::Nhwc, ..Preparation::plain(to_x, to_y) };
+            let small = small.pixels(&picture).unwrap().values;
+            let small = Picture::new(to_x, to_y, &small).unwrap();
+            let detector = Preparation::detector(32, 32);
+            let (once, twice) = (detector.numbers(&picture), detector.numbers(&small));
+            assert_eq!(once.unwrap().values, twice.unwrap().values, "{width}x{height}");
+        }
     }
 
     #[test]

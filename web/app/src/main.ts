@@ -7,7 +7,10 @@ import { Shoal } from "@shoal/sdk";
 import { listen, route } from "./core/route";
 import type { LinkState, Store } from "./core/store";
 import { openStore } from "./core/store";
+import { chat } from "./pages/chat";
+import { classifyPage } from "./pages/classify";
 import { dashboard } from "./pages/dashboard";
+import { detectPage } from "./pages/detect";
 import { jobPage } from "./pages/job";
 import { keyPage } from "./pages/key";
 import { playground } from "./pages/playground";
@@ -67,6 +70,9 @@ function header(store: () => Store | null): Child {
         { "aria-label": "Pages", hidden: () => link() === null || link() === "refused" },
         el("a", { href: "/", "aria-current": () => at("dashboard") }, "Dashboard"),
         el("a", { href: "/playground", "aria-current": () => at("playground") }, "Playground"),
+        el("a", { href: "/chat", "aria-current": () => at("chat") }, "Chat"),
+        el("a", { href: "/detect", "aria-current": () => at("detect") }, "Detect"),
+        el("a", { href: "/classify", "aria-current": () => at("classify") }, "Classifier"),
       ),
       el("span", { class: () => `link-state ${link() ?? ""}`, role: "status" }, () => {
         const state = link();
@@ -103,6 +109,15 @@ function body(store: Store): HTMLElement {
       case "playground":
         document.title = "Playground · Shoal";
         return playground(store);
+      case "chat":
+        document.title = "Chat · Shoal";
+        return chat(store);
+      case "detect":
+        document.title = "Detect · Shoal";
+        return detectPage(store);
+      case "classify":
+        document.title = "Classifier · Shoal";
+        return classifyPage(store);
       case "unknown":
         document.title = "Not found · Shoal";
         return el(

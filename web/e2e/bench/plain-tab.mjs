@@ -13,6 +13,7 @@ import { until } from "../lib/until.mjs";
 /** Opens a page of another site that lends this browser by the SDK; `close()` ends it. */
 export async function plainTab(api, link) {
   const { origin: url, hash } = new URL(link);
+  const before = (await api.nodes()).length;
   const page = `<!doctype html><title>lends</title><script type="module">
     import { join } from "${url}/assets/sdk.js";
     await join({ url: "${url}", token: "${hash.slice(1)}", gpu: true, cpu: 1 });
@@ -32,7 +33,7 @@ export async function plainTab(api, link) {
     detached: true,
   });
   const ended = new Promise((resolve) => child.on("close", resolve));
-  await until("the tab to join", async () => (await api.nodes()).length > 0, 30);
+  await until("the tab to join", async () => (await api.nodes()).length > before, 30);
 
   return async function close() {
     // All of its processes at once: each still writes into the profile.

@@ -5,11 +5,15 @@ import { blake3 } from "@noble/hashes/blake3.js";
 import { Answers } from "./answers.js";
 import { outType, type ResultArray, typed } from "./arrays.js";
 import { type Bytes, lineBytes, type Source, upload, type UploadOptions } from "./blobs.js";
+import { chat, type ChatOptions, type ChatPart, type LanguageModel, languageModels } from "./chat.js";
 import { toTheEnd } from "./follow.js";
 import { Http, ShoalError } from "./http.js";
 import { ownIdentities } from "./join/identity.js";
 import { join, type JoinHandle, type JoinOptions } from "./join/index.js";
 import { hex, type KeyPair } from "./keyring.js";
+import { addModel, models } from "./models/index.js";
+import { Model } from "./models/model.js";
+import type { AddModelOptions, ModelEntry, ModelOptions } from "./models/types.js";
 import { prepareAll, requestInput } from "./numbers/input.js";
 import { formed } from "./numbers/result.js";
 import type { MapResult } from "./numbers/types.js";
@@ -35,6 +39,7 @@ import type {
   JobList,
   JobRequest,
   KernelInfo,
+  ModelInfo,
   MapRequest,
   NodeList,
   PoolInfo,
@@ -47,6 +52,7 @@ import type {
   UnitList,
 } from "./types.js";
 
+export type * from "./chat.js";
 export type * from "./options.js";
 export type * from "./reduce.js";
 export type * from "./service.js";
@@ -76,6 +82,12 @@ export class Shoal {
   get url(): string {
     return this.http.base;
   }
+
+  /** All language models of the pool. */
+  languageModels = (): Promise<LanguageModel[]> => languageModels(this.http);
+
+  /** The next words of a conversation, part by part as they are said. Aborting stops the node at once. */
+  chat = (options: ChatOptions): AsyncGenerator<ChatPart> => chat(this.http, options);
 
   pool = (): Promise<PoolInfo> => this.http.json("/api/v1/pool");
   /** The join link as a QR code, an SVG file. Whoever sees it may join. */
@@ -152,6 +164,20 @@ export class Shoal {
   /** The same, with the answer as a stream. */
   async askStream(name: string, request: Bytes | string, options?: AskOptions): Promise<ReadableStream<Uint8Array>> {
     return (await ask(this.http, name, request, options)).body ?? new ReadableStream();
+  }
+
+  /** A model of the pool, to be run in this page or on a node. Nothing is loaded yet. */
+  async model(name: string, options?: ModelOptions): Promise<Model> {
+    const { signal } = options ?? {};
+    return new Model(this.http, await this.http.json<ModelInfo>(`/v2/models/${encodeURIComponent(name)}`, { signal }), options);
+  }
+
+  /** All models of the pool. */
+  models = (): Promise<ModelEntry[]> => models(this.http);
+
+  /** Adds an ONNX file to the pool's models. Nodes load it then; a page can run it at once. */
+  async addModel(file: Bytes, options: AddModelOptions = {}): Promise<Model> {
+    return this.model(await addModel(this.http, file, options), options.signal ? { signal: options.signal } : {});
   }
 
   upload(data: Bytes, options?: UploadOptions): Promise<BlobRef> {
@@ -277,10 +303,11 @@ export class Shoal {
     });
   }
 
-  /** Lends this page's device to the pool; ask the person first. */
-  async join(options: Omit<JoinOptions, "url" | "token"> = {}): Promise<JoinHandle> {
-    const { join: link } = await this.pool();
-    return join({ ...options, url: this.url, token: new URL(link).hash.slice(1) });
+  /** Lends this page's device to the pool; ask the person first. `own`: as one of your own devices, which also get work
+   * that strangers' do not. */
+  async join({ own, ...options }: Omit<JoinOptions, "url" | "token"> & { own?: boolean } = {}): Promise<JoinHandle> {
+    const token = own ? this.http.key : new URL((await this.pool()).join).hash.slice(1);
+    return join({ ...options, url: this.url, token });
   }
 
   /** Checked and uploaded. */

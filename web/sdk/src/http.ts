@@ -26,7 +26,7 @@ export class Http {
   constructor(
     /** Without a slash at the end. */
     readonly base: string,
-    private readonly key: string,
+    readonly key: string,
   ) {}
 
   async json<T>(path: string, call: Call = {}): Promise<T> {
@@ -106,9 +106,12 @@ export async function* parseEvents(body: ReadableStream<Uint8Array>): AsyncGener
 async function refusal(answer: Response): Promise<ShoalError> {
   const text = await answer.text().catch(() => "");
   try {
-    const { error } = JSON.parse(text) as {
-      error: { code: string; message: string; details?: Record<string, unknown> };
+    const { error, code } = JSON.parse(text) as {
+      error: string | { code: string; message: string; details?: Record<string, unknown> };
+      code?: string;
     };
+    // As clients of the Open Inference Protocol expect it.
+    if (typeof error === "string") return new ShoalError(answer.status, code ?? "http", error);
     return new ShoalError(answer.status, error.code, error.message, error.details);
   } catch {
     const said = text.slice(0, 200) || answer.statusText;

@@ -27,6 +27,8 @@ export {
   type ServiceNote,
   type UnitEvent,
 } from "./join/index.js";
+export { Model } from "./models/model.js";
+export type * from "./models/types.js";
 export { npyHeader, npyType, readNpy, type Npy, type NpyArrays, type NpyType } from "./npy.js";
 export type * from "./numbers/types.js";
 export { type Picture, toImageData } from "./picture.js";

@@ -6,7 +6,7 @@ import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
-const BINARY = process.env.SHOAL_BIN ?? new URL("../../../target/release/shoal", import.meta.url).pathname;
+export const BINARY = process.env.SHOAL_BIN ?? new URL("../../../target/release/shoal", import.meta.url).pathname;
 const START_MS = 20_000;
 
 /** `{url, key, token, joinLink, data, child, restart(), close()}`. `data` and `listen` may be given to start anew on them. */

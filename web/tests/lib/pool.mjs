@@ -63,7 +63,7 @@ export async function startPool({ blobs = {}, routes = {} } = {}) {
 
 /** The built file an address means, if it means one. */
 export function fileOf(pathname) {
-  if (pathname === "/") return join(DIST, "index.html");
+  if (pathname === "/" || pathname === "/detect") return join(DIST, "index.html");
   if (pathname === "/join") return join(DIST, "join.html");
   if (pathname.startsWith("/assets/")) return join(DIST, normalize(pathname));
   return undefined;

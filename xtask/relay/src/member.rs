@@ -69,6 +69,8 @@ pub(crate) fn work(
                 MemberOutput::Direct(..)
                 | MemberOutput::Radio(..)
                 | MemberOutput::Engine(_)
+                | MemberOutput::Stage(_)
+                | MemberOutput::Answer { .. }
                 | MemberOutput::Says { .. }
                 | MemberOutput::Deliver { .. }
                 | MemberOutput::Using(..) => continue,

@@ -6,8 +6,13 @@ mod crowd;
 mod farm;
 mod join;
 mod link;
+mod llm_solo;
 mod map;
 mod nodes;
+mod offload;
+mod onnx;
+mod onnx_batch;
+mod onnx_split;
 mod peers;
 mod pool;
 mod relay;
@@ -25,7 +30,7 @@ use crate::shell::{self, Outcome};
 use crate::{programs, setup, web};
 use report::Report;
 
-const NAMES: &str = "allreduce, churn, farm, join, link, map, nodes, relay, service, sim, sim-grid, swarm, upgrade, verify";
+const NAMES: &str = "allreduce, churn, farm, join, link, llm-solo, map, nodes, offload, onnx, onnx-batch, onnx-split, relay, service, sim, sim-grid, swarm, upgrade, verify";
 
 /// What every benchmark is told.
 struct Plan {
@@ -52,13 +57,18 @@ pub(crate) fn run(args: &[String]) -> Outcome {
         "farm" => farm::run,
         "map" => map::run,
         "nodes" => nodes::run,
+        "offload" => offload::run,
+        "onnx" => onnx::run,
+        "onnx-batch" => onnx_batch::run,
         "join" => join::run,
         "link" => link::run,
+        "llm-solo" => llm_solo::run_bench,
         "relay" => relay::run,
         "service" => service::run,
         "sim" => sim::run,
         "sim-grid" => sim_grid::run,
         "swarm" => swarm::run,
+        "onnx-split" => onnx_split::run,
         "upgrade" => upgrade::run,
         "verify" => verify::run,
         other => return Err(format!("there is no benchmark `{other}`, only {NAMES}")),

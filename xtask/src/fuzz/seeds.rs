@@ -22,6 +22,7 @@ pub(super) fn write(name: &str, corpus: &Path) -> Outcome {
         "http" => bodies()?,
         "npy" => arrays(),
         "onnx" => models(),
+        "gguf" => heads(),
         "wasm" => programs()?,
         "wgsl" => kernels()?,
         // Found within a second: the codec wastes no bits.
@@ -176,6 +177,47 @@ fn number(field: u8, number: u8) -> Vec<u8> {
 fn bytes(field: u8, bytes: &[u8]) -> Vec<u8> {
     let (low, high) = ((bytes.len() & 0x7f) as u8 | 0x80, (bytes.len() >> 7) as u8);
     [&[field << 3 | 2, low, high], bytes].concat()
+}
+
+/// Models in GGUF's format, one layer each.
+fn heads() -> Vec<Vec<u8>> {
+    let named = |name: &str| [&(name.len() as u64).to_le_bytes(), name.as_bytes()].concat();
+    let layer = ["attn_norm", "attn_q", "attn_k", "attn_v", "attn_output", "ffn_norm"];
+    let file = |arch: &str, others: &[&str]| {
+        let counts = ["block_count", "attention.head_count"].map(|key| (key, 1u32));
+        let sizes = ["embedding_length", "feed_forward_length"].map(|key| (key, 32u32));
+        let keys = [counts, sizes].concat();
+        let names = layer.iter().chain(&["ffn_gate", "ffn_up", "ffn_down"]).chain(others);
+        let names: Vec<String> = names
+            .map(|name| format!("blk.0.{name}{}", if name.contains('.') { "" } else { ".weight" }))
+            .chain(["token_embd.weight".into(), "output_norm.weight".into()])
+            .collect();
+        let mut file = [&b"GGUF"[..], &3u32.to_le_bytes()].concat();
+        file.extend((names.len() as u64).to_le_bytes());
+        file.extend((keys.len() as u64 + 2).to_le_bytes());
+        file.extend([named("general.architecture"), vec![8, 0, 0, 0], named(arch)].concat());
+        let tokens = [&[9, 0, 0, 0, 8, 0, 0, 0][..], &2u64.to_le_bytes()].concat();
+        file.extend([named("tokenizer.ggml.tokens"), tokens, named("a"), named("b")].concat());
+        for (key, value) in keys {
+            file.extend([named(&format!("{arch}.{key}")), vec![4, 0, 0, 0]].concat());
+            file.extend(value.to_le_bytes());
+        }
+        for (at, name) in names.iter().enumerate() {
+            let dims = if name.contains("norm") || name.contains("bias") { 1 } else { 2 };
+            file.extend([named(name), vec![dims, 0, 0, 0]].concat());
+            (0..dims).for_each(|_| file.extend(32u64.to_le_bytes()));
+            file.extend(
+                [0u32.to_le_bytes().to_vec(), (at as u64 * 4096).to_le_bytes().to_vec()].concat(),
+            );
+        }
+        file.resize(file.len().next_multiple_of(32), 0);
+        file
+    };
+    vec![
+        file("llama", &[]),
+        file("qwen2", &["attn_q.bias", "attn_k.bias", "attn_v.bias"]),
+        file("qwen3", &["attn_q_norm", "attn_k_norm"]),
+    ]
 }
 
 /// Files below a folder whose name ends so.

@@ -107,6 +107,8 @@ fn decides(source: &Source) -> bool {
         "crates/scheduler/src/",
         "crates/node/src/",
         "crates/onnx/src/",
+        "crates/gguf/src/",
+        "crates/text/src/",
         "crates/vision/src/",
     ];
     source.is_rust() && crates.iter().any(|start| source.path.starts_with(start))
@@ -126,8 +128,9 @@ fn scores(source: &Source) -> bool {
     ];
     // Requests hold users' numbers, and scripts know no others.
     let kinds = source.path.starts_with("crates/kinds/");
-    // Models compute the sizes of pictures in floats.
-    let models = source.path.starts_with("crates/onnx/");
+    // Models compute the sizes of pictures in floats, and weights and chances are floats.
+    let models = ["crates/onnx/", "crates/gguf/", "crates/text/"];
+    let models = models.iter().any(|start| source.path.starts_with(start));
     // Pictures and what models say of them are floats for models' sake.
     let pictures = source.path.starts_with("crates/vision/");
     decides(source) && !kinds && !models && !pictures && !numbers.contains(&source.path.as_str())

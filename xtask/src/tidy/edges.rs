@@ -13,11 +13,19 @@ enum Rule {
     Not(&'static [&'static str]),
 }
 
-const RULES: [(&str, Rule); 17] = [
+const RULES: [(&str, Rule); 19] = [
     ("shoal-protocol", Rule::Only(&["serde", "postcard", "blake3"])),
     (
         "shoal-kinds",
-        Rule::Only(&["shoal-protocol", "serde", "postcard", "serde_json", "thiserror", "utoipa"]),
+        Rule::Only(&[
+            "shoal-protocol",
+            "half",
+            "serde",
+            "postcard",
+            "serde_json",
+            "thiserror",
+            "utoipa",
+        ]),
     ),
     ("shoal-api", Rule::Only(&["shoal-kinds", "serde", "serde_json", "utoipa"])),
     ("shoal-scheduler", Rule::Only(&["shoal-protocol", "shoal-kinds", "serde"])),
@@ -35,6 +43,21 @@ const RULES: [(&str, Rule); 17] = [
         ]),
     ),
     ("shoal-onnx", Rule::Only(&["bytes", "serde", "serde_json", "thiserror"])),
+    ("shoal-gguf", Rule::Only(&["bytes", "thiserror"])),
+    (
+        "shoal-text",
+        Rule::Only(&[
+            "shoal-gguf",
+            "libm",
+            "minijinja",
+            "minijinja-contrib",
+            "postcard",
+            "serde",
+            "serde_json",
+            "thiserror",
+            "unicode-general-category",
+        ]),
+    ),
     ("shoal-vision", Rule::Only(&["font8x8", "libm", "thiserror"])),
     ("shoal-peer", Rule::Only(&["shoal-protocol", "serde", "serde_json", "wgpu"])),
     ("shoal-turn", Rule::Only(&["shoal-protocol", "hmac", "sha1", "md-5"])),

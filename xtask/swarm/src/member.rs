@@ -147,6 +147,7 @@ impl Member {
                 Output::Abort(_)
                 | Output::Forget(_)
                 | Output::Audition { .. }
+                | Output::AskCrew { .. }
                 | Output::Enlist(_)
                 | Output::Dismiss(_)
                 | Output::ToCrew { .. }

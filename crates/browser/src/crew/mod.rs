@@ -3,6 +3,7 @@
 
 mod answer;
 mod output;
+mod stage;
 mod swarm;
 mod talk;
 mod words;
@@ -42,7 +43,7 @@ export interface CrewPlace {
   rank: number;
   members: number[];
   ice: string[];
-  /** Its rows, in a simulation. */
+  /** Its rows, in a simulation; its parts, of a service. */
   rows?: { start: number; len: number };
 }
 "#;
@@ -129,6 +130,7 @@ impl Crew {
         let rank = usize::from(enlist.rank);
         let rows = match &enlist.task {
             CrewTask::Sim(task) => task.bands.get(rank).copied(),
+            CrewTask::Stage(task) => task.parts.get(rank).copied(),
             CrewTask::Talk | CrewTask::Share => None,
         };
         self.place = Some(Place {

@@ -5,7 +5,7 @@ use shoal_node::session::{MemberOutput, RadioDo, SimCommand};
 use shoal_protocol::{CheckpointPart, CrewSay, LinkReport, Path, Poke, Span};
 use wasm_bindgen::prelude::*;
 
-use super::words;
+use super::{stage, words};
 use crate::object::Fields;
 
 #[wasm_bindgen(typescript_custom_section)]
@@ -18,8 +18,11 @@ export type CrewOutput =
   | { type: "radio"; peer: number; do: "dial" | "listen" | "hang" }
   | { type: "radio"; peer: number; do: "hear"; words: Uint8Array }
   | { type: "engine"; command: SimCommand }
+  | { type: "stage"; command: StageCommand }
+  /** For the brain's `crewAnswers`. */
+  | { type: "answer"; call: number; result: Uint8Array }
   /** For the brain's `crewSays`. */
-  | { type: "says"; epoch: number; bytes: Uint8Array; progress?: CrewProgress }
+  | { type: "says"; epoch: number; bytes: Uint8Array; progress?: CrewProgress; staged?: StageProgress }
   /** A message for the socket: this member's rows are handed in. */
   | { type: "deliver"; bytes: Uint8Array }
   | { type: "app"; from: number; channel: number; bytes: Uint8Array }
@@ -55,10 +58,15 @@ pub(super) fn plain(output: MemberOutput) -> JsValue {
         }
         MemberOutput::Radio(peer, what) => radio(&what).with("peer", peer.0 as f64),
         MemberOutput::Engine(command) => Fields::of("engine").with("command", sim(&command)),
-        MemberOutput::Says { epoch, say } => {
-            let fields = Fields::of("says").with("epoch", epoch.0);
-            fields.with("bytes", bytes(&words::say(&say))).with("progress", progress(&say))
+        MemberOutput::Stage(command) => {
+            Fields::of("stage").with("command", stage::command(&command))
         }
+        MemberOutput::Answer { call, result } => stage::answer(call, &result),
+        MemberOutput::Says { epoch, say } => Fields::of("says")
+            .with("epoch", epoch.0)
+            .with("bytes", bytes(&words::say(&say)))
+            .with("progress", progress(&say))
+            .with("staged", stage::progress(&say)),
         MemberOutput::Deliver { attempt, output } => {
             Fields::of("deliver").with("bytes", bytes(&words::done(attempt, output)))
         }
@@ -134,9 +142,15 @@ fn poked(poke: &Poke) -> JsValue {
 
 /// What a page shows of it.
 fn progress(say: &CrewSay) -> Option<JsValue> {
-    let CrewSay::Progress { step, links, .. } = say else { return None };
+    let (step, links) = if let CrewSay::Progress { step, links, .. } = say {
+        (*step, links)
+    } else if let CrewSay::Staged(report) = say {
+        (report.done, &report.links)
+    } else {
+        return None;
+    };
     let links: Array = links.iter().map(link).collect();
-    Some(Fields::new().with("step", *step as f64).with("links", links).done())
+    Some(Fields::new().with("step", step as f64).with("links", links).done())
 }
 
 fn link(report: &LinkReport) -> JsValue {

@@ -22,7 +22,7 @@ impl Crew {
     pub fn not_met(told: &[u8]) -> Result<Option<f64>, JsError> {
         Ok(match words::read(told, "a word for a crew")? {
             CrewTold::NotMet { with } => Some(with.0 as f64),
-            CrewTold::Poke(_) | CrewTold::Watch(_) => None,
+            CrewTold::Poke(_) | CrewTold::Watch(_) | CrewTold::Drop { .. } => None,
         })
     }
 }

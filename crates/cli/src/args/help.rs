@@ -169,11 +169,32 @@ Examples:
   shoal model add yolo.onnx                     keep a model ready on one of your nodes
   shoal model add yolo.onnx --name eyes --least 2
   shoal infer yolo --image bus.jpg --task detect -o boxes.png
+  shoal model add smollm2.gguf --context 2048   a language model, for shoal chat
   shoal model rm yolo                           remove it
+  shoal model quantize yolo.onnx --calibrate photos/ --task detect -o yolo-int8.onnx
 
 The file must hold its weights. A program that speaks the Open Inference Protocol, such as
 tritonclient, can ask the model at http://ADDRESS/v2/models/yolo/infer, with the API key as bearer
 token.";
+
+pub(super) const QUANTIZE: &str = "\
+Examples:
+  shoal model quantize resnet.onnx --calibrate pictures.npy -o resnet-int8.onnx
+  shoal model quantize yolo.onnx --calibrate photos/ --task detect -o yolo-int8.onnx
+  shoal model quantize bert.onnx -o bert-int8.onnx         without data: matrix products only
+  shoal model quantize resnet.onnx --install --calibrate pictures.npy -o resnet-int8.onnx
+
+The work is done by onnxruntime's own quantiser, a Python package.";
+
+pub(super) const CHAT: &str = "\
+Examples:
+  shoal chat smollm2                            talk in the terminal; /help tells more
+  shoal chat smollm2 \"Name three fish.\"
+  shoal chat smollm2 --system \"Answer in one word.\" --temperature 0 < question.txt
+  shoal chat smollm2 --json \"Hello\"             the answer, counts and times as JSON
+
+Ctrl-C stops an answer. Add a model with: shoal model add FILE.gguf. Programs ask it through
+OpenAI's API at http://ADDRESS/v1, with the API key.";
 
 pub(super) const MODELS: &str = "\
 Examples:
@@ -187,5 +208,7 @@ Examples:
   shoal infer add --input a=1.npy --input b=2.npy --json
   shoal infer yolo --image bus.jpg --task detect -o boxes.png
   shoal infer resnet --image cat.png --task classify --labels imagenet.txt
+  shoal infer resnet --batch pictures.npy -o scores.npy      run on every row, on all nodes
+  shoal infer resnet.onnx --images photos/ --task classify -o results.jsonl
 
 For more, see docs/models.md";

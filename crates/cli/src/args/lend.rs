@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::Args;
+use shoal_host::Accelerate;
 use shoal_node::Rules;
 use shoal_protocol::{PublicKey, sign};
 
@@ -123,6 +124,13 @@ pub(crate) struct Lend {
     /// Pause when running on battery below this charge; 0 never pauses
     #[arg(long, value_name = "PERCENT", default_value_t = 30, value_parser = percent())]
     pub(crate) battery_below: u8,
+    /// The ONNX Runtime library to run models with where it is faster than the built-in engine; `none` for the built-in
+    /// engine alone [default: the one this system has installed, if any]
+    #[arg(long, value_name = "FILE", env = "SHOAL_ONNXRUNTIME")]
+    pub(crate) onnxruntime: Option<PathBuf>,
+    /// Run every model with ONNX Runtime that it can run, without timing the built-in engine
+    #[arg(long)]
+    pub(crate) prefer_onnxruntime: bool,
 }
 
 impl From<Lend> for shoal_host::Lend {
@@ -135,6 +143,12 @@ impl From<Lend> for shoal_host::Lend {
             name: lend.node_name,
             rules: Rules { only: lend.only, never: lend.never },
             battery_below: lend.battery_below,
+            accelerate: match lend.onnxruntime {
+                None => Accelerate::Found,
+                Some(none) if none.as_os_str() == "none" => Accelerate::Never,
+                Some(path) => Accelerate::Library(path),
+            },
+            prefer_accelerator: lend.prefer_onnxruntime,
         }
     }
 }

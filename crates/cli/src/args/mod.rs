@@ -1,5 +1,6 @@
 //! The command line: every verb, flag and example in one place.
 
+mod chat;
 mod help;
 mod lend;
 mod look;
@@ -9,10 +10,12 @@ mod service;
 mod sim;
 mod work;
 
+pub(crate) use chat::Chat;
 pub(crate) use lend::{Join, Lend, Listen, Serve, Talk, Up};
 pub(crate) use look::{Cancel, Explain, Jobs, Nodes, Receipt, Subject, Verify, Watch};
 pub(crate) use model::{
-    FitArg, Infer, Model, ModelAdd, ModelRm, ModelVerb, Models, NormalizeArg, Sight, Task,
+    FitArg, Infer, Model, ModelAdd, ModelQuantize, ModelRm, ModelVerb, Models, NormalizeArg, Sight,
+    Task,
 };
 pub(crate) use policy::{PolicyArgs, PriorityArg};
 pub(crate) use service::{Ask, Service, ServiceAdd, ServiceRm, ServiceVerb, Services};
@@ -70,7 +73,8 @@ pub(crate) enum Verb {
     Ask(Ask),
     Services(Services),
     Model(Model),
-    Infer(Infer),
+    Infer(Box<Infer>),
+    Chat(Box<Chat>),
     Models(Models),
     Jobs(Jobs),
     Nodes(Nodes),
@@ -85,6 +89,15 @@ pub(crate) enum Verb {
     Talk(Talk),
     #[command(name = shoal_host::WORKER, hide = true)]
     GpuWorker,
+    #[command(name = shoal_host::ONNX_WORKER, hide = true)]
+    OnnxWorker(OnnxWorker),
+}
+
+/// What a node tells the process that loads ONNX Runtime
+#[derive(Debug, Args)]
+pub(crate) struct OnnxWorker {
+    pub(crate) library: PathBuf,
+    pub(crate) threads: usize,
 }
 
 /// Which coordinator a client verb talks to
@@ -128,9 +141,10 @@ mod tests {
 
     #[test]
     fn every_verb_shows_an_example() {
-        for verb in
-            Shoal::command().get_subcommands().filter(|verb| verb.get_name() != "gpu-worker")
-        {
+        let command = Shoal::command();
+        // Those that a node starts itself are for nobody else.
+        let verbs = command.get_subcommands().filter(|verb| !verb.get_name().ends_with("-worker"));
+        for verb in verbs {
             let help = verb.get_after_help().map(ToString::to_string).unwrap_or_default();
             assert!(help.contains("shoal"), "{} has no example", verb.get_name());
         }

@@ -4,9 +4,9 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 
-use super::{Server, help, work};
+use super::{JobArgs, Server, help, work};
 
-/// Add or remove an ONNX model that nodes keep ready
+/// Add or remove an ONNX or GGUF model that nodes keep ready
 #[derive(Debug, Args)]
 #[command(after_help = help::MODEL)]
 pub(crate) struct Model {
@@ -18,13 +18,48 @@ pub(crate) struct Model {
 pub(crate) enum ModelVerb {
     Add(Box<ModelAdd>),
     Rm(ModelRm),
+    Quantize(Box<ModelQuantize>),
 }
 
-/// Check an ONNX file, store it, and keep it ready on nodes
+/// Make a smaller model with 8-bit numbers, and compare it with the original
+#[derive(Debug, Args)]
+#[command(after_help = help::QUANTIZE)]
+pub(crate) struct ModelQuantize {
+    /// The ONNX file
+    #[arg(value_name = "MODEL.onnx")]
+    pub(crate) file: PathBuf,
+    /// Typical inputs: an .npy file with one in each row, or a folder of pictures; may be repeated if the model has
+    /// several inputs. Without it only matrix products become smaller
+    #[arg(long, value_name = "[NAME=]PATH")]
+    pub(crate) calibrate: Vec<String>,
+    /// Use the data only to compare: scales are found anew in every run
+    #[arg(long)]
+    pub(crate) dynamic: bool,
+    /// Where the new model goes
+    #[arg(short, long, value_name = "OUT.onnx")]
+    pub(crate) output: PathBuf,
+    /// A Python that has onnxruntime and onnx [default: Shoal's own if it was made, else python3]
+    #[arg(long, value_name = "PROGRAM", conflicts_with = "install")]
+    pub(crate) python: Option<PathBuf>,
+    /// Make a Python environment with onnxruntime and onnx in the data folder first
+    #[arg(long)]
+    pub(crate) install: bool,
+    /// What the model does with the pictures
+    #[arg(long, requires = "calibrate")]
+    pub(crate) task: Option<Task>,
+    /// How pictures are brought to the model's size [default: as for infer]
+    #[arg(long, requires = "calibrate")]
+    pub(crate) fit: Option<FitArg>,
+    /// How pixels become numbers [default: as for infer]
+    #[arg(long, requires = "calibrate")]
+    pub(crate) normalize: Option<NormalizeArg>,
+}
+
+/// Check an ONNX or GGUF file, store it, and keep it ready on nodes
 #[derive(Debug, Args)]
 #[command(after_help = help::MODEL)]
 pub(crate) struct ModelAdd {
-    /// The ONNX file, with its weights inside
+    /// The ONNX or GGUF file, with its weights inside
     pub(crate) file: PathBuf,
     /// What clients call it: letters, digits, "-", "_" and "." [default: the file's name]
     #[arg(long)]
@@ -38,9 +73,19 @@ pub(crate) struct ModelAdd {
     /// Seconds without work after which a node beyond the least is released
     #[arg(long, value_name = "SECONDS", default_value_t = 60)]
     pub(crate) idle: u64,
+    /// Tokens of a conversation with a language model [default: 4096, or what the model was made for]
+    #[arg(long, value_name = "TOKENS")]
+    pub(crate) context: Option<u32>,
+    /// Conversations with a language model that a node holds at a time [default: 4]
+    #[arg(long, value_name = "N")]
+    pub(crate) conversations: Option<u16>,
     /// Let other people's nodes run it too; nobody checks their answers
     #[arg(long)]
     pub(crate) strangers: bool,
+    /// Whether several devices keep it ready together, each some of its parts: auto (where no device has the memory for
+    /// all of it, or several answer sooner), never, or how many
+    #[arg(long, value_name = "N", default_value = "never")]
+    pub(crate) split: String,
     /// Seconds to wait until a node has it ready
     #[arg(long, value_name = "SECONDS", default_value_t = 60)]
     pub(crate) wait: u64,
@@ -65,17 +110,21 @@ pub(crate) struct Models {
     pub(crate) server: Server,
 }
 
-/// Run a model on tensors from .npy files, or on a picture
+/// Run a model on tensors from .npy files or on a picture, or on many of them at once
 #[derive(Debug, Args)]
 #[command(after_help = help::INFER)]
 pub(crate) struct Infer {
-    /// The model's name
-    pub(crate) name: String,
+    /// The model's name; with --batch or --images also an .onnx file
+    pub(crate) model: String,
     /// An .npy file for the input NAME; may be repeated
-    #[arg(long, value_name = "NAME=FILE", value_parser = work::name_and_value, conflicts_with = "image")]
+    #[arg(long, value_name = "NAME=FILE", value_parser = work::name_and_value, conflicts_with = "picture")]
     pub(crate) input: Vec<(String, String)>,
-    /// A folder for the outputs, one .npy file for each; with --task detect, a PNG file for the picture with its boxes
-    /// [default: only print]
+    /// An .npy file of many inputs, one in each row, which all nodes share; NAME is needed if the model has several
+    /// inputs, and then it may be repeated. Arrays of --input are split in the same way
+    #[arg(long, value_name = "[NAME=]FILE", conflicts_with = "picture")]
+    pub(crate) batch: Vec<String>,
+    /// A folder for the outputs, one .npy file for each; with --batch and one output, also an .npy file; with --task
+    /// detect, a PNG file for the picture with its boxes; with --images, a .jsonl file or a folder [default: only print]
     #[arg(short, long, value_name = "PATH")]
     pub(crate) output: Option<PathBuf>,
     #[command(flatten)]
@@ -83,24 +132,29 @@ pub(crate) struct Infer {
     /// Seconds to wait for the answer
     #[arg(long, value_name = "SECONDS", default_value_t = 30.0)]
     pub(crate) deadline: f64,
+    #[command(flatten, next_help_heading = "With --batch or --images")]
+    pub(crate) job: JobArgs,
     #[command(flatten)]
     pub(crate) server: Server,
 }
 
 /// A picture, and what to make of the answer
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 pub(crate) struct Sight {
     /// A PNG or JPEG picture for the model's only picture input
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", group = "picture")]
     pub(crate) image: Option<PathBuf>,
+    /// Many pictures, or folders of them, which all nodes share
+    #[arg(long, value_name = "PATH", num_args = 1.., group = "picture", requires = "task")]
+    pub(crate) images: Vec<PathBuf>,
     /// What the model does: find things in the picture, or say what it shows
-    #[arg(long, requires = "image")]
+    #[arg(long, requires = "picture")]
     pub(crate) task: Option<Task>,
     /// How the picture is brought to the model's size [default: letterbox to detect, crop to classify, else stretch]
-    #[arg(long, requires = "image")]
+    #[arg(long, requires = "picture")]
     pub(crate) fit: Option<FitArg>,
     /// How pixels become numbers: 0 to 1, or by ImageNet's mean and deviation [default: imagenet to classify, else none]
-    #[arg(long, requires = "image")]
+    #[arg(long, requires = "picture")]
     pub(crate) normalize: Option<NormalizeArg>,
     /// The names of the classes, one a line
     #[arg(long, value_name = "FILE", requires = "task")]
@@ -111,6 +165,18 @@ pub(crate) struct Sight {
     /// How much two boxes of one class may overlap
     #[arg(long, value_name = "PART", default_value_t = 0.45)]
     pub(crate) overlap: f32,
+}
+
+impl Sight {
+    /// Only how pictures become numbers.
+    pub(crate) fn preparing(
+        task: Option<Task>,
+        fit: Option<FitArg>,
+        normalize: Option<NormalizeArg>,
+    ) -> Sight {
+        let (image, images, labels) = (None, Vec::new(), None);
+        Sight { image, images, task, fit, normalize, labels, score: 0.0, overlap: 0.0 }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

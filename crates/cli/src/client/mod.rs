@@ -1,5 +1,6 @@
 //! A typed client of the coordinator's HTTP API.
 
+mod chat;
 mod download;
 mod events;
 mod field;

@@ -187,7 +187,25 @@ pub(crate) fn parse(head: &[u8]) -> Result<Header, NpyError> {
 
 /// A tensor for a model: its type, its shape and its bytes.
 pub(crate) fn tensor(file: &[u8]) -> Result<(Element, Vec<u64>, &[u8]), NpyError> {
-    let (fields, start) = fields(file)?;
+    let (element, shape, start) = tensor_head(file, file.len() as u64)?;
+    Ok((element, shape, file.get(start as usize..).unwrap_or_default()))
+}
+
+/// A type, a shape, and where the bytes begin.
+pub(crate) type TensorHead = (Element, Vec<u64>, u64);
+
+/// Reads the head of a file with a tensor: its type, its shape and where its bytes begin.
+pub(crate) fn read_tensor_head(
+    file: &mut impl Read,
+    file_bytes: u64,
+) -> io::Result<Result<TensorHead, NpyError>> {
+    let mut head = Vec::new();
+    file.take(MAX_HEADER as u64 + 12).read_to_end(&mut head)?;
+    Ok(tensor_head(&head, file_bytes))
+}
+
+fn tensor_head(head: &[u8], file_bytes: u64) -> Result<TensorHead, NpyError> {
+    let (fields, start) = fields(head)?;
     let none = || NpyError::NoTensor(fields.descr.into());
     let (order, kind) = fields.descr.split_at_checked(1).ok_or_else(none)?;
     let is_it = |element: &&Element| element.numpy().get(1..) == Some(kind);
@@ -198,15 +216,14 @@ pub(crate) fn tensor(file: &[u8]) -> Result<(Element, Vec<u64>, &[u8]), NpyError
     let size = |size: u64, axis: &u64| size.checked_mul(*axis);
     let expected = fields.shape.iter().try_fold(element.bytes() as u64, size);
     let expected = expected.ok_or(NpyError::TooLarge)?;
-    let bytes = file.get(start as usize..).unwrap_or_default();
-    let found = bytes.len() as u64;
+    let found = file_bytes.saturating_sub(start);
     if found < expected {
         return Err(NpyError::Short { expected, found });
     }
     if found > expected {
         return Err(NpyError::Trailing { extra: found - expected });
     }
-    Ok((element, fields.shape, bytes))
+    Ok((element, fields.shape, start))
 }
 
 /// What a header says, and where the array starts.

@@ -36,6 +36,21 @@ pub(crate) fn jobs(jobs: &[JobJson]) -> String {
     table.to_string()
 }
 
+/// Two models side by side, a row for each engine.
+pub(crate) fn compared(rows: &[[String; 5]]) -> String {
+    let mut table = table(&["ENGINE", "BEFORE", "AFTER", "LARGEST DIFFERENCE", "SAME CLASS"]);
+    for [engine, before, after, difference, agreement] in rows {
+        table.add_row([
+            Cell::new(engine),
+            right(before.clone()),
+            right(after.clone()),
+            right(difference.clone()),
+            right(agreement.clone()),
+        ]);
+    }
+    table.to_string()
+}
+
 pub(crate) fn nodes(nodes: &[NodeJson]) -> String {
     if nodes.is_empty() {
         return "no nodes in the pool; start one with `shoal up`, or open the join link on a device".into();

@@ -6,16 +6,21 @@ use std::time::Instant;
 use serde_json::{Value, json};
 use shoal_kinds::onnx::Tensor;
 
-use super::Context;
 use super::render::check_extension;
+use super::{Context, many, pictures};
 use crate::args::{Infer, Sight, Task};
 use crate::client::Client;
 use crate::fail::Fail;
+use crate::interrupt::Interrupts;
 use crate::show;
 use crate::sight::{self, Found, Seen};
 use crate::tensors::Array;
 
-pub(super) async fn run(context: &Context, args: Infer) -> Result<(), Fail> {
+pub(super) async fn run(
+    context: &Context,
+    args: Infer,
+    interrupts: &Interrupts,
+) -> Result<(), Fail> {
     if !(args.deadline > 0.0 && args.deadline <= 3600.0) {
         return Err(Fail::input("--deadline must be more than 0 and at most 3600 seconds"));
     }
@@ -26,8 +31,14 @@ pub(super) async fn run(context: &Context, args: Infer) -> Result<(), Fail> {
             return Err(Fail::input(format!("{flag} must be from 0 to 1")));
         }
     }
+    if !args.sight.images.is_empty() {
+        return pictures::run(context, &client, args, interrupts).await;
+    }
+    if !args.batch.is_empty() {
+        return many::run(context, &client, args, interrupts).await;
+    }
     if let Some(path) = &args.sight.image {
-        let model = client.model(&args.name).await?;
+        let model = client.model(&args.model).await?;
         let (input, seen) = sight::open(path, &model, &args.sight)?;
         if let Some(task) = *task {
             return look(context, &client, &args, (input, seen), task).await;
@@ -104,7 +115,7 @@ async fn tensors(
 async fn ask(client: &Client, args: &Infer, inputs: &[Array]) -> Result<Vec<Array>, Fail> {
     let tensors: Vec<Tensor<'_>> = inputs.iter().map(Array::tensor).collect();
     let millis = (args.deadline * 1e3).ceil() as u64;
-    let outputs = client.infer(&args.name, &tensors, millis).await?;
+    let outputs = client.infer(&args.model, &tensors, millis).await?;
     Ok(outputs.into_iter().map(|(head, bytes)| Array { head, bytes }).collect())
 }
 
@@ -119,19 +130,28 @@ fn warn_of_nan(input: &Array) {
 
 /// Each output in a file of its own.
 fn save(folder: &Path, outputs: &[Array]) -> Result<Vec<PathBuf>, Fail> {
+    let files = files(folder, outputs.iter().map(|output| output.head.name.as_str()))?;
+    outputs.iter().zip(&files).try_for_each(|(output, path)| output.save(path))?;
+    Ok(files)
+}
+
+/// A file for each output in a folder, which is made.
+pub(super) fn files<'a>(
+    folder: &Path,
+    outputs: impl Iterator<Item = &'a str>,
+) -> Result<Vec<PathBuf>, Fail> {
     std::fs::create_dir_all(folder).map_err(|error| Fail::writing(folder, &error))?;
     let mut files = Vec::new();
     for output in outputs {
         // Two names may differ only in what no file name has, or in case.
         let lower = |path: &PathBuf| path.to_string_lossy().to_lowercase();
-        let name = file_name(&output.head.name);
+        let name = file_name(output);
         let mut path = folder.join(format!("{name}.npy"));
         let mut count = 1;
         while files.iter().any(|other| lower(other) == lower(&path)) {
             count += 1;
             path = folder.join(format!("{name}-{count}.npy"));
         }
-        output.save(&path)?;
         files.push(path);
     }
     Ok(files)

@@ -1,7 +1,7 @@
 //! `shoal join`: lends this machine to a coordinator; and how a node talks to its donor.
 
 use serde_json::json;
-use shoal_host::{Asker, JoinLink, Notice, Options};
+use shoal_host::{Asker, JoinLink, Note, Notice, Options};
 
 use super::Context;
 use super::serve::stop_on_signal;
@@ -72,14 +72,19 @@ pub(super) fn caution(json: bool, notice: &Notice) {
 
 pub(super) fn as_text(base: &str, notice: &Notice) -> String {
     match notice {
-        Notice::Offers { name, cpus, memory, gpu, why_no_gpu } => {
+        Notice::Offers { name, cpus, memory, gpu, why_no_gpu, accelerator, why_no_accelerator } => {
             let gpu = match (gpu, why_no_gpu) {
                 (Some(gpu), _) => gpu.clone(),
                 (None, Some(reason)) => format!("no GPU ({reason})"),
                 (None, None) => "no GPU".into(),
             };
             let memory = show::size(*memory);
-            format!("lending {name}: {cpus} programs at a time, {memory} of memory, {gpu}")
+            let with = match (accelerator, why_no_accelerator) {
+                (Some(accelerator), _) => format!(", {accelerator}"),
+                (None, Some(why)) => format!("; ONNX Runtime is not used: {why}"),
+                (None, None) => String::new(),
+            };
+            format!("lending {name}: {cpus} programs at a time, {memory} of memory, {gpu}{with}")
         }
         Notice::Joined { node } => format!("joined {base} as node {node}; Ctrl-C stops lending"),
         Notice::Away { reason } => format!("{base}: {reason}; trying again"),
@@ -87,6 +92,7 @@ pub(super) fn as_text(base: &str, notice: &Notice) -> String {
         Notice::Serves { asker, memory } => {
             format!("ready to serve {}; it may use {} of memory", of(asker), show::size(*memory))
         }
+        Notice::Engine { asker, note } => format!("{}: {}", of(asker), engine(note)),
         Notice::InCrew { job, others, rows, from } => {
             let with = match others {
                 0 => "alone".into(),
@@ -95,6 +101,15 @@ pub(super) fn as_text(base: &str, notice: &Notice) -> String {
             };
             let from = if *from == 0 { String::new() } else { format!(", from step {from}") };
             format!("taking part in job {job} {with}: rows {rows}{from}")
+        }
+        Notice::InService { asker, others, parts, of: all, memory } => {
+            let with = if *others == 1 { "1 other".into() } else { format!("{others} others") };
+            let (asker, memory) = (of(asker), show::size(*memory));
+            let parts = match parts.len {
+                1 => format!("part {}", parts.start),
+                _ => format!("parts {} to {}", parts.start, parts.end() - 1),
+            };
+            format!("serving {asker} with {with}: {parts} of {all}, up to {memory} of memory")
         }
         Notice::Refuses { asker, reason } => format!("not run: {}: {reason}", of(asker)),
         Notice::Declines(asker) => format!("refused by your rules: {}", of(asker)),
@@ -112,20 +127,34 @@ pub(super) fn as_text(base: &str, notice: &Notice) -> String {
 
 fn as_json(notice: &Notice) -> serde_json::Value {
     match notice {
-        Notice::Offers { name, cpus, memory, gpu, why_no_gpu } => json!({
-            "event": "offers", "name": name, "cpus": cpus, "memory": memory, "gpu": gpu,
-            "whyNoGpu": why_no_gpu,
-        }),
+        Notice::Offers { name, cpus, memory, gpu, why_no_gpu, accelerator, why_no_accelerator } => {
+            json!({
+                "event": "offers", "name": name, "cpus": cpus, "memory": memory, "gpu": gpu,
+                "whyNoGpu": why_no_gpu, "onnxruntime": accelerator,
+                "whyNoOnnxruntime": why_no_accelerator,
+            })
+        }
         Notice::Joined { node } => json!({"event": "joined", "node": node}),
         Notice::Away { reason } => json!({"event": "away", "reason": reason}),
         Notice::Works(asker) => json!({"event": "works", "asker": asker_json(asker)}),
         Notice::Serves { asker, memory } => {
             json!({"event": "serves", "asker": asker_json(asker), "memory": memory})
         }
+        Notice::Engine { asker, note: Note::Chose { name, built_in, second } } => json!({
+            "event": "engine", "asker": asker_json(asker), "other": name,
+            "builtInMicros": built_in, "otherMicros": second,
+        }),
+        Notice::Engine { asker, note: Note::Broke { name, why } } => json!({
+            "event": "engineBroke", "asker": asker_json(asker), "engine": name, "reason": why,
+        }),
         Notice::InCrew { job, others, rows, from } => {
             let rows = [rows.start, rows.len];
             json!({"event": "crew", "job": job.0, "others": others, "rows": rows, "from": from})
         }
+        Notice::InService { asker, others, parts, of, memory } => json!({
+            "event": "inService", "asker": asker_json(asker), "others": others,
+            "parts": [parts.start, parts.len], "of": of, "memory": memory,
+        }),
         Notice::Refuses { asker, reason } => {
             json!({"event": "refuses", "asker": asker_json(asker), "reason": reason})
         }
@@ -138,6 +167,26 @@ fn as_json(notice: &Notice) -> serde_json::Value {
         Notice::Resumed => json!({"event": "resumed"}),
         Notice::GpuRestarted { reason } => json!({"event": "gpuRestarted", "reason": reason}),
         Notice::GpuGone { reason } => json!({"event": "gpuGone", "reason": reason}),
+    }
+}
+
+fn engine(note: &Note) -> String {
+    let millis = |micros: &u64| format!("{:.1} ms", *micros as f64 / 1000.0);
+    match note {
+        Note::Chose { name, built_in: Some(built_in), second: Some(second) } => {
+            let (faster, slower) = (built_in.min(second), built_in.max(second));
+            let (chosen, other) = match second < built_in {
+                true => (name.as_str(), "the built-in engine"),
+                false => ("the built-in engine", name.as_str()),
+            };
+            format!("runs with {chosen} ({}; {other}: {})", millis(faster), millis(slower))
+        }
+        Note::Chose { name, built_in: None, .. } => format!("runs with {name}"),
+        Note::Chose { .. } => "runs with the built-in engine".into(),
+        Note::Broke { name, why } => {
+            let why = show::harmless(why).replace(['\n', '\t'], " ");
+            format!("{name} failed, the built-in engine answers: {why}")
+        }
     }
 }
 

@@ -1,16 +1,21 @@
 //! One module per verb; what they share is here.
 
+mod chat;
 #[cfg(feature = "count")]
 pub(crate) mod count;
 mod exec;
 mod explain;
 mod infer;
 mod join;
+mod language;
 mod look;
+mod many;
 mod map;
 mod model;
 mod noop;
+mod pictures;
 mod policy;
+mod quantize;
 mod receipt;
 mod reduce;
 mod render;
@@ -77,7 +82,8 @@ pub(crate) async fn run(args: Shoal) -> Result<(), Fail> {
         Verb::Ask(ask) => service::ask(&context, ask).await,
         Verb::Model(model) => model::run(&context, model).await,
         Verb::Models(models) => model::list(&context, models).await,
-        Verb::Infer(infer) => infer::run(&context, infer).await,
+        Verb::Infer(infer) => work(async |stop| infer::run(&context, *infer, stop).await).await,
+        Verb::Chat(chat) => chat::run(&context, *chat).await,
         Verb::Jobs(jobs) => look::jobs(&context, jobs).await,
         Verb::Nodes(nodes) => look::nodes(&context, nodes).await,
         Verb::Watch(watch) => look::watch(&context, watch).await,
@@ -94,7 +100,7 @@ pub(crate) async fn run(args: Shoal) -> Result<(), Fail> {
         Verb::Count(count) => work(async |stop| count::run(&context, count, stop).await).await,
         Verb::Talk(talk) => talk::run(&context, talk).await,
         // Answered before a runtime is started.
-        Verb::GpuWorker => Ok(()),
+        Verb::GpuWorker | Verb::OnnxWorker(_) => Ok(()),
     }
 }
 

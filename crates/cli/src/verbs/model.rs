@@ -1,4 +1,4 @@
-//! `shoal model` and `models`: ONNX models that nodes keep ready.
+//! `shoal model` and `models`: models that nodes keep ready.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -13,7 +13,7 @@ use shoal_api::{
 use shoal_engine::intake;
 use shoal_kinds::onnx::{ModelPlan, Port};
 
-use super::{Context, owner, refused};
+use super::{Context, language, owner, quantize, refused};
 use crate::args::{Model, ModelAdd, ModelRm, ModelVerb, Models};
 use crate::client::{Client, Source};
 use crate::fail::Fail;
@@ -32,10 +32,14 @@ pub(super) async fn run(context: &Context, args: Model) -> Result<(), Fail> {
     match args.what {
         ModelVerb::Add(add) => start(context, *add).await,
         ModelVerb::Rm(rm) => end(context, rm).await,
+        ModelVerb::Quantize(quantize) => quantize::run(context, *quantize),
     }
 }
 
 async fn start(context: &Context, args: ModelAdd) -> Result<(), Fail> {
+    if language::is_language(&args.file)? {
+        return language::start(context, args).await;
+    }
     let file = std::fs::read(&args.file).map_err(|error| Fail::reading(&args.file, &error))?;
     let file = Bytes::from(file);
     let plan = intake::model(&file).map_err(|error| refused(&args.file, error))?;
@@ -56,9 +60,10 @@ async fn start(context: &Context, args: ModelAdd) -> Result<(), Fail> {
         idle_seconds: Some(args.idle),
         limits: LimitsJson { output_mib: Some(ANSWER_MIB), ..LimitsJson::default() },
         strangers: args.strangers,
+        split: Some(args.split),
         ..ServiceCommon::default()
     };
-    let work = WorkRequest::Onnx(OnnxRequest { model: model?.hash });
+    let work = WorkRequest::Onnx(OnnxRequest::new(model?.hash));
     client.serve(&ServiceRequest { common, work }).await?;
     if !context.json {
         show::line(&about.told(&name))?;
@@ -78,14 +83,18 @@ async fn start(context: &Context, args: ModelAdd) -> Result<(), Fail> {
     show::line(&format!("ready on {}; run it with: shoal infer {name}{inputs}", ready.join(", ")))
 }
 
-fn stem(file: &Path) -> Result<String, Fail> {
+pub(super) fn stem(file: &Path) -> Result<String, Fail> {
     let stem = file.file_stem().and_then(|stem| stem.to_str());
     stem.map(str::to_owned)
         .ok_or_else(|| Fail::input(format!("{} has no name: give one with --name", file.display())))
 }
 
 /// Waits until nodes have the model ready, and tells which. None are there if no node that could has come in time.
-async fn ready(client: &Client, name: &str, wait: Duration) -> Result<Vec<String>, Fail> {
+pub(super) async fn ready(
+    client: &Client,
+    name: &str,
+    wait: Duration,
+) -> Result<Vec<String>, Fail> {
     let began = Instant::now();
     let mut nobody_since = Instant::now();
     loop {
@@ -98,7 +107,7 @@ async fn ready(client: &Client, name: &str, wait: Duration) -> Result<Vec<String
         if !ready.is_empty() || began.elapsed() > wait {
             return Ok(ready);
         }
-        if !service.replicas.is_empty() {
+        if !service.replicas.is_empty() || service.crew.is_some() {
             nobody_since = Instant::now();
         }
         if let Some(trouble) = &service.trouble
@@ -113,8 +122,10 @@ async fn ready(client: &Client, name: &str, wait: Duration) -> Result<Vec<String
 }
 
 fn ready_on(service: &ServiceJson) -> Vec<String> {
+    let together = service.crew.iter().filter(|crew| crew.ready).flat_map(|crew| &crew.stages);
+    let together = together.map(|stage| stage.name.clone());
     let ready = service.replicas.iter().filter(|replica| replica.ready);
-    ready.map(|replica| replica.name.clone()).collect()
+    together.chain(ready.map(|replica| replica.name.clone())).collect()
 }
 
 async fn end(context: &Context, args: ModelRm) -> Result<(), Fail> {
@@ -129,6 +140,14 @@ pub(super) async fn list(context: &Context, args: Models) -> Result<(), Fail> {
     let client = context.client(&args.server)?;
     let services = client.services().await?;
     let mut all = Vec::new();
+    for service in services.services.iter().filter(|service| service.kind == "llm") {
+        let model = client.language(&service.name).await?;
+        if !context.json {
+            show::line(&super::service::line(service))?;
+            show::line(&language::line(&model))?;
+        }
+        all.push(json!({"service": service, "language": model["shoal"]}));
+    }
     for service in services.services.iter().filter(|service| service.kind == "onnx") {
         let model = client.model(&service.name).await?;
         if !context.json {
@@ -141,7 +160,7 @@ pub(super) async fn list(context: &Context, args: Models) -> Result<(), Fail> {
         return show::json(&json!({"models": all}));
     }
     if all.is_empty() {
-        return show::line("no models; add one with: shoal model add FILE.onnx");
+        return show::line("no models; add one with: shoal model add FILE");
     }
     Ok(())
 }

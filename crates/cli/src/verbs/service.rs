@@ -4,7 +4,10 @@ use std::io::{Read, Write};
 use std::path::Path;
 
 use serde_json::json;
-use shoal_api::{ExecRequest, LimitsJson, ServiceCommon, ServiceJson, ServiceRequest, WorkRequest};
+use shoal_api::{
+    ExecRequest, LimitsJson, ServiceCommon, ServiceJson, ServiceRequest, SplitJson, StageJson,
+    WorkRequest,
+};
 
 use super::{Context, owner, refused};
 use crate::args::{Ask, Service, ServiceAdd, ServiceRm, ServiceVerb, Services};
@@ -72,13 +75,43 @@ pub(super) async fn list(context: &Context, args: Services) -> Result<(), Fail> 
     if list.services.is_empty() {
         return show::line("no services; start one with: shoal service add NAME MODULE.wasm");
     }
-    list.services.iter().try_for_each(|service| show::line(&line(service)))
+    for service in &list.services {
+        show::line(&line(service))?;
+        service.crew.iter().flat_map(stages).try_for_each(|line| show::line(&line))?;
+    }
+    Ok(())
+}
+
+/// Who keeps which parts, each in a line.
+pub(super) fn stages(crew: &SplitJson) -> Vec<String> {
+    let line = |(rank, stage): (usize, &StageJson)| {
+        let StageJson { name, first_part, parts, memory, .. } = stage;
+        let (last, mib) = (first_part + parts - 1, memory.div_ceil(1 << 20));
+        let which = match parts {
+            1 => format!("part {first_part}"),
+            _ => format!("parts {first_part} to {last}"),
+        };
+        let ready = if stage.ready { "" } else { ", loading" };
+        let took = stage.compute_ms.map(|took| format!(", {took:.1} ms a request"));
+        let on = stage.hand_on_bytes.zip(stage.travel_ms).map(|(bytes, took)| {
+            let via = stage.via.as_deref().unwrap_or("relay");
+            format!(", hands on {} KB in {took:.1} ms ({via})", bytes.div_ceil(1_000))
+        });
+        let (took, on) = (took.unwrap_or_default(), on.unwrap_or_default());
+        format!("  {}. {name}: {which}, {mib} MiB{ready}{took}{on}", rank + 1)
+    };
+    crew.stages.iter().enumerate().map(line).collect()
 }
 
 pub(super) fn line(service: &ServiceJson) -> String {
     let ready = service.replicas.iter().filter(|replica| replica.ready);
     let names: Vec<_> = ready.map(|replica| replica.name.as_str()).collect();
+    let together = service.crew.as_ref().filter(|crew| crew.ready);
     let on = match (names.is_empty(), &service.trouble) {
+        _ if together.is_some() => {
+            let stages = together.map_or(0, |crew| crew.stages.len());
+            format!("ready on {stages} devices together")
+        }
         (false, _) => format!("ready on {}", names.join(", ")),
         (true, Some(trouble)) => format!("not ready: {trouble}"),
         (true, None) => "not ready: no node of yours that can run it is connected".into(),

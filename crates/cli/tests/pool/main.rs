@@ -1,7 +1,10 @@
 //! Real processes of the real binary: pools, nodes and clients, and what happens to them.
 
+#[cfg(target_os = "linux")]
+mod accelerator;
 mod app;
 mod bad_input;
+mod batch;
 #[cfg(unix)]
 mod battery;
 mod consent;
@@ -22,6 +25,7 @@ mod poke;
 mod process;
 mod proxy;
 #[cfg(unix)]
+mod quantize;
 mod quic;
 mod receipt;
 #[cfg(target_os = "linux")]
@@ -32,6 +36,7 @@ mod service;
 #[cfg(unix)]
 mod sim;
 mod speculate;
+mod split;
 mod starting;
 #[cfg(unix)]
 mod straggler;

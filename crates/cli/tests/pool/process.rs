@@ -104,9 +104,11 @@ impl Process {
     /// Processes it has started itself.
     #[cfg(target_os = "linux")]
     pub(crate) fn children(&self) -> Vec<u32> {
-        let id = self.child.id();
-        let path = format!("/proc/{id}/task/{id}/children");
-        let text = std::fs::read_to_string(path).expect("a list of children");
+        // Each thread has its own. One may end meanwhile, and its children are another's then.
+        let tasks = std::fs::read_dir(format!("/proc/{}/task", self.child.id())).expect("threads");
+        let lists =
+            tasks.flatten().map(|task| std::fs::read_to_string(task.path().join("children")));
+        let text = lists.flatten().collect::<Vec<_>>().join(" ");
         text.split_whitespace().map(|id| id.parse().expect("a number")).collect()
     }
 
@@ -214,5 +216,6 @@ pub(crate) const SHOAL: &str = env!("CARGO_BIN_EXE_shoal");
 pub(crate) fn shoal(args: &[&str]) -> Command {
     let mut command = Command::new(SHOAL);
     command.args(args).env_remove("SHOAL_URL").env_remove("SHOAL_KEY").env_remove("SHOAL_DATA");
+    command.env_remove("SHOAL_ONNXRUNTIME");
     command
 }

@@ -25,8 +25,8 @@ use crate::store::blobs::Blobs;
 /// A crew with checkpoints gets new ones twice a day; one without would have to begin again, so it has a week.
 /// Whoever leaves a crew loses its token's worth with the next epoch, long before.
 const TOKEN_LASTS: Micros = Micros::from_secs(7 * 24 * 3600);
-/// Buffers of a simulation: its channels. 0 is the link's own.
-const SIM_BUFFERS: (u32, u32) = (1, 15);
+/// Buffers of a simulation or a service: its channels. 0 is the link's own.
+const WORK_BUFFERS: (u32, u32) = (1, 15);
 
 pub(crate) struct Crews {
     signer: Arc<Signer>,
@@ -130,7 +130,7 @@ impl Crews {
     fn fill(&self, now: Time, enlist: &mut Enlist) {
         let (crew, epoch) = (enlist.crew, enlist.epoch);
         let (buffers, rights) = match &enlist.task {
-            CrewTask::Sim(_) => (SIM_BUFFERS, Rights::WRITE),
+            CrewTask::Sim(_) | CrewTask::Stage(_) => (WORK_BUFFERS, Rights::WRITE),
             CrewTask::Talk => ((0, u32::MAX), Rights::ALL),
             CrewTask::Share => ((u32::from(BLOBS), u32::from(BLOBS)), Rights::READ),
         };
@@ -206,7 +206,9 @@ impl Driver {
             | CrewSay::Meet { .. }
             | CrewSay::Leave
             | CrewSay::Poked { .. }
-            | CrewSay::Total { .. } => None,
+            | CrewSay::Total { .. }
+            | CrewSay::Loaded
+            | CrewSay::Staged(_) => None,
         };
         if let Some((_, part)) = &kept {
             let is_own = self.crews.parts.said(crew, conn, part.blob.hash);

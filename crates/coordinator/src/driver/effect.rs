@@ -195,6 +195,12 @@ impl Driver {
                     found.and_then(|(spec, ready)| Some((spec.work.model()?.clone(), ready)));
                 let _ = reply.send(model);
             }
+            Query::Language { name, reply } => {
+                let found = self.scheduler.service_of(&name);
+                let model =
+                    found.and_then(|(spec, ready)| Some((spec.work.language()?.clone(), ready)));
+                let _ = reply.send(model);
+            }
             Query::Nodes { reply } => {
                 let _ = reply.send(self.nodes_json(now));
             }

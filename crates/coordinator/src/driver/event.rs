@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use shoal_kinds::plan::Note;
-use shoal_kinds::{JobSpec, OnnxWork, ServiceSpec};
+use shoal_kinds::{JobSpec, LlmWork, OnnxWork, ServiceSpec};
 use shoal_protocol::{
     Attempt, BlobRef, CrewId, CrewSay, Epoch, FromNode, Hello, JobId, Micros, NodeId, Poke,
     Priority, Span,
@@ -228,6 +228,11 @@ pub(crate) enum Query {
     Model {
         name: String,
         reply: Reply<Option<(OnnxWork, bool)>>,
+    },
+    /// A language model, and whether somebody keeps it ready.
+    Language {
+        name: String,
+        reply: Reply<Option<(LlmWork, bool)>>,
     },
     Units {
         job: JobId,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use shoal_kinds::{OnnxWork, ServiceSpec};
+use shoal_kinds::{LlmWork, OnnxWork, ServiceSpec};
 use shoal_protocol::{Attempt, BlobRef, CrewId, Epoch, JobId, Span};
 use shoal_scheduler::{Conn, SubmitError};
 use tokio::sync::{mpsc, oneshot, watch};
@@ -102,6 +102,11 @@ impl Handle {
 
     pub(crate) async fn model(&self, name: String) -> Result<Option<(OnnxWork, bool)>, Stopped> {
         self.query(|reply| Query::Model { name, reply }).await
+    }
+
+    /// The language model of this name, and whether somebody keeps it ready.
+    pub(crate) async fn language(&self, name: String) -> Result<Option<(LlmWork, bool)>, Stopped> {
+        self.query(|reply| Query::Language { name, reply }).await
     }
 
     pub(crate) async fn serve(

@@ -95,7 +95,10 @@ impl Known {
             }
             // The driver is told by an output of its own, and asks for the note then.
             Fact::Removed { .. } => self.changed = true,
-            Fact::Serves { .. } | Fact::Unserved { .. } | Fact::Replica { .. } => {
+            Fact::Serves { .. }
+            | Fact::Unserved { .. }
+            | Fact::Replica { .. }
+            | Fact::ServiceCrew { .. } => {
                 self.changed = true;
             }
             Fact::Life { .. }

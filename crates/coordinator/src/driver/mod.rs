@@ -56,6 +56,7 @@ use self::results::Results;
 use self::room::Room;
 use self::settle::Journal;
 use self::waiting::Waiting;
+use crate::answer::Ran;
 use crate::clock::Clock;
 use crate::options::RunError;
 use crate::store::blobs::Blobs;
@@ -154,7 +155,14 @@ impl Driver {
                 }
                 Output::Refuse { conn, refusal } => self.conns.refuse(conn, refusal),
                 Output::Reply { request, result } => self.answered(request, result),
-                Output::Answered { call, part, last } => self.waiting.part(call, part, last),
+                Output::Answered { call, part, last, ran } => {
+                    self.waiting.part(call, part);
+                    if last {
+                        let (node, name) = (ran.node.0, self.node_name(ran.node));
+                        let (waited, took) = (ran.waited, ran.took);
+                        self.waiting.whole(call, Ran { node, name, waited, took });
+                    }
+                }
                 Output::Unanswered { call, error } => self.waiting.unanswered(call, error),
                 Output::Ended(job) => self.later.push(Effect::Ended { job }),
                 Output::Removed(job) => {

@@ -52,6 +52,7 @@ impl Parts {
             | Fact::Serves { .. }
             | Fact::Unserved { .. }
             | Fact::Replica { .. }
+            | Fact::ServiceCrew { .. }
             | Fact::Proven { .. }
             | Fact::Poked { .. }
             | Fact::Total { .. } => {}

@@ -1,13 +1,15 @@
 //! Services: they are begun, asked and ended, and shown in the words of the API.
 
 use shoal_protocol::Time;
-use shoal_scheduler::{Input, ServiceView};
+use shoal_scheduler::{Input, ServiceView, SplitView, StageView};
 
 use super::Driver;
 use super::effect::Effect;
 use super::event::ServiceEvent;
 use super::waiting::Asked;
-use shoal_api::{ReplicaJson, ServiceJson};
+use shoal_api::{ReplicaJson, ServiceJson, SplitJson, StageJson};
+use shoal_kinds::Split;
+use shoal_protocol::{Micros, Path};
 
 impl Driver {
     pub(super) fn take_service(&mut self, now: Time, event: ServiceEvent) {
@@ -57,6 +59,8 @@ impl Driver {
             id: view.service.0,
             kind: view.spec.work.name().into(),
             replicas: replicas.collect(),
+            split: words(view.spec.split).into(),
+            crew: view.split.map(|split| self.split_json(&split)),
             name: view.spec.name,
             owner: view.spec.owner,
             least: view.spec.least,
@@ -69,5 +73,49 @@ impl Driver {
             repeated: view.repeated,
             trouble: view.trouble,
         }
+    }
+
+    fn split_json(&self, view: &SplitView) -> SplitJson {
+        SplitJson {
+            epoch: view.epoch.0.into(),
+            ready: view.ready,
+            running: view.running as u64,
+            stages: view.stages.iter().map(|stage| self.stage_json(stage)).collect(),
+            predicted_ms: millis(view.predicted),
+            alone_ms: view.alone.map(millis),
+        }
+    }
+
+    fn stage_json(&self, stage: &StageView) -> StageJson {
+        let via = stage.link.map(|link| match link.via {
+            Path::Relay => "relay",
+            Path::Direct => "direct",
+        });
+        StageJson {
+            node: stage.node.0,
+            name: self.node_name(stage.node),
+            first_part: stage.parts.start,
+            parts: stage.parts.len,
+            memory: stage.memory,
+            ready: stage.ready,
+            done: stage.done,
+            compute_ms: stage.computes.map(millis),
+            wait_ms: stage.waits.map(millis),
+            hand_on_bytes: stage.hands_on,
+            travel_ms: stage.travels.map(millis),
+            via: via.map(Into::into),
+        }
+    }
+}
+
+fn millis(time: Micros) -> f64 {
+    time.0 as f64 / 1_000.0
+}
+
+fn words(split: Split) -> String {
+    match split {
+        Split::Never => "never".into(),
+        Split::Auto => "auto".into(),
+        Split::Exactly(devices) => devices.to_string(),
     }
 }

@@ -7,7 +7,7 @@ use shoal_protocol::JobId;
 use shoal_scheduler::{CallError, CallId, RequestId, SubmitError};
 
 use super::event::{Reply, Ticket};
-use crate::answer::Giver;
+use crate::answer::{Giver, Ran};
 use shoal_api::JobJson;
 
 #[derive(Default)]
@@ -75,12 +75,16 @@ impl Waiting {
     }
 
     /// Answers are not facts, so they are passed on at once.
-    pub(super) fn part(&mut self, call: CallId, part: Vec<u8>, last: bool) {
+    pub(super) fn part(&mut self, call: CallId, part: Vec<u8>) {
         if let Some(answer) = self.calls.get(&call) {
             answer.give(part);
         }
-        if last && let Some(answer) = self.calls.remove(&call) {
-            answer.finish();
+    }
+
+    /// The part before was the last one.
+    pub(super) fn whole(&mut self, call: CallId, ran: Ran) {
+        if let Some(answer) = self.calls.remove(&call) {
+            answer.finish(ran);
         }
     }
 
@@ -95,6 +99,7 @@ impl Waiting {
 mod tests {
     use super::*;
     use crate::answer::{Next, answer};
+    use shoal_protocol::Micros;
     use tokio::sync::oneshot;
 
     #[test]
@@ -116,9 +121,12 @@ mod tests {
         let mut waiting = Waiting::default();
         let (giver, mut taker) = answer();
         let call = waiting.call(giver);
-        waiting.part(call, vec![1], false);
-        waiting.part(call, vec![2], true);
-        waiting.part(call, vec![3], true);
+        let ran = || Ran { node: 1, name: "desk".into(), waited: Micros(0), took: Micros(0) };
+        waiting.part(call, vec![1]);
+        waiting.part(call, vec![2]);
+        waiting.whole(call, ran());
+        waiting.part(call, vec![3]);
+        waiting.whole(call, ran());
         assert!(!waiting.hang_up(call));
         assert_eq!(taker.next().await, Next::Bytes(vec![1, 2]));
         assert_eq!(taker.next().await, Next::Whole);

@@ -1,5 +1,6 @@
 //! One error for each operation, and the one place where each becomes an HTTP answer.
 
+mod chat;
 mod common;
 mod crew;
 mod job;
@@ -22,6 +23,7 @@ use crate::health::Trouble;
 use crate::store::blobs::UploadError;
 use shoal_api::{ErrorBody, ErrorJson};
 
+pub(crate) use chat::ChatError;
 pub(crate) use common::{disk_full, range};
 pub(crate) use crew::{CrewError, PokeError};
 pub(crate) use job::{JobError, JoinCodeError, NodeError};

@@ -37,7 +37,7 @@ pub(super) fn output(app: &App, proven: &Proven) -> Result<Option<ReceiptOutputJ
             }
             ReceiptWhatJson::Pixels
         }
-        Form::Items { .. } | Form::Answers => {
+        Form::Items { .. } | Form::Answers | Form::Rows(_) => {
             hash_units(app, job, segments, |span| form.head_bytes(span), &mut hasher)?;
             ReceiptWhatJson::Bytes
         }

@@ -11,7 +11,7 @@ use utoipa::Modify;
 use utoipa::openapi::OpenApi;
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
 
-use super::{App, field, services};
+use super::{App, field, models, services};
 use crate::error::{ApiError, AuthError, UPLOAD_OFFSET};
 
 pub(super) const UPLOAD_LENGTH: HeaderName = HeaderName::from_static("upload-length");
@@ -50,6 +50,7 @@ pub(super) fn cors() -> CorsLayer {
             SHOAL_HASH,
             services::DEADLINE,
             services::PRIORITY,
+            models::HEAD_LENGTH,
         ])
         .expose_headers([
             header::CONTENT_LENGTH,
@@ -60,6 +61,11 @@ pub(super) fn cors() -> CorsLayer {
             field::STEP,
             field::WIDTH,
             field::HEIGHT,
+            models::HEAD_LENGTH,
+            models::NODE,
+            models::NODE_NAME,
+            models::WAITED,
+            models::TOOK,
         ])
         .allow_private_network(true)
         .max_age(PREFLIGHT_KEPT)

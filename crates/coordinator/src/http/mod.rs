@@ -2,6 +2,7 @@
 //! OpenAPI document, so that neither can be forgotten.
 
 mod blobs;
+mod chat;
 mod crew_data;
 mod digest;
 mod events;
@@ -37,6 +38,7 @@ use crate::driver::handle::Handle;
 use crate::error::{ApiError, RequestError};
 use crate::fields::Fields;
 use crate::keys::Signer;
+use crate::language::Languages;
 use crate::network::Networks;
 use crate::options::Urls;
 use crate::quic::Offered;
@@ -66,6 +68,7 @@ pub(crate) struct Shared {
     /// Where nodes may send frames by QUIC.
     pub(crate) quic: Offered,
     pub(crate) intake: Arc<dyn Intake>,
+    pub(crate) languages: Languages,
     pub(crate) urls: Urls,
     pub(crate) last_conn: AtomicU64,
     /// Turns true when the coordinator stops: streams without an end of their own end then.
@@ -102,6 +105,7 @@ impl std::ops::Deref for App {
         (name = "results", description = "What jobs gave"),
         (name = "services", description = "Programs that nodes keep ready for requests"),
         (name = "models", description = "Models, by the Open Inference Protocol"),
+        (name = "chat", description = "Language models, by OpenAI's API"),
         (name = "nodes", description = "Who computes"),
         (name = "events", description = "Server-sent events"),
         (name = "node", description = "For nodes"),
@@ -127,6 +131,7 @@ fn documented(app: &App) -> OpenApiRouter<App> {
         .merge(submit_job::routes())
         .merge(services::routes())
         .merge(models::routes())
+        .merge(chat::routes())
         .route_layer(from_fn_with_state(app.clone(), guard::with_key));
     let for_nodes = OpenApiRouter::new()
         .merge(node_data::routes())

@@ -6,10 +6,11 @@ use axum::extract::{Path, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde_json::json;
-use shoal_api::{BlobJson, LiveJson, ModelJson, PortJson, ReadyJson, ServerJson};
+use shoal_api::{BlobJson, LiveJson, ModelJson, ModelPartJson, PortJson, ReadyJson, ServerJson};
 use shoal_kinds::OnnxWork;
 use shoal_kinds::onnx::inference::{self, Inference};
-use shoal_kinds::onnx::{Port, Side};
+use shoal_kinds::onnx::{Part, Port, Side};
+use shoal_protocol::Micros;
 use shoal_protocol::limit::MAX_REQUEST_BYTES;
 use tokio::sync::Semaphore;
 use utoipa_axum::router::OpenApiRouter;
@@ -18,7 +19,7 @@ use utoipa_axum::routes;
 use super::App;
 use super::jobs::collect;
 use super::services::{ask, asked_within};
-use crate::answer::Next;
+use crate::answer::{Next, Ran};
 use crate::error::{ApiError, InferError, ServiceError};
 
 /// A request with its tensors. As JSON, numbers are longer than as bytes.
@@ -28,7 +29,13 @@ const MOST_READ: usize = 2;
 /// The only one there is of each model.
 const VERSION: &str = "1";
 /// The length of the JSON where tensors follow it as bytes.
-const HEAD_LENGTH: HeaderName = HeaderName::from_static("inference-header-content-length");
+pub(super) const HEAD_LENGTH: HeaderName =
+    HeaderName::from_static("inference-header-content-length");
+/// Who answered, and how long that took.
+pub(super) const NODE: HeaderName = HeaderName::from_static("x-shoal-node");
+pub(super) const NODE_NAME: HeaderName = HeaderName::from_static("x-shoal-node-name");
+pub(super) const WAITED: HeaderName = HeaderName::from_static("x-shoal-wait-ms");
+pub(super) const TOOK: HeaderName = HeaderName::from_static("x-shoal-run-ms");
 
 pub(super) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new()
@@ -83,6 +90,7 @@ async fn get_model(
         inputs: ports(&work.inputs),
         outputs: ports(&work.outputs),
         file: BlobJson { hash: work.model.hash.to_string(), size: work.model.size },
+        parts: work.parts.iter().map(part).collect(),
         name,
     }))
 }
@@ -168,7 +176,16 @@ async fn get_model_ready(
     ),
     request_body(content = Vec<u8>, content_type = "application/octet-stream"),
     responses(
-        (status = 200, body = Vec<u8>, content_type = "application/octet-stream"),
+        (
+            status = 200, body = Vec<u8>, content_type = "application/octet-stream",
+            headers(
+                ("Inference-Header-Content-Length" = u64, description = "Bytes of JSON, if tensors follow it"),
+                ("x-shoal-node" = u64, description = "The number of the node that answered"),
+                ("x-shoal-node-name" = String, description = "Its name, percent-encoded"),
+                ("x-shoal-wait-ms" = f64, description = "Milliseconds until that node was asked"),
+                ("x-shoal-run-ms" = f64, description = "Milliseconds from then until it had answered"),
+            ),
+        ),
         (status = 400, description = "The tensors are not what the model takes; the error says what was expected"),
         (status = 404),
     )
@@ -194,7 +211,8 @@ async fn infer(
         let (size, most) = (asked.packed.len(), MAX_REQUEST_BYTES);
         return Err(InferError::TooLarge { size, most }.into());
     }
-    work.takes(&asked.heads).map_err(InferError::Misfit)?;
+    let heads = asked.sight.heads(&work, &asked.heads).map_err(InferError::Misfit)?;
+    work.takes(&heads).map_err(InferError::Misfit)?;
     let (mut taker, _line) =
         ask(&app, &name, std::mem::take(&mut asked.packed), priority, within).await?;
     let mut answer = Vec::new();
@@ -214,7 +232,32 @@ async fn infer(
     if let Some(head) = head {
         response.headers_mut().insert(HEAD_LENGTH, head.into());
     }
+    if let Some(ran) = taker.ran() {
+        tell(response.headers_mut(), &ran);
+    }
     Ok(response)
+}
+
+fn tell(headers: &mut HeaderMap, ran: &Ran) {
+    let millis = |time: Micros| format!("{:.3}", time.0 as f64 / 1e3);
+    headers.insert(NODE, ran.node.into());
+    let words =
+        [(NODE_NAME, encoded(&ran.name)), (WAITED, millis(ran.waited)), (TOOK, millis(ran.took))];
+    for (name, text) in words {
+        if let Ok(text) = HeaderValue::try_from(text) {
+            headers.insert(name, text);
+        }
+    }
+}
+
+/// As in an address: names may have any letters, headers may not.
+fn encoded(name: &str) -> String {
+    let letter = |byte: u8| match byte {
+        b'-' | b'_' | b'.' | b'~' => char::from(byte).to_string(),
+        _ if byte.is_ascii_alphanumeric() => char::from(byte).to_string(),
+        _ => format!("%{byte:02X}"),
+    };
+    name.bytes().map(letter).collect()
 }
 
 /// Reads a request away from the reactor, and not many at a time: as JSON, tensors take many times their size.
@@ -241,6 +284,16 @@ fn head_length(headers: &HeaderMap) -> Result<Option<usize>, ServiceError> {
 async fn find(app: &App, name: &str) -> Result<(OnnxWork, bool), ApiError> {
     let found = app.driver.model(name.to_owned()).await?;
     found.ok_or_else(|| InferError::NoModel { name: name.to_owned() }.into())
+}
+
+fn part(part: &Part) -> ModelPartJson {
+    let Part { blob, operators, parameters, out_bytes, .. } = part;
+    ModelPartJson {
+        operators: *operators,
+        parameters: *parameters,
+        bytes: blob.size,
+        out_bytes: *out_bytes,
+    }
 }
 
 fn port(port: &Port) -> PortJson {

@@ -23,7 +23,7 @@ pub(super) fn routes() -> OpenApiRouter<App> {
 /// The whole result as a .npy file
 ///
 /// Map: one element for each item, or a row of them. Simulation: height, width and, if a cell has several,
-/// its numbers.
+/// its numbers. Model: what its only output holds for each item.
 #[utoipa::path(
     get, path = "/api/v1/jobs/{id}/result.npy", tag = "results", security(("key" = [])),
     params(("id" = u64, Path)),
@@ -60,6 +60,10 @@ fn dtype(output: &OutputJson) -> Option<(&'static str, u64)> {
         "f16" => "<f2",
         "i32" => "<i4",
         "u32" => "<u4",
+        "i64" => "<i8",
+        "u8" => "|u1",
+        "i8" => "|i1",
+        "bool" => "|b1",
         _ => return None,
     };
     Some((word, output.per_item.into()))

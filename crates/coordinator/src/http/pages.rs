@@ -29,6 +29,9 @@ pub(super) fn routes() -> OpenApiRouter<App> {
         .routes(routes!(join))
         .routes(routes!(job_page))
         .routes(routes!(playground))
+        .routes(routes!(chat))
+        .routes(routes!(detect))
+        .routes(routes!(classify))
         .routes(routes!(asset))
 }
 
@@ -65,6 +68,33 @@ async fn job_page(headers: HeaderMap) -> Response {
     responses((status = 200, body = String, content_type = "text/html"))
 )]
 async fn playground(headers: HeaderMap) -> Response {
+    page("index.html", &headers)
+}
+
+/// Where people talk to language models
+#[utoipa::path(
+    get, path = "/chat", tag = "pages",
+    responses((status = 200, body = String, content_type = "text/html"))
+)]
+async fn chat(headers: HeaderMap) -> Response {
+    page("index.html", &headers)
+}
+
+/// Where a detector is shown at work
+#[utoipa::path(
+    get, path = "/detect", tag = "pages",
+    responses((status = 200, body = String, content_type = "text/html"))
+)]
+async fn detect(headers: HeaderMap) -> Response {
+    page("index.html", &headers)
+}
+
+/// Where a classifier runs in slices, one in each tab
+#[utoipa::path(
+    get, path = "/classify", tag = "pages",
+    responses((status = 200, body = String, content_type = "text/html"))
+)]
+async fn classify(headers: HeaderMap) -> Response {
     page("index.html", &headers)
 }
 
@@ -180,7 +210,7 @@ fn content_security(headers: &HeaderMap) -> String {
         host.filter(is_plain).map(|host| format!(" ws://{host} wss://{host} https://{host}"));
     format!(
         "default-src 'self'; script-src 'self' 'wasm-unsafe-eval'; worker-src 'self' blob:; \
-         connect-src 'self'{}; img-src 'self' blob: data:; style-src 'self'; object-src 'none'; \
+         connect-src 'self'{}; img-src 'self' blob: data:; media-src 'self' blob:; style-src 'self'; object-src 'none'; \
          base-uri 'none'; form-action 'self'; frame-ancestors 'none'",
         sockets.unwrap_or_default()
     )

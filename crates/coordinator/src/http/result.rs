@@ -37,7 +37,7 @@ pub(super) fn routes() -> OpenApiRouter<App> {
 
 /// The whole result, or a part of it
 ///
-/// Map: the array's bytes. Simulation: the cells of all rows. Render: the tiles in order, each full size. Exec: all answers, one after the other.
+/// Map: the array's bytes. Simulation: the cells of all rows. Render: the tiles in order, each full size. Exec: all answers, one after the other. Model: a row for each item, which holds its outputs one after the other.
 #[utoipa::path(
     get, path = "/api/v1/jobs/{id}/result", tag = "results", security(("key" = [])),
     params(

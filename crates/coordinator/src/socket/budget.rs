@@ -158,7 +158,10 @@ fn answers(message: &FromNode) -> usize {
         | FromNode::Warm { .. }
         | FromNode::Answer { .. }
         | FromNode::Share(ShareSay::Got { .. } | ShareSay::Missed { .. })
-        | FromNode::Crew { say: CrewSay::Auditioned { .. } | CrewSay::Failed { .. }, .. } => 1,
+        | FromNode::Crew {
+            say: CrewSay::Auditioned { .. } | CrewSay::Failed { .. } | CrewSay::Loaded,
+            ..
+        } => 1,
         FromNode::Hello(_)
         | FromNode::Alive { .. }
         | FromNode::Caps(_)
@@ -193,7 +196,9 @@ fn price(message: &FromNode) -> Micros {
             | CrewSay::Checkpoint { .. }
             | CrewSay::Slow { .. }
             | CrewSay::Poked { .. }
-            | CrewSay::Total { .. } => WORD_PRICE,
+            | CrewSay::Total { .. }
+            | CrewSay::Loaded
+            | CrewSay::Staged(_) => WORD_PRICE,
             CrewSay::Auditioned { .. }
             | CrewSay::Failed { .. }
             | CrewSay::Bad { .. }

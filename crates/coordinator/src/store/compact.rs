@@ -60,6 +60,8 @@ struct Found {
     proven: HashMap<JobId, u64>,
     /// How often it was said whether a node keeps a service ready: only the last time counts.
     replicas: HashMap<(JobId, NodeId), u64>,
+    /// How often its crew was: only the last one counts.
+    service_crews: HashMap<JobId, u64>,
     /// The last checkpoint's step: pokes before it are in it.
     kept: HashMap<JobId, u64>,
 }
@@ -87,7 +89,7 @@ impl Found {
         let classes: u64 = self.classes.values().map(|said| said - 1).sum();
         let jobs: u64 = self.removed.iter().filter_map(|job| self.jobs.get(job)).sum();
         let crews = self.epochs.iter().chain(&self.checkpoints).chain(&self.totals);
-        let crews = crews.chain(&self.proven);
+        let crews = crews.chain(&self.proven).chain(&self.service_crews);
         let replicas = self.replicas.iter().map(|((service, _), said)| (service, said));
         let stale = crews.chain(replicas).filter(|(job, _)| !self.removed.contains(job));
         classes + jobs + stale.map(|(_, said)| said - 1).sum::<u64>()
@@ -103,6 +105,9 @@ impl Found {
             Fact::Proven { job, .. } => Some(self.proven.entry(*job).or_default()),
             Fact::Replica { service, node, .. } => {
                 Some(self.replicas.entry((*service, *node)).or_default())
+            }
+            Fact::ServiceCrew { service, .. } => {
+                Some(self.service_crews.entry(*service).or_default())
             }
             Fact::Life { .. }
             | Fact::Node { .. }
@@ -178,7 +183,8 @@ fn job_of(fact: &Fact) -> Option<JobId> {
         | Fact::Total { job, .. } => Some(*job),
         Fact::Serves { service, .. }
         | Fact::Unserved { service }
-        | Fact::Replica { service, .. } => Some(*service),
+        | Fact::Replica { service, .. }
+        | Fact::ServiceCrew { service, .. } => Some(*service),
     }
 }
 

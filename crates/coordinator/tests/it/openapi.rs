@@ -9,7 +9,7 @@ use shoal_api::schema::{answers, requests};
 use crate::world::World;
 
 /// All that the coordinator serves. A new route belongs here, so that forgetting its description shows.
-const ROUTES: [(&str, &str); 55] = [
+const ROUTES: [(&str, &str); 62] = [
     ("get", "/api/v1/services"),
     ("post", "/api/v1/services"),
     ("post", "/api/v1/services/{name}"),
@@ -52,6 +52,13 @@ const ROUTES: [(&str, &str); 55] = [
     ("get", "/node/blobs/{hash}/pieces"),
     ("get", "/node/socket"),
     ("get", "/playground"),
+    ("get", "/chat"),
+    ("get", "/classify"),
+    ("get", "/detect"),
+    ("post", "/v1/chat/completions"),
+    ("post", "/v1/completions"),
+    ("get", "/v1/models"),
+    ("get", "/v1/models/{name}"),
     ("post", "/submit-job"),
     ("get", "/v2"),
     ("get", "/v2/health/live"),

@@ -1,8 +1,9 @@
 //! The check as planning asks for it, with parameters as JSON; the client verbs use the same before they send
 //! anything.
 
+use shoal_kinds::llm::LlmPlan;
 use shoal_kinds::map::How;
-use shoal_kinds::onnx::ModelPlan;
+use shoal_kinds::onnx::{BatchPlan, CutAsk, CutPlan, Head, ModelPlan};
 use shoal_kinds::plan::{Intake, Map, Value};
 use shoal_kinds::sim::{SimAsked, SimPlan};
 use shoal_kinds::{
@@ -71,6 +72,18 @@ impl Intake for EngineIntake {
 
     fn model(&self, file: &[u8]) -> Result<ModelPlan, IntakeError> {
         super::model(file)
+    }
+
+    fn parts(&self, file: &[u8], ask: &CutAsk<'_>) -> Result<CutPlan, IntakeError> {
+        super::parts(file, ask)
+    }
+
+    fn batch(&self, file: &[u8], item: &[Head], grows: bool) -> Result<BatchPlan, IntakeError> {
+        super::batch(file, item, grows)
+    }
+
+    fn language_model(&self, head: Vec<u8>, size: u64) -> Result<LlmPlan, IntakeError> {
+        super::language_model(head, size)
     }
 }
 

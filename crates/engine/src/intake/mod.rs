@@ -11,15 +11,18 @@
 )]
 
 mod asked;
+mod batch;
 mod bind;
 mod depth;
 mod element;
 mod fold;
 mod kernel;
+mod language;
 mod model;
 mod module;
 mod names;
 mod params;
+mod parts;
 mod portable;
 mod reach;
 mod sim;
@@ -29,9 +32,12 @@ mod words;
 use std::thread;
 
 pub use asked::{EngineIntake, values};
+pub use batch::batch;
+pub use language::language_model;
 pub use model::model;
 pub use names::input_names;
 pub use params::ParamValue;
+pub use parts::parts;
 use shoal_kinds::FoldPlan;
 use shoal_kinds::SimWork;
 use shoal_kinds::map::fold::How;

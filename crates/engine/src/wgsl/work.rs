@@ -14,7 +14,9 @@ impl Gpu {
             Kind::Render(render) => self.prepare(&render.kernel).await,
             #[cfg(feature = "count")]
             Kind::Count(count) => self.prepare_map(&super::count::as_map(count)).await,
-            Kind::Noop(_) | Kind::Exec(_) | Kind::Onnx(_) | Kind::Sim(_) => Err(not_here(&**work)),
+            Kind::Noop(_) | Kind::Exec(_) | Kind::Onnx(_) | Kind::Llm(_) | Kind::Sim(_) => {
+                Err(not_here(&**work))
+            }
         }
     }
 
@@ -34,7 +36,9 @@ impl Gpu {
             Kind::Count(count) => {
                 self.map(pipeline, &super::count::as_map(count), items, span, inputs).await
             }
-            Kind::Noop(_) | Kind::Exec(_) | Kind::Onnx(_) | Kind::Sim(_) => Err(not_here(&**work)),
+            Kind::Noop(_) | Kind::Exec(_) | Kind::Onnx(_) | Kind::Llm(_) | Kind::Sim(_) => {
+                Err(not_here(&**work))
+            }
         }
     }
 }

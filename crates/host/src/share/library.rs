@@ -47,7 +47,6 @@ impl Library {
 
     /// Some bytes of a blob. Only the pieces they lie in come here, stay, and are given to others. Each is checked by
     /// its hash; the whole cannot be.
-    #[cfg_attr(not(test), expect(dead_code, reason = "models read their layers so; none does yet"))]
     pub(crate) fn range(&self, blob: BlobRef, range: Range<u64>) -> Option<Bytes> {
         if range.start > range.end || range.end > blob.size || !is_shared(&blob) {
             return None;
@@ -56,6 +55,14 @@ impl Library {
         let read = || self.get(blob, &needs).and_then(|()| self.shelf.range(blob, range.clone()));
         // A piece that was changed on the disk is found when it is read, and comes again.
         read().or_else(read)
+    }
+
+    /// Waits until all of these bytes are on the shelf, so that no range of them waits later.
+    pub(crate) fn gather(&self, blob: BlobRef, ranges: &[Range<u64>]) {
+        if ranges.iter().all(|range| range.start <= range.end && range.end <= blob.size) {
+            // What cannot be had this way is asked of the coordinator, range by range.
+            let _ = self.get(blob, &pieces_in(&blob, ranges.iter().cloned()));
+        }
     }
 
     /// Waits until these pieces are on the shelf.

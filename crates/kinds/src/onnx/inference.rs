@@ -5,16 +5,23 @@ use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use super::tensor::{Element, Head, MOST_TENSORS, Tensor, TensorError, pack, unpack};
+use super::sight::{Boxes, Fit, Normalize, Pictured, Sight};
+use super::tensor::{Element, Head, MOST_TENSORS, Tensor, TensorError, pack_asked, unpack};
 
 /// Letters of a wrong number in an error.
 const MOST_SHOWN: usize = 40;
+
+/// What detectors are usually run with.
+const USUAL_SCORE: f32 = 0.25;
+const USUAL_OVERLAP: f32 = 0.45;
 
 /// What somebody asks of a model.
 #[derive(Debug, PartialEq)]
 pub struct Inference {
     pub id: Option<String>,
     pub heads: Vec<Head>,
+    /// What is asked beside the model's run.
+    pub sight: Sight,
     /// All inputs, as they travel.
     pub packed: Vec<u8>,
     /// Outputs that are asked for; all of them if none is named.
@@ -58,6 +65,8 @@ pub enum InferenceError {
     Count { name: String, shape: Vec<u64>, expected: usize, found: usize },
     #[error("number {at} of the input {name:?} is {found}: expected {element}")]
     Number { name: String, at: usize, found: String, element: Element },
+    #[error("the parameter \"{name}\" is {found}: expected a number from 0 to 1")]
+    Part { name: &'static str, found: f32 },
     #[error("{0} bytes are left over behind the inputs")]
     LeftOver(usize),
     #[error("the model has no output {name:?}, only {known}")]
@@ -105,6 +114,35 @@ struct Parameters {
     binary_data: Option<bool>,
     #[serde(default)]
     binary_data_output: Option<bool>,
+    /// Of an input: its tensor is a picture, and how that becomes one of the model's size.
+    #[serde(default)]
+    pixels: Option<Fit>,
+    #[serde(default)]
+    normalize: Normalize,
+    /// Of a request: the answer is what a detector found.
+    #[serde(default)]
+    boxes: bool,
+    #[serde(default)]
+    score: Option<f32>,
+    #[serde(default)]
+    overlap: Option<f32>,
+    #[serde(default)]
+    classes: Option<u32>,
+}
+
+impl Parameters {
+    fn boxes(&self) -> Result<Option<Boxes>, InferenceError> {
+        if !self.boxes {
+            return Ok(None);
+        }
+        let part = |name, given: Option<f32>, usual| match given.unwrap_or(usual) {
+            part if (0.0..=1.0).contains(&part) => Ok(part),
+            found => Err(InferenceError::Part { name, found }),
+        };
+        let score = part("score", self.score, USUAL_SCORE)?;
+        let overlap = part("overlap", self.overlap, USUAL_OVERLAP)?;
+        Ok(Some(Boxes { score, overlap, classes: self.classes }))
+    }
 }
 
 #[derive(Serialize)]
@@ -126,8 +164,13 @@ pub fn read(body: &[u8], head: Option<usize>) -> Result<Inference, InferenceErro
     if request.inputs.len() > MOST_TENSORS || request.outputs.len() > MOST_TENSORS {
         return Err(InferenceError::TooMany);
     }
+    let mut sight = Sight { pictures: Vec::new(), boxes: request.parameters.boxes()? };
     let mut inputs = Vec::with_capacity(request.inputs.len());
     for input in request.inputs {
+        if let Some(fit) = input.parameters.pixels {
+            let (name, normalize) = (input.name.clone(), input.parameters.normalize);
+            sight.pictures.push(Pictured { name, fit, normalize });
+        }
         inputs.push(input.read(&mut bytes)?);
     }
     if !bytes.is_empty() {
@@ -139,7 +182,8 @@ pub fn read(body: &[u8], head: Option<usize>) -> Result<Inference, InferenceErro
         |output: OutputJson| Wanted { name: output.name, binary: output.parameters.binary_data };
     Ok(Inference {
         id: request.id,
-        packed: pack(&tensors),
+        packed: pack_asked(&tensors, &sight),
+        sight,
         heads: inputs.into_iter().map(|(head, _)| head).collect(),
         outputs: request.outputs.into_iter().map(wanted).collect(),
         binary: request.parameters.binary_data_output.unwrap_or(false),
@@ -333,6 +377,7 @@ fn shown(tensor: &Tensor<'_>) -> Option<Value> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::tensor::{pack, unpack_asked};
     use super::*;
     use alloc::vec;
 
@@ -375,6 +420,24 @@ mod tests {
         let left = read(br#"{"inputs":[]}1234"#, Some(13));
         assert_eq!(left, Err(InferenceError::LeftOver(4)));
         assert!(read(b"{}", Some(9)).is_err());
+    }
+
+    #[test]
+    fn pictures_come_with_how_they_are_fitted_and_boxes_with_what_counts_as_found() {
+        let json = r#"{"inputs":[{"name":"x","shape":[1,1,1,3],"datatype":"UINT8","data":[1,2,3],
+            "parameters":{"pixels":"letterbox"}}],"parameters":{"boxes":true,"score":0.5}}"#;
+        let asked = read(json.as_bytes(), None).expect("it is right");
+        let (fit, normalize) = (Fit::Letterbox, Normalize::None);
+        let pictures = vec![Pictured { name: "x".into(), fit, normalize }];
+        let boxes = Some(Boxes { score: 0.5, overlap: USUAL_OVERLAP, classes: None });
+        assert_eq!(asked.sight, Sight { pictures, boxes });
+        let (_, sight) = unpack_asked(&asked.packed).expect("tensors");
+        assert_eq!(sight, asked.sight);
+        let text = says(r#"{"inputs":[],"parameters":{"boxes":true,"overlap":7}}"#);
+        assert_eq!(text, "the parameter \"overlap\" is 7: expected a number from 0 to 1");
+        let text =
+            says(&input(r#""shape":[1],"datatype":"UINT8","parameters":{"pixels":"round"}"#));
+        assert!(text.contains("expected one of `letterbox`, `crop`, `stretch`"), "{text}");
     }
 
     #[test]

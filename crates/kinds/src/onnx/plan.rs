@@ -1,19 +1,25 @@
 //! Asking for a model: what a client says, and why it is refused.
 
+use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
-use shoal_protocol::{BlobRef, Engine, Footprint, Hash, Lane, Limits, Needs};
+use shoal_protocol::id::clip;
+use shoal_protocol::{BlobRef, Dtype, Engine, Footprint, Hash, Lane, Limits, Needs, Tolerance};
 
+use super::cut::cut;
+use super::many::{self, OnnxInputRequest};
 use super::tensor::MOST_TENSORS;
-use super::{OnnxWork, Port};
+use super::{Misfit, OnnxWork, Port, Wire};
 use crate::kind::Kind;
 use crate::plan::{Ask, Common, Part, PlanError, Refusal, Tools, blob, parse_hash, read_whole};
 
 /// Larger models are cut into slices, of which each device holds some.
 const MAX_MODEL_BYTES: u64 = 2 << 30;
 /// An engine holds the file, the weights as they are in it and as it likes them best.
-const COPIES: u64 = 3;
+pub(super) const COPIES: u64 = 3;
+/// Letters of a word in a refusal.
+const MOST_SHOWN: usize = 40;
 /// What an engine holds beside weights: values between the operators.
 const BESIDE: u64 = 128 << 20;
 
@@ -23,6 +29,23 @@ const BESIDE: u64 = 128 << 20;
 pub struct OnnxRequest {
     /// The hash of the ONNX file.
     pub model: String,
+    /// Of a job: an array for each input of the model, whose first axis counts the items. A service has none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub inputs: Vec<OnnxInputRequest>,
+    /// For a model that is split over several devices: the shapes of inputs whose dimensions the file leaves open.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub shapes: BTreeMap<String, Vec<u64>>,
+    /// For a model that is split: how tensors travel between its devices, as `f32`, `f16` or `int8`. Default: `f32`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schema(nullable = false))]
+    pub wire: Option<String>,
+}
+
+impl OnnxRequest {
+    /// A model as it is.
+    pub fn new(model: String) -> OnnxRequest {
+        OnnxRequest { model, inputs: Vec::new(), shapes: BTreeMap::new(), wire: None }
+    }
 }
 
 /// What whoever reads models found in a file.
@@ -41,11 +64,43 @@ impl Ask for OnnxRequest {
         parse_hash("model", &self.model).map(Some)
     }
 
-    fn plan(&self, _common: &Common<'_>, _tools: &Tools<'_>) -> Result<Part, PlanError> {
-        Err(OnnxError::NoJob.into())
+    fn usual_tolerance(&self, dtype: Dtype) -> Tolerance {
+        many::usual_tolerance(dtype)
+    }
+
+    fn plan(&self, common: &Common<'_>, tools: &Tools<'_>) -> Result<Part, PlanError> {
+        if self.inputs.is_empty() {
+            return Err(OnnxError::NoInputs.into());
+        }
+        let (file, work) = self.model(tools)?;
+        many::plan(&self.inputs, (&file, work), common.unit, tools)
     }
 
     fn serve(&self, _limits: Limits, tools: &Tools<'_>) -> Result<(Kind, Needs), PlanError> {
+        if !self.inputs.is_empty() {
+            return Err(OnnxError::ServiceInputs.into());
+        }
+        let (_, work) = self.model(tools)?;
+        let takes = footprint(work.model);
+        Ok((work.into(), Needs::lane(Lane::Cpu).takes(takes).engine(Engine::ONNX)))
+    }
+
+    fn cut(&self, work: Kind, tools: &Tools<'_>) -> Result<Kind, PlanError> {
+        let wire = match &self.wire {
+            None => Wire::F32,
+            Some(name) => Wire::of(name).ok_or_else(|| {
+                let found = clip(name.clone(), MOST_SHOWN);
+                OnnxError::Wire { found, expected: Wire::ALL.map(Wire::name).join(", ") }
+            })?,
+        };
+        let Some(model) = work.model() else { return Ok(work) };
+        cut(model.clone(), &self.shapes, wire, tools).map(Kind::from)
+    }
+}
+
+impl OnnxRequest {
+    /// The file, and what the model takes and gives.
+    fn model(&self, tools: &Tools<'_>) -> Result<(Vec<u8>, OnnxWork), PlanError> {
         let model = blob(tools.store, "model", &self.model)?;
         if model.size > MAX_MODEL_BYTES {
             return Err(OnnxError::TooLarge { size: model.size, most: MAX_MODEL_BYTES }.into());
@@ -58,34 +113,75 @@ impl Ask for OnnxRequest {
                 return Err(OnnxError::TooManyPorts { what, found, most }.into());
             }
         }
-        let work = OnnxWork { model, inputs, outputs };
-        let needs = Needs::lane(Lane::Cpu).takes(footprint(model)).engine(Engine::ONNX);
-        Ok((work.into(), needs))
+        let (parts, wire, batch) = (Vec::new(), Wire::F32, None);
+        Ok((bytes, OnnxWork { model, inputs, outputs, parts, wire, batch }))
     }
 }
 
 /// A request runs beside units, so that nobody waits for them: it takes memory, but no thread of theirs.
-fn footprint(model: BlobRef) -> Footprint {
+pub(super) fn footprint(model: BlobRef) -> Footprint {
     Footprint { memory: model.size * COPIES + BESIDE, ..Footprint::NOTHING }
 }
 
 /// Why a model is refused.
 #[derive(Debug, thiserror::Error)]
 pub enum OnnxError {
-    #[error("a model answers requests: ask for a service with POST /api/v1/services")]
-    NoJob,
+    #[error(
+        "a job runs a model over arrays: give one for each input in \"inputs\"; to answer requests, ask for a service \
+         with POST /api/v1/services"
+    )]
+    NoInputs,
+    #[error("a service gets its inputs with requests: leave \"inputs\" out")]
+    ServiceInputs,
     #[error("the model has {size} bytes; at most {most} are allowed")]
     TooLarge { size: u64, most: u64 },
+    #[error("the model cannot be split: it has no place where all that crosses can travel")]
+    Indivisible,
+    #[error("\"wire\" is {found:?}; expected one of {expected}")]
+    Wire { found: String, expected: String },
     #[error("the model has {found} {what}; at most {most} are allowed")]
     TooManyPorts { what: &'static str, found: usize, most: usize },
+    #[error("the model has several inputs: say with \"name\" which one each array is for")]
+    NoName,
+    #[error("the input {name:?} has the type {found:?}: expected one of {expected}")]
+    Type { name: String, found: String, expected: String },
+    #[error(
+        "the input {name:?} is a single number: expected an array whose first axis counts the items"
+    )]
+    NoAxis { name: String },
+    #[error(
+        "the input {name:?} has the shape {shape:?}, which takes {expected} bytes: found {found}"
+    )]
+    Bytes { name: String, shape: Vec<u64>, expected: u64, found: u64 },
+    #[error("the input {name:?} has the shape {shape:?}, which no memory can hold")]
+    Shape { name: String, shape: Vec<u64> },
+    #[error(
+        "the input {one:?} has {items} items, but {other:?} has {others}: the first axes must be the same"
+    )]
+    ItemsDiffer { one: String, items: u64, other: String, others: u64 },
+    #[error("{misfit} (each row of an array is an item; {arrays})")]
+    Misfit { misfit: Misfit, arrays: String },
+    #[error("the model gives nothing for an item")]
+    NoOutput,
 }
 
 impl Refusal for OnnxError {
     fn code(&self) -> &'static str {
         match self {
-            OnnxError::NoJob => "bad_request",
+            OnnxError::NoInputs
+            | OnnxError::ServiceInputs
+            | OnnxError::NoName
+            | OnnxError::Type { .. }
+            | OnnxError::NoAxis { .. }
+            | OnnxError::Bytes { .. }
+            | OnnxError::Shape { .. }
+            | OnnxError::ItemsDiffer { .. }
+            | OnnxError::Misfit { .. }
+            | OnnxError::Wire { .. } => "bad_request",
             OnnxError::TooLarge { .. } => "too_large",
-            OnnxError::TooManyPorts { .. } => "bad_model",
+            OnnxError::TooManyPorts { .. } | OnnxError::NoOutput | OnnxError::Indivisible => {
+                "bad_model"
+            }
         }
     }
 }

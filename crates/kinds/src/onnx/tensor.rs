@@ -5,6 +5,8 @@ use alloc::vec::Vec;
 use core::fmt;
 use serde::{Deserialize, Serialize};
 
+use super::sight::Sight;
+
 /// Tensors of one request or answer: no model has nearly as many inputs or outputs.
 pub const MOST_TENSORS: usize = 256;
 /// Dimensions of a tensor.
@@ -132,8 +134,17 @@ impl core::error::Error for TensorError {}
 
 /// All tensors in one row of bytes.
 pub fn pack(tensors: &[Tensor<'_>]) -> Vec<u8> {
+    pack_asked(tensors, &Sight::default())
+}
+
+/// The same for a request that has pictures, or wants boxes: that is said behind the names, where who does not know of it
+/// reads no further.
+pub fn pack_asked(tensors: &[Tensor<'_>], sight: &Sight) -> Vec<u8> {
     let heads: Vec<&Head> = tensors.iter().map(|tensor| &tensor.head).collect();
-    let head = postcard::to_allocvec(&heads).unwrap_or_default();
+    let mut head = postcard::to_allocvec(&heads).unwrap_or_default();
+    if !sight.is_nothing() {
+        head.extend(postcard::to_allocvec(sight).unwrap_or_default());
+    }
     let all: usize = tensors.iter().map(|tensor| tensor.bytes.len() + ALIGNED).sum();
     let mut bytes = Vec::with_capacity(LENGTH + head.len() + ALIGNED + all);
     bytes.extend((head.len() as u32).to_le_bytes());
@@ -147,10 +158,20 @@ pub fn pack(tensors: &[Tensor<'_>]) -> Vec<u8> {
 
 /// Reads what [`pack`] wrote; bytes are not copied.
 pub fn unpack(bytes: &[u8]) -> Result<Vec<Tensor<'_>>, TensorError> {
+    unpack_asked(bytes).map(|(tensors, _)| tensors)
+}
+
+/// Reads what [`pack_asked`] wrote.
+pub fn unpack_asked(bytes: &[u8]) -> Result<(Vec<Tensor<'_>>, Sight), TensorError> {
     let (length, rest) = bytes.split_first_chunk::<LENGTH>().ok_or(TensorError::Head)?;
     let length = u32::from_le_bytes(*length) as usize;
     let head = rest.get(..length).filter(|_| length <= MOST_HEAD).ok_or(TensorError::Head)?;
-    let heads: Vec<Head> = postcard::from_bytes(head).map_err(|_| TensorError::Head)?;
+    let (heads, behind): (Vec<Head>, _) =
+        postcard::take_from_bytes(head).map_err(|_| TensorError::Head)?;
+    let sight = match behind {
+        [] => Sight::default(),
+        behind => postcard::from_bytes(behind).map_err(|_| TensorError::Head)?,
+    };
     if heads.len() > MOST_TENSORS {
         return Err(TensorError::TooMany);
     }
@@ -168,7 +189,7 @@ pub fn unpack(bytes: &[u8]) -> Result<Vec<Tensor<'_>>, TensorError> {
         let name = tensors.last().map(|tensor| tensor.head.name.clone()).unwrap_or_default();
         return Err(TensorError::Length { name });
     }
-    Ok(tensors)
+    Ok((tensors, sight))
 }
 
 #[cfg(test)]
@@ -192,6 +213,24 @@ mod tests {
             let at = tensor.bytes.as_ptr() as usize - packed.as_ptr() as usize;
             assert_eq!(at % ALIGNED, 0);
         }
+    }
+
+    #[test]
+    fn pictures_and_boxes_are_said_behind_the_names() {
+        use crate::onnx::sight::{Boxes, Fit, Normalize, Pictured};
+        let x = Tensor { head: head("x", Element::U8, &[1, 1, 1, 3]), bytes: &[1, 2, 3] };
+        let (fit, normalize) = (Fit::Letterbox, Normalize::Imagenet);
+        let pictures = alloc::vec![Pictured { name: "x".into(), fit, normalize }];
+        let boxes = Some(Boxes { score: 0.5, overlap: 0.25, classes: Some(80) });
+        let sight = Sight { pictures, boxes };
+        let all = [x];
+        let packed = pack_asked(&all, &sight);
+        assert_eq!(unpack_asked(&packed), Ok((all.to_vec(), sight)));
+        assert_eq!(unpack(&packed), Ok(all.to_vec()));
+        for cut in 0..packed.len() {
+            assert!(unpack_asked(&packed[..cut]).is_err(), "{cut}");
+        }
+        assert_eq!(unpack_asked(&pack(&all)), Ok((all.to_vec(), Sight::default())));
     }
 
     #[test]

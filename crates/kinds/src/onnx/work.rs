@@ -6,15 +6,25 @@ use core::fmt;
 use serde::{Deserialize, Serialize};
 use shoal_protocol::BlobRef;
 
+use super::batch::Batch;
+use super::split::Part;
 use super::tensor::{Element, Head};
+use super::wire::Wire;
 
-/// An ONNX model that answers requests: tensors in, tensors out, as [`super::tensor::pack`] writes them.
+/// An ONNX model that answers requests: tensors in, tensors out, as [`super::tensor::pack`] writes them. Or the same
+/// over many inputs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct OnnxWork {
     /// The file, with its weights.
     pub model: BlobRef,
     pub inputs: Vec<Port>,
     pub outputs: Vec<Port>,
+    /// A row of files that are the model together, for devices that each hold some of them. Empty if it runs whole.
+    pub parts: Vec<Part>,
+    /// How tensors travel between those devices.
+    pub wire: Wire,
+    /// What it runs over; none if it answers requests.
+    pub batch: Option<Batch>,
 }
 
 /// What a model takes or gives under a name.
@@ -81,6 +91,14 @@ pub enum Misfit {
         found: u64,
         before: u64,
     },
+    /// Pixels are given for an input that has no colours.
+    NoPicture {
+        name: String,
+        expected: String,
+    },
+    BoxesOfWhat {
+        pictures: usize,
+    },
 }
 
 impl fmt::Display for Misfit {
@@ -102,6 +120,13 @@ impl fmt::Display for Misfit {
             Misfit::Differ { name, dim, found, before } => write!(
                 f,
                 "the input {name:?} has {found} for the dimension {dim}, which was {before} before"
+            ),
+            Misfit::NoPicture { name, expected } => {
+                write!(f, "the input {name:?} takes no picture: it is {expected}")
+            }
+            Misfit::BoxesOfWhat { pictures } => write!(
+                f,
+                "boxes are found in one picture: the request has {pictures} inputs with \"pixels\""
             ),
         }
     }
@@ -192,6 +217,9 @@ mod tests {
             model: BlobRef { hash: Hash([0; 32]), size: 1 },
             inputs: vec![port("a", vec![open(), Side::Fixed(3)]), port("b", vec![open()])],
             outputs: Vec::new(),
+            parts: Vec::new(),
+            wire: Wire::F32,
+            batch: None,
         };
         let says = |heads: &[Head]| work.takes(heads).map_err(|misfit| misfit.to_string());
         assert_eq!(says(&[head("b", &[2]), head("a", &[2, 3])]), Ok(()));

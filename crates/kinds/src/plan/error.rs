@@ -74,12 +74,18 @@ pub enum PlanError {
     Weight { weight: u32, most: u32 },
     #[error("a job of kind {kind} cannot be a service; only exec can")]
     NotServed { kind: &'static str },
+    #[error("a service of kind {kind} cannot be split over several nodes; only onnx can")]
+    NotSplit { kind: &'static str },
     #[error("\"name\" is {name:?}; expected 1 to 64 letters, digits, \"-\", \"_\" or \".\"")]
     ServiceName { name: String },
     #[error(
         "\"least\" is {least} and \"most\" is {most}; expected 0 <= least <= most, and most from 1 to {limit}"
     )]
     Replicas { least: u16, most: u16, limit: u16 },
+    #[error("\"split\" is {text:?}; expected auto, never or a number of devices from 2 to {most}")]
+    Split { text: String, most: u8 },
+    #[error("{devices} devices cannot share it: it has {}", parts_words(*.parts))]
+    TooFewParts { devices: u8, parts: u64 },
     #[error("{what} is {value}; it must be from 1 to {most}")]
     OutOfRange { what: &'static str, value: u64, most: u64 },
     #[error("a job of this kind has no code to sign: leave \"signature\" out")]
@@ -108,8 +114,11 @@ impl PlanError {
             | PlanError::Weight { .. }
             | PlanError::NothingToSign
             | PlanError::NotServed { .. }
+            | PlanError::NotSplit { .. }
             | PlanError::ServiceName { .. }
             | PlanError::Replicas { .. }
+            | PlanError::Split { .. }
+            | PlanError::TooFewParts { .. }
             | PlanError::OutOfRange { .. }
             | PlanError::BadHash { .. } => "bad_request",
             PlanError::Intake(error) => error.code,
@@ -148,11 +157,21 @@ impl PlanError {
             | PlanError::Weight { .. }
             | PlanError::NothingToSign
             | PlanError::NotServed { .. }
+            | PlanError::NotSplit { .. }
             | PlanError::ServiceName { .. }
             | PlanError::Replicas { .. }
+            | PlanError::Split { .. }
+            | PlanError::TooFewParts { .. }
             | PlanError::OutOfRange { .. }
             | PlanError::BadSignature(_)
             | PlanError::Disk(_) => None,
         }
+    }
+}
+
+fn parts_words(parts: u64) -> String {
+    match parts {
+        0 | 1 => "only one part".into(),
+        parts => alloc::format!("{parts} parts"),
     }
 }

@@ -8,8 +8,9 @@ use serde_json::{Map, Value};
 
 use crate::intake::IntakeError;
 use crate::kernel::{ElementType, Kernel, Slot};
+use crate::llm::LlmPlan;
 use crate::map::{FoldPlan, How, MapAsk, MapPlan, MapReading};
-use crate::onnx::ModelPlan;
+use crate::onnx::{BatchPlan, CutAsk, CutPlan, Head, ModelPlan};
 use crate::render::RenderPlan;
 use crate::sim::{SimAsked, SimPlan};
 
@@ -76,6 +77,22 @@ pub trait Intake: Send + Sync + 'static {
 
     /// An ONNX model that nodes can run.
     fn model(&self, _file: &[u8]) -> Result<ModelPlan, IntakeError> {
+        refuse()
+    }
+
+    /// The same model as a row of parts that follow each other, each a file of its own.
+    fn parts(&self, _file: &[u8], _ask: &CutAsk<'_>) -> Result<CutPlan, IntakeError> {
+        refuse()
+    }
+
+    /// What a checked model gives for these inputs, which are an item's. `grows` says that all of them begin with an
+    /// axis that may count several.
+    fn batch(&self, _file: &[u8], _item: &[Head], _grows: bool) -> Result<BatchPlan, IntakeError> {
+        refuse()
+    }
+
+    /// A language model that nodes can run. `head` are the first bytes of a file that has `size`.
+    fn language_model(&self, _head: Vec<u8>, _size: u64) -> Result<LlmPlan, IntakeError> {
         refuse()
     }
 }

@@ -28,7 +28,7 @@ use alloc::string::{String, ToString};
 use shoal_protocol::id::clip;
 use shoal_protocol::limit::MAX_KERNEL_BYTES;
 use shoal_protocol::{
-    Dtype, Hash, Limits, Micros, Needs, Policy, Signed, Sizing, Strategy, Verify,
+    Dtype, Hash, Limits, Micros, Needs, Policy, Signed, Sizing, Strategy, Tolerance, Verify,
 };
 
 use crate::job::JobSpec;
@@ -86,6 +86,11 @@ pub trait Ask {
         Verify::Adaptive
     }
 
+    /// What honest devices stay within.
+    fn usual_tolerance(&self, dtype: Dtype) -> Tolerance {
+        Tolerance::usual(dtype)
+    }
+
     /// Why its answers cannot be checked in this way, if they cannot.
     fn unchecked(&self, _verify: Verify) -> Option<PlanError> {
         None
@@ -96,6 +101,11 @@ pub trait Ask {
     /// The work of a service that answers requests with this; what a node needs for it.
     fn serve(&self, _limits: Limits, _tools: &Tools<'_>) -> Result<(Kind, Needs), PlanError> {
         Err(PlanError::NotServed { kind: self.kind() })
+    }
+
+    /// The same work in parts, for a service that several nodes keep ready together.
+    fn cut(&self, _work: Kind, _tools: &Tools<'_>) -> Result<Kind, PlanError> {
+        Err(PlanError::NotSplit { kind: self.kind() })
     }
 }
 
@@ -146,7 +156,7 @@ pub fn plan(
     if part.items == 0 {
         return Err(PlanError::Empty);
     }
-    let tolerance = policy::tolerance(common.tolerance.as_ref(), part.dtype)?;
+    let tolerance = policy::tolerance(common.tolerance.as_ref(), ask.usual_tolerance(part.dtype))?;
     let said = |text: &Option<String>| text.clone().filter(|text| !text.trim().is_empty());
     let name = said(&common.name).unwrap_or_else(|| ask.kind().into());
     let owner = said(&common.owner).unwrap_or_else(|| NO_OWNER.into());

@@ -2,7 +2,7 @@
 
 use alloc::format;
 use alloc::string::String;
-use shoal_protocol::{Dtype, NodeId, Policy, Priority, Tolerance, Verify};
+use shoal_protocol::{NodeId, Policy, Priority, Tolerance, Verify};
 
 use super::error::PlanError;
 use super::{Ask, CommonRequest, PriorityJson, ToleranceJson};
@@ -89,9 +89,8 @@ pub fn verify_words(verify: Verify) -> String {
 
 pub(super) fn tolerance(
     asked: Option<&ToleranceJson>,
-    dtype: Dtype,
+    usual: Tolerance,
 ) -> Result<Tolerance, PlanError> {
-    let usual = Tolerance::usual(dtype);
     let Some(asked) = asked else { return Ok(usual) };
     if usual.is_exact() {
         return Err(PlanError::ToleranceExact);
@@ -102,7 +101,7 @@ pub(super) fn tolerance(
         }
     }
     Ok(Tolerance {
-        dtype,
+        dtype: usual.dtype,
         abs: asked.abs.unwrap_or(usual.abs),
         rel: asked.rel.unwrap_or(usual.rel),
         ulps: asked.ulps.unwrap_or(usual.ulps),
@@ -112,6 +111,7 @@ pub(super) fn tolerance(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use shoal_protocol::Dtype;
 
     #[test]
     fn policies_read_back_what_they_write() {
@@ -137,9 +137,9 @@ mod tests {
         let asked = ToleranceJson { rel: Some(0.5), ..ToleranceJson::default() };
         let usual = Tolerance::usual(Dtype::F32);
         let expected = Tolerance { rel: 0.5, ..usual };
-        assert_eq!(tolerance(Some(&asked), Dtype::F32).expect("a tolerance"), expected);
-        assert!(tolerance(Some(&asked), Dtype::Bytes).is_err());
+        assert_eq!(tolerance(Some(&asked), usual).expect("a tolerance"), expected);
+        assert!(tolerance(Some(&asked), Tolerance::EXACT).is_err());
         let bad = ToleranceJson { abs: Some(-1.0), ..ToleranceJson::default() };
-        assert!(tolerance(Some(&bad), Dtype::F32).is_err());
+        assert!(tolerance(Some(&bad), usual).is_err());
     }
 }

@@ -3,12 +3,13 @@
 use alloc::string::{String, ToString};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use shoal_protocol::limit::MAX_MEMBERS;
 use shoal_protocol::{Micros, Signed};
 
 use super::error::PlanError;
 use super::request::{LimitsJson, SignatureJson, WorkRequest};
 use super::{NO_OWNER, Tools, limits};
-use crate::job::ServiceSpec;
+use crate::job::{ServiceSpec, Split};
 
 /// Nodes that keep one service ready: more copies of a program serve nobody better.
 const MOST_REPLICAS: u16 = 64;
@@ -50,12 +51,15 @@ pub struct ServiceCommon {
     pub idle_seconds: Option<u64>,
     /// Whether other people's devices may serve it too. Their answers are not checked.
     pub strangers: bool,
+    /// Whether several devices may keep it ready together, each some of its parts: `auto` (where no device has the
+    /// memory for all of it, or several answer sooner), `never`, or how many. Default: `never`.
+    pub split: Option<String>,
     /// Who stands for the code. Default: the coordinator itself.
     pub signature: Option<SignatureJson>,
 }
 
 impl ServiceCommon {
-    const FIELDS: [&'static str; 9] = [
+    const FIELDS: [&'static str; 10] = [
         "name",
         "owner",
         "limits",
@@ -64,6 +68,7 @@ impl ServiceCommon {
         "queue",
         "idleSeconds",
         "strangers",
+        "split",
         "signature",
     ];
 }
@@ -105,7 +110,19 @@ pub fn serve(
     let idle = common.idle_seconds.unwrap_or(USUAL_IDLE_SECONDS);
     in_range("\"idleSeconds\"", idle, MOST_IDLE_SECONDS)?;
     let limits = limits(&common.limits)?;
-    let (work, needs) = work.ask().serve(limits, tools)?;
+    let split = read_split(common.split.as_deref())?;
+    let ask = work.ask();
+    let (work, needs) = ask.serve(limits, tools)?;
+    let work = match split {
+        Split::Never => work,
+        Split::Auto | Split::Exactly(_) => ask.cut(work, tools)?,
+    };
+    if let Split::Exactly(devices) = split {
+        let parts = work.crew().map_or(1, |plan| plan.problem.shares());
+        if u64::from(devices) > parts {
+            return Err(PlanError::TooFewParts { devices, parts });
+        }
+    }
     let owner = common.owner.clone().filter(|owner| !owner.trim().is_empty());
     Ok(ServiceSpec {
         name,
@@ -119,7 +136,21 @@ pub fn serve(
         queue,
         idle: Micros::from_secs(idle),
         strangers: common.strangers,
+        split,
     })
+}
+
+fn read_split(text: Option<&str>) -> Result<Split, PlanError> {
+    let most = MAX_MEMBERS as u8;
+    match text {
+        None | Some("never") => Ok(Split::Never),
+        Some("auto") => Ok(Split::Auto),
+        Some(text) => {
+            let number = text.parse().ok().filter(|devices| (2..=most).contains(devices));
+            let wrong = || PlanError::Split { text: text.into(), most };
+            number.map(Split::Exactly).ok_or_else(wrong)
+        }
+    }
 }
 
 fn in_range(what: &'static str, value: u64, most: u64) -> Result<(), PlanError> {
@@ -132,6 +163,17 @@ fn in_range(what: &'static str, value: u64, most: u64) -> Result<(), PlanError> 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_split_is_a_word_or_a_number_of_devices() {
+        assert_eq!(read_split(None).expect("as it should be"), Split::Never);
+        assert_eq!(read_split(Some("auto")).expect("as it should be"), Split::Auto);
+        assert_eq!(read_split(Some("3")).expect("as it should be"), Split::Exactly(3));
+        for wrong in ["1", "0", "-2", "65", "some", ""] {
+            let error = read_split(Some(wrong)).expect_err(wrong).to_string();
+            assert!(error.contains("auto, never or a number of devices from 2 to 64"), "{error}");
+        }
+    }
 
     #[test]
     fn a_service_with_an_unknown_field_or_a_strange_name_is_told_so() {

@@ -7,14 +7,15 @@ use shoal_protocol::BlobRef;
 
 use crate::kernel::Kernel;
 use crate::map::ReducedJson;
+use crate::onnx::TensorJson;
 use crate::render::RenderJson;
 
-/// Elements of a map's or a simulation's result.
+/// Elements of a result that is one array.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct OutputJson {
-    /// The WGSL scalar: `f32`, `i32`, `u32`, `f16`.
+    /// The WGSL scalar: `f32`, `i32`, `u32`, `f16`. Of a model also `i64`, `i8`, `u8` and `bool`.
     #[serde(rename = "type")]
     pub scalar: String,
     /// Scalars for each item.
@@ -37,10 +38,12 @@ pub struct Note {
 }
 
 /// What clients are shown of a job because of its kind.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct Shown {
     pub render: Option<RenderJson>,
+    /// Of a model over many inputs: what a row of the result holds, in order. A row belongs to an item.
+    pub tensors: Option<Vec<TensorJson>>,
 }
 
 /// What a receipt says of what was asked for. Its keys are in order, because it is signed as text.
@@ -49,7 +52,7 @@ pub type Settings = serde_json::Map<String, serde_json::Value>;
 /// A blob that a job computes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NamedInput {
-    /// `input` of a map or a simulation; `lines`, `file` or `folder` of an exec.
+    /// `input` of a map, a simulation or a model; `lines`, `file` or `folder` of an exec.
     pub role: &'static str,
     pub name: Option<String>,
     pub hash: String,

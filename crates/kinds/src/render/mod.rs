@@ -53,7 +53,8 @@ impl About for RenderWork {
     #[cfg(feature = "plan")]
     fn shown(&self) -> crate::plan::Shown {
         let RenderWork { width, height, tile, samples, pixel, .. } = *self;
-        crate::plan::Shown { render: Some(RenderJson { width, height, tile, pixel, samples }) }
+        let render = Some(RenderJson { width, height, tile, pixel, samples });
+        crate::plan::Shown { render, ..crate::plan::Shown::default() }
     }
 
     #[cfg(feature = "plan")]

@@ -9,11 +9,12 @@ use shoal_kinds::SimWork;
 use shoal_protocol::limit::{MAX_PIECES_ASKED, PIECE_BYTES};
 use shoal_protocol::share::BLOBS;
 use shoal_protocol::{
-    CrewSay, CrewTask, CrewTold, Enlist, Epoch, Failure, LinkReport, Micros, NodeId, Time,
+    Attempt, CrewSay, CrewTask, CrewTold, Enlist, Epoch, Failure, LinkReport, Micros, NodeId, Time,
 };
 use shoal_seal::Keys;
 
 use super::sim::{Place, Sim, SimInput};
+use super::stage::{Stage, StageInput};
 use super::talk::Talk;
 use super::{COLLECTIVE, MemberConfig, MemberInput, MemberOutput, SimAnswer};
 use crate::collective::{Op, OpError, Rank};
@@ -43,6 +44,7 @@ pub(super) enum Program {
     Nothing,
     Sim(Box<Sim>),
     Talk(Box<Talk>),
+    Stage(Box<Stage>),
     /// Pieces of blobs pass through: [`crate::share`] is about all links of the node.
     Share,
 }
@@ -80,6 +82,8 @@ impl Member {
             }
             MemberInput::Radio(node, words) => self.mesh.handle(now, MeshInput::Radio(node, words)),
             MemberInput::Engine(answer) => self.answered(now, answer),
+            MemberInput::Stage(answer) => self.stage(now, StageInput::Answer(answer)),
+            MemberInput::Ask { call, body } => self.ask(now, call, body),
             MemberInput::App { to, channel, message } => self.app(now, to, channel, message),
             MemberInput::Hold(node, hold) => self.mesh.handle(now, MeshInput::Hold(node, hold)),
             MemberInput::Collective { op, data } => self.begin(now, op, data),
@@ -89,6 +93,7 @@ impl Member {
                     Program::Nothing | Program::Share => {}
                     Program::Sim(sim) => sim.handle(now, SimInput::Tick),
                     Program::Talk(talk) => talk.tick(now),
+                    Program::Stage(stage) => stage.handle(now, StageInput::Tick),
                 }
             }
         }
@@ -105,6 +110,7 @@ impl Member {
             Program::Nothing | Program::Share => None,
             Program::Sim(sim) => sim.next_timeout(),
             Program::Talk(talk) => talk.next_timeout(),
+            Program::Stage(stage) => stage.next_timeout(),
         };
         self.mesh.next_timeout().into_iter().chain(program).min()
     }
@@ -126,6 +132,7 @@ impl Member {
             Program::Nothing | Program::Share => {}
             Program::Sim(sim) => sim.check(),
             Program::Talk(talk) => talk.check(),
+            Program::Stage(stage) => stage.check(),
         }
         assert!(self.links.keys().all(|node| self.members.contains(node)), "a stranger's link");
     }
@@ -161,12 +168,18 @@ impl Member {
                 Program::Talk(Box::new(Talk::new(rank, ranks)))
             }
             (CrewTask::Share, _) => Program::Share,
+            (CrewTask::Stage(task), _) => {
+                let place = (self.epoch, rank, ranks);
+                Program::Stage(Box::new(Stage::new(now, place, &task)))
+            }
         };
     }
 
     fn told(&mut self, now: Time, told: CrewTold) {
-        if let CrewTold::Watch(watched) = told {
-            self.watched = watched;
+        match told {
+            CrewTold::Watch(watched) => self.watched = watched,
+            CrewTold::Drop { call } => self.stage(now, StageInput::Drop { call }),
+            CrewTold::Poke(_) | CrewTold::NotMet { .. } => {}
         }
         if let Program::Sim(sim) = &mut self.program {
             sim.handle(now, SimInput::Told(told));
@@ -179,12 +192,28 @@ impl Member {
         }
     }
 
+    fn stage(&mut self, now: Time, input: StageInput) {
+        if let Program::Stage(stage) = &mut self.program {
+            stage.handle(now, input);
+        }
+    }
+
+    /// Whoever has no part in the service any more cannot take requests to it.
+    fn ask(&mut self, now: Time, call: Attempt, body: Arc<Vec<u8>>) {
+        if let Program::Stage(stage) = &mut self.program {
+            return stage.handle(now, StageInput::Ask { call, body });
+        }
+        let message = String::from("this member keeps no part of the service");
+        let result = Err(Failure::DeviceLost { message });
+        self.outputs.push_back(MemberOutput::Answer { call, result });
+    }
+
     fn app(&mut self, now: Time, to: NodeId, channel: u16, message: Arc<Vec<u8>>) {
         let may = match self.program {
             Program::Talk(_) => channel != CONTROL && channel != COLLECTIVE,
             // One that asks for more than it takes must not fill this node's memory.
             Program::Share => channel == BLOBS && self.mesh.queued_bytes(to) < MAX_SHARE_QUEUED,
-            Program::Nothing | Program::Sim(_) => false,
+            Program::Nothing | Program::Sim(_) | Program::Stage(_) => false,
         };
         if may {
             self.mesh.handle(now, MeshInput::Send { to, channel, message });

@@ -6,25 +6,27 @@
 //! nothing itself: [`MemberOutput::Engine`] asks the shell, [`MemberInput::Engine`] answers.
 //!
 //! `member` puts links and program together, `pass` passes on what they have for each other; `sim` is a
-//! simulation's part, `talk` an application's, `chain` that of a stage whose lost neighbours hear everything again;
-//! `command` has the words between a simulation and the engine.
+//! simulation's part, `talk` an application's, `stage` that of a service in parts, `chain` that of a stage whose lost
+//! neighbours hear everything again; `command` has the words between a simulation and the engine.
 
 pub mod chain;
 mod command;
 mod member;
 mod pass;
 pub mod sim;
+pub mod stage;
 mod talk;
 
 pub use command::{SimAnswer, SimCommand};
 pub use member::Member;
+pub use stage::{StageAnswer, StageCommand};
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use shoal_kinds::SimWork;
 use shoal_protocol::{
-    Attempt, CrewSay, CrewTold, Enlist, Epoch, NodeId, Path, PublicKey, UnitOutput,
+    Attempt, CrewSay, CrewTold, Enlist, Epoch, Failure, NodeId, Path, PublicKey, UnitOutput,
 };
 
 use crate::collective::{Op, OpError, OpId};
@@ -42,7 +44,7 @@ pub struct MemberConfig {
     pub unix_at_zero: u64,
     /// The shell has a radio for direct links.
     pub tries_direct: bool,
-    /// The job's simulation, if the crew is one; not needed for talk.
+    /// The job's simulation, if the crew is one; not needed for anything else.
     pub work: Option<SimWork>,
 }
 
@@ -66,6 +68,13 @@ pub enum MemberInput<'a> {
     Radio(NodeId, Vec<u8>),
     /// The answer to a [`MemberOutput::Engine`].
     Engine(SimAnswer),
+    /// The answer to a [`MemberOutput::Stage`].
+    Stage(StageAnswer),
+    /// A request to the service that this crew keeps ready: the brain's `Output::AskCrew`.
+    Ask {
+        call: Attempt,
+        body: Arc<Vec<u8>>,
+    },
     /// Talk and sharing: say this to that member. Channels of applications are 1 and more.
     App {
         to: NodeId,
@@ -85,6 +94,8 @@ pub enum MemberInput<'a> {
 
 /// The channel on which halos travel.
 pub const HALOS: u16 = 1;
+/// The channel on which requests to a service go from member to member.
+pub const STAGES: u16 = 1;
 /// The channel on which the common operations of a crew travel; applications use others.
 pub const COLLECTIVE: u16 = 15;
 
@@ -99,6 +110,10 @@ pub enum MemberOutput {
     Radio(NodeId, RadioDo),
     /// The engine has something to do; answer with [`MemberInput::Engine`].
     Engine(SimCommand),
+    /// The same for parts of a service; answer with [`MemberInput::Stage`].
+    Stage(StageCommand),
+    /// For the brain: `Input::CrewAnswers` with this crew.
+    Answer { call: Attempt, result: Result<Vec<u8>, Failure> },
     /// For the brain: `Input::CrewSays` with this crew.
     Says { epoch: Epoch, say: CrewSay },
     /// This member's rows are handed in: send `FromNode::Done` for the attempt.

@@ -9,8 +9,9 @@ use shoal_protocol::{CrewSay, Failure, NodeId, Time};
 
 use super::member::{Member, Program};
 use super::sim::{SimInput, SimOutput};
+use super::stage::{StageInput, StageOutput};
 use super::talk::TalkOutput;
-use super::{COLLECTIVE, HALOS, MemberOutput};
+use super::{COLLECTIVE, HALOS, MemberOutput, STAGES};
 use crate::collective::Rank;
 use crate::mesh::{MeshInput, MeshOutput};
 
@@ -64,6 +65,12 @@ impl Member {
                 self.accuse(from, why);
             }
             Program::Talk(talk) => talk.heard(now, rank, channel, bytes),
+            Program::Stage(stage) if channel == STAGES => {
+                stage.handle(now, StageInput::Heard { from: rank, bytes });
+            }
+            Program::Stage(_) => {
+                self.accuse(from, format!("words on channel {channel}, which no service has"));
+            }
             Program::Share if channel == BLOBS => {
                 self.outputs.push_back(MemberOutput::App { from, channel, bytes });
             }
@@ -77,8 +84,8 @@ impl Member {
         match self.program {
             Program::Nothing => {}
             // Nobody talks to one that was reported: the coordinator mends the crew.
-            Program::Sim(_) if self.bad.contains(&to) => {}
-            Program::Sim(_) => {
+            Program::Sim(_) | Program::Stage(_) if self.bad.contains(&to) => {}
+            Program::Sim(_) | Program::Stage(_) => {
                 let message = format!("node {to} cannot be told its part: it is too large to send");
                 self.says(CrewSay::Failed { failure: Failure::Internal { message } });
                 self.program = Program::Nothing;
@@ -99,6 +106,9 @@ impl Member {
             Program::Talk(talk) => {
                 talk.poll_output().map(|output| self.take_talk(now, output)).is_some()
             }
+            Program::Stage(stage) => {
+                stage.poll_output().map(|output| self.take_stage(now, output)).is_some()
+            }
         }
     }
 
@@ -118,6 +128,24 @@ impl Member {
             SimOutput::Bad { rank, why } => self.accuse_rank(rank, why),
             SimOutput::Deliver { attempt, output } => {
                 self.outputs.push_back(MemberOutput::Deliver { attempt, output });
+            }
+        }
+    }
+
+    fn take_stage(&mut self, now: Time, output: StageOutput) {
+        match output {
+            StageOutput::Tell { to, message } => self.tell(now, to, STAGES, message),
+            StageOutput::Command(command) => self.outputs.push_back(MemberOutput::Stage(command)),
+            StageOutput::Says(mut say) => {
+                if let CrewSay::Staged(report) = &mut say {
+                    report.links.extend(self.links.values());
+                }
+                self.says(say);
+            }
+            StageOutput::Slow(rank) => self.slow(rank),
+            StageOutput::Bad { rank, why } => self.accuse_rank(rank, why),
+            StageOutput::Answer { call, result } => {
+                self.outputs.push_back(MemberOutput::Answer { call, result });
             }
         }
     }

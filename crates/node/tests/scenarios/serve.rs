@@ -166,3 +166,55 @@ fn a_connection_that_is_lost_takes_its_requests_along() {
     world.give(Input::Closed);
     assert_eq!(world.aborted, [Attempt(5)]);
 }
+
+/// A place in a crew that keeps parts of job 1 ready.
+fn enlist(world: &mut World, epoch: u32) {
+    let member = MemberInfo {
+        node: NodeId(1),
+        identity: Identity([0; 32]),
+        key: LinkKey([0; 32]),
+        proof: Signature([0; 32], [0; 32]),
+    };
+    let task = CrewTask::Stage(StageTask { job: JobId(1), parts: vec![Span::new(0, 2); 2] });
+    let (crew, rank, members) = (CrewId(7), 0, vec![member; 2]);
+    let (epoch, token, ice) = (Epoch(epoch), Vec::new(), Vec::new());
+    world.hear(ToNode::Enlist(Box::new(Enlist { crew, epoch, rank, members, token, ice, task })));
+}
+
+#[test]
+fn requests_to_a_service_of_which_it_has_parts_go_to_the_crew_and_their_answers_come_from_there() {
+    let mut world = World::joined();
+    world.tell_taking(Footprint::NOTHING);
+    enlist(&mut world, 1);
+    assert!(matches!(world.crew.as_slice(), [Output::Enlist(_)]));
+    let (call, job, crew) = (Attempt(5), JobId(1), CrewId(7));
+    world.hear(ToNode::Ask { call, job, body: vec![1], rest: 1 });
+    assert_eq!(world.crew.len(), 1, "not before all of it is here");
+    world.hear(ToNode::AskMore { call, body: vec![2] });
+    let Some(Output::AskCrew { body, .. }) = world.crew.last() else { panic!("no request") };
+    assert_eq!((body.as_slice(), world.runs.len()), ([1, 2].as_slice(), 0));
+    world.give(Input::CrewAnswers { crew, call, result: Ok(b"yes".to_vec()) });
+    assert_eq!(answers(&world), [(5, b"yes".to_vec(), true)]);
+    world.hear(ToNode::Dismiss { crew });
+    world.give(Input::CrewAnswers { crew, call, result: Ok(b"late".to_vec()) });
+    assert_eq!(answers(&world).len(), 1, "it is in no such crew any more");
+}
+
+#[test]
+fn a_place_is_taken_when_the_code_was_checked_and_left_when_the_donor_pauses() {
+    let mut world = World::joined();
+    world.tell_taking(Footprint::NOTHING);
+    world.hear(ToNode::Forget(JobId(1)));
+    let checked = world.to_check.len();
+    world.tell_again();
+    enlist(&mut world, 1);
+    assert!(world.crew.is_empty() && world.to_check.len() == checked + 1);
+    world.give(Input::Checked { job: JobId(1), result: Ok(()) });
+    assert!(matches!(world.crew.as_slice(), [Output::Enlist(_)]));
+    world.give(Input::Pause(true));
+    assert!(matches!(world.crew.last(), Some(Output::Dismiss(CrewId(7)))));
+    enlist(&mut world, 2);
+    let refused =
+        |said: &FromNode| matches!(said, FromNode::Crew { say: CrewSay::Failed { .. }, .. });
+    assert!(world.said.iter().any(refused), "a paused device takes no place");
+}

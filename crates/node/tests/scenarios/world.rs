@@ -123,6 +123,18 @@ impl World {
 
     /// Of job 1 as one of programs, whose units take so much while they run.
     pub(crate) fn tell_taking(&mut self, takes: Footprint) {
+        self.hear(ToNode::Forget(JobId(1)));
+        self.tell_program(takes);
+        self.give(Input::Checked { job: JobId(1), result: Ok(()) });
+        self.said.clear();
+    }
+
+    /// Of job 1 as one of programs, whose code is not checked yet.
+    pub(crate) fn tell_again(&mut self) {
+        self.tell_program(Footprint::NOTHING);
+    }
+
+    fn tell_program(&mut self, takes: Footprint) {
         let blob = BlobRef { hash: Hash([0; 32]), size: 0 };
         let program = ExecWork {
             module: blob,
@@ -132,11 +144,8 @@ impl World {
             folder: None,
             clock: false,
         };
-        self.hear(ToNode::Forget(JobId(1)));
         let signed = Signed { by: PublicKey([1; 32]), signature: Signature([0; 32], [0; 32]) };
         self.tell_job(program.into(), takes, Some(signed));
-        self.give(Input::Checked { job: JobId(1), result: Ok(()) });
-        self.said.clear();
     }
 
     fn tell_job(&mut self, work: Kind, takes: Footprint, signed: Option<Signed>) {
@@ -162,6 +171,7 @@ impl World {
                 | Output::Enlist(_)
                 | Output::Dismiss(_)
                 | Output::ToCrew { .. }
+                | Output::AskCrew { .. }
                 | Output::OpenQuic(_)
                 | Output::CloseQuic
                 | Output::Share(_) => self.crew.push(output),

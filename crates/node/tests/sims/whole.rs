@@ -99,9 +99,10 @@ impl Party for Whole {
                 MemberOutput::Done { data, .. } => Does::Done(data),
                 MemberOutput::Radio(_, RadioDo::Listen | RadioDo::Hang)
                 | MemberOutput::Using(_, _) => continue,
-                refused @ (MemberOutput::Refused { .. } | MemberOutput::NotBegun(_)) => {
-                    panic!("{refused:?}")
-                }
+                unexpected @ (MemberOutput::Refused { .. }
+                | MemberOutput::NotBegun(_)
+                | MemberOutput::Stage(_)
+                | MemberOutput::Answer { .. }) => panic!("{unexpected:?}"),
             });
         }
     }

@@ -1,5 +1,5 @@
 //! Real models: the shapes that are inferred are those of a run, and slices one after another say what the whole says,
-//! bit for bit.
+//! bit for bit. Parts that stand side by side, joined again, say the same as an engine that fuses operators does.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -18,6 +18,9 @@ struct Case {
     rounds: usize,
 }
 
+/// Ways to join parts that are tried.
+const JOINED: usize = 5;
+
 const BLAZEFACE: Case = Case {
     path: "blazeface/package/ONNX/face_detection_front_128x128_barracuda.onnx",
     input: &[1, 128, 128, 3],
@@ -30,6 +33,12 @@ const BLAZEFACE_BACK: Case = Case {
 };
 const YOLO: Case =
     Case { path: "yolov8n/package/lib/model/yolov8n.onnx", input: &[1, 3, 640, 640], rounds: 50 };
+/// Of any size: a small one takes a tenth of the time.
+const MOBILENET: Case =
+    Case { path: "mobilenetv2/mobilenetv2.onnx", input: &[1, 3, 64, 64], rounds: 50 };
+/// The one that is committed.
+const CIFAR: Case =
+    Case { path: "examples/cifar10/cifar10.onnx", input: &[2, 3, 32, 32], rounds: 100 };
 const OCR_DETECT: Case = Case {
     path: "ppocr/rapidocr_onnxruntime/models/ch_PP-OCRv4_det_infer.onnx",
     input: &[1, 3, 160, 224],
@@ -62,6 +71,16 @@ fn the_object_detector_is_cut() {
 }
 
 #[test]
+fn the_large_classifier_is_cut() {
+    check(&MOBILENET);
+}
+
+#[test]
+fn the_small_classifier_is_cut() {
+    check(&CIFAR);
+}
+
+#[test]
 fn the_text_detector_is_cut() {
     check(&OCR_DETECT);
 }
@@ -78,7 +97,10 @@ fn the_text_turner_is_cut() {
 
 fn check(case: &Case) {
     let Some(folder) = folder() else { return };
-    let path: PathBuf = folder.join(case.path);
+    let path: PathBuf = match case.path.starts_with("examples/") {
+        true => Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(case.path),
+        false => folder.join(case.path),
+    };
     let model = load(&path);
     let input = model.inputs().next().expect("an input").name().to_string();
     let given = Given::new(&input, TensorType::new(DType::Float32, case.input));
@@ -168,6 +190,15 @@ fn parts_are_good(
         let off = farthest(&whole[name], &sliced[name]);
         assert!(off <= 1e-4, "{}: `{name}` is off by {off}", case.path);
     }
+    let mut draws = Draws(3);
+    for _ in 0..JOINED {
+        let at: Vec<usize> = parts.parts.iter().skip(1).map(|part| part.from).collect();
+        let joined = run_joined(cuts, &at, 1 + draws.below(at.len()), given);
+        for name in outputs {
+            let off = farthest(&whole[name], &joined[name]);
+            assert!(off <= 1e-4, "{}: `{name}` is off by {off}", case.path);
+        }
+    }
     let size: usize = slices(cuts, &thirds).iter().map(|slice| slice.file.len()).sum();
     assert!(size < model.bytes().len() * 11 / 10 + 100_000, "slices have only their weights");
 }
@@ -197,6 +228,36 @@ fn run_in_slices(
         let takes = slice.takes.iter().map(|name| (name.clone(), here[name].clone())).collect();
         let mut next = run(&bytes, &takes, &slice.gives, optimized);
         next.extend(slice.passes.iter().map(|name| (name.clone(), here[name].clone())));
+        here = next;
+    }
+    here
+}
+
+/// As two devices do that have all parts before one bound and all behind it, each joined to one file.
+fn run_joined(
+    cuts: &Cuts<'_>,
+    at: &[usize],
+    first: usize,
+    given: &BTreeMap<String, Value>,
+) -> BTreeMap<String, Value> {
+    let bounds: Vec<usize> = [&[0], at, &[cuts.steps()]].concat();
+    let files = slices(cuts, at);
+    let read = |slice: &Slice| Model::read(slice.file.to_bytes()).expect("readable");
+    let models: Vec<Model> = files.iter().map(read).collect();
+    let mut here = given.clone();
+    for (from, to) in [(0, first), (first, models.len())] {
+        // What crosses its end and is made in it.
+        let made = |name: &str| files[from..to].iter().any(|s| s.gives.iter().any(|n| n == name));
+        let crossing = cuts.crossing(bounds[to]);
+        let gives: Vec<&str> = crossing.iter().map(|one| one.name).filter(|n| made(n)).collect();
+        let joined = Model::join(&models[from..to], &gives).expect("they follow each other");
+        let bytes = joined.to_bytes();
+        let read = Model::read(bytes.clone()).expect("readable");
+        let takes = read.inputs().map(|it| (it.name().to_string(), here[it.name()].clone()));
+        let names: Vec<String> = gives.iter().map(|name| (*name).to_string()).collect();
+        let mut next = run(&bytes, &takes.collect(), &names, true);
+        let passes = crossing.iter().filter(|one| !made(one.name));
+        next.extend(passes.map(|one| (one.name.to_string(), here[one.name].clone())));
         here = next;
     }
     here

@@ -100,6 +100,11 @@ impl Conducts {
         }
     }
 
+    /// A newcomer gave its first answer.
+    pub(crate) fn note_show(&mut self) {
+        self.no_shows = self.no_shows.saturating_sub(1);
+    }
+
     /// Newcomers came to nothing, one after the other.
     pub(super) fn is_besieged(&self) -> bool {
         self.no_shows >= NO_SHOWS
@@ -111,6 +116,21 @@ impl Conducts {
         let counted = |conduct: &Conduct| (1..=MOST_BROKEN).contains(&conduct.broken);
         assert!(self.conducts.values().all(counted), "a conduct of nothing");
         assert!(self.no_shows <= MOST_NO_SHOWS, "newcomers who came to nothing");
+    }
+}
+
+/// How much of what a node offers is made use of, the same in every lane.
+#[derive(Clone, Copy)]
+pub(crate) struct Width {
+    most: usize,
+    /// Whether it gets more than it is thought to compute at a time.
+    pub(super) ahead: bool,
+}
+
+impl Width {
+    /// How many units of a lane a node is thought to compute at a time.
+    pub(super) fn slots(self, peer: &Peer, lane: Lane) -> usize {
+        usize::from(peer.caps.slots(lane)).min(self.most)
     }
 }
 
@@ -155,7 +175,7 @@ impl Scheduler {
 
     /// Took units and never answered one, in this connection or another.
     pub(crate) fn is_newcomer(&self, peer: &Peer) -> bool {
-        peer.units_done == 0 && !peer.trusted && self.register.is_stranger(peer.node)
+        self.register.is_newcomer(peer)
     }
 
     /// A newcomer came to nothing.
@@ -166,28 +186,21 @@ impl Scheduler {
         }
     }
 
-    /// Before a node's first answer is booked.
-    pub(crate) fn note_show(&mut self, node: NodeId) {
-        let newcomer = self.peers.get(&node).is_some_and(|peer| self.is_newcomer(peer));
-        self.conducts.no_shows -= u32::from(newcomer).min(self.conducts.no_shows);
-    }
-
     /// Whether a node may be asked what it thinks of others' answers.
     pub(crate) fn may_vote(&self, peer: &Peer, job: &Job) -> bool {
         let insists = matches!(job.spec.policy.verify, Verify::Quorum { .. });
         insists || !self.conducts.is_besieged() || !self.is_newcomer(peer)
     }
 
-    /// How many units a node is thought to compute at a time, and whether it gets more than that.
-    pub(crate) fn width(&self, peer: &Peer, lane: Lane) -> (usize, bool) {
-        let slots = usize::from(peer.caps.slots(lane));
+    /// How much of what a node offers is made use of.
+    pub(crate) fn width(&self, peer: &Peer) -> Width {
         if self.is_poor(peer.node) && !peer.trusted {
-            return (slots.min(1), false);
+            return Width { most: 1, ahead: false };
         }
         match (self.is_newcomer(peer), self.conducts.is_besieged()) {
-            (true, true) => (slots.min(1), false),
-            (true, false) => (slots.min(SLOTS_AT_FIRST), true),
-            (false, _) => (slots, true),
+            (true, true) => Width { most: 1, ahead: false },
+            (true, false) => Width { most: SLOTS_AT_FIRST, ahead: true },
+            (false, _) => Width { most: usize::MAX, ahead: true },
         }
     }
 

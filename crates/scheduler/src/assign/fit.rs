@@ -1,11 +1,11 @@
 //! Which job a node works on next, and how much of it.
 
 use alloc::collections::BTreeSet;
-use core::ops::Bound::{Excluded, Unbounded};
 use shoal_kinds::JobSpec;
 use shoal_protocol::limit::{LEND_AHEAD, MAX_LEASES_PER_NODE, TARGET_UNIT};
 use shoal_protocol::{Footprint, JobId, Lane, Micros, NodeId, Span, Strategy, Time, Verify};
 
+use super::conduct::Width;
 use crate::job::Job;
 use crate::meter::Pace;
 use crate::peers::Peer;
@@ -42,41 +42,39 @@ impl Scheduler {
     /// The next unit for a node, if it has room and there is one.
     pub(crate) fn choose(&mut self, now: Time, node: NodeId) -> Option<Cut> {
         let peer = self.peers.get(&node)?;
-        let stands = peer.paused || peer.silent || peer.rests();
-        if stands || peer.loans().len() >= MAX_LEASES_PER_NODE {
+        if !peer.may_work() || peer.loans().len() >= MAX_LEASES_PER_NODE {
             return None;
         }
-        let mut after = Unbounded;
         // A job whose turn it is and that has nothing here waits until enough is left: later ones do not take it away.
         let mut waits = false;
-        loop {
-            let turn = self.jobs.next_ready(after)?;
-            after = Excluded(turn);
-            let Some((pick, size)) = self.consider(node, turn.job) else { continue };
-            let (peer, job) = (self.peers.get(&node)?, self.jobs.get(&turn.job)?);
+        let width = self.width(peer);
+        let (id, choice) = self.jobs.ready_jobs().find_map(|job| {
+            let choice = self.consider(peer, width, job)?;
             if waits && job.spec.needs.takes != Footprint::NOTHING {
-                continue;
+                return None;
             }
             if !self.has_means(peer, job) {
-                waits |= !self.has_units_of(peer, turn.job);
-                continue;
+                waits |= !self.has_units_of(peer, job.id);
+                return None;
             }
-            return self.cut(now, node, turn.job, pick, size);
-        }
+            Some((job.id, choice))
+        })?;
+        self.cut(now, node, id, choice)
     }
 
     /// What a node would get of a job, if it has room for it.
-    fn consider(&mut self, node: NodeId, id: JobId) -> Option<(Pick, u64)> {
-        let (peer, job) = (self.peers.get(&node)?, self.jobs.get(&id)?);
-        if !peer.suits(job) || !self.has_room(peer, id, &job.spec) {
+    fn consider(&self, peer: &Peer, width: Width, job: &Job) -> Option<Choice> {
+        let pace = peer.paces.get(&job.id).copied();
+        if !peer.suits(job) || !has_room(peer, width, pace, &job.spec) {
             return None;
         }
         let in_turn = match job.spec.strategy {
-            Strategy::RoundRobin => !job.waiting.is_empty() && self.is_in_turn(node, id),
+            Strategy::RoundRobin => !job.waiting.is_empty() && self.is_in_turn(peer.node, job),
             Strategy::Adaptive | Strategy::Weight => true,
         };
-        let (peer, job) = (self.peers.get(&node)?, self.jobs.get(&id)?);
-        Some((self.pick(node, peer, job, in_turn)?, self.unit_size(peer, id, job)))
+        let pick = self.pick(peer, job, in_turn)?;
+        let pace = pace.unwrap_or_default();
+        Some(Choice { pick, size: unit_size(peer, pace, job), pace })
     }
 
     fn has_units_of(&self, peer: &Peer, job: JobId) -> bool {
@@ -86,7 +84,8 @@ impl Scheduler {
 
     /// Where the next copy of a job would come from; prefers units in flight that want one. A new node
     /// has a say only where old hands cannot keep up, because its word weighs little.
-    fn pick(&self, node: NodeId, peer: &Peer, job: &Job, in_turn: bool) -> Option<Pick> {
+    fn pick(&self, peer: &Peer, job: &Job, in_turn: bool) -> Option<Pick> {
+        let node = peer.node;
         if let Some(start) = self.open_to(node, job, &job.wanting) {
             return Some(Pick::Wanting(start));
         }
@@ -135,7 +134,8 @@ impl Scheduler {
         able.count()
     }
 
-    fn cut(&mut self, now: Time, node: NodeId, id: JobId, pick: Pick, size: u64) -> Option<Cut> {
+    fn cut(&mut self, now: Time, node: NodeId, id: JobId, choice: Choice) -> Option<Cut> {
+        let Choice { pick, size, pace } = choice;
         let pick = match pick {
             Pick::Fresh => self.known_unit(node, id).map_or(Pick::Fresh, Pick::Known),
             Pick::Wanting(_) | Pick::Vote(_) | Pick::Known(_) => pick,
@@ -143,7 +143,6 @@ impl Scheduler {
         if let Pick::Known(start) = pick {
             self.look_again(now, id, start);
         }
-        let pace = self.peers.get(&node)?.paces.get(&id).copied().unwrap_or_default();
         let job = self.jobs.get_mut(&id)?;
         let lane = job.spec.needs.lane;
         let (unit, span) = match pick {
@@ -162,50 +161,55 @@ impl Scheduler {
         let extra = matches!(pick, Pick::Known(_));
         Some(Cut { job: id, unit, span, lane, expected: expected_time(span.len, pace), extra })
     }
+}
 
-    fn unit_size(&self, peer: &Peer, id: JobId, job: &Job) -> u64 {
-        let spec = &job.spec;
-        match spec.strategy {
-            Strategy::Adaptive => {
-                let pace = peer.paces.get(&id).copied().unwrap_or_default();
-                let progress = Progress {
-                    milli_rate: pace.milli_rate,
-                    last_size: pace.last_size,
-                    left: job.left(),
-                    total_milli_rate: job.total_milli_rate,
-                };
-                growing_size(spec.sizing, spec.items, job.size_cap, progress)
-            }
-            Strategy::RoundRobin => {
-                let slots = job.able_slots().0;
-                even_size(spec.sizing, spec.items, job.size_cap, slots, (1, 1))
-            }
-            Strategy::Weight => {
-                let (slots, weight) = job.able_slots();
-                let own = u64::from(peer.caps.speed) * slots;
-                even_size(spec.sizing, spec.items, job.size_cap, slots, (own, weight))
-            }
+fn unit_size(peer: &Peer, pace: Pace, job: &Job) -> u64 {
+    let spec = &job.spec;
+    match spec.strategy {
+        Strategy::Adaptive => {
+            let progress = Progress {
+                milli_rate: pace.milli_rate,
+                last_size: pace.last_size,
+                left: job.left(),
+                total_milli_rate: job.total_milli_rate,
+            };
+            growing_size(spec.sizing, spec.items, job.size_cap, progress)
+        }
+        Strategy::RoundRobin => {
+            let slots = job.able_slots().0;
+            even_size(spec.sizing, spec.items, job.size_cap, slots, (1, 1))
+        }
+        Strategy::Weight => {
+            let (slots, weight) = job.able_slots();
+            let own = u64::from(peer.caps.speed) * slots;
+            even_size(spec.sizing, spec.items, job.size_cap, slots, (own, weight))
         }
     }
 }
 
-impl Scheduler {
-    /// Enough that every slot computes and the next unit is already there: one unit for each slot and one
-    /// more, or as many small ones as fill [`LEND_AHEAD`]. Units that may still grow are not lent by the
-    /// dozen, because all of those would have to be done before the first larger one.
-    fn has_room(&self, peer: &Peer, job: JobId, spec: &JobSpec) -> bool {
-        let lane = spec.needs.lane;
-        let (slots, ahead) = self.width(peer, lane);
-        let load = peer.load(lane);
-        if load.units < slots + usize::from(ahead) {
-            return true;
-        }
-        let Some(pace) = peer.paces.get(&job).filter(|_| ahead) else { return false };
-        let may_grow = pace.last_size < spec.sizing.most
-            && expected_time(pace.last_size, *pace).0 < TARGET_UNIT.0 / 2
-            && spec.strategy == Strategy::Adaptive;
-        !may_grow && load.expected.0 < LEND_AHEAD.0 * slots as u64
+/// Enough that every slot computes and the next unit is already there: one unit for each slot and one
+/// more, or as many small ones as fill [`LEND_AHEAD`]. Units that may still grow are not lent by the
+/// dozen, because all of those would have to be done before the first larger one.
+fn has_room(peer: &Peer, width: Width, pace: Option<Pace>, spec: &JobSpec) -> bool {
+    let lane = spec.needs.lane;
+    let (slots, load) = (width.slots(peer, lane), peer.load(lane));
+    if load.units < slots + usize::from(width.ahead) {
+        return true;
     }
+    let Some(pace) = pace.filter(|_| width.ahead) else { return false };
+    let may_grow = pace.last_size < spec.sizing.most
+        && expected_time(pace.last_size, pace).0 < TARGET_UNIT.0 / 2
+        && spec.strategy == Strategy::Adaptive;
+    !may_grow && load.expected.0 < LEND_AHEAD.0 * slots as u64
+}
+
+/// What a node would get of a job.
+struct Choice {
+    pick: Pick,
+    /// Items of a unit for it.
+    size: u64,
+    /// How fast it does the job.
+    pace: Pace,
 }
 
 enum Pick {

@@ -25,6 +25,16 @@ impl Scheduler {
         lent.or_else(|| self.crew_lease(attempt).map(|(_, _, conn)| conn))
     }
 
+    /// The job and items of an attempt that is lent to whoever is on this connection.
+    pub fn lease_on(&self, conn: Conn, attempt: Attempt) -> Option<(JobId, Span)> {
+        if let Some(loan) = self.loans.get(&attempt) {
+            let theirs = self.peers.on(conn) == Some(loan.node);
+            return theirs.then_some((loan.job, loan.span));
+        }
+        let (job, rows, holder) = self.crew_lease(attempt)?;
+        (holder == conn).then_some((job, rows))
+    }
+
     pub(crate) fn lend(&mut self, now: Time, node: NodeId, cut: Cut) -> Lease {
         let attempt = self.next_attempt();
         let Cut { job, span, .. } = cut;

@@ -3,7 +3,9 @@
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
-use shoal_protocol::{Attempt, Caps, CrewId, Footprint, Lane, NodeId, PerLane, Time, ToNode};
+use shoal_protocol::{
+    Attempt, Caps, CrewId, Footprint, JobId, Lane, NodeId, PerLane, Time, ToNode,
+};
 
 use crate::job::Job;
 use crate::peers::Peer;
@@ -81,13 +83,22 @@ impl Scheduler {
     /// What stays on a node whatever units come: its seats in crews, without that in one, and the services it keeps
     /// ready.
     fn stays_on(&self, node: NodeId, besides: Option<CrewId>) -> Footprint {
+        self.seats_take(node, besides, self.services_take(node))
+    }
+
+    fn seats_take(&self, node: NodeId, besides: Option<CrewId>, services: Footprint) -> Footprint {
         let crews = self.crews.iter().filter(|(id, _)| Some(**id) != besides);
         let seats = crews.flat_map(|(_, crew)| crew.seats.iter().map(move |seat| (crew, seat)));
         let mine = seats.filter(|(_, seat)| seat.node == node);
-        mine.fold(self.services_take(node), |sum, (crew, seat)| {
+        mine.fold(services, |sum, (crew, seat)| {
             let gpu_memory = crew.plan.problem.held_bytes(seat.rows);
             sum.and(Footprint { gpu_memory, ..Footprint::NOTHING })
         })
+    }
+
+    /// The same without what it keeps of one service.
+    pub(crate) fn stays_besides(&self, node: NodeId, service: JobId) -> Footprint {
+        self.seats_take(node, None, self.other_services_take(node, service))
     }
 
     /// Whether a node could keep one more service ready, if all its units went elsewhere.

@@ -35,7 +35,7 @@ mod verdict;
 
 use alloc::vec::Vec;
 use shoal_protocol::limit::MAX_BATCH;
-use shoal_protocol::{Lane, NodeId, Strategy, Time, ToNode};
+use shoal_protocol::{Lane, NodeId, PerLane, Strategy, Time, ToNode};
 
 use crate::state::Scheduler;
 
@@ -58,9 +58,10 @@ impl Scheduler {
             leases.push(self.lend(now, node, cut));
         }
         self.note_hunger(node);
-        let Some(peer) = self.peers.get(&node) else { return };
-        if !leases.is_empty() {
-            self.send(peer.conn, ToNode::Lend(leases));
+        if !leases.is_empty()
+            && let Some(conn) = self.conn_of(node)
+        {
+            self.send(conn, ToNode::Lend(leases));
         }
     }
 
@@ -94,12 +95,13 @@ impl Scheduler {
 
     /// A node is hungry in every lane where it could compute more than it holds.
     fn note_hunger(&mut self, node: NodeId) {
-        for lane in Lane::ALL {
-            let Some(peer) = self.peers.get(&node) else { return };
-            let (slots, ahead) = self.width(peer, lane);
-            let room = slots > 0 && peer.load(lane).units < slots + usize::from(ahead);
-            let hungry = room && !peer.paused && !peer.silent && !peer.rests();
-            self.peers.set_hungry(node, lane, hungry);
-        }
+        let Some(peer) = self.peers.get(&node) else { return };
+        let width = self.width(peer);
+        let hungry = PerLane::from_fn(|lane| {
+            let slots = width.slots(peer, lane);
+            let room = slots > 0 && peer.load(lane).units < slots + usize::from(width.ahead);
+            room && peer.may_work()
+        });
+        self.peers.set_hungry(node, hungry);
     }
 }

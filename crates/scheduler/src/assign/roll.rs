@@ -3,8 +3,9 @@
 
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet};
+use core::cell::Cell;
 use shoal_kinds::JobSpec;
-use shoal_protocol::{JobId, NodeId, Strategy};
+use shoal_protocol::{NodeId, Strategy};
 
 use crate::job::Job;
 use crate::peers::Peer;
@@ -27,7 +28,7 @@ pub(crate) struct Roll {
     parts: BTreeMap<NodeId, u64>,
     /// Who was last found to have had the fewest. Others must wait as long as that is so, and are told so without
     /// looking for it again.
-    behind: Option<NodeId>,
+    behind: Cell<Option<NodeId>>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -98,6 +99,9 @@ impl Job {
 
     /// A node's units in flight or merged changed.
     pub(crate) fn note_taken(&mut self, node: NodeId) {
+        if self.roll.is_none() {
+            return;
+        }
         let taken = self.taken(node);
         if let Some(roll) = &mut self.roll {
             roll.retake(node, taken);
@@ -148,20 +152,17 @@ impl Scheduler {
     }
 
     /// Whether nobody who keeps what it takes is so far behind that this node must wait.
-    pub(super) fn is_in_turn(&mut self, node: NodeId, id: JobId) -> bool {
-        let Some(job) = self.jobs.get(&id) else { return false };
+    pub(super) fn is_in_turn(&self, node: NodeId, job: &Job) -> bool {
         let Some(roll) = &job.roll else { return false };
         let taken = job.taken(node);
         let waits = |least: u64| taken >= least + TURNS_AHEAD;
-        let behind = roll.behind.filter(|behind| self.is_waited_for(*behind));
+        let behind = roll.behind.get().filter(|behind| self.is_waited_for(*behind));
         let least = behind.and_then(|behind| roll.able.get(&behind));
         if least.is_some_and(|entry| waits(entry.taken)) {
             return false;
         }
         let found = roll.turns.iter().find(|(_, other)| self.is_waited_for(*other)).copied();
-        if let Some(roll) = self.jobs.get_mut(&id).and_then(|job| job.roll.as_mut()) {
-            roll.behind = found.map(|(_, behind)| behind);
-        }
+        roll.behind.set(found.map(|(_, behind)| behind));
         !waits(found.map_or(0, |(least, _)| least))
     }
 
@@ -174,7 +175,7 @@ impl Scheduler {
     /// Part of [`Scheduler::check`]: counted anew, a running job's roll is the same.
     pub(crate) fn check_roll(&self, job: &Job) {
         let Some(roll) = &job.roll else { return };
-        let mut anew = Roll { behind: roll.behind, ..Roll::default() };
+        let mut anew = Roll { behind: roll.behind.clone(), ..Roll::default() };
         for node in job.units.values().flat_map(Unit::nodes) {
             *anew.parts.entry(node).or_default() += 1;
         }

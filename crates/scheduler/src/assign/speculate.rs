@@ -9,7 +9,6 @@ use super::fit::{Cut, expected_time};
 use crate::job::Job;
 use crate::loans::Loan;
 use crate::meter::Pace;
-use crate::peers::Peer;
 use crate::state::Scheduler;
 
 /// Copies of one unit beyond what it asks for: a second chance, and one if that goes wrong too.
@@ -26,12 +25,12 @@ const LOOKED_AT: usize = 4;
 impl Scheduler {
     pub(crate) fn speculate(&mut self, now: Time, node: NodeId) -> Option<Cut> {
         let peer = self.peers.get(&node)?;
-        let stands = peer.paused || peer.silent || peer.rests();
-        if stands || peer.loans().len() >= MAX_LEASES_PER_NODE {
+        if !peer.may_work() || peer.loans().len() >= MAX_LEASES_PER_NODE {
             return None;
         }
-        let idle = |peer: &Peer, lane| peer.load(lane).units < self.width(peer, lane).0;
-        if !Lane::ALL.into_iter().any(|lane| idle(peer, lane)) {
+        let width = self.width(peer);
+        let idle = |lane| peer.load(lane).units < width.slots(peer, lane);
+        if !Lane::ALL.into_iter().any(idle) {
             return None;
         }
         let jobs = self.jobs.running().iter().copied().filter(|id| {
@@ -40,7 +39,7 @@ impl Scheduler {
                     && job.waiting.is_empty()
                     && job.units_leased > 0
                     && job.extras < 2 + job.units_leased / 4
-                    && idle(peer, job.spec.needs.lane)
+                    && idle(job.spec.needs.lane)
                     && peer.suits(job)
                     && self.has_means(peer, job)
             })

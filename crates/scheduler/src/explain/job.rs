@@ -147,8 +147,7 @@ impl Scheduler {
             let (checked, votes) = (job.proofs.of(job.merged.len()), job.quorum());
             why.push(WhyJob::Merged { checked, votes });
         }
-        let farmed = !job.spec.work.takes_crew();
-        if farmed && job.retries + job.speculated > 0 {
+        if job.farmed && job.retries + job.speculated > 0 {
             why.push(WhyJob::LentAgain { retries: job.retries, late: job.speculated });
         }
         why
@@ -174,7 +173,7 @@ impl Scheduler {
         }
         let able = self.peers.values().filter(|peer| !peer.paused && peer.suits(job));
         let nodes = able.filter(|peer| !self.has_means(peer, job)).count();
-        let farmed = job.left() > 0 && !job.spec.work.takes_crew();
+        let farmed = job.left() > 0 && job.farmed;
         if nodes > 0 && farmed && job.units_leased == 0 {
             why.push(WhyJob::Full { nodes });
         }

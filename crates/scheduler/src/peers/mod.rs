@@ -10,8 +10,8 @@ mod register;
 pub(crate) use peer::{Peer, Seat};
 pub(crate) use register::Register;
 
-use alloc::collections::btree_map::{BTreeMap, Iter, Values};
-use alloc::collections::btree_set::BTreeSet;
+use alloc::boxed::Box;
+use alloc::collections::{BTreeMap, BTreeSet};
 use core::ops::Bound::{Excluded, Unbounded};
 use shoal_protocol::limit::{IDLE_SILENCE, SILENCE};
 use shoal_protocol::{Attempt, Footprint, Lane, Micros, NodeId, PerLane, Time};
@@ -21,7 +21,8 @@ use crate::verify::{Standing, Trust};
 
 #[derive(Default)]
 pub(crate) struct Peers {
-    peers: BTreeMap<NodeId, Peer>,
+    /// Boxed: a peer is large, and whoever looks for one among thousands reads only numbers on the way.
+    peers: BTreeMap<NodeId, Box<Peer>>,
     conns: BTreeMap<Conn, NodeId>,
     /// When to look whether a peer fell silent; one entry for each peer.
     timers: BTreeSet<(Time, NodeId)>,
@@ -39,11 +40,11 @@ pub(crate) struct Peers {
 
 impl Peers {
     pub(crate) fn get(&self, node: &NodeId) -> Option<&Peer> {
-        self.peers.get(node)
+        self.peers.get(node).map(Box::as_ref)
     }
 
     pub(crate) fn get_mut(&mut self, node: &NodeId) -> Option<&mut Peer> {
-        self.peers.get_mut(node)
+        self.peers.get_mut(node).map(Box::as_mut)
     }
 
     pub(crate) fn contains_key(&self, node: &NodeId) -> bool {
@@ -58,12 +59,12 @@ impl Peers {
         self.peers.is_empty()
     }
 
-    pub(crate) fn iter(&self) -> Iter<'_, NodeId, Peer> {
-        self.peers.iter()
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&NodeId, &Peer)> {
+        self.peers.iter().map(|(node, peer)| (node, peer.as_ref()))
     }
 
-    pub(crate) fn values(&self) -> Values<'_, NodeId, Peer> {
-        self.peers.values()
+    pub(crate) fn values(&self) -> impl Iterator<Item = &Peer> + Clone {
+        self.peers.values().map(Box::as_ref)
     }
 
     /// Who is on this connection.
@@ -77,7 +78,7 @@ impl Peers {
         if peer.trusted {
             self.own.insert(peer.node);
         }
-        self.peers.insert(peer.node, peer);
+        self.peers.insert(peer.node, Box::new(peer));
     }
 
     /// The connection is gone: nothing more for its node, whatever giving its units back sets free.
@@ -91,7 +92,7 @@ impl Peers {
     }
 
     /// Nobody has anything of it any more.
-    pub(crate) fn remove(&mut self, node: NodeId) -> Option<Peer> {
+    pub(crate) fn remove(&mut self, node: NodeId) -> Option<Box<Peer>> {
         for lane in Lane::ALL {
             self.hungry[lane].remove(&node);
             self.elders[lane].remove(&node);
@@ -120,11 +121,10 @@ impl Peers {
 
     /// It has something to do from now on: silence is noticed sooner.
     pub(crate) fn expect_word(&mut self, now: Time, node: NodeId) {
-        self.look_within(now, node, SILENCE);
-        if let Some(peer) = self.peers.get_mut(&node) {
-            // What it did not say while it had nothing to say does not count.
-            peer.heard = peer.heard.max(now);
-        }
+        let Some(peer) = self.peers.get_mut(&node) else { return };
+        look_within(&mut self.timers, peer, now + SILENCE);
+        // What it did not say while it had nothing to say does not count.
+        peer.heard = peer.heard.max(now);
     }
 
     /// Who may have been silent for too long. Timers are lazy: one that fires early is set again.
@@ -140,9 +140,7 @@ impl Peers {
 
     pub(crate) fn set_timer(&mut self, node: NodeId, time: Time) {
         let Some(peer) = self.peers.get_mut(&node) else { return };
-        self.timers.remove(&(peer.timer, node));
-        peer.timer = time;
-        self.timers.insert((time, node));
+        move_timer(&mut self.timers, peer, time);
     }
 
     /// Gets no work until it speaks.
@@ -151,15 +149,6 @@ impl Peers {
         peer.silent = true;
         let until = peer.heard + IDLE_SILENCE;
         self.set_timer(node, until);
-    }
-
-    /// Says whether its timer would have fired later.
-    fn look_within(&mut self, now: Time, node: NodeId, patience: Micros) -> bool {
-        let sooner = self.peers.get(&node).is_some_and(|peer| peer.timer > now + patience);
-        if sooner {
-            self.set_timer(node, now + patience);
-        }
-        sooner
     }
 
     /// Gets nothing until then.
@@ -180,6 +169,21 @@ impl Peers {
         }
         Some(node)
     }
+}
+
+/// Looks at a peer then at the latest. Says whether its timer would have fired later.
+fn look_within(timers: &mut BTreeSet<(Time, NodeId)>, peer: &mut Peer, latest: Time) -> bool {
+    let sooner = peer.timer > latest;
+    if sooner {
+        move_timer(timers, peer, latest);
+    }
+    sooner
+}
+
+fn move_timer(timers: &mut BTreeSet<(Time, NodeId)>, peer: &mut Peer, time: Time) {
+    timers.remove(&(peer.timer, peer.node));
+    peer.timer = time;
+    timers.insert((time, peer.node));
 }
 
 /// Standing.
@@ -227,11 +231,15 @@ impl Peers {
         self.hungry.values().any(|hungry| !hungry.is_empty())
     }
 
-    pub(crate) fn set_hungry(&mut self, node: NodeId, lane: Lane, hungry: bool) {
-        if hungry && self.peers.contains_key(&node) {
-            self.hungry[lane].insert(node);
-        } else {
-            self.hungry[lane].remove(&node);
+    /// Says again in which lanes a peer could compute more than it holds.
+    pub(crate) fn set_hungry(&mut self, node: NodeId, hungry: PerLane<bool>) {
+        let Some(peer) = self.peers.get_mut(&node).filter(|peer| peer.hungry != hungry) else {
+            return;
+        };
+        peer.hungry = hungry;
+        for (lane, hungry) in hungry.iter() {
+            let all = &mut self.hungry[lane];
+            let _ = if *hungry { all.insert(node) } else { all.remove(&node) };
         }
     }
 
@@ -253,10 +261,8 @@ impl Peers {
         attempt: Attempt,
         (lane, takes, expected): (Lane, Footprint, Micros),
     ) -> Option<&Peer> {
-        let idle = self.peers.get(&node)?.loans().is_empty();
-        let sooner = idle && self.look_within(now, node, SILENCE);
         let peer = self.peers.get_mut(&node)?;
-        if sooner {
+        if peer.loans().is_empty() && look_within(&mut self.timers, peer, now + SILENCE) {
             peer.heard = now;
         }
         peer.take(attempt, lane, takes, expected);
@@ -286,7 +292,10 @@ impl Peers {
             let elders = elders.map(|peer| &peer.node);
             assert!(self.elders[lane].iter().eq(elders), "elders of {lane:?}");
         }
-        let mut hungry = self.hungry.values().flatten();
-        assert!(hungry.all(|node| self.peers.contains_key(node)), "hungry strangers");
+        for lane in Lane::ALL {
+            let hungry = self.peers.values().filter(|peer| peer.hungry[lane]);
+            let hungry = hungry.map(|peer| &peer.node);
+            assert!(self.hungry[lane].iter().eq(hungry), "hungry for {lane:?}");
+        }
     }
 }

@@ -39,6 +39,8 @@ pub(crate) struct Peer {
     pub(crate) joined: Time,
     pub(crate) heard: Time,
     pub(super) timer: Time,
+    /// In which lanes it could compute more than it holds.
+    pub(super) hungry: PerLane<bool>,
     loans: BTreeSet<Attempt>,
     /// How many of those are late.
     late: usize,
@@ -99,6 +101,7 @@ impl Peer {
             joined: now,
             heard: now,
             timer: now + IDLE_SILENCE,
+            hungry: PerLane::default(),
             loans: BTreeSet::new(),
             late: 0,
             rests_until: None,
@@ -127,6 +130,11 @@ impl Peer {
     /// Gets no work of this lane: it was wrong too often.
     pub(crate) fn is_barred(&self, lane: Lane) -> bool {
         self.barred[lane]
+    }
+
+    /// Whether it gets units at all for the moment.
+    pub(crate) fn may_work(&self) -> bool {
+        !self.paused && !self.silent && !self.rests()
     }
 
     pub(crate) fn rests(&self) -> bool {

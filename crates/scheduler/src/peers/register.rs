@@ -5,6 +5,8 @@ use alloc::string::String;
 use shoal_protocol::limit::MAX_NODES;
 use shoal_protocol::{Identity, NodeId};
 
+use super::Peer;
+
 #[derive(Default)]
 pub(crate) struct Register {
     known: BTreeMap<Identity, NodeId>,
@@ -74,6 +76,11 @@ impl Register {
 
     pub(crate) fn is_stranger(&self, node: NodeId) -> bool {
         self.strangers.contains_key(&node)
+    }
+
+    /// Took units and never answered one, in this connection or another.
+    pub(crate) fn is_newcomer(&self, peer: &Peer) -> bool {
+        peer.units_done == 0 && !peer.trusted && self.is_stranger(peer.node)
     }
 
     /// Says whether that must be recorded.

@@ -6,8 +6,9 @@ use alloc::vec::Vec;
 use core::cmp::Reverse;
 use core::fmt;
 use shoal_protocol::limit::{MAX_CALLS_PER_NODE, REQUEST_PART_BYTES};
-use shoal_protocol::{Attempt, Failure, JobId, LimitKind, NodeId, Priority, Time, ToNode};
+use shoal_protocol::{Attempt, Failure, JobId, LimitKind, Micros, NodeId, Priority, Time, ToNode};
 
+use super::crew::Crew;
 use super::{Service, rank};
 use crate::Output;
 use crate::state::{Conn, Scheduler};
@@ -24,6 +25,7 @@ pub struct CallId(pub u64);
 
 pub(super) struct Call {
     pub(super) service: JobId,
+    came: Time,
     pub(super) deadline: Time,
     priority: Priority,
     /// Kept until it is answered, so that it can be asked again.
@@ -45,6 +47,11 @@ impl Call {
         self.tries == 0
     }
 
+    /// Whether several nodes work on it together.
+    pub(super) fn is_in_crew(&self) -> bool {
+        self.at.is_some_and(|at| at.by == By::Crew)
+    }
+
     pub(super) fn bytes(&self) -> u64 {
         self.body.len() as u64
     }
@@ -52,8 +59,27 @@ impl Call {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Asked {
-    pub(super) node: NodeId,
+    pub(super) by: By,
     pub(super) attempt: Attempt,
+    since: Time,
+}
+
+/// Who answers a request, and what it took: of the node that answers, not of others that were lost with it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ran {
+    pub node: NodeId,
+    /// Until that node was asked.
+    pub waited: Micros,
+    /// From then on, with the way there and back.
+    pub took: Micros,
+}
+
+/// Who has a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum By {
+    Node(NodeId),
+    /// The crew of the service, as it is now: with another epoch all is asked again.
+    Crew,
 }
 
 /// A part of an answer as a node says it.
@@ -74,7 +100,7 @@ pub enum CallError {
     /// All that wait or are at work have as many bytes as may be.
     Heavy { bytes: u64 },
     /// Its time is over: at work, or before any node was free.
-    Deadline { begun: bool },
+    Deadline { begun: bool, why: Option<String> },
     /// The service itself failed on it.
     Failed { failure: Failure, node: NodeId },
     /// Nodes were lost with it, and no more are asked.
@@ -92,11 +118,12 @@ impl fmt::Display for CallError {
                 let mib = bytes >> 20;
                 write!(f, "requests of {mib} MiB are waiting or at work already: try again later")
             }
-            CallError::Deadline { begun: true } => {
+            CallError::Deadline { begun: true, .. } => {
                 f.write_str("the request did not finish before its deadline")
             }
-            CallError::Deadline { begun: false } => {
-                f.write_str("no node was free to take the request before its deadline")
+            CallError::Deadline { begun: false, why } => {
+                f.write_str("no node was free to take the request before its deadline")?;
+                why.iter().try_for_each(|why| write!(f, ": {why}"))
             }
             CallError::Failed { failure, node } => write!(f, "{failure}, on node {node}"),
             CallError::Lost { reason, tries } => {
@@ -133,8 +160,9 @@ impl Scheduler {
         }
         of.queue[rank(priority)].push_back(id);
         let (body, at, tries, failed_on) = (Arc::new(body), None, 0, Vec::new());
-        let (given, said) = (0, 0);
-        let call = Call { service, deadline, priority, body, at, tries, failed_on, given, said };
+        let (came, given, said) = (self.now, 0, 0);
+        let call =
+            Call { service, came, deadline, priority, body, at, tries, failed_on, given, said };
         self.services.held = held;
         self.services.calls.insert(id, call);
         self.services.deadlines.insert((deadline, id));
@@ -147,18 +175,25 @@ impl Scheduler {
 
     /// Gives waiting requests to replicas with room.
     pub(super) fn hand_out(&mut self, service: JobId) {
-        while let Some((id, node)) = self.next_pair(service) {
-            self.hand_to(id, service, node);
+        while let Some((id, by)) = self.next_pair(service) {
+            match by {
+                By::Node(node) => self.hand_to(id, service, node),
+                By::Crew => self.hand_to_crew(id, service),
+            }
         }
     }
 
     /// The first request that somebody can take, and who takes it.
-    fn next_pair(&self, service: JobId) -> Option<(CallId, NodeId)> {
+    fn next_pair(&self, service: JobId) -> Option<(CallId, By)> {
         let of = self.services.services.get(&service)?;
+        // Where several keep it ready together, that is how it is wanted: others only stood in for them.
+        if of.crew.as_ref().is_some_and(Crew::has_room) {
+            return of.queue.iter().flatten().next().map(|id| (*id, By::Crew));
+        }
         for id in of.queue.iter().flatten() {
             let call = self.services.calls.get(id)?;
             match self.freest(of, &call.failed_on) {
-                Some(node) => return Some((*id, node)),
+                Some(node) => return Some((*id, By::Node(node))),
                 // It waits for another node than those it failed on. Who comes after it need not.
                 None if !call.failed_on.is_empty() => {}
                 None => return None,
@@ -199,7 +234,7 @@ impl Scheduler {
             return;
         };
         of.queue[rank(call.priority)].retain(|queued| *queued != id);
-        call.at = Some(Asked { node, attempt });
+        call.at = Some(Asked { by: By::Node(node), attempt, since: self.now });
         call.tries += 1;
         call.said = 0;
         services.asked.insert(attempt, id);
@@ -209,6 +244,63 @@ impl Scheduler {
         let body = call.body.clone();
         self.peers.expect_word(self.now, node);
         self.send_body(conn, attempt, service, &body);
+    }
+
+    fn hand_to_crew(&mut self, id: CallId, service: JobId) {
+        let (now, attempt) = (self.now, self.next_attempt());
+        let services = &mut self.services;
+        let (Some(of), Some(call)) =
+            (services.services.get_mut(&service), services.calls.get_mut(&id))
+        else {
+            return;
+        };
+        of.queue[rank(call.priority)].retain(|queued| *queued != id);
+        call.at = Some(Asked { by: By::Crew, attempt, since: self.now });
+        call.tries += 1;
+        call.said = 0;
+        services.asked.insert(attempt, id);
+        let Some(crew) = &mut of.crew else { return };
+        if crew.calls == 0 {
+            crew.moves(now);
+        }
+        crew.calls += 1;
+        let (first, body) = (crew.first(), call.body.clone());
+        if let Some(conn) = first.and_then(|first| self.conn_of(first)) {
+            self.send_body(conn, attempt, service, &body);
+        }
+    }
+
+    /// Whether this node may answer a request: whoever was asked, or the last of those who work on it together.
+    fn may_answer(&self, call: &Call, node: NodeId) -> bool {
+        match call.at.map(|at| at.by) {
+            None => false,
+            Some(By::Node(asked)) => asked == node,
+            Some(By::Crew) => self.crew_of_call(call).and_then(Crew::last) == Some(node),
+        }
+    }
+
+    /// Whether this node works on it: it may say that it cannot.
+    fn works_on(&self, call: &Call, node: NodeId) -> bool {
+        match call.at.map(|at| at.by) {
+            None => false,
+            Some(By::Node(asked)) => asked == node,
+            Some(By::Crew) => self.crew_of_call(call).is_some_and(|crew| crew.has(node)),
+        }
+    }
+
+    fn crew_of_call(&self, call: &Call) -> Option<&Crew> {
+        self.services.services.get(&call.service)?.crew.as_ref()
+    }
+
+    /// Whoever has a request failed it by its own fault.
+    fn erred(&mut self, id: CallId, node: NodeId, reason: &str) {
+        let Some(call) = self.services.calls.get(&id) else { return };
+        let service = call.service;
+        match call.at.map(|at| at.by) {
+            None => {}
+            Some(By::Node(_)) => self.replica_erred(service, node, reason),
+            Some(By::Crew) => self.seat_erred(self.now, service, node, reason),
+        }
     }
 
     /// In parts, because messages are bounded.
@@ -225,16 +317,18 @@ impl Scheduler {
     pub(crate) fn call_answered(&mut self, node: NodeId, attempt: Attempt, part: Part) {
         let Part { at, bytes, last } = part;
         let Some(&id) = self.services.asked.get(&attempt) else { return };
-        let Some(call) = self.services.calls.get_mut(&id) else { return };
-        if call.at.is_none_or(|at| at.node != node) || at < call.said {
+        let Some(call) = self.services.calls.get(&id) else { return };
+        let may = self.may_answer(call, node) && at >= call.said;
+        let Some(asked) = call.at.filter(|_| may) else {
             return;
-        }
+        };
         if at > call.said {
-            let (service, reason) = (call.service, "a part of its answer was lost");
-            self.replica_erred(service, node, reason);
-            self.ask_again(id, String::from(reason));
+            let reason = "a part of its answer was lost";
+            self.erred(id, node, reason);
+            self.ask_again_if(id, attempt, reason);
             return;
         }
+        let Some(call) = self.services.calls.get_mut(&id) else { return };
         let allowed = self.services.services.get(&call.service).map(|of| of.spec.limits.output);
         if let Some(allowed) = allowed.filter(|most| call.said + bytes.len() as u64 > *most) {
             let which = LimitKind::Output;
@@ -247,10 +341,12 @@ impl Scheduler {
         call.given = call.given.max(call.said);
         let bytes = bytes.get(skip as usize..).unwrap_or_default().to_vec();
         if !bytes.is_empty() || last {
-            self.outputs.push_back(Output::Answered { call: id, part: bytes, last });
+            let waited = asked.since - call.came;
+            let ran = Ran { node, waited, took: self.now - asked.since };
+            self.outputs.push_back(Output::Answered { call: id, part: bytes, last, ran });
         }
         if last {
-            let service = call.service;
+            let (service, crewed) = (call.service, call.is_in_crew());
             if let Some(of) = self.services.services.get_mut(&service) {
                 of.answered += 1;
                 if let Some(replica) = of.replicas.get_mut(&node) {
@@ -258,6 +354,9 @@ impl Scheduler {
                 }
             }
             self.end_call(id, None);
+            if crewed {
+                self.crew_answered(service, attempt);
+            }
             self.hand_out(service);
         }
     }
@@ -266,14 +365,14 @@ impl Scheduler {
     pub(crate) fn call_failed(&mut self, node: NodeId, attempt: Attempt, failure: Failure) {
         let Some(&id) = self.services.asked.get(&attempt) else { return };
         let Some(call) = self.services.calls.get(&id) else { return };
-        if call.at.is_none_or(|at| at.node != node) {
+        if !self.works_on(call, node) {
             return;
         }
         let service = call.service;
         if is_nodes_fault(&failure) {
             let reason = failure.to_string();
-            self.replica_erred(service, node, &reason);
-            self.ask_again(id, reason);
+            self.erred(id, node, &reason);
+            self.ask_again_if(id, attempt, &reason);
         } else {
             self.end_call(id, Some(CallError::Failed { failure, node }));
             self.hand_out(service);
@@ -284,16 +383,26 @@ impl Scheduler {
     /// All requests of a node that is gone.
     pub(crate) fn calls_lost(&mut self, node: NodeId) {
         let lost = self.services.calls.iter();
-        let lost = lost.filter(|(_, call)| call.at.is_some_and(|at| at.node == node));
+        let lost = lost.filter(|(_, call)| call.at.is_some_and(|at| at.by == By::Node(node)));
         let lost: Vec<_> = lost.map(|(id, _)| *id).collect();
         for id in lost {
             self.ask_again(id, String::from("the node left"));
         }
     }
 
+    /// Unless that happened already, because whoever failed it makes way for another.
+    fn ask_again_if(&mut self, id: CallId, attempt: Attempt, reason: &str) {
+        let call = self.services.calls.get(&id);
+        if call.is_some_and(|call| call.at.is_some_and(|at| at.attempt == attempt)) {
+            self.ask_again(id, String::from(reason));
+        }
+    }
+
     pub(super) fn ask_again(&mut self, id: CallId, reason: String) {
         let Some(call) = self.services.calls.get_mut(&id) else { return };
-        call.failed_on.extend(call.at.map(|at| at.node));
+        if let Some(Asked { by: By::Node(node), .. }) = call.at {
+            call.failed_on.push(node);
+        }
         let (service, tries, given, priority) =
             (call.service, call.tries, call.given, call.priority);
         let of = self.services.services.get(&service);
@@ -336,19 +445,27 @@ impl Scheduler {
 
     /// Takes a request from its node, which is told to stop: it may be silent or wrong and still at it, and whatever
     /// it is asked next would wait behind that.
-    fn let_go(&mut self, id: CallId) {
+    pub(super) fn let_go(&mut self, id: CallId) {
         let Some(call) = self.services.calls.get_mut(&id) else { return };
-        let Some(Asked { node, attempt }) = call.at.take() else { return };
+        let Some(Asked { by, attempt, .. }) = call.at.take() else { return };
         let service = call.service;
         self.services.asked.remove(&attempt);
-        if let Some(of) = self.services.services.get_mut(&service)
-            && let Some(replica) = of.replicas.get_mut(&node)
-        {
-            replica.calls -= 1;
-            replica.used = self.now;
-        }
-        if let Some(conn) = self.conn_of(node) {
-            self.send(conn, ToNode::Revoke([attempt].into()));
+        let Some(of) = self.services.services.get_mut(&service) else { return };
+        match by {
+            By::Node(node) => {
+                if let Some(replica) = of.replicas.get_mut(&node) {
+                    replica.calls -= 1;
+                    replica.used = self.now;
+                }
+                if let Some(conn) = self.conn_of(node) {
+                    self.send(conn, ToNode::Revoke([attempt].into()));
+                }
+            }
+            By::Crew => {
+                let Some(crew) = &mut of.crew else { return };
+                crew.calls -= 1;
+                self.drop_in_crew(service, attempt);
+            }
         }
     }
 }

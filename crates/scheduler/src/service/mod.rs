@@ -2,25 +2,29 @@
 //! asks waits, is answered once, or is told why not.
 //!
 //! - [`call`]: requests, from the queue to their answers
-//! - [`replica`]: who keeps a service ready
+//! - [`replica`]: who keeps all of a service ready
+//! - [`crew`]: who keeps it ready together, each some of its parts
 
 mod call;
+mod crew;
 mod replica;
 
 pub(crate) use call::Part;
-pub use call::{CallError, CallId};
+pub use call::{CallError, CallId, Ran};
+pub use crew::{SplitView, StageView};
 
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::string::String;
 use alloc::vec::Vec;
-use shoal_kinds::ServiceSpec;
-use shoal_protocol::{Attempt, JobId, Micros, NodeId, Priority, Time};
+use shoal_kinds::{CrewPlan, ServiceSpec};
+use shoal_protocol::{Attempt, Epoch, JobId, Micros, NodeId, Priority, Time};
 
 use crate::Output;
 use crate::fact::Fact;
 use crate::state::{RequestId, Scheduler};
 use crate::submit::SubmitError;
-use call::Call;
+use call::{By, Call};
+use crew::Crew;
 use replica::Replica;
 
 /// Services at a time: each may hold memory on every node.
@@ -45,6 +49,13 @@ pub(crate) struct Services {
 struct Service {
     spec: ServiceSpec,
     replicas: BTreeMap<NodeId, Replica>,
+    /// What a crew of it would have to do, if it is to be split.
+    plan: Option<CrewPlan>,
+    crew: Option<Crew>,
+    /// Of the last crew.
+    epoch: Epoch,
+    /// Work that nodes did of it in a second, as they said.
+    rates: BTreeMap<NodeId, u64>,
     /// Nodes that failed it, and until when they are not asked again.
     unfit: BTreeMap<NodeId, Time>,
     /// Requests that wait, those to be answered first in front: by priority, then in the order they came.
@@ -59,9 +70,20 @@ struct Service {
 
 impl Service {
     fn new(spec: ServiceSpec) -> Service {
-        let (replicas, unfit, queue) = Default::default();
-        let (answered, failed, repeated, trouble) = (0, 0, 0, None);
-        Service { spec, replicas, unfit, queue, answered, failed, repeated, trouble }
+        Service {
+            plan: crew::plan_of(&spec),
+            spec,
+            replicas: BTreeMap::new(),
+            crew: None,
+            epoch: Epoch(0),
+            rates: BTreeMap::new(),
+            unfit: BTreeMap::new(),
+            queue: Default::default(),
+            answered: 0,
+            failed: 0,
+            repeated: 0,
+            trouble: None,
+        }
     }
 
     fn waiting(&self) -> usize {
@@ -80,6 +102,8 @@ pub struct ServiceView {
     pub service: JobId,
     pub spec: ServiceSpec,
     pub replicas: Vec<ReplicaView>,
+    /// Those who keep it ready together.
+    pub split: Option<SplitView>,
     pub waiting: usize,
     pub running: usize,
     pub answered: u64,
@@ -136,6 +160,7 @@ impl Scheduler {
         for node in replicas {
             self.dismiss_replica(service, node);
         }
+        self.unsplit(service, "the service has been removed");
         let calls = self.services.calls.iter().filter(|(_, call)| call.service == service);
         let calls: Vec<_> = calls.map(|(id, _)| *id).collect();
         for call in calls {
@@ -168,8 +193,11 @@ impl Scheduler {
         while let Some(&(time, call)) = self.services.deadlines.first()
             && time <= now
         {
-            let begun = self.services.calls.get(&call).is_some_and(|call| call.at.is_some());
-            self.end_call(call, Some(CallError::Deadline { begun }));
+            let known = self.services.calls.get(&call);
+            let begun = known.is_some_and(|call| call.at.is_some());
+            let of = known.and_then(|call| self.services.services.get(&call.service));
+            let why = of.filter(|_| !begun).and_then(|of| of.trouble.clone());
+            self.end_call(call, Some(CallError::Deadline { begun, why }));
             self.services.due = Some(now);
         }
         if self.services.due.is_some_and(|due| due <= now) {
@@ -196,7 +224,8 @@ impl Scheduler {
     /// What is asked of the service of this name, and whether somebody keeps it ready.
     pub fn service_of(&self, name: &str) -> Option<(&ServiceSpec, bool)> {
         let service = self.services.services.values().find(|service| service.spec.name == name)?;
-        Some((&service.spec, service.replicas.values().any(Replica::is_ready)))
+        let split = service.crew.as_ref().is_some_and(Crew::is_ready);
+        Some((&service.spec, split || service.replicas.values().any(Replica::is_ready)))
     }
 
     fn view_service(&self, id: JobId, service: &Service) -> ServiceView {
@@ -210,7 +239,9 @@ impl Scheduler {
             service: id,
             spec: service.spec.clone(),
             waiting: service.waiting(),
-            running: replicas.iter().map(|replica| replica.running).sum(),
+            running: replicas.iter().map(|replica| replica.running).sum::<usize>()
+                + service.crew.as_ref().map_or(0, |crew| crew.calls),
+            split: service.view_crew(),
             replicas,
             answered: service.answered,
             failed: service.failed,
@@ -242,13 +273,17 @@ impl Scheduler {
             let queued = service.queue.iter().flatten();
             let new = queued.filter(|id| calls.get(id).is_some_and(Call::is_new)).count();
             assert!(new <= service.spec.queue as usize, "the queue is too long");
+            let its = |call: &Call| {
+                services.get(&call.service).is_some_and(|of| core::ptr::eq(of, service))
+            };
             for (node, replica) in &service.replicas {
-                let calls = calls.values().filter(|call| {
-                    call.at.is_some_and(|at| at.node == *node)
-                        && services.get(&call.service).is_some_and(|of| core::ptr::eq(of, service))
-                });
+                let calls = calls
+                    .values()
+                    .filter(|call| call.at.is_some_and(|at| at.by == By::Node(*node)) && its(call));
                 assert_eq!(replica.calls, calls.count(), "requests of a replica counted wrong");
             }
+            let crewed = calls.values().filter(|call| call.is_in_crew() && its(call));
+            self.check_crew(service, crewed.count());
         }
         assert_eq!(deadlines.len(), calls.len(), "deadlines of nothing");
     }

@@ -1,26 +1,27 @@
-//! Who keeps a service ready: as many nodes as requests need, between the least and the most.
+//! Who keeps all of a service ready: as many nodes as requests need, between the least and the most.
 
 use alloc::boxed::Box;
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::cmp::Reverse;
-use shoal_protocol::{Failure, Footprint, JobId, Micros, NodeId, Time, ToNode};
+use shoal_protocol::{Failure, Footprint, JobId, Micros, Needs, NodeId, Time, ToNode};
 
 use super::Service;
+use super::call::By;
 use crate::fact::Fact;
 use crate::peers::Peer;
 use crate::state::Scheduler;
 
 /// A node that could not make a service ready is not asked again for so long.
-const UNFIT_FOR: Micros = Micros::from_secs(30);
+pub(super) const UNFIT_FOR: Micros = Micros::from_secs(30);
 
 /// A node makes a service ready in this time, or another is asked beside it: it may have to fetch a large program first.
 const WARM_WITHIN: Micros = Micros::from_secs(20);
 
 /// A replica that fails so many requests in a row by its own fault makes way for another. One may be bad luck; with
 /// two, a request that has only met this node has a try left for the next.
-const MAX_FAULTS: u32 = 2;
+pub(super) const MAX_FAULTS: u32 = 2;
 
 /// A service on one node.
 pub(super) struct Replica {
@@ -54,6 +55,23 @@ impl Replica {
     /// Whether it should have been ready by now.
     fn is_late(&self, now: Time) -> bool {
         self.state == State::Warming && now > self.used + WARM_WITHIN
+    }
+}
+
+impl Service {
+    /// What a node is told that is to keep it ready, or parts of it.
+    pub(super) fn told(&self, service: JobId, takes: Footprint) -> ToNode {
+        let spec = &self.spec;
+        ToNode::Job {
+            job: service,
+            name: spec.name.clone(),
+            owner: spec.owner.clone(),
+            items: 0,
+            work: Box::new(spec.work.work()),
+            limits: spec.limits,
+            signed: spec.signed,
+            takes,
+        }
     }
 }
 
@@ -149,7 +167,20 @@ impl Scheduler {
         let kept = services.filter(|of| {
             of.replicas.get(&node).is_some_and(|replica| replica.state != State::Absent)
         });
-        kept.fold(Footprint::NOTHING, |sum, of| sum.and(of.spec.needs.takes))
+        let whole = kept.fold(Footprint::NOTHING, |sum, of| sum.and(of.spec.needs.takes));
+        let services = self.services.services.values();
+        let parts = services.filter_map(|of| of.crew_takes(node));
+        parts.fold(whole, Footprint::and)
+    }
+
+    /// The same without one of them.
+    pub(crate) fn other_services_take(&self, node: NodeId, but: JobId) -> Footprint {
+        let others = self.services.services.iter().filter(|(id, _)| **id != but);
+        others.fold(Footprint::NOTHING, |sum, (_, of)| {
+            let kept = |replica: &&Replica| replica.state != State::Absent;
+            let whole = of.replicas.get(&node).filter(kept).map(|_| of.spec.needs.takes);
+            whole.into_iter().chain(of.crew_takes(node)).fold(sum, Footprint::and)
+        })
     }
 
     /// The donor lends less: services go elsewhere until the rest fits.
@@ -166,11 +197,15 @@ impl Scheduler {
             self.dismiss_replica(last, node);
             self.services.due = Some(self.now);
         }
+        self.crew_shrinks(node);
     }
 
-    /// A node is gone, with all it kept ready.
+    /// A node is gone, with all it kept ready. Crews are mended before anything else is done.
     pub(crate) fn replicas_leave(&mut self, node: NodeId) {
         self.calls_lost(node);
+        if !self.services.services.is_empty() {
+            self.services.due = Some(self.now);
+        }
         let services = self.services.services.iter();
         let its = services.filter(|(_, of)| of.replicas.contains_key(&node));
         let its: Vec<_> = its.map(|(id, _)| *id).collect();
@@ -184,6 +219,9 @@ impl Scheduler {
     /// get ready.
     pub(super) fn place_replicas(&mut self, now: Time, service: JobId) {
         self.note_unready(now, service);
+        if self.keep_crew(now, service) {
+            return;
+        }
         self.drop_useless(now, service);
         let Some(of) = self.services.services.get(&service) else { return };
         let (least, most) = (usize::from(of.spec.least), usize::from(of.spec.most));
@@ -195,7 +233,13 @@ impl Scheduler {
         if enough(nodes().filter(|node| self.is_good(now, service, of, **node)).count()) {
             return;
         }
-        let Some(node) = self.candidate(now, service, of) else { return };
+        let Some(node) = self.candidate(now, service, of) else {
+            let why = self.why_no_crew(now, service).filter(|_| of.replicas.is_empty());
+            if let (Some(why), Some(of)) = (why, self.services.services.get_mut(&service)) {
+                of.trouble.get_or_insert(why);
+            }
+            return;
+        };
         // A hidden page does no better than those that are hidden already.
         if self.peers.get(&node).is_some_and(|peer| !peer.condition.visible)
             && enough(nodes().filter(|node| self.is_fit(now, service, of, **node)).count())
@@ -273,7 +317,7 @@ impl Scheduler {
     /// Whether a node can and may keep a service ready, did not just fail it, and is not late.
     fn is_fit(&self, now: Time, service: JobId, of: &Service, node: NodeId) -> bool {
         let late = of.replicas.get(&node).is_some_and(|replica| replica.is_late(now));
-        let may = |peer| may_serve(service, of, peer);
+        let may = |peer| may_serve(service, of, &of.spec.needs, peer);
         !late && !of.is_unfit(now, node) && self.peers.get(&node).is_some_and(may)
     }
 
@@ -284,11 +328,13 @@ impl Scheduler {
     }
 
     /// The node that should keep it ready next: the operator's own first, then the least loaded, then the fastest.
-    fn candidate(&self, now: Time, service: JobId, of: &Service) -> Option<NodeId> {
+    pub(super) fn candidate(&self, now: Time, service: JobId, of: &Service) -> Option<NodeId> {
         let fits = self.peers.values().filter(|peer| {
             let rested = !of.is_unfit(now, peer.node);
-            let new = !of.replicas.contains_key(&peer.node);
-            let able = may_serve(service, of, peer) && self.can_keep(peer, of.spec.needs.takes);
+            let new = !of.replicas.contains_key(&peer.node)
+                && of.crew.as_ref().is_none_or(|crew| !crew.has(peer.node));
+            let able = may_serve(service, of, &of.spec.needs, peer)
+                && self.can_keep(peer, of.spec.needs.takes);
             new && rested && able && !peer.silent
         });
         let order = |peer: &&Peer| {
@@ -322,17 +368,7 @@ impl Scheduler {
         if let Some(replica) = of.replicas.get_mut(&node) {
             (replica.state, replica.used) = (State::Warming, self.now);
         }
-        let spec = &of.spec;
-        let told = ToNode::Job {
-            job: service,
-            name: spec.name.clone(),
-            owner: spec.owner.clone(),
-            items: 0,
-            work: Box::new(spec.work.work()),
-            limits: spec.limits,
-            signed: spec.signed,
-            takes: spec.needs.takes,
-        };
+        let told = of.told(service, of.spec.needs.takes);
         self.send(conn, told);
         self.send(conn, ToNode::Warm { job: service });
         self.make_room(self.now, node);
@@ -342,7 +378,7 @@ impl Scheduler {
     pub(super) fn dismiss_replica(&mut self, service: JobId, node: NodeId) {
         let calls = self.services.calls.iter();
         let its = calls.filter(|(_, call)| {
-            call.service == service && call.at.is_some_and(|at| at.node == node)
+            call.service == service && call.at.is_some_and(|at| at.by == By::Node(node))
         });
         let its: Vec<_> = its.map(|(id, _)| *id).collect();
         let Some(of) = self.services.services.get_mut(&service) else { return };
@@ -359,9 +395,10 @@ impl Scheduler {
     }
 }
 
-fn may_serve(service: JobId, of: &Service, peer: &Peer) -> bool {
-    let lane = of.spec.needs.lane;
+/// Whether a node can and may keep something with these needs of a service.
+pub(super) fn may_serve(service: JobId, of: &Service, needs: &Needs, peer: &Peer) -> bool {
+    let lane = needs.lane;
     let may = peer.trusted || of.spec.strangers && !peer.is_barred(lane);
     let declined = peer.declined.contains(&service);
-    may && !peer.paused && !declined && peer.caps.meets(&of.spec.needs)
+    may && !peer.paused && !declined && peer.caps.meets(needs)
 }

@@ -101,7 +101,7 @@ impl Scheduler {
     pub(crate) fn audit(&mut self, now: Time, id: JobId) {
         let Some(job) = self.jobs.get_mut(&id) else { return };
         // A crew's rows are looked at before they are merged.
-        if job.spec.work.takes_crew() {
+        if !job.farmed {
             return;
         }
         job.audits += 1;

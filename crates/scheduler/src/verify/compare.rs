@@ -42,7 +42,8 @@ pub fn compare(spec: &JobSpec, items: Span, a: (Span, &[u8]), b: (Span, &[u8])) 
     if lens_a == lens_b && a == b {
         return Outcome::Same;
     }
-    let floats = spec.work.is_rounded() && agree(&spec.policy.tolerance, a, b);
+    let near = |a: &[u8], b: &[u8]| agree(&spec.policy.tolerance, a, b);
+    let floats = spec.work.is_rounded() && form.agree(a, b, near);
     if floats { Outcome::Near } else { Outcome::Different }
 }
 

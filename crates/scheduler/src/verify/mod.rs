@@ -66,7 +66,7 @@ impl Scheduler {
             node,
             span: loan.span,
             place,
-            class: peer.map_or(0, |peer| peer.caps.class),
+            class: peer.filter(|_| job.spec.work.has_class()).map_or(0, |peer| peer.caps.class),
             weight: rules.weight(standing),
             operator: standing == Standing::Operator,
             rank: peer.map_or(Rank::New, |peer| self.rank(peer, job)),

@@ -167,10 +167,11 @@ impl Scheduler {
 
     /// Everybody who stood for a merged unit, as answers without a say, and where they are.
     pub(super) fn suspects(&self, id: JobId, start: u64) -> Option<Vec<Answer>> {
-        let mut answers = self.jobs.get(&id)?.suspects(start)?;
+        let job = self.jobs.get(&id)?;
+        let (mut answers, classed) = (job.suspects(start)?, job.spec.work.has_class());
         for answer in &mut answers {
             answer.network = self.peers.get(&answer.node).map_or(0, |peer| peer.network);
-            answer.class = self.register.class(answer.node);
+            answer.class = if classed { self.register.class(answer.node) } else { 0 };
         }
         Some(answers)
     }
@@ -209,8 +210,7 @@ impl Ballot {
 
 impl Job {
     pub(crate) fn is_checked(&self) -> bool {
-        let farmed = !self.spec.work.takes_crew();
-        self.state == JobState::Running && farmed && self.spec.policy.verify != Verify::None
+        self.state == JobState::Running && self.farmed && self.spec.policy.verify != Verify::None
     }
 
     /// Merged units that the node computed or confirmed, without those the operator's own nodes vouch for.

@@ -17,6 +17,7 @@ mod pokes;
 mod rounding;
 mod service;
 mod share;
+mod split;
 mod swarm;
 mod verify;
 mod world;

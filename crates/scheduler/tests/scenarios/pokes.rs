@@ -26,7 +26,7 @@ impl World {
         let told = std::mem::take(&mut self.crews.told).into_iter();
         let pokes = told.filter_map(|(conn, told)| match told {
             CrewTold::Poke(poke) => Some((conn, poke.strength)),
-            CrewTold::Watch(_) | CrewTold::NotMet { .. } => None,
+            CrewTold::Watch(_) | CrewTold::NotMet { .. } | CrewTold::Drop { .. } => None,
         });
         pokes.collect()
     }

@@ -21,6 +21,7 @@ fn spec(least: u16, most: u16) -> ServiceSpec {
         queue: 4,
         idle: Micros::from_secs(10),
         strangers: false,
+        split: Split::Never,
     }
 }
 
@@ -138,7 +139,11 @@ fn a_request_that_is_lost_with_its_node_is_asked_again_and_nothing_is_said_twice
     world.leave(first);
     let (second, ..) = world.asked[1];
     assert!(second != first && conns.contains(&second));
+    world.wait(30);
     world.reply(1, b"half an answer", true);
+    let (one, other) = (world.ran[0], world.ran[1]);
+    assert!(one.node != other.node);
+    assert_eq!(other.took, Micros::from_millis(30), "only the node that answered counts");
     let whole: Vec<u8> = world.answers.iter().flat_map(|(_, part, _)| part.clone()).collect();
     assert_eq!(whole, b"half an answer");
 }
@@ -297,7 +302,7 @@ fn deadlines_full_queues_and_hanging_up_end_requests() {
     assert_eq!(world.revoked.len(), 1);
     assert_eq!(world.asked.len(), 2, "the next one is asked");
     world.wait(1_100);
-    let over = |call, begun| (CallId(call), CallError::Deadline { begun });
+    let over = |call, begun| (CallId(call), CallError::Deadline { begun, why: None });
     assert_eq!(
         world.unanswered[1..],
         [over(2, true), over(3, false), over(4, false), over(5, false)]

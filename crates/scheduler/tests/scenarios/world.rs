@@ -32,6 +32,8 @@ pub(crate) struct World {
     /// What became of requests.
     pub(crate) answers: Vec<(CallId, Vec<u8>, bool)>,
     pub(crate) unanswered: Vec<(CallId, CallError)>,
+    /// Who gave each part of an answer.
+    pub(crate) ran: Vec<Ran>,
     /// The shell cannot read results.
     pub(crate) unreadable: bool,
     /// Answers that differ do so within the tolerance.
@@ -62,6 +64,7 @@ impl World {
             said: Default::default(),
             answers: Vec::new(),
             unanswered: Vec::new(),
+            ran: Vec::new(),
             unreadable: false,
             near: false,
         };
@@ -91,7 +94,10 @@ impl World {
                     self.refused.push((conn, refusal));
                 }
                 Output::Reply { result, .. } => self.replies.push(result),
-                Output::Answered { call, part, last } => self.answers.push((call, part, last)),
+                Output::Answered { call, part, last, ran } => {
+                    self.answers.push((call, part, last));
+                    self.ran.push(ran);
+                }
                 Output::Unanswered { call, error } => self.unanswered.push((call, error)),
                 Output::Ended(job) => self.ended.push(job),
                 Output::Removed(_) => {}

@@ -10,6 +10,7 @@ use shoal_seal::Keys;
 
 use super::engine::Engine;
 use crate::random::Random;
+use crate::staged::Stage;
 
 pub(crate) struct Linked {
     /// Spoils its rows in one step of so many.
@@ -19,6 +20,8 @@ pub(crate) struct Linked {
     pub(crate) id: Option<NodeId>,
     pub(crate) members: BTreeMap<CrewId, Member>,
     pub(crate) engines: BTreeMap<CrewId, Engine>,
+    /// Parts of a service.
+    pub(crate) stages: BTreeMap<CrewId, Stage>,
     /// Percent of the fastest one's time.
     pub(crate) slowness: u64,
     /// Its engines do nothing until then.
@@ -34,6 +37,7 @@ impl Linked {
             id: None,
             members: BTreeMap::new(),
             engines: BTreeMap::new(),
+            stages: BTreeMap::new(),
             slowness: random.range(100, 400),
             hangs: Time(0),
         }
@@ -45,6 +49,7 @@ impl Linked {
         self.id = None;
         self.members.clear();
         self.engines.clear();
+        self.stages.clear();
     }
 
     pub(crate) fn identity(&self) -> Identity {

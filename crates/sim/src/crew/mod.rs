@@ -18,7 +18,7 @@ pub(crate) use device::Linked;
 pub(crate) use relay::Crews;
 
 use shoal_kinds::Reduce;
-use shoal_node::SimAnswer;
+use shoal_node::{SimAnswer, StageAnswer};
 use shoal_protocol::{CrewId, NodeId};
 use shoal_scheduler::Conn;
 
@@ -146,6 +146,13 @@ pub(crate) enum CrewEvent {
         birth: u32,
         crew: CrewId,
         answer: SimAnswer,
+    },
+    /// The engine of a service's parts answers.
+    Staged {
+        device: usize,
+        birth: u32,
+        crew: CrewId,
+        answer: StageAnswer,
     },
     /// Rows were compared.
     Compared {

@@ -114,6 +114,7 @@ impl Crews {
             | Fact::Serves { .. }
             | Fact::Unserved { .. }
             | Fact::Replica { .. }
+            | Fact::ServiceCrew { .. }
             | Fact::Proven { .. }
             | Fact::Total { .. } => {}
         }
@@ -176,6 +177,7 @@ impl<P: Probe> World<P> {
                 self.report.crew.pokes_again += again as u64;
                 ((1, 15), Rights::WRITE)
             }
+            CrewTask::Stage(_) => ((1, 15), Rights::WRITE),
             CrewTask::Talk => ((0, u32::MAX), Rights::ALL),
             CrewTask::Share => ((u32::from(BLOBS), u32::from(BLOBS)), Rights::READ),
         };

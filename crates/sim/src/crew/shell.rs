@@ -35,6 +35,11 @@ impl<P: Probe> World<P> {
                     self.tell_member(device, crew, MemberInput::Engine(answer));
                 }
             }
+            CrewEvent::Staged { device, birth, crew, answer } => {
+                if self.devices[device].birth == birth {
+                    self.tell_member(device, crew, MemberInput::Stage(answer));
+                }
+            }
             CrewEvent::Compared { life, crew, same } => {
                 if life == self.life {
                     self.give(shoal_scheduler::Input::RowsCompared { crew, same });
@@ -56,7 +61,8 @@ impl<P: Probe> World<P> {
             }
             CrewEvent::Auditioned { device, .. }
             | CrewEvent::Engine { device, .. }
-            | CrewEvent::Answered { device, .. } => frozen(*device),
+            | CrewEvent::Answered { device, .. }
+            | CrewEvent::Staged { device, .. } => frozen(*device),
             CrewEvent::ToRelay(..)
             | CrewEvent::Compared { .. }
             | CrewEvent::Submit(_)
@@ -98,6 +104,7 @@ impl<P: Probe> World<P> {
         let crew = enlist.crew;
         let job = match &enlist.task {
             CrewTask::Sim(task) => Some(task.job),
+            CrewTask::Stage(task) => Some(task.job),
             CrewTask::Talk => panic!("nobody talks here"),
             CrewTask::Share => {
                 let other = enlist.members[1 - usize::from(enlist.rank)].node;
@@ -138,6 +145,7 @@ impl<P: Probe> World<P> {
         if let Some(linked) = &mut self.devices[at].linked {
             linked.members.remove(&crew);
             linked.engines.remove(&crew);
+            linked.stages.remove(&crew);
         }
         self.hang_up(at, crew);
         let Some(shelf) = &mut self.devices[at].shelf else { return };
@@ -171,6 +179,11 @@ impl<P: Probe> World<P> {
                     engine.ask(command);
                 }
                 self.engine_begins(at, crew);
+            }
+            MemberOutput::Stage(command) => self.stage_asked(at, crew, command),
+            MemberOutput::Answer { call, result } => {
+                self.report.answered_split += u64::from(result.is_ok());
+                self.tell_device(at, Input::CrewAnswers { crew, call, result });
             }
             MemberOutput::Says { epoch, say } => {
                 self.tell_device(at, Input::CrewSays { crew, epoch, say });

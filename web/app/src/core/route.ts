@@ -6,6 +6,9 @@ export type Route =
   | { page: "dashboard" }
   | { page: "job"; id: number }
   | { page: "playground" }
+  | { page: "chat" }
+  | { page: "detect" }
+  | { page: "classify" }
   | { page: "unknown"; path: string };
 
 const current = signal(parse(location.pathname));
@@ -37,6 +40,9 @@ function parse(path: string): Route {
   const job = /^\/jobs\/(\d+)\/?$/.exec(path);
   if (job) return { page: "job", id: Number(job[1]) };
   if (path === "/" || path === "/index.html") return { page: "dashboard" };
+  if (path === "/detect" || path === "/detect/") return { page: "detect" };
   if (path === "/playground" || path === "/playground/") return { page: "playground" };
+  if (path === "/chat" || path === "/chat/") return { page: "chat" };
+  if (path === "/classify" || path === "/classify/") return { page: "classify" };
   return { page: "unknown", path };
 }

@@ -32,14 +32,24 @@ function row(crew: () => CrewNote): HTMLElement {
       el("small", null, () => partWords(crew())),
       el("small", null, () => linkWords(crew().links)),
     ),
-    el("div", { class: "figures" }, el("b", null, () => (job === undefined ? "" : `step ${count(crew().step)}`))),
+    el("div", { class: "figures" }, el("b", null, () => doneWords(crew()))),
   );
 }
 
-function partWords({ job, rows, members }: CrewNote): string {
+function doneWords({ job, parts, step }: CrewNote): string {
+  if (job === undefined) return "";
+  return parts ? plural(step, "request") : `step ${count(step)}`;
+}
+
+function partWords({ job, rows, parts, members }: CrewNote): string {
   const others = members > 1 ? `, together with ${plural(members - 1, "other device")}` : ", alone";
   if (job === undefined) return `an application exchanges data${others}`;
+  if (parts) return `a slice of a model: ${partNumbers(parts)}${others}`;
   return rows ? `a simulation: rows ${rows.start} to ${rows.start + rows.len - 1}${others}` : `a simulation${others}`;
+}
+
+function partNumbers({ start, len }: { start: number; len: number }): string {
+  return len === 1 ? `part ${start + 1}` : `parts ${start + 1} to ${start + len}`;
 }
 
 function linkWords(links: LinkNote[]): string {

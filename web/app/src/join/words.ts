@@ -11,6 +11,7 @@ const KINDS: Record<RunningUnit["kind"], string> = {
   render: "parts of a picture, on the GPU",
   exec: "a program in a sandbox",
   onnx: "a model that answers requests",
+  llm: "a language model that answers requests",
   sim: "a part of a simulation, together with others",
 };
 

@@ -21,6 +21,8 @@ const DRAWINGS = {
   copy: ["M9 9h11v11H9z", "M5 15H4V4h11v1"],
   shield: ["M12 3l8 3v6c0 4.5-3.2 7.8-8 9-4.8-1.2-8-4.500-8-9V6z", "M9 12l2 2 4-4"],
   bin: ["M4 7h16M10 11v6M14 11v6M6 7l1 13h10l1-13M9 7V4h6v3"],
+  picture: ["M3 5h18v14H3z", "M3 16l5-5 4 4 3-3 6 5", "M15.500 9h.01"],
+  camera: ["M3 7h4l2-3h6l2 3h4v12H3z", "M15.500 13a3.500 3.500 0 11-7 0 3.500 3.500 0 017 0z"],
   key: ["M15 9a4 4 0 11-8 0 4 4 0 018 0z", "M11 13v8M11 17h3M11 20h3"],
 } satisfies Record<string, Drawing>;
 

@@ -183,6 +183,8 @@ export interface Job {
   state: JobState;
   /** Milliseconds since 1970, as JavaScript's `Date.now()` counts them. So are all moments here. */
   submitted: number;
+  /** Of a model over many inputs: what a row of the result holds, in order. A row belongs to an item. */
+  tensors: JobTensor[] | null;
   /** Of the units done: another device computed them too, whole or in part, with the same answer. Under `quorum:N`,
    * N devices agreed. */
   unitsChecked: number;
@@ -217,11 +219,11 @@ export interface JobList {
   jobs: Job[];
 }
 
-/** Elements of a map's or a simulation's result. */
+/** Elements of a result that is one array. */
 export interface JobOutput {
   /** Scalars for each item. */
   perItem: number;
-  /** The WGSL scalar: `f32`, `i32`, `u32`, `f16`. */
+  /** The WGSL scalar: `f32`, `i32`, `u32`, `f16`. Of a model also `i64`, `i8`, `u8` and `bool`. */
   type: string;
 }
 
@@ -233,6 +235,15 @@ export interface JobResult {
 }
 
 export type JobState = "running" | "done" | "failed" | "cancelled";
+
+/** A tensor that a row of a result holds. */
+export interface JobTensor {
+  name: string;
+  /** Of one item. */
+  shape: number[];
+  /** As NumPy calls it: `float32`, `int64`, ... */
+  type: string;
+}
 
 /** One array of a kernel. */
 export interface KernelArray {
@@ -286,8 +297,20 @@ export interface ModelInfo {
   inputs: ModelPort[];
   name: string;
   outputs: ModelPort[];
+  /** The parts that devices share if the model is split; empty if it runs whole. The protocol does not have this. */
+  parts?: ModelPart[];
   platform: string;
   versions: string[];
+}
+
+/** A part of a model, a file of its own. */
+export interface ModelPart {
+  /** Bytes of its file, and of the tensors that it hands on. */
+  bytes: number;
+  /** Operators that it computes, and numbers it holds for them. */
+  operators: number;
+  outBytes: number;
+  parameters: number;
 }
 
 export interface ModelPort {
@@ -525,6 +548,8 @@ export interface Replica {
 export interface Service {
   /** Requests answered since the coordinator started. */
   answered: number;
+  /** Devices that keep it ready together, each some of its parts. */
+  crew: ServiceSplit | null;
   /** Requests that failed since then. */
   failed: number;
   id: number;
@@ -538,9 +563,12 @@ export interface Service {
   owner: string;
   /** Requests that went to another node because the first one was lost. */
   repeated: number;
+  /** Devices that keep all of it ready. */
   replicas: Replica[];
   /** Requests that are being answered. */
   running: number;
+  /** `never`, `auto`, or how many devices keep it ready together. */
+  split: string;
   /** Whether other people's devices may serve it. */
   strangers: boolean;
   /** Why the last node that tried could not keep it ready. */
@@ -551,6 +579,44 @@ export interface Service {
 
 export interface ServiceList {
   services: Service[];
+}
+
+/** Devices that keep one service ready together. */
+export interface ServiceSplit {
+  /** The same on the fastest device alone, if it fits there. */
+  aloneMs: number | null;
+  /** Counts the changes of who is in it. */
+  epoch: number;
+  /** What a request should take, by what was known when the devices were chosen. */
+  predictedMs: number;
+  ready: boolean;
+  /** Requests that are on their way through it. */
+  running: number;
+  /** In the order in which requests go through them. */
+  stages: ServiceStage[];
+}
+
+/** One of them. */
+export interface ServiceStage {
+  /** Milliseconds of computing for one request, and of waiting before it, on average. */
+  computeMs: number | null;
+  /** Requests that went through since the devices last changed. */
+  done: number;
+  /** The first of its parts, counted from 0, and how many it has. */
+  firstPart: number;
+  /** Bytes handed to the next device for one request. */
+  handOnBytes: number | null;
+  /** Bytes of memory that they take. */
+  memory: number;
+  name: string;
+  node: number;
+  parts: number;
+  ready: boolean;
+  /** Milliseconds until the next device says that it has them. */
+  travelMs: number | null;
+  /** How they travel: `direct` or `relay`. */
+  via: string | null;
+  waitMs: number | null;
 }
 
 /** How much of a job one node did. */

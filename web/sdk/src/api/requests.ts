@@ -89,6 +89,17 @@ export interface Limits {
   seconds?: number;
 }
 
+/** A language model that continues texts. */
+export interface LlmRequest {
+  kind: "llm";
+  /** Tokens of a conversation at most. Default: 4096, or what the model was made for if that is less. */
+  context?: number;
+  /** Conversations that a node holds at a time. Default: 4. */
+  conversations?: number;
+  /** The hash of the GGUF file. */
+  model: string;
+}
+
 export type MapReduce = MapReduceOp | { wgsl: string };
 
 export type MapReduceOp = "sum" | "min" | "max";
@@ -134,11 +145,29 @@ export interface NoopRequest {
   items: number;
 }
 
-/** An ONNX model that answers requests. */
+/** An ONNX model that answers requests, or runs over many inputs. */
 export interface OnnxRequest {
   kind: "onnx";
+  /** Of a job: an array for each input of the model, whose first axis counts the items. A service has none. */
+  inputs?: OnnxRequestInput[];
   /** The hash of the ONNX file. */
   model: string;
+  /** For a model that is split over several devices: the shapes of inputs whose dimensions the file leaves open. */
+  shapes?: Record<string, number[]>;
+  /** For a model that is split: how tensors travel between its devices, as `f32`, `f16` or `int8`. Default: `f32`. */
+  wire?: string;
+}
+
+/** An array of items for an input of a model. */
+export interface OnnxRequestInput {
+  /** Hash of the array's bytes: little-endian, the last axis first. */
+  blob: string;
+  /** The model's name for the input. May be left out if it has only one. */
+  name?: string;
+  /** The first axis counts the items. */
+  shape: number[];
+  /** As NumPy calls it: `float32`, `uint8`, ... */
+  type: string;
 }
 
 /** A poke at the field of a simulation. */
@@ -189,6 +218,9 @@ export interface ServiceCommon {
   queue?: number;
   /** Who stands for the code. Default: the coordinator itself. */
   signature?: CodeSignature;
+  /** Whether several devices may keep it ready together, each some of its parts: `auto` (where no device has the
+   * memory for all of it, or several answer sooner), `never`, or how many. Default: `never`. */
+  split?: string;
   /** Whether other people's devices may serve it too. Their answers are not checked. */
   strangers?: boolean;
 }
@@ -245,4 +277,4 @@ export interface Tolerance {
   ulps?: number;
 }
 
-export type WorkRequest = NoopRequest | MapRequest | RenderRequest | ExecRequest | SimRequest | OnnxRequest;
+export type WorkRequest = NoopRequest | MapRequest | RenderRequest | ExecRequest | SimRequest | OnnxRequest | LlmRequest;

@@ -94,6 +94,10 @@ class Talker implements CrewHost {
     // Crews of two compute nothing.
   }
 
+  askModels(): void {
+    // Nor do they run models.
+  }
+
   askRadio(call: FromTalker & { type: "radio" }, transfer: Transferable[]): void {
     tell(call, transfer);
   }

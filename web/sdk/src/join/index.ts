@@ -76,7 +76,8 @@ class Joined implements JoinHandle {
     const [offer, state] = [this.offer(), this.state()];
     [this.offered, this.told] = [JSON.stringify(offer), JSON.stringify(state)];
     this.starting = setTimeout(() => this.startsNoMore(), START_MS);
-    this.tell({ type: "start", places: this.found.places, token, identity, offer, rules, state });
+    const together = this.options.together ?? false;
+    this.tell({ type: "start", places: this.found.places, token, identity, offer, rules, state, together });
     this.report();
   }
 

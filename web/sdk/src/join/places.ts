@@ -51,6 +51,13 @@ async function intoMemory(url: string): Promise<string> {
   return inMemory(await answer.text());
 }
 
+/** An address from which a Worker can be started here, with code that is fetched when it starts. */
+export function importable(url: string): { url: string; release: () => void } {
+  if (new URL(url).origin === location.origin) return { url, release: () => undefined };
+  const own = imported(url);
+  return { url: own, release: () => URL.revokeObjectURL(own) };
+}
+
 /** The same for a Worker that most tabs never start: its code is fetched when it starts. */
 function imported(url: string): string {
   return inMemory(`import ${JSON.stringify(url)};`);

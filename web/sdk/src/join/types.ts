@@ -1,9 +1,9 @@
 /** What a page asks for when it lends, and what it hears. */
 
-import type { CrewNote, LinkNote } from "./crew.js";
+import type { CrewNote, LinkNote, StageNote } from "./crew.js";
 import type { JobNote, UnitNote } from "./unit.js";
 
-export type { CrewNote, JobNote, LinkNote };
+export type { CrewNote, JobNote, LinkNote, StageNote };
 
 /** A service that this device keeps ready. */
 export interface ServiceNote {
@@ -55,6 +55,9 @@ export interface JoinOptions extends Lend {
   onUnit?: (event: UnitEvent) => void;
   /** Called when the signature of a job's code is wrong, so that none of it runs here. */
   onRefused?: (job: JobNote, message: string) => void;
+  /** Take part in what several devices keep ready together, such as slices of a model. The code for it (250 kB) is fetched
+   * at once then. Default: false. */
+  together?: boolean;
 }
 
 export interface JoinStatus {

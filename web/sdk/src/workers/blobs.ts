@@ -30,8 +30,10 @@ export class Blobs {
     private readonly need: (blob: StoredBlob) => Promise<void> = () => Promise.resolve(),
     /** Asks them for pieces of one. */
     ask?: Ask,
+    /** Where they are, of a page that is no node. */
+    path?: string,
   ) {
-    this.source = new Source(base, session);
+    this.source = new Source(base, session, path);
     this.shelf = Shelf.open(base, this.source, hashing);
     this.ranges = new Ranges(this.source, hashing, this.shelf && ask);
   }
@@ -59,9 +61,9 @@ export class Blobs {
     return bytes;
   }
 
-  /** All of a blob, not kept in memory: the caller does. */
-  async all(blob: StoredBlob, signal?: AbortSignal): Promise<Uint8Array<ArrayBuffer>> {
-    return new Uint8Array(await this.fetchWhole(blob, signal));
+  /** All of a blob, not kept in memory: the caller does. `onBytes` is told how many are here. */
+  async all(blob: StoredBlob, signal?: AbortSignal, onBytes?: (bytes: number) => void): Promise<Uint8Array<ArrayBuffer>> {
+    return new Uint8Array(await this.fetchWhole(blob, signal, onBytes));
   }
 
   /** All of a blob that one unit alone reads: it would only push others off the shelf. */
@@ -152,11 +154,15 @@ export class Blobs {
     return answer;
   }
 
-  private async fetchWhole(blob: StoredBlob, signal?: AbortSignal): Promise<ArrayBuffer> {
+  private async fetchWhole(blob: StoredBlob, signal?: AbortSignal, onBytes?: (bytes: number) => void): Promise<ArrayBuffer> {
     if (this.shelf && blob.size > SHELVED_FROM) {
       await this.ask(blob);
       const bytes = new Uint8Array(blob.size);
-      if (await this.shelf.all(blob, (at, piece) => bytes.set(piece, at), signal)) return bytes.buffer;
+      const write: Write = (at, piece) => {
+        bytes.set(piece, at);
+        onBytes?.(at + piece.byteLength);
+      };
+      if (await this.shelf.all(blob, write, signal)) return bytes.buffer;
     }
     return this.fetchRight(blob, signal);
   }

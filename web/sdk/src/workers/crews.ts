@@ -56,6 +56,11 @@ export class Crews {
     this.opened().catch(() => this.fail());
   }
 
+  /** Has their code here before it is needed: only who has it can be asked into a crew that keeps a service ready. */
+  prepare(): void {
+    void this.opened().catch(() => undefined);
+  }
+
   /** Sees to it that a blob which other devices need too is on the shelf. Resolves when it is there, or cannot be had
    * that way: then whoever needs it fetches it. */
   async need(blob: StoredBlob): Promise<void> {

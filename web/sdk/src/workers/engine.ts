@@ -2,7 +2,7 @@
 
 import { Blobs, type StoredBlob, UnitError } from "./blobs.js";
 import { Hashing } from "./hashing.js";
-import type { BrainJob, FromEngine, ToEngine, ToSim, UnitFailure, UnitSpan } from "./messages.js";
+import type { BrainJob, FromEngine, ToEngine, ToSim, ToStage, UnitFailure, UnitSpan } from "./messages.js";
 
 /** What a kind of engine adds. */
 export interface Computer {
@@ -12,6 +12,8 @@ export interface Computer {
   forget(job: number): void;
   /** Of a GPU: bands of simulations. */
   sim?(ask: ToSim, info: (job: number) => BrainJob | undefined): void;
+  /** Of models: parts that crews keep ready. */
+  stage?(ask: ToStage, info: (job: number) => BrainJob | undefined): void;
   /** Of a GPU: what the probe kernel gave, if it ran. */
   readonly probed?: string | undefined;
 }
@@ -88,7 +90,7 @@ export function serve(
   addEventListener("message", ({ data }: MessageEvent<ToEngine>) => {
     switch (data.type) {
       case "open":
-        blobs = new Blobs(data.base, data.session, new Hashing(data.hashing), need, say);
+        blobs = new Blobs(data.base, data.session, new Hashing(data.hashing), need, say, data.blobs);
         computer = open(blobs, data.wasm);
         computer.then(
           ({ probed }) => say(probed === undefined ? { type: "ready" } : { type: "ready", class: probed }),
@@ -124,6 +126,10 @@ export function serve(
       case "sim":
       case "leave":
         void computer.then((computer) => computer.sim?.(data, (job) => jobs.get(job))).catch(() => undefined);
+        break;
+      case "stage":
+      case "unstage":
+        void computer.then((computer) => computer.stage?.(data, (job) => jobs.get(job))).catch(() => undefined);
         break;
     }
   });

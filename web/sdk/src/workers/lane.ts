@@ -6,8 +6,10 @@ import type {
   BrainJob,
   FromEngine,
   FromSim,
+  FromStage,
   ToEngine,
   ToSim,
+  ToStage,
   UnitFailure,
   UnitResult,
   UnitSpan,
@@ -18,6 +20,9 @@ import type { StoredBlob } from "./failure.js";
 /** What may be computed to make a service ready: a phone reads a model of some hundred megabytes in this time. Meanwhile the
  * coordinator asks another node. */
 const WARM_MS = 60_000;
+
+/** What fetching and loading parts of a model may take: other devices may send them over a slow line. */
+const LOAD_MS = 600_000;
 
 export interface LaneConfig {
   /** Says what to do with these Workers. */
@@ -40,6 +45,7 @@ export interface LaneConfig {
   /** A Worker needs some pieces of one. */
   onSeek: (pieces: Pieces, answer: Sought) => Seek;
   onSim: (said: FromSim) => void;
+  onStage: (said: FromStage) => void;
 }
 
 interface Seat {
@@ -119,6 +125,22 @@ export class Lane {
     });
   }
 
+  /** Parts of models that crews keep ready live in the models' Worker beside whole ones. */
+  stage(ask: ToStage, job: number, transfer: Transferable[]): void {
+    const { crew } = ask;
+    if (ask.type === "unstage") {
+      this.supervise((engines, now) => engines.left(now, crew));
+    } else if (ask.command.do !== "drop") {
+      const { epoch, do: what } = ask.command;
+      const limit = what === "load" ? LOAD_MS : (this.config.info(job)?.limits.time ?? 0);
+      this.supervise((engines, now) => engines.asked(now, crew, limit, epoch, what === "load"));
+    }
+    this.perform(() => {
+      const [seat] = this.seats.values();
+      if (seat && this.tellJob(seat, job)) seat.worker.postMessage(ask, transfer);
+    });
+  }
+
   /** Tells the supervisor one thing, and does all it wants then. */
   private supervise(input: (engines: Engines, now: number) => EngineOutput[]): void {
     const outputs = input(this.config.engines, performance.now());
@@ -172,7 +194,9 @@ export class Lane {
         break;
       case "crewLost": {
         const { crew, epoch, fault: failure } = output;
+        // One of the two knows the crew.
         this.config.onSim({ type: "simmed", crew, answer: { is: "failed", epoch, failure } });
+        this.config.onStage({ type: "staged", crew, answer: { is: "failed", epoch, failure } });
         break;
       }
       case "auditionLost":
@@ -252,6 +276,8 @@ export class Lane {
     } else if (said.type === "need") {
       const { hash } = said.blob;
       void this.config.onNeed(said.blob).finally(() => tell(seat, { type: "had", hash }));
+    } else if (said.type === "loading") {
+      // Only pages that wait for it show it.
     } else if (said.type === "seek") {
       this.seek(seat, said);
     } else if (said.type === "keep") {
@@ -263,6 +289,11 @@ export class Lane {
       this.hearOfBand(said);
       const failure = lostWith(said);
       if (failure) this.died(engine, failure.message);
+    } else if (said.type === "staged") {
+      const { epoch, is } = said.answer;
+      this.supervise((engines, now) => engines.answered(now, said.crew, epoch, is === "failed"));
+      this.config.onStage(said);
+      if (said.fatal && "failure" in said.answer) this.died(engine, said.answer.failure.message);
     } else {
       this.hearOfUnit(engine, seat, said);
     }

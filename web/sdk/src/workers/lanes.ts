@@ -3,7 +3,7 @@
 
 import { Engines } from "../../generated/brain/brain.js";
 import { Lane, type LaneConfig } from "./lane.js";
-import type { Offer, Places, UnitSpan } from "./messages.js";
+import type { Offer, Places, ToStage, UnitSpan } from "./messages.js";
 
 type Own = "engines" | "worker" | "wasm" | "base" | "onHealth";
 /** What all kinds share. `onGpu`: the GPU stopped answering (why), or answers again. `onModels`: the same of models. */
@@ -20,6 +20,8 @@ export class Lanes {
   /** Services whose models are kept, and why no model can be, if that is so. */
   private readonly models = new Set<number>();
   private modelProblem: string | undefined;
+  /** Crews that keep parts of models here. */
+  private readonly stages = new Set<number>();
 
   constructor(
     places: Places,
@@ -94,6 +96,14 @@ export class Lanes {
     }
   }
 
+  /** For parts of a model that a crew keeps ready. */
+  stage(ask: ToStage, job: number, transfer: Transferable[]): void {
+    if (ask.type === "stage") this.stages.add(ask.crew);
+    this.limitModels();
+    this.onnx.stage(ask, job, transfer);
+    if (ask.type === "unstage" && this.stages.delete(ask.crew)) this.limitModels();
+  }
+
   abort(attempt: number): void {
     for (const lane of this.all) lane.abort(attempt);
   }
@@ -117,7 +127,7 @@ export class Lanes {
 
   /** A Worker that keeps no model ends, because a module never gives memory back. One that did not open is tried again. */
   private limitModels(): void {
-    const isWanted = this.models.size > 0 || this.modelProblem !== undefined;
+    const isWanted = this.models.size > 0 || this.stages.size > 0 || this.modelProblem !== undefined;
     this.onnx.limit(isWanted && this.lends.cpuSlots > 0 ? 1 : 0);
   }
 

@@ -4,10 +4,10 @@ import type { JobNote, UnitNote } from "../join/unit.js";
 import type { CrewNote } from "../join/crew.js";
 import type { StoredBlob } from "./failure.js";
 import type { RadioCall } from "./radio-words.js";
-import type { SimCommand } from "../../generated/crew/crew.js";
+import type { SimCommand, StageCommand } from "../../generated/crew/crew.js";
 import type { BrainJob, BrainStatus, Condition, KernelInput, KernelWork, Offer, Rules, UnitFailure } from "../../generated/brain/brain.js";
 
-export type { BrainJob, BrainStatus, Condition, KernelInput, KernelWork, Offer, Rules, SimCommand, UnitFailure };
+export type { BrainJob, BrainStatus, Condition, KernelInput, KernelWork, Offer, Rules, SimCommand, StageCommand, UnitFailure };
 
 /** Where Workers find their code and the coordinator. */
 export interface Places {
@@ -36,6 +36,8 @@ export interface Start {
   offer: Offer;
   rules: Rules;
   state: DeviceState;
+  /** Whether it is to take part in crews that are formed without asking first. */
+  together: boolean;
 }
 
 /** Who the node is: a key pair whose private half stays in the browser. */
@@ -85,8 +87,9 @@ export interface UnitSpan {
 
 /** From the brain Worker to an engine Worker. */
 export type ToEngine =
-  /** `hashing`: the brain's code, compiled once for all. */
-  | { type: "open"; base: string; wasm: string; hashing: WebAssembly.Module; session: string }
+  /** `hashing`: the brain's code, compiled once for all. `blobs`: where they are, if a page runs a model for itself, whose
+   * `session` is then its key. */
+  | { type: "open"; base: string; wasm: string; hashing: WebAssembly.Module; session: string; blobs?: string }
   | { type: "session"; session: string }
   /** Before the first unit of a job. */
   | { type: "job"; job: number; info: BrainJob }
@@ -99,7 +102,8 @@ export type ToEngine =
   | { type: "found"; seek: number; piece: number; bytes: Uint8Array<ArrayBuffer> }
   /** Another: these are to come from the coordinator. */
   | { type: "stream"; seek: number; pieces: number[] }
-  | ToSim;
+  | ToSim
+  | ToStage;
 
 /** From an engine Worker to the brain Worker. */
 export type FromEngine =
@@ -107,6 +111,8 @@ export type FromEngine =
   | { type: "ready"; class?: string }
   /** It cannot be opened: the device is missing or does not answer. */
   | { type: "broken"; message: string }
+  /** So much of a model's file is here. */
+  | { type: "loading"; job: number; bytes: number }
   /** All of a blob is needed that other devices may have. */
   | { type: "need"; blob: { hash: string; size: number } }
   /** Some pieces of it are needed: from `first` on, before `end`. `hashes` are those of all its pieces. */
@@ -116,6 +122,7 @@ export type FromEngine =
   /** All of them came, or nobody waits for them any more. */
   | { type: "sought"; seek: number }
   | FromSim
+  | FromStage
   | AboutUnit;
 
 export type AboutUnit =
@@ -176,5 +183,28 @@ export type SimAnswer = { epoch: number } & (
   | { is: "shown" }
   /** A few numbers for each row, in order. */
   | { is: "reduced"; step: number; rows: Float64Array }
+  | { is: "failed"; failure: UnitFailure }
+);
+
+/** From the brain Worker to the models' Worker, for parts of a model that a crew keeps ready. */
+export type ToStage =
+  /** Commands of a crew are done in order. */
+  | { type: "stage"; crew: number; command: StageCommand }
+  /** The crew's parts are not needed any more. */
+  | { type: "unstage"; crew: number };
+
+/** What it answers. `fatal`: the Worker is of no more use and must be replaced. */
+export interface FromStage {
+  type: "staged";
+  crew: number;
+  answer: StageAnswer;
+  fatal?: true;
+}
+
+/** The answer to a command. */
+export type StageAnswer = { epoch: number } & (
+  | { is: "loaded" }
+  | { is: "made"; call: number; output: Uint8Array<ArrayBuffer>; took: number }
+  | { is: "notMade"; call: number; failure: UnitFailure }
   | { is: "failed"; failure: UnitFailure }
 );

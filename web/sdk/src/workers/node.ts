@@ -36,7 +36,7 @@ export class Node {
     /** The brain's code, for its hash function. */
     hashing: WebAssembly.Module,
     private readonly key: CryptoKey,
-    { places, offer }: Start,
+    { places, offer, together }: Start,
   ) {
     this.socket = new Socket(`${places.base.replace(/^http/, "ws")}/node/socket`, {
       opened: () => this.perform(this.brain.opened(performance.now())),
@@ -68,10 +68,12 @@ export class Node {
       onNeed: (blob) => this.crews.need(blob),
       onSeek: (pieces, answer) => this.crews.seek(pieces, answer),
       onSim: (said) => this.crews.present?.heard(said),
+      onStage: (said) => this.crews.present?.staged(said),
     });
     const pool = { base: places.base, session: () => this.session, hashing, keepWorker: places.keepWorker };
     const doing = { perform: (all: BrainOutput[]) => this.perform(all), info: (job: number) => this.info(job), tell, pool };
-    this.crews = new Crews(places, hostOf(brain, this.socket, this.lanes.gpu, doing));
+    this.crews = new Crews(places, hostOf(brain, this.socket, this.lanes, doing));
+    if (together) this.crews.prepare();
   }
 
   /** Connects as soon as it is known what can be offered. */
@@ -184,6 +186,7 @@ export class Node {
       case "enlist":
       case "dismiss":
       case "toCrew":
+      case "askCrew":
       case "openQuic":
       case "closeQuic":
       case "share":

@@ -1,12 +1,14 @@
-/** The Worker for models: it keeps them loaded and answers one request after the other. A run that does not end is ended
- * with its Worker. */
+/** The Worker for models: it keeps them loaded and answers one request after the other. Units of many items are run in
+ * between. A run that does not end is ended with its Worker. */
 
-import init, { Model } from "../../generated/onnx/onnx.js";
+import init, { Many, Model } from "../../generated/onnx/onnx.js";
 import type { OnnxWork } from "../../generated/brain/brain.js";
 import { type Blobs, UnitError } from "./blobs.js";
 import { type Computed, type Computer, say, serve, type Task } from "./engine.js";
-import type { BrainJob, UnitFailure } from "./messages.js";
+import type { BrainJob, KernelInput, ToStage, UnitFailure } from "./messages.js";
 import { pack } from "./pack.js";
+import { Stages } from "./stages.js";
+import { Turns } from "./turns.js";
 
 /** Models loaded at a time, as in a native node: the coordinator places no more services here than the donor's memory
  * holds, so this is only a last resort. */
@@ -16,19 +18,23 @@ class ModelComputer implements Computer {
   /** The one used last comes last. */
   private readonly loaded = new Map<number, Model>();
   private readonly loading = new Map<number, Promise<void>>();
-  private line: Promise<unknown> = Promise.resolve();
+  private readonly turns = new Turns();
+  private readonly stages: Stages;
 
-  constructor(private readonly blobs: Blobs) {}
+  constructor(private readonly blobs: Blobs) {
+    this.stages = new Stages(blobs, whole, () => isBroken);
+  }
+
+  stage(ask: ToStage, info: (job: number) => BrainJob | undefined): void {
+    this.stages.hear(ask, info);
+  }
 
   async prepare(task: Task): Promise<void> {
     await this.ready(task);
   }
 
-  /** One after the other, each after a look at what came meanwhile: whoever hung up is not computed for. */
   compute(task: Task): Promise<Computed> {
-    const computed = this.line.then(turn).then(() => this.answer(task));
-    this.line = computed.catch(() => undefined);
-    return computed;
+    return task.unit.body ? this.answer(task, task.unit.body) : this.rows(task);
   }
 
   forget(job: number): void {
@@ -37,13 +43,40 @@ class ModelComputer implements Computer {
     this.loaded.delete(job);
   }
 
-  private async answer(task: Task): Promise<Computed> {
-    const { attempt, body } = task.unit;
-    if (!body) throw new UnitError({ kind: "internal", message: "a unit of a model, which answers requests only" });
-    task.signal.throwIfAborted();
-    const model = await this.ready(task);
-    const answer = timed(attempt, () => whole("ran the model", () => model.run(body)));
+  private async answer(task: Task, body: Uint8Array): Promise<Computed> {
+    const answer = await this.turn(task, (model) => whole("ran the model", () => model.run(body)));
     return { bytes: pack([answer]), release: () => undefined };
+  }
+
+  /** A run at a time, so that nobody who asks something waits for the whole unit. */
+  private async rows(task: Task): Promise<Computed> {
+    const { start, len } = task.unit;
+    const many = new Many(start, len);
+    try {
+      for (const input of await this.inputs(task)) many.add(input);
+      while (many.goesOn) await this.turn(task, (model) => whole("ran the model", () => model.step(many)));
+    } catch (error) {
+      many.free();
+      throw error;
+    }
+    return { bytes: many.intoRows() as Uint8Array<ArrayBuffer>, release: () => undefined };
+  }
+
+  /** What the unit's items have of each input. */
+  private inputs({ unit: { job, start, len }, info, signal }: Task): Promise<Uint8Array[]> {
+    const part = ({ blob, perItem = 0 }: KernelInput) =>
+      this.blobs.range(job, blob, start * perItem, (start + len) * perItem, signal);
+    return Promise.all(modelOf(info).inputs.map(part));
+  }
+
+  /** One after the other, each after a look at what came meanwhile: whoever hung up is not computed for, and requests go
+   * before units. */
+  private turn<T>(task: Task, compute: (model: Model) => T): Promise<T> {
+    return this.turns.take(task.unit.body !== undefined, async () => {
+      task.signal.throwIfAborted();
+      const model = await this.ready(task);
+      return timed(task.unit.attempt, () => compute(model));
+    });
   }
 
   /** What it resolves to must be used at once: models that are loaded later push others out. */
@@ -66,7 +99,7 @@ class ModelComputer implements Computer {
   private async load({ unit: { attempt, job, warms }, info }: Task): Promise<void> {
     const { model, bytes } = modelOf(info);
     // Without a signal: other requests wait for the same model.
-    const file = await this.blobs.all(model);
+    const file = await this.blobs.all(model, undefined, (bytes) => say({ type: "loading", job, bytes }));
     // The service left meanwhile, or left and came again.
     if (!this.loading.has(job) || this.loaded.has(job)) return;
     // In a Worker that replaced another a request loads it again: what ended in time then does so now.
@@ -110,18 +143,6 @@ function stopped(error: string, does: string): UnitFailure {
   // That is how Rust ends when there is no memory, in all browsers' words.
   if (/unreachable/i.test(error)) return { kind: "oom", message: "a module in a browser has at most 4 GiB" };
   return { kind: "unable", message: `this browser stopped the engine when it ${does}: ${error}` };
-}
-
-/** Hears all messages that are here already. */
-function turn(): Promise<void> {
-  return new Promise((resolve) => {
-    const { port1, port2 } = new MessageChannel();
-    port1.onmessage = () => {
-      port1.close();
-      resolve();
-    };
-    port2.postMessage(0);
-  });
 }
 
 function modelOf({ work }: BrainJob): OnnxWork {

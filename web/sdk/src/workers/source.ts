@@ -26,6 +26,8 @@ export class Source {
   constructor(
     private readonly base: string,
     private session: string,
+    /** Where blobs are: a node's session opens these, a client's key others. */
+    private readonly blobs = "/node/blobs",
   ) {}
 
   setSession(session: string): void {
@@ -70,7 +72,7 @@ export class Source {
 
   /** The hashes of a blob's pieces, 32 bytes each. */
   async pieces({ hash }: StoredBlob): Promise<Uint8Array> {
-    const answer = await this.request(`/node/blobs/${hash}/pieces`, { cache: "no-store" });
+    const answer = await this.request(`${this.blobs}/${hash}/pieces`, { cache: "no-store" });
     if (!answer.ok) throw await refused(`the pieces of blob ${hash}`, answer);
     return new Uint8Array(await answer.arrayBuffer());
   }
@@ -100,7 +102,7 @@ export class Source {
     const headers: Record<string, string> = isPart ? { range: `bytes=${from}-${to - 1}` } : {};
     // Kept in the browser's cache it would be there twice: what is needed again is on the shelf.
     const init: RequestInit = { headers, cache: "no-store" };
-    const answer = await this.request(`/node/blobs/${blob.hash}`, init, signal);
+    const answer = await this.request(`${this.blobs}/${blob.hash}`, init, signal);
     if (answer.status === (isPart ? 206 : 200)) return answer;
     throw await refused(`fetching blob ${blob.hash}`, answer);
   }

@@ -105,6 +105,7 @@ fn serves(service: JobId) -> Fact {
         queue: 4,
         idle: Micros::from_secs(10),
         strangers: true,
+        split: shoal_kinds::Split::Never,
     };
     Fact::Serves { service, spec: Box::new(spec) }
 }
@@ -125,6 +126,23 @@ fn of_a_replica_that_came_and_went_only_what_is_true_now_stays() {
     assert!(facts.log().eq([serves(service), replica(1, true)]));
     assert_eq!(replicas(&facts), before);
     assert_eq!(before.len(), 1);
+    drop(facts);
+    remove(&path);
+}
+
+#[test]
+fn of_a_services_crews_only_the_last_stays() {
+    let path = database("service-crews");
+    let mut facts = Facts::open(&path).unwrap();
+    let service = JobId(1);
+    let crew = |epoch| {
+        let seats = vec![(NodeId(epoch), Span::new(0, 1)), (NodeId(7), Span::new(1, 1))];
+        Fact::ServiceCrew { service, epoch: Epoch(epoch as u32), seats }
+    };
+    let all = [serves(service)].into_iter().chain((1..=11_000).map(crew)).collect();
+    facts.write(&Batch { facts: all, ..Batch::default() }).unwrap();
+    compact(&mut facts).unwrap();
+    assert!(facts.log().eq([serves(service), crew(11_000)]));
     drop(facts);
     remove(&path);
 }

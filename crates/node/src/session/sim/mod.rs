@@ -247,7 +247,7 @@ impl Sim {
             SimInput::Answer(answer) => self.answered(now, answer),
             SimInput::Told(CrewTold::Poke(poke)) => self.poked(poke),
             SimInput::Told(CrewTold::Watch(watched)) => self.watched = watched,
-            SimInput::Told(CrewTold::NotMet { .. }) | SimInput::Tick => {}
+            SimInput::Told(CrewTold::NotMet { .. } | CrewTold::Drop { .. }) | SimInput::Tick => {}
         }
         self.go_on(now);
         self.bring_together(now);

@@ -46,6 +46,9 @@ impl Scheduler {
         if self.pairs.contains_key(&crew) {
             return self.pair_said(now, node, crew, &say);
         }
+        if let Some(service) = self.service_of_crew(crew) {
+            return self.stage_said(now, service, (node, crew, epoch), say);
+        }
         let (id, Some(known)) = (crew, self.crews.get(&crew)) else {
             return self.checker_said(now, node, crew, epoch, say);
         };
@@ -68,7 +71,11 @@ impl Scheduler {
             CrewSay::Failed { failure } => self.member_failed(now, id, node, failure),
             CrewSay::Poked { poke, step } => self.poked(id, seat, poke, step),
             CrewSay::Total { step, numbers } => self.totalled(id, seat, step, numbers),
-            CrewSay::Auditioned { .. } | CrewSay::Meet { .. } | CrewSay::Leave => {}
+            CrewSay::Auditioned { .. }
+            | CrewSay::Meet { .. }
+            | CrewSay::Leave
+            | CrewSay::Loaded
+            | CrewSay::Staged(_) => {}
         }
     }
 
@@ -98,7 +105,9 @@ impl Scheduler {
             | CrewSay::Meet { .. }
             | CrewSay::Leave
             | CrewSay::Poked { .. }
-            | CrewSay::Total { .. } => {}
+            | CrewSay::Total { .. }
+            | CrewSay::Loaded
+            | CrewSay::Staged(_) => {}
         }
     }
 

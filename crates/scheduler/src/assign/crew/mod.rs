@@ -23,7 +23,7 @@ mod keep;
 mod mend;
 mod pair;
 mod past;
-mod place;
+pub(crate) mod place;
 mod poke;
 mod prove;
 mod proven;

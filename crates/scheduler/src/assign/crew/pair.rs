@@ -154,7 +154,9 @@ impl Scheduler {
             | CrewSay::Slow { .. }
             | CrewSay::Meet { .. }
             | CrewSay::Poked { .. }
-            | CrewSay::Total { .. } => {}
+            | CrewSay::Total { .. }
+            | CrewSay::Loaded
+            | CrewSay::Staged(_) => {}
         }
     }
 
@@ -170,7 +172,7 @@ impl Scheduler {
         }
     }
 
-    pub(super) fn member_info(&self, node: NodeId) -> Option<MemberInfo> {
+    pub(crate) fn member_info(&self, node: NodeId) -> Option<MemberInfo> {
         let peer = self.peers.get(&node)?;
         let (key, proof) = peer.links?;
         Some(MemberInfo { node, identity: peer.identity, key, proof })

@@ -283,7 +283,9 @@ impl Scheduler {
             | CrewSay::Bad { .. }
             | CrewSay::Meet { .. }
             | CrewSay::Leave
-            | CrewSay::Poked { .. } => {}
+            | CrewSay::Poked { .. }
+            | CrewSay::Loaded
+            | CrewSay::Staged(_) => {}
             CrewSay::Total { step, numbers } => self.checker_totalled(id, step, numbers),
         }
     }

@@ -3,8 +3,8 @@
 import type { Brain, BrainJob, BrainOutput } from "../../../generated/brain/brain.js";
 import type { CrewOutput } from "../../../generated/crew/crew.js";
 import type { CrewNote } from "../../join/crew.js";
-import type { Lane } from "../lane.js";
-import type { FromBrain, ToSim } from "../messages.js";
+import type { Lanes } from "../lanes.js";
+import type { FromBrain, ToSim, ToStage } from "../messages.js";
 import type { RadioCall } from "../radio-words.js";
 import type { Socket } from "../socket.js";
 
@@ -20,6 +20,8 @@ export interface CrewHost {
   send(bytes: Uint8Array): void;
   /** To the GPU Worker. */
   askGpu(ask: ToSim, job: number, transfer: Transferable[]): void;
+  /** To the models' Worker. */
+  askModels(ask: ToStage, job: number, transfer: Transferable[]): void;
   /** To the page's radio; without one there are no direct ways. */
   askRadio(call: RadioCall, transfer: Transferable[]): void;
   /** What the page shows. */
@@ -50,7 +52,7 @@ interface Doing {
   pool: Pool;
 }
 
-export function hostOf(brain: Brain, socket: Socket, gpu: Lane, { perform, info, tell, pool }: Doing): CrewHost {
+export function hostOf(brain: Brain, socket: Socket, lanes: Lanes, { perform, info, tell, pool }: Doing): CrewHost {
   return {
     tellBrain: (tell) => perform(tell(brain, performance.now())),
     joined: () => {
@@ -61,7 +63,8 @@ export function hostOf(brain: Brain, socket: Socket, gpu: Lane, { perform, info,
     pool,
     sendFrame: (bytes) => socket.sendFrame(bytes),
     send: (bytes) => socket.send(bytes),
-    askGpu: (ask, job, transfer) => gpu.sim(ask, job, transfer),
+    askGpu: (ask, job, transfer) => lanes.gpu.sim(ask, job, transfer),
+    askModels: (ask, job, transfer) => lanes.stage(ask, job, transfer),
     askRadio: (call, transfer) => tell(call, transfer),
     show: (crews) => tell({ type: "crews", crews }),
   };

@@ -3,7 +3,7 @@
 import init, { Crew, type CrewConfig } from "../../../generated/crew/crew.js";
 import type { BrainOutput } from "../../../generated/brain/brain.js";
 import { BLOBS, CREW_AT } from "../../constants.js";
-import type { FromSim } from "../messages.js";
+import type { FromSim, FromStage } from "../messages.js";
 import type { CrewHost, TalkOutput } from "./host.js";
 import { Part } from "./part.js";
 import { Quic } from "./quic.js";
@@ -14,7 +14,7 @@ const SHOW_EVERY_MS = 500;
 
 export type CrewOrder = Extract<
   BrainOutput,
-  { type: "audition" | "enlist" | "dismiss" | "toCrew" | "openQuic" | "closeQuic" | "share" }
+  { type: "audition" | "enlist" | "dismiss" | "toCrew" | "askCrew" | "openQuic" | "closeQuic" | "share" }
 >;
 
 /** `base`: the coordinator's address. */
@@ -69,6 +69,9 @@ export class Crews {
       case "toCrew":
         this.parts.get(order.crew)?.give((member, now) => member.told(now, order.bytes));
         break;
+      case "askCrew":
+        this.parts.get(order.crew)?.give((member, now) => member.ask(now, order.call, order.body));
+        break;
       case "openQuic":
         this.quic.open(order);
         break;
@@ -109,6 +112,11 @@ export class Crews {
         ? brain.crewFailed(now, crew, 0, heard.failure)
         : brain.auditioned(now, crew, heard.cells, heard.took),
     );
+  }
+
+  /** The models' Worker answers. */
+  staged({ crew, answer }: FromStage): void {
+    this.parts.get(crew)?.staged(answer);
   }
 
   close(): void {

@@ -1,9 +1,9 @@
-/** One node's part in one crew: a member with its timer, its radio and its band on the GPU. */
+/** One node's part in one crew: a member with its timer, its radio, and its band on the GPU or its parts of a model. */
 
-import type { Crew, CrewLink, CrewOutput } from "../../../generated/crew/crew.js";
+import type { Crew, CrewLink, CrewOutput, StageProgress } from "../../../generated/crew/crew.js";
 import type { CrewNote } from "../../join/crew.js";
 import { Call } from "../radio.js";
-import type { SimAnswer } from "../messages.js";
+import type { SimAnswer, StageAnswer } from "../messages.js";
 import type { CrewHost } from "./host.js";
 
 export class Part {
@@ -13,6 +13,9 @@ export class Part {
   private performing = false;
   private step = 0;
   private links: CrewLink[] = [];
+  /** Of parts of a service. */
+  private stage: StageProgress | undefined;
+  private isStage = false;
   /** Dismissed, or broken. */
   isOver = false;
 
@@ -65,6 +68,22 @@ export class Part {
     });
   }
 
+  staged(answer: StageAnswer): void {
+    const { epoch } = answer;
+    this.give((member, now) => {
+      switch (answer.is) {
+        case "loaded":
+          return member.stageLoaded(now, epoch);
+        case "made":
+          return member.stageMade(now, epoch, answer.call, answer.output, answer.took);
+        case "notMade":
+          return member.stageNotMade(now, epoch, answer.call, answer.failure);
+        case "failed":
+          return member.stageFailed(now, epoch, answer.failure);
+      }
+    });
+  }
+
   /** Who is in the crew, by rank. */
   members(): number[] {
     return this.isOver ? [] : (this.member.place()?.members ?? []);
@@ -77,7 +96,9 @@ export class Part {
     const { crew, job, name, step, links } = this;
     const note: CrewNote = { crew, name, members: members.length, rank, step, links };
     if (job !== undefined) note.job = job;
-    if (rows) note.rows = rows;
+    if (rows && this.isStage) note.parts = rows;
+    else if (rows) note.rows = rows;
+    if (this.stage) note.stage = this.stage;
     return note;
   }
 
@@ -87,7 +108,8 @@ export class Part {
     clearTimeout(this.timer);
     for (const call of this.calls.values()) call.hang();
     this.calls.clear();
-    if (this.job !== undefined) this.host.askGpu({ type: "leave", crew: this.crew }, this.job, []);
+    if (this.job !== undefined && this.isStage) this.host.askModels({ type: "unstage", crew: this.crew }, this.job, []);
+    else if (this.job !== undefined) this.host.askGpu({ type: "leave", crew: this.crew }, this.job, []);
     this.member.free();
   }
 
@@ -120,9 +142,21 @@ export class Part {
         if (this.job !== undefined) this.host.askGpu(ask, this.job, transfer);
         break;
       }
+      case "stage": {
+        const { command } = output;
+        this.isStage = true;
+        const transfer = command.do === "run" ? [command.input.buffer] : [];
+        const ask = { type: "stage", crew: this.crew, command } as const;
+        if (this.job !== undefined) this.host.askModels(ask, this.job, transfer);
+        break;
+      }
+      case "answer":
+        this.host.tellBrain((brain, now) => brain.crewAnswers(now, this.crew, output.call, output.result));
+        break;
       case "says": {
-        const { progress, epoch, bytes } = output;
+        const { progress, staged, epoch, bytes } = output;
         if (progress) ({ step: this.step, links: this.links } = progress);
+        if (staged) this.stage = staged;
         this.host.tellBrain((brain, now) => brain.crewSays(now, this.crew, epoch, bytes));
         break;
       }

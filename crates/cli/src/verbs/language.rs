@@ -1,0 +1,169 @@
+//! `shoal model add` of a GGUF file: a language model that nodes keep ready.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+use std::time::Duration;
+
+use serde_json::json;
+use shoal_api::{LlmRequest, ServiceCommon, ServiceRequest, WorkRequest};
+use shoal_engine::intake;
+use shoal_kinds::LlmWork;
+use shoal_kinds::llm::{LlmPlan, Summary};
+use shoal_protocol::{BlobRef, Hash};
+
+use super::model::{ready, stem};
+use super::{Context, owner, refused};
+use crate::args::ModelAdd;
+use crate::client::{Client, Source};
+use crate::fail::Fail;
+use crate::show;
+
+/// How such files begin.
+const MAGIC: &[u8; 4] = b"GGUF";
+/// Read at first; files with many words say that they need more.
+const FIRST_BYTES: u64 = 1 << 20;
+/// Requests that may wait: a chat of a hundred people is no error.
+const QUEUE: u32 = 256;
+
+/// Whether it is a GGUF file, by its first letters.
+pub(super) fn is_language(path: &Path) -> Result<bool, Fail> {
+    let mut first = [0; 4];
+    let mut file = File::open(path).map_err(|error| Fail::reading(path, &error))?;
+    Ok(file.read_exact(&mut first).is_ok() && &first == MAGIC)
+}
+
+pub(super) async fn start(context: &Context, args: ModelAdd) -> Result<(), Fail> {
+    let (about, size) = read(&args.file)?;
+    let name = match &args.name {
+        Some(name) => name.clone(),
+        None => stem(&args.file)?,
+    };
+    let client = context.client(&args.server)?;
+    let work = planned(&args, &about, size);
+    enough_memory(&client, &work).await?;
+    let bar = show::Bytes::new("sending the model", if context.json { 0 } else { size });
+    let source = Source::File { path: args.file.clone(), start: 0, size };
+    let model = client.upload(&source, &bar).await;
+    bar.clear();
+    let common = ServiceCommon {
+        name: name.clone(),
+        owner: Some(owner()),
+        least: Some(args.least),
+        most: Some(args.most.max(args.least)),
+        idle_seconds: Some(args.idle),
+        queue: Some(QUEUE),
+        strangers: args.strangers,
+        ..ServiceCommon::default()
+    };
+    let (context_tokens, conversations) = (args.context, args.conversations);
+    let request = LlmRequest { model: model?.hash, context: context_tokens, conversations };
+    let work_request = WorkRequest::Llm(request);
+    client.serve(&ServiceRequest { common, work: work_request }).await?;
+    if !context.json {
+        show::line(&told(&name, &work))?;
+    }
+    let ready = ready(&client, &name, Duration::from_secs(args.wait)).await?;
+    if context.json {
+        let about = json!({
+            "architecture": about.architecture, "layers": about.layers,
+            "parameters": about.parameters, "quantisation": about.quantisation,
+            "context": work.context, "memory": work.memory(), "chats": about.chats,
+        });
+        return show::json(&json!({"name": name, "ready": ready, "model": about}));
+    }
+    if ready.is_empty() {
+        return show::line(
+            "no node has it ready yet; it stays, and is loaded when a node of yours can run it \
+             (look with: shoal models)",
+        );
+    }
+    let next = if about.chats {
+        format!("talk to it with: shoal chat {name}")
+    } else {
+        "it continues texts, with POST /v1/completions".into()
+    };
+    show::line(&format!("ready on {}; {next}", ready.join(", ")))
+}
+
+/// What the coordinator will make of it.
+fn planned(args: &ModelAdd, about: &Summary, size: u64) -> LlmWork {
+    LlmWork {
+        model: BlobRef { hash: Hash([0; 32]), size },
+        about: about.clone(),
+        context: args.context.unwrap_or(about.context.min(shoal_kinds::llm::USUAL_CONTEXT)),
+        conversations: args.conversations.unwrap_or(shoal_kinds::llm::USUAL_CONVERSATIONS),
+    }
+}
+
+/// What is in a file, and its size.
+fn read(path: &Path) -> Result<(Summary, u64), Fail> {
+    let failed = |error: std::io::Error| Fail::reading(path, &error);
+    let size = path.metadata().map_err(failed)?.len();
+    let mut wanted = FIRST_BYTES.min(size);
+    loop {
+        let mut head = Vec::new();
+        File::open(path).map_err(failed)?.take(wanted).read_to_end(&mut head).map_err(failed)?;
+        let plan = intake::language_model(head, size).map_err(|error| refused(path, error))?;
+        match plan {
+            LlmPlan::Model(summary) => return Ok((summary, size)),
+            LlmPlan::More(needed) if wanted < size => {
+                wanted = needed.max(wanted * 2).min(size);
+            }
+            LlmPlan::More(_) => {
+                let message = format!("{} ends within its own description", path.display());
+                return Err(Fail::input(message));
+            }
+        }
+    }
+}
+
+/// A model that no node of today can hold is not sent.
+async fn enough_memory(client: &Client, work: &LlmWork) -> Result<(), Fail> {
+    let nodes = client.nodes().await?;
+    let most = nodes.nodes.iter().map(|node| node.memory).max();
+    let (Some(most), needed) = (most, work.memory()) else { return Ok(()) };
+    if needed <= most {
+        return Ok(());
+    }
+    let message = format!(
+        "the model needs {} of memory ({} of weights, {} for {} conversations of {} tokens), but no node lends \
+         more than {}: lend more with shoal join --memory, or ask for less with --context and --conversations",
+        show::size(needed),
+        show::size(work.about.weights),
+        show::size(work.about.cache * u64::from(work.context) * u64::from(work.conversations)),
+        work.conversations,
+        work.context,
+        show::size(most),
+    );
+    Err(Fail::Input { code: "too_large".into(), message })
+}
+
+fn told(name: &str, work: &LlmWork) -> String {
+    let Summary { title, .. } = &work.about;
+    let title = if title.is_empty() { String::new() } else { format!(" ({title})") };
+    format!(
+        "{name}{title}: {}\n  {} of weights; up to {} conversations of {} tokens; {} of memory in all",
+        work.about,
+        show::size(work.about.weights),
+        work.conversations,
+        work.context,
+        show::size(work.memory()),
+    )
+}
+
+/// What a coordinator says of a language model, in a line.
+pub(super) fn line(model: &serde_json::Value) -> String {
+    let about = &model["shoal"];
+    let word = |name: &str| about[name].as_str().unwrap_or("?").to_owned();
+    let number = |name: &str| about[name].as_u64().unwrap_or(0);
+    format!(
+        "  {}, {} layers, {} million parameters in {}; conversations of {} tokens; {} of memory",
+        word("architecture"),
+        number("layers"),
+        number("parameters") / 1_000_000,
+        word("quantisation"),
+        number("context"),
+        show::size(number("memory")),
+    )
+}

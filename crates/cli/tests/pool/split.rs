@@ -1,0 +1,109 @@
+//! A model that several nodes keep ready together, each some of its parts.
+
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use crate::material::{npy, read_npy};
+use crate::world::{Pool, Process};
+
+/// Seconds: a busy machine loads a model anew, and runs it, in far less.
+const DEADLINE: &str = "120";
+
+fn own(pool: &Pool, name: &str) -> Process {
+    let key = pool.key.clone();
+    pool.node(name, &["--no-gpu", "--key", &key])
+}
+
+/// The classifier of the examples as it is, and in parts for three nodes.
+fn add(pool: &Pool) {
+    let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/cifar10");
+    let file = examples.join("cifar10.onnx");
+    pool.run(&["model", "add", &file.display().to_string(), "--name", "whole"]).ok();
+    let hash = shoal_protocol::hash(&std::fs::read(file).expect("the model")).to_string();
+    let request = json!({
+        "name": "parts", "kind": "onnx", "model": hash, "split": "3",
+        "shapes": {"image": [1, 3, 32, 32]}, "limits": {"outputMiB": 64},
+    });
+    pool.ask("POST /api/v1/services", &request.to_string());
+}
+
+fn parts(pool: &Pool) -> Value {
+    let all = pool.run(&["services", "--json"]).ok().json();
+    let all = all["services"].as_array().cloned().unwrap_or_default();
+    all.into_iter().find(|service| service["name"] == "parts").expect("the service")
+}
+
+fn are_ready(pool: &Pool) -> bool {
+    parts(pool)["crew"]["ready"] == true
+}
+
+/// What the model makes of a picture without a pattern.
+fn infer(pool: &Pool, model: &str, picture: u32) -> Vec<f32> {
+    let out = pool.folder.path(&format!("{model}-{picture}")).display().to_string();
+    let input = input(pool, picture);
+    pool.run(&["infer", model, "--input", &input, "-o", &out, "--deadline", DEADLINE]).ok();
+    answer(pool, model, picture)
+}
+
+fn input(pool: &Pool, picture: u32) -> String {
+    let value = |at: u32| (at.wrapping_mul(2_654_435_761) ^ (picture * 97)) % 256;
+    let values: Vec<f32> = (0..3 * 32 * 32).map(|at| value(at) as f32 / 255.0).collect();
+    let file = pool.folder.file(&format!("{picture}.npy"), npy("(1, 3, 32, 32)", &values));
+    format!("image={file}")
+}
+
+fn answer(pool: &Pool, model: &str, picture: u32) -> Vec<f32> {
+    read_npy(&pool.folder.read(&format!("{model}-{picture}/logits.npy"))).1
+}
+
+#[track_caller]
+fn are_near(a: &[f32], b: &[f32]) {
+    let near = a.iter().zip(b).all(|(a, b)| (a - b).abs() < 1e-3);
+    assert!(a.len() == 10 && b.len() == 10 && near, "{a:?} {b:?}");
+}
+
+#[test]
+fn three_nodes_answer_as_one_and_each_request_once_when_one_of_them_is_killed() {
+    let pool = Pool::start();
+    let mut nodes: Vec<_> = ["a", "b", "c"].map(|name| own(&pool, name)).into();
+    add(&pool);
+    pool.wait("three nodes have it ready", || are_ready(&pool));
+    for picture in 0..3 {
+        are_near(&infer(&pool, "parts", picture), &infer(&pool, "whole", picture));
+    }
+    let service = parts(&pool);
+    let stages = service["crew"]["stages"].as_array().expect("stages");
+    let sum = |what: &str| stages.iter().filter_map(|stage| stage[what].as_u64()).sum::<u64>();
+    assert_eq!((stages.len(), service["replicas"].as_array().map(Vec::len)), (3, Some(0)));
+    assert!(sum("parts") >= 3 && stages.iter().all(|stage| stage["memory"].as_u64() > Some(0)));
+    let told = pool.run(&["services"]).ok().stdout;
+    let told = String::from_utf8_lossy(&told).into_owned();
+    assert!(told.contains("parts: ready on 3 devices together; 3 answered, 0 failed"), "{told}");
+
+    // Requests stream while the one in the middle is killed.
+    let ask = |picture: u32| {
+        let out = pool.folder.path(&format!("parts-{picture}")).display().to_string();
+        let input = input(&pool, picture);
+        pool.begin(&["infer", "parts", "--input", &input, "-o", &out, "--deadline", DEADLINE], b"")
+    };
+    let before: Vec<_> = (10..14).map(ask).collect();
+    let middle = stages[1]["name"].as_str().expect("a name").to_owned();
+    let at = ["a", "b", "c"].iter().position(|name| *name == middle).expect("one of them");
+    nodes[at].kill();
+    let after: Vec<_> = (14..18).map(ask).collect();
+    before.into_iter().chain(after).for_each(|asked| drop(asked.end().ok()));
+    for picture in 10..18 {
+        are_near(&answer(&pool, "parts", picture), &infer(&pool, "whole", picture));
+    }
+    let service = parts(&pool);
+    assert_eq!((service["answered"].as_u64(), service["failed"].as_u64()), (Some(11), Some(0)));
+
+    // One of the others had all of it meanwhile; with a third they share it again.
+    nodes.push(own(&pool, "d"));
+    pool.wait("three nodes have it ready again", || {
+        let service = parts(&pool);
+        service["crew"]["ready"] == true && service["replicas"].as_array().map(Vec::len) == Some(0)
+    });
+    are_near(&infer(&pool, "parts", 20), &infer(&pool, "whole", 20));
+}

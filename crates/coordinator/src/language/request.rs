@@ -1,0 +1,421 @@
+//! What clients ask of language models, in the words of OpenAI's API.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use serde_json::Value;
+use shoal_text::{Message, Role, Sampling, Token};
+
+/// Answers to one question.
+const MOST_CHOICES: u32 = 16;
+/// Texts that end an answer.
+const MOST_STOPS: usize = 16;
+const MOST_STOP_BYTES: usize = 1024;
+/// Prompts of one request.
+const MOST_PROMPTS: usize = 64;
+
+/// What is wrong with a request, and where.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Wrong {
+    pub(crate) param: Option<&'static str>,
+    pub(crate) code: &'static str,
+    pub(crate) message: String,
+}
+
+impl Wrong {
+    pub(crate) fn at(param: &'static str, message: impl Into<String>) -> Wrong {
+        Wrong { param: Some(param), code: "invalid_value", message: message.into() }
+    }
+
+    fn unsupported(param: &'static str, message: impl Into<String>) -> Wrong {
+        Wrong { param: Some(param), code: "unsupported_parameter", message: message.into() }
+    }
+}
+
+/// A request for the next words of a conversation. What other servers understand beside this is ignored if it does not
+/// change the answer.
+#[derive(Debug, Deserialize)]
+pub(crate) struct ChatRequest {
+    pub(crate) model: String,
+    messages: Vec<MessageJson>,
+    #[serde(default)]
+    logprobs: Option<bool>,
+    #[serde(default)]
+    top_logprobs: Option<u8>,
+    #[serde(default)]
+    tools: Option<Vec<Value>>,
+    #[serde(flatten)]
+    common: CommonRequest,
+}
+
+/// A request for the continuation of texts.
+#[derive(Debug, Deserialize)]
+pub(crate) struct CompletionRequest {
+    pub(crate) model: String,
+    prompt: PromptJson,
+    #[serde(default)]
+    pub(crate) echo: Option<bool>,
+    #[serde(default)]
+    logprobs: Option<u8>,
+    #[serde(default)]
+    best_of: Option<u32>,
+    #[serde(default)]
+    suffix: Option<String>,
+    #[serde(flatten)]
+    common: CommonRequest,
+}
+
+#[derive(Debug, Default, Deserialize)]
+struct CommonRequest {
+    #[serde(default)]
+    stream: Option<bool>,
+    #[serde(default)]
+    stream_options: Option<StreamOptions>,
+    #[serde(default)]
+    temperature: Option<f32>,
+    #[serde(default)]
+    top_p: Option<f32>,
+    #[serde(default)]
+    top_k: Option<u32>,
+    #[serde(default)]
+    min_p: Option<f32>,
+    #[serde(default)]
+    presence_penalty: Option<f32>,
+    #[serde(default)]
+    frequency_penalty: Option<f32>,
+    #[serde(default)]
+    repeat_penalty: Option<f32>,
+    #[serde(default)]
+    logit_bias: Option<BTreeMap<String, f32>>,
+    #[serde(default)]
+    seed: Option<i64>,
+    #[serde(default)]
+    stop: Option<OneOrMany>,
+    #[serde(default)]
+    max_tokens: Option<u32>,
+    #[serde(default)]
+    max_completion_tokens: Option<u32>,
+    #[serde(default)]
+    n: Option<u32>,
+    #[serde(default)]
+    response_format: Option<Value>,
+}
+
+#[derive(Debug, Deserialize)]
+struct StreamOptions {
+    #[serde(default)]
+    include_usage: Option<bool>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+enum OneOrMany {
+    One(String),
+    Many(Vec<String>),
+}
+
+#[derive(Debug, Deserialize)]
+struct MessageJson {
+    role: String,
+    #[serde(default)]
+    content: Option<ContentJson>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+enum ContentJson {
+    Text(String),
+    Parts(Vec<PartJson>),
+}
+
+#[derive(Debug, Deserialize)]
+struct PartJson {
+    #[serde(rename = "type")]
+    sort: String,
+    #[serde(default)]
+    text: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+enum PromptJson {
+    Text(String),
+    Texts(Vec<String>),
+    Tokens(Vec<Token>),
+    Lists(Vec<Vec<Token>>),
+}
+
+/// A text that is to be continued.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Prompt {
+    Text(String),
+    Tokens(Vec<Token>),
+}
+
+/// How answers are to be.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Settings {
+    pub(crate) stream: bool,
+    /// What it took is told at the end of a stream.
+    pub(crate) usage: bool,
+    pub(crate) choices: u32,
+    pub(crate) stops: Vec<String>,
+    /// Tokens at most; as many as fit if none.
+    pub(crate) most: Option<u32>,
+    pub(crate) sampling: Sampling,
+}
+
+impl ChatRequest {
+    pub(crate) fn read(body: &[u8]) -> Result<ChatRequest, Wrong> {
+        serde_json::from_slice(body).map_err(no_json)
+    }
+
+    /// What was said so far.
+    pub(crate) fn messages(&self) -> Result<Vec<Message>, Wrong> {
+        if self.tools.as_ref().is_some_and(|tools| !tools.is_empty()) {
+            return Err(Wrong::unsupported("tools", "tools are not supported"));
+        }
+        if self.messages.is_empty() {
+            return Err(Wrong::at("messages", "there are no messages: expected at least one"));
+        }
+        self.messages.iter().enumerate().map(|(at, message)| message.read(at)).collect()
+    }
+
+    /// `seed` is for requests that bring none.
+    pub(crate) fn settings(&self, seed: u64) -> Result<Settings, Wrong> {
+        let alternatives = match (self.logprobs.unwrap_or(false), self.top_logprobs) {
+            (true, top) => Some(top.unwrap_or(0)),
+            (false, Some(_)) => {
+                return Err(Wrong::at("top_logprobs", "top_logprobs needs logprobs to be true"));
+            }
+            (false, None) => None,
+        };
+        self.common.settings(seed, alternatives)
+    }
+}
+
+impl CompletionRequest {
+    pub(crate) fn read(body: &[u8]) -> Result<CompletionRequest, Wrong> {
+        serde_json::from_slice(body).map_err(no_json)
+    }
+
+    pub(crate) fn prompts(&self) -> Result<Vec<Prompt>, Wrong> {
+        let prompts: Vec<Prompt> = match &self.prompt {
+            PromptJson::Text(text) => vec![Prompt::Text(text.clone())],
+            PromptJson::Texts(texts) => texts.iter().cloned().map(Prompt::Text).collect(),
+            PromptJson::Tokens(tokens) => vec![Prompt::Tokens(tokens.clone())],
+            PromptJson::Lists(lists) => lists.iter().cloned().map(Prompt::Tokens).collect(),
+        };
+        if !(1..=MOST_PROMPTS).contains(&prompts.len()) {
+            let message =
+                format!("there are {} prompts: expected 1 to {MOST_PROMPTS}", prompts.len());
+            return Err(Wrong::at("prompt", message));
+        }
+        Ok(prompts)
+    }
+
+    pub(crate) fn settings(&self, seed: u64) -> Result<Settings, Wrong> {
+        if self.suffix.as_ref().is_some_and(|suffix| !suffix.is_empty()) {
+            return Err(Wrong::unsupported("suffix", "suffix is not supported"));
+        }
+        let settings = self.common.settings(seed, self.logprobs)?;
+        if self.best_of.is_some_and(|best| best != settings.choices) {
+            return Err(Wrong::unsupported(
+                "best_of",
+                "best_of is supported only as the same as n",
+            ));
+        }
+        Ok(settings)
+    }
+}
+
+impl CommonRequest {
+    fn settings(&self, seed: u64, alternatives: Option<u8>) -> Result<Settings, Wrong> {
+        let usual = Sampling::default();
+        let sampling = Sampling {
+            temperature: self.temperature.unwrap_or(usual.temperature),
+            top_k: self.top_k.unwrap_or(usual.top_k),
+            top_p: self.top_p.unwrap_or(usual.top_p),
+            min_p: self.min_p.unwrap_or(usual.min_p),
+            presence: self.presence_penalty.unwrap_or(usual.presence),
+            frequency: self.frequency_penalty.unwrap_or(usual.frequency),
+            repeat: self.repeat_penalty.unwrap_or(usual.repeat),
+            bias: self.bias()?,
+            seed: self.seed.map_or(seed, |seed| seed as u64),
+            alternatives,
+        };
+        sampling.check().map_err(|error| Wrong::at(error.name, error.to_string()))?;
+        let choices = self.n.unwrap_or(1);
+        if !(1..=MOST_CHOICES).contains(&choices) {
+            return Err(Wrong::at("n", format!("n is {choices}: expected 1 to {MOST_CHOICES}")));
+        }
+        let most = self.max_completion_tokens.or(self.max_tokens);
+        if most == Some(0) {
+            return Err(Wrong::at("max_tokens", "max_tokens is 0: expected at least 1"));
+        }
+        self.check_format()?;
+        let usage = self.stream_options.as_ref().and_then(|options| options.include_usage);
+        Ok(Settings {
+            stream: self.stream.unwrap_or(false),
+            usage: usage.unwrap_or(false),
+            choices,
+            stops: self.stops()?,
+            most,
+            sampling,
+        })
+    }
+
+    fn bias(&self) -> Result<Vec<(Token, f32)>, Wrong> {
+        let read = |(token, bias): (&String, &f32)| {
+            let number = token.parse().map_err(|_| {
+                Wrong::at(
+                    "logit_bias",
+                    format!("logit_bias names {token:?}: expected a token's number"),
+                )
+            })?;
+            Ok((number, *bias))
+        };
+        self.logit_bias.iter().flatten().map(read).collect()
+    }
+
+    fn stops(&self) -> Result<Vec<String>, Wrong> {
+        let stops = match &self.stop {
+            None => Vec::new(),
+            Some(OneOrMany::One(stop)) => vec![stop.clone()],
+            Some(OneOrMany::Many(stops)) => stops.clone(),
+        };
+        let long = stops.iter().any(|stop| stop.len() > MOST_STOP_BYTES);
+        if stops.len() > MOST_STOPS || long {
+            let message = format!(
+                "expected at most {MOST_STOPS} stop texts of at most {MOST_STOP_BYTES} bytes"
+            );
+            return Err(Wrong::at("stop", message));
+        }
+        Ok(stops)
+    }
+
+    fn check_format(&self) -> Result<(), Wrong> {
+        let sort = self.response_format.as_ref().map(|format| format["type"].as_str());
+        match sort {
+            None | Some(Some("text")) => Ok(()),
+            Some(sort) => {
+                let message = format!(
+                    "the response format {:?} is not supported, only text",
+                    sort.unwrap_or_default()
+                );
+                Err(Wrong::unsupported("response_format", message))
+            }
+        }
+    }
+}
+
+impl MessageJson {
+    fn read(&self, at: usize) -> Result<Message, Wrong> {
+        let wrong = |message: String| Wrong::at("messages", format!("message {at} {message}"));
+        let role = Role::of(&self.role).ok_or_else(|| {
+            let known = "system, developer, user, assistant or tool";
+            wrong(format!("has the role {:?}: expected {known}", self.role))
+        })?;
+        let content = match &self.content {
+            None => String::new(),
+            Some(ContentJson::Text(text)) => text.clone(),
+            Some(ContentJson::Parts(parts)) => {
+                let mut content = String::new();
+                for part in parts {
+                    match (part.sort.as_str(), &part.text) {
+                        ("text", Some(text)) => content += text,
+                        (sort, _) => {
+                            return Err(wrong(format!(
+                                "has a part of the type {sort:?}: this model reads text only"
+                            )));
+                        }
+                    }
+                }
+                content
+            }
+        };
+        Ok(Message { role, content })
+    }
+}
+
+fn no_json(error: serde_json::Error) -> Wrong {
+    let message = format!("the request cannot be read: {error}");
+    Wrong { param: None, code: "invalid_request", message }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn chat(more: Value) -> Result<Settings, Wrong> {
+        let mut body = json!({"model": "m", "messages": [{"role": "user", "content": "Hi"}]});
+        for (name, value) in more.as_object().expect("as it should be") {
+            body[name] = value.clone();
+        }
+        let request = ChatRequest::read(body.to_string().as_bytes())?;
+        request.messages()?;
+        request.settings(9)
+    }
+
+    #[test]
+    fn what_is_left_out_is_usual_and_what_nobody_knows_is_ignored() {
+        let settings = chat(json!({"user": "me", "store": false, "temperature": null}))
+            .expect("as it should be");
+        let sampling = Sampling { seed: 9, ..Sampling::default() };
+        let expected = Settings {
+            stream: false,
+            usage: false,
+            choices: 1,
+            stops: vec![],
+            most: None,
+            sampling,
+        };
+        assert_eq!(settings, expected);
+        let settings = chat(json!({
+            "stream": true, "stream_options": {"include_usage": true}, "n": 2, "stop": "x",
+            "max_completion_tokens": 5, "max_tokens": 7, "seed": -1, "logprobs": true,
+            "top_logprobs": 3, "logit_bias": {"5": -100}, "response_format": {"type": "text"},
+        }));
+        let settings = settings.expect("as it should be");
+        assert!(settings.stream && settings.usage && settings.choices == 2);
+        assert_eq!((settings.most, settings.stops), (Some(5), vec!["x".to_string()]));
+        assert_eq!(settings.sampling.seed, u64::MAX);
+        assert_eq!(settings.sampling.alternatives, Some(3));
+        assert_eq!(settings.sampling.bias, [(5, -100.0)]);
+    }
+
+    #[test]
+    fn what_is_wrong_is_named() {
+        let wrong = |more: Value| chat(more).unwrap_err();
+        assert_eq!(wrong(json!({"temperature": 3})).param, Some("temperature"));
+        assert_eq!(wrong(json!({"n": 0})).param, Some("n"));
+        assert_eq!(wrong(json!({"max_tokens": 0})).param, Some("max_tokens"));
+        assert_eq!(wrong(json!({"top_logprobs": 3})).param, Some("top_logprobs"));
+        assert_eq!(wrong(json!({"logit_bias": {"a": 1}})).param, Some("logit_bias"));
+        assert_eq!(wrong(json!({"tools": [{}]})).code, "unsupported_parameter");
+        assert_eq!(wrong(json!({"messages": []})).param, Some("messages"));
+        let picture = json!({"messages": [{"role": "user", "content": [{"type": "image_url"}]}]});
+        assert!(wrong(picture).message.contains("image_url"));
+        let role = json!({"messages": [{"role": "boss", "content": "x"}]});
+        assert!(wrong(role).message.contains("boss"));
+        assert_eq!(wrong(json!({"temperature": "hot"})).code, "invalid_request");
+        assert_eq!(
+            wrong(json!({"response_format": {"type": "json_object"}})).param,
+            Some("response_format")
+        );
+    }
+
+    #[test]
+    fn prompts_are_texts_or_tokens() {
+        let prompts = |prompt: Value| {
+            let body = json!({"model": "m", "prompt": prompt}).to_string();
+            CompletionRequest::read(body.as_bytes()).and_then(|request| request.prompts())
+        };
+        assert_eq!(prompts(json!("a")).expect("as it should be"), [Prompt::Text("a".into())]);
+        assert_eq!(prompts(json!(["a", "b"])).expect("as it should be").len(), 2);
+        assert_eq!(prompts(json!([1, 2])).expect("as it should be"), [Prompt::Tokens(vec![1, 2])]);
+        assert_eq!(prompts(json!([[1], [2]])).expect("as it should be").len(), 2);
+        assert!(prompts(json!({"a": 1})).is_err());
+    }
+}

@@ -1,0 +1,169 @@
+//! Queries look at the keys and values of all positions before them. Keys lie sixteen positions side by side, so that
+//! sixteen products are added up at once; values lie position by position.
+
+use super::lanes::{LANES, Lanes, Sixteen};
+use std::ops::Range;
+
+/// Queries that share the keys that are read.
+const AT_ONCE: usize = 4;
+/// Sixteens of a value that are added up at once.
+const WIDE: usize = 4;
+
+/// Some queries of one head of keys and values.
+pub(crate) struct Heads<'a> {
+    /// Sixteen positions side by side: `[position / 16][element][position % 16]`, halves.
+    pub(crate) keys: &'a [u16],
+    /// `[position][element]`, halves.
+    pub(crate) values: &'a [u16],
+    /// Elements of a head, filled up to sixteens.
+    pub(crate) elements: usize,
+    /// One after another, as many elements each.
+    pub(crate) queries: &'a [f32],
+    /// The positions that each query looks at.
+    pub(crate) sees: &'a [Range<usize>],
+    pub(crate) scale: f32,
+    pub(crate) cap: Option<f32>,
+}
+
+/// What the queries find: as many elements for each.
+#[inline(always)]
+pub(crate) fn attend<L: Lanes>(heads: &Heads<'_>, scores: &mut Vec<f32>, out: &mut [f32]) {
+    let elements = heads.elements;
+    let mut at = 0;
+    while at < heads.sees.len() {
+        let count = if heads.sees.len() - at >= AT_ONCE { AT_ONCE } else { 1 };
+        let queries = &heads.queries[at * elements..(at + count) * elements];
+        let out = &mut out[at * elements..(at + count) * elements];
+        let sees = &heads.sees[at..at + count];
+        match count {
+            AT_ONCE => some::<L, AT_ONCE>(heads, queries, sees, scores, out),
+            _ => some::<L, 1>(heads, queries, sees, scores, out),
+        }
+        at += count;
+    }
+}
+
+#[inline(always)]
+fn some<L: Lanes, const T: usize>(
+    heads: &Heads<'_>,
+    queries: &[f32],
+    sees: &[Range<usize>],
+    scores: &mut Vec<f32>,
+    out: &mut [f32],
+) {
+    // Whole sixteens of positions, of all queries together.
+    let first = sees.iter().map(|sees| sees.start).min().unwrap_or(0) / LANES;
+    let last = sees.iter().map(|sees| sees.end).max().unwrap_or(0).div_ceil(LANES);
+    let span = (last - first) * LANES;
+    scores.clear();
+    scores.resize(T * span, 0.0);
+    look::<L, T>(heads, queries, first..last, scores);
+    let mut sums = [0.0; T];
+    for t in 0..T {
+        let own = sees[t].start - first * LANES..sees[t].end - first * LANES;
+        sums[t] = soften::<L>(&mut scores[t * span..(t + 1) * span], own, heads.cap);
+    }
+    let vectors = heads.elements / LANES;
+    let mut vector = 0;
+    while vector < vectors {
+        if vectors - vector >= WIDE {
+            gather::<L, T, WIDE>(heads, first * LANES, scores, &sums, vector, out);
+            vector += WIDE;
+        } else {
+            gather::<L, T, 1>(heads, first * LANES, scores, &sums, vector, out);
+            vector += 1;
+        }
+    }
+}
+
+/// Products of queries and keys.
+#[inline(always)]
+fn look<L: Lanes, const T: usize>(
+    heads: &Heads<'_>,
+    queries: &[f32],
+    blocks: Range<usize>,
+    scores: &mut [f32],
+) {
+    let (elements, span) = (heads.elements, blocks.len() * LANES);
+    let scale = L::splat(heads.scale);
+    let queries: [&[f32]; T] = std::array::from_fn(|t| &queries[t * elements..(t + 1) * elements]);
+    for (at, block) in blocks.enumerate() {
+        let keys = &heads.keys[block * elements * LANES..(block + 1) * elements * LANES];
+        let (keys, _) = keys.as_chunks::<LANES>();
+        let mut sums = [L::splat(0.0); T];
+        for (element, key) in keys.iter().enumerate() {
+            let key = L::load_half(key);
+            for (sum, query) in sums.iter_mut().zip(&queries) {
+                *sum = sum.add(key.mul(L::splat(query[element])));
+            }
+        }
+        for (t, sum) in sums.into_iter().enumerate() {
+            if let Some(to) = scores[t * span + at * LANES..].first_chunk_mut::<LANES>() {
+                sum.mul(scale).store(to);
+            }
+        }
+    }
+}
+
+/// Makes shares of scores, in place: those a query does not see are zero. Gives what all add up to.
+#[inline(always)]
+fn soften<L: Lanes>(scores: &mut [f32], sees: Range<usize>, cap: Option<f32>) -> f32 {
+    if let Some(cap) = cap {
+        super::math::soft_cap::<L>(scores, cap);
+    }
+    scores[..sees.start].fill(f32::NEG_INFINITY);
+    scores[sees.end..].fill(f32::NEG_INFINITY);
+    let (blocks, _) = scores.as_chunks_mut::<LANES>();
+    let mut most = L::splat(f32::NEG_INFINITY);
+    for block in blocks.iter() {
+        most = most.max(L::load(block));
+    }
+    let most = L::splat(most.largest());
+    for block in blocks.iter_mut() {
+        L::load(block).sub(most).exp().store(block);
+    }
+    scores[..sees.start].fill(0.0);
+    scores[sees.end..].fill(0.0);
+    let (blocks, _) = scores.as_chunks::<LANES>();
+    let mut sum = L::splat(0.0);
+    for block in blocks {
+        sum = sum.add(L::load(block));
+    }
+    sum.sum()
+}
+
+/// Values by their shares, for some sixteens of elements.
+#[inline(always)]
+fn gather<L: Lanes, const T: usize, const N: usize>(
+    heads: &Heads<'_>,
+    first: usize,
+    shares: &[f32],
+    sums: &[f32; T],
+    vector: usize,
+    out: &mut [f32],
+) {
+    let (elements, span) = (heads.elements, shares.len() / T);
+    let shares: [&[f32]; T] = std::array::from_fn(|t| &shares[t * span..(t + 1) * span]);
+    let mut found = [[L::splat(0.0); N]; T];
+    let values = heads.values[first * elements..].chunks_exact(elements);
+    for (at, value) in values.take(span).enumerate() {
+        let (value, _) = value[vector * LANES..(vector + N) * LANES].as_chunks::<LANES>();
+        let value: [L; N] = std::array::from_fn(|n| L::load_half(&value[n]));
+        for t in 0..T {
+            let share = L::splat(shares[t][at]);
+            for n in 0..N {
+                found[t][n] = found[t][n].add(value[n].mul(share));
+            }
+        }
+    }
+    for t in 0..T {
+        for n in 0..N {
+            let to = &mut out[t * elements + (vector + n) * LANES..];
+            if let Some(to) = to.first_chunk_mut::<LANES>() {
+                let mut whole: Sixteen = [0.0; LANES];
+                found[t][n].div(L::splat(sums[t])).store(&mut whole);
+                *to = whole;
+            }
+        }
+    }
+}

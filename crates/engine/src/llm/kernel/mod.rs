@@ -1,0 +1,238 @@
+//! Which instructions compute: found once, when a model is loaded. All kernels give the same bits; the plain one is
+//! the oracle of the others.
+
+#[cfg(target_arch = "x86_64")]
+mod avx512;
+mod plain;
+mod tile;
+
+use super::attention::{Heads, attend};
+use super::lanes::{Plain, Sixteen};
+use super::math::{self, Quantised, QuantisedRow};
+use super::matrix::Quants;
+use plain::PlainDots;
+pub(crate) use tile::{MOST_AT_ONCE, Number};
+
+/// A set of instructions that models are computed with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kernel {
+    /// Whatever the compiler makes of plain code.
+    Plain,
+    /// AVX-512 with VNNI.
+    #[cfg(target_arch = "x86_64")]
+    Avx512,
+}
+
+impl Kernel {
+    /// The fastest this processor has.
+    pub fn best() -> Kernel {
+        Kernel::all().last().copied().unwrap_or(Kernel::Plain)
+    }
+
+    /// All that run on this processor, the fastest last.
+    pub fn all() -> Vec<Kernel> {
+        #[cfg_attr(not(target_arch = "x86_64"), expect(unused_mut, reason = "there are no others"))]
+        let mut all = vec![Kernel::Plain];
+        #[cfg(target_arch = "x86_64")]
+        {
+            let has_512 = is_x86_feature_detected!("avx512f")
+                && is_x86_feature_detected!("avx512bw")
+                && is_x86_feature_detected!("avx512vl")
+                && is_x86_feature_detected!("avx512vnni")
+                && is_x86_feature_detected!("f16c");
+            if has_512 {
+                all.push(Kernel::Avx512);
+            }
+        }
+        all
+    }
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Kernel::Plain => "plain",
+            #[cfg(target_arch = "x86_64")]
+            Kernel::Avx512 => "avx512",
+        }
+    }
+
+    fn ops(self) -> &'static Ops {
+        match self {
+            Kernel::Plain => &plain_ops::OPS,
+            #[cfg(target_arch = "x86_64")]
+            Kernel::Avx512 => &avx512_ops::OPS,
+        }
+    }
+}
+
+/// A kernel that this processor was seen to have.
+#[derive(Clone, Copy)]
+pub(crate) struct Seen(Kernel);
+
+type Norm = unsafe fn(&[f32], &[f32], f32, &mut [f32]);
+type Numbers = unsafe fn(&[u8], Number, &[f32], usize, usize, &mut [Sixteen]);
+
+/// The functions of one kernel. None may be called where its instructions are missing.
+struct Ops {
+    norm: Norm,
+    norm_in_place: unsafe fn(&mut [f32], &[f32], f32),
+    add: unsafe fn(&mut [f32], &[f32]),
+    silu_times: unsafe fn(&mut [f32], &[f32]),
+    gelu_times: unsafe fn(&mut [f32], &[f32]),
+    soft_cap: unsafe fn(&mut [f32], f32),
+    quantise: unsafe fn(&[f32], &mut QuantisedRow<'_>),
+    quants: unsafe fn(&[u8], Quants, &Quantised, usize, &mut [Sixteen]),
+    numbers: Numbers,
+    attend: unsafe fn(&Heads<'_>, &mut Vec<f32>, &mut [f32]),
+}
+
+/// Makes the generic functions once more, for one kernel's instructions.
+macro_rules! ops {
+    ($module:ident, $lanes:ty, $dots:ty, $(#[$feature:meta])?) => {
+        mod $module {
+            use super::*;
+
+            pub(super) static OPS: Ops = Ops {
+                norm, norm_in_place, add, silu_times, gelu_times, soft_cap, quantise, quants,
+                numbers, attend,
+            };
+
+            ops!(@each $lanes, $dots, $(#[$feature])?);
+        }
+    };
+    (@each $lanes:ty, $dots:ty, $(#[$feature:meta])?) => {
+        $(#[$feature])?
+        fn norm(x: &[f32], weight: &[f32], eps: f32, out: &mut [f32]) {
+            math::norm::<$lanes>(x, weight, eps, out);
+        }
+        $(#[$feature])?
+        fn norm_in_place(x: &mut [f32], weight: &[f32], eps: f32) {
+            math::norm_in_place::<$lanes>(x, weight, eps);
+        }
+        $(#[$feature])?
+        fn add(x: &mut [f32], other: &[f32]) {
+            math::add::<$lanes>(x, other);
+        }
+        $(#[$feature])?
+        fn silu_times(gate: &mut [f32], up: &[f32]) {
+            math::silu_times::<$lanes>(gate, up);
+        }
+        $(#[$feature])?
+        fn gelu_times(gate: &mut [f32], up: &[f32]) {
+            math::gelu_times::<$lanes>(gate, up);
+        }
+        $(#[$feature])?
+        fn soft_cap(x: &mut [f32], cap: f32) {
+            math::soft_cap::<$lanes>(x, cap);
+        }
+        $(#[$feature])?
+        fn quantise(x: &[f32], into: &mut QuantisedRow<'_>) {
+            math::quantise::<$lanes>(x, into);
+        }
+        $(#[$feature])?
+        fn quants(group: &[u8], form: Quants, x: &Quantised, row: usize, out: &mut [Sixteen]) {
+            tile::quants::<$dots>(group, form, x, row, out);
+        }
+        $(#[$feature])?
+        fn numbers(
+            group: &[u8],
+            form: Number,
+            x: &[f32],
+            columns: usize,
+            row: usize,
+            out: &mut [Sixteen],
+        ) {
+            tile::numbers::<$lanes>(group, form, x, columns, row, out);
+        }
+        $(#[$feature])?
+        fn attend(heads: &Heads<'_>, scores: &mut Vec<f32>, out: &mut [f32]) {
+            super::attend::<$lanes>(heads, scores, out);
+        }
+    };
+}
+
+ops!(plain_ops, Plain, PlainDots,);
+#[cfg(target_arch = "x86_64")]
+ops!(
+    avx512_ops,
+    super::avx512::Avx512,
+    super::avx512::Avx512Dots,
+    #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni,f16c")]
+);
+
+/// The functions behind safe doors.
+#[allow(unsafe_code)]
+impl Seen {
+    /// None if this processor lacks it.
+    pub(crate) fn new(kernel: Kernel) -> Option<Seen> {
+        Kernel::all().contains(&kernel).then_some(Seen(kernel))
+    }
+
+    pub(crate) fn kernel(self) -> Kernel {
+        self.0
+    }
+
+    pub(crate) fn norm(self, x: &[f32], weight: &[f32], eps: f32, out: &mut [f32]) {
+        // SAFETY: `new` saw that the processor has the instructions; so below.
+        unsafe { (self.0.ops().norm)(x, weight, eps, out) }
+    }
+
+    pub(crate) fn norm_in_place(self, x: &mut [f32], weight: &[f32], eps: f32) {
+        // SAFETY: see `norm`.
+        unsafe { (self.0.ops().norm_in_place)(x, weight, eps) }
+    }
+
+    pub(crate) fn add(self, x: &mut [f32], other: &[f32]) {
+        // SAFETY: see `norm`.
+        unsafe { (self.0.ops().add)(x, other) }
+    }
+
+    pub(crate) fn silu_times(self, gate: &mut [f32], up: &[f32]) {
+        // SAFETY: see `norm`.
+        unsafe { (self.0.ops().silu_times)(gate, up) }
+    }
+
+    pub(crate) fn gelu_times(self, gate: &mut [f32], up: &[f32]) {
+        // SAFETY: see `norm`.
+        unsafe { (self.0.ops().gelu_times)(gate, up) }
+    }
+
+    pub(crate) fn soft_cap(self, x: &mut [f32], cap: f32) {
+        // SAFETY: see `norm`.
+        unsafe { (self.0.ops().soft_cap)(x, cap) }
+    }
+
+    pub(crate) fn quantise(self, x: &[f32], into: &mut QuantisedRow<'_>) {
+        // SAFETY: see `norm`.
+        unsafe { (self.0.ops().quantise)(x, into) }
+    }
+
+    pub(crate) fn quants(
+        self,
+        group: &[u8],
+        form: Quants,
+        x: &Quantised,
+        row: usize,
+        out: &mut [Sixteen],
+    ) {
+        // SAFETY: see `norm`.
+        unsafe { (self.0.ops().quants)(group, form, x, row, out) }
+    }
+
+    pub(crate) fn numbers(
+        self,
+        group: &[u8],
+        form: Number,
+        x: &[f32],
+        columns: usize,
+        row: usize,
+        out: &mut [Sixteen],
+    ) {
+        // SAFETY: see `norm`.
+        unsafe { (self.0.ops().numbers)(group, form, x, columns, row, out) }
+    }
+
+    pub(crate) fn attend(self, heads: &Heads<'_>, scores: &mut Vec<f32>, out: &mut [f32]) {
+        // SAFETY: see `norm`.
+        unsafe { (self.0.ops().attend)(heads, scores, out) }
+    }
+}

@@ -1,0 +1,214 @@
+//! What a layer does beside its matrices, for sixteen numbers at a time: norms, activations, rotation by position, and
+//! the quantisation of what goes into matrices. Generic over how a processor does it; the kernels make copies of these.
+
+use super::lanes::{LANES, Lanes, Sixteen};
+
+/// Elements that share a scale when activations are quantised, as in all quantised weights.
+pub(crate) const BLOCK: usize = 32;
+
+/// What goes into a quantised matrix: eight bits for each element, and for each block a scale.
+#[derive(Default)]
+pub(crate) struct Quantised {
+    pub(crate) quants: Vec<i8>,
+    pub(crate) scales: Vec<f32>,
+    /// The block's quants added up, for each half of it: weights with an offset need them.
+    pub(crate) sums: Vec<[i32; 2]>,
+    /// All of a block's quants by its scale.
+    pub(crate) weighted: Vec<f32>,
+    /// Elements of a row, filled up to whole blocks.
+    pub(crate) width: usize,
+}
+
+impl Quantised {
+    /// Room for so many rows; nothing is kept.
+    pub(crate) fn reset(&mut self, rows: usize, width: usize) {
+        self.width = width.next_multiple_of(BLOCK);
+        let blocks = rows * self.width / BLOCK;
+        self.quants.resize(rows * self.width, 0);
+        self.scales.resize(blocks, 0.0);
+        self.sums.resize(blocks, [0; 2]);
+        self.weighted.resize(blocks, 0.0);
+    }
+}
+
+/// Sixteen numbers at a time; what is left over is filled up.
+#[inline(always)]
+fn chunks(list: &[f32]) -> (&[Sixteen], Option<Sixteen>) {
+    let (whole, rest) = list.as_chunks::<LANES>();
+    let filled = (!rest.is_empty()).then(|| {
+        let mut filled = [0.0; LANES];
+        filled[..rest.len()].copy_from_slice(rest);
+        filled
+    });
+    (whole, filled)
+}
+
+/// One over the root of the mean square.
+#[inline(always)]
+pub(crate) fn inverse_rms<L: Lanes>(x: &[f32], eps: f32) -> f32 {
+    let mut squares = L::splat(0.0);
+    let (whole, rest) = chunks(x);
+    for x in whole.iter().chain(rest.iter()) {
+        let x = L::load(x);
+        squares = squares.add(x.mul(x));
+    }
+    let mean = squares.sum() / x.len() as f32 + eps;
+    // What is too large must be seen and not become zero.
+    if mean.is_finite() { 1.0 / mean.sqrt() } else { f32::NAN }
+}
+
+/// Root-mean-square norm, times a weight for each element.
+#[inline(always)]
+pub(crate) fn norm<L: Lanes>(x: &[f32], weight: &[f32], eps: f32, out: &mut [f32]) {
+    let factor = inverse_rms::<L>(x, eps);
+    each::<L>(out, x, weight, |x, weight| x.mul(L::splat(factor)).mul(weight));
+}
+
+/// The same in place, for a head's queries or keys.
+#[inline(always)]
+pub(crate) fn norm_in_place<L: Lanes>(x: &mut [f32], weight: &[f32], eps: f32) {
+    let factor = inverse_rms::<L>(x, eps);
+    in_place::<L>(x, weight, |x, weight| x.mul(L::splat(factor)).mul(weight));
+}
+
+#[inline(always)]
+pub(crate) fn add<L: Lanes>(x: &mut [f32], other: &[f32]) {
+    in_place::<L>(x, other, |a, b| a.add(b));
+}
+
+/// `silu(gate) * up`, into the gate.
+#[inline(always)]
+pub(crate) fn silu_times<L: Lanes>(gate: &mut [f32], up: &[f32]) {
+    in_place::<L>(gate, up, silu::<L>);
+}
+
+/// `gelu(gate) * up` by the tangent's approximation, into the gate.
+#[inline(always)]
+pub(crate) fn gelu_times<L: Lanes>(gate: &mut [f32], up: &[f32]) {
+    in_place::<L>(gate, up, gelu::<L>);
+}
+
+#[inline(always)]
+fn silu<L: Lanes>(gate: L, up: L) -> L {
+    gate.mul(sigmoid(gate)).mul(up)
+}
+
+#[inline(always)]
+fn gelu<L: Lanes>(x: L, up: L) -> L {
+    let cube = x.mul(x).mul(x).mul(L::splat(0.044_715));
+    // 0.5 * (1 + tanh(t)) is the sigmoid of 2 t.
+    let twice = x.add(cube).mul(L::splat(2.0 * 0.797_884_6));
+    x.mul(sigmoid(twice)).mul(up)
+}
+
+#[inline(always)]
+fn sigmoid<L: Lanes>(x: L) -> L {
+    let one = L::splat(1.0);
+    one.div(one.add(L::splat(0.0).sub(x).exp()))
+}
+
+/// Keeps numbers within a cap: `cap * tanh(x / cap)`.
+#[inline(always)]
+pub(crate) fn soft_cap<L: Lanes>(x: &mut [f32], cap: f32) {
+    let (whole, rest) = x.as_chunks_mut::<LANES>();
+    for x in whole {
+        capped(L::load(x), cap).store(x);
+    }
+    let mut filled = [0.0; LANES];
+    filled[..rest.len()].copy_from_slice(rest);
+    capped(L::load(&filled), cap).store(&mut filled);
+    rest.copy_from_slice(&filled[..rest.len()]);
+}
+
+#[inline(always)]
+fn capped<L: Lanes>(x: L, cap: f32) -> L {
+    let (one, two) = (L::splat(1.0), L::splat(2.0));
+    let power = x.mul(L::splat(2.0 / cap)).exp();
+    L::splat(cap).mul(one.sub(two.div(power.add(one))))
+}
+
+#[inline(always)]
+fn each<L: Lanes>(out: &mut [f32], a: &[f32], b: &[f32], what: impl Fn(L, L) -> L) {
+    let (out_whole, out_rest) = out.as_chunks_mut::<LANES>();
+    let ((a_whole, a_rest), (b_whole, b_rest)) = (chunks(a), chunks(b));
+    for ((out, a), b) in out_whole.iter_mut().zip(a_whole).zip(b_whole) {
+        what(L::load(a), L::load(b)).store(out);
+    }
+    if let (Some(a), Some(b)) = (a_rest, b_rest) {
+        let mut filled = [0.0; LANES];
+        what(L::load(&a), L::load(&b)).store(&mut filled);
+        out_rest.copy_from_slice(&filled[..out_rest.len()]);
+    }
+}
+
+#[inline(always)]
+fn in_place<L: Lanes>(a: &mut [f32], b: &[f32], what: impl Fn(L, L) -> L) {
+    let (a_whole, a_rest) = a.as_chunks_mut::<LANES>();
+    let (b_whole, b_rest) = chunks(b);
+    for (a, b) in a_whole.iter_mut().zip(b_whole) {
+        what(L::load(a), L::load(b)).store(a);
+    }
+    if let Some(b) = b_rest {
+        let mut filled = [0.0; LANES];
+        filled[..a_rest.len()].copy_from_slice(a_rest);
+        what(L::load(&filled), L::load(&b)).store(&mut filled);
+        a_rest.copy_from_slice(&filled[..a_rest.len()]);
+    }
+}
+
+/// A row of activations as eight bits for each; what is left of the last block is zero.
+#[inline(always)]
+pub(crate) fn quantise<L: Lanes>(x: &[f32], into: &mut QuantisedRow<'_>) {
+    let mut filled;
+    for (at, block) in x.chunks(BLOCK).enumerate() {
+        let block: &[f32; BLOCK] = match block.try_into() {
+            Ok(whole) => whole,
+            Err(_) => {
+                filled = [0.0; BLOCK];
+                filled[..block.len()].copy_from_slice(block);
+                &filled
+            }
+        };
+        let (halves, _) = block.as_chunks::<LANES>();
+        let (a, b) = (L::load(&halves[0]), L::load(&halves[1]));
+        let zero = L::splat(0.0);
+        let most = a.max(zero.sub(a)).max(b.max(zero.sub(b))).largest();
+        let (scale, inverse) = if most > 0.0 { (most / 127.0, 127.0 / most) } else { (most, 0.0) };
+        let mut whole = [[0.0; LANES]; 2];
+        a.mul(L::splat(inverse)).round().store(&mut whole[0]);
+        b.mul(L::splat(inverse)).round().store(&mut whole[1]);
+        let quants = &mut into.quants[at * BLOCK..][..BLOCK];
+        let mut sums = [0; 2];
+        for (half, whole) in whole.iter().enumerate() {
+            for (quant, whole) in quants[half * LANES..].iter_mut().zip(whole) {
+                *quant = *whole as i8;
+            }
+            sums[half] = quants[half * LANES..][..LANES].iter().map(|q| i32::from(*q)).sum();
+        }
+        into.scales[at] = scale;
+        into.sums[at] = sums;
+        into.weighted[at] = (sums[0] + sums[1]) as f32 * scale;
+    }
+}
+
+/// One row of [`Quantised`].
+pub(crate) struct QuantisedRow<'a> {
+    pub(crate) quants: &'a mut [i8],
+    pub(crate) scales: &'a mut [f32],
+    pub(crate) sums: &'a mut [[i32; 2]],
+    pub(crate) weighted: &'a mut [f32],
+}
+
+/// Rows one after another, each to be written on its own.
+pub(crate) fn rows_of(quantised: &mut Quantised) -> impl Iterator<Item = QuantisedRow<'_>> {
+    let (width, blocks) = (quantised.width, quantised.width / BLOCK);
+    let scales = quantised.scales.chunks_exact_mut(blocks);
+    let sums = quantised.sums.chunks_exact_mut(blocks);
+    let weighted = quantised.weighted.chunks_exact_mut(blocks);
+    let quants = quantised.quants.chunks_exact_mut(width);
+    quants
+        .zip(scales)
+        .zip(sums)
+        .zip(weighted)
+        .map(|(((quants, scales), sums), weighted)| QuantisedRow { quants, scales, sums, weighted })
+}

@@ -1,0 +1,285 @@
+//! Language models that are kept ready: loaded by ranges of their file, shared by all conversations.
+
+mod desk;
+mod engine;
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use shoal_gguf::{FIRST_BYTES, Model, ReadError};
+use shoal_kinds::LlmWork;
+use shoal_protocol::{BlobRef, Failure, Hash, JobId};
+use shoal_text::{Ask, Done, Said, Sampler, Why, pack};
+
+use self::desk::{Desk, Step};
+use self::engine::Engine;
+use super::cache::Keep;
+use super::courier::Courier;
+use super::program::Answers;
+
+/// Models loaded at a time; the coordinator places no more here than this device's memory holds.
+const KEPT: usize = 16;
+/// Tokens of a prompt that are computed in one go: others' turns come between.
+const PROMPT_STEP: usize = 128;
+/// Tokens of all conversations in one go.
+const MOST_STEP: usize = 512;
+/// How soon a conversation that is ended while it waits for its turn notices.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+
+/// What all working threads share.
+pub(super) struct Languages {
+    loaded: Keep<Arc<Language>>,
+    /// Whose they are: several services may have one file.
+    users: Mutex<BTreeMap<JobId, Hash>>,
+    threads: usize,
+}
+
+/// A model that is loaded.
+struct Language {
+    desk: Desk<Engine>,
+    words: u32,
+    context: u32,
+    last_sequence: AtomicU64,
+    seats: Seats,
+}
+
+impl Languages {
+    /// Models have as many threads as processors are lent.
+    pub(super) fn new(slots: u16) -> Languages {
+        let (loaded, users) = (Keep::new(KEPT), Mutex::default());
+        Languages { loaded, users, threads: usize::from(slots).max(1) }
+    }
+
+    /// Fetches and loads a model, so that its first request need not wait.
+    pub(super) fn warm(
+        &self,
+        courier: &mut Courier,
+        work: &LlmWork,
+        job: JobId,
+    ) -> Result<(), Failure> {
+        self.users().insert(job, key(work));
+        self.ready(courier, work).map(drop)
+    }
+
+    /// Drops the model of a service that has left, if no other service has the same.
+    pub(super) fn forget(&self, job: JobId) {
+        let mut users = self.users();
+        let Some(hash) = users.remove(&job) else { return };
+        if !users.values().any(|other| *other == hash) {
+            self.loaded.remove(&hash);
+        }
+    }
+
+    fn users(&self) -> MutexGuard<'_, BTreeMap<JobId, Hash>> {
+        self.users.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Continues a text. Each token is given as soon as it is chosen; what ends the answer comes behind its length, as a
+    /// unit's.
+    pub(super) fn call(
+        &self,
+        courier: &mut Courier,
+        work: &LlmWork,
+        request: &[u8],
+        cancel: &AtomicBool,
+        give: &dyn Fn(Vec<u8>),
+    ) -> Result<Vec<u8>, Failure> {
+        let ask = Ask::unpack(request)
+            .ok_or_else(|| failed("the request is none of a language model"))?;
+        let language = self.ready(courier, work)?;
+        let done = language.answer(ask, cancel, give)?;
+        Answers::one(&pack(&Said::Done(done)))
+    }
+
+    fn ready(&self, courier: &mut Courier, work: &LlmWork) -> Result<Arc<Language>, Failure> {
+        self.loaded.get(key(work), || Language::load(courier, work, self.threads).map(Arc::new))
+    }
+}
+
+/// The same file with other settings is loaded again.
+fn key(work: &LlmWork) -> Hash {
+    let settings = (work.model.hash, work.context, work.conversations);
+    shoal_protocol::hash(format!("{settings:?}").as_bytes())
+}
+
+impl Language {
+    fn load(courier: &mut Courier, work: &LlmWork, threads: usize) -> Result<Language, Failure> {
+        let model = head(courier, work.model)?;
+        let part = model.part(model.whole()).map_err(failed)?;
+        courier.gather_ranges(work.model, &part.ranges);
+        let mut read = |range: Range<u64>| {
+            let bytes = courier.range(work.model, range).map_err(|failure| failure.to_string())?;
+            Ok(bytes.into())
+        };
+        let sequences = usize::from(work.conversations);
+        let engine = Engine::load(&model, (threads, work.context, sequences), &mut read)
+            .map_err(|message| Failure::Unable { message })?;
+        Ok(Language {
+            desk: Desk::new(engine, MOST_STEP),
+            words: model.config().vocab,
+            context: work.context,
+            last_sequence: AtomicU64::new(0),
+            seats: Seats::new(sequences),
+        })
+    }
+
+    fn answer(
+        &self,
+        ask: Ask,
+        cancel: &AtomicBool,
+        give: &dyn Fn(Vec<u8>),
+    ) -> Result<Done, Failure> {
+        self.check(&ask)?;
+        let _seat = self.seats.take(cancel)?;
+        let sequence = self.last_sequence.fetch_add(1, Ordering::Relaxed) + 1;
+        let _open = Open { language: self, sequence };
+        let Ask { prompt, most, ends, sampling } = ask;
+        let mut sampler = Sampler::new(sampling, &prompt);
+        let began = Instant::now();
+        let mut logits = Vec::new();
+        let mut position = 0;
+        for tokens in prompt.chunks(PROMPT_STEP) {
+            still_wanted(cancel)?;
+            let wants = position + tokens.len() == prompt.len();
+            let step = Step { sequence, position: position as u32, tokens: tokens.into(), wants };
+            position += tokens.len();
+            logits = self.desk.step(step).map_err(failed)?.unwrap_or_default();
+        }
+        let prompt_micros = began.elapsed().as_micros() as u64;
+        let began = Instant::now();
+        let room = u64::from(self.context).saturating_sub(prompt.len() as u64);
+        let most = u64::from(most).min(room);
+        let mut why = Why::Length;
+        for place in 0..most {
+            still_wanted(cancel)?;
+            let chosen = sampler
+                .choose(&logits, place, None)
+                .ok_or_else(|| failed("the model gave no numbers to choose from"))?;
+            let token = chosen.token;
+            if ends.contains(&token) {
+                why = Why::End;
+                break;
+            }
+            give(pack(&Said::Token(chosen)));
+            if place + 1 == most {
+                break;
+            }
+            let step =
+                Step { sequence, position: position as u32, tokens: vec![token], wants: true };
+            position += 1;
+            logits = self.desk.step(step).map_err(failed)?.unwrap_or_default();
+        }
+        Ok(Done { why, prompt_micros, answer_micros: began.elapsed().as_micros() as u64 })
+    }
+
+    /// Whoever asks has checked it; what comes over a network is checked again.
+    fn check(&self, ask: &Ask) -> Result<(), Failure> {
+        ask.sampling.check().map_err(failed)?;
+        if ask.prompt.is_empty() {
+            return Err(failed("the prompt is empty"));
+        }
+        if ask.prompt.len() as u64 > u64::from(self.context) {
+            let (found, most) = (ask.prompt.len(), self.context);
+            return Err(failed(format!("the prompt has {found} tokens; at most {most} fit")));
+        }
+        match ask.prompt.iter().find(|token| **token >= self.words) {
+            Some(token) => Err(failed(format!("the model has no token {token}"))),
+            None => Ok(()),
+        }
+    }
+}
+
+/// A conversation's place in the engine, given back whatever happens.
+struct Open<'a> {
+    language: &'a Language,
+    sequence: u64,
+}
+
+impl Drop for Open<'_> {
+    fn drop(&mut self) {
+        self.language.desk.drop_sequence(self.sequence);
+    }
+}
+
+/// Conversations that may be open at a time: the memory for so many was promised. First come, first served.
+struct Seats {
+    state: Mutex<Waiters>,
+    freed: Condvar,
+}
+
+struct Waiters {
+    free: usize,
+    /// Who waits, in the order they came.
+    line: Vec<u64>,
+    last: u64,
+}
+
+struct Seat<'a>(&'a Seats);
+
+impl Seats {
+    fn new(free: usize) -> Seats {
+        Seats {
+            state: Mutex::new(Waiters { free, line: Vec::new(), last: 0 }),
+            freed: Condvar::new(),
+        }
+    }
+
+    fn take(&self, cancel: &AtomicBool) -> Result<Seat<'_>, Failure> {
+        let mut state = self.state();
+        state.last += 1;
+        let own = state.last;
+        state.line.push(own);
+        loop {
+            if let Err(failure) = still_wanted(cancel) {
+                state.line.retain(|other| *other != own);
+                return Err(failure);
+            }
+            if state.free > 0 && state.line.first() == Some(&own) {
+                state.line.remove(0);
+                state.free -= 1;
+                return Ok(Seat(self));
+            }
+            let waited = self.freed.wait_timeout(state, LOOK_EVERY);
+            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, Waiters> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Seat<'_> {
+    fn drop(&mut self) {
+        self.0.state().free += 1;
+        self.0.freed.notify_all();
+    }
+}
+
+/// What stands before the weights.
+fn head(courier: &mut Courier, blob: BlobRef) -> Result<Model, Failure> {
+    let mut wanted = FIRST_BYTES.min(blob.size);
+    loop {
+        let bytes = courier.range(blob, 0..wanted)?;
+        match Model::read(bytes, blob.size) {
+            Err(ReadError::Short { needed }) if wanted < blob.size => {
+                wanted = needed.max(wanted * 2).min(blob.size);
+            }
+            read => return read.map_err(failed),
+        }
+    }
+}
+
+fn still_wanted(cancel: &AtomicBool) -> Result<(), Failure> {
+    if cancel.load(Ordering::Relaxed) {
+        return Err(Failure::Internal { message: "ended on request".into() });
+    }
+    Ok(())
+}
+
+fn failed(words: impl ToString) -> Failure {
+    Failure::Model { message: words.to_string() }
+}

@@ -1,0 +1,53 @@
+//! A language model that stays ready and continues texts. What a node is asked, and what it says, are words of the crate
+//! `text`: to everybody else they are a request's bytes and an answer in parts.
+
+mod work;
+
+#[cfg(feature = "plan")]
+mod plan;
+
+pub use work::{LlmWork, Summary};
+
+#[cfg(feature = "plan")]
+pub use plan::{LlmError, LlmPlan, LlmRequest, USUAL_CONTEXT, USUAL_CONVERSATIONS};
+
+use alloc::vec::Vec;
+use shoal_protocol::{Engine, Lane};
+
+use crate::form::Form;
+use crate::kind::{About, Code, body, packed};
+use crate::plain::Plain;
+
+impl About for LlmWork {
+    fn name(&self) -> &'static str {
+        "llm"
+    }
+
+    fn lane(&self) -> Lane {
+        Lane::Cpu
+    }
+
+    fn engine(&self) -> Option<&'static str> {
+        Some(Engine::LLM)
+    }
+
+    fn code(&self) -> Option<Code> {
+        Some(Code { what: "model", hash: self.model.hash })
+    }
+
+    fn form(&self) -> Form<'_> {
+        Form::Answers
+    }
+
+    fn plain(&self) -> Plain {
+        Plain::Object(Vec::from([
+            ("kind", Plain::Text("llm".into())),
+            ("bytes", Plain::Bytes(packed(self))),
+            ("model", Plain::blob(&self.model)),
+        ]))
+    }
+
+    fn body(&self) -> Vec<u8> {
+        body(self)
+    }
+}

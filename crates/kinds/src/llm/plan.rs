@@ -1,0 +1,126 @@
+//! Asking for a language model: what a client says, and why it is refused.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+use serde::{Deserialize, Serialize};
+use shoal_protocol::{Engine, Hash, Lane, Limits, Needs};
+
+use super::{LlmWork, Summary};
+use crate::kind::Kind;
+use crate::plan::{Ask, Common, Part, PlanError, Refusal, Tools, blob, parse_hash};
+
+/// Tokens of a conversation if nobody says: what most conversations stay within, so that memory is left for others.
+pub const USUAL_CONTEXT: u32 = 4096;
+/// Fewer would not hold a question and an answer.
+const LEAST_CONTEXT: u32 = 16;
+/// Conversations a node holds at a time, if nobody says and at most.
+pub const USUAL_CONVERSATIONS: u16 = 4;
+const MOST_CONVERSATIONS: u16 = 64;
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+#[serde(deny_unknown_fields)]
+pub struct LlmRequest {
+    /// The hash of the GGUF file.
+    pub model: String,
+    /// Tokens of a conversation at most. Default: 4096, or what the model was made for if that is less.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub context: Option<u32>,
+    /// Conversations that a node holds at a time. Default: 4.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub conversations: Option<u16>,
+}
+
+/// What whoever reads models found at the beginning of a file.
+pub enum LlmPlan {
+    Model(Summary),
+    /// So many bytes of it are needed to tell.
+    More(u64),
+}
+
+impl Ask for LlmRequest {
+    fn kind(&self) -> &'static str {
+        "llm"
+    }
+
+    fn code(&self) -> Result<Option<Hash>, PlanError> {
+        parse_hash("model", &self.model).map(Some)
+    }
+
+    fn plan(&self, _common: &Common<'_>, _tools: &Tools<'_>) -> Result<Part, PlanError> {
+        Err(LlmError::NoJob.into())
+    }
+
+    fn serve(&self, _limits: Limits, tools: &Tools<'_>) -> Result<(Kind, Needs), PlanError> {
+        let model = blob(tools.store, "model", &self.model)?;
+        let about = summary(tools, model)?;
+        let context = self.context.unwrap_or(USUAL_CONTEXT.min(about.context));
+        if !(LEAST_CONTEXT..=about.context).contains(&context) {
+            let most = about.context;
+            return Err(LlmError::Context { found: context, least: LEAST_CONTEXT, most }.into());
+        }
+        let conversations = self.conversations.unwrap_or(USUAL_CONVERSATIONS);
+        if !(1..=MOST_CONVERSATIONS).contains(&conversations) {
+            let (found, most) = (conversations, MOST_CONVERSATIONS);
+            return Err(LlmError::Conversations { found, most }.into());
+        }
+        let work = LlmWork { model, about, context, conversations };
+        let needs = Needs::lane(Lane::Cpu).takes(work.footprint()).engine(Engine::LLM);
+        Ok((work.into(), needs))
+    }
+}
+
+/// Reads as much of the file's beginning as it takes.
+fn summary(tools: &Tools<'_>, model: shoal_protocol::BlobRef) -> Result<Summary, PlanError> {
+    let mut wanted = 1 << 20;
+    loop {
+        let head = beginning(tools, model, wanted)?;
+        match tools.intake.language_model(head, model.size)? {
+            LlmPlan::Model(summary) => return Ok(summary),
+            LlmPlan::More(needed) if needed > wanted && wanted < model.size => {
+                wanted = needed.max(wanted * 2).min(model.size);
+            }
+            LlmPlan::More(_) => return Err(LlmError::Short { size: model.size }.into()),
+        }
+    }
+}
+
+fn beginning(
+    tools: &Tools<'_>,
+    model: shoal_protocol::BlobRef,
+    wanted: u64,
+) -> Result<Vec<u8>, PlanError> {
+    let wanted = usize::try_from(wanted.min(model.size)).unwrap_or(usize::MAX);
+    let mut bytes = Vec::with_capacity(wanted);
+    let take = &mut |piece: &[u8]| {
+        let room = wanted - bytes.len();
+        bytes.extend_from_slice(&piece[..piece.len().min(room)]);
+        bytes.len() < wanted
+    };
+    let is_there = tools.store.read(model.hash, take).map_err(PlanError::Disk)?;
+    let what = || String::from("model");
+    if is_there { Ok(bytes) } else { Err(PlanError::NoBlob { what: what(), hash: model.hash }) }
+}
+
+/// Why a language model is refused.
+#[derive(Debug, thiserror::Error)]
+pub enum LlmError {
+    #[error("a language model answers requests: ask for a service with POST /api/v1/services")]
+    NoJob,
+    #[error("\"context\" is {found}: expected {least} to {most}, for which the model was made")]
+    Context { found: u32, least: u32, most: u32 },
+    #[error("\"conversations\" is {found}: expected 1 to {most}")]
+    Conversations { found: u16, most: u16 },
+    #[error("the model ends after {size} bytes, within its own description")]
+    Short { size: u64 },
+}
+
+impl Refusal for LlmError {
+    fn code(&self) -> &'static str {
+        match self {
+            LlmError::NoJob => "bad_request",
+            LlmError::Context { .. } | LlmError::Conversations { .. } => "out_of_range",
+            LlmError::Short { .. } => "bad_model",
+        }
+    }
+}

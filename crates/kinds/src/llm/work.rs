@@ -1,0 +1,104 @@
+//! What serving a language model is.
+
+use alloc::string::String;
+use core::fmt;
+use serde::{Deserialize, Serialize};
+use shoal_protocol::{BlobRef, Footprint};
+
+/// A language model that continues texts.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LlmWork {
+    /// The GGUF file, with its weights.
+    pub model: BlobRef,
+    pub about: Summary,
+    /// Tokens of a conversation at most, question and answer together.
+    pub context: u32,
+    /// Conversations that a node holds at a time.
+    pub conversations: u16,
+}
+
+/// What is in a file, for people and for placing.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Summary {
+    /// As the file calls itself.
+    pub title: String,
+    pub architecture: String,
+    pub layers: u32,
+    pub parameters: u64,
+    /// How most of its weights are written.
+    pub quantisation: String,
+    /// Tokens of a conversation that it was made for.
+    pub context: u32,
+    /// Words it knows.
+    pub words: u32,
+    /// Bytes of its weights.
+    pub weights: u64,
+    /// Bytes that a node keeps for each token of a conversation.
+    pub cache: u64,
+    /// Whether it was made for conversations, not only to continue texts.
+    pub chats: bool,
+}
+
+/// What an engine holds beside weights and conversations: values between the layers, and the words.
+const BESIDE: u64 = 64 << 20;
+/// Weights as they are in the file and as an engine likes them best are not both there at a time, but for a layer's. What
+/// is rearranged may be an eighth larger.
+const LARGER: u64 = 8;
+
+impl LlmWork {
+    /// What a node needs for it. A request runs beside units, so that nobody waits for them: it takes memory, but no
+    /// thread of theirs.
+    pub fn footprint(&self) -> Footprint {
+        Footprint { memory: self.memory(), ..Footprint::NOTHING }
+    }
+
+    /// Bytes a node needs to hold the model and its conversations.
+    pub fn memory(&self) -> u64 {
+        let weights = self.about.weights.saturating_add(self.about.weights / LARGER);
+        let caches = self.about.cache.saturating_mul(self.context.into());
+        let caches = caches.saturating_mul(self.conversations.into());
+        weights.saturating_add(caches).saturating_add(BESIDE)
+    }
+}
+
+impl fmt::Display for Summary {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Summary { architecture, layers, quantisation, context, .. } = self;
+        let millions = self.parameters / 1_000_000;
+        write!(
+            f,
+            "{architecture}, {layers} layers, {millions} million parameters in {quantisation}, made for {context} tokens"
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::string::ToString;
+    use shoal_protocol::Hash;
+
+    #[test]
+    fn memory_is_weights_and_conversations() {
+        let about = Summary {
+            architecture: "llama".into(),
+            layers: 30,
+            parameters: 134_515_008,
+            quantisation: "Q4_1".into(),
+            context: 8192,
+            weights: 80 << 20,
+            cache: 1 << 10,
+            ..Summary::default()
+        };
+        let told = "llama, 30 layers, 134 million parameters in Q4_1, made for 8192 tokens";
+        assert_eq!(about.to_string(), told);
+        let model = BlobRef { hash: Hash([0; 32]), size: 81 << 20 };
+        let mut work = LlmWork { model, about, context: 1024, conversations: 4 };
+        assert_eq!(work.memory(), (90 << 20) + (4 << 20) + BESIDE);
+        assert_eq!(work.footprint().threads, 0);
+        // Nothing a file says overflows.
+        work.about.weights = u64::MAX;
+        work.about.cache = u64::MAX;
+        assert_eq!(work.memory(), u64::MAX);
+    }
+}

@@ -1,0 +1,311 @@
+//! How tensors travel between devices that each hold a slice of a model: as they are, as halves, or as bytes with a scale
+//! for each few of them. The receiver knows from the model what each tensor is, so a tensor's own type says how it
+//! came.
+
+use alloc::borrow::Cow;
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::fmt;
+use half::f16;
+use serde::{Deserialize, Serialize};
+
+use super::tensor::{Element, Head, Tensor, TensorError, pack, unpack};
+use super::{Port, Side};
+
+/// Numbers that share a scale. More spoil each other's precision, fewer cost more bytes.
+const BLOCK: usize = 64;
+/// A block's least number and its step.
+const SCALE_BYTES: usize = 8;
+/// Steps of a byte.
+const STEPS: f32 = 255.0;
+
+/// How numbers of 32 bits travel. Others always travel as they are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum Wire {
+    #[default]
+    F32,
+    F16,
+    Int8,
+}
+
+impl Wire {
+    pub const ALL: [Wire; 3] = [Wire::F32, Wire::F16, Wire::Int8];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Wire::F32 => "f32",
+            Wire::F16 => "f16",
+            Wire::Int8 => "int8",
+        }
+    }
+
+    pub fn of(name: &str) -> Option<Wire> {
+        Wire::ALL.into_iter().find(|wire| wire.name() == name)
+    }
+
+    /// What so many bytes of numbers of 32 bits become.
+    pub fn bytes(self, bytes: u64) -> u64 {
+        match self {
+            Wire::F32 => bytes,
+            Wire::F16 => bytes / 2,
+            Wire::Int8 => {
+                bytes / 4 + (bytes / 4).div_ceil(BLOCK as u64).saturating_mul(SCALE_BYTES as u64)
+            }
+        }
+    }
+}
+
+impl fmt::Display for Wire {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// Why bytes are not what crosses there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum WireError {
+    Tensors(TensorError),
+    Missing {
+        name: String,
+    },
+    /// It is nothing that this tensor could have been made into.
+    Form {
+        name: String,
+    },
+}
+
+impl fmt::Display for WireError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            WireError::Tensors(error) => write!(f, "{error}"),
+            WireError::Missing { name } => {
+                write!(f, "the tensor {name:?} did not come from the slice before")
+            }
+            WireError::Form { name } => {
+                write!(f, "the tensor {name:?} is not as the slice before should send it")
+            }
+        }
+    }
+}
+
+impl core::error::Error for WireError {}
+
+/// All tensors as they travel. A tensor with numbers that the form has no room for travels as it is.
+pub fn send(tensors: &[Tensor<'_>], wire: Wire) -> Vec<u8> {
+    let made: Vec<Option<(Element, Vec<u8>)>> =
+        tensors.iter().map(|tensor| formed(tensor, wire)).collect();
+    let sent = tensors.iter().zip(&made).map(|(tensor, made)| match made {
+        None => tensor.clone(),
+        Some((element, bytes)) => {
+            // Blocks are bytes, however many numbers they are of.
+            let dims = if *element == Element::U8 {
+                Vec::from([bytes.len() as u64])
+            } else {
+                tensor.head.dims.clone()
+            };
+            let head = Head { name: tensor.head.name.clone(), element: *element, dims };
+            Tensor { head, bytes }
+        }
+    });
+    pack(&sent.collect::<Vec<_>>())
+}
+
+/// A tensor as the model has it; its bytes are copied only if they came in another form.
+pub type Received<'a> = (Head, Cow<'a, [u8]>);
+
+/// What was sent, as the model has it: each of these once, in their order, and no other.
+pub fn receive<'a>(bytes: &'a [u8], ports: &[Port]) -> Result<Vec<Received<'a>>, WireError> {
+    let tensors = unpack(bytes).map_err(WireError::Tensors)?;
+    if let Some(other) = tensors.get(ports.len()) {
+        return Err(WireError::Form { name: other.head.name.clone() });
+    }
+    let read = |port: &Port| {
+        let sent = tensors.iter().find(|tensor| tensor.head.name == port.name);
+        let sent = sent.ok_or_else(|| WireError::Missing { name: port.name.clone() })?;
+        read(sent, port).ok_or_else(|| WireError::Form { name: port.name.clone() })
+    };
+    ports.iter().map(read).collect()
+}
+
+/// What a tensor becomes; none if it stays as it is.
+fn formed(tensor: &Tensor<'_>, wire: Wire) -> Option<(Element, Vec<u8>)> {
+    if tensor.head.element != Element::F32 {
+        return None;
+    }
+    let (numbers, _) = tensor.bytes.as_chunks::<4>();
+    match wire {
+        Wire::F32 => None,
+        Wire::F16 => halves(numbers).map(|bytes| (Element::F16, bytes)),
+        Wire::Int8 => blocks(numbers).map(|bytes| (Element::U8, bytes)),
+    }
+}
+
+fn halves(numbers: &[[u8; 4]]) -> Option<Vec<u8>> {
+    let mut bytes = Vec::with_capacity(numbers.len() * 2);
+    for number in numbers {
+        let half = f16::from_f32(f32::from_le_bytes(*number));
+        bytes.extend_from_slice(&half.is_finite().then_some(half)?.to_le_bytes());
+    }
+    Some(bytes)
+}
+
+fn blocks(numbers: &[[u8; 4]]) -> Option<Vec<u8>> {
+    let scales = numbers.len().div_ceil(BLOCK) * SCALE_BYTES;
+    let mut bytes = Vec::with_capacity(numbers.len() + scales);
+    for block in numbers.chunks(BLOCK) {
+        let values = block.iter().map(|number| f32::from_le_bytes(*number));
+        let (mut low, mut high) = (f32::INFINITY, f32::NEG_INFINITY);
+        for value in values.clone() {
+            if !value.is_finite() {
+                return None;
+            }
+            (low, high) = (low.min(value), high.max(value));
+        }
+        let step = (high - low) / STEPS;
+        if !step.is_finite() {
+            return None;
+        }
+        bytes.extend_from_slice(&low.to_le_bytes());
+        bytes.extend_from_slice(&step.to_le_bytes());
+        // Numbers that are all the same are that number; half a step is added so that the nearest is taken.
+        let per = if step > 0.0 { 1.0 / step } else { 0.0 };
+        let per = if per.is_finite() { per } else { 0.0 };
+        bytes.extend(values.map(|value| ((value - low) * per + 0.5) as u8));
+    }
+    Some(bytes)
+}
+
+fn read<'a>(sent: &Tensor<'a>, port: &Port) -> Option<Received<'a>> {
+    let Tensor { head, bytes } = sent;
+    if head.element == port.element {
+        return port.allows(&head.dims).then(|| (head.clone(), Cow::Borrowed(*bytes)));
+    }
+    if port.element != Element::F32 {
+        return None;
+    }
+    let (dims, numbers) = if head.element == Element::F16 {
+        let (halves, _) = bytes.as_chunks::<2>();
+        let wide = |half: &[u8; 2]| f16::from_le_bytes(*half).to_f32().to_le_bytes();
+        (head.dims.clone(), halves.iter().flat_map(wide).collect())
+    } else if head.element == Element::U8 {
+        (fixed(port)?, unblocked(bytes)?)
+    } else {
+        return None;
+    };
+    let head = Head { name: port.name.clone(), element: Element::F32, dims };
+    let fits = port.allows(&head.dims) && head.bytes() == Some(numbers.len());
+    fits.then_some((head, Cow::Owned(numbers)))
+}
+
+fn unblocked(bytes: &[u8]) -> Option<Vec<u8>> {
+    let mut numbers = Vec::with_capacity(bytes.len().saturating_mul(4));
+    for block in bytes.chunks(SCALE_BYTES + BLOCK) {
+        let (low, rest) = block.split_first_chunk::<4>()?;
+        let (step, steps) = rest.split_first_chunk::<4>()?;
+        let (low, step) = (f32::from_le_bytes(*low), f32::from_le_bytes(*step));
+        numbers.extend(steps.iter().flat_map(|at| (low + step * f32::from(*at)).to_le_bytes()));
+    }
+    Some(numbers)
+}
+
+/// The shape of a tensor between slices, of which every side is known.
+fn fixed(port: &Port) -> Option<Vec<u64>> {
+    let side = |side: &Side| match side {
+        Side::Fixed(number) => Some(*number),
+        Side::Open(_) => None,
+    };
+    port.dims.as_ref()?.iter().map(side).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::vec;
+
+    fn port(name: &str, element: Element, dims: &[u64]) -> Port {
+        let dims = dims.iter().map(|dim| Side::Fixed(*dim)).collect();
+        Port { name: name.into(), element, dims: Some(dims) }
+    }
+
+    fn bytes(numbers: &[f32]) -> Vec<u8> {
+        numbers.iter().flat_map(|number| number.to_le_bytes()).collect()
+    }
+
+    /// How far what comes is from what was sent, and how many bytes travelled.
+    fn off(numbers: &[f32], wire: Wire) -> (f32, usize) {
+        let ports = [port("a", Element::F32, &[1, numbers.len() as u64])];
+        let head =
+            Head { name: "a".into(), element: Element::F32, dims: vec![1, numbers.len() as u64] };
+        let sent = send(&[Tensor { head: head.clone(), bytes: &bytes(numbers) }], wire);
+        let came = receive(&sent, &ports).expect("it comes");
+        assert_eq!(came[0].0, head);
+        let (came, _) = came[0].1.as_chunks::<4>();
+        let off = numbers.iter().zip(came).map(|(a, b)| (a - f32::from_le_bytes(*b)).abs());
+        (off.fold(0.0, f32::max), sent.len())
+    }
+
+    #[test]
+    fn numbers_come_as_near_as_their_form_allows() {
+        let numbers: Vec<f32> =
+            (0..1000u32).map(|n| (n * 37 % 1000) as f32 / 100.0 - 5.0).collect();
+        let (exact, long) = off(&numbers, Wire::F32);
+        assert_eq!(exact, 0.0);
+        let (half, shorter) = off(&numbers, Wire::F16);
+        assert!(half > 0.0 && half <= 5.0 / 2048.0, "{half}");
+        let (byte, shortest) = off(&numbers, Wire::Int8);
+        assert!(byte > 0.0 && byte <= 10.0 / 255.0 * 0.51, "{byte}");
+        assert!(shorter < long * 6 / 10 && shortest < long * 4 / 10, "{long} {shorter} {shortest}");
+        assert_eq!(off(&[2.5; 70], Wire::Int8).0, 0.0);
+        assert_eq!(off(&[], Wire::Int8).0, 0.0);
+        assert!(off(&[0.0, f32::MIN_POSITIVE], Wire::Int8).0 <= f32::MIN_POSITIVE);
+    }
+
+    #[test]
+    fn what_a_form_has_no_room_for_travels_as_it_is() {
+        let far = [1.0, 1e30, -3.5];
+        assert_eq!(off(&far, Wire::F16).0, 0.0);
+        assert_eq!(off(&[f32::MAX, f32::MIN], Wire::Int8).0, 0.0);
+        let ports = [port("n", Element::F32, &[1]), port("i", Element::I64, &[1])];
+        let head = |name: &str, element| Head { name: name.into(), element, dims: vec![1] };
+        let none = bytes(&[f32::NAN]);
+        let tensors = [
+            Tensor { head: head("n", Element::F32), bytes: &none },
+            Tensor { head: head("i", Element::I64), bytes: &[9; 8] },
+        ];
+        for wire in Wire::ALL {
+            let sent = send(&tensors, wire);
+            let came = receive(&sent, &ports).expect("they come");
+            assert_eq!((&*came[0].1, &*came[1].1), (&none[..], &[9; 8][..]));
+        }
+    }
+
+    #[test]
+    fn what_does_not_belong_there_is_refused() {
+        let ports = [port("a", Element::F32, &[2])];
+        let head = |name: &str, element, dims: &[u64]| Head {
+            name: name.into(),
+            element,
+            dims: dims.into(),
+        };
+        let says = |tensor: Tensor<'_>| receive(&pack(&[tensor]), &ports).map(drop);
+        let missing = Err(WireError::Missing { name: "a".into() });
+        assert_eq!(says(Tensor { head: head("b", Element::F32, &[2]), bytes: &[0; 8] }), missing);
+        let form = Err(WireError::Form { name: "a".into() });
+        assert_eq!(says(Tensor { head: head("a", Element::F32, &[3]), bytes: &[0; 12] }), form);
+        assert_eq!(says(Tensor { head: head("a", Element::F16, &[3]), bytes: &[0; 6] }), form);
+        assert_eq!(says(Tensor { head: head("a", Element::U8, &[11]), bytes: &[0; 11] }), form);
+        assert_eq!(says(Tensor { head: head("a", Element::U8, &[5]), bytes: &[0; 5] }), form);
+        assert_eq!(says(Tensor { head: head("a", Element::I64, &[2]), bytes: &[0; 16] }), form);
+        let two = Tensor { head: head("a", Element::F32, &[2]), bytes: &[0; 8] };
+        assert_eq!(receive(&pack(&[two.clone(), two]), &ports).map(drop), form);
+        assert!(receive(&[1, 2, 3], &ports).is_err());
+    }
+
+    #[test]
+    fn sizes_are_told_before_anything_is_sent() {
+        assert_eq!((Wire::F32.bytes(400), Wire::F16.bytes(400)), (400, 200));
+        assert_eq!(Wire::Int8.bytes(400), 100 + 16);
+        assert_eq!(Wire::of("int8"), Some(Wire::Int8));
+        assert_eq!(Wire::of("int4"), None);
+    }
+}

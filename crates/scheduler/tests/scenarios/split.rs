@@ -1,0 +1,335 @@
+//! Services that several nodes keep ready together: placed, asked, mended.
+
+use shoal_kinds::onnx::{Part, Wire};
+use shoal_kinds::*;
+use shoal_protocol::*;
+use shoal_scheduler::*;
+
+use crate::world::{World, caps};
+
+const SERVICE: JobId = JobId(1);
+const MIB: u64 = 1 << 20;
+
+/// Six equal parts of 100 MiB; all of it takes a little more.
+fn spec(split: Split) -> ServiceSpec {
+    let part = Part {
+        blob: BlobRef { hash: Hash([1; 32]), size: 1 },
+        inputs: Vec::new(),
+        outputs: Vec::new(),
+        operators: 1,
+        parameters: 1,
+        work: 1_000_000,
+        memory: 100 * MIB,
+        out_bytes: 1_000,
+    };
+    let work = OnnxWork {
+        model: BlobRef { hash: Hash([2; 32]), size: 1 },
+        inputs: Vec::new(),
+        outputs: Vec::new(),
+        parts: vec![part; 6],
+        wire: Wire::F32,
+        batch: None,
+    };
+    let takes = Footprint { memory: 700 * MIB, ..Footprint::NOTHING };
+    ServiceSpec {
+        name: "long".into(),
+        owner: "tester".into(),
+        work: work.into(),
+        needs: Needs::lane(Lane::Cpu).takes(takes),
+        limits: Limits::default(),
+        signed: None,
+        least: 1,
+        most: 1,
+        queue: 100,
+        idle: Micros::from_secs(10),
+        strangers: false,
+        split,
+    }
+}
+
+/// Own nodes with so many MiB each, numbered from 1, and the service.
+fn pool(memory: &[u64], split: Split) -> World {
+    let mut world = World::new();
+    for (n, memory) in (1..).zip(memory) {
+        world.linked(n, *memory);
+    }
+    world.give(Input::Serve { request: RequestId(1), spec: spec(split) });
+    world.wait(100);
+    world
+}
+
+/// Three of them have it ready.
+fn ready(memory: &[u64]) -> World {
+    let mut world = pool(memory, Split::Exactly(3));
+    world.all_load();
+    world
+}
+
+impl World {
+    fn linked(&mut self, n: u64, memory: u64) -> Conn {
+        let conn = self.join_own_with(n, Caps { memory: memory * MIB, ..caps(100) });
+        let (key, proof) = (LinkKey([n as u8; 32]), Signature([0; 32], [0; 32]));
+        self.say(conn, FromNode::Links { key, proof });
+        conn
+    }
+
+    fn split(&self) -> Option<SplitView> {
+        self.scheduler.services().remove(0).split
+    }
+
+    /// Who has which parts, by rank.
+    fn parts(&self) -> Vec<(u64, u64)> {
+        let stages = self.split().map(|split| split.stages).unwrap_or_default();
+        stages.iter().map(|stage| (stage.node.0, stage.parts.len)).collect()
+    }
+
+    fn all_load(&mut self) {
+        let members: Vec<_> = self.crews.enlisted.keys().copied().collect();
+        members.into_iter().for_each(|conn| self.loads(conn));
+    }
+
+    fn loads(&mut self, conn: Conn) {
+        self.say_crew(conn, self.place(conn).epoch, CrewSay::Loaded);
+    }
+
+    /// Everybody who has a place says that it is alive, for so long.
+    fn live(&mut self, millis: u64, but: Option<Conn>) {
+        for _ in 0..millis / 500 {
+            self.wait(500);
+            let members: Vec<_> = self.crews.enlisted.keys().copied().collect();
+            for conn in members.into_iter().filter(|conn| Some(*conn) != but) {
+                self.say(conn, FromNode::Alive { running: vec![], queued: vec![] });
+                let report = StageReport { held: u32::from(conn.0 == 2), ..Default::default() };
+                self.say_crew(conn, self.place(conn).epoch, CrewSay::Staged(report));
+            }
+        }
+    }
+
+    fn request(&mut self, call: u64, millis: u64) {
+        let (deadline, priority) = (self.now + Micros::from_millis(millis), Priority::Interactive);
+        let (call, body) = (CallId(call), vec![call as u8]);
+        self.give(Input::Ask { call, service: SERVICE, body, priority, deadline });
+    }
+
+    fn says(&mut self, conn: Conn, call: Attempt) {
+        self.say(conn, FromNode::Answer { call, at: 0, part: b"yes".into(), last: true });
+    }
+
+    fn forget_calls(&mut self) {
+        self.crews.enlisted.clear();
+        self.asked.clear();
+    }
+}
+
+#[test]
+fn several_keep_it_ready_together_and_the_last_one_answers() {
+    let mut world = pool(&[200, 200, 200], Split::Exactly(3));
+    assert_eq!(world.parts().iter().map(|(_, parts)| parts).collect::<Vec<_>>(), [&2, &2, &2]);
+    world.request(1, 10_000);
+    assert!(world.asked.is_empty(), "not before all have loaded");
+    world.all_load();
+    let (conn, call, _) = world.asked[0].clone();
+    assert_eq!(world.place(conn).rank, 0);
+    for conn in [1, 2, 3].map(Conn) {
+        if world.place(conn).rank < 2 {
+            world.says(conn, call);
+        }
+    }
+    assert!(world.answers.is_empty(), "whoever is not the last has no answer");
+    let last = [1, 2, 3].map(Conn).into_iter().find(|conn| world.place(*conn).rank == 2);
+    world.says(last.unwrap(), call);
+    world.says(last.unwrap(), call);
+    assert_eq!(world.answers, [(CallId(1), b"yes".to_vec(), true)], "once");
+}
+
+#[test]
+fn parts_are_placed_by_what_donors_lend() {
+    let world = pool(&[100, 400, 100], Split::Exactly(3));
+    let mut parts = world.parts();
+    parts.sort();
+    assert_eq!(parts, [(1, 1), (2, 4), (3, 1)]);
+    assert_eq!(world.scheduler.services()[0].replicas, []);
+}
+
+#[test]
+fn one_node_keeps_all_of_it_where_that_is_enough() {
+    let world = pool(&[300, 800, 300], Split::Auto);
+    assert_eq!((world.split(), world.warm.as_slice()), (None, [Conn(2)].as_slice()));
+    let world = pool(&[300, 500, 300], Split::Auto);
+    assert!(world.parts().len() >= 2, "nobody has the memory for all of it");
+}
+
+#[test]
+fn where_too_few_are_there_one_keeps_all_of_it_until_the_others_come() {
+    let mut world = pool(&[800, 300], Split::Exactly(3));
+    assert_eq!((world.split(), world.warm.as_slice()), (None, [Conn(1)].as_slice()));
+    world.say(Conn(1), FromNode::Warm { job: SERVICE, result: Ok(()) });
+    world.request(1, 10_000);
+    assert_eq!(world.asked[0].0, Conn(1));
+    world.says(Conn(1), world.asked[0].1);
+    world.linked(3, 300);
+    world.wait(100);
+    assert_eq!(world.parts().len(), 3);
+    world.all_load();
+    world.wait(100);
+    assert_eq!(world.scheduler.services()[0].replicas, []);
+}
+
+#[test]
+fn a_request_that_nobody_can_take_says_why() {
+    let mut world = pool(&[300, 300], Split::Exactly(3));
+    world.request(1, 1_000);
+    world.wait(2_000);
+    let words = world.unanswered[0].1.to_string();
+    assert!(
+        words.ends_with("3 devices are to keep it ready together; 2 could take part"),
+        "{words}"
+    );
+}
+
+#[test]
+fn a_spare_takes_the_place_of_a_lost_member_and_all_is_asked_again_once() {
+    let mut world = ready(&[200, 200, 200, 200]);
+    let before = world.parts();
+    (0..4).for_each(|call| world.request(call, 60_000));
+    assert_eq!(world.asked.len(), 4, "each of the three has something to do");
+    let old: Vec<_> = world.asked.iter().map(|(_, call, _)| *call).collect();
+    let (lost, last) = (before[1].0, Conn(before[2].0));
+    world.forget_calls();
+    world.leave(Conn(lost));
+    let now = world.parts();
+    let same = now.iter().zip(&before).filter(|(now, before)| now == before).count();
+    assert_eq!((now.len(), same), (3, 2), "{before:?} {now:?}");
+    assert!(world.asked.is_empty());
+    world.all_load();
+    assert_eq!(world.asked.len(), 4);
+    old.iter().for_each(|call| world.says(last, *call));
+    assert!(world.answers.is_empty(), "an answer of the epoch before");
+    let asked: Vec<_> = world.asked.iter().map(|(_, call, body)| (*call, body[0])).collect();
+    assert_eq!(asked.iter().map(|(_, body)| *body).collect::<Vec<_>>(), [0, 1, 2, 3], "in order");
+    asked.iter().for_each(|(call, _)| world.says(last, *call));
+    let view = world.scheduler.services().remove(0);
+    assert_eq!((view.answered, view.repeated, view.failed), (4, 4, 0));
+}
+
+#[test]
+fn a_silent_member_makes_way_and_so_does_one_that_stalls() {
+    for stalls in [false, true] {
+        let mut world = ready(&[200, 200, 200, 200]);
+        let silent = world.parts().iter().map(|(node, _)| Conn(*node)).find(|c| *c == Conn(2));
+        let second = silent.expect("it has a place");
+        world.request(1, 120_000);
+        world.live(35_000, (!stalls).then_some(second));
+        assert!(world.parts().iter().all(|(node, _)| *node != 2), "{stalls}");
+        assert_eq!(world.parts().len(), 3);
+    }
+}
+
+#[test]
+fn a_hidden_page_makes_way_only_for_one_that_is_shown() {
+    let mut world = ready(&[200, 200, 200]);
+    let before = world.parts();
+    let hidden = Condition { visible: false, ..Condition::default() };
+    world.say(Conn(2), FromNode::Condition(hidden));
+    world.wait(200);
+    assert_eq!(world.parts(), before);
+    world.linked(4, 200);
+    world.wait(200);
+    assert!(world.parts().iter().any(|(node, _)| *node == 4));
+    assert!(world.parts().iter().all(|(node, _)| *node != 2));
+}
+
+#[test]
+fn a_donor_who_takes_memory_back_or_pauses_is_left_alone_at_once() {
+    for pauses in [false, true] {
+        let mut world = ready(&[200, 200, 200, 200]);
+        let message = match pauses {
+            true => FromNode::Pause(true),
+            false => FromNode::Caps(Caps { memory: 150 * MIB, ..caps(100) }),
+        };
+        world.say(Conn(2), message);
+        world.wait(100);
+        assert!(world.parts().iter().all(|(node, _)| *node != 2), "{pauses}");
+        assert!(world.crews.dismissed.contains(&Conn(2)));
+    }
+}
+
+#[test]
+fn one_that_fails_its_parts_again_and_again_makes_way() {
+    let mut world = ready(&[200, 200, 200, 200]);
+    let bad = Conn(world.parts()[1].0);
+    for call in 1..=2 {
+        world.request(call, 60_000);
+        let (_, attempt, _) = world.asked.last().cloned().unwrap();
+        let failure = Failure::OutOfMemory { message: "no".into() };
+        world.say(bad, FromNode::Failed { attempt, failure });
+    }
+    assert!(world.parts().iter().all(|(node, _)| *node != bad.0), "{:?}", world.parts());
+    assert!(world.unanswered.is_empty(), "they are asked again");
+}
+
+#[test]
+fn what_the_model_refuses_is_told_at_once_whoever_of_them_says_it() {
+    let mut world = ready(&[200, 200, 200]);
+    world.request(1, 60_000);
+    let attempt = world.asked[0].1;
+    let failure = Failure::Model { message: "NaN".into() };
+    let middle = Conn(world.parts()[1].0);
+    world.say(middle, FromNode::Failed { attempt, failure });
+    assert!(matches!(world.unanswered[0].1, CallError::Failed { .. }));
+}
+
+#[test]
+fn who_hangs_up_is_forgotten_by_all_members() {
+    let mut world = ready(&[200, 200, 200]);
+    world.request(1, 60_000);
+    let call = world.asked[0].1;
+    world.give(Input::HangUp { call: CallId(1) });
+    let told = world.crews.told.iter().filter(|(_, say)| *say == CrewTold::Drop { call });
+    assert_eq!(told.count(), 3);
+}
+
+#[test]
+fn after_a_restart_the_same_members_have_the_same_parts() {
+    let before = ready(&[200, 200, 200, 200]);
+    let mut world = before.restarted();
+    assert_eq!(world.parts(), before.parts());
+    for n in 1..=4 {
+        world.linked(n, 200);
+    }
+    world.wait(100);
+    assert_eq!(world.parts(), before.parts());
+    let epochs = [&before, &world].map(|world| world.split().unwrap().epoch);
+    assert!(epochs[1] > epochs[0]);
+    world.all_load();
+    assert!(world.split().unwrap().ready);
+}
+
+#[test]
+fn a_removed_service_leaves_nothing_with_its_members() {
+    let mut world = ready(&[200, 200, 200]);
+    world.request(1, 60_000);
+    world.give(Input::Unserve { service: SERVICE });
+    assert_eq!(world.crews.dismissed.len(), 3);
+    assert_eq!(world.unanswered, [(CallId(1), CallError::Gone)]);
+    let (_, members) = world.crews.routes.last().unwrap();
+    assert!(members.is_empty());
+}
+
+#[test]
+fn what_members_say_of_their_times_is_shown() {
+    let mut world = ready(&[200, 200, 200]);
+    let first = Conn(world.parts()[0].0);
+    let report = StageReport {
+        done: 10,
+        computed: Micros::from_millis(200),
+        passed: 10,
+        bytes: 5_000,
+        travelled: Micros::from_millis(30),
+        ..StageReport::default()
+    };
+    world.say_crew(first, world.place(first).epoch, CrewSay::Staged(report));
+    let stage = world.split().unwrap().stages.remove(0);
+    assert_eq!((stage.computes, stage.hands_on), (Some(Micros::from_millis(20)), Some(500)));
+    assert_eq!((stage.travels, stage.memory), (Some(Micros::from_millis(3)), 200 * MIB));
+}

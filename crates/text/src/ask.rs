@@ -1,0 +1,129 @@
+//! What a node is asked to say, and what it says while it speaks.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+use serde::{Deserialize, Serialize};
+
+use crate::sample::{Chosen, Sampling};
+use crate::vocabulary::Token;
+
+/// Bytes of one word of an answer: a token with all its alternatives has some hundreds.
+const MOST_WORD_BYTES: usize = 1 << 16;
+
+/// A text that is to be continued.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Ask {
+    pub prompt: Vec<Token>,
+    /// Tokens to say at most.
+    pub most: u32,
+    /// Tokens that end the answer.
+    pub ends: Vec<Token>,
+    pub sampling: Sampling,
+}
+
+impl Ask {
+    pub fn pack(&self) -> Vec<u8> {
+        postcard::to_allocvec(self).unwrap_or_default()
+    }
+
+    pub fn unpack(bytes: &[u8]) -> Option<Ask> {
+        postcard::from_bytes(bytes).ok()
+    }
+}
+
+/// Why an answer ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Why {
+    /// The model said so.
+    End,
+    /// As many tokens as were asked for, or as fit.
+    Length,
+}
+
+/// A word of a node. The tokens follow from what was asked alone, so that another node goes on where one was lost.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Said {
+    Token(Chosen),
+    /// Nothing follows.
+    Done(Done),
+}
+
+/// How an answer went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Done {
+    pub why: Why,
+    /// Microseconds for the prompt, and for what was said.
+    pub prompt_micros: u64,
+    pub answer_micros: u64,
+}
+
+/// A word as it travels, behind its length.
+pub fn pack(said: &Said) -> Vec<u8> {
+    let body = postcard::to_allocvec(said).unwrap_or_default();
+    let mut bytes = Vec::with_capacity(body.len() + 4);
+    bytes.extend_from_slice(&(body.len() as u32).to_le_bytes());
+    bytes.extend_from_slice(&body);
+    bytes
+}
+
+/// What a node said cannot be understood.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the node's answer cannot be read: {0}")]
+pub struct Garbled(String);
+
+/// Puts words together from parts that end anywhere.
+#[derive(Debug, Default)]
+pub struct Words {
+    begun: Vec<u8>,
+}
+
+impl Words {
+    pub fn push(&mut self, part: &[u8]) {
+        self.begun.extend_from_slice(part);
+    }
+
+    /// The next word, if all of it is there.
+    pub fn take(&mut self) -> Result<Option<Said>, Garbled> {
+        let Some((length, rest)) = self.begun.split_first_chunk::<4>() else { return Ok(None) };
+        let length = u32::from_le_bytes(*length) as usize;
+        if length > MOST_WORD_BYTES {
+            return Err(Garbled(alloc::format!("a word of {length} bytes")));
+        }
+        let Some(body) = rest.get(..length) else { return Ok(None) };
+        let said =
+            postcard::from_bytes(body).map_err(|error| Garbled(alloc::format!("{error}")))?;
+        self.begun.drain(..4 + length);
+        Ok(Some(said))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_come_back_however_they_are_cut() {
+        let token = |token| {
+            Said::Token(Chosen { token, chance: Some(-0.5), alternatives: [(1, -0.5)].into() })
+        };
+        let done = Said::Done(Done { why: Why::Length, prompt_micros: 5, answer_micros: u64::MAX });
+        let all = [token(7), token(70_000), done];
+        let bytes: Vec<u8> = all.iter().flat_map(pack).collect();
+        for size in [1, 3, 7, bytes.len()] {
+            let (mut words, mut found) = (Words::default(), Vec::new());
+            for part in bytes.chunks(size) {
+                words.push(part);
+                while let Some(said) = words.take().unwrap() {
+                    found.push(said);
+                }
+            }
+            assert_eq!(found, all);
+        }
+        let mut words = Words::default();
+        words.push(&[255; 8]);
+        assert!(words.take().is_err());
+        let ask =
+            Ask { prompt: [1, 2].into(), most: 3, ends: [2].into(), sampling: Sampling::default() };
+        assert_eq!(Ask::unpack(&ask.pack()), Some(ask));
+    }
+}

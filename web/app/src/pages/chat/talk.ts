@@ -1,0 +1,106 @@
+/** A conversation: what was said, and an answer on its way. */
+
+import type { ChatMessage, ChatUsage } from "@shoal/sdk";
+import { ShoalError } from "@shoal/sdk";
+
+import type { Store } from "../../core/store";
+import type { Signal } from "../../view/reactive";
+import { signal } from "../../view/reactive";
+
+export interface Said {
+  id: number;
+  role: "user" | "assistant";
+  text: string;
+  /** How an answer went. */
+  note: string;
+}
+
+export interface Talk {
+  model: Signal<string>;
+  system: Signal<string>;
+  temperature: Signal<number>;
+  said: () => readonly Said[];
+  busy: () => boolean;
+  problem: Signal<string>;
+  /** For who cannot see the answer grow: told when it is whole. */
+  spoken: () => string;
+  ask(text: string): void;
+  stop(): void;
+  reset(): void;
+}
+
+export function openTalk(store: Store): Talk {
+  const said = signal<readonly Said[]>([]);
+  const stopper = signal<AbortController | null>(null);
+  const [model, system, temperature] = [signal(""), signal(""), signal(0.7)];
+  const [problem, spoken] = [signal(""), signal("")];
+  let last = 0;
+  const add = (role: Said["role"], text: string): number => {
+    last += 1;
+    const id = last;
+    said.update((all) => [...all, { id, role, text, note: "" }]);
+    return id;
+  };
+  const change = (id: number, to: Partial<Said>) =>
+    said.update((all) => all.map((one) => (one.id === id ? { ...one, ...to } : one)));
+
+  const speak = async (text: string, stop: AbortController) => {
+    problem.set("");
+    const instructions: ChatMessage[] = system().trim() ? [{ role: "system", content: system().trim() }] : [];
+    const before = said().map(({ role, text }) => ({ role, content: text }));
+    const messages: ChatMessage[] = [...instructions, ...before, { role: "user", content: text }];
+    const asked = add("user", text);
+    const id = add("assistant", "");
+    const began = performance.now();
+    let [whole, first, note] = ["", 0, ""];
+    try {
+      const options = { model: model(), messages, temperature: temperature(), signal: stop.signal };
+      for await (const part of store.shoal.chat(options)) {
+        if (part.text) {
+          first ||= performance.now() - began;
+          whole += part.text;
+          change(id, { text: whole });
+        }
+        if (part.finish === "length") note = "cut off: the conversation is as long as it may be";
+        if (part.usage) change(id, { note: [told(part.usage, first), note].filter(Boolean).join(" · ") });
+      }
+      spoken.set(whole);
+    } catch (error) {
+      if (stop.signal.aborted) change(id, { note: "stopped" });
+      else problem.set(error instanceof ShoalError ? error.message : String(error));
+      // What was refused is not part of the conversation.
+      if (!whole) said.update((all) => all.filter((one) => one.id !== id && one.id !== asked));
+    } finally {
+      if (stopper() === stop) stopper.set(null);
+    }
+  };
+
+  return {
+    model,
+    system,
+    temperature,
+    said,
+    busy: () => stopper() !== null,
+    problem,
+    spoken,
+    ask: (text) => {
+      if (stopper() !== null || !text.trim() || !model()) return;
+      const stop = new AbortController();
+      stopper.set(stop);
+      void speak(text.trim(), stop);
+    },
+    stop: () => stopper()?.abort(),
+    reset: () => {
+      stopper()?.abort();
+      said.set([]);
+      problem.set("");
+    },
+  };
+}
+
+function told(usage: ChatUsage, first: number): string {
+  const words = [`${usage.answerTokens} tokens`];
+  if (usage.answerRate !== undefined) words.push(`${usage.answerRate.toFixed(1)} tokens/s`);
+  if (first > 0) words.push(`first after ${(first / 1000).toFixed(2)} s`);
+  return words.join(" · ");
+}

@@ -1,0 +1,66 @@
+"""What a program written for OpenAI's API does with one model. Prints what it got as JSON."""
+
+import json
+import sys
+
+import openai
+
+url, key, model = sys.argv[1:]
+client = openai.OpenAI(base_url=url + "/v1", api_key=key, timeout=300, max_retries=0)
+hello = [{"role": "user", "content": "What colour is the sky?"}]
+
+
+def chat(**rest):
+    return client.chat.completions.create(model=model, messages=hello, **{"temperature": 0, "max_tokens": 12, **rest})
+
+
+def refusal(ask):
+    try:
+        ask()
+    except openai.APIStatusError as error:
+        return [type(error).__name__, error.status_code, error.code, error.message]
+    return "not refused"
+
+
+whole = chat()
+parts = list(chat(stream=True, stream_options={"include_usage": True}))
+chances = chat(max_tokens=3, logprobs=True, top_logprobs=2).choices[0].logprobs.content
+seeded = [chat(temperature=1, seed=7).choices[0].message.content for _ in range(2)]
+several = chat(temperature=1, seed=7, n=3, max_tokens=6)
+text = client.completions.create(model=model, prompt="One, two, three,", temperature=0, max_tokens=4, logprobs=1)
+texts = client.completions.create(model=model, prompt=["One, two, three,", "A, B, C,"], temperature=0, max_tokens=4, echo=True)
+abandoned = chat(stream=True, max_tokens=2000)
+next(iter(abandoned))
+abandoned.close()
+stop_at = whole.choices[0].message.content[4:7]
+bad_key = openai.OpenAI(base_url=url + "/v1", api_key="wrong", max_retries=0)
+
+print(json.dumps({
+    "models": [one.id for one in client.models.list()],
+    "retrieved": client.models.retrieve(model).id,
+    "text": whole.choices[0].message.content,
+    "role": whole.choices[0].message.role,
+    "finish": whole.choices[0].finish_reason,
+    "usage": whole.usage.model_dump(include={"prompt_tokens", "completion_tokens", "total_tokens"}),
+    "streamed": "".join(part.choices[0].delta.content or "" for part in parts if part.choices),
+    "streamFinish": [part.choices[0].finish_reason for part in parts if part.choices][-1],
+    "streamUsage": parts[-1].usage.model_dump(include={"prompt_tokens", "completion_tokens", "total_tokens"}),
+    "parts": len(parts),
+    "chances": [[one.token, one.logprob, [other.token for other in one.top_logprobs]] for one in chances],
+    "seeded": seeded,
+    "several": [choice.message.content for choice in several.choices],
+    "indices": [choice.index for choice in several.choices],
+    "stopAt": stop_at,
+    "stopped": chat(stop=[stop_at]).choices[0].message.content,
+    "stoppedWhy": chat(stop=[stop_at]).choices[0].finish_reason,
+    "biased": chat(max_tokens=1, logit_bias={"504": 100}).choices[0].message.content,
+    "completion": text.choices[0].text,
+    "completionChances": len(text.choices[0].logprobs.tokens),
+    "echoes": [choice.text for choice in texts.choices],
+    "noModel": refusal(lambda: client.chat.completions.create(model="nobody", messages=hello)),
+    "tooHot": refusal(lambda: chat(temperature=9)),
+    "tooLong": refusal(lambda: client.completions.create(model=model, prompt="word " * 3000)),
+    "tools": refusal(lambda: chat(tools=[{"type": "function", "function": {"name": "f"}}])),
+    "noLetter": refusal(lambda: client.completions.create(model=model, prompt="a\u0004b")),
+    "badKey": refusal(lambda: bad_key.models.list()),
+}))

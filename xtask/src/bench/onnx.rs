@@ -1,0 +1,88 @@
+//! `bench onnx`: a detector and a classifier through Shoal on one native node, in turn with ONNX Runtime called directly
+//! in Python.
+
+use super::pool::Pool;
+use super::report::{Report, Wanted, least};
+use super::{Plan, build, figures, load, number};
+use crate::outside;
+use crate::shell::{Outcome, command, output, root};
+use crate::venv::Venv;
+
+/// The library that the node loads is of the same version.
+const PEER: Venv = Venv { name: "onnx-venv", packages: &["onnxruntime==1.31.1", "numpy"] };
+const LIBRARY: &str = "onnxruntime/onnxruntime/capi/libonnxruntime.so.1.31.1";
+/// What lies between the two beside the model: a request of 4.9 MB there, an answer of 2.8 MB back.
+const ABOVE_MILLIS: f64 = 1.0;
+const MOST_TIMES: f64 = 1.1;
+/// One thread on both sides: the machine's other core carries the client and the coordinator.
+const THREADS: &str = "1";
+
+struct Model {
+    name: &'static str,
+    file: &'static str,
+    runs: &'static str,
+}
+
+const MODELS: [Model; 2] = [
+    Model { name: "yolov8n", file: "yolov8n/package/lib/model/yolov8n.onnx", runs: "40" },
+    Model { name: "mobilenetv2", file: "mobilenetv2/mobilenetv2.onnx", runs: "200" },
+];
+
+/// Milliseconds of each round.
+#[derive(Default)]
+struct Times {
+    direct: Vec<f64>,
+    ours: Vec<f64>,
+    built_in: Vec<f64>,
+    ratios: Vec<f64>,
+}
+
+pub(super) fn run(plan: &Plan) -> Outcome<Report> {
+    build(plan)?;
+    outside::fetch_some(&["yolov8n", "mobilenetv2", "onnxruntime"])?;
+    PEER.install()?;
+    let library = outside::folder().join(LIBRARY).display().to_string();
+    let mut report = Report::new("onnx", plan.rounds);
+    for model in &MODELS {
+        let mut times = Times::default();
+        for round in 1..=plan.rounds {
+            plan.say(&format!("round {round}: {}", model.name));
+            let (direct, ours) = through(model, &["--onnxruntime", &library])?;
+            times.direct.push(direct);
+            times.ours.push(ours);
+            times.ratios.push((ours - ABOVE_MILLIS) / direct);
+            let (direct, built_in) = through(model, &["--onnxruntime", "none"])?;
+            times.direct.push(direct);
+            times.built_in.push(built_in);
+        }
+        let named = |what: &str| format!("{}{what}", model.name);
+        report.ours(&named("Millis"), least(&times.ours));
+        report.ours(&named("BuiltInMillis"), least(&times.built_in));
+        report.peer(&named("DirectMillis"), least(&times.direct));
+        let ratio = least(&times.ratios);
+        report.ratio(&named("LessOneMillisToDirect"), ratio, Wanted::AtMost(MOST_TIMES));
+        report.aside(&named("BuiltInToDirect"), least(&times.built_in) / least(&times.direct));
+    }
+    report.note("one native node over loopback, one request at a time, FP32 as bytes; medians of runs in turn with onnxruntime in Python, one thread on both sides");
+    report.note("the node chooses its engine itself; BuiltIn: a node without ONNX Runtime");
+    report.note(load());
+    Ok(report)
+}
+
+/// Median milliseconds directly and through a node with these flags.
+fn through(model: &Model, flags: &[&str]) -> Outcome<(f64, f64)> {
+    let mut pool = Pool::start()?;
+    let key = pool.running.key.clone();
+    pool.add_node(&[&["--no-gpu", "--cpus", THREADS, "--key", &key], flags].concat())?;
+    let file = outside::folder().join(model.file).display().to_string();
+    output(&mut pool.client(&["model", "add", &file, "--name", model.name]))?;
+    let mut python = command(PEER.python());
+    python.arg(root().join("xtask/src/bench/onnx.py")).arg(&file);
+    python.args([model.name, model.runs, THREADS, &pool.running.url, &key]);
+    let found = figures(&mut python)?;
+    let difference = number(&found, "difference")?;
+    if difference > 0.01 {
+        return Err(format!("{}: the answers differ by {difference}", model.name));
+    }
+    Ok((number(&found, "direct")?, number(&found, "through")?))
+}
