@@ -45,7 +45,7 @@ it("a tab is closed", async (t) => {
 
 it("a native node is killed", async (t) => {
   const { pool, machine, guest } = await machineAndTab(t);
-  const { id, check } = await mapJob(pool.api, { steps: 6000 });
+  const { id, check } = await mapJob(pool.api, { steps: 3000 });
   await pool.api.underWay(id);
   await busy(pool, machine.node);
   await kill(machine.child);

@@ -17,7 +17,7 @@ it("the coordinator is killed and started again", async (t) => {
   const chromium = await browser(t);
   const tabs = [await tab(chromium, pool), await tab(chromium, pool)];
   const map = await mapJob(pool.api);
-  const exec = await execJob(pool.api, { lines: 1000 });
+  const exec = await execJob(pool.api, { lines: 600 });
   const before = [await pool.api.underWay(map.id, 0.2), await pool.api.underWay(exec.id, 0.05)];
 
   await kill(pool.child);

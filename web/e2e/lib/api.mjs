@@ -66,8 +66,8 @@ export class Api {
     });
   }
 
-  /** The job once it is done; any other end is an error. */
-  async done(id, seconds = 120) {
+  /** The job once it is done; any other end is an error. A software GPU of a busy machine takes minutes for what takes seconds elsewhere. */
+  async done(id, seconds = 360) {
     const job = await until(`the end of job ${id}`, async () => {
       const job = await this.job(id);
       return job.state !== "running" && job;
