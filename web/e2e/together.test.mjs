@@ -15,7 +15,9 @@ it("two tabs and a native node compute together", async (t) => {
   const pool = await serve(t, join(data, "pool"));
   const machine = await native(t, pool, join(data, "node"));
 
-  const alone = await renderJob(pool.api);
+  // Enough of it that the machine has not done all before a tab has begun.
+  const picture = { samples: 96 };
+  const alone = await renderJob(pool.api, picture);
   await pool.api.done(alone.id);
   const reference = await pool.api.result(alone.id);
 
@@ -32,7 +34,7 @@ it("two tabs and a native node compute together", async (t) => {
   });
 
   await t.test("render", async () => {
-    const { id } = await renderJob(pool.api, { verify });
+    const { id } = await renderJob(pool.api, { ...picture, verify });
     assertShared(await pool.api.done(id), nodes);
     assertAlike(await pool.api.result(id), reference);
   });
