@@ -60,6 +60,12 @@ it("a language model", { skip, timeout: 460_000 }, async (t) => {
     assert.equal(got.tools[2], "unsupported_parameter");
     assert.match(got.noLetter[3], /U\+0004/);
     assert.equal(got.badKey[0], "AuthenticationError");
+    // Pydantic has read them, so they are as the schema says. A free object may be long, but not wrong.
+    assert.equal(got.animals.length, 2);
+    assert.ok(got.animals.every(({ legs }) => Number.isInteger(legs)), JSON.stringify(got.animals));
+    if (got.free[0] === "stop") assert.equal(typeof JSON.parse(got.free[1]), "object");
+    else assert.match(got.free[1], /^\{/);
+    assert.match(got.noSchema[3], /pattern/);
     // The abandoned answer does not keep the node busy.
     await until("the node is free", async () => (await service()).running === 0);
   });

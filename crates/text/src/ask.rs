@@ -4,6 +4,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
 
+use crate::form::Form;
 use crate::sample::{Chosen, Sampling};
 use crate::vocabulary::Token;
 
@@ -19,6 +20,8 @@ pub struct Ask {
     /// Tokens that end the answer.
     pub ends: Vec<Token>,
     pub sampling: Sampling,
+    /// What the answer must look like, if that is not free.
+    pub form: Option<Form>,
 }
 
 impl Ask {
@@ -122,8 +125,13 @@ mod tests {
         let mut words = Words::default();
         words.push(&[255; 8]);
         assert!(words.take().is_err());
-        let ask =
-            Ask { prompt: [1, 2].into(), most: 3, ends: [2].into(), sampling: Sampling::default() };
+        let ask = Ask {
+            prompt: [1, 2].into(),
+            most: 3,
+            ends: [2].into(),
+            sampling: Sampling::default(),
+            form: Some(Form::Schema("{}".into())),
+        };
         assert_eq!(Ask::unpack(&ask.pack()), Some(ask));
     }
 }

@@ -9,8 +9,10 @@
 extern crate alloc;
 
 mod ask;
+mod choose;
 mod date;
 mod file;
+mod form;
 mod guard;
 mod join;
 mod letters;
@@ -22,7 +24,9 @@ mod tokenizer;
 mod vocabulary;
 
 pub use ask::{Ask, Done, Garbled, Said, Why, Words, pack};
+pub use choose::{Chooser, ChooserError};
 pub use file::{Texts, TextsError};
+pub use form::{Form, Json, Keeper, MOST_SCHEMA_BYTES, SchemaError, Spelling};
 pub use sample::{Chosen, MOST_ALTERNATIVES, MOST_BIASES, Sampler, Sampling, SamplingError};
 pub use split::Split;
 pub use stream::{Characters, Shown, Stops};

@@ -2,8 +2,10 @@
 
 import json
 import sys
+from typing import Literal
 
 import openai
+import pydantic
 
 url, key, model = sys.argv[1:]
 client = openai.OpenAI(base_url=url + "/v1", api_key=key, timeout=300, max_retries=0)
@@ -35,7 +37,29 @@ abandoned.close()
 stop_at = whole.choices[0].message.content[4:7]
 bad_key = openai.OpenAI(base_url=url + "/v1", api_key="wrong", max_retries=0)
 
+# Pydantic, as programs use it: the answer becomes one of these or an error.
+class Animal(pydantic.BaseModel):
+    name: str = pydantic.Field(max_length=40)
+    legs: int = pydantic.Field(ge=0, le=100)
+    colours: list[Literal["red", "green", "blue"]] = pydantic.Field(max_length=2)
+
+
+described = [{"role": "user", "content": "Describe a dog as JSON."}]
+animals = [
+    client.chat.completions.parse(
+        model=model, messages=described, response_format=Animal, temperature=heat, seed=5, max_tokens=200
+    ).choices[0].message.parsed
+    for heat in (0, 1.5)
+]
+free = client.chat.completions.create(
+    model=model, messages=described, response_format={"type": "json_object"}, temperature=0, max_tokens=300
+).choices[0]
+no_schema = {"type": "json_schema", "json_schema": {"name": "x", "schema": {"type": "string", "pattern": "a"}}}
+
 print(json.dumps({
+    "animals": [animal.model_dump() for animal in animals],
+    "free": [free.finish_reason, free.message.content],
+    "noSchema": refusal(lambda: chat(response_format=no_schema)),
     "models": [one.id for one in client.models.list()],
     "retrieved": client.models.retrieve(model).id,
     "text": whole.choices[0].message.content,

@@ -233,7 +233,8 @@ async fn speak(
             sampling.seed = sampling.seed.wrapping_add(choice.into());
             let ends = texts.tokenizer.words().ends().to_vec();
             let most = settings.most.unwrap_or(work.context);
-            let ask = Ask { prompt: tokens.clone(), most, ends, sampling };
+            let form = settings.form.clone();
+            let ask = Ask { prompt: tokens.clone(), most, ends, sampling, form };
             let speaker = Speaker::new(texts.clone(), settings.stops.clone());
             let voice = Voice { app: app.clone(), model: model.clone(), index, priority, within };
             tokio::spawn(voice.speak(ask, speaker, echo.clone(), parts.clone()));

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 use serde_json::Value;
-use shoal_text::{Message, Role, Sampling, Token};
+use shoal_text::{Form, Json, Message, Role, Sampling, Token};
 
 /// Answers to one question.
 const MOST_CHOICES: u32 = 16;
@@ -98,7 +98,7 @@ struct CommonRequest {
     #[serde(default)]
     n: Option<u32>,
     #[serde(default)]
-    response_format: Option<Value>,
+    response_format: Option<Json>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -163,6 +163,8 @@ pub(crate) struct Settings {
     /// Tokens at most; as many as fit if none.
     pub(crate) most: Option<u32>,
     pub(crate) sampling: Sampling,
+    /// What answers must look like.
+    pub(crate) form: Option<Form>,
 }
 
 impl ChatRequest {
@@ -253,7 +255,6 @@ impl CommonRequest {
         if most == Some(0) {
             return Err(Wrong::at("max_tokens", "max_tokens is 0: expected at least 1"));
         }
-        self.check_format()?;
         let usage = self.stream_options.as_ref().and_then(|options| options.include_usage);
         Ok(Settings {
             stream: self.stream.unwrap_or(false),
@@ -262,6 +263,7 @@ impl CommonRequest {
             stops: self.stops()?,
             most,
             sampling,
+            form: self.form()?,
         })
     }
 
@@ -294,18 +296,31 @@ impl CommonRequest {
         Ok(stops)
     }
 
-    fn check_format(&self) -> Result<(), Wrong> {
-        let sort = self.response_format.as_ref().map(|format| format["type"].as_str());
-        match sort {
-            None | Some(Some("text")) => Ok(()),
-            Some(sort) => {
+    fn form(&self) -> Result<Option<Form>, Wrong> {
+        const PARAM: &str = "response_format";
+        let Some(format) = self.response_format.as_ref().filter(|it| **it != Json::Null) else {
+            return Ok(None);
+        };
+        let sort = format.get("type").and_then(Json::as_text);
+        let schema = match sort {
+            Some("text") => return Ok(None),
+            Some("json_object") => format.get("schema"),
+            Some("json_schema") => {
+                let schema = format.get("json_schema").and_then(|it| it.get("schema"));
+                let missing = || Wrong::at(PARAM, "json_schema.schema is missing");
+                Some(schema.or(format.get("schema")).ok_or_else(missing)?)
+            }
+            Some(_) | None => {
                 let message = format!(
-                    "the response format {:?} is not supported, only text",
+                    "the response format has the type {:?}: expected text, json_object or json_schema",
                     sort.unwrap_or_default()
                 );
-                Err(Wrong::unsupported("response_format", message))
+                return Err(Wrong::at(PARAM, message));
             }
-        }
+        };
+        let Some(schema) = schema else { return Ok(Some(Form::Object)) };
+        let form = Form::of_schema(schema);
+        form.map(Some).map_err(|error| Wrong::at(PARAM, format!("the schema: {error}")))
     }
 }
 
@@ -370,6 +385,7 @@ mod tests {
             stops: vec![],
             most: None,
             sampling,
+            form: None,
         };
         assert_eq!(settings, expected);
         let settings = chat(json!({
@@ -400,10 +416,31 @@ mod tests {
         let role = json!({"messages": [{"role": "boss", "content": "x"}]});
         assert!(wrong(role).message.contains("boss"));
         assert_eq!(wrong(json!({"temperature": "hot"})).code, "invalid_request");
-        assert_eq!(
-            wrong(json!({"response_format": {"type": "json_object"}})).param,
-            Some("response_format")
+        let format = |format: Value| wrong(json!({"response_format": format}));
+        assert!(format(json!({"type": "yaml"})).message.contains("yaml"));
+        assert!(format(json!({"type": "json_schema"})).message.contains("missing"));
+        let schema = json!({"schema": {"type": "string", "pattern": "a"}});
+        let found = format(json!({"type": "json_schema", "json_schema": schema}));
+        assert_eq!(found.param, Some("response_format"));
+        assert!(found.message.contains("pattern"), "{}", found.message);
+    }
+
+    #[test]
+    fn a_form_keeps_the_order_of_its_schema() {
+        let form = |format: &str| {
+            let body = format!(
+                r#"{{"model": "m", "messages": [{{"role": "user", "content": "Hi"}}], "response_format": {format}}}"#
+            );
+            let request = ChatRequest::read(body.as_bytes()).expect("as it should be");
+            request.settings(9).expect("as it should be").form
+        };
+        assert_eq!(form(r#"{"type": "json_object"}"#), Some(Form::Object));
+        assert_eq!((form("null"), form(r#"{"type": "text"}"#)), (None, None));
+        let schema = r#"{"type":"object","properties":{"b":{"type":"null"},"a":{"type":"null"}}}"#;
+        let format = format!(
+            r#"{{"type": "json_schema", "json_schema": {{"name": "x", "schema": {schema}}}}}"#
         );
+        assert_eq!(form(&format), Some(Form::Schema(schema.into())));
     }
 
     #[test]

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use shoal_gguf::{FIRST_BYTES, Model, ReadError};
 use shoal_kinds::LlmWork;
 use shoal_protocol::{BlobRef, Failure, Hash, JobId};
-use shoal_text::{Ask, Done, Said, Sampler, Why, pack};
+use shoal_text::{Ask, Chooser, Done, Said, Spelling, Texts, Why, pack};
 
 use self::desk::{Desk, Step};
 use self::engine::Engine;
@@ -44,6 +44,8 @@ struct Language {
     context: u32,
     last_sequence: AtomicU64,
     seats: Seats,
+    /// None if the file's words cannot be read: then answers cannot be kept to a form.
+    spelling: Option<Arc<Spelling>>,
 }
 
 impl Languages {
@@ -123,6 +125,7 @@ impl Language {
             context: work.context,
             last_sequence: AtomicU64::new(0),
             seats: Seats::new(sequences),
+            spelling: spelling(&model),
         })
     }
 
@@ -136,8 +139,8 @@ impl Language {
         let _seat = self.seats.take(cancel)?;
         let sequence = self.last_sequence.fetch_add(1, Ordering::Relaxed) + 1;
         let _open = Open { language: self, sequence };
-        let Ask { prompt, most, ends, sampling } = ask;
-        let mut sampler = Sampler::new(sampling, &prompt);
+        let mut chooser = Chooser::new(&ask, self.spelling.as_ref()).map_err(failed)?;
+        let Ask { prompt, most, ends, .. } = ask;
         let began = Instant::now();
         let mut logits = Vec::new();
         let mut position = 0;
@@ -155,8 +158,8 @@ impl Language {
         let mut why = Why::Length;
         for place in 0..most {
             still_wanted(cancel)?;
-            let chosen = sampler
-                .choose(&logits, place, None)
+            let chosen = chooser
+                .choose(&logits, place)
                 .ok_or_else(|| failed("the model gave no numbers to choose from"))?;
             let token = chosen.token;
             if ends.contains(&token) {
@@ -257,6 +260,11 @@ impl Drop for Seat<'_> {
         self.0.state().free += 1;
         self.0.freed.notify_all();
     }
+}
+
+fn spelling(model: &Model) -> Option<Arc<Spelling>> {
+    let texts = Texts::read(model.head()).ok()?;
+    Some(Arc::new(Spelling::new(&texts.tokenizer)))
 }
 
 /// What stands before the weights.

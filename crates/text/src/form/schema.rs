@@ -1,0 +1,642 @@
+//! The grammar of a JSON schema. What it allows is always valid by the schema; not all that is valid is allowed: objects
+//! have their members in the schema's order and no others, and white space is short. What cannot be kept to is refused by
+//! name.
+
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec;
+use alloc::vec::Vec;
+
+use super::build::Build;
+use super::grammar::{ENDLESS, Grammar, Id};
+use super::json::{Json, quoted};
+use super::machine::Machine;
+
+/// Nodes of one grammar.
+const MOST_NODES: usize = 200_000;
+/// Values of an `enum`, and whole numbers between two bounds: each is a way to go on.
+const MOST_VALUES: usize = 1000;
+/// Times that something is counted.
+const MOST_TIMES: u64 = 10_000;
+
+/// Words of schemas that say nothing about what is valid.
+const NOTES: [&str; 14] = [
+    "title",
+    "description",
+    "default",
+    "examples",
+    "example",
+    "deprecated",
+    "readOnly",
+    "writeOnly",
+    "discriminator",
+    "$schema",
+    "$id",
+    "$comment",
+    "$defs",
+    "definitions",
+];
+
+/// Why a schema cannot be kept to.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SchemaError {
+    #[error("the schema is no JSON")]
+    NoJson,
+    #[error("the schema has {found} bytes: expected at most {most}")]
+    Long { found: usize, most: usize },
+    #[error("the schema is too large: it has more than {MOST_NODES} parts")]
+    Large,
+    #[error("{at}: {word} is not supported")]
+    Unsupported { at: String, word: String },
+    #[error("{at}: expected {expected}")]
+    Wrong { at: String, expected: &'static str },
+    #[error("{at} is not in the schema")]
+    NoRef { at: String },
+    #[error("no JSON fits the schema")]
+    Impossible,
+}
+
+/// The grammar of any object.
+pub(super) fn any_object() -> Grammar {
+    let mut build = Build::new(&Json::Null);
+    build.grammar.start = build.pieces.object;
+    build.grammar
+}
+
+pub(super) fn of(schema: &Json) -> Result<Grammar, SchemaError> {
+    let mut build = Build::new(schema);
+    build.grammar.start = build.reference("#", "#")?;
+    let (mut machine, start) = Machine::new(build.grammar.copied());
+    let begins = (0..=u8::MAX).any(|byte| machine.run(start, &[byte]).is_some());
+    if begins { Ok(build.grammar) } else { Err(SchemaError::Impossible) }
+}
+
+impl Grammar {
+    fn copied(&self) -> Grammar {
+        Grammar { nodes: self.nodes.clone(), start: self.start }
+    }
+}
+
+type Made = Result<Id, SchemaError>;
+
+impl Build<'_> {
+    /// What a `$ref` names. It may hold itself.
+    fn reference(&mut self, name: &str, at: &str) -> Made {
+        if let Some(id) = self.named.get(name) {
+            return Ok(*id);
+        }
+        let missing = || SchemaError::NoRef { at: format!("{at}: {name}") };
+        let path = name.strip_prefix('#').ok_or_else(missing)?;
+        let mut found = self.root;
+        for step in path.split('/').skip(1) {
+            let step = step.replace("~1", "/").replace("~0", "~");
+            found = found.get(&step).ok_or_else(missing)?;
+        }
+        let id = self.grammar.reserve();
+        self.named.insert(name.into(), id);
+        let made = self.schema(found, name)?;
+        self.grammar.define(id, vec![made]);
+        Ok(id)
+    }
+
+    fn schema(&mut self, schema: &Json, at: &str) -> Made {
+        if self.grammar.nodes.len() > MOST_NODES {
+            return Err(SchemaError::Large);
+        }
+        let wrong = |expected| SchemaError::Wrong { at: at.into(), expected };
+        let members = match schema {
+            Json::Flag(true) => return Ok(self.pieces.value),
+            Json::Object(members) => members,
+            Json::Null | Json::Flag(false) | Json::Number(_) | Json::Text(_) | Json::List(_) => {
+                return Err(wrong("a schema: an object"));
+            }
+        };
+        let words = Words { schema, at, members };
+        for (word, made_of) in
+            [("$ref", 0), ("const", 1), ("enum", 2), ("anyOf", 3), ("oneOf", 4), ("allOf", 5)]
+        {
+            let Some(value) = schema.get(word) else { continue };
+            words.only(&[word, "type"])?;
+            return match made_of {
+                0 => self.reference(value.as_text().ok_or_else(|| wrong("a text as $ref"))?, at),
+                1 => self.values(core::slice::from_ref(value), at),
+                2 => self.values(list(value).ok_or_else(|| wrong("a list as enum"))?, at),
+                3 => self.any_of(value, &format!("{at}/anyOf")),
+                4 => self.one_of(value, &format!("{at}/oneOf")),
+                _ => self.all_of(value, &format!("{at}/allOf")),
+            };
+        }
+        match schema.get("type") {
+            None if words.says_nothing() => Ok(self.pieces.value),
+            // Whoever names properties means an object.
+            None if schema.get("properties").is_some() => self.typed("object", &words),
+            None => Err(wrong("a \"type\"")),
+            Some(Json::Text(name)) => self.typed(name, &words),
+            Some(Json::List(names)) => {
+                let each = names.iter().map(|name| {
+                    let name = name.as_text().ok_or_else(|| wrong("names of types"))?;
+                    self.typed_of_many(name, &words)
+                });
+                let each = each.collect::<Result<Vec<Id>, _>>()?;
+                Ok(self.grammar.one(&each))
+            }
+            Some(_) => Err(wrong("a type's name, or a list of names")),
+        }
+    }
+
+    fn values(&mut self, values: &[Json], at: &str) -> Made {
+        if values.is_empty() || values.len() > MOST_VALUES {
+            return Err(SchemaError::Wrong { at: at.into(), expected: "1 to 1000 values" });
+        }
+        Ok(self.grammar.words(values.iter().map(Json::text)))
+    }
+
+    fn any_of(&mut self, value: &Json, at: &str) -> Made {
+        let of = list(value).filter(|of| !of.is_empty());
+        let wrong = || SchemaError::Wrong { at: at.into(), expected: "a list of schemas" };
+        let of = of.ok_or_else(wrong)?.iter().enumerate();
+        let each = of.map(|(index, each)| self.schema(each, &format!("{at}/{index}")));
+        let each = each.collect::<Result<Vec<Id>, _>>()?;
+        Ok(self.grammar.one(&each))
+    }
+
+    /// Only where no value can fit two of them.
+    fn one_of(&mut self, value: &Json, at: &str) -> Made {
+        let marks: Option<Vec<String>> =
+            list(value).and_then(|of| of.iter().map(|each| self.mark(each)).collect());
+        let mut different = marks.clone().unwrap_or_default();
+        different.sort_unstable();
+        different.dedup();
+        if marks.is_none_or(|marks| marks.len() != different.len()) {
+            let word = "oneOf of schemas that are not told apart by type or a const".to_string();
+            return Err(SchemaError::Unsupported { at: at.into(), word });
+        }
+        self.any_of(value, at)
+    }
+
+    /// What tells the values of a schema from others': a type's name, or a member that is always the same.
+    fn mark(&self, schema: &Json) -> Option<String> {
+        let mut schema = schema;
+        if let Some(name) = schema.get("$ref").and_then(Json::as_text) {
+            schema = name.strip_prefix("#/")?.split('/').try_fold(self.root, Json::get)?;
+        }
+        if let Some(Json::Object(properties)) = schema.get("properties") {
+            let required = schema.get("required").and_then(list)?;
+            let fixed = properties.iter().find_map(|(name, of)| {
+                let one = of.get("enum").and_then(list).filter(|values| values.len() == 1);
+                let value = of.get("const").or_else(|| one?.first())?;
+                let is_there = required.iter().any(|it| it.as_text() == Some(name));
+                is_there.then(|| format!("{name}={}", value.text()))
+            });
+            return Some(fixed.unwrap_or_else(|| "object".into()));
+        }
+        match schema.get("type")?.as_text()? {
+            "integer" => Some("number".into()),
+            other => Some(other.into()),
+        }
+    }
+
+    fn all_of(&mut self, value: &Json, at: &str) -> Made {
+        match list(value) {
+            Some([only]) => self.schema(only, &format!("{at}/0")),
+            _ => {
+                let word = "allOf of several schemas".to_string();
+                Err(SchemaError::Unsupported { at: at.into(), word })
+            }
+        }
+    }
+
+    /// One of several types: the words of the others are not its own.
+    fn typed_of_many(&mut self, name: &str, words: &Words<'_>) -> Made {
+        let own = words_of(name);
+        let others = words.members.iter().find(|(word, _)| {
+            let of_any = TYPES.iter().any(|name| words_of(name).contains(&word.as_str()));
+            word != "type" && !of_any && !NOTES.contains(&word.as_str())
+        });
+        if let Some((word, _)) = others {
+            return Err(words.unsupported(word));
+        }
+        let kept: Vec<(String, Json)> = words
+            .members
+            .iter()
+            .filter(|(word, _)| own.contains(&word.as_str()))
+            .cloned()
+            .collect();
+        let schema = Json::Object(kept);
+        let Json::Object(members) = &schema else { return Err(SchemaError::NoJson) };
+        self.typed(name, &Words { schema: &schema, at: words.at, members })
+    }
+
+    fn typed(&mut self, name: &str, words: &Words<'_>) -> Made {
+        words.only(&[&["type"][..], words_of(name)].concat())?;
+        match name {
+            "object" => self.object(words),
+            "array" => self.array(words),
+            "string" => self.string(words),
+            "integer" => self.integer(words),
+            "number" => {
+                let least = words.number("minimum")?;
+                if least.is_some_and(|least| least != 0) {
+                    return Err(words.unsupported("a minimum other than 0 of a fraction"));
+                }
+                Ok(self.number(least.is_none()))
+            }
+            "boolean" => Ok(self.words(&["true", "false"])),
+            "null" => Ok(self.grammar.text("null")),
+            _ => {
+                let expected = "object, array, string, integer, number, boolean or null as type";
+                Err(SchemaError::Wrong { at: words.at.into(), expected })
+            }
+        }
+    }
+
+    fn string(&mut self, words: &Words<'_>) -> Made {
+        let Some(format) = words.schema.get("format") else {
+            let least = words.times("minLength")?.unwrap_or(0);
+            let most = words.times("maxLength")?.unwrap_or(ENDLESS);
+            words.ordered(least, most)?;
+            return Ok(self.string_of(least, most));
+        };
+        let inner = match format.as_text() {
+            Some("date") => self.date(),
+            Some("time") => self.time(),
+            Some("date-time") => {
+                let (date, t, time) = (self.date(), self.grammar.text("T"), self.time());
+                self.grammar.row(&[date, t, time])
+            }
+            Some("uuid") => {
+                let hex = self.grammar.byte(&[(b'0', b'9'), (b'a', b'f')]);
+                let dash = self.grammar.text("-");
+                let mut row = Vec::new();
+                for (at, count) in [8, 4, 4, 4, 12].into_iter().enumerate() {
+                    row.extend((at > 0).then_some(dash));
+                    row.push(self.grammar.times(hex, count, count));
+                }
+                self.grammar.row(&row)
+            }
+            other => {
+                let name = other.unwrap_or_default();
+                return Err(words.unsupported(&format!("the format {name:?}")));
+            }
+        };
+        if ["minLength", "maxLength"].iter().any(|word| words.schema.get(word).is_some()) {
+            return Err(words.unsupported("a length beside a format"));
+        }
+        Ok(self.quotes(inner))
+    }
+
+    /// No 29th of February: it is not in every year.
+    fn date(&mut self) -> Id {
+        let year = self.grammar.digits(4, 4);
+        let dash = self.grammar.text("-");
+        let mut days = Vec::new();
+        for (months, last) in [(&[1, 3, 5, 7, 8, 10, 12][..], 31), (&[4, 6, 9, 11], 30), (&[2], 28)]
+        {
+            let month = self.grammar.words(months.iter().map(|month| format!("{month:02}")));
+            let day = self.grammar.words((1..=last).map(|day| format!("{day:02}")));
+            days.push(self.grammar.row(&[month, dash, day]));
+        }
+        let days = self.grammar.one(&days);
+        self.grammar.row(&[year, dash, days])
+    }
+
+    fn time(&mut self) -> Id {
+        let hour = self.grammar.words((0..24).map(|hour| format!("{hour:02}")));
+        let sixty = self.grammar.words((0..60).map(|minute| format!("{minute:02}")));
+        let (colon, point) = (self.grammar.text(":"), self.grammar.text("."));
+        let digits = self.grammar.digits(1, 6);
+        let part = self.grammar.row(&[point, digits]);
+        let part = self.grammar.maybe(part);
+        let (zulu, sign) = (self.grammar.text("Z"), self.words(&["+", "-"]));
+        let shift = self.grammar.row(&[sign, hour, colon, sixty]);
+        let zone = self.grammar.one(&[zulu, shift]);
+        self.grammar.row(&[hour, colon, sixty, colon, sixty, part, zone])
+    }
+
+    fn integer(&mut self, words: &Words<'_>) -> Made {
+        let above = words.number("exclusiveMinimum")?.map(|least| least.saturating_add(1));
+        let below = words.number("exclusiveMaximum")?.map(|most| most.saturating_sub(1));
+        let least = words.number("minimum")?.into_iter().chain(above).max();
+        let most = words.number("maximum")?.into_iter().chain(below).min();
+        match (least, most) {
+            (None, None) => Ok(self.whole(true, false)),
+            (Some(0), None) => Ok(self.whole(false, false)),
+            (Some(1), None) => Ok(self.whole(false, true)),
+            (Some(least), Some(most))
+                if (0..MOST_VALUES as i64).contains(&most.saturating_sub(least)) =>
+            {
+                Ok(self.grammar.words((least..=most).map(|number| number.to_string())))
+            }
+            _ => Err(words.unsupported("a range of more than 1000 whole numbers")),
+        }
+    }
+
+    fn array(&mut self, words: &Words<'_>) -> Made {
+        let least = words.times("minItems")?.unwrap_or(0);
+        let most = words.times("maxItems")?.unwrap_or(ENDLESS);
+        words.ordered(least, most)?;
+        if let Some(first) = words.schema.get("prefixItems") {
+            let wrong =
+                || SchemaError::Wrong { at: words.at.into(), expected: "a list as prefixItems" };
+            let first = list(first).ok_or_else(wrong)?;
+            let count = first.len() as u32;
+            if !(least..=most).contains(&count) {
+                return Err(words.unsupported("prefixItems with other bounds than their number"));
+            }
+            let mut row = Vec::new();
+            for (index, item) in first.iter().enumerate() {
+                row.extend((index > 0).then_some(self.pieces.comma));
+                row.push(self.schema(item, &format!("{}/prefixItems/{index}", words.at))?);
+            }
+            let row = self.grammar.row(&row);
+            return Ok(self.brackets("[", row, "]"));
+        }
+        let item = match words.schema.get("items") {
+            None => self.pieces.value,
+            Some(items) => self.schema(items, &format!("{}/items", words.at))?,
+        };
+        Ok(self.list(item, least, most))
+    }
+
+    fn object(&mut self, words: &Words<'_>) -> Made {
+        let wrong = |expected| SchemaError::Wrong { at: words.at.into(), expected };
+        let required = match words.schema.get("required") {
+            None => Vec::new(),
+            Some(required) => list(required)
+                .and_then(|names| names.iter().map(Json::as_text).collect::<Option<Vec<_>>>())
+                .ok_or_else(|| wrong("a list of names as required"))?,
+        };
+        let mut named = match words.schema.get("properties") {
+            None => Vec::new(),
+            Some(Json::Object(named)) => named.clone(),
+            Some(_) => return Err(wrong("an object as properties")),
+        };
+        for name in &required {
+            if !named.iter().any(|(known, _)| known == name) {
+                named.push(((*name).into(), Json::Flag(true)));
+            }
+        }
+        if named.is_empty() {
+            return match words.schema.get("additionalProperties") {
+                None | Some(Json::Flag(true)) => Ok(self.pieces.object),
+                Some(Json::Flag(false)) => {
+                    let nothing = self.grammar.nothing();
+                    Ok(self.brackets("{", nothing, "}"))
+                }
+                Some(of) => {
+                    let value = self.schema(of, &format!("{}/additionalProperties", words.at))?;
+                    Ok(self.map(value))
+                }
+            };
+        }
+        let mut members = Vec::new();
+        for (name, of) in &named {
+            let value = self.schema(of, &format!("{}/properties/{name}", words.at))?;
+            let key = self.grammar.text(format!("{}:", quoted(name)));
+            let member = self.grammar.row(&[key, self.pieces.space, value]);
+            members.push((member, required.contains(&name.as_str())));
+        }
+        let members = self.in_order(&members);
+        Ok(self.brackets("{", members, "}"))
+    }
+
+    /// Members in their order, those that need not be there or not. From the last to the first: what follows, if it is
+    /// the first in its object, and if it is not.
+    fn in_order(&mut self, members: &[(Id, bool)]) -> Id {
+        let nothing = self.grammar.nothing();
+        let (mut first, mut later) = (nothing, nothing);
+        for (member, is_required) in members.iter().rev() {
+            let own = self.grammar.row(&[*member, later]);
+            let behind = self.grammar.row(&[self.pieces.comma, *member, later]);
+            if *is_required {
+                (first, later) = (own, behind);
+            } else {
+                (first, later) =
+                    (self.grammar.one(&[own, first]), self.grammar.one(&[behind, later]));
+            }
+        }
+        first
+    }
+}
+
+const TYPES: [&str; 7] = ["object", "array", "string", "integer", "number", "boolean", "null"];
+
+/// The words that say something about values of a type.
+fn words_of(name: &str) -> &'static [&'static str] {
+    match name {
+        "object" => &["properties", "required", "additionalProperties"],
+        "array" => &["items", "prefixItems", "minItems", "maxItems"],
+        "string" => &["minLength", "maxLength", "format"],
+        "integer" => &["minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"],
+        "number" => &["minimum"],
+        _ => &[],
+    }
+}
+
+/// A schema's words, and where it stands.
+struct Words<'a> {
+    schema: &'a Json,
+    at: &'a str,
+    members: &'a [(String, Json)],
+}
+
+impl Words<'_> {
+    fn unsupported(&self, word: &str) -> SchemaError {
+        SchemaError::Unsupported { at: self.at.into(), word: word.into() }
+    }
+
+    /// Nothing else may stand there: it would not be kept to.
+    fn only(&self, known: &[&str]) -> Result<(), SchemaError> {
+        let knows = |word: &str| known.contains(&word) || NOTES.contains(&word);
+        match self.members.iter().find(|(word, _)| !knows(word)) {
+            Some((word, _)) => Err(self.unsupported(&format!("{word:?}"))),
+            None => Ok(()),
+        }
+    }
+
+    fn says_nothing(&self) -> bool {
+        self.only(&[]).is_ok()
+    }
+
+    fn number(&self, word: &'static str) -> Result<Option<i64>, SchemaError> {
+        let Some(value) = self.schema.get(word) else { return Ok(None) };
+        let whole = |number: &serde_json::Number| {
+            let float = number.as_f64().filter(|it| it.abs() < 1e15 && *it as i64 as f64 == *it);
+            number.as_i64().or(float.map(|it| it as i64))
+        };
+        match value {
+            Json::Number(number) if whole(number).is_some() => Ok(whole(number)),
+            Json::Number(_)
+            | Json::Null
+            | Json::Flag(_)
+            | Json::Text(_)
+            | Json::List(_)
+            | Json::Object(_) => Err(SchemaError::Wrong {
+                at: format!("{}/{word}", self.at),
+                expected: "a whole number",
+            }),
+        }
+    }
+
+    fn times(&self, word: &'static str) -> Result<Option<u32>, SchemaError> {
+        let Some(number) = self.number(word)? else { return Ok(None) };
+        match u64::try_from(number) {
+            Ok(number) if number <= MOST_TIMES => Ok(Some(number as u32)),
+            _ => Err(SchemaError::Wrong {
+                at: format!("{}/{word}", self.at),
+                expected: "0 to 10000",
+            }),
+        }
+    }
+
+    fn ordered(&self, least: u32, most: u32) -> Result<(), SchemaError> {
+        let expected = "a least bound that is not above the most";
+        if least <= most {
+            Ok(())
+        } else {
+            Err(SchemaError::Wrong { at: self.at.into(), expected })
+        }
+    }
+}
+
+fn list(value: &Json) -> Option<&[Json]> {
+    match value {
+        Json::List(list) => Some(list),
+        Json::Null | Json::Flag(_) | Json::Number(_) | Json::Text(_) | Json::Object(_) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn made(schema: &str) -> Result<Grammar, SchemaError> {
+        of(&Json::read(schema).unwrap())
+    }
+
+    fn check(schema: &str, fits: &[&str], others: &[&str]) {
+        let (mut machine, start) = Machine::new(made(schema).unwrap());
+        let mut accepts = |text: &str| {
+            let end = machine.run(start, text.as_bytes());
+            end.is_some_and(|state| machine.may_end(state))
+        };
+        for text in fits {
+            assert!(accepts(text), "{schema}: {text}");
+        }
+        for text in others {
+            assert!(!accepts(text), "{schema}: {text}");
+        }
+    }
+
+    #[test]
+    fn values_of_each_type() {
+        check(
+            "{}",
+            &["1", "-0.5e+3", "\"ä€😀\\n\\u00e4\"", "[{}, []]", "null"],
+            &["", "01", "+1", "\"\n\"", "[1,]", "nul"],
+        );
+        check(r#"{"type":"string"}"#, &["\"\"", "\"a b\""], &["\"\\ud83d\"", "\"a", "a"]);
+        check(
+            r#"{"type":"string","minLength":2,"maxLength":3}"#,
+            &["\"ab\"", "\"äöü\""],
+            &["\"a\"", "\"abcd\""],
+        );
+        check(r#"{"type":"integer"}"#, &["0", "-12"], &["1.0", "-", "007"]);
+        check(
+            r#"{"type":"integer","minimum":-1,"exclusiveMaximum":3}"#,
+            &["-1", "0", "2"],
+            &["-2", "3"],
+        );
+        check(r#"{"type":"integer","exclusiveMinimum":0}"#, &["1", "20"], &["0", "-1"]);
+        check(r#"{"type":"number","minimum":0}"#, &["0.5", "7"], &["-1"]);
+        check(r#"{"type":["boolean","null"]}"#, &["true", "null"], &["0", "\"true\""]);
+        check(r#"{"type":["string","null"],"maxLength":1}"#, &["\"a\"", "null"], &["\"ab\""]);
+        check(r#"{"enum":["a",1,{"b":[null]}]}"#, &["\"a\"", "1", "{\"b\":[null]}"], &["a", "2"]);
+        check(r#"{"const":"x"}"#, &["\"x\""], &["\"y\""]);
+        check(
+            r#"{"type":"string","format":"date"}"#,
+            &["\"2026-11-30\""],
+            &["\"2026-11-31\"", "\"2026-02-29\"", "\"2026-1-1\""],
+        );
+        check(
+            r#"{"type":"string","format":"date-time"}"#,
+            &["\"2026-11-18T04:08:23Z\"", "\"2026-01-01T23:59:59.5+01:30\""],
+            &["\"2026-11-18\"", "\"2026-11-18T24:00:00Z\""],
+        );
+        check(
+            r#"{"type":"string","format":"uuid"}"#,
+            &["\"0123abcd-0000-4000-8000-0123456789ab\""],
+            &["\"x\""],
+        );
+    }
+
+    #[test]
+    fn objects_and_lists() {
+        let schema = r#"{"type":"object","properties":{"a":{"type":"integer"},"b":{"type":"null"},"c":{"type":"boolean"}},"required":["b"],"additionalProperties":false}"#;
+        check(
+            schema,
+            &[
+                "{\"b\":null}",
+                "{\"a\":1,\"b\":null}",
+                "{\"b\":null,\"c\":true}",
+                "{\n  \"a\": 1,\n  \"b\": null\n}",
+            ],
+            &[
+                "{}",
+                "{\"a\":1}",
+                "{\"b\":null,\"a\":1}",
+                "{\"b\":null,\"d\":1}",
+                "{,\"b\":null}",
+                "{\"a\":1\"b\":null}",
+            ],
+        );
+        check(
+            r#"{"type":"object","additionalProperties":{"type":"integer"}}"#,
+            &["{}", "{\"x\":1,\"y\":2}"],
+            &["{\"x\":true}"],
+        );
+        check(r#"{"type":"object","required":["x"]}"#, &["{\"x\":[1]}"], &["{}"]);
+        check(
+            r#"{"type":"array","items":{"type":"integer"},"minItems":1,"maxItems":2}"#,
+            &["[1]", "[1, 2]"],
+            &["[]", "[1,2,3]", "[true]"],
+        );
+        check(r#"{"type":"array","items":{"type":"integer"},"maxItems":0}"#, &["[]"], &["[1]"]);
+        check(
+            r#"{"type":"array","prefixItems":[{"type":"integer"},{"type":"null"}],"minItems":2,"maxItems":2}"#,
+            &["[1,null]"],
+            &["[1]", "[null,1]"],
+        );
+        let tree = r##"{"$defs":{"node":{"type":"object","properties":{"next":{"anyOf":[{"$ref":"#/$defs/node"},{"type":"null"}]}},"required":["next"]}},"$ref":"#/$defs/node"}"##;
+        check(tree, &["{\"next\":null}", "{\"next\":{\"next\":null}}"], &["{}", "{\"next\":{}}"]);
+        let either = r#"{"oneOf":[{"type":"object","properties":{"t":{"const":"a"}},"required":["t"]},{"type":"object","properties":{"t":{"const":"b"},"n":{"type":"integer"}},"required":["t"]},{"type":"string"}]}"#;
+        check(
+            either,
+            &["{\"t\":\"a\"}", "{\"t\":\"b\",\"n\":1}", "\"x\""],
+            &["{\"t\":\"a\",\"n\":1}", "{}"],
+        );
+    }
+
+    #[test]
+    fn what_cannot_be_kept_to_is_named() {
+        for (schema, named) in [
+            (r#"{"type":"string","pattern":"a+"}"#, "#: \"pattern\" is not supported"),
+            (
+                r#"{"type":"object","properties":{"a":{"not":{}}}}"#,
+                "#/properties/a: expected a \"type\"",
+            ),
+            (r#"{"type":"text"}"#, "#: expected object, array, string"),
+            (r##"{"$ref":"#/$defs/x"}"##, "#/$defs/x is not in the schema"),
+            (r##"{"$ref":"#"}"##, "no JSON fits the schema"),
+            (r#"{"type":"array","minItems":3,"maxItems":2}"#, "#: expected a least bound"),
+            (r#"{"type":"string","maxLength":-1}"#, "#/maxLength: expected 0 to 10000"),
+            (r#"{"oneOf":[{"type":"integer"},{"type":"number"}]}"#, "oneOf of schemas that"),
+            (r#"{"enum":[]}"#, "#: expected 1 to 1000 values"),
+            (r#"{"type":"string","format":"email"}"#, "the format \"email\""),
+            ("[]", "#: expected a schema: an object"),
+        ] {
+            let error = made(schema).unwrap_err().to_string();
+            assert!(error.contains(named), "{schema}: {error}");
+        }
+    }
+}
