@@ -22,7 +22,7 @@ struct Row {
 
 fn row(ranks: u8) -> Row {
     let parts = (0..u64::from(ranks)).map(|at| Span::new(at, 1)).collect();
-    let task = StageTask { job: JobId(1), parts };
+    let task = StageTask { job: JobId(1), parts, rounds: false };
     let stage = |rank| Stage::new(Time(0), (EPOCH, Rank(rank), ranks), &task);
     let mut row = Row {
         now: Time(0),

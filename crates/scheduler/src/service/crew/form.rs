@@ -282,8 +282,7 @@ impl Scheduler {
 fn in_turn(problem: &CrewProblem) -> CrewProblem {
     match problem {
         CrewProblem::Chain(chain) => {
-            let parts = chain.parts.clone();
-            CrewProblem::Chain(shoal_kinds::Chain { parts, pace: Pace::InTurn })
+            CrewProblem::Chain(shoal_kinds::Chain { pace: Pace::InTurn, ..chain.clone() })
         }
         CrewProblem::Ring(_) | CrewProblem::Group(_) => problem.clone(),
     }
