@@ -404,7 +404,7 @@ fn a_text_goes_on_behind_what_was_said_when_its_crew_changes_however_often() {
         }
         world.forget_calls();
         world.leave(last);
-        world.linked(u64::from(round) + 10, 300);
+        world.linked(u64::from(round) + 3, 300);
         world.wait(100);
         world.all_load();
     }
