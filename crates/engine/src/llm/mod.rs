@@ -33,10 +33,12 @@ mod math;
 mod matrix;
 mod pool;
 mod rope;
+mod rounds;
 mod stage;
 #[cfg(test)]
 mod testing;
 
 pub use error::{LoadError, RunError};
 pub use kernel::Kernel;
+pub use rounds::{Given, READ_STEP, Rounds, Turn};
 pub use stage::{Input, MOST_ROWS, Options, Output, Row, Stage};

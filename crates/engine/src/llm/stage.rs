@@ -251,6 +251,16 @@ impl Stage {
         self.weights.last.is_some()
     }
 
+    /// Words that the model knows.
+    pub fn words(&self) -> usize {
+        self.config.vocab as usize
+    }
+
+    /// Numbers that cross from layer to layer, for each row.
+    pub fn width(&self) -> usize {
+        self.config.width as usize
+    }
+
     pub fn kernel(&self) -> Kernel {
         self.compute.kernel.kernel()
     }
