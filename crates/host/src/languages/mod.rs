@@ -2,6 +2,7 @@
 
 mod desk;
 mod engine;
+mod part;
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -12,13 +13,15 @@ use std::time::{Duration, Instant};
 use shoal_gguf::{FIRST_BYTES, Model, ReadError};
 use shoal_kinds::LlmWork;
 use shoal_protocol::{BlobRef, Failure, Hash, JobId};
-use shoal_text::{Ask, Chooser, Done, Said, Spelling, Texts, Why, pack};
+use shoal_text::{Answer, Asked, Bounds, Done, Next, Said, Spelling, Texts, pack};
 
 use self::desk::{Desk, Step};
 use self::engine::Engine;
 use super::cache::Keep;
 use super::courier::Courier;
 use super::program::Answers;
+
+pub(super) use part::Part;
 
 /// Models loaded at a time; the coordinator places no more here than this device's memory holds.
 const KEPT: usize = 16;
@@ -40,8 +43,7 @@ pub(super) struct Languages {
 /// A model that is loaded.
 struct Language {
     desk: Desk<Engine>,
-    words: u32,
-    context: u32,
+    bounds: Bounds,
     last_sequence: AtomicU64,
     seats: Seats,
     /// None if the file's words cannot be read: then answers cannot be kept to a form.
@@ -89,10 +91,10 @@ impl Languages {
         cancel: &AtomicBool,
         give: &dyn Fn(Vec<u8>),
     ) -> Result<Vec<u8>, Failure> {
-        let ask = Ask::unpack(request)
+        let asked = Asked::unpack(request)
             .ok_or_else(|| failed("the request is none of a language model"))?;
         let language = self.ready(courier, work)?;
-        let done = language.answer(ask, cancel, give)?;
+        let done = language.answer(asked, cancel, give)?;
         Answers::one(&pack(&Said::Done(done)))
     }
 
@@ -121,8 +123,7 @@ impl Language {
             .map_err(|message| Failure::Unable { message })?;
         Ok(Language {
             desk: Desk::new(engine, MOST_STEP),
-            words: model.config().vocab,
-            context: work.context,
+            bounds: bounds(&model, work, PROMPT_STEP),
             last_sequence: AtomicU64::new(0),
             seats: Seats::new(sequences),
             spelling: spelling(&model),
@@ -131,67 +132,29 @@ impl Language {
 
     fn answer(
         &self,
-        ask: Ask,
+        asked: Asked,
         cancel: &AtomicBool,
         give: &dyn Fn(Vec<u8>),
     ) -> Result<Done, Failure> {
-        self.check(&ask)?;
+        let mut answer =
+            Answer::new(asked, self.bounds, self.spelling.as_ref(), 0).map_err(failed)?;
         let _seat = self.seats.take(cancel)?;
         let sequence = self.last_sequence.fetch_add(1, Ordering::Relaxed) + 1;
         let _open = Open { language: self, sequence };
-        let mut chooser = Chooser::new(&ask, self.spelling.as_ref()).map_err(failed)?;
-        let Ask { prompt, most, ends, .. } = ask;
         let began = Instant::now();
-        let mut logits = Vec::new();
-        let mut position = 0;
-        for tokens in prompt.chunks(PROMPT_STEP) {
+        while let Some(Next { position, tokens, wants }) = answer.next() {
             still_wanted(cancel)?;
-            let wants = position + tokens.len() == prompt.len();
-            let step = Step { sequence, position: position as u32, tokens: tokens.into(), wants };
-            position += tokens.len();
-            logits = self.desk.step(step).map_err(failed)?.unwrap_or_default();
-        }
-        let prompt_micros = began.elapsed().as_micros() as u64;
-        let began = Instant::now();
-        let room = u64::from(self.context).saturating_sub(prompt.len() as u64);
-        let most = u64::from(most).min(room);
-        let mut why = Why::Length;
-        for place in 0..most {
-            still_wanted(cancel)?;
-            let chosen = chooser
-                .choose(&logits, place)
-                .ok_or_else(|| failed("the model gave no numbers to choose from"))?;
-            let token = chosen.token;
-            if ends.contains(&token) {
-                why = Why::End;
-                break;
+            let step = Step { sequence, position, tokens: tokens.into(), wants };
+            let logits = self.desk.step(step).map_err(failed)?;
+            let now = began.elapsed().as_micros() as u64;
+            for said in answer.computed(logits.as_deref(), now).map_err(failed)? {
+                match said {
+                    Said::Token(_) => give(pack(&said)),
+                    Said::Done(done) => return Ok(done),
+                }
             }
-            give(pack(&Said::Token(chosen)));
-            if place + 1 == most {
-                break;
-            }
-            let step =
-                Step { sequence, position: position as u32, tokens: vec![token], wants: true };
-            position += 1;
-            logits = self.desk.step(step).map_err(failed)?.unwrap_or_default();
         }
-        Ok(Done { why, prompt_micros, answer_micros: began.elapsed().as_micros() as u64 })
-    }
-
-    /// Whoever asks has checked it; what comes over a network is checked again.
-    fn check(&self, ask: &Ask) -> Result<(), Failure> {
-        ask.sampling.check().map_err(failed)?;
-        if ask.prompt.is_empty() {
-            return Err(failed("the prompt is empty"));
-        }
-        if ask.prompt.len() as u64 > u64::from(self.context) {
-            let (found, most) = (ask.prompt.len(), self.context);
-            return Err(failed(format!("the prompt has {found} tokens; at most {most} fit")));
-        }
-        match ask.prompt.iter().find(|token| **token >= self.words) {
-            Some(token) => Err(failed(format!("the model has no token {token}"))),
-            None => Ok(()),
-        }
+        Err(failed("the answer has no end"))
     }
 }
 
@@ -260,6 +223,10 @@ impl Drop for Seat<'_> {
         self.0.state().free += 1;
         self.0.freed.notify_all();
     }
+}
+
+fn bounds(model: &Model, work: &LlmWork, step: usize) -> Bounds {
+    Bounds { words: model.config().vocab, context: work.context, step }
 }
 
 fn spelling(model: &Model) -> Option<Arc<Spelling>> {
