@@ -2,6 +2,7 @@
 //! kind of work. Speeds are in the kind's own measure of work (cells, multiplications) per second.
 
 use alloc::vec::Vec;
+use serde::{Deserialize, Serialize};
 use shoal_protocol::Span;
 
 /// What a crew of this work is for.
@@ -103,7 +104,7 @@ pub enum Flow {
 }
 
 /// What goes to a member of a chain in which requests go round and round.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Way {
     /// To the first: a request.
     Asked,
@@ -118,7 +119,7 @@ pub enum Way {
 }
 
 /// What a member makes of it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Out {
     Again,
     On(Vec<u8>),

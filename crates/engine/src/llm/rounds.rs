@@ -184,7 +184,8 @@ impl Rounds {
 
     /// What the device before made.
     fn passed(&self, at: usize, text: u64, bytes: &[u8]) -> Result<Step, Failure> {
-        let (head, numbers) = bytes.split_first_chunk::<HEAD>().ok_or_else(|| lost("no numbers"))?;
+        let (head, numbers) =
+            bytes.split_first_chunk::<HEAD>().ok_or_else(|| lost("no numbers"))?;
         let position = u32::from_le_bytes([head[0], head[1], head[2], head[3]]);
         self.follows(text, position)?;
         let (numbers, rest) = numbers.as_chunks::<4>();

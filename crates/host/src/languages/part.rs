@@ -57,8 +57,7 @@ impl Part {
     pub(crate) fn turn(&self, items: &[Passing], now: u64) -> (Vec<Turned>, bool) {
         let mut rounds = self.rounds();
         self.over().drain(..).for_each(|call| rounds.forget(call.0));
-        let given =
-            items.iter().map(|it| Given { text: it.call.0, way: it.way, bytes: &it.bytes });
+        let given = items.iter().map(|it| Given { text: it.call.0, way: it.way, bytes: &it.bytes });
         let turn = rounds.turn(&given.collect::<Vec<_>>(), now);
         let made = items.iter().map(|item| item.call).zip(turn.made).collect();
         (made, turn.usual)

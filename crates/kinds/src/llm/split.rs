@@ -11,7 +11,7 @@ use crate::crew::{Chain, ChainPart, CrewPlan, CrewProblem, Flow, Pace, Recovery}
 /// Parts of one model at most: more than devices that ever stand in one chain, few enough that placement tries all.
 pub const MOST_PARTS: u32 = 24;
 /// What an engine holds beside weights and conversations, for each part.
-const BESIDE: u64 = 8 << 20;
+const BESIDE: u64 = 2 << 20;
 /// Bytes of a number on its way from device to device: all of it, so that the tokens are those of one device alone.
 const NUMBER: u64 = 4;
 
@@ -124,9 +124,9 @@ mod tests {
         let CrewProblem::Chain(chain) = plan.problem else { panic!("a chain") };
         let of = |at: usize| (chain.parts[at].work >> 20, chain.parts[at].bytes >> 20);
         // Its weights and an eighth more, four texts of a mebibyte, and what else an engine holds.
-        assert_eq!(of(1), (8, 9 + 4 + 8));
-        assert_eq!(of(0), (8, 27 + 4 + 8));
-        assert_eq!(of(23), (40, 45 + 4 + 8));
+        assert_eq!(of(1), (8, 9 + 4 + 2));
+        assert_eq!(of(0), (8, 27 + 4 + 2));
+        assert_eq!(of(23), (40, 45 + 4 + 2));
         assert_eq!(chain.parts[0].out_bytes, 2304);
         assert_eq!(chain.flow, Flow::Rounds { calls: 4 });
     }
