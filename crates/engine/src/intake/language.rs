@@ -42,7 +42,7 @@ pub fn language_model(head: Vec<u8>, size: u64) -> Result<LlmPlan, IntakeError> 
         weights,
         cache,
         chats: texts.template.is_some(),
-        layer_weights: (0..layers).map(|layer| model.layer_bytes(layer)).collect(),
+        layer_weights: (0..layers).map(|layer| layer_bytes(&model, layer)).collect(),
         first_weights: bytes(&model, Role::Embedding),
         last_weights: bytes(&model, if model.is_tied() { Role::Embedding } else { Role::Head }),
         width: model.config().width,
@@ -51,6 +51,13 @@ pub fn language_model(head: Vec<u8>, size: u64) -> Result<LlmPlan, IntakeError> 
 
 fn bytes(model: &Model, role: Role) -> u64 {
     model.common(role).map_or(0, |tensor| tensor.at.end - tensor.at.start)
+}
+
+/// Of a layer alone: parts that are not at an end have nothing else but what all layers share.
+fn layer_bytes(model: &Model, layer: u32) -> u64 {
+    let of_it = format!("blk.{layer}.");
+    let own = model.head().tensors().iter().filter(|tensor| tensor.name.starts_with(&of_it));
+    own.map(|tensor| tensor.at.end - tensor.at.start).sum()
 }
 
 fn numbers(tensor: &TensorInfo) -> u64 {

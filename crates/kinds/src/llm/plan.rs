@@ -75,10 +75,9 @@ impl Ask for LlmRequest {
     }
 
     fn cut(&self, work: Kind, _tools: &Tools<'_>) -> Result<Kind, PlanError> {
-        match work {
-            Kind::Llm(work) => Ok(LlmWork { split: work.about.layers > 1, ..work }.into()),
-            other => Ok(other),
-        }
+        let Some(language) = work.language() else { return Ok(work) };
+        let split = language.about.layers > 1;
+        Ok(LlmWork { split, ..language.clone() }.into())
     }
 }
 

@@ -1,17 +1,19 @@
 //! Services: jobs without an end. Replicas are kept ready on nodes and are facts; requests are not: whoever
 //! asks waits, is answered once, or is told why not.
 //!
-//! - [`call`]: requests, from the queue to their answers
+//! - [`call`]: requests, from the queue to their answers; [`error`]: why there is none
 //! - [`replica`]: who keeps all of a service ready
 //! - [`crew`]: who keeps it ready together, each some of its parts
 
 mod call;
 mod crew;
+mod error;
 mod replica;
 
 pub(crate) use call::Part;
-pub use call::{CallError, CallId, Ran};
+pub use call::{CallId, Ran};
 pub use crew::{SplitView, StageView};
+pub use error::CallError;
 
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::string::String;

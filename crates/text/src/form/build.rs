@@ -1,8 +1,10 @@
 //! What all JSON is made of, as pieces of a grammar.
 
 use alloc::collections::BTreeMap;
+use alloc::format;
 use alloc::string::String;
 use alloc::vec;
+use alloc::vec::Vec;
 
 use super::grammar::{ENDLESS, Grammar, Id, Node};
 use super::json::Json;
@@ -132,6 +134,45 @@ impl<'a> Build<'a> {
             items = self.grammar.maybe(items);
         }
         self.brackets("[", items, "]")
+    }
+
+    /// No 29th of February: it is not in every year.
+    pub(super) fn date(&mut self) -> Id {
+        let year = self.grammar.digits(4, 4);
+        let dash = self.grammar.text("-");
+        let mut days = Vec::new();
+        for (months, last) in [(&[1, 3, 5, 7, 8, 10, 12][..], 31), (&[4, 6, 9, 11], 30), (&[2], 28)]
+        {
+            let month = self.grammar.words(months.iter().map(|month| format!("{month:02}")));
+            let day = self.grammar.words((1..=last).map(|day| format!("{day:02}")));
+            days.push(self.grammar.row(&[month, dash, day]));
+        }
+        let days = self.grammar.one(&days);
+        self.grammar.row(&[year, dash, days])
+    }
+
+    pub(super) fn time(&mut self) -> Id {
+        let hour = self.grammar.words((0..24).map(|hour| format!("{hour:02}")));
+        let sixty = self.grammar.words((0..60).map(|minute| format!("{minute:02}")));
+        let (colon, point) = (self.grammar.text(":"), self.grammar.text("."));
+        let digits = self.grammar.digits(1, 6);
+        let part = self.grammar.row(&[point, digits]);
+        let part = self.grammar.maybe(part);
+        let (zulu, sign) = (self.grammar.text("Z"), self.words(&["+", "-"]));
+        let shift = self.grammar.row(&[sign, hour, colon, sixty]);
+        let zone = self.grammar.one(&[zulu, shift]);
+        self.grammar.row(&[hour, colon, sixty, colon, sixty, part, zone])
+    }
+
+    pub(super) fn uuid(&mut self) -> Id {
+        let hex = self.grammar.byte(&[(b'0', b'9'), (b'a', b'f')]);
+        let dash = self.grammar.text("-");
+        let mut row = Vec::new();
+        for (at, count) in [8, 4, 4, 4, 12].into_iter().enumerate() {
+            row.extend((at > 0).then_some(dash));
+            row.push(self.grammar.times(hex, count, count));
+        }
+        self.grammar.row(&row)
     }
 }
 

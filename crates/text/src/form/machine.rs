@@ -2,7 +2,6 @@
 //! numbered state with a table of what follows each byte, made when it is first asked for. So a token that was tried once
 //! costs a look for each of its bytes.
 
-use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec;
 use alloc::vec::Vec;
@@ -34,7 +33,7 @@ pub(super) struct Machine {
     /// The stacks of each state, ordered.
     states: Vec<Vec<Stack>>,
     known_states: BTreeMap<Vec<Stack>, State>,
-    next: Vec<Box<[State; 256]>>,
+    next: Vec<[State; 256]>,
 }
 
 impl Machine {
@@ -107,7 +106,7 @@ impl Machine {
         self.known_stacks.clear();
         self.states = vec![Vec::new()];
         self.known_states = BTreeMap::from([(Vec::new(), DEAD)]);
-        self.next = vec![Box::new([DEAD; 256])];
+        self.next = vec![[DEAD; 256]];
     }
 
     fn step(&mut self, state: State, byte: u8) -> State {
@@ -205,7 +204,7 @@ impl Machine {
         let state = self.states.len() as State;
         self.states.push(stacks.clone());
         self.known_states.insert(stacks, state);
-        self.next.push(Box::new([UNKNOWN; 256]));
+        self.next.push([UNKNOWN; 256]);
         state
     }
 }

@@ -4,6 +4,7 @@
 //! - [`grammar`]: a grammar of bytes
 //! - [`build`]: the pieces of a grammar that all JSON is made of
 //! - [`schema`]: the grammar of a schema
+//! - [`words`]: what a schema's words say
 //! - [`machine`]: what may follow what was said so far
 
 mod build;
@@ -11,6 +12,7 @@ mod grammar;
 mod json;
 mod machine;
 mod schema;
+mod words;
 
 pub use json::Json;
 pub use schema::SchemaError;

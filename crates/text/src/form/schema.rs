@@ -11,31 +11,12 @@ use super::build::Build;
 use super::grammar::{ENDLESS, Grammar, Id};
 use super::json::{Json, quoted};
 use super::machine::Machine;
+use super::words::{NOTES, TYPES, Words, list, words_of};
 
 /// Nodes of one grammar.
 const MOST_NODES: usize = 200_000;
 /// Values of an `enum`, and whole numbers between two bounds: each is a way to go on.
 const MOST_VALUES: usize = 1000;
-/// Times that something is counted.
-const MOST_TIMES: u64 = 10_000;
-
-/// Words of schemas that say nothing about what is valid.
-const NOTES: [&str; 14] = [
-    "title",
-    "description",
-    "default",
-    "examples",
-    "example",
-    "deprecated",
-    "readOnly",
-    "writeOnly",
-    "discriminator",
-    "$schema",
-    "$id",
-    "$comment",
-    "$defs",
-    "definitions",
-];
 
 /// Why a schema cannot be kept to.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -264,16 +245,7 @@ impl Build<'_> {
                 let (date, t, time) = (self.date(), self.grammar.text("T"), self.time());
                 self.grammar.row(&[date, t, time])
             }
-            Some("uuid") => {
-                let hex = self.grammar.byte(&[(b'0', b'9'), (b'a', b'f')]);
-                let dash = self.grammar.text("-");
-                let mut row = Vec::new();
-                for (at, count) in [8, 4, 4, 4, 12].into_iter().enumerate() {
-                    row.extend((at > 0).then_some(dash));
-                    row.push(self.grammar.times(hex, count, count));
-                }
-                self.grammar.row(&row)
-            }
+            Some("uuid") => self.uuid(),
             other => {
                 let name = other.unwrap_or_default();
                 return Err(words.unsupported(&format!("the format {name:?}")));
@@ -283,34 +255,6 @@ impl Build<'_> {
             return Err(words.unsupported("a length beside a format"));
         }
         Ok(self.quotes(inner))
-    }
-
-    /// No 29th of February: it is not in every year.
-    fn date(&mut self) -> Id {
-        let year = self.grammar.digits(4, 4);
-        let dash = self.grammar.text("-");
-        let mut days = Vec::new();
-        for (months, last) in [(&[1, 3, 5, 7, 8, 10, 12][..], 31), (&[4, 6, 9, 11], 30), (&[2], 28)]
-        {
-            let month = self.grammar.words(months.iter().map(|month| format!("{month:02}")));
-            let day = self.grammar.words((1..=last).map(|day| format!("{day:02}")));
-            days.push(self.grammar.row(&[month, dash, day]));
-        }
-        let days = self.grammar.one(&days);
-        self.grammar.row(&[year, dash, days])
-    }
-
-    fn time(&mut self) -> Id {
-        let hour = self.grammar.words((0..24).map(|hour| format!("{hour:02}")));
-        let sixty = self.grammar.words((0..60).map(|minute| format!("{minute:02}")));
-        let (colon, point) = (self.grammar.text(":"), self.grammar.text("."));
-        let digits = self.grammar.digits(1, 6);
-        let part = self.grammar.row(&[point, digits]);
-        let part = self.grammar.maybe(part);
-        let (zulu, sign) = (self.grammar.text("Z"), self.words(&["+", "-"]));
-        let shift = self.grammar.row(&[sign, hour, colon, sixty]);
-        let zone = self.grammar.one(&[zulu, shift]);
-        self.grammar.row(&[hour, colon, sixty, colon, sixty, part, zone])
     }
 
     fn integer(&mut self, words: &Words<'_>) -> Made {
@@ -416,93 +360,6 @@ impl Build<'_> {
             }
         }
         first
-    }
-}
-
-const TYPES: [&str; 7] = ["object", "array", "string", "integer", "number", "boolean", "null"];
-
-/// The words that say something about values of a type.
-fn words_of(name: &str) -> &'static [&'static str] {
-    match name {
-        "object" => &["properties", "required", "additionalProperties"],
-        "array" => &["items", "prefixItems", "minItems", "maxItems"],
-        "string" => &["minLength", "maxLength", "format"],
-        "integer" => &["minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"],
-        "number" => &["minimum"],
-        _ => &[],
-    }
-}
-
-/// A schema's words, and where it stands.
-struct Words<'a> {
-    schema: &'a Json,
-    at: &'a str,
-    members: &'a [(String, Json)],
-}
-
-impl Words<'_> {
-    fn unsupported(&self, word: &str) -> SchemaError {
-        SchemaError::Unsupported { at: self.at.into(), word: word.into() }
-    }
-
-    /// Nothing else may stand there: it would not be kept to.
-    fn only(&self, known: &[&str]) -> Result<(), SchemaError> {
-        let knows = |word: &str| known.contains(&word) || NOTES.contains(&word);
-        match self.members.iter().find(|(word, _)| !knows(word)) {
-            Some((word, _)) => Err(self.unsupported(&format!("{word:?}"))),
-            None => Ok(()),
-        }
-    }
-
-    fn says_nothing(&self) -> bool {
-        self.only(&[]).is_ok()
-    }
-
-    fn number(&self, word: &'static str) -> Result<Option<i64>, SchemaError> {
-        let Some(value) = self.schema.get(word) else { return Ok(None) };
-        let whole = |number: &serde_json::Number| {
-            let float = number.as_f64().filter(|it| it.abs() < 1e15 && *it as i64 as f64 == *it);
-            number.as_i64().or(float.map(|it| it as i64))
-        };
-        match value {
-            Json::Number(number) if whole(number).is_some() => Ok(whole(number)),
-            Json::Number(_)
-            | Json::Null
-            | Json::Flag(_)
-            | Json::Text(_)
-            | Json::List(_)
-            | Json::Object(_) => Err(SchemaError::Wrong {
-                at: format!("{}/{word}", self.at),
-                expected: "a whole number",
-            }),
-        }
-    }
-
-    fn times(&self, word: &'static str) -> Result<Option<u32>, SchemaError> {
-        let Some(number) = self.number(word)? else { return Ok(None) };
-        match u64::try_from(number) {
-            Ok(number) if number <= MOST_TIMES => Ok(Some(number as u32)),
-            _ => Err(SchemaError::Wrong {
-                at: format!("{}/{word}", self.at),
-                expected: "0 to 10000",
-            }),
-        }
-    }
-
-    fn ordered(&self, least: u32, most: u32) -> Result<(), SchemaError> {
-        let expected = "a least bound that is not above the most";
-        if least <= most {
-            Ok(())
-        } else {
-            Err(SchemaError::Wrong { at: self.at.into(), expected })
-        }
-    }
-}
-
-fn list(value: &Json) -> Option<&[Json]> {
-    match value {
-        Json::List(list) => Some(list),
-        Json::Null | Json::Flag(_) | Json::Number(_) | Json::Text(_) | Json::Object(_) => None,
     }
 }
 
