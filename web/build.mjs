@@ -14,7 +14,7 @@ const DIST = join(WEB, "dist");
 const NEW = join(WEB, "dist.new");
 const ASSETS = join(NEW, "assets");
 const GENERATED = join(WEB, "sdk/generated");
-const MODULES = ["brain", "crew", "gpu", "onnx", "vision"];
+const MODULES = ["brain", "crew", "gpu", "llm", "onnx", "vision"];
 
 /** Not worth a second file. */
 const SMALLEST_GZIP = 256;
@@ -60,7 +60,7 @@ async function sdk() {
 async function workers() {
   // Those a Worker or page imports when it needs them.
   const entryPoints = { hash: "sdk/src/hash.ts", vision: "sdk/src/vision.ts", crew: "sdk/src/workers/crew/index.ts", radio: "sdk/src/join/radio.ts" };
-  for (const name of ["brain", "gpu", "wasi", "onnx", "keep"]) {
+  for (const name of ["brain", "gpu", "wasi", "onnx", "llm", "keep"]) {
     entryPoints[`${name}-worker`] = `sdk/src/workers/${name}.ts`;
   }
   entryPoints["talk-worker"] = "sdk/src/gpu-p2p/talker.ts";

@@ -8,14 +8,19 @@ use crate::shell::{For, Outcome, cargo, command, make_dir, root, run, target};
 use crate::stamp::Stamp;
 
 /// The Wasm modules of a tab, by cargo feature. Apart, so that a tab loads each only when it needs it.
-const MODULES: [&str; 5] = ["brain", "crew", "gpu", "onnx", "vision"];
+const MODULES: [&str; 6] = ["brain", "crew", "gpu", "llm", "onnx", "vision"];
 
-const RUST_INPUTS: [&str; 10] = [
+/// Modules whose engine must be fast rather than small. The others with an engine have a library for what takes long.
+const FAST: [(&str, &str); 1] = [("llm", "profile.release.package.shoal-engine.opt-level=3")];
+
+const RUST_INPUTS: [&str; 12] = [
     "Cargo.toml",
     "rust-toolchain.toml",
     "crates/protocol",
     "crates/kinds",
     "crates/onnx",
+    "crates/gguf",
+    "crates/text",
     "crates/vision",
     "crates/seal",
     "crates/node",
@@ -57,8 +62,10 @@ pub(crate) fn build(whom: For) -> Outcome {
 fn wasm(module: &str, more: &str, out: &Path) -> Outcome {
     println!("web: {module}");
     let folder = target().join("web");
+    let fast = FAST.iter().filter(|(name, _)| *name == module);
     run(cargo()
         .current_dir(root().join("crates/browser"))
+        .args(fast.flat_map(|(_, set)| ["--config", set]))
         .args(["build", "--release", "--lib", "--target", "wasm32-unknown-unknown"])
         .args(["--no-default-features", "--features"])
         .arg(format!("{module}{more}"))

@@ -8,6 +8,7 @@
 
 extern crate alloc;
 
+mod answer;
 mod ask;
 mod choose;
 mod date;
@@ -23,6 +24,7 @@ mod template;
 mod tokenizer;
 mod vocabulary;
 
+pub use answer::{Answer, AnswerError, Bounds, Next};
 pub use ask::{Ask, Done, Garbled, Said, Why, Words, pack};
 pub use choose::{Chooser, ChooserError};
 pub use file::{Texts, TextsError};

@@ -25,6 +25,7 @@
 mod attention;
 mod cache;
 mod compute;
+mod conversations;
 mod error;
 mod kernel;
 mod lanes;
@@ -36,7 +37,10 @@ mod rope;
 mod stage;
 #[cfg(test)]
 mod testing;
+mod whole;
 
+pub use conversations::{Conversations, Heard};
 pub use error::{LoadError, RunError};
 pub use kernel::Kernel;
-pub use stage::{Input, MOST_ROWS, Options, Output, Row, Stage};
+pub use stage::{Input, Loading, MOST_ROWS, Options, Output, Row, Stage};
+pub use whole::{Computes, Outcome, Step, Whole};

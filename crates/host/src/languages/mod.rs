@@ -1,7 +1,6 @@
 //! Language models that are kept ready: loaded by ranges of their file, shared by all conversations.
 
 mod desk;
-mod engine;
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -9,13 +8,13 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use shoal_engine::llm::{Options, Stage, Step, Whole};
 use shoal_gguf::{FIRST_BYTES, Model, ReadError};
 use shoal_kinds::LlmWork;
 use shoal_protocol::{BlobRef, Failure, Hash, JobId};
-use shoal_text::{Ask, Chooser, Done, Said, Spelling, Texts, Why, pack};
+use shoal_text::{Answer, Ask, Bounds, Done, Next, Said, Spelling, Texts, pack};
 
-use self::desk::{Desk, Step};
-use self::engine::Engine;
+use self::desk::Desk;
 use super::cache::Keep;
 use super::courier::Courier;
 use super::program::Answers;
@@ -39,9 +38,8 @@ pub(super) struct Languages {
 
 /// A model that is loaded.
 struct Language {
-    desk: Desk<Engine>,
-    words: u32,
-    context: u32,
+    desk: Desk<Whole>,
+    bounds: Bounds,
     last_sequence: AtomicU64,
     seats: Seats,
     /// None if the file's words cannot be read: then answers cannot be kept to a form.
@@ -117,12 +115,13 @@ impl Language {
             Ok(bytes.into())
         };
         let sequences = usize::from(work.conversations);
-        let engine = Engine::load(&model, (threads, work.context, sequences), &mut read)
-            .map_err(|message| Failure::Unable { message })?;
+        let options = Options { threads, context: work.context, sequences, kernel: None };
+        let stage = Stage::load(&model, model.whole(), &options, &mut read)
+            .map_err(|error| Failure::Unable { message: error.to_string() })?;
+        let words = model.config().vocab;
         Ok(Language {
-            desk: Desk::new(engine, MOST_STEP),
-            words: model.config().vocab,
-            context: work.context,
+            desk: Desk::new(Whole::new(stage), MOST_STEP),
+            bounds: Bounds { words, context: work.context, step: PROMPT_STEP },
             last_sequence: AtomicU64::new(0),
             seats: Seats::new(sequences),
             spelling: spelling(&model),
@@ -135,63 +134,25 @@ impl Language {
         cancel: &AtomicBool,
         give: &dyn Fn(Vec<u8>),
     ) -> Result<Done, Failure> {
-        self.check(&ask)?;
+        let mut answer =
+            Answer::new(ask, self.bounds, self.spelling.as_ref(), 0).map_err(failed)?;
         let _seat = self.seats.take(cancel)?;
         let sequence = self.last_sequence.fetch_add(1, Ordering::Relaxed) + 1;
         let _open = Open { language: self, sequence };
-        let mut chooser = Chooser::new(&ask, self.spelling.as_ref()).map_err(failed)?;
-        let Ask { prompt, most, ends, .. } = ask;
         let began = Instant::now();
-        let mut logits = Vec::new();
-        let mut position = 0;
-        for tokens in prompt.chunks(PROMPT_STEP) {
+        while let Some(Next { position, tokens, wants }) = answer.next() {
             still_wanted(cancel)?;
-            let wants = position + tokens.len() == prompt.len();
-            let step = Step { sequence, position: position as u32, tokens: tokens.into(), wants };
-            position += tokens.len();
-            logits = self.desk.step(step).map_err(failed)?.unwrap_or_default();
-        }
-        let prompt_micros = began.elapsed().as_micros() as u64;
-        let began = Instant::now();
-        let room = u64::from(self.context).saturating_sub(prompt.len() as u64);
-        let most = u64::from(most).min(room);
-        let mut why = Why::Length;
-        for place in 0..most {
-            still_wanted(cancel)?;
-            let chosen = chooser
-                .choose(&logits, place)
-                .ok_or_else(|| failed("the model gave no numbers to choose from"))?;
-            let token = chosen.token;
-            if ends.contains(&token) {
-                why = Why::End;
-                break;
+            let step = Step { sequence, position, tokens: tokens.into(), wants };
+            let logits = self.desk.step(step).map_err(failed)?;
+            let now = began.elapsed().as_micros() as u64;
+            for said in answer.computed(logits.as_deref(), now).map_err(failed)? {
+                match said {
+                    Said::Token(_) => give(pack(&said)),
+                    Said::Done(done) => return Ok(done),
+                }
             }
-            give(pack(&Said::Token(chosen)));
-            if place + 1 == most {
-                break;
-            }
-            let step =
-                Step { sequence, position: position as u32, tokens: vec![token], wants: true };
-            position += 1;
-            logits = self.desk.step(step).map_err(failed)?.unwrap_or_default();
         }
-        Ok(Done { why, prompt_micros, answer_micros: began.elapsed().as_micros() as u64 })
-    }
-
-    /// Whoever asks has checked it; what comes over a network is checked again.
-    fn check(&self, ask: &Ask) -> Result<(), Failure> {
-        ask.sampling.check().map_err(failed)?;
-        if ask.prompt.is_empty() {
-            return Err(failed("the prompt is empty"));
-        }
-        if ask.prompt.len() as u64 > u64::from(self.context) {
-            let (found, most) = (ask.prompt.len(), self.context);
-            return Err(failed(format!("the prompt has {found} tokens; at most {most} fit")));
-        }
-        match ask.prompt.iter().find(|token| **token >= self.words) {
-            Some(token) => Err(failed(format!("the model has no token {token}"))),
-            None => Ok(()),
-        }
+        Err(failed("the answer has no end"))
     }
 }
 

@@ -15,8 +15,9 @@ export interface Places {
   base: string;
   brainWasm: string;
   gpuWasm: string;
-  /** Fetched when a model is to be kept ready. */
+  /** Fetched when a model is to be kept ready, each for its own sort. */
   onnxWasm: string;
+  llmWasm: string;
   /** Fetched when the node is asked into a crew. */
   crewModule: string;
   crewWasm: string;
@@ -24,6 +25,7 @@ export interface Places {
   gpuWorker: string;
   wasiWorker: string;
   onnxWorker: string;
+  llmWorker: string;
   /** Started when pieces of a blob are kept; it may be of another site. */
   keepWorker: string;
 }

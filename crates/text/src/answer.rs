@@ -1,0 +1,240 @@
+//! One answer from its question to its end: what is to be computed next, and what is said once it was. Whoever computes
+//! is asked for one step at a time, so that others' steps come between and an answer can be left at any of them.
+
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use crate::ask::{Ask, Done, Said, Why};
+use crate::choose::{Chooser, ChooserError};
+use crate::form::Spelling;
+use crate::sample::SamplingError;
+use crate::vocabulary::Token;
+
+/// What an answer is kept to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bounds {
+    /// Words that the model knows.
+    pub words: u32,
+    /// Tokens of a conversation at most, question and answer together.
+    pub context: u32,
+    /// Tokens of a prompt that are computed in one step.
+    pub step: usize,
+}
+
+/// Why there is no answer.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum AnswerError {
+    #[error(transparent)]
+    Sampling(#[from] SamplingError),
+    #[error(transparent)]
+    Chooser(#[from] ChooserError),
+    #[error("the prompt is empty")]
+    Empty,
+    #[error("the prompt has {found} tokens; at most {most} fit")]
+    TooLong { found: usize, most: u32 },
+    #[error("the model has no token {0}")]
+    NoToken(Token),
+    #[error("the model gave no numbers to choose from")]
+    NoNumbers,
+}
+
+/// Tokens that are to be computed behind those before them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Next<'a> {
+    /// How many went before.
+    pub position: u32,
+    pub tokens: &'a [Token],
+    /// The numbers behind the last one are wanted.
+    pub wants: bool,
+}
+
+/// An answer on its way. Times are microseconds of any clock.
+#[derive(Debug)]
+pub struct Answer {
+    prompt: Vec<Token>,
+    ends: Vec<Token>,
+    most: u64,
+    step: usize,
+    chooser: Chooser,
+    /// Tokens that were computed.
+    position: usize,
+    /// Tokens that were said.
+    said: u64,
+    phase: Phase,
+}
+
+#[derive(Debug)]
+enum Phase {
+    Reads { began: u64 },
+    Speaks { last: Token, began: u64, prompt_micros: u64 },
+    Over,
+}
+
+impl Answer {
+    /// Whoever asks has checked it; what comes over a network is checked again. `spelling` as for [`Chooser::new`].
+    pub fn new(
+        ask: Ask,
+        bounds: Bounds,
+        spelling: Option<&Arc<Spelling>>,
+        now: u64,
+    ) -> Result<Answer, AnswerError> {
+        let Bounds { words, context, step } = bounds;
+        ask.sampling.check()?;
+        if ask.prompt.is_empty() {
+            return Err(AnswerError::Empty);
+        }
+        let found = ask.prompt.len();
+        if found as u64 > u64::from(context) {
+            return Err(AnswerError::TooLong { found, most: context });
+        }
+        if let Some(token) = ask.prompt.iter().find(|token| **token >= words) {
+            return Err(AnswerError::NoToken(*token));
+        }
+        let chooser = Chooser::new(&ask, spelling)?;
+        let room = u64::from(context).saturating_sub(found as u64);
+        let Ask { prompt, most, ends, .. } = ask;
+        Ok(Answer {
+            prompt,
+            ends,
+            most: u64::from(most).min(room),
+            step: step.max(1),
+            chooser,
+            position: 0,
+            said: 0,
+            phase: Phase::Reads { began: now },
+        })
+    }
+
+    /// What is to be computed now; nothing when the answer is over.
+    pub fn next(&self) -> Option<Next<'_>> {
+        let position = self.position as u32;
+        match &self.phase {
+            Phase::Reads { .. } => {
+                let rest = self.prompt.get(self.position..).unwrap_or_default();
+                let tokens = &rest[..rest.len().min(self.step)];
+                Some(Next { position, tokens, wants: tokens.len() == rest.len() })
+            }
+            Phase::Speaks { last, .. } => {
+                Some(Next { position, tokens: core::slice::from_ref(last), wants: true })
+            }
+            Phase::Over => None,
+        }
+    }
+
+    /// It was computed, with these numbers if they were wanted: what is said now, the end last.
+    pub fn computed(&mut self, logits: Option<&[f32]>, now: u64) -> Result<Vec<Said>, AnswerError> {
+        let Some(Next { tokens, wants, .. }) = self.next() else { return Ok(Vec::new()) };
+        self.position += tokens.len();
+        if !wants {
+            return Ok(Vec::new());
+        }
+        let (began, prompt_micros) = match self.phase {
+            Phase::Reads { began } => (now, now.saturating_sub(began)),
+            Phase::Speaks { began, prompt_micros, .. } => (began, prompt_micros),
+            Phase::Over => return Ok(Vec::new()),
+        };
+        self.phase = Phase::Over;
+        let done =
+            |why| Said::Done(Done { why, prompt_micros, answer_micros: now.saturating_sub(began) });
+        if self.said >= self.most {
+            return Ok([done(Why::Length)].into());
+        }
+        let chosen = self.chooser.choose(logits.unwrap_or_default(), self.said);
+        let chosen = chosen.ok_or(AnswerError::NoNumbers)?;
+        let last = chosen.token;
+        if self.ends.contains(&last) {
+            return Ok([done(Why::End)].into());
+        }
+        self.said += 1;
+        if self.said == self.most {
+            return Ok([Said::Token(chosen), done(Why::Length)].into());
+        }
+        self.phase = Phase::Speaks { last, began, prompt_micros };
+        Ok([Said::Token(chosen)].into())
+    }
+
+    pub fn is_over(&self) -> bool {
+        matches!(self.phase, Phase::Over)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample::Sampling;
+    use alloc::vec;
+
+    const BOUNDS: Bounds = Bounds { words: 10, context: 8, step: 2 };
+
+    fn ask(prompt: &[Token], most: u32) -> Ask {
+        let sampling = Sampling { temperature: 0.0, ..Sampling::default() };
+        Ask { prompt: prompt.into(), most, ends: [9].into(), sampling, form: None }
+    }
+
+    /// A model that counts: behind each token the next one is the likeliest.
+    fn logits(last: Token) -> Vec<f32> {
+        (0..10).map(|token| if token == last + 1 { 1.0 } else { 0.0 }).collect()
+    }
+
+    /// All steps, and all that is said, a microsecond for each token.
+    fn run(ask: Ask) -> (Vec<(u32, Vec<Token>, bool)>, Vec<Said>) {
+        let mut answer = Answer::new(ask, BOUNDS, None, 0).unwrap();
+        let (mut steps, mut said, mut now) = (Vec::new(), Vec::new(), 0);
+        while let Some(Next { position, tokens, wants }) = answer.next() {
+            let last = *tokens.last().unwrap();
+            now += tokens.len() as u64;
+            steps.push((position, tokens.to_vec(), wants));
+            let numbers = wants.then(|| logits(last));
+            said.extend(answer.computed(numbers.as_deref(), now).unwrap());
+        }
+        assert!(answer.is_over());
+        (steps, said)
+    }
+
+    fn tokens(said: &[Said]) -> Vec<Token> {
+        said.iter()
+            .filter_map(|said| match said {
+                Said::Token(chosen) => Some(chosen.token),
+                Said::Done(_) => None,
+            })
+            .collect()
+    }
+
+    #[test]
+    fn a_prompt_is_read_in_steps_and_each_token_follows_the_last() {
+        let (steps, said) = run(ask(&[3, 4, 5], 3));
+        let expected = [(0, vec![3, 4], false), (2, vec![5], true), (3, vec![6], true)];
+        assert_eq!(steps[..3], expected);
+        assert_eq!(tokens(&said), [6, 7, 8]);
+        // What is said last need not be computed.
+        assert_eq!(steps.len(), 4);
+        let done = Done { why: Why::Length, prompt_micros: 3, answer_micros: 2 };
+        assert_eq!(said.last(), Some(&Said::Done(done)));
+    }
+
+    #[test]
+    fn it_ends_with_the_models_end_or_where_nothing_more_fits() {
+        let (_, said) = run(ask(&[7], 100));
+        assert_eq!(tokens(&said), [8]);
+        assert!(matches!(said.last(), Some(Said::Done(Done { why: Why::End, .. }))));
+        let (steps, said) = run(ask(&[0, 0, 0, 0, 0, 0], 100));
+        assert_eq!((steps.len(), tokens(&said)), (4, vec![1, 2]));
+        // No room at all: nothing is said.
+        let (steps, said) = run(ask(&[1; 8], 100));
+        assert_eq!((steps.len(), said.len()), (4, 1));
+    }
+
+    #[test]
+    fn what_cannot_be_answered_is_refused() {
+        let refused = |ask: Ask| Answer::new(ask, BOUNDS, None, 0).err();
+        assert_eq!(refused(ask(&[], 1)), Some(AnswerError::Empty));
+        assert_eq!(refused(ask(&[1; 9], 1)), Some(AnswerError::TooLong { found: 9, most: 8 }));
+        assert_eq!(refused(ask(&[1, 10], 1)), Some(AnswerError::NoToken(10)));
+        let mut hot = ask(&[1], 1);
+        hot.sampling.temperature = f32::NAN;
+        assert!(matches!(refused(hot), Some(AnswerError::Sampling(_))));
+        let mut answer = Answer::new(ask(&[1], 1), BOUNDS, None, 0).unwrap();
+        assert_eq!(answer.computed(None, 0), Err(AnswerError::NoNumbers));
+        assert!(answer.is_over());
+    }
+}
