@@ -5,6 +5,8 @@
 mod avx512;
 mod plain;
 mod tile;
+#[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
+mod wasm;
 
 use super::attention::{Heads, attend};
 use super::lanes::{Plain, Sixteen};
@@ -21,6 +23,9 @@ pub enum Kernel {
     /// AVX-512 with VNNI.
     #[cfg(target_arch = "x86_64")]
     Avx512,
+    /// WebAssembly's SIMD: relaxed in modules that are built for it.
+    #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
+    Wasm,
 }
 
 impl Kernel {
@@ -31,8 +36,13 @@ impl Kernel {
 
     /// All that run on this processor, the fastest last.
     pub fn all() -> Vec<Kernel> {
-        #[cfg_attr(not(target_arch = "x86_64"), expect(unused_mut, reason = "there are no others"))]
+        #[allow(unused_mut, reason = "some processors have no others")]
         let mut all = vec![Kernel::Plain];
+        // A module with instructions that its host does not know does not load.
+        #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
+        if wasm::WasmDots::are_right() {
+            all.push(Kernel::Wasm);
+        }
         #[cfg(target_arch = "x86_64")]
         {
             let has_512 = is_x86_feature_detected!("avx512f")
@@ -52,6 +62,10 @@ impl Kernel {
             Kernel::Plain => "plain",
             #[cfg(target_arch = "x86_64")]
             Kernel::Avx512 => "avx512",
+            #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
+            Kernel::Wasm if cfg!(target_feature = "relaxed-simd") => "relaxed-simd",
+            #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
+            Kernel::Wasm => "simd128",
         }
     }
 
@@ -60,6 +74,8 @@ impl Kernel {
             Kernel::Plain => &plain_ops::OPS,
             #[cfg(target_arch = "x86_64")]
             Kernel::Avx512 => &avx512_ops::OPS,
+            #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
+            Kernel::Wasm => &wasm_ops::OPS,
         }
     }
 }
@@ -158,6 +174,8 @@ ops!(
     super::avx512::Avx512Dots,
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni,f16c")]
 );
+#[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
+ops!(wasm_ops, super::wasm::Wasm, super::wasm::WasmDots,);
 
 /// The functions behind safe doors.
 #[allow(unsafe_code)]
