@@ -15,6 +15,8 @@ const NEW = join(WEB, "dist.new");
 const ASSETS = join(NEW, "assets");
 const GENERATED = join(WEB, "sdk/generated");
 const MODULES = ["brain", "crew", "gpu", "llm", "onnx", "vision"];
+/** Of a module that there are two of: the one for browsers with relaxed SIMD. Both have the same glue. */
+const RELAXED = ["llm-relaxed/llm_bg.wasm", "llm_relaxed_bg.wasm"];
 
 /** Not worth a second file. */
 const SMALLEST_GZIP = 256;
@@ -94,6 +96,8 @@ async function wasm() {
     const file = `${name}_bg.wasm`;
     await copyFile(join(GENERATED, name, file), join(ASSETS, file));
   }
+  const [from, to] = RELAXED;
+  await copyFile(join(GENERATED, from), join(ASSETS, to));
 }
 
 async function copyFiles(from, to, wanted) {

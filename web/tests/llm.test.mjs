@@ -231,6 +231,8 @@ test("pieces that came once are kept by the browser", { skip }, async (t) => {
   await added();
   await told();
   assert.ok(asked > 0);
+  const kept = () => first.page.evaluate(async (url) => (await (await import(`${url}/assets/sdk.js`)).shelf.size()), counted.url);
+  await until("all pieces to be kept", async () => (await kept()) >= file.length);
   const before = asked;
   await first.close();
   await tabOf(undefined, counted);

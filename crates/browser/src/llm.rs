@@ -1,7 +1,8 @@
-//! Language models for JavaScript: loaded a tensor at a time, then asked by several conversations that share goes. What is
-//! thrown is a `UnitFailure`, but for a panic and for memory that ran out: the browser throws its own error then, and the
+//! Language models for JavaScript: loaded a tensor at a time, then asked by several conversations that share goes. A tab of
+//! the pool is asked in tokens and answers in them; a page that talks to a model alone asks and hears in text. What is thrown is a `UnitFailure`, but for a panic and for memory that ran out: the browser throws its own error then, and the
 //! module is of no more use.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -10,7 +11,7 @@ use shoal_engine::llm::{Conversations, Heard, LoadError, Loading, Options, Whole
 use shoal_gguf::{FIRST_BYTES, Model, ReadError};
 use shoal_kinds::{Kind, LlmWork};
 use shoal_protocol::Failure;
-use shoal_text::{Ask, Bounds, Spelling, Texts};
+use shoal_text::{Ask, Bounds, ChatRequest, Done, Speaker, Spelling, Texts, Wrong};
 use wasm_bindgen::prelude::*;
 
 use crate::failure::{internal, to_js};
@@ -24,8 +25,25 @@ const MOST_MEMORY: u64 = 4 << 30;
 
 #[wasm_bindgen(typescript_custom_section)]
 const TYPES: &str = r#"
-/** What became of a conversation in a go. With `failure` or `done` it is over. */
-export interface LanguageHeard { number: number; bytes?: Uint8Array<ArrayBuffer>; done?: true; failure?: UnitFailure }
+/** What became of a conversation in a go. With `failure` or `done` it is over. `bytes` are for the pool, `said` is for who
+ * asked by `chat`. */
+export interface LanguageHeard {
+  number: number;
+  bytes?: Uint8Array<ArrayBuffer>;
+  said?: LanguageSaid;
+  done?: true;
+  failure?: UnitFailure;
+}
+/** Some words of an answer. The last ones say why it ends, and what it took: in tokens, and in milliseconds if the model got
+ * to its own end. */
+export interface LanguageSaid {
+  text: string;
+  finish?: "stop" | "length";
+  promptTokens?: number;
+  answerTokens?: number;
+  promptMs?: number;
+  answerMs?: number;
+}
 "#;
 
 #[wasm_bindgen]
@@ -59,6 +77,12 @@ enum Phase {
 
 #[wasm_bindgen]
 impl Loader {
+    /// For a page that talks to the model alone: one conversation of so many tokens with a file of so many bytes, which takes
+    /// so much memory.
+    pub fn alone(size: f64, context: u32, memory: f64) -> Result<Loader, JsValue> {
+        Loader::new(size as u64, context, 1, memory as u64)
+    }
+
     /// `work` is what the brain's `job` gives as bytes.
     pub fn of(work: &[u8]) -> Result<Loader, JsValue> {
         let work: Kind = postcard::from_bytes(work)
@@ -66,14 +90,17 @@ impl Loader {
         let no_model = || internal("a job that is no language model".into());
         let work = work.language().ok_or_else(no_model)?;
         let LlmWork { model, context, conversations, .. } = *work;
-        let needed = work.memory();
-        if needed >= MOST_MEMORY {
+        Loader::new(model.size, context, conversations, work.memory())
+    }
+
+    fn new(size: u64, context: u32, conversations: u16, memory: u64) -> Result<Loader, JsValue> {
+        if memory >= MOST_MEMORY {
             return Err(unable(format!(
-                "the model needs {needed} bytes of memory; a tab has at most {MOST_MEMORY}"
+                "the model needs {memory} bytes of memory; a tab has at most {MOST_MEMORY}"
             )));
         }
-        let phase = Phase::Head(FIRST_BYTES.min(model.size));
-        Ok(Loader { size: model.size, context, conversations, phase })
+        let phase = Phase::Head(FIRST_BYTES.min(size));
+        Ok(Loader { size, context, conversations, phase })
     }
 
     /// From which byte of the file to which it wants some; nothing when all are here.
@@ -120,10 +147,11 @@ impl Loader {
             return Err(internal("the model's file was not read".into()));
         };
         let stage = loading.finish().map_err(not_loaded)?;
-        let spelling = texts.ok().map(|texts| Arc::new(Spelling::new(&texts.tokenizer)));
+        let spelling = texts.as_ref().ok().map(|texts| Arc::new(Spelling::new(&texts.tokenizer)));
         let bounds = Bounds { words, context: self.context, step: STEP };
         let seats = self.conversations.into();
-        Ok(Language(Conversations::new(Whole::new(stage), bounds, seats, spelling)))
+        let conversations = Conversations::new(Whole::new(stage), bounds, seats, spelling);
+        Ok(Language { conversations, texts, context: self.context, speakers: BTreeMap::new() })
     }
 
     /// Why the module stopped, if it panicked. If it did not, it ran out of memory.
@@ -134,7 +162,21 @@ impl Loader {
 
 /// A model that is loaded, and those who talk to it.
 #[wasm_bindgen]
-pub struct Language(Conversations<Whole>);
+pub struct Language {
+    conversations: Conversations<Whole>,
+    /// Or why the file's words cannot be read.
+    texts: Result<Arc<Texts>, String>,
+    context: u32,
+    /// Of those who asked in text.
+    speakers: BTreeMap<u64, Aloud>,
+}
+
+/// An answer that is given as text.
+struct Aloud {
+    speaker: Speaker,
+    /// Tokens of the question.
+    asked: usize,
+}
 
 #[wasm_bindgen]
 impl Language {
@@ -144,38 +186,102 @@ impl Language {
             let message = "the request is none of a language model".into();
             to_js(&Failure::Model { message })
         })?;
-        self.0.ask(number as u64, ask);
+        self.conversations.ask(number as u64, ask);
+        Ok(())
+    }
+
+    /// The same for a request as OpenAI's API takes it, as JSON. `now` is in seconds since 1970; `seed` is for requests that
+    /// bring none.
+    pub fn chat(&mut self, number: f64, request: &str, now: f64, seed: f64) -> Result<(), JsValue> {
+        let texts = self.texts.clone().map_err(unable)?;
+        let request = ChatRequest::read(request.as_bytes()).map_err(wrong)?;
+        let settings = request.settings(seed as u64).map_err(wrong)?;
+        let prompt = request.prompt(&texts, now as u64).map_err(wrong)?;
+        let (asked, most) = (prompt.len(), self.context);
+        if asked as u64 >= u64::from(most) {
+            let message = format!(
+                "the prompt has {asked} tokens, but this model holds {most} with the answer: shorten it"
+            );
+            return Err(to_js(&Failure::Model { message }));
+        }
+        let ask = settings.ask(prompt, &texts, most, 0);
+        let speaker = Speaker::new(texts, settings.stops);
+        self.speakers.insert(number as u64, Aloud { speaker, asked });
+        self.conversations.ask(number as u64, ask);
         Ok(())
     }
 
     /// Nobody wants this answer any more.
     pub fn leave(&mut self, number: f64) {
-        self.0.leave(number as u64);
+        self.speakers.remove(&(number as u64));
+        self.conversations.leave(number as u64);
     }
 
     #[wasm_bindgen(getter, js_name = isIdle)]
     pub fn is_idle(&self) -> bool {
-        self.0.is_idle()
+        self.conversations.is_idle()
     }
 
     /// Computes one step of as many conversations as fit.
     pub fn go(&mut self) -> AllHeard {
-        let heard = self.0.go(&|| (millis() * 1_000.0) as u64);
-        let plain = heard.into_iter().map(|(number, heard)| plain(number, heard));
-        JsValue::from(plain.collect::<Array>()).unchecked_into()
+        let heard = self.conversations.go(&|| (millis() * 1_000.0) as u64);
+        let all: Array =
+            heard.into_iter().map(|(number, heard)| self.told(number, heard)).collect();
+        JsValue::from(all).unchecked_into()
+    }
+
+    fn told(&mut self, number: u64, heard: Heard) -> JsValue {
+        let fields = Fields::new().with("number", number as f64);
+        let (bytes, done) = match heard {
+            Heard::Part(bytes) => (bytes, false),
+            Heard::Done(bytes) => (bytes, true),
+            Heard::Failed(message) => {
+                self.speakers.remove(&number);
+                return fields.with("failure", to_js(&Failure::Model { message })).done();
+            }
+        };
+        let Some(aloud) = self.speakers.get_mut(&number) else {
+            let fields = fields.with("bytes", Uint8Array::from(bytes.as_slice()));
+            return fields.with("done", done.then_some(true)).done();
+        };
+        let (said, is_over) = match aloud.hear(&bytes) {
+            Ok(said) => said,
+            Err(message) => {
+                self.leave(number as f64);
+                return fields.with("failure", internal(message)).done();
+            }
+        };
+        if is_over {
+            // A text that stops it may come before the model's own end.
+            self.leave(number as f64);
+        }
+        fields.with("said", said).with("done", is_over.then_some(true)).done()
     }
 }
 
-fn plain(number: u64, heard: Heard) -> JsValue {
-    let fields = Fields::new().with("number", number as f64);
-    let fields = match heard {
-        Heard::Part(bytes) => fields.with("bytes", Uint8Array::from(bytes.as_slice())),
-        Heard::Done(bytes) => {
-            fields.with("bytes", Uint8Array::from(bytes.as_slice())).with("done", true)
-        }
-        Heard::Failed(message) => fields.with("failure", to_js(&Failure::Model { message })),
-    };
-    fields.done()
+impl Aloud {
+    /// What is said now, and whether it is the last of it.
+    fn hear(&mut self, bytes: &[u8]) -> Result<(JsValue, bool), String> {
+        let heard = self.speaker.hear(bytes)?;
+        let fields = Fields::new().with("text", heard.text);
+        let Some(end) = heard.end else { return Ok((fields.done(), false)) };
+        let fields = fields
+            .with("finish", end.why.name())
+            .with("promptTokens", self.asked as f64)
+            .with("answerTokens", self.speaker.said);
+        let millis = |micros: u64| micros as f64 / 1_000.0;
+        let fields = match end.done {
+            None => fields,
+            Some(Done { prompt_micros, answer_micros, .. }) => fields
+                .with("promptMs", millis(prompt_micros))
+                .with("answerMs", millis(answer_micros)),
+        };
+        Ok((fields.done(), true))
+    }
+}
+
+fn wrong(wrong: Wrong) -> JsValue {
+    to_js(&Failure::Model { message: wrong.message })
 }
 
 fn not_loaded(error: LoadError) -> JsValue {

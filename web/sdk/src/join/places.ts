@@ -1,6 +1,7 @@
 /** Where Workers come from. A page may only start Workers of its own origin, so for another site's page their code is
  * fetched first and started from memory. */
 
+import { languageModule } from "../relaxed.js";
 import type { Places } from "../workers/messages.js";
 
 const WORKERS = ["brain-worker", "gpu-worker", "wasi-worker"] as const;
@@ -30,7 +31,7 @@ export async function findPlaces(base: string, folder = `${base}/assets`): Promi
     crewModule: `${assets.href}crew.js`,
     crewWasm: `${assets.href}crew_bg.wasm`,
     onnxWasm: `${assets.href}onnx_bg.wasm`,
-    llmWasm: `${assets.href}llm_bg.wasm`,
+    llmWasm: languageModule(assets.href.replace(/\/$/, "")),
     gpuWorker,
     wasiWorker,
     onnxWorker,

@@ -32,10 +32,11 @@ class LanguageComputer implements Computer {
   }
 
   async compute(task: Task): Promise<Computed> {
-    const { unit: { attempt, job, body }, signal } = task;
-    if (!body) throw new UnitError({ kind: "internal", message: "a unit of a language model, which answers requests" });
+    const { unit: { attempt, job, body, chat }, signal } = task;
     const language = await this.kept.ready(task);
-    guard.whole("took a request", () => language.ask(attempt, body));
+    if (body) guard.whole("took a request", () => language.ask(attempt, body));
+    else if (chat !== undefined) guard.whole("took a request", () => language.chat(attempt, chat, Date.now() / 1000, seed()));
+    else throw new UnitError({ kind: "internal", message: "a unit of a language model, which answers requests" });
     return new Promise((end, fail) => {
       this.waiting.set(attempt, { job, end, fail });
       const leave = () => this.leave(attempt, job, signal.reason);
@@ -86,9 +87,10 @@ class LanguageComputer implements Computer {
     for (const one of all) this.hear(one);
   }
 
-  private hear({ number, bytes, done, failure }: LanguageHeard): void {
+  private hear({ number, bytes, said, done, failure }: LanguageHeard): void {
     const waiting = this.waiting.get(number);
     if (!waiting) return;
+    if (said) say({ type: "said", attempt: number, part: said });
     if (!done && !failure) {
       if (bytes) say({ type: "part", attempt: number, bytes }, [bytes.buffer]);
       return;
@@ -100,10 +102,14 @@ class LanguageComputer implements Computer {
 
   /** A tensor at a time. */
   private async load({ unit: { attempt, job, warms }, info }: Task, isWanted: () => boolean): Promise<Language | undefined> {
-    const { model, bytes: work } = languageOf(info);
+    const { model, bytes: work, alone } = languageOf(info);
     const within = <T>(compute: () => T) => (warms ? timed(attempt, compute) : compute());
+    const onBytes = (bytes: number) => say({ type: "loading", job, bytes });
+    // A page is no node: nobody keeps pieces for it.
+    if (alone) await this.blobs.shelve(model, onBytes);
     const reading = new Reading(model.size, (from, to) => this.range(job, model, from, to));
-    const loader = guard.whole("opened the model", () => Loader.of(work));
+    const open = () => (alone ? Loader.alone(model.size, alone.context, alone.memory) : Loader.of(work));
+    const loader = guard.whole("opened the model", open);
     try {
       for (let wants = loader.wants(); wants; wants = loader.wants()) {
         const [from = 0, to = 0] = wants;
@@ -113,7 +119,7 @@ class LanguageComputer implements Computer {
           return undefined;
         }
         within(() => guard.whole("loaded the model", () => loader.give(part)));
-        say({ type: "loading", job, bytes: to });
+        onBytes(to);
       }
     } catch (error) {
       if (!guard.isBroken) loader.free();
@@ -131,7 +137,17 @@ class LanguageComputer implements Computer {
 
 const guard = new Guard(() => Loader.panicked());
 
-function languageOf({ work }: BrainJob): LlmWork {
+/** Of a page that talks to the model alone: tokens of the conversation, and bytes that it takes. */
+interface Alone {
+  alone?: { context: number; memory: number };
+}
+
+/** For who brings none. */
+function seed(): number {
+  return crypto.getRandomValues(new Uint32Array(1))[0] ?? 0;
+}
+
+function languageOf({ work }: BrainJob): LlmWork & Alone {
   if (work.kind === "llm" && "model" in work) return work;
   throw new UnitError({ kind: "internal", message: `a language model's unit of kind ${work.kind}` });
 }

@@ -83,6 +83,8 @@ export interface UnitSpan {
   len: number;
   /** What is asked, of a request to a service. */
   body?: Uint8Array;
+  /** The same of a page that talks to a language model alone: as OpenAI's API takes it, as JSON. */
+  chat?: string;
   /** Nothing is computed: what a service's requests need is made ready. */
   warms?: boolean;
 }
@@ -115,6 +117,8 @@ export type FromEngine =
   | { type: "broken"; message: string }
   /** So much of a model's file is here. */
   | { type: "loading"; job: number; bytes: number }
+  /** Some words of the answer to a chat. */
+  | { type: "said"; attempt: number; part: SaidPart }
   /** All of a blob is needed that other devices may have. */
   | { type: "need"; blob: { hash: string; size: number } }
   /** Some pieces of it are needed: from `first` on, before `end`. `hashes` are those of all its pieces. */
@@ -126,6 +130,16 @@ export type FromEngine =
   | FromSim
   | FromStage
   | AboutUnit;
+
+/** As `LanguageSaid` of the engine's module. */
+export interface SaidPart {
+  text: string;
+  finish?: "stop" | "length";
+  promptTokens?: number;
+  answerTokens?: number;
+  promptMs?: number;
+  answerMs?: number;
+}
 
 export type AboutUnit =
   /** The clock of the time limit starts anew: a kernel was submitted, or the program begins an item. */
