@@ -6,29 +6,16 @@ use super::lanes::{LANES, Lanes, Sixteen};
 /// Elements that share a scale when activations are quantised, as in all quantised weights.
 pub(crate) const BLOCK: usize = 32;
 
-/// What goes into a quantised matrix: eight bits for each element, and for each block a scale.
-#[derive(Default)]
+/// What goes into a quantised matrix, for 32 elements of a row. All of it is read together, so it lies together.
+#[derive(Clone, Copy, Default)]
+#[repr(C, align(16))]
 pub(crate) struct Quantised {
-    pub(crate) quants: Vec<i8>,
-    pub(crate) scales: Vec<f32>,
-    /// The block's quants added up, for each half of it: weights with an offset need them.
-    pub(crate) sums: Vec<[i32; 2]>,
-    /// All of a block's quants by its scale.
-    pub(crate) weighted: Vec<f32>,
-    /// Elements of a row, filled up to whole blocks.
-    pub(crate) width: usize,
-}
-
-impl Quantised {
-    /// Room for so many rows; nothing is kept.
-    pub(crate) fn reset(&mut self, rows: usize, width: usize) {
-        self.width = width.next_multiple_of(BLOCK);
-        let blocks = rows * self.width / BLOCK;
-        self.quants.resize(rows * self.width, 0);
-        self.scales.resize(blocks, 0.0);
-        self.sums.resize(blocks, [0; 2]);
-        self.weighted.resize(blocks, 0.0);
-    }
+    pub(crate) quants: [i8; BLOCK],
+    pub(crate) scale: f32,
+    /// All quants by the scale.
+    pub(crate) weighted: f32,
+    /// The quants of each half added up: weights with an offset need them.
+    pub(crate) sums: [i32; 2],
 }
 
 /// Sixteen numbers at a time; what is left over is filled up.
@@ -191,9 +178,9 @@ fn in_place<L: Lanes, B: Both>(a: &mut [f32], b: &[f32], both: B) {
 
 /// A row of activations as eight bits for each; what is left of the last block is zero.
 #[inline(always)]
-pub(crate) fn quantise<L: Lanes>(x: &[f32], into: &mut QuantisedRow<'_>) {
+pub(crate) fn quantise<L: Lanes>(x: &[f32], into: &mut [Quantised]) {
     let mut filled;
-    for (at, block) in x.chunks(BLOCK).enumerate() {
+    for (block, into) in x.chunks(BLOCK).zip(into) {
         let block: &[f32; BLOCK] = match block.try_into() {
             Ok(whole) => whole,
             Err(_) => {
@@ -207,36 +194,13 @@ pub(crate) fn quantise<L: Lanes>(x: &[f32], into: &mut QuantisedRow<'_>) {
         let zero = L::splat(0.0);
         let most = a.max(zero.sub(a)).max(b.max(zero.sub(b))).largest();
         let (scale, inverse) = if most > 0.0 { (most / 127.0, 127.0 / most) } else { (most, 0.0) };
-        let (quants, _) = into.quants[at * BLOCK..][..BLOCK].as_chunks_mut::<LANES>();
+        let (quants, _) = into.quants.as_chunks_mut::<LANES>();
         let inverse = L::splat(inverse);
-        let sums = [
+        into.sums = [
             a.mul(inverse).round().bytes(&mut quants[0]),
             b.mul(inverse).round().bytes(&mut quants[1]),
         ];
-        into.scales[at] = scale;
-        into.sums[at] = sums;
-        into.weighted[at] = (sums[0] + sums[1]) as f32 * scale;
+        into.scale = scale;
+        into.weighted = (into.sums[0] + into.sums[1]) as f32 * scale;
     }
-}
-
-/// One row of [`Quantised`].
-pub(crate) struct QuantisedRow<'a> {
-    pub(crate) quants: &'a mut [i8],
-    pub(crate) scales: &'a mut [f32],
-    pub(crate) sums: &'a mut [[i32; 2]],
-    pub(crate) weighted: &'a mut [f32],
-}
-
-/// Rows one after another, each to be written on its own.
-pub(crate) fn rows_of(quantised: &mut Quantised) -> impl Iterator<Item = QuantisedRow<'_>> {
-    let (width, blocks) = (quantised.width, quantised.width / BLOCK);
-    let scales = quantised.scales.chunks_exact_mut(blocks);
-    let sums = quantised.sums.chunks_exact_mut(blocks);
-    let weighted = quantised.weighted.chunks_exact_mut(blocks);
-    let quants = quantised.quants.chunks_exact_mut(width);
-    quants
-        .zip(scales)
-        .zip(sums)
-        .zip(weighted)
-        .map(|(((quants, scales), sums), weighted)| QuantisedRow { quants, scales, sums, weighted })
 }

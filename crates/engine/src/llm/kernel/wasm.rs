@@ -115,6 +115,16 @@ impl Lanes for Wasm {
         };
         self.each(self, |n, _| power(n))
     }
+    #[inline(always)]
+    fn bytes(self, to: &mut [i8; LANES]) -> i32 {
+        let [a, b, c, d] = self.0.map(|quarter| i32x4_trunc_sat_f32x4(quarter));
+        let bytes = i8x16_narrow_i16x8(i16x8_narrow_i32x4(a, b), i16x8_narrow_i32x4(c, d));
+        // SAFETY: the reference is to sixteen bytes.
+        unsafe { v128_store(to.as_mut_ptr().cast(), bytes) };
+        let sums = i32x4_extadd_pairwise_i16x8(i16x8_extadd_pairwise_i8x16(bytes));
+        let [a, b] = [i32x4_extract_lane::<0>(sums), i32x4_extract_lane::<1>(sums)];
+        a + b + i32x4_extract_lane::<2>(sums) + i32x4_extract_lane::<3>(sums)
+    }
 }
 
 pub(crate) struct WasmDots;
