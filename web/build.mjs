@@ -14,7 +14,9 @@ const DIST = join(WEB, "dist");
 const NEW = join(WEB, "dist.new");
 const ASSETS = join(NEW, "assets");
 const GENERATED = join(WEB, "sdk/generated");
-const MODULES = ["brain", "crew", "gpu", "onnx", "vision"];
+const MODULES = ["brain", "crew", "gpu", "llm", "onnx", "vision"];
+/** Of a module that there are two of: the one for browsers with relaxed SIMD. Both have the same glue. */
+const RELAXED = ["llm-relaxed/llm_bg.wasm", "llm_relaxed_bg.wasm"];
 
 /** Not worth a second file. */
 const SMALLEST_GZIP = 256;
@@ -60,7 +62,7 @@ async function sdk() {
 async function workers() {
   // Those a Worker or page imports when it needs them.
   const entryPoints = { hash: "sdk/src/hash.ts", vision: "sdk/src/vision.ts", crew: "sdk/src/workers/crew/index.ts", radio: "sdk/src/join/radio.ts" };
-  for (const name of ["brain", "gpu", "wasi", "onnx", "keep"]) {
+  for (const name of ["brain", "gpu", "wasi", "onnx", "llm", "keep"]) {
     entryPoints[`${name}-worker`] = `sdk/src/workers/${name}.ts`;
   }
   entryPoints["talk-worker"] = "sdk/src/gpu-p2p/talker.ts";
@@ -94,6 +96,8 @@ async function wasm() {
     const file = `${name}_bg.wasm`;
     await copyFile(join(GENERATED, name, file), join(ASSETS, file));
   }
+  const [from, to] = RELAXED;
+  await copyFile(join(GENERATED, from), join(ASSETS, to));
 }
 
 async function copyFiles(from, to, wanted) {

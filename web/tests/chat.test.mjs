@@ -60,19 +60,21 @@ test("without a model the page says how to add one, and shows it when it is ther
 test("an answer streams, and the next question knows what was said", { skip }, async (t) => {
   const { page, field } = await open(t);
   await field.waitFor();
-  await page.getByText("Instructions and temperature").click();
+  await page.getByText("Settings", { exact: true }).click();
   await page.getByRole("slider").fill("0");
   await field.fill("What colour is the sky?");
   await field.press("Enter");
   const answers = page.locator(".said .answer");
   await answers.getByText("blue").first().waitFor(PATIENCE);
-  await answers.first().getByText(/\d+ tokens · [\d.]+ tokens\/s · first after/).waitFor(PATIENCE);
+  await answers.first().getByText(/\d+ tokens at [\d.]+ tokens\/s · prompt of \d+ in [\d.]+ m?s · answer in [\d.]+ m?s/).waitFor(PATIENCE);
   assert.equal(await field.inputValue(), "");
   assert.equal(await field.evaluate((one) => one === document.activeElement), true);
   await field.fill("And the sea?");
   await page.getByRole("button", { name: "Send" }).click();
   await answers.nth(1).getByText(/tokens\/s/).waitFor(PATIENCE);
   await shot(page, "light");
+  await page.emulateMedia({ colorScheme: "dark" });
+  await shot(page, "dark");
   await page.getByRole("button", { name: "New conversation" }).click();
   assert.equal(await answers.count(), 0);
 });
@@ -84,7 +86,6 @@ test("Stop ends an answer at once, and its node is free", { skip }, async (t) =>
   await field.press("Enter");
   const answer = page.locator(".said .answer .text");
   await page.waitForFunction(() => (document.querySelector(".said .answer .text")?.textContent?.length ?? 0) > 40, null, PATIENCE);
-  await shot(page, "phone-dark");
   await page.getByRole("button", { name: "Stop" }).click();
   await page.locator(".said .answer").getByText("stopped").waitFor();
   const said = await answer.innerText();
@@ -97,6 +98,28 @@ test("Stop ends an answer at once, and its node is free", { skip }, async (t) =>
   assert.equal(await answer.innerText(), said, "nothing came after it");
   const wide = await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth);
   assert.ok(wide, "nothing sticks out of a phone's screen");
+  await shot(page, "phone-dark");
+});
+
+test("in this page only, nothing of a conversation is sent", { skip }, async (t) => {
+  const { page, field } = await open(t, { viewport: { width: 390, height: 780 } });
+  await field.waitFor();
+  await page.getByText("Settings", { exact: true }).click();
+  await page.getByRole("radio", { name: "In this page only" }).check();
+  await page.getByText("This page holds layers 1 to 30. Nothing of the conversation leaves this device.").waitFor();
+  await page.getByRole("slider").fill("0");
+  await page.getByText("Settings", { exact: true }).click();
+  const sent = [];
+  page.on("request", (request) => request.method() !== "GET" && sent.push(request.url()));
+  await field.fill("What colour is the sky?");
+  await field.press("Enter");
+  const answer = page.locator(".said .answer");
+  await answer.getByText(/\d+ tokens at [\d.]+ tokens\/s/).waitFor(PATIENCE);
+  assert.match(await answer.innerText(), /blue/);
+  assert.deepEqual(sent, []);
+  await shot(page, "phone-light");
+  const isSeen = await answer.evaluate((one) => one.getBoundingClientRect().bottom <= document.querySelector(".composer").getBoundingClientRect().top);
+  assert.ok(isSeen, "the end of the answer is not behind the field");
 });
 
 test("what is refused is said, and the conversation goes on", { skip }, async (t) => {

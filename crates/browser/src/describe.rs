@@ -20,13 +20,14 @@ export interface BrainJob {
   /** Milliseconds and bytes. */
   limits: { time: number; memory: number; output: number };
   /** Which engine Worker computes it; left out where none has to. */
-  engine?: "wgsl" | "wasi" | "onnx";
+  engine?: "wgsl" | "wasi" | "onnx" | "llm";
   work:
     | { kind: "noop" }
     | KernelWork
     | { kind: "sim"; bytes: Uint8Array; width: number; height: number; first?: Blob32 }
     | { kind: "exec" } & ExecWork
-    | { kind: "onnx" } & OnnxWork;
+    | { kind: "onnx" } & OnnxWork
+    | { kind: "llm" } & LlmWork;
 }
 /** Any kind whose units run on a GPU: what the engine reads, and what is fetched for it. */
 export interface KernelWork { kind: string; bytes: Uint8Array; inputs: KernelInput[] }
@@ -42,6 +43,8 @@ export interface ExecWork {
 /** A model: its file, what its engine reads, the files of its parts if it may be split, and what is fetched for a unit if
  * it runs over many inputs. */
 export interface OnnxWork { bytes: Uint8Array; model: Blob32; parts: Blob32[]; inputs: KernelInput[] }
+/** A language model: its file, and what its engine reads. */
+export interface LlmWork { bytes: Uint8Array; model: Blob32 }
 "#;
 
 #[wasm_bindgen]

@@ -5,6 +5,7 @@
 //! - `crew` (feature): a member of a crew, likewise
 //! - `gpu` (feature): the engine's kernels over WebGPU
 //! - `onnx` (feature): the engine's ONNX models
+//! - `llm` (feature): the engine's language models
 //! - `vision` (feature): pictures for models
 
 #[cfg(feature = "brain")]
@@ -15,13 +16,27 @@ mod crew;
 mod describe;
 #[cfg(feature = "brain")]
 mod engines;
-#[cfg(any(feature = "brain", feature = "crew", feature = "gpu", feature = "onnx"))]
+#[cfg(any(
+    feature = "brain",
+    feature = "crew",
+    feature = "gpu",
+    feature = "onnx",
+    feature = "llm"
+))]
 mod failure;
 #[cfg(feature = "gpu")]
 mod gpu;
 #[cfg(feature = "brain")]
 mod hash;
-#[cfg(any(feature = "brain", feature = "crew", feature = "gpu", feature = "onnx"))]
+#[cfg(feature = "llm")]
+mod llm;
+#[cfg(any(
+    feature = "brain",
+    feature = "crew",
+    feature = "gpu",
+    feature = "onnx",
+    feature = "llm"
+))]
 mod object;
 #[cfg(feature = "brain")]
 mod offer;
@@ -29,6 +44,8 @@ mod offer;
 mod onnx;
 #[cfg(feature = "brain")]
 mod output;
+#[cfg(any(feature = "onnx", feature = "llm"))]
+mod panicked;
 #[cfg(feature = "gpu")]
 mod sim;
 #[cfg(feature = "onnx")]
@@ -50,7 +67,7 @@ fn start() {
     std::panic::set_hook(Box::new(|info| {
         let text = info.to_string();
         console_error(&text);
-        #[cfg(feature = "onnx")]
-        onnx::note_panic(text);
+        #[cfg(any(feature = "onnx", feature = "llm"))]
+        panicked::note(text);
     }));
 }

@@ -18,6 +18,8 @@ export interface Offer {
   class?: string;
   /** Whether ONNX models run. */
   onnx?: boolean;
+  /** Whether language models run. */
+  llm?: boolean;
 }
 export interface GpuOffer {
   name: string;
@@ -65,6 +67,8 @@ extern "C" {
     fn class(this: &Offer) -> Option<String>;
     #[wasm_bindgen(method, getter)]
     fn onnx(this: &Offer) -> Option<bool>;
+    #[wasm_bindgen(method, getter)]
+    fn llm(this: &Offer) -> Option<bool>;
 
     #[wasm_bindgen(typescript_type = "GpuOffer")]
     pub type GpuOffer;
@@ -124,8 +128,13 @@ pub(crate) fn caps(offer: &Offer) -> Result<Caps, JsError> {
     });
     let cpu_slots = offer.cpu_slots();
     let models = cpu_slots > 0 && offer.onnx() == Some(true);
-    let lent =
-        [(gpu.is_some(), Engine::WGSL), (cpu_slots > 0, Engine::WASI), (models, Engine::ONNX)];
+    let languages = cpu_slots > 0 && offer.llm() == Some(true);
+    let lent = [
+        (gpu.is_some(), Engine::WGSL),
+        (cpu_slots > 0, Engine::WASI),
+        (models, Engine::ONNX),
+        (languages, Engine::LLM),
+    ];
     let lent = lent.into_iter().filter(|(lent, _)| *lent);
     let engine = |(_, name)| Engine::new(name, env!("CARGO_PKG_VERSION"));
     Ok(Caps {

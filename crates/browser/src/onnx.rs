@@ -1,8 +1,6 @@
 //! ONNX models for JavaScript. What is thrown is a `UnitFailure`, but for a panic and for memory that ran out: the
 //! browser throws its own error then, and the module is of no more use.
 
-use std::sync::OnceLock;
-
 use shoal_engine::onnx::{self, Threads};
 use shoal_kinds::onnx::Unit;
 use shoal_kinds::{Kind, OnnxWork};
@@ -10,13 +8,6 @@ use shoal_protocol::Span;
 use wasm_bindgen::prelude::*;
 
 use crate::failure::{internal, to_js};
-
-/// The first panic's words. There is no second one, since the module is not used again.
-static PANICKED: OnceLock<String> = OnceLock::new();
-
-pub(crate) fn note_panic(text: String) {
-    let _ = PANICKED.set(text);
-}
 
 /// A model that can run at once.
 #[wasm_bindgen]
@@ -56,7 +47,7 @@ impl Model {
 
     /// Why the module stopped, if it panicked. If it did not, it ran out of memory.
     pub fn panicked() -> Option<String> {
-        PANICKED.get().cloned()
+        crate::panicked::words()
     }
 }
 

@@ -251,3 +251,22 @@ test("half of the device's memory is lent unless the donor says otherwise", asyn
   const tiny = memoryOf(0.25);
   assert.ok(tiny.usual <= tiny.most && tiny.most >= STEP);
 });
+
+test("who holds which layers of a model: all of them, or some together", async () => {
+  const { holdersOf, layersWords } = await load("pages/chat/holders.ts");
+  const model = { layers: 30 };
+  const replicas = [{ node: 4, name: "desk", ready: true, running: 0 }];
+  const stage = (node, firstPart, parts, ready) => ({ node, name: `tab ${node}`, firstPart, parts, ready });
+  const crew = { stages: [stage(7, 0, 8, true), stage(8, 8, 15, true), stage(9, 23, 1, false)] };
+  const told = (service) => holdersOf(model, service).map((one) => `${one.name} ${layersWords(one)}`);
+  assert.deepEqual(told({ replicas, crew: null }), ["desk holds layers 1 to 30"]);
+  assert.deepEqual(told({ replicas: [], crew }), ["tab 7 holds layers 1 to 10", "tab 8 holds layers 11 to 28", "tab 9 is loading layers 29 to 30"]);
+  assert.deepEqual(told(undefined), []);
+});
+
+test("what an answer took is told as the device measured it", async () => {
+  const { told } = await load("pages/chat/talk.ts");
+  const usage = { promptTokens: 31, promptMs: 84.2, answerTokens: 53, answerMs: 1301, answerRate: 40.74 };
+  assert.equal(told(usage), "53 tokens at 40.7 tokens/s · prompt of 31 in 84 ms · answer in 1.3 s");
+  assert.equal(told({ promptTokens: 31, answerTokens: 5 }), "5 tokens");
+});

@@ -5,7 +5,9 @@ import { blake3 } from "@noble/hashes/blake3.js";
 import { Answers } from "./answers.js";
 import { outType, type ResultArray, typed } from "./arrays.js";
 import { type Bytes, lineBytes, type Source, upload, type UploadOptions } from "./blobs.js";
-import { chat, type ChatOptions, type ChatPart, type LanguageModel, languageModels } from "./chat.js";
+import { LocalChats } from "./chat/local.js";
+import { chat, languageModels } from "./chat/remote.js";
+import type { ChatOptions, ChatPart, LanguageModel } from "./chat/types.js";
 import { toTheEnd } from "./follow.js";
 import { Http, ShoalError } from "./http.js";
 import { ownIdentities } from "./join/identity.js";
@@ -52,7 +54,7 @@ import type {
   UnitList,
 } from "./types.js";
 
-export type * from "./chat.js";
+export type * from "./chat/types.js";
 export type * from "./options.js";
 export type * from "./reduce.js";
 export type * from "./service.js";
@@ -70,6 +72,7 @@ export interface JobEvents {
 
 export class Shoal {
   private readonly http: Http;
+  private readonly localChats: LocalChats;
 
   constructor(
     url: string,
@@ -77,6 +80,7 @@ export class Shoal {
     private readonly options: ConnectOptions = {},
   ) {
     this.http = new Http(trimSlash(url), key);
+    this.localChats = new LocalChats(this.http);
   }
 
   get url(): string {
@@ -86,8 +90,13 @@ export class Shoal {
   /** All language models of the pool. */
   languageModels = (): Promise<LanguageModel[]> => languageModels(this.http);
 
-  /** The next words of a conversation, part by part as they are said. Aborting stops the node at once. */
-  chat = (options: ChatOptions): AsyncGenerator<ChatPart> => chat(this.http, options);
+  /** The next words of a conversation, part by part as they are said. Aborting stops the node at once. With `where: "local"`
+   * the model runs in this page, and nothing of the conversation leaves the device. */
+  chat = (options: ChatOptions): AsyncGenerator<ChatPart> =>
+    options.where === "local" ? this.localChats.chat(options) : chat(this.http, options);
+
+  /** Frees what a language model takes in this page. It is loaded again with the next local chat. */
+  closeChat = (model: string): void => this.localChats.close(model);
 
   pool = (): Promise<PoolInfo> => this.http.json("/api/v1/pool");
   /** The join link as a QR code, an SVG file. Whoever sees it may join. */

@@ -1,17 +1,15 @@
 //! Asking a language model.
 
 use axum::http::StatusCode;
+use shoal_text::Wrong;
 
 use super::ApiError;
-use crate::language::request::Wrong;
 
 #[derive(Debug)]
 pub(crate) enum ChatError {
     NoModel {
         name: String,
     },
-    /// The model only continues texts.
-    NoTemplate,
     Wrong(Wrong),
     /// The prompt leaves no room for an answer.
     TooLong {
@@ -33,10 +31,6 @@ impl From<ChatError> for ApiError {
                     "there is no language model named {name:?}: add one with shoal model add FILE.gguf"
                 );
                 ApiError::new(StatusCode::NOT_FOUND, "model_not_found", message)
-            }
-            ChatError::NoTemplate => {
-                let message = "this model has no chat template: it continues texts, with POST /v1/completions";
-                ApiError::new(StatusCode::BAD_REQUEST, "no_chat_template", message)
             }
             ChatError::Wrong(wrong) => {
                 ApiError::new(StatusCode::BAD_REQUEST, wrong.code, wrong.message)

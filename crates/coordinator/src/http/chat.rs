@@ -16,7 +16,9 @@ use futures_util::stream;
 use serde_json::{Value, json};
 use shoal_kinds::LlmWork;
 use shoal_protocol::{Micros, Priority};
-use shoal_text::{Ask, Texts, Token};
+use shoal_text::{
+    Ask, ChatRequest, CompletionRequest, Heard, Prompt, Settings, Speaker, Texts, Token, Wrong,
+};
 use tokio::sync::mpsc;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -27,8 +29,6 @@ use super::jobs::collect;
 use super::services::{DEADLINE, ask, asked_within};
 use crate::answer::Next;
 use crate::error::{ApiError, ChatError, ServiceError};
-use crate::language::request::{ChatRequest, CompletionRequest, Prompt, Settings, Wrong};
-use crate::language::speak::{Heard, Speaker};
 
 /// A conversation: more than any model reads.
 const MAX_BODY_BYTES: usize = 16 << 20;
@@ -60,19 +60,11 @@ async fn chat(State(app): State<App>, headers: HeaderMap, body: Body) -> Result<
     let body = collect(body, MAX_BODY_BYTES).await?;
     let request = ChatRequest::read(&body)?;
     let (work, texts) = language(&app, &request.model).await?;
-    let messages = request.messages()?;
     let settings = request.settings(chance())?;
-    let known = texts.clone();
-    let prompt = written(move || {
-        let template = known.template.as_ref().ok_or(ChatError::NoTemplate)?;
-        let text = template.render(&messages, now());
-        let text = text.map_err(|error| Wrong::at("messages", error.to_string()))?;
-        let tokens = known.tokenizer.encode_rendered(&text);
-        Ok(tokens.map_err(|error| Wrong::at("messages", error.to_string()))?)
-    })
-    .await?;
+    let (model, known) = (request.model.clone(), texts.clone());
+    let prompt = written(move || Ok(request.prompt(&known, now())?)).await?;
     let prompts = vec![(String::new(), prompt)];
-    speak(&app, (request.model, Form::Chat), (work, texts), prompts, settings, &headers).await
+    speak(&app, (model, Form::Chat), (work, texts), prompts, settings, &headers).await
 }
 
 /// Continues texts, as OpenAI's API does
@@ -229,12 +221,7 @@ async fn speak(
     let mut index = 0;
     for (echo, tokens) in prompts {
         for choice in 0..settings.choices {
-            let mut sampling = settings.sampling.clone();
-            sampling.seed = sampling.seed.wrapping_add(choice.into());
-            let ends = texts.tokenizer.words().ends().to_vec();
-            let most = settings.most.unwrap_or(work.context);
-            let form = settings.form.clone();
-            let ask = Ask { prompt: tokens.clone(), most, ends, sampling, form };
+            let ask = settings.ask(tokens.clone(), &texts, work.context, choice);
             let speaker = Speaker::new(texts.clone(), settings.stops.clone());
             let voice = Voice { app: app.clone(), model: model.clone(), index, priority, within };
             tokio::spawn(voice.speak(ask, speaker, echo.clone(), parts.clone()));

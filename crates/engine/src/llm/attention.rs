@@ -6,6 +6,8 @@ use std::ops::Range;
 
 /// Queries that share the keys that are read.
 const AT_ONCE: usize = 4;
+/// Sixteens of positions that are looked at side by side where registers allow: a sum waits for its own last step.
+const ABREAST: usize = 4;
 /// Sixteens of a value that are added up at once.
 const WIDE: usize = 4;
 
@@ -31,12 +33,14 @@ pub(crate) fn attend<L: Lanes>(heads: &Heads<'_>, scores: &mut Vec<f32>, out: &m
     let elements = heads.elements;
     let mut at = 0;
     while at < heads.sees.len() {
-        let count = if heads.sees.len() - at >= AT_ONCE { AT_ONCE } else { 1 };
+        let count = (heads.sees.len() - at).min(AT_ONCE);
         let queries = &heads.queries[at * elements..(at + count) * elements];
         let out = &mut out[at * elements..(at + count) * elements];
         let sees = &heads.sees[at..at + count];
         match count {
-            AT_ONCE => some::<L, AT_ONCE>(heads, queries, sees, scores, out),
+            AT_ONCE.. => some::<L, AT_ONCE>(heads, queries, sees, scores, out),
+            3 => some::<L, 3>(heads, queries, sees, scores, out),
+            2 => some::<L, 2>(heads, queries, sees, scores, out),
             _ => some::<L, 1>(heads, queries, sees, scores, out),
         }
         at += count;
@@ -84,21 +88,51 @@ fn look<L: Lanes, const T: usize>(
     blocks: Range<usize>,
     scores: &mut [f32],
 ) {
+    let mut at = 0;
+    while at < blocks.len() {
+        if L::MANY && blocks.len() - at >= ABREAST {
+            look_at::<L, T, ABREAST>(heads, queries, blocks.clone(), at, scores);
+            at += ABREAST;
+        } else {
+            look_at::<L, T, 1>(heads, queries, blocks.clone(), at, scores);
+            at += 1;
+        }
+    }
+}
+
+/// Some sixteens of positions.
+#[inline(always)]
+fn look_at<L: Lanes, const T: usize, const N: usize>(
+    heads: &Heads<'_>,
+    queries: &[f32],
+    blocks: Range<usize>,
+    at: usize,
+    scores: &mut [f32],
+) {
     let (elements, span) = (heads.elements, blocks.len() * LANES);
-    let scale = L::splat(heads.scale);
     let queries: [&[f32]; T] = std::array::from_fn(|t| &queries[t * elements..(t + 1) * elements]);
-    for (at, block) in blocks.enumerate() {
+    let keys: [&[[u16; LANES]]; N] = std::array::from_fn(|n| {
+        let block = blocks.start + at + n;
         let keys = &heads.keys[block * elements * LANES..(block + 1) * elements * LANES];
-        let (keys, _) = keys.as_chunks::<LANES>();
-        let mut sums = [L::splat(0.0); T];
-        for (element, key) in keys.iter().enumerate() {
-            let key = L::load_half(key);
-            for (sum, query) in sums.iter_mut().zip(&queries) {
-                *sum = sum.add(key.mul(L::splat(query[element])));
+        keys.as_chunks::<LANES>().0
+    });
+    let mut sums = [[L::splat(0.0); N]; T];
+    for element in 0..elements {
+        let mut found = [L::splat(0.0); N];
+        for (found, keys) in found.iter_mut().zip(&keys) {
+            *found = L::load_half(&keys[element]);
+        }
+        for (sums, query) in sums.iter_mut().zip(&queries) {
+            let query = L::splat(query[element]);
+            for (sum, key) in sums.iter_mut().zip(&found) {
+                *sum = sum.add(key.mul(query));
             }
         }
-        for (t, sum) in sums.into_iter().enumerate() {
-            if let Some(to) = scores[t * span + at * LANES..].first_chunk_mut::<LANES>() {
+    }
+    let scale = L::splat(heads.scale);
+    for (t, sums) in sums.into_iter().enumerate() {
+        for (n, sum) in sums.into_iter().enumerate() {
+            if let Some(to) = scores[t * span + (at + n) * LANES..].first_chunk_mut::<LANES>() {
                 sum.mul(scale).store(to);
             }
         }

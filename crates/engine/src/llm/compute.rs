@@ -6,9 +6,8 @@ use std::ops::Range;
 
 use super::attention::Heads;
 use super::cache::{Cache, Shape, runs};
-use super::kernel::{MOST_AT_ONCE, Number, Seen};
-use super::lanes::LANES;
-use super::math::{Quantised, rows_of};
+use super::kernel::{Number, Seen, Work};
+use super::math::{BLOCK, Quantised};
 use super::matrix::{Form, Matrix};
 use super::pool::{Apart, Pool};
 
@@ -27,7 +26,8 @@ pub(crate) struct Compute {
 #[derive(Default)]
 pub(crate) struct Rows {
     pub(crate) numbers: Vec<f32>,
-    quantised: Quantised,
+    /// `[row][block]`
+    quantised: Vec<Quantised>,
     count: usize,
 }
 
@@ -52,11 +52,18 @@ impl Compute {
             return;
         }
         let width = rows.numbers.len() / count.max(1);
-        rows.quantised.reset(count, width);
-        let kernel = self.kernel;
-        for (row, mut into) in rows.numbers.chunks_exact(width).zip(rows_of(&mut rows.quantised)) {
-            kernel.quantise(row, &mut into);
-        }
+        let blocks = width.div_ceil(BLOCK);
+        rows.quantised.resize(count * blocks, Quantised::default());
+        let (kernel, numbers) = (self.kernel, &rows.numbers);
+        let parts = (self.pool.threads() * PARTS_PER_THREAD).min(count);
+        let quantised = Apart::new(&mut rows.quantised);
+        self.pool.run(parts, &|part| {
+            for row in part * count / parts..(part + 1) * count / parts {
+                // SAFETY: every row belongs to one part.
+                let into = unsafe { quantised.slice(row * blocks, blocks) };
+                kernel.quantise(&numbers[row * width..(row + 1) * width], into);
+            }
+        });
     }
 
     /// Several matrices by the same rows: `outs` are `[row][output]`.
@@ -74,9 +81,10 @@ impl Compute {
             let mut before = 0;
             for (matrix, out) in matrices.iter().zip(&outs) {
                 let own = from.max(before)..to.min(before + matrix.groups());
-                for group in own.clone() {
-                    // SAFETY: every group belongs to one part, and writes only its own rows of the output.
-                    unsafe { multiply_group(kernel, rows, matrix, group - before, out) };
+                if !own.is_empty() {
+                    let groups = own.start - before..own.end - before;
+                    // SAFETY: every group belongs to one part, and writes only its own outputs.
+                    unsafe { multiply_groups(kernel, rows, matrix, groups, out) };
                 }
                 from = from.max(own.end);
                 before += matrix.groups();
@@ -125,41 +133,37 @@ impl Compute {
     }
 }
 
-/// Sixteen outputs of a matrix, for all rows.
+/// Some sixteens of a matrix's outputs, for all rows.
 ///
 /// # Safety
 /// Nobody else may write these outputs.
-unsafe fn multiply_group(
+unsafe fn multiply_groups(
     kernel: Seen,
     rows: &Rows,
     matrix: &Matrix,
-    group: usize,
-    out: &Apart<'_>,
+    groups: Range<usize>,
+    to: &Apart<'_>,
 ) {
-    let data = matrix.group(group);
-    let from = group * LANES;
-    let width = LANES.min(matrix.rows - from);
-    let mut tile = [[0.0; LANES]; MOST_AT_ONCE];
-    for row in (0..rows.count).step_by(MOST_AT_ONCE) {
-        let tile = &mut tile[..MOST_AT_ONCE.min(rows.count - row)];
-        match matrix.form {
-            Form::Quants(quants) => kernel.quants(data, quants, &rows.quantised, row, tile),
-            Form::F32 => {
-                kernel.numbers(data, Number::F32, &rows.numbers, matrix.columns, row, tile)
-            }
-            Form::F16 => {
-                kernel.numbers(data, Number::F16, &rows.numbers, matrix.columns, row, tile)
-            }
-            Form::BF16 => {
-                kernel.numbers(data, Number::BF16, &rows.numbers, matrix.columns, row, tile);
-            }
+    let work = Work {
+        first: groups.start,
+        data: matrix.groups_at(groups),
+        group_bytes: matrix.group_bytes(),
+        outputs: matrix.rows,
+        rows: rows.count,
+        to,
+    };
+    let number = match matrix.form {
+        Form::Quants(quants) => {
+            // SAFETY: by the caller's promise; so below.
+            unsafe { kernel.quants(&work, quants, &rows.quantised) }
+            return;
         }
-        for (at, tile) in tile.iter().enumerate() {
-            // SAFETY: by the caller's promise.
-            let to = unsafe { out.slice((row + at) * matrix.rows + from, width) };
-            to.copy_from_slice(&tile[..width]);
-        }
-    }
+        Form::F32 => Number::F32,
+        Form::F16 => Number::F16,
+        Form::BF16 => Number::BF16,
+    };
+    // SAFETY: see above.
+    unsafe { kernel.numbers(&work, number, &rows.numbers) }
 }
 
 /// The queries of some rows that one head of keys and values answers.
@@ -213,7 +217,6 @@ fn attend_part(
 mod tests {
     use super::*;
     use crate::llm::kernel::Kernel;
-    use crate::llm::math::BLOCK;
     use crate::llm::testing::{Draw, tensor};
     use shoal_gguf::Type;
 
@@ -246,8 +249,8 @@ mod tests {
             let x = |row: usize, column: usize| match is_quantised {
                 true => {
                     let at = row * columns + column;
-                    let scale = rows.quantised.scales[at / BLOCK];
-                    f64::from(rows.quantised.quants[at]) * f64::from(scale)
+                    let block = &rows.quantised[at / BLOCK];
+                    f64::from(block.quants[at % BLOCK]) * f64::from(block.scale)
                 }
                 false => f64::from(rows.numbers[row * columns + column]),
             };
@@ -282,14 +285,31 @@ mod tests {
             let (_, rows) = product(&mut compute(kernel, 1), &matrix, &x);
             for (block, x) in x.chunks_exact(BLOCK).enumerate() {
                 let most = x.iter().fold(0.0f32, |most, x| most.max(x.abs()));
-                let quants = &rows.quantised.quants[block * BLOCK..][..BLOCK];
-                let scale = rows.quantised.scales[block];
+                let Quantised { quants, scale, sums, .. } = &rows.quantised[block];
                 for (x, quant) in x.iter().zip(quants) {
                     assert!((f32::from(*quant) * scale - x).abs() <= most / 253.0);
                 }
                 let sum: i32 = quants.iter().map(|quant| i32::from(*quant)).sum();
-                assert_eq!(rows.quantised.sums[block].iter().sum::<i32>(), sum);
+                assert_eq!(sums.iter().sum::<i32>(), sum);
             }
+        }
+    }
+
+    #[test]
+    fn the_smallest_and_the_largest_are_quantised_alike_by_all_kernels() {
+        let mut draw = Draw::new(11);
+        let mut x = draw.numbers(BLOCK * 5 + 7);
+        x[3] = f32::INFINITY;
+        x[BLOCK..BLOCK * 2].iter_mut().for_each(|x| *x *= 1e-39);
+        x[BLOCK * 2..BLOCK * 3].iter_mut().for_each(|x| *x *= f32::MAX);
+        x[BLOCK * 3..BLOCK * 4].fill(0.0);
+        let quantised = |kernel| {
+            let mut into = [Quantised::default(); 6];
+            Seen::new(kernel).expect("this processor has it").quantise(&x, &mut into);
+            into.map(|it| (it.quants, it.scale.to_bits(), it.weighted.to_bits(), it.sums))
+        };
+        for kernel in Kernel::all() {
+            assert_eq!(quantised(kernel), quantised(Kernel::Plain), "{kernel:?}");
         }
     }
 }

@@ -8,6 +8,9 @@ pub(crate) type Sixteen = [f32; LANES];
 
 /// What a processor does with sixteen numbers.
 pub(crate) trait Lanes: Copy {
+    /// Whether there are registers for some dozens of these.
+    const MANY: bool = false;
+
     fn splat(value: f32) -> Self;
     fn load(from: &Sixteen) -> Self;
     /// Half precision, exactly.
@@ -24,6 +27,15 @@ pub(crate) trait Lanes: Copy {
     fn round(self) -> Self;
     /// Two to the power of whole numbers from -126 to 127.
     fn power_of_two(self) -> Self;
+
+    /// Whole numbers as bytes, and what they add up to. What does not fit is the nearest that does; no number is 0.
+    #[inline(always)]
+    fn bytes(self, to: &mut [i8; LANES]) -> i32 {
+        let mut all = [0.0; LANES];
+        self.store(&mut all);
+        *to = all.map(|number| number as i8);
+        to.iter().map(|byte| i32::from(*byte)).sum()
+    }
 
     /// In a fixed order: halves are added to each other.
     #[inline(always)]

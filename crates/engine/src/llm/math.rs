@@ -6,29 +6,16 @@ use super::lanes::{LANES, Lanes, Sixteen};
 /// Elements that share a scale when activations are quantised, as in all quantised weights.
 pub(crate) const BLOCK: usize = 32;
 
-/// What goes into a quantised matrix: eight bits for each element, and for each block a scale.
-#[derive(Default)]
+/// What goes into a quantised matrix, for 32 elements of a row. All of it is read together, so it lies together.
+#[derive(Clone, Copy, Default)]
+#[repr(C, align(16))]
 pub(crate) struct Quantised {
-    pub(crate) quants: Vec<i8>,
-    pub(crate) scales: Vec<f32>,
-    /// The block's quants added up, for each half of it: weights with an offset need them.
-    pub(crate) sums: Vec<[i32; 2]>,
-    /// All of a block's quants by its scale.
-    pub(crate) weighted: Vec<f32>,
-    /// Elements of a row, filled up to whole blocks.
-    pub(crate) width: usize,
-}
-
-impl Quantised {
-    /// Room for so many rows; nothing is kept.
-    pub(crate) fn reset(&mut self, rows: usize, width: usize) {
-        self.width = width.next_multiple_of(BLOCK);
-        let blocks = rows * self.width / BLOCK;
-        self.quants.resize(rows * self.width, 0);
-        self.scales.resize(blocks, 0.0);
-        self.sums.resize(blocks, [0; 2]);
-        self.weighted.resize(blocks, 0.0);
-    }
+    pub(crate) quants: [i8; BLOCK],
+    pub(crate) scale: f32,
+    /// All quants by the scale.
+    pub(crate) weighted: f32,
+    /// The quants of each half added up: weights with an offset need them.
+    pub(crate) sums: [i32; 2],
 }
 
 /// Sixteen numbers at a time; what is left over is filled up.
@@ -60,45 +47,78 @@ pub(crate) fn inverse_rms<L: Lanes>(x: &[f32], eps: f32) -> f32 {
 /// Root-mean-square norm, times a weight for each element.
 #[inline(always)]
 pub(crate) fn norm<L: Lanes>(x: &[f32], weight: &[f32], eps: f32, out: &mut [f32]) {
-    let factor = inverse_rms::<L>(x, eps);
-    each::<L>(out, x, weight, |x, weight| x.mul(L::splat(factor)).mul(weight));
+    each::<L, _>(out, x, weight, Scaled(inverse_rms::<L>(x, eps)));
 }
 
 /// The same in place, for a head's queries or keys.
 #[inline(always)]
 pub(crate) fn norm_in_place<L: Lanes>(x: &mut [f32], weight: &[f32], eps: f32) {
     let factor = inverse_rms::<L>(x, eps);
-    in_place::<L>(x, weight, |x, weight| x.mul(L::splat(factor)).mul(weight));
+    in_place::<L, _>(x, weight, Scaled(factor));
 }
 
 #[inline(always)]
 pub(crate) fn add<L: Lanes>(x: &mut [f32], other: &[f32]) {
-    in_place::<L>(x, other, |a, b| a.add(b));
+    in_place::<L, _>(x, other, Plus);
 }
 
 /// `silu(gate) * up`, into the gate.
 #[inline(always)]
 pub(crate) fn silu_times<L: Lanes>(gate: &mut [f32], up: &[f32]) {
-    in_place::<L>(gate, up, silu::<L>);
+    in_place::<L, _>(gate, up, Silu);
 }
 
 /// `gelu(gate) * up` by the tangent's approximation, into the gate.
 #[inline(always)]
 pub(crate) fn gelu_times<L: Lanes>(gate: &mut [f32], up: &[f32]) {
-    in_place::<L>(gate, up, gelu::<L>);
+    in_place::<L, _>(gate, up, Gelu);
 }
 
-#[inline(always)]
-fn silu<L: Lanes>(gate: L, up: L) -> L {
-    gate.mul(sigmoid(gate)).mul(up)
+/// What is done with the elements of two lists. Not a closure: those are not always inlined, and only what is inlined
+/// gets the kernel's instructions.
+trait Both: Copy {
+    fn of<L: Lanes>(self, a: L, b: L) -> L;
 }
 
-#[inline(always)]
-fn gelu<L: Lanes>(x: L, up: L) -> L {
-    let cube = x.mul(x).mul(x).mul(L::splat(0.044_715));
-    // 0.5 * (1 + tanh(t)) is the sigmoid of 2 t.
-    let twice = x.add(cube).mul(L::splat(2.0 * 0.797_884_6));
-    x.mul(sigmoid(twice)).mul(up)
+#[derive(Clone, Copy)]
+struct Plus;
+/// By a number, and by each other.
+#[derive(Clone, Copy)]
+struct Scaled(f32);
+#[derive(Clone, Copy)]
+struct Silu;
+#[derive(Clone, Copy)]
+struct Gelu;
+
+impl Both for Plus {
+    #[inline(always)]
+    fn of<L: Lanes>(self, a: L, b: L) -> L {
+        a.add(b)
+    }
+}
+
+impl Both for Scaled {
+    #[inline(always)]
+    fn of<L: Lanes>(self, x: L, weight: L) -> L {
+        x.mul(L::splat(self.0)).mul(weight)
+    }
+}
+
+impl Both for Silu {
+    #[inline(always)]
+    fn of<L: Lanes>(self, gate: L, up: L) -> L {
+        gate.mul(sigmoid(gate)).mul(up)
+    }
+}
+
+impl Both for Gelu {
+    #[inline(always)]
+    fn of<L: Lanes>(self, x: L, up: L) -> L {
+        let cube = x.mul(x).mul(x).mul(L::splat(0.044_715));
+        // 0.5 * (1 + tanh(t)) is the sigmoid of 2 t.
+        let twice = x.add(cube).mul(L::splat(2.0 * 0.797_884_6));
+        x.mul(sigmoid(twice)).mul(up)
+    }
 }
 
 #[inline(always)]
@@ -128,39 +148,39 @@ fn capped<L: Lanes>(x: L, cap: f32) -> L {
 }
 
 #[inline(always)]
-fn each<L: Lanes>(out: &mut [f32], a: &[f32], b: &[f32], what: impl Fn(L, L) -> L) {
+fn each<L: Lanes, B: Both>(out: &mut [f32], a: &[f32], b: &[f32], both: B) {
     let (out_whole, out_rest) = out.as_chunks_mut::<LANES>();
     let ((a_whole, a_rest), (b_whole, b_rest)) = (chunks(a), chunks(b));
     for ((out, a), b) in out_whole.iter_mut().zip(a_whole).zip(b_whole) {
-        what(L::load(a), L::load(b)).store(out);
+        both.of(L::load(a), L::load(b)).store(out);
     }
     if let (Some(a), Some(b)) = (a_rest, b_rest) {
         let mut filled = [0.0; LANES];
-        what(L::load(&a), L::load(&b)).store(&mut filled);
+        both.of(L::load(&a), L::load(&b)).store(&mut filled);
         out_rest.copy_from_slice(&filled[..out_rest.len()]);
     }
 }
 
 #[inline(always)]
-fn in_place<L: Lanes>(a: &mut [f32], b: &[f32], what: impl Fn(L, L) -> L) {
+fn in_place<L: Lanes, B: Both>(a: &mut [f32], b: &[f32], both: B) {
     let (a_whole, a_rest) = a.as_chunks_mut::<LANES>();
     let (b_whole, b_rest) = chunks(b);
     for (a, b) in a_whole.iter_mut().zip(b_whole) {
-        what(L::load(a), L::load(b)).store(a);
+        both.of(L::load(a), L::load(b)).store(a);
     }
     if let Some(b) = b_rest {
         let mut filled = [0.0; LANES];
         filled[..a_rest.len()].copy_from_slice(a_rest);
-        what(L::load(&filled), L::load(&b)).store(&mut filled);
+        both.of(L::load(&filled), L::load(&b)).store(&mut filled);
         a_rest.copy_from_slice(&filled[..a_rest.len()]);
     }
 }
 
 /// A row of activations as eight bits for each; what is left of the last block is zero.
 #[inline(always)]
-pub(crate) fn quantise<L: Lanes>(x: &[f32], into: &mut QuantisedRow<'_>) {
+pub(crate) fn quantise<L: Lanes>(x: &[f32], into: &mut [Quantised]) {
     let mut filled;
-    for (at, block) in x.chunks(BLOCK).enumerate() {
+    for (block, into) in x.chunks(BLOCK).zip(into) {
         let block: &[f32; BLOCK] = match block.try_into() {
             Ok(whole) => whole,
             Err(_) => {
@@ -174,41 +194,13 @@ pub(crate) fn quantise<L: Lanes>(x: &[f32], into: &mut QuantisedRow<'_>) {
         let zero = L::splat(0.0);
         let most = a.max(zero.sub(a)).max(b.max(zero.sub(b))).largest();
         let (scale, inverse) = if most > 0.0 { (most / 127.0, 127.0 / most) } else { (most, 0.0) };
-        let mut whole = [[0.0; LANES]; 2];
-        a.mul(L::splat(inverse)).round().store(&mut whole[0]);
-        b.mul(L::splat(inverse)).round().store(&mut whole[1]);
-        let quants = &mut into.quants[at * BLOCK..][..BLOCK];
-        let mut sums = [0; 2];
-        for (half, whole) in whole.iter().enumerate() {
-            for (quant, whole) in quants[half * LANES..].iter_mut().zip(whole) {
-                *quant = *whole as i8;
-            }
-            sums[half] = quants[half * LANES..][..LANES].iter().map(|q| i32::from(*q)).sum();
-        }
-        into.scales[at] = scale;
-        into.sums[at] = sums;
-        into.weighted[at] = (sums[0] + sums[1]) as f32 * scale;
+        let (quants, _) = into.quants.as_chunks_mut::<LANES>();
+        let inverse = L::splat(inverse);
+        into.sums = [
+            a.mul(inverse).round().bytes(&mut quants[0]),
+            b.mul(inverse).round().bytes(&mut quants[1]),
+        ];
+        into.scale = scale;
+        into.weighted = (into.sums[0] + into.sums[1]) as f32 * scale;
     }
-}
-
-/// One row of [`Quantised`].
-pub(crate) struct QuantisedRow<'a> {
-    pub(crate) quants: &'a mut [i8],
-    pub(crate) scales: &'a mut [f32],
-    pub(crate) sums: &'a mut [[i32; 2]],
-    pub(crate) weighted: &'a mut [f32],
-}
-
-/// Rows one after another, each to be written on its own.
-pub(crate) fn rows_of(quantised: &mut Quantised) -> impl Iterator<Item = QuantisedRow<'_>> {
-    let (width, blocks) = (quantised.width, quantised.width / BLOCK);
-    let scales = quantised.scales.chunks_exact_mut(blocks);
-    let sums = quantised.sums.chunks_exact_mut(blocks);
-    let weighted = quantised.weighted.chunks_exact_mut(blocks);
-    let quants = quantised.quants.chunks_exact_mut(width);
-    quants
-        .zip(scales)
-        .zip(sums)
-        .zip(weighted)
-        .map(|(((quants, scales), sums), weighted)| QuantisedRow { quants, scales, sums, weighted })
 }

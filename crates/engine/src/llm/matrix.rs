@@ -12,6 +12,8 @@
 //! | bytes, two scales | Q6_K | floats, for 16 columns each | 8 bits, less 32 |
 //! | numbers | F32, F16, BF16 | | a column of sixteen rows as the file has it |
 
+use std::ops::Range;
+
 use shoal_gguf::{TensorInfo, Type};
 
 use super::error::LoadError;
@@ -156,8 +158,9 @@ impl Matrix {
         self.rows.div_ceil(LANES)
     }
 
-    pub(crate) fn group(&self, at: usize) -> &[u8] {
-        &self.data.bytes()[at * self.group_bytes()..][..self.group_bytes()]
+    /// Some groups of sixteen rows.
+    pub(crate) fn groups_at(&self, groups: Range<usize>) -> &[u8] {
+        &self.data.bytes()[groups.start * self.group_bytes()..groups.end * self.group_bytes()]
     }
 
     pub(crate) fn bytes(&self) -> u64 {
@@ -166,7 +169,8 @@ impl Matrix {
 
     /// One row as numbers: a token's embedding.
     pub(crate) fn row(&self, row: usize, out: &mut [f32]) {
-        let (group, lane) = (self.group(row / LANES), row % LANES);
+        let (at, lane) = (row / LANES, row % LANES);
+        let group = self.groups_at(at..at + 1);
         let quants = match self.form {
             Form::Quants(quants) => quants,
             Form::F32 => {

@@ -25,6 +25,7 @@
 mod attention;
 mod cache;
 mod compute;
+mod conversations;
 mod error;
 mod kernel;
 mod lanes;
@@ -37,8 +38,11 @@ mod rounds;
 mod stage;
 #[cfg(test)]
 mod testing;
+mod whole;
 
+pub use conversations::{Conversations, Heard};
 pub use error::{LoadError, RunError};
 pub use kernel::Kernel;
 pub use rounds::{Given, READ_STEP, Rounds, Turn};
-pub use stage::{Input, MOST_ROWS, Options, Output, Row, Stage};
+pub use stage::{Input, Loading, MOST_ROWS, Options, Output, Row, Stage};
+pub use whole::{Computes, Outcome, Step, Whole};

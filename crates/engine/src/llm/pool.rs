@@ -204,19 +204,19 @@ impl Shared {
     }
 }
 
-/// Numbers that several threads write, each its own.
-pub(crate) struct Apart<'a> {
-    start: *mut f32,
+/// A list that several threads write, each its own part.
+pub(crate) struct Apart<'a, T = f32> {
+    start: *mut T,
     length: usize,
-    of: std::marker::PhantomData<&'a mut [f32]>,
+    of: std::marker::PhantomData<&'a mut [T]>,
 }
 
-// SAFETY: `slice` is the only way to the numbers, and whoever calls it promises to be alone in its range.
-unsafe impl Sync for Apart<'_> {}
+// SAFETY: `slice` is the only way to the list, and whoever calls it promises to be alone in its range.
+unsafe impl<T: Send> Sync for Apart<'_, T> {}
 
-impl<'a> Apart<'a> {
-    pub(crate) fn new(numbers: &'a mut [f32]) -> Apart<'a> {
-        Apart { start: numbers.as_mut_ptr(), length: numbers.len(), of: std::marker::PhantomData }
+impl<'a, T> Apart<'a, T> {
+    pub(crate) fn new(list: &'a mut [T]) -> Apart<'a, T> {
+        Apart { start: list.as_mut_ptr(), length: list.len(), of: std::marker::PhantomData }
     }
 
     /// A range of them.
@@ -224,7 +224,7 @@ impl<'a> Apart<'a> {
     /// # Safety
     /// No other slice that overlaps it may be alive.
     #[allow(clippy::mut_from_ref)]
-    pub(crate) unsafe fn slice(&self, from: usize, count: usize) -> &mut [f32] {
+    pub(crate) unsafe fn slice(&self, from: usize, count: usize) -> &mut [T] {
         assert!(from <= self.length && count <= self.length - from);
         // SAFETY: within the list by the line above, and nobody else's by the caller's promise.
         unsafe { std::slice::from_raw_parts_mut(self.start.add(from), count) }

@@ -81,55 +81,19 @@ pub enum Output {
 
 impl Stage {
     /// Loads some layers. `read` gives the bytes of a range of the file; it is asked for one tensor at a time, in the
-    /// order of the file.
+    /// order of the file. Where nobody can wait for bytes, [`Loading`] does the same.
     pub fn load(
         model: &Model,
         layers: Range<u32>,
         options: &Options,
         read: &mut dyn FnMut(Range<u64>) -> Result<Vec<u8>, String>,
     ) -> Result<Stage, LoadError> {
-        let kernel = options.kernel.unwrap_or_else(Kernel::best);
-        let seen = Seen::new(kernel).ok_or(LoadError::Kernel { name: kernel.name() })?;
-        let part = model.part(layers.clone())?;
-        let mut loaded = Loaded { model, tensors: Vec::new() };
-        for index in part.tensors {
-            let tensor = &model.head().tensors()[index];
-            let bytes = read(tensor.at.clone()).map_err(LoadError::Read)?;
-            loaded.tensors.push(Tensor::of(tensor, &bytes)?);
+        let mut loading = Loading::new(model, layers, options)?;
+        while let Some(range) = loading.wants() {
+            let bytes = read(range).map_err(LoadError::Read)?;
+            loading.give(&bytes)?;
         }
-        let config = model.config().clone();
-        let (is_first, is_last) = (layers.start == 0, layers.end == config.layers);
-        let embedding = if is_first || (is_last && model.is_tied()) {
-            Some(loaded.matrix(model.common(Role::Embedding))?)
-        } else {
-            None
-        };
-        let last = if is_last {
-            let norm = loaded.list(model.common(Role::OutputNorm))?;
-            let head = model.common(Role::Head).filter(|_| !model.is_tied());
-            let head = head.map(|head| loaded.matrix(Some(head))).transpose()?;
-            Some(Last { norm, head })
-        } else {
-            None
-        };
-        let rope_factors = loaded.optional(model.common(Role::RopeFactors))?;
-        let own = layers.clone().map(|layer| Layer::new(&mut loaded, &config, layer));
-        let own = own.collect::<Result<Vec<_>, _>>()?;
-        let head = config.head_dim as usize;
-        let shape = Shape {
-            layers: own.len(),
-            kv_heads: config.kv_heads as usize,
-            head,
-            filled: head.next_multiple_of(LANES),
-        };
-        Ok(Stage {
-            cache: Cache::new(shape, options.sequences, options.context),
-            weights: Weights { embedding, rope_factors, layers: own, last },
-            compute: Compute { kernel: seen, pool: Pool::new(options.threads) },
-            scratch: Scratch::default(),
-            config,
-            layers,
-        })
+        loading.finish()
     }
 
     /// Computes some rows. A refused run changes nothing.
@@ -295,6 +259,85 @@ impl Stage {
     /// Memory that the sequences take now.
     pub fn cache_bytes(&self) -> u64 {
         self.cache.bytes()
+    }
+}
+
+/// Some layers that are being loaded, a tensor at a time: it says which bytes it wants, and is given them.
+pub struct Loading {
+    model: Model,
+    layers: Range<u32>,
+    options: Options,
+    kernel: Seen,
+    /// Those that are still to come, the next one last.
+    left: Vec<usize>,
+    tensors: Vec<(String, Tensor)>,
+}
+
+impl Loading {
+    pub fn new(model: &Model, layers: Range<u32>, options: &Options) -> Result<Loading, LoadError> {
+        let kernel = options.kernel.unwrap_or_else(Kernel::best);
+        let kernel = Seen::new(kernel).ok_or(LoadError::Kernel { name: kernel.name() })?;
+        let mut left = model.part(layers.clone())?.tensors;
+        left.reverse();
+        let (model, options) = (model.clone(), options.clone());
+        Ok(Loading { model, layers, options, kernel, left, tensors: Vec::new() })
+    }
+
+    /// The bytes of the file that are to be given next; nothing when all were. They follow the order of the file.
+    pub fn wants(&self) -> Option<Range<u64>> {
+        self.next().map(|tensor| tensor.at.clone())
+    }
+
+    /// The bytes that it wants.
+    pub fn give(&mut self, bytes: &[u8]) -> Result<(), LoadError> {
+        if let Some(tensor) = self.next() {
+            let tensor = Tensor::of(tensor, bytes)?;
+            self.tensors.push(tensor);
+            self.left.pop();
+        }
+        Ok(())
+    }
+
+    fn next(&self) -> Option<&TensorInfo> {
+        self.left.last().map(|index| &self.model.head().tensors()[*index])
+    }
+
+    pub fn finish(self) -> Result<Stage, LoadError> {
+        let Loading { model, layers, options, kernel, tensors, .. } = self;
+        let mut loaded = Loaded { model: &model, tensors };
+        let config = model.config().clone();
+        let (is_first, is_last) = (layers.start == 0, layers.end == config.layers);
+        let embedding = if is_first || (is_last && model.is_tied()) {
+            Some(loaded.matrix(model.common(Role::Embedding))?)
+        } else {
+            None
+        };
+        let last = if is_last {
+            let norm = loaded.list(model.common(Role::OutputNorm))?;
+            let head = model.common(Role::Head).filter(|_| !model.is_tied());
+            let head = head.map(|head| loaded.matrix(Some(head))).transpose()?;
+            Some(Last { norm, head })
+        } else {
+            None
+        };
+        let rope_factors = loaded.optional(model.common(Role::RopeFactors))?;
+        let own = layers.clone().map(|layer| Layer::new(&mut loaded, &config, layer));
+        let own = own.collect::<Result<Vec<_>, _>>()?;
+        let head = config.head_dim as usize;
+        let shape = Shape {
+            layers: own.len(),
+            kv_heads: config.kv_heads as usize,
+            head,
+            filled: head.next_multiple_of(LANES),
+        };
+        Ok(Stage {
+            cache: Cache::new(shape, options.sequences, options.context),
+            weights: Weights { embedding, rope_factors, layers: own, last },
+            compute: Compute { kernel, pool: Pool::new(options.threads) },
+            scratch: Scratch::default(),
+            config,
+            layers,
+        })
     }
 }
 

@@ -5,27 +5,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-/// What computes.
-pub(super) trait Computes {
-    /// Continues sequences; gives numbers for each step that wants them, in order. A refused run changes nothing.
-    fn run(&mut self, steps: &[Step]) -> Result<Vec<Option<Vec<f32>>>, String>;
-
-    fn drop_sequence(&mut self, sequence: u64);
-}
-
-/// Tokens that follow each other in one conversation.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) struct Step {
-    pub(super) sequence: u64,
-    /// How many went before.
-    pub(super) position: u32,
-    pub(super) tokens: Vec<u32>,
-    /// The numbers behind the last one are wanted.
-    pub(super) wants: bool,
-}
-
-/// Numbers behind the last token of a step, if they were wanted.
-pub(super) type Outcome = Result<Option<Vec<f32>>, String>;
+use shoal_engine::llm::{Computes, Outcome, Step};
 
 pub(super) struct Desk<C> {
     state: Mutex<State<C>>,
@@ -125,18 +105,7 @@ impl<C: Computes> Turn<'_, C> {
         // Told even if computing panics.
         let lost = || Err(String::from("the engine failed while it computed"));
         self.done = numbers.iter().map(|number| (*number, lost())).collect();
-        let outcomes: Vec<Outcome> = match engine.run(&steps) {
-            Ok(numbers) => numbers.into_iter().map(Ok).collect(),
-            // One that is wrong must not fail the others.
-            Err(_) if steps.len() > 1 => steps
-                .iter()
-                .map(|step| {
-                    let alone = engine.run(std::slice::from_ref(step))?;
-                    Ok(alone.into_iter().next().flatten())
-                })
-                .collect(),
-            Err(error) => vec![Err(error)],
-        };
+        let outcomes = engine.run_each(&steps);
         for ((_, place), outcome) in self.done.iter_mut().zip(outcomes) {
             *place = outcome;
         }

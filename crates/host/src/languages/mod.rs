@@ -1,7 +1,6 @@
 //! Language models that are kept ready: loaded by ranges of their file, shared by all conversations.
 
 mod desk;
-mod engine;
 mod part;
 
 use std::collections::BTreeMap;
@@ -10,13 +9,13 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use shoal_engine::llm::{Options, Stage, Step, Whole};
 use shoal_gguf::{FIRST_BYTES, Model, ReadError};
 use shoal_kinds::LlmWork;
 use shoal_protocol::{BlobRef, Failure, Hash, JobId};
 use shoal_text::{Answer, Asked, Bounds, Done, Next, Said, Spelling, Texts, pack};
 
-use self::desk::{Desk, Step};
-use self::engine::Engine;
+use self::desk::Desk;
 use super::cache::Keep;
 use super::courier::Courier;
 use super::program::Answers;
@@ -42,7 +41,7 @@ pub(super) struct Languages {
 
 /// A model that is loaded.
 struct Language {
-    desk: Desk<Engine>,
+    desk: Desk<Whole>,
     bounds: Bounds,
     last_sequence: AtomicU64,
     seats: Seats,
@@ -119,10 +118,11 @@ impl Language {
             Ok(bytes.into())
         };
         let sequences = usize::from(work.conversations);
-        let engine = Engine::load(&model, (threads, work.context, sequences), &mut read)
-            .map_err(|message| Failure::Unable { message })?;
+        let options = Options { threads, context: work.context, sequences, kernel: None };
+        let stage = Stage::load(&model, model.whole(), &options, &mut read)
+            .map_err(|error| Failure::Unable { message: error.to_string() })?;
         Ok(Language {
-            desk: Desk::new(engine, MOST_STEP),
+            desk: Desk::new(Whole::new(stage), MOST_STEP),
             bounds: bounds(&model, work, PROMPT_STEP),
             last_sequence: AtomicU64::new(0),
             seats: Seats::new(sequences),

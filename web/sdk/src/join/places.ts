@@ -1,6 +1,7 @@
 /** Where Workers come from. A page may only start Workers of its own origin, so for another site's page their code is
  * fetched first and started from memory. */
 
+import { languageModule } from "../relaxed.js";
 import type { Places } from "../workers/messages.js";
 
 const WORKERS = ["brain-worker", "gpu-worker", "wasi-worker"] as const;
@@ -21,7 +22,8 @@ export async function findPlaces(base: string, folder = `${base}/assets`): Promi
     ? WORKERS.map((name) => `${assets.href}${name}.js`)
     : await Promise.all(WORKERS.map((name) => intoMemory(`${assets.href}${name}.js`)));
   if (!brainWorker || !gpuWorker || !wasiWorker) throw new Error("a Worker's code is missing");
-  const onnxWorker = isOwn ? `${assets.href}onnx-worker.js` : imported(`${assets.href}onnx-worker.js`);
+  const later = (name: string) => (isOwn ? `${assets.href}${name}.js` : imported(`${assets.href}${name}.js`));
+  const [onnxWorker, llmWorker] = [later("onnx-worker"), later("llm-worker")];
   const places = {
     base,
     brainWasm: `${assets.href}brain_bg.wasm`,
@@ -29,13 +31,15 @@ export async function findPlaces(base: string, folder = `${base}/assets`): Promi
     crewModule: `${assets.href}crew.js`,
     crewWasm: `${assets.href}crew_bg.wasm`,
     onnxWasm: `${assets.href}onnx_bg.wasm`,
+    llmWasm: languageModule(assets.href.replace(/\/$/, "")),
     gpuWorker,
     wasiWorker,
     onnxWorker,
+    llmWorker,
     keepWorker: `${assets.href}keep-worker.js`,
   };
   const release = () => {
-    if (!isOwn) for (const url of [brainWorker, gpuWorker, wasiWorker, onnxWorker]) URL.revokeObjectURL(url);
+    if (!isOwn) for (const url of [brainWorker, gpuWorker, wasiWorker, onnxWorker, llmWorker]) URL.revokeObjectURL(url);
   };
   return { places, brainWorker, radio: `${assets.href}radio.js`, release };
 }

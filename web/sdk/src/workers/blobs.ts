@@ -66,6 +66,13 @@ export class Blobs {
     return new Uint8Array(await this.fetchWhole(blob, signal, onBytes));
   }
 
+  /** Puts all of a blob on the shelf, so that ranges of it are read there. Without room for it they are fetched. */
+  async shelve(blob: StoredBlob, onBytes: (bytes: number) => void): Promise<void> {
+    if (!this.shelf || blob.size <= KEEP_WHOLE) return;
+    await this.ask(blob);
+    await this.shelf.all(blob, (at, { byteLength }) => onBytes(at + byteLength));
+  }
+
   /** All of a blob that one unit alone reads: it would only push others off the shelf. */
   async once(blob: StoredBlob, signal?: AbortSignal): Promise<Uint8Array<ArrayBuffer>> {
     return new Uint8Array(await this.fetchRight(blob, signal));

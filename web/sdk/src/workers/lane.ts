@@ -276,7 +276,7 @@ export class Lane {
     } else if (said.type === "need") {
       const { hash } = said.blob;
       void this.config.onNeed(said.blob).finally(() => tell(seat, { type: "had", hash }));
-    } else if (said.type === "loading") {
+    } else if (said.type === "loading" || said.type === "said") {
       // Only pages that wait for it show it.
     } else if (said.type === "seek") {
       this.seek(seat, said);

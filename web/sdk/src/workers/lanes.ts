@@ -9,19 +9,79 @@ type Own = "engines" | "worker" | "wasm" | "base" | "onHealth";
 /** What all kinds share. `onGpu`: the GPU stopped answering (why), or answers again. `onModels`: the same of models. */
 export type LanesConfig = Omit<LaneConfig, Own> & { onGpu: (problem: string | undefined) => void; onModels: () => void };
 
+/** A lane whose Worker is open only while it keeps something ready, because a module never gives memory back. */
+class Keeping {
+  readonly lane: Lane;
+  /** Services and jobs whose models are kept. */
+  private readonly jobs = new Set<number>();
+  /** Crews that keep parts of models here. */
+  private readonly crews = new Set<number>();
+  private problem: string | undefined;
+  private isLent = false;
+
+  constructor(
+    private readonly what: string,
+    config: Omit<LaneConfig, "engines" | "onHealth">,
+    onNews: () => void,
+  ) {
+    // One Worker for all: each one more would hold every model once more.
+    const engines = new Engines(true);
+    this.lane = new Lane({ ...config, engines, onHealth: (problem) => this.learn(problem) && onNews() });
+  }
+
+  /** Whether models can run, as far as is known: the Worker opens for the first one, because its code is large. */
+  get isAble(): boolean {
+    return this.problem === undefined;
+  }
+
+  lend(isLent: boolean): void {
+    this.isLent = isLent;
+    this.limit();
+  }
+
+  run(unit: UnitSpan): void {
+    this.jobs.add(unit.job);
+    this.limit();
+    this.lane.run(unit);
+  }
+
+  stage(ask: ToStage, job: number, transfer: Transferable[]): void {
+    if (ask.type === "stage") this.crews.add(ask.crew);
+    this.limit();
+    this.lane.stage(ask, job, transfer);
+    if (ask.type === "unstage" && this.crews.delete(ask.crew)) this.limit();
+  }
+
+  forget(job: number): void {
+    this.lane.forget(job);
+    if (this.jobs.delete(job)) this.limit();
+  }
+
+  /** One that did not open is tried again. */
+  private limit(): void {
+    const isWanted = this.jobs.size > 0 || this.crews.size > 0 || this.problem !== undefined;
+    this.lane.limit(isWanted && this.isLent ? 1 : 0);
+  }
+
+  /** Whether this is news. */
+  private learn(problem: string | undefined): boolean {
+    if (problem !== undefined) console.error(`${this.what} cannot run: ${problem}`);
+    const isNews = (problem === undefined) !== (this.problem === undefined);
+    this.problem = problem;
+    this.limit();
+    return isNews;
+  }
+}
+
 export class Lanes {
   readonly gpu: Lane;
   private readonly cpu: Lane;
-  private readonly onnx: Lane;
+  private readonly models: Keeping;
+  private readonly languages: Keeping;
   /** Of the GPU: nothing is known before it was opened and probed, then its numeric class or what is wrong with it. */
   private isOpened = false;
   private problem: string | undefined;
   private class: string | undefined;
-  /** Services whose models are kept, and why no model can be, if that is so. */
-  private readonly models = new Set<number>();
-  private modelProblem: string | undefined;
-  /** Crews that keep parts of models here. */
-  private readonly stages = new Set<number>();
 
   constructor(
     places: Places,
@@ -44,14 +104,9 @@ export class Lanes {
       wasm: "",
       onHealth: (problem) => problem && console.error(`programs cannot run: ${problem}`),
     });
-    // One Worker for all: each one more would hold every model once more.
-    this.onnx = new Lane({
-      ...shared,
-      engines: new Engines(true),
-      worker: places.onnxWorker,
-      wasm: places.onnxWasm,
-      onHealth: (problem) => this.learnOfModels(problem) && onModels(),
-    });
+    const { onnxWorker, onnxWasm, llmWorker, llmWasm } = places;
+    this.models = new Keeping("models", { ...shared, worker: onnxWorker, wasm: onnxWasm }, onModels);
+    this.languages = new Keeping("language models", { ...shared, worker: llmWorker, wasm: llmWasm }, onModels);
   }
 
   /** What the donor lends. */
@@ -64,7 +119,7 @@ export class Lanes {
     this.lends = offer;
     this.cpu.limit(offer.cpuSlots);
     this.gpu.limit(offer.gpu ? 1 : 0);
-    this.limitModels();
+    for (const keeping of this.keeping) keeping.lend(offer.cpuSlots > 0);
   }
 
   /** Whether there is nothing to wait for before it is said what can be offered. */
@@ -72,11 +127,10 @@ export class Lanes {
     return this.isOpened || !this.lends.gpu;
   }
 
-  /** What can be offered now of what the donor lends: a GPU only if it answers, models only if their Worker opens. It is
-   * opened for the first one, because its code is large. */
+  /** What can be offered now of what the donor lends: a GPU only if it answers, models only if their Worker opens. */
   able(): Offer {
     const { gpu, ...rest } = this.lends;
-    const able: Offer = { ...rest, onnx: this.modelProblem === undefined };
+    const able: Offer = { ...rest, onnx: this.models.isAble, llm: this.languages.isAble };
     if (gpu && this.isOpened && this.problem === undefined) able.gpu = gpu;
     if (this.class !== undefined) able.class = this.class;
     return able;
@@ -87,9 +141,9 @@ export class Lanes {
       case "wgsl":
         return this.gpu.run(unit);
       case "onnx":
-        this.models.add(unit.job);
-        this.limitModels();
-        return this.onnx.run(unit);
+        return this.models.run(unit);
+      case "llm":
+        return this.languages.run(unit);
       case "wasi":
       case undefined:
         return this.cpu.run(unit);
@@ -98,10 +152,8 @@ export class Lanes {
 
   /** For parts of a model that a crew keeps ready. */
   stage(ask: ToStage, job: number, transfer: Transferable[]): void {
-    if (ask.type === "stage") this.stages.add(ask.crew);
-    this.limitModels();
-    this.onnx.stage(ask, job, transfer);
-    if (ask.type === "unstage" && this.stages.delete(ask.crew)) this.limitModels();
+    const keeping = this.config.info(job)?.engine === "llm" ? this.languages : this.models;
+    keeping.stage(ask, job, transfer);
   }
 
   abort(attempt: number): void {
@@ -109,8 +161,7 @@ export class Lanes {
   }
 
   forget(job: number): void {
-    for (const lane of this.all) lane.forget(job);
-    if (this.models.delete(job)) this.limitModels();
+    for (const lane of [this.gpu, this.cpu, ...this.keeping]) lane.forget(job);
   }
 
   sessionChanged(): void {
@@ -122,13 +173,11 @@ export class Lanes {
   }
 
   private get all(): Lane[] {
-    return [this.gpu, this.cpu, this.onnx];
+    return [this.gpu, this.cpu, this.models.lane, this.languages.lane];
   }
 
-  /** A Worker that keeps no model ends, because a module never gives memory back. One that did not open is tried again. */
-  private limitModels(): void {
-    const isWanted = this.models.size > 0 || this.stages.size > 0 || this.modelProblem !== undefined;
-    this.onnx.limit(isWanted && this.lends.cpuSlots > 0 ? 1 : 0);
+  private get keeping(): Keeping[] {
+    return [this.models, this.languages];
   }
 
   /** Whether this is news. */
@@ -138,15 +187,6 @@ export class Lanes {
     this.isOpened = true;
     this.problem = problem;
     this.class = found;
-    return isNews;
-  }
-
-  /** Whether this is news. */
-  private learnOfModels(problem: string | undefined): boolean {
-    if (problem !== undefined) console.error(`models cannot run: ${problem}`);
-    const isNews = (problem === undefined) !== (this.modelProblem === undefined);
-    this.modelProblem = problem;
-    this.limitModels();
     return isNews;
   }
 }

@@ -15,8 +15,9 @@ export interface Places {
   base: string;
   brainWasm: string;
   gpuWasm: string;
-  /** Fetched when a model is to be kept ready. */
+  /** Fetched when a model is to be kept ready, each for its own sort. */
   onnxWasm: string;
+  llmWasm: string;
   /** Fetched when the node is asked into a crew. */
   crewModule: string;
   crewWasm: string;
@@ -24,6 +25,7 @@ export interface Places {
   gpuWorker: string;
   wasiWorker: string;
   onnxWorker: string;
+  llmWorker: string;
   /** Started when pieces of a blob are kept; it may be of another site. */
   keepWorker: string;
 }
@@ -81,6 +83,8 @@ export interface UnitSpan {
   len: number;
   /** What is asked, of a request to a service. */
   body?: Uint8Array;
+  /** The same of a page that talks to a language model alone: as OpenAI's API takes it, as JSON. */
+  chat?: string;
   /** Nothing is computed: what a service's requests need is made ready. */
   warms?: boolean;
 }
@@ -113,6 +117,8 @@ export type FromEngine =
   | { type: "broken"; message: string }
   /** So much of a model's file is here. */
   | { type: "loading"; job: number; bytes: number }
+  /** Some words of the answer to a chat. */
+  | { type: "said"; attempt: number; part: SaidPart }
   /** All of a blob is needed that other devices may have. */
   | { type: "need"; blob: { hash: string; size: number } }
   /** Some pieces of it are needed: from `first` on, before `end`. `hashes` are those of all its pieces. */
@@ -124,6 +130,16 @@ export type FromEngine =
   | FromSim
   | FromStage
   | AboutUnit;
+
+/** As `LanguageSaid` of the engine's module. */
+export interface SaidPart {
+  text: string;
+  finish?: "stop" | "length";
+  promptTokens?: number;
+  answerTokens?: number;
+  promptMs?: number;
+  answerMs?: number;
+}
 
 export type AboutUnit =
   /** The clock of the time limit starts anew: a kernel was submitted, or the program begins an item. */
@@ -206,5 +222,7 @@ export type StageAnswer = { epoch: number } & (
   | { is: "loaded" }
   | { is: "made"; call: number; output: Uint8Array<ArrayBuffer>; took: number }
   | { is: "notMade"; call: number; failure: UnitFailure }
+  /** `made` is for the crew's member to read. `usual`: it says how fast this device is. */
+  | { is: "turned"; made: Uint8Array<ArrayBuffer>; took: number; usual: boolean }
   | { is: "failed"; failure: UnitFailure }
 );

@@ -3,9 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
-use shoal_text::Done;
-
-use crate::language::speak::{Chance, Ended, Heard, Named};
+use shoal_text::{Chance, Done, Ended, Heard, Named};
 
 /// Which of the two interfaces it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

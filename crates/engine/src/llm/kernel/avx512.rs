@@ -21,6 +21,8 @@ macro_rules! do_it {
 }
 
 impl Lanes for Avx512 {
+    const MANY: bool = true;
+
     #[inline(always)]
     fn splat(value: f32) -> Avx512 {
         Avx512(do_it!(_mm512_set1_ps(value)))
@@ -75,6 +77,17 @@ impl Lanes for Avx512 {
             let biased = _mm512_add_epi32(_mm512_cvttps_epi32(self.0), _mm512_set1_epi32(127));
             _mm512_castsi512_ps(_mm512_slli_epi32::<23>(biased))
         }))
+    }
+    #[inline(always)]
+    fn bytes(self, to: &mut [i8; LANES]) -> i32 {
+        // SAFETY: as above; the reference is to sixteen bytes.
+        unsafe {
+            let is_number = _mm512_cmp_ps_mask::<_CMP_ORD_Q>(self.0, self.0);
+            let most = _mm512_min_ps(self.0, _mm512_set1_ps(127.0));
+            let bytes = _mm512_cvtsepi32_epi8(_mm512_maskz_cvttps_epi32(is_number, most));
+            _mm_storeu_si128(to.as_mut_ptr().cast(), bytes);
+            _mm512_reduce_add_epi32(_mm512_cvtepi8_epi32(bytes))
+        }
     }
     #[inline(always)]
     fn largest(self) -> f32 {

@@ -2,25 +2,37 @@
 //! the oracle of the others.
 
 #[cfg(target_arch = "x86_64")]
+mod avx2;
+#[cfg(target_arch = "x86_64")]
 mod avx512;
 mod plain;
 mod tile;
+#[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
+mod wasm;
 
 use super::attention::{Heads, attend};
-use super::lanes::{Plain, Sixteen};
-use super::math::{self, Quantised, QuantisedRow};
+use super::lanes::Plain;
+use super::math::{self, Quantised};
 use super::matrix::Quants;
 use plain::PlainDots;
-pub(crate) use tile::{MOST_AT_ONCE, Number};
+pub(crate) use tile::{Number, Work};
 
 /// A set of instructions that models are computed with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kernel {
     /// Whatever the compiler makes of plain code.
     Plain,
+    #[cfg(target_arch = "x86_64")]
+    Avx2,
+    /// AVX2 with AVX-VNNI.
+    #[cfg(target_arch = "x86_64")]
+    AvxVnni,
     /// AVX-512 with VNNI.
     #[cfg(target_arch = "x86_64")]
     Avx512,
+    /// WebAssembly's SIMD: relaxed in modules that are built for it.
+    #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
+    Wasm,
 }
 
 impl Kernel {
@@ -31,18 +43,25 @@ impl Kernel {
 
     /// All that run on this processor, the fastest last.
     pub fn all() -> Vec<Kernel> {
-        #[cfg_attr(not(target_arch = "x86_64"), expect(unused_mut, reason = "there are no others"))]
+        #[allow(unused_mut, reason = "some processors have no others")]
         let mut all = vec![Kernel::Plain];
+        // A module with instructions that its host does not know does not load.
+        #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
+        if wasm::WasmDots::are_right() {
+            all.push(Kernel::Wasm);
+        }
         #[cfg(target_arch = "x86_64")]
         {
+            let has_256 = is_x86_feature_detected!("avx2") && is_x86_feature_detected!("f16c");
             let has_512 = is_x86_feature_detected!("avx512f")
                 && is_x86_feature_detected!("avx512bw")
                 && is_x86_feature_detected!("avx512vl")
                 && is_x86_feature_detected!("avx512vnni")
                 && is_x86_feature_detected!("f16c");
-            if has_512 {
-                all.push(Kernel::Avx512);
-            }
+            let has_vnni = has_256 && is_x86_feature_detected!("avxvnni");
+            let seen =
+                [(Kernel::Avx2, has_256), (Kernel::AvxVnni, has_vnni), (Kernel::Avx512, has_512)];
+            all.extend(seen.into_iter().filter(|(_, has)| *has).map(|(kernel, _)| kernel));
         }
         all
     }
@@ -51,7 +70,15 @@ impl Kernel {
         match self {
             Kernel::Plain => "plain",
             #[cfg(target_arch = "x86_64")]
+            Kernel::Avx2 => "avx2",
+            #[cfg(target_arch = "x86_64")]
+            Kernel::AvxVnni => "avxvnni",
+            #[cfg(target_arch = "x86_64")]
             Kernel::Avx512 => "avx512",
+            #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
+            Kernel::Wasm if cfg!(target_feature = "relaxed-simd") => "relaxed-simd",
+            #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
+            Kernel::Wasm => "simd128",
         }
     }
 
@@ -59,7 +86,13 @@ impl Kernel {
         match self {
             Kernel::Plain => &plain_ops::OPS,
             #[cfg(target_arch = "x86_64")]
+            Kernel::Avx2 => &avx2_ops::OPS,
+            #[cfg(target_arch = "x86_64")]
+            Kernel::AvxVnni => &avx_vnni_ops::OPS,
+            #[cfg(target_arch = "x86_64")]
             Kernel::Avx512 => &avx512_ops::OPS,
+            #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
+            Kernel::Wasm => &wasm_ops::OPS,
         }
     }
 }
@@ -69,7 +102,6 @@ impl Kernel {
 pub(crate) struct Seen(Kernel);
 
 type Norm = unsafe fn(&[f32], &[f32], f32, &mut [f32]);
-type Numbers = unsafe fn(&[u8], Number, &[f32], usize, usize, &mut [Sixteen]);
 
 /// The functions of one kernel. None may be called where its instructions are missing.
 struct Ops {
@@ -79,9 +111,9 @@ struct Ops {
     silu_times: unsafe fn(&mut [f32], &[f32]),
     gelu_times: unsafe fn(&mut [f32], &[f32]),
     soft_cap: unsafe fn(&mut [f32], f32),
-    quantise: unsafe fn(&[f32], &mut QuantisedRow<'_>),
-    quants: unsafe fn(&[u8], Quants, &Quantised, usize, &mut [Sixteen]),
-    numbers: Numbers,
+    quantise: unsafe fn(&[f32], &mut [Quantised]),
+    quants: unsafe fn(&Work<'_>, Quants, &[Quantised]),
+    numbers: unsafe fn(&Work<'_>, Number, &[f32]),
     attend: unsafe fn(&Heads<'_>, &mut Vec<f32>, &mut [f32]),
 }
 
@@ -125,23 +157,16 @@ macro_rules! ops {
             math::soft_cap::<$lanes>(x, cap);
         }
         $(#[$feature])?
-        fn quantise(x: &[f32], into: &mut QuantisedRow<'_>) {
+        fn quantise(x: &[f32], into: &mut [Quantised]) {
             math::quantise::<$lanes>(x, into);
         }
         $(#[$feature])?
-        fn quants(group: &[u8], form: Quants, x: &Quantised, row: usize, out: &mut [Sixteen]) {
-            tile::quants::<$dots>(group, form, x, row, out);
+        fn quants(work: &Work<'_>, form: Quants, x: &[Quantised]) {
+            tile::quants::<$dots>(work, form, x);
         }
         $(#[$feature])?
-        fn numbers(
-            group: &[u8],
-            form: Number,
-            x: &[f32],
-            columns: usize,
-            row: usize,
-            out: &mut [Sixteen],
-        ) {
-            tile::numbers::<$lanes>(group, form, x, columns, row, out);
+        fn numbers(work: &Work<'_>, form: Number, x: &[f32]) {
+            tile::numbers::<$lanes>(work, form, x);
         }
         $(#[$feature])?
         fn attend(heads: &Heads<'_>, scores: &mut Vec<f32>, out: &mut [f32]) {
@@ -153,11 +178,27 @@ macro_rules! ops {
 ops!(plain_ops, Plain, PlainDots,);
 #[cfg(target_arch = "x86_64")]
 ops!(
+    avx2_ops,
+    super::avx2::Avx2,
+    super::avx2::Avx2Dots<false>,
+    #[target_feature(enable = "avx2,f16c")]
+);
+#[cfg(target_arch = "x86_64")]
+ops!(
+    avx_vnni_ops,
+    super::avx2::Avx2,
+    super::avx2::Avx2Dots<true>,
+    #[target_feature(enable = "avx2,f16c,avxvnni")]
+);
+#[cfg(target_arch = "x86_64")]
+ops!(
     avx512_ops,
     super::avx512::Avx512,
     super::avx512::Avx512Dots,
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni,f16c")]
 );
+#[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
+ops!(wasm_ops, super::wasm::Wasm, super::wasm::WasmDots,);
 
 /// The functions behind safe doors.
 #[allow(unsafe_code)]
@@ -201,34 +242,23 @@ impl Seen {
         unsafe { (self.0.ops().soft_cap)(x, cap) }
     }
 
-    pub(crate) fn quantise(self, x: &[f32], into: &mut QuantisedRow<'_>) {
+    pub(crate) fn quantise(self, x: &[f32], into: &mut [Quantised]) {
         // SAFETY: see `norm`.
         unsafe { (self.0.ops().quantise)(x, into) }
     }
 
-    pub(crate) fn quants(
-        self,
-        group: &[u8],
-        form: Quants,
-        x: &Quantised,
-        row: usize,
-        out: &mut [Sixteen],
-    ) {
+    /// # Safety
+    /// Nobody else may write the outputs of the groups.
+    pub(crate) unsafe fn quants(self, work: &Work<'_>, form: Quants, x: &[Quantised]) {
         // SAFETY: see `norm`.
-        unsafe { (self.0.ops().quants)(group, form, x, row, out) }
+        unsafe { (self.0.ops().quants)(work, form, x) }
     }
 
-    pub(crate) fn numbers(
-        self,
-        group: &[u8],
-        form: Number,
-        x: &[f32],
-        columns: usize,
-        row: usize,
-        out: &mut [Sixteen],
-    ) {
+    /// # Safety
+    /// As for quants.
+    pub(crate) unsafe fn numbers(self, work: &Work<'_>, form: Number, x: &[f32]) {
         // SAFETY: see `norm`.
-        unsafe { (self.0.ops().numbers)(group, form, x, columns, row, out) }
+        unsafe { (self.0.ops().numbers)(work, form, x) }
     }
 
     pub(crate) fn attend(self, heads: &Heads<'_>, scores: &mut Vec<f32>, out: &mut [f32]) {

@@ -1,12 +1,54 @@
 //! A matrix by a few rows of activations at once, written once for all processors. The order of every sum is fixed, so
 //! that all of them, and any number of rows at once, give the same bits.
 
+#![allow(unsafe_code)]
+
 use crate::llm::lanes::{LANES, Lanes, Sixteen};
 use crate::llm::math::{BLOCK, Quantised};
 use crate::llm::matrix::Quants;
+use crate::llm::pool::Apart;
 
-/// Rows of activations that are computed at once, at most.
-pub(crate) const MOST_AT_ONCE: usize = 8;
+/// Weights that stay in the nearest cache while rows of activations pass by, at most.
+const BUNCH: usize = 24 << 10;
+
+/// Some groups of sixteen rows of a matrix, and where their products go.
+pub(crate) struct Work<'a> {
+    /// One group after another.
+    pub(crate) data: &'a [u8],
+    pub(crate) group_bytes: usize,
+    /// The first of them in the matrix.
+    pub(crate) first: usize,
+    /// Outputs of the whole matrix: the last group may have less than sixteen.
+    pub(crate) outputs: usize,
+    /// Rows of activations.
+    pub(crate) rows: usize,
+    /// `[row][output]`; nobody else writes the outputs of these groups.
+    pub(crate) to: &'a Apart<'a>,
+}
+
+/// One group and the rows of activations that it is computed with.
+#[derive(Clone, Copy)]
+struct Tile<'a> {
+    work: &'a Work<'a>,
+    group: usize,
+    row: usize,
+}
+
+impl Tile<'_> {
+    /// Writes some outputs of a row: those from the given one of the group's sixteen on.
+    #[inline(always)]
+    fn put(&self, t: usize, from: usize, found: &[f32]) {
+        let Work { outputs, to, .. } = self.work;
+        let first = (self.work.first + self.group) * LANES + from;
+        let count = found.len().min(outputs.saturating_sub(first));
+        if count == 0 {
+            return;
+        }
+        // SAFETY: by what `Work` promises.
+        unsafe { to.slice((self.row + t) * outputs + first, count) }
+            .copy_from_slice(&found[..count]);
+    }
+}
 
 /// What a processor does with bytes of some rows of weights side by side.
 pub(crate) trait Dots {
@@ -14,6 +56,8 @@ pub(crate) trait Dots {
     const WIDTH: usize;
     /// Rows of activations whose sums fit the registers.
     const AT_ONCE: usize;
+    /// What `dot` takes from bytes that are `FULL` before it multiplies them.
+    const TAKEN: i32 = 0;
     /// Four bytes for each row.
     type Bytes: Copy;
     type Ints: Copy;
@@ -35,156 +79,159 @@ pub(crate) trait Dots {
     fn store(floats: Self::Floats, to: &mut [f32]);
 }
 
-/// Sixteen rows of weights by rows of activations from `row` on, as many as `out` holds.
-#[inline(always)]
-pub(crate) fn quants<D: Dots>(
-    group: &[u8],
-    form: Quants,
-    x: &Quantised,
-    mut row: usize,
-    mut out: &mut [Sixteen],
-) {
-    while !out.is_empty() {
-        let count = match out.len().min(D::AT_ONCE) {
-            8.. => 8,
-            4.. => 4,
-            2.. => 2,
-            _ => 1,
-        };
-        let (now, later) = out.split_at_mut(count);
-        match count {
-            8 => formed::<D, 8>(group, form, x, row, now),
-            4 => formed::<D, 4>(group, form, x, row, now),
-            2 => formed::<D, 2>(group, form, x, row, now),
-            _ => formed::<D, 1>(group, form, x, row, now),
-        }
-        row += count;
-        out = later;
-    }
-}
+/// A form that is known when this is compiled, so that each has code of its own.
+trait Known {
+    const NIBBLES: bool;
+    const WIDE: bool = false;
+    const MINIMUMS: bool = false;
+    const TWICE: bool = false;
 
-#[inline(always)]
-fn formed<D: Dots, const T: usize>(
-    group: &[u8],
-    form: Quants,
-    x: &Quantised,
-    row: usize,
-    out: &mut [Sixteen],
-) {
-    let zero = form.zero;
-    // Calls and not a pointer to one of them: only what is inlined gets the kernel's instructions.
-    for part in 0..LANES / D::WIDTH {
-        match (form.nibbles, form.wide, form.minimums, form.twice) {
-            (true, false, true, _) => {
-                one::<D, T, true, false, true, false>(group, zero, x, row, part, out);
-            }
-            (true, false, false, _) => {
-                one::<D, T, true, false, false, false>(group, zero, x, row, part, out);
-            }
-            (true, true, _, _) => {
-                one::<D, T, true, true, true, false>(group, zero, x, row, part, out);
-            }
-            (false, false, false, _) => {
-                one::<D, T, false, false, false, false>(group, zero, x, row, part, out);
-            }
-            (false, false, true, _) => {
-                one::<D, T, false, false, true, false>(group, zero, x, row, part, out);
-            }
-            (false, true, _, false) => {
-                one::<D, T, false, true, true, false>(group, zero, x, row, part, out);
-            }
-            (false, true, _, true) => {
-                one::<D, T, false, true, false, true>(group, zero, x, row, part, out);
-            }
-        }
-    }
-}
-
-/// Some of the sixteen rows, for one form and number of rows of activations.
-#[inline(always)]
-fn one<
-    D: Dots,
-    const T: usize,
-    const NIBBLES: bool,
-    const WIDE: bool,
-    const MINIMUMS: bool,
-    const TWICE: bool,
->(
-    group: &[u8],
-    zero: i32,
-    x: &Quantised,
-    row: usize,
-    part: usize,
-    out: &mut [Sixteen],
-) {
-    let form = Quants { nibbles: NIBBLES, wide: WIDE, minimums: MINIMUMS, twice: TWICE, zero: 0 };
-    let (scale_bytes, quants_at) = (form.scale_bytes(), form.quants_at());
-    let (blocks, from) = (x.width / BLOCK, part * D::WIDTH);
-    let scales = |record: &[u8], which: usize| match WIDE {
-        true => D::floats(&record[which * scale_bytes + from * 4..]),
-        false => D::halves(&record[which * scale_bytes + from * 2..]),
+    const FORM: Quants = Quants {
+        nibbles: Self::NIBBLES,
+        wide: Self::WIDE,
+        minimums: Self::MINIMUMS,
+        twice: Self::TWICE,
+        zero: 0,
     };
-    let mut sums = [D::splat(0.0); T];
-    for (block, record) in group.chunks_exact(form.record()).enumerate() {
-        let (mut first, mut second) = ([D::ints(0); T], [D::ints(0); T]);
-        let quants: [&[i8; BLOCK]; T] = std::array::from_fn(|t| {
-            let at = (row + t) * x.width + block * BLOCK;
-            x.quants[at..at + BLOCK].try_into().unwrap_or(&[0; BLOCK])
-        });
-        for t in 0..T {
-            let [low, high] = x.sums[(row + t) * blocks + block];
-            if TWICE {
-                (first[t], second[t]) = (D::ints(-zero * low), D::ints(-zero * high));
-            } else if !MINIMUMS {
-                first[t] = D::ints(-zero * (low + high));
+    /// Bytes may be anything and not only below 64.
+    const FULL: bool = !Self::NIBBLES && !Self::WIDE && !Self::MINIMUMS;
+}
+
+macro_rules! known {
+    ($($name:ident: $($yes:ident)* $(, not $no:ident)*;)*) => {
+        $(struct $name;
+        impl Known for $name {
+            $(const $yes: bool = true;)*
+            $(const $no: bool = false;)*
+        })*
+    };
+}
+
+known! {
+    Nibbles: NIBBLES;
+    NibblesMinimums: NIBBLES MINIMUMS;
+    NibblesWideMinimums: NIBBLES WIDE MINIMUMS;
+    Bytes: , not NIBBLES;
+    BytesMinimums: MINIMUMS, not NIBBLES;
+    BytesWideMinimums: WIDE MINIMUMS, not NIBBLES;
+    BytesWideTwice: WIDE TWICE, not NIBBLES;
+}
+
+/// Quantised weights by rows of activations.
+#[inline(always)]
+pub(crate) fn quants<D: Dots>(work: &Work<'_>, form: Quants, x: &[Quantised]) {
+    // Calls and not a pointer to one of them: only what is inlined gets the kernel's instructions.
+    match (form.nibbles, form.wide, form.minimums, form.twice) {
+        (true, false, true, _) => formed::<D, NibblesMinimums>(work, form.zero, x),
+        (true, false, false, _) => formed::<D, Nibbles>(work, form.zero, x),
+        (true, true, _, _) => formed::<D, NibblesWideMinimums>(work, form.zero, x),
+        (false, false, false, _) => formed::<D, Bytes>(work, form.zero, x),
+        (false, false, true, _) => formed::<D, BytesMinimums>(work, form.zero, x),
+        (false, true, _, false) => formed::<D, BytesWideMinimums>(work, form.zero, x),
+        (false, true, _, true) => formed::<D, BytesWideTwice>(work, form.zero, x),
+    }
+}
+
+#[inline(always)]
+fn formed<D: Dots, K: Known>(work: &Work<'_>, zero: i32, x: &[Quantised]) {
+    let groups = work.data.len() / work.group_bytes;
+    let at_once = (BUNCH / work.group_bytes).max(1);
+    for first in (0..groups).step_by(at_once) {
+        let bunch = first..(first + at_once).min(groups);
+        let mut row = 0;
+        while row < work.rows {
+            let count = match (work.rows - row).min(D::AT_ONCE) {
+                8.. => 8,
+                4.. => 4,
+                2.. => 2,
+                _ => 1,
+            };
+            for group in bunch.clone() {
+                let tile = Tile { work, group, row };
+                match count {
+                    8 => one::<D, K, 8>(tile, zero, x),
+                    4 => one::<D, K, 4>(tile, zero, x),
+                    2 => one::<D, K, 2>(tile, zero, x),
+                    _ => one::<D, K, 1>(tile, zero, x),
+                }
             }
-        }
-        steps::<D, T, NIBBLES, TWICE>(
-            &record[quants_at + from * 4..],
-            &quants,
-            (&mut first, &mut second),
-            !NIBBLES && !WIDE && !MINIMUMS,
-        );
-        let scale = scales(record, 0);
-        let other = if MINIMUMS || TWICE { scales(record, 1) } else { scale };
-        for t in 0..T {
-            let at = (row + t) * blocks + block;
-            let by = D::splat(x.scales[at]);
-            let whole = D::mul(D::mul(D::to_floats(first[t]), by), scale);
-            sums[t] = D::add(sums[t], whole);
-            if TWICE {
-                let whole = D::mul(D::mul(D::to_floats(second[t]), by), other);
-                sums[t] = D::add(sums[t], whole);
-            }
-            if MINIMUMS {
-                sums[t] = D::add(sums[t], D::mul(other, D::splat(x.weighted[at])));
-            }
+            row += count;
         }
     }
-    for (sum, out) in sums.into_iter().zip(out) {
-        D::store(sum, &mut out[from..from + D::WIDTH]);
+}
+
+/// One group of weights by some rows of activations.
+#[inline(always)]
+fn one<D: Dots, K: Known, const T: usize>(tile: Tile<'_>, zero: i32, x: &[Quantised]) {
+    let Work { data, group_bytes, .. } = tile.work;
+    let group = &data[tile.group * group_bytes..][..*group_bytes];
+    let blocks = x.len() / tile.work.rows.max(1);
+    let zero = if K::FULL { zero - D::TAKEN } else { zero };
+    // All of one length, which the compiler sees.
+    let rows: [&[Quantised]; T] = std::array::from_fn(|t| &x[(tile.row + t) * blocks..][..blocks]);
+    for from in (0..LANES).step_by(D::WIDTH) {
+        let mut sums = [D::splat(0.0); T];
+        for (block, record) in (0..blocks).zip(group.chunks_exact(K::FORM.record())) {
+            let x: [&Quantised; T] = std::array::from_fn(|t| &rows[t][block]);
+            let (mut first, mut second) = ([D::ints(0); T], [D::ints(0); T]);
+            for t in 0..T {
+                let [low, high] = x[t].sums;
+                if K::TWICE {
+                    (first[t], second[t]) = (D::ints(-zero * low), D::ints(-zero * high));
+                } else if !K::MINIMUMS {
+                    first[t] = D::ints(-zero * (low + high));
+                }
+            }
+            let data = &record[K::FORM.quants_at() + from * 4..];
+            steps::<D, K, T>(data, &x, (&mut first, &mut second));
+            let scale = scales::<D, K>(record, from, 0);
+            let other =
+                if K::MINIMUMS || K::TWICE { scales::<D, K>(record, from, 1) } else { scale };
+            for t in 0..T {
+                let by = D::splat(x[t].scale);
+                let whole = D::mul(D::mul(D::to_floats(first[t]), by), scale);
+                sums[t] = D::add(sums[t], whole);
+                if K::TWICE {
+                    let whole = D::mul(D::mul(D::to_floats(second[t]), by), other);
+                    sums[t] = D::add(sums[t], whole);
+                }
+                if K::MINIMUMS {
+                    sums[t] = D::add(sums[t], D::mul(other, D::splat(x[t].weighted)));
+                }
+            }
+        }
+        for (t, sum) in sums.into_iter().enumerate() {
+            let mut found = [0.0; LANES];
+            D::store(sum, &mut found[..D::WIDTH]);
+            tile.put(t, from, &found[..D::WIDTH]);
+        }
+    }
+}
+
+/// A record's scales, or what follows them.
+#[inline(always)]
+fn scales<D: Dots, K: Known>(record: &[u8], from: usize, which: usize) -> D::Floats {
+    let begin = which * K::FORM.scale_bytes();
+    match K::WIDE {
+        true => D::floats(&record[begin + from * 4..]),
+        false => D::halves(&record[begin + from * 2..]),
     }
 }
 
 /// The products of one block.
 #[inline(always)]
-fn steps<D: Dots, const T: usize, const NIBBLES: bool, const TWICE: bool>(
+fn steps<D: Dots, K: Known, const T: usize>(
     data: &[u8],
-    quants: &[&[i8; BLOCK]; T],
+    x: &[&Quantised; T],
     (first, second): (&mut [D::Ints; T], &mut [D::Ints; T]),
-    full: bool,
 ) {
-    let four = |t: usize, step: usize| {
-        let at = &quants[t][step * 4..step * 4 + 4];
-        i32::from_le_bytes([at[0], at[1], at[2], at[3]].map(i8::cast_unsigned))
-    };
-    if NIBBLES {
+    if K::NIBBLES {
         for step in 0..4 {
             let both = D::bytes(&data[step * 64..]);
             let (low, high) = (D::low(both), D::high(both));
             for (t, sum) in first.iter_mut().enumerate() {
-                *sum = D::dot::<false>(*sum, low, four(t, step));
-                *sum = D::dot::<false>(*sum, high, four(t, 4 + step));
+                *sum = D::dot::<false>(*sum, low, four(&x[t].quants, step));
+                *sum = D::dot::<false>(*sum, high, four(&x[t].quants, 4 + step));
             }
         }
         return;
@@ -192,14 +239,20 @@ fn steps<D: Dots, const T: usize, const NIBBLES: bool, const TWICE: bool>(
     for step in 0..8 {
         let bytes = D::bytes(&data[step * 64..]);
         for t in 0..T {
-            let sum = if TWICE && step >= 4 { &mut second[t] } else { &mut first[t] };
-            let quants = four(t, step);
-            *sum = match full {
+            let sum = if K::TWICE && step >= 4 { &mut second[t] } else { &mut first[t] };
+            let quants = four(&x[t].quants, step);
+            *sum = match K::FULL {
                 true => D::dot::<true>(*sum, bytes, quants),
                 false => D::dot::<false>(*sum, bytes, quants),
             };
         }
     }
+}
+
+#[inline(always)]
+fn four(quants: &[i8; BLOCK], step: usize) -> i32 {
+    let at = &quants[step * 4..step * 4 + 4];
+    i32::from_le_bytes([at[0], at[1], at[2], at[3]].map(i8::cast_unsigned))
 }
 
 /// How a matrix of numbers is written.
@@ -212,26 +265,23 @@ pub(crate) enum Number {
 
 /// The same for weights that are numbers; activations are not quantised for them.
 #[inline(always)]
-pub(crate) fn numbers<L: Lanes>(
-    group: &[u8],
-    form: Number,
-    x: &[f32],
-    columns: usize,
-    mut row: usize,
-    mut out: &mut [Sixteen],
-) {
-    while !out.is_empty() {
-        let count = if out.len() >= 4 { 4 } else { 1 };
-        let (now, later) = out.split_at_mut(count);
-        let (x, bfloat) = (&x[row * columns..(row + count) * columns], form == Number::BF16);
-        match (count, form) {
-            (4, Number::F32) => some_numbers::<L, 4, 4>(group, bfloat, x, now),
-            (4, _) => some_numbers::<L, 4, 2>(group, bfloat, x, now),
-            (_, Number::F32) => some_numbers::<L, 1, 4>(group, bfloat, x, now),
-            (..) => some_numbers::<L, 1, 2>(group, bfloat, x, now),
+pub(crate) fn numbers<L: Lanes>(work: &Work<'_>, form: Number, x: &[f32]) {
+    let (groups, columns) = (work.data.len() / work.group_bytes, x.len() / work.rows.max(1));
+    for group in 0..groups {
+        let data = &work.data[group * work.group_bytes..][..work.group_bytes];
+        let mut row = 0;
+        while row < work.rows {
+            let (tile, count) =
+                (Tile { work, group, row }, if work.rows - row >= 4 { 4 } else { 1 });
+            let (x, bfloat) = (&x[row * columns..(row + count) * columns], form == Number::BF16);
+            match (count, form) {
+                (4, Number::F32) => some_numbers::<L, 4, 4>(data, bfloat, x, tile),
+                (4, _) => some_numbers::<L, 4, 2>(data, bfloat, x, tile),
+                (_, Number::F32) => some_numbers::<L, 1, 4>(data, bfloat, x, tile),
+                (..) => some_numbers::<L, 1, 2>(data, bfloat, x, tile),
+            }
+            row += count;
         }
-        row += count;
-        out = later;
     }
 }
 
@@ -240,7 +290,7 @@ fn some_numbers<L: Lanes, const T: usize, const SIZE: usize>(
     group: &[u8],
     bfloat: bool,
     x: &[f32],
-    out: &mut [Sixteen],
+    tile: Tile<'_>,
 ) {
     let columns = x.len() / T;
     let mut sums = [L::splat(0.0); T];
@@ -256,8 +306,10 @@ fn some_numbers<L: Lanes, const T: usize, const SIZE: usize>(
             *sum = sum.add(weights.mul(L::splat(x[t * columns + column])));
         }
     }
-    for (sum, out) in sums.into_iter().zip(out) {
-        sum.store(out);
+    for (t, sum) in sums.into_iter().enumerate() {
+        let mut found = [0.0; LANES];
+        sum.store(&mut found);
+        tile.put(t, 0, &found);
     }
 }
 

@@ -2,21 +2,20 @@
 
 import type { LanguageModel, Service } from "@shoal/sdk";
 
-import { bytes } from "../../core/format";
 import type { Store } from "../../core/store";
 import { icon } from "../../parts/icons";
 import { each, el, show } from "../../view/dom";
-import { effect, every, root, signal } from "../../view/reactive";
+import { effect, every, onCleanup, root, signal } from "../../view/reactive";
+import { type Known, settings } from "./settings";
 import type { Said, Talk } from "./talk";
 import { openTalk } from "./talk";
 
+/** Pixels from the end of the page within which somebody reads along. */
+const NEAR = 80;
 /** How often the list of models and who holds them is looked at. */
 const LOOK_EVERY = 2_000;
 
-interface Desk {
-  talk: Talk;
-  models: () => readonly LanguageModel[] | null;
-  services: () => readonly Service[];
+interface Desk extends Known {
   refresh: () => Promise<void>;
 }
 
@@ -75,94 +74,13 @@ function none(): HTMLElement {
   );
 }
 
-function settings(desk: Desk): HTMLElement {
-  const { talk, models } = desk;
-  const model = () => models()?.find((one) => one.name === talk.model()) ?? null;
-  return el(
-    "section",
-    { class: "card chat-settings", "aria-label": "Settings" },
-    el(
-      "div",
-      { class: "chat-row" },
-      el(
-        "label",
-        { class: "picker" },
-        el("span", null, "Model"),
-        () =>
-          el(
-            "select",
-            { onchange: (event: Event) => talk.model.set((event.target as HTMLSelectElement).value) },
-            (models() ?? []).map((one) => el("option", { value: one.name, selected: one.name === talk.model() }, one.name)),
-          ),
-      ),
-      el("button", { type: "button", onclick: talk.reset }, "New conversation"),
-    ),
-    el("p", { class: "quiet" }, () => {
-      const about = model();
-      return about && aboutWords(about);
-    }),
-    el("p", { class: "quiet holders" }, () => {
-      const about = model();
-      return about && holders(about, desk.services());
-    }),
-    el(
-      "details",
-      null,
-      el("summary", null, "Instructions and temperature"),
-      el(
-        "label",
-        { class: "field" },
-        "Instructions for the model",
-        el("textarea", {
-          rows: 2,
-          value: () => talk.system(),
-          oninput: (event: Event) => talk.system.set((event.target as HTMLTextAreaElement).value),
-        }),
-      ),
-      el(
-        "label",
-        { class: "field" },
-        () => `Temperature ${talk.temperature().toFixed(1)}`,
-        el("input", {
-          type: "range",
-          min: 0,
-          max: 2,
-          step: 0.1,
-          value: () => talk.temperature(),
-          oninput: (event: Event) => talk.temperature.set(Number((event.target as HTMLInputElement).value)),
-        }),
-      ),
-    ),
-  );
-}
-
-function aboutWords(model: LanguageModel): string {
-  const millions = Math.round(model.parameters / 1e6);
-  return `${model.architecture}, ${millions} million parameters in ${model.quantisation}, up to ${model.context} tokens, ${bytes(model.memory)} of memory`;
-}
-
-/** Which devices hold which layers. */
-function holders(model: LanguageModel, services: readonly Service[]): string {
-  const service = services.find((one) => one.name === model.name);
-  const ready = service?.replicas.filter((replica) => replica.ready) ?? [];
-  if (ready.length === 0) {
-    return service?.trouble ? `No device holds it: ${service.trouble}` : "No device has loaded it yet.";
-  }
-  return ready.map((replica) => `${replica.name} holds layers 1 to ${model.layers}`).join("; ");
-}
-
 function conversation(talk: Talk): HTMLElement {
   const list = el(
     "ol",
     { class: "said", "aria-label": "Conversation" },
     each(talk.said, (one) => one.id, turn),
   );
-  // Follows the answer, unless the reader has scrolled away.
-  effect(() => {
-    talk.said();
-    const rest = document.documentElement.scrollHeight - innerHeight - scrollY;
-    if (rest < 160) queueMicrotask(() => list.lastElementChild?.scrollIntoView({ block: "nearest" }));
-  });
+  follow(talk);
   return el(
     "section",
     { class: "chat-said", "aria-label": "What was said" },
@@ -172,6 +90,21 @@ function conversation(talk: Talk): HTMLElement {
   );
 }
 
+/** Keeps the end in sight while an answer grows, unless the reader has scrolled away. A new question brings it back. */
+function follow(talk: Talk): void {
+  const end = () => document.documentElement.scrollHeight - innerHeight;
+  let [isAtEnd, turns] = [true, 0];
+  const look = () => (isAtEnd = end() - scrollY < NEAR);
+  addEventListener("scroll", look, { passive: true });
+  onCleanup(() => removeEventListener("scroll", look));
+  effect(() => {
+    const { length } = talk.said();
+    if (length > turns) isAtEnd = true;
+    turns = length;
+    if (length > 0 && isAtEnd) requestAnimationFrame(() => scrollTo({ top: end() }));
+  });
+}
+
 function turn(one: () => Said): HTMLElement {
   const own = one().role === "user";
   return el(
@@ -179,7 +112,7 @@ function turn(one: () => Said): HTMLElement {
     { class: own ? "own" : "answer" },
     el("span", { class: "who" }, own ? "You" : "Model"),
     el("div", { class: "text" }, () => one().text || (own ? "" : "…")),
-    el("small", { class: "quiet" }, () => one().note),
+    el("small", { class: "note" }, () => one().note),
   );
 }
 

@@ -3,6 +3,7 @@
 import type { ChatMessage, ChatUsage } from "@shoal/sdk";
 import { ShoalError } from "@shoal/sdk";
 
+import { bytes, duration } from "../../core/format";
 import type { Store } from "../../core/store";
 import type { Signal } from "../../view/reactive";
 import { signal } from "../../view/reactive";
@@ -17,6 +18,7 @@ export interface Said {
 
 export interface Talk {
   model: Signal<string>;
+  where: Signal<"remote" | "local">;
   system: Signal<string>;
   temperature: Signal<number>;
   said: () => readonly Said[];
@@ -33,6 +35,7 @@ export function openTalk(store: Store): Talk {
   const said = signal<readonly Said[]>([]);
   const stopper = signal<AbortController | null>(null);
   const [model, system, temperature] = [signal(""), signal(""), signal(0.7)];
+  const where = signal<"remote" | "local">("remote");
   const [problem, spoken] = [signal(""), signal("")];
   let last = 0;
   const add = (role: Said["role"], text: string): number => {
@@ -51,18 +54,17 @@ export function openTalk(store: Store): Talk {
     const messages: ChatMessage[] = [...instructions, ...before, { role: "user", content: text }];
     const asked = add("user", text);
     const id = add("assistant", "");
-    const began = performance.now();
-    let [whole, first, note] = ["", 0, ""];
+    const onProgress = (loaded: number, total: number) => change(id, { note: `loading ${bytes(loaded)} of ${bytes(total)}` });
+    let [whole, note] = ["", ""];
     try {
-      const options = { model: model(), messages, temperature: temperature(), signal: stop.signal };
+      const options = { model: model(), messages, where: where(), temperature: temperature(), signal: stop.signal, onProgress };
       for await (const part of store.shoal.chat(options)) {
         if (part.text) {
-          first ||= performance.now() - began;
           whole += part.text;
-          change(id, { text: whole });
+          change(id, { text: whole, note: "" });
         }
         if (part.finish === "length") note = "cut off: the conversation is as long as it may be";
-        if (part.usage) change(id, { note: [told(part.usage, first), note].filter(Boolean).join(" · ") });
+        if (part.usage) change(id, { note: [told(part.usage), note].filter(Boolean).join(" · ") });
       }
       spoken.set(whole);
     } catch (error) {
@@ -77,6 +79,7 @@ export function openTalk(store: Store): Talk {
 
   return {
     model,
+    where,
     system,
     temperature,
     said,
@@ -98,9 +101,11 @@ export function openTalk(store: Store): Talk {
   };
 }
 
-function told(usage: ChatUsage, first: number): string {
-  const words = [`${usage.answerTokens} tokens`];
-  if (usage.answerRate !== undefined) words.push(`${usage.answerRate.toFixed(1)} tokens/s`);
-  if (first > 0) words.push(`first after ${(first / 1000).toFixed(2)} s`);
+/** What the device measured. */
+export function told({ promptTokens, promptMs, answerTokens, answerMs, answerRate }: ChatUsage): string {
+  const words = [`${answerTokens} tokens`];
+  if (answerRate !== undefined) words[0] += ` at ${answerRate.toFixed(1)} tokens/s`;
+  if (promptMs !== undefined) words.push(`prompt of ${promptTokens} in ${duration(promptMs / 1000)}`);
+  if (answerMs !== undefined) words.push(`answer in ${duration(answerMs / 1000)}`);
   return words.join(" · ");
 }

@@ -78,6 +78,8 @@ export class Part {
           return member.stageMade(now, epoch, answer.call, answer.output, answer.took);
         case "notMade":
           return member.stageNotMade(now, epoch, answer.call, answer.failure);
+        case "turned":
+          return member.stageTurned(now, epoch, answer.made, answer.took, answer.usual);
         case "failed":
           return member.stageFailed(now, epoch, answer.failure);
       }
@@ -145,7 +147,7 @@ export class Part {
       case "stage": {
         const { command } = output;
         this.isStage = true;
-        const transfer = command.do === "run" ? [command.input.buffer] : [];
+        const transfer = command.do === "run" ? [command.input.buffer] : command.do === "turn" ? [command.items.buffer] : [];
         const ask = { type: "stage", crew: this.crew, command } as const;
         if (this.job !== undefined) this.host.askModels(ask, this.job, transfer);
         break;

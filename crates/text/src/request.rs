@@ -1,10 +1,20 @@
 //! What clients ask of language models, in the words of OpenAI's API.
 
-use std::collections::BTreeMap;
+use alloc::collections::BTreeMap;
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec;
+use alloc::vec::Vec;
 
 use serde::Deserialize;
 use serde_json::Value;
-use shoal_text::{Form, Json, Message, Role, Sampling, Token};
+
+use crate::ask::Ask;
+use crate::file::Texts;
+use crate::form::{Form, Json};
+use crate::sample::Sampling;
+use crate::template::{Message, Role};
+use crate::vocabulary::Token;
 
 /// Answers to one question.
 const MOST_CHOICES: u32 = 16;
@@ -16,14 +26,14 @@ const MOST_PROMPTS: usize = 64;
 
 /// What is wrong with a request, and where.
 #[derive(Debug, PartialEq)]
-pub(crate) struct Wrong {
-    pub(crate) param: Option<&'static str>,
-    pub(crate) code: &'static str,
-    pub(crate) message: String,
+pub struct Wrong {
+    pub param: Option<&'static str>,
+    pub code: &'static str,
+    pub message: String,
 }
 
 impl Wrong {
-    pub(crate) fn at(param: &'static str, message: impl Into<String>) -> Wrong {
+    pub fn at(param: &'static str, message: impl Into<String>) -> Wrong {
         Wrong { param: Some(param), code: "invalid_value", message: message.into() }
     }
 
@@ -35,8 +45,8 @@ impl Wrong {
 /// A request for the next words of a conversation. What other servers understand beside this is ignored if it does not
 /// change the answer.
 #[derive(Debug, Deserialize)]
-pub(crate) struct ChatRequest {
-    pub(crate) model: String,
+pub struct ChatRequest {
+    pub model: String,
     messages: Vec<MessageJson>,
     #[serde(default)]
     logprobs: Option<bool>,
@@ -50,11 +60,11 @@ pub(crate) struct ChatRequest {
 
 /// A request for the continuation of texts.
 #[derive(Debug, Deserialize)]
-pub(crate) struct CompletionRequest {
-    pub(crate) model: String,
+pub struct CompletionRequest {
+    pub model: String,
     prompt: PromptJson,
     #[serde(default)]
-    pub(crate) echo: Option<bool>,
+    pub echo: Option<bool>,
     #[serde(default)]
     logprobs: Option<u8>,
     #[serde(default)]
@@ -147,33 +157,44 @@ enum PromptJson {
 
 /// A text that is to be continued.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Prompt {
+pub enum Prompt {
     Text(String),
     Tokens(Vec<Token>),
 }
 
 /// How answers are to be.
 #[derive(Debug, PartialEq)]
-pub(crate) struct Settings {
-    pub(crate) stream: bool,
+pub struct Settings {
+    pub stream: bool,
     /// What it took is told at the end of a stream.
-    pub(crate) usage: bool,
-    pub(crate) choices: u32,
-    pub(crate) stops: Vec<String>,
+    pub usage: bool,
+    pub choices: u32,
+    pub stops: Vec<String>,
     /// Tokens at most; as many as fit if none.
-    pub(crate) most: Option<u32>,
-    pub(crate) sampling: Sampling,
+    pub most: Option<u32>,
+    pub sampling: Sampling,
     /// What answers must look like.
-    pub(crate) form: Option<Form>,
+    pub form: Option<Form>,
+}
+
+impl Settings {
+    /// What a node is asked for one of the answers.
+    pub fn ask(&self, prompt: Vec<Token>, texts: &Texts, context: u32, choice: u32) -> Ask {
+        let mut sampling = self.sampling.clone();
+        sampling.seed = sampling.seed.wrapping_add(choice.into());
+        let ends = texts.tokenizer.words().ends().to_vec();
+        let most = self.most.unwrap_or(context);
+        Ask { prompt, most, ends, sampling, form: self.form.clone() }
+    }
 }
 
 impl ChatRequest {
-    pub(crate) fn read(body: &[u8]) -> Result<ChatRequest, Wrong> {
+    pub fn read(body: &[u8]) -> Result<ChatRequest, Wrong> {
         serde_json::from_slice(body).map_err(no_json)
     }
 
     /// What was said so far.
-    pub(crate) fn messages(&self) -> Result<Vec<Message>, Wrong> {
+    pub fn messages(&self) -> Result<Vec<Message>, Wrong> {
         if self.tools.as_ref().is_some_and(|tools| !tools.is_empty()) {
             return Err(Wrong::unsupported("tools", "tools are not supported"));
         }
@@ -183,8 +204,23 @@ impl ChatRequest {
         self.messages.iter().enumerate().map(|(at, message)| message.read(at)).collect()
     }
 
+    /// The conversation as the model reads it. `now` is in seconds since 1970.
+    pub fn prompt(&self, texts: &Texts, now: u64) -> Result<Vec<Token>, Wrong> {
+        let messages = self.messages()?;
+        let template = texts.template.as_ref().ok_or_else(|| Wrong {
+            param: None,
+            code: "no_chat_template",
+            message:
+                "this model has no chat template: it continues texts, with POST /v1/completions"
+                    .into(),
+        })?;
+        let wrong = |error: &dyn ToString| Wrong::at("messages", error.to_string());
+        let text = template.render(&messages, now).map_err(|error| wrong(&error))?;
+        texts.tokenizer.encode_rendered(&text).map_err(|error| wrong(&error))
+    }
+
     /// `seed` is for requests that bring none.
-    pub(crate) fn settings(&self, seed: u64) -> Result<Settings, Wrong> {
+    pub fn settings(&self, seed: u64) -> Result<Settings, Wrong> {
         let alternatives = match (self.logprobs.unwrap_or(false), self.top_logprobs) {
             (true, top) => Some(top.unwrap_or(0)),
             (false, Some(_)) => {
@@ -197,11 +233,11 @@ impl ChatRequest {
 }
 
 impl CompletionRequest {
-    pub(crate) fn read(body: &[u8]) -> Result<CompletionRequest, Wrong> {
+    pub fn read(body: &[u8]) -> Result<CompletionRequest, Wrong> {
         serde_json::from_slice(body).map_err(no_json)
     }
 
-    pub(crate) fn prompts(&self) -> Result<Vec<Prompt>, Wrong> {
+    pub fn prompts(&self) -> Result<Vec<Prompt>, Wrong> {
         let prompts: Vec<Prompt> = match &self.prompt {
             PromptJson::Text(text) => vec![Prompt::Text(text.clone())],
             PromptJson::Texts(texts) => texts.iter().cloned().map(Prompt::Text).collect(),
@@ -216,7 +252,7 @@ impl CompletionRequest {
         Ok(prompts)
     }
 
-    pub(crate) fn settings(&self, seed: u64) -> Result<Settings, Wrong> {
+    pub fn settings(&self, seed: u64) -> Result<Settings, Wrong> {
         if self.suffix.as_ref().is_some_and(|suffix| !suffix.is_empty()) {
             return Err(Wrong::unsupported("suffix", "suffix is not supported"));
         }

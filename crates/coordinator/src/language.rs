@@ -1,9 +1,6 @@
 //! What the coordinator knows of language models: their words and templates, to write prompts and to read answers. What
 //! is computed, nodes compute.
 
-pub(crate) mod request;
-pub(crate) mod speak;
-
 use std::io::Read;
 use std::sync::Arc;
 

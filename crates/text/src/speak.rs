@@ -1,41 +1,48 @@
 //! From what a node says to what a client reads: whole characters, an end at a stop text, chances by name.
 
-use shoal_text::{Characters, Chosen, Done, Said, Shown, Stops, Texts, Token, Why, Words};
-use std::sync::Arc;
+use alloc::string::{String, ToString};
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use crate::ask::{Done, Said, Why, Words};
+use crate::file::Texts;
+use crate::sample::Chosen;
+use crate::stream::{Characters, Shown, Stops};
+use crate::vocabulary::Token;
 
 /// One answer on its way.
-pub(crate) struct Speaker {
+pub struct Speaker {
     texts: Arc<Texts>,
     words: Words,
     characters: Characters,
     stops: Stops,
     /// Tokens that were said.
-    pub(crate) said: u32,
+    pub said: u32,
 }
 
 /// What there is to show now.
 #[derive(Debug, Default, PartialEq)]
-pub(crate) struct Heard {
-    pub(crate) text: String,
-    pub(crate) chances: Vec<Chance>,
-    pub(crate) end: Option<Ended>,
+pub struct Heard {
+    pub text: String,
+    pub chances: Vec<Chance>,
+    pub end: Option<Ended>,
 }
 
 /// Why an answer ended, and how it went if the node got to say so.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Ended {
-    pub(crate) why: Finish,
-    pub(crate) done: Option<Done>,
+pub struct Ended {
+    pub why: Finish,
+    pub done: Option<Done>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Finish {
+pub enum Finish {
     Stop,
     Length,
 }
 
 impl Finish {
-    pub(crate) fn name(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         match self {
             Finish::Stop => "stop",
             Finish::Length => "length",
@@ -45,31 +52,31 @@ impl Finish {
 
 /// A token with the logarithm of its chance, and those beside it.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Chance {
-    pub(crate) own: Named,
-    pub(crate) others: Vec<Named>,
+pub struct Chance {
+    pub own: Named,
+    pub others: Vec<Named>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Named {
-    pub(crate) bytes: Vec<u8>,
-    pub(crate) chance: f32,
+pub struct Named {
+    pub bytes: Vec<u8>,
+    pub chance: f32,
 }
 
 impl Named {
-    pub(crate) fn text(&self) -> String {
+    pub fn text(&self) -> String {
         String::from_utf8_lossy(&self.bytes).into_owned()
     }
 }
 
 impl Speaker {
-    pub(crate) fn new(texts: Arc<Texts>, stops: Vec<String>) -> Speaker {
+    pub fn new(texts: Arc<Texts>, stops: Vec<String>) -> Speaker {
         let (words, characters) = (Words::default(), Characters::default());
         Speaker { texts, words, characters, stops: Stops::new(stops), said: 0 }
     }
 
     /// What a node said, cut anywhere. After an end nothing is heard.
-    pub(crate) fn hear(&mut self, part: &[u8]) -> Result<Heard, String> {
+    pub fn hear(&mut self, part: &[u8]) -> Result<Heard, String> {
         self.words.push(part);
         let mut heard = Heard::default();
         while let Some(said) = self.words.take().map_err(|error| error.to_string())? {
@@ -131,7 +138,10 @@ impl Speaker {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use shoal_text::{Listed, Tokenizer, Vocabulary, pack};
+    use crate::ask::pack;
+    use crate::tokenizer::Tokenizer;
+    use crate::vocabulary::{Listed, Vocabulary};
+    use alloc::{format, vec};
 
     /// Words: bytes of a euro sign, some letters, and a mark.
     fn texts() -> Arc<Texts> {

@@ -1,0 +1,268 @@
+//! Conversations that share one model where there are no threads, as in a browser: each go computes the next step of all
+//! that fit into it, and who had to wait is first in the next one. Between two goes others can be asked, or left.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use shoal_text::{Answer, Asked, Bounds, Said, Spelling, pack};
+
+use super::whole::{Computes, Step};
+
+/// Conversations with a model that is loaded. Whoever asks names each by a number of its own.
+pub struct Conversations<C> {
+    engine: C,
+    bounds: Bounds,
+    spelling: Option<Arc<Spelling>>,
+    /// Conversations at a time: the memory for so many was promised.
+    seats: usize,
+    /// The one that had its go longest ago comes first.
+    open: VecDeque<Open>,
+    /// First come, first served.
+    waiting: VecDeque<(u64, Asked)>,
+    last_sequence: u64,
+}
+
+struct Open {
+    number: u64,
+    sequence: u64,
+    answer: Answer,
+}
+
+/// What became of a conversation in a go.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Heard {
+    /// It goes on with these words, as they travel.
+    Part(Vec<u8>),
+    /// It ends with these.
+    Done(Vec<u8>),
+    Failed(String),
+}
+
+impl<C: Computes> Conversations<C> {
+    /// With so many at a time. `bounds.step` also bounds what one go computes: nobody is heard meanwhile.
+    pub fn new(
+        engine: C,
+        bounds: Bounds,
+        seats: usize,
+        spelling: Option<Arc<Spelling>>,
+    ) -> Conversations<C> {
+        Conversations {
+            engine,
+            bounds,
+            spelling,
+            seats: seats.max(1),
+            open: VecDeque::new(),
+            waiting: VecDeque::new(),
+            last_sequence: 0,
+        }
+    }
+
+    /// Begins an answer as soon as there is a seat.
+    pub fn ask(&mut self, number: u64, asked: Asked) {
+        self.waiting.push_back((number, asked));
+    }
+
+    /// Nobody wants this answer any more: nothing more of it is computed.
+    pub fn leave(&mut self, number: u64) {
+        self.waiting.retain(|(other, _)| *other != number);
+        let Some(at) = self.open.iter().position(|open| open.number == number) else { return };
+        if let Some(open) = self.open.remove(at) {
+            self.engine.drop_sequence(open.sequence);
+        }
+    }
+
+    pub fn is_idle(&self) -> bool {
+        self.open.is_empty() && self.waiting.is_empty()
+    }
+
+    /// Computes one step of as many conversations as fit. `clock` gives microseconds.
+    pub fn go(&mut self, clock: &dyn Fn() -> u64) -> Vec<(u64, Heard)> {
+        let mut heard = self.seat(clock());
+        let (mut taken, mut steps, mut tokens) = (Vec::new(), Vec::new(), 0);
+        while let Some(open) = self.open.front() {
+            let Some(next) = open.answer.next() else {
+                self.open.pop_front();
+                continue;
+            };
+            tokens += next.tokens.len();
+            if tokens > self.bounds.step && !taken.is_empty() {
+                break;
+            }
+            let (position, tokens, wants) = (next.position, next.tokens.to_vec(), next.wants);
+            steps.push(Step { sequence: open.sequence, position, tokens, wants });
+            taken.extend(self.open.pop_front());
+        }
+        if steps.is_empty() {
+            return heard;
+        }
+        let outcomes = self.engine.run_each(&steps);
+        let now = clock();
+        for (mut open, outcome) in taken.into_iter().zip(outcomes) {
+            let said = outcome.and_then(|logits| {
+                let said = open.answer.computed(logits.as_deref(), now);
+                said.map_err(|error| error.to_string())
+            });
+            let number = open.number;
+            match said {
+                Ok(said) => {
+                    let over = said.iter().any(|said| matches!(said, Said::Done(_)));
+                    let words: Vec<u8> = said.iter().flat_map(pack).collect();
+                    if over {
+                        self.engine.drop_sequence(open.sequence);
+                        heard.push((number, Heard::Done(words)));
+                        continue;
+                    }
+                    if !words.is_empty() {
+                        heard.push((number, Heard::Part(words)));
+                    }
+                    self.open.push_back(open);
+                }
+                Err(words) => {
+                    self.engine.drop_sequence(open.sequence);
+                    heard.push((number, Heard::Failed(words)));
+                }
+            }
+        }
+        heard
+    }
+
+    /// Lets in who waits, while there are seats.
+    fn seat(&mut self, now: u64) -> Vec<(u64, Heard)> {
+        let mut refused = Vec::new();
+        while self.open.len() < self.seats
+            && let Some((number, asked)) = self.waiting.pop_front()
+        {
+            match Answer::new(asked, self.bounds, self.spelling.as_ref(), now) {
+                Ok(answer) => {
+                    self.last_sequence += 1;
+                    let sequence = self.last_sequence;
+                    self.open.push_back(Open { number, sequence, answer });
+                }
+                Err(error) => refused.push((number, Heard::Failed(error.to_string()))),
+            }
+        }
+        refused
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use shoal_text::{Ask, Sampling, Words};
+    use std::collections::BTreeMap;
+
+    /// Behind each token the next one is the likeliest. Remembers who was computed together.
+    #[derive(Default)]
+    struct Counter {
+        goes: Vec<Vec<u64>>,
+        lengths: BTreeMap<u64, u32>,
+        broken: Option<u64>,
+    }
+
+    impl Computes for Counter {
+        fn run(&mut self, steps: &[Step]) -> Result<Vec<Option<Vec<f32>>>, String> {
+            if steps.iter().any(|step| Some(step.sequence) == self.broken) {
+                return Err("it is broken".into());
+            }
+            self.goes.push(steps.iter().map(|step| step.sequence).collect());
+            let mut give = |step: &Step| {
+                let length = self.lengths.entry(step.sequence).or_default();
+                assert_eq!(*length, step.position, "nothing is left out");
+                *length += step.tokens.len() as u32;
+                let last = step.tokens.last().copied().unwrap_or_default();
+                let number = |token| if token == last + 1 { 1.0 } else { 0.0 };
+                step.wants.then(|| (0..100).map(number).collect())
+            };
+            Ok(steps.iter().map(&mut give).collect())
+        }
+
+        fn drop_sequence(&mut self, sequence: u64) {
+            self.lengths.remove(&sequence);
+        }
+    }
+
+    const BOUNDS: Bounds = Bounds { words: 100, context: 40, step: 4 };
+
+    fn ask(prompt: &[u32], most: u32) -> Asked {
+        let sampling = Sampling { temperature: 0.0, ..Sampling::default() };
+        let ask = Ask { prompt: prompt.into(), most, ends: [99].into(), sampling, form: None };
+        Asked { ask, said: Vec::new() }
+    }
+
+    /// What each said until all ended, as tokens, and how each ended.
+    fn all(
+        conversations: &mut Conversations<Counter>,
+    ) -> BTreeMap<u64, (Vec<u32>, Option<String>)> {
+        let mut found = BTreeMap::<u64, (Vec<u32>, Option<String>)>::new();
+        while !conversations.is_idle() {
+            for (number, heard) in conversations.go(&|| 0) {
+                let own = found.entry(number).or_default();
+                assert_eq!(own.1, None, "nothing comes behind the end");
+                let (words, end) = match heard {
+                    Heard::Part(words) => (words, None),
+                    Heard::Done(words) => (words, Some("done".into())),
+                    Heard::Failed(why) => (Vec::new(), Some(why)),
+                };
+                own.1 = end;
+                let mut read = Words::default();
+                read.push(&words);
+                while let Some(said) = read.take().expect("as it should be") {
+                    if let Said::Token(chosen) = said {
+                        own.0.push(chosen.token);
+                    }
+                }
+            }
+        }
+        found
+    }
+
+    fn open(seats: usize) -> Conversations<Counter> {
+        Conversations::new(Counter::default(), BOUNDS, seats, None)
+    }
+
+    #[test]
+    fn conversations_take_turns_and_share_goes_while_there_are_seats() {
+        let mut conversations = open(2);
+        conversations.ask(7, ask(&[1, 2, 3, 4, 5, 6], 3));
+        conversations.ask(8, ask(&[20], 4));
+        conversations.ask(9, ask(&[50], 1));
+        let found = all(&mut conversations);
+        let done = || Some(String::from("done"));
+        assert_eq!(found[&7], (vec![7, 8, 9], done()));
+        assert_eq!(found[&8], (vec![21, 22, 23, 24], done()));
+        assert_eq!(found[&9], (vec![51], done()));
+        let Counter { goes, lengths, .. } = &conversations.engine;
+        // A long prompt takes a go for itself; then both share one, and who waited comes in.
+        assert_eq!(goes[..3], [vec![1], vec![2, 1], vec![2, 1]]);
+        assert!(goes.iter().any(|go| go.contains(&3)));
+        assert!(lengths.is_empty(), "all were dropped");
+    }
+
+    #[test]
+    fn who_leaves_is_not_computed_for_and_gives_its_seat_away() {
+        let mut conversations = open(1);
+        conversations.ask(1, ask(&[1], 30));
+        conversations.ask(2, ask(&[1], 30));
+        conversations.ask(3, ask(&[10], 2));
+        assert_eq!(conversations.go(&|| 0).len(), 1);
+        conversations.leave(1);
+        conversations.leave(2);
+        let found = all(&mut conversations);
+        assert_eq!(found.keys().collect::<Vec<_>>(), [&3]);
+        assert_eq!(conversations.engine.lengths.len(), 0);
+        conversations.leave(3);
+    }
+
+    #[test]
+    fn one_that_fails_fails_alone() {
+        let mut conversations = open(4);
+        conversations.engine.broken = Some(2);
+        conversations.ask(1, ask(&[1], 2));
+        conversations.ask(2, ask(&[1], 2));
+        conversations.ask(3, ask(&[100], 2));
+        let found = all(&mut conversations);
+        assert_eq!(found[&1].0, [2, 3]);
+        assert_eq!(found[&2].1.as_deref(), Some("it is broken"));
+        assert_eq!(found[&3].1.as_deref(), Some("the model has no token 100"));
+    }
+}

@@ -1,0 +1,81 @@
+//! A whole model as conversations ask it: steps of several at a time, each with its own outcome.
+
+use super::error::RunError;
+use super::stage::{Input, Output, Row, Stage};
+
+/// Tokens that follow each other in one conversation.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Step {
+    pub sequence: u64,
+    /// How many went before.
+    pub position: u32,
+    pub tokens: Vec<u32>,
+    /// The numbers behind the last one are wanted.
+    pub wants: bool,
+}
+
+/// Numbers behind the last token of a step, if they were wanted.
+pub type Outcome = Result<Option<Vec<f32>>, String>;
+
+/// What computes steps.
+pub trait Computes {
+    /// Continues sequences; gives numbers for each step that wants them, in order. A refused run changes nothing.
+    fn run(&mut self, steps: &[Step]) -> Result<Vec<Option<Vec<f32>>>, String>;
+
+    fn drop_sequence(&mut self, sequence: u64);
+
+    /// The same with an outcome for each: one that is wrong must not fail the others.
+    fn run_each(&mut self, steps: &[Step]) -> Vec<Outcome> {
+        match self.run(steps) {
+            Ok(numbers) => numbers.into_iter().map(Ok).collect(),
+            Err(_) if steps.len() > 1 => steps
+                .iter()
+                .map(|step| {
+                    let alone = self.run(std::slice::from_ref(step))?;
+                    Ok(alone.into_iter().next().flatten())
+                })
+                .collect(),
+            Err(error) => vec![Err(error)],
+        }
+    }
+}
+
+/// All layers of a model.
+pub struct Whole {
+    stage: Stage,
+    words: usize,
+}
+
+impl Whole {
+    /// The stage must have all layers: others give no numbers.
+    pub fn new(stage: Stage) -> Whole {
+        let words = stage.words();
+        Whole { stage, words }
+    }
+}
+
+impl Computes for Whole {
+    fn run(&mut self, steps: &[Step]) -> Result<Vec<Option<Vec<f32>>>, String> {
+        let mut rows = Vec::new();
+        for step in steps {
+            let last = step.tokens.len().saturating_sub(1);
+            rows.extend((0..step.tokens.len()).map(|at| Row {
+                sequence: step.sequence,
+                position: step.position + at as u32,
+                wants_logits: step.wants && at == last,
+            }));
+        }
+        let tokens: Vec<u32> = steps.iter().flat_map(|step| step.tokens.iter().copied()).collect();
+        let output = self.stage.run(&rows, Input::Tokens(&tokens));
+        let Output::Logits(numbers) = output.map_err(|error: RunError| error.to_string())? else {
+            return Err("the engine gave no logits: it has not all of the model".into());
+        };
+        let mut each = numbers.chunks(self.words);
+        let mut own = |step: &Step| step.wants.then(|| each.next().unwrap_or_default().to_vec());
+        Ok(steps.iter().map(&mut own).collect())
+    }
+
+    fn drop_sequence(&mut self, sequence: u64) {
+        self.stage.drop_sequence(sequence);
+    }
+}
