@@ -10,8 +10,8 @@ use js_sys::{Array, Uint8Array};
 use shoal_engine::llm::{
     Conversations, Given, Heard, LoadError, Loading, Options, READ_STEP, Rounds, Stage, Whole,
 };
-use shoal_kinds::crew::{Out, Way};
 use shoal_gguf::{FIRST_BYTES, Model, ReadError};
+use shoal_kinds::crew::{Out, Way};
 use shoal_kinds::{About, Kind, LlmWork};
 use shoal_protocol::{Failure, Span};
 use shoal_text::{Asked, Bounds, ChatRequest, Done, Speaker, Spelling, Texts, Wrong};
