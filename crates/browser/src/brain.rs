@@ -219,6 +219,21 @@ impl Brain {
         Ok(self.handle(now, Input::CrewAnswers { crew, call, result }))
     }
 
+    /// The last member of a crew has more of an answer, as the crew's `part` gives it.
+    #[wasm_bindgen(js_name = crewPart)]
+    pub fn crew_part(
+        &mut self,
+        now: f64,
+        crew: f64,
+        call: f64,
+        at: f64,
+        bytes: Vec<u8>,
+        last: bool,
+    ) -> Outputs {
+        let (crew, call, at) = (CrewId(crew as u64), Attempt(call as u64), at as u64);
+        self.handle(now, Input::CrewPart { crew, call, at, bytes, last })
+    }
+
     /// What the exchange of blobs has to say, as the swarm's `say` gives it.
     #[wasm_bindgen(js_name = shareSays)]
     pub fn share_says(&mut self, now: f64, say: &[u8]) -> Result<Outputs, JsError> {

@@ -11,7 +11,7 @@ use shoal_engine::llm::{Conversations, Heard, LoadError, Loading, Options, Whole
 use shoal_gguf::{FIRST_BYTES, Model, ReadError};
 use shoal_kinds::{Kind, LlmWork};
 use shoal_protocol::Failure;
-use shoal_text::{Ask, Bounds, ChatRequest, Done, Speaker, Spelling, Texts, Wrong};
+use shoal_text::{Asked, Bounds, ChatRequest, Done, Speaker, Spelling, Texts, Wrong};
 use wasm_bindgen::prelude::*;
 
 use crate::failure::{internal, to_js};
@@ -182,11 +182,11 @@ struct Aloud {
 impl Language {
     /// Begins an answer as soon as there is a seat. `number` is the caller's, and no other's.
     pub fn ask(&mut self, number: f64, request: &[u8]) -> Result<(), JsValue> {
-        let ask = Ask::unpack(request).ok_or_else(|| {
+        let asked = Asked::unpack(request).ok_or_else(|| {
             let message = "the request is none of a language model".into();
             to_js(&Failure::Model { message })
         })?;
-        self.conversations.ask(number as u64, ask);
+        self.conversations.ask(number as u64, asked);
         Ok(())
     }
 
@@ -207,7 +207,7 @@ impl Language {
         let ask = settings.ask(prompt, &texts, most, 0);
         let speaker = Speaker::new(texts, settings.stops);
         self.speakers.insert(number as u64, Aloud { speaker, asked });
-        self.conversations.ask(number as u64, ask);
+        self.conversations.ask(number as u64, Asked { ask, said: Vec::new() });
         Ok(())
     }
 

@@ -212,6 +212,12 @@ impl Model {
         self.head.tensor(&of_layer(layer, role))
     }
 
+    /// Bytes of a layer's tensors.
+    pub fn layer_bytes(&self, layer: u32) -> u64 {
+        let tensors = OF_LAYER.iter().filter_map(|role| self.of_layer(layer, *role));
+        tensors.map(|tensor| tensor.at.end - tensor.at.start).sum()
+    }
+
     /// What these layers need: with the first one the embedding, with the last one the final norm and the head.
     pub fn part(&self, layers: Range<u32>) -> Result<Part, PartError> {
         let all = self.config.layers;

@@ -244,6 +244,9 @@ impl Host<'_> {
             MemberOutput::Answer { call, result } => {
                 self.replies.tell_brain(Input::CrewAnswers { crew, call, result });
             }
+            MemberOutput::Part { call, at, bytes, last } => {
+                self.replies.tell_brain(Input::CrewPart { crew, call, at, bytes, last });
+            }
             MemberOutput::Says { epoch, say } => {
                 self.replies.tell_brain(Input::CrewSays { crew, epoch, say });
             }

@@ -5,33 +5,44 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use shoal_engine::onnx::{Stage, Threads, model};
-use shoal_node::{JobInfo, StageAnswer, StageCommand};
-use shoal_protocol::{CrewId, Failure, Micros, Span};
+use shoal_node::{JobInfo, Passing, StageAnswer, StageCommand};
+use shoal_protocol::{CrewId, Epoch, Failure, Micros, Span};
 
 use super::courier::Courier;
+use super::languages::Part;
 
 /// What all working threads share.
 pub(super) struct Stages {
     /// By crew: the parts that it wants, and once they are loaded, those.
     crews: Mutex<BTreeMap<CrewId, Kept>>,
     threads: Threads,
+    slots: u16,
+    /// What times are counted from.
+    began: Instant,
 }
 
 struct Kept {
     parts: Span,
-    stage: Option<Arc<Stage>>,
+    loaded: Option<Loaded>,
+}
+
+#[derive(Clone)]
+enum Loaded {
+    Model(Arc<Stage>),
+    Language(Arc<Part>),
 }
 
 impl Stages {
     pub(super) fn new(slots: u16) -> Stages {
-        Stages { crews: Mutex::default(), threads: Threads::new(slots.into()) }
+        let threads = Threads::new(slots.into());
+        Stages { crews: Mutex::default(), threads, slots, began: Instant::now() }
     }
 
     /// The crew wants these parts, and no others: what else was loaded for it goes before those come.
     pub(super) fn want(&self, crew: CrewId, parts: Span) {
         let mut crews = self.crews();
         if crews.get(&crew).is_none_or(|kept| kept.parts != parts) {
-            crews.insert(crew, Kept { parts, stage: None });
+            crews.insert(crew, Kept { parts, loaded: None });
         }
     }
 
@@ -66,7 +77,13 @@ impl Stages {
                     Err(failure) => StageAnswer::NotMade { epoch, call, failure },
                 })
             }
-            StageCommand::Drop { .. } => None,
+            StageCommand::Turn { epoch, items } => Some(self.turn(crew, *epoch, items)),
+            StageCommand::Drop { call, .. } => {
+                if let Some(Loaded::Language(part)) = self.loaded(crew) {
+                    part.forget(*call);
+                }
+                None
+            }
         }
     }
 
@@ -77,34 +94,65 @@ impl Stages {
         parts: Span,
         info: &JobInfo,
     ) -> Result<(), Failure> {
-        if self.crews().get(&crew).is_some_and(|kept| kept.parts == parts && kept.stage.is_some()) {
+        if let Some(loaded) = self.loaded(crew) {
+            if let Loaded::Language(part) = loaded {
+                part.clear();
+            }
             return Ok(());
         }
         let unable = |message: String| Failure::Unable { message };
-        let work = model(&info.work);
-        let work = work.ok_or_else(|| unable("this node keeps parts of models only".into()))?;
-        let range = parts.start as usize..parts.end() as usize;
-        let wanted = work.parts.get(range);
-        let wanted = wanted.ok_or_else(|| unable(format!("the model has no parts {parts}")))?;
-        let files = wanted.iter().map(|part| courier.shared(part.blob).map(Into::into));
-        let files = files.collect::<Result<Vec<_>, Failure>>()?;
-        let stage = Arc::new(Stage::load(files, work, parts, &self.threads)?);
+        let loaded = if let Some(work) = info.work.language() {
+            let part = Part::load(courier, work, parts, usize::from(self.slots).max(1))?;
+            Loaded::Language(Arc::new(part))
+        } else {
+            let work = model(&info.work);
+            let work = work.ok_or_else(|| unable("this node keeps parts of models only".into()))?;
+            let range = parts.start as usize..parts.end() as usize;
+            let wanted = work.parts.get(range);
+            let wanted = wanted.ok_or_else(|| unable(format!("the model has no parts {parts}")))?;
+            let files = wanted.iter().map(|part| courier.shared(part.blob).map(Into::into));
+            let files = files.collect::<Result<Vec<_>, Failure>>()?;
+            Loaded::Model(Arc::new(Stage::load(files, work, parts, &self.threads)?))
+        };
         // Meanwhile it may be over, or want others.
         if let Some(kept) = self.crews().get_mut(&crew).filter(|kept| kept.parts == parts) {
-            kept.stage = Some(stage);
+            kept.loaded = Some(loaded);
         }
         Ok(())
     }
 
+    /// What is loaded for the crew, of the parts that it wants.
+    fn loaded(&self, crew: CrewId) -> Option<Loaded> {
+        self.crews().get(&crew).and_then(|kept| kept.loaded.clone())
+    }
+
     fn run(&self, crew: CrewId, input: &[u8]) -> Result<Vec<u8>, Failure> {
-        let stage = self.crews().get(&crew).and_then(|kept| kept.stage.clone());
-        let lost = || Failure::DeviceLost { message: "these parts are not loaded any more".into() };
-        stage.ok_or_else(lost)?.run(input)
+        match self.loaded(crew) {
+            Some(Loaded::Model(stage)) => stage.run(input),
+            Some(Loaded::Language(_)) | None => Err(not_loaded()),
+        }
+    }
+
+    fn turn(&self, crew: CrewId, epoch: Epoch, items: &[Passing]) -> StageAnswer {
+        let began = Instant::now();
+        let now = began.duration_since(self.began).as_micros() as u64;
+        let (made, usual) = match self.loaded(crew) {
+            Some(Loaded::Language(part)) => part.turn(items, now),
+            Some(Loaded::Model(_)) | None => {
+                (items.iter().map(|item| (item.call, Err(not_loaded()))).collect(), false)
+            }
+        };
+        let took = Micros(began.elapsed().as_micros() as u64);
+        StageAnswer::Turned { epoch, made, took, usual }
     }
 
     fn crews(&self) -> MutexGuard<'_, BTreeMap<CrewId, Kept>> {
         self.crews.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+fn not_loaded() -> Failure {
+    Failure::DeviceLost { message: "these parts are not loaded any more".into() }
 }
 
 /// What a member hears that asked for something that cannot be done; nothing where it waits for nothing.
@@ -113,6 +161,11 @@ pub(super) fn failed(command: &StageCommand, failure: Failure) -> Option<StageAn
         StageCommand::Load { epoch, .. } => Some(StageAnswer::Failed { epoch: *epoch, failure }),
         StageCommand::Run { epoch, call, .. } => {
             Some(StageAnswer::NotMade { epoch: *epoch, call: *call, failure })
+        }
+        StageCommand::Turn { epoch, items } => {
+            let made = items.iter().map(|item| (item.call, Err(failure.clone()))).collect();
+            let (took, usual) = (Micros(0), false);
+            Some(StageAnswer::Turned { epoch: *epoch, made, took, usual })
         }
         StageCommand::Drop { .. } => None,
     }

@@ -2,6 +2,7 @@
 //! kind of work. Speeds are in the kind's own measure of work (cells, multiplications) per second.
 
 use alloc::vec::Vec;
+use serde::{Deserialize, Serialize};
 use shoal_protocol::Span;
 
 /// What a crew of this work is for.
@@ -72,6 +73,7 @@ pub struct Ring {
 pub struct Chain {
     pub parts: Vec<ChainPart>,
     pub pace: Pace,
+    pub flow: Flow,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,6 +92,43 @@ pub enum Pace {
     Flowing,
     /// One after another on the same step: all stages count.
     InTurn,
+}
+
+/// How requests go through a chain that keeps a service ready.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Flow {
+    /// Once, in the order they came: what the last member makes of one is its answer.
+    Once,
+    /// Round and round, each until it is answered, so many at a time. Members keep something of each until then.
+    Rounds { calls: u16 },
+}
+
+/// What goes to a member of a chain in which requests go round and round.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Way {
+    /// To the first: a request.
+    Asked,
+    /// To the same member again: it has more to do before anybody else has.
+    Again,
+    /// From the one before.
+    On,
+    /// From the last to the first: the next round.
+    Round,
+    /// From the first to the last, past all others.
+    Aside,
+}
+
+/// What a member makes of it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Out {
+    Again,
+    On(Vec<u8>),
+    Round(Vec<u8>),
+    Aside(Vec<u8>),
+    /// More of the answer.
+    Part(Vec<u8>),
+    /// The rest of the answer.
+    Last(Vec<u8>),
 }
 
 /// Shares of every step, whose results all members then exchange with all.

@@ -151,6 +151,12 @@ pub trait About {
         true
     }
 
+    /// A request whose answer was given in part and then lost, so that whoever is asked next goes on from there: what
+    /// to ask, and how many bytes of the answer it goes on behind. None: it is asked from the start.
+    fn resumed(&self, _request: &[u8], _answer: &[u8]) -> Option<(Vec<u8>, u64)> {
+        None
+    }
+
     /// Whether its items depend on each other, so that a crew computes them together.
     fn takes_crew(&self) -> bool {
         self.crew().is_some()

@@ -135,6 +135,20 @@ impl Node {
         }
     }
 
+    /// The same of an answer that comes in parts.
+    pub(crate) fn crew_part(
+        &mut self,
+        crew: CrewId,
+        call: Attempt,
+        at: u64,
+        bytes: &[u8],
+        last: bool,
+    ) {
+        if self.is_joined() && self.crews.contains_key(&crew) {
+            self.answer_in_parts(call, at, bytes, last);
+        }
+    }
+
     pub(crate) fn tell_crew(&mut self, crew: CrewId, say: CrewTold) {
         if self.crews.contains_key(&crew) || matches!(say, CrewTold::NotMet { .. }) {
             self.outputs.push_back(Output::ToCrew { crew, say });

@@ -26,8 +26,8 @@ pub mod supervise;
 
 pub use consent::Rules;
 pub use session::{
-    Member, MemberConfig, MemberInput, MemberOutput, SimAnswer, SimCommand, StageAnswer,
-    StageCommand,
+    Member, MemberConfig, MemberInput, MemberOutput, Passing, SimAnswer, SimCommand, StageAnswer,
+    StageCommand, Turned,
 };
 pub use share::{Share, ShareInput, ShareOutput};
 pub use state::{Config, JobInfo, Node, Phase, Status};
@@ -92,6 +92,14 @@ pub enum Input {
         crew: CrewId,
         call: Attempt,
         result: Result<Vec<u8>, Failure>,
+    },
+    /// The last member of a crew has more of an answer, behind so many bytes.
+    CrewPart {
+        crew: CrewId,
+        call: Attempt,
+        at: u64,
+        bytes: Vec<u8>,
+        last: bool,
     },
     /// The way asked for by [`Output::OpenQuic`] is open.
     QuicUp,

@@ -57,6 +57,8 @@ pub struct StageTask {
     pub job: JobId,
     /// Parts of each rank. Together all parts, in order, none empty.
     pub parts: Vec<Span>,
+    /// Requests go round and round through all members, each until it is answered.
+    pub rounds: bool,
 }
 
 /// A simulation from a checkpoint on.

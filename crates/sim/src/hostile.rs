@@ -149,6 +149,7 @@ impl<P: Probe> World<P> {
             | Input::Pause(_)
             | Input::Condition(_)
             | Input::CrewAnswers { .. }
+            | Input::CrewPart { .. }
             | Input::Stop => {}
         }
     }

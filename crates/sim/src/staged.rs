@@ -106,7 +106,7 @@ impl<P: Probe> World<P> {
                 let output = run(&plan, parts, &input);
                 (StageAnswer::Made { epoch, call, output, took: Micros(took) }, took)
             }
-            StageCommand::Drop { .. } => return,
+            StageCommand::Turn { .. } | StageCommand::Drop { .. } => return,
         };
         let due = self.now.0.max(hangs) + took;
         self.at(due, Event::Crew(CrewEvent::Staged { device: at, birth, crew, answer }));

@@ -4,7 +4,7 @@
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use crate::ask::{Ask, Done, Said, Why};
+use crate::ask::{Ask, Asked, Done, Said, Why};
 use crate::choose::{Chooser, ChooserError};
 use crate::form::Spelling;
 use crate::sample::SamplingError;
@@ -19,6 +19,25 @@ pub struct Bounds {
     pub context: u32,
     /// Tokens of a prompt that are computed in one step.
     pub step: usize,
+}
+
+impl Bounds {
+    /// The tokens that are read before the first one is chosen, if they are as they should be.
+    pub fn read(&self, asked: &Asked) -> Result<Vec<Token>, AnswerError> {
+        asked.ask.sampling.check()?;
+        if asked.ask.prompt.is_empty() {
+            return Err(AnswerError::Empty);
+        }
+        let read = asked.read();
+        let (found, most) = (read.len(), self.context);
+        if found as u64 > u64::from(most) {
+            return Err(AnswerError::TooLong { found, most });
+        }
+        match read.iter().find(|token| **token >= self.words) {
+            Some(token) => Err(AnswerError::NoToken(*token)),
+            None => Ok(read),
+        }
+    }
 }
 
 /// Why there is no answer.
@@ -51,7 +70,8 @@ pub struct Next<'a> {
 /// An answer on its way. Times are microseconds of any clock.
 #[derive(Debug)]
 pub struct Answer {
-    prompt: Vec<Token>,
+    /// The question, and what was said to it already.
+    read: Vec<Token>,
     ends: Vec<Token>,
     most: u64,
     step: usize,
@@ -73,34 +93,23 @@ enum Phase {
 impl Answer {
     /// Whoever asks has checked it; what comes over a network is checked again. `spelling` as for [`Chooser::new`].
     pub fn new(
-        ask: Ask,
+        asked: Asked,
         bounds: Bounds,
         spelling: Option<&Arc<Spelling>>,
         now: u64,
     ) -> Result<Answer, AnswerError> {
-        let Bounds { words, context, step } = bounds;
-        ask.sampling.check()?;
-        if ask.prompt.is_empty() {
-            return Err(AnswerError::Empty);
-        }
-        let found = ask.prompt.len();
-        if found as u64 > u64::from(context) {
-            return Err(AnswerError::TooLong { found, most: context });
-        }
-        if let Some(token) = ask.prompt.iter().find(|token| **token >= words) {
-            return Err(AnswerError::NoToken(*token));
-        }
-        let chooser = Chooser::new(&ask, spelling)?;
-        let room = u64::from(context).saturating_sub(found as u64);
-        let Ask { prompt, most, ends, .. } = ask;
+        let (read, step) = (bounds.read(&asked)?, bounds.step);
+        let chooser = Chooser::new(&asked, spelling)?;
+        let Asked { ask: Ask { prompt, most, ends, .. }, said } = asked;
+        let room = u64::from(bounds.context).saturating_sub(prompt.len() as u64);
         Ok(Answer {
-            prompt,
+            read,
             ends,
             most: u64::from(most).min(room),
             step: step.max(1),
             chooser,
             position: 0,
-            said: 0,
+            said: said.len() as u64,
             phase: Phase::Reads { began: now },
         })
     }
@@ -110,7 +119,7 @@ impl Answer {
         let position = self.position as u32;
         match &self.phase {
             Phase::Reads { .. } => {
-                let rest = self.prompt.get(self.position..).unwrap_or_default();
+                let rest = self.read.get(self.position..).unwrap_or_default();
                 let tokens = &rest[..rest.len().min(self.step)];
                 Some(Next { position, tokens, wants: tokens.len() == rest.len() })
             }
@@ -166,9 +175,10 @@ mod tests {
 
     const BOUNDS: Bounds = Bounds { words: 10, context: 8, step: 2 };
 
-    fn ask(prompt: &[Token], most: u32) -> Ask {
+    fn ask(prompt: &[Token], most: u32) -> Asked {
         let sampling = Sampling { temperature: 0.0, ..Sampling::default() };
-        Ask { prompt: prompt.into(), most, ends: [9].into(), sampling, form: None }
+        let ask = Ask { prompt: prompt.into(), most, ends: [9].into(), sampling, form: None };
+        Asked { ask, said: Vec::new() }
     }
 
     /// A model that counts: behind each token the next one is the likeliest.
@@ -177,7 +187,7 @@ mod tests {
     }
 
     /// All steps, and all that is said, a microsecond for each token.
-    fn run(ask: Ask) -> (Vec<(u32, Vec<Token>, bool)>, Vec<Said>) {
+    fn run(ask: Asked) -> (Vec<(u32, Vec<Token>, bool)>, Vec<Said>) {
         let mut answer = Answer::new(ask, BOUNDS, None, 0).unwrap();
         let (mut steps, mut said, mut now) = (Vec::new(), Vec::new(), 0);
         while let Some(Next { position, tokens, wants }) = answer.next() {
@@ -225,13 +235,27 @@ mod tests {
     }
 
     #[test]
+    fn another_goes_on_behind_what_was_said() {
+        let (_, whole) = run(ask(&[3, 4], 4));
+        for said in 0..4 {
+            let said: Vec<Token> = tokens(&whole)[..said].into();
+            let (steps, rest) = run(Asked { said: said.clone(), ..ask(&[3, 4], 4) });
+            assert_eq!([said.clone(), tokens(&rest)].concat(), tokens(&whole));
+            assert_eq!(steps[0], (0, vec![3, 4], said.is_empty()));
+        }
+        // All was said but that it is the end.
+        let (_, rest) = run(Asked { said: tokens(&whole), ..ask(&[3, 4], 4) });
+        assert!(matches!(rest[..], [Said::Done(Done { why: Why::Length, .. })]));
+    }
+
+    #[test]
     fn what_cannot_be_answered_is_refused() {
-        let refused = |ask: Ask| Answer::new(ask, BOUNDS, None, 0).err();
+        let refused = |ask: Asked| Answer::new(ask, BOUNDS, None, 0).err();
         assert_eq!(refused(ask(&[], 1)), Some(AnswerError::Empty));
         assert_eq!(refused(ask(&[1; 9], 1)), Some(AnswerError::TooLong { found: 9, most: 8 }));
         assert_eq!(refused(ask(&[1, 10], 1)), Some(AnswerError::NoToken(10)));
         let mut hot = ask(&[1], 1);
-        hot.sampling.temperature = f32::NAN;
+        hot.ask.sampling.temperature = f32::NAN;
         assert!(matches!(refused(hot), Some(AnswerError::Sampling(_))));
         let mut answer = Answer::new(ask(&[1], 1), BOUNDS, None, 0).unwrap();
         assert_eq!(answer.computed(None, 0), Err(AnswerError::NoNumbers));

@@ -24,13 +24,39 @@ pub struct Ask {
     pub form: Option<Form>,
 }
 
+/// An ask as a node gets it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Asked {
+    pub ask: Ask,
+    /// What another node said to it before it was lost: the answer goes on behind it.
+    pub said: Vec<Token>,
+}
+
 impl Ask {
+    /// Behind its length: whatever was said to it may follow.
     pub fn pack(&self) -> Vec<u8> {
-        postcard::to_allocvec(self).unwrap_or_default()
+        framed(self)
+    }
+}
+
+impl Asked {
+    /// None if it is no ask, or what follows it is no answer that can be gone on with.
+    pub fn unpack(bytes: &[u8]) -> Option<Asked> {
+        let (length, rest) = bytes.split_first_chunk::<4>()?;
+        let (ask, said) = rest.split_at_checked(u32::from_le_bytes(*length) as usize)?;
+        let ask = postcard::from_bytes(ask).ok()?;
+        let mut words = Words { begun: said.into() };
+        let mut said = Vec::new();
+        while let Some(word) = words.take().ok()? {
+            let Said::Token(chosen) = word else { return None };
+            said.push(chosen.token);
+        }
+        words.begun.is_empty().then_some(Asked { ask, said })
     }
 
-    pub fn unpack(bytes: &[u8]) -> Option<Ask> {
-        postcard::from_bytes(bytes).ok()
+    /// All tokens that are read before the next one is chosen.
+    pub fn read(&self) -> Vec<Token> {
+        [self.ask.prompt.as_slice(), &self.said].concat()
     }
 }
 
@@ -62,7 +88,11 @@ pub struct Done {
 
 /// A word as it travels, behind its length.
 pub fn pack(said: &Said) -> Vec<u8> {
-    let body = postcard::to_allocvec(said).unwrap_or_default();
+    framed(said)
+}
+
+fn framed(what: &impl Serialize) -> Vec<u8> {
+    let body = postcard::to_allocvec(what).unwrap_or_default();
     let mut bytes = Vec::with_capacity(body.len() + 4);
     bytes.extend_from_slice(&(body.len() as u32).to_le_bytes());
     bytes.extend_from_slice(&body);
@@ -132,6 +162,16 @@ mod tests {
             sampling: Sampling::default(),
             form: Some(Form::Schema("{}".into())),
         };
-        assert_eq!(Ask::unpack(&ask.pack()), Some(ask));
+        assert_eq!(Asked::unpack(&ask.pack()), Some(Asked { ask: ask.clone(), said: Vec::new() }));
+        // Another goes on behind what was said.
+        let chosen = |token| Chosen { token, chance: None, alternatives: Vec::new() };
+        let said = [5, 6].map(|token| pack(&Said::Token(chosen(token)))).concat();
+        let again = Asked::unpack(&[ask.pack(), said].concat()).unwrap();
+        assert_eq!((again.read(), again.said.clone()), ([1, 2, 5, 6].into(), [5, 6].into()));
+        let done = Done { why: Why::End, prompt_micros: 1, answer_micros: 1 };
+        for wrong in [pack(&Said::Done(done)), [9, 0, 0, 0, 1].into(), [1].into()] {
+            assert_eq!(Asked::unpack(&[ask.pack(), wrong].concat()), None);
+        }
+        assert_eq!((Asked::unpack(&[]), Asked::unpack(&[255; 9])), (None, None));
     }
 }

@@ -2,7 +2,7 @@
 
 use alloc::sync::Arc;
 
-use crate::ask::Ask;
+use crate::ask::Asked;
 use crate::form::{Keeper, SchemaError, Spelling};
 use crate::sample::{Chosen, Sampler};
 use crate::vocabulary::Token;
@@ -25,13 +25,21 @@ pub struct Chooser {
 }
 
 impl Chooser {
-    /// `spelling` is how the model's tokens are written, if that is known: without it every answer is free.
-    pub fn new(ask: &Ask, spelling: Option<&Arc<Spelling>>) -> Result<Chooser, ChooserError> {
+    /// Behind what was said already. `spelling` is how the model's tokens are written, if that is known: without it
+    /// every answer is free.
+    pub fn new(asked: &Asked, spelling: Option<&Arc<Spelling>>) -> Result<Chooser, ChooserError> {
+        let Asked { ask, said } = asked;
         let sampler = Sampler::new(ask.sampling.clone(), &ask.prompt);
-        let Some(form) = &ask.form else { return Ok(Chooser { sampler, keeper: None }) };
-        let spelling = spelling.ok_or(ChooserError::NoWords)?;
-        let keeper = Keeper::new(form, spelling.clone(), &ask.ends)?;
-        Ok(Chooser { sampler, keeper: Some(keeper) })
+        let keeper = match &ask.form {
+            None => None,
+            Some(form) => {
+                let spelling = spelling.ok_or(ChooserError::NoWords)?;
+                Some(Keeper::new(form, spelling.clone(), &ask.ends)?)
+            }
+        };
+        let mut chooser = Chooser { sampler, keeper };
+        said.iter().for_each(|token| chooser.said(*token));
+        Ok(chooser)
     }
 
     /// The token at this place. None if the logits are no numbers, or no token of the model fits the form.
@@ -48,7 +56,7 @@ impl Chooser {
     }
 
     /// What an earlier attempt chose at this point.
-    pub fn said(&mut self, token: Token) {
+    fn said(&mut self, token: Token) {
         self.sampler.said(token);
         if let Some(keeper) = &mut self.keeper {
             keeper.said(token);

@@ -27,7 +27,7 @@ mod tokenizer;
 mod vocabulary;
 
 pub use answer::{Answer, AnswerError, Bounds, Next};
-pub use ask::{Ask, Done, Garbled, Said, Why, Words, pack};
+pub use ask::{Ask, Asked, Done, Garbled, Said, Why, Words, pack};
 pub use choose::{Chooser, ChooserError};
 pub use file::{Texts, TextsError};
 pub use form::{Form, Json, Keeper, MOST_SCHEMA_BYTES, SchemaError, Spelling};

@@ -21,6 +21,8 @@ export type CrewOutput =
   | { type: "stage"; command: StageCommand }
   /** For the brain's `crewAnswers`. */
   | { type: "answer"; call: number; result: Uint8Array }
+  /** For the brain's `crewPart`. */
+  | { type: "part"; call: number; at: number; bytes: Uint8Array; last: boolean }
   /** For the brain's `crewSays`. */
   | { type: "says"; epoch: number; bytes: Uint8Array; progress?: CrewProgress; staged?: StageProgress }
   /** A message for the socket: this member's rows are handed in. */
@@ -62,6 +64,11 @@ pub(super) fn plain(output: MemberOutput) -> JsValue {
             Fields::of("stage").with("command", stage::command(&command))
         }
         MemberOutput::Answer { call, result } => stage::answer(call, &result),
+        MemberOutput::Part { call, at, bytes: part, last } => Fields::of("part")
+            .with("call", call.0 as f64)
+            .with("at", at as f64)
+            .with("bytes", bytes(&part))
+            .with("last", last),
         MemberOutput::Says { epoch, say } => Fields::of("says")
             .with("epoch", epoch.0)
             .with("bytes", bytes(&words::say(&say)))

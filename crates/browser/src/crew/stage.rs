@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use js_sys::Uint8Array;
+use shoal_kinds::crew::{Out, Way};
 use shoal_node::session::{MemberInput, StageAnswer, StageCommand};
 use shoal_protocol::{Attempt, CrewSay, Epoch, Failure, Micros};
 use wasm_bindgen::prelude::*;
@@ -18,6 +19,8 @@ export type StageCommand =
   | { do: "load"; epoch: number; job: number; start: number; len: number }
   /** Answer with `stageMade` or `stageNotMade`. */
   | { do: "run"; epoch: number; call: number; input: Uint8Array<ArrayBuffer> }
+  /** Answer with `stageTurned`; `items` are for the engine to read. */
+  | { do: "turn"; epoch: number; items: Uint8Array<ArrayBuffer> }
   | { do: "drop"; epoch: number; call: number };
 /** How a member does that keeps parts of a service ready: sums over all requests of this epoch, times in milliseconds. */
 export interface StageProgress {
@@ -72,6 +75,23 @@ impl Crew {
         self.staged(now, StageAnswer::NotMade { epoch, call, failure })
     }
 
+    /// What the engine made of a turn, as it writes it; `took` in milliseconds.
+    #[wasm_bindgen(js_name = stageTurned)]
+    pub fn stage_turned(
+        &mut self,
+        now: f64,
+        epoch: u32,
+        made: &[u8],
+        took: f64,
+        usual: bool,
+    ) -> Result<CrewOutputs, JsError> {
+        let made: Vec<(u64, Result<Vec<Out>, Failure>)> = postcard::from_bytes(made)
+            .map_err(|error| JsError::new(&format!("a turn that cannot be read: {error}")))?;
+        let made = made.into_iter().map(|(call, result)| (Attempt(call), result)).collect();
+        let (epoch, took) = (Epoch(epoch), Micros((took * 1_000.0) as u64));
+        Ok(self.staged(now, StageAnswer::Turned { epoch, made, took, usual }))
+    }
+
     /// The parts cannot be loaded, or are lost.
     #[wasm_bindgen(js_name = stageFailed)]
     pub fn stage_failed(&mut self, now: f64, epoch: u32, failure: &UnitFailure) -> CrewOutputs {
@@ -97,6 +117,13 @@ pub(super) fn command(command: &StageCommand) -> JsValue {
         StageCommand::Run { epoch, call, input } => of("run", epoch)
             .with("call", call.0 as f64)
             .with("input", Uint8Array::from(input.as_slice())),
+        StageCommand::Turn { epoch, items } => {
+            let items: Vec<(u64, Way, &[u8])> =
+                items.iter().map(|item| (item.call.0, item.way, item.bytes.as_slice())).collect();
+            // Writing to memory cannot fail.
+            let items = postcard::to_allocvec(&items).unwrap_or_default();
+            of("turn", epoch).with("items", Uint8Array::from(items.as_slice()))
+        }
         StageCommand::Drop { epoch, call } => of("drop", epoch).with("call", call.0 as f64),
     }
     .done()

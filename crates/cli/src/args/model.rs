@@ -83,9 +83,9 @@ pub(crate) struct ModelAdd {
     #[arg(long)]
     pub(crate) strangers: bool,
     /// Whether several devices keep it ready together, each some of its parts: auto (where no device has the memory for
-    /// all of it, or several answer sooner), never, or how many
-    #[arg(long, value_name = "N", default_value = "never")]
-    pub(crate) split: String,
+    /// all of it, or several answer sooner), never, or how many [default: auto for language models, else never]
+    #[arg(long, value_name = "N")]
+    pub(crate) split: Option<String>,
     /// Seconds to wait until a node has it ready
     #[arg(long, value_name = "SECONDS", default_value_t = 60)]
     pub(crate) wait: u64,

@@ -54,6 +54,7 @@ pub(super) async fn start(context: &Context, args: ModelAdd) -> Result<(), Fail>
         idle_seconds: Some(args.idle),
         queue: Some(QUEUE),
         strangers: args.strangers,
+        split: args.split.clone(),
         ..ServiceCommon::default()
     };
     let (context_tokens, conversations) = (args.context, args.conversations);
@@ -93,6 +94,7 @@ fn planned(args: &ModelAdd, about: &Summary, size: u64) -> LlmWork {
         about: about.clone(),
         context: args.context.unwrap_or(about.context.min(shoal_kinds::llm::USUAL_CONTEXT)),
         conversations: args.conversations.unwrap_or(shoal_kinds::llm::USUAL_CONVERSATIONS),
+        split: args.split.as_deref() != Some("never"),
     }
 }
 
@@ -118,23 +120,27 @@ fn read(path: &Path) -> Result<(Summary, u64), Fail> {
     }
 }
 
-/// A model that no node of today can hold is not sent.
+/// A model that the nodes of today cannot hold, each alone or all together if it may be split, is not sent.
 async fn enough_memory(client: &Client, work: &LlmWork) -> Result<(), Fail> {
     let nodes = client.nodes().await?;
-    let most = nodes.nodes.iter().map(|node| node.memory).max();
-    let (Some(most), needed) = (most, work.memory()) else { return Ok(()) };
-    if needed <= most {
+    let lent = nodes.nodes.iter().map(|node| node.memory);
+    let (most, all): (u64, u64) = (lent.clone().max().unwrap_or(0), lent.sum());
+    let (lent, needed) = (if work.split { all } else { most }, work.memory());
+    if nodes.nodes.is_empty() || needed <= lent {
         return Ok(());
     }
+    let lend = match work.split {
+        true => format!("all nodes together lend only {}", show::size(all)),
+        false => format!("no node lends more than {}", show::size(most)),
+    };
     let message = format!(
-        "the model needs {} of memory ({} of weights, {} for {} conversations of {} tokens), but no node lends \
-         more than {}: lend more with shoal join --memory, or ask for less with --context and --conversations",
+        "the model needs {} of memory ({} of weights, {} for {} conversations of {} tokens), but {lend}: lend more \
+         with shoal join --memory, or ask for less with --context and --conversations",
         show::size(needed),
         show::size(work.about.weights),
         show::size(work.about.cache * u64::from(work.context) * u64::from(work.conversations)),
         work.conversations,
         work.context,
-        show::size(most),
     );
     Err(Fail::Input { code: "too_large".into(), message })
 }

@@ -60,7 +60,7 @@ async fn start(context: &Context, args: ModelAdd) -> Result<(), Fail> {
         idle_seconds: Some(args.idle),
         limits: LimitsJson { output_mib: Some(ANSWER_MIB), ..LimitsJson::default() },
         strangers: args.strangers,
-        split: Some(args.split),
+        split: args.split,
         ..ServiceCommon::default()
     };
     let work = WorkRequest::Onnx(OnnxRequest::new(model?.hash));

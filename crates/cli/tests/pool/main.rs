@@ -13,6 +13,7 @@ mod count;
 mod exec;
 mod identity;
 mod kernels;
+mod language;
 mod liar;
 mod material;
 mod memory;

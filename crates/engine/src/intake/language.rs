@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use shoal_gguf::{Arch, Config, Model, ReadError, TensorInfo};
+use shoal_gguf::{Arch, Config, Model, ReadError, Role, TensorInfo};
 use shoal_kinds::IntakeError;
 use shoal_kinds::llm::{LlmPlan, Summary};
 use shoal_text::Texts;
@@ -42,7 +42,15 @@ pub fn language_model(head: Vec<u8>, size: u64) -> Result<LlmPlan, IntakeError> 
         weights,
         cache,
         chats: texts.template.is_some(),
+        layer_weights: (0..layers).map(|layer| model.layer_bytes(layer)).collect(),
+        first_weights: bytes(&model, Role::Embedding),
+        last_weights: bytes(&model, if model.is_tied() { Role::Embedding } else { Role::Head }),
+        width: model.config().width,
     }))
+}
+
+fn bytes(model: &Model, role: Role) -> u64 {
+    model.common(role).map_or(0, |tensor| tensor.at.end - tensor.at.start)
 }
 
 fn numbers(tensor: &TensorInfo) -> u64 {

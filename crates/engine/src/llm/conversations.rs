@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use shoal_text::{Answer, Ask, Bounds, Said, Spelling, pack};
+use shoal_text::{Answer, Asked, Bounds, Said, Spelling, pack};
 
 use super::whole::{Computes, Step};
 
@@ -18,7 +18,7 @@ pub struct Conversations<C> {
     /// The one that had its go longest ago comes first.
     open: VecDeque<Open>,
     /// First come, first served.
-    waiting: VecDeque<(u64, Ask)>,
+    waiting: VecDeque<(u64, Asked)>,
     last_sequence: u64,
 }
 
@@ -58,8 +58,8 @@ impl<C: Computes> Conversations<C> {
     }
 
     /// Begins an answer as soon as there is a seat.
-    pub fn ask(&mut self, number: u64, ask: Ask) {
-        self.waiting.push_back((number, ask));
+    pub fn ask(&mut self, number: u64, asked: Asked) {
+        self.waiting.push_back((number, asked));
     }
 
     /// Nobody wants this answer any more: nothing more of it is computed.
@@ -130,9 +130,9 @@ impl<C: Computes> Conversations<C> {
     fn seat(&mut self, now: u64) -> Vec<(u64, Heard)> {
         let mut refused = Vec::new();
         while self.open.len() < self.seats
-            && let Some((number, ask)) = self.waiting.pop_front()
+            && let Some((number, asked)) = self.waiting.pop_front()
         {
-            match Answer::new(ask, self.bounds, self.spelling.as_ref(), now) {
+            match Answer::new(asked, self.bounds, self.spelling.as_ref(), now) {
                 Ok(answer) => {
                     self.last_sequence += 1;
                     let sequence = self.last_sequence;
@@ -148,7 +148,7 @@ impl<C: Computes> Conversations<C> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use shoal_text::{Sampling, Words};
+    use shoal_text::{Ask, Sampling, Words};
     use std::collections::BTreeMap;
 
     /// Behind each token the next one is the likeliest. Remembers who was computed together.
@@ -183,9 +183,10 @@ mod tests {
 
     const BOUNDS: Bounds = Bounds { words: 100, context: 40, step: 4 };
 
-    fn ask(prompt: &[u32], most: u32) -> Ask {
+    fn ask(prompt: &[u32], most: u32) -> Asked {
         let sampling = Sampling { temperature: 0.0, ..Sampling::default() };
-        Ask { prompt: prompt.into(), most, ends: [99].into(), sampling, form: None }
+        let ask = Ask { prompt: prompt.into(), most, ends: [99].into(), sampling, form: None };
+        Asked { ask, said: Vec::new() }
     }
 
     /// What each said until all ended, as tokens, and how each ended.

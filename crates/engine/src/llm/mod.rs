@@ -34,6 +34,7 @@ mod math;
 mod matrix;
 mod pool;
 mod rope;
+mod rounds;
 mod stage;
 #[cfg(test)]
 mod testing;
@@ -42,5 +43,6 @@ mod whole;
 pub use conversations::{Conversations, Heard};
 pub use error::{LoadError, RunError};
 pub use kernel::Kernel;
+pub use rounds::{Given, READ_STEP, Rounds, Turn};
 pub use stage::{Input, Loading, MOST_ROWS, Options, Output, Row, Stage};
 pub use whole::{Computes, Outcome, Step, Whole};

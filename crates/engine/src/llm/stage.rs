@@ -220,6 +220,11 @@ impl Stage {
         self.config.vocab as usize
     }
 
+    /// Numbers that cross from layer to layer, for each row.
+    pub fn width(&self) -> usize {
+        self.config.width as usize
+    }
+
     pub fn kernel(&self) -> Kernel {
         self.compute.kernel.kernel()
     }

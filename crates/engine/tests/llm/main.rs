@@ -2,4 +2,5 @@
 
 mod material;
 mod outside;
+mod rounds;
 mod tiny;

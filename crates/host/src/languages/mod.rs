@@ -1,6 +1,7 @@
 //! Language models that are kept ready: loaded by ranges of their file, shared by all conversations.
 
 mod desk;
+mod part;
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -12,12 +13,14 @@ use shoal_engine::llm::{Options, Stage, Step, Whole};
 use shoal_gguf::{FIRST_BYTES, Model, ReadError};
 use shoal_kinds::LlmWork;
 use shoal_protocol::{BlobRef, Failure, Hash, JobId};
-use shoal_text::{Answer, Ask, Bounds, Done, Next, Said, Spelling, Texts, pack};
+use shoal_text::{Answer, Asked, Bounds, Done, Next, Said, Spelling, Texts, pack};
 
 use self::desk::Desk;
 use super::cache::Keep;
 use super::courier::Courier;
 use super::program::Answers;
+
+pub(super) use part::Part;
 
 /// Models loaded at a time; the coordinator places no more here than this device's memory holds.
 const KEPT: usize = 16;
@@ -87,10 +90,10 @@ impl Languages {
         cancel: &AtomicBool,
         give: &dyn Fn(Vec<u8>),
     ) -> Result<Vec<u8>, Failure> {
-        let ask = Ask::unpack(request)
+        let asked = Asked::unpack(request)
             .ok_or_else(|| failed("the request is none of a language model"))?;
         let language = self.ready(courier, work)?;
-        let done = language.answer(ask, cancel, give)?;
+        let done = language.answer(asked, cancel, give)?;
         Answers::one(&pack(&Said::Done(done)))
     }
 
@@ -118,10 +121,9 @@ impl Language {
         let options = Options { threads, context: work.context, sequences, kernel: None };
         let stage = Stage::load(&model, model.whole(), &options, &mut read)
             .map_err(|error| Failure::Unable { message: error.to_string() })?;
-        let words = model.config().vocab;
         Ok(Language {
             desk: Desk::new(Whole::new(stage), MOST_STEP),
-            bounds: Bounds { words, context: work.context, step: PROMPT_STEP },
+            bounds: bounds(&model, work, PROMPT_STEP),
             last_sequence: AtomicU64::new(0),
             seats: Seats::new(sequences),
             spelling: spelling(&model),
@@ -130,12 +132,12 @@ impl Language {
 
     fn answer(
         &self,
-        ask: Ask,
+        asked: Asked,
         cancel: &AtomicBool,
         give: &dyn Fn(Vec<u8>),
     ) -> Result<Done, Failure> {
         let mut answer =
-            Answer::new(ask, self.bounds, self.spelling.as_ref(), 0).map_err(failed)?;
+            Answer::new(asked, self.bounds, self.spelling.as_ref(), 0).map_err(failed)?;
         let _seat = self.seats.take(cancel)?;
         let sequence = self.last_sequence.fetch_add(1, Ordering::Relaxed) + 1;
         let _open = Open { language: self, sequence };
@@ -221,6 +223,10 @@ impl Drop for Seat<'_> {
         self.0.state().free += 1;
         self.0.freed.notify_all();
     }
+}
+
+fn bounds(model: &Model, work: &LlmWork, step: usize) -> Bounds {
+    Bounds { words: model.config().vocab, context: work.context, step }
 }
 
 fn spelling(model: &Model) -> Option<Arc<Spelling>> {

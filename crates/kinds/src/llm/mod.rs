@@ -1,11 +1,13 @@
 //! A language model that stays ready and continues texts. What a node is asked, and what it says, are words of the crate
 //! `text`: to everybody else they are a request's bytes and an answer in parts.
 
+mod split;
 mod work;
 
 #[cfg(feature = "plan")]
 mod plan;
 
+pub use split::MOST_PARTS;
 pub use work::{LlmWork, Summary};
 
 #[cfg(feature = "plan")]
@@ -14,6 +16,7 @@ pub use plan::{LlmError, LlmPlan, LlmRequest, USUAL_CONTEXT, USUAL_CONVERSATIONS
 use alloc::vec::Vec;
 use shoal_protocol::{Engine, Lane};
 
+use crate::crew::CrewPlan;
 use crate::form::Form;
 use crate::kind::{About, Code, body, packed};
 use crate::plain::Plain;
@@ -37,6 +40,15 @@ impl About for LlmWork {
 
     fn form(&self) -> Form<'_> {
         Form::Answers
+    }
+
+    /// Only where a service asks for it: jobs have no language models.
+    fn crew(&self) -> Option<CrewPlan> {
+        self.split.then(|| self.chain())
+    }
+
+    fn resumed(&self, request: &[u8], answer: &[u8]) -> Option<(Vec<u8>, u64)> {
+        Some(split::resumed(request, answer))
     }
 
     fn plain(&self) -> Plain {

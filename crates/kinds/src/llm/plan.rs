@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use shoal_protocol::{Engine, Hash, Lane, Limits, Needs};
 
 use super::{LlmWork, Summary};
+use crate::job::Split;
 use crate::kind::Kind;
 use crate::plan::{Ask, Common, Part, PlanError, Refusal, Tools, blob, parse_hash};
 
@@ -64,9 +65,20 @@ impl Ask for LlmRequest {
             let (found, most) = (conversations, MOST_CONVERSATIONS);
             return Err(LlmError::Conversations { found, most }.into());
         }
-        let work = LlmWork { model, about, context, conversations };
+        let work = LlmWork { model, about, context, conversations, split: false };
         let needs = Needs::lane(Lane::Cpu).takes(work.footprint()).engine(Engine::LLM);
         Ok((work.into(), needs))
+    }
+
+    fn usual_split(&self) -> Split {
+        Split::Auto
+    }
+
+    fn cut(&self, work: Kind, _tools: &Tools<'_>) -> Result<Kind, PlanError> {
+        match work {
+            Kind::Llm(work) => Ok(LlmWork { split: work.about.layers > 1, ..work }.into()),
+            other => Ok(other),
+        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! What serving a language model is.
 
 use alloc::string::String;
+use alloc::vec::Vec;
 use core::fmt;
 use serde::{Deserialize, Serialize};
 use shoal_protocol::{BlobRef, Footprint};
@@ -15,6 +16,8 @@ pub struct LlmWork {
     pub context: u32,
     /// Conversations that a node holds at a time.
     pub conversations: u16,
+    /// Several devices may keep it together, each some of its layers.
+    pub split: bool,
 }
 
 /// What is in a file, for people and for placing.
@@ -37,6 +40,13 @@ pub struct Summary {
     pub cache: u64,
     /// Whether it was made for conversations, not only to continue texts.
     pub chats: bool,
+    /// Bytes of each layer's weights.
+    pub layer_weights: Vec<u64>,
+    /// Bytes of what stands before the first layer, and behind the last one.
+    pub first_weights: u64,
+    pub last_weights: u64,
+    /// Numbers that cross from one layer to the next, for each token.
+    pub width: u32,
 }
 
 /// What an engine holds beside weights and conversations: values between the layers, and the words.
@@ -54,10 +64,15 @@ impl LlmWork {
 
     /// Bytes a node needs to hold the model and its conversations.
     pub fn memory(&self) -> u64 {
-        let weights = self.about.weights.saturating_add(self.about.weights / LARGER);
+        let weights = self.packed(self.about.weights);
         let caches = self.about.cache.saturating_mul(self.context.into());
         let caches = caches.saturating_mul(self.conversations.into());
         weights.saturating_add(caches).saturating_add(BESIDE)
+    }
+
+    /// So many bytes of weights as an engine holds them.
+    pub(super) fn packed(&self, weights: u64) -> u64 {
+        weights.saturating_add(weights / LARGER)
     }
 }
 
@@ -93,7 +108,7 @@ mod tests {
         let told = "llama, 30 layers, 134 million parameters in Q4_1, made for 8192 tokens";
         assert_eq!(about.to_string(), told);
         let model = BlobRef { hash: Hash([0; 32]), size: 81 << 20 };
-        let mut work = LlmWork { model, about, context: 1024, conversations: 4 };
+        let mut work = LlmWork { model, about, context: 1024, conversations: 4, split: false };
         assert_eq!(work.memory(), (90 << 20) + (4 << 20) + BESIDE);
         assert_eq!(work.footprint().threads, 0);
         // Nothing a file says overflows.

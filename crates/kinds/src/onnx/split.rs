@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use shoal_protocol::{BlobRef, Span};
 
 use super::{OnnxWork, Port};
-use crate::crew::{Chain, ChainPart, CrewPlan, CrewProblem, Pace, Recovery};
+use crate::crew::{Chain, ChainPart, CrewPlan, CrewProblem, Flow, Pace, Recovery};
 
 /// Parts of one model at most: more than devices that ever stand in one chain, few enough that placement tries all.
 pub const MOST_PARTS: usize = 24;
@@ -98,7 +98,7 @@ impl OnnxWork {
         let parts: Vec<ChainPart> = self.parts.iter().map(part).collect();
         let trial = parts.iter().fold(0, |sum: u64, part| sum.saturating_add(part.work));
         Some(CrewPlan {
-            problem: CrewProblem::Chain(Chain { parts, pace: Pace::Flowing }),
+            problem: CrewProblem::Chain(Chain { parts, pace: Pace::Flowing, flow: Flow::Once }),
             members: 0,
             steps: 0,
             keep_every: Some(0),

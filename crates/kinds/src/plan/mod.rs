@@ -31,7 +31,7 @@ use shoal_protocol::{
     Dtype, Hash, Limits, Micros, Needs, Policy, Signed, Sizing, Strategy, Tolerance, Verify,
 };
 
-use crate::job::JobSpec;
+use crate::job::{JobSpec, Split};
 use crate::kind::Kind;
 
 /// Names are shown on small screens and kept for ever.
@@ -101,6 +101,11 @@ pub trait Ask {
     /// The work of a service that answers requests with this; what a node needs for it.
     fn serve(&self, _limits: Limits, _tools: &Tools<'_>) -> Result<(Kind, Needs), PlanError> {
         Err(PlanError::NotServed { kind: self.kind() })
+    }
+
+    /// Whether several nodes may keep it ready together, if nobody says.
+    fn usual_split(&self) -> Split {
+        Split::Never
     }
 
     /// The same work in parts, for a service that several nodes keep ready together.

@@ -52,7 +52,8 @@ pub struct ServiceCommon {
     /// Whether other people's devices may serve it too. Their answers are not checked.
     pub strangers: bool,
     /// Whether several devices may keep it ready together, each some of its parts: `auto` (where no device has the
-    /// memory for all of it, or several answer sooner), `never`, or how many. Default: `never`.
+    /// memory for all of it, or several answer sooner), `never`, or how many. Default: `auto` for language models,
+    /// `never` for everything else.
     pub split: Option<String>,
     /// Who stands for the code. Default: the coordinator itself.
     pub signature: Option<SignatureJson>,
@@ -110,8 +111,8 @@ pub fn serve(
     let idle = common.idle_seconds.unwrap_or(USUAL_IDLE_SECONDS);
     in_range("\"idleSeconds\"", idle, MOST_IDLE_SECONDS)?;
     let limits = limits(&common.limits)?;
-    let split = read_split(common.split.as_deref())?;
     let ask = work.ask();
+    let split = read_split(common.split.as_deref())?.unwrap_or_else(|| ask.usual_split());
     let (work, needs) = ask.serve(limits, tools)?;
     let work = match split {
         Split::Never => work,
@@ -140,15 +141,16 @@ pub fn serve(
     })
 }
 
-fn read_split(text: Option<&str>) -> Result<Split, PlanError> {
+fn read_split(text: Option<&str>) -> Result<Option<Split>, PlanError> {
     let most = MAX_MEMBERS as u8;
     match text {
-        None | Some("never") => Ok(Split::Never),
-        Some("auto") => Ok(Split::Auto),
+        None => Ok(None),
+        Some("never") => Ok(Some(Split::Never)),
+        Some("auto") => Ok(Some(Split::Auto)),
         Some(text) => {
             let number = text.parse().ok().filter(|devices| (2..=most).contains(devices));
             let wrong = || PlanError::Split { text: text.into(), most };
-            number.map(Split::Exactly).ok_or_else(wrong)
+            number.map(Split::Exactly).map(Some).ok_or_else(wrong)
         }
     }
 }
@@ -166,9 +168,9 @@ mod tests {
 
     #[test]
     fn a_split_is_a_word_or_a_number_of_devices() {
-        assert_eq!(read_split(None).expect("as it should be"), Split::Never);
-        assert_eq!(read_split(Some("auto")).expect("as it should be"), Split::Auto);
-        assert_eq!(read_split(Some("3")).expect("as it should be"), Split::Exactly(3));
+        assert_eq!(read_split(None).expect("as it should be"), None);
+        assert_eq!(read_split(Some("auto")).expect("as it should be"), Some(Split::Auto));
+        assert_eq!(read_split(Some("3")).expect("as it should be"), Some(Split::Exactly(3)));
         for wrong in ["1", "0", "-2", "65", "some", ""] {
             let error = read_split(Some(wrong)).expect_err(wrong).to_string();
             assert!(error.contains("auto, never or a number of devices from 2 to 64"), "{error}");

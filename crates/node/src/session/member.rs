@@ -13,6 +13,7 @@ use shoal_protocol::{
 };
 use shoal_seal::Keys;
 
+use super::rounds::Rounds;
 use super::sim::{Place, Sim, SimInput};
 use super::stage::{Stage, StageInput};
 use super::talk::Talk;
@@ -45,6 +46,7 @@ pub(super) enum Program {
     Sim(Box<Sim>),
     Talk(Box<Talk>),
     Stage(Box<Stage>),
+    Rounds(Box<Rounds>),
     /// Pieces of blobs pass through: [`crate::share`] is about all links of the node.
     Share,
 }
@@ -94,6 +96,7 @@ impl Member {
                     Program::Sim(sim) => sim.handle(now, SimInput::Tick),
                     Program::Talk(talk) => talk.tick(now),
                     Program::Stage(stage) => stage.handle(now, StageInput::Tick),
+                    Program::Rounds(rounds) => rounds.handle(now, StageInput::Tick),
                 }
             }
         }
@@ -111,6 +114,7 @@ impl Member {
             Program::Sim(sim) => sim.next_timeout(),
             Program::Talk(talk) => talk.next_timeout(),
             Program::Stage(stage) => stage.next_timeout(),
+            Program::Rounds(rounds) => rounds.next_timeout(),
         };
         self.mesh.next_timeout().into_iter().chain(program).min()
     }
@@ -133,6 +137,7 @@ impl Member {
             Program::Sim(sim) => sim.check(),
             Program::Talk(talk) => talk.check(),
             Program::Stage(stage) => stage.check(),
+            Program::Rounds(rounds) => rounds.check(),
         }
         assert!(self.links.keys().all(|node| self.members.contains(node)), "a stranger's link");
     }
@@ -168,6 +173,10 @@ impl Member {
                 Program::Talk(Box::new(Talk::new(rank, ranks)))
             }
             (CrewTask::Share, _) => Program::Share,
+            (CrewTask::Stage(task), _) if task.rounds => {
+                let place = (self.epoch, rank, ranks);
+                Program::Rounds(Box::new(Rounds::new(now, place, &task)))
+            }
             (CrewTask::Stage(task), _) => {
                 let place = (self.epoch, rank, ranks);
                 Program::Stage(Box::new(Stage::new(now, place, &task)))
@@ -193,15 +202,17 @@ impl Member {
     }
 
     fn stage(&mut self, now: Time, input: StageInput) {
-        if let Program::Stage(stage) = &mut self.program {
-            stage.handle(now, input);
+        match &mut self.program {
+            Program::Stage(stage) => stage.handle(now, input),
+            Program::Rounds(rounds) => rounds.handle(now, input),
+            Program::Nothing | Program::Sim(_) | Program::Talk(_) | Program::Share => {}
         }
     }
 
     /// Whoever has no part in the service any more cannot take requests to it.
     fn ask(&mut self, now: Time, call: Attempt, body: Arc<Vec<u8>>) {
-        if let Program::Stage(stage) = &mut self.program {
-            return stage.handle(now, StageInput::Ask { call, body });
+        if matches!(self.program, Program::Stage(_) | Program::Rounds(_)) {
+            return self.stage(now, StageInput::Ask { call, body });
         }
         let message = String::from("this member keeps no part of the service");
         let result = Err(Failure::DeviceLost { message });
@@ -213,7 +224,7 @@ impl Member {
             Program::Talk(_) => channel != CONTROL && channel != COLLECTIVE,
             // One that asks for more than it takes must not fill this node's memory.
             Program::Share => channel == BLOBS && self.mesh.queued_bytes(to) < MAX_SHARE_QUEUED,
-            Program::Nothing | Program::Sim(_) | Program::Stage(_) => false,
+            Program::Nothing | Program::Sim(_) | Program::Stage(_) | Program::Rounds(_) => false,
         };
         if may {
             self.mesh.handle(now, MeshInput::Send { to, channel, message });

@@ -6,20 +6,22 @@
 //! nothing itself: [`MemberOutput::Engine`] asks the shell, [`MemberInput::Engine`] answers.
 //!
 //! `member` puts links and program together, `pass` passes on what they have for each other; `sim` is a
-//! simulation's part, `talk` an application's, `stage` that of a service in parts, `chain` that of a stage whose lost
+//! simulation's part, `talk` an application's, `stage` that of a service in parts,
+//! `rounds` that of one in which requests go round and round, `chain` that of a stage whose lost
 //! neighbours hear everything again; `command` has the words between a simulation and the engine.
 
 pub mod chain;
 mod command;
 mod member;
 mod pass;
+mod rounds;
 pub mod sim;
 pub mod stage;
 mod talk;
 
 pub use command::{SimAnswer, SimCommand};
 pub use member::Member;
-pub use stage::{StageAnswer, StageCommand};
+pub use stage::{Passing, StageAnswer, StageCommand, Turned};
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
@@ -114,6 +116,8 @@ pub enum MemberOutput {
     Stage(StageCommand),
     /// For the brain: `Input::CrewAnswers` with this crew.
     Answer { call: Attempt, result: Result<Vec<u8>, Failure> },
+    /// For the brain: `Input::CrewPart` with this crew.
+    Part { call: Attempt, at: u64, bytes: Vec<u8>, last: bool },
     /// For the brain: `Input::CrewSays` with this crew.
     Says { epoch: Epoch, say: CrewSay },
     /// This member's rows are handed in: send `FromNode::Done` for the attempt.

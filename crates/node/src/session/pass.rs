@@ -68,7 +68,10 @@ impl Member {
             Program::Stage(stage) if channel == STAGES => {
                 stage.handle(now, StageInput::Heard { from: rank, bytes });
             }
-            Program::Stage(_) => {
+            Program::Rounds(rounds) if channel == STAGES => {
+                rounds.handle(now, StageInput::Heard { from: rank, bytes });
+            }
+            Program::Stage(_) | Program::Rounds(_) => {
                 self.accuse(from, format!("words on channel {channel}, which no service has"));
             }
             Program::Share if channel == BLOBS => {
@@ -84,8 +87,8 @@ impl Member {
         match self.program {
             Program::Nothing => {}
             // Nobody talks to one that was reported: the coordinator mends the crew.
-            Program::Sim(_) | Program::Stage(_) if self.bad.contains(&to) => {}
-            Program::Sim(_) | Program::Stage(_) => {
+            Program::Sim(_) | Program::Stage(_) | Program::Rounds(_) if self.bad.contains(&to) => {}
+            Program::Sim(_) | Program::Stage(_) | Program::Rounds(_) => {
                 let message = format!("node {to} cannot be told its part: it is too large to send");
                 self.says(CrewSay::Failed { failure: Failure::Internal { message } });
                 self.program = Program::Nothing;
@@ -108,6 +111,9 @@ impl Member {
             }
             Program::Stage(stage) => {
                 stage.poll_output().map(|output| self.take_stage(now, output)).is_some()
+            }
+            Program::Rounds(rounds) => {
+                rounds.poll_output().map(|output| self.take_stage(now, output)).is_some()
             }
         }
     }
@@ -146,6 +152,9 @@ impl Member {
             StageOutput::Bad { rank, why } => self.accuse_rank(rank, why),
             StageOutput::Answer { call, result } => {
                 self.outputs.push_back(MemberOutput::Answer { call, result });
+            }
+            StageOutput::Part { call, at, bytes, last } => {
+                self.outputs.push_back(MemberOutput::Part { call, at, bytes, last });
             }
         }
     }

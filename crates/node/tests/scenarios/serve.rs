@@ -175,7 +175,11 @@ fn enlist(world: &mut World, epoch: u32) {
         key: LinkKey([0; 32]),
         proof: Signature([0; 32], [0; 32]),
     };
-    let task = CrewTask::Stage(StageTask { job: JobId(1), parts: vec![Span::new(0, 2); 2] });
+    let task = CrewTask::Stage(StageTask {
+        job: JobId(1),
+        parts: vec![Span::new(0, 2); 2],
+        rounds: false,
+    });
     let (crew, rank, members) = (CrewId(7), 0, vec![member; 2]);
     let (epoch, token, ice) = (Epoch(epoch), Vec::new(), Vec::new());
     world.hear(ToNode::Enlist(Box::new(Enlist { crew, epoch, rank, members, token, ice, task })));

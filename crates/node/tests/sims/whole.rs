@@ -102,7 +102,8 @@ impl Party for Whole {
                 unexpected @ (MemberOutput::Refused { .. }
                 | MemberOutput::NotBegun(_)
                 | MemberOutput::Stage(_)
-                | MemberOutput::Answer { .. }) => panic!("{unexpected:?}"),
+                | MemberOutput::Answer { .. }
+                | MemberOutput::Part { .. }) => panic!("{unexpected:?}"),
             });
         }
     }

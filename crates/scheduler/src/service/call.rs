@@ -5,6 +5,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::cmp::Reverse;
 use core::fmt;
+use shoal_kinds::Kind;
 use shoal_protocol::limit::{MAX_CALLS_PER_NODE, REQUEST_PART_BYTES};
 use shoal_protocol::{Attempt, Failure, JobId, LimitKind, Micros, NodeId, Priority, Time, ToNode};
 
@@ -37,8 +38,12 @@ pub(super) struct Call {
     failed_on: Vec<NodeId>,
     /// Bytes of the answer that whoever asked has already.
     given: u64,
-    /// Bytes of the answer that the present node has said.
+    /// Bytes of the answer that the present node has said, those it goes on behind among them.
     said: u64,
+    /// Where the present node's answer begins.
+    from: u64,
+    /// What was given of the answer, where another node can go on behind it.
+    answer: Vec<u8>,
 }
 
 impl Call {
@@ -54,6 +59,17 @@ impl Call {
 
     pub(super) fn bytes(&self) -> u64 {
         self.body.len() as u64
+    }
+
+    /// What the next node is asked: all of it, or to go on behind what was given, if such work can be.
+    fn asks(&mut self, work: &Kind) -> Arc<Vec<u8>> {
+        let resumed = (self.given > 0).then(|| work.resumed(&self.body, &self.answer)).flatten();
+        let (body, from) = match resumed {
+            Some((body, from)) => (Arc::new(body), from),
+            None => (self.body.clone(), 0),
+        };
+        (self.said, self.from) = (from, from);
+        body
     }
 }
 
@@ -160,9 +176,21 @@ impl Scheduler {
         }
         of.queue[rank(priority)].push_back(id);
         let (body, at, tries, failed_on) = (Arc::new(body), None, 0, Vec::new());
-        let (came, given, said) = (self.now, 0, 0);
-        let call =
-            Call { service, came, deadline, priority, body, at, tries, failed_on, given, said };
+        let (came, given, said, from, answer) = (self.now, 0, 0, 0, Vec::new());
+        let call = Call {
+            service,
+            came,
+            deadline,
+            priority,
+            body,
+            at,
+            tries,
+            failed_on,
+            given,
+            said,
+            from,
+            answer,
+        };
         self.services.held = held;
         self.services.calls.insert(id, call);
         self.services.deadlines.insert((deadline, id));
@@ -187,7 +215,7 @@ impl Scheduler {
     fn next_pair(&self, service: JobId) -> Option<(CallId, By)> {
         let of = self.services.services.get(&service)?;
         // Where several keep it ready together, that is how it is wanted: others only stood in for them.
-        if of.crew.as_ref().is_some_and(Crew::has_room) {
+        if of.crew_has_room() {
             return of.queue.iter().flatten().next().map(|id| (*id, By::Crew));
         }
         for id in of.queue.iter().flatten() {
@@ -236,12 +264,11 @@ impl Scheduler {
         of.queue[rank(call.priority)].retain(|queued| *queued != id);
         call.at = Some(Asked { by: By::Node(node), attempt, since: self.now });
         call.tries += 1;
-        call.said = 0;
+        let body = call.asks(&of.spec.work);
         services.asked.insert(attempt, id);
         if let Some(replica) = of.replicas.get_mut(&node) {
             replica.calls += 1;
         }
-        let body = call.body.clone();
         self.peers.expect_word(self.now, node);
         self.send_body(conn, attempt, service, &body);
     }
@@ -257,14 +284,14 @@ impl Scheduler {
         of.queue[rank(call.priority)].retain(|queued| *queued != id);
         call.at = Some(Asked { by: By::Crew, attempt, since: self.now });
         call.tries += 1;
-        call.said = 0;
+        let body = call.asks(&of.spec.work);
         services.asked.insert(attempt, id);
         let Some(crew) = &mut of.crew else { return };
         if crew.calls == 0 {
             crew.moves(now);
         }
         crew.calls += 1;
-        let (first, body) = (crew.first(), call.body.clone());
+        let first = crew.first();
         if let Some(conn) = first.and_then(|first| self.conn_of(first)) {
             self.send_body(conn, attempt, service, &body);
         }
@@ -318,6 +345,7 @@ impl Scheduler {
         let Part { at, bytes, last } = part;
         let Some(&id) = self.services.asked.get(&attempt) else { return };
         let Some(call) = self.services.calls.get(&id) else { return };
+        let at = at.saturating_add(call.from);
         let may = self.may_answer(call, node) && at >= call.said;
         let Some(asked) = call.at.filter(|_| may) else {
             return;
@@ -329,7 +357,9 @@ impl Scheduler {
             return;
         }
         let Some(call) = self.services.calls.get_mut(&id) else { return };
-        let allowed = self.services.services.get(&call.service).map(|of| of.spec.limits.output);
+        let of = self.services.services.get(&call.service);
+        let allowed = of.map(|of| of.spec.limits.output);
+        let resumes = of.is_some_and(|of| of.spec.work.resumed(&[], &[]).is_some());
         if let Some(allowed) = allowed.filter(|most| call.said + bytes.len() as u64 > *most) {
             let which = LimitKind::Output;
             let failure = Failure::Limit { item: None, which, allowed, stderr: String::new() };
@@ -340,6 +370,11 @@ impl Scheduler {
         call.said += bytes.len() as u64;
         call.given = call.given.max(call.said);
         let bytes = bytes.get(skip as usize..).unwrap_or_default().to_vec();
+        if resumes && !bytes.is_empty() {
+            call.answer.extend_from_slice(&bytes);
+            // It goes on: whoever is lost with it now is another matter.
+            call.tries = 1;
+        }
         if !bytes.is_empty() || last {
             let waited = asked.since - call.came;
             let ran = Ran { node, waited, took: self.now - asked.since };

@@ -185,6 +185,10 @@ impl<P: Probe> World<P> {
                 self.report.answered_split += u64::from(result.is_ok());
                 self.tell_device(at, Input::CrewAnswers { crew, call, result });
             }
+            MemberOutput::Part { call, at: from, bytes, last } => {
+                let part = Input::CrewPart { crew, call, at: from, bytes, last };
+                self.tell_device(at, part);
+            }
             MemberOutput::Says { epoch, say } => {
                 self.tell_device(at, Input::CrewSays { crew, epoch, say });
             }

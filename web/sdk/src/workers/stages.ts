@@ -44,7 +44,12 @@ export class Stages {
     const place = this.places.get(crew) ?? { line: Promise.resolve(), epoch: 0, loaded: "", dropped: new Set() };
     this.places.set(crew, place);
     if (command.do === "drop") return void place.dropped.add(command.call);
-    place.line = place.line.then(() => (command.do === "load" ? this.load(crew, place, command, jobs) : this.run(crew, place, command)));
+    place.line = place.line.then(() => {
+      if (command.do === "load") return this.load(crew, place, command, jobs);
+      if (command.do === "run") return this.run(crew, place, command);
+      const message = "this engine has no parts of language models";
+      return this.answer(crew, { is: "failed", epoch: command.epoch, failure: { kind: "internal", message } });
+    });
   }
 
   private async load(crew: number, place: Place, { epoch, job, start, len }: Load, jobs: Jobs): Promise<void> {

@@ -6,13 +6,14 @@
 //! order they came; while this member has one, the one before has the next. A member is told at most [`AHEAD`] that it
 //! has not begun.
 
-mod words;
+pub(in crate::session) mod words;
 
 use alloc::collections::{BTreeSet, VecDeque};
 use alloc::format;
 use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
+use shoal_kinds::crew::{Out, Way};
 use shoal_protocol::limit::{HEARTBEAT, MAX_CALLS_PER_NODE, MAX_MESSAGE_BYTES};
 use shoal_protocol::{
     Attempt, CrewSay, Epoch, Failure, JobId, LimitKind, Micros, Span, StageReport, StageTask, Time,
@@ -37,9 +38,23 @@ pub enum StageCommand {
     /// Have a request go through all parts that are loaded. What goes into the service's first part is the request's
     /// body, what comes out of its last is the answer. Answered by `Made` or `NotMade`.
     Run { epoch: Epoch, call: Attempt, input: Arc<Vec<u8>> },
-    /// Nobody wants that one any more: end it if that can be done. No answer of its own.
+    /// Where requests go round and round: have some of them go through all parts that are loaded, together. Answered by
+    /// `Turned`.
+    Turn { epoch: Epoch, items: Vec<Passing> },
+    /// Nobody wants that one any more: end it if that can be done, and forget it. No answer of its own.
     Drop { epoch: Epoch, call: Attempt },
 }
+
+/// What comes to a member, of one request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Passing {
+    pub call: Attempt,
+    pub way: Way,
+    pub bytes: Arc<Vec<u8>>,
+}
+
+/// What became of it.
+pub type Turned = (Attempt, Result<Vec<Out>, Failure>);
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum StageAnswer {
@@ -56,6 +71,14 @@ pub enum StageAnswer {
         epoch: Epoch,
         call: Attempt,
         failure: Failure,
+    },
+    /// For each item of a turn, in order.
+    Turned {
+        epoch: Epoch,
+        made: Vec<Turned>,
+        took: Micros,
+        /// Whether others of its kind take as long, so that it says how fast this member is.
+        usual: bool,
     },
     /// The parts cannot be loaded: this member's part is over.
     Failed {
@@ -101,6 +124,13 @@ pub(super) enum StageOutput {
     Answer {
         call: Attempt,
         result: Result<Vec<u8>, Failure>,
+    },
+    /// More of the answer, behind so many bytes.
+    Part {
+        call: Attempt,
+        at: u64,
+        bytes: Vec<u8>,
+        last: bool,
     },
 }
 
@@ -292,6 +322,9 @@ impl Stage {
                     return Err("it has what it was not told");
                 }
             }
+            Words::Round(_) | Words::Aside(_) => {
+                return Err("words of requests that go round and round");
+            }
             Words::Item(_) | Words::Here(_) | Words::Begun(_) => {
                 return Err("words of a member that is no neighbour on that side");
             }
@@ -324,7 +357,8 @@ impl Stage {
                 }
             }
             // Of an older epoch, or of nothing.
-            StageAnswer::Loaded { .. }
+            StageAnswer::Turned { .. }
+            | StageAnswer::Loaded { .. }
             | StageAnswer::Failed { .. }
             | StageAnswer::Made { .. }
             | StageAnswer::NotMade { .. } => {}
@@ -407,7 +441,7 @@ impl Stage {
 }
 
 /// Says whether it is news. Attempts are counted upwards: the first is the oldest, and surely not on its way any more.
-fn remember(known: &mut BTreeSet<Attempt>, call: Attempt) -> bool {
+pub(in crate::session) fn remember(known: &mut BTreeSet<Attempt>, call: Attempt) -> bool {
     let new = known.insert(call);
     if known.len() > MAX_REMEMBERED {
         known.pop_first();

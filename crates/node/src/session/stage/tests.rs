@@ -22,7 +22,7 @@ struct Row {
 
 fn row(ranks: u8) -> Row {
     let parts = (0..u64::from(ranks)).map(|at| Span::new(at, 1)).collect();
-    let task = StageTask { job: JobId(1), parts };
+    let task = StageTask { job: JobId(1), parts, rounds: false };
     let stage = |rank| Stage::new(Time(0), (EPOCH, Rank(rank), ranks), &task);
     let mut row = Row {
         now: Time(0),
@@ -57,6 +57,7 @@ impl Row {
                 StageOutput::Slow(_) => {}
                 StageOutput::Bad { rank: other, .. } => self.bad.push((rank, other)),
                 StageOutput::Answer { call, result } => self.answers.push((call.0, result)),
+                StageOutput::Part { .. } => panic!("answers of stages are whole"),
             }
         }
     }
@@ -84,6 +85,7 @@ impl Row {
                 let output = [input.as_slice(), &[rank]].concat();
                 StageAnswer::Made { epoch, call, output, took: Micros(7) }
             }
+            StageCommand::Turn { .. } => panic!("requests go through once"),
             StageCommand::Drop { .. } => return true,
         };
         self.give(rank, StageInput::Answer(answer));

@@ -7,11 +7,16 @@ use shoal_protocol::{Attempt, CrewTold, JobId, ToNode};
 use crate::state::Scheduler;
 
 impl Scheduler {
-    /// Requests go through a crew in the order they were asked: one that came before and has no answer got lost.
+    /// Requests go through a crew in the order they were asked, unless they go round and round: one that came before
+    /// and has no answer got lost.
     pub(in crate::service) fn crew_answered(&mut self, service: JobId, attempt: Attempt) {
         let now = self.now;
         if let Some(crew) = self.crew_mut(service) {
             crew.moves(now);
+        }
+        let of = self.services.services.get(&service);
+        if of.is_some_and(|of| of.rounds().is_some()) {
+            return;
         }
         let before = self.services.calls.iter().filter(|(_, call)| {
             let asked = call.at.is_some_and(|at| at.attempt < attempt);

@@ -197,7 +197,7 @@ impl Scheduler {
         let parts: Vec<_> = crew.seats.iter().map(|seat| seat.parts).collect();
         let routed = crew.seats.iter().filter_map(|seat| Some((seat.node, seat.conn?)));
         let routed: Vec<_> = routed.collect();
-        let epoch = crew.epoch;
+        let (epoch, rounds) = (crew.epoch, of.rounds().is_some());
         let orders = crew.seats.iter().enumerate().filter_map(|(rank, seat)| {
             let enlist = Enlist {
                 crew: id,
@@ -206,7 +206,7 @@ impl Scheduler {
                 members: members.clone(),
                 token: Vec::new(),
                 ice: Vec::new(),
-                task: CrewTask::Stage(StageTask { job: service, parts: parts.clone() }),
+                task: CrewTask::Stage(StageTask { job: service, parts: parts.clone(), rounds }),
             };
             Some((seat.conn?, of.told(service, of.seat_takes(seat.parts)), enlist))
         });
@@ -282,8 +282,7 @@ impl Scheduler {
 fn in_turn(problem: &CrewProblem) -> CrewProblem {
     match problem {
         CrewProblem::Chain(chain) => {
-            let parts = chain.parts.clone();
-            CrewProblem::Chain(shoal_kinds::Chain { parts, pace: Pace::InTurn })
+            CrewProblem::Chain(shoal_kinds::Chain { pace: Pace::InTurn, ..chain.clone() })
         }
         CrewProblem::Ring(_) | CrewProblem::Group(_) => problem.clone(),
     }

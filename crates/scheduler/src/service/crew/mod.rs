@@ -17,6 +17,7 @@ mod view;
 pub use view::{SplitView, StageView};
 
 use alloc::vec::Vec;
+use shoal_kinds::crew::Flow;
 use shoal_kinds::{CrewPlan, CrewProblem, ServiceSpec, Split};
 use shoal_protocol::{
     CrewId, Epoch, Footprint, JobId, LinkReport, Micros, NodeId, Span, StageReport, Time,
@@ -91,11 +92,6 @@ impl Crew {
         self.id.is_some() && self.seats.iter().all(|seat| seat.ready)
     }
 
-    /// Whether one more request keeps its members busy, and does not only wait there.
-    pub(in crate::service) fn has_room(&self) -> bool {
-        self.is_ready() && self.calls < EACH * self.seats.len()
-    }
-
     fn seat(&self, node: NodeId) -> Option<&Seat> {
         self.seats.iter().find(|seat| seat.node == node)
     }
@@ -150,6 +146,23 @@ pub(in crate::service) fn plan_of(spec: &ServiceSpec) -> Option<CrewPlan> {
 }
 
 impl Service {
+    /// How many requests go round and round in a crew of it at a time; none if each goes through once.
+    fn rounds(&self) -> Option<u16> {
+        match &self.plan.as_ref()?.problem {
+            CrewProblem::Chain(chain) => match chain.flow {
+                Flow::Once => None,
+                Flow::Rounds { calls } => Some(calls),
+            },
+            CrewProblem::Ring(_) | CrewProblem::Group(_) => None,
+        }
+    }
+
+    /// Whether one more request keeps the crew's members busy, and does not only wait there.
+    pub(in crate::service) fn crew_has_room(&self) -> bool {
+        let Some(crew) = self.crew.as_ref().filter(|crew| crew.is_ready()) else { return false };
+        crew.calls < self.rounds().map_or(EACH * crew.seats.len(), usize::from)
+    }
+
     /// What these parts take of a node.
     fn seat_takes(&self, parts: Span) -> Footprint {
         let memory = self.plan.as_ref().map_or(0, |plan| plan.problem.held_bytes(parts));

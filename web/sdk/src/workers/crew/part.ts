@@ -153,6 +153,11 @@ export class Part {
       case "answer":
         this.host.tellBrain((brain, now) => brain.crewAnswers(now, this.crew, output.call, output.result));
         break;
+      case "part": {
+        const { call, at, bytes, last } = output;
+        this.host.tellBrain((brain, now) => brain.crewPart(now, this.crew, call, at, bytes, last));
+        break;
+      }
       case "says": {
         const { progress, staged, epoch, bytes } = output;
         if (progress) ({ step: this.step, links: this.links } = progress);

@@ -115,6 +115,7 @@ mod tests {
     use super::super::tests::{Draws, is_whole};
     use super::super::{Measured, place};
     use super::*;
+    use shoal_kinds::crew::Flow;
     use shoal_kinds::{ChainPart, CrewProblem};
     use shoal_protocol::NodeId;
 
@@ -125,7 +126,7 @@ mod tests {
             out_bytes: draws.below(100_000),
         };
         let pace = if draws.below(2) == 0 { Pace::Flowing } else { Pace::InTurn };
-        Chain { parts: (0..parts).map(|_| part(draws)).collect(), pace }
+        Chain { parts: (0..parts).map(|_| part(draws)).collect(), pace, flow: Flow::Once }
     }
 
     /// What a step takes if the parts are cut like this.
@@ -192,7 +193,7 @@ mod tests {
     #[test]
     fn many_nodes_are_cut_by_speed_and_by_room() {
         let part = ChainPart { work: 1_000, bytes: 10, out_bytes: 10 };
-        let chain = Chain { parts: [part; 32].into(), pace: Pace::Flowing };
+        let chain = Chain { parts: [part; 32].into(), pace: Pace::Flowing, flow: Flow::Once };
         let node = |n: u64, rate, memory| Candidate {
             node: NodeId(n),
             rate,

@@ -37,13 +37,13 @@ pub(crate) fn refill(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use shoal_kinds::crew::Pace;
+    use shoal_kinds::crew::{Flow, Pace};
     use shoal_kinds::{Chain, ChainPart};
 
     fn chain() -> CrewProblem {
         let part = |work| ChainPart { work, bytes: 100, out_bytes: 8 };
         let parts = [10, 10, 50, 20].map(part).into();
-        CrewProblem::Chain(Chain { parts, pace: Pace::Flowing })
+        CrewProblem::Chain(Chain { parts, pace: Pace::Flowing, flow: Flow::Once })
     }
 
     fn candidate((node, rate, memory): (u64, u64, u64)) -> Candidate {

@@ -1,0 +1,231 @@
+//! Texts that go round through devices with some layers each: the same tokens as from one device with all layers.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use shoal_engine::llm::{Given, READ_STEP, Rounds};
+use shoal_kinds::crew::{Out, Way};
+use shoal_protocol::Failure;
+use shoal_text::{Ask, Asked, Bounds, Done, Said, Sampling, Token, Why, Words};
+
+use crate::material::{File, case, cases, options, rows, run, tokens};
+
+type Passed = (u64, Way, Vec<u8>);
+
+/// Devices, and what is on its way to each.
+struct Ring {
+    devices: Vec<Rounds>,
+    ways: Vec<VecDeque<Passed>>,
+    answers: BTreeMap<u64, Vec<u8>>,
+    failed: Vec<(u64, Failure)>,
+    /// Words past the others are held back until then.
+    holds_aside: bool,
+}
+
+fn file() -> File {
+    File::open(&cases().join("llama.gguf"))
+}
+
+/// Devices that have the layers between these, and an end.
+fn ring(file: &File, cuts: &[u32]) -> Ring {
+    let (words, context) = (file.model.config().vocab, options().context);
+    let bounds = Bounds { words, context, step: READ_STEP };
+    let ends = [&[0], cuts, &[file.model.config().layers]].concat();
+    let device = |ends: &[u32]| {
+        let stage = file.stage(ends[0]..ends[1], &options());
+        Rounds::new(stage, bounds, None)
+    };
+    let devices: Vec<Rounds> = ends.windows(2).map(device).collect();
+    let ways = devices.iter().map(|_| VecDeque::new()).collect();
+    Ring { devices, ways, answers: BTreeMap::new(), failed: Vec::new(), holds_aside: false }
+}
+
+fn ask(prompt: &[Token], most: u32) -> Ask {
+    let sampling = Sampling { temperature: 0.8, seed: 7, ..Sampling::default() };
+    Ask { prompt: prompt.into(), most, ends: [].into(), sampling, form: None }
+}
+
+impl Ring {
+    fn ask(&mut self, text: u64, ask: &Ask, said: &[u8]) {
+        self.ways[0].push_back((text, Way::Asked, [&ask.pack(), said].concat()));
+    }
+
+    /// One device takes all that came to it. Says whether anything did.
+    fn turn(&mut self, at: usize) -> bool {
+        let holds = |(_, way, _): &Passed| self.holds_aside && *way == Way::Aside;
+        let (held, now): (Vec<_>, Vec<_>) = self.ways[at].drain(..).partition(holds);
+        self.ways[at].extend(held);
+        let given = now.iter().map(|(text, way, bytes)| Given { text: *text, way: *way, bytes });
+        let given: Vec<_> = given.collect();
+        let made = self.devices[at].turn(&given, 0).made;
+        let (last, count) = (self.devices.len() - 1, now.len());
+        for ((text, ..), outs) in now.into_iter().zip(made) {
+            match outs {
+                Err(failure) => self.failed.push((text, failure)),
+                Ok(outs) => outs.into_iter().for_each(|out| match out {
+                    Out::Again => self.ways[at].push_back((text, Way::Again, Vec::new())),
+                    Out::On(bytes) => self.ways[at + 1].push_back((text, Way::On, bytes)),
+                    Out::Round(bytes) => self.ways[0].push_back((text, Way::Round, bytes)),
+                    Out::Aside(bytes) => self.ways[last].push_back((text, Way::Aside, bytes)),
+                    Out::Part(bytes) | Out::Last(bytes) => {
+                        self.answers.entry(text).or_default().extend(bytes);
+                    }
+                }),
+            }
+        }
+        count > 0
+    }
+
+    fn run(&mut self) {
+        while (0..self.devices.len()).filter(|at| self.turn(*at)).count() > 0 {}
+    }
+
+    fn tokens(&self, text: u64) -> (Vec<Token>, Option<Done>) {
+        let (mut words, mut tokens) = (Words::default(), Vec::new());
+        words.push(self.answers.get(&text).map_or(&[], Vec::as_slice));
+        while let Some(word) = words.take().expect("words") {
+            match word {
+                Said::Token(chosen) => tokens.push(chosen.token),
+                Said::Done(done) => return (tokens, Some(done)),
+            }
+        }
+        (tokens, None)
+    }
+}
+
+/// What one device with all layers says, step by step.
+fn alone(file: &File, ask: &Ask) -> Vec<Token> {
+    let mut stages = file.stages(None, &options());
+    let asked = Asked { ask: ask.clone(), said: Vec::new() };
+    let bounds = Bounds { words: file.model.config().vocab, context: 1024, step: 9 };
+    let mut answer = shoal_text::Answer::new(asked, bounds, None, 0).expect("an answer");
+    let mut all = Vec::new();
+    while let Some(next) = answer.next() {
+        let mut wanted = rows(1, next.position as usize, next.tokens.len(), false);
+        if let Some(last) = wanted.last_mut() {
+            last.wants_logits = next.wants;
+        }
+        let (tokens, wants) = (next.tokens.to_vec(), next.wants);
+        let logits = run(&mut stages, &wanted, &tokens);
+        for said in answer.computed(wants.then_some(&logits), 0).expect("said") {
+            if let Said::Token(chosen) = said {
+                all.push(chosen.token);
+            }
+        }
+    }
+    all
+}
+
+fn prompt(length: usize) -> Vec<Token> {
+    let tokens = tokens(&case("llama")["tokens"]);
+    tokens.iter().copied().cycle().take(length).collect()
+}
+
+#[test]
+fn devices_with_some_layers_each_say_what_one_with_all_says() {
+    let file = file();
+    let layers = file.model.config().layers;
+    let cuts: Vec<Vec<u32>> = vec![vec![], vec![1], (1..layers).collect()];
+    // Longer than what is read in one go, and shorter.
+    for length in [3, READ_STEP, 2 * READ_STEP + 5] {
+        let ask = ask(&prompt(length), 20);
+        let expected = alone(&file, &ask);
+        for cuts in &cuts {
+            for holds_aside in [false, true] {
+                let mut ring = ring(&file, cuts);
+                ring.holds_aside = holds_aside;
+                ring.ask(1, &ask, &[]);
+                ring.run();
+                ring.holds_aside = false;
+                ring.run();
+                let (tokens, done) = ring.tokens(1);
+                assert_eq!(tokens, expected, "{length} {cuts:?} {holds_aside}");
+                assert_eq!(done.expect("an end").why, Why::Length);
+                assert_eq!(ring.failed, []);
+            }
+        }
+    }
+}
+
+#[test]
+fn texts_share_the_devices_and_do_not_see_each_other() {
+    let file = file();
+    let mut ring = ring(&file, &[1]);
+    let asks: Vec<Ask> = (1..=4).map(|text| ask(&prompt(text * 30), 12)).collect();
+    for (text, ask) in (1..).zip(&asks) {
+        ring.ask(text, ask, &[]);
+    }
+    ring.run();
+    for (text, ask) in (1..).zip(&asks) {
+        assert_eq!(ring.tokens(text).0, alone(&file, ask), "{text}");
+        (0..2).for_each(|at| ring.devices[at].forget(text));
+    }
+    // Their places are free again.
+    ring.ask(9, &asks[0], &[]);
+    ring.run();
+    assert_eq!((ring.tokens(9).0.len(), ring.failed.len()), (12, 0));
+}
+
+#[test]
+fn a_text_goes_on_on_other_devices_behind_what_was_said() {
+    let file = file();
+    let ask = ask(&prompt(70), 16);
+    let expected = alone(&file, &ask);
+    let mut first = ring(&file, &[1]);
+    first.ask(1, &ask, &[]);
+    while first.tokens(1).0.len() < 7 {
+        for at in 0..2 {
+            first.turn(at);
+        }
+    }
+    let said = first.answers.remove(&1).expect("some of it");
+    let mut other = ring(&file, &[]);
+    other.ask(5, &ask, &said);
+    other.run();
+    assert_eq!(other.tokens(5).0, expected[7..]);
+    // And on the same ones, in a new epoch.
+    first.ways.iter_mut().for_each(VecDeque::clear);
+    first.devices.iter_mut().for_each(Rounds::clear);
+    first.ask(6, &ask, &said);
+    first.run();
+    assert_eq!((first.tokens(6).0, first.failed.len()), (expected[7..].to_vec(), 0));
+}
+
+#[test]
+fn a_hole_is_an_error_and_so_is_what_makes_no_sense() {
+    let file = file();
+    let mut ring = ring(&file, &[1]);
+    let width = file.model.config().width as usize;
+    let row = |position: u32, numbers: usize| {
+        let numbers = vec![0u8; numbers * 4];
+        [&position.to_le_bytes()[..], &[0], &numbers].concat()
+    };
+    let (zero, two) = (0u32.to_le_bytes(), 2u32.to_le_bytes());
+    for (at, way, bytes, words) in [
+        (1, Way::On, row(3, width), "position 3 behind 0"),
+        (1, Way::On, row(0, width - 1), "another width"),
+        (1, Way::On, row(0, 0), "another width"),
+        (1, Way::On, vec![1], "no numbers"),
+        (0, Way::Round, [two, zero].concat(), "position 2 behind 0"),
+        (0, Way::Round, vec![1, 2, 3], "no token"),
+        (0, Way::Again, vec![], "an unknown text"),
+        (0, Way::Asked, vec![1, 2, 3], "no text to continue"),
+        (0, Way::Asked, ask(&[u32::MAX], 1).pack(), "no token 4294967295"),
+        (1, Way::Aside, vec![], "no text to continue"),
+    ] {
+        ring.ways[at].push_back((1, way, bytes));
+        ring.turn(at);
+        let (_, failure) = ring.failed.pop().expect("it fails");
+        assert!(failure.to_string().contains(words), "{failure}");
+    }
+    // What was dropped does not come back, whatever is still on its way.
+    ring.devices[0].forget(1);
+    ring.ask(1, &ask(&prompt(3), 2), &[]);
+    ring.run();
+    assert_eq!((ring.failed.len(), ring.answers.len()), (1, 0));
+    // Another is not held up by one that is wrong.
+    ring.ways[1].push_back((2, Way::On, row(0, width)));
+    ring.ways[1].push_back((3, Way::On, [&row(0, width)[..5], &[255; 4].repeat(width)].concat()));
+    ring.turn(1);
+    let failed: Vec<u64> = ring.failed.iter().skip(1).map(|(text, _)| *text).collect();
+    assert_eq!(failed, [3]);
+}

@@ -1,0 +1,142 @@
+//! A language model as a row of layers. Devices that stand in a chain each hold some that stand side by side. A text goes
+//! through all of them for every token: the last one chooses it and tells the first.
+
+use alloc::vec::Vec;
+use core::ops::Range;
+use shoal_protocol::Span;
+
+use super::LlmWork;
+use crate::crew::{Chain, ChainPart, CrewPlan, CrewProblem, Flow, Pace, Recovery};
+
+/// Parts of one model at most: more than devices that ever stand in one chain, few enough that placement tries all.
+pub const MOST_PARTS: u32 = 24;
+/// What an engine holds beside weights and conversations, for each part.
+const BESIDE: u64 = 2 << 20;
+/// Bytes of a number on its way from device to device: all of it, so that the tokens are those of one device alone.
+const NUMBER: u64 = 4;
+
+impl LlmWork {
+    fn parts(&self) -> u32 {
+        self.about.layers.clamp(1, MOST_PARTS)
+    }
+
+    /// The layers of some parts.
+    pub fn layers(&self, parts: Span) -> Option<Range<u32>> {
+        let (all, layers) = (u64::from(self.parts()), u64::from(self.about.layers));
+        let end = parts.start.checked_add(parts.len).filter(|end| *end <= all && parts.len > 0)?;
+        let first = |part: u64| (part * layers / all) as u32;
+        Some(first(parts.start)..first(end))
+    }
+
+    /// What a chain of devices has to do for each token.
+    pub(super) fn chain(&self) -> CrewPlan {
+        let parts: Vec<ChainPart> =
+            (0..self.parts()).map(|part| self.part(Span::new(part.into(), 1))).collect();
+        let trial = parts.iter().fold(0, |sum: u64, part| sum.saturating_add(part.work));
+        let flow = Flow::Rounds { calls: self.conversations };
+        CrewPlan {
+            problem: CrewProblem::Chain(Chain { parts, pace: Pace::Flowing, flow }),
+            members: 0,
+            steps: 0,
+            keep_every: Some(0),
+            guesses: false,
+            trial,
+            // A text follows from what was asked and said: it is said again to whoever takes the lost one's place.
+            recovery: Recovery::Replay { log_bytes: 0 },
+            totals: None,
+        }
+    }
+
+    fn part(&self, part: Span) -> ChainPart {
+        let about = &self.about;
+        let layers = self.layers(part).unwrap_or(0..0);
+        let (is_first, is_last) = (layers.start == 0, layers.end == about.layers);
+        let own = layers.clone().filter_map(|layer| about.layer_weights.get(layer as usize));
+        let own = own.fold(0, |sum: u64, bytes| sum.saturating_add(*bytes));
+        let head = if is_last { about.last_weights } else { 0 };
+        let first = if is_first { about.first_weights } else { 0 };
+        // Of the words' numbers a token reads one row.
+        let work = own.saturating_add(head).max(1);
+        let each = about.cache / u64::from(about.layers.max(1)) * layers.len() as u64;
+        let texts = each.saturating_mul(self.context.into());
+        let texts = texts.saturating_mul(self.conversations.into());
+        let weights = own.saturating_add(head).saturating_add(first);
+        let bytes = self.packed(weights).saturating_add(texts).saturating_add(BESIDE);
+        ChainPart { work, bytes, out_bytes: u64::from(about.width) * NUMBER }
+    }
+}
+
+/// A request behind which stands what was said to it already; whole words of it, and how many bytes those are.
+pub(super) fn resumed(request: &[u8], answer: &[u8]) -> (Vec<u8>, u64) {
+    let mut whole = 0;
+    while let Some((length, rest)) = answer[whole..].split_first_chunk::<4>() {
+        let length = u32::from_le_bytes(*length) as usize;
+        if rest.len() < length {
+            break;
+        }
+        whole += 4 + length;
+    }
+    ([request, &answer[..whole]].concat(), whole as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Summary;
+    use super::*;
+    use crate::kind::About;
+    use shoal_protocol::{BlobRef, Hash};
+
+    fn work(layers: u32) -> LlmWork {
+        let about = Summary {
+            layers,
+            layer_weights: Vec::from_iter((0..layers).map(|_| 8 << 20)),
+            first_weights: 16 << 20,
+            last_weights: 32 << 20,
+            cache: 1024 * u64::from(layers),
+            width: 576,
+            ..Summary::default()
+        };
+        let model = BlobRef { hash: Hash([0; 32]), size: 81 << 20 };
+        LlmWork { model, about, context: 1024, conversations: 4, split: true }
+    }
+
+    #[test]
+    fn all_layers_are_in_the_parts_once_and_in_order() {
+        for layers in [1, 2, 23, 24, 25, 30, 80] {
+            let work = work(layers);
+            let plan = work.crew().expect("a chain");
+            let parts = plan.problem.shares();
+            let each = (0..parts).map(|part| work.layers(Span::new(part, 1)).expect("layers"));
+            let end = each.fold(0, |at, layers| {
+                assert!(layers.start == at && layers.end > at);
+                layers.end
+            });
+            assert_eq!(end, layers);
+            assert_eq!(work.layers(Span::new(0, parts)), Some(0..layers));
+            assert_eq!(work.layers(Span::new(1, parts)), None);
+            assert_eq!(work.layers(Span::new(0, 0)), None);
+        }
+    }
+
+    #[test]
+    fn the_ends_hold_more_and_the_last_one_does_more() {
+        let plan = work(24).crew().expect("a chain");
+        let CrewProblem::Chain(chain) = plan.problem else { panic!("a chain") };
+        let of = |at: usize| (chain.parts[at].work >> 20, chain.parts[at].bytes >> 20);
+        // Its weights and an eighth more, four texts of a mebibyte, and what else an engine holds.
+        assert_eq!(of(1), (8, 9 + 4 + 2));
+        assert_eq!(of(0), (8, 27 + 4 + 2));
+        assert_eq!(of(23), (40, 45 + 4 + 2));
+        assert_eq!(chain.parts[0].out_bytes, 2304);
+        assert_eq!(chain.flow, Flow::Rounds { calls: 4 });
+    }
+
+    #[test]
+    fn a_request_is_resumed_behind_whole_words() {
+        let words = [3, 0, 0, 0, 7, 7, 7, 1, 0, 0, 0, 9];
+        assert_eq!(resumed(b"ask", &words), ([&b"ask"[..], &words].concat(), 12));
+        assert_eq!(resumed(b"ask", &words[..11]), ([&b"ask"[..], &words[..7]].concat(), 7));
+        assert_eq!(resumed(b"ask", &[255; 6]), (b"ask".to_vec(), 0));
+        assert_eq!(resumed(b"ask", &[]), (b"ask".to_vec(), 0));
+    }
+}

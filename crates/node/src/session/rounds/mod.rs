@@ -1,0 +1,387 @@
+//! One member's part in a service that several keep ready, whose requests go round and round: through all members, from
+//! the last one to the first, and through all again, each until it is answered. So a text is continued by devices that
+//! each have some layers of a model: a round is a token.
+//!
+//! The contract is the brains'. The engine keeps something of each request until it is dropped or the epoch ends;
+//! whatever was under way in an older epoch is asked again by the coordinator. What waits here goes through the engine
+//! together, at most one item of each request. A member is told at most [`AHEAD`] that it has not begun by the one
+//! before it; rounds and words past the others are few, because each request has one of them at a time.
+
+use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
+use alloc::format;
+use alloc::string::String;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use shoal_kinds::crew::{Out, Way};
+use shoal_protocol::limit::{HEARTBEAT, MAX_CALLS_PER_NODE, MAX_MESSAGE_BYTES};
+use shoal_protocol::{
+    Attempt, CrewSay, Epoch, Failure, LimitKind, Micros, StageReport, StageTask, Time,
+};
+
+use super::stage::words::{Item, TAIL_BYTES, Words};
+use super::stage::{Passing, StageAnswer, StageCommand, StageInput, StageOutput, Turned, remember};
+use crate::collective::Rank;
+
+/// Items that the next one has and has not begun: so many that it can take them together, few enough for its memory.
+pub(super) const AHEAD: usize = 8;
+/// Items that the engine gets at a time: those of so many requests share the reading of weights.
+const MOST_TOGETHER: usize = 32;
+/// Items that wait here: of each request one from the one before or from the last, and one past the others.
+const MOST_QUEUED: usize = 2 * MAX_CALLS_PER_NODE;
+/// What was not taken in this time is waited for.
+const PATIENCE: Micros = Micros::from_secs(2);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    Loading,
+    Ready,
+    /// Failed.
+    Over,
+}
+
+/// What the next one was told and has not begun.
+#[derive(Clone, Copy, Debug)]
+struct Told {
+    call: Attempt,
+    at: Time,
+    /// It has said that it is there.
+    here: bool,
+}
+
+pub(super) struct Rounds {
+    epoch: Epoch,
+    rank: Rank,
+    ranks: u8,
+    phase: Phase,
+    /// Here and not begun.
+    queue: VecDeque<Passing>,
+    /// The engine has a turn of these.
+    running: Vec<Attempt>,
+    /// Since when the engine has nothing to do.
+    idle_since: Time,
+    /// Made, while the next one has no room.
+    made: VecDeque<Item>,
+    told: VecDeque<Told>,
+    /// Over before they came here, or while they were.
+    dropped: BTreeSet<Attempt>,
+    /// At rank 0: what was asked lately, because the network may say things twice.
+    asked: BTreeSet<Attempt>,
+    /// At the last rank: bytes of each answer that were given.
+    given: BTreeMap<Attempt, u64>,
+    report: StageReport,
+    beat_at: Time,
+    outputs: VecDeque<StageOutput>,
+}
+
+impl Rounds {
+    /// The part begins at once: the engine is asked to load.
+    pub(super) fn new(
+        now: Time,
+        (epoch, rank, ranks): (Epoch, Rank, u8),
+        task: &StageTask,
+    ) -> Rounds {
+        let mut rounds = Rounds {
+            epoch,
+            rank,
+            ranks,
+            phase: Phase::Loading,
+            queue: VecDeque::new(),
+            running: Vec::new(),
+            idle_since: now,
+            made: VecDeque::new(),
+            told: VecDeque::new(),
+            dropped: BTreeSet::new(),
+            asked: BTreeSet::new(),
+            given: BTreeMap::new(),
+            report: StageReport::default(),
+            beat_at: now,
+            outputs: VecDeque::new(),
+        };
+        rounds.beat(now);
+        let mine = task.parts.get(usize::from(rank.0)).filter(|parts| parts.len > 0);
+        match mine.filter(|_| task.parts.len() == usize::from(ranks)) {
+            Some(&parts) => rounds.command(StageCommand::Load { epoch, job: task.job, parts }),
+            None => {
+                let message = format!("parts for {} members of {ranks}", task.parts.len());
+                rounds.fail(Failure::Internal { message });
+            }
+        }
+        rounds
+    }
+
+    pub(super) fn handle(&mut self, now: Time, input: StageInput) {
+        if self.phase == Phase::Over {
+            return;
+        }
+        match input {
+            StageInput::Ask { call, body } => self.ask(call, body),
+            StageInput::Heard { from, bytes } => {
+                if let Err(why) = self.listen(now, from, bytes) {
+                    self.outputs.push_back(StageOutput::Bad { rank: from, why: why.into() });
+                }
+            }
+            StageInput::Answer(answer) => self.answered(now, answer),
+            StageInput::Drop { call } => self.drop_call(call),
+            StageInput::Tick => {}
+        }
+        self.pass_on(now);
+        self.run(now);
+        if now >= self.beat_at {
+            self.beat(now);
+        }
+    }
+
+    pub(super) fn poll_output(&mut self) -> Option<StageOutput> {
+        self.outputs.pop_front()
+    }
+
+    pub(super) fn next_timeout(&self) -> Option<Time> {
+        (self.phase != Phase::Over).then_some(self.beat_at)
+    }
+
+    pub(super) fn check(&self) {
+        assert!(self.queue.len() <= MOST_QUEUED, "more is queued than was asked for");
+        assert!(self.told.len() <= AHEAD, "the next one was told too much");
+        let remembered = self.dropped.len().max(self.asked.len());
+        assert!(remembered <= MAX_CALLS_PER_NODE, "too much is remembered");
+        let dropped = |call: &Attempt| self.dropped.contains(call);
+        assert!(!self.given.keys().any(dropped), "an answer that nobody wants is counted");
+    }
+
+    fn is_last(&self) -> bool {
+        self.rank.0 + 1 == self.ranks
+    }
+
+    fn last(&self) -> Rank {
+        Rank(self.ranks.saturating_sub(1))
+    }
+
+    fn before(&self) -> Option<Rank> {
+        self.rank.0.checked_sub(1).map(Rank)
+    }
+
+    fn command(&mut self, command: StageCommand) {
+        self.outputs.push_back(StageOutput::Command(command));
+    }
+
+    fn tell(&mut self, to: Rank, words: &Words) {
+        let message = Arc::new(words.encode(self.epoch));
+        self.outputs.push_back(StageOutput::Tell { to, message });
+    }
+
+    fn fail(&mut self, failure: Failure) {
+        self.phase = Phase::Over;
+        self.outputs.push_back(StageOutput::Says(CrewSay::Failed { failure }));
+    }
+
+    fn refuse(&mut self, call: Attempt, failure: Failure) {
+        self.outputs.push_back(StageOutput::Answer { call, result: Err(failure) });
+    }
+
+    fn ask(&mut self, call: Attempt, body: Arc<Vec<u8>>) {
+        if !remember(&mut self.asked, call) || self.dropped.contains(&call) {
+            return;
+        }
+        if self.rank != Rank(0) || self.queue.len() >= MAX_CALLS_PER_NODE {
+            let message = String::from("a request that this member cannot take");
+            return self.refuse(call, Failure::DeviceLost { message });
+        }
+        self.queue.push_back(Passing { call, way: Way::Asked, bytes: body });
+    }
+
+    fn listen(&mut self, now: Time, from: Rank, bytes: Vec<u8>) -> Result<(), &'static str> {
+        let (epoch, words) =
+            Words::decode(bytes).ok_or("words that make no sense between members")?;
+        if epoch != self.epoch {
+            return Err("words of another epoch");
+        }
+        let is_before = Some(from) == self.before();
+        let is_behind = u16::from(from.0) == u16::from(self.rank.0) + 1;
+        match words {
+            Words::Item(item) if is_before => {
+                self.tell(from, &Words::Here(item.call));
+                let own = self.queue.iter().filter(|passing| passing.way == Way::On);
+                if own.count() >= AHEAD {
+                    return Err("more than was asked for");
+                }
+                if self.dropped.contains(&item.call) {
+                    self.tell(from, &Words::Begun(item.call));
+                    return Ok(());
+                }
+                self.take(item, Way::On)
+            }
+            Words::Round(item) if from == self.last() && self.rank == Rank(0) => {
+                self.take(item, Way::Round)
+            }
+            Words::Aside(item) if from == Rank(0) && self.is_last() => self.take(item, Way::Aside),
+            Words::Here(call) if is_behind => {
+                let told = self.told.iter_mut().find(|told| told.call == call && !told.here);
+                let Some(told) = told else { return Err("it has what it was not told") };
+                told.here = true;
+                self.report.travelled.0 += (now - told.at).0;
+                self.report.passed += 1;
+                Ok(())
+            }
+            Words::Begun(call) if is_behind => {
+                let told = self.told.iter().position(|told| told.call == call);
+                let at = told.ok_or("it has what it was not told")?;
+                self.told.remove(at);
+                Ok(())
+            }
+            Words::Item(_)
+            | Words::Here(_)
+            | Words::Begun(_)
+            | Words::Round(_)
+            | Words::Aside(_) => Err("words of a member that has another place"),
+        }
+    }
+
+    fn take(&mut self, item: Item, way: Way) -> Result<(), &'static str> {
+        if self.dropped.contains(&item.call) {
+            return Ok(());
+        }
+        // One of a kind at a time: its next is made of this one.
+        let twice = |other: &Passing| other.call == item.call && other.way == way;
+        if way != Way::On && self.queue.iter().any(twice) || self.queue.len() >= MOST_QUEUED {
+            return Err("more than there can be");
+        }
+        self.queue.push_back(Passing { call: item.call, way, bytes: item.bytes });
+        Ok(())
+    }
+
+    fn answered(&mut self, now: Time, answer: StageAnswer) {
+        match answer {
+            StageAnswer::Loaded { epoch } if epoch == self.epoch => {
+                if self.phase == Phase::Loading {
+                    self.phase = Phase::Ready;
+                    self.idle_since = now;
+                    self.outputs.push_back(StageOutput::Says(CrewSay::Loaded));
+                }
+            }
+            StageAnswer::Failed { epoch, failure } if epoch == self.epoch => self.fail(failure),
+            StageAnswer::Turned { epoch, made, took, usual } if epoch == self.epoch => {
+                self.idle_since = now;
+                self.running.clear();
+                if usual {
+                    self.report.done += 1;
+                    self.report.computed.0 += took.0;
+                }
+                made.into_iter().for_each(|turned| self.turned(turned));
+            }
+            // Of an older epoch, or of nothing.
+            StageAnswer::Loaded { .. }
+            | StageAnswer::Failed { .. }
+            | StageAnswer::Turned { .. }
+            | StageAnswer::Made { .. }
+            | StageAnswer::NotMade { .. } => {}
+        }
+    }
+
+    fn turned(&mut self, (call, result): Turned) {
+        if self.dropped.contains(&call) {
+            return;
+        }
+        match result {
+            Ok(outs) => outs.into_iter().for_each(|out| self.out(call, out)),
+            Err(failure) => self.refuse(call, failure),
+        }
+    }
+
+    fn out(&mut self, call: Attempt, out: Out) {
+        let item = |bytes: Vec<u8>| Item { call, bytes: Arc::new(bytes) };
+        match out {
+            Out::Again => {
+                let bytes = Arc::default();
+                self.queue.push_back(Passing { call, way: Way::Again, bytes });
+            }
+            Out::On(bytes) | Out::Round(bytes) | Out::Aside(bytes) if is_large(&bytes) => {
+                let (which, allowed) = (LimitKind::Output, MAX_MESSAGE_BYTES);
+                let failure = Failure::Limit { item: None, which, allowed, stderr: String::new() };
+                self.refuse(call, failure);
+            }
+            Out::On(bytes) => self.made.push_back(item(bytes)),
+            Out::Round(bytes) => self.tell(Rank(0), &Words::Round(item(bytes))),
+            Out::Aside(bytes) => self.tell(self.last(), &Words::Aside(item(bytes))),
+            Out::Part(bytes) => self.give(call, bytes, false),
+            Out::Last(bytes) => self.give(call, bytes, true),
+        }
+    }
+
+    fn give(&mut self, call: Attempt, bytes: Vec<u8>, last: bool) {
+        let given = self.given.entry(call).or_default();
+        let at = *given;
+        *given += bytes.len() as u64;
+        if last {
+            self.given.remove(&call);
+        }
+        self.outputs.push_back(StageOutput::Part { call, at, bytes, last });
+    }
+
+    /// The next one gets what it has room for.
+    fn pass_on(&mut self, now: Time) {
+        while self.told.len() < AHEAD
+            && let Some(item) = self.made.pop_front()
+        {
+            self.report.bytes += item.bytes.len() as u64;
+            self.told.push_back(Told { call: item.call, at: now, here: false });
+            self.tell(Rank(self.rank.0 + 1), &Words::Item(item));
+        }
+    }
+
+    /// The engine has one turn at a time, and none that could not be passed on soon.
+    fn run(&mut self, now: Time) {
+        let busy = !self.running.is_empty() || self.made.len() >= AHEAD;
+        if self.phase != Phase::Ready || busy || self.queue.is_empty() {
+            return;
+        }
+        let (mut items, mut later): (Vec<Passing>, _) = (Vec::new(), VecDeque::new());
+        for passing in core::mem::take(&mut self.queue) {
+            let twice = items.iter().any(|other| other.call == passing.call);
+            if twice || items.len() >= MOST_TOGETHER {
+                later.push_back(passing);
+            } else {
+                items.push(passing);
+            }
+        }
+        self.queue = later;
+        self.running = items.iter().map(|item| item.call).collect();
+        self.report.waited.0 += (now - self.idle_since).0;
+        if let Some(before) = self.before() {
+            let begun = items.iter().filter(|item| item.way == Way::On).map(|item| item.call);
+            let begun: Vec<_> = begun.collect();
+            begun.into_iter().for_each(|call| self.tell(before, &Words::Begun(call)));
+        }
+        self.command(StageCommand::Turn { epoch: self.epoch, items });
+    }
+
+    /// It may be here, have been here, or be on its way; the engine may have something of it.
+    fn drop_call(&mut self, call: Attempt) {
+        self.made.retain(|item| item.call != call);
+        self.given.remove(&call);
+        let here = self.queue.iter().filter(|it| it.call == call && it.way == Way::On).count();
+        self.queue.retain(|passing| passing.call != call);
+        if let Some(before) = self.before() {
+            (0..here).for_each(|_| self.tell(before, &Words::Begun(call)));
+        }
+        self.command(StageCommand::Drop { epoch: self.epoch, call });
+        remember(&mut self.dropped, call);
+    }
+
+    fn beat(&mut self, now: Time) {
+        self.beat_at = now + HEARTBEAT;
+        let here = self.queue.len() + self.made.len() + self.running.len();
+        let not_taken = self.told.iter().filter(|told| !told.here);
+        self.report.held = (here + not_taken.clone().count()) as u32;
+        if not_taken.clone().any(|told| now > told.at + PATIENCE) {
+            self.outputs.push_back(StageOutput::Slow(Rank(self.rank.0 + 1)));
+        }
+        self.outputs.push_back(StageOutput::Says(CrewSay::Staged(self.report.clone())));
+    }
+}
+
+fn is_large(bytes: &[u8]) -> bool {
+    (bytes.len() + TAIL_BYTES) as u64 > MAX_MESSAGE_BYTES
+}
+
+#[cfg(test)]
+mod tests;

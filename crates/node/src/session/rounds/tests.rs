@@ -1,0 +1,205 @@
+//! Members in a ring without links between them: what one says the other hears.
+
+use alloc::collections::VecDeque;
+use alloc::vec;
+
+use shoal_protocol::{JobId, Span};
+
+use super::*;
+
+const EPOCH: Epoch = Epoch(3);
+/// Rounds until a request is answered.
+const ROUNDS: usize = 5;
+
+/// Some members. Each adds its rank to what it gets; the last one gives what it has, or has it go round once more.
+struct Ring {
+    now: Time,
+    members: Vec<Rounds>,
+    wires: Vec<VecDeque<(Rank, Vec<u8>)>>,
+    todo: Vec<VecDeque<StageCommand>>,
+    /// What the last one was told past the others.
+    aside: BTreeMap<Attempt, Vec<u8>>,
+    parts: Vec<(u64, u64, Vec<u8>, bool)>,
+    refused: Vec<u64>,
+    dropped: Vec<(u8, u64)>,
+    together: usize,
+    bad: Vec<(u8, Rank)>,
+}
+
+fn ring(ranks: u8) -> Ring {
+    let parts = (0..u64::from(ranks)).map(|at| Span::new(at, 1)).collect();
+    let task = StageTask { job: JobId(1), parts, rounds: true };
+    let member = |rank| Rounds::new(Time(0), (EPOCH, Rank(rank), ranks), &task);
+    let mut ring = Ring {
+        now: Time(0),
+        members: (0..ranks).map(member).collect(),
+        wires: vec![VecDeque::new(); ranks.into()],
+        todo: vec![VecDeque::new(); ranks.into()],
+        aside: BTreeMap::new(),
+        parts: Vec::new(),
+        refused: Vec::new(),
+        dropped: Vec::new(),
+        together: 0,
+        bad: Vec::new(),
+    };
+    (0..ranks).for_each(|rank| ring.drain(rank));
+    ring
+}
+
+impl Ring {
+    fn give(&mut self, rank: u8, input: StageInput) {
+        self.now = self.now + Micros(10);
+        self.members[usize::from(rank)].handle(self.now, input);
+        self.drain(rank);
+    }
+
+    fn drain(&mut self, rank: u8) {
+        let at = usize::from(rank);
+        self.members[at].check();
+        while let Some(output) = self.members[at].poll_output() {
+            match output {
+                StageOutput::Tell { to, message } => {
+                    self.wires[usize::from(to.0)].push_back((Rank(rank), message.to_vec()));
+                }
+                StageOutput::Command(command) => self.todo[at].push_back(command),
+                StageOutput::Says(_) | StageOutput::Slow(_) => {}
+                StageOutput::Bad { rank: other, .. } => self.bad.push((rank, other)),
+                StageOutput::Answer { call, .. } => self.refused.push(call.0),
+                StageOutput::Part { call, at, bytes, last } => {
+                    self.parts.push((call.0, at, bytes, last));
+                }
+            }
+        }
+    }
+
+    fn ask(&mut self, call: u64) {
+        let body = Arc::new(vec![call as u8]);
+        self.give(0, StageInput::Ask { call: Attempt(call), body });
+    }
+
+    fn hear(&mut self) {
+        while let Some(at) = self.wires.iter().position(|wire| !wire.is_empty())
+            && let Some((from, bytes)) = self.wires[at].pop_front()
+        {
+            self.give(at as u8, StageInput::Heard { from, bytes });
+        }
+    }
+
+    fn turn(&mut self, rank: u8, passing: &Passing) -> Vec<Out> {
+        let bytes = [passing.bytes.as_slice(), &[rank]].concat();
+        match passing.way {
+            Way::Asked => vec![Out::Aside(passing.bytes.to_vec()), Out::Again],
+            Way::Again => vec![Out::On(vec![0])],
+            Way::Aside => {
+                self.aside.insert(passing.call, passing.bytes.to_vec());
+                Vec::new()
+            }
+            Way::Round => vec![Out::On(bytes)],
+            Way::On if usize::from(rank) + 1 < self.members.len() => vec![Out::On(bytes)],
+            Way::On if bytes.len() == ROUNDS * self.members.len() => {
+                let asked = self.aside.remove(&passing.call).expect("told past the others");
+                vec![Out::Part(asked), Out::Last(bytes)]
+            }
+            Way::On => vec![Out::Round(bytes)],
+        }
+    }
+
+    /// One engine does the next thing.
+    fn work(&mut self, rank: u8) -> bool {
+        let Some(command) = self.todo[usize::from(rank)].pop_front() else { return false };
+        let answer = match command {
+            StageCommand::Load { epoch, .. } => StageAnswer::Loaded { epoch },
+            StageCommand::Turn { epoch, items } => {
+                self.together = self.together.max(items.len());
+                let made = items.iter().map(|item| (item.call, Ok(self.turn(rank, item))));
+                let made = made.collect();
+                StageAnswer::Turned { epoch, made, took: Micros(7), usual: true }
+            }
+            StageCommand::Drop { call, .. } => {
+                self.dropped.push((rank, call.0));
+                return true;
+            }
+            StageCommand::Run { .. } => panic!("requests go round and round"),
+        };
+        self.give(rank, StageInput::Answer(answer));
+        true
+    }
+
+    fn run(&mut self) {
+        loop {
+            self.hear();
+            let ranks = self.members.len() as u8;
+            if (0..ranks).filter(|rank| self.work(*rank)).count() == 0 {
+                return;
+            }
+        }
+    }
+}
+
+#[test]
+fn a_request_goes_round_until_the_last_one_answers_in_parts() {
+    for ranks in [2, 3, 5] {
+        let mut ring = ring(ranks);
+        ring.run();
+        ring.ask(9);
+        ring.run();
+        let all: Vec<u8> = (0..ROUNDS).flat_map(|_| 0..ranks).collect();
+        assert_eq!(ring.parts, [(9, 0, vec![9], false), (9, 1, all, true)]);
+        assert!(ring.bad.is_empty() && ring.refused.is_empty());
+    }
+}
+
+#[test]
+fn many_share_the_engines_turns_and_keep_to_their_own() {
+    let mut ring = ring(3);
+    ring.run();
+    (1..=40).for_each(|call| ring.ask(call));
+    ring.run();
+    let last = ring.parts.iter().filter(|(.., last)| *last);
+    let mut answered: Vec<u64> = last.map(|(call, ..)| *call).collect();
+    answered.sort_unstable();
+    assert_eq!(answered, (1..=40).collect::<Vec<_>>());
+    assert!(ring.together > 1 && ring.bad.is_empty());
+}
+
+#[test]
+fn what_is_dropped_is_forgotten_by_everybody_and_holds_up_nobody() {
+    let mut ring = ring(3);
+    ring.run();
+    (1..=4).for_each(|call| ring.ask(call));
+    ring.hear();
+    for rank in 0..3 {
+        ring.work(rank);
+    }
+    for rank in 0..3 {
+        ring.give(rank, StageInput::Drop { call: Attempt(2) });
+    }
+    ring.run();
+    assert!((0..3).all(|rank| ring.dropped.contains(&(rank, 2))));
+    let mut answered: Vec<u64> = ring.parts.iter().map(|(call, ..)| *call).collect();
+    answered.dedup();
+    assert_eq!(answered.len(), 3);
+    assert!(!answered.contains(&2) && ring.bad.is_empty());
+    assert!(ring.members.iter().all(|member| member.told.is_empty()));
+}
+
+#[test]
+fn words_from_the_wrong_place_are_reported() {
+    let mut ring = ring(3);
+    ring.run();
+    let item = Item { call: Attempt(1), bytes: Arc::default() };
+    for (to, from, words) in [
+        (1, 2, Words::Item(item.clone())),
+        (1, 2, Words::Round(item.clone())),
+        (0, 1, Words::Round(item.clone())),
+        (2, 1, Words::Aside(item.clone())),
+        (0, 1, Words::Begun(Attempt(1))),
+    ] {
+        let bytes = words.encode(EPOCH);
+        ring.give(to, StageInput::Heard { from: Rank(from), bytes });
+        assert_eq!(ring.bad.pop(), Some((to, Rank(from))), "{words:?}");
+    }
+    let bytes = Words::Item(item).encode(Epoch(2));
+    ring.give(1, StageInput::Heard { from: Rank(0), bytes });
+    assert_eq!(ring.bad.pop(), Some((1, Rank(0))), "an older epoch");
+}
