@@ -186,8 +186,11 @@ mod tests {
         (0..10).map(|token| if token == last + 1 { 1.0 } else { 0.0 }).collect()
     }
 
+    /// Where each began, its tokens, and whether numbers were wanted.
+    type Steps = Vec<(u32, Vec<Token>, bool)>;
+
     /// All steps, and all that is said, a microsecond for each token.
-    fn run(ask: Asked) -> (Vec<(u32, Vec<Token>, bool)>, Vec<Said>) {
+    fn run(ask: Asked) -> (Steps, Vec<Said>) {
         let mut answer = Answer::new(ask, BOUNDS, None, 0).unwrap();
         let (mut steps, mut said, mut now) = (Vec::new(), Vec::new(), 0);
         while let Some(Next { position, tokens, wants }) = answer.next() {
