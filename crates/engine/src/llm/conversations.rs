@@ -189,11 +189,12 @@ mod tests {
         Asked { ask, said: Vec::new() }
     }
 
-    /// What each said until all ended, as tokens, and how each ended.
-    fn all(
-        conversations: &mut Conversations<Counter>,
-    ) -> BTreeMap<u64, (Vec<u32>, Option<String>)> {
-        let mut found = BTreeMap::<u64, (Vec<u32>, Option<String>)>::new();
+    /// What each said, as tokens, and how it ended.
+    type Found = BTreeMap<u64, (Vec<u32>, Option<String>)>;
+
+    /// All that is said until all ended.
+    fn all(conversations: &mut Conversations<Counter>) -> Found {
+        let mut found = Found::new();
         while !conversations.is_idle() {
             for (number, heard) in conversations.go(&|| 0) {
                 let own = found.entry(number).or_default();
