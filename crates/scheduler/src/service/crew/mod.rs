@@ -6,12 +6,14 @@
 //! - [`form`]: who is in it, calling it together, ending it
 //! - [`hear`]: what members say
 //! - [`mend`]: members that leave, stall, fail or cheat
+//! - [`recut`]: other parts for the same members, once they are measured
 //! - [`view`]: how people see it
 
 mod ask;
 mod form;
 mod hear;
 mod mend;
+mod recut;
 mod view;
 
 pub use view::{SplitView, StageView};
@@ -40,6 +42,8 @@ pub(in crate::service) struct Crew {
     moved: Time,
     /// Requests at work.
     pub(in crate::service) calls: usize,
+    /// It takes no more of them, because its members are to have other parts.
+    drains: bool,
     /// What a request should take by what was known then: the slowest stage or all of them, as the kind says; and on
     /// the fastest node alone, if it fits there.
     predicted: Micros,
@@ -82,6 +86,7 @@ impl Crew {
             since: Time(0),
             moved: Time(0),
             calls: 0,
+            drains: false,
             predicted: Micros(0),
             alone: None,
         }
@@ -93,7 +98,7 @@ impl Crew {
 
     /// Whether one more request keeps its members busy, and does not only wait there.
     pub(in crate::service) fn has_room(&self) -> bool {
-        self.is_ready() && self.calls < EACH * self.seats.len()
+        self.is_ready() && !self.drains && self.calls < EACH * self.seats.len()
     }
 
     fn seat(&self, node: NodeId) -> Option<&Seat> {
