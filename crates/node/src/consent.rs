@@ -1,12 +1,16 @@
 //! For whom this device works. The donor may name keys whose work is run and keys whose work never is; and
 //! nothing runs before its signature was checked.
 
+use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::vec::Vec;
 use shoal_protocol::{Attempt, Failure, FromNode, JobId, PublicKey, Signed};
 
 use crate::Output;
 use crate::state::{JobInfo, Node};
+
+/// Services that went elsewhere and are remembered as declined: as many as a pool has.
+const MAX_DECLINED: usize = 64;
 
 /// The donor's choice by the keys that stand for code.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -38,6 +42,28 @@ pub(crate) enum Consent {
     Bad(String),
 }
 
+/// Services that are no longer here, of which the coordinator was told that they are declined, or no longer; and who
+/// stands for them. It does not speak of them again before it hears that the donor thinks otherwise.
+#[derive(Default)]
+pub(crate) struct Elsewhere(BTreeMap<JobId, Option<Signed>>);
+
+impl Elsewhere {
+    /// A job ends and is never spoken of again; a service, which has no items, may come back.
+    pub(crate) fn note(&mut self, job: JobId, info: &JobInfo) {
+        if info.told_declined && info.items == 0 {
+            self.0.insert(job, info.signed);
+        }
+        if self.0.len() > MAX_DECLINED {
+            self.0.pop_first();
+        }
+    }
+
+    /// Another connection: the coordinator thinks nothing of this node.
+    pub(crate) fn clear(&mut self) {
+        self.0.clear();
+    }
+}
+
 impl Node {
     /// A job this node was not told of before.
     pub(crate) fn told(&mut self, job: JobId, mut info: JobInfo) {
@@ -61,7 +87,7 @@ impl Node {
             Some(_) => Consent::Asked,
         };
         let (asks, declines) = (info.consent == Consent::Asked, info.consent == Consent::Declined);
-        info.told_declined = declines;
+        info.told_declined = self.elsewhere.0.remove(&job).is_some() || declines;
         self.jobs.insert(job, info);
         if asks {
             self.ask(job);
@@ -148,7 +174,18 @@ impl Node {
                 self.decline(job);
             }
         }
+        self.say_elsewhere();
         self.begin_all();
+    }
+
+    /// Of services that this node does not know any more.
+    fn say_elsewhere(&mut self) {
+        let rules = &self.config.rules;
+        let said = self.elsewhere.0.iter().map(|(job, by)| (*job, !rules.allow(by.as_ref())));
+        let said: Vec<_> = said.collect();
+        for (job, declined) in said {
+            self.send_if_joined(FromNode::Declined { job, declined });
+        }
     }
 
     /// Said again, in case it was lost: whoever is thought to decline gets nothing for ever.
@@ -158,6 +195,7 @@ impl Node {
         for (job, declined) in told {
             self.send(FromNode::Declined { job, declined });
         }
+        self.say_elsewhere();
     }
 
     fn decline(&mut self, job: JobId) {

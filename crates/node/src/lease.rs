@@ -59,9 +59,8 @@ impl Node {
     }
 
     pub(crate) fn forget(&mut self, job: JobId) {
-        if self.jobs.remove(&job).is_none() {
-            return;
-        }
+        let Some(info) = self.jobs.remove(&job) else { return };
+        self.elsewhere.note(job, &info);
         for queue in self.queues.values_mut() {
             queue.retain(|lease| lease.job != job);
         }

@@ -85,6 +85,7 @@ impl Node {
         for job in over {
             self.forget(job);
         }
+        self.elsewhere.clear();
         self.leave_pairs();
         self.prove_links();
     }

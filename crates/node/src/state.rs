@@ -10,7 +10,7 @@ use shoal_protocol::{
     Lease, Limits, LinkKey, NodeId, PerLane, PublicKey, Signed, Span, Time,
 };
 
-use crate::consent::{Consent, Rules};
+use crate::consent::{Consent, Elsewhere, Rules};
 use crate::quic::Quic;
 use crate::serve::Calls;
 use crate::{Input, Output};
@@ -107,6 +107,7 @@ pub struct Node {
     pub(crate) quic: Quic,
     pub(crate) outputs: VecDeque<Output>,
     pub(crate) jobs: BTreeMap<JobId, JobInfo>,
+    pub(crate) elsewhere: Elsewhere,
     /// Jobs whose code the shell is checking; one at a time for each number.
     pub(crate) checking: BTreeSet<JobId>,
     /// Units lent and not begun, for each lane.
@@ -174,6 +175,7 @@ impl Node {
             quic: Quic::default(),
             outputs: VecDeque::new(),
             jobs: BTreeMap::new(),
+            elsewhere: Elsewhere::default(),
             checking: BTreeSet::new(),
             queues: PerLane::default(),
             running: BTreeMap::new(),

@@ -94,6 +94,13 @@ pub fn split(seed: u64) -> Report {
     let faults = Faults::few(random.range(0, 30), random.range(5_000_000, 30_000_000));
     let (hides, mishaps) = (random.range(0, 3) * 4_000_000, random.range(0, 3) * 20_000);
     scenario.faults = Faults { hides, mishaps, ..faults };
+    // Some go on for so long and are asked so much that parts are dealt anew by what was measured.
+    let mut longer = Random::new(seed ^ 0x10a9);
+    if longer.chance(200_000) {
+        scenario.calls = longer.range(200, 800);
+        let faults = Faults::few(longer.range(0, 8), longer.range(60_000_000, 120_000_000));
+        scenario.faults = Faults { mishaps, ..faults };
+    }
     run_probed(seed, scenario, ()).0
 }
 

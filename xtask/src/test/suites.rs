@@ -33,9 +33,8 @@ pub(super) struct Suite {
 const SIM_SEEDS: &str = "200";
 /// Worlds with a crew among them; more with `cargo xtask sim --crews N`.
 const SIM_CREWS: &str = "300";
-/// Worlds in which devices keep a service ready together; more with `cargo xtask sim --splits N`. Seed 77 fails: a
-/// request that comes after all faults finds no node that may serve. Until that is mended, those before it run.
-const SIM_SPLITS: &str = "70";
+/// Worlds in which devices keep a service ready together; more with `cargo xtask sim --splits N`.
+const SIM_SPLITS: &str = "100";
 /// Worlds in which devices exchange a blob; more with `cargo xtask sim --swarms N`.
 const SIM_SWARMS: &str = "100";
 

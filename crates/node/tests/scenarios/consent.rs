@@ -126,3 +126,13 @@ fn a_job_that_becomes_another_is_refused_for_good() {
     world.lend(2..3);
     assert_eq!(world.runs.len(), 1);
 }
+
+#[test]
+fn who_declined_a_service_that_went_elsewhere_says_when_it_no_longer_does() {
+    let mut world = World::joined();
+    world.tell_service(signed());
+    world.give(rules(&[], &[ASKER]));
+    world.hear(ToNode::Forget(JobId(1)));
+    world.give(rules(&[], &[]));
+    assert_eq!(world.said.last(), Some(&FromNode::Declined { job: JobId(1), declined: false }));
+}

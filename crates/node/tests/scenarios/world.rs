@@ -118,7 +118,13 @@ impl World {
 
     /// Of job 1.
     pub(crate) fn tell(&mut self, signed: Option<Signed>) {
-        self.tell_job(Kind::Noop(NoopWork), Footprint::NOTHING, signed);
+        self.tell_job(Kind::Noop(NoopWork), Footprint::NOTHING, signed, 1000);
+    }
+
+    /// Of job 1 as a service: it has no items.
+    pub(crate) fn tell_service(&mut self, signed: Option<Signed>) {
+        self.hear(ToNode::Forget(JobId(1)));
+        self.tell_job(Kind::Noop(NoopWork), Footprint::NOTHING, signed, 0);
     }
 
     /// Of job 1 as one of programs, whose units take so much while they run.
@@ -145,15 +151,15 @@ impl World {
             clock: false,
         };
         let signed = Signed { by: PublicKey([1; 32]), signature: Signature([0; 32], [0; 32]) };
-        self.tell_job(program.into(), takes, Some(signed));
+        self.tell_job(program.into(), takes, Some(signed), 1000);
     }
 
-    fn tell_job(&mut self, work: Kind, takes: Footprint, signed: Option<Signed>) {
+    fn tell_job(&mut self, work: Kind, takes: Footprint, signed: Option<Signed>, items: u64) {
         self.hear(ToNode::Job {
             job: JobId(1),
             name: "job".into(),
             owner: "me".into(),
-            items: 1000,
+            items,
             work: Box::new(work.work()),
             limits: Limits::default(),
             takes,

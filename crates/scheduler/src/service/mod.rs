@@ -58,6 +58,10 @@ struct Service {
     epoch: Epoch,
     /// Work that nodes did of it in a second, as they said.
     rates: BTreeMap<NodeId, u64>,
+    /// The longest that a crew took to load its parts.
+    loading: Micros,
+    /// How often a crew's parts were dealt anew to the same members.
+    recuts: u32,
     /// Nodes that failed it, and until when they are not asked again.
     unfit: BTreeMap<NodeId, Time>,
     /// Requests that wait, those to be answered first in front: by priority, then in the order they came.
@@ -79,6 +83,8 @@ impl Service {
             crew: None,
             epoch: Epoch(0),
             rates: BTreeMap::new(),
+            loading: Micros(0),
+            recuts: 0,
             unfit: BTreeMap::new(),
             queue: Default::default(),
             answered: 0,

@@ -67,7 +67,11 @@ fn ready(memory: &[u64]) -> World {
 
 impl World {
     fn linked(&mut self, n: u64, memory: u64) -> Conn {
-        let conn = self.join_own_with(n, Caps { memory: memory * MIB, ..caps(100) });
+        self.linked_as(n, Caps { memory: memory * MIB, ..caps(100) })
+    }
+
+    fn linked_as(&mut self, n: u64, caps: Caps) -> Conn {
+        let conn = self.join_own_with(n, caps);
         let (key, proof) = (LinkKey([n as u8; 32]), Signature([0; 32], [0; 32]));
         self.say(conn, FromNode::Links { key, proof });
         conn
@@ -103,6 +107,25 @@ impl World {
                 self.say_crew(conn, self.place(conn).epoch, CrewSay::Staged(report));
             }
         }
+    }
+
+    /// Every member has done so many requests for so long; a part takes those on nodes 1, 2 and 3 so many
+    /// milliseconds.
+    fn measure(&mut self, done: u64, seconds: u64, millis: [u64; 3]) {
+        for _ in 0..seconds * 2 {
+            self.wait(500);
+            for (node, parts) in self.parts() {
+                let conn = Conn(node);
+                let computed = Micros::from_millis(done * parts * millis[node as usize - 1]);
+                let report = StageReport { done, computed, ..Default::default() };
+                self.say(conn, FromNode::Alive { running: vec![], queued: vec![] });
+                self.say_crew(conn, self.place(conn).epoch, CrewSay::Staged(report));
+            }
+        }
+    }
+
+    fn parts_of(&self, node: u64) -> u64 {
+        self.parts().iter().find(|(one, _)| *one == node).map_or(0, |(_, parts)| *parts)
     }
 
     fn request(&mut self, call: u64, millis: u64) {
@@ -332,6 +355,61 @@ fn what_members_say_of_their_times_is_shown() {
     let stage = world.split().unwrap().stages.remove(0);
     assert_eq!((stage.computes, stage.hands_on), (Some(Micros::from_millis(20)), Some(500)));
     assert_eq!((stage.travels, stage.memory), (Some(Micros::from_millis(3)), 200 * MIB));
+}
+
+#[test]
+fn devices_that_claim_about_the_same_get_the_same_work_until_they_are_measured() {
+    let mut world = World::new();
+    for (n, speed) in [(1, 100), (2, 130), (3, 190)] {
+        world.linked_as(n, Caps { memory: 1 << 30, ..caps(speed) });
+    }
+    world.give(Input::Serve { request: RequestId(1), spec: spec(Split::Exactly(3)) });
+    world.wait(100);
+    assert_eq!(world.parts().iter().map(|(_, parts)| *parts).collect::<Vec<_>>(), [2, 2, 2]);
+}
+
+#[test]
+fn parts_are_dealt_anew_when_a_measured_member_turns_out_to_be_slow() {
+    let mut world = ready(&[400, 400, 400]);
+    world.measure(40, 30, [100, 20, 20]);
+    assert_eq!([1, 2, 3].map(|node| world.parts_of(node)).iter().sum::<u64>(), 6);
+    assert_eq!(world.parts_of(1), 1, "{:?}", world.parts());
+    assert_eq!(world.split().unwrap().epoch, Epoch(2), "once");
+}
+
+#[test]
+fn what_is_under_way_ends_before_parts_are_dealt_anew_and_what_comes_then_waits() {
+    let mut world = ready(&[400, 400, 400]);
+    world.measure(40, 18, [100, 20, 20]);
+    world.request(1, 120_000);
+    world.measure(41, 4, [100, 20, 20]);
+    world.request(2, 120_000);
+    assert_eq!((world.asked.len(), world.split().unwrap().epoch), (1, Epoch(1)));
+    let (last, call) = (Conn(world.parts()[2].0), world.asked[0].1);
+    world.says(last, call);
+    world.wait(100);
+    assert_eq!((world.answers.len(), world.split().unwrap().epoch), (1, Epoch(2)));
+    world.all_load();
+    assert_eq!(world.asked.len(), 2);
+    assert_eq!(world.scheduler.services()[0].repeated, 0, "nothing is asked twice");
+}
+
+#[test]
+fn parts_stay_where_little_would_be_gained_or_few_requests_came() {
+    for (done, millis) in [(40, [25, 20, 20]), (10, [100, 20, 20])] {
+        let mut world = ready(&[400, 400, 400]);
+        world.measure(done, 60, millis);
+        assert_eq!(world.split().unwrap().epoch, Epoch(1), "{done} requests, {millis:?} ms");
+    }
+}
+
+#[test]
+fn a_crew_that_is_hardly_asked_is_not_made_to_load_again() {
+    let mut world = pool(&[400, 400, 400], Split::Exactly(3));
+    world.live(30_000, None);
+    world.all_load();
+    world.measure(40, 60, [100, 20, 20]);
+    assert_eq!(world.split().unwrap().epoch, Epoch(1), "loading took 30 s, 40 requests cost 4 s");
 }
 
 /// A language model of six layers, of which two texts go round at a time.

@@ -1,6 +1,7 @@
 //! Who keeps which parts of a service, and calling them together.
 
 use alloc::boxed::Box;
+use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -24,6 +25,9 @@ use crate::state::Scheduler;
 /// Work in a second for each point of a node's declared speed, before any node was measured: it says which of two
 /// nodes is thought to be faster, and little else.
 const FIRST_GUESS: u64 = 20_000_000;
+/// Claims up to so many times the lowest are taken for the same: they are guesses of strangers about themselves, and a
+/// cut that follows them is lopsided more often than it is right. What was measured counts as it is.
+const ALIKE: u64 = 2;
 /// Before a node was measured.
 const USUAL_ROUND_TRIP: Micros = Micros::from_millis(2);
 
@@ -87,12 +91,7 @@ impl Scheduler {
         let shown =
             |one: &&Candidate| self.peers.get(&one.node).is_some_and(|peer| peer.condition.visible);
         let visible: Vec<_> = all.iter().filter(shown).copied().collect();
-        let link = |a: NodeId, b: NodeId| {
-            let mut links = of.crew.iter().flat_map(Crew::links);
-            let (_, link) = links.find(|(node, link)| *node == a && link.with == b)?;
-            let (round_trip, bytes_per_second) = (link.round_trip, link.bytes_per_second);
-            Some(Measured { round_trip, bytes_per_second })
-        };
+        let link = |a: NodeId, b: NodeId| of.link(a, b);
         let find = |nodes: &[Candidate]| place(problem, nodes, members.into(), &link);
         find(&visible).or_else(|| find(&all))
     }
@@ -106,19 +105,16 @@ impl Scheduler {
     ) -> Vec<Candidate> {
         let takes = Footprint { memory: 0, ..of.spec.needs.takes };
         let needs = Needs { takes, ..of.spec.needs.clone() };
-        let known = of.rates.iter().filter_map(|(node, rate)| Some((*rate, self.peers.get(node)?)));
-        let (rates, speeds) = known.fold((0u64, 0u64), |(rates, speeds), (rate, peer)| {
-            (rates.saturating_add(rate), speeds.saturating_add(peer.caps.speed.into()))
-        });
-        let each = rates.checked_div(speeds).unwrap_or(FIRST_GUESS).max(1);
         let able = self.peers.values().filter(|peer| {
             let fit = may_serve(service, of, &needs, peer) && !of.is_unfit(now, peer.node);
             fit && !peer.silent && peer.links.is_some() && self.has_seat_left(peer.node, service)
         });
-        let candidates = able.filter_map(|peer| {
+        let able: Vec<_> = able.collect();
+        let guesses = guesses(of, &able);
+        let candidates = able.into_iter().filter_map(|peer| {
             let memory = self.room_for_parts(peer, service);
-            let guess = u64::from(peer.caps.speed.max(1)).saturating_mul(each);
-            let rate = of.rates.get(&peer.node).copied().unwrap_or(guess);
+            let measured = of.rates.get(&peer.node);
+            let rate = measured.or_else(|| guesses.get(&peer.node)).copied()?;
             let round_trip = peer.round_trip.unwrap_or(USUAL_ROUND_TRIP);
             // Who sits there, and lends less than that takes now, goes.
             let seat = of.crew.as_ref().and_then(|crew| crew.seat(peer.node));
@@ -165,6 +161,7 @@ impl Scheduler {
             since: now,
             moved: now,
             calls: 0,
+            drains: false,
             predicted: placed.step,
             alone: placed.alone,
         };
@@ -278,8 +275,38 @@ impl Scheduler {
     }
 }
 
+impl Service {
+    /// The link between two members, as they measured it.
+    pub(super) fn link(&self, a: NodeId, b: NodeId) -> Option<Measured> {
+        let mut links = self.crew.iter().flat_map(Crew::links);
+        let (_, link) = links.find(|(node, link)| *node == a && link.with == b)?;
+        let (round_trip, bytes_per_second) = (link.round_trip, link.bytes_per_second);
+        Some(Measured { round_trip, bytes_per_second })
+    }
+}
+
+/// How fast these nodes are thought to be: by what they claim, in the measure of those among them that were measured.
+fn guesses(of: &Service, nodes: &[&Peer]) -> BTreeMap<NodeId, u64> {
+    let claims = nodes.iter().map(|peer| (u64::from(peer.caps.speed.max(1)), peer.node));
+    let mut claims: Vec<_> = claims.collect();
+    claims.sort_unstable();
+    let mut lowest = 0;
+    for (claim, _) in &mut claims {
+        if *claim > ALIKE * lowest {
+            lowest = *claim;
+        }
+        *claim = lowest;
+    }
+    let measured = claims.iter().filter_map(|(claim, node)| Some((*claim, *of.rates.get(node)?)));
+    let (sum, rates) = measured.fold((0u64, 0u64), |(sum, rates), (claim, rate)| {
+        (sum.saturating_add(claim), rates.saturating_add(rate))
+    });
+    let each = rates.checked_div(sum).unwrap_or(FIRST_GUESS).max(1);
+    claims.into_iter().map(|(claim, node)| (node, claim.saturating_mul(each))).collect()
+}
+
 /// The same parts, where a request goes through them alone.
-fn in_turn(problem: &CrewProblem) -> CrewProblem {
+pub(super) fn in_turn(problem: &CrewProblem) -> CrewProblem {
     match problem {
         CrewProblem::Chain(chain) => {
             CrewProblem::Chain(shoal_kinds::Chain { pace: Pace::InTurn, ..chain.clone() })

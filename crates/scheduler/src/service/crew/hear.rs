@@ -31,6 +31,7 @@ impl Scheduler {
             CrewSay::Loaded => {
                 seat.ready = true;
                 if known.is_ready() {
+                    of.loading = of.loading.max(now - known.since);
                     known.moved = now;
                     of.trouble = None;
                 }

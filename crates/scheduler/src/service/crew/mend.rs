@@ -49,7 +49,7 @@ impl Scheduler {
             return self.call_back(now, service);
         }
         match self.ill(now, service, of, crew) {
-            None => {}
+            None => self.recut_crew(now, service),
             Some(Ill::Lost(node)) => {
                 self.reform(now, service, &format!("node {node} is no longer there"));
             }

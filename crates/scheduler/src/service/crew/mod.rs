@@ -6,12 +6,14 @@
 //! - [`form`]: who is in it, calling it together, ending it
 //! - [`hear`]: what members say
 //! - [`mend`]: members that leave, stall, fail or cheat
+//! - [`recut`]: other parts for the same members, once they are measured
 //! - [`view`]: how people see it
 
 mod ask;
 mod form;
 mod hear;
 mod mend;
+mod recut;
 mod view;
 
 pub use view::{SplitView, StageView};
@@ -41,6 +43,8 @@ pub(in crate::service) struct Crew {
     moved: Time,
     /// Requests at work.
     pub(in crate::service) calls: usize,
+    /// It takes no more of them, because its members are to have other parts.
+    drains: bool,
     /// What a request should take by what was known then: the slowest stage or all of them, as the kind says; and on
     /// the fastest node alone, if it fits there.
     predicted: Micros,
@@ -83,6 +87,7 @@ impl Crew {
             since: Time(0),
             moved: Time(0),
             calls: 0,
+            drains: false,
             predicted: Micros(0),
             alone: None,
         }
@@ -159,7 +164,8 @@ impl Service {
 
     /// Whether one more request keeps the crew's members busy, and does not only wait there.
     pub(in crate::service) fn crew_has_room(&self) -> bool {
-        let Some(crew) = self.crew.as_ref().filter(|crew| crew.is_ready()) else { return false };
+        let ready = self.crew.as_ref().filter(|crew| crew.is_ready() && !crew.drains);
+        let Some(crew) = ready else { return false };
         crew.calls < self.rounds().map_or(EACH * crew.seats.len(), usize::from)
     }
 

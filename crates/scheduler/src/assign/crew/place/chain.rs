@@ -17,12 +17,80 @@ pub(super) fn place(chain: &Chain, crews: &Crews<'_>) -> Option<Placement> {
     let fastest = crews.fastest.first()?;
     let alone = best_cut(chain, &sums, core::slice::from_ref(fastest), crews);
     let cuts = orders(crews).into_iter().filter_map(|order| {
-        let (step, counts) = best_cut(chain, &sums, &order, crews)?;
-        Some((step, order, counts))
+        let (cost, counts) = best_cut(chain, &sums, &order, crews)?;
+        Some((cost, order, counts))
     });
-    let (step, order, counts) = cuts.min_by_key(|(step, order, _)| (*step, order.len()))?;
-    let shares = in_order(&order, &counts);
-    Some(Placement { shares, step: Micros(step), alone: alone.map(|(step, _)| Micros(step)) })
+    // Of those that are as fast, the fewest members; of those, the shortest way.
+    let way = |order: &[Candidate]| -> u64 {
+        order.windows(2).map(|pair| crews.way(&pair[0], &pair[1])).sum()
+    };
+    let best = cuts.min_by_key(|(cost, order, _)| (cost.step, order.len(), way(order)));
+    let (cost, order, counts) = best?;
+    let (shares, step) = (in_order(&order, &counts), Micros(cost.step));
+    Some(Placement { shares, step, alone: alone.map(|(cost, _)| Micros(cost.step)) })
+}
+
+/// What a step takes if the members, in this order, have so many parts each.
+pub(super) fn predict(chain: &Chain, counts: &[u64], crews: &Crews<'_>) -> Option<u64> {
+    let (sums, order) = (sums(chain), crews.fastest);
+    let (mut cost, mut begin) = (Cost::default(), 0);
+    for (at, count) in counts.iter().enumerate() {
+        let end = begin + usize::try_from(*count).ok()?;
+        let work = sums.get(end)?.0 - sums[begin].0;
+        cost = cost.and(chain.pace, stage(chain, order, at, (work, end), crews));
+        begin = end;
+    }
+    Some(cost.step)
+}
+
+/// What stages up to one of them cost. The step counts; between equals, the more even ones.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+struct Cost {
+    step: u64,
+    /// The sum of the squares of what stages compute.
+    uneven: u128,
+}
+
+impl Cost {
+    /// With one more stage.
+    fn and(self, pace: Pace, Stage { computes, out }: Stage) -> Cost {
+        let stage = computes.saturating_add(out);
+        let step = match pace {
+            Pace::Flowing => self.step.max(stage),
+            Pace::InTurn => self.step.saturating_add(stage),
+        };
+        let square = u128::from(computes) * u128::from(computes);
+        Cost { step, uneven: self.uneven.saturating_add(square) }
+    }
+}
+
+/// What a stage takes to compute, and to hand on what its last part makes.
+#[derive(Clone, Copy)]
+struct Stage {
+    computes: u64,
+    out: u64,
+}
+
+/// A stage with so much work. Where all are at work at once, what is on its way keeps nobody busy: only sending it
+/// does.
+fn stage(
+    chain: &Chain,
+    order: &[Candidate],
+    at: usize,
+    (work, end): (u128, usize),
+    crews: &Crews<'_>,
+) -> Stage {
+    let out = match (order.get(at + 1), end.checked_sub(1)) {
+        (Some(next), Some(last)) => {
+            let bytes = chain.parts[last].out_bytes;
+            match chain.pace {
+                Pace::Flowing => crews.sending(&order[at], next, bytes),
+                Pace::InTurn => crews.hop(&order[at], next, bytes),
+            }
+        }
+        _ => 0,
+    };
+    Stage { computes: order[at].time(work), out }
 }
 
 fn orders(crews: &Crews<'_>) -> Vec<Vec<Candidate>> {
@@ -70,28 +138,20 @@ fn best_cut(
     sums: &[(u128, u128)],
     order: &[Candidate],
     crews: &Crews<'_>,
-) -> Option<(u64, Vec<u64>)> {
+) -> Option<(Cost, Vec<u64>)> {
     let parts = chain.parts.len();
-    // For each stage and end: the best time of all stages up to there, and where this one begins.
-    let mut table: Vec<Vec<Option<(u64, usize)>>> = Vec::with_capacity(order.len());
+    // For each stage and end: the best cost of all stages up to there, and where this one begins.
+    let mut table: Vec<Vec<Option<(Cost, usize)>>> = Vec::with_capacity(order.len());
     for (at, one) in order.iter().enumerate() {
         let row = (0..=parts).map(|end| {
             let begins = if at == 0 { 0..=0 } else { at..=end };
-            let out = match (order.get(at + 1), end.checked_sub(1)) {
-                (Some(next), Some(last)) => crews.hop(one, next, chain.parts[last].out_bytes),
-                _ => 0,
-            };
             let stages = begins.filter(|begin| *begin < end).filter_map(|begin| {
                 let before = match at {
-                    0 => 0,
+                    0 => Cost::default(),
                     _ => table[at - 1][begin]?.0,
                 };
                 let (work, bytes) = (sums[end].0 - sums[begin].0, sums[end].1 - sums[begin].1);
-                let stage = one.time(work).saturating_add(out);
-                let all = match chain.pace {
-                    Pace::Flowing => before.max(stage),
-                    Pace::InTurn => before.saturating_add(stage),
-                };
+                let all = before.and(chain.pace, stage(chain, order, at, (work, end), crews));
                 (bytes <= u128::from(one.memory)).then_some((all, begin))
             });
             stages.min()
@@ -99,7 +159,7 @@ fn best_cut(
         let row = row.collect();
         table.push(row);
     }
-    let (step, _) = table.last()?[parts]?;
+    let (cost, _) = table.last()?[parts]?;
     let mut counts = Vec::from_iter(order.iter().map(|_| 0));
     let mut end = parts;
     for at in (0..order.len()).rev() {
@@ -107,13 +167,13 @@ fn best_cut(
         counts[at] = (end - begin) as u64;
         end = begin;
     }
-    Some((step, counts))
+    Some((cost, counts))
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::tests::{Draws, is_whole};
-    use super::super::{Measured, place};
+    use super::super::{Measured, place, predict};
     use super::*;
     use shoal_kinds::crew::Flow;
     use shoal_kinds::{ChainPart, CrewProblem};
@@ -139,7 +199,10 @@ mod tests {
                 return None;
             }
             let out = mine.last().expect("a part").out_bytes;
-            let out = order.get(at + 1).map_or(0, |next| crews.hop(one, next, out));
+            let out = order.get(at + 1).map_or(0, |next| match chain.pace {
+                Pace::Flowing => crews.sending(one, next, out),
+                Pace::InTurn => crews.hop(one, next, out),
+            });
             times.push(one.time(mine.iter().map(|part| u128::from(part.work)).sum()) + out);
         }
         match chain.pace {
@@ -185,6 +248,9 @@ mod tests {
             assert_eq!(placed.as_ref().map(|placed| placed.step.0), best, "{chain:?} {nodes:?}");
             let Some(placed) = placed else { continue };
             is_whole(&placed, parts);
+            let problem = CrewProblem::Chain(chain.clone());
+            let same = predict(&problem, &placed.shares, &nodes, &link);
+            assert_eq!(same, Some(placed.step), "{chain:?} {nodes:?}");
             let alone = placed.alone.filter(|_| wanted == 0);
             assert!(alone.is_none_or(|alone| placed.step <= alone));
         }
@@ -207,5 +273,42 @@ mod tests {
         is_whole(&placed, 32);
         let counts: Vec<_> = placed.shares.iter().map(|(node, span)| (node.0, span.len)).collect();
         assert_eq!(counts, [(9, 16), (10, 16)]);
+    }
+
+    fn equal(parts: usize, pace: Pace) -> CrewProblem {
+        let part = ChainPart { work: 1_000, bytes: 10, out_bytes: 10 };
+        CrewProblem::Chain(Chain { parts: alloc::vec![part; parts], pace, flow: Flow::Once })
+    }
+
+    fn counts(problem: &CrewProblem, nodes: &[Candidate]) -> Vec<u64> {
+        let placed = place(problem, nodes, nodes.len(), &|_, _| None).expect("room");
+        placed.shares.iter().map(|(_, span)| span.len).collect()
+    }
+
+    #[test]
+    fn equal_nodes_get_equal_work_however_far_they_are_from_each_other() {
+        let far = |n: u64| Candidate {
+            node: NodeId(n),
+            rate: 1_000_000,
+            memory: 1_000,
+            round_trip: Micros(50_000 * n),
+        };
+        let nodes: Vec<_> = (1..=3).map(far).collect();
+        assert_eq!(counts(&equal(24, Pace::Flowing), &nodes), [8, 8, 8]);
+        assert_eq!(counts(&equal(24, Pace::InTurn), &nodes), [8, 8, 8]);
+    }
+
+    #[test]
+    fn what_the_slowest_leaves_is_cut_evenly_too() {
+        let node = |n: u64, rate| Candidate {
+            node: NodeId(n),
+            rate,
+            memory: 1_000,
+            round_trip: Micros(0),
+        };
+        let nodes = [node(1, 1_000_000), node(2, 1_000_000), node(3, 50_000)];
+        let mut cut = counts(&equal(9, Pace::Flowing), &nodes);
+        cut.sort_unstable();
+        assert_eq!(cut, [1, 4, 4], "the slow one is waited for anyway");
     }
 }

@@ -81,6 +81,22 @@ pub(crate) fn place(
     }
 }
 
+/// What a step should take of a chain whose members have these shares; `None` if one of them is no candidate.
+pub(crate) fn predict(
+    problem: &CrewProblem,
+    shares: &[(NodeId, Span)],
+    candidates: &[Candidate],
+    link: &Links<'_>,
+) -> Option<Micros> {
+    let CrewProblem::Chain(chain) = problem else { return None };
+    let one = |node: NodeId| candidates.iter().find(|one| one.node == node).copied();
+    let members: Option<Vec<_>> = shares.iter().map(|(node, _)| one(*node)).collect();
+    let members = members?;
+    let crews = Crews { fastest: &members, most: members.len(), wanted: members.len(), link };
+    let counts: Vec<_> = shares.iter().map(|(_, span)| span.len).collect();
+    chain::predict(chain, &counts, &crews).map(Micros)
+}
+
 /// Whom a solver may choose from.
 struct Crews<'a> {
     /// In this order.
@@ -99,15 +115,24 @@ impl Crews<'_> {
         sizes.filter(move |size| *size <= most)
     }
 
-    /// Microseconds that so many bytes take from one node to another.
+    /// Microseconds until so many bytes of one node are at another.
     fn hop(&self, one: &Candidate, other: &Candidate, bytes: u64) -> u64 {
-        let known = (self.link)(one.node, other.node);
-        let there = match known {
+        self.way(one, other).saturating_add(self.sending(one, other, bytes))
+    }
+
+    /// Microseconds that the first of them is on its way.
+    fn way(&self, one: &Candidate, other: &Candidate) -> u64 {
+        match (self.link)(one.node, other.node) {
             Some(known) => known.round_trip.0 / 2,
             None => (one.round_trip.0 + other.round_trip.0) / 2,
-        };
+        }
+    }
+
+    /// Microseconds in which one node is busy sending them.
+    fn sending(&self, one: &Candidate, other: &Candidate, bytes: u64) -> u64 {
+        let known = (self.link)(one.node, other.node);
         let rate = known.and_then(|known| known.bytes_per_second).unwrap_or(USUAL_BANDWIDTH);
-        there.saturating_add(bytes.saturating_mul(1_000_000) / rate.max(1))
+        bytes.saturating_mul(1_000_000) / rate.max(1)
     }
 }
 
