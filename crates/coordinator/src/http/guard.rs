@@ -66,6 +66,7 @@ pub(super) fn cors() -> CorsLayer {
             models::NODE_NAME,
             models::WAITED,
             models::TOOK,
+            models::STAGES,
         ])
         .allow_private_network(true)
         .max_age(PREFLIGHT_KEPT)

@@ -36,6 +36,8 @@ pub(super) const NODE: HeaderName = HeaderName::from_static("x-shoal-node");
 pub(super) const NODE_NAME: HeaderName = HeaderName::from_static("x-shoal-node-name");
 pub(super) const WAITED: HeaderName = HeaderName::from_static("x-shoal-wait-ms");
 pub(super) const TOOK: HeaderName = HeaderName::from_static("x-shoal-run-ms");
+/// Through how many nodes it went.
+pub(super) const STAGES: HeaderName = HeaderName::from_static("x-shoal-stages");
 
 pub(super) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new()
@@ -184,6 +186,7 @@ async fn get_model_ready(
                 ("x-shoal-node-name" = String, description = "Its name, percent-encoded"),
                 ("x-shoal-wait-ms" = f64, description = "Milliseconds until that node was asked"),
                 ("x-shoal-run-ms" = f64, description = "Milliseconds from then until it had answered"),
+                ("x-shoal-stages" = u64, description = "The number of nodes that the request went through"),
             ),
         ),
         (status = 400, description = "The tensors are not what the model takes; the error says what was expected"),
@@ -241,6 +244,7 @@ async fn infer(
 fn tell(headers: &mut HeaderMap, ran: &Ran) {
     let millis = |time: Micros| format!("{:.3}", time.0 as f64 / 1e3);
     headers.insert(NODE, ran.node.into());
+    headers.insert(STAGES, ran.stages.into());
     let words =
         [(NODE_NAME, encoded(&ran.name)), (WAITED, millis(ran.waited)), (TOOK, millis(ran.took))];
     for (name, text) in words {

@@ -72,6 +72,8 @@ pub struct Ran {
     pub waited: Micros,
     /// From then on, with the way there and back.
     pub took: Micros,
+    /// Nodes that it went through, one after another.
+    pub stages: usize,
 }
 
 /// Who has a request.
@@ -342,7 +344,10 @@ impl Scheduler {
         let bytes = bytes.get(skip as usize..).unwrap_or_default().to_vec();
         if !bytes.is_empty() || last {
             let waited = asked.since - call.came;
-            let ran = Ran { node, waited, took: self.now - asked.since };
+            let of = self.services.services.get(&call.service);
+            let crew = of.and_then(|of| of.crew.as_ref()).filter(|_| asked.by == By::Crew);
+            let stages = crew.map_or(1, Crew::len);
+            let ran = Ran { node, waited, took: self.now - asked.since, stages };
             self.outputs.push_back(Output::Answered { call: id, part: bytes, last, ran });
         }
         if last {

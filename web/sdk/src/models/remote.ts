@@ -7,6 +7,8 @@ import type { Ran, Tensor } from "./types.js";
 export interface RemoteAnswer {
   outputs: Record<string, Tensor>;
   node: Ran["node"];
+  /** Nodes that it went through. */
+  stages: number;
   ms: { send: number; wait: number; run: number; receive: number };
   bytes: Ran["bytes"];
 }
@@ -31,6 +33,7 @@ export async function infer(http: Http, name: string, asked: Asked, withinMs: nu
   const called = answer.headers.get("x-shoal-node-name");
   return {
     outputs: readAnswer(bytes, Number(answer.headers.get("inference-header-content-length"))),
+    stages: Number(answer.headers.get("x-shoal-stages") ?? 1),
     node: called === null ? undefined : { id, name: decodeURIComponent(called) },
     ms: { send: Math.max(0, answered - began - wait - run), wait, run, receive: performance.now() - answered },
     bytes: { sent: body.size, received: bytes.byteLength },
