@@ -2,11 +2,13 @@
 //! asks waits, is answered once, or is told why not.
 //!
 //! - [`call`]: requests, from the queue to their answers
+//! - [`links`]: who must have a key for links before it can keep parts
 //! - [`replica`]: who keeps all of a service ready
 //! - [`crew`]: who keeps it ready together, each some of its parts
 
 mod call;
 mod crew;
+mod links;
 mod replica;
 
 pub(crate) use call::Part;

@@ -219,6 +219,7 @@ impl Scheduler {
     /// get ready.
     pub(super) fn place_replicas(&mut self, now: Time, service: JobId) {
         self.note_unready(now, service);
+        self.ask_for_links(service);
         if self.keep_crew(now, service) {
             return;
         }

@@ -333,3 +333,32 @@ fn what_members_say_of_their_times_is_shown() {
     assert_eq!((stage.computes, stage.hands_on), (Some(Micros::from_millis(20)), Some(500)));
     assert_eq!((stage.travels, stage.memory), (Some(Micros::from_millis(3)), 200 * MIB));
 }
+
+#[test]
+fn who_has_no_key_for_links_is_asked_for_it_once_and_then_takes_part() {
+    let mut world = World::new();
+    world.linked(1, 1_000);
+    let tab = world.join_own_with(2, Caps { memory: 1_000 * MIB, ..caps(100) });
+    world.give(Input::Serve { request: RequestId(1), spec: spec(Split::Exactly(2)) });
+    world.wait(500);
+    assert_eq!((&world.linking[..], world.split()), (&[tab][..], None));
+    let (key, proof) = (LinkKey([2; 32]), Signature([0; 32], [0; 32]));
+    world.say(tab, FromNode::Links { key, proof });
+    world.wait(500);
+    let nodes: Vec<_> = world.parts().into_iter().map(|(node, _)| node).collect();
+    assert_eq!((nodes, world.linking), (vec![1, 2], vec![tab]));
+}
+
+#[test]
+fn who_may_not_serve_is_not_asked_for_links() {
+    let mut world = World::new();
+    world.join(1);
+    world.join_own_with(2, caps(100));
+    world.give(Input::Serve { request: RequestId(1), spec: spec(Split::Never) });
+    world.wait(500);
+    assert_eq!(world.linking, []);
+    let shared = ServiceSpec { name: "shared".into(), ..spec(Split::Exactly(2)) };
+    world.give(Input::Serve { request: RequestId(2), spec: shared });
+    world.wait(500);
+    assert_eq!(world.linking.len(), 1, "only the operator's own");
+}
