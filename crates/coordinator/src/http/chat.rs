@@ -15,7 +15,7 @@ use axum::response::{IntoResponse, Response};
 use futures_util::stream;
 use serde_json::{Value, json};
 use shoal_kinds::LlmWork;
-use shoal_protocol::{Micros, Priority};
+use shoal_protocol::Micros;
 use shoal_text::{Ask, Texts, Token};
 use tokio::sync::mpsc;
 use utoipa_axum::router::OpenApiRouter;
@@ -24,8 +24,9 @@ use utoipa_axum::routes;
 use self::answer::{Form, Story};
 use super::App;
 use super::jobs::collect;
-use super::services::{DEADLINE, ask, asked_within};
+use super::services::{DEADLINE, ask, wish};
 use crate::answer::Next;
+use crate::driver::event::Wish;
 use crate::error::{ApiError, ChatError, ServiceError};
 use crate::language::request::{ChatRequest, CompletionRequest, Prompt, Settings, Wrong};
 use crate::language::speak::{Heard, Speaker};
@@ -213,9 +214,9 @@ async fn speak(
     settings: Settings,
     headers: &HeaderMap,
 ) -> Result<Response, Open> {
-    let (mut within, priority) = asked_within(headers)?;
+    let mut wish = wish(headers)?;
     if !headers.contains_key(DEADLINE) {
-        within = USUAL_DEADLINE;
+        wish.within = USUAL_DEADLINE;
     }
     for (_, tokens) in &prompts {
         if tokens.len() as u64 >= u64::from(work.context) {
@@ -236,7 +237,7 @@ async fn speak(
             let form = settings.form.clone();
             let ask = Ask { prompt: tokens.clone(), most, ends, sampling, form };
             let speaker = Speaker::new(texts.clone(), settings.stops.clone());
-            let voice = Voice { app: app.clone(), model: model.clone(), index, priority, within };
+            let voice = Voice { app: app.clone(), model: model.clone(), index, wish };
             tokio::spawn(voice.speak(ask, speaker, echo.clone(), parts.clone()));
             index += 1;
         }
@@ -260,8 +261,7 @@ struct Voice {
     app: App,
     model: String,
     index: u32,
-    priority: Priority,
-    within: Micros,
+    wish: Wish,
 }
 
 impl Voice {
@@ -272,8 +272,8 @@ impl Voice {
         echo: String,
         parts: mpsc::Sender<Part>,
     ) {
-        let Voice { app, model, index, priority, within } = self;
-        let asked = ask(&app, &model, request.pack(), priority, within).await;
+        let Voice { app, model, index, wish } = self;
+        let asked = ask(&app, &model, request.pack(), wish).await;
         // Dropping the line hangs up: the node stops at once.
         let (mut taker, _line) = match asked {
             Ok(asked) => asked,

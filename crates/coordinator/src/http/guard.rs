@@ -49,6 +49,7 @@ pub(super) fn cors() -> CorsLayer {
             UPLOAD_LENGTH,
             SHOAL_HASH,
             services::DEADLINE,
+            services::BUDGET,
             services::PRIORITY,
             models::HEAD_LENGTH,
         ])

@@ -18,7 +18,7 @@ use utoipa_axum::routes;
 
 use super::App;
 use super::jobs::collect;
-use super::services::{ask, asked_within};
+use super::services::{ask, wish};
 use crate::answer::{Next, Ran};
 use crate::error::{ApiError, InferError, ServiceError};
 
@@ -199,7 +199,7 @@ async fn infer(
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, Plain> {
-    let (within, priority) = asked_within(&headers)?;
+    let wish = wish(&headers)?;
     let head = head_length(&headers)?;
     if let Some(coding) =
         headers.get(header::CONTENT_ENCODING).filter(|it| it.as_bytes() != b"identity")
@@ -216,8 +216,7 @@ async fn infer(
     }
     let heads = asked.sight.heads(&work, &asked.heads).map_err(InferError::Misfit)?;
     work.takes(&heads).map_err(InferError::Misfit)?;
-    let (mut taker, _line) =
-        ask(&app, &name, std::mem::take(&mut asked.packed), priority, within).await?;
+    let (mut taker, _line) = ask(&app, &name, std::mem::take(&mut asked.packed), wish).await?;
     let mut answer = Vec::new();
     loop {
         match taker.next().await {

@@ -2,17 +2,19 @@
 //! asks waits, is answered once, or is told why not.
 //!
 //! - [`call`]: requests, from the queue to their answers
-//! - [`links`]: who must have a key for links before it can keep parts
+//! - [`race`]: requests that are asked of two nodes
 //! - [`replica`]: who keeps all of a service ready
+//! - [`links`]: who must have a key for links before it can keep parts
 //! - [`crew`]: who keeps it ready together, each some of its parts
 
 mod call;
 mod crew;
 mod links;
+mod race;
 mod replica;
 
 pub(crate) use call::Part;
-pub use call::{CallError, CallId, Ran};
+pub use call::{CallError, CallId, Ran, Urgency};
 pub use crew::{SplitView, StageView};
 
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -25,7 +27,7 @@ use crate::Output;
 use crate::fact::Fact;
 use crate::state::{RequestId, Scheduler};
 use crate::submit::SubmitError;
-use call::{By, Call};
+use call::{By, Call, MAX_TRIES};
 use crew::Crew;
 use replica::Replica;
 
@@ -45,6 +47,8 @@ pub(crate) struct Services {
     /// Requests at work.
     asked: BTreeMap<Attempt, CallId>,
     deadlines: BTreeSet<(Time, CallId)>,
+    /// When requests are asked of a second node.
+    races: BTreeSet<(Time, CallId)>,
     due: Option<Time>,
 }
 
@@ -60,6 +64,8 @@ struct Service {
     rates: BTreeMap<NodeId, u64>,
     /// Nodes that failed it, and until when they are not asked again.
     unfit: BTreeMap<NodeId, Time>,
+    /// How long a node takes to answer, on average over the last requests.
+    usual: Option<Micros>,
     /// Requests that wait, those to be answered first in front: by priority, then in the order they came.
     queue: [VecDeque<CallId>; 3],
     answered: u64,
@@ -80,6 +86,7 @@ impl Service {
             epoch: Epoch(0),
             rates: BTreeMap::new(),
             unfit: BTreeMap::new(),
+            usual: None,
             queue: Default::default(),
             answered: 0,
             failed: 0,
@@ -124,7 +131,8 @@ pub struct ReplicaView {
 impl Services {
     pub(crate) fn next_timeout(&self) -> Option<Time> {
         let deadline = self.deadlines.first().map(|(time, _)| *time);
-        deadline.into_iter().chain(self.due).min()
+        let race = self.races.first().map(|(time, _)| *time);
+        deadline.into_iter().chain(race).chain(self.due).min()
     }
 
     pub(crate) fn has_call(&self, attempt: Attempt) -> bool {
@@ -202,6 +210,7 @@ impl Scheduler {
             self.end_call(call, Some(CallError::Deadline { begun, why }));
             self.services.due = Some(now);
         }
+        self.begin_races(now);
         if self.services.due.is_some_and(|due| due <= now) {
             let ids: Vec<_> = self.services.services.keys().copied().collect();
             for service in ids {
@@ -253,18 +262,23 @@ impl Scheduler {
     }
 
     pub(crate) fn check_services(&self) {
-        let Services { services, calls, asked, deadlines, held, .. } = &self.services;
+        let Services { services, calls, asked, deadlines, races, held, .. } = &self.services;
         let bodies: u64 = calls.values().map(Call::bytes).sum();
         assert_eq!(*held, bodies, "bytes of requests counted wrong");
         for (attempt, id) in asked {
-            let at = calls.get(id).and_then(|call| call.at);
-            assert!(at.is_some_and(|at| at.attempt == *attempt), "a request asked for nobody");
+            let mut at = calls.get(id).into_iter().flat_map(Call::asked);
+            assert!(at.any(|at| at.attempt == *attempt), "a request asked for nobody");
         }
+        let at_work: usize = calls.values().map(|call| call.asked().count()).sum();
+        assert_eq!(asked.len(), at_work, "a request at work that nobody knows");
         for (id, call) in calls {
             let service = services.get(&call.service).expect("a request to no service");
             let queued = service.queue.iter().flatten().filter(|queued| *queued == id).count();
             assert_eq!(queued, usize::from(call.at.is_none()), "a request waits and is at work");
             assert!(deadlines.contains(&(call.deadline, *id)), "a request without an end");
+            let raced = call.race_at.is_none_or(|time| races.contains(&(time, *id)));
+            assert!(raced, "a race that never begins");
+            assert!(call.rival.is_none() || call.given == 0, "an answer that two nodes give");
         }
         for service in services.values() {
             assert!(
@@ -279,15 +293,16 @@ impl Scheduler {
                 services.get(&call.service).is_some_and(|of| core::ptr::eq(of, service))
             };
             for (node, replica) in &service.replicas {
-                let calls = calls
-                    .values()
-                    .filter(|call| call.at.is_some_and(|at| at.by == By::Node(*node)) && its(call));
+                let calls = calls.values().filter(|call| its(call)).flat_map(Call::asked);
+                let calls = calls.filter(|asked| asked.by == By::Node(*node));
                 assert_eq!(replica.calls, calls.count(), "requests of a replica counted wrong");
             }
             let crewed = calls.values().filter(|call| call.is_in_crew() && its(call));
             self.check_crew(service, crewed.count());
         }
         assert_eq!(deadlines.len(), calls.len(), "deadlines of nothing");
+        let races_of = calls.values().filter(|call| call.race_at.is_some()).count();
+        assert_eq!(races.len(), races_of, "races of nothing");
     }
 }
 

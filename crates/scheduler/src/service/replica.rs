@@ -2,13 +2,12 @@
 
 use alloc::boxed::Box;
 use alloc::format;
-use alloc::string::{String, ToString};
+use alloc::string::ToString;
 use alloc::vec::Vec;
 use core::cmp::Reverse;
 use shoal_protocol::{Failure, Footprint, JobId, Micros, Needs, NodeId, Time, ToNode};
 
 use super::Service;
-use super::call::By;
 use crate::fact::Fact;
 use crate::peers::Peer;
 use crate::state::Scheduler;
@@ -378,10 +377,8 @@ impl Scheduler {
     /// Ends a replica; its requests are asked again elsewhere.
     pub(super) fn dismiss_replica(&mut self, service: JobId, node: NodeId) {
         let calls = self.services.calls.iter();
-        let its = calls.filter(|(_, call)| {
-            call.service == service && call.at.is_some_and(|at| at.by == By::Node(node))
-        });
-        let its: Vec<_> = its.map(|(id, _)| *id).collect();
+        let its = calls.filter(|(_, call)| call.service == service);
+        let its: Vec<_> = its.filter_map(|(id, call)| Some((*id, call.on(node)?))).collect();
         let Some(of) = self.services.services.get_mut(&service) else { return };
         if of.replicas.remove(&node).is_none() {
             return;
@@ -390,8 +387,8 @@ impl Scheduler {
         if let Some(conn) = self.conn_of(node) {
             self.send(conn, ToNode::Forget(service));
         }
-        for id in its {
-            self.ask_again(id, String::from("the node no longer serves it"));
+        for (id, attempt) in its {
+            self.ask_again_if(id, attempt, "the node no longer serves it");
         }
     }
 }

@@ -108,7 +108,8 @@ impl World {
     fn request(&mut self, call: u64, millis: u64) {
         let (deadline, priority) = (self.now + Micros::from_millis(millis), Priority::Interactive);
         let (call, body) = (CallId(call), vec![call as u8]);
-        self.give(Input::Ask { call, service: SERVICE, body, priority, deadline });
+        let urgency = Urgency { priority, deadline, budget: None };
+        self.give(Input::Ask { call, service: SERVICE, body, urgency });
     }
 
     fn says(&mut self, conn: Conn, call: Attempt) {

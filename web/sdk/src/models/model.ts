@@ -203,7 +203,7 @@ export class Model {
   private async runThere(asked: Asked, until: number, options: ModelRunOptions): Promise<Answer> {
     const left = Math.min(until - performance.now(), PATIENCE_MS);
     const hangUp = new AbortController();
-    const request = infer(this.http, this.name, asked, left, hangUp.signal);
+    const request = infer(this.http, this.name, asked, left, options.budgetMs !== undefined, hangUp.signal);
     const end = performance.now() + left;
     try {
       const { outputs, node, stages, ms, bytes } = await within(request, end, options.signal, "the pool did not answer");

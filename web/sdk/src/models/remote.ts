@@ -13,13 +13,16 @@ export interface RemoteAnswer {
   bytes: Ran["bytes"];
 }
 
-export async function infer(http: Http, name: string, asked: Asked, withinMs: number, signal: AbortSignal): Promise<RemoteAnswer> {
+/** `hurries`: it should be answered well within that time. */
+export async function infer(http: Http, name: string, asked: Asked, withinMs: number, hurries: boolean, signal: AbortSignal): Promise<RemoteAnswer> {
   const json = new TextEncoder().encode(requestJson(asked));
   const body = new Blob([json, ...asked.tensors.map(({ bytes }) => bytes)]);
+  const millis = String(Math.max(1, Math.ceil(withinMs)));
   const headers = {
     "content-type": "application/octet-stream",
     "inference-header-content-length": String(json.length),
-    "x-shoal-deadline-ms": String(Math.max(1, Math.ceil(withinMs))),
+    "x-shoal-deadline-ms": millis,
+    ...(hurries ? { "x-shoal-budget-ms": millis } : {}),
   };
   const began = performance.now();
   const answer = await http.call(`/v2/models/${encodeURIComponent(name)}/infer`, { method: "POST", headers, body, signal });
@@ -28,7 +31,7 @@ export async function infer(http: Http, name: string, asked: Asked, withinMs: nu
     signal.throwIfAborted();
     throw new ShoalError(0, "unreachable", `the answer broke off: ${String(error)}`);
   });
-  const [wait, run] = [millis(answer, "x-shoal-wait-ms"), millis(answer, "x-shoal-run-ms")];
+  const [wait, run] = [timeOf(answer, "x-shoal-wait-ms"), timeOf(answer, "x-shoal-run-ms")];
   const id = Number(answer.headers.get("x-shoal-node"));
   const called = answer.headers.get("x-shoal-node-name");
   return {
@@ -40,6 +43,6 @@ export async function infer(http: Http, name: string, asked: Asked, withinMs: nu
   };
 }
 
-function millis(answer: Response, name: string): number {
+function timeOf(answer: Response, name: string): number {
   return Number(answer.headers.get(name) ?? 0);
 }

@@ -61,7 +61,8 @@ export interface LoadOptions {
 export interface ModelRunOptions extends LoadOptions {
   /** Default: what the model was opened with, and `auto` without that. `local` never sends anything of the input. */
   where?: Where;
-  /** Milliseconds in which the answer must be there. With `auto`, part of it is kept for the other place. */
+  /** Milliseconds in which the answer must be there. With `auto`, part of it is kept for the other place. On the pool, a
+   * second node is asked as well near their end. */
   budgetMs?: number;
   boxes?: BoxesOptions;
 }
