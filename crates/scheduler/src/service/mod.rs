@@ -5,6 +5,7 @@
 //! - [`race`]: requests that are asked of two nodes
 //! - [`replica`]: who keeps all of a service ready
 //! - [`links`]: who must have a key for links before it can keep parts
+//! - [`room`]: who leaves when another needs the memory, and what fits nowhere
 //! - [`crew`]: who keeps it ready together, each some of its parts
 
 mod call;
@@ -12,6 +13,7 @@ mod crew;
 mod links;
 mod race;
 mod replica;
+mod room;
 
 pub(crate) use call::Part;
 pub use call::{CallError, CallId, Ran, Urgency};
@@ -66,6 +68,8 @@ struct Service {
     unfit: BTreeMap<NodeId, Time>,
     /// How long a node takes to answer, on average over the last requests.
     usual: Option<Micros>,
+    /// Whether a node ever kept all of it ready.
+    was_kept: bool,
     /// Requests that wait, those to be answered first in front: by priority, then in the order they came.
     queue: [VecDeque<CallId>; 3],
     answered: u64,
@@ -87,6 +91,7 @@ impl Service {
             rates: BTreeMap::new(),
             unfit: BTreeMap::new(),
             usual: None,
+            was_kept: false,
             queue: Default::default(),
             answered: 0,
             failed: 0,
@@ -154,6 +159,8 @@ impl Scheduler {
             Err(SubmitError::NameTaken { name: spec.name })
         } else if self.services.services.len() >= MAX_SERVICES {
             Err(SubmitError::Busy { open: MAX_SERVICES })
+        } else if let Some(error) = self.too_large(&spec) {
+            Err(error)
         } else {
             let service = self.numbers.next_job();
             self.record(Fact::Serves { service, spec: alloc::boxed::Box::new(spec.clone()) });
@@ -192,6 +199,7 @@ impl Scheduler {
     pub(crate) fn apply_replica(&mut self, service: JobId, node: NodeId, on: bool) {
         let Some(service) = self.services.services.get_mut(&service) else { return };
         if on {
+            service.was_kept = true;
             service.replicas.insert(node, Replica::absent());
         } else {
             service.replicas.remove(&node);
