@@ -4,11 +4,11 @@ use alloc::string::{String, ToString};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::cmp::Reverse;
-use core::fmt;
 use shoal_protocol::limit::{MAX_CALLS_PER_NODE, REQUEST_PART_BYTES};
 use shoal_protocol::{Attempt, Failure, JobId, LimitKind, Micros, NodeId, Priority, Time, ToNode};
 
 use super::crew::Crew;
+use super::unanswered::{CallError, is_nodes_fault};
 use super::{Service, rank};
 use crate::Output;
 use crate::state::{Conn, Scheduler};
@@ -114,52 +114,6 @@ pub(crate) struct Part {
     pub(crate) at: u64,
     pub(crate) bytes: Vec<u8>,
     pub(crate) last: bool,
-}
-
-/// Why a request is not answered.
-#[derive(Clone, Debug, PartialEq)]
-pub enum CallError {
-    /// There is no such service, or it was ended.
-    Gone,
-    /// As many wait as may.
-    Full { waiting: usize },
-    /// All that wait or are at work have as many bytes as may be.
-    Heavy { bytes: u64 },
-    /// Its time is over: at work, or before any node was free.
-    Deadline { begun: bool, why: Option<String> },
-    /// The service itself failed on it.
-    Failed { failure: Failure, node: NodeId },
-    /// Nodes were lost with it, and no more are asked.
-    Lost { reason: String, tries: u32 },
-}
-
-impl fmt::Display for CallError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            CallError::Gone => f.write_str("the service has been removed"),
-            CallError::Full { waiting } => {
-                write!(f, "{waiting} requests are waiting already: try again later")
-            }
-            CallError::Heavy { bytes } => {
-                let mib = bytes >> 20;
-                write!(f, "requests of {mib} MiB are waiting or at work already: try again later")
-            }
-            CallError::Deadline { begun: true, .. } => {
-                f.write_str("the request did not finish before its deadline")
-            }
-            CallError::Deadline { begun: false, why } => {
-                f.write_str("no node was free to take the request before its deadline")?;
-                why.iter().try_for_each(|why| write!(f, ": {why}"))
-            }
-            CallError::Failed { failure, node } => write!(f, "{failure}, on node {node}"),
-            CallError::Lost { reason, tries } => {
-                write!(
-                    f,
-                    "the request was lost with its node {tries} times; the last time: {reason}"
-                )
-            }
-        }
-    }
 }
 
 impl Scheduler {
@@ -536,23 +490,5 @@ impl Scheduler {
                 self.drop_in_crew(service, attempt);
             }
         }
-    }
-}
-
-/// Another node may do better.
-fn is_nodes_fault(failure: &Failure) -> bool {
-    match failure {
-        Failure::DeviceLost { .. }
-        | Failure::OutOfMemory { .. }
-        | Failure::Fetch { .. }
-        | Failure::Internal { .. }
-        | Failure::Unable { .. } => true,
-        Failure::Kernel { .. }
-        | Failure::Trap { .. }
-        | Failure::Exit { .. }
-        | Failure::Limit { .. }
-        | Failure::Signature { .. }
-        | Failure::Outside { .. }
-        | Failure::Model { .. } => false,
     }
 }

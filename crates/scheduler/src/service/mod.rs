@@ -6,6 +6,7 @@
 //! - [`replica`]: who keeps all of a service ready
 //! - [`links`]: who must have a key for links before it can keep parts
 //! - [`room`]: who leaves when another needs the memory, and what fits nowhere
+//! - [`unanswered`]: why a request has no answer
 //! - [`crew`]: who keeps it ready together, each some of its parts
 
 mod call;
@@ -14,10 +15,12 @@ mod links;
 mod race;
 mod replica;
 mod room;
+mod unanswered;
 
 pub(crate) use call::Part;
-pub use call::{CallError, CallId, Ran, Urgency};
+pub use call::{CallId, Ran, Urgency};
 pub use crew::{SplitView, StageView};
+pub use unanswered::CallError;
 
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::string::String;

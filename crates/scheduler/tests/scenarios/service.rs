@@ -6,9 +6,9 @@ use shoal_scheduler::*;
 
 use crate::world::{World, caps, trap};
 
-const SERVICE: JobId = JobId(1);
+pub(crate) const SERVICE: JobId = JobId(1);
 
-fn spec(least: u16, most: u16) -> ServiceSpec {
+pub(crate) fn spec(least: u16, most: u16) -> ServiceSpec {
     ServiceSpec {
         name: "echo".into(),
         owner: "tester".into(),
@@ -26,7 +26,7 @@ fn spec(least: u16, most: u16) -> ServiceSpec {
 }
 
 /// Own nodes, and a service that is ready on the least of them.
-fn served(nodes: u64, least: u16, most: u16) -> (World, Vec<Conn>) {
+pub(crate) fn served(nodes: u64, least: u16, most: u16) -> (World, Vec<Conn>) {
     let mut world = World::new();
     let conns: Vec<_> = (1..=nodes).map(|n| world.join_trusted(n)).collect();
     world.give(Input::Serve { request: RequestId(1), spec: spec(least, most) });
@@ -36,7 +36,7 @@ fn served(nodes: u64, least: u16, most: u16) -> (World, Vec<Conn>) {
 
 impl World {
     /// All who were told to make it ready are.
-    fn get_ready(&mut self) {
+    pub(crate) fn get_ready(&mut self) {
         for _ in 0..20 {
             self.wait(100);
             for conn in core::mem::take(&mut self.warm) {
@@ -45,14 +45,14 @@ impl World {
         }
     }
 
-    fn ask(&mut self, call: u64, millis: u64) {
+    pub(crate) fn ask(&mut self, call: u64, millis: u64) {
         let (deadline, priority) = (self.now + Micros::from_millis(millis), Priority::Interactive);
         let (call, body) = (CallId(call), vec![call as u8]);
         let urgency = Urgency { priority, deadline, budget: None };
         self.give(Input::Ask { call, service: SERVICE, body, urgency });
     }
 
-    fn reply(&mut self, at: usize, part: &[u8], last: bool) {
+    pub(crate) fn reply(&mut self, at: usize, part: &[u8], last: bool) {
         let (conn, call, _) = self.asked[at].clone();
         let at = self.said.entry(call).or_default();
         let message = FromNode::Answer { call, at: *at, part: part.into(), last };
@@ -427,7 +427,7 @@ fn unready(nodes: u64, most: u16) -> World {
 
 impl World {
     /// Time passes, and the first so many nodes beat.
-    fn wait_awake(&mut self, nodes: u64, seconds: u64) {
+    pub(crate) fn wait_awake(&mut self, nodes: u64, seconds: u64) {
         for _ in 0..seconds * 2 {
             self.wait(500);
             for conn in (1..=nodes).map(Conn) {
@@ -481,214 +481,4 @@ fn what_takes_long_is_waited_for_where_nobody_else_can() {
     world.wait_awake(2, 1);
     assert_eq!((world.warm.len(), world.replicas().len()), (2, 1));
     assert!(world.replicas()[0].ready);
-}
-
-/// A service that takes so many tenths of what a node lends.
-fn tenths(name: &str, tenths: u64) -> ServiceSpec {
-    let takes = Footprint { memory: (1 << 30) * tenths / 10, ..Footprint::NOTHING };
-    ServiceSpec { name: name.into(), needs: Needs::lane(Lane::Cpu).takes(takes), ..spec(1, 1) }
-}
-
-/// Own nodes with these services, which are added a second after one another.
-fn lodged(nodes: u64, specs: &[ServiceSpec]) -> World {
-    let mut world = World::new();
-    for n in 1..=nodes {
-        world.join_trusted(n);
-    }
-    for (at, spec) in specs.iter().enumerate() {
-        world.give(Input::Serve { request: RequestId(at as u64), spec: spec.clone() });
-        world.all_ready(1_000);
-    }
-    world
-}
-
-impl World {
-    /// Whatever nodes are told to make ready in this time, they do. The first one beats.
-    fn all_ready(&mut self, millis: u64) {
-        for _ in 0..millis / 100 {
-            self.wait(100);
-            for conn in core::mem::take(&mut self.warm) {
-                for job in 1..8 {
-                    self.say(conn, FromNode::Warm { job: JobId(job), result: Ok(()) });
-                }
-            }
-            self.say(Conn(1), FromNode::Alive { running: vec![], queued: vec![] });
-        }
-    }
-
-    /// Which services are ready somewhere, by their names.
-    fn lodgers(&self) -> Vec<String> {
-        let services = self.scheduler.services();
-        let ready = services.iter().filter(|of| of.replicas.iter().any(|replica| replica.ready));
-        ready.map(|of| of.spec.name.clone()).collect()
-    }
-
-    fn ask_of(&mut self, call: u64, service: u64) {
-        let deadline = self.now + Micros::from_secs(60);
-        let (call, service) = (CallId(call), JobId(service));
-        let (body, priority) = (vec![call.0 as u8], Priority::Interactive);
-        let urgency = Urgency { priority, deadline, budget: None };
-        self.give(Input::Ask { call, service, body, urgency });
-    }
-}
-
-#[test]
-fn who_was_not_asked_for_longest_leaves_when_another_needs_the_room() {
-    let mut world = lodged(1, &[tenths("a", 4), tenths("b", 4)]);
-    assert_eq!(world.lodgers(), ["a", "b"]);
-    world.ask_of(1, 1);
-    world.reply(0, b"asked later than b", true);
-    world.wait(1_000);
-    world.give(Input::Serve { request: RequestId(9), spec: tenths("c", 4) });
-    world.all_ready(1_000);
-    assert_eq!(world.lodgers(), ["a", "c"], "b was not asked at all");
-    world.all_ready(60_000);
-    assert_eq!(world.lodgers(), ["a", "c"], "what nobody asks drives nobody out");
-    world.ask_of(2, 2);
-    world.all_ready(1_000);
-    assert_eq!(world.lodgers(), ["b", "c"], "what is asked comes back");
-    world.reply(1, b"from b", true);
-    assert_eq!(world.answers.last(), Some(&(CallId(2), b"from b".to_vec(), true)));
-    world.give(Input::Unserve { service: JobId(2) });
-    world.all_ready(1_000);
-    assert_eq!(world.lodgers(), ["a", "c"], "and so does what has room again");
-}
-
-#[test]
-fn nobody_leaves_while_it_is_at_work_and_as_many_leave_as_must() {
-    let mut world = lodged(1, &[tenths("a", 3), tenths("b", 3), tenths("c", 3)]);
-    world.ask_of(1, 1);
-    world.give(Input::Serve { request: RequestId(9), spec: tenths("d", 7) });
-    world.all_ready(1_000);
-    assert_eq!(world.lodgers(), ["a", "d"]);
-    world.give(Input::Unserve { service: JobId(4) });
-    world.all_ready(1_000);
-    world.give(Input::Serve { request: RequestId(10), spec: tenths("e", 8) });
-    world.all_ready(1_000);
-    assert_eq!(world.lodgers(), ["a", "b", "c"], "a has a request, and there is no room beside it");
-    world.reply(0, b"done", true);
-    world.all_ready(1_000);
-    assert_eq!(world.lodgers(), ["e"]);
-}
-
-#[test]
-fn a_donor_that_lends_less_keeps_what_was_asked_last() {
-    let mut world = lodged(1, &[tenths("a", 4), tenths("b", 4)]);
-    world.ask_of(1, 1);
-    world.reply(0, b"done", true);
-    let conn = world.asked[0].0;
-    let less = Caps { memory: (1 << 30) / 2, ..caps(100) };
-    world.say(conn, FromNode::Caps(less));
-    world.all_ready(1_000);
-    assert_eq!(world.lodgers(), ["a"]);
-}
-
-#[test]
-fn what_fits_on_no_node_is_refused_with_both_numbers_unless_it_is_split() {
-    let mut world = lodged(2, &[tenths("large", 15)]);
-    let Some(Err(error)) = world.replies.last().cloned() else { panic!("it is refused") };
-    assert_eq!(error, SubmitError::TooLarge { takes: (1 << 30) * 15 / 10, most: 1 << 30 });
-    let words = error.to_string();
-    assert!(words.contains("1536 MiB") && words.contains("1024 MiB"), "{words}");
-    assert!(words.contains("--split"), "{words}");
-    let split = ServiceSpec { split: Split::Auto, ..tenths("split", 15) };
-    world.give(Input::Serve { request: RequestId(2), spec: split });
-    assert!(matches!(world.replies.last(), Some(Ok(_))), "parts of it may fit");
-    let mut nobody = lodged(0, &[tenths("large", 15)]);
-    assert!(matches!(nobody.replies.last(), Some(Ok(_))), "it waits for a node");
-    nobody.join_trusted(1);
-    nobody.wait(1_000);
-    let trouble = nobody.scheduler.services().remove(0).trouble;
-    assert!(trouble.is_some_and(|words| words.contains("1536 MiB")));
-}
-
-impl World {
-    /// Asks for an answer within so many milliseconds, if that can be.
-    fn hurry(&mut self, call: u64, millis: u64) {
-        let (deadline, priority) = (self.now + Micros::from_secs(60), Priority::Interactive);
-        let urgency = Urgency { priority, deadline, budget: Some(Micros::from_millis(millis)) };
-        let (call, body) = (CallId(call), vec![call as u8]);
-        self.give(Input::Ask { call, service: SERVICE, body, urgency });
-    }
-}
-
-/// Two nodes were asked the same.
-fn raced() -> World {
-    let (mut world, _) = served(2, 2, 2);
-    world.hurry(1, 400);
-    assert_eq!(world.asked.len(), 1, "one is asked at first");
-    world.wait(150);
-    assert_eq!(world.asked.len(), 1, "it has half of the budget for itself");
-    world.wait(100);
-    let [(first, one, _), (second, other, _)] = &world.asked[..] else {
-        panic!("two are asked, not {:?}", world.asked)
-    };
-    assert!(first != second && one != other);
-    assert_eq!(world.scheduler.services()[0].running, 2);
-    world
-}
-
-#[test]
-fn of_two_that_are_asked_the_first_answer_counts_and_the_other_is_cancelled() {
-    for winner in [0, 1] {
-        let (mut world, loser) = (raced(), 1 - winner);
-        world.reply(winner, b"first ", false);
-        assert!(world.revoked.contains(&world.asked[loser].1), "the other is told to stop");
-        assert!(!world.revoked.contains(&world.asked[winner].1));
-        world.reply(loser, b"second", true);
-        world.reply(winner, b"and all", true);
-        let said: Vec<u8> = world.answers.iter().flat_map(|(_, part, _)| part.clone()).collect();
-        assert_eq!(said, b"first and all");
-        assert_eq!(world.answers.iter().filter(|(_, _, last)| *last).count(), 1);
-        let view = world.scheduler.services().remove(0);
-        assert_eq!((view.answered, view.failed, view.running), (1, 0, 0));
-    }
-}
-
-#[test]
-fn of_two_that_are_asked_one_may_fail_or_leave() {
-    let mut world = raced();
-    let (conn, ..) = world.asked[0];
-    world.leave(conn);
-    assert_eq!(world.asked.len(), 2, "the other has it already");
-    world.reply(1, b"done", true);
-    assert_eq!(world.answers, [(CallId(1), b"done".to_vec(), true)]);
-
-    let mut world = raced();
-    let (conn, call, _) = world.asked[1].clone();
-    world.say(conn, FromNode::Failed { attempt: call, failure: trap() });
-    assert_eq!(world.unanswered, [], "the other may know better");
-    let (conn, call, _) = world.asked[0].clone();
-    world.say(conn, FromNode::Failed { attempt: call, failure: trap() });
-    assert_eq!(world.unanswered.len(), 1, "it does not");
-    assert_eq!(world.answers, []);
-}
-
-#[test]
-fn nobody_is_asked_twice_without_need() {
-    let (mut world, _) = served(2, 2, 2);
-    world.hurry(1, 400);
-    world.wait(100);
-    world.reply(0, b"in time", true);
-    world.wait_awake(2, 1);
-    assert_eq!(world.asked.len(), 1);
-    // The service is known to be quick: one node is waited for longer before another is asked.
-    world.hurry(2, 400);
-    world.wait(250);
-    assert_eq!(world.asked.len(), 2);
-    world.wait(100);
-    assert_eq!(world.asked.len(), 3);
-    world.give(Input::HangUp { call: CallId(2) });
-    assert!(world.revoked.contains(&world.asked[1].1) && world.revoked.contains(&world.asked[2].1));
-    world.ask(3, 60_000);
-    world.wait(1_000);
-    assert_eq!(world.asked.len(), 4, "without a budget there is no race");
-}
-
-#[test]
-fn a_race_takes_no_slot_that_others_wait_for() {
-    let (mut world, _) = served(1, 1, 1);
-    world.hurry(1, 200);
-    world.wait(500);
-    assert_eq!(world.asked.len(), 1, "there is nobody else");
 }
