@@ -2,6 +2,7 @@
 
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
+import { readFileSync } from "node:fs";
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -19,6 +20,8 @@ const YOLO = join(OUTSIDE ?? "", "yolov8n/package/lib/model/yolov8n.onnx");
 const BUS = join(OUTSIDE ?? "", "pictures/ultralytics/assets/bus.jpg");
 /** No detector. */
 const LINE = onnxFile({ nodes: [["Neg", ["x"], "y"]], inputs: { x: ["rows", 3] }, outputs: { y: ["rows", 3] } });
+
+const BUS_BASE64 = skip ? "" : readFileSync(BUS).toString("base64");
 
 let coordinator;
 let front;
@@ -127,6 +130,44 @@ function near(found, wanted, tolerance) {
     box.forEach((side, of) => assert.ok(Math.abs(side - wanted[at].box[of]) < 10 * tolerance, `${box} instead of ${wanted[at].box}`));
   });
 }
+
+test("a detector in two slices finds the same boxes, and the page shows what each slice costs", { skip }, async (t) => {
+  const nodes = [await startNode(coordinator.joinLink), await startNode(coordinator.joinLink)];
+  t.after(() => Promise.all(nodes.map((one) => one.close())));
+  await shoal.addModel(new Blob([await readFile(YOLO)]), { name: "sliced", strangers: true, split: 2, wire: "f16" });
+  t.after(() => shoal.unserve("sliced"));
+  const entry = async () => (await shoal.models()).find(({ name }) => name === "sliced");
+  await until("two slices", async () => (await entry())?.split?.ready);
+  assert.equal((await entry()).readyOn.length, 2);
+  const { page, complaints } = await open(t);
+  const look = (name, where) =>
+    page.evaluate(
+      async ({ url, key, name, where, jpeg }) => {
+        const { connect } = await import(`${url}/assets/sdk.js`);
+        const model = await (await connect(url, key)).model(name);
+        const { boxes, ran } = await model.detect(new Blob([Uint8Array.from(atob(jpeg), (c) => c.charCodeAt(0))]), { where });
+        return { boxes, ran };
+      },
+      { url: front.url, key: front.key, name, where, jpeg: BUS_BASE64 },
+    );
+  const whole = await look("yolov8n", "remote");
+  assert.deepEqual([whole.ran.where, whole.ran.stages], ["remote", 1]);
+  const split = await look("sliced", "split");
+  assert.deepEqual([split.ran.where, split.ran.stages], ["split", 2]);
+  assert.match(split.ran.why, /2 nodes, a slice each/);
+  assert.ok(split.ran.bytes.received < 2_000, "boxes come back, not tensors");
+  near(split.boxes, whole.boxes, 0.05);
+  await assert.rejects(look("yolov8n", "split"), /yolov8n is not split/);
+
+  await page.getByLabel("Model", { exact: true }).selectOption("sliced");
+  await page.getByRole("radio", { name: "Split" }).check({ force: true });
+  await picker(page).setInputFiles(BUS);
+  await page.getByText(/Ran in 2 slices/).waitFor();
+  const rows = page.locator("table.slices tbody tr");
+  await until("what slices cost", async () => /ms.*KiB/s.test(await rows.first().innerText()));
+  assert.equal(await rows.count(), 2);
+  assert.deepEqual(complaints, []);
+});
 
 test("a picture gets its boxes wherever the model runs, with milliseconds and bytes of each stage", { skip }, async (t) => {
   const { page, complaints } = await open(t);

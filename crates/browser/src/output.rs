@@ -44,6 +44,8 @@ export type BrainOutput =
   | { type: "closeQuic" }
   /** For the swarm's `told`. */
   | { type: "share"; bytes: Uint8Array }
+  /** Make a key for links: a crew may ask for this node. */
+  | { type: "link" }
   | { type: "stopped"; reason?: string };
 "#;
 
@@ -102,6 +104,7 @@ pub(crate) fn plain(node: &Node, output: Output) -> JsValue {
         }
         Output::CloseQuic => Fields::of("closeQuic"),
         Output::Share(told) => Fields::of("share").with("bytes", packed(&told)),
+        Output::Link => Fields::of("link"),
         Output::Stopped(refusal) => {
             Fields::of("stopped").with("reason", refusal.map(|refusal| refusal.to_string()))
         }

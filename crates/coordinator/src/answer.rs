@@ -35,6 +35,8 @@ pub(crate) struct Ran {
     pub(crate) waited: Micros,
     /// From then on.
     pub(crate) took: Micros,
+    /// Nodes that it went through.
+    pub(crate) stages: usize,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -135,7 +137,7 @@ mod tests {
         assert_eq!(taker.next().await, Next::Bytes(b"one two".to_vec()));
         giver.give(b"!".to_vec());
         let (waited, took) = (Micros(1), Micros(2));
-        giver.finish(Ran { node: 3, name: "desk".into(), waited, took });
+        giver.finish(Ran { node: 3, name: "desk".into(), waited, took, stages: 1 });
         assert_eq!(taker.next().await, Next::Bytes(b"!".to_vec()));
         assert_eq!(taker.next().await, Next::Whole);
         assert_eq!(taker.ran().map(|ran| ran.node), Some(3));

@@ -6,8 +6,9 @@ use std::path::Path;
 use shoal_engine::intake;
 use shoal_engine::onnx::{Model, Stage, Threads};
 use shoal_kinds::OnnxWork;
-use shoal_kinds::onnx::tensor::{pack, unpack};
-use shoal_kinds::onnx::{CutAsk, CutPlan, Element, Head, MOST_PARTS, Part, Tensor, Wire};
+use shoal_kinds::onnx::sight::{Boxes, Fit, Normalize, Pictured};
+use shoal_kinds::onnx::tensor::{pack, pack_asked, unpack};
+use shoal_kinds::onnx::{CutAsk, CutPlan, Element, Head, MOST_PARTS, Part, Sight, Tensor, Wire};
 use shoal_protocol::{BlobRef, Failure, Hash, Span};
 
 /// The classifier of `examples/cifar10`, in parts.
@@ -23,8 +24,11 @@ fn file() -> Vec<u8> {
 }
 
 fn cut(wire: Wire) -> Cut {
-    let file = file();
     let shapes = BTreeMap::from([("image".to_string(), vec![1, 3, 32, 32])]);
+    cut_file(file(), shapes, wire)
+}
+
+fn cut_file(file: Vec<u8>, shapes: BTreeMap<String, Vec<u64>>, wire: Wire) -> Cut {
     let plan = intake::parts(&file, &CutAsk { shapes: &shapes, most: MOST_PARTS });
     let CutPlan { inputs, outputs, parts } = plan.expect("parts");
     let blob = |size: usize| BlobRef { hash: Hash([0; 32]), size: size as u64 };
@@ -58,19 +62,23 @@ impl Cut {
     }
 
     fn whole(&self, request: &[u8]) -> Vec<f32> {
+        numbers(&self.whole_answer(request))
+    }
+
+    fn whole_answer(&self, request: &[u8]) -> Vec<u8> {
         let whole = OnnxWork { parts: Vec::new(), ..self.work.clone() };
         let model = Model::load(self.file.clone(), &whole, &Threads::new(1)).expect("it loads");
-        numbers(&model.run(&whole, request).expect("it runs"))
+        model.run(&whole, request).expect("it runs")
     }
 }
 
 /// What stage after stage makes of a request.
 fn run(stages: &[Stage], request: &[u8]) -> Result<Vec<f32>, Failure> {
-    let mut bytes = request.to_vec();
-    for stage in stages {
-        bytes = stage.run(&bytes)?;
-    }
-    Ok(numbers(&bytes))
+    answer(stages, request).map(|bytes| numbers(&bytes))
+}
+
+fn answer(stages: &[Stage], request: &[u8]) -> Result<Vec<u8>, Failure> {
+    stages.iter().try_fold(request.to_vec(), |bytes, stage| stage.run(&bytes))
 }
 
 fn numbers(packed: &[u8]) -> Vec<f32> {
@@ -142,6 +150,68 @@ fn a_wrong_request_is_told_so_by_the_first_stage_and_wrong_bytes_by_any() {
     assert!(wrong.contains("expected float32[1x3x32x32]"), "{wrong}");
     assert!(stages[1].run(&picture("image", &[1, 3, 32, 32])).is_err());
     assert!(stages[1].run(&[1, 2, 3]).is_err());
+}
+
+/// Takes pictures of 8x8, and gives their numbers as boxes: corners, score and class.
+fn detector() -> Vec<u8> {
+    fn message(field: u8, bytes: &[u8]) -> Vec<u8> {
+        let length = bytes.len();
+        let length = if length < 128 {
+            vec![length as u8]
+        } else {
+            vec![length as u8 | 128, (length >> 7) as u8]
+        };
+        [&[field << 3 | 2][..], &length, bytes].concat()
+    }
+    let text = |field: u8, text: &str| message(field, text.as_bytes());
+    let number = |field: u8, number: u8| vec![field << 3, number];
+    let node = |op: &str, inputs: &[&str], output: &str| {
+        let inputs: Vec<u8> = inputs.iter().flat_map(|name| text(1, name)).collect();
+        message(1, &[inputs, text(2, output), text(4, op)].concat())
+    };
+    let value = |field: u8, name: &str, dims: &[u8]| {
+        let dims: Vec<u8> = dims.iter().flat_map(|dim| message(1, &number(1, *dim))).collect();
+        let tensor = [number(1, 1), message(2, &dims)].concat();
+        message(field, &[text(1, name), message(2, &message(1, &tensor))].concat())
+    };
+    let sides: Vec<u8> = [1i64, 32, 6].iter().flat_map(|side| side.to_le_bytes()).collect();
+    let shape = [number(1, 3), number(2, 7), text(8, "sides"), message(9, &sides)].concat();
+    let graph = [
+        node("Relu", &["images"], "a"),
+        node("Neg", &["a"], "b"),
+        node("Abs", &["b"], "c"),
+        node("Reshape", &["c", "sides"], "boxes"),
+        text(2, "detector"),
+        message(5, &shape),
+        value(11, "images", &[1, 3, 8, 8]),
+        value(12, "boxes", &[1, 32, 6]),
+    ];
+    [number(1, 8), message(8, &number(2, 17)), message(7, &graph.concat())].concat()
+}
+
+#[test]
+fn the_last_stage_finds_the_boxes_of_a_picture_that_only_the_first_one_saw() {
+    let pixels: Vec<u8> = (0..4 * 16 * 3u32).map(|at| (at * 89 % 256) as u8).collect();
+    let head = Head { name: "images".into(), element: Element::U8, dims: vec![1, 4, 16, 3] };
+    let picture = Pictured { name: "images".into(), fit: Fit::Stretch, normalize: Normalize::None };
+    let boxes = Some(Boxes { score: 0.4, overlap: 0.9, classes: None });
+    let sight = Sight { pictures: vec![picture], boxes };
+    let request = pack_asked(&[Tensor { head, bytes: &pixels }], &sight);
+    for wire in [Wire::F32, Wire::F16] {
+        let cut = cut_file(detector(), BTreeMap::new(), wire);
+        let last = cut.files.len();
+        assert!(last >= 3, "{last} parts");
+        let whole = cut.whole_answer(&request);
+        let split = answer(&cut.stages(&[0, 1, 2, last]), &request).expect("all run");
+        let (whole, split) = (unpack(&whole).expect("boxes"), unpack(&split).expect("boxes"));
+        assert_eq!(whole[0].head, split[0].head);
+        assert!(whole[0].head.dims[1] > 0, "it finds something");
+        let floats = |bytes: &[u8]| -> Vec<f32> {
+            bytes.as_chunks::<4>().0.iter().map(|one| f32::from_le_bytes(*one)).collect()
+        };
+        let off = farthest(&floats(whole[0].bytes), &floats(split[0].bytes));
+        assert!(off <= if wire == Wire::F32 { 0.0 } else { 0.01 }, "{wire}: off by {off}");
+    }
 }
 
 #[test]

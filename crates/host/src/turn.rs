@@ -107,7 +107,8 @@ impl Host<'_> {
             | ToNode::Warm { .. }
             | ToNode::Ask { .. }
             | ToNode::AskMore { .. }
-            | ToNode::Share(_) => None,
+            | ToNode::Share(_)
+            | ToNode::Link => None,
         };
         // The lanes need the session before the first unit.
         if let Some((node, token)) = welcome {
@@ -254,6 +255,8 @@ impl Host<'_> {
                 Output::OpenQuic(offer) => self.open_quic(offer),
                 Output::CloseQuic => self.quic.close(),
                 Output::Share(told) => self.share(ShareInput::Told(told)),
+                // A machine has its key from the start.
+                Output::Link => {}
                 Output::Stopped(None) => self.stopped = Some(Ok(())),
                 Output::Stopped(Some(refusal)) => {
                     let (code, message) = ("refused".into(), refusal.to_string());

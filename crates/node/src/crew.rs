@@ -22,6 +22,14 @@ impl Node {
         self.prove_links();
     }
 
+    /// A crew may ask for this node, and wants to know its key.
+    pub(crate) fn must_link(&mut self) {
+        match self.link_key {
+            Some(_) => self.prove_links(),
+            None => self.outputs.push_back(Output::Link),
+        }
+    }
+
     /// Has the links' key signed, so that others may believe it; on each connection, because another
     /// coordinator may be there.
     pub(crate) fn prove_links(&mut self) {

@@ -50,6 +50,7 @@ impl Node {
             ToNode::Warm { job } => self.warm(job),
             ToNode::Ask { call, job, body, rest } => self.asked(call, job, body, rest),
             ToNode::AskMore { call, body } => self.asked_more(call, &body),
+            ToNode::Link => self.must_link(),
         }
     }
 }

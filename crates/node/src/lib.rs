@@ -175,6 +175,8 @@ pub enum Output {
     CloseQuic,
     /// For [`share::Share`].
     Share(ShareTold),
+    /// Make the key of this node's links; leads to `LinkKey`. A crew may ask for this node.
+    Link,
     /// Nothing more will happen: stopped by the donor (`None`) or refused for good.
     Stopped(Option<Refusal>),
 }

@@ -189,6 +189,9 @@ pub enum ToNode {
         #[serde(with = "crate::raw")]
         body: Vec<u8>,
     },
+    /// Have a key for links, and say it (`FromNode::Links`): this node may be asked into a crew that keeps a service
+    /// ready, and nobody else could seal anything for it.
+    Link,
 }
 
 /// Where the coordinator takes frames by QUIC (WebTransport), on the host this node reached it at. See

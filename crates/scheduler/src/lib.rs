@@ -36,7 +36,9 @@ pub use explain::{WhyJob, WhyNode, WhyUnit};
 pub use fact::{Fact, Place};
 pub use job::{JobFailure, JobState, Proof};
 pub use receipt::{Receipt, ReceiptNode, ReceiptUnit};
-pub use service::{CallError, CallId, Ran, ReplicaView, ServiceView, SplitView, StageView};
+pub use service::{
+    CallError, CallId, Ran, ReplicaView, ServiceView, SplitView, StageView, Urgency,
+};
 pub use state::{Conn, RequestId, Scheduler};
 pub use submit::SubmitError;
 pub use swarm::SwarmView;
@@ -47,8 +49,8 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use shoal_kinds::{JobSpec, ServiceSpec};
 use shoal_protocol::{
-    Attempt, BlobRef, CrewId, Epoch, FromNode, Hello, JobId, Micros, NodeId, Poke, Priority,
-    Refusal, Span, Time, ToNode,
+    Attempt, BlobRef, CrewId, Epoch, FromNode, Hello, JobId, Micros, NodeId, Poke, Refusal, Span,
+    ToNode,
 };
 
 /// One change in the world.
@@ -124,8 +126,7 @@ pub enum Input {
         call: CallId,
         service: JobId,
         body: Vec<u8>,
-        priority: Priority,
-        deadline: Time,
+        urgency: Urgency,
     },
     /// Whoever asked does not wait any more.
     HangUp {

@@ -73,8 +73,8 @@ impl Scheduler {
             Input::Compared { id, outcome } => self.compared(now, id, outcome),
             Input::Serve { request, spec } => self.serve(now, request, spec),
             Input::Unserve { service } => self.unserve(service),
-            Input::Ask { call, service, body, priority, deadline } => {
-                self.take_call(call, service, (body, priority, deadline));
+            Input::Ask { call, service, body, urgency } => {
+                self.take_call(call, service, (body, urgency));
             }
             Input::HangUp { call } => self.hang_up(call),
             Input::RowsCompared { crew, same } => self.rows_compared(now, crew, same),

@@ -24,6 +24,8 @@ pub enum SubmitError {
     TooManyUnits { units: u64 },
     /// Another service has this name.
     NameTaken { name: String },
+    /// A service that takes more memory than any node lends that could serve it.
+    TooLarge { takes: u64, most: u64 },
     /// No node connected now could ever run it; says what is asked and what the pool offers.
     NoNodeCan { asked: String, offered: String },
 }
@@ -43,6 +45,14 @@ impl fmt::Display for SubmitError {
                 write!(
                     f,
                     "there is a service named {name:?} already: choose another name or remove it"
+                )
+            }
+            SubmitError::TooLarge { takes, most } => {
+                let (takes, most) = (takes.div_ceil(1 << 20), most >> 20);
+                write!(
+                    f,
+                    "it takes {takes} MiB of memory, and no node here lends more than {most} MiB; a model can be split \
+                     over several nodes with --split auto"
                 )
             }
             SubmitError::NoNodeCan { asked, offered } => {

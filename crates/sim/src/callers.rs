@@ -9,7 +9,7 @@ use shoal_protocol::{
     Attempt, BlobRef, Failure, Footprint, Hash, JobId, Lane, Lease, Limits, Micros, Needs,
     Priority, Signature, Signed, Time, UnitOutput,
 };
-use shoal_scheduler::{CallError, CallId, Input, RequestId};
+use shoal_scheduler::{CallError, CallId, Input, RequestId, Urgency};
 
 use crate::device::author;
 use crate::report::Report;
@@ -139,7 +139,10 @@ impl<P: Probe> World<P> {
         let (truth, heard) = (self.truth(number), Vec::new());
         self.callers.calls.insert(id, Call { number, truth, deadline, heard, surely });
         let body = number.to_le_bytes().into();
-        self.give(Input::Ask { call: id, service, body, priority, deadline });
+        // Every other one wants its answer soon: some of those are asked of two nodes.
+        let budget = number.is_multiple_of(2).then_some(Micros(patience / 4));
+        let urgency = Urgency { priority, deadline, budget };
+        self.give(Input::Ask { call: id, service, body, urgency });
         // Some hang up.
         if !surely && self.random.chance(50_000) && self.callers.calls.remove(&id).is_some() {
             self.callers.ended += 1;

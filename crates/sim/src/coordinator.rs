@@ -189,7 +189,8 @@ impl<P: Probe> World<P> {
             | ToNode::Challenge { .. }
             | ToNode::Warm { .. }
             | ToNode::Ask { .. }
-            | ToNode::AskMore { .. } => false,
+            | ToNode::AskMore { .. }
+            | ToNode::Link => false,
         }
     }
 

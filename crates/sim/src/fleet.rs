@@ -133,7 +133,7 @@ impl<P: Probe> World<P> {
             Output::ToCrew { crew, say } => self.tell_member(at, crew, MemberInput::Told(say)),
             Output::AskCrew { crew, call, body } => self.ask_member(at, crew, call, body),
             Output::Share(told) => self.share(at, ShareInput::Told(told)),
-            Output::Forget(_) | Output::OpenQuic(_) | Output::CloseQuic => {}
+            Output::Forget(_) | Output::OpenQuic(_) | Output::CloseQuic | Output::Link => {}
             Output::Stopped(refusal) => {
                 // Only a newer connection of the same device ends one for good.
                 assert!(refusal.is_some(), "a device stopped by itself");

@@ -29,6 +29,8 @@ export interface ServiceOptions {
 export interface AskOptions {
   /** Milliseconds to wait for the answer. Default: 30,000. */
   deadline?: number;
+  /** Milliseconds in which the answer should be there. Near their end, a second node is asked as well. */
+  budget?: number;
   /** Default: `interactive`. */
   priority?: Priority;
   /** Aborting withdraws the request. */
@@ -39,6 +41,7 @@ export interface AskOptions {
 export async function ask(http: Http, name: string, request: Bytes | string, options: AskOptions = {}): Promise<Response> {
   const headers: Record<string, string> = { "content-type": "application/octet-stream" };
   if (options.deadline !== undefined) headers["x-shoal-deadline-ms"] = String(Math.ceil(options.deadline));
+  if (options.budget !== undefined) headers["x-shoal-budget-ms"] = String(Math.max(1, Math.ceil(options.budget)));
   if (options.priority !== undefined) headers["x-shoal-priority"] = options.priority;
   const path = `/api/v1/services/${encodeURIComponent(name)}`;
   return http.call(path, { method: "POST", headers, body: request as BodyInit, signal: options.signal });

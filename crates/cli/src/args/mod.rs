@@ -15,7 +15,7 @@ pub(crate) use lend::{Join, Lend, Listen, Serve, Talk, Up};
 pub(crate) use look::{Cancel, Explain, Jobs, Nodes, Receipt, Subject, Verify, Watch};
 pub(crate) use model::{
     FitArg, Infer, Model, ModelAdd, ModelQuantize, ModelRm, ModelVerb, Models, NormalizeArg, Sight,
-    Task,
+    Task, WireArg,
 };
 pub(crate) use policy::{PolicyArgs, PriorityArg};
 pub(crate) use service::{Ask, Service, ServiceAdd, ServiceRm, ServiceVerb, Services};

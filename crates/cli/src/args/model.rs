@@ -86,11 +86,37 @@ pub(crate) struct ModelAdd {
     /// all of it, or several answer sooner), never, or how many [default: auto for language models, else never]
     #[arg(long, value_name = "N")]
     pub(crate) split: Option<String>,
+    #[command(flatten, next_help_heading = "With --split")]
+    pub(crate) between: Between,
     /// Seconds to wait until a node has it ready
     #[arg(long, value_name = "SECONDS", default_value_t = 60)]
     pub(crate) wait: u64,
     #[command(flatten)]
     pub(crate) server: Server,
+}
+
+/// How an ONNX model is split
+#[derive(Debug, Args)]
+pub(crate) struct Between {
+    /// The shape of an input that the file leaves open, in full; may be repeated
+    #[arg(long, value_name = "NAME=1x3x224x224", value_parser = work::name_and_shape)]
+    pub(crate) shape: Vec<(String, Vec<u64>)>,
+    /// How float tensors travel between the devices [default: f32]
+    #[arg(long, value_name = "FORM")]
+    pub(crate) wire: Option<WireArg>,
+    /// Typical inputs on which every form is tried: an .npy file with one in each row, or a folder of pictures; may be
+    /// repeated if the model has several inputs. Without --wire the model is not added, only the effect is shown
+    #[arg(long, value_name = "[NAME=]PATH")]
+    pub(crate) calibrate: Vec<String>,
+    /// What the model does with the pictures
+    #[arg(long, requires = "calibrate")]
+    pub(crate) task: Option<Task>,
+    /// How pictures are brought to the model's size [default: as for infer]
+    #[arg(long, requires = "calibrate")]
+    pub(crate) fit: Option<FitArg>,
+    /// How pixels become numbers [default: as for infer]
+    #[arg(long, requires = "calibrate")]
+    pub(crate) normalize: Option<NormalizeArg>,
 }
 
 /// Remove a model
@@ -198,4 +224,14 @@ pub(crate) enum FitArg {
 pub(crate) enum NormalizeArg {
     None,
     Imagenet,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum WireArg {
+    /// As they are
+    F32,
+    /// Half the bytes
+    F16,
+    /// A bit more than a quarter of the bytes: 8 bits each, with a scale for every 64
+    Int8,
 }

@@ -226,6 +226,13 @@ pub(super) fn name_and_value(text: &str) -> Result<(String, String), String> {
     }
 }
 
+pub(super) fn name_and_shape(text: &str) -> Result<(String, Vec<u64>), String> {
+    let (name, shape) = name_and_value(text)?;
+    let shape: Result<Vec<u64>, _> = shape.split('x').map(str::parse).collect();
+    let shape = shape.map_err(|_| "expected NAME=SHAPE, such as image=1x3x224x224")?;
+    Ok((name, shape))
+}
+
 fn per_item(text: &str) -> Result<(Option<String>, u32), String> {
     match overlap(text) {
         Ok((_, 0)) | Err(_) => Err("expected a count of at least 1, or NAME=COUNT".into()),

@@ -51,6 +51,20 @@ pub(crate) fn compared(rows: &[[String; 5]]) -> String {
     table.to_string()
 }
 
+/// What each form of tensors between devices costs and changes.
+pub(crate) fn forms(rows: &[[String; 4]]) -> String {
+    let mut table = table(&["WIRE", "SENT PER ITEM", "LARGEST DIFFERENCE", "SAME CLASS"]);
+    for [wire, sent, difference, agreement] in rows {
+        table.add_row([
+            Cell::new(wire),
+            right(sent.clone()),
+            right(difference.clone()),
+            right(agreement.clone()),
+        ]);
+    }
+    table.to_string()
+}
+
 pub(crate) fn nodes(nodes: &[NodeJson]) -> String {
     if nodes.is_empty() {
         return "no nodes in the pool; start one with `shoal up`, or open the join link on a device".into();

@@ -120,17 +120,12 @@ impl Chosen {
     pub(super) fn open(path: &Path) -> Result<Chosen, Fail> {
         let file = std::fs::read(path).map_err(|error| Fail::reading(path, &error))?;
         let plan = intake::model(&file).map_err(|error| refused(path, error))?;
-        let port = |port: &Port| PortJson {
-            name: port.name.clone(),
-            datatype: port.element.wire_name().into(),
-            shape: port.dims.iter().flatten().map(side).collect(),
-        };
         let model = ModelJson {
             name: path.display().to_string(),
             versions: Vec::new(),
             platform: "onnx".into(),
-            inputs: plan.inputs.iter().map(port).collect(),
-            outputs: plan.outputs.iter().map(port).collect(),
+            inputs: plan.inputs.iter().map(port_json).collect(),
+            outputs: plan.outputs.iter().map(port_json).collect(),
             file: BlobJson { hash: String::new(), size: file.len() as u64 },
             parts: Vec::new(),
         };
@@ -224,6 +219,14 @@ impl Chosen {
         };
         let work = WorkRequest::Onnx(OnnxRequest { inputs, ..OnnxRequest::new(model) });
         context.run(client, &JobRequest { common, work }, interrupts).await
+    }
+}
+
+pub(super) fn port_json(port: &Port) -> PortJson {
+    PortJson {
+        name: port.name.clone(),
+        datatype: port.element.wire_name().into(),
+        shape: port.dims.iter().flatten().map(side).collect(),
     }
 }
 

@@ -1,5 +1,6 @@
 //! One module per verb; what they share is here.
 
+mod calibration;
 mod chat;
 #[cfg(feature = "count")]
 pub(crate) mod count;
@@ -24,6 +25,7 @@ mod service;
 mod sim;
 mod talk;
 mod up;
+mod wires;
 
 use std::path::{Path, PathBuf};
 use std::time::Instant;

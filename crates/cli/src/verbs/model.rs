@@ -13,6 +13,7 @@ use shoal_api::{
 use shoal_engine::intake;
 use shoal_kinds::onnx::{ModelPlan, Port};
 
+use super::wires::{self, Between};
 use super::{Context, language, owner, quantize, refused};
 use crate::args::{Model, ModelAdd, ModelRm, ModelVerb, Models};
 use crate::client::{Client, Source};
@@ -37,40 +38,45 @@ pub(super) async fn run(context: &Context, args: Model) -> Result<(), Fail> {
 }
 
 async fn start(context: &Context, args: ModelAdd) -> Result<(), Fail> {
+    let between = Between::of(&args)?;
     if language::is_language(&args.file)? {
+        if let Some(flag) = wires::first_flag(&args) {
+            return Err(Fail::input(format!("{flag} is for ONNX models")));
+        }
         return language::start(context, args).await;
     }
     let file = std::fs::read(&args.file).map_err(|error| Fail::reading(&args.file, &error))?;
     let file = Bytes::from(file);
     let plan = intake::model(&file).map_err(|error| refused(&args.file, error))?;
     let about = About::of(&file, &plan, &args.file)?;
-    let name = match args.name {
-        Some(name) => name,
+    let forms = wires::calibrate(&args, &file, &between.shapes)?;
+    if let Some(forms) = forms.as_ref().filter(|_| !context.json) {
+        show::line(&forms.table())?;
+    }
+    let forms = forms.map(|forms| forms.json());
+    if forms.is_some() && between.wire.is_none() {
+        if context.json {
+            return show::json(&json!({"calibration": forms}));
+        }
+        return show::line("the model is not added yet: choose a form with --wire");
+    }
+    let name = match &args.name {
+        Some(name) => name.clone(),
         None => stem(&args.file)?,
     };
     let client = context.client(&args.server)?;
     let bar = show::Bytes::new("sending the model", if context.json { 0 } else { about.bytes });
     let model = client.upload(&Source::Memory(file), &bar).await;
     bar.clear();
-    let common = ServiceCommon {
-        name: name.clone(),
-        owner: Some(owner()),
-        least: Some(args.least),
-        most: Some(args.most.max(args.least)),
-        idle_seconds: Some(args.idle),
-        limits: LimitsJson { output_mib: Some(ANSWER_MIB), ..LimitsJson::default() },
-        strangers: args.strangers,
-        split: args.split,
-        ..ServiceCommon::default()
-    };
-    let work = WorkRequest::Onnx(OnnxRequest::new(model?.hash));
-    client.serve(&ServiceRequest { common, work }).await?;
+    client.serve(&request(&args, &name, between, model?.hash)).await?;
     if !context.json {
         show::line(&about.told(&name))?;
     }
     let ready = ready(&client, &name, Duration::from_secs(args.wait)).await?;
     if context.json {
-        return show::json(&json!({"name": name, "ready": ready, "model": about.json()}));
+        let model = about.json();
+        let told = json!({"name": name, "ready": ready, "model": model, "calibration": forms});
+        return show::json(&told);
     }
     if ready.is_empty() {
         return show::line(
@@ -81,6 +87,24 @@ async fn start(context: &Context, args: ModelAdd) -> Result<(), Fail> {
     let inputs = plan.inputs.iter().map(|port| format!(" --input {}=FILE.npy", port.name));
     let inputs: String = inputs.collect();
     show::line(&format!("ready on {}; run it with: shoal infer {name}{inputs}", ready.join(", ")))
+}
+
+fn request(args: &ModelAdd, name: &str, between: Between, model: String) -> ServiceRequest {
+    let common = ServiceCommon {
+        name: name.to_owned(),
+        owner: Some(owner()),
+        least: Some(args.least),
+        most: Some(args.most.max(args.least)),
+        idle_seconds: Some(args.idle),
+        limits: LimitsJson { output_mib: Some(ANSWER_MIB), ..LimitsJson::default() },
+        strangers: args.strangers,
+        split: args.split.clone(),
+        ..ServiceCommon::default()
+    };
+    let Between { shapes, wire } = between;
+    let wire = wire.map(|wire| wire.name().to_owned());
+    let work = WorkRequest::Onnx(OnnxRequest { shapes, wire, ..OnnxRequest::new(model) });
+    ServiceRequest { common, work }
 }
 
 pub(super) fn stem(file: &Path) -> Result<String, Fail> {

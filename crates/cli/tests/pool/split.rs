@@ -107,3 +107,58 @@ fn three_nodes_answer_as_one_and_each_request_once_when_one_of_them_is_killed() 
     });
     are_near(&infer(&pool, "parts", 20), &infer(&pool, "whole", 20));
 }
+
+#[test]
+fn what_each_form_between_devices_changes_is_shown_before_one_is_chosen() {
+    let pool = Pool::start();
+    let _nodes: Vec<_> = ["a", "b"].map(|name| own(&pool, name)).into();
+    let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/cifar10");
+    let model = examples.join("cifar10.onnx").display().to_string();
+    let value = |at: u32| (at.wrapping_mul(2_654_435_761) >> 7) % 256;
+    let values: Vec<f32> = (0..8 * 3 * 32 * 32).map(|at| value(at) as f32 / 255.0).collect();
+    let data = pool.folder.file("typical.npy", npy("(8, 3, 32, 32)", &values));
+    let add = ["model", "add", &model, "--split", "2"];
+    let shape = ["--shape", "image=1x3x32x32"];
+    let with = |more: &[&str]| pool.run(&[&add[..], &shape, more].concat());
+
+    let said = with(&["--calibrate", &data, "--json"]).ok().json();
+    let forms = said["calibration"]["forms"].as_array().expect("forms").clone();
+    let number = |at: usize, what: &str| forms[at][what].as_f64().expect("a number");
+    let wires: Vec<_> = forms.iter().map(|form| form["wire"].as_str().expect("a name")).collect();
+    assert_eq!(wires, ["f32", "f16", "int8"]);
+    assert_eq!(
+        (&said["calibration"]["slices"], &said["calibration"]["items"]),
+        (&json!(2), &json!(8))
+    );
+    assert!(number(0, "difference") < 1e-3 && number(0, "agreement") == 1.0, "{said}");
+    assert!(number(1, "difference") > 0.0 && number(1, "difference") < number(2, "difference"));
+    assert!(number(1, "bytesPerItem") < 0.6 * number(0, "bytesPerItem"), "{said}");
+    assert!(number(2, "bytesPerItem") < 0.6 * number(1, "bytesPerItem"), "{said}");
+    let all = pool.run(&["services", "--json"]).ok().json();
+    assert_eq!(all["services"], json!([]), "nothing is added before a form is chosen");
+
+    let told = with(&["--calibrate", &data, "--wire", "f16", "--name", "parts"]).ok().stdout;
+    let told = String::from_utf8_lossy(&told).into_owned();
+    assert!(told.contains("int8") && told.contains("ready on"), "{told}");
+    pool.wait("two nodes have it ready", || are_ready(&pool));
+    pool.run(&["model", "add", &model, "--name", "whole"]).ok();
+    let (parts, whole) = (infer(&pool, "parts", 0), infer(&pool, "whole", 0));
+    let apart = parts.iter().zip(&whole).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
+    assert!(apart > 0.0 && apart < 0.1, "halves travel: {apart}");
+}
+
+#[test]
+fn what_is_between_devices_needs_several_of_them() {
+    let pool = Pool::start();
+    let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/cifar10");
+    let model = examples.join("cifar10.onnx").display().to_string();
+    let add = |more: &[&str]| pool.run(&[&["model", "add", model.as_str()][..], more].concat());
+    add(&["--wire", "f16"]).fails(2, &["--wire is for a model on several devices", "--split"]);
+    add(&["--split", "2", "--wire", "int4"]).fails(2, &["int4", "f32, f16, int8"]);
+    add(&["--split", "2", "--shape", "image=1x?"]).fails(2, &["image=1x3x224x224"]);
+    let data = pool.folder.file("typical.npy", npy("(1, 3, 8, 8)", &[0.0; 192]));
+    let open = add(&["--split", "2", "--calibrate", &data]);
+    open.fails(2, &["its shapes must be known", "--shape image=1x3x224x224"]);
+    let small = add(&["--split", "2", "--shape", "image=1x3x32x32", "--calibrate", &data]);
+    small.fails(2, &["\"image\" has the shape", "expected float32[1x3x32x32]"]);
+}

@@ -105,13 +105,22 @@ pub(crate) enum ServiceEvent {
     Ask {
         name: String,
         body: Vec<u8>,
-        priority: Priority,
-        within: Micros,
+        wish: Wish,
         answer: Giver,
         /// Told which request this is. If nobody listens any more, it is not taken in.
         reply: Reply<CallId>,
     },
     HangUp(CallId),
+}
+
+/// How soon somebody wants an answer.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Wish {
+    /// There is none after that.
+    pub(crate) within: Micros,
+    pub(crate) priority: Priority,
+    /// Near its end a second node may be asked.
+    pub(crate) budget: Option<Micros>,
 }
 
 /// What concerns crews.

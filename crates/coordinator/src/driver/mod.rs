@@ -159,8 +159,8 @@ impl Driver {
                     self.waiting.part(call, part);
                     if last {
                         let (node, name) = (ran.node.0, self.node_name(ran.node));
-                        let (waited, took) = (ran.waited, ran.took);
-                        self.waiting.whole(call, Ran { node, name, waited, took });
+                        let (waited, took, stages) = (ran.waited, ran.took, ran.stages);
+                        self.waiting.whole(call, Ran { node, name, waited, took, stages });
                     }
                 }
                 Output::Unanswered { call, error } => self.waiting.unanswered(call, error),

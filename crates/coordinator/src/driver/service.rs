@@ -1,11 +1,11 @@
 //! Services: they are begun, asked and ended, and shown in the words of the API.
 
 use shoal_protocol::Time;
-use shoal_scheduler::{Input, ServiceView, SplitView, StageView};
+use shoal_scheduler::{Input, ServiceView, SplitView, StageView, Urgency};
 
 use super::Driver;
 use super::effect::Effect;
-use super::event::ServiceEvent;
+use super::event::{ServiceEvent, Wish};
 use super::waiting::Asked;
 use shoal_api::{ReplicaJson, ServiceJson, SplitJson, StageJson};
 use shoal_kinds::Split;
@@ -25,7 +25,7 @@ impl Driver {
                 }
                 self.later.push(Effect::Unserved { found: service.is_some(), reply });
             }
-            ServiceEvent::Ask { name, body, priority, within, answer, reply } => {
+            ServiceEvent::Ask { name, body, wish, answer, reply } => {
                 let Some(service) = self.scheduler.service_named(&name) else { return };
                 let call = self.waiting.call(answer);
                 // Nobody listens: whoever asked has hung up already.
@@ -33,8 +33,9 @@ impl Driver {
                     self.waiting.hang_up(call);
                     return;
                 }
-                let deadline = now + within;
-                self.handle(now, Input::Ask { call, service, body, priority, deadline });
+                let Wish { within, priority, budget } = wish;
+                let urgency = Urgency { priority, deadline: now + within, budget };
+                self.handle(now, Input::Ask { call, service, body, urgency });
             }
             ServiceEvent::HangUp(call) => {
                 if self.waiting.hang_up(call) {

@@ -121,7 +121,8 @@ mod tests {
         let mut waiting = Waiting::default();
         let (giver, mut taker) = answer();
         let call = waiting.call(giver);
-        let ran = || Ran { node: 1, name: "desk".into(), waited: Micros(0), took: Micros(0) };
+        let ran =
+            || Ran { node: 1, name: "desk".into(), waited: Micros(0), took: Micros(0), stages: 1 };
         waiting.part(call, vec![1]);
         waiting.part(call, vec![2]);
         waiting.whole(call, ran());

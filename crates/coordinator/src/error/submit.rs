@@ -76,6 +76,10 @@ impl From<SubmitError> for ApiError {
                 ApiError::new(StatusCode::UNPROCESSABLE_ENTITY, "too_many_units", message)
                     .with(json!({ "units": units }))
             }
+            SubmitError::TooLarge { takes, most } => {
+                ApiError::new(StatusCode::UNPROCESSABLE_ENTITY, "no_node_can", message)
+                    .with(json!({ "takes": takes, "most": most }))
+            }
             SubmitError::NoNodeCan { asked, offered } => {
                 ApiError::new(StatusCode::UNPROCESSABLE_ENTITY, "no_node_can", message)
                     .with(json!({ "asked": asked, "offered": offered }))

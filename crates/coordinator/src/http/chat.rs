@@ -15,7 +15,7 @@ use axum::response::{IntoResponse, Response};
 use futures_util::stream;
 use serde_json::{Value, json};
 use shoal_kinds::LlmWork;
-use shoal_protocol::{Micros, Priority};
+use shoal_protocol::Micros;
 use shoal_text::{
     Ask, ChatRequest, CompletionRequest, Heard, Prompt, Settings, Speaker, Texts, Token, Wrong,
 };
@@ -26,8 +26,9 @@ use utoipa_axum::routes;
 use self::answer::{Form, Story};
 use super::App;
 use super::jobs::collect;
-use super::services::{DEADLINE, ask, asked_within};
+use super::services::{DEADLINE, ask, wish};
 use crate::answer::Next;
+use crate::driver::event::Wish;
 use crate::error::{ApiError, ChatError, ServiceError};
 
 /// A conversation: more than any model reads.
@@ -205,9 +206,9 @@ async fn speak(
     settings: Settings,
     headers: &HeaderMap,
 ) -> Result<Response, Open> {
-    let (mut within, priority) = asked_within(headers)?;
+    let mut wish = wish(headers)?;
     if !headers.contains_key(DEADLINE) {
-        within = USUAL_DEADLINE;
+        wish.within = USUAL_DEADLINE;
     }
     for (_, tokens) in &prompts {
         if tokens.len() as u64 >= u64::from(work.context) {
@@ -223,7 +224,7 @@ async fn speak(
         for choice in 0..settings.choices {
             let ask = settings.ask(tokens.clone(), &texts, work.context, choice);
             let speaker = Speaker::new(texts.clone(), settings.stops.clone());
-            let voice = Voice { app: app.clone(), model: model.clone(), index, priority, within };
+            let voice = Voice { app: app.clone(), model: model.clone(), index, wish };
             tokio::spawn(voice.speak(ask, speaker, echo.clone(), parts.clone()));
             index += 1;
         }
@@ -247,8 +248,7 @@ struct Voice {
     app: App,
     model: String,
     index: u32,
-    priority: Priority,
-    within: Micros,
+    wish: Wish,
 }
 
 impl Voice {
@@ -259,8 +259,8 @@ impl Voice {
         echo: String,
         parts: mpsc::Sender<Part>,
     ) {
-        let Voice { app, model, index, priority, within } = self;
-        let asked = ask(&app, &model, request.pack(), priority, within).await;
+        let Voice { app, model, index, wish } = self;
+        let asked = ask(&app, &model, request.pack(), wish).await;
         // Dropping the line hangs up: the node stops at once.
         let (mut taker, _line) = match asked {
             Ok(asked) => asked,

@@ -49,6 +49,7 @@ pub(super) fn cors() -> CorsLayer {
             UPLOAD_LENGTH,
             SHOAL_HASH,
             services::DEADLINE,
+            services::BUDGET,
             services::PRIORITY,
             models::HEAD_LENGTH,
         ])
@@ -66,6 +67,7 @@ pub(super) fn cors() -> CorsLayer {
             models::NODE_NAME,
             models::WAITED,
             models::TOOK,
+            models::STAGES,
         ])
         .allow_private_network(true)
         .max_age(PREFLIGHT_KEPT)

@@ -18,7 +18,7 @@ use utoipa_axum::routes;
 
 use super::App;
 use super::jobs::collect;
-use super::services::{ask, asked_within};
+use super::services::{ask, wish};
 use crate::answer::{Next, Ran};
 use crate::error::{ApiError, InferError, ServiceError};
 
@@ -36,6 +36,8 @@ pub(super) const NODE: HeaderName = HeaderName::from_static("x-shoal-node");
 pub(super) const NODE_NAME: HeaderName = HeaderName::from_static("x-shoal-node-name");
 pub(super) const WAITED: HeaderName = HeaderName::from_static("x-shoal-wait-ms");
 pub(super) const TOOK: HeaderName = HeaderName::from_static("x-shoal-run-ms");
+/// Through how many nodes it went.
+pub(super) const STAGES: HeaderName = HeaderName::from_static("x-shoal-stages");
 
 pub(super) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new()
@@ -184,6 +186,7 @@ async fn get_model_ready(
                 ("x-shoal-node-name" = String, description = "Its name, percent-encoded"),
                 ("x-shoal-wait-ms" = f64, description = "Milliseconds until that node was asked"),
                 ("x-shoal-run-ms" = f64, description = "Milliseconds from then until it had answered"),
+                ("x-shoal-stages" = u64, description = "The number of nodes that the request went through"),
             ),
         ),
         (status = 400, description = "The tensors are not what the model takes; the error says what was expected"),
@@ -196,7 +199,7 @@ async fn infer(
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, Plain> {
-    let (within, priority) = asked_within(&headers)?;
+    let wish = wish(&headers)?;
     let head = head_length(&headers)?;
     if let Some(coding) =
         headers.get(header::CONTENT_ENCODING).filter(|it| it.as_bytes() != b"identity")
@@ -213,8 +216,7 @@ async fn infer(
     }
     let heads = asked.sight.heads(&work, &asked.heads).map_err(InferError::Misfit)?;
     work.takes(&heads).map_err(InferError::Misfit)?;
-    let (mut taker, _line) =
-        ask(&app, &name, std::mem::take(&mut asked.packed), priority, within).await?;
+    let (mut taker, _line) = ask(&app, &name, std::mem::take(&mut asked.packed), wish).await?;
     let mut answer = Vec::new();
     loop {
         match taker.next().await {
@@ -241,6 +243,7 @@ async fn infer(
 fn tell(headers: &mut HeaderMap, ran: &Ran) {
     let millis = |time: Micros| format!("{:.3}", time.0 as f64 / 1e3);
     headers.insert(NODE, ran.node.into());
+    headers.insert(STAGES, ran.stages.into());
     let words =
         [(NODE_NAME, encoded(&ran.name)), (WAITED, millis(ran.waited)), (TOOK, millis(ran.took))];
     for (name, text) in words {

@@ -18,7 +18,7 @@ use super::App;
 use super::blobs::BYTES;
 use super::jobs::{collect, in_turn};
 use crate::answer::{Next, Taker, answer};
-use crate::driver::event::{Event, ServiceEvent};
+use crate::driver::event::{Event, ServiceEvent, Wish};
 use crate::driver::handle::{Handle, Stopped};
 use crate::error::{ApiError, JobSubmitError, ServiceError};
 use crate::plan;
@@ -31,6 +31,7 @@ const USUAL_DEADLINE: u64 = 30_000;
 const MOST_DEADLINE: u64 = 3_600_000;
 
 pub(super) const DEADLINE: HeaderName = HeaderName::from_static("x-shoal-deadline-ms");
+pub(super) const BUDGET: HeaderName = HeaderName::from_static("x-shoal-budget-ms");
 pub(super) const PRIORITY: HeaderName = HeaderName::from_static("x-shoal-priority");
 
 pub(super) fn routes() -> OpenApiRouter<App> {
@@ -104,6 +105,7 @@ async fn delete_service(
     params(
         ("name" = String, Path),
         ("x-shoal-deadline-ms" = Option<u64>, Header, description = "30000 if left out"),
+        ("x-shoal-budget-ms" = Option<u64>, Header, description = "Milliseconds in which it should be answered: near their end a second node is asked as well"),
         ("x-shoal-priority" = Option<String>, Header, description = "interactive (if left out), normal or batch"),
     ),
     request_body(content = Vec<u8>, content_type = "application/octet-stream"),
@@ -123,9 +125,9 @@ async fn ask_service(
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, ApiError> {
-    let (within, priority) = asked_within(&headers)?;
+    let wish = wish(&headers)?;
     let body = collect(body, MAX_REQUEST_BYTES).await?.to_vec();
-    let (mut taker, line) = ask(&app, &name, body, priority, within).await?;
+    let (mut taker, line) = ask(&app, &name, body, wish).await?;
     // What goes wrong before the first byte is a proper error; later it breaks the answer off.
     let first = match taker.next().await {
         Next::Bytes(first) => first,
@@ -144,22 +146,21 @@ pub(super) async fn ask(
     app: &App,
     name: &str,
     body: Vec<u8>,
-    priority: Priority,
-    within: Micros,
+    wish: Wish,
 ) -> Result<(Taker, Line), ApiError> {
     let (giver, taker) = answer();
     let (reply, told) = oneshot::channel();
     let mut line = Line { told, call: None, driver: app.driver.clone() };
     let name = name.to_owned();
-    let asked =
-        ServiceEvent::Ask { name: name.clone(), body, priority, within, answer: giver, reply };
+    let asked = ServiceEvent::Ask { name: name.clone(), body, wish, answer: giver, reply };
     app.driver.tell(Event::Service(asked)).await?;
     if line.opens().await { Ok((taker, line)) } else { Err(ServiceError::Missing { name }.into()) }
 }
 
 /// What a client says of its request, in headers.
-pub(super) fn asked_within(headers: &HeaderMap) -> Result<(Micros, Priority), ServiceError> {
-    Ok((deadline(headers)?, priority(headers)?))
+pub(super) fn wish(headers: &HeaderMap) -> Result<Wish, ServiceError> {
+    let (within, priority) = (deadline(headers)?, priority(headers)?);
+    Ok(Wish { within, priority, budget: budget(headers)? })
 }
 
 /// The rest of an answer.
@@ -221,13 +222,24 @@ impl Drop for Line {
 }
 
 fn deadline(headers: &HeaderMap) -> Result<Micros, ServiceError> {
-    let Some(value) = headers.get(DEADLINE) else {
-        return Ok(Micros::from_millis(USUAL_DEADLINE));
-    };
+    let given = millis(headers, &DEADLINE, "x-shoal-deadline-ms")?;
+    Ok(given.unwrap_or(Micros::from_millis(USUAL_DEADLINE)))
+}
+
+fn budget(headers: &HeaderMap) -> Result<Option<Micros>, ServiceError> {
+    millis(headers, &BUDGET, "x-shoal-budget-ms")
+}
+
+fn millis(
+    headers: &HeaderMap,
+    header: &HeaderName,
+    name: &'static str,
+) -> Result<Option<Micros>, ServiceError> {
+    let Some(value) = headers.get(header) else { return Ok(None) };
     let given = value.to_str().ok().and_then(|text| text.parse().ok());
     let fine = given.filter(|millis| (1..=MOST_DEADLINE).contains(millis));
-    fine.map(Micros::from_millis).ok_or_else(|| ServiceError::Header {
-        name: "x-shoal-deadline-ms",
+    fine.map(|millis| Some(Micros::from_millis(millis))).ok_or_else(|| ServiceError::Header {
+        name,
         value: String::from_utf8_lossy(value.as_bytes()).into_owned(),
         expected: "milliseconds, from 1 to 3600000",
     })

@@ -145,7 +145,8 @@ fn questions(message: &ToNode) -> usize {
         | ToNode::Challenge { .. }
         | ToNode::Dismiss { .. }
         | ToNode::ToCrew { .. }
-        | ToNode::Quic(_) => 0,
+        | ToNode::Quic(_)
+        | ToNode::Link => 0,
     }
 }
 

@@ -192,7 +192,8 @@ impl Node {
                 | ToNode::Ask { .. }
                 | ToNode::AskMore { .. }
                 | ToNode::Quic(_)
-                | ToNode::Share(_),
+                | ToNode::Share(_)
+                | ToNode::Link,
             ) => {}
             Some(ToNode::Refused(_)) | None => return false,
         }

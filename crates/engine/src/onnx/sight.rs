@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 
 use shoal_kinds::OnnxWork;
-use shoal_kinds::onnx::sight::{Boxes, Fit, Normalize, PicturePort, Pictured};
+use shoal_kinds::onnx::sight::{Fit, Normalize, PicturePort, Pictured, Placed, Seeking};
 use shoal_kinds::onnx::tensor::{pack, unpack, unpack_asked};
 use shoal_kinds::onnx::{Element, Head, Tensor};
 use shoal_vision::{Layout, Picture, Placing, Preparation, Thresholds, detect};
@@ -13,7 +13,7 @@ use shoal_vision::{Layout, Picture, Placing, Preparation, Thresholds, detect};
 pub(super) struct Seen<'a> {
     heads: Vec<Head>,
     bytes: Vec<Cow<'a, [u8]>>,
-    boxes: Option<(Boxes, Placing)>,
+    seeking: Option<Seeking>,
     /// As it came, if nothing had to be made.
     plain: Option<&'a [u8]>,
 }
@@ -43,7 +43,9 @@ impl<'a> Seen<'a> {
             placing = Some(place);
         }
         let plain = sight.is_nothing().then_some(request);
-        Ok(Seen { heads, bytes, boxes: sight.boxes.zip(placing), plain })
+        let sought = sight.boxes.zip(placing);
+        let seeking = sought.map(|(boxes, place)| Seeking { boxes, placed: placed(&place) });
+        Ok(Seen { heads, bytes, seeking, plain })
     }
 
     pub(super) fn heads(&self) -> &[Head] {
@@ -60,41 +62,57 @@ impl<'a> Seen<'a> {
         Cow::Owned(pack(&tensors.collect::<Vec<_>>()))
     }
 
-    /// The tensors themselves, for a part of a model. Only a whole one finds boxes.
-    pub(super) fn tensors(self) -> Result<Vec<Given<'a>>, String> {
-        if self.boxes.is_some() {
-            let words = "a model that runs in parts gives its outputs as they are";
-            return Err(format!("{words}: ask without \"boxes\""));
-        }
-        Ok(self.heads.into_iter().zip(self.bytes).collect())
+    /// The tensors themselves, for a part of a model, and what its last part is to look for.
+    pub(super) fn into_parts(self) -> (Vec<Given<'a>>, Option<Seeking>) {
+        (self.heads.into_iter().zip(self.bytes).collect(), self.seeking)
     }
 
     /// An engine's answer as it was asked for.
     pub(super) fn told(&self, answer: Vec<u8>) -> Result<Vec<u8>, String> {
-        let Some((asked, placing)) = &self.boxes else { return Ok(answer) };
-        let outputs = unpack(&answer).map_err(|error| error.to_string())?;
-        let Some(Tensor { head, bytes }) = outputs.first() else {
-            return Err("the model gives nothing, so it finds nothing".into());
-        };
-        let Head { name, element, dims } = head;
-        if *element != Element::F32 {
-            return Err(format!("the model's output {name:?} is {element}: boxes are float32"));
+        match &self.seeking {
+            Some(seeking) => found(seeking, &answer),
+            None => Ok(answer),
         }
-        let (numbers, _) = bytes.as_chunks::<4>();
-        let numbers: Vec<f32> = numbers.iter().map(|number| f32::from_le_bytes(*number)).collect();
-        let shape: Vec<usize> = dims.iter().map(|dim| *dim as usize).collect();
-        let thresholds = Thresholds { score: asked.score, overlap: asked.overlap };
-        let classes = asked.classes.map(|count| count as usize);
-        let found = detect(&shape, &numbers, classes, placing, thresholds)
-            .map_err(|error| error.to_string())?;
-        let row = |one: &shoal_vision::Detection| {
-            [one.left, one.top, one.right, one.bottom, one.score, one.class as f32]
-        };
-        let bytes: Vec<u8> = found.iter().flat_map(row).flat_map(f32::to_le_bytes).collect();
-        let dims = vec![1, found.len() as u64, 6];
-        let head = Head { name: name.clone(), element: Element::F32, dims };
-        Ok(pack(&[Tensor { head, bytes: &bytes }]))
     }
+}
+
+/// What a detector found, from all that it says.
+pub(super) fn found(seeking: &Seeking, answer: &[u8]) -> Result<Vec<u8>, String> {
+    let Seeking { boxes: asked, placed } = seeking;
+    let outputs = unpack(answer).map_err(|error| error.to_string())?;
+    let Some(Tensor { head, bytes }) = outputs.first() else {
+        return Err("the model gives nothing, so it finds nothing".into());
+    };
+    let Head { name, element, dims } = head;
+    if *element != Element::F32 {
+        return Err(format!("the model's output {name:?} is {element}: boxes are float32"));
+    }
+    let (numbers, _) = bytes.as_chunks::<4>();
+    let numbers: Vec<f32> = numbers.iter().map(|number| f32::from_le_bytes(*number)).collect();
+    let shape: Vec<usize> = dims.iter().map(|dim| *dim as usize).collect();
+    let thresholds = Thresholds { score: asked.score, overlap: asked.overlap };
+    let classes = asked.classes.map(|count| count as usize);
+    let found = detect(&shape, &numbers, classes, &placing(placed), thresholds)
+        .map_err(|error| error.to_string())?;
+    let row = |one: &shoal_vision::Detection| {
+        [one.left, one.top, one.right, one.bottom, one.score, one.class as f32]
+    };
+    let bytes: Vec<u8> = found.iter().flat_map(row).flat_map(f32::to_le_bytes).collect();
+    let dims = vec![1, found.len() as u64, 6];
+    let head = Head { name: name.clone(), element: Element::F32, dims };
+    Ok(pack(&[Tensor { head, bytes: &bytes }]))
+}
+
+/// As it is said to other parts of a model.
+fn placed(placing: &Placing) -> Placed {
+    let Placing { width, height, scale_x, scale_y, left, top } = *placing;
+    let side = |side: usize| u32::try_from(side).unwrap_or(u32::MAX);
+    Placed { width: side(width), height: side(height), scale_x, scale_y, left, top }
+}
+
+fn placing(placed: &Placed) -> Placing {
+    let Placed { width, height, scale_x, scale_y, left, top } = *placed;
+    Placing { width: width as usize, height: height as usize, scale_x, scale_y, left, top }
 }
 
 /// The model's input, made of a picture, and where the picture lies in it.

@@ -5,11 +5,12 @@ use std::borrow::Cow;
 
 use bytes::Bytes;
 use shoal_kinds::OnnxWork;
+use shoal_kinds::onnx::sight::Seeking;
 use shoal_kinds::onnx::tensor::{pack, unpack};
 use shoal_kinds::onnx::{Head, Leg, Port, Tensor, Wire, wire};
 use shoal_protocol::{BlobRef, Failure, Span};
 
-use super::sight::Seen;
+use super::sight::{self, Seen};
 use super::{Model, Threads, refused, unable};
 
 /// Parts of a model that can run at once.
@@ -63,7 +64,7 @@ impl Stage {
     /// From what enters to what leaves. The first stage takes requests as clients send them, the last one gives answers;
     /// what is between only stages read.
     pub fn run(&self, entered: &[u8]) -> Result<Vec<u8>, Failure> {
-        let tensors = self.entered(entered)?;
+        let (tensors, seeking) = self.entered(entered)?;
         let taken = chosen(&tensors, &self.own.inputs);
         let made = self.model.run(&self.own, &pack(&taken))?;
         let made = unpack(&made).map_err(refused)?;
@@ -76,14 +77,24 @@ impl Stage {
             let missing = || refused(format!("the stage lost the tensor {:?}", port.name));
             leaves.push(found.ok_or_else(missing)?.clone());
         }
-        Ok(if self.is_last { pack(&leaves) } else { wire::send(&leaves, self.wire) })
+        if !self.is_last {
+            return Ok(wire::send(&leaves, self.wire, seeking.as_ref()));
+        }
+        let answer = pack(&leaves);
+        match seeking {
+            Some(seeking) => sight::found(&seeking, &answer).map_err(refused),
+            None => Ok(answer),
+        }
     }
 
-    fn entered<'a>(&self, bytes: &'a [u8]) -> Result<Vec<Named<'a>>, Failure> {
+    /// The tensors, and what the last stage is to look for in its outputs.
+    fn entered<'a>(&self, bytes: &'a [u8]) -> Result<(Vec<Named<'a>>, Option<Seeking>), Failure> {
         let Some(work) = &self.asked else {
-            return wire::receive(bytes, &self.leg.enters).map_err(refused);
+            let wire::Arrived { tensors, seeking } =
+                wire::receive(bytes, &self.leg.enters).map_err(refused)?;
+            return Ok((tensors, seeking));
         };
-        Seen::open(work, bytes).and_then(Seen::tensors).map_err(refused)
+        Seen::open(work, bytes).map(Seen::into_parts).map_err(refused)
     }
 }
 

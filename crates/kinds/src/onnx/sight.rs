@@ -61,6 +61,25 @@ pub struct Boxes {
     pub classes: Option<u32>,
 }
 
+/// What the last slice of a model must know to find boxes: the first one saw the picture, and says this along the way.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Seeking {
+    pub boxes: Boxes,
+    pub placed: Placed,
+}
+
+/// Where a picture lies in a model's input.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Placed {
+    /// The picture's own size.
+    pub width: u32,
+    pub height: u32,
+    pub scale_x: f32,
+    pub scale_y: f32,
+    pub left: f32,
+    pub top: f32,
+}
+
 /// What an input takes that is given a picture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PicturePort {

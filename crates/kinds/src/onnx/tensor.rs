@@ -140,11 +140,15 @@ pub fn pack(tensors: &[Tensor<'_>]) -> Vec<u8> {
 /// The same for a request that has pictures, or wants boxes: that is said behind the names, where who does not know of it
 /// reads no further.
 pub fn pack_asked(tensors: &[Tensor<'_>], sight: &Sight) -> Vec<u8> {
+    let asked = (!sight.is_nothing()).then(|| postcard::to_allocvec(sight).unwrap_or_default());
+    pack_behind(tensors, &asked.unwrap_or_default())
+}
+
+/// With these bytes behind the names.
+pub(super) fn pack_behind(tensors: &[Tensor<'_>], behind: &[u8]) -> Vec<u8> {
     let heads: Vec<&Head> = tensors.iter().map(|tensor| &tensor.head).collect();
     let mut head = postcard::to_allocvec(&heads).unwrap_or_default();
-    if !sight.is_nothing() {
-        head.extend(postcard::to_allocvec(sight).unwrap_or_default());
-    }
+    head.extend(behind);
     let all: usize = tensors.iter().map(|tensor| tensor.bytes.len() + ALIGNED).sum();
     let mut bytes = Vec::with_capacity(LENGTH + head.len() + ALIGNED + all);
     bytes.extend((head.len() as u32).to_le_bytes());
@@ -163,15 +167,21 @@ pub fn unpack(bytes: &[u8]) -> Result<Vec<Tensor<'_>>, TensorError> {
 
 /// Reads what [`pack_asked`] wrote.
 pub fn unpack_asked(bytes: &[u8]) -> Result<(Vec<Tensor<'_>>, Sight), TensorError> {
+    let (tensors, behind) = unpack_behind(bytes)?;
+    let sight = match behind {
+        [] => Sight::default(),
+        behind => postcard::from_bytes(behind).map_err(|_| TensorError::Head)?,
+    };
+    Ok((tensors, sight))
+}
+
+/// Reads what [`pack_behind`] wrote.
+pub(super) fn unpack_behind(bytes: &[u8]) -> Result<(Vec<Tensor<'_>>, &[u8]), TensorError> {
     let (length, rest) = bytes.split_first_chunk::<LENGTH>().ok_or(TensorError::Head)?;
     let length = u32::from_le_bytes(*length) as usize;
     let head = rest.get(..length).filter(|_| length <= MOST_HEAD).ok_or(TensorError::Head)?;
     let (heads, behind): (Vec<Head>, _) =
         postcard::take_from_bytes(head).map_err(|_| TensorError::Head)?;
-    let sight = match behind {
-        [] => Sight::default(),
-        behind => postcard::from_bytes(behind).map_err(|_| TensorError::Head)?,
-    };
     if heads.len() > MOST_TENSORS {
         return Err(TensorError::TooMany);
     }
@@ -189,7 +199,7 @@ pub fn unpack_asked(bytes: &[u8]) -> Result<(Vec<Tensor<'_>>, Sight), TensorErro
         let name = tensors.last().map(|tensor| tensor.head.name.clone()).unwrap_or_default();
         return Err(TensorError::Length { name });
     }
-    Ok((tensors, sight))
+    Ok((tensors, behind))
 }
 
 #[cfg(test)]

@@ -9,7 +9,8 @@ use core::fmt;
 use half::f16;
 use serde::{Deserialize, Serialize};
 
-use super::tensor::{Element, Head, Tensor, TensorError, pack, unpack};
+use super::sight::Seeking;
+use super::tensor::{Element, Head, Tensor, TensorError, pack_behind, unpack_behind};
 use super::{Port, Side};
 
 /// Numbers that share a scale. More spoil each other's precision, fewer cost more bytes.
@@ -90,8 +91,9 @@ impl fmt::Display for WireError {
 
 impl core::error::Error for WireError {}
 
-/// All tensors as they travel. A tensor with numbers that the form has no room for travels as it is.
-pub fn send(tensors: &[Tensor<'_>], wire: Wire) -> Vec<u8> {
+/// All tensors as they travel, and what the last slice is to look for. A tensor with numbers that the form has no room for
+/// travels as it is.
+pub fn send(tensors: &[Tensor<'_>], wire: Wire, seeking: Option<&Seeking>) -> Vec<u8> {
     let made: Vec<Option<(Element, Vec<u8>)>> =
         tensors.iter().map(|tensor| formed(tensor, wire)).collect();
     let sent = tensors.iter().zip(&made).map(|(tensor, made)| match made {
@@ -107,15 +109,30 @@ pub fn send(tensors: &[Tensor<'_>], wire: Wire) -> Vec<u8> {
             Tensor { head, bytes }
         }
     });
-    pack(&sent.collect::<Vec<_>>())
+    let seeking = seeking.map(|seeking| postcard::to_allocvec(seeking).unwrap_or_default());
+    pack_behind(&sent.collect::<Vec<_>>(), &seeking.unwrap_or_default())
+}
+
+/// What a slice gets.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Arrived<'a> {
+    pub tensors: Vec<Received<'a>>,
+    pub seeking: Option<Seeking>,
 }
 
 /// A tensor as the model has it; its bytes are copied only if they came in another form.
 pub type Received<'a> = (Head, Cow<'a, [u8]>);
 
 /// What was sent, as the model has it: each of these once, in their order, and no other.
-pub fn receive<'a>(bytes: &'a [u8], ports: &[Port]) -> Result<Vec<Received<'a>>, WireError> {
-    let tensors = unpack(bytes).map_err(WireError::Tensors)?;
+pub fn receive<'a>(bytes: &'a [u8], ports: &[Port]) -> Result<Arrived<'a>, WireError> {
+    let (tensors, behind) = unpack_behind(bytes).map_err(WireError::Tensors)?;
+    let seeking = match behind {
+        [] => None,
+        behind => {
+            let read = postcard::from_bytes(behind);
+            Some(read.map_err(|_| WireError::Tensors(TensorError::Head))?)
+        }
+    };
     if let Some(other) = tensors.get(ports.len()) {
         return Err(WireError::Form { name: other.head.name.clone() });
     }
@@ -124,7 +141,7 @@ pub fn receive<'a>(bytes: &'a [u8], ports: &[Port]) -> Result<Vec<Received<'a>>,
         let sent = sent.ok_or_else(|| WireError::Missing { name: port.name.clone() })?;
         read(sent, port).ok_or_else(|| WireError::Form { name: port.name.clone() })
     };
-    ports.iter().map(read).collect()
+    Ok(Arrived { tensors: ports.iter().map(read).collect::<Result<_, _>>()?, seeking })
 }
 
 /// What a tensor becomes; none if it stays as it is.
@@ -219,6 +236,8 @@ fn fixed(port: &Port) -> Option<Vec<u64>> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::sight::{Boxes, Placed};
+    use super::super::tensor::pack;
     use super::*;
     use alloc::vec;
 
@@ -236,8 +255,8 @@ mod tests {
         let ports = [port("a", Element::F32, &[1, numbers.len() as u64])];
         let head =
             Head { name: "a".into(), element: Element::F32, dims: vec![1, numbers.len() as u64] };
-        let sent = send(&[Tensor { head: head.clone(), bytes: &bytes(numbers) }], wire);
-        let came = receive(&sent, &ports).expect("it comes");
+        let sent = send(&[Tensor { head: head.clone(), bytes: &bytes(numbers) }], wire, None);
+        let came = receive(&sent, &ports).expect("it comes").tensors;
         assert_eq!(came[0].0, head);
         let (came, _) = came[0].1.as_chunks::<4>();
         let off = numbers.iter().zip(came).map(|(a, b)| (a - f32::from_le_bytes(*b)).abs());
@@ -273,8 +292,8 @@ mod tests {
             Tensor { head: head("i", Element::I64), bytes: &[9; 8] },
         ];
         for wire in Wire::ALL {
-            let sent = send(&tensors, wire);
-            let came = receive(&sent, &ports).expect("they come");
+            let sent = send(&tensors, wire, None);
+            let came = receive(&sent, &ports).expect("they come").tensors;
             assert_eq!((&*came[0].1, &*came[1].1), (&none[..], &[9; 8][..]));
         }
     }
@@ -299,6 +318,24 @@ mod tests {
         let two = Tensor { head: head("a", Element::F32, &[2]), bytes: &[0; 8] };
         assert_eq!(receive(&pack(&[two.clone(), two]), &ports).map(drop), form);
         assert!(receive(&[1, 2, 3], &ports).is_err());
+    }
+
+    #[test]
+    fn what_the_last_slice_looks_for_travels_along() {
+        let ports = [port("a", Element::F32, &[1])];
+        let head = Head { name: "a".into(), element: Element::F32, dims: vec![1] };
+        let boxes = Boxes { score: 0.5, overlap: 0.25, classes: Some(3) };
+        let (width, height, scale_x, scale_y) = (810, 1080, 0.5, 0.25);
+        let placed = Placed { width, height, scale_x, scale_y, left: -3.0, top: 80.5 };
+        let seeking = Seeking { boxes, placed };
+        for wire in Wire::ALL {
+            let tensors = [Tensor { head: head.clone(), bytes: &[0; 4] }];
+            let sent = send(&tensors, wire, Some(&seeking));
+            let came = receive(&sent, &ports).expect("it comes");
+            assert_eq!((came.seeking, came.tensors.len()), (Some(seeking), 1));
+        }
+        let garbled = pack_behind(&[Tensor { head, bytes: &[0; 4] }], &[9]);
+        assert!(receive(&garbled, &ports).is_err());
     }
 
     #[test]

@@ -222,3 +222,23 @@ fn a_place_is_taken_when_the_code_was_checked_and_left_when_the_donor_pauses() {
         |said: &FromNode| matches!(said, FromNode::Crew { say: CrewSay::Failed { .. }, .. });
     assert!(world.said.iter().any(refused), "a paused device takes no place");
 }
+
+#[test]
+fn a_node_that_is_asked_for_the_key_of_its_links_makes_it_once_and_says_it() {
+    let mut world = World::joined();
+    world.hear(ToNode::Link);
+    assert!(matches!(world.crew.as_slice(), [Output::Link]));
+    let key = LinkKey([6; 32]);
+    world.give(Input::LinkKey(key));
+    world.sign();
+    let said = |world: &World| {
+        let mut said = world.said.iter();
+        said.any(|word| matches!(word, FromNode::Links { key: told, .. } if *told == key))
+    };
+    assert!(said(&world));
+    world.said.clear();
+    world.hear(ToNode::Link);
+    world.sign();
+    assert!(said(&world), "it has one already");
+    assert_eq!(world.crew.len(), 1);
+}

@@ -180,6 +180,7 @@ impl World {
                 | Output::AskCrew { .. }
                 | Output::OpenQuic(_)
                 | Output::CloseQuic
+                | Output::Link
                 | Output::Share(_) => self.crew.push(output),
                 Output::Send(message) => self.said.push(message),
                 Output::Run { lease, body, .. } => {

@@ -98,13 +98,19 @@ impl Scheduler {
 
     /// The same without what it keeps of one service.
     pub(crate) fn stays_besides(&self, node: NodeId, service: JobId) -> Footprint {
-        self.seats_take(node, None, self.other_services_take(node, service))
+        self.seats_take(node, None, self.other_services_take(node, &[service]))
     }
 
     /// Whether a node could keep one more service ready, if all its units went elsewhere.
     pub(crate) fn can_keep(&self, peer: &Peer, takes: Footprint) -> bool {
         let idle = takes == Footprint::NOTHING;
         idle || peer.caps.holds(&self.stays_on(peer.node, None).and(takes))
+    }
+
+    /// The same, if some services that it keeps left.
+    pub(crate) fn can_keep_without(&self, peer: &Peer, takes: Footprint, gone: &[JobId]) -> bool {
+        let others = self.other_services_take(peer.node, gone);
+        peer.caps.holds(&self.seats_take(peer.node, None, others).and(takes))
     }
 
     /// Something came to stay: units go elsewhere that a node cannot compute beside it.

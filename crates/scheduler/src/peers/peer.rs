@@ -29,6 +29,8 @@ pub(crate) struct Peer {
     pub(super) barred: PerLane<bool>,
     /// What its links are sealed with.
     pub(crate) links: Option<(LinkKey, Signature)>,
+    /// It was asked to say that.
+    pub(crate) must_link: bool,
     pub(crate) condition: Condition,
     pub(crate) paused: bool,
     /// Jobs whose author the donor does not work for.
@@ -93,6 +95,7 @@ impl Peer {
             standing: PerLane::all(Standing::Newcomer),
             barred: PerLane::default(),
             links: None,
+            must_link: false,
             condition: Condition::default(),
             paused: false,
             declined: BTreeSet::new(),

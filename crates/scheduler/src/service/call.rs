@@ -9,13 +9,13 @@ use shoal_protocol::limit::{MAX_CALLS_PER_NODE, REQUEST_PART_BYTES};
 use shoal_protocol::{Attempt, Failure, JobId, LimitKind, Micros, NodeId, Priority, Time, ToNode};
 
 use super::crew::Crew;
-use super::error::CallError;
+use super::unanswered::{CallError, is_nodes_fault};
 use super::{Service, rank};
 use crate::Output;
 use crate::state::{Conn, Scheduler};
 
 /// Nodes one request is given to: one lost to bad luck, one more, and then something is wrong with it.
-const MAX_TRIES: u32 = 3;
+pub(super) const MAX_TRIES: u32 = 3;
 
 /// Bodies of requests that wait or are at work, of all services together: they are in memory here.
 const MAX_HELD_BYTES: u64 = 512 << 20;
@@ -33,15 +33,15 @@ pub(super) struct Call {
     body: Arc<Vec<u8>>,
     /// Whom it is asked of now.
     pub(super) at: Option<Asked>,
-    tries: u32,
+    /// Whom it is asked of as well, because it should be answered soon: who answers first, answers.
+    pub(super) rival: Option<Asked>,
+    /// When it is asked of a second node, if it is not answered by then.
+    pub(super) race_at: Option<Time>,
+    pub(super) tries: u32,
     /// Who was asked before, in vain: another may do better.
-    failed_on: Vec<NodeId>,
+    pub(super) failed_on: Vec<NodeId>,
     /// Bytes of the answer that whoever asked has already.
-    given: u64,
-    /// Bytes of the answer that the present node has said, those it goes on behind among them.
-    said: u64,
-    /// Where the present node's answer begins.
-    from: u64,
+    pub(super) given: u64,
     /// What was given of the answer, where another node can go on behind it.
     answer: Vec<u8>,
 }
@@ -61,16 +61,32 @@ impl Call {
         self.body.len() as u64
     }
 
-    /// What the next node is asked: all of it, or to go on behind what was given, if such work can be.
-    fn asks(&mut self, work: &Kind) -> Arc<Vec<u8>> {
+    /// What the next node is asked, and behind how many bytes of the answer it goes on: all of it, or the rest where such
+    /// work can be gone on with.
+    fn asks(&self, work: &Kind) -> (Arc<Vec<u8>>, u64) {
         let resumed = (self.given > 0).then(|| work.resumed(&self.body, &self.answer)).flatten();
-        let (body, from) = match resumed {
-            Some((body, from)) => (Arc::new(body), from),
-            None => (self.body.clone(), 0),
-        };
-        (self.said, self.from) = (from, from);
-        body
+        resumed.map_or_else(|| (self.body.clone(), 0), |(body, from)| (Arc::new(body), from))
     }
+
+    /// Whom it is asked of, one or two.
+    pub(super) fn asked(&self) -> impl Iterator<Item = &Asked> {
+        self.at.iter().chain(&self.rival)
+    }
+
+    /// What it is called on this node, if that is asked alone or as one of two.
+    pub(super) fn on(&self, node: NodeId) -> Option<Attempt> {
+        self.asked().find(|asked| asked.by == By::Node(node)).map(|asked| asked.attempt)
+    }
+}
+
+/// What whoever asks says of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Urgency {
+    pub priority: Priority,
+    /// There is no answer after that.
+    pub deadline: Time,
+    /// How soon it should be answered, if that is worth a second node.
+    pub budget: Option<Micros>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,6 +94,10 @@ pub(super) struct Asked {
     pub(super) by: By,
     pub(super) attempt: Attempt,
     since: Time,
+    /// Bytes of the answer that it has said, those it goes on behind among them.
+    said: u64,
+    /// How many those are.
+    from: u64,
 }
 
 /// Who answers a request, and what it took: of the node that answers, not of others that were lost with it.
@@ -88,6 +108,8 @@ pub struct Ran {
     pub waited: Micros,
     /// From then on, with the way there and back.
     pub took: Micros,
+    /// Nodes that it went through, one after another.
+    pub stages: usize,
 }
 
 /// Who has a request.
@@ -111,8 +133,9 @@ impl Scheduler {
         &mut self,
         id: CallId,
         service: JobId,
-        (body, priority, deadline): (Vec<u8>, Priority, Time),
+        (body, urgency): (Vec<u8>, Urgency),
     ) {
+        let Urgency { priority, deadline, budget } = urgency;
         let Some(of) = self.services.services.get_mut(&service) else {
             self.outputs.push_back(Output::Unanswered { call: id, error: CallError::Gone });
             return;
@@ -129,25 +152,25 @@ impl Scheduler {
             return;
         }
         of.queue[rank(priority)].push_back(id);
-        let (body, at, tries, failed_on) = (Arc::new(body), None, 0, Vec::new());
-        let (came, given, said, from, answer) = (self.now, 0, 0, 0, Vec::new());
+        let race_at = budget.map(|budget| self.now + of.patience(budget));
         let call = Call {
             service,
-            came,
+            came: self.now,
             deadline,
             priority,
-            body,
-            at,
-            tries,
-            failed_on,
-            given,
-            said,
-            from,
-            answer,
+            body: Arc::new(body),
+            at: None,
+            rival: None,
+            race_at,
+            tries: 0,
+            failed_on: Vec::new(),
+            given: 0,
+            answer: Vec::new(),
         };
         self.services.held = held;
         self.services.calls.insert(id, call);
         self.services.deadlines.insert((deadline, id));
+        self.services.races.extend(race_at.map(|time| (time, id)));
         self.hand_out(service);
         // Whoever still waits wants another replica.
         if self.services.services.get(&service).is_some_and(|of| of.waiting() > 0) {
@@ -187,7 +210,7 @@ impl Scheduler {
     /// The ready replica that takes a request: the operator's own first, so that no claim of a stranger draws all
     /// requests to it; then the one with most room; between equals the one whose answers come soonest. One that
     /// failed on it is asked again only where nobody else is ready.
-    fn freest(&self, of: &Service, failed_on: &[NodeId]) -> Option<NodeId> {
+    pub(super) fn freest(&self, of: &Service, failed_on: &[NodeId]) -> Option<NodeId> {
         let room = |node: NodeId| {
             let peer = self.peers.get(&node).filter(|peer| !peer.paused && !peer.silent)?;
             let slots = usize::from(peer.caps.slots_for(&of.spec.needs)).min(MAX_CALLS_PER_NODE);
@@ -206,7 +229,8 @@ impl Scheduler {
         may.filter(|((_, free, _), _)| *free > 0).max().map(|(_, node)| *node)
     }
 
-    fn hand_to(&mut self, id: CallId, service: JobId, node: NodeId) {
+    /// Alone, or beside another that has it already.
+    pub(super) fn hand_to(&mut self, id: CallId, service: JobId, node: NodeId) {
         let attempt = self.next_attempt();
         let Some(conn) = self.conn_of(node) else { return };
         let services = &mut self.services;
@@ -216,9 +240,13 @@ impl Scheduler {
             return;
         };
         of.queue[rank(call.priority)].retain(|queued| *queued != id);
-        call.at = Some(Asked { by: By::Node(node), attempt, since: self.now });
+        let (body, from) = call.asks(&of.spec.work);
+        let asked = Asked { by: By::Node(node), attempt, since: self.now, said: from, from };
+        match call.at {
+            None => call.at = Some(asked),
+            Some(_) => call.rival = Some(asked),
+        }
         call.tries += 1;
-        let body = call.asks(&of.spec.work);
         services.asked.insert(attempt, id);
         if let Some(replica) = of.replicas.get_mut(&node) {
             replica.calls += 1;
@@ -236,9 +264,9 @@ impl Scheduler {
             return;
         };
         of.queue[rank(call.priority)].retain(|queued| *queued != id);
-        call.at = Some(Asked { by: By::Crew, attempt, since: self.now });
+        let (body, from) = call.asks(&of.spec.work);
+        call.at = Some(Asked { by: By::Crew, attempt, since: self.now, said: from, from });
         call.tries += 1;
-        let body = call.asks(&of.spec.work);
         services.asked.insert(attempt, id);
         let Some(crew) = &mut of.crew else { return };
         if crew.calls == 0 {
@@ -251,22 +279,22 @@ impl Scheduler {
         }
     }
 
-    /// Whether this node may answer a request: whoever was asked, or the last of those who work on it together.
-    fn may_answer(&self, call: &Call, node: NodeId) -> bool {
-        match call.at.map(|at| at.by) {
-            None => false,
-            Some(By::Node(asked)) => asked == node,
-            Some(By::Crew) => self.crew_of_call(call).and_then(Crew::last) == Some(node),
-        }
+    /// What this node may answer: whoever was asked may, or the last of those who work on it together.
+    fn may_answer(&self, call: &Call, node: NodeId, attempt: Attempt) -> Option<Asked> {
+        let asked = *call.asked().find(|asked| asked.attempt == attempt)?;
+        let may = match asked.by {
+            By::Node(asked) => asked == node,
+            By::Crew => self.crew_of_call(call).and_then(Crew::last) == Some(node),
+        };
+        may.then_some(asked)
     }
 
     /// Whether this node works on it: it may say that it cannot.
-    fn works_on(&self, call: &Call, node: NodeId) -> bool {
-        match call.at.map(|at| at.by) {
-            None => false,
-            Some(By::Node(asked)) => asked == node,
-            Some(By::Crew) => self.crew_of_call(call).is_some_and(|crew| crew.has(node)),
-        }
+    fn works_on(&self, call: &Call, node: NodeId, attempt: Attempt) -> bool {
+        call.asked().filter(|asked| asked.attempt == attempt).any(|asked| match asked.by {
+            By::Node(asked) => asked == node,
+            By::Crew => self.crew_of_call(call).is_some_and(|crew| crew.has(node)),
+        })
     }
 
     fn crew_of_call(&self, call: &Call) -> Option<&Crew> {
@@ -299,30 +327,36 @@ impl Scheduler {
         let Part { at, bytes, last } = part;
         let Some(&id) = self.services.asked.get(&attempt) else { return };
         let Some(call) = self.services.calls.get(&id) else { return };
-        let at = at.saturating_add(call.from);
-        let may = self.may_answer(call, node) && at >= call.said;
-        let Some(asked) = call.at.filter(|_| may) else {
+        let asked = self.may_answer(call, node, attempt);
+        let at = at.saturating_add(asked.map_or(0, |asked| asked.from));
+        let Some(asked) = asked.filter(|asked| at >= asked.said) else {
             return;
         };
-        if at > call.said {
+        if at > asked.said {
             let reason = "a part of its answer was lost";
             self.erred(id, node, reason);
             self.ask_again_if(id, attempt, reason);
             return;
         }
-        let Some(call) = self.services.calls.get_mut(&id) else { return };
+        let said = asked.said + bytes.len() as u64;
         let of = self.services.services.get(&call.service);
         let allowed = of.map(|of| of.spec.limits.output);
         let resumes = of.is_some_and(|of| of.spec.work.resumed(&[], &[]).is_some());
-        if let Some(allowed) = allowed.filter(|most| call.said + bytes.len() as u64 > *most) {
+        if let Some(allowed) = allowed.filter(|most| said > *most) {
             let which = LimitKind::Output;
             let failure = Failure::Limit { item: None, which, allowed, stderr: String::new() };
             self.call_failed(node, attempt, failure);
             return;
         }
-        let skip = call.given.saturating_sub(call.said).min(bytes.len() as u64);
-        call.said += bytes.len() as u64;
-        call.given = call.given.max(call.said);
+        if !bytes.is_empty() || last {
+            self.won(id, attempt);
+        }
+        let Some(call) = self.services.calls.get_mut(&id) else { return };
+        let skip = call.given.saturating_sub(asked.said).min(bytes.len() as u64);
+        if let Some(at) = call.at.as_mut().filter(|at| at.attempt == attempt) {
+            at.said = said;
+        }
+        call.given = call.given.max(said);
         let bytes = bytes.get(skip as usize..).unwrap_or_default().to_vec();
         if resumes && !bytes.is_empty() {
             call.answer.extend_from_slice(&bytes);
@@ -331,13 +365,19 @@ impl Scheduler {
         }
         if !bytes.is_empty() || last {
             let waited = asked.since - call.came;
-            let ran = Ran { node, waited, took: self.now - asked.since };
+            let of = self.services.services.get(&call.service);
+            let crew = of.and_then(|of| of.crew.as_ref()).filter(|_| asked.by == By::Crew);
+            let stages = crew.map_or(1, Crew::len);
+            let ran = Ran { node, waited, took: self.now - asked.since, stages };
             self.outputs.push_back(Output::Answered { call: id, part: bytes, last, ran });
         }
         if last {
             let (service, crewed) = (call.service, call.is_in_crew());
             if let Some(of) = self.services.services.get_mut(&service) {
                 of.answered += 1;
+                if !crewed {
+                    of.note_took(self.now - asked.since);
+                }
                 if let Some(replica) = of.replicas.get_mut(&node) {
                     replica.faults = 0;
                 }
@@ -354,7 +394,7 @@ impl Scheduler {
     pub(crate) fn call_failed(&mut self, node: NodeId, attempt: Attempt, failure: Failure) {
         let Some(&id) = self.services.asked.get(&attempt) else { return };
         let Some(call) = self.services.calls.get(&id) else { return };
-        if !self.works_on(call, node) {
+        if !self.works_on(call, node, attempt) {
             return;
         }
         let service = call.service;
@@ -362,6 +402,9 @@ impl Scheduler {
             let reason = failure.to_string();
             self.erred(id, node, &reason);
             self.ask_again_if(id, attempt, &reason);
+        } else if self.falls_out(id, attempt) {
+            // The other may know better.
+            self.hand_out(service);
         } else {
             self.end_call(id, Some(CallError::Failed { failure, node }));
             self.hand_out(service);
@@ -372,15 +415,18 @@ impl Scheduler {
     /// All requests of a node that is gone.
     pub(crate) fn calls_lost(&mut self, node: NodeId) {
         let lost = self.services.calls.iter();
-        let lost = lost.filter(|(_, call)| call.at.is_some_and(|at| at.by == By::Node(node)));
-        let lost: Vec<_> = lost.map(|(id, _)| *id).collect();
-        for id in lost {
-            self.ask_again(id, String::from("the node left"));
+        let lost = lost.filter_map(|(id, call)| Some((*id, call.on(node)?)));
+        let lost: Vec<_> = lost.collect();
+        for (id, attempt) in lost {
+            self.ask_again_if(id, attempt, "the node left");
         }
     }
 
-    /// Unless that happened already, because whoever failed it makes way for another.
-    fn ask_again_if(&mut self, id: CallId, attempt: Attempt, reason: &str) {
+    /// Unless that happened already, because whoever failed it makes way for another, or another has it as well.
+    pub(super) fn ask_again_if(&mut self, id: CallId, attempt: Attempt, reason: &str) {
+        if self.falls_out(id, attempt) {
+            return;
+        }
         let call = self.services.calls.get(&id);
         if call.is_some_and(|call| call.at.is_some_and(|at| at.attempt == attempt)) {
             self.ask_again(id, String::from(reason));
@@ -423,6 +469,9 @@ impl Scheduler {
         let Some(call) = self.services.calls.remove(&id) else { return };
         self.services.held -= call.bytes();
         self.services.deadlines.remove(&(call.deadline, id));
+        if let Some(time) = call.race_at {
+            self.services.races.remove(&(time, id));
+        }
         if let Some(of) = self.services.services.get_mut(&call.service) {
             of.queue.iter_mut().for_each(|queue| queue.retain(|queued| *queued != id));
             of.failed += u64::from(error.is_some());
@@ -436,8 +485,15 @@ impl Scheduler {
     /// it is asked next would wait behind that.
     pub(super) fn let_go(&mut self, id: CallId) {
         let Some(call) = self.services.calls.get_mut(&id) else { return };
-        let Some(Asked { by, attempt, .. }) = call.at.take() else { return };
+        let both = [call.at.take(), call.rival.take()];
         let service = call.service;
+        for Asked { by, attempt, .. } in both.into_iter().flatten() {
+            self.stop_asked(service, by, attempt);
+        }
+    }
+
+    /// Whoever has it stops.
+    pub(super) fn stop_asked(&mut self, service: JobId, by: By, attempt: Attempt) {
         self.services.asked.remove(&attempt);
         let Some(of) = self.services.services.get_mut(&service) else { return };
         match by {
@@ -456,23 +512,5 @@ impl Scheduler {
                 self.drop_in_crew(service, attempt);
             }
         }
-    }
-}
-
-/// Another node may do better.
-fn is_nodes_fault(failure: &Failure) -> bool {
-    match failure {
-        Failure::DeviceLost { .. }
-        | Failure::OutOfMemory { .. }
-        | Failure::Fetch { .. }
-        | Failure::Internal { .. }
-        | Failure::Unable { .. } => true,
-        Failure::Kernel { .. }
-        | Failure::Trap { .. }
-        | Failure::Exit { .. }
-        | Failure::Limit { .. }
-        | Failure::Signature { .. }
-        | Failure::Outside { .. }
-        | Failure::Model { .. } => false,
     }
 }

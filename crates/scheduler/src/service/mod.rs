@@ -1,19 +1,26 @@
 //! Services: jobs without an end. Replicas are kept ready on nodes and are facts; requests are not: whoever
 //! asks waits, is answered once, or is told why not.
 //!
-//! - [`call`]: requests, from the queue to their answers; [`error`]: why there is none
+//! - [`call`]: requests, from the queue to their answers
+//! - [`race`]: requests that are asked of two nodes
 //! - [`replica`]: who keeps all of a service ready
+//! - [`links`]: who must have a key for links before it can keep parts
+//! - [`room`]: who leaves when another needs the memory, and what fits nowhere
+//! - [`unanswered`]: why a request has no answer
 //! - [`crew`]: who keeps it ready together, each some of its parts
 
 mod call;
 mod crew;
-mod error;
+mod links;
+mod race;
 mod replica;
+mod room;
+mod unanswered;
 
 pub(crate) use call::Part;
-pub use call::{CallId, Ran};
+pub use call::{CallId, Ran, Urgency};
 pub use crew::{SplitView, StageView};
-pub use error::CallError;
+pub use unanswered::CallError;
 
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::string::String;
@@ -25,7 +32,7 @@ use crate::Output;
 use crate::fact::Fact;
 use crate::state::{RequestId, Scheduler};
 use crate::submit::SubmitError;
-use call::{By, Call};
+use call::{By, Call, MAX_TRIES};
 use crew::Crew;
 use replica::Replica;
 
@@ -45,6 +52,8 @@ pub(crate) struct Services {
     /// Requests at work.
     asked: BTreeMap<Attempt, CallId>,
     deadlines: BTreeSet<(Time, CallId)>,
+    /// When requests are asked of a second node.
+    races: BTreeSet<(Time, CallId)>,
     due: Option<Time>,
 }
 
@@ -64,6 +73,10 @@ struct Service {
     recuts: u32,
     /// Nodes that failed it, and until when they are not asked again.
     unfit: BTreeMap<NodeId, Time>,
+    /// How long a node takes to answer, on average over the last requests.
+    usual: Option<Micros>,
+    /// Whether a node ever kept all of it ready.
+    was_kept: bool,
     /// Requests that wait, those to be answered first in front: by priority, then in the order they came.
     queue: [VecDeque<CallId>; 3],
     answered: u64,
@@ -86,6 +99,8 @@ impl Service {
             loading: Micros(0),
             recuts: 0,
             unfit: BTreeMap::new(),
+            usual: None,
+            was_kept: false,
             queue: Default::default(),
             answered: 0,
             failed: 0,
@@ -130,7 +145,8 @@ pub struct ReplicaView {
 impl Services {
     pub(crate) fn next_timeout(&self) -> Option<Time> {
         let deadline = self.deadlines.first().map(|(time, _)| *time);
-        deadline.into_iter().chain(self.due).min()
+        let race = self.races.first().map(|(time, _)| *time);
+        deadline.into_iter().chain(race).chain(self.due).min()
     }
 
     pub(crate) fn has_call(&self, attempt: Attempt) -> bool {
@@ -152,6 +168,8 @@ impl Scheduler {
             Err(SubmitError::NameTaken { name: spec.name })
         } else if self.services.services.len() >= MAX_SERVICES {
             Err(SubmitError::Busy { open: MAX_SERVICES })
+        } else if let Some(error) = self.too_large(&spec) {
+            Err(error)
         } else {
             let service = self.numbers.next_job();
             self.record(Fact::Serves { service, spec: alloc::boxed::Box::new(spec.clone()) });
@@ -190,6 +208,7 @@ impl Scheduler {
     pub(crate) fn apply_replica(&mut self, service: JobId, node: NodeId, on: bool) {
         let Some(service) = self.services.services.get_mut(&service) else { return };
         if on {
+            service.was_kept = true;
             service.replicas.insert(node, Replica::absent());
         } else {
             service.replicas.remove(&node);
@@ -208,6 +227,7 @@ impl Scheduler {
             self.end_call(call, Some(CallError::Deadline { begun, why }));
             self.services.due = Some(now);
         }
+        self.begin_races(now);
         if self.services.due.is_some_and(|due| due <= now) {
             let ids: Vec<_> = self.services.services.keys().copied().collect();
             for service in ids {
@@ -259,18 +279,23 @@ impl Scheduler {
     }
 
     pub(crate) fn check_services(&self) {
-        let Services { services, calls, asked, deadlines, held, .. } = &self.services;
+        let Services { services, calls, asked, deadlines, races, held, .. } = &self.services;
         let bodies: u64 = calls.values().map(Call::bytes).sum();
         assert_eq!(*held, bodies, "bytes of requests counted wrong");
         for (attempt, id) in asked {
-            let at = calls.get(id).and_then(|call| call.at);
-            assert!(at.is_some_and(|at| at.attempt == *attempt), "a request asked for nobody");
+            let mut at = calls.get(id).into_iter().flat_map(Call::asked);
+            assert!(at.any(|at| at.attempt == *attempt), "a request asked for nobody");
         }
+        let at_work: usize = calls.values().map(|call| call.asked().count()).sum();
+        assert_eq!(asked.len(), at_work, "a request at work that nobody knows");
         for (id, call) in calls {
             let service = services.get(&call.service).expect("a request to no service");
             let queued = service.queue.iter().flatten().filter(|queued| *queued == id).count();
             assert_eq!(queued, usize::from(call.at.is_none()), "a request waits and is at work");
             assert!(deadlines.contains(&(call.deadline, *id)), "a request without an end");
+            let raced = call.race_at.is_none_or(|time| races.contains(&(time, *id)));
+            assert!(raced, "a race that never begins");
+            assert!(call.rival.is_none() || call.given == 0, "an answer that two nodes give");
         }
         for service in services.values() {
             assert!(
@@ -285,15 +310,16 @@ impl Scheduler {
                 services.get(&call.service).is_some_and(|of| core::ptr::eq(of, service))
             };
             for (node, replica) in &service.replicas {
-                let calls = calls
-                    .values()
-                    .filter(|call| call.at.is_some_and(|at| at.by == By::Node(*node)) && its(call));
+                let calls = calls.values().filter(|call| its(call)).flat_map(Call::asked);
+                let calls = calls.filter(|asked| asked.by == By::Node(*node));
                 assert_eq!(replica.calls, calls.count(), "requests of a replica counted wrong");
             }
             let crewed = calls.values().filter(|call| call.is_in_crew() && its(call));
             self.check_crew(service, crewed.count());
         }
         assert_eq!(deadlines.len(), calls.len(), "deadlines of nothing");
+        let races_of = calls.values().filter(|call| call.race_at.is_some()).count();
+        assert_eq!(races.len(), races_of, "races of nothing");
     }
 }
 

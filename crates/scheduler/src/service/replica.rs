@@ -2,13 +2,12 @@
 
 use alloc::boxed::Box;
 use alloc::format;
-use alloc::string::{String, ToString};
+use alloc::string::ToString;
 use alloc::vec::Vec;
 use core::cmp::Reverse;
 use shoal_protocol::{Failure, Footprint, JobId, Micros, Needs, NodeId, Time, ToNode};
 
 use super::Service;
-use super::call::By;
 use crate::fact::Fact;
 use crate::peers::Peer;
 use crate::state::Scheduler;
@@ -173,9 +172,9 @@ impl Scheduler {
         parts.fold(whole, Footprint::and)
     }
 
-    /// The same without one of them.
-    pub(crate) fn other_services_take(&self, node: NodeId, but: JobId) -> Footprint {
-        let others = self.services.services.iter().filter(|(id, _)| **id != but);
+    /// The same without some of them.
+    pub(crate) fn other_services_take(&self, node: NodeId, but: &[JobId]) -> Footprint {
+        let others = self.services.services.iter().filter(|(id, _)| !but.contains(id));
         others.fold(Footprint::NOTHING, |sum, (_, of)| {
             let kept = |replica: &&Replica| replica.state != State::Absent;
             let whole = of.replicas.get(&node).filter(kept).map(|_| of.spec.needs.takes);
@@ -183,18 +182,19 @@ impl Scheduler {
         })
     }
 
-    /// The donor lends less: services go elsewhere until the rest fits.
+    /// The donor lends less: services go elsewhere until the rest fits, those first that nobody asked for longest.
     pub(crate) fn replicas_shrink(&mut self, node: NodeId) {
         let services = self.services.services.iter();
-        let kept = services.filter(|(_, of)| {
-            of.replicas.get(&node).is_some_and(|replica| replica.state != State::Absent)
-        });
-        let mut kept: Vec<_> = kept.map(|(id, _)| *id).collect();
-        while let Some(peer) = self.peers.get(&node)
-            && !peer.caps.holds(&self.services_take(node))
-            && let Some(last) = kept.pop()
-        {
-            self.dismiss_replica(last, node);
+        let kept = services.filter_map(|(id, of)| Some((*id, of.replicas.get(&node)?)));
+        let kept = kept.filter(|(_, replica)| replica.state != State::Absent);
+        let mut kept: Vec<_> =
+            kept.map(|(id, replica)| (replica.calls > 0, replica.used, id)).collect();
+        kept.sort();
+        for (_, _, service) in kept {
+            if self.peers.get(&node).is_none_or(|peer| peer.caps.holds(&self.services_take(node))) {
+                break;
+            }
+            self.dismiss_replica(service, node);
             self.services.due = Some(self.now);
         }
         self.crew_shrinks(node);
@@ -219,6 +219,7 @@ impl Scheduler {
     /// get ready.
     pub(super) fn place_replicas(&mut self, now: Time, service: JobId) {
         self.note_unready(now, service);
+        self.ask_for_links(service);
         if self.keep_crew(now, service) {
             return;
         }
@@ -233,13 +234,13 @@ impl Scheduler {
         if enough(nodes().filter(|node| self.is_good(now, service, of, **node)).count()) {
             return;
         }
-        let Some(node) = self.candidate(now, service, of) else {
-            let why = self.why_no_crew(now, service).filter(|_| of.replicas.is_empty());
-            if let (Some(why), Some(of)) = (why, self.services.services.get_mut(&service)) {
-                of.trouble.get_or_insert(why);
-            }
+        let Some(node) = self.candidate(now, service, of).or_else(|| self.clear_room(now, service))
+        else {
+            self.note_homeless(now, service);
             return;
         };
+        let Some(of) = self.services.services.get(&service) else { return };
+        let nodes = || of.replicas.keys();
         // A hidden page does no better than those that are hidden already.
         if self.peers.get(&node).is_some_and(|peer| !peer.condition.visible)
             && enough(nodes().filter(|node| self.is_fit(now, service, of, **node)).count())
@@ -254,6 +255,19 @@ impl Scheduler {
             self.give_up_replica(now, service, longest);
         }
         self.take_on(now, service, node);
+    }
+
+    /// Says why nobody keeps it ready, if that is known.
+    fn note_homeless(&mut self, now: Time, service: JobId) {
+        let Some(of) = self.services.services.get(&service) else { return };
+        if !of.replicas.is_empty() {
+            return;
+        }
+        let why = self.why_no_crew(now, service);
+        let why = why.or_else(|| self.too_large(&of.spec).map(|error| error.to_string()));
+        if let (Some(why), Some(of)) = (why, self.services.services.get_mut(&service)) {
+            of.trouble.get_or_insert(why);
+        }
     }
 
     /// Forgets who may be asked again, and says who takes long.
@@ -330,12 +344,7 @@ impl Scheduler {
     /// The node that should keep it ready next: the operator's own first, then the least loaded, then the fastest.
     pub(super) fn candidate(&self, now: Time, service: JobId, of: &Service) -> Option<NodeId> {
         let fits = self.peers.values().filter(|peer| {
-            let rested = !of.is_unfit(now, peer.node);
-            let new = !of.replicas.contains_key(&peer.node)
-                && of.crew.as_ref().is_none_or(|crew| !crew.has(peer.node));
-            let able = may_serve(service, of, &of.spec.needs, peer)
-                && self.can_keep(peer, of.spec.needs.takes);
-            new && rested && able && !peer.silent
+            self.may_take_on(now, service, of, peer) && self.can_keep(peer, of.spec.needs.takes)
         });
         let order = |peer: &&Peer| {
             let services = self.services.services.values();
@@ -351,9 +360,18 @@ impl Scheduler {
         fits.max_by_key(order).map(|peer| peer.node)
     }
 
+    /// Whether a node that has nothing of a service could keep it ready, if it had the room.
+    pub(super) fn may_take_on(&self, now: Time, service: JobId, of: &Service, peer: &Peer) -> bool {
+        let rested = !of.is_unfit(now, peer.node);
+        let new = !of.replicas.contains_key(&peer.node)
+            && of.crew.as_ref().is_none_or(|crew| !crew.has(peer.node));
+        new && rested && !peer.silent && may_serve(service, of, &of.spec.needs, peer)
+    }
+
     fn take_on(&mut self, now: Time, service: JobId, node: NodeId) {
         let Some(of) = self.services.services.get_mut(&service) else { return };
         of.unfit.remove(&node);
+        of.was_kept = true;
         let replica = Replica { used: now, ..Replica::absent() };
         of.replicas.insert(node, replica);
         // A replica's node is remembered, so that it has the same number after a restart.
@@ -377,10 +395,8 @@ impl Scheduler {
     /// Ends a replica; its requests are asked again elsewhere.
     pub(super) fn dismiss_replica(&mut self, service: JobId, node: NodeId) {
         let calls = self.services.calls.iter();
-        let its = calls.filter(|(_, call)| {
-            call.service == service && call.at.is_some_and(|at| at.by == By::Node(node))
-        });
-        let its: Vec<_> = its.map(|(id, _)| *id).collect();
+        let its = calls.filter(|(_, call)| call.service == service);
+        let its: Vec<_> = its.filter_map(|(id, call)| Some((*id, call.on(node)?))).collect();
         let Some(of) = self.services.services.get_mut(&service) else { return };
         if of.replicas.remove(&node).is_none() {
             return;
@@ -389,8 +405,8 @@ impl Scheduler {
         if let Some(conn) = self.conn_of(node) {
             self.send(conn, ToNode::Forget(service));
         }
-        for id in its {
-            self.ask_again(id, String::from("the node no longer serves it"));
+        for (id, attempt) in its {
+            self.ask_again_if(id, attempt, "the node no longer serves it");
         }
     }
 }

@@ -14,6 +14,8 @@ mod late;
 mod losing;
 mod means;
 mod pokes;
+mod race;
+mod room;
 mod rounding;
 mod service;
 mod share;

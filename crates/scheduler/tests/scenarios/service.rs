@@ -6,9 +6,9 @@ use shoal_scheduler::*;
 
 use crate::world::{World, caps, trap};
 
-const SERVICE: JobId = JobId(1);
+pub(crate) const SERVICE: JobId = JobId(1);
 
-fn spec(least: u16, most: u16) -> ServiceSpec {
+pub(crate) fn spec(least: u16, most: u16) -> ServiceSpec {
     ServiceSpec {
         name: "echo".into(),
         owner: "tester".into(),
@@ -26,7 +26,7 @@ fn spec(least: u16, most: u16) -> ServiceSpec {
 }
 
 /// Own nodes, and a service that is ready on the least of them.
-fn served(nodes: u64, least: u16, most: u16) -> (World, Vec<Conn>) {
+pub(crate) fn served(nodes: u64, least: u16, most: u16) -> (World, Vec<Conn>) {
     let mut world = World::new();
     let conns: Vec<_> = (1..=nodes).map(|n| world.join_trusted(n)).collect();
     world.give(Input::Serve { request: RequestId(1), spec: spec(least, most) });
@@ -36,7 +36,7 @@ fn served(nodes: u64, least: u16, most: u16) -> (World, Vec<Conn>) {
 
 impl World {
     /// All who were told to make it ready are.
-    fn get_ready(&mut self) {
+    pub(crate) fn get_ready(&mut self) {
         for _ in 0..20 {
             self.wait(100);
             for conn in core::mem::take(&mut self.warm) {
@@ -45,13 +45,14 @@ impl World {
         }
     }
 
-    fn ask(&mut self, call: u64, millis: u64) {
+    pub(crate) fn ask(&mut self, call: u64, millis: u64) {
         let (deadline, priority) = (self.now + Micros::from_millis(millis), Priority::Interactive);
         let (call, body) = (CallId(call), vec![call as u8]);
-        self.give(Input::Ask { call, service: SERVICE, body, priority, deadline });
+        let urgency = Urgency { priority, deadline, budget: None };
+        self.give(Input::Ask { call, service: SERVICE, body, urgency });
     }
 
-    fn reply(&mut self, at: usize, part: &[u8], last: bool) {
+    pub(crate) fn reply(&mut self, at: usize, part: &[u8], last: bool) {
         let (conn, call, _) = self.asked[at].clone();
         let at = self.said.entry(call).or_default();
         let message = FromNode::Answer { call, at: *at, part: part.into(), last };
@@ -76,8 +77,11 @@ fn a_large_request_comes_in_parts_and_too_many_large_ones_are_refused() {
         call: CallId(call),
         service: SERVICE,
         body: body.clone(),
-        priority: Priority::Interactive,
-        deadline: Time(u64::MAX),
+        urgency: Urgency {
+            priority: Priority::Interactive,
+            deadline: Time(u64::MAX),
+            budget: None,
+        },
     };
     world.give(ask(1));
     assert!(world.asked[0].2 == body);
@@ -316,7 +320,8 @@ fn interactive_requests_go_first() {
     world.ask(1, 60_000);
     let (deadline, body) = (world.now + Micros::from_secs(60), vec![2]);
     let (call, priority) = (CallId(2), Priority::Batch);
-    world.give(Input::Ask { call, service: SERVICE, body, priority, deadline });
+    let urgency = Urgency { priority, deadline, budget: None };
+    world.give(Input::Ask { call, service: SERVICE, body, urgency });
     world.ask(3, 60_000);
     world.reply(0, b"", true);
     assert_eq!(world.asked[1].2, [3]);
@@ -422,7 +427,7 @@ fn unready(nodes: u64, most: u16) -> World {
 
 impl World {
     /// Time passes, and the first so many nodes beat.
-    fn wait_awake(&mut self, nodes: u64, seconds: u64) {
+    pub(crate) fn wait_awake(&mut self, nodes: u64, seconds: u64) {
         for _ in 0..seconds * 2 {
             self.wait(500);
             for conn in (1..=nodes).map(Conn) {
@@ -476,24 +481,4 @@ fn what_takes_long_is_waited_for_where_nobody_else_can() {
     world.wait_awake(2, 1);
     assert_eq!((world.warm.len(), world.replicas().len()), (2, 1));
     assert!(world.replicas()[0].ready);
-}
-
-#[test]
-fn services_stay_within_the_memory_lent_and_units_make_room_for_them() {
-    let mut world = World::new();
-    world.join_trusted(1);
-    let lent = 1 << 30;
-    let takes = Footprint { memory: lent * 6 / 10, ..Footprint::NOTHING };
-    let large = ServiceSpec { needs: Needs::lane(Lane::Cpu).takes(takes), ..spec(1, 1) };
-    world.give(Input::Serve { request: RequestId(1), spec: large.clone() });
-    world.get_ready();
-    assert_eq!(world.replicas().len(), 1);
-    let second = ServiceSpec { name: "second".into(), ..large };
-    world.give(Input::Serve { request: RequestId(2), spec: second });
-    world.get_ready();
-    let of = |world: &World, at: usize| world.scheduler.services()[at].replicas.len();
-    assert_eq!((of(&world, 0), of(&world, 1)), (1, 0), "there is no room for both");
-    world.give(Input::Unserve { service: SERVICE });
-    world.wait(1_000);
-    assert_eq!(of(&world, 0), 1, "now there is");
 }

@@ -131,7 +131,8 @@ impl World {
     fn request(&mut self, call: u64, millis: u64) {
         let (deadline, priority) = (self.now + Micros::from_millis(millis), Priority::Interactive);
         let (call, body) = (CallId(call), vec![call as u8]);
-        self.give(Input::Ask { call, service: SERVICE, body, priority, deadline });
+        let urgency = Urgency { priority, deadline, budget: None };
+        self.give(Input::Ask { call, service: SERVICE, body, urgency });
     }
 
     fn says(&mut self, conn: Conn, call: Attempt) {
@@ -493,4 +494,33 @@ fn a_text_goes_on_behind_what_was_said_when_its_crew_changes_however_often() {
     world.say(last, FromNode::Answer { call, at: 0, part: part.clone(), last: true });
     let given: Vec<u8> = world.answers.iter().flat_map(|(_, part, _)| part.clone()).collect();
     assert_eq!(given, [expected[1..].to_vec(), part].concat(), "no byte twice, none left out");
+}
+
+#[test]
+fn who_has_no_key_for_links_is_asked_for_it_once_and_then_takes_part() {
+    let mut world = World::new();
+    world.linked(1, 1_000);
+    let tab = world.join_own_with(2, Caps { memory: 1_000 * MIB, ..caps(100) });
+    world.give(Input::Serve { request: RequestId(1), spec: spec(Split::Exactly(2)) });
+    world.wait(500);
+    assert_eq!((&world.linking[..], world.split()), (&[tab][..], None));
+    let (key, proof) = (LinkKey([2; 32]), Signature([0; 32], [0; 32]));
+    world.say(tab, FromNode::Links { key, proof });
+    world.wait(500);
+    let nodes: Vec<_> = world.parts().into_iter().map(|(node, _)| node).collect();
+    assert_eq!((nodes, world.linking), (vec![1, 2], vec![tab]));
+}
+
+#[test]
+fn who_may_not_serve_is_not_asked_for_links() {
+    let mut world = World::new();
+    world.join(1);
+    world.join_own_with(2, caps(100));
+    world.give(Input::Serve { request: RequestId(1), spec: spec(Split::Never) });
+    world.wait(500);
+    assert_eq!(world.linking, []);
+    let shared = ServiceSpec { name: "shared".into(), ..spec(Split::Exactly(2)) };
+    world.give(Input::Serve { request: RequestId(2), spec: shared });
+    world.wait(500);
+    assert_eq!(world.linking.len(), 1, "only the operator's own");
 }

@@ -27,6 +27,8 @@ pub(crate) struct World {
     /// Requests asked of nodes, and services they were told to keep ready.
     pub(crate) asked: Vec<(Conn, Attempt, Vec<u8>)>,
     pub(crate) warm: Vec<Conn>,
+    /// Who was asked for the key of its links.
+    pub(crate) linking: Vec<Conn>,
     /// Bytes of answers that nodes said.
     pub(crate) said: std::collections::BTreeMap<Attempt, u64>,
     /// What became of requests.
@@ -61,6 +63,7 @@ impl World {
             shared: Vec::new(),
             asked: Vec::new(),
             warm: Vec::new(),
+            linking: Vec::new(),
             said: Default::default(),
             answers: Vec::new(),
             unanswered: Vec::new(),
@@ -144,6 +147,7 @@ impl World {
             | ToNode::Forget(_)
             | ToNode::Challenge { .. }
             | ToNode::Quic(_) => {}
+            ToNode::Link => self.linking.push(conn),
             ToNode::Audition { crew, .. } => {
                 self.crews.auditioning = Some(crew);
                 self.crews.auditions.push(conn);

@@ -181,6 +181,7 @@ class Talker implements CrewHost {
       case "forget":
       case "audition":
       case "share":
+      case "link":
         // Of work, which a page that rests gets none of.
         break;
     }

@@ -16,18 +16,20 @@ export async function models(http: Http): Promise<ModelEntry[]> {
 
 /** Resolves to the model's name. */
 export async function addModel(http: Http, file: Bytes, options: AddModelOptions): Promise<string> {
-  const { name = stem(file), onProgress, signal, ...rest } = options;
+  const { name = stem(file), onProgress, signal, split, ...others } = options;
+  const rest = split === undefined ? others : { ...others, split: String(split) };
   if (!name) throw new ShoalError(0, "bad_input", "the model has no name: pass { name }");
   const { hash } = await upload(http, file, { signal, ...(onProgress ? { onProgress } : {}) });
   await http.post("/api/v1/services", { ...rest, kind: "onnx", name, model: hash, limits: { outputMiB: ANSWER_MIB } }, signal);
   return name;
 }
 
-async function entryOf(http: Http, { name, replicas, trouble }: Service): Promise<ModelEntry | undefined> {
+async function entryOf(http: Http, { name, replicas, crew, trouble }: Service): Promise<ModelEntry | undefined> {
   try {
     const { inputs, outputs, file } = await http.json<ModelInfo>(`/v2/models/${encodeURIComponent(name)}`);
-    const readyOn = replicas.filter(({ ready }) => ready).map((replica) => replica.name);
-    return { name, readyOn, ...(trouble ? { trouble } : {}), size: file.size, inputs, outputs };
+    const together = crew?.ready ? crew.stages : [];
+    const readyOn = [...together, ...replicas.filter(({ ready }) => ready)].map((node) => node.name);
+    return { name, readyOn, ...(crew ? { split: crew } : {}), ...(trouble ? { trouble } : {}), size: file.size, inputs, outputs };
   } catch (error) {
     // Removed since.
     if (error instanceof ShoalError && error.status === 404) return undefined;

@@ -21,6 +21,7 @@ import type {
   Place,
   Ran,
   Tensor,
+  Where,
 } from "./types.js";
 
 /** What the pool may take if there is no budget. */
@@ -65,8 +66,7 @@ export class Model {
     const began = performance.now();
     const until = began + (options.budgetMs ?? Infinity);
     options.signal?.throwIfAborted();
-    const { answer, why } =
-      where === "auto" ? await this.runBest(asked, until, options) : { answer: await this.runAt(where, asked, until, options), why: `you asked for ${where}` };
+    const { answer, why } = await this.runWhere(where, asked, until, options);
     const ms = { ...answer.ran.ms, total: performance.now() - began };
     return { outputs: answer.outputs, ran: { ...answer.ran, why, ms } };
   }
@@ -125,6 +125,18 @@ export class Model {
     }
     const vision = await visionOf(`${this.http.base}/assets`);
     return { port, vision, classes: classesOf(this.info, vision) };
+  }
+
+  private async runWhere(where: Where, asked: Asked, until: number, options: ModelRunOptions): Promise<{ answer: Answer; why: string }> {
+    if (where === "auto") return this.runBest(asked, until, options);
+    if (where === "split" && !this.info.parts?.length) {
+      throw new ShoalError(0, "not_split", `${this.name} is not split: add it with { split: 2 }, or with shoal model add --split 2`);
+    }
+    const answer = await this.runAt(where === "split" ? "remote" : where, asked, until, options);
+    const { stages = 1, where: there } = answer.ran;
+    if (there === "split") return { answer, why: `${where === "split" ? "you asked for split" : "the pool has it split"}: ${stages} nodes, a slice each` };
+    if (where === "split") return { answer, why: "one node had the whole model, because too few were there for slices" };
+    return { answer, why: `you asked for ${where}` };
   }
 
   /** Runs where it is faster, as far as that is known, and at the other place if that fails. */
@@ -191,11 +203,11 @@ export class Model {
   private async runThere(asked: Asked, until: number, options: ModelRunOptions): Promise<Answer> {
     const left = Math.min(until - performance.now(), PATIENCE_MS);
     const hangUp = new AbortController();
-    const request = infer(this.http, this.name, asked, left, hangUp.signal);
+    const request = infer(this.http, this.name, asked, left, options.budgetMs !== undefined, hangUp.signal);
     const end = performance.now() + left;
     try {
-      const { outputs, node, ms, bytes } = await within(request, end, options.signal, "the pool did not answer");
-      return { outputs, ran: { where: "remote", ...(node ? { node } : {}), ms, bytes } };
+      const { outputs, node, stages, ms, bytes } = await within(request, end, options.signal, "the pool did not answer");
+      return { outputs, ran: { where: stages > 1 ? "split" : "remote", ...(node ? { node } : {}), stages, ms, bytes } };
     } finally {
       hangUp.abort();
     }

@@ -7,17 +7,22 @@ import type { Ran, Tensor } from "./types.js";
 export interface RemoteAnswer {
   outputs: Record<string, Tensor>;
   node: Ran["node"];
+  /** Nodes that it went through. */
+  stages: number;
   ms: { send: number; wait: number; run: number; receive: number };
   bytes: Ran["bytes"];
 }
 
-export async function infer(http: Http, name: string, asked: Asked, withinMs: number, signal: AbortSignal): Promise<RemoteAnswer> {
+/** `hurries`: it should be answered well within that time. */
+export async function infer(http: Http, name: string, asked: Asked, withinMs: number, hurries: boolean, signal: AbortSignal): Promise<RemoteAnswer> {
   const json = new TextEncoder().encode(requestJson(asked));
   const body = new Blob([json, ...asked.tensors.map(({ bytes }) => bytes)]);
+  const millis = String(Math.max(1, Math.ceil(withinMs)));
   const headers = {
     "content-type": "application/octet-stream",
     "inference-header-content-length": String(json.length),
-    "x-shoal-deadline-ms": String(Math.max(1, Math.ceil(withinMs))),
+    "x-shoal-deadline-ms": millis,
+    ...(hurries ? { "x-shoal-budget-ms": millis } : {}),
   };
   const began = performance.now();
   const answer = await http.call(`/v2/models/${encodeURIComponent(name)}/infer`, { method: "POST", headers, body, signal });
@@ -26,17 +31,18 @@ export async function infer(http: Http, name: string, asked: Asked, withinMs: nu
     signal.throwIfAborted();
     throw new ShoalError(0, "unreachable", `the answer broke off: ${String(error)}`);
   });
-  const [wait, run] = [millis(answer, "x-shoal-wait-ms"), millis(answer, "x-shoal-run-ms")];
+  const [wait, run] = [timeOf(answer, "x-shoal-wait-ms"), timeOf(answer, "x-shoal-run-ms")];
   const id = Number(answer.headers.get("x-shoal-node"));
   const called = answer.headers.get("x-shoal-node-name");
   return {
     outputs: readAnswer(bytes, Number(answer.headers.get("inference-header-content-length"))),
+    stages: Number(answer.headers.get("x-shoal-stages") ?? 1),
     node: called === null ? undefined : { id, name: decodeURIComponent(called) },
     ms: { send: Math.max(0, answered - began - wait - run), wait, run, receive: performance.now() - answered },
     bytes: { sent: body.size, received: bytes.byteLength },
   };
 }
 
-function millis(answer: Response, name: string): number {
+function timeOf(answer: Response, name: string): number {
   return Number(answer.headers.get(name) ?? 0);
 }

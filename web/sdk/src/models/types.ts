@@ -1,11 +1,12 @@
 /** Models: what they are given, what they give, and where they ran. */
 
-import type { ModelPort } from "../api/answers.js";
+import type { ModelPort, ServiceSplit } from "../api/answers.js";
 
-/** Where a model can run: in this page, or on a node of the pool. */
+/** Where a model can run: in this page, or on the pool. */
 export type Place = "local" | "remote";
-/** `auto` measures both, keeps to the faster, and falls back to the other. */
-export type Where = "auto" | Place;
+/** `auto` measures both, keeps to the faster, and falls back to the other. `split` is for models of which several nodes of
+ * the pool have a slice each. */
+export type Where = "auto" | Place | "split";
 
 /** Numbers of a tensor. `bool` is a `Uint8Array`, `float16` the bits in a `Uint16Array`. */
 export type TensorData =
@@ -60,7 +61,8 @@ export interface LoadOptions {
 export interface ModelRunOptions extends LoadOptions {
   /** Default: what the model was opened with, and `auto` without that. `local` never sends anything of the input. */
   where?: Where;
-  /** Milliseconds in which the answer must be there. With `auto`, part of it is kept for the other place. */
+  /** Milliseconds in which the answer must be there. With `auto`, part of it is kept for the other place. On the pool, a
+   * second node is asked as well near their end. */
   budgetMs?: number;
   boxes?: BoxesOptions;
 }
@@ -89,9 +91,12 @@ export interface Stages {
 
 /** Where a model ran, and why there. */
 export interface Ran {
-  where: Place;
-  /** The node that ran it, if it was not this page. */
+  /** `split`: through several nodes, each with a slice of the model. */
+  where: Place | "split";
+  /** The node that answered, if it was not this page. */
   node?: { id: number; name: string };
+  /** Nodes of the pool that it went through. */
+  stages?: number;
   why: string;
   ms: Stages;
   /** Over the network. */
@@ -129,8 +134,10 @@ export type PictureSource = Blob | ImageData | ImageBitmap | HTMLImageElement | 
 /** A model of the pool. */
 export interface ModelEntry {
   name: string;
-  /** Nodes that have it loaded. */
+  /** Nodes that have it loaded, or slices of it. */
   readyOn: string[];
+  /** Those that have a slice each, with what a request costs there, on average. */
+  split?: ServiceSplit;
   /** Why the last node could not load it. */
   trouble?: string;
   /** Bytes of its file. */
@@ -150,6 +157,12 @@ export interface AddModelOptions {
   idleSeconds?: number;
   /** Let other people's devices run it too. Nobody checks their answers. */
   strangers?: boolean;
+  /** Several nodes keep it ready together, a slice each: how many, or `auto` (only where it pays). Default: `never`. */
+  split?: number | "auto" | "never";
+  /** To split a model, the shapes of its inputs must be known: those that its file leaves open. */
+  shapes?: Record<string, number[]>;
+  /** How floats travel from slice to slice. Default: `f32`. */
+  wire?: "f32" | "f16" | "int8";
   /** Bytes of the file that the coordinator has. */
   onProgress?: (sent: number, total: number) => void;
   signal?: AbortSignal;

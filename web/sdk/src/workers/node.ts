@@ -192,6 +192,9 @@ export class Node {
       case "share":
         this.crews.act(output);
         break;
+      case "link":
+        this.crews.prepare();
+        break;
       case "stopped":
         this.closeAll();
         tell(output.reason === undefined ? { type: "stopped" } : { type: "stopped", reason: output.reason });

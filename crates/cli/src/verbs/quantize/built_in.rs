@@ -7,8 +7,10 @@ use serde_json::{Value, json};
 use shoal_engine::intake;
 use shoal_engine::onnx::{Model, Threads};
 use shoal_kinds::OnnxWork;
-use shoal_kinds::onnx::{Batch, Column, Element, Head, Unit};
+use shoal_kinds::onnx::{Batch, Column, Unit};
 use shoal_protocol::Span;
+
+use crate::verbs::calibration::{Apart, one_by_one, rows};
 
 /// How two models differ.
 pub(super) struct Compared {
@@ -47,13 +49,7 @@ fn try_compare(
     data: &[(PathBuf, Column)],
     items: u64,
 ) -> Result<Compared, String> {
-    let mut inputs = Vec::new();
-    for (path, column) in data {
-        let file = std::fs::read(path).map_err(|error| error.to_string())?;
-        let (_, _, bytes) = crate::npy::tensor(&file).map_err(|error| error.to_string())?;
-        let most = column.bytes().unwrap_or(0).saturating_mul(items) as usize;
-        inputs.push(bytes.get(..most).unwrap_or(bytes).to_vec());
-    }
+    let inputs = rows(data, items)?;
     let columns: Vec<Column> = data.iter().map(|(_, column)| column.clone()).collect();
     let mut one = Side::open(before, work, &columns, inputs.clone(), items)?;
     let mut other = Side::open(after, work, &columns, inputs, items)?;
@@ -65,7 +61,7 @@ fn try_compare(
     let each = |seconds: f64| seconds * 1e3 / items as f64;
     let (before_ms, after_ms) = (each(one.seconds), each(other.seconds));
     let rows = (one.unit.into_rows(), other.unit.into_rows());
-    let (difference, agreement) = differ(&one.batch, (&rows.0, &rows.1));
+    let Apart { difference, agreement } = Apart::of(&one.batch, (&rows.0, &rows.1));
     Ok(Compared { before_ms, after_ms, difference, agreement })
 }
 
@@ -88,20 +84,7 @@ impl Side {
     ) -> Result<Side, String> {
         let plan = intake::model(file).map_err(|error| error.message)?;
         let work = OnnxWork { inputs: plan.inputs, outputs: plan.outputs, ..work.clone() };
-        let heads: Vec<Head> = columns.iter().map(head).collect();
-        let planned = intake::batch(file, &heads, false).map_err(|error| error.message)?;
-        let outputs = work.outputs.iter().zip(planned.outputs).map(|(port, dims)| Column {
-            name: port.name.clone(),
-            element: port.element,
-            dims,
-            leads: false,
-        });
-        let batch = Batch {
-            feeds: Vec::new(),
-            inputs: columns.to_vec(),
-            outputs: outputs.collect(),
-            at_once: 1,
-        };
+        let batch = one_by_one(file, &work, columns)?;
         let model = Model::load(file.to_vec(), &work, &Threads::new(1));
         let model = model.map_err(|failure| failure.to_string())?;
         let unit = Unit::new(&batch, Span::new(0, items), inputs);
@@ -115,48 +98,4 @@ impl Side {
         *seconds += began.elapsed().as_secs_f64();
         stepped.map_err(|failure| failure.to_string())
     }
-}
-
-/// What an item has, as the model takes it.
-fn head(column: &Column) -> Head {
-    let dims = column.leads.then_some(1).into_iter().chain(column.dims.iter().copied()).collect();
-    Head { name: column.name.clone(), element: column.element, dims }
-}
-
-fn differ(batch: &Batch, (one, other): (&[u8], &[u8])) -> (f64, f64) {
-    let row = batch.row_bytes().max(1) as usize;
-    let (mut difference, mut same, mut items) = (0.0_f64, 0_usize, 0_usize);
-    for (a, b) in one.chunks(row).zip(other.chunks(row)) {
-        items += 1;
-        let mut at = 0;
-        for (number, column) in batch.outputs.iter().enumerate() {
-            let until = at + column.bytes().unwrap_or(0) as usize;
-            let (Some(a), Some(b)) = (a.get(at..until), b.get(at..until)) else { break };
-            at = until;
-            if column.element != Element::F32 {
-                same += usize::from(number == 0 && a == b);
-                continue;
-            }
-            let (a, b) = (floats(a), floats(b));
-            let apart = a.iter().zip(&b).map(|(a, b)| f64::from((a - b).abs()));
-            difference = apart.fold(difference, f64::max);
-            same += usize::from(number == 0 && largest(&a) == largest(&b));
-        }
-    }
-    (difference, same as f64 / items.max(1) as f64)
-}
-
-fn floats(bytes: &[u8]) -> Vec<f32> {
-    bytes.as_chunks::<4>().0.iter().map(|number| f32::from_le_bytes(*number)).collect()
-}
-
-/// Where the largest number is, the first of equal ones.
-fn largest(numbers: &[f32]) -> usize {
-    let mut best = 0;
-    for (at, number) in numbers.iter().enumerate() {
-        if *number > numbers[best] {
-            best = at;
-        }
-    }
-    best
 }

@@ -4,35 +4,30 @@
 mod built_in;
 mod python;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde_json::{Value, json};
-use shoal_kinds::onnx::{Column, Head, columns};
 
 use super::Context;
+use super::calibration::{Data, MOST_CALIBRATED, MOST_COMPARED};
 use super::many::Chosen;
-use super::pictures;
 use crate::args::{ModelQuantize, Sight};
 use crate::client::Sink;
 use crate::fail::Fail;
 use crate::show;
 use built_in::Compared;
 
-/// Items that calibrate at most: ranges hardly change after some hundred.
-const MOST_CALIBRATED: u64 = 512;
-/// Items that are compared at most: enough for an agreement in percent.
-const MOST_COMPARED: u64 = 256;
-
 pub(super) fn run(context: &Context, args: ModelQuantize) -> Result<(), Fail> {
     let chosen = Chosen::open(&args.file)?;
-    let folder = Folder::new()?;
-    let (data, items) = data(&chosen, &args, &folder)?;
-    let is_dynamic = args.dynamic || data.is_empty();
+    let sight = Sight::preparing(args.task, args.fit, args.normalize);
+    let data = Data::open(&chosen, &args.calibrate, &sight)?;
+    let is_dynamic = args.dynamic || data.arrays.is_empty();
     // Opened before any work, so that a place that cannot be written shows at once.
     let mut sink = Sink::create(&args.output)?;
-    let made = folder.0.join("quantized.onnx");
-    let compared = items.min(MOST_COMPARED);
+    let made = data.path("quantized.onnx");
+    let compared = data.items.min(MOST_COMPARED);
     let inputs: Vec<Value> = data
+        .arrays
         .iter()
         .map(|(path, column)| {
             let file = path.display().to_string();
@@ -45,50 +40,19 @@ pub(super) fn run(context: &Context, args: ModelQuantize) -> Result<(), Fail> {
         "out": made.display().to_string(),
         "inputs": inputs,
         "dynamic": is_dynamic,
-        "calibrate": items.min(MOST_CALIBRATED),
+        "calibrate": data.items.min(MOST_CALIBRATED),
         "compare": compared,
     }))?;
     let before = std::fs::read(&args.file).map_err(|error| Fail::reading(&args.file, &error))?;
     let after = std::fs::read(&made).map_err(|error| Fail::reading(&made, &error))?;
     sink.write(&after)?;
     sink.finish()?;
-    let built_in = built_in::compare((&before, &after), &chosen.work(), &data, compared);
+    let built_in = built_in::compare((&before, &after), &chosen.work(), &data.arrays, compared);
     let report = Report { before: before.len(), after: after.len(), is_dynamic, told, built_in };
     if context.json {
         return show::json(&report.json(&args.output));
     }
     show::line(&report.table(&args.output, compared))
-}
-
-/// The files that calibrate, what an item has of each, and how many items there are.
-fn data(
-    chosen: &Chosen,
-    args: &ModelQuantize,
-    folder: &Folder,
-) -> Result<(Vec<(PathBuf, Column)>, u64), Fail> {
-    let mut arrays: Vec<(PathBuf, Head)> = Vec::new();
-    for text in &args.calibrate {
-        if Path::new(text).is_dir() {
-            let sight = Sight::preparing(args.task, args.fit, args.normalize);
-            let array = pictures::calibrating(text, &chosen.model, sight, MOST_CALIBRATED)?;
-            let path = folder.0.join(format!("{}.npy", arrays.len()));
-            array.save(&path)?;
-            arrays.push((path, array.head));
-        } else {
-            let (path, array) = chosen.array(text)?;
-            arrays.push((path, array.head));
-        }
-    }
-    if arrays.is_empty() {
-        return Ok((Vec::new(), 0));
-    }
-    let heads: Vec<Head> = arrays.iter().map(|(_, head)| head.clone()).collect();
-    let checked = columns(&chosen.work(), &heads);
-    let (items, columns) = checked.map_err(|error| Fail::input(error.to_string()))?;
-    if items == 0 {
-        return Err(Fail::input("the calibration data is empty"));
-    }
-    Ok((arrays.into_iter().map(|(path, _)| path).zip(columns).collect(), items))
 }
 
 /// What came of it.
@@ -159,26 +123,5 @@ fn row((engine, found): &(&str, &Result<Compared, String>)) -> [String; 5] {
             format!("{:.1} %", agreement * 100.0),
         ],
         Err(why) => [(*engine).into(), String::new(), why.clone(), String::new(), String::new()],
-    }
-}
-
-/// A folder that goes with the command.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new() -> Result<Folder, Fail> {
-        let mut random = [0; 8];
-        getrandom::fill(&mut random)
-            .map_err(|error| Fail::world("internal", format!("no random numbers: {error}")))?;
-        let name = format!("shoal-quantize-{:x}", u64::from_le_bytes(random));
-        let path = std::env::temp_dir().join(name);
-        std::fs::create_dir(&path).map_err(|error| Fail::writing(&path, &error))?;
-        Ok(Folder(path))
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
     }
 }

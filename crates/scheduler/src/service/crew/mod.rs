@@ -122,6 +122,10 @@ impl Crew {
         self.seats.last().map(|seat| seat.node)
     }
 
+    pub(in crate::service) fn len(&self) -> usize {
+        self.seats.len()
+    }
+
     pub(in crate::service) fn conns(&self) -> impl Iterator<Item = Conn> {
         self.seats.iter().filter_map(|seat| seat.conn)
     }

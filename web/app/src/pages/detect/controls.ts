@@ -9,12 +9,13 @@ import { memo } from "../../view/reactive";
 import type { Desk } from "./desk";
 import { filePicker } from "./stage";
 
-const PLACES: readonly { where: Where | "split"; label: string; about: string }[] = [
+const PLACES: readonly { where: Where; label: string; about: string }[] = [
   { where: "auto", label: "Auto", about: "Measures both and keeps to the faster. If one fails, the other goes on." },
   { where: "local", label: "Local", about: "Runs in this page. Nothing of the picture leaves this device." },
   { where: "remote", label: "Remote", about: "Runs on the pool. The picture is sent small, one byte for each colour." },
-  { where: "split", label: "Split", about: "" },
+  { where: "split", label: "Split", about: "Runs on several devices, each with a slice of the model. The picture goes to the first one, boxes come from the last." },
 ];
+const NOT_SPLIT = "Add the model with shoal model add --split 2 to run it on several devices";
 
 export function controls(desk: Desk): HTMLElement {
   return el(
@@ -108,6 +109,7 @@ function loading(desk: Desk): HTMLElement {
 }
 
 function places(desk: Desk): HTMLElement {
+  const isMissing = (where: Where) => where === "split" && !desk.isSplit();
   const about = () => PLACES.find(({ where }) => where === desk.where())?.about ?? "";
   return el(
     "fieldset",
@@ -119,14 +121,14 @@ function places(desk: Desk): HTMLElement {
       PLACES.map(({ where, label }) =>
         el(
           "label",
-          { title: where === "split" ? "Not there yet" : null },
+          { title: () => (isMissing(where) ? NOT_SPLIT : null) },
           el("input", {
             type: "radio",
             name: "where",
             value: where,
-            disabled: where === "split",
+            disabled: () => isMissing(where),
             checked: () => desk.where() === where,
-            onchange: () => where !== "split" && desk.setWhere(where),
+            onchange: () => desk.setWhere(where),
           }),
           el("span", null, label),
         ),

@@ -56,6 +56,7 @@ export function openDesk(store: Store) {
       const model = await store.shoal.model(name, { onProgress: (loaded, total) => progress.set(loaded < total ? { loaded, total } : null) });
       chosen()?.close();
       chosen.set(model);
+      if (where() === "split" && !model.info.parts?.length) where.set("auto");
       await model.mustDetect();
     } catch (error) {
       modelProblem.set(words(error));
@@ -159,6 +160,10 @@ export function openDesk(store: Store) {
     progress,
     adding,
     busy,
+    /** Whether several devices of the pool may have a slice of the model each. */
+    isSplit: memo(() => (chosen()?.info.parts?.length ?? 0) > 0),
+    /** Those that have. */
+    slices: memo(() => models()?.find(({ name }) => name === chosen()?.name)?.split?.stages ?? []),
     isLive: memo(() => media() !== null && media()?.kind !== "picture"),
     choose,
     add,

@@ -1,9 +1,9 @@
 /** Milliseconds and bytes of each stage of a frame, and where the model ran. */
 
-import type { Ran } from "@shoal/sdk";
+import type { Ran, ServiceStage } from "@shoal/sdk";
 
 import { bytes } from "../../core/format";
-import { el, show } from "../../view/dom";
+import { each, el, show } from "../../view/dom";
 import { memo } from "../../view/reactive";
 import type { Desk, Shown } from "./desk";
 
@@ -81,7 +81,46 @@ function table(desk: Desk): HTMLElement {
         ),
       ),
     ),
+    show(
+      () => found()?.ran.where === "split",
+      () => slices(desk),
+    ),
   );
+}
+
+/** Where the time of "Run" goes, on average since the devices last changed. */
+function slices(desk: Desk): HTMLElement {
+  return el(
+    "table",
+    { class: "slices" },
+    el("caption", null, "Run, on average: each slice, and its way to the next"),
+    el("thead", { class: "unseen" }, el("tr", null, ["Device", "Compute", "Handed on", "On the way"].map((name) => el("th", { scope: "col" }, name)))),
+    el(
+      "tbody",
+      null,
+      each(
+        () => desk.slices().map((slice, at) => ({ slice, at })),
+        ({ slice, at }) => `${at} ${slice.node}`,
+        (row) => sliceRow(() => row().slice, () => row().at),
+      ),
+    ),
+  );
+}
+
+function sliceRow(slice: () => ServiceStage, at: () => number): HTMLElement {
+  const handedOn = () => slice().handOnBytes;
+  return el(
+    "tr",
+    null,
+    el("th", { scope: "row" }, () => `${at() + 1}. ${slice().name}`),
+    el("td", { class: "number" }, () => millis(slice().computeMs ?? undefined)),
+    el("td", { class: "number" }, () => bytesOrNothing(handedOn())),
+    el("td", { class: "number" }, () => millis(slice().travelMs ?? undefined)),
+  );
+}
+
+function bytesOrNothing(value: number | null): string {
+  return value === null ? "" : bytes(Math.round(value));
 }
 
 function bar(part: () => number): HTMLElement {
@@ -90,6 +129,8 @@ function bar(part: () => number): HTMLElement {
 
 function ranWords(found: Shown | null): string {
   if (!found) return "";
+  const { ran } = found;
+  if (ran.where === "split") return `Ran in ${ran.stages} slices; ${ran.node?.name ?? "the last device"} answered`;
   return found.ran.where === "local" ? "Ran in this page" : `Ran on ${found.ran.node?.name ?? "the pool"}`;
 }
 

@@ -1,4 +1,4 @@
-//! Why a request is not answered, for whoever asked.
+//! Why a request is not answered, and whose fault that is.
 
 use alloc::string::String;
 use core::fmt;
@@ -47,5 +47,23 @@ impl fmt::Display for CallError {
                 )
             }
         }
+    }
+}
+
+/// Another node may do better.
+pub(super) fn is_nodes_fault(failure: &Failure) -> bool {
+    match failure {
+        Failure::DeviceLost { .. }
+        | Failure::OutOfMemory { .. }
+        | Failure::Fetch { .. }
+        | Failure::Internal { .. }
+        | Failure::Unable { .. } => true,
+        Failure::Kernel { .. }
+        | Failure::Trap { .. }
+        | Failure::Exit { .. }
+        | Failure::Limit { .. }
+        | Failure::Signature { .. }
+        | Failure::Outside { .. }
+        | Failure::Model { .. } => false,
     }
 }

@@ -1,0 +1,87 @@
+//! Races: a request that should be answered soon, and is not when its budget nears its end, is asked of a second node.
+//! Who says the first bytes of an answer has won; the other is told to stop, and what it says counts for nothing.
+
+use shoal_protocol::{Attempt, Micros, Time};
+
+use super::call::{By, CallId};
+use super::{MAX_TRIES, Service};
+use crate::state::Scheduler;
+
+/// Of a budget, the part that whoever is asked first has for itself: half, or every request of a slow service would be
+/// computed twice.
+const ALONE: u64 = 2;
+
+impl Service {
+    /// How long one node is waited for, of this budget: as long as another could still answer as usual.
+    pub(super) fn patience(&self, budget: Micros) -> Micros {
+        let least = budget.0 / ALONE;
+        let usual = self.usual.map_or(budget.0, |usual| usual.0);
+        Micros(budget.0.saturating_sub(usual).max(least))
+    }
+
+    /// A node answered after this time.
+    pub(super) fn note_took(&mut self, took: Micros) {
+        let mean = self.usual.map_or(took.0, |usual| (usual.0.saturating_mul(3) + took.0) / 4);
+        self.usual = Some(Micros(mean));
+    }
+}
+
+impl Scheduler {
+    /// Requests whose time has come are asked of a second node.
+    pub(super) fn begin_races(&mut self, now: Time) {
+        while let Some(&(time, id)) = self.services.races.first()
+            && time <= now
+        {
+            self.services.races.remove(&(time, id));
+            if let Some(call) = self.services.calls.get_mut(&id) {
+                call.race_at = None;
+            }
+            self.race(id);
+        }
+    }
+
+    /// Only where a node is free that nobody waits for. Requests that wait themselves are not raced, nor those that go
+    /// through several nodes, nor answers that have begun.
+    fn race(&mut self, id: CallId) {
+        let Some(call) = self.services.calls.get(&id) else { return };
+        let Some(By::Node(first)) = call.at.map(|at| at.by) else { return };
+        let Some(of) = self.services.services.get(&call.service) else { return };
+        if call.given > 0 || call.tries >= MAX_TRIES || of.waiting() > 0 {
+            return;
+        }
+        let mut but = call.failed_on.clone();
+        but.push(first);
+        let Some(second) = self.freest(of, &but).filter(|node| !but.contains(node)) else { return };
+        let service = call.service;
+        self.hand_to(id, service, second);
+    }
+
+    /// One of two that were asked failed or left: the other goes on alone. Says whether there is another.
+    pub(super) fn falls_out(&mut self, id: CallId, attempt: Attempt) -> bool {
+        let Some(call) = self.services.calls.get_mut(&id) else { return false };
+        let (Some(first), Some(rival)) = (call.at, call.rival) else { return false };
+        let (gone, stays) = match attempt {
+            _ if first.attempt == attempt => (first, rival),
+            _ if rival.attempt == attempt => (rival, first),
+            _ => return false,
+        };
+        (call.at, call.rival) = (Some(stays), None);
+        if let By::Node(node) = gone.by {
+            call.failed_on.push(node);
+        }
+        let service = call.service;
+        self.stop_asked(service, gone.by, gone.attempt);
+        true
+    }
+
+    /// One of two began to answer: the other stops.
+    pub(super) fn won(&mut self, id: CallId, attempt: Attempt) {
+        let Some(call) = self.services.calls.get_mut(&id) else { return };
+        let (Some(first), Some(rival)) = (call.at, call.rival) else { return };
+        let (wins, stops) = if rival.attempt == attempt { (rival, first) } else { (first, rival) };
+        (call.at, call.rival) = (Some(wins), None);
+        let service = call.service;
+        self.stop_asked(service, stops.by, stops.attempt);
+        self.hand_out(service);
+    }
+}
