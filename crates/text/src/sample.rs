@@ -13,6 +13,8 @@ pub const MOST_ALTERNATIVES: u8 = 20;
 pub const MOST_BIASES: usize = 1024;
 /// What is less likely than the best by more than this has no chance worth counting.
 const LEAST_CHANCE: f32 = 1e-12;
+/// Tokens that are put in order at first: one of them is drawn but for a few of a hundred times.
+const IN_ORDER: usize = 64;
 
 /// How tokens are chosen.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -137,8 +139,8 @@ impl Sampler {
         let token = if self.sampling.temperature == 0.0 {
             best
         } else {
-            let chances = self.narrowed(&moved, moved[best as usize]);
-            drawn(&chances, unit(self.sampling.seed, place)).unwrap_or(best)
+            let mut chances = self.narrowed(&moved, moved[best as usize]);
+            chances.drawn(unit(self.sampling.seed, place)).unwrap_or(best)
         };
         *self.said.entry(token).or_default() += 1;
         Some(self.told(logits, token))
@@ -174,30 +176,18 @@ impl Sampler {
         moved
     }
 
-    /// The tokens that have a chance, the likeliest first, with their parts of it.
-    fn narrowed(&self, logits: &[f32], best: f32) -> Vec<(Token, f32)> {
+    /// The tokens that have a chance.
+    fn narrowed(&self, logits: &[f32], best: f32) -> Chances {
         let Sampling { temperature, top_k, top_p, min_p, .. } = self.sampling;
         let least = LEAST_CHANCE.max(min_p);
-        let mut chances: Vec<(Token, f32)> = (0..)
-            .zip(logits)
-            .map(|(token, logit)| (token, libm::expf((logit - best) / temperature)))
-            .filter(|(_, chance)| *chance >= least)
-            .collect();
-        let order = |a: &(Token, f32), b: &(Token, f32)| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0));
-        let most = top_k as usize;
-        if most > 0 && most < chances.len() {
-            chances.select_nth_unstable_by(most - 1, order);
-            chances.truncate(most);
+        let powers: Vec<f32> = logits.iter().map(|it| exp((it - best) / temperature)).collect();
+        let list = (0..).zip(powers).filter(|(_, chance)| *chance >= least).collect();
+        let mut chances = Chances::new(list);
+        if top_k > 0 {
+            chances.keep(top_k as usize);
         }
-        chances.sort_unstable_by(order);
         if top_p < 1.0 {
-            let sum: f64 = chances.iter().map(|(_, chance)| f64::from(*chance)).sum();
-            let mut seen = 0.0;
-            let enough = chances.iter().position(|(_, chance)| {
-                seen += f64::from(*chance);
-                seen >= sum * f64::from(top_p)
-            });
-            chances.truncate(enough.map_or(chances.len(), |at| at + 1));
+            chances.keep_part(f64::from(top_p));
         }
         chances
     }
@@ -239,17 +229,89 @@ fn best(logits: &[f32]) -> Option<Token> {
     best.filter(|(_, logit)| logit.is_finite()).map(|(token, _)| token)
 }
 
-/// The one in whose part of the whole the number falls.
-fn drawn(chances: &[(Token, f32)], unit: f64) -> Option<Token> {
-    let sum: f64 = chances.iter().map(|(_, chance)| f64::from(*chance)).sum();
-    let mut left = unit * sum;
-    for (token, chance) in chances {
-        left -= f64::from(*chance);
-        if left < 0.0 {
-            return Some(*token);
+/// Tokens and their parts of the whole, the likeliest first. Tens of thousands have some chance, and nearly always one
+/// of the first few is drawn: only so many are put in order.
+struct Chances {
+    list: Vec<(Token, f32)>,
+    /// Those at the front that are in order.
+    in_order: usize,
+    sum: f64,
+}
+
+impl Chances {
+    fn new(list: Vec<(Token, f32)>) -> Chances {
+        let sum = list.iter().map(|(_, chance)| f64::from(*chance)).sum();
+        Chances { list, in_order: 0, sum }
+    }
+
+    /// The token at this place, the likeliest first; of equals, the lowest number.
+    fn at(&mut self, place: usize) -> Option<(Token, f32)> {
+        if place >= self.in_order {
+            self.order((place + 1).max(self.in_order * 4).max(IN_ORDER));
+        }
+        self.list.get(place).copied()
+    }
+
+    fn order(&mut self, count: usize) {
+        let by = |a: &(Token, f32), b: &(Token, f32)| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0));
+        let rest = &mut self.list[self.in_order..];
+        let count = count - self.in_order;
+        let next = if count < rest.len() { rest.select_nth_unstable_by(count, by).0 } else { rest };
+        next.sort_unstable_by(by);
+        self.in_order += next.len();
+    }
+
+    /// Only so many.
+    fn keep(&mut self, most: usize) {
+        if most < self.list.len() {
+            self.order(most);
+            self.list.truncate(most);
+            self.in_order = self.in_order.min(most);
+            self.sum = self.list.iter().map(|(_, chance)| f64::from(*chance)).sum();
         }
     }
-    chances.last().map(|(token, _)| *token)
+
+    /// Only those that together have this part.
+    fn keep_part(&mut self, part: f64) {
+        let (mut seen, mut count) = (0.0, 0);
+        while let Some((_, chance)) = self.at(count) {
+            (seen, count) = (seen + f64::from(chance), count + 1);
+            if seen >= self.sum * part {
+                break;
+            }
+        }
+        self.list.truncate(count);
+        (self.in_order, self.sum) = (count, seen);
+    }
+
+    /// The one in whose part of the whole the number falls.
+    fn drawn(&mut self, unit: f64) -> Option<Token> {
+        let (mut left, mut place, mut last) = (unit * self.sum, 0, None);
+        while let Some((token, chance)) = self.at(place) {
+            left -= f64::from(chance);
+            (place, last) = (place + 1, Some(token));
+            if left < 0.0 {
+                break;
+            }
+        }
+        last
+    }
+}
+
+/// e to the power of what is not above zero, to about one part in ten million: as the engine computes it, many at a
+/// time, and the same on every machine.
+fn exp(x: f32) -> f32 {
+    // Below it nothing has a chance, and no power of two is out of range.
+    let x = if x > -87.0 { x } else { -87.0 };
+    // Adding and taking away 1.5 * 2^23 rounds to a whole number.
+    let n = x * core::f32::consts::LOG2_E + 12_582_912.0 - 12_582_912.0;
+    let r = x - n * 0.693_359_4 - n * -2.121_944_4e-4;
+    let mut p = 1.987_569_1e-4;
+    for factor in [1.398_2e-3, 8.333_452e-3, 4.166_579_6e-2, 1.666_666_5e-1, 0.5] {
+        p = p * r + factor;
+    }
+    let p = p * r * r + r + 1.0;
+    p * f32::from_bits(((n as i32 + 127) << 23).cast_unsigned())
 }
 
 /// A number from 0 to below 1 that follows from seed and place.
@@ -318,6 +380,48 @@ mod tests {
         assert_eq!(seen(&Sampling { top_p: 0.6, ..usual() }), [2]);
         assert_eq!(seen(&Sampling { top_p: 0.7, ..usual() }), [1, 2]);
         assert_eq!(seen(&Sampling { min_p: 0.3, ..usual() }), [1, 2]);
+    }
+
+    #[test]
+    fn putting_few_in_order_draws_as_putting_all() {
+        // Many equals, and more than are put in order at first.
+        let logits: Vec<f32> = (0..5000u64).map(|at| (at * 7919 % 1000) as f32 / 400.0).collect();
+        for (top_k, top_p) in [(0, 1.0), (0, 0.9), (3, 1.0), (1500, 0.5), (9999, 1.0)] {
+            let sampling = Sampling { top_k, top_p, ..Sampling::default() };
+            let sampler = Sampler::new(sampling, &[]);
+            let mut all: Vec<(Token, f32)> =
+                (0..).zip(&logits).map(|(token, it)| (token, exp(it - 999.0 / 400.0))).collect();
+            all.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
+            all.truncate(if top_k == 0 { all.len() } else { top_k as usize });
+            // What each and all before it have.
+            let mut sum = 0.0;
+            let mut add = |(_, chance): &(Token, f32)| {
+                sum += f64::from(*chance);
+                sum
+            };
+            let upto: Vec<f64> = all.iter().map(&mut add).collect();
+            let part = upto[all.len() - 1] * f64::from(top_p);
+            let enough = upto.iter().position(|upto| top_p < 1.0 && *upto >= part);
+            all.truncate(enough.map_or(all.len(), |at| at + 1));
+            let whole = upto[all.len() - 1];
+            for at in 0..40 {
+                let unit = f64::from(at) / 40.0 + 0.0123;
+                let place = upto[..all.len()].iter().position(|upto| *upto > unit * whole);
+                let wanted = place.map(|place| all[place].0);
+                let found = sampler.narrowed(&logits, 999.0 / 400.0).drawn(unit);
+                assert_eq!(found, wanted, "{top_k} {top_p} {unit}");
+            }
+        }
+    }
+
+    #[test]
+    fn powers_of_e_are_near() {
+        for at in 0..870 {
+            let x = -at as f32 / 10.0;
+            let (found, wanted) = (f64::from(exp(x)), libm::exp(f64::from(x)));
+            assert!(((found - wanted) / wanted).abs() < 3e-7, "{x}: {found}");
+        }
+        assert!(exp(f32::NEG_INFINITY) < LEAST_CHANCE && exp(-1e9) < LEAST_CHANCE);
     }
 
     #[test]

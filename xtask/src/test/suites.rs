@@ -100,6 +100,9 @@ const PREPARED: &str = "prepared";
 /// Programs of others that talk to a coordinator.
 const CLIENTS: Venv =
     Venv { name: "clients-venv", packages: &["tritonclient[http]==2.73.0", "openai==3.51.0"] };
+/// Where builds for tabs go, by the instructions they use.
+const TAB_SIMD: [(&str, &str); 2] =
+    [("simd128", "+simd128"), ("relaxed-simd", "+simd128,+relaxed-simd")];
 /// What makes models smaller for `shoal model quantize`.
 const QUANTIZER: Venv =
     Venv { name: "quantize-venv", packages: &["onnxruntime==1.31.1", "onnx==1.23.2"] };
@@ -191,7 +194,22 @@ fn web() -> Outcome<Counts> {
     // A native application that shares buffers with pages.
     let words = ["build", "--release", "--quiet", "--example", "share"];
     run(&mut cargo_on(&words, &["shoal-app"]))?;
+    language_models()?;
     node(&["tests", "app/tests"])
+}
+
+/// The engine of language models as tabs run it and as this machine does, each a program of its own.
+fn language_models() -> Outcome {
+    let words = ["build", "--release", "--quiet", "--package", "shoal-engine"];
+    let example = ["--features", "llm", "--example", "llm-speed"];
+    run(cargo().args(words).args(example))?;
+    for (name, features) in TAB_SIMD {
+        let flags = format!("-C target-feature={features}");
+        let mut build = cargo();
+        build.args(words).args(example).args(["--target", "wasm32-wasip1", "--target-dir"]);
+        run(build.arg(target().join(name)).env("RUSTFLAGS", flags))?;
+    }
+    Ok(())
 }
 
 fn e2e() -> Outcome<Counts> {
@@ -236,6 +254,7 @@ fn environment(test: &mut Command) -> &mut Command {
     }
     test.env("SHOAL_BIN", shoal())
         .env("SHOAL_SHARE", target().join("release/examples/share"))
+        .env("SHOAL_LLM_SPEED", target())
         .env("SHOAL_CLIENTS", CLIENTS.python())
         .env("SHOAL_QUANTIZER", QUANTIZER.python())
         .env("SHOAL_OUTSIDE", outside::folder())

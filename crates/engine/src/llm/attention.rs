@@ -8,15 +8,17 @@ use std::ops::Range;
 const AT_ONCE: usize = 4;
 /// Sixteens of positions that are looked at side by side where registers allow: a sum waits for its own last step.
 const ABREAST: usize = 4;
+/// Queries from which on keys and values are widened once for all.
+const WORTH_WIDENING: usize = 8;
 /// Sixteens of a value that are added up at once.
 const WIDE: usize = 4;
 
 /// Some queries of one head of keys and values.
-pub(crate) struct Heads<'a> {
+pub(crate) struct Heads<'a, K = u16> {
     /// Sixteen positions side by side: `[position / 16][element][position % 16]`, halves.
-    pub(crate) keys: &'a [u16],
+    pub(crate) keys: &'a [K],
     /// `[position][element]`, halves.
-    pub(crate) values: &'a [u16],
+    pub(crate) values: &'a [K],
     /// Elements of a head, filled up to sixteens.
     pub(crate) elements: usize,
     /// One after another, as many elements each.
@@ -27,29 +29,72 @@ pub(crate) struct Heads<'a> {
     pub(crate) cap: Option<f32>,
 }
 
+/// How keys and values lie in memory.
+pub(crate) trait Kept: Copy {
+    fn load<L: Lanes>(from: &[Self; LANES]) -> L;
+}
+
+impl Kept for u16 {
+    #[inline(always)]
+    fn load<L: Lanes>(from: &[u16; LANES]) -> L {
+        L::load_half(from)
+    }
+}
+
+impl Kept for f32 {
+    #[inline(always)]
+    fn load<L: Lanes>(from: &Sixteen) -> L {
+        L::load(from)
+    }
+}
+
 /// What the queries find: as many elements for each.
 #[inline(always)]
 pub(crate) fn attend<L: Lanes>(heads: &Heads<'_>, scores: &mut Vec<f32>, out: &mut [f32]) {
+    if !L::WIDENS_SLOWLY || heads.sees.len() < WORTH_WIDENING {
+        attend_to::<L, u16>(heads, scores, out);
+        return;
+    }
+    let seen = heads.sees.iter().map(|sees| sees.end).max().unwrap_or(0);
+    let count = seen.next_multiple_of(LANES) * heads.elements;
+    let (keys, values) = (widened::<L>(&heads.keys[..count]), widened::<L>(&heads.values[..count]));
+    let Heads { elements, queries, sees, scale, cap, .. } = *heads;
+    let heads = Heads { keys: &keys, values: &values, elements, queries, sees, scale, cap };
+    attend_to::<L, f32>(&heads, scores, out);
+}
+
+#[inline(always)]
+fn widened<L: Lanes>(halves: &[u16]) -> Vec<f32> {
+    let mut wide = vec![0.0; halves.len()];
+    let (to, _) = wide.as_chunks_mut::<LANES>();
+    for (to, from) in to.iter_mut().zip(halves.as_chunks::<LANES>().0) {
+        L::load_half(from).store(to);
+    }
+    wide
+}
+
+#[inline(always)]
+fn attend_to<L: Lanes, K: Kept>(heads: &Heads<'_, K>, scores: &mut Vec<f32>, out: &mut [f32]) {
     let elements = heads.elements;
     let mut at = 0;
     while at < heads.sees.len() {
-        let count = (heads.sees.len() - at).min(AT_ONCE);
+        let count = (heads.sees.len() - at).min(AT_ONCE).min(L::ROOM / 2);
         let queries = &heads.queries[at * elements..(at + count) * elements];
         let out = &mut out[at * elements..(at + count) * elements];
         let sees = &heads.sees[at..at + count];
         match count {
-            AT_ONCE.. => some::<L, AT_ONCE>(heads, queries, sees, scores, out),
-            3 => some::<L, 3>(heads, queries, sees, scores, out),
-            2 => some::<L, 2>(heads, queries, sees, scores, out),
-            _ => some::<L, 1>(heads, queries, sees, scores, out),
+            AT_ONCE.. => some::<L, K, AT_ONCE>(heads, queries, sees, scores, out),
+            3 => some::<L, K, 3>(heads, queries, sees, scores, out),
+            2 => some::<L, K, 2>(heads, queries, sees, scores, out),
+            _ => some::<L, K, 1>(heads, queries, sees, scores, out),
         }
         at += count;
     }
 }
 
 #[inline(always)]
-fn some<L: Lanes, const T: usize>(
-    heads: &Heads<'_>,
+fn some<L: Lanes, K: Kept, const T: usize>(
+    heads: &Heads<'_, K>,
     queries: &[f32],
     sees: &[Range<usize>],
     scores: &mut Vec<f32>,
@@ -61,7 +106,7 @@ fn some<L: Lanes, const T: usize>(
     let span = (last - first) * LANES;
     scores.clear();
     scores.resize(T * span, 0.0);
-    look::<L, T>(heads, queries, first..last, scores);
+    look::<L, K, T>(heads, queries, first..last, scores);
     let mut sums = [0.0; T];
     for t in 0..T {
         let own = sees[t].start - first * LANES..sees[t].end - first * LANES;
@@ -70,11 +115,11 @@ fn some<L: Lanes, const T: usize>(
     let vectors = heads.elements / LANES;
     let mut vector = 0;
     while vector < vectors {
-        if vectors - vector >= WIDE {
-            gather::<L, T, WIDE>(heads, first * LANES, scores, &sums, vector, out);
+        if L::ROOM >= WIDE * 2 && vectors - vector >= WIDE {
+            gather::<L, K, T, WIDE>(heads, first * LANES, scores, &sums, vector, out);
             vector += WIDE;
         } else {
-            gather::<L, T, 1>(heads, first * LANES, scores, &sums, vector, out);
+            gather::<L, K, T, 1>(heads, first * LANES, scores, &sums, vector, out);
             vector += 1;
         }
     }
@@ -82,19 +127,19 @@ fn some<L: Lanes, const T: usize>(
 
 /// Products of queries and keys.
 #[inline(always)]
-fn look<L: Lanes, const T: usize>(
-    heads: &Heads<'_>,
+fn look<L: Lanes, K: Kept, const T: usize>(
+    heads: &Heads<'_, K>,
     queries: &[f32],
     blocks: Range<usize>,
     scores: &mut [f32],
 ) {
     let mut at = 0;
     while at < blocks.len() {
-        if L::MANY && blocks.len() - at >= ABREAST {
-            look_at::<L, T, ABREAST>(heads, queries, blocks.clone(), at, scores);
+        if L::ROOM > WIDE * AT_ONCE && blocks.len() - at >= ABREAST {
+            look_at::<L, K, T, ABREAST>(heads, queries, blocks.clone(), at, scores);
             at += ABREAST;
         } else {
-            look_at::<L, T, 1>(heads, queries, blocks.clone(), at, scores);
+            look_at::<L, K, T, 1>(heads, queries, blocks.clone(), at, scores);
             at += 1;
         }
     }
@@ -102,8 +147,8 @@ fn look<L: Lanes, const T: usize>(
 
 /// Some sixteens of positions.
 #[inline(always)]
-fn look_at<L: Lanes, const T: usize, const N: usize>(
-    heads: &Heads<'_>,
+fn look_at<L: Lanes, K: Kept, const T: usize, const N: usize>(
+    heads: &Heads<'_, K>,
     queries: &[f32],
     blocks: Range<usize>,
     at: usize,
@@ -111,7 +156,7 @@ fn look_at<L: Lanes, const T: usize, const N: usize>(
 ) {
     let (elements, span) = (heads.elements, blocks.len() * LANES);
     let queries: [&[f32]; T] = std::array::from_fn(|t| &queries[t * elements..(t + 1) * elements]);
-    let keys: [&[[u16; LANES]]; N] = std::array::from_fn(|n| {
+    let keys: [&[[K; LANES]]; N] = std::array::from_fn(|n| {
         let block = blocks.start + at + n;
         let keys = &heads.keys[block * elements * LANES..(block + 1) * elements * LANES];
         keys.as_chunks::<LANES>().0
@@ -120,7 +165,7 @@ fn look_at<L: Lanes, const T: usize, const N: usize>(
     for element in 0..elements {
         let mut found = [L::splat(0.0); N];
         for (found, keys) in found.iter_mut().zip(&keys) {
-            *found = L::load_half(&keys[element]);
+            *found = K::load(&keys[element]);
         }
         for (sums, query) in sums.iter_mut().zip(&queries) {
             let query = L::splat(query[element]);
@@ -168,8 +213,8 @@ fn soften<L: Lanes>(scores: &mut [f32], sees: Range<usize>, cap: Option<f32>) ->
 
 /// Values by their shares, for some sixteens of elements.
 #[inline(always)]
-fn gather<L: Lanes, const T: usize, const N: usize>(
-    heads: &Heads<'_>,
+fn gather<L: Lanes, K: Kept, const T: usize, const N: usize>(
+    heads: &Heads<'_, K>,
     first: usize,
     shares: &[f32],
     sums: &[f32; T],
@@ -182,7 +227,7 @@ fn gather<L: Lanes, const T: usize, const N: usize>(
     let values = heads.values[first * elements..].chunks_exact(elements);
     for (at, value) in values.take(span).enumerate() {
         let (value, _) = value[vector * LANES..(vector + N) * LANES].as_chunks::<LANES>();
-        let value: [L; N] = std::array::from_fn(|n| L::load_half(&value[n]));
+        let value: [L; N] = std::array::from_fn(|n| K::load(&value[n]));
         for t in 0..T {
             let share = L::splat(shares[t][at]);
             for n in 0..N {

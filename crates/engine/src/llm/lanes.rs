@@ -8,8 +8,10 @@ pub(crate) type Sixteen = [f32; LANES];
 
 /// What a processor does with sixteen numbers.
 pub(crate) trait Lanes: Copy {
-    /// Whether there are registers for some dozens of these.
-    const MANY: bool = false;
+    /// How many of these fit the registers.
+    const ROOM: usize;
+    /// Whether `load_half` takes many instructions.
+    const WIDENS_SLOWLY: bool = false;
 
     fn splat(value: f32) -> Self;
     fn load(from: &Sixteen) -> Self;
@@ -95,6 +97,8 @@ impl Plain {
 }
 
 impl Lanes for Plain {
+    const ROOM: usize = 4;
+
     #[inline(always)]
     fn splat(value: f32) -> Plain {
         Plain([value; LANES])

@@ -11,6 +11,8 @@
 //! | bytes, minimums | Q5_1; Q5_K | halves; floats | 8 bits |
 //! | bytes, two scales | Q6_K | floats, for 16 columns each | 8 bits, less 32 |
 //! | numbers | F32, F16, BF16 | | a column of sixteen rows as the file has it |
+//!
+//! In WebAssembly all scales and minimums are floats.
 
 use std::ops::Range;
 
@@ -100,6 +102,8 @@ impl Quants {
     }
 
     const fn new(nibbles: bool, wide: bool, minimums: bool, zero: i32) -> Quants {
+        // WebAssembly has no instruction for halves, and memory is not what holds it up.
+        let wide = wide || cfg!(target_arch = "wasm32");
         Quants { nibbles, wide, minimums, twice: false, zero }
     }
 

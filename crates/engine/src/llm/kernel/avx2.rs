@@ -28,6 +28,8 @@ macro_rules! both {
 }
 
 impl Lanes for Avx2 {
+    const ROOM: usize = 8;
+
     #[inline(always)]
     fn splat(value: f32) -> Avx2 {
         let all = do_it!(_mm256_set1_ps(value));

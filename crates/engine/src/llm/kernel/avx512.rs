@@ -21,7 +21,7 @@ macro_rules! do_it {
 }
 
 impl Lanes for Avx512 {
-    const MANY: bool = true;
+    const ROOM: usize = 32;
 
     #[inline(always)]
     fn splat(value: f32) -> Avx512 {

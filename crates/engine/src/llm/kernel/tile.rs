@@ -94,7 +94,7 @@ trait Known {
         zero: 0,
     };
     /// Bytes may be anything and not only below 64.
-    const FULL: bool = !Self::NIBBLES && !Self::WIDE && !Self::MINIMUMS;
+    const FULL: bool = !Self::NIBBLES && !Self::MINIMUMS && !Self::TWICE;
 }
 
 macro_rules! known {
@@ -110,8 +110,10 @@ macro_rules! known {
 known! {
     Nibbles: NIBBLES;
     NibblesMinimums: NIBBLES MINIMUMS;
+    NibblesWide: NIBBLES WIDE;
     NibblesWideMinimums: NIBBLES WIDE MINIMUMS;
     Bytes: , not NIBBLES;
+    BytesWide: WIDE, not NIBBLES;
     BytesMinimums: MINIMUMS, not NIBBLES;
     BytesWideMinimums: WIDE MINIMUMS, not NIBBLES;
     BytesWideTwice: WIDE TWICE, not NIBBLES;
@@ -124,11 +126,13 @@ pub(crate) fn quants<D: Dots>(work: &Work<'_>, form: Quants, x: &[Quantised]) {
     match (form.nibbles, form.wide, form.minimums, form.twice) {
         (true, false, true, _) => formed::<D, NibblesMinimums>(work, form.zero, x),
         (true, false, false, _) => formed::<D, Nibbles>(work, form.zero, x),
-        (true, true, _, _) => formed::<D, NibblesWideMinimums>(work, form.zero, x),
+        (true, true, true, _) => formed::<D, NibblesWideMinimums>(work, form.zero, x),
+        (true, true, false, _) => formed::<D, NibblesWide>(work, form.zero, x),
         (false, false, false, _) => formed::<D, Bytes>(work, form.zero, x),
         (false, false, true, _) => formed::<D, BytesMinimums>(work, form.zero, x),
-        (false, true, _, false) => formed::<D, BytesWideMinimums>(work, form.zero, x),
-        (false, true, _, true) => formed::<D, BytesWideTwice>(work, form.zero, x),
+        (false, true, true, _) => formed::<D, BytesWideMinimums>(work, form.zero, x),
+        (false, true, false, false) => formed::<D, BytesWide>(work, form.zero, x),
+        (false, true, false, true) => formed::<D, BytesWideTwice>(work, form.zero, x),
     }
 }
 

@@ -53,6 +53,9 @@ fn widen(halves: v128) -> v128 {
 }
 
 impl Lanes for Wasm {
+    const ROOM: usize = 4;
+    const WIDENS_SLOWLY: bool = true;
+
     #[inline(always)]
     fn splat(value: f32) -> Wasm {
         Wasm([f32x4_splat(value); QUARTERS])
