@@ -1,15 +1,14 @@
-//! Requests: queued, asked of a replica, answered once.
+//! Requests: queued, asked of a replica or a crew, asked again, ended.
 
-use alloc::string::{String, ToString};
+use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::cmp::Reverse;
 use shoal_kinds::Kind;
 use shoal_protocol::limit::{MAX_CALLS_PER_NODE, REQUEST_PART_BYTES};
-use shoal_protocol::{Attempt, Failure, JobId, LimitKind, Micros, NodeId, Priority, Time, ToNode};
+use shoal_protocol::{Attempt, JobId, Micros, NodeId, Priority, Time, ToNode};
 
-use super::crew::Crew;
-use super::unanswered::{CallError, is_nodes_fault};
+use super::unanswered::CallError;
 use super::{Service, rank};
 use crate::Output;
 use crate::state::{Conn, Scheduler};
@@ -26,7 +25,7 @@ pub struct CallId(pub u64);
 
 pub(super) struct Call {
     pub(super) service: JobId,
-    came: Time,
+    pub(super) came: Time,
     pub(super) deadline: Time,
     priority: Priority,
     /// Kept until it is answered, so that it can be asked again.
@@ -43,7 +42,7 @@ pub(super) struct Call {
     /// Bytes of the answer that whoever asked has already.
     pub(super) given: u64,
     /// What was given of the answer, where another node can go on behind it.
-    answer: Vec<u8>,
+    pub(super) answer: Vec<u8>,
 }
 
 impl Call {
@@ -93,11 +92,11 @@ pub struct Urgency {
 pub(super) struct Asked {
     pub(super) by: By,
     pub(super) attempt: Attempt,
-    since: Time,
+    pub(super) since: Time,
     /// Bytes of the answer that it has said, those it goes on behind among them.
-    said: u64,
+    pub(super) said: u64,
     /// How many those are.
-    from: u64,
+    pub(super) from: u64,
 }
 
 /// Who answers a request, and what it took: of the node that answers, not of others that were lost with it.
@@ -118,14 +117,6 @@ pub(super) enum By {
     Node(NodeId),
     /// The crew of the service, as it is now: with another epoch all is asked again.
     Crew,
-}
-
-/// A part of an answer as a node says it.
-pub(crate) struct Part {
-    /// Bytes before it.
-    pub(crate) at: u64,
-    pub(crate) bytes: Vec<u8>,
-    pub(crate) last: bool,
 }
 
 impl Scheduler {
@@ -279,39 +270,6 @@ impl Scheduler {
         }
     }
 
-    /// What this node may answer: whoever was asked may, or the last of those who work on it together.
-    fn may_answer(&self, call: &Call, node: NodeId, attempt: Attempt) -> Option<Asked> {
-        let asked = *call.asked().find(|asked| asked.attempt == attempt)?;
-        let may = match asked.by {
-            By::Node(asked) => asked == node,
-            By::Crew => self.crew_of_call(call).and_then(Crew::last) == Some(node),
-        };
-        may.then_some(asked)
-    }
-
-    /// Whether this node works on it: it may say that it cannot.
-    fn works_on(&self, call: &Call, node: NodeId, attempt: Attempt) -> bool {
-        call.asked().filter(|asked| asked.attempt == attempt).any(|asked| match asked.by {
-            By::Node(asked) => asked == node,
-            By::Crew => self.crew_of_call(call).is_some_and(|crew| crew.has(node)),
-        })
-    }
-
-    fn crew_of_call(&self, call: &Call) -> Option<&Crew> {
-        self.services.services.get(&call.service)?.crew.as_ref()
-    }
-
-    /// Whoever has a request failed it by its own fault.
-    fn erred(&mut self, id: CallId, node: NodeId, reason: &str) {
-        let Some(call) = self.services.calls.get(&id) else { return };
-        let service = call.service;
-        match call.at.map(|at| at.by) {
-            None => {}
-            Some(By::Node(_)) => self.replica_erred(service, node, reason),
-            Some(By::Crew) => self.seat_erred(self.now, service, node, reason),
-        }
-    }
-
     /// In parts, because messages are bounded.
     fn send_body(&mut self, conn: Conn, call: Attempt, job: JobId, body: &[u8]) {
         let (first, rest) = body.split_at(body.len().min(REQUEST_PART_BYTES));
@@ -320,96 +278,6 @@ impl Scheduler {
         for part in rest.chunks(REQUEST_PART_BYTES) {
             self.send(conn, ToNode::AskMore { call, body: part.into() });
         }
-    }
-
-    /// A part of an answer. What whoever asked has already, from a node that was lost, is not given again.
-    pub(crate) fn call_answered(&mut self, node: NodeId, attempt: Attempt, part: Part) {
-        let Part { at, bytes, last } = part;
-        let Some(&id) = self.services.asked.get(&attempt) else { return };
-        let Some(call) = self.services.calls.get(&id) else { return };
-        let asked = self.may_answer(call, node, attempt);
-        let at = at.saturating_add(asked.map_or(0, |asked| asked.from));
-        let Some(asked) = asked.filter(|asked| at >= asked.said) else {
-            return;
-        };
-        if at > asked.said {
-            let reason = "a part of its answer was lost";
-            self.erred(id, node, reason);
-            self.ask_again_if(id, attempt, reason);
-            return;
-        }
-        let said = asked.said + bytes.len() as u64;
-        let of = self.services.services.get(&call.service);
-        let allowed = of.map(|of| of.spec.limits.output);
-        let resumes = of.is_some_and(|of| of.spec.work.resumed(&[], &[]).is_some());
-        if let Some(allowed) = allowed.filter(|most| said > *most) {
-            let which = LimitKind::Output;
-            let failure = Failure::Limit { item: None, which, allowed, stderr: String::new() };
-            self.call_failed(node, attempt, failure);
-            return;
-        }
-        if !bytes.is_empty() || last {
-            self.won(id, attempt);
-        }
-        let Some(call) = self.services.calls.get_mut(&id) else { return };
-        let skip = call.given.saturating_sub(asked.said).min(bytes.len() as u64);
-        if let Some(at) = call.at.as_mut().filter(|at| at.attempt == attempt) {
-            at.said = said;
-        }
-        call.given = call.given.max(said);
-        let bytes = bytes.get(skip as usize..).unwrap_or_default().to_vec();
-        if resumes && !bytes.is_empty() {
-            call.answer.extend_from_slice(&bytes);
-            // It goes on: whoever is lost with it now is another matter.
-            call.tries = 1;
-        }
-        if !bytes.is_empty() || last {
-            let waited = asked.since - call.came;
-            let of = self.services.services.get(&call.service);
-            let crew = of.and_then(|of| of.crew.as_ref()).filter(|_| asked.by == By::Crew);
-            let stages = crew.map_or(1, Crew::len);
-            let ran = Ran { node, waited, took: self.now - asked.since, stages };
-            self.outputs.push_back(Output::Answered { call: id, part: bytes, last, ran });
-        }
-        if last {
-            let (service, crewed) = (call.service, call.is_in_crew());
-            if let Some(of) = self.services.services.get_mut(&service) {
-                of.answered += 1;
-                if !crewed {
-                    of.note_took(self.now - asked.since);
-                }
-                if let Some(replica) = of.replicas.get_mut(&node) {
-                    replica.faults = 0;
-                }
-            }
-            self.end_call(id, None);
-            if crewed {
-                self.crew_answered(service, attempt);
-            }
-            self.hand_out(service);
-        }
-    }
-
-    /// A node could not answer.
-    pub(crate) fn call_failed(&mut self, node: NodeId, attempt: Attempt, failure: Failure) {
-        let Some(&id) = self.services.asked.get(&attempt) else { return };
-        let Some(call) = self.services.calls.get(&id) else { return };
-        if !self.works_on(call, node, attempt) {
-            return;
-        }
-        let service = call.service;
-        if is_nodes_fault(&failure) {
-            let reason = failure.to_string();
-            self.erred(id, node, &reason);
-            self.ask_again_if(id, attempt, &reason);
-        } else if self.falls_out(id, attempt) {
-            // The other may know better.
-            self.hand_out(service);
-        } else {
-            self.end_call(id, Some(CallError::Failed { failure, node }));
-            self.hand_out(service);
-        }
-        self.services.due = Some(self.now);
     }
 
     /// All requests of a node that is gone.

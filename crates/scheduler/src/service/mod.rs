@@ -1,7 +1,8 @@
 //! Services: jobs without an end. Replicas are kept ready on nodes and are facts; requests are not: whoever
 //! asks waits, is answered once, or is told why not.
 //!
-//! - [`call`]: requests, from the queue to their answers
+//! - [`call`]: requests, from the queue to whom they are asked of
+//! - [`answer`]: what those say
 //! - [`race`]: requests that are asked of two nodes
 //! - [`replica`]: who keeps all of a service ready
 //! - [`links`]: who must have a key for links before it can keep parts
@@ -9,6 +10,7 @@
 //! - [`unanswered`]: why a request has no answer
 //! - [`crew`]: who keeps it ready together, each some of its parts
 
+mod answer;
 mod call;
 mod crew;
 mod links;
@@ -17,7 +19,7 @@ mod replica;
 mod room;
 mod unanswered;
 
-pub(crate) use call::Part;
+pub(crate) use answer::Part;
 pub use call::{CallId, Ran, Urgency};
 pub use crew::{SplitView, StageView};
 pub use unanswered::CallError;

@@ -17,6 +17,7 @@ mod pokes;
 mod race;
 mod room;
 mod rounding;
+mod rounds;
 mod service;
 mod share;
 mod split;

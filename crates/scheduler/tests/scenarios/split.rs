@@ -8,10 +8,10 @@ use shoal_scheduler::*;
 use crate::world::{World, caps};
 
 const SERVICE: JobId = JobId(1);
-const MIB: u64 = 1 << 20;
+pub(crate) const MIB: u64 = 1 << 20;
 
 /// Six equal parts of 100 MiB; all of it takes a little more.
-fn spec(split: Split) -> ServiceSpec {
+pub(crate) fn spec(split: Split) -> ServiceSpec {
     let part = Part {
         blob: BlobRef { hash: Hash([1; 32]), size: 1 },
         inputs: Vec::new(),
@@ -66,7 +66,7 @@ fn ready(memory: &[u64]) -> World {
 }
 
 impl World {
-    fn linked(&mut self, n: u64, memory: u64) -> Conn {
+    pub(crate) fn linked(&mut self, n: u64, memory: u64) -> Conn {
         self.linked_as(n, Caps { memory: memory * MIB, ..caps(100) })
     }
 
@@ -82,12 +82,12 @@ impl World {
     }
 
     /// Who has which parts, by rank.
-    fn parts(&self) -> Vec<(u64, u64)> {
+    pub(crate) fn parts(&self) -> Vec<(u64, u64)> {
         let stages = self.split().map(|split| split.stages).unwrap_or_default();
         stages.iter().map(|stage| (stage.node.0, stage.parts.len)).collect()
     }
 
-    fn all_load(&mut self) {
+    pub(crate) fn all_load(&mut self) {
         let members: Vec<_> = self.crews.enlisted.keys().copied().collect();
         members.into_iter().for_each(|conn| self.loads(conn));
     }
@@ -128,7 +128,7 @@ impl World {
         self.parts().iter().find(|(one, _)| *one == node).map_or(0, |(_, parts)| *parts)
     }
 
-    fn request(&mut self, call: u64, millis: u64) {
+    pub(crate) fn request(&mut self, call: u64, millis: u64) {
         let (deadline, priority) = (self.now + Micros::from_millis(millis), Priority::Interactive);
         let (call, body) = (CallId(call), vec![call as u8]);
         let urgency = Urgency { priority, deadline, budget: None };
@@ -139,7 +139,7 @@ impl World {
         self.say(conn, FromNode::Answer { call, at: 0, part: b"yes".into(), last: true });
     }
 
-    fn forget_calls(&mut self) {
+    pub(crate) fn forget_calls(&mut self) {
         self.crews.enlisted.clear();
         self.asked.clear();
     }
@@ -411,89 +411,6 @@ fn a_crew_that_is_hardly_asked_is_not_made_to_load_again() {
     world.all_load();
     world.measure(40, 60, [100, 20, 20]);
     assert_eq!(world.split().unwrap().epoch, Epoch(1), "loading took 30 s, 40 requests cost 4 s");
-}
-
-/// A language model of six layers, of which two texts go round at a time.
-fn texts(split: Split) -> ServiceSpec {
-    let about = llm::Summary {
-        layers: 6,
-        layer_weights: vec![80 * MIB; 6],
-        width: 64,
-        ..llm::Summary::default()
-    };
-    let model = BlobRef { hash: Hash([3; 32]), size: 1 };
-    let work = LlmWork { model, about, context: 16, conversations: 2, split: true };
-    ServiceSpec { work: work.into(), ..spec(split) }
-}
-
-/// A word of an answer: its length, and itself.
-fn word(letter: u8) -> Vec<u8> {
-    vec![1, 0, 0, 0, letter]
-}
-
-#[test]
-fn texts_go_round_side_by_side_and_are_answered_in_parts() {
-    let mut world = World::new();
-    for n in 1..=2 {
-        world.linked(n, 400);
-    }
-    world.give(Input::Serve { request: RequestId(1), spec: texts(Split::Auto) });
-    world.wait(100);
-    assert_eq!(world.parts().len(), 2, "no node has the memory for all of it");
-    let task = |world: &World, conn| match &world.place(conn).task {
-        CrewTask::Stage(task) => task.rounds,
-        CrewTask::Sim(_) | CrewTask::Talk | CrewTask::Share => false,
-    };
-    assert!([1, 2].map(Conn).iter().all(|conn| task(&world, *conn)));
-    world.all_load();
-    (1..=3).for_each(|call| world.request(call, 60_000));
-    assert_eq!(world.asked.len(), 2, "as many as it is made for");
-    let last = Conn(world.parts()[1].0);
-    let (first, second) = (world.asked[0].1, world.asked[1].1);
-    // The second is done before the first, which is not lost for that.
-    world.say(last, FromNode::Answer { call: first, at: 0, part: word(1), last: false });
-    world.say(last, FromNode::Answer { call: second, at: 0, part: word(2), last: true });
-    assert_eq!(world.asked.len(), 3);
-    world.say(last, FromNode::Answer { call: first, at: 5, part: word(3), last: true });
-    let of = |call| world.answers.iter().filter(move |(id, ..)| *id == CallId(call));
-    assert_eq!(of(1).map(|(_, part, _)| part.clone()).collect::<Vec<_>>(), [word(1), word(3)]);
-    assert_eq!(world.scheduler.services()[0].repeated, 0);
-}
-
-#[test]
-fn a_text_goes_on_behind_what_was_said_when_its_crew_changes_however_often() {
-    let mut world = World::new();
-    for n in 1..=2 {
-        world.linked(n, 300);
-    }
-    world.give(Input::Serve { request: RequestId(1), spec: texts(Split::Exactly(2)) });
-    world.wait(100);
-    world.all_load();
-    world.request(1, 600_000);
-    let mut expected = vec![1];
-    for round in 0..6 {
-        let (_, call, body) = world.asked.last().cloned().expect("it is asked");
-        assert_eq!(body, expected, "round {round}: behind what was said");
-        let last = Conn(world.parts()[1].0);
-        world.say(last, FromNode::Answer { call, at: 0, part: word(round), last: false });
-        expected.extend(word(round));
-        if round == 5 {
-            // Half a word, which nobody can go on behind.
-            world.say(last, FromNode::Answer { call, at: 5, part: vec![9, 0], last: false });
-        }
-        world.forget_calls();
-        world.leave(last);
-        world.linked(u64::from(round) + 3, 300);
-        world.wait(100);
-        world.all_load();
-    }
-    let (_, call, body) = world.asked.last().cloned().expect("it is asked again");
-    assert_eq!(body, expected);
-    let last = Conn(world.parts()[1].0);
-    let part = [vec![9, 0, 0, 0], vec![7; 9]].concat();
-    world.say(last, FromNode::Answer { call, at: 0, part: part.clone(), last: true });
-    let given: Vec<u8> = world.answers.iter().flat_map(|(_, part, _)| part.clone()).collect();
-    assert_eq!(given, [expected[1..].to_vec(), part].concat(), "no byte twice, none left out");
 }
 
 #[test]
