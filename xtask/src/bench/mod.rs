@@ -7,6 +7,7 @@ mod farm;
 mod join;
 mod link;
 mod llm_solo;
+mod llm_split;
 mod map;
 mod nodes;
 mod offload;
@@ -30,7 +31,7 @@ use crate::shell::{self, Outcome};
 use crate::{programs, setup, web};
 use report::Report;
 
-const NAMES: &str = "allreduce, churn, farm, join, link, llm-solo, map, nodes, offload, onnx, onnx-batch, onnx-split, relay, service, sim, sim-grid, swarm, upgrade, verify";
+const NAMES: &str = "allreduce, churn, farm, join, link, llm-recovery, llm-solo, llm-split, map, nodes, offload, onnx, onnx-batch, onnx-split, relay, service, sim, sim-grid, swarm, upgrade, verify";
 
 /// What every benchmark is told.
 struct Plan {
@@ -62,7 +63,9 @@ pub(crate) fn run(args: &[String]) -> Outcome {
         "onnx-batch" => onnx_batch::run,
         "join" => join::run,
         "link" => link::run,
+        "llm-recovery" => llm_split::recovery,
         "llm-solo" => llm_solo::run_bench,
+        "llm-split" => llm_split::speed,
         "relay" => relay::run,
         "service" => service::run,
         "sim" => sim::run,
