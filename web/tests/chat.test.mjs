@@ -106,7 +106,7 @@ test("in this page only, nothing of a conversation is sent", { skip }, async (t)
   await field.waitFor();
   await page.getByText("Settings", { exact: true }).click();
   await page.getByRole("radio", { name: "In this page only" }).check();
-  await page.getByText("This page holds layers 1 to 30. Nothing of the conversation leaves this device.").waitFor();
+  await page.getByText("This page runs all 30 layers itself and loads the model with your first question. Nothing of the conversation leaves this device.").waitFor();
   await page.getByRole("slider").fill("0");
   await page.getByText("Settings", { exact: true }).click();
   const sent = [];

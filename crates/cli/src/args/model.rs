@@ -64,7 +64,7 @@ pub(crate) struct ModelAdd {
     /// What clients call it: letters, digits, "-", "_" and "." [default: the file's name]
     #[arg(long)]
     pub(crate) name: Option<String>,
-    /// Number of nodes that always keep it ready
+    /// Number of nodes that keep it ready while there is memory
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) least: u16,
     /// Number of nodes that may keep it ready when requests are waiting
@@ -82,8 +82,8 @@ pub(crate) struct ModelAdd {
     /// Let other people's nodes run it too; nobody checks their answers
     #[arg(long)]
     pub(crate) strangers: bool,
-    /// Whether several devices keep it ready together, each some of its parts: auto (where no device has the memory for
-    /// all of it, or several answer sooner), never, or how many [default: auto for language models, else never]
+    /// How many nodes share the model, each with some of its parts: a number, never, or auto (several if no node has
+    /// the memory for all of it, or if several answer sooner) [default: auto for language models, never for others]
     #[arg(long, value_name = "N")]
     pub(crate) split: Option<String>,
     #[command(flatten, next_help_heading = "With --split")]

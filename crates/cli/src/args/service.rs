@@ -28,7 +28,7 @@ pub(crate) struct ServiceAdd {
     pub(crate) name: String,
     /// A WASI program (wasm32-wasip1): a request is its stdin, the answer its stdout
     pub(crate) module: PathBuf,
-    /// Number of nodes that always keep it ready
+    /// Number of nodes that keep it ready while there is memory
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) least: u16,
     /// Number of nodes that may keep it ready when requests are waiting

@@ -74,7 +74,7 @@ pub enum PlanError {
     Weight { weight: u32, most: u32 },
     #[error("a job of kind {kind} cannot be a service; only exec can")]
     NotServed { kind: &'static str },
-    #[error("a service of kind {kind} cannot be split over several nodes; only onnx can")]
+    #[error("a service of kind {kind} cannot be split over several nodes; only onnx and llm can")]
     NotSplit { kind: &'static str },
     #[error("\"name\" is {name:?}; expected 1 to 64 letters, digits, \"-\", \"_\" or \".\"")]
     ServiceName { name: String },

@@ -41,7 +41,7 @@ pub struct ServiceCommon {
     pub owner: Option<String>,
     /// For each request.
     pub limits: LimitsJson,
-    /// Number of nodes that always keep it ready. Default: 1.
+    /// Number of nodes that keep it ready while there is memory. Default: 1.
     pub least: Option<u16>,
     /// Number of nodes that may keep it ready when requests are waiting. Default: 4.
     pub most: Option<u16>,

@@ -204,7 +204,7 @@ export interface RenderRequest {
 export interface ServiceCommon {
   /** Seconds without work after which a node beyond `least` is released. Default: 60. */
   idleSeconds?: number;
-  /** Number of nodes that always keep it ready. Default: 1. */
+  /** Number of nodes that keep it ready while there is memory. Default: 1. */
   least?: number;
   /** For each request. */
   limits?: Limits;
@@ -219,7 +219,8 @@ export interface ServiceCommon {
   /** Who stands for the code. Default: the coordinator itself. */
   signature?: CodeSignature;
   /** Whether several devices may keep it ready together, each some of its parts: `auto` (where no device has the
-   * memory for all of it, or several answer sooner), `never`, or how many. Default: `never`. */
+   * memory for all of it, or several answer sooner), `never`, or how many. Default: `auto` for language models,
+   * `never` for everything else. */
   split?: string;
   /** Whether other people's devices may serve it too. Their answers are not checked. */
   strangers?: boolean;

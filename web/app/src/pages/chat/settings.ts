@@ -56,7 +56,7 @@ function words(model: LanguageModel | null): string {
 function holders(talk: Talk, model: LanguageModel | null, services: readonly Service[]): HTMLElement | null {
   if (!model) return null;
   if (talk.where() === "local") {
-    return el("p", { class: "quiet" }, `This page holds layers 1 to ${model.layers}. Nothing of the conversation leaves this device.`);
+    return el("p", { class: "quiet" }, `This page runs all ${model.layers} layers itself and loads the model with your first question. Nothing of the conversation leaves this device.`);
   }
   const service = services.find((one) => one.name === model.name);
   const found = holdersOf(model, service);
