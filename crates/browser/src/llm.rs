@@ -70,9 +70,6 @@ pub struct Loader {
     phase: Phase,
 }
 
-/// Texts that are over stay until a member hears so: meanwhile others may have begun.
-const SLACK: u16 = 2;
-
 enum Phase {
     /// So many bytes of the head are wanted.
     Head(u64),
@@ -118,8 +115,7 @@ impl Loader {
         let no_parts = || unable(format!("the model has no parts {parts}"));
         let layers = work.layers(parts).ok_or_else(no_parts)?;
         let memory = work.crew().map_or(0, |plan| plan.problem.held_bytes(parts));
-        let texts = SLACK * work.conversations;
-        let loader = Loader::new(work.model.size, work.context, texts, memory)?;
+        let loader = Loader::new(work.model.size, work.context, work.texts(), memory)?;
         Ok(Loader { layers: Some(layers), ..loader })
     }
 
@@ -270,6 +266,10 @@ impl Language {
             Heard::Failed(message) => {
                 self.speakers.remove(&number);
                 return fields.with("failure", to_js(&Failure::Model { message })).done();
+            }
+            Heard::Broke(message) => {
+                self.speakers.remove(&number);
+                return fields.with("failure", internal(message)).done();
             }
         };
         let Some(aloud) = self.speakers.get_mut(&number) else {

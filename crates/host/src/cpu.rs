@@ -34,6 +34,8 @@ const STACK_BYTES: usize = 16 << 20;
 /// Units that wait for a thread. The brain begins no more than there are slots, so that only units
 /// taken back behind threads still busy can add up; a node holds no more units than this anyway.
 const MAX_TASKS: usize = MAX_LEASES_PER_NODE;
+/// Of crews: one loads its parts while another computes.
+const STAGE_THREADS: u16 = 2;
 
 /// What a thread does with what became of a task.
 #[derive(Clone)]
@@ -52,6 +54,8 @@ impl Report {
 
 pub(super) struct CpuLane {
     tasks: mpsc::SyncSender<Task>,
+    /// What crews' members ask for: others wait for each of them, so none waits behind units and requests.
+    stages: mpsc::SyncSender<Task>,
     engines: Arc<Engines>,
     cancels: BTreeMap<Attempt, Arc<AtomicBool>>,
 }
@@ -120,28 +124,15 @@ impl CpuLane {
         let (programs, languages) = (Programs::new(work)?, Languages::new(slots));
         let stages = Stages::new(slots);
         let engines = Arc::new(Engines { programs, models, languages, stages });
-        let (tasks, queue) = mpsc::sync_channel::<Task>(MAX_TASKS);
-        let queue = Arc::new(Mutex::new(queue));
         let cache = Cache::default();
-        // As many again: requests do not wait for units, and run beside them.
-        for number in 0..2 * slots {
+        let courier = || {
             let courier = Courier::new(origin.clone(), session.clone(), cache.clone());
-            let mut courier = courier.with_library(library.clone());
-            let (queue, engines, report) = (queue.clone(), engines.clone(), report.clone());
-            let work = move || {
-                loop {
-                    let next = queue.lock().unwrap_or_else(PoisonError::into_inner).recv();
-                    let Ok(task) = next else { return };
-                    (report.tell)(work_on(&engines, &mut courier, &task, &report));
-                }
-            };
-            std::thread::Builder::new()
-                .name(format!("program-{number}"))
-                .stack_size(STACK_BYTES)
-                .spawn(work)
-                .map_err(|error| format!("cannot start a thread: {error}"))?;
-        }
-        Ok(CpuLane { tasks, engines, cancels: BTreeMap::new() })
+            courier.with_library(library.clone())
+        };
+        // As many again: requests do not wait for units, and run beside them.
+        let tasks = threads("program", 2 * slots, &engines, report, &courier)?;
+        let stages = threads("stage", STAGE_THREADS, &engines, report, &courier)?;
+        Ok(CpuLane { tasks, stages, engines, cancels: BTreeMap::new() })
     }
 
     /// Begins a unit, or says why it cannot: the node's loop must not wait for a thread.
@@ -155,14 +146,14 @@ impl CpuLane {
             Some(body) => What::Call(lease, body),
             None => What::Unit(lease),
         };
-        let cancel = self.begin(what, info)?;
+        let cancel = begin(&self.tasks, what, info)?;
         self.cancels.insert(lease.attempt, cancel);
         Ok(())
     }
 
     /// Fetches and compiles a program, so that its first request need not wait.
     pub(super) fn warm(&mut self, job: JobId, info: Arc<JobInfo>) -> Result<(), Failure> {
-        self.begin(What::Warm(job), info).map(drop)
+        begin(&self.tasks, What::Warm(job), info).map(drop)
     }
 
     /// A crew's member asks for something, which is answered when a thread has done it.
@@ -172,24 +163,21 @@ impl CpuLane {
         command: StageCommand,
         info: Arc<JobInfo>,
     ) -> Result<(), Failure> {
-        if let StageCommand::Load { parts, .. } = &command {
-            self.engines.stages.want(crew, *parts);
+        match &command {
+            StageCommand::Load { parts, .. } => self.engines.stages.want(crew, *parts),
+            // At once: it takes no time, and must not get lost.
+            StageCommand::Drop { call, .. } => {
+                self.engines.stages.forget(crew, *call);
+                return Ok(());
+            }
+            StageCommand::Run { .. } | StageCommand::Turn { .. } => {}
         }
-        self.begin(What::Stage(crew, command), info).map(drop)
+        begin(&self.stages, What::Stage(crew, command), info).map(drop)
     }
 
     /// This node is not in the crew any more.
     pub(super) fn leave(&self, crew: CrewId) {
         self.engines.stages.leave(crew);
-    }
-
-    fn begin(&self, what: What, info: Arc<JobInfo>) -> Result<Arc<AtomicBool>, Failure> {
-        let cancel = Arc::new(AtomicBool::new(false));
-        let task = Task { what, info, cancel: cancel.clone() };
-        self.tasks.try_send(task).map_err(|_| Failure::Internal {
-            message: "programs that were ended still hold all slots".into(),
-        })?;
-        Ok(cancel)
     }
 
     /// Ends a unit if it is this lane's.
@@ -208,6 +196,48 @@ impl CpuLane {
     pub(super) fn ended(&mut self, attempt: Attempt) {
         self.cancels.remove(&attempt);
     }
+}
+
+/// Threads that do one task after the other, each with a way to fetch things of its own.
+fn threads(
+    name: &str,
+    count: u16,
+    engines: &Arc<Engines>,
+    report: &Report,
+    courier: &dyn Fn() -> Courier,
+) -> Result<mpsc::SyncSender<Task>, String> {
+    let (tasks, queue) = mpsc::sync_channel::<Task>(MAX_TASKS);
+    let queue = Arc::new(Mutex::new(queue));
+    for number in 0..count {
+        let (queue, engines, report) = (queue.clone(), engines.clone(), report.clone());
+        let mut courier = courier();
+        let work = move || {
+            loop {
+                let next = queue.lock().unwrap_or_else(PoisonError::into_inner).recv();
+                let Ok(task) = next else { return };
+                (report.tell)(work_on(&engines, &mut courier, &task, &report));
+            }
+        };
+        std::thread::Builder::new()
+            .name(format!("{name}-{number}"))
+            .stack_size(STACK_BYTES)
+            .spawn(work)
+            .map_err(|error| format!("cannot start a thread: {error}"))?;
+    }
+    Ok(tasks)
+}
+
+fn begin(
+    tasks: &mpsc::SyncSender<Task>,
+    what: What,
+    info: Arc<JobInfo>,
+) -> Result<Arc<AtomicBool>, Failure> {
+    let cancel = Arc::new(AtomicBool::new(false));
+    let task = Task { what, info, cancel: cancel.clone() };
+    tasks.try_send(task).map_err(|_| Failure::Internal {
+        message: "programs that were ended still hold all slots".into(),
+    })?;
+    Ok(cancel)
 }
 
 fn work_on(engines: &Engines, courier: &mut Courier, task: &Task, report: &Report) -> Worked {

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use shoal_engine::onnx::{Stage, Threads, model};
 use shoal_node::{JobInfo, Passing, StageAnswer, StageCommand};
-use shoal_protocol::{CrewId, Epoch, Failure, Micros, Span};
+use shoal_protocol::{Attempt, CrewId, Epoch, Failure, Micros, Span};
 
 use super::courier::Courier;
 use super::languages::Part;
@@ -46,6 +46,13 @@ impl Stages {
         }
     }
 
+    /// Nobody wants that request any more. Nothing waits for it.
+    pub(super) fn forget(&self, crew: CrewId, call: Attempt) {
+        if let Some(Loaded::Language(part)) = self.loaded(crew) {
+            part.forget(call);
+        }
+    }
+
     /// This node is not in the crew any more.
     pub(super) fn leave(&self, crew: CrewId) {
         self.crews().remove(&crew);
@@ -79,9 +86,7 @@ impl Stages {
             }
             StageCommand::Turn { epoch, items } => Some(self.turn(crew, *epoch, items)),
             StageCommand::Drop { call, .. } => {
-                if let Some(Loaded::Language(part)) = self.loaded(crew) {
-                    part.forget(*call);
-                }
+                self.forget(crew, *call);
                 None
             }
         }

@@ -133,6 +133,8 @@ pub enum CrewSay {
 /// How a member does that keeps parts of a service ready.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StageReport {
+    /// Counted whenever something was done here in this epoch, however much: it goes on.
+    pub turns: u64,
     /// Requests done here in this epoch, and those that are here now.
     pub done: u64,
     pub held: u32,

@@ -45,13 +45,14 @@ impl Asked {
         let (length, rest) = bytes.split_first_chunk::<4>()?;
         let (ask, said) = rest.split_at_checked(u32::from_le_bytes(*length) as usize)?;
         let ask = postcard::from_bytes(ask).ok()?;
-        let mut words = Words { begun: said.into() };
+        let mut words = Words { begun: said.into(), taken: 0 };
         let mut said = Vec::new();
         while let Some(word) = words.take().ok()? {
             let Said::Token(chosen) = word else { return None };
             said.push(chosen.token);
         }
-        words.begun.is_empty().then_some(Asked { ask, said })
+        let rest = words.begun.len() - words.taken;
+        (rest == 0).then_some(Asked { ask, said })
     }
 
     /// All tokens that are read before the next one is chosen.
@@ -108,6 +109,8 @@ pub struct Garbled(String);
 #[derive(Debug, Default)]
 pub struct Words {
     begun: Vec<u8>,
+    /// Bytes of it that were taken.
+    taken: usize,
 }
 
 impl Words {
@@ -117,7 +120,8 @@ impl Words {
 
     /// The next word, if all of it is there.
     pub fn take(&mut self) -> Result<Option<Said>, Garbled> {
-        let Some((length, rest)) = self.begun.split_first_chunk::<4>() else { return Ok(None) };
+        let left = &self.begun[self.taken..];
+        let Some((length, rest)) = left.split_first_chunk::<4>() else { return Ok(None) };
         let length = u32::from_le_bytes(*length) as usize;
         if length > MOST_WORD_BYTES {
             return Err(Garbled(alloc::format!("a word of {length} bytes")));
@@ -125,7 +129,12 @@ impl Words {
         let Some(body) = rest.get(..length) else { return Ok(None) };
         let said =
             postcard::from_bytes(body).map_err(|error| Garbled(alloc::format!("{error}")))?;
-        self.begun.drain(..4 + length);
+        self.taken += 4 + length;
+        // Not for every word: what is left would be moved as often as there are words.
+        if self.taken * 2 > self.begun.len() {
+            self.begun.drain(..self.taken);
+            self.taken = 0;
+        }
         Ok(Some(said))
     }
 }

@@ -36,6 +36,8 @@ pub enum Heard {
     /// It ends with these.
     Done(Vec<u8>),
     Failed(String),
+    /// The engine failed: another device may do better.
+    Broke(String),
 }
 
 impl<C: Computes> Conversations<C> {
@@ -98,11 +100,11 @@ impl<C: Computes> Conversations<C> {
         let outcomes = self.engine.run_each(&steps);
         let now = clock();
         for (mut open, outcome) in taken.into_iter().zip(outcomes) {
-            let said = outcome.and_then(|logits| {
-                let said = open.answer.computed(logits.as_deref(), now);
-                said.map_err(|error| error.to_string())
-            });
             let number = open.number;
+            let said = outcome.map_err(Heard::Broke).and_then(|logits| {
+                let said = open.answer.computed(logits.as_deref(), now);
+                said.map_err(|error| Heard::Failed(error.to_string()))
+            });
             match said {
                 Ok(said) => {
                     let over = said.iter().any(|said| matches!(said, Said::Done(_)));
@@ -117,9 +119,9 @@ impl<C: Computes> Conversations<C> {
                     }
                     self.open.push_back(open);
                 }
-                Err(words) => {
+                Err(why) => {
                     self.engine.drop_sequence(open.sequence);
-                    heard.push((number, Heard::Failed(words)));
+                    heard.push((number, why));
                 }
             }
         }
@@ -202,7 +204,7 @@ mod tests {
                 let (words, end) = match heard {
                     Heard::Part(words) => (words, None),
                     Heard::Done(words) => (words, Some("done".into())),
-                    Heard::Failed(why) => (Vec::new(), Some(why)),
+                    Heard::Failed(why) | Heard::Broke(why) => (Vec::new(), Some(why)),
                 };
                 own.1 = end;
                 let mut read = Words::default();

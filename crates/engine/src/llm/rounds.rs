@@ -10,7 +10,7 @@
 //! | `On` | position of the first row u32, whether a token is to be chosen behind the last one u8, then f32s for each row |
 //! | `Round` | position u32, token u32 |
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use shoal_kinds::crew::{Out, Way};
@@ -32,6 +32,8 @@ pub struct Rounds {
     spelling: Option<Arc<Spelling>>,
     texts: BTreeMap<u64, Text>,
     dropped: BTreeSet<u64>,
+    /// In the order they were dropped.
+    order: VecDeque<u64>,
 }
 
 #[derive(Default)]
@@ -75,7 +77,8 @@ struct Step {
 impl Rounds {
     /// `spelling` as for an [`Answer`]; only the last device needs it.
     pub fn new(stage: Stage, bounds: Bounds, spelling: Option<Arc<Spelling>>) -> Rounds {
-        Rounds { stage, bounds, spelling, texts: BTreeMap::new(), dropped: BTreeSet::new() }
+        let (texts, dropped, order) = (BTreeMap::new(), BTreeSet::new(), VecDeque::new());
+        Rounds { stage, bounds, spelling, texts, dropped, order }
     }
 
     /// A new epoch: nothing is left of any text.
@@ -89,9 +92,13 @@ impl Rounds {
     pub fn forget(&mut self, text: u64) {
         self.texts.remove(&text);
         self.stage.drop_sequence(text);
-        self.dropped.insert(text);
-        if self.dropped.len() > MOST_DROPPED {
-            self.dropped.pop_first();
+        if self.dropped.insert(text) {
+            self.order.push_back(text);
+        }
+        if self.order.len() > MOST_DROPPED
+            && let Some(oldest) = self.order.pop_front()
+        {
+            self.dropped.remove(&oldest);
         }
     }
 
@@ -288,6 +295,10 @@ impl Rounds {
     ) -> Result<Vec<Out>, Failure> {
         let kept = self.texts.entry(step.text).or_default();
         if kept.answer.is_none() {
+            // Behind what is wanted nothing comes before a token was chosen: numbers of one place are kept at most.
+            if kept.early.iter().any(|(_, logits)| logits.is_some()) {
+                return Err(lost("rows that nobody asked for"));
+            }
             kept.early.push((step.rows, logits.map(<[f32]>::to_vec)));
             return Ok(Vec::new());
         }

@@ -145,7 +145,7 @@ impl Language {
         while let Some(Next { position, tokens, wants }) = answer.next() {
             still_wanted(cancel)?;
             let step = Step { sequence, position, tokens: tokens.into(), wants };
-            let logits = self.desk.step(step).map_err(failed)?;
+            let logits = self.desk.step(step).map_err(broke)?;
             let now = began.elapsed().as_micros() as u64;
             for said in answer.computed(logits.as_deref(), now).map_err(failed)? {
                 match said {
@@ -253,6 +253,11 @@ fn still_wanted(cancel: &AtomicBool) -> Result<(), Failure> {
         return Err(Failure::Internal { message: "ended on request".into() });
     }
     Ok(())
+}
+
+/// Another node may do better.
+fn broke(words: String) -> Failure {
+    Failure::Internal { message: words }
 }
 
 fn failed(words: impl ToString) -> Failure {

@@ -11,9 +11,6 @@ use shoal_protocol::{Attempt, Failure, Span};
 use super::{bounds, head, spelling};
 use crate::courier::Courier;
 
-/// Texts that are over stay until this member hears so: meanwhile others may have begun.
-const SLACK: usize = 2;
-
 pub(crate) struct Part {
     rounds: Mutex<Rounds>,
     /// To be forgotten, once nobody computes.
@@ -38,7 +35,7 @@ impl Part {
             let bytes = courier.range(work.model, range).map_err(|failure| failure.to_string())?;
             Ok(bytes.into())
         };
-        let sequences = SLACK * usize::from(work.conversations);
+        let sequences = work.texts().into();
         let options = Options { threads, context: work.context, sequences, kernel: None };
         let stage = Stage::load(&model, layers, &options, &mut read);
         let stage = stage.map_err(|error| unable(error.to_string()))?;

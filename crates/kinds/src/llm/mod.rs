@@ -7,7 +7,7 @@ mod work;
 #[cfg(feature = "plan")]
 mod plan;
 
-pub use split::MOST_PARTS;
+pub use split::{MOST_PARTS, SPARE_TEXTS};
 pub use work::{LlmWork, Summary};
 
 #[cfg(feature = "plan")]

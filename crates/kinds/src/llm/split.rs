@@ -10,6 +10,9 @@ use crate::crew::{Chain, ChainPart, CrewPlan, CrewProblem, Flow, Pace, Recovery}
 
 /// Parts of one model at most: more than devices that ever stand in one chain, few enough that placement tries all.
 pub const MOST_PARTS: u32 = 24;
+/// Texts that a member holds beside the conversations: those that are over stay until it hears so, and meanwhile others may
+/// have begun.
+pub const SPARE_TEXTS: u16 = 2;
 /// What an engine holds beside weights and conversations, for each part.
 const BESIDE: u64 = 2 << 20;
 /// Bytes of a number on its way from device to device: all of it, so that the tokens are those of one device alone.
@@ -18,6 +21,11 @@ const NUMBER: u64 = 4;
 impl LlmWork {
     fn parts(&self) -> u32 {
         self.about.layers.clamp(1, MOST_PARTS)
+    }
+
+    /// Texts that a member of a chain holds at a time.
+    pub fn texts(&self) -> u16 {
+        self.conversations.saturating_add(SPARE_TEXTS)
     }
 
     /// The layers of some parts.
@@ -59,7 +67,7 @@ impl LlmWork {
         let work = own.saturating_add(head).max(1);
         let each = about.cache / u64::from(about.layers.max(1)) * layers.len() as u64;
         let texts = each.saturating_mul(self.context.into());
-        let texts = texts.saturating_mul(self.conversations.into());
+        let texts = texts.saturating_mul(self.texts().into());
         let weights = own.saturating_add(head).saturating_add(first);
         let bytes = self.packed(weights).saturating_add(texts).saturating_add(BESIDE);
         ChainPart { work, bytes, out_bytes: u64::from(about.width) * NUMBER }
@@ -123,10 +131,10 @@ mod tests {
         let plan = work(24).crew().expect("a chain");
         let CrewProblem::Chain(chain) = plan.problem else { panic!("a chain") };
         let of = |at: usize| (chain.parts[at].work >> 20, chain.parts[at].bytes >> 20);
-        // Its weights and an eighth more, four texts of a mebibyte, and what else an engine holds.
-        assert_eq!(of(1), (8, 9 + 4 + 2));
-        assert_eq!(of(0), (8, 27 + 4 + 2));
-        assert_eq!(of(23), (40, 45 + 4 + 2));
+        // Its weights and an eighth more, six texts of a mebibyte, and what else an engine holds.
+        assert_eq!(of(1), (8, 9 + 6 + 2));
+        assert_eq!(of(0), (8, 27 + 6 + 2));
+        assert_eq!(of(23), (40, 45 + 6 + 2));
         assert_eq!(chain.parts[0].out_bytes, 2304);
         assert_eq!(chain.flow, Flow::Rounds { calls: 4 });
     }

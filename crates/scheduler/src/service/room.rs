@@ -16,8 +16,12 @@ impl Scheduler {
     /// drives others out: otherwise two that do not fit together would drive each other out for ever.
     pub(super) fn clear_room(&mut self, now: Time, service: JobId) -> Option<NodeId> {
         let of = self.services.services.get(&service)?;
-        let is_new = !of.was_kept && of.plan.is_none();
+        let is_new = !of.was_kept && of.crew.is_none();
         if !of.replicas.is_empty() || of.waiting() == 0 && !is_new {
+            return None;
+        }
+        // One that nodes fail at drives nobody out: it would do so on one node after the other, and again.
+        if of.unfit.values().any(|until| *until > now) {
             return None;
         }
         let takes = of.spec.needs.takes;

@@ -89,3 +89,32 @@ fn a_text_goes_on_behind_what_was_said_when_its_crew_changes_however_often() {
     let given: Vec<u8> = world.answers.iter().flat_map(|(_, part, _)| part.clone()).collect();
     assert_eq!(given, [expected[1..].to_vec(), part].concat(), "no byte twice, none left out");
 }
+
+#[test]
+fn reading_a_long_prompt_is_no_stall_and_doing_nothing_is_one() {
+    for reads in [true, false] {
+        let mut world = World::new();
+        for n in 1..=3 {
+            world.linked(n, 300);
+        }
+        world.give(Input::Serve { request: RequestId(1), spec: texts(Split::Exactly(2)) });
+        world.wait(100);
+        world.all_load();
+        world.request(1, 600_000);
+        let members: Vec<Conn> = world.parts().iter().map(|(node, _)| Conn(*node)).collect();
+        for turn in 0..140 {
+            world.wait(500);
+            for conn in &members {
+                world.say(*conn, FromNode::Alive { running: vec![], queued: vec![] });
+                // No token yet: nothing that says how fast they are.
+                let turns = if reads { turn } else { 0 };
+                let report = StageReport { turns, held: 1, ..StageReport::default() };
+                if world.crews.enlisted.contains_key(conn) {
+                    world.say_crew(*conn, world.place(*conn).epoch, CrewSay::Staged(report));
+                }
+            }
+        }
+        let epoch = world.scheduler.services()[0].split.as_ref().map(|split| split.epoch);
+        assert_eq!(epoch == Some(Epoch(1)), reads, "{epoch:?}");
+    }
+}

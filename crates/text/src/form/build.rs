@@ -32,12 +32,14 @@ pub(super) struct Build<'a> {
     pub(super) pieces: Pieces,
     /// What `$ref`s name.
     pub(super) named: BTreeMap<String, Id>,
+    /// Schemas within schemas that are being read.
+    pub(super) depth: usize,
 }
 
 impl<'a> Build<'a> {
     pub(super) fn new(root: &'a Json) -> Build<'a> {
         let (grammar, pieces, named) = (Grammar::default(), Pieces::default(), BTreeMap::new());
-        let mut build = Build { root, grammar, pieces, named };
+        let mut build = Build { root, grammar, pieces, named, depth: 0 };
         build.pieces();
         build
     }

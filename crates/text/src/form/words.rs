@@ -63,6 +63,25 @@ impl Words<'_> {
         }
     }
 
+    /// Whether a value has the type, or one of those, that the schema names.
+    pub(super) fn has_type(&self, value: &Json) -> bool {
+        let has = |name: &Json| match (name.as_text(), value) {
+            (Some("object"), Json::Object(_))
+            | (Some("array"), Json::List(_))
+            | (Some("string"), Json::Text(_))
+            | (Some("number"), Json::Number(_))
+            | (Some("boolean"), Json::Flag(_))
+            | (Some("null"), Json::Null) => true,
+            (Some("integer"), Json::Number(number)) => number.is_i64() || number.is_u64(),
+            _ => false,
+        };
+        match self.schema.get("type") {
+            None => true,
+            Some(Json::List(names)) => names.iter().any(has),
+            Some(name) => has(name),
+        }
+    }
+
     pub(super) fn says_nothing(&self) -> bool {
         self.only(&[]).is_ok()
     }

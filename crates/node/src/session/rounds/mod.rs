@@ -7,7 +7,7 @@
 //! together, at most one item of each request. A member is told at most [`AHEAD`] that it has not begun by the one
 //! before it; rounds and words past the others are few, because each request has one of them at a time.
 
-use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
+use alloc::collections::{BTreeMap, VecDeque};
 use alloc::format;
 use alloc::string::String;
 use alloc::sync::Arc;
@@ -19,7 +19,9 @@ use shoal_protocol::{
 };
 
 use super::stage::words::{Item, TAIL_BYTES, Words};
-use super::stage::{Passing, StageAnswer, StageCommand, StageInput, StageOutput, Turned, remember};
+use super::stage::{
+    Passing, Remembered, StageAnswer, StageCommand, StageInput, StageOutput, Turned,
+};
 use crate::collective::Rank;
 
 /// Items that the next one has and has not begun: so many that it can take them together, few enough for its memory.
@@ -63,9 +65,9 @@ pub(super) struct Rounds {
     made: VecDeque<Item>,
     told: VecDeque<Told>,
     /// Over before they came here, or while they were.
-    dropped: BTreeSet<Attempt>,
+    dropped: Remembered,
     /// At rank 0: what was asked lately, because the network may say things twice.
-    asked: BTreeSet<Attempt>,
+    asked: Remembered,
     /// At the last rank: bytes of each answer that were given.
     given: BTreeMap<Attempt, u64>,
     report: StageReport,
@@ -90,8 +92,8 @@ impl Rounds {
             idle_since: now,
             made: VecDeque::new(),
             told: VecDeque::new(),
-            dropped: BTreeSet::new(),
-            asked: BTreeSet::new(),
+            dropped: Remembered::default(),
+            asked: Remembered::default(),
             given: BTreeMap::new(),
             report: StageReport::default(),
             beat_at: now,
@@ -144,7 +146,7 @@ impl Rounds {
         assert!(self.told.len() <= AHEAD, "the next one was told too much");
         let remembered = self.dropped.len().max(self.asked.len());
         assert!(remembered <= MAX_CALLS_PER_NODE, "too much is remembered");
-        let dropped = |call: &Attempt| self.dropped.contains(call);
+        let dropped = |call: &Attempt| self.dropped.contains(*call);
         assert!(!self.given.keys().any(dropped), "an answer that nobody wants is counted");
     }
 
@@ -179,7 +181,7 @@ impl Rounds {
     }
 
     fn ask(&mut self, call: Attempt, body: Arc<Vec<u8>>) {
-        if !remember(&mut self.asked, call) || self.dropped.contains(&call) {
+        if !self.asked.insert(call) || self.dropped.contains(call) {
             return;
         }
         if self.rank != Rank(0) || self.queue.len() >= MAX_CALLS_PER_NODE {
@@ -204,7 +206,7 @@ impl Rounds {
                 if own.count() >= AHEAD {
                     return Err("more than was asked for");
                 }
-                if self.dropped.contains(&item.call) {
+                if self.dropped.contains(item.call) {
                     self.tell(from, &Words::Begun(item.call));
                     return Ok(());
                 }
@@ -237,7 +239,7 @@ impl Rounds {
     }
 
     fn take(&mut self, item: Item, way: Way) -> Result<(), &'static str> {
-        if self.dropped.contains(&item.call) {
+        if self.dropped.contains(item.call) {
             return Ok(());
         }
         // One of a kind at a time: its next is made of this one.
@@ -262,6 +264,7 @@ impl Rounds {
             StageAnswer::Turned { epoch, made, took, usual } if epoch == self.epoch => {
                 self.idle_since = now;
                 self.running.clear();
+                self.report.turns += 1;
                 if usual {
                     self.report.done += 1;
                     self.report.computed.0 += took.0;
@@ -278,7 +281,7 @@ impl Rounds {
     }
 
     fn turned(&mut self, (call, result): Turned) {
-        if self.dropped.contains(&call) {
+        if self.dropped.contains(call) {
             return;
         }
         match result {
@@ -364,7 +367,7 @@ impl Rounds {
             (0..here).for_each(|_| self.tell(before, &Words::Begun(call)));
         }
         self.command(StageCommand::Drop { epoch: self.epoch, call });
-        remember(&mut self.dropped, call);
+        self.dropped.insert(call);
     }
 
     fn beat(&mut self, now: Time) {

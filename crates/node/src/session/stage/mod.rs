@@ -8,7 +8,7 @@
 
 pub(in crate::session) mod words;
 
-use alloc::collections::{BTreeSet, VecDeque};
+use alloc::collections::VecDeque;
 use alloc::format;
 use alloc::string::String;
 use alloc::sync::Arc;
@@ -166,9 +166,9 @@ pub(super) struct Stage {
     made: VecDeque<Item>,
     told: VecDeque<Told>,
     /// Over before they came here, or while they were.
-    dropped: BTreeSet<Attempt>,
+    dropped: Remembered,
     /// At rank 0: what was asked lately, because the network may say things twice.
-    asked: BTreeSet<Attempt>,
+    asked: Remembered,
     report: StageReport,
     beat_at: Time,
     outputs: VecDeque<StageOutput>,
@@ -191,8 +191,8 @@ impl Stage {
             idle_since: now,
             made: VecDeque::new(),
             told: VecDeque::new(),
-            dropped: BTreeSet::new(),
-            asked: BTreeSet::new(),
+            dropped: Remembered::default(),
+            asked: Remembered::default(),
             report: StageReport::default(),
             beat_at: now,
             outputs: VecDeque::new(),
@@ -276,7 +276,7 @@ impl Stage {
     }
 
     fn ask(&mut self, call: Attempt, body: Arc<Vec<u8>>) {
-        if !remember(&mut self.asked, call) || self.dropped.contains(&call) {
+        if !self.asked.insert(call) || self.dropped.contains(call) {
             return;
         }
         if self.rank != Rank(0) || self.queue.len() >= MAX_CALLS_PER_NODE {
@@ -297,7 +297,7 @@ impl Stage {
         match words {
             Words::Item(item) if is_before => {
                 self.tell(from, &Words::Here(item.call));
-                if self.dropped.contains(&item.call) {
+                if self.dropped.contains(item.call) {
                     self.tell(from, &Words::Begun(item.call));
                     return Ok(());
                 }
@@ -344,15 +344,16 @@ impl Stage {
             StageAnswer::Failed { epoch, failure } if epoch == self.epoch => self.fail(failure),
             StageAnswer::Made { epoch, call, output, took } if self.is_at(epoch, call) => {
                 self.ended(now);
+                self.report.turns += 1;
                 self.report.done += 1;
                 self.report.computed.0 += took.0;
-                if !self.dropped.remove(&call) {
+                if !self.dropped.remove(call) {
                     self.hand_on(call, output);
                 }
             }
             StageAnswer::NotMade { epoch, call, failure } if self.is_at(epoch, call) => {
                 self.ended(now);
-                if !self.dropped.remove(&call) {
+                if !self.dropped.remove(call) {
                     self.give(call, Err(failure));
                 }
             }
@@ -425,7 +426,7 @@ impl Stage {
         if self.running == Some(call) {
             self.command(StageCommand::Drop { epoch: self.epoch, call });
         }
-        remember(&mut self.dropped, call);
+        self.dropped.insert(call);
     }
 
     fn beat(&mut self, now: Time) {
@@ -440,13 +441,37 @@ impl Stage {
     }
 }
 
-/// Says whether it is news. Attempts are counted upwards: the first is the oldest, and surely not on its way any more.
-pub(in crate::session) fn remember(known: &mut BTreeSet<Attempt>, call: Attempt) -> bool {
-    let new = known.insert(call);
-    if known.len() > MAX_REMEMBERED {
-        known.pop_first();
+/// The last requests of which something was heard. What was heard longest ago is surely not on its way any more; the
+/// oldest request may well be, because one can last long.
+#[derive(Default)]
+pub(in crate::session) struct Remembered(VecDeque<Attempt>);
+
+impl Remembered {
+    pub(in crate::session) fn contains(&self, call: Attempt) -> bool {
+        self.0.contains(&call)
     }
-    new
+
+    pub(in crate::session) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Says whether it is news.
+    pub(in crate::session) fn insert(&mut self, call: Attempt) -> bool {
+        if self.contains(call) {
+            return false;
+        }
+        self.0.push_back(call);
+        if self.0.len() > MAX_REMEMBERED {
+            self.0.pop_front();
+        }
+        true
+    }
+
+    /// Says whether it was there.
+    fn remove(&mut self, call: Attempt) -> bool {
+        let at = self.0.iter().position(|other| *other == call);
+        at.and_then(|at| self.0.remove(at)).is_some()
+    }
 }
 
 #[cfg(test)]

@@ -13,6 +13,7 @@ impl Scheduler {
         let now = self.now;
         if let Some(crew) = self.crew_mut(service) {
             crew.moves(now);
+            crew.went_well();
         }
         let of = self.services.services.get(&service);
         if of.is_some_and(|of| of.rounds().is_some()) {

@@ -63,8 +63,8 @@ impl Scheduler {
         let Some(of) = self.services.services.get_mut(&service) else { return };
         let (Some(crew), Some(plan)) = (&mut of.crew, &of.plan) else { return };
         let Some(seat) = crew.seat_mut(node) else { return };
-        let moved = report.done > seat.report.done;
-        if moved && report.computed >= MEASURED_AFTER {
+        let (moved, done) = (report.turns > seat.report.turns, report.done > seat.report.done);
+        if done && report.computed >= MEASURED_AFTER {
             let work = u128::from(plan.problem.work(seat.parts)) * u128::from(report.done);
             let rate = work * 1_000_000 / u128::from(report.computed.0.max(1));
             of.rates.insert(node, u64::try_from(rate).unwrap_or(u64::MAX).max(1));

@@ -139,6 +139,11 @@ impl Crew {
         self.seats.iter().flat_map(|seat| seat.report.links.iter().map(|link| (seat.node, link)))
     }
 
+    /// A request was answered: whoever failed one before did not fail several in a row.
+    fn went_well(&mut self) {
+        self.seats.iter_mut().for_each(|seat| seat.faults = 0);
+    }
+
     /// Something went on, or begins to.
     pub(in crate::service) fn moves(&mut self, now: Time) {
         self.moved = now;

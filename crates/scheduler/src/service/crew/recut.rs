@@ -1,6 +1,6 @@
 //! Other parts for the same members. A first cut follows claims and guesses; once all members are measured, a cut that
 //! is clearly better replaces it. Nothing that was asked is interrupted: the crew takes no more, ends what it has, and
-//! goes on in a new epoch.
+//! goes on in a new epoch. Only texts, which go on behind what was said, are not waited for.
 
 use shoal_kinds::Split;
 use shoal_protocol::{JobId, Micros, Time};
@@ -25,9 +25,11 @@ impl Scheduler {
     pub(super) fn recut_crew(&mut self, now: Time, service: JobId) {
         let better = self.better_cut(now, service);
         let Some(of) = self.services.services.get_mut(&service) else { return };
+        let resumes = of.rounds().is_some();
         let Some(crew) = &mut of.crew else { return };
-        crew.drains = better.is_some();
-        if let Some(placed) = better.filter(|_| crew.calls == 0) {
+        // What goes round and round may do so for long, and goes on behind what was said: nobody waits for its end.
+        crew.drains = better.is_some() && !resumes;
+        if let Some(placed) = better.filter(|_| crew.calls == 0 || resumes) {
             of.recuts = of.recuts.saturating_add(1);
             self.call_crew(now, service, &placed);
         }

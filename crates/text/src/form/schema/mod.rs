@@ -15,6 +15,8 @@ use super::words::{NOTES, TYPES, Words, list, words_of};
 
 /// Nodes of one grammar.
 const MOST_NODES: usize = 200_000;
+/// Schemas within schemas: each takes some of the stack, and names lead from one to the next.
+const MOST_DEPTH: usize = 64;
 /// Values of an `enum`, and whole numbers between two bounds: each is a way to go on.
 const MOST_VALUES: usize = 1000;
 
@@ -25,7 +27,9 @@ pub enum SchemaError {
     NoJson,
     #[error("the schema has {found} bytes: expected at most {most}")]
     Long { found: usize, most: usize },
-    #[error("the schema is too large: it has more than {MOST_NODES} parts")]
+    #[error(
+        "the schema is too large: it has more than {MOST_NODES} parts, or more than {MOST_DEPTH} within each other"
+    )]
     Large,
     #[error("{at}: {word} is not supported")]
     Unsupported { at: String, word: String },
@@ -81,9 +85,16 @@ impl Build<'_> {
     }
 
     fn schema(&mut self, schema: &Json, at: &str) -> Made {
-        if self.grammar.nodes.len() > MOST_NODES {
+        if self.grammar.nodes.len() > MOST_NODES || self.depth >= MOST_DEPTH {
             return Err(SchemaError::Large);
         }
+        self.depth += 1;
+        let made = self.shallow(schema, at);
+        self.depth -= 1;
+        made
+    }
+
+    fn shallow(&mut self, schema: &Json, at: &str) -> Made {
         let wrong = |expected| SchemaError::Wrong { at: at.into(), expected };
         let members = match schema {
             Json::Flag(true) => return Ok(self.pieces.value),
@@ -97,11 +108,13 @@ impl Build<'_> {
             [("$ref", 0), ("const", 1), ("enum", 2), ("anyOf", 3), ("oneOf", 4), ("allOf", 5)]
         {
             let Some(value) = schema.get(word) else { continue };
-            words.only(&[word, "type"])?;
+            // Of values it is known whether they have the type; what the others allow may not have it.
+            let known = [word, "type"];
+            words.only(if matches!(made_of, 1 | 2) { &known } else { &known[..1] })?;
             return match made_of {
                 0 => self.reference(value.as_text().ok_or_else(|| wrong("a text as $ref"))?, at),
-                1 => self.values(core::slice::from_ref(value), at),
-                2 => self.values(list(value).ok_or_else(|| wrong("a list as enum"))?, at),
+                1 => self.values(core::slice::from_ref(value), &words),
+                2 => self.values(list(value).ok_or_else(|| wrong("a list as enum"))?, &words),
                 3 => self.any_of(value, &format!("{at}/anyOf")),
                 4 => self.one_of(value, &format!("{at}/oneOf")),
                 _ => self.all_of(value, &format!("{at}/allOf")),
@@ -125,9 +138,13 @@ impl Build<'_> {
         }
     }
 
-    fn values(&mut self, values: &[Json], at: &str) -> Made {
+    fn values(&mut self, values: &[Json], words: &Words<'_>) -> Made {
+        let wrong = |expected| SchemaError::Wrong { at: words.at.into(), expected };
         if values.is_empty() || values.len() > MOST_VALUES {
-            return Err(SchemaError::Wrong { at: at.into(), expected: "1 to 1000 values" });
+            return Err(wrong("1 to 1000 values"));
+        }
+        if !values.iter().all(|value| words.has_type(value)) {
+            return Err(wrong("values of the type that stands beside them"));
         }
         Ok(self.grammar.words(values.iter().map(Json::text)))
     }
@@ -148,7 +165,11 @@ impl Build<'_> {
         let mut different = marks.clone().unwrap_or_default();
         different.sort_unstable();
         different.dedup();
-        if marks.is_none_or(|marks| marks.len() != different.len()) {
+        // Two members that are always there may be in one object.
+        let name = |mark: &String| mark.split_once('=').map(|(name, _)| String::from(name));
+        let mut names: Vec<String> = different.iter().filter_map(name).collect();
+        names.dedup();
+        if names.len() > 1 || marks.is_none_or(|marks| marks.len() != different.len()) {
             let word = "oneOf of schemas that are not told apart by type or a const".to_string();
             return Err(SchemaError::Unsupported { at: at.into(), word });
         }
@@ -315,8 +336,12 @@ impl Build<'_> {
             Some(Json::Object(named)) => named.clone(),
             Some(_) => return Err(wrong("an object as properties")),
         };
+        let closed = words.schema.get("additionalProperties") == Some(&Json::Flag(false));
         for name in &required {
             if !named.iter().any(|(known, _)| known == name) {
+                if closed {
+                    return Err(wrong("only names of properties as required"));
+                }
                 named.push(((*name).into(), Json::Flag(true)));
             }
         }
@@ -364,136 +389,4 @@ impl Build<'_> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn made(schema: &str) -> Result<Grammar, SchemaError> {
-        of(&Json::read(schema).unwrap())
-    }
-
-    fn check(schema: &str, fits: &[&str], others: &[&str]) {
-        let (mut machine, start) = Machine::new(made(schema).unwrap());
-        let mut accepts = |text: &str| {
-            let end = machine.run(start, text.as_bytes());
-            end.is_some_and(|state| machine.may_end(state))
-        };
-        for text in fits {
-            assert!(accepts(text), "{schema}: {text}");
-        }
-        for text in others {
-            assert!(!accepts(text), "{schema}: {text}");
-        }
-    }
-
-    #[test]
-    fn values_of_each_type() {
-        check(
-            "{}",
-            &["1", "-0.5e+3", "\"ä€😀\\n\\u00e4\"", "[{}, []]", "null"],
-            &["", "01", "+1", "\"\n\"", "[1,]", "nul"],
-        );
-        check(r#"{"type":"string"}"#, &["\"\"", "\"a b\""], &["\"\\ud83d\"", "\"a", "a"]);
-        check(
-            r#"{"type":"string","minLength":2,"maxLength":3}"#,
-            &["\"ab\"", "\"äöü\""],
-            &["\"a\"", "\"abcd\""],
-        );
-        check(r#"{"type":"integer"}"#, &["0", "-12"], &["1.0", "-", "007"]);
-        check(
-            r#"{"type":"integer","minimum":-1,"exclusiveMaximum":3}"#,
-            &["-1", "0", "2"],
-            &["-2", "3"],
-        );
-        check(r#"{"type":"integer","exclusiveMinimum":0}"#, &["1", "20"], &["0", "-1"]);
-        check(r#"{"type":"number","minimum":0}"#, &["0.5", "7"], &["-1"]);
-        check(r#"{"type":["boolean","null"]}"#, &["true", "null"], &["0", "\"true\""]);
-        check(r#"{"type":["string","null"],"maxLength":1}"#, &["\"a\"", "null"], &["\"ab\""]);
-        check(r#"{"enum":["a",1,{"b":[null]}]}"#, &["\"a\"", "1", "{\"b\":[null]}"], &["a", "2"]);
-        check(r#"{"const":"x"}"#, &["\"x\""], &["\"y\""]);
-        check(
-            r#"{"type":"string","format":"date"}"#,
-            &["\"2026-11-30\""],
-            &["\"2026-11-31\"", "\"2026-02-29\"", "\"2026-1-1\""],
-        );
-        check(
-            r#"{"type":"string","format":"date-time"}"#,
-            &["\"2026-11-18T04:08:23Z\"", "\"2026-01-01T23:59:59.5+01:30\""],
-            &["\"2026-11-18\"", "\"2026-11-18T24:00:00Z\""],
-        );
-        check(
-            r#"{"type":"string","format":"uuid"}"#,
-            &["\"0123abcd-0000-4000-8000-0123456789ab\""],
-            &["\"x\""],
-        );
-    }
-
-    #[test]
-    fn objects_and_lists() {
-        let schema = r#"{"type":"object","properties":{"a":{"type":"integer"},"b":{"type":"null"},"c":{"type":"boolean"}},"required":["b"],"additionalProperties":false}"#;
-        check(
-            schema,
-            &[
-                "{\"b\":null}",
-                "{\"a\":1,\"b\":null}",
-                "{\"b\":null,\"c\":true}",
-                "{\n  \"a\": 1,\n  \"b\": null\n}",
-            ],
-            &[
-                "{}",
-                "{\"a\":1}",
-                "{\"b\":null,\"a\":1}",
-                "{\"b\":null,\"d\":1}",
-                "{,\"b\":null}",
-                "{\"a\":1\"b\":null}",
-            ],
-        );
-        check(
-            r#"{"type":"object","additionalProperties":{"type":"integer"}}"#,
-            &["{}", "{\"x\":1,\"y\":2}"],
-            &["{\"x\":true}"],
-        );
-        check(r#"{"type":"object","required":["x"]}"#, &["{\"x\":[1]}"], &["{}"]);
-        check(
-            r#"{"type":"array","items":{"type":"integer"},"minItems":1,"maxItems":2}"#,
-            &["[1]", "[1, 2]"],
-            &["[]", "[1,2,3]", "[true]"],
-        );
-        check(r#"{"type":"array","items":{"type":"integer"},"maxItems":0}"#, &["[]"], &["[1]"]);
-        check(
-            r#"{"type":"array","prefixItems":[{"type":"integer"},{"type":"null"}],"minItems":2,"maxItems":2}"#,
-            &["[1,null]"],
-            &["[1]", "[null,1]"],
-        );
-        let tree = r##"{"$defs":{"node":{"type":"object","properties":{"next":{"anyOf":[{"$ref":"#/$defs/node"},{"type":"null"}]}},"required":["next"]}},"$ref":"#/$defs/node"}"##;
-        check(tree, &["{\"next\":null}", "{\"next\":{\"next\":null}}"], &["{}", "{\"next\":{}}"]);
-        let either = r#"{"oneOf":[{"type":"object","properties":{"t":{"const":"a"}},"required":["t"]},{"type":"object","properties":{"t":{"const":"b"},"n":{"type":"integer"}},"required":["t"]},{"type":"string"}]}"#;
-        check(
-            either,
-            &["{\"t\":\"a\"}", "{\"t\":\"b\",\"n\":1}", "\"x\""],
-            &["{\"t\":\"a\",\"n\":1}", "{}"],
-        );
-    }
-
-    #[test]
-    fn what_cannot_be_kept_to_is_named() {
-        for (schema, named) in [
-            (r#"{"type":"string","pattern":"a+"}"#, "#: \"pattern\" is not supported"),
-            (
-                r#"{"type":"object","properties":{"a":{"not":{}}}}"#,
-                "#/properties/a: expected a \"type\"",
-            ),
-            (r#"{"type":"text"}"#, "#: expected object, array, string"),
-            (r##"{"$ref":"#/$defs/x"}"##, "#/$defs/x is not in the schema"),
-            (r##"{"$ref":"#"}"##, "no JSON fits the schema"),
-            (r#"{"type":"array","minItems":3,"maxItems":2}"#, "#: expected a least bound"),
-            (r#"{"type":"string","maxLength":-1}"#, "#/maxLength: expected 0 to 10000"),
-            (r#"{"oneOf":[{"type":"integer"},{"type":"number"}]}"#, "oneOf of schemas that"),
-            (r#"{"enum":[]}"#, "#: expected 1 to 1000 values"),
-            (r#"{"type":"string","format":"email"}"#, "the format \"email\""),
-            ("[]", "#: expected a schema: an object"),
-        ] {
-            let error = made(schema).unwrap_err().to_string();
-            assert!(error.contains(named), "{schema}: {error}");
-        }
-    }
-}
+mod tests;
