@@ -71,6 +71,7 @@ pub(crate) fn work(
                 | MemberOutput::Engine(_)
                 | MemberOutput::Stage(_)
                 | MemberOutput::Answer { .. }
+                | MemberOutput::Part { .. }
                 | MemberOutput::Says { .. }
                 | MemberOutput::Deliver { .. }
                 | MemberOutput::Using(..) => continue,

@@ -150,6 +150,7 @@ impl Member {
                 | Output::AskCrew { .. }
                 | Output::Enlist(_)
                 | Output::Dismiss(_)
+                | Output::Link
                 | Output::ToCrew { .. }
                 | Output::OpenQuic(_)
                 | Output::CloseQuic
