@@ -74,7 +74,7 @@ def recovery(kills, shoal, link, folder):
 
     def add():
         name = f"n{len(nodes)}"
-        words = [shoal, "join", link, "--key", key, "--name", name, "--no-gpu", "--cpus", "1", "--memory", "1G"]
+        words = [shoal, "join", link, "--key", key, "--node-name", name, "--no-gpu", "--cpus", "1", "--memory", "1G"]
         process = subprocess.Popen([*words, "--data", f"{folder}/{name}"], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
         nodes[name] = process
 
