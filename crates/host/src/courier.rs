@@ -29,15 +29,22 @@ pub(super) struct Courier {
     session: Session,
     kept: Cache,
     library: Option<Library>,
+    /// Somebody waits in the middle of something: ranges that are not here come from the coordinator at once.
+    hurries: bool,
 }
 
 impl Courier {
     pub(super) fn new(origin: Origin, session: Session, kept: Cache) -> Courier {
-        Courier { wire: Wire::new(origin), session, kept, library: None }
+        Courier { wire: Wire::new(origin), session, kept, library: None, hurries: false }
     }
 
     pub(super) fn with_library(self, library: Option<Library>) -> Courier {
         Courier { library, ..self }
+    }
+
+    /// Other nodes may take their time to give what they have. Where an answer was broken off nobody waits for them.
+    pub(super) fn hurry(&mut self, hurries: bool) {
+        self.hurries = hurries;
     }
 
     /// All bytes of a blob that other nodes need too: programs, files they share, inputs of every unit. What is
@@ -61,14 +68,17 @@ impl Courier {
 
     /// Sees to it that these bytes of a blob are on the disk, if it is one that nodes share.
     pub(super) fn gather_ranges(&self, blob: BlobRef, ranges: &[Range<u64>]) {
-        if let Some(library) = &self.library {
+        if let Some(library) = self.library.as_ref().filter(|_| !self.hurries) {
             library.gather(blob, ranges);
         }
     }
 
     /// Some bytes of a blob that other nodes need too: from the disk, from them, or from the coordinator.
     pub(super) fn range(&mut self, blob: BlobRef, range: Range<u64>) -> Result<Bytes, Failure> {
-        let shelved = self.library.as_ref().and_then(|library| library.range(blob, range.clone()));
+        let shelved = self.library.as_ref().and_then(|library| match self.hurries {
+            true => library.range_here(blob, range.clone()),
+            false => library.range(blob, range.clone()),
+        });
         shelved.map_or_else(|| self.part(blob, range), Ok)
     }
 

@@ -69,7 +69,11 @@ impl Stages {
         match command {
             StageCommand::Load { epoch, parts, .. } => {
                 let epoch = *epoch;
-                Some(match self.load(courier, crew, *parts, info) {
+                // Behind the first epoch a member was lost, and perhaps answers with it.
+                courier.hurry(epoch > Epoch(1));
+                let loaded = self.load(courier, crew, *parts, info);
+                courier.hurry(false);
+                Some(match loaded {
                     Ok(()) => StageAnswer::Loaded { epoch },
                     Err(failure) => StageAnswer::Failed { epoch, failure },
                 })

@@ -57,6 +57,15 @@ impl Library {
         read().or_else(read)
     }
 
+    /// The same if they are on the shelf already.
+    pub(crate) fn range_here(&self, blob: BlobRef, range: Range<u64>) -> Option<Bytes> {
+        if range.start > range.end || range.end > blob.size || !is_shared(&blob) {
+            return None;
+        }
+        let here = self.shelf.holds(blob, &pieces_in(&blob, [range.clone()]));
+        here.then(|| self.shelf.range(blob, range)).flatten()
+    }
+
     /// Waits until all of these bytes are on the shelf, so that no range of them waits later.
     pub(crate) fn gather(&self, blob: BlobRef, ranges: &[Range<u64>]) {
         if ranges.iter().all(|range| range.start <= range.end && range.end <= blob.size) {
@@ -119,6 +128,9 @@ mod tests {
         std::fs::write(part, vec![0; bytes.len()]).expect("changed");
         assert_eq!(library.range(blob, from..to).expect("again"), bytes[range]);
         assert!(library.range(blob, 0..blob.size + 1).is_none());
+        // Who is in a hurry gets what is here, and waits for nothing.
+        assert!(library.range_here(blob, from..to).is_some());
+        assert!(library.range_here(blob, 5 * PIECE_BYTES..6 * PIECE_BYTES).is_none());
         drop(library);
         assert_eq!(answers.join().expect("no panic")[..2], [1, 2]);
         std::fs::remove_dir_all(folder).expect("gone");
