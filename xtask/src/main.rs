@@ -25,10 +25,10 @@ usage: cargo xtask VERB
 
   up [ARGS]            build everything, then run `shoal up ARGS`
   test [SUITE]...      build and check everything, or only the named suites (--list names them)
-  bench NAME           churn, farm, join, map, nodes, sim or verify; --json prints only the result,
-                       --rounds N repeats it N times
+  bench NAME           measure: BENCHES;
+                       --json prints only the result, --rounds N repeats it N times, --no-build takes what is built
   sim                  the real scheduler in a simulated world; --seeds N tries N seeds, --seed S one of them
-  fuzz [TARGET]...     hostile input for what reads strangers' bytes: codec, http, npy, wasm, wgsl;
+  fuzz [TARGET]...     hostile input for what reads strangers' bytes: TARGETS;
                        --seconds N for each (60), --replay FILE tries one input again
   web                  build the browser part into web/dist
   types                make the SDK's types and constants of those in Rust
@@ -36,6 +36,28 @@ usage: cargo xtask VERB
   outside              fetch the conformance material that others published
   tidy [--ratchet]     check the house rules; --ratchet lowers the recorded lengths to today's
   setup                install what `test` needs and this machine lacks";
+
+/// Names stand where they are used, so that this list is never an old one.
+fn usage() -> String {
+    let benches = bench::names().join(", ");
+    USAGE.replace("BENCHES", &wrapped(&benches)).replace("TARGETS", &fuzz::TARGETS.join(", "))
+}
+
+/// Lines of names, below the first one.
+fn wrapped(names: &str) -> String {
+    let mut text = String::new();
+    let mut column = 33;
+    for name in names.split_inclusive(' ') {
+        if column + name.len() > 110 {
+            text.truncate(text.trim_end().len());
+            text.push_str("\n                       ");
+            column = 23;
+        }
+        text.push_str(name);
+        column += name.len();
+    }
+    text
+}
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -50,7 +72,7 @@ fn main() -> ExitCode {
 
 fn run(args: &[String]) -> Outcome {
     let Some((verb, rest)) = args.split_first() else {
-        return Err(format!("a verb is missing\n\n{USAGE}"));
+        return Err(format!("a verb is missing\n\n{}", usage()));
     };
     match verb.as_str() {
         "up" => up::run(rest),
@@ -65,9 +87,23 @@ fn run(args: &[String]) -> Outcome {
         "types" => types::run(rest),
         "setup" => setup::for_testing(),
         "help" | "-h" | "--help" => {
-            println!("{USAGE}");
+            println!("{}", usage());
             Ok(())
         }
-        other => Err(format!("there is no verb `{other}`\n\n{USAGE}")),
+        other => Err(format!("there is no verb `{other}`\n\n{}", usage())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_help_names_every_benchmark_and_every_fuzzed_reader() {
+        let usage = super::usage();
+        let words: Vec<&str> = usage.split([' ', ',', ';', '\n']).collect();
+        for name in super::bench::names().into_iter().chain(super::fuzz::TARGETS) {
+            assert!(words.contains(&name), "{name} is missing in\n{usage}");
+        }
+        assert!(!usage.contains("BENCHES") && !usage.contains("TARGETS"), "{usage}");
+        assert!(usage.lines().all(|line| line.len() <= 120), "{usage}");
     }
 }

@@ -31,7 +31,36 @@ use crate::shell::{self, Outcome};
 use crate::{programs, setup, web};
 use report::Report;
 
-const NAMES: &str = "allreduce, churn, farm, join, link, llm-recovery, llm-solo, llm-split, map, nodes, offload, onnx, onnx-batch, onnx-split, relay, service, sim, sim-grid, swarm, upgrade, verify";
+type Bench = fn(&Plan) -> Outcome<Report>;
+
+/// All of them, as `bench NAME` and the help name them.
+const BENCHES: &[(&str, Bench)] = &[
+    ("allreduce", allreduce::run),
+    ("churn", churn::run),
+    ("farm", farm::run),
+    ("join", join::run),
+    ("link", link::run),
+    ("llm-recovery", llm_split::recovery),
+    ("llm-solo", llm_solo::run_bench),
+    ("llm-split", llm_split::speed),
+    ("map", map::run),
+    ("nodes", nodes::run),
+    ("offload", offload::run),
+    ("onnx", onnx::run),
+    ("onnx-batch", onnx_batch::run),
+    ("onnx-split", onnx_split::run),
+    ("relay", relay::run),
+    ("service", service::run),
+    ("sim", sim::run),
+    ("sim-grid", sim_grid::run),
+    ("swarm", swarm::run),
+    ("upgrade", upgrade::run),
+    ("verify", verify::run),
+];
+
+pub(crate) fn names() -> Vec<&'static str> {
+    BENCHES.iter().map(|(name, _)| *name).collect()
+}
 
 /// What every benchmark is told.
 struct Plan {
@@ -52,30 +81,9 @@ impl Plan {
 
 pub(crate) fn run(args: &[String]) -> Outcome {
     let (name, plan) = parse(args)?;
-    let bench: fn(&Plan) -> Outcome<Report> = match name {
-        "allreduce" => allreduce::run,
-        "churn" => churn::run,
-        "farm" => farm::run,
-        "map" => map::run,
-        "nodes" => nodes::run,
-        "offload" => offload::run,
-        "onnx" => onnx::run,
-        "onnx-batch" => onnx_batch::run,
-        "join" => join::run,
-        "link" => link::run,
-        "llm-recovery" => llm_split::recovery,
-        "llm-solo" => llm_solo::run_bench,
-        "llm-split" => llm_split::speed,
-        "relay" => relay::run,
-        "service" => service::run,
-        "sim" => sim::run,
-        "sim-grid" => sim_grid::run,
-        "swarm" => swarm::run,
-        "onnx-split" => onnx_split::run,
-        "upgrade" => upgrade::run,
-        "verify" => verify::run,
-        other => return Err(format!("there is no benchmark `{other}`, only {NAMES}")),
-    };
+    let bench = BENCHES.iter().find(|(known, _)| *known == name).map(|(_, bench)| bench);
+    let bench = bench
+        .ok_or_else(|| format!("there is no benchmark `{name}`, only {}", names().join(", ")))?;
     bench(&plan)?.print(plan.quiet);
     Ok(())
 }
@@ -99,7 +107,7 @@ fn parse(args: &[String]) -> Outcome<(&str, Plan)> {
             }
         }
     }
-    name.map(|name| (name, plan)).ok_or_else(|| format!("which benchmark? {NAMES}"))
+    name.map(|name| (name, plan)).ok_or_else(|| format!("which benchmark? {}", names().join(", ")))
 }
 
 /// The release binary with the pages inside.
