@@ -7,19 +7,22 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::time::{Duration, Instant};
 
 use super::family;
+use super::slow::{Slowest, timed};
 use crate::shell::{Outcome, not_started, shown};
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Counts {
     pub(crate) passed: u64,
     pub(crate) failed: u64,
     /// Of those that passed: failed at first, and passed when run again.
     pub(crate) shaky: u64,
+    pub(crate) slowest: Slowest,
 }
 
 impl Counts {
     /// One check that held.
-    pub(crate) const ONE: Counts = Counts { passed: 1, failed: 0, shaky: 0 };
+    pub(crate) const ONE: Counts =
+        Counts { passed: 1, failed: 0, shaky: 0, slowest: Slowest::NONE };
 }
 
 impl std::ops::AddAssign for Counts {
@@ -27,6 +30,7 @@ impl std::ops::AddAssign for Counts {
         self.passed += other.passed;
         self.failed += other.failed;
         self.shaky += other.shaky;
+        self.slowest.add(other.slowest);
     }
 }
 
@@ -38,20 +42,32 @@ pub(super) struct Told {
     pub(super) failures: BTreeSet<String>,
 }
 
+impl std::ops::AddAssign for Told {
+    fn add_assign(&mut self, other: Told) {
+        self.counts += other.counts;
+        self.failures.extend(other.failures);
+    }
+}
+
 /// Runs a test runner, prints its lines as they come and adds up its counts. A runner that fails
 /// without having counted a failure (a test that did not compile, say) is an error, and so is one that
 /// says nothing for `silence`: it hangs, and is ended with all that it started.
 pub(crate) fn counted(command: &mut Command, silence: Duration) -> Outcome<Counts> {
-    told(command, silence).map(|told| told.counts)
+    told(command, silence, |line| println!("{line}")).map(|told| told.counts)
 }
 
-/// The same, and which tests failed.
-pub(super) fn told(command: &mut Command, silence: Duration) -> Outcome<Told> {
+/// The same, and which tests failed. Its lines are not printed but given to `show`, except those of Rust's runner about
+/// tests that passed: there are thousands.
+pub(super) fn told(
+    command: &mut Command,
+    silence: Duration,
+    show: impl FnMut(&str),
+) -> Outcome<Told> {
     let mut child =
         command.stdout(Stdio::piped()).spawn().map_err(|error| not_started(command, &error))?;
     let mut told = Told::default();
     let lines = child.stdout.take().map(lines_of);
-    let hung = lines.is_some_and(|lines| !add_up(&lines, &mut child, silence, &mut told));
+    let hung = lines.is_some_and(|lines| !add_up(&lines, &mut child, silence, &mut told, show));
     if hung {
         println!("nothing was said for {} s; still running:", silence.as_secs());
         family::end(child.id());
@@ -81,7 +97,13 @@ fn lines_of(stdout: ChildStdout) -> Receiver<String> {
 
 /// Whether the program came to its end. Something it left behind may still hold its output open: that is
 /// not waited for.
-fn add_up(lines: &Receiver<String>, child: &mut Child, silence: Duration, told: &mut Told) -> bool {
+fn add_up(
+    lines: &Receiver<String>,
+    child: &mut Child,
+    silence: Duration,
+    told: &mut Told,
+    mut show: impl FnMut(&str),
+) -> bool {
     let mut heard = Instant::now();
     loop {
         match lines.recv_timeout(Duration::from_secs(1)) {
@@ -89,7 +111,12 @@ fn add_up(lines: &Receiver<String>, child: &mut Child, silence: Duration, told: 
                 heard = Instant::now();
                 told.counts += of_line(&line);
                 told.failures.extend(failed_in(&line).map(str::to_owned));
-                println!("{line}");
+                if !(line.starts_with("test ")
+                    && timed(&line).is_some()
+                    && line.contains(" ... ok"))
+                {
+                    show(&line);
+                }
             }
             Err(RecvTimeoutError::Disconnected) => return true,
             Err(RecvTimeoutError::Timeout) if matches!(child.try_wait(), Ok(Some(_))) => {
@@ -104,7 +131,7 @@ fn add_up(lines: &Receiver<String>, child: &mut Child, silence: Duration, told: 
 /// What a line says: `test result: ok. 3 passed; 0 failed; …` of cargo, `3 passed, 0 failed` of the
 /// simulator, `ℹ pass 3` or `# fail 1` of Node.
 fn of_line(line: &str) -> Counts {
-    let mut counts = Counts::default();
+    let mut counts = Counts { slowest: Slowest::of_line(line), ..Counts::default() };
     let cargo = line.split_once("test result: ").map(|(_, rest)| rest);
     if let Some(rest) = cargo.or_else(|| line.ends_with(" failed").then_some(line)) {
         for part in rest.split([';', '.', ',']) {
@@ -141,10 +168,11 @@ mod tests {
     use std::process::Command;
     use std::time::Duration;
 
-    use super::{Counts, counted, failed_in, of_line};
+    use super::{counted, failed_in, of_line};
 
     fn check(line: &str, passed: u64, failed: u64) {
-        assert_eq!(of_line(line), Counts { passed, failed, shaky: 0 }, "{line}");
+        let counts = of_line(line);
+        assert_eq!((counts.passed, counts.failed), (passed, failed), "{line}");
     }
 
     #[test]
@@ -189,6 +217,6 @@ mod tests {
         let mut leaves = Command::new("sh");
         leaves.args(["-c", "echo '# pass 2'; sleep 20 &"]);
         let counts = counted(&mut leaves, Duration::from_secs(3600));
-        assert_eq!(counts, Ok(Counts { passed: 2, failed: 0, shaky: 0 }));
+        assert_eq!(counts.map(|counts| (counts.passed, counts.failed)), Ok((2, 0)));
     }
 }

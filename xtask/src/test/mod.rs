@@ -3,6 +3,9 @@
 mod again;
 mod count;
 mod family;
+mod lanes;
+mod rust;
+mod slow;
 mod suites;
 
 use std::time::{Duration, Instant};
@@ -100,9 +103,11 @@ fn sum_up(rows: &[Row]) -> Outcome {
     for row in rows {
         let (passed, failed) = (row.counts.passed, row.counts.failed);
         println!("{:<12} {:>8.1} {passed:>7} {failed:>7}", row.name, row.took.as_secs_f64());
-        total += row.counts;
+        total += row.counts.clone();
     }
-    println!("{} passed, {} failed", total.passed, total.failed);
+    total.slowest.print();
+    let took: Duration = rows.iter().map(|row| row.took).sum();
+    println!("\n{:.1} s: {} passed, {} failed", took.as_secs_f64(), total.passed, total.failed);
     if total.shaky > 0 {
         println!("{} of those passed only when run again: see `run again` above", total.shaky);
     }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::again::again_if_few_fail;
 use super::count::{Counts, counted};
+use super::rust;
 use crate::shell::{For, Outcome, cargo, command, root, run, shoal, target};
 use crate::stamp::{Stamp, files_below};
 use crate::venv::Venv;
@@ -71,6 +72,9 @@ const WITH_BUILD: Duration = Duration::from_secs(25 * 60);
 /// No file of browser tests takes nearly as long. One that does is ended, and the next one begins.
 const BROWSER_FILE: Duration = Duration::from_secs(8 * 60);
 
+/// Files of browser tests at a time: they take less than half of a core each, and mostly wait.
+const BROWSERS: usize = 2;
+
 const PURE: [&str; 15] = [
     "shoal-protocol",
     "shoal-kinds",
@@ -124,9 +128,17 @@ fn house_rules() -> Outcome<Counts> {
 
 fn pure() -> Outcome<Counts> {
     outside::fetch_some(&MODELS)?;
-    let mut test = cargo_on(&["test", "--quiet", "--no-fail-fast"], &PURE);
-    test.env("SHOAL_OUTSIDE", outside::folder()).env("SHOAL_REQUIRE_ALL", "1");
-    counted(test.args(ALL_OF_KINDS), WITH_BUILD)
+    let cargo = |words: &[&str]| {
+        let mut cargo = cargo_on(words, &PURE);
+        cargo.args(ALL_OF_KINDS);
+        cargo
+    };
+    let programs = rust::build(&mut cargo(&["test", "--quiet"]))?;
+    let mut documentation = cargo(&["test", "--quiet", "--no-fail-fast", "--doc"]);
+    let env = |test: &mut Command| {
+        test.env("SHOAL_OUTSIDE", outside::folder()).env("SHOAL_REQUIRE_ALL", "1");
+    };
+    rust::pure(&programs, &mut documentation, env)
 }
 
 fn simulated() -> Outcome<Counts> {
@@ -151,14 +163,19 @@ fn fuzzed() -> Outcome<Counts> {
 fn shells() -> Outcome<Counts> {
     QUANTIZER.install()?;
     let prepared = prepared()?;
-    let counts = again_if_few_fail(WITH_BUILD, |only| {
-        let mut test = cargo_on(&["test", "--release", "--quiet", "--no-fail-fast"], SHELLS);
-        environment(test.args(For::Tests.features()));
-        if let Some(names) = only {
-            test.args(["--", "--exact"]).args(names);
-        }
-        test
+    let words = ["test", "--release", "--quiet"];
+    let programs = rust::build(cargo_on(&words, SHELLS).args(For::Tests.features()))?;
+    // One program at a time, each with as many threads as there are cores.
+    let mut counts = again_if_few_fail(1, rust::SILENCE, |only| {
+        let command = |program: &rust::Program| {
+            let mut test = program.command(rust::cores(), only);
+            environment(&mut test);
+            test
+        };
+        programs.iter().map(command).collect()
     })?;
+    let mut documentation = cargo_on(&["test", "--release", "--quiet", "--doc"], SHELLS);
+    counts += counted(documentation.args(For::Tests.features()), WITH_BUILD)?;
     prepared.keep()?;
     Ok(counts)
 }
@@ -217,17 +234,20 @@ fn e2e() -> Outcome<Counts> {
     node(&["e2e"])
 }
 
-/// One file at a time: each starts a pool and browsers, and shared cores would make times mean nothing.
+/// Each file starts a pool and browsers of its own; none knows of another.
 fn node(folders: &[&str]) -> Outcome<Counts> {
     let files = test_files(folders)?;
-    again_if_few_fail(BROWSER_FILE + BROWSER_FILE / 2, |only| {
-        let mut node = command("node");
-        node.current_dir(root().join("web"))
-            .args(["--test", "--test-concurrency=1", "--test-reporter=spec"])
-            .arg(format!("--test-timeout={}", BROWSER_FILE.as_millis()))
-            .args(only.unwrap_or(&files));
-        environment(&mut node);
-        node
+    again_if_few_fail(BROWSERS, BROWSER_FILE + BROWSER_FILE / 2, |only| {
+        let command = |file: &String| {
+            let mut node = command("node");
+            node.current_dir(root().join("web"))
+                .args(["--test", "--test-concurrency=1", "--test-reporter=spec"])
+                .arg(format!("--test-timeout={}", BROWSER_FILE.as_millis()))
+                .arg(file);
+            environment(&mut node);
+            node
+        };
+        only.unwrap_or(&files).iter().map(command).collect()
     })
 }
 
