@@ -5,6 +5,8 @@ mod air;
 mod call;
 #[cfg(test)]
 mod far;
+#[cfg(test)]
+mod faults;
 mod line;
 mod outside;
 mod pace;

@@ -131,7 +131,9 @@ impl Outbox {
             size += frame.len();
             size <= TOGETHER
         };
+        // At least one, however long it is: nothing waits for ever.
         let count = waiting.frames.iter().take_while(fits).count();
+        let count = count.max(1).min(waiting.frames.len());
         Some(waiting.frames.drain(..count).collect())
     }
 
@@ -193,5 +195,34 @@ fn read(mut socket: &TcpStream, mut opener: Opener, tells: &Tells) -> io::Error 
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) => return error,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_waits_is_bounded_and_nothing_is_taken_after_the_end() {
+        let outbox = Outbox::default();
+        for _ in 0..10_000 {
+            outbox.push(vec![0; 60_000]);
+        }
+        assert!(outbox.waiting().bytes <= MAX_WAITING_BYTES);
+        assert!(outbox.waiting().frames.len() <= MAX_WAITING_BYTES / 60_000);
+        let together = outbox.next(0).expect("frames");
+        assert!(together.len() > 1 && together.len() * 60_000 <= TOGETHER);
+        outbox.close();
+        outbox.push(vec![1]);
+        assert!(outbox.waiting().frames.is_empty() && outbox.next(0).is_none());
+    }
+
+    #[test]
+    fn a_frame_longer_than_what_goes_together_goes_alone() {
+        let outbox = Outbox::default();
+        outbox.push(vec![0; TOGETHER + 1]);
+        outbox.push(vec![1]);
+        assert_eq!(outbox.next(0).expect("frames").len(), 1);
+        assert_eq!(outbox.next(0).expect("frames").len(), 1);
     }
 }
