@@ -91,7 +91,7 @@ async fn met(change: impl FnMut(Vec<u8>) -> Vec<u8>) -> Pair {
 async fn met_through_middle() -> (Pair, Middle) {
     let middle = Middle::default();
     let mut pair = met(|words| middle.instead(words)).await;
-    assert!(pair.is_stream());
+    pair.takes_stream(true).await;
     let frame = vec![7; 60_000];
     pair.one.order(Order::Send(B, frame.clone()));
     assert!(matches!(next(&mut pair.from_two).await.news, News::Frame(heard) if heard == frame));
@@ -151,15 +151,15 @@ async fn after_a_stream_is_lost_the_next_call_has_one_again() {
     send_until_down(&mut pair).await;
     let Pair { one, from_one, two, from_two } = pair;
     let pair = Pair::through((one, from_one), (two, from_two), |words| words);
-    assert!(timeout(PATIENCE, pair).await.expect("connected").is_stream());
+    timeout(PATIENCE, pair).await.expect("connected").takes_stream(true).await;
 }
 
 #[tokio::test]
 async fn where_a_firewall_swallows_connections_a_channel_comes_about() {
     let silent = TcpListener::bind("127.0.0.1:0").expect("a port");
     let at = silent.local_addr().expect("its address");
-    assert!(!met(|words| with_addresses(words, |_| vec![at])).await.is_stream());
-    assert!(!met(|words| with_addresses(words, |_| Vec::new())).await.is_stream());
+    met(|words| with_addresses(words, |_| vec![at])).await.takes_stream(false).await;
+    met(|words| with_addresses(words, |_| Vec::new())).await.takes_stream(false).await;
 }
 
 /// Its half of the secret came by the sealed link; whoever has another one is somebody else.
@@ -171,7 +171,7 @@ async fn who_does_not_have_the_secret_gets_no_stream() {
         streams["half"] = "5a".repeat(32).into();
         json.to_string().into_bytes()
     });
-    assert!(!pair.await.is_stream());
+    pair.await.takes_stream(false).await;
 }
 
 /// What a radio says of its streams.
@@ -240,7 +240,7 @@ async fn strangers_at_the_door_are_let_go_and_the_peer_gets_in() {
         while !matches!(next(&mut pair.from_two).await.news, News::Up) {}
     };
     timeout(PATIENCE, up).await.expect("connected");
-    assert!(pair.is_stream());
+    pair.takes_stream(true).await;
     drop(silent);
     pair.one.order(Order::Hang(B));
     down(&mut pair.from_two).await;
