@@ -11,6 +11,7 @@ mod check;
 pub mod collective;
 mod consent;
 mod crew;
+pub mod direct;
 mod execute;
 mod hear;
 mod lease;

@@ -168,7 +168,7 @@ pub struct LinkReport {
 pub enum Path {
     /// Through the coordinator. There as long as both nodes are connected.
     Relay,
-    /// A data channel between the two. Comes and goes.
+    /// A data channel or a stream between the two. Comes and goes.
     Direct,
 }
 

@@ -6,6 +6,7 @@
 //!
 //! - [`Keys`]: a node's half of a key agreement, and [`is_signed`]: whether somebody stands for it
 //! - [`Handshake`]: Noise KK, two messages, then a [`Seal`] for frames
+//! - [`stream`]: the same for a stream between two nodes that have a sealed link already
 //! - [`token`]: what a link is allowed, as a chain of signed blocks that only get narrower
 #![no_std]
 
@@ -15,6 +16,7 @@ mod cipher;
 mod handshake;
 mod keys;
 mod seal;
+pub mod stream;
 pub mod token;
 
 pub use handshake::{Answering, Handshake, MAX_WORD_BYTES, Parties, ShakeError};

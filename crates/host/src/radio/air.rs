@@ -7,6 +7,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use shoal_node::direct::{Direct, DirectInput, DirectWay};
+use shoal_protocol::Time;
 use str0m::net::{Protocol, Receive, Transmit};
 use str0m::{Candidate, Input};
 use tokio::sync::mpsc;
@@ -15,6 +17,7 @@ use super::call::{Call, Out, candidates};
 use super::outside::Outside;
 use super::ports::{Came, MAX_DATAGRAM, Ports};
 use super::relays::{self, Passed, RelayNews, Relays};
+use super::streams::{self, Streams};
 use super::words::{self, Words};
 use super::{Heard, MAX_CALLS, News, Order, Ordered, Peer};
 
@@ -23,26 +26,53 @@ const IDLE: Duration = Duration::from_secs(3600);
 
 pub(super) struct Air {
     ports: Ports,
-    at: Vec<Candidate>,
-    calls: BTreeMap<Peer, Call>,
+    pub(super) at: Vec<Candidate>,
+    pub(super) calls: BTreeMap<Peer, Call>,
+    /// Which way each call takes.
+    pub(super) ways: BTreeMap<Peer, Direct>,
+    /// What the peer said of a channel before it is wanted.
+    pub(super) held: BTreeMap<Peer, Vec<Words>>,
+    /// None where they are not tried.
+    pub(super) streams: Option<Streams>,
     /// Who may call.
     listening: BTreeSet<Peer>,
     /// Which call to each peer this is, until it is hung up.
-    numbers: BTreeMap<Peer, u64>,
+    pub(super) numbers: BTreeMap<Peer, u64>,
     outside: Outside,
     relays: Relays,
-    tell: mpsc::Sender<Heard>,
+    pub(super) tell: mpsc::Sender<Heard>,
+    start: Instant,
 }
 
 /// The node is gone.
 pub(super) struct Over;
 
 impl Air {
-    pub(super) fn new(ports: Ports, relays: Relays, tell: mpsc::Sender<Heard>) -> Air {
+    pub(super) fn new(
+        ports: Ports,
+        relays: Relays,
+        streams: Option<Streams>,
+        tell: mpsc::Sender<Heard>,
+    ) -> Air {
         let at = candidates(ports.addresses());
-        let (calls, listening, numbers) = (BTreeMap::new(), BTreeSet::new(), BTreeMap::new());
-        let outside = Outside::new();
-        Air { ports, at, calls, listening, numbers, outside, relays, tell }
+        Air {
+            ports,
+            at,
+            calls: BTreeMap::new(),
+            ways: BTreeMap::new(),
+            held: BTreeMap::new(),
+            streams,
+            listening: BTreeSet::new(),
+            numbers: BTreeMap::new(),
+            outside: Outside::new(),
+            relays,
+            tell,
+            start: Instant::now(),
+        }
+    }
+
+    pub(super) fn now(&self) -> Time {
+        Time(self.start.elapsed().as_micros() as u64)
     }
 
     pub(super) async fn work(
@@ -52,7 +82,10 @@ impl Air {
     ) {
         let (mut bytes, mut passed) = ([0; MAX_DATAGRAM], [0; MAX_DATAGRAM]);
         loop {
-            let wake = self.calls.values().map(Call::wake).chain(self.relays.wake()).min();
+            let ways = self.ways.values().filter_map(Direct::next_timeout);
+            let ways = ways.map(|at| self.start + Duration::from_micros(at.0));
+            let wake = self.calls.values().map(Call::wake).chain(self.relays.wake()).chain(ways);
+            let wake = wake.min();
             let wake = wake.unwrap_or_else(|| Instant::now() + IDLE);
             let went = tokio::select! {
                 order = orders.recv() => match order {
@@ -70,6 +103,7 @@ impl Air {
                     self.ask_outside().await;
                     Ok(())
                 }
+                event = streams::next(&mut self.streams) => self.streamed(event).await,
                 () = tokio::time::sleep_until(wake.into()) => self.tick().await,
             };
             let told = self.tell_relays().await;
@@ -87,8 +121,9 @@ impl Air {
             }
             Order::Listen(peer) => {
                 self.ask_outside().await;
-                self.end(peer).await;
+                self.forget(peer).await;
                 self.numbers.insert(peer, call);
+                self.ways.insert(peer, Direct::listen());
                 if self.listening.len() < MAX_CALLS {
                     self.listening.insert(peer);
                 }
@@ -100,14 +135,17 @@ impl Air {
             },
             Order::Hang(peer) => {
                 self.listening.remove(&peer);
-                self.end(peer).await;
+                self.forget(peer).await;
                 self.numbers.remove(&peer);
                 if self.numbers.is_empty() {
                     self.relays.rest().await;
+                    self.streams.iter_mut().for_each(Streams::close);
                 }
                 Ok(())
             }
             Order::Send(peer, frame) => {
+                // It was ordered before the stream was known.
+                let Some(frame) = self.by_stream(peer, call, frame) else { return Ok(()) };
                 let Some(call) = self.calls.get_mut(&peer) else { return Ok(()) };
                 call.send(frame);
                 self.advance(peer).await
@@ -123,42 +161,45 @@ impl Air {
 
     async fn dial(&mut self, peer: Peer) -> Result<(), Over> {
         self.ask_outside().await;
-        self.end(peer).await;
-        match Call::dial(Instant::now(), &self.at) {
+        self.forget(peer).await;
+        self.ways.insert(peer, Direct::dial());
+        let streams = self.streams.as_mut().and_then(|streams| streams.begin(peer, true));
+        match Call::dial(Instant::now(), &self.at, streams.as_ref()) {
             Some((call, words)) if self.calls.len() < MAX_CALLS => {
                 self.calls.insert(peer, call);
                 self.tell(peer, News::Words(words)).await?;
                 self.advance(peer).await
             }
-            Some(_) | None => self.tell(peer, News::Down).await,
+            Some(_) | None => self.change(peer, DirectInput::Lost(DirectWay::Channel), None).await,
         }
     }
 
     async fn hear(&mut self, peer: Peer, words: Words) -> Result<(), Over> {
         match words {
-            Words::Offer(offer) => {
-                if !self.listening.contains(&peer) {
+            Words::Offer(offer, streams) => {
+                if !self.listening.contains(&peer) || self.held.contains_key(&peer) {
                     return Ok(());
                 }
-                self.end(peer).await;
-                match Call::answer(Instant::now(), &self.at, offer) {
-                    Ok((call, words)) if self.calls.len() < MAX_CALLS => {
-                        self.calls.insert(peer, call);
-                        self.tell(peer, News::Words(words)).await?;
-                    }
-                    Ok(_) | Err(_) => return self.tell(peer, News::Down).await,
-                }
+                let streams = streams.filter(|_| self.streams.is_some());
+                let input = DirectInput::Offered { streams: streams.is_some() };
+                self.held.insert(peer, vec![Words::Offer(offer, streams)]);
+                self.change(peer, input, None).await?;
+            }
+            Words::Streams(offer) => {
+                let Some(streams) = &mut self.streams else { return Ok(()) };
+                streams.offered(peer, offer);
+                self.change(peer, DirectInput::Streams, None).await?;
             }
             Words::Answer(answer) => {
-                let Some(call) = self.calls.get_mut(&peer) else { return Ok(()) };
-                if call.answered(answer).is_err() {
-                    self.calls.remove(&peer);
-                    return self.tell(peer, News::Down).await;
-                }
+                self.held.insert(peer, vec![Words::Answer(answer)]);
+                self.change(peer, DirectInput::Answered, None).await?;
             }
             Words::Candidate(candidate) => {
-                let Some(call) = self.calls.get_mut(&peer) else { return Ok(()) };
-                call.candidate(candidate);
+                if self.ways.get(&peer).is_some_and(Direct::holds_offer) {
+                    self.hold(peer, candidate);
+                } else if let Some(call) = self.calls.get_mut(&peer) {
+                    call.candidate(candidate);
+                }
             }
         }
         self.advance(peer).await
@@ -192,6 +233,14 @@ impl Air {
 
     async fn tick(&mut self) -> Result<(), Over> {
         self.relays.tick().await;
+        let time = self.now();
+        let is_due = |way: &Direct| way.next_timeout().is_some_and(|at| at <= time);
+        let due: Vec<Peer> =
+            self.ways.iter().filter(|(_, way)| is_due(way)).map(|(peer, _)| *peer).collect();
+        for peer in due {
+            self.change(peer, DirectInput::Tick, None).await?;
+            self.advance(peer).await?;
+        }
         let now = Instant::now();
         let due = self.calls.iter().filter(|(_, call)| call.wake() <= now);
         let due: Vec<Peer> = due.map(|(peer, _)| *peer).collect();
@@ -213,14 +262,14 @@ impl Air {
     async fn done(&mut self, peer: Peer, out: Out) -> Result<(), Over> {
         self.transmit(peer, out.datagrams).await;
         if out.is_up {
-            self.tell(peer, News::Up).await?;
+            self.change(peer, DirectInput::Opened, None).await?;
         }
         for frame in out.frames {
             self.tell(peer, News::Frame(frame)).await?;
         }
         if out.is_over && self.calls.contains_key(&peer) {
             self.end(peer).await;
-            self.tell(peer, News::Down).await?;
+            self.change(peer, DirectInput::Lost(DirectWay::Channel), None).await?;
         }
         Ok(())
     }
@@ -295,7 +344,7 @@ impl Air {
         }
     }
 
-    async fn end(&mut self, peer: Peer) {
+    pub(super) async fn end(&mut self, peer: Peer) {
         if let Some(call) = self.calls.remove(&peer) {
             let mut out = Out::default();
             call.end(&mut out);

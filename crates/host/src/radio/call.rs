@@ -14,7 +14,7 @@ use str0m::{Candidate, Event, Input, Output, Rtc, RtcConfig, RtcError};
 
 use super::pace::Pace;
 use super::window::Window;
-use super::{MAX_WAITING_BYTES, words};
+use super::{MAX_WAITING_BYTES, streams, words};
 
 /// The channel's name, the same in browsers.
 const LABEL: &str = "shoal";
@@ -57,13 +57,17 @@ pub(super) struct Call {
 
 impl Call {
     /// Ours is the offer: also the words of it.
-    pub(super) fn dial(now: Instant, at: &[Candidate]) -> Option<(Call, Vec<u8>)> {
+    pub(super) fn dial(
+        now: Instant,
+        at: &[Candidate],
+        streams: Option<&streams::Offer>,
+    ) -> Option<(Call, Vec<u8>)> {
         let mut call = Call::new(now, at);
         let mut change = call.rtc.sdp_api();
         change.add_channel(LABEL.into());
         let (offer, pending) = change.apply()?;
         call.offered = Some(pending);
-        Some((call, words::offer(&offer)))
+        Some((call, words::offer(&offer, streams)))
     }
 
     /// Theirs is the offer: also the words of the answer.

@@ -1,18 +1,22 @@
-//! Direct links of a native node: WebRTC data channels to other nodes, tabs and processes alike. One task has
-//! all of them; the node's loop orders and hears, and never waits for it.
+//! Direct links of a native node: WebRTC data channels to other nodes, tabs and processes alike, and streams to native
+//! ones. One task has all of them; the node's loop orders and hears, and never waits for it.
 
 mod air;
 mod call;
 #[cfg(test)]
 mod far;
+#[cfg(test)]
+mod faults;
 mod line;
 mod outside;
 mod pace;
 mod path;
 mod ports;
 mod relays;
+mod streams;
 #[cfg(test)]
 mod tests;
+mod way;
 mod window;
 mod words;
 
@@ -28,6 +32,7 @@ use tokio::sync::mpsc;
 use air::Air;
 use ports::Ports;
 use relays::Relays;
+use streams::{Outboxes, Streams};
 
 /// Frames and words that wait for the task: what all peers of a node may have under way, and half of
 /// it is kept free of frames, so that a full link cannot keep a call from being made.
@@ -93,6 +98,8 @@ pub(crate) struct Radio {
     /// Frames and words among them.
     waiting: Arc<AtomicUsize>,
     calls: Mutex<Calls>,
+    /// Streams in use: frames go there at once.
+    outboxes: Outboxes,
 }
 
 /// The present call to each peer: one that was begun and not ended.
@@ -105,20 +112,31 @@ struct Calls {
 impl Radio {
     /// Must be called in a tokio runtime.
     pub(crate) fn start() -> (Radio, mpsc::Receiver<Heard>) {
-        Radio::trusting(Vec::new())
+        Radio::with(Vec::new(), true)
     }
 
-    /// These vouch for TURN servers too, beside the authorities that the system trusts.
-    fn trusting(roots: Vec<CertificateDer<'static>>) -> (Radio, mpsc::Receiver<Heard>) {
+    /// These vouch for TURN servers too, beside the authorities that the system trusts. Streams are tried, or not.
+    fn with(roots: Vec<CertificateDer<'static>>, streams: bool) -> (Radio, mpsc::Receiver<Heard>) {
         let (orders, todo) = mpsc::channel(MAX_ORDERS);
         let (tell, heard) = mpsc::channel(MAX_HEARD);
         let waiting = Arc::new(AtomicUsize::new(0));
-        tokio::spawn(Air::new(Ports::open(), Relays::new(roots), tell).work(todo, waiting.clone()));
-        (Radio { orders, waiting, calls: Mutex::default() }, heard)
+        let outboxes = Outboxes::default();
+        let streams = streams.then(|| Streams::new(outboxes.clone()));
+        let air = Air::new(Ports::open(), Relays::new(roots), streams, tell);
+        tokio::spawn(air.work(todo, waiting.clone()));
+        (Radio { orders, waiting, calls: Mutex::default(), outboxes }, heard)
     }
 
     /// Frames are dropped while the task is behind: links repeat them.
     pub(crate) fn order(&self, order: Order) {
+        let order = match order {
+            Order::Send(peer, frame) => {
+                let call = self.calls().present.get(&peer).copied().unwrap_or_default();
+                let Some(frame) = self.outboxes.pass(peer, call, frame) else { return };
+                Order::Send(peer, frame)
+            }
+            other => other,
+        };
         let most = match &order {
             Order::Send(..) => Some(MAX_WAITING / 2),
             Order::Hear(..) => Some(MAX_WAITING),

@@ -87,7 +87,7 @@ impl Ports {
 }
 
 /// Loopback too, so that nodes of one machine find each other without a network.
-fn addresses() -> Vec<IpAddr> {
+pub(super) fn addresses() -> Vec<IpAddr> {
     let all = if_addrs::get_if_addrs().unwrap_or_default();
     let mut outside: Vec<IpAddr> = all
         .iter()

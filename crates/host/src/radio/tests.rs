@@ -1,4 +1,4 @@
-//! Two radios of one machine: they find each other, talk, and notice when the other is gone.
+//! Two radios of one machine: they find each other, talk, and notice when the other is gone, by streams and by channels.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -9,27 +9,35 @@ use tokio::time::timeout;
 
 use super::{Heard, News, Order, Radio};
 
-const A: (CrewId, NodeId) = (CrewId(1), NodeId(1));
-const B: (CrewId, NodeId) = (CrewId(1), NodeId(2));
+pub(super) const A: (CrewId, NodeId) = (CrewId(1), NodeId(1));
+pub(super) const B: (CrewId, NodeId) = (CrewId(1), NodeId(2));
 /// A test that hangs must end; none waits this long.
-const PATIENCE: Duration = Duration::from_secs(60);
+pub(super) const PATIENCE: Duration = Duration::from_secs(60);
 
-struct Pair {
-    one: Radio,
-    from_one: Receiver<Heard>,
-    two: Radio,
-    from_two: Receiver<Heard>,
+pub(super) struct Pair {
+    pub(super) one: Radio,
+    pub(super) from_one: Receiver<Heard>,
+    pub(super) two: Radio,
+    pub(super) from_two: Receiver<Heard>,
 }
 
 impl Pair {
-    async fn connect() -> Pair {
-        Pair::between(Radio::start(), Radio::start()).await
+    async fn connect(streams: bool) -> Pair {
+        let start = || Radio::with(Vec::new(), streams);
+        let pair = timeout(PATIENCE, Pair::between(start(), start())).await.expect("connected");
+        pair.takes_stream(streams).await;
+        pair
     }
 
-    /// Node 1 calls node 2; what their radios say travels as it would by relay.
-    async fn between(
+    async fn between(one: (Radio, Receiver<Heard>), two: (Radio, Receiver<Heard>)) -> Pair {
+        Pair::through(one, two, |words| words).await
+    }
+
+    /// Node 1 calls node 2; what their radios say travels as it would by relay, and is changed on its way.
+    pub(super) async fn through(
         (one, from_one): (Radio, Receiver<Heard>),
         (two, from_two): (Radio, Receiver<Heard>),
+        mut change: impl FnMut(Vec<u8>) -> Vec<u8>,
     ) -> Pair {
         two.order(Order::Listen(A));
         one.order(Order::Dial(B));
@@ -38,24 +46,48 @@ impl Pair {
         while up != (true, true) {
             tokio::select! {
                 Some(heard) = pair.from_one.recv() => match pair.one.present(heard) {
-                    Some((_, News::Words(words))) => pair.two.order(Order::Hear(A, words)),
+                    Some((_, News::Words(words))) => pair.two.order(Order::Hear(A, change(words))),
                     Some((peer, News::Up)) => up.0 = peer == B,
-                    other => panic!("{other:?}"),
+                    Some(other) => panic!("{other:?}"),
+                    // Of an earlier call.
+                    None => {}
                 },
                 Some(heard) = pair.from_two.recv() => match pair.two.present(heard) {
-                    Some((_, News::Words(words))) => pair.one.order(Order::Hear(B, words)),
+                    Some((_, News::Words(words))) => pair.one.order(Order::Hear(B, change(words))),
                     Some((peer, News::Up)) => up.1 = peer == A,
-                    other => panic!("{other:?}"),
+                    Some(other) => panic!("{other:?}"),
+                    None => {}
                 },
             }
         }
         pair
     }
+
+    /// Both take this way. The news that a way is there comes just before it is used.
+    pub(super) async fn takes_stream(&self, expected: bool) {
+        let of = |radio: &Radio, peer| {
+            let call = radio.calls().present.get(&peer).copied().unwrap_or_default();
+            // Nobody hears an empty frame.
+            radio.outboxes.pass(peer, call, Vec::new()).is_none()
+        };
+        for _ in 0..100 {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+            if (of(&self.one, B), of(&self.two, A)) == (expected, expected) {
+                return;
+            }
+        }
+        panic!("they do not both take the way they should: by stream {expected}");
+    }
 }
 
 #[tokio::test]
 async fn a_thousand_frames_go_both_ways() {
-    let mut pair = timeout(PATIENCE, Pair::connect()).await.expect("connected");
+    for streams in [true, false] {
+        a_thousand_frames(Pair::connect(streams).await).await;
+    }
+}
+
+async fn a_thousand_frames(mut pair: Pair) {
     let frame = |n: u32| {
         let mut frame = vec![n as u8; if n.is_multiple_of(10) { 60_000 } else { 500 }];
         frame[..4].copy_from_slice(&n.to_le_bytes());
@@ -86,7 +118,7 @@ async fn a_thousand_frames_go_both_ways() {
 /// A link that was made anew must hear nothing of the channel of the one before.
 #[tokio::test]
 async fn of_an_earlier_call_nothing_is_passed_on() {
-    let mut pair = timeout(PATIENCE, Pair::connect()).await.expect("connected");
+    let mut pair = Pair::connect(true).await;
     pair.one.order(Order::Send(B, vec![1; 100]));
     let stale = loop {
         let heard = next(&mut pair.from_two).await;
@@ -109,28 +141,32 @@ async fn of_an_earlier_call_nothing_is_passed_on() {
 /// However many frames and words wait.
 #[tokio::test]
 async fn hanging_up_is_heard_when_much_waits() {
-    let mut pair = timeout(PATIENCE, Pair::connect()).await.expect("connected");
-    for _ in 0..2 * super::MAX_WAITING {
-        pair.one.order(Order::Send(B, vec![1]));
-        pair.one.order(Order::Hear(B, vec![1]));
+    for streams in [true, false] {
+        let mut pair = Pair::connect(streams).await;
+        for _ in 0..2 * super::MAX_WAITING {
+            pair.one.order(Order::Send(B, vec![1]));
+            pair.one.order(Order::Hear(B, vec![1]));
+        }
+        pair.one.order(Order::Hang(B));
+        while !matches!(next(&mut pair.from_two).await.news, News::Down) {}
     }
-    pair.one.order(Order::Hang(B));
-    while !matches!(next(&mut pair.from_two).await.news, News::Down) {}
 }
 
 #[tokio::test]
 async fn a_radio_that_hangs_up_is_noticed() {
-    let mut pair = timeout(PATIENCE, Pair::connect()).await.expect("connected");
-    drop(pair.one);
-    down(&mut pair.from_two).await;
+    for streams in [true, false] {
+        let mut pair = Pair::connect(streams).await;
+        drop(pair.one);
+        down(&mut pair.from_two).await;
+    }
 }
 
 /// A process that is killed says nothing: silence must be enough.
 #[test]
 fn a_radio_that_dies_without_a_word_is_noticed() {
     let (mortal, immortal) = (runtime(), runtime());
-    let one = mortal.block_on(async { Radio::start() });
-    let two = immortal.block_on(async { Radio::start() });
+    let one = mortal.block_on(async { Radio::with(Vec::new(), false) });
+    let two = immortal.block_on(async { Radio::with(Vec::new(), false) });
     let connect = async { timeout(PATIENCE, Pair::between(one, two)).await };
     let mut pair = immortal.block_on(connect).expect("connected");
     mortal.shutdown_background();
@@ -142,11 +178,11 @@ fn runtime() -> tokio::runtime::Runtime {
     builder.worker_threads(1).enable_all().build().expect("a runtime")
 }
 
-async fn next(events: &mut Receiver<Heard>) -> Heard {
+pub(super) async fn next(events: &mut Receiver<Heard>) -> Heard {
     timeout(PATIENCE, events.recv()).await.expect("in time").expect("an event")
 }
 
-async fn down(events: &mut Receiver<Heard>) {
+pub(super) async fn down(events: &mut Receiver<Heard>) {
     loop {
         let Heard { peer, news, .. } = next(events).await;
         match news {
