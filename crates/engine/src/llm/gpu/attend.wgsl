@@ -9,7 +9,7 @@ struct Heads {
     eps: f32,
     scale: f32,
     cap: f32,
-    unused: u32,
+    stride: u32,
 }
 
 @group(0) @binding(0) var<storage, read> numbers: array<f32>;
@@ -90,7 +90,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
         }
         workgroupBarrier();
     }
-    let to = (row * h.heads + head) * HEAD;
+    let to = row * h.stride + head * HEAD;
     for (var each = 0u; each < EACH; each += 1u) {
         let pair = lane + each * LANES;
         if (pair < HEAD / 2u) {

@@ -96,7 +96,7 @@ impl Form {
     }
 }
 
-/// Rows as a file has them.
+/// Rows as a file has them; `columns` are whole blocks.
 pub(super) fn pack(ty: Type, columns: usize, rows: &[&[u8]]) -> Packed {
     let form = Form::of(ty);
     let blocks = columns / BLOCK;
@@ -105,7 +105,12 @@ pub(super) fn pack(ty: Type, columns: usize, rows: &[&[u8]]) -> Packed {
     let mut scales = Halves::default();
     for row in rows {
         match form.bits {
-            16 | 17 | 32 => quants.extend(row.chunks_exact(4).map(word)),
+            16 | 17 | 32 => {
+                let end = quants.len() + blocks * form.quants();
+                quants.extend(row.chunks(4).map(word));
+                // A row's last block is filled up.
+                quants.resize(end, 0);
+            }
             _ => (0..blocks).for_each(|at| {
                 let block = block(ty, row, at).quants;
                 put_quants(form, ty, &block, &mut quants);

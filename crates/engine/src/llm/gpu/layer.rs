@@ -7,7 +7,7 @@ use wgpu::Buffer;
 
 use super::card::{Card, Dispatch, Layout};
 use super::product::{Into, Matrix, Raw, Work};
-use super::rooms::Rooms;
+use super::rooms::{Rooms, filled};
 use super::tensors::{Tensor, Tensors};
 use crate::llm::error::LoadError;
 use crate::llm::lanes::narrow;
@@ -85,9 +85,9 @@ impl Kernels {
         let mut first = 0;
         // Neighbours of one type are one matrix.
         for some in three.chunk_by(|a, b| a.info.ty == b.info.ty) {
-            let mut raw = some[0].raw()?;
+            let mut raw = some[0].raw();
             for other in &some[1..] {
-                raw.rows.extend(other.raw()?.rows);
+                raw.rows.extend(other.raw().rows);
             }
             let matrix = Matrix::new(card, &raw);
             let (input, out, run, eps) = (&rooms.x, &rooms.heads, &rooms.run, config.norm_eps);
@@ -101,7 +101,7 @@ impl Kernels {
         self.heads(site, norms)?;
         let bias = take(Role::OutBias).map(|bias| bias.numbers()).transpose()?;
         let (out, post) = (needed(take(Role::Out))?, take(Role::PostAttentionNorm));
-        let columns = config.heads * head;
+        let columns = filled(config.heads * head);
         self.join(site, &out, &rooms.attended, (bias, columns), post, width)
     }
 
@@ -125,7 +125,7 @@ impl Kernels {
             config.norm_eps.to_bits(),
             config.attention_scale.to_bits(),
             config.attention_cap.unwrap_or(0.0).to_bits(),
-            0,
+            filled(config.heads * config.head_dim),
         ]);
         let (head, pairs, halves) =
             (config.head_dim, rope.dims / 2, rope.style == RopeStyle::Halves);
@@ -169,7 +169,7 @@ impl Kernels {
             // Rare: both as halves, so that they are one matrix.
             false => (halved(&gate)?, halved(&up)?),
         };
-        let (gate, up) = (gate.raw()?, up.raw()?);
+        let (gate, up) = (gate.raw(), up.raw());
         let rows = gate.rows.iter().zip(&up.rows).flat_map(|(gate, up)| [*gate, *up]);
         let raw = Raw { ty: gate.ty, columns: gate.columns, rows: rows.collect() };
         let into = match config.activation {
@@ -188,13 +188,13 @@ impl Kernels {
                 eps: config.norm_eps,
                 out: &rooms.wide,
                 first: 0,
-                stride: config.ff,
+                stride: filled(config.ff),
                 into,
                 run: &rooms.run,
             },
         );
         let (down, post) = (needed(take(Role::Down))?, take(Role::PostFeedNorm));
-        self.join(site, &down, &rooms.wide, (None, config.ff), post, config.width)
+        self.join(site, &down, &rooms.wide, (None, filled(config.ff)), post, config.width)
     }
 
     /// A matrix whose results are added to what came in, behind a norm where a model has one.
@@ -208,7 +208,7 @@ impl Kernels {
         width: u32,
     ) -> Result<(), LoadError> {
         let Site { card, config, rooms, .. } = *site;
-        let matrix = Matrix::new(card, &matrix.raw()?);
+        let matrix = Matrix::new(card, &matrix.raw());
         let (out, into) = match post {
             Some(_) => (&rooms.added, Into::Stored),
             None => (&rooms.x, Into::Added),

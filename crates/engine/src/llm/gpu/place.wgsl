@@ -13,7 +13,8 @@ struct Heads {
     scale: f32,
     // 0: none.
     cap: f32,
-    unused: u32,
+    // Of what a row's heads find.
+    stride: u32,
 }
 
 @group(0) @binding(0) var<storage, read_write> numbers: array<f32>;

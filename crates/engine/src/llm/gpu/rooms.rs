@@ -4,6 +4,7 @@ use shoal_gguf::Config;
 use wgpu::Buffer;
 
 use super::card::Card;
+use super::form::BLOCK;
 
 /// Rows of one submission: enough that weights are read once for many, few enough that a browser's GPU answers soon.
 pub(super) const ROWS: usize = 128;
@@ -48,8 +49,8 @@ impl Rooms {
             x: room(ROWS, width),
             normed: room(ROWS, width),
             heads: room(ROWS, (config.heads + 2 * config.kv_heads) * head),
-            attended: room(ROWS, config.heads * head),
-            wide: room(ROWS, config.ff),
+            attended: room(ROWS, filled(config.heads * head)),
+            wide: room(ROWS, filled(config.ff)),
             added: room(ROWS, width),
             last: room(LAST_ROWS, width),
             last_normed: room(LAST_ROWS, width),
@@ -62,4 +63,9 @@ impl Rooms {
             nothing: card.room(16),
         }
     }
+}
+
+/// Numbers of a row as kernels read them, in whole blocks: behind the last one are zeros, which nobody writes.
+pub(super) fn filled(width: u32) -> u32 {
+    width.next_multiple_of(BLOCK as u32)
 }

@@ -8,7 +8,7 @@ use wgpu::{Buffer, CommandEncoderDescriptor, ComputePassDescriptor};
 use super::card::{Card, Dispatch};
 use super::layer::{Kernels, Site, bits};
 use super::product::{Into, Matrix, Work};
-use super::rooms::{LAST_ROWS, ROWS, Rooms};
+use super::rooms::{LAST_ROWS, ROWS, Rooms, filled};
 use super::slots::Slots;
 use super::tensors::Tensors;
 use crate::llm::error::{LoadError, RunError};
@@ -285,8 +285,11 @@ impl GpuLoading {
                 "the conversations of a layer take {bytes} bytes; a buffer has {most}"
             )));
         }
-        if !config.head_dim.is_multiple_of(2) {
-            return Err(LoadError::Device("its heads have an odd number of elements".into()));
+        let (width, head) = (config.width, config.head_dim);
+        if filled(width) != width || !head.is_multiple_of(2) {
+            return Err(LoadError::Device(format!(
+                "it is {width} wide and its heads {head}: not whole 32s, and pairs"
+            )));
         }
         let rooms = Rooms::new(card, config, layers.end == config.layers);
         let caches = layers.clone().map(|_| [card.room(bytes), card.room(bytes)]).collect();
@@ -382,7 +385,7 @@ impl GpuLoading {
         let name = format!("{role:?}");
         let tensor = self.tensors.take(self.model.common(role));
         let tensor = tensor.ok_or(LoadError::Missing { name })?;
-        Ok(Matrix::new(&self.card, &tensor.raw()?))
+        Ok(Matrix::new(&self.card, &tensor.raw()))
     }
 
     /// The last norm, and what gives a number for each token.

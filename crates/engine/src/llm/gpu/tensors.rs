@@ -74,15 +74,10 @@ impl Tensor {
         }
     }
 
-    pub(super) fn raw(&self) -> Result<Raw<'_>, LoadError> {
-        let columns = self.info.dims[0] as usize;
-        if !columns.is_multiple_of(BLOCK) {
-            let name = &self.info.name;
-            return Err(LoadError::Device(format!(
-                "`{name}` has {columns} columns, not whole 32s"
-            )));
-        }
+    pub(super) fn raw(&self) -> Raw<'_> {
+        // Only numbers that are not quantised can have others; zeros fill them up.
+        let columns = (self.info.dims[0] as usize).next_multiple_of(BLOCK);
         let rows = self.bytes.chunks_exact(self.info.row_bytes() as usize).collect();
-        Ok(Raw { ty: self.info.ty, columns, rows })
+        Raw { ty: self.info.ty, columns, rows }
     }
 }
