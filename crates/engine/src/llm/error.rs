@@ -16,6 +16,8 @@ pub enum LoadError {
     Layers(#[from] shoal_gguf::PartError),
     #[error("this processor has no {name} instructions")]
     Kernel { name: &'static str },
+    #[error("the model does not fit this GPU: {0}")]
+    Device(String),
 }
 
 /// Nothing has changed when a run is refused.
@@ -39,4 +41,6 @@ pub enum RunError {
     Kind { expected: &'static str },
     #[error("the layers computed a number that is not finite: the weights or the input are broken")]
     NotFinite,
+    #[error("the GPU failed: {0}")]
+    Device(String),
 }

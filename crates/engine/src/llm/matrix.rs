@@ -123,10 +123,10 @@ impl Quants {
 }
 
 /// Thirty-two columns of one row of a file.
-struct Block {
+pub(crate) struct Block {
     scales: [f32; 2],
     minimum: f32,
-    quants: [u8; BLOCK],
+    pub(crate) quants: [u8; BLOCK],
 }
 
 impl Matrix {
@@ -294,7 +294,7 @@ fn put(record: &mut [u8], quants: Quants, lane: usize, block: &Block) {
 }
 
 /// The block of 32 columns at this place of a row, whatever the type's own blocks are.
-fn block(ty: Type, row: &[u8], at: usize) -> Block {
+pub(crate) fn block(ty: Type, row: &[u8], at: usize) -> Block {
     let (own, size) = (ty.block() / BLOCK, ty.block_bytes());
     let (bytes, part) = (&row[at / own.max(1) * size..][..size], at % own.max(1));
     let mut block = Block { scales: [widen(half_at(bytes, 0)); 2], minimum: 0.0, quants: [0; 32] };
@@ -335,15 +335,18 @@ fn block(ty: Type, row: &[u8], at: usize) -> Block {
     block
 }
 
-/// A part of Q4_K or Q5_K: its scale and minimum are six bits each of the whole block's.
+/// Scale and minimum of a part of Q4_K or Q5_K, six bits each.
+pub(crate) fn k_scales(packed: &[u8], part: usize) -> (u8, u8) {
+    if part < 4 {
+        return (packed[part] & 63, packed[part + 4] & 63);
+    }
+    let low = packed[part + 4];
+    (low & 15 | packed[part - 4] >> 6 << 4, low >> 4 | packed[part] >> 6 << 4)
+}
+
+/// A part of Q4_K or Q5_K: its scale and minimum are multiples of the whole block's.
 fn k_block(ty: Type, bytes: &[u8], part: usize, block: &mut Block) {
-    let packed = &bytes[4..16];
-    let (scale, min) = if part < 4 {
-        (packed[part] & 63, packed[part + 4] & 63)
-    } else {
-        let low = packed[part + 4];
-        (low & 15 | packed[part - 4] >> 6 << 4, low >> 4 | packed[part] >> 6 << 4)
-    };
+    let (scale, min) = k_scales(&bytes[4..16], part);
     block.scales = [block.scales[0] * f32::from(scale); 2];
     block.minimum = -(widen(half_at(bytes, 1)) * f32::from(min));
     let from = if ty == Type::Q4K { 16 } else { 48 };

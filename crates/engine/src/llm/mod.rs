@@ -27,6 +27,8 @@ mod cache;
 mod compute;
 mod conversations;
 mod error;
+#[cfg(feature = "gpu")]
+pub mod gpu;
 mod kernel;
 mod lanes;
 mod layer;

@@ -36,6 +36,12 @@ impl Turns {
         Turns { style: rope.style, dims, table }
     }
 
+    /// `[row][pair]`: cosine, sine.
+    #[cfg(feature = "gpu")]
+    pub(crate) fn table(&self) -> &[(f32, f32)] {
+        &self.table
+    }
+
     /// Turns all heads of a row.
     pub(crate) fn turn(&self, row: usize, heads: &mut [f32], elements: usize) {
         let pairs = self.dims / 2;

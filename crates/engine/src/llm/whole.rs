@@ -56,26 +56,36 @@ impl Whole {
 
 impl Computes for Whole {
     fn run(&mut self, steps: &[Step]) -> Result<Vec<Option<Vec<f32>>>, String> {
-        let mut rows = Vec::new();
-        for step in steps {
-            let last = step.tokens.len().saturating_sub(1);
-            rows.extend((0..step.tokens.len()).map(|at| Row {
-                sequence: step.sequence,
-                position: step.position + at as u32,
-                wants_logits: step.wants && at == last,
-            }));
-        }
-        let tokens: Vec<u32> = steps.iter().flat_map(|step| step.tokens.iter().copied()).collect();
+        let (rows, tokens) = rows_of(steps);
         let output = self.stage.run(&rows, Input::Tokens(&tokens));
         let Output::Logits(numbers) = output.map_err(|error: RunError| error.to_string())? else {
             return Err("the engine gave no logits: it has not all of the model".into());
         };
-        let mut each = numbers.chunks(self.words);
-        let mut own = |step: &Step| step.wants.then(|| each.next().unwrap_or_default().to_vec());
-        Ok(steps.iter().map(&mut own).collect())
+        Ok(parted(steps, &numbers, self.words))
     }
 
     fn drop_sequence(&mut self, sequence: u64) {
         self.stage.drop_sequence(sequence);
     }
+}
+
+/// Rows and tokens of all steps.
+pub(crate) fn rows_of(steps: &[Step]) -> (Vec<Row>, Vec<u32>) {
+    let mut rows = Vec::new();
+    for step in steps {
+        let last = step.tokens.len().saturating_sub(1);
+        rows.extend((0..step.tokens.len()).map(|at| Row {
+            sequence: step.sequence,
+            position: step.position + at as u32,
+            wants_logits: step.wants && at == last,
+        }));
+    }
+    (rows, steps.iter().flat_map(|step| step.tokens.iter().copied()).collect())
+}
+
+/// The numbers of each step that wants some.
+pub(crate) fn parted(steps: &[Step], numbers: &[f32], words: usize) -> Vec<Option<Vec<f32>>> {
+    let mut each = numbers.chunks(words);
+    let mut own = |step: &Step| step.wants.then(|| each.next().unwrap_or_default().to_vec());
+    steps.iter().map(&mut own).collect()
 }

@@ -11,12 +11,18 @@ use super::memory::Route;
 /// Units in flight: one computes while another's bytes travel. More only take memory.
 const SLOTS: u16 = 2;
 
-pub(super) struct Opened {
-    pub(super) device: Device,
-    pub(super) queue: Queue,
-    pub(super) limits: Limits,
-    pub(super) caps: GpuCaps,
+pub(crate) struct Opened {
+    pub(crate) device: Device,
+    pub(crate) queue: Queue,
+    pub(crate) limits: Limits,
+    pub(crate) caps: GpuCaps,
     pub(super) route: Route,
+}
+
+/// Opens for who copies all that goes in and out.
+#[cfg(feature = "llm")]
+pub(crate) async fn open_copied() -> Result<Opened, String> {
+    open(Some(Route::Copied)).await
 }
 
 /// Opens with the route that suits the device, or one chosen for a test.

@@ -10,10 +10,10 @@ use wgpu::{Device, Error, ErrorFilter, ErrorScopeGuard};
 
 /// Whether, and why, the device is gone.
 #[derive(Clone, Default)]
-pub(super) struct Lost(Arc<Mutex<Option<String>>>);
+pub(crate) struct Lost(Arc<Mutex<Option<String>>>);
 
 impl Lost {
-    pub(super) fn watch(&self, device: &Device) {
+    pub(crate) fn watch(&self, device: &Device) {
         let lost = self.clone();
         device.set_device_lost_callback(move |reason, message| {
             lost.set(if message.is_empty() { format!("{reason:?}") } else { message });
@@ -30,12 +30,12 @@ impl Lost {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(message);
     }
 
-    pub(super) fn is_lost(&self) -> bool {
+    pub(crate) fn is_lost(&self) -> bool {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).is_some()
     }
 
     /// An error if the device is gone: the reason behind whatever else went wrong.
-    pub(super) fn check(&self) -> Result<(), Failure> {
+    pub(crate) fn check(&self) -> Result<(), Failure> {
         match &*self.0.lock().unwrap_or_else(PoisonError::into_inner) {
             Some(message) => Err(Failure::DeviceLost { message: text(message.clone()) }),
             None => Ok(()),
@@ -45,7 +45,7 @@ impl Lost {
 
 /// Catches every error of the calls between `open` and `close`, which must be in one thread without
 /// a wait between.
-pub(super) struct Scopes {
+pub(crate) struct Scopes {
     lost: Lost,
     memory: ErrorScopeGuard,
     internal: ErrorScopeGuard,
@@ -53,7 +53,7 @@ pub(super) struct Scopes {
 }
 
 impl Scopes {
-    pub(super) fn open(device: &Device, lost: &Lost) -> Scopes {
+    pub(crate) fn open(device: &Device, lost: &Lost) -> Scopes {
         Scopes {
             lost: lost.clone(),
             memory: device.push_error_scope(ErrorFilter::OutOfMemory),
@@ -63,7 +63,7 @@ impl Scopes {
     }
 
     /// The scopes end now; what they caught may come later.
-    pub(super) fn close(self) -> impl Future<Output = Result<(), Failure>> {
+    pub(crate) fn close(self) -> impl Future<Output = Result<(), Failure>> {
         let Scopes { lost, memory, internal, validation } = self;
         let (validation, internal, memory) = (validation.pop(), internal.pop(), memory.pop());
         async move {

@@ -13,17 +13,17 @@
     allow(clippy::arc_with_non_send_sync, reason = "a browser's objects stay in their Worker")
 )]
 
-mod adapter;
+pub(crate) mod adapter;
 #[cfg(feature = "count")]
 mod count;
-mod fault;
+pub(crate) mod fault;
 mod fold;
 mod gpu;
 #[cfg_attr(target_arch = "wasm32", path = "unguarded.rs")]
 mod guard;
 mod map;
 mod memory;
-mod oneshot;
+pub(crate) mod oneshot;
 mod params;
 mod pipeline;
 #[cfg(not(target_arch = "wasm32"))]

@@ -7,9 +7,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
 /// Clones share the one place: the first value sent counts.
-pub(super) struct Sender<T>(Arc<Mutex<Slot<T>>>);
+pub(crate) struct Sender<T>(Arc<Mutex<Slot<T>>>);
 
-pub(super) struct Receiver<T>(Arc<Mutex<Slot<T>>>);
+pub(crate) struct Receiver<T>(Arc<Mutex<Slot<T>>>);
 
 struct Slot<T> {
     value: Option<T>,
@@ -17,13 +17,13 @@ struct Slot<T> {
     senders: usize,
 }
 
-pub(super) fn oneshot<T>() -> (Sender<T>, Receiver<T>) {
+pub(crate) fn oneshot<T>() -> (Sender<T>, Receiver<T>) {
     let slot = Arc::new(Mutex::new(Slot { value: None, waker: None, senders: 1 }));
     (Sender(slot.clone()), Receiver(slot))
 }
 
 impl<T> Sender<T> {
-    pub(super) fn send(self, value: T) {
+    pub(crate) fn send(self, value: T) {
         lock(&self.0).value.get_or_insert(value);
     }
 }

@@ -1,5 +1,7 @@
 //! Language models: what they say is what others say, and the same however it is computed.
 
+#[cfg(feature = "gpu")]
+mod gpu;
 mod material;
 mod outside;
 mod rounds;

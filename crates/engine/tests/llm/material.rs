@@ -20,6 +20,11 @@ impl File {
         File { model, bytes }
     }
 
+    #[cfg(feature = "gpu")]
+    pub(crate) fn range(&self, at: Range<u64>) -> &[u8] {
+        &self.bytes[at.start as usize..at.end as usize]
+    }
+
     pub(crate) fn stage(&self, layers: Range<u32>, options: &Options) -> Stage {
         let mut read = |at: Range<u64>| Ok(self.bytes[at.start as usize..at.end as usize].to_vec());
         Stage::load(&self.model, layers, options, &mut read).expect("the layers load")

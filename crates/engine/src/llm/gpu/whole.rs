@@ -1,0 +1,49 @@
+//! A whole model on a native GPU, as conversations ask it: whoever asks waits.
+
+use std::future::Future;
+use std::pin::pin;
+use std::task::{Context, Poll, Waker};
+
+use super::stage::GpuStage;
+use crate::llm::stage::{Input, Output};
+use crate::llm::whole::{Computes, Step, parted, rows_of};
+
+pub struct GpuWhole {
+    stage: GpuStage,
+}
+
+impl GpuWhole {
+    /// The stage must have all layers: others give no numbers.
+    pub fn new(stage: GpuStage) -> GpuWhole {
+        GpuWhole { stage }
+    }
+}
+
+impl Computes for GpuWhole {
+    fn run(&mut self, steps: &[Step]) -> Result<Vec<Option<Vec<f32>>>, String> {
+        let (rows, tokens) = rows_of(steps);
+        let output = waited(self.stage.run(&rows, Input::Tokens(&tokens)));
+        match output.map_err(|error| error.to_string())? {
+            Output::Logits(numbers) => Ok(parted(steps, &numbers, self.stage.words())),
+            Output::Hidden(_) => {
+                Err("the engine gave no logits: it has not all of the model".into())
+            }
+        }
+    }
+
+    fn drop_sequence(&mut self, sequence: u64) {
+        self.stage.drop_sequence(sequence);
+    }
+}
+
+/// Waits for what a GPU does. Natively all waiting is in the calls themselves, so that one look is almost always enough.
+pub fn waited<F: Future>(future: F) -> F::Output {
+    let mut future = pin!(future);
+    let mut context = Context::from_waker(Waker::noop());
+    loop {
+        if let Poll::Ready(output) = future.as_mut().poll(&mut context) {
+            return output;
+        }
+        std::thread::yield_now();
+    }
+}
