@@ -2,7 +2,7 @@
 
 import { existsSync } from "node:fs";
 import { copyFile, mkdir, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
-import { dirname, join } from "node:path";
+import { basename, dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { constants, gzip } from "node:zlib";
@@ -17,6 +17,16 @@ const GENERATED = join(WEB, "sdk/generated");
 const MODULES = ["brain", "crew", "gpu", "llm", "onnx", "vision"];
 /** Of a module that there are two of: the one for browsers with relaxed SIMD. Both have the same glue. */
 const RELAXED = ["llm-relaxed/llm_bg.wasm", "llm_relaxed_bg.wasm"];
+
+/** onnxruntime-web's files: what loads a module, and the module, for processors and for GPUs. */
+const ORT = join(WEB, "node_modules/onnxruntime-web/dist");
+const ORT_FILES = { "ort-wasm-simd-threaded": "ort", "ort-wasm-simd-threaded.jspi": "ort-webgpu" };
+/** Its licence wants to be named wherever it goes, and the file does not do so. */
+const ORT_NOTICE = "/*! onnxruntime-web: Copyright (c) Microsoft Corporation. Licensed under the MIT License. */\n";
+/** With this condition the package does not contain what loads its module: that is a file of its own, which its threads load too. */
+const EXTERN = "onnxruntime-web-use-extern-wasm";
+/** So large that only the compressed one is kept: hardly anybody asks for the other. */
+const ONLY_GZIP = new Set(Object.values(ORT_FILES).map((name) => `${name}.wasm`));
 
 /** Not worth a second file. */
 const SMALLEST_GZIP = 256;
@@ -62,6 +72,8 @@ async function sdk() {
 async function workers() {
   // Those a Worker or page imports when it needs them.
   const entryPoints = { hash: "sdk/src/hash.ts", vision: "sdk/src/vision.ts", crew: "sdk/src/workers/crew/index.ts", radio: "sdk/src/join/radio.ts" };
+  const runtimes = { "ort-worker": "sdk/src/workers/ort.ts", "ort-webgpu-worker": "sdk/src/workers/ort-webgpu.ts" };
+  await build({ ...COMMON, entryPoints: runtimes, outdir: ASSETS, conditions: [...COMMON.conditions, EXTERN], legalComments: "inline" });
   for (const name of ["brain", "gpu", "wasi", "onnx", "llm", "keep"]) {
     entryPoints[`${name}-worker`] = `sdk/src/workers/${name}.ts`;
   }
@@ -98,6 +110,10 @@ async function wasm() {
   }
   const [from, to] = RELAXED;
   await copyFile(join(GENERATED, from), join(ASSETS, to));
+  for (const [name, own] of Object.entries(ORT_FILES)) {
+    await writeFile(join(ASSETS, `${own}.js`), ORT_NOTICE + (await readFile(join(ORT, `${name}.mjs`), "utf8")));
+    await copyFile(join(ORT, `${name}.wasm`), join(ASSETS, `${own}.wasm`));
+  }
 }
 
 async function copyFiles(from, to, wanted) {
@@ -111,6 +127,7 @@ async function compress(path) {
   if (bytes.length < SMALLEST_GZIP) return;
   const packed = await promisify(gzip)(bytes, { level: constants.Z_BEST_COMPRESSION });
   if (packed.length < bytes.length) await writeFile(`${path}.gz`, packed);
+  if (ONLY_GZIP.has(basename(path))) await rm(path);
 }
 
 await main();

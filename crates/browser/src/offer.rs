@@ -20,6 +20,14 @@ export interface Offer {
   onnx?: boolean;
   /** Whether language models run. */
   llm?: boolean;
+  /** What runs ONNX models beside the built-in engine, once it has been loaded. */
+  runtime?: RuntimeOffer;
+}
+/** onnxruntime-web. */
+export interface RuntimeOffer {
+  version: string;
+  /** Whether it computes on the GPU. */
+  webgpu: boolean;
 }
 export interface GpuOffer {
   name: string;
@@ -69,6 +77,15 @@ extern "C" {
     fn onnx(this: &Offer) -> Option<bool>;
     #[wasm_bindgen(method, getter)]
     fn llm(this: &Offer) -> Option<bool>;
+    #[wasm_bindgen(method, getter)]
+    fn runtime(this: &Offer) -> Option<RuntimeOffer>;
+
+    #[wasm_bindgen(typescript_type = "RuntimeOffer")]
+    pub type RuntimeOffer;
+    #[wasm_bindgen(method, getter)]
+    fn version(this: &RuntimeOffer) -> String;
+    #[wasm_bindgen(method, getter)]
+    fn webgpu(this: &RuntimeOffer) -> bool;
 
     #[wasm_bindgen(typescript_type = "GpuOffer")]
     pub type GpuOffer;
@@ -137,6 +154,13 @@ pub(crate) fn caps(offer: &Offer) -> Result<Caps, JsError> {
     ];
     let lent = lent.into_iter().filter(|(lent, _)| *lent);
     let engine = |(_, name)| Engine::new(name, env!("CARGO_PKG_VERSION"));
+    let mut engines: Vec<Engine> = lent.map(engine).collect();
+    if let Some(runtime) = offer.runtime().filter(|_| models) {
+        let names = [(true, ""), (runtime.webgpu(), "-webgpu")];
+        let names = names.iter().filter(|(has, _)| *has);
+        let named = names.map(|(_, of)| format!("{}{of}", Engine::ONNX_RUNTIME_WEB));
+        engines.extend(named.map(|name| Engine::new(&name, &runtime.version())));
+    }
     Ok(Caps {
         kind: NodeKind::Browser,
         name: offer.name(),
@@ -144,7 +168,7 @@ pub(crate) fn caps(offer: &Offer) -> Result<Caps, JsError> {
         gpu,
         memory: offer.memory() as u64,
         threads: cpu_slots,
-        engines: lent.map(engine).collect(),
+        engines,
         speed: offer.speed(),
         class: class.transpose()?.unwrap_or(0),
     })

@@ -1,8 +1,8 @@
 //! ONNX models for JavaScript. What is thrown is a `UnitFailure`, but for a panic and for memory that ran out: the
 //! browser throws its own error then, and the module is of no more use.
 
-use shoal_engine::onnx::{self, Threads};
-use shoal_kinds::onnx::Unit;
+use shoal_engine::onnx::{self, Choice, Threads, Which};
+use shoal_kinds::onnx::{Batch, Unit};
 use shoal_kinds::{Kind, OnnxWork};
 use shoal_protocol::Span;
 use wasm_bindgen::prelude::*;
@@ -37,17 +37,100 @@ impl Model {
 
     /// Runs the next items of a unit.
     pub fn step(&self, many: &mut Many) -> Result<(), JsValue> {
-        let no_batch = || internal("a unit of a model, which answers requests".into());
-        let batch = self.work.batch.as_ref().ok_or_else(no_batch)?;
-        let Many { span, inputs, unit } = many;
-        let unit = unit.get_or_insert_with(|| Unit::new(batch, *span, std::mem::take(inputs)));
-        let stepped = unit.step(batch, |request| self.model.run(&self.work, request));
+        let batch = self.batch()?;
+        let stepped = many.begun(batch).step(batch, |request| self.model.run(&self.work, request));
         stepped.map_err(|failure| to_js(&failure))
+    }
+
+    /// The request for the next items of a unit, if another engine is to answer it.
+    pub fn next(&self, many: &mut Many) -> Result<Vec<u8>, JsValue> {
+        let batch = self.batch()?;
+        many.begun(batch).next(batch).map_err(|failure| to_js(&failure))
+    }
+
+    /// What it answered, after `told`.
+    pub fn took(&self, many: &mut Many, answer: Vec<u8>) -> Result<(), JsValue> {
+        let batch = self.batch()?;
+        many.begun(batch).took(batch, Ok(answer)).map_err(|failure| to_js(&failure))
+    }
+
+    /// Checks a request for another engine.
+    pub fn ask(&self, request: &[u8]) -> Result<Asked, JsValue> {
+        self.model.ask(&self.work, request).map(Asked).map_err(|failure| to_js(&failure))
+    }
+
+    /// What the other engine answered, checked, and as it was asked for.
+    pub fn told(&self, asked: &Asked, answer: Vec<u8>) -> Result<Vec<u8>, JsValue> {
+        self.model.told(&self.work, &asked.0, answer).map_err(|failure| to_js(&failure))
+    }
+
+    /// Gives the built-in engine's memory back until it is asked again.
+    pub fn rest(&self) {
+        self.model.rest();
+    }
+
+    fn batch(&self) -> Result<&Batch, JsValue> {
+        let no_batch = || internal("a unit of a model, which answers requests".into());
+        self.work.batch.as_ref().ok_or_else(no_batch)
     }
 
     /// Why the module stopped, if it panicked. If it did not, it ran out of memory.
     pub fn panicked() -> Option<String> {
         crate::panicked::words()
+    }
+}
+
+/// A request that another engine is asked.
+#[wasm_bindgen]
+pub struct Asked(onnx::Asked);
+
+#[wasm_bindgen]
+impl Asked {
+    /// The packed tensors it is asked, once; nothing if they are the request itself.
+    #[wasm_bindgen(js_name = takeMade)]
+    pub fn take_made(&mut self) -> Option<Vec<u8>> {
+        self.0.take_made()
+    }
+}
+
+/// Which of two engines is faster for a model.
+#[wasm_bindgen]
+#[derive(Default)]
+pub struct Trial(Choice);
+
+#[wasm_bindgen]
+impl Trial {
+    #[wasm_bindgen(constructor)]
+    pub fn new() -> Trial {
+        Trial::default()
+    }
+
+    /// What a run took in milliseconds; nothing if it gave no answer.
+    pub fn took(&mut self, second: bool, millis: Option<f64>) {
+        let which = if second { Which::Second } else { Which::BuiltIn };
+        self.0.took(which, millis.map(|millis| (millis * 1000.0) as u64));
+    }
+
+    /// Whether an engine is to be timed once more.
+    pub fn wants(&self, second: bool) -> bool {
+        let which = if second { Which::Second } else { Which::BuiltIn };
+        self.0.chosen().is_none() && !self.0.is_timed(which)
+    }
+
+    /// Whether the second one is kept to; nothing as long as that is not decided.
+    #[wasm_bindgen(getter, js_name = isSecond)]
+    pub fn is_second(&self) -> Option<bool> {
+        self.0.chosen().map(|which| which == Which::Second)
+    }
+
+    /// Milliseconds of the best run of the built-in engine and of the other, for people.
+    pub fn words(&self) -> String {
+        let words = |micros: Option<u64>| match micros {
+            Some(micros) => format!("{:.1} ms", micros as f64 / 1000.0),
+            None => "no answer".into(),
+        };
+        let (built_in, second) = self.0.best();
+        format!("{} by the built-in engine, {} by the other", words(built_in), words(second))
     }
 }
 
@@ -81,6 +164,13 @@ impl Many {
     #[wasm_bindgen(js_name = intoRows)]
     pub fn into_rows(self) -> Vec<u8> {
         self.unit.map(Unit::into_rows).unwrap_or_default()
+    }
+}
+
+impl Many {
+    fn begun(&mut self, batch: &Batch) -> &mut Unit<Vec<u8>> {
+        let Many { span, inputs, unit } = self;
+        unit.get_or_insert_with(|| Unit::new(batch, *span, std::mem::take(inputs)))
     }
 }
 

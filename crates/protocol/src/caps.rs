@@ -69,6 +69,8 @@ impl Engine {
     pub const ONNX: &str = "onnx";
     /// The same by ONNX Runtime, where a device has it. With hardware behind it, that is named too: `onnxruntime-cuda`.
     pub const ONNX_RUNTIME: &str = "onnxruntime";
+    /// The same in a browser, once a tab has loaded it; on its GPU `onnxruntime-web-webgpu`.
+    pub const ONNX_RUNTIME_WEB: &str = "onnxruntime-web";
     /// Language models, by the engine that is built in.
     pub const LLM: &str = "llm";
 

@@ -1,10 +1,9 @@
 /** The files of this build in front of a coordinator, so that tests need no new binary after each change. */
 
-import { readFile } from "node:fs/promises";
 import { createServer, request as forward } from "node:http";
 import { connect } from "node:net";
 import { extname } from "node:path";
-import { fileHeaders, fileOf } from "./pool.mjs";
+import { fileHeaders, fileOf, readBuilt } from "./pool.mjs";
 
 /** Answers like the coordinator, with `url` of the front. `change.blob(hash, bytes)` and `change.frames(bytes)`, if given, answer
  * with what a tab gets instead: of a blob it fetches, and of the bytes that come over its socket. `change.file(pathname, bytes)`:
@@ -21,7 +20,7 @@ export async function startFront(coordinator, change = {}) {
   const server = createServer(async (request, response) => {
     const { pathname } = new URL(request.url, coordinator.url);
     const path = request.method === "GET" && fileOf(pathname);
-    const bytes = path && (await readFile(path).catch(() => undefined));
+    const bytes = path && (await readBuilt(path));
     if (bytes) served.add(pathname);
     const { method, url, headers } = request;
     if (bytes) return response.writeHead(200, headersOf(path, headers)).end(change.file?.(pathname, bytes) ?? bytes);

@@ -4,6 +4,15 @@ import { createHash } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { createServer } from "node:http";
 import { extname, join, normalize } from "node:path";
+import { gunzipSync } from "node:zlib";
+
+/** A built file's bytes, also if the build keeps only its compressed form. */
+export async function readBuilt(path) {
+  const plain = await readFile(path).catch(() => undefined);
+  if (plain) return plain;
+  const packed = await readFile(`${path}.gz`).catch(() => undefined);
+  return packed && gunzipSync(packed);
+}
 
 const DIST = new URL("../../dist/", import.meta.url).pathname;
 const TYPES = {
@@ -48,7 +57,7 @@ export async function startPool({ blobs = {}, routes = {} } = {}) {
       return send(response, 200, "application/json", JSON.stringify({ hash, size: body.length }));
     }
     const path = fileOf(pathname);
-    const file = path && (await readFile(path).catch(() => undefined));
+    const file = path && (await readBuilt(path));
     if (!file) return send(response, 404, "text/plain", `no ${pathname}`);
     response.writeHead(200, fileHeaders(path)).end(file);
   }

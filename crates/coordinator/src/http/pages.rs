@@ -2,6 +2,7 @@
 //! WebGPU and threads.
 
 use std::borrow::Cow;
+use std::io::{Cursor, Read as _};
 
 use axum::body::{Body, Bytes};
 use axum::extract::Path;
@@ -18,6 +19,9 @@ use crate::error::{ApiError, RequestError};
 #[folder = "../../web/dist"]
 #[allow_missing = true]
 struct Dist;
+
+/// Bytes of a compressed file that are unpacked at a time: a stream never holds more of it.
+const PART: usize = 64 << 10;
 
 const NOT_BUILT: &str = "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\">\
     <title>Shoal</title><h1>Shoal is running</h1>\
@@ -132,18 +136,20 @@ fn page(name: &str, headers: &HeaderMap) -> Response {
 }
 
 fn serve(name: &str, headers: &HeaderMap) -> Response {
-    let Some(file) = Dist::get(name) else {
+    let (plain, packed) = (Dist::get(name), Dist::get(&format!("{name}.gz")));
+    let Some(first) = plain.as_ref().or(packed.as_ref()) else {
         return ApiError::from(RequestError::NoSuchPath).into_response();
     };
-    let tag = tag(&file);
+    let tag = tag(first);
     let has_it = headers.get(header::IF_NONE_MATCH).is_some_and(|held| held.as_bytes() == tag);
-    let packed =
-        if has_it || !takes_gzip(headers) { None } else { Dist::get(&format!("{name}.gz")) };
-    let is_packed = packed.is_some();
-    let kind = file.metadata.mimetype().to_owned();
-    let mut response = match has_it {
-        true => StatusCode::NOT_MODIFIED.into_response(),
-        false => Response::new(body(packed.unwrap_or(file))),
+    // Those without a plain form are modules.
+    let kind = plain.as_ref().map_or("application/wasm", |file| file.metadata.mimetype());
+    let kind = kind.to_owned();
+    let (mut response, is_packed) = match (has_it, plain, packed.filter(|_| takes_gzip(headers))) {
+        (true, _, _) => (StatusCode::NOT_MODIFIED.into_response(), false),
+        (false, _, Some(packed)) => (Response::new(body(packed)), true),
+        (false, Some(plain), None) => (Response::new(body(plain)), false),
+        (false, None, None) => (unpacked(name), false),
     };
     let list = response.headers_mut();
     if let (Ok(kind), Ok(tag)) = (HeaderValue::try_from(kind), HeaderValue::from_bytes(&tag)) {
@@ -157,6 +163,27 @@ fn serve(name: &str, headers: &HeaderMap) -> Response {
     list.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
     secure(&mut response, headers);
     response
+}
+
+/// A file of which only the compressed form is kept, because it is large and nearly everybody takes that. It is unpacked on
+/// its way, a part at a time.
+fn unpacked(name: &str) -> Response {
+    let Some(packed) = Dist::get(&format!("{name}.gz")) else {
+        return ApiError::from(RequestError::NoSuchPath).into_response();
+    };
+    let mut reader = flate2::read::GzDecoder::new(Cursor::new(packed.data));
+    let parts = std::iter::from_fn(move || {
+        let mut part = vec![0; PART];
+        match reader.read(&mut part) {
+            Ok(0) => None,
+            Ok(length) => {
+                part.truncate(length);
+                Some(Ok(Bytes::from(part)))
+            }
+            Err(error) => Some(Err(error)),
+        }
+    });
+    Response::new(Body::from_stream(futures_util::stream::iter(parts)))
 }
 
 fn body(file: EmbeddedFile) -> Body {

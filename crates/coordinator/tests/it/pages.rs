@@ -35,6 +35,30 @@ async fn every_page_is_isolated_and_strict() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_module_that_is_kept_compressed_is_unpacked_for_whoever_asks_for_it_plain() {
+    let world = World::start();
+    let path = "/assets/ort.wasm";
+    let ask = |encoding: &str| {
+        world.api.open(Method::GET, path).header("accept-encoding", encoding).send()
+    };
+    let packed = ask("gzip").await.unwrap();
+    // A build without pages has none.
+    if packed.status() == StatusCode::OK {
+        assert_eq!(packed.headers()["content-encoding"], "gzip");
+        assert_eq!(packed.headers()["content-type"], "application/wasm");
+        let tag = packed.headers()["etag"].clone();
+        let packed = packed.bytes().await.unwrap();
+        let plain = ask("identity").await.unwrap();
+        assert!(!plain.headers().contains_key("content-encoding"));
+        let plain = plain.bytes().await.unwrap();
+        assert!(plain.starts_with(b"\0asm") && plain.len() > packed.len());
+        let again = world.api.open(Method::GET, path).header("if-none-match", tag);
+        assert_eq!(again.send().await.unwrap().status(), StatusCode::NOT_MODIFIED);
+    }
+    world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_join_link_is_drawn_for_whoever_has_the_key() {
     let world = World::start();
     let pool = world.api.json("/api/v1/pool").await;

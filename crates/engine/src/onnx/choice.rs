@@ -5,14 +5,16 @@ pub(super) const RUNS: u32 = 3;
 /// Nobody waits longer than this for an engine to be timed: a slow model is run once.
 const LONG_MICROS: u64 = 2_000_000;
 
+/// One of two engines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Which {
+pub enum Which {
     BuiltIn,
     Second,
 }
 
+/// What is known of both, and which one is kept to.
 #[derive(Default)]
-pub(super) struct Choice {
+pub struct Choice {
     built_in: Trial,
     second: Trial,
     chosen: Option<Which>,
@@ -48,12 +50,13 @@ impl Choice {
         self.chosen.unwrap_or_else(fewer)
     }
 
-    pub(super) fn chosen(&self) -> Option<Which> {
+    /// None as long as nothing is decided.
+    pub fn chosen(&self) -> Option<Which> {
         self.chosen
     }
 
     /// What a run took; none if it gave no answer. Says whether that decides it.
-    pub(super) fn took(&mut self, which: Which, micros: Option<u64>) -> bool {
+    pub fn took(&mut self, which: Which, micros: Option<u64>) -> bool {
         let trial = match which {
             Which::BuiltIn => &mut self.built_in,
             Which::Second => &mut self.second,
@@ -79,8 +82,16 @@ impl Choice {
         self.chosen.is_some()
     }
 
+    /// Whether one of them was timed often enough.
+    pub fn is_timed(&self, which: Which) -> bool {
+        match which {
+            Which::BuiltIn => self.built_in.is_over(),
+            Which::Second => self.second.is_over(),
+        }
+    }
+
     /// What a run takes at best: by the built-in engine, by the other.
-    pub(super) fn best(&self) -> (Option<u64>, Option<u64>) {
+    pub fn best(&self) -> (Option<u64>, Option<u64>) {
         (self.built_in.best, self.second.best)
     }
 }

@@ -6,6 +6,7 @@ mod built_in;
 mod choice;
 mod convert;
 mod doubts;
+mod elsewhere;
 mod engine;
 #[cfg(feature = "onnxruntime")]
 mod library;
@@ -15,6 +16,8 @@ mod sight;
 mod stage;
 
 pub use built_in::Threads;
+pub use choice::{Choice, Which};
+pub use elsewhere::Asked;
 pub use engine::{Engine, Note, Second, Trouble};
 #[cfg(feature = "onnxruntime")]
 pub use library::{Library, Session};

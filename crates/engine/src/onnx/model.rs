@@ -98,8 +98,7 @@ impl Model {
         work: &OnnxWork,
         request: &[u8],
     ) -> Result<Vec<u8>, Failure> {
-        let seen = Seen::open(work, request).map_err(refused)?;
-        let doubt = self.room.check(seen.heads()).map_err(refused)?;
+        let (seen, doubt) = self.look(work, request)?;
         let answer = self.answer(threads, &seen.request(), doubt)?;
         seen.told(answer).map_err(refused)
     }
@@ -196,13 +195,29 @@ impl Model {
             (choice.chosen(), choice.best())
         };
         if chosen == Some(Which::Second) {
-            let mut kept = lock(&self.built_in);
-            if let Kept::Loaded(_) = *kept {
-                *kept = Kept::Dropped;
-            }
+            self.rest();
         }
         let name = second.name.clone();
         (second.tell)(Note::Chose { name, built_in, second: other });
+    }
+
+    /// The built-in engine is not asked for now: its memory is given back. It is loaded again for the next request.
+    pub fn rest(&self) {
+        let mut kept = lock(&self.built_in);
+        if let Kept::Loaded(_) = *kept {
+            *kept = Kept::Dropped;
+        }
+    }
+
+    /// Reads a request and says what it is to an engine, and what the built-in one would do wrong with it.
+    pub(super) fn look<'a>(
+        &self,
+        work: &OnnxWork,
+        request: &'a [u8],
+    ) -> Result<(Seen<'a>, Option<String>), Failure> {
+        let seen = Seen::open(work, request).map_err(refused)?;
+        let doubt = self.room.check(seen.heads()).map_err(refused)?;
+        Ok((seen, doubt))
     }
 
     /// Times both engines on made-up numbers, until one is chosen or there is nothing to be learned.
@@ -224,7 +239,10 @@ impl Model {
 }
 
 /// What an engine answered, if it is what the model declares.
-fn checked(work: &OnnxWork, answer: Result<Vec<u8>, Trouble>) -> Result<Vec<u8>, Trouble> {
+pub(super) fn checked(
+    work: &OnnxWork,
+    answer: Result<Vec<u8>, Trouble>,
+) -> Result<Vec<u8>, Trouble> {
     let answer = answer?;
     let broken = |words: String| Trouble::Broken(format!("the engine's answer: {words}"));
     let tensors = unpack(&answer).map_err(|error| broken(error.to_string()))?;

@@ -62,6 +62,12 @@ impl<'a> Seen<'a> {
         Cow::Owned(pack(&tensors.collect::<Vec<_>>()))
     }
 
+    /// What an engine is asked, if that is not what came, and what is to be found in its answer.
+    pub(super) fn into_made(self) -> (Option<Vec<u8>>, Option<Seeking>) {
+        let made = if self.plain.is_some() { None } else { Some(self.request().into_owned()) };
+        (made, self.seeking)
+    }
+
     /// The tensors themselves, for a part of a model, and what its last part is to look for.
     pub(super) fn into_parts(self) -> (Vec<Given<'a>>, Option<Seeking>) {
         (self.heads.into_iter().zip(self.bytes).collect(), self.seeking)

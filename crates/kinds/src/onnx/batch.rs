@@ -151,15 +151,28 @@ impl<B: AsRef<[u8]>> Unit<B> {
         batch: &Batch,
         run: impl FnOnce(&[u8]) -> Result<Vec<u8>, Failure>,
     ) -> Result<(), Failure> {
-        let left = usize::try_from(self.span.len).unwrap_or(usize::MAX) - self.at;
-        let items = self.at_once.min(left);
+        let request = self.next(batch)?;
+        self.took(batch, run(&request))
+    }
+
+    /// What a model is asked for the next items. [`Unit::took`] takes the answer.
+    pub fn next(&self, batch: &Batch) -> Result<Vec<u8>, Failure> {
         let wrong = || Failure::Internal { message: "a unit without all of its inputs".into() };
-        let request = batch.request(&self.inputs, &(self.at..self.at + items)).ok_or_else(wrong)?;
-        let answered = run(&request).and_then(|answer| {
+        batch.request(&self.inputs, &(self.at..self.at + self.next_items())).ok_or_else(wrong)
+    }
+
+    /// What the model answered for them.
+    pub fn took(
+        &mut self,
+        batch: &Batch,
+        answered: Result<Vec<u8>, Failure>,
+    ) -> Result<(), Failure> {
+        let items = self.next_items();
+        let taken = answered.and_then(|answer| {
             let taken = batch.take(items, &answer, &mut self.rows);
             taken.map_err(|message| Failure::Model { message })
         });
-        match answered {
+        match taken {
             Ok(()) => self.at += items,
             Err(Failure::Model { .. }) if items > 1 => self.at_once = 1,
             Err(Failure::Model { message }) => {
@@ -169,6 +182,11 @@ impl<B: AsRef<[u8]>> Unit<B> {
             Err(failure) => return Err(failure),
         }
         Ok(())
+    }
+
+    fn next_items(&self) -> usize {
+        let left = usize::try_from(self.span.len).unwrap_or(usize::MAX) - self.at;
+        self.at_once.min(left)
     }
 
     /// The rows of all items.

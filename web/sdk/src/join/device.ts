@@ -1,6 +1,7 @@
 /** What this device has to lend, as far as a page may know. */
 
 import type { GpuOffer } from "../../generated/brain/brain.js";
+import { isSoftware } from "../adapter.js";
 
 export interface Device {
   name: string;
@@ -67,11 +68,6 @@ async function lookForGpu(): Promise<[GpuOffer | undefined, string | undefined]>
     slots: GPU_SLOTS,
   };
   return [gpu, undefined];
-}
-
-function isSoftware(info: GPUAdapterInfo): boolean {
-  const words = `${info.vendor} ${info.architecture} ${info.device} ${info.description}`;
-  return info.isFallbackAdapter || /swiftshader|llvmpipe|basic render|warp/i.test(words);
 }
 
 /** "Chrome on Android", from what the browser says of itself. */

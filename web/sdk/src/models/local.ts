@@ -14,6 +14,8 @@ export interface LocalAnswer {
   packed: Uint8Array<ArrayBuffer>;
   /** Milliseconds in the model. */
   took: number;
+  /** The engine that answered. */
+  by: string;
 }
 
 export class Local {
@@ -36,8 +38,8 @@ export class Local {
   async run(body: Uint8Array<ArrayBuffer>): Promise<LocalAnswer> {
     const late = setTimeout(() => this.engine.end(`a run did not end within ${LONGEST_RUN_MS / 1000} s`), LONGEST_RUN_MS);
     try {
-      const { result, took } = await this.engine.ask({ body }, { transfer: [body.buffer] }).done;
-      return { packed: "inline" in result ? result.inline.subarray(LENGTH) : new Uint8Array(0), took };
+      const { result, took, by = "" } = await this.engine.ask({ body }, { transfer: [body.buffer] }).done;
+      return { packed: "inline" in result ? result.inline.subarray(LENGTH) : new Uint8Array(0), took, by };
     } finally {
       clearTimeout(late);
     }

@@ -195,9 +195,9 @@ export class Model {
     const isLoaded = this.isLoaded;
     const local = await within(this.loaded(options), until, options.signal, "this page did not load the model");
     const load = performance.now() - began;
-    const { packed, took } = await within(local.run(pack(asked)), until, options.signal, "this page did not answer");
+    const { packed, took, by } = await within(local.run(pack(asked)), until, options.signal, "this page did not answer");
     const ms = isLoaded ? { run: took } : { run: took, load };
-    return { outputs: unpack(packed), ran: { where: "local", ms, bytes: { sent: 0, received: 0 } } };
+    return { outputs: unpack(packed), ran: { where: "local", engine: by, ms, bytes: { sent: 0, received: 0 } } };
   }
 
   private async runThere(asked: Asked, until: number, options: ModelRunOptions): Promise<Answer> {

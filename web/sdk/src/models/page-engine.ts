@@ -3,6 +3,7 @@
 
 import { ShoalError } from "../http.js";
 import { importable } from "../join/places.js";
+import { usualThreads } from "../workers/runtime/words.js";
 import type { BrainJob, FromEngine, SaidPart, ToEngine, UnitFailure, UnitResult, UnitSpan } from "../workers/messages.js";
 
 /** The only one of its Worker. */
@@ -37,6 +38,8 @@ export interface Answered {
   result: UnitResult;
   /** Milliseconds in the model. */
   took: number;
+  /** Which engine answered, where there are several. */
+  by?: string;
 }
 
 interface Waiting {
@@ -67,7 +70,8 @@ export class PageEngine {
     const { url, release } = importable(`${assets}/${engine.worker}.js`);
     const hashing = await moduleAt(`${assets}/brain_bg.wasm`);
     const opened = new PageEngine(new Worker(url, { type: "module" }), release, onLoading);
-    opened.tell({ type: "open", base, wasm: engine.wasm, hashing, session: key, blobs: "/api/v1/blobs" });
+    const means = { threads: usualThreads(), gpu: true };
+    opened.tell({ type: "open", base, wasm: engine.wasm, hashing, session: key, blobs: "/api/v1/blobs", means });
     const info = { work: engine.work, engine: engine.work.kind } as unknown as BrainJob;
     opened.tell({ type: "job", job: JOB, info });
     try {
@@ -128,7 +132,7 @@ export class PageEngine {
       case "said":
         return this.waiting.get(said.attempt)?.onSaid?.(said.part);
       case "done":
-        return this.taken(said.attempt)?.resolve({ result: said.result, took: said.took });
+        return this.taken(said.attempt)?.resolve({ result: said.result, took: said.took, ...(said.by ? { by: said.by } : {}) });
       case "failed":
         this.taken(said.attempt)?.reject(errorOf(said.failure));
         if (said.fatal) this.end(said.failure.message);

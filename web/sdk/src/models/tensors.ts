@@ -2,7 +2,7 @@
  * the Open Inference Protocol has them, with their bytes behind the JSON. */
 
 import { ShoalError } from "../http.js";
-import type { Tensor, TensorData } from "./types.js";
+import type { Tensor, TensorData } from "./tensor.js";
 
 interface ArrayType {
   new (buffer: ArrayBuffer, offset: number, length: number): TensorData;
@@ -10,7 +10,7 @@ interface ArrayType {
   readonly name: string;
 }
 
-interface Element {
+export interface Element {
   /** As the protocol calls it. */
   wire: string;
   /** As numpy does. */
@@ -61,6 +61,11 @@ export function element(wire: string): Element | undefined {
   return ELEMENTS.find((element) => element.wire === wire);
 }
 
+/** By the name that numpy and onnxruntime have for it. */
+export function elementNamed(name: string): Element | undefined {
+  return ELEMENTS.find((element) => element.name === name);
+}
+
 /** A request for an engine Worker. */
 export function pack({ tensors, sight }: Asked): Uint8Array<ArrayBuffer> {
   const head = new Writer();
@@ -87,6 +92,19 @@ export function pack({ tensors, sight }: Asked): Uint8Array<ArrayBuffer> {
 
 /** What an engine Worker answered. */
 export function unpack(packed: Uint8Array<ArrayBuffer>): Record<string, Tensor> {
+  return Object.fromEntries(found(packed).map(({ name, type, shape, bytes }) => [name, { data: arrayOf(type, bytes, name), shape }]));
+}
+
+/** A tensor among packed ones, whose bytes were not copied. */
+export interface Found {
+  name: string;
+  type: Element;
+  shape: number[];
+  bytes: Uint8Array<ArrayBuffer>;
+}
+
+/** What is packed, in order. */
+export function found(packed: Uint8Array<ArrayBuffer>): Found[] {
   const view = new DataView(packed.buffer, packed.byteOffset, packed.byteLength);
   const length = view.getUint32(0, true);
   const head = new Reader(packed.subarray(4, 4 + length));
@@ -94,16 +112,14 @@ export function unpack(packed: Uint8Array<ArrayBuffer>): Record<string, Tensor> 
     const [name, type] = [head.text(), ELEMENTS[head.number()]];
     return { name, type, shape: Array.from({ length: head.number() }, () => head.number()) };
   });
-  const outputs: Record<string, Tensor> = {};
   let at = 4 + length;
-  for (const { name, type, shape } of heads) {
+  return heads.map(({ name, type, shape }) => {
     if (!type) throw new ShoalError(0, "bad_answer", `the output "${name}" is of a type that this SDK does not know`);
     const size = shape.reduce((product, side) => product * side, type.array.BYTES_PER_ELEMENT);
     const from = aligned(at);
-    outputs[name] = { data: arrayOf(type, packed.subarray(from, from + size), name), shape };
     at = from + size;
-  }
-  return outputs;
+    return { name, type, shape, bytes: packed.subarray(from, from + size) };
+  });
 }
 
 /** A request's JSON for the coordinator; the bytes of the tensors follow it. */

@@ -1,30 +1,15 @@
 /** Models: what they are given, what they give, and where they ran. */
 
+import type { Tensor, TensorData } from "./tensor.js";
 import type { ModelPort, ServiceSplit } from "../api/answers.js";
+
+export type { Tensor, TensorData } from "./tensor.js";
 
 /** Where a model can run: in this page, or on the pool. */
 export type Place = "local" | "remote";
 /** `auto` measures both, keeps to the faster, and falls back to the other. `split` is for models of which several nodes of
  * the pool have a slice each. */
 export type Where = "auto" | Place | "split";
-
-/** Numbers of a tensor. `bool` is a `Uint8Array`, `float16` the bits in a `Uint16Array`. */
-export type TensorData =
-  | Float32Array
-  | Float64Array
-  | Uint8Array
-  | Int8Array
-  | Uint16Array
-  | Int16Array
-  | Uint32Array
-  | Int32Array
-  | BigUint64Array
-  | BigInt64Array;
-
-export interface Tensor {
-  data: TensorData;
-  shape: readonly number[];
-}
 
 /** A picture, which the node that runs the model makes into what the model takes. It is sent as it is, one byte for each
  * colour. */
@@ -95,6 +80,8 @@ export interface Ran {
   where: Place | "split";
   /** The node that answered, if it was not this page. */
   node?: { id: number; name: string };
+  /** Of this page: the engine that answered, `rten` or `onnxruntime-web` (`onnxruntime-web-webgpu` on a GPU). */
+  engine?: string;
   /** Nodes of the pool that it went through. */
   stages?: number;
   why: string;

@@ -2,6 +2,7 @@
 
 import { Blobs, type StoredBlob, UnitError } from "./blobs.js";
 import { Hashing } from "./hashing.js";
+import type { Means } from "./runtime/words.js";
 import type { BrainJob, FromEngine, ToEngine, ToSim, ToStage, UnitFailure, UnitSpan } from "./messages.js";
 
 /** What a kind of engine adds. */
@@ -14,6 +15,8 @@ export interface Computer {
   sim?(ask: ToSim, info: (job: number) => BrainJob | undefined): void;
   /** Of models: parts that crews keep ready. */
   stage?(ask: ToStage, info: (job: number) => BrainJob | undefined): void;
+  /** Of models: the donor lends this from now on. */
+  lend?(means: Means): void;
   /** Of a GPU: what the probe kernel gave, if it ran. */
   readonly probed?: string | undefined;
 }
@@ -21,6 +24,8 @@ export interface Computer {
 /** A unit's result; `release` when it was delivered. */
 export interface Computed {
   bytes: Uint8Array<ArrayBuffer>;
+  /** Which engine computed it, where there are several. */
+  by?: string;
   release(): void;
 }
 
@@ -36,7 +41,7 @@ export function say(message: FromEngine, transfer: Transferable[] = []): void {
 
 /** Serves the brain Worker: `open` makes the computer when the first message tells where things are. */
 export function serve(
-  open: (blobs: Blobs, wasm: string) => Promise<Computer>,
+  open: (blobs: Blobs, wasm: string, means?: Means) => Promise<Computer>,
   isFatal: (failure: UnitFailure) => boolean,
 ): void {
   const jobs = new Map<number, BrainJob>();
@@ -72,7 +77,7 @@ export function serve(
       const stored = unit.body ? undefined : await blobs.deliver(unit, computed.bytes, abort.signal);
       const result = stored ?? { inline: computed.bytes.slice() };
       const took = performance.now() - began;
-      if (!abort.signal.aborted) say({ type: "done", attempt: unit.attempt, took, result });
+      if (!abort.signal.aborted) say({ type: "done", attempt: unit.attempt, took, result, ...(computed.by ? { by: computed.by } : {}) });
     } catch (error) {
       if (abort.signal.aborted) return;
       const failure = asFailure(error);
@@ -91,7 +96,7 @@ export function serve(
     switch (data.type) {
       case "open":
         blobs = new Blobs(data.base, data.session, new Hashing(data.hashing), need, say, data.blobs);
-        computer = open(blobs, data.wasm);
+        computer = open(blobs, data.wasm, data.means);
         computer.then(
           ({ probed }) => say(probed === undefined ? { type: "ready" } : { type: "ready", class: probed }),
           (error: unknown) => say({ type: "broken", message: asFailure(error).message }),
@@ -99,6 +104,9 @@ export function serve(
         break;
       case "session":
         blobs.setSession(data.session);
+        break;
+      case "means":
+        void computer.then((computer) => computer.lend?.(data.means)).catch(() => undefined);
         break;
       case "had":
         for (const had of needed.get(data.hash) ?? []) had();

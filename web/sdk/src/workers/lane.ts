@@ -1,6 +1,6 @@
 /** Engine Workers of one kind: started, fed and ended as the supervisor in the brain's module says, which decides when. */
 
-import type { EngineFault, EngineOutput, Engines } from "../../generated/brain/brain.js";
+import type { EngineFault, EngineOutput, Engines, RuntimeOffer } from "../../generated/brain/brain.js";
 import type {
   AboutUnit,
   BrainJob,
@@ -14,6 +14,7 @@ import type {
   UnitResult,
   UnitSpan,
 } from "./messages.js";
+import type { Means } from "./runtime/words.js";
 import type { Pieces, Seek, Sought } from "./crews.js";
 import type { StoredBlob } from "./failure.js";
 
@@ -44,6 +45,10 @@ export interface LaneConfig {
   onNeed: (blob: StoredBlob) => Promise<void>;
   /** A Worker needs some pieces of one. */
   onSeek: (pieces: Pieces, answer: Sought) => Seek;
+  /** What its Workers may use beside their own thread, if they are told. */
+  means?: () => Means;
+  /** Models can be run by another engine than the one built in, or not any more. */
+  onRuntime?: (offer: RuntimeOffer | undefined) => void;
   onSim: (said: FromSim) => void;
   onStage: (said: FromStage) => void;
 }
@@ -141,6 +146,12 @@ export class Lane {
     });
   }
 
+  /** The donor lends something else. */
+  meansChanged(): void {
+    const means = this.config.means?.();
+    if (means) for (const seat of this.seats.values()) tell(seat, { type: "means", means });
+  }
+
   /** Tells the supervisor one thing, and does all it wants then. */
   private supervise(input: (engines: Engines, now: number) => EngineOutput[]): void {
     const outputs = input(this.config.engines, performance.now());
@@ -221,14 +232,15 @@ export class Lane {
     };
     this.seats.set(engine, seat);
     const { base, wasm, hashing } = this.config;
-    tell(seat, { type: "open", base, wasm, hashing, session: this.config.session() });
+    const means = this.config.means?.();
+    tell(seat, { type: "open", base, wasm, hashing, session: this.config.session(), ...(means ? { means } : {}) });
   }
 
   private end(engine: number): void {
     const seat = this.seats.get(engine);
     seat?.worker.terminate();
     for (const seek of seat?.seeks.values() ?? []) seek.end();
-    this.seats.delete(engine);
+    if (this.seats.delete(engine)) this.config.onRuntime?.(undefined);
   }
 
   private died(engine: number, why: string): void {
@@ -276,6 +288,8 @@ export class Lane {
     } else if (said.type === "need") {
       const { hash } = said.blob;
       void this.config.onNeed(said.blob).finally(() => tell(seat, { type: "had", hash }));
+    } else if (said.type === "runtime") {
+      this.config.onRuntime?.(said.offer);
     } else if (said.type === "loading" || said.type === "said") {
       // Only pages that wait for it show it.
     } else if (said.type === "seek") {

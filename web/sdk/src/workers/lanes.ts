@@ -1,11 +1,12 @@
 /** The engine Workers of a node, kernels on one, models on another and programs on more, and what is offered of them.
  * A GPU comes and goes; the offer follows it. */
 
-import { Engines } from "../../generated/brain/brain.js";
+import { Engines, type RuntimeOffer } from "../../generated/brain/brain.js";
 import { Lane, type LaneConfig } from "./lane.js";
+import { type Means, usualThreads } from "./runtime/words.js";
 import type { Offer, Places, ToStage, UnitSpan } from "./messages.js";
 
-type Own = "engines" | "worker" | "wasm" | "base" | "onHealth";
+type Own = "engines" | "worker" | "wasm" | "base" | "onHealth" | "means" | "onRuntime";
 /** What all kinds share. `onGpu`: the GPU stopped answering (why), or answers again. `onModels`: the same of models. */
 export type LanesConfig = Omit<LaneConfig, Own> & { onGpu: (problem: string | undefined) => void; onModels: () => void };
 
@@ -82,6 +83,8 @@ export class Lanes {
   private isOpened = false;
   private problem: string | undefined;
   private class: string | undefined;
+  /** What runs models beside the built-in engine, once it was loaded. */
+  private runtime: RuntimeOffer | undefined;
 
   constructor(
     places: Places,
@@ -105,7 +108,13 @@ export class Lanes {
       onHealth: (problem) => problem && console.error(`programs cannot run: ${problem}`),
     });
     const { onnxWorker, onnxWasm, llmWorker, llmWasm } = places;
-    this.models = new Keeping("models", { ...shared, worker: onnxWorker, wasm: onnxWasm }, onModels);
+    const onRuntime = (runtime: RuntimeOffer | undefined) => {
+      if (runtime === this.runtime) return;
+      this.runtime = runtime;
+      onModels();
+    };
+    const means = () => this.means;
+    this.models = new Keeping("models", { ...shared, worker: onnxWorker, wasm: onnxWasm, means, onRuntime }, onModels);
     this.languages = new Keeping("language models", { ...shared, worker: llmWorker, wasm: llmWasm }, onModels);
   }
 
@@ -120,6 +129,7 @@ export class Lanes {
     this.cpu.limit(offer.cpuSlots);
     this.gpu.limit(offer.gpu ? 1 : 0);
     for (const keeping of this.keeping) keeping.lend(offer.cpuSlots > 0);
+    this.models.lane.meansChanged();
   }
 
   /** Whether there is nothing to wait for before it is said what can be offered. */
@@ -133,6 +143,7 @@ export class Lanes {
     const able: Offer = { ...rest, onnx: this.models.isAble, llm: this.languages.isAble };
     if (gpu && this.isOpened && this.problem === undefined) able.gpu = gpu;
     if (this.class !== undefined) able.class = this.class;
+    if (this.runtime) able.runtime = this.runtime;
     return able;
   }
 
@@ -170,6 +181,12 @@ export class Lanes {
 
   close(): void {
     for (const lane of this.all) lane.close();
+  }
+
+  /** What models may use of what is lent. */
+  private get means(): Means {
+    const { cpuSlots, gpu } = this.lends;
+    return { threads: Math.max(1, Math.min(cpuSlots, usualThreads())), gpu: gpu !== undefined && !gpu.software };
   }
 
   private get all(): Lane[] {

@@ -4,8 +4,9 @@ import type { JobNote, UnitNote } from "../join/unit.js";
 import type { CrewNote } from "../join/crew.js";
 import type { StoredBlob } from "./failure.js";
 import type { RadioCall } from "./radio-words.js";
+import type { Means } from "./runtime/words.js";
 import type { SimCommand, StageCommand } from "../../generated/crew/crew.js";
-import type { BrainJob, BrainStatus, Condition, KernelInput, KernelWork, Offer, Rules, UnitFailure } from "../../generated/brain/brain.js";
+import type { BrainJob, BrainStatus, Condition, KernelInput, KernelWork, Offer, Rules, RuntimeOffer, UnitFailure } from "../../generated/brain/brain.js";
 
 export type { BrainJob, BrainStatus, Condition, KernelInput, KernelWork, Offer, Rules, SimCommand, StageCommand, UnitFailure };
 
@@ -92,8 +93,10 @@ export interface UnitSpan {
 /** From the brain Worker to an engine Worker. */
 export type ToEngine =
   /** `hashing`: the brain's code, compiled once for all. `blobs`: where they are, if a page runs a model for itself, whose
-   * `session` is then its key. */
-  | { type: "open"; base: string; wasm: string; hashing: WebAssembly.Module; session: string; blobs?: string }
+   * `session` is then its key. `means`: what models may use. */
+  | { type: "open"; base: string; wasm: string; hashing: WebAssembly.Module; session: string; blobs?: string; means?: Means }
+  /** The donor lends this from now on. */
+  | { type: "means"; means: Means }
   | { type: "session"; session: string }
   /** Before the first unit of a job. */
   | { type: "job"; job: number; info: BrainJob }
@@ -115,6 +118,8 @@ export type FromEngine =
   | { type: "ready"; class?: string }
   /** It cannot be opened: the device is missing or does not answer. */
   | { type: "broken"; message: string }
+  /** Models can be run by another engine than the one built in, or not any more. */
+  | { type: "runtime"; offer?: RuntimeOffer }
   /** So much of a model's file is here. */
   | { type: "loading"; job: number; bytes: number }
   /** Some words of the answer to a chat. */
@@ -150,7 +155,8 @@ export type AboutUnit =
   | { type: "stderr"; attempt: number; tail: string }
   /** A part of the answer to a request, while the program goes on. */
   | { type: "part"; attempt: number; bytes: Uint8Array<ArrayBuffer> }
-  | { type: "done"; attempt: number; took: number; result: UnitResult }
+  /** `by`: which engine answered, where there are several. */
+  | { type: "done"; attempt: number; took: number; result: UnitResult; by?: string }
   /** `fatal`: the Worker is of no more use and must be replaced. */
   | { type: "failed"; attempt: number; took: number; failure: UnitFailure; fatal?: true };
 
