@@ -98,46 +98,35 @@ impl Direct {
     pub fn handle(&mut self, now: Time, input: DirectInput) -> Vec<DirectDo> {
         match input {
             DirectInput::Offered { streams } => self.offered(now, streams),
-            DirectInput::Streams => match self.state {
-                State::Calling if self.dials => {
-                    self.state = State::Trying { until: None };
-                    vec![DirectDo::TryStreams]
-                }
-                _ => Vec::new(),
-            },
-            DirectInput::Answered => match self.state {
-                State::Calling | State::Trying { .. } if self.dials => {
-                    self.state = State::Making;
-                    vec![DirectDo::EndStreams, DirectDo::Accept]
-                }
-                // It crossed the stream that was named, which the peer takes.
-                _ => Vec::new(),
-            },
-            DirectInput::Proven => match self.state {
-                State::Calling | State::Trying { .. } if self.dials => self.use_stream(),
-                _ => vec![DirectDo::DropStream],
-            },
-            DirectInput::Named => match self.state {
-                State::Calling | State::Trying { .. } | State::Making if !self.dials => {
-                    self.use_stream()
-                }
-                _ => vec![DirectDo::DropStream],
-            },
-            DirectInput::Opened => match self.state {
-                State::Making => {
-                    self.state = State::On(DirectWay::Channel);
-                    vec![DirectDo::EndStreams, DirectDo::Up(DirectWay::Channel)]
-                }
-                _ => Vec::new(),
-            },
+            DirectInput::Streams if self.dials && self.state == State::Calling => {
+                self.state = State::Trying { until: None };
+                vec![DirectDo::TryStreams]
+            }
+            DirectInput::Answered if self.dials && self.is_before_channel() => {
+                self.state = State::Making;
+                vec![DirectDo::EndStreams, DirectDo::Accept]
+            }
+            DirectInput::Proven if self.dials && self.is_before_channel() => self.use_stream(),
+            DirectInput::Named
+                if !self.dials && (self.is_before_channel() || self.state == State::Making) =>
+            {
+                self.use_stream()
+            }
+            DirectInput::Proven | DirectInput::Named => vec![DirectDo::DropStream],
+            DirectInput::Opened if self.state == State::Making => {
+                self.state = State::On(DirectWay::Channel);
+                vec![DirectDo::EndStreams, DirectDo::Up(DirectWay::Channel)]
+            }
             DirectInput::Lost(way) => self.lost(way),
-            DirectInput::Tick => match self.state {
-                State::Trying { until: Some(until) } if until <= now => {
-                    self.state = State::Making;
-                    vec![DirectDo::Answer]
-                }
-                _ => Vec::new(),
-            },
+            DirectInput::Tick if self.next_timeout().is_some_and(|until| until <= now) => {
+                self.state = State::Making;
+                vec![DirectDo::Answer]
+            }
+            // Too late, or too early. An answer may have crossed the stream that was named, which the peer takes.
+            DirectInput::Streams
+            | DirectInput::Answered
+            | DirectInput::Opened
+            | DirectInput::Tick => Vec::new(),
         }
     }
 
@@ -152,6 +141,10 @@ impl Direct {
     /// Whether what the peer says of its channel waits for the answer.
     pub fn holds_offer(&self) -> bool {
         matches!(self.state, State::Trying { until: Some(_) })
+    }
+
+    fn is_before_channel(&self) -> bool {
+        matches!(self.state, State::Calling | State::Trying { .. })
     }
 
     fn offered(&mut self, now: Time, streams: bool) -> Vec<DirectDo> {

@@ -141,7 +141,10 @@ mod tests {
         let (mut answers, mut hears) = halves().seal(&SALTS, false);
         for words in [b"first".as_slice(), b"", b"third"] {
             let sealed = record(&mut out, words);
-            assert_eq!(Opener::length(*sealed.first_chunk().unwrap()), Some(sealed.len() - 4));
+            assert_eq!(
+                Opener::length(*sealed.first_chunk().expect("a head")),
+                Some(sealed.len() - 4)
+            );
             assert_eq!(hears.open(&sealed[4..]).as_deref(), Some(words));
             let sealed = record(&mut answers, words);
             assert_eq!(back.open(&sealed[4..]).as_deref(), Some(words));
