@@ -282,7 +282,7 @@ mod tests {
                         Accept => answered = true,
                         UseStream if is_dials => to_listens.push(Named),
                         Up(way) => ways[usize::from(is_dials)] = Some(way),
-                        _ => {}
+                        TryStreams | UseStream | DropStream | EndStreams | EndChannel | Down => {}
                     }
                 }
             }

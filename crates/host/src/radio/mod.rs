@@ -135,7 +135,11 @@ impl Radio {
                 let Some(frame) = self.outboxes.pass(peer, call, frame) else { return };
                 Order::Send(peer, frame)
             }
-            other => other,
+            Order::Dial(_)
+            | Order::Listen(_)
+            | Order::Hear(..)
+            | Order::Hang(_)
+            | Order::Servers(_) => order,
         };
         let most = match &order {
             Order::Send(..) => Some(MAX_WAITING / 2),

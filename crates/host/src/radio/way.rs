@@ -30,10 +30,8 @@ impl Air {
             todo.extend(way.handle(now, input));
             while let Some(one) = todo.pop_front() {
                 if !self.perform(peer, one, &mut line).await? {
-                    let lost = match one {
-                        DirectDo::UseStream => DirectWay::Stream,
-                        _ => DirectWay::Channel,
-                    };
+                    let is_stream = one == DirectDo::UseStream;
+                    let lost = if is_stream { DirectWay::Stream } else { DirectWay::Channel };
                     inputs.push_back(DirectInput::Lost(lost));
                 }
             }

@@ -130,7 +130,9 @@ impl Streams {
         let (name, dials) = (halves.id(), *dials);
         *id = Some(name);
         let expected = Expected { peer, call, halves, dials };
-        self.calls.send_modify(|calls| drop(calls.insert(name, expected)));
+        self.calls.send_modify(|calls| {
+            calls.insert(name, expected);
+        });
         for to in reachable(&theirs.at, &self.at) {
             tokio::spawn(greet::call(to, name, self.calls.subscribe(), self.tell.clone()));
         }
@@ -163,7 +165,9 @@ impl Streams {
     /// No stream is tried any more; one in use stays.
     pub(super) fn stop(&mut self, peer: Peer) {
         if let Some(id) = self.trying.remove(&peer).and_then(|trying| trying.id) {
-            self.calls.send_modify(|calls| drop(calls.remove(&id)));
+            self.calls.send_modify(|calls| {
+                calls.remove(&id);
+            });
         }
     }
 
