@@ -136,8 +136,8 @@ fn page(name: &str, headers: &HeaderMap) -> Response {
 }
 
 fn serve(name: &str, headers: &HeaderMap) -> Response {
-    let (plain, packed) = (Dist::get(name), Dist::get(&format!("{name}.gz")));
-    let Some(first) = plain.as_ref().or(packed.as_ref()) else {
+    let (plain, zipped) = (Dist::get(name), Dist::get(&format!("{name}.gz")));
+    let Some(first) = plain.as_ref().or(zipped.as_ref()) else {
         return ApiError::from(RequestError::NoSuchPath).into_response();
     };
     let tag = tag(first);
@@ -145,24 +145,32 @@ fn serve(name: &str, headers: &HeaderMap) -> Response {
     // Those without a plain form are modules.
     let kind = plain.as_ref().map_or("application/wasm", |file| file.metadata.mimetype());
     let kind = kind.to_owned();
-    let (mut response, is_packed) = match (has_it, plain, packed.filter(|_| takes_gzip(headers))) {
-        (true, _, _) => (StatusCode::NOT_MODIFIED.into_response(), false),
-        (false, _, Some(packed)) => (Response::new(body(packed)), true),
-        (false, Some(plain), None) => (Response::new(body(plain)), false),
-        (false, None, None) => (unpacked(name), false),
+    let (mut response, encoding) = match (has_it, packed(name, headers), plain) {
+        (true, _, _) => (StatusCode::NOT_MODIFIED.into_response(), None),
+        (false, Some((encoding, file)), _) => (Response::new(body(file)), Some(encoding)),
+        (false, None, Some(plain)) => (Response::new(body(plain)), None),
+        (false, None, None) => (unpacked(name), None),
     };
     let list = response.headers_mut();
     if let (Ok(kind), Ok(tag)) = (HeaderValue::try_from(kind), HeaderValue::from_bytes(&tag)) {
         list.insert(header::CONTENT_TYPE, kind);
         list.insert(header::ETAG, tag);
     }
-    if is_packed {
-        list.insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+    if let Some(encoding) = encoding {
+        list.insert(header::CONTENT_ENCODING, HeaderValue::from_static(encoding));
     }
     list.insert(header::VARY, HeaderValue::from_static("accept-encoding"));
     list.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
     secure(&mut response, headers);
     response
+}
+
+/// The smallest form that the reader takes.
+fn packed(name: &str, headers: &HeaderMap) -> Option<(&'static str, EmbeddedFile)> {
+    let forms = [("br", "br"), ("gzip", "gz")];
+    forms.into_iter().filter(|(encoding, _)| takes(headers, encoding)).find_map(|(encoding, end)| {
+        Dist::get(&format!("{name}.{end}")).map(|file| (encoding, file))
+    })
 }
 
 /// A file of which only the compressed form is kept, because it is large and nearly everybody takes that. It is unpacked on
@@ -199,13 +207,17 @@ fn tag(file: &EmbeddedFile) -> Vec<u8> {
     format!("\"{hex}\"").into_bytes()
 }
 
-fn takes_gzip(headers: &HeaderMap) -> bool {
+fn takes(headers: &HeaderMap, encoding: &str) -> bool {
     let accepted = headers.get(header::ACCEPT_ENCODING).and_then(|value| value.to_str().ok());
-    accepted.is_some_and(|list| {
-        list.split(',')
-            .map(|one| one.split(';').next().unwrap_or("").trim())
-            .any(|one| one == "gzip")
-    })
+    accepted.is_some_and(|list| list.split(',').any(|one| is_taken(one, encoding)))
+}
+
+/// `gzip`, or `gzip;q=0.5`; but `gzip;q=0` says that it is not taken.
+fn is_taken(one: &str, encoding: &str) -> bool {
+    let mut parts = one.split(';').map(str::trim);
+    let is_named = parts.next() == Some(encoding);
+    let weight = parts.find_map(|part| part.strip_prefix("q=")).and_then(|q| q.parse::<f32>().ok());
+    is_named && weight != Some(0.0)
 }
 
 /// Isolation gives a page threads; other sites may load our scripts to lend their visitors' devices.

@@ -58,6 +58,65 @@ async fn a_module_that_is_kept_compressed_is_unpacked_for_whoever_asks_for_it_pl
     world.stop().await;
 }
 
+/// What a tab that lends its GPU fetches before its first unit, without the pages' own words.
+const JOINING: [&str; 10] = [
+    "join",
+    "assets/join.js",
+    "assets/join.css",
+    "assets/icon.svg",
+    "assets/brain-worker.js",
+    "assets/brain_bg.wasm",
+    "assets/gpu-worker.js",
+    "assets/gpu_bg.wasm",
+    "assets/keep-worker.js",
+    "assets/radio.js",
+];
+const MOST_JOINING: usize = 300_000;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_tab_that_joins_fetches_little() {
+    let world = World::start();
+    let mut bytes = 0;
+    for name in JOINING {
+        let path = format!("/{name}");
+        let page = world.api.open(Method::GET, &path).header("accept-encoding", "gzip, br;q=0.9");
+        let page = page.send().await.unwrap();
+        // A build without pages has only the page that says so.
+        if page.status() != StatusCode::OK || !page.headers().contains_key("content-encoding") {
+            assert!(bytes == 0 || name.ends_with(".svg"), "{path} is not there, or not compressed");
+            continue;
+        }
+        bytes += page.bytes().await.unwrap().len();
+    }
+    assert!(bytes < MOST_JOINING, "{bytes} bytes to join, {MOST_JOINING} are allowed");
+    world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_page_comes_in_the_form_that_the_reader_takes() {
+    let world = World::start();
+    let mut sizes = Vec::new();
+    for (accepted, expected) in [
+        ("identity", None),
+        ("gzip, deflate", Some("gzip")),
+        ("gzip, deflate, br", Some("br")),
+        ("gzip;q=1.0, br;q=0", Some("gzip")),
+    ] {
+        let asked = world.api.open(Method::GET, "/assets/join.js");
+        let page = asked.header("accept-encoding", accepted).send().await.unwrap();
+        // A build without pages has none.
+        if page.status() == StatusCode::OK {
+            let encoding = page.headers().get("content-encoding");
+            assert_eq!(encoding.and_then(|name| name.to_str().ok()), expected, "{accepted}");
+            sizes.push(page.bytes().await.unwrap().len());
+        }
+    }
+    if let [plain, zipped, smallest, again] = sizes[..] {
+        assert!(smallest < zipped && zipped < plain && again == zipped, "{sizes:?}");
+    }
+    world.stop().await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_join_link_is_drawn_for_whoever_has_the_key() {
     let world = World::start();
