@@ -120,7 +120,8 @@ test("a local model is fetched once, shows its progress, and sends nothing of it
   const { outputs, ran } = await run(page);
   assert.deepEqual(outputs, { y: { data: Y, shape: [1, 3] } });
   assert.deepEqual([ran.where, ran.node, ran.bytes], ["local", undefined, { sent: 0, received: 0 }]);
-  assert.deepEqual(asked, []);
+  // The page may still look for a faster engine, a file like those of the page itself.
+  assert.deepEqual(asked.filter((path) => !path.startsWith("GET /assets/ort")), []);
 });
 
 test("what does not fit is refused before anything is sent", async () => {

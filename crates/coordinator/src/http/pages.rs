@@ -168,9 +168,9 @@ fn serve(name: &str, headers: &HeaderMap) -> Response {
 /// The smallest form that the reader takes.
 fn packed(name: &str, headers: &HeaderMap) -> Option<(&'static str, EmbeddedFile)> {
     let forms = [("br", "br"), ("gzip", "gz")];
-    forms.into_iter().filter(|(encoding, _)| takes(headers, encoding)).find_map(|(encoding, end)| {
-        Dist::get(&format!("{name}.{end}")).map(|file| (encoding, file))
-    })
+    forms.into_iter().filter(|(encoding, _)| takes(headers, encoding)).find_map(
+        |(encoding, end)| Dist::get(&format!("{name}.{end}")).map(|file| (encoding, file)),
+    )
 }
 
 /// A file of which only the compressed form is kept, because it is large and nearly everybody takes that. It is unpacked on
