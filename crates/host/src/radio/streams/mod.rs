@@ -50,7 +50,10 @@ pub(super) enum Event {
 
 /// Streams in use, for whoever sends.
 #[derive(Clone, Default)]
-pub(super) struct Outboxes(Arc<Mutex<BTreeMap<Peer, (u64, Arc<Outbox>)>>>);
+pub(super) struct Outboxes(Arc<Mutex<Waiting>>);
+
+/// What each peer's call, by its number, has yet to send.
+type Waiting = BTreeMap<Peer, (u64, Arc<Outbox>)>;
 
 pub(super) struct Streams {
     /// Listening tasks; none while there are no calls.
@@ -214,7 +217,7 @@ impl Outboxes {
         None
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<Peer, (u64, Arc<Outbox>)>> {
+    fn lock(&self) -> MutexGuard<'_, Waiting> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
