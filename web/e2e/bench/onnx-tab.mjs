@@ -14,6 +14,8 @@ import { Api } from "../lib/api.mjs";
 
 /** Runs of one side before it is the other's turn. */
 const IN_A_ROW = 5;
+/** In this time a page has loaded onnxruntime-web and knows which engine is faster. */
+const TRIAL_MILLIS = 20_000;
 const PACKAGE = new URL("../../node_modules/onnxruntime-web/dist/", import.meta.url);
 const TYPES = { ".mjs": "text/javascript", ".wasm": "application/wasm" };
 
@@ -34,7 +36,7 @@ const browser = await launchPlain();
 try {
   const ours = await browser.open(`${url}/join`);
   await ours.waitFor(() => document.readyState === "complete");
-  const { input, shape, builtIn } = await ours.evaluate(openOurs, { url, key, name });
+  const { input, shape, builtIn } = await ours.evaluate(openOurs, { url, key, name, trialMillis: TRIAL_MILLIS });
   const hand = await browser.open(`http://127.0.0.1:${server.address().port}/`);
   await hand.waitFor(() => document.readyState === "complete");
   await hand.evaluate(openByHand, { input, shape });
@@ -58,8 +60,8 @@ function median(numbers) {
   return [...numbers].sort((a, b) => a - b)[Math.floor(numbers.length / 2)];
 }
 
-/** Runs in a page: asks until onnxruntime-web answers. */
-async function openOurs({ url, key, name }) {
+/** Runs in a page: asks until onnxruntime-web answers, or for so long that it was tried and is not the faster one. */
+async function openOurs({ url, key, name, trialMillis }) {
   const { connect } = await import(`${url}/assets/sdk.js`);
   const model = await (await connect(url, key)).model(name, { where: "local" });
   const [{ name: input, shape: declared }] = model.inputs;
@@ -76,18 +78,15 @@ async function openOurs({ url, key, name }) {
   globalThis.runs = async (times) => {
     const took = [];
     while (took.length < times) {
-      const one = await run();
-      if (one.engine !== "onnxruntime-web") throw new Error(`${one.engine} answered`);
-      took.push(one.took);
+      took.push((await run()).took);
     }
     return took;
   };
   const builtIn = [];
-  for (const until = performance.now() + 90_000; ; ) {
+  for (const until = performance.now() + trialMillis; performance.now() < until; ) {
     const { took, engine } = await run();
     if (engine !== "rten") break;
     builtIn.push(took);
-    if (performance.now() > until) throw new Error("onnxruntime-web did not answer");
   }
   return { input, shape, builtIn: Math.min(...builtIn) };
 }
