@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use js_sys::{Array, Uint8Array};
 use shoal_engine::llm::{
-    Conversations, Given, Heard, LoadError, Loading, Options, READ_STEP, Rounds, Stage, Whole,
+    Conversations, Given, Heard, LoadError, Loading, Options, READ_STEP, Room, Rounds, Stage, Whole,
 };
 use shoal_gguf::{FIRST_BYTES, Model, ReadError};
 use shoal_kinds::crew::{Out, Way};
@@ -160,10 +160,11 @@ impl Loader {
 
     /// All bytes are here: the model. The loader is of no more use.
     pub fn finish(self) -> Result<Language, JsValue> {
-        let (context, seats) = (self.context, self.conversations.into());
+        let context = self.context;
+        let room = Room { seats: self.conversations.into(), tokens: STEP };
         let (stage, bounds, texts) = self.loaded(STEP)?;
         let spelling = spelling(&texts);
-        let conversations = Conversations::new(Whole::new(stage), bounds, seats, spelling);
+        let conversations = Conversations::new(Whole::new(stage), bounds, room, spelling);
         Ok(Language { conversations, texts, context, speakers: BTreeMap::new() })
     }
 

@@ -17,7 +17,7 @@ use super::accelerator::Accelerator;
 use super::backlog::Backlog;
 use super::cache::Cache;
 use super::courier::Courier;
-use super::languages::Languages;
+use super::languages::{Caller, Languages, Word};
 use super::models::{Models, Noted};
 use super::program::Programs;
 use super::session::Session;
@@ -215,7 +215,9 @@ fn threads(
             loop {
                 let next = queue.lock().unwrap_or_else(PoisonError::into_inner).recv();
                 let Ok(task) = next else { return };
-                (report.tell)(work_on(&engines, &mut courier, &task, &report));
+                if let Some(worked) = work_on(&engines, &mut courier, &task, &report) {
+                    (report.tell)(worked);
+                }
             }
         };
         std::thread::Builder::new()
@@ -240,7 +242,13 @@ fn begin(
     Ok(cancel)
 }
 
-fn work_on(engines: &Engines, courier: &mut Courier, task: &Task, report: &Report) -> Worked {
+/// What became of it; nothing if that is told later.
+fn work_on(
+    engines: &Engines,
+    courier: &mut Courier,
+    task: &Task,
+    report: &Report,
+) -> Option<Worked> {
     let began = Instant::now();
     let panicked = || Failure::Internal { message: "the node's program runner panicked".into() };
     match &task.what {
@@ -251,31 +259,33 @@ fn work_on(engines: &Engines, courier: &mut Courier, task: &Task, report: &Repor
                 Code::Language(work) => engines.languages.warm(courier, work, *job),
             });
             let result = catch_unwind(warmed).unwrap_or_else(|_| Err(panicked()));
-            Worked::Warmed { job: *job, result }
+            Some(Worked::Warmed { job: *job, result })
         }
         What::Stage(crew, command) => {
             let stages = &engines.stages;
             let done = AssertUnwindSafe(|| stages.perform(courier, *crew, command, &task.info));
             let answer = catch_unwind(done).unwrap_or_else(|_| stages::failed(command, panicked()));
-            Worked::Staged(*crew, answer)
+            Some(Worked::Staged(*crew, answer))
         }
         What::Unit(lease) | What::Call(lease, _) => {
             // A fault in one unit must not take its thread, and with it the slot, away.
             let computed = AssertUnwindSafe(|| compute(engines, courier, task, lease, report));
             let result = catch_unwind(computed).unwrap_or_else(|_| Err(panicked()));
+            let result = result.transpose()?;
             let took = Micros(began.elapsed().as_micros() as u64);
-            Worked::Ran(Ran { attempt: lease.attempt, took, result })
+            Some(Worked::Ran(Ran { attempt: lease.attempt, took, result }))
         }
     }
 }
 
+/// What came out; nothing if that is told later.
 fn compute(
     engines: &Engines,
     courier: &mut Courier,
     task: &Task,
     lease: &Lease,
     report: &Report,
-) -> Result<UnitOutput, Failure> {
+) -> Result<Option<UnitOutput>, Failure> {
     let Task { what, info, cancel } = task;
     let work = match code(info)? {
         Code::Program(work) => work,
@@ -286,28 +296,43 @@ fn compute(
             }
             let What::Call(_, body) = what else {
                 let rows = engines.models.unit(courier, work, info, lease, cancel)?;
-                return courier.deliver(lease, &rows);
+                return courier.deliver(lease, &rows).map(Some);
             };
-            return engines.models.call(courier, work, info, body).map(UnitOutput::Inline);
+            let answer = engines.models.call(courier, work, info, body)?;
+            return Ok(Some(UnitOutput::Inline(answer)));
         }
         Code::Language(work) => {
             let no_units = || Failure::Internal {
                 message: "a unit of a language model, which answers requests".into(),
             };
             let What::Call(_, body) = what else { return Err(no_units()) };
-            let give = |bytes: Vec<u8>| report.part(lease.attempt, bytes, cancel);
-            let answer = engines.languages.call(courier, work, body, cancel, &give)?;
-            return Ok(UnitOutput::Inline(answer));
+            let caller = caller(lease.attempt, cancel, report);
+            engines.languages.call(courier, work, body, caller)?;
+            return Ok(None);
         }
     };
     if let What::Call(_, body) = what {
         let (call, ended, report) = (lease.attempt, cancel.clone(), report.clone());
         let give = Box::new(move |bytes: Vec<u8>| report.part(call, bytes, &ended));
         let answers = engines.programs.call(courier, work, info, body, (cancel, give))?;
-        return Ok(UnitOutput::Inline(answers));
+        return Ok(Some(UnitOutput::Inline(answers)));
     }
     let answers = engines.programs.unit(courier, work, info, lease.span, cancel)?;
-    courier.deliver(lease, &answers)
+    courier.deliver(lease, &answers).map(Some)
+}
+
+/// Tells what a conversation says.
+fn caller(attempt: Attempt, cancel: &Arc<AtomicBool>, report: &Report) -> Caller {
+    let (began, ended, report) = (Instant::now(), cancel.clone(), report.clone());
+    let hear = move |word| match word {
+        Word::Part(bytes) => report.part(attempt, bytes, &ended),
+        Word::End(result) => {
+            let took = Micros(began.elapsed().as_micros() as u64);
+            let result = result.map(UnitOutput::Inline);
+            (report.tell)(Worked::Ran(Ran { attempt, took, result }));
+        }
+    };
+    Caller { cancel: cancel.clone(), hear: Box::new(hear) }
 }
 
 /// What this lane computes with.

@@ -92,6 +92,28 @@ fn several_nodes_say_what_one_says_and_go_on_when_one_of_them_is_killed() {
 }
 
 #[test]
+fn conversations_run_side_by_side_on_one_core_and_each_says_what_it_says_alone() {
+    if file().is_none() {
+        return;
+    }
+    let pool = Pool::start();
+    let _node = own(&pool, "a", "1G");
+    add(&pool, "one", &["--split", "never", "--conversations", "4", "--wait", "120"]);
+    let asks = |fish: &'static str| {
+        ["chat", "one", fish, "--temperature", "0.8", "--seed", "5", "--max-tokens", "100"]
+    };
+    let prompts = ["Tell me of a trout.", "Tell me of an eel.", "Why is a carp slow?", "A pike!"];
+    let text = |out: &[u8]| String::from_utf8_lossy(out).into_owned();
+    let alone = prompts.map(|prompt| text(&pool.run(&asks(prompt)).ok().stdout));
+    let begun = prompts.map(|prompt| pool.begin(&asks(prompt), b""));
+    pool.wait("all four are at work at once", || {
+        service(&pool, "one")["replicas"][0]["running"].as_u64() == Some(4)
+    });
+    let together = begun.map(|asked| text(&asked.end().ok().stdout));
+    assert_eq!(together, alone);
+}
+
+#[test]
 fn a_model_that_no_node_holds_alone_is_split_by_itself() {
     if file().is_none() {
         return;

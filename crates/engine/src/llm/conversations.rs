@@ -1,5 +1,5 @@
-//! Conversations that share one model where there are no threads, as in a browser: each go computes the next step of all
-//! that fit into it, and who had to wait is first in the next one. Between two goes others can be asked, or left.
+//! Conversations that share one model: each go computes the next step of all that fit into it, so that weights are read
+//! once for all of them, and who had to wait is first in the next one. Between two goes others can be asked, or left.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -13,13 +13,21 @@ pub struct Conversations<C> {
     engine: C,
     bounds: Bounds,
     spelling: Option<Arc<Spelling>>,
-    /// Conversations at a time: the memory for so many was promised.
-    seats: usize,
+    room: Room,
     /// The one that had its go longest ago comes first.
     open: VecDeque<Open>,
     /// First come, first served.
     waiting: VecDeque<(u64, Asked)>,
     last_sequence: u64,
+}
+
+/// What there is room for.
+#[derive(Clone, Copy, Debug)]
+pub struct Room {
+    /// Conversations at a time: the memory for so many was promised.
+    pub seats: usize,
+    /// Tokens of all of them in one go: nobody is heard meanwhile.
+    pub tokens: usize,
 }
 
 struct Open {
@@ -41,18 +49,17 @@ pub enum Heard {
 }
 
 impl<C: Computes> Conversations<C> {
-    /// With so many at a time. `bounds.step` also bounds what one go computes: nobody is heard meanwhile.
     pub fn new(
         engine: C,
         bounds: Bounds,
-        seats: usize,
+        room: Room,
         spelling: Option<Arc<Spelling>>,
     ) -> Conversations<C> {
         Conversations {
             engine,
             bounds,
             spelling,
-            seats: seats.max(1),
+            room,
             open: VecDeque::new(),
             waiting: VecDeque::new(),
             last_sequence: 0,
@@ -87,7 +94,7 @@ impl<C: Computes> Conversations<C> {
                 continue;
             };
             tokens += next.tokens.len();
-            if tokens > self.bounds.step && !taken.is_empty() {
+            if tokens > self.room.tokens && !taken.is_empty() {
                 break;
             }
             let (position, tokens, wants) = (next.position, next.tokens.to_vec(), next.wants);
@@ -131,7 +138,7 @@ impl<C: Computes> Conversations<C> {
     /// Lets in who waits, while there are seats.
     fn seat(&mut self, now: u64) -> Vec<(u64, Heard)> {
         let mut refused = Vec::new();
-        while self.open.len() < self.seats
+        while self.open.len() < self.room.seats.max(1)
             && let Some((number, asked)) = self.waiting.pop_front()
         {
             match Answer::new(asked, self.bounds, self.spelling.as_ref(), now) {
@@ -220,7 +227,7 @@ mod tests {
     }
 
     fn open(seats: usize) -> Conversations<Counter> {
-        Conversations::new(Counter::default(), BOUNDS, seats, None)
+        Conversations::new(Counter::default(), BOUNDS, Room { seats, tokens: 4 }, None)
     }
 
     #[test]

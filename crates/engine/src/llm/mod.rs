@@ -42,7 +42,7 @@ mod stage;
 mod testing;
 mod whole;
 
-pub use conversations::{Conversations, Heard};
+pub use conversations::{Conversations, Heard, Room};
 pub use error::{LoadError, RunError};
 pub use kernel::Kernel;
 pub use rounds::{Given, READ_STEP, Rounds, Turn};

@@ -8,6 +8,7 @@ use shoal_kinds::Kind;
 use shoal_protocol::limit::{MAX_CALLS_PER_NODE, REQUEST_PART_BYTES};
 use shoal_protocol::{Attempt, JobId, Micros, NodeId, Priority, Time, ToNode};
 
+use super::replica::Replica;
 use super::unanswered::CallError;
 use super::{Service, rank};
 use crate::Output;
@@ -202,10 +203,14 @@ impl Scheduler {
     /// requests to it; then the one with most room; between equals the one whose answers come soonest. One that
     /// failed on it is asked again only where nobody else is ready.
     pub(super) fn freest(&self, of: &Service, failed_on: &[NodeId]) -> Option<NodeId> {
-        let room = |node: NodeId| {
+        let room = |node: NodeId, replica: &Replica| {
             let peer = self.peers.get(&node).filter(|peer| !peer.paused && !peer.silent)?;
-            let slots = usize::from(peer.caps.slots_for(&of.spec.needs)).min(MAX_CALLS_PER_NODE);
-            let free = slots.saturating_sub(self.services.calls_of(node));
+            let slots = usize::from(peer.caps.slots_for(&of.spec.needs));
+            let free = match of.spec.work.at_once() {
+                Some(most) if slots > 0 => usize::from(most).saturating_sub(replica.calls),
+                Some(_) | None => slots.saturating_sub(self.services.slots_of(node)),
+            };
+            let free = free.min(MAX_CALLS_PER_NODE.saturating_sub(self.services.calls_of(node)));
             let far = peer.round_trip.map_or(u64::MAX, |trip| trip.0);
             Some((peer.trusted, free, Reverse(far)))
         };
@@ -213,7 +218,8 @@ impl Scheduler {
             .replicas
             .iter()
             .filter(|(node, replica)| replica.is_ready() && !of.is_unfit(self.now, **node));
-        let here = ready.filter_map(|(node, _)| room(*node).map(|room| (room, *node)));
+        let here =
+            ready.filter_map(|(node, replica)| room(*node, replica).map(|room| (room, *node)));
         let here: Vec<_> = here.collect();
         let fresh = here.iter().any(|(_, node)| !failed_on.contains(node));
         let may = here.iter().filter(|(_, node)| !fresh || !failed_on.contains(node));
