@@ -1,12 +1,12 @@
 """A language model of a pool, asked as its users do. Prints one JSON object.
 
     llm_split.py speed URL KEY MODEL TOKENS STREAMS
-    llm_split.py recovery URL KEY MODEL TOKENS KILLS SHOAL JOIN FOLDER TIMES
+    llm_split.py recovery URL KEY MODEL TOKENS KILLS SHOAL JOIN FOLDER NOTES
     llm_split.py late URL KEY MODEL TOKENS MILLIS SHOAL JOIN FOLDER
 
 `speed`: tokens a second of one conversation, and of several together. `recovery`: nodes are killed in the middle of answers, each
-time another place of the crew; the longest time without a word, and answers that are not those of the undisturbed run. The
-question is asked so many times over, so that it is as long as wanted. `late`: two nodes whose frames go through the coordinator
+time another place of the crew; the longest time without a word, and answers that are not those of the undisturbed run. Before
+the question stand so many notes, so that it is as long as wanted. `late`: two nodes whose frames go through the coordinator
 and take so long from one to the other; tokens a second, and how many a token's hops and its computing would allow.
 """
 
@@ -22,7 +22,8 @@ import urllib.request
 
 what, url, key, model = sys.argv[1:5]
 tokens = int(sys.argv[5])
-QUESTION = "Tell me a long story about a fish that learns to sing. "
+QUESTION = "Tell me a long story about a fish that learns to sing."
+NOTE = "The sea is wide, and the fish swim where they like. "
 
 
 def ask(path, body=None):
@@ -36,9 +37,9 @@ def crew():
     return next(service for service in services if service["name"] == model)["crew"]
 
 
-def speak(seed=None, heard=lambda count: None, times_over=1):
+def speak(seed=None, heard=lambda count: None, notes=0):
     """The words of an answer, and when each came."""
-    messages = [{"role": "user", "content": (QUESTION * times_over).strip()}]
+    messages = [{"role": "user", "content": NOTE * notes + QUESTION}]
     body = {"model": model, "messages": messages, "stream": True, "max_tokens": tokens}
     body |= {"temperature": 0} if seed is None else {"temperature": 0.8, "seed": seed}
     words, times = [], []
@@ -89,7 +90,7 @@ def ready():
     raise SystemExit("the crew does not get ready")
 
 
-def recovery(kills, shoal, link, folder, times_over):
+def recovery(kills, shoal, link, folder, notes):
     nodes = {}
 
     def add():
@@ -101,21 +102,23 @@ def recovery(kills, shoal, link, folder, times_over):
         for _ in range(3):
             add()
         stages = ready()
-        expected, _ = speak(times_over=times_over)
+        expected, _ = speak(notes=notes)
         for kill in range(kills):
             stages = ready()
             add()
             victim = nodes[stages[kill % len(stages)]["name"]]
-            when = len(expected) // 3 + kill % 7
+            when = min(len(expected) // 3 + kill % 7, len(expected) - 1)
 
             def heard(count):
                 if count == when:
                     os.kill(victim.pid, signal.SIGKILL)
 
-            words, times = speak(heard=heard, times_over=times_over)
+            words, times = speak(heard=heard, notes=notes)
             # How words are put into parts is nobody's promise.
             different += "".join(words) != "".join(expected)
             pauses.append(max(after - before for before, after in zip(times, times[1:])))
+            if victim.poll() is None and len(words) < when:
+                raise SystemExit(f"the answer ended before a node was killed: {''.join(words)!r}")
             victim.wait()
     finally:
         for node in nodes.values():
