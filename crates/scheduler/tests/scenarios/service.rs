@@ -110,40 +110,6 @@ fn a_request_goes_to_a_replica_and_its_answer_comes_back_in_parts() {
 }
 
 #[test]
-fn conversations_with_one_model_go_to_a_node_side_by_side_whatever_its_slots() {
-    let mut world = World::new();
-    let conn = world.join_trusted(1);
-    let model = BlobRef { hash: Hash([3; 32]), size: 1 };
-    let about = llm::Summary::default();
-    let work = LlmWork { model, about, context: 16, conversations: 3, split: false };
-    world.give(Input::Serve {
-        request: RequestId(1),
-        spec: ServiceSpec { work: work.into(), ..spec(1, 1) },
-    });
-    world.get_ready();
-    (1..=5).for_each(|call| world.ask(call, 60_000));
-    assert_eq!(world.asked.len(), 3, "as many as it was made ready for");
-    world.reply(1, b"done", true);
-    assert_eq!(world.asked.len(), 4);
-    // A program beside it has the slot, which no conversation took; two programs do not share it.
-    let beside = ServiceSpec { name: "beside".into(), ..spec(1, 1) };
-    world.give(Input::Serve { request: RequestId(2), spec: beside });
-    world.wait(200);
-    world.say(conn, FromNode::Warm { job: JobId(2), result: Ok(()) });
-    let (deadline, priority) = (world.now + Micros::from_secs(60), Priority::Interactive);
-    for call in 6..=7 {
-        let urgency = Urgency { priority, deadline, budget: None };
-        let (call, body) = (CallId(call), vec![call as u8]);
-        world.give(Input::Ask { call, service: JobId(2), body, urgency });
-    }
-    assert_eq!(world.asked.len(), 5);
-    world.reply(0, b"done", true);
-    assert_eq!(world.asked.len(), 6, "the fifth conversation");
-    world.reply(4, b"done", true);
-    assert_eq!(world.asked.len(), 7, "the second program");
-}
-
-#[test]
 fn an_answer_beyond_the_limit_is_broken_off() {
     let (mut world, _) = served(1, 1, 1);
     world.ask(7, 60_000);
