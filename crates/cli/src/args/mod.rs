@@ -23,6 +23,7 @@ pub(crate) use sim::Sim;
 pub(crate) use work::{Exec, JobArgs, Map, Render};
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::builder::styling::{AnsiColor, Styles};
 use clap::{Args, Parser, Subcommand};
@@ -109,6 +110,15 @@ pub(crate) struct Server {
     /// The coordinator's API key [default: the key of the coordinator on this machine]
     #[arg(long, value_name = "KEY", env = "SHOAL_KEY", hide_env_values = true)]
     pub(crate) key: Option<String>,
+    /// Seconds to wait for a coordinator that went away, such as one that restarts [default: 600]
+    #[arg(long, value_name = "S", value_parser = seconds)]
+    pub(crate) patience: Option<Duration>,
+}
+
+/// Seconds, also parts of one.
+fn seconds(text: &str) -> Result<Duration, String> {
+    let seconds = text.parse().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+    seconds.ok_or_else(|| "expected a number of seconds, such as 60".into())
 }
 
 /// Run empty units, to measure the overhead of the pool itself

@@ -2,7 +2,7 @@
 //! stops it.
 
 use std::pin::pin;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use futures_util::StreamExt;
 use reqwest::{Method, header};
@@ -15,12 +15,9 @@ use crate::interrupt::Interrupts;
 
 /// How long the coordinator is asked to hold its first answer: most small jobs are over by then.
 const FIRST_WAIT_SECONDS: f64 = 0.5;
-/// How long a coordinator that went away may take to come back before the wait is given up.
-const PATIENCE: Duration = Duration::from_secs(120);
 /// Silence on an event stream after which the coordinator is asked directly; it breaks its own
 /// every 15 s.
 const SILENCE: Duration = Duration::from_secs(40);
-const RETRY_AFTER: Duration = Duration::from_millis(300);
 
 /// Told about every change of a job that is waited for.
 pub(crate) trait Watcher {
@@ -72,29 +69,20 @@ impl Client {
         mut job: Job,
         watcher: &impl Watcher,
     ) -> Result<Job, Fail> {
-        let mut lost_since: Option<Instant> = None;
-        let mut asked = self.job_within(job.id, FIRST_WAIT_SECONDS).await;
+        let note = |text: &str| watcher.note(text);
+        let mut tries = self.tries(&note);
+        let path = format!("/api/v1/jobs/{}", job.id);
+        let first = format!("{path}?wait={FIRST_WAIT_SECONDS}");
+        let mut asked: Result<Job, Fail> = self.once(Method::GET, &first).await;
         let mut told_idle = false;
         loop {
             match asked {
                 Ok(now) => {
-                    lost_since = None;
+                    tries.moved();
                     watcher.changed(&now);
                     job = now;
                 }
-                Err(fail @ Fail::World { .. }) => {
-                    let since = *lost_since.get_or_insert_with(|| {
-                        watcher.note(
-                            "lost the connection to the coordinator: waiting for it to come back",
-                        );
-                        Instant::now()
-                    });
-                    if since.elapsed() > PATIENCE {
-                        return Err(fail);
-                    }
-                    tokio::time::sleep(RETRY_AFTER).await;
-                }
-                Err(fail) => return Err(fail),
+                Err(fail) => tries.again(fail).await?,
             }
             if job.state.has_ended() {
                 return Ok(job);
@@ -103,7 +91,7 @@ impl Client {
                 watcher.note("no node in the pool can run this job yet: it waits until one joins");
             }
             self.follow(&mut job, watcher).await;
-            asked = self.job(job.id).await;
+            asked = self.once(Method::GET, &path).await;
         }
     }
 

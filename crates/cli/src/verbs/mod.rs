@@ -49,7 +49,8 @@ pub(crate) struct Context {
 impl Context {
     fn client(&self, server: &Server) -> Result<Client, Fail> {
         let target = place::target(server, self.data.as_deref())?;
-        Client::new(&target, &place::data_folder(self.data.as_deref())?)
+        let client = Client::new(&target, &place::data_folder(self.data.as_deref())?)?;
+        Ok(client.quiet(self.json))
     }
 
     fn data_folder(&self) -> Result<PathBuf, Fail> {

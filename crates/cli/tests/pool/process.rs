@@ -154,6 +154,10 @@ impl Running {
         self.child.id()
     }
 
+    pub(crate) fn is_over(&mut self) -> bool {
+        !matches!(self.child.try_wait(), Ok(None))
+    }
+
     pub(crate) fn end(mut self) -> Done {
         let stdout = self.stdout.join().expect("no panic");
         let stderr = self.stderr.join().expect("no panic");
