@@ -12,7 +12,7 @@ mod work;
 
 pub(crate) use chat::Chat;
 pub(crate) use lend::{Join, Lend, Listen, Serve, Talk, Up};
-pub(crate) use look::{Cancel, Explain, Jobs, Nodes, Receipt, Subject, Verify, Watch};
+pub(crate) use look::{Cancel, Explain, Fetch, Jobs, Nodes, Receipt, Rm, Subject, Verify, Watch};
 pub(crate) use model::{
     FitArg, Infer, Model, ModelAdd, ModelQuantize, ModelRm, ModelVerb, Models, NormalizeArg, Sight,
     Task, WireArg,
@@ -20,7 +20,7 @@ pub(crate) use model::{
 pub(crate) use policy::{PolicyArgs, PriorityArg};
 pub(crate) use service::{Ask, Service, ServiceAdd, ServiceRm, ServiceVerb, Services};
 pub(crate) use sim::Sim;
-pub(crate) use work::{Exec, JobArgs, Map, Render};
+pub(crate) use work::{Exec, JobArgs, Map, Render, StayArgs};
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -80,7 +80,10 @@ pub(crate) enum Verb {
     Jobs(Jobs),
     Nodes(Nodes),
     Watch(Watch),
+    #[command(name = "result")]
+    Fetch(Fetch),
     Cancel(Cancel),
+    Rm(Rm),
     Explain(Explain),
     Receipt(Receipt),
     Verify(Verify),

@@ -18,6 +18,16 @@ impl Client {
         self.fetch(&format!("/api/v1/jobs/{job}/result"), bar, each).await
     }
 
+    /// The same as an .npy file.
+    pub(crate) async fn npy(
+        &self,
+        job: u64,
+        bar: &BytesBar,
+        each: impl FnMut(&[u8]) -> Result<(), Fail>,
+    ) -> Result<(), Fail> {
+        self.fetch(&format!("/api/v1/jobs/{job}/result.npy"), bar, each).await
+    }
+
     /// Where each answer of an exec job ends in its result.
     pub(crate) async fn ends(&self, job: u64) -> Result<Vec<u64>, Fail> {
         let mut bytes = Vec::new();

@@ -4,6 +4,7 @@ mod chat;
 mod download;
 mod events;
 mod field;
+mod manner;
 mod model;
 mod patience;
 mod said;
@@ -12,6 +13,7 @@ mod upload;
 mod wait;
 
 pub(crate) use field::Seen;
+pub(crate) use manner::{Manner, OnInterrupt, quoted};
 pub(crate) use patience::USUAL as USUAL_PATIENCE;
 pub(crate) use said::{Job, Said};
 pub(crate) use sink::Sink;
@@ -27,8 +29,8 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use shoal_api::{
-    ErrorJson, ExplainJson, JobRequest, JobsJson, NodesJson, ServiceJson, ServiceRequest,
-    ServicesJson,
+    ErrorJson, ExplainJson, InputsJson, JobRequest, JobsJson, NodesJson, ServiceJson,
+    ServiceRequest, ServicesJson,
 };
 use shoal_host::tls::{Trust, distrust};
 
@@ -86,6 +88,16 @@ impl Client {
         self.json(Method::GET, &format!("/api/v1/jobs/{id}")).await
     }
 
+    /// What a job computes from.
+    pub(crate) async fn inputs(&self, id: u64) -> Result<Said<InputsJson>, Fail> {
+        self.json(Method::GET, &format!("/api/v1/jobs/{id}/inputs")).await
+    }
+
+    /// Removes an ended job and its result.
+    pub(crate) async fn remove(&self, id: u64) -> Result<(), Fail> {
+        self.delete(&format!("/api/v1/jobs/{id}")).await
+    }
+
     pub(crate) async fn cancel(&self, id: u64) -> Result<Job, Fail> {
         self.json(Method::POST, &format!("/api/v1/jobs/{id}/cancel")).await
     }
@@ -109,11 +121,14 @@ impl Client {
     }
 
     pub(crate) async fn unserve(&self, name: &str) -> Result<(), Fail> {
-        let path = format!("/api/v1/services/{name}");
+        self.delete(&format!("/api/v1/services/{name}")).await
+    }
+
+    async fn delete(&self, path: &str) -> Result<(), Fail> {
         let mut is_first = true;
         self.patiently(async || {
             let is_again = !std::mem::replace(&mut is_first, false);
-            let answer = self.request(Method::DELETE, &path).send().await;
+            let answer = self.request(Method::DELETE, path).send().await;
             match answer {
                 // It went the first time, and the answer was lost.
                 Ok(answer) if is_again && answer.status() == StatusCode::NOT_FOUND => Ok(()),

@@ -52,6 +52,8 @@ impl Patience {
             | Fail::Input { .. }
             | Fail::Job { .. }
             | Fail::Interrupted { .. }
+            | Fail::Detached { .. }
+            | Fail::HungUp
             | Fail::PipeClosed => Duration::ZERO,
         }
     }

@@ -1,6 +1,7 @@
 //! Waiting for a job: by the coordinator's events, across its restarts, until it ends or the user
 //! stops it.
 
+use std::cell::Cell;
 use std::pin::pin;
 use std::time::Duration;
 
@@ -10,7 +11,7 @@ use shoal_api::{JobRequest, StateJson};
 use tokio::time::timeout;
 
 use super::events::EventReader;
-use super::{Client, Fail, Job};
+use super::{Client, Fail, Job, Manner, OnInterrupt};
 use crate::interrupt::Interrupts;
 
 /// How long the coordinator is asked to hold its first answer: most small jobs are over by then.
@@ -27,40 +28,79 @@ pub(crate) trait Watcher {
 }
 
 impl Client {
-    /// Submits a job and waits for its end. The first interrupt asks the job to stop, the second
+    /// Submits a job and waits for its end. The first interrupt stops the job or leaves it running, the second
     /// leaves at once.
     pub(crate) async fn run(
         &self,
         request: &JobRequest,
+        manner: &Manner,
         watcher: &impl Watcher,
         interrupts: &Interrupts,
     ) -> Result<Job, Fail> {
         let _hold = interrupts.hold();
         let before = interrupts.count();
+        let submitted = Cell::new(None);
         let work = async {
             let job = self.submit(request, None).await?;
+            submitted.set(Some(job.id));
             watcher.changed(&job);
             for note in &job.notes {
                 watcher.note(&format!("note: {note}"));
             }
-            let id = job.id;
-            let mut end = pin!(self.until_end(job, watcher));
-            tokio::select! {
-                job = &mut end => return job,
-                () = interrupts.after(before) => {}
+            if manner.detach {
+                return Err(manner.detached(&job));
             }
-            let note = "press Ctrl-C again to quit at once";
-            watcher.note(&format!("asking job {id} to stop; {note}"));
-            self.cancel(id).await?;
-            end.await
+            self.stay(job, manner, watcher, interrupts, before).await
         };
-        tokio::select! {
-            job = work => verdict(job?, interrupts.count() > before),
+        let job = tokio::select! {
+            job = work => job?,
+            () = interrupts.hung_up() => return Err(Fail::HungUp),
             () = interrupts.after(before + 1) => {
-                let message = "quit; the job may still be running: see `shoal jobs`".into();
-                Err(Fail::Interrupted { message })
+                return Err(match submitted.get() {
+                    Some(job) => manner.left(job),
+                    None => {
+                        let message = "quit; the job may have been submitted: see `shoal jobs`";
+                        Fail::Interrupted { message: message.into() }
+                    }
+                });
             }
+        };
+        let job = verdict(job, interrupts.count() > before)?;
+        let id = job.id;
+        interrupts.advise(format!(
+            "job {id} is done; to fetch its result: {}",
+            manner.go_on("result", id)
+        ));
+        Ok(job)
+    }
+
+    /// Stays with a job until it ends or an interrupt leaves it running.
+    async fn stay(
+        &self,
+        job: Job,
+        manner: &Manner,
+        watcher: &impl Watcher,
+        interrupts: &Interrupts,
+        before: u32,
+    ) -> Result<Job, Fail> {
+        let id = job.id;
+        let mut end = pin!(self.until_end(job, watcher));
+        tokio::select! {
+            job = &mut end => return job,
+            () = interrupts.after(before) => {}
         }
+        let chosen = manner.choose(id, interrupts.is_order(), |text| watcher.note(text));
+        let chosen = tokio::select! {
+            job = &mut end => return job,
+            chosen = chosen => chosen,
+        };
+        if chosen == OnInterrupt::Leave {
+            return Err(manner.left(id));
+        }
+        let note = "press Ctrl-C again to quit at once";
+        watcher.note(&format!("asking job {id} to stop; {note}"));
+        self.cancel(id).await?;
+        end.await
     }
 
     /// Waits for the end of a job, whatever it is.

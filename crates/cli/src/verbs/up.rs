@@ -177,7 +177,7 @@ async fn demo(client: &Client, data: &Path) -> Result<Demo, Fail> {
     let signed = keys::submitter(data)?.sign_code(DEMO.as_bytes());
     let common = CommonRequest {
         name: Some("hello squares".into()),
-        owner: Some(owner()),
+        owner: Some(owner(None)),
         signature: Some(signature(&signed)),
         ..CommonRequest::default()
     };
