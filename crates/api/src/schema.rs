@@ -23,6 +23,7 @@ struct Requests;
     BlobJson,
     ErrorJson,
     ExplainJson,
+    InputsJson,
     JobJson,
     JobsJson,
     KernelJson,

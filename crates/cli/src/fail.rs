@@ -21,6 +21,10 @@ pub(crate) enum Fail {
     World { code: String, message: String },
     /// Ctrl-C.
     Interrupted { message: String },
+    /// The job was to be submitted and left alone.
+    Detached { message: String, job: serde_json::Value },
+    /// The terminal has gone: the job goes on, and nobody is left to tell.
+    HungUp,
     /// Whoever read our output has gone (`shoal jobs | head`): nobody is left to tell.
     PipeClosed,
 }
@@ -59,7 +63,8 @@ impl Fail {
     /// Tells the user on stderr and gives the exit code.
     pub(crate) fn report(&self, json: bool) -> ExitCode {
         match self {
-            Fail::PipeClosed => {}
+            Fail::PipeClosed | Fail::HungUp => {}
+            Fail::Detached { message, job } => return detached(json, message, job),
             _ if json => eprintln!("{}", self.as_json()),
             Fail::Job { message, stderr, .. } => {
                 eprintln!("error: {}", show::harmless(message));
@@ -81,7 +86,8 @@ impl Fail {
             Fail::Job { .. } | Fail::World { .. } => 1,
             Fail::Input { .. } => 2,
             Fail::Interrupted { .. } => 130,
-            Fail::PipeClosed => 0,
+            Fail::HungUp => 129,
+            Fail::PipeClosed | Fail::Detached { .. } => 0,
         }
     }
 
@@ -91,8 +97,9 @@ impl Fail {
             Fail::Input { message, .. }
             | Fail::World { message, .. }
             | Fail::Job { message, .. }
+            | Fail::Detached { message, .. }
             | Fail::Interrupted { message } => message,
-            Fail::PipeClosed => "",
+            Fail::PipeClosed | Fail::HungUp => "",
         }
     }
 
@@ -106,7 +113,8 @@ impl Fail {
             Fail::Interrupted { message } => {
                 json!({"error": {"code": "interrupted", "message": message}})
             }
-            Fail::PipeClosed => serde_json::Value::Null,
+            Fail::Detached { job, .. } => json!({"job": job}),
+            Fail::PipeClosed | Fail::HungUp => serde_json::Value::Null,
         }
     }
 }
@@ -118,6 +126,12 @@ impl From<shoal_host::Fail> for Fail {
             shoal_host::Fail::World { code, message } => Fail::World { code, message },
         }
     }
+}
+
+/// What was asked for, so it goes to stdout.
+fn detached(json: bool, message: &str, job: &serde_json::Value) -> ExitCode {
+    let told = if json { show::json(&json!({"job": job})) } else { show::line(message) };
+    ExitCode::from(told.err().map_or(0, |fail| fail.exit_code()))
 }
 
 fn indent(text: &str) -> String {

@@ -16,6 +16,7 @@ const NAMES: &[(&str, &str)] = &[
     ("ExplainJson", "Explanation"),
     ("FileRequest", "ExecFile"),
     ("GpuJson", "GpuInfo"),
+    ("InputsJson", "JobInputs"),
     ("JobsJson", "JobList"),
     ("KernelJson", "KernelInfo"),
     ("LinesRequest", "ExecLines"),

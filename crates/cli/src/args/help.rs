@@ -46,9 +46,26 @@ Examples:
 pub(super) const WATCH: &str = "\
 Examples:
   shoal watch 12
-  shoal watch 12 --json     one JSON line per change
+  shoal watch 12 -o out.npy     and save the result at the end
+  shoal watch 12 --json         one JSON line per change
 
 Ctrl-C stops watching; the job keeps running. The exit code is 1 if the job failed.";
+
+pub(super) const RESULT: &str = "\
+Examples:
+  shoal result 12 -o out.npy      of map and sim; any other name gets the raw numbers
+  shoal result 12 -o picture.png  of render
+  shoal result 12                 of exec over lines: the answers, in order
+  shoal result 12 -o answers/     of exec over files: a file for each, of the same name
+
+Shoal keeps results until you remove their jobs (shoal rm). For an array, the coordinator does not
+know the shape of your input: the .npy file has one row for each item.";
+
+pub(super) const RM: &str = "\
+Examples:
+  shoal rm 12 13
+  shoal rm --older 7d
+  shoal rm 14 --force     it is still running: stop it, then remove it";
 
 pub(super) const CANCEL: &str = "\
 Examples:

@@ -64,6 +64,9 @@ pub(crate) struct ModelAdd {
     /// What clients call it: letters, digits, "-", "_" and "." [default: the file's name]
     #[arg(long)]
     pub(crate) name: Option<String>,
+    /// For whom it runs, as donors see it [default: your user name]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) owner: Option<String>,
     /// Number of nodes that keep it ready while there is memory
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) least: u16,

@@ -1,17 +1,11 @@
 //! Fetching results, piece by piece, going on where a broken connection stopped.
 
-use std::time::Duration;
-
 use futures_util::StreamExt;
 use reqwest::{Method, StatusCode, header};
 
 use super::Client;
 use crate::fail::Fail;
 use crate::show::Bytes as BytesBar;
-
-/// Tries in a row that bring nothing before the download gives up.
-const MAX_TRIES: u32 = 8;
-const RETRY_AFTER: Duration = Duration::from_millis(500);
 
 impl Client {
     /// Hands a job's result to `each`, in order.
@@ -22,6 +16,16 @@ impl Client {
         each: impl FnMut(&[u8]) -> Result<(), Fail>,
     ) -> Result<(), Fail> {
         self.fetch(&format!("/api/v1/jobs/{job}/result"), bar, each).await
+    }
+
+    /// The same as an .npy file.
+    pub(crate) async fn npy(
+        &self,
+        job: u64,
+        bar: &BytesBar,
+        each: impl FnMut(&[u8]) -> Result<(), Fail>,
+    ) -> Result<(), Fail> {
+        self.fetch(&format!("/api/v1/jobs/{job}/result.npy"), bar, each).await
     }
 
     /// Where each answer of an exec job ends in its result.
@@ -46,18 +50,18 @@ impl Client {
         bar: &BytesBar,
         mut each: impl FnMut(&[u8]) -> Result<(), Fail>,
     ) -> Result<(), Fail> {
-        let (mut have, mut tries) = (0, 0);
+        let note = |text: &str| self.note(text);
+        let (mut have, mut tries) = (0, self.tries(&note));
         loop {
             let before = have;
             match self.fetch_from(path, &mut have, bar, &mut each).await {
                 Ok(()) => return Ok(()),
                 Err(Fetch::Over(fail)) => return Err(fail),
                 Err(Fetch::Broke(fail)) => {
-                    tries = if have > before { 1 } else { tries + 1 };
-                    if tries >= MAX_TRIES {
-                        return Err(fail);
+                    if have > before {
+                        tries.moved();
                     }
-                    tokio::time::sleep(RETRY_AFTER * tries).await;
+                    tries.again(fail).await?;
                 }
             }
         }
@@ -76,6 +80,7 @@ impl Client {
             request = request.header(header::RANGE, format!("bytes={have}-"));
         }
         let answer = request.send().await.map_err(broke)?;
+        self.patience.note_reached();
         match answer.status() {
             // All of it had arrived when the connection broke.
             StatusCode::RANGE_NOT_SATISFIABLE if *have > 0 => return Ok(()),
@@ -84,7 +89,7 @@ impl Client {
                 return Err(Fetch::Over(Fail::world("bad_answer", message)));
             }
             status if status.is_success() => {}
-            _ => return Err(Fetch::Over(self.refused(answer).await)),
+            _ => return Err(Fetch::Broke(self.refused(answer).await)),
         }
         if let Some(size) = answer.content_length() {
             bar.expect(*have + size);
@@ -101,7 +106,7 @@ impl Client {
 }
 
 enum Fetch {
-    /// Trying again cannot help.
+    /// What arrived cannot be used.
     Over(Fail),
     Broke(Fail),
 }

@@ -48,7 +48,7 @@ pub(super) async fn start(context: &Context, args: ModelAdd) -> Result<(), Fail>
     bar.clear();
     let common = ServiceCommon {
         name: name.clone(),
-        owner: Some(owner()),
+        owner: Some(owner(args.owner.as_deref())),
         least: Some(args.least),
         most: Some(args.most.max(args.least)),
         idle_seconds: Some(args.idle),

@@ -92,7 +92,7 @@ async fn start(context: &Context, args: ModelAdd) -> Result<(), Fail> {
 fn request(args: &ModelAdd, name: &str, between: Between, model: String) -> ServiceRequest {
     let common = ServiceCommon {
         name: name.to_owned(),
-        owner: Some(owner()),
+        owner: Some(owner(args.owner.as_deref())),
         least: Some(args.least),
         most: Some(args.most.max(args.least)),
         idle_seconds: Some(args.idle),

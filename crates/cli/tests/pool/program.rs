@@ -4,6 +4,11 @@ use std::io::{Read, Write};
 
 fn main() {
     let args: Vec<String> = std::env::args().collect();
+    if args.get(1).is_some_and(|mode| mode == "raw") {
+        let mut bytes = Vec::new();
+        std::io::stdin().read_to_end(&mut bytes).expect("bytes on stdin");
+        return std::io::stdout().write_all(&bytes).expect("room");
+    }
     let mut input = String::new();
     std::io::stdin().read_to_string(&mut input).expect("text on stdin");
     match args.get(1).map_or("upper", String::as_str) {

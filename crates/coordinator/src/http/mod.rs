@@ -8,6 +8,7 @@ mod digest;
 mod events;
 mod field;
 mod guard;
+mod inputs;
 mod jobs;
 mod kernels;
 mod meta;
@@ -121,6 +122,7 @@ fn documented(app: &App) -> OpenApiRouter<App> {
         .merge(blobs::routes())
         .merge(jobs::routes())
         .merge(kernels::routes())
+        .merge(inputs::routes())
         .merge(result::routes())
         .merge(npy::routes())
         .merge(picture::routes())

@@ -164,7 +164,7 @@ fn work_hash(work: &Kind) -> String {
     Hash(*blake3::hash(&bytes).as_bytes()).to_string()
 }
 
-fn inputs(spec: &JobSpec, blobs: &Blobs) -> Vec<ReceiptInputJson> {
+pub(super) fn inputs(spec: &JobSpec, blobs: &Blobs) -> Vec<ReceiptInputJson> {
     let inputs = spec.work.inputs(blobs).into_iter();
     let json = |NamedInput { role, name, hash, size }| {
         let role = role.into();

@@ -210,7 +210,7 @@ pub(super) fn extents(merged: &Merged) -> Vec<Extent> {
 }
 
 /// The part of a sequence of extents that a range of the whole covers.
-fn cut(extents: &[Extent], asked: Extent) -> Vec<Extent> {
+pub(super) fn cut(extents: &[Extent], asked: Extent) -> Vec<Extent> {
     let (first, end) = (asked.offset, asked.offset + asked.len);
     let mut at = 0;
     let mut part = Vec::new();

@@ -9,7 +9,7 @@ use shoal_api::schema::{answers, requests};
 use crate::world::World;
 
 /// All that the coordinator serves. A new route belongs here, so that forgetting its description shows.
-const ROUTES: [(&str, &str); 62] = [
+const ROUTES: [(&str, &str); 63] = [
     ("get", "/api/v1/services"),
     ("post", "/api/v1/services"),
     ("post", "/api/v1/services/{name}"),
@@ -29,6 +29,7 @@ const ROUTES: [(&str, &str); 62] = [
     ("get", "/api/v1/jobs/{id}/events"),
     ("get", "/api/v1/jobs/{id}/explain"),
     ("get", "/api/v1/jobs/{id}/field"),
+    ("get", "/api/v1/jobs/{id}/inputs"),
     ("get", "/api/v1/jobs/{id}/picture.png"),
     ("post", "/api/v1/jobs/{id}/poke"),
     ("get", "/api/v1/jobs/{id}/receipt"),

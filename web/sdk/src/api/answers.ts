@@ -215,6 +215,11 @@ export interface JobError {
   stderr: string;
 }
 
+/** What a job computes from, in order. */
+export interface JobInputs {
+  inputs: ReceiptInput[];
+}
+
 export interface JobList {
   jobs: Job[];
 }
