@@ -71,7 +71,8 @@ impl SplitPlan {
         };
         let model = BlobRef { hash: Hash([254; 32]), size: self.parts };
         let (context, conversations) = (64, self.rounds);
-        let work = LlmWork { model, about, context, conversations, split: true };
+        let (wire, split) = (Wire::F32, true);
+        let work = LlmWork { model, about, context, conversations, split, wire };
         (self.rounds > 0).then_some(work)
     }
 

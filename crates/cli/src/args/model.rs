@@ -98,13 +98,13 @@ pub(crate) struct ModelAdd {
     pub(crate) server: Server,
 }
 
-/// How an ONNX model is split
+/// How a model is split
 #[derive(Debug, Args)]
 pub(crate) struct Between {
     /// The shape of an input that the file leaves open, in full; may be repeated
     #[arg(long, value_name = "NAME=1x3x224x224", value_parser = work::name_and_shape)]
     pub(crate) shape: Vec<(String, Vec<u64>)>,
-    /// How float tensors travel between the devices [default: f32]
+    /// How numbers travel between the devices [default: f32]; only f32 keeps a language model's words exactly
     #[arg(long, value_name = "FORM")]
     pub(crate) wire: Option<WireArg>,
     /// Typical inputs on which every form is tried: an .npy file with one in each row, or a folder of pictures; may be

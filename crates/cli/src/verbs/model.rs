@@ -40,10 +40,10 @@ pub(super) async fn run(context: &Context, args: Model) -> Result<(), Fail> {
 async fn start(context: &Context, args: ModelAdd) -> Result<(), Fail> {
     let between = Between::of(&args)?;
     if language::is_language(&args.file)? {
-        if let Some(flag) = wires::first_flag(&args) {
+        if let Some(flag) = wires::first_onnx_flag(&args) {
             return Err(Fail::input(format!("{flag} is for ONNX models")));
         }
-        return language::start(context, args).await;
+        return language::start(context, args, between.wire).await;
     }
     let file = std::fs::read(&args.file).map_err(|error| Fail::reading(&args.file, &error))?;
     let file = Bytes::from(file);

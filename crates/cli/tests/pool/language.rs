@@ -134,6 +134,30 @@ fn a_model_that_no_node_holds_alone_is_split_by_itself() {
     assert_eq!(service(&pool, "both")["replicas"].as_array().map(Vec::len), Some(0));
 }
 
+/// Fewer bytes between the devices: other words now and then, but the same each time.
+#[test]
+fn numbers_between_devices_may_travel_as_halves() {
+    let Some(file) = file() else { return };
+    let pool = Pool::start();
+    let _nodes = ["a", "b"].map(|name| own(&pool, name, "1G"));
+    let file = file.display().to_string();
+    pool.run(&["model", "add", &file, "--wire", "f16"]).fails(2, &["give --split as well"]);
+    let flags = ["--split", "2", "--calibrate", &file];
+    pool.run(&[&["model", "add", &file][..], &flags].concat()).fails(2, &["is for ONNX models"]);
+    let bytes = |form: &str| {
+        add(&pool, form, &["--split", "2", "--wire", form, "--wait", "120"]);
+        let said = says(&pool, form);
+        assert!(said.split_whitespace().count() > 60, "{said}");
+        assert_eq!(says(&pool, form), said);
+        let service = service(&pool, form);
+        let sent = service["crew"]["stages"][0]["handOnBytes"].as_u64().expect("bytes");
+        pool.run(&["model", "rm", form]).ok();
+        sent
+    };
+    let [whole, half, byte] = ["f32", "f16", "int8"].map(bytes);
+    assert!(half * 15 < whole * 10 && byte * 2 < whole, "{whole} {half} {byte}");
+}
+
 /// Where faults are tried: two nodes have the model, and say what it says when nothing happens.
 #[cfg(unix)]
 struct Shared {

@@ -17,7 +17,8 @@ fn texts(split: Split) -> ServiceSpec {
         ..llm::Summary::default()
     };
     let model = BlobRef { hash: Hash([3; 32]), size: 1 };
-    let work = LlmWork { model, about, context: 16, conversations: 2, split: true };
+    let (wire, split) = (Wire::F32, true);
+    let work = LlmWork { model, about, context: 16, conversations: 2, split, wire };
     ServiceSpec { work: work.into(), ..spec(split) }
 }
 
