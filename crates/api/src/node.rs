@@ -171,6 +171,11 @@ pub struct GpuJson {
 pub struct PoolJson {
     /// The link that lets a device join.
     pub join: String,
+    /// Whether other devices can open that link. If not, the coordinator listens for this machine only, or has no
+    /// address in a network.
+    #[serde(default)]
+    #[cfg_attr(feature = "schema", schema(required))]
+    pub reachable: bool,
     /// The coordinator's public key, 64 hexadecimal digits: signs receipts, and code that came unsigned.
     pub key: String,
     pub version: Cow<'static, str>,

@@ -1,7 +1,7 @@
 //! Who computes.
 
 use axum::Json;
-use axum::extract::{Path, Query, State};
+use axum::extract::State;
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use qrcode::QrCode;
@@ -14,6 +14,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::App;
+use super::extract::{Path, Query};
 use super::jobs::number;
 use crate::driver::event::Explain;
 use crate::error::{ApiError, JoinCodeError, NodeError, RequestError};
@@ -93,6 +94,7 @@ async fn get_pool(State(app): State<App>) -> Result<Json<PoolJson>, ApiError> {
     let counts = app.driver.counts().await?;
     Ok(Json(PoolJson {
         join: app.urls.join.clone(),
+        reachable: !app.urls.lan.is_empty(),
         key: app.signer.public().to_string(),
         version: env!("CARGO_PKG_VERSION").into(),
         nodes: nodes.len() as u64,

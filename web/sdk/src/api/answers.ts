@@ -375,6 +375,9 @@ export interface PoolInfo {
   key: string;
   nodes: number;
   offers: PoolOffers;
+  /** Whether other devices can open that link. If not, the coordinator listens for this machine only, or has no
+   * address in a network. */
+  reachable: boolean;
   relay: PoolRelay;
   version: string;
 }
