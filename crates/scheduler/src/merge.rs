@@ -44,6 +44,7 @@ impl Scheduler {
         self.mark_time(now);
         self.introduce(node);
         self.record(Fact::Merged { job: id, span, node, place });
+        self.register.count_unit(node);
         self.close_unit(id, span.start);
         let passed = self.jobs.passed();
         let Some(job) = self.jobs.get_mut(&id) else { return };

@@ -85,6 +85,8 @@ impl Oracle {
             | Fact::Removed { .. }
             | Fact::Passed { .. }
             | Fact::Class { .. }
+            | Fact::Numbered { .. }
+            | Fact::Seen { .. }
             | Fact::Trust { .. }
             | Fact::Epoch { .. }
             | Fact::Checkpoint { .. }

@@ -41,6 +41,7 @@ Examples:
 pub(super) const NODES: &str = "\
 Examples:
   shoal nodes
+  shoal nodes --all      also devices that left: what they did, and when they were last here
   shoal nodes --json";
 
 pub(super) const WATCH: &str = "\

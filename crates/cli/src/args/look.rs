@@ -21,6 +21,9 @@ pub(crate) struct Jobs {
 #[derive(Debug, Args)]
 #[command(after_help = help::NODES)]
 pub(crate) struct Nodes {
+    /// Also list devices that computed here and are not connected
+    #[arg(long)]
+    pub(crate) all: bool,
     #[command(flatten)]
     pub(crate) server: Server,
 }

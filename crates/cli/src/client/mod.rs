@@ -102,8 +102,10 @@ impl Client {
         self.json(Method::POST, &format!("/api/v1/jobs/{id}/cancel")).await
     }
 
-    pub(crate) async fn nodes(&self) -> Result<Said<NodesJson>, Fail> {
-        self.json(Method::GET, "/api/v1/nodes").await
+    /// With all, also those that left.
+    pub(crate) async fn nodes(&self, all: bool) -> Result<Said<NodesJson>, Fail> {
+        let path = if all { "/api/v1/nodes?all=1" } else { "/api/v1/nodes" };
+        self.json(Method::GET, path).await
     }
 
     pub(crate) async fn services(&self) -> Result<Said<ServicesJson>, Fail> {

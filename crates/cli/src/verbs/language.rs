@@ -128,7 +128,7 @@ fn read(path: &Path) -> Result<(Summary, u64), Fail> {
 
 /// A model that the nodes of today cannot hold, each alone or all together if it may be split, is not sent.
 async fn enough_memory(client: &Client, work: &LlmWork) -> Result<(), Fail> {
-    let nodes = client.nodes().await?;
+    let nodes = client.nodes(false).await?;
     let lent = nodes.nodes.iter().map(|node| node.memory);
     let (most, all): (u64, u64) = (lent.clone().max().unwrap_or(0), lent.sum());
     let (lent, needed) = (if work.split { all } else { most }, work.memory());

@@ -19,8 +19,12 @@ pub(super) async fn jobs(context: &Context, args: Jobs) -> Result<(), Fail> {
 }
 
 pub(super) async fn nodes(context: &Context, args: Nodes) -> Result<(), Fail> {
-    let list = context.client(&args.server)?.nodes().await?;
-    if context.json { show::json(&list) } else { show::line(&show::nodes(&list.nodes)) }
+    let list = context.client(&args.server)?.nodes(args.all).await?;
+    if context.json {
+        return show::json(&list);
+    }
+    show::line(&show::nodes(&list.nodes))?;
+    if list.left.is_empty() { Ok(()) } else { show::line(&show::left(&list.left)) }
 }
 
 pub(super) async fn watch(context: &Context, args: Watch) -> Result<(), Fail> {

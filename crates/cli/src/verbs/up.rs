@@ -215,7 +215,7 @@ async fn demo(client: &Client, data: &Path) -> Result<Demo, Fail> {
 async fn first_node(client: &Client) -> Result<NodeJson, Fail> {
     let deadline = Instant::now() + NODE_PATIENCE;
     loop {
-        if let Some(node) = client.nodes().await?.nodes.first().cloned() {
+        if let Some(node) = client.nodes(false).await?.nodes.first().cloned() {
             return Ok(node);
         }
         if Instant::now() > deadline {

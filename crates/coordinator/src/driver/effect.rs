@@ -230,6 +230,9 @@ impl Driver {
             Query::Taken { key, reply } => {
                 let _ = reply.send(self.keys.find(&key));
             }
+            Query::Left { reply } => {
+                let _ = reply.send(self.left_json());
+            }
             Query::Units { job, reply } => {
                 let _ = reply.send(self.units_json(job));
             }

@@ -16,7 +16,7 @@ use super::keyed::{Key, Taken};
 use crate::answer::Giver;
 use crate::store::facts::Stored;
 use crate::store::results::Region;
-use shoal_api::{JobJson, NodeJson, ServiceJson, UnitsJson};
+use shoal_api::{JobJson, LeftNodeJson, NodeJson, ServiceJson, UnitsJson};
 
 /// Answers that may come late or, when the driver stops, never.
 pub(crate) type Reply<T> = oneshot::Sender<T>;
@@ -243,6 +243,10 @@ pub(crate) enum Query {
     },
     Nodes {
         reply: Reply<Vec<NodeJson>>,
+    },
+    /// Those that are remembered and not connected.
+    Left {
+        reply: Reply<Vec<LeftNodeJson>>,
     },
     Services {
         reply: Reply<Vec<ServiceJson>>,

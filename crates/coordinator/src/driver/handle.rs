@@ -14,7 +14,7 @@ use super::event::{
 use super::keyed::{Key, Taken};
 use crate::health::{Health, Trouble};
 use crate::store::facts::Stored;
-use shoal_api::{JobJson, NodeJson, ServiceJson, UnitsJson};
+use shoal_api::{JobJson, LeftNodeJson, NodeJson, ServiceJson, UnitsJson};
 
 #[derive(Clone)]
 pub(crate) struct Handle {
@@ -95,6 +95,10 @@ impl Handle {
 
     pub(crate) async fn nodes(&self) -> Result<Vec<NodeJson>, Stopped> {
         self.query(|reply| Query::Nodes { reply }).await
+    }
+
+    pub(crate) async fn left(&self) -> Result<Vec<LeftNodeJson>, Stopped> {
+        self.query(|reply| Query::Left { reply }).await
     }
 
     pub(crate) async fn services(&self) -> Result<Vec<ServiceJson>, Stopped> {

@@ -104,6 +104,8 @@ impl Known {
             Fact::Life { .. }
             | Fact::Node { .. }
             | Fact::Class { .. }
+            | Fact::Numbered { .. }
+            | Fact::Seen { .. }
             | Fact::Trust { .. }
             | Fact::Passed { .. } => {
                 self.changed = true;

@@ -47,6 +47,8 @@ impl Parts {
             | Fact::Checked { .. }
             | Fact::Passed { .. }
             | Fact::Class { .. }
+            | Fact::Numbered { .. }
+            | Fact::Seen { .. }
             | Fact::Rejected { .. }
             | Fact::Trust { .. }
             | Fact::Serves { .. }

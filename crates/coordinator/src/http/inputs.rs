@@ -3,11 +3,12 @@
 use std::io;
 
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::App;
+use super::extract::Path;
 use super::jobs::parse;
 use super::receipt::inputs;
 use crate::error::{ApiError, JobError};

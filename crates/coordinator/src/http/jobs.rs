@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use axum::Json;
 use axum::body::{Body, Bytes};
-use axum::extract::{Path, Query, State};
+use axum::extract::State;
 use axum::http::{HeaderMap, HeaderName, StatusCode};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use serde::Deserialize;
@@ -17,6 +17,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::App;
+use super::extract::{Path, Query};
 use crate::driver::event::{Explain, NotTaken, Submission, Ticket};
 use crate::driver::keyed::{Key, Taken};
 use crate::error::{ApiError, JobError, JobSubmitError, RequestError};
@@ -33,6 +34,11 @@ const MAX_WAIT_SECONDS: f64 = 24.0 * 3600.0;
 const MAX_KEY_BYTES: usize = 255;
 pub(super) const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 pub(super) const KEY_MEANS: &str = "Any text of up to 255 characters that you choose for this request, such as a UUID. If the answer is lost, send the same request with the same key again: you get the job of the first time, and no second one. Shoal knows the key as long as it has the job";
+
+/// The kernel of the document's example.
+const SQUARES: &str = "@group(0) @binding(0) var<storage, read_write> output: array<u32>; @compute @workgroup_size(64) fn main(@builtin(global_invocation_id) id: vec3<u32>) { if id.x < arrayLength(&output) { output[id.x] = id.x * id.x; } }";
+/// What a blob is called, in examples.
+const HASH: &str = "af1349b9f5f9a1a6a0404dea36dcc9499bcb25c9adc112b7cc9a93cae41f3262";
 
 /// Plans made at a time: each may compile a program or read lists of files into memory. More wait.
 static PLANNING: Semaphore = Semaphore::const_new(8);
@@ -71,7 +77,15 @@ impl Wait {
 #[utoipa::path(
     post, path = "/api/v1/jobs", tag = "jobs", security(("key" = [])),
     params(Wait, ("Idempotency-Key" = Option<String>, Header, description = KEY_MEANS)),
-    request_body = JobRequest,
+    request_body(content = JobRequest, examples(
+        ("A kernel over numbers that it makes itself" = (value = json!({
+            "kind": "map", "items": 1000, "wgsl": SQUARES
+        }))),
+        ("A program over lines that were stored before" = (value = json!({
+            "kind": "exec", "module": HASH, "lines": {"blob": HASH}, "args": ["--top", "3"]
+        }))),
+        ("Empty units, to try the way there and back" = (value = json!({"kind": "noop", "items": 100})))
+    )),
     responses(
         (status = 201, description = "Taken; with `wait`, as it is at its end or after that time", body = JobJson),
         (status = 400, description = "No JSON", body = ErrorJson),

@@ -6,6 +6,7 @@ mod chat;
 mod crew_data;
 mod digest;
 mod events;
+mod extract;
 mod field;
 mod guard;
 mod inputs;

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 
 use axum::Json;
 use axum::body::Body;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse, Response};
 use futures_util::TryStreamExt;
@@ -14,6 +14,7 @@ use shoal_scheduler::Place;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
+use super::extract::Path;
 use super::guard::SHOAL_HASH;
 use super::jobs::number;
 use super::{App, blobs};

@@ -1,7 +1,7 @@
 //! Results as files that NumPy and its kin read.
 
 use axum::body::{Body, Bytes};
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::response::Response;
 use futures_util::{StreamExt, stream};
@@ -10,6 +10,7 @@ use utoipa_axum::routes;
 
 use super::App;
 use super::blobs::BYTES;
+use super::extract::Path;
 use super::jobs::parse;
 use super::range::{self, Asked};
 use super::result::{cut, done, extents, open};

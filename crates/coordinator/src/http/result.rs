@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use axum::Json;
 use axum::body::Body;
-use axum::extract::{Path, Query, State};
+use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
@@ -19,6 +19,7 @@ use utoipa_axum::routes;
 
 use super::App;
 use super::blobs::BYTES;
+use super::extract::{Path, Query};
 use super::jobs::{number, parse};
 use super::range::{self, Asked};
 use crate::driver::event::{Found, Merged, Segment};

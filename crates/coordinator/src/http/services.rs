@@ -2,7 +2,7 @@
 
 use axum::Json;
 use axum::body::{Body, Bytes};
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::Response;
 use futures_util::stream;
@@ -16,6 +16,7 @@ use utoipa_axum::routes;
 
 use super::App;
 use super::blobs::BYTES;
+use super::extract::Path;
 use super::jobs::{KEY_MEANS, collect, in_turn, key, taken};
 use crate::answer::{Next, Taker, answer};
 use crate::driver::event::{Event, ServiceEvent, Wish};

@@ -2,7 +2,7 @@
 
 use axum::Json;
 use axum::body::Body;
-use axum::extract::{Query, State};
+use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use serde_json::{Map, json};
 use shoal_kinds::plan::PlanError;
@@ -10,6 +10,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::App;
+use super::extract::Query;
 use super::jobs::{KEY_MEANS, Wait, collect, key, look, submit, taken};
 use crate::error::{ApiError, JobSubmitError};
 use shoal_api::{
@@ -34,7 +35,9 @@ pub(super) fn routes() -> OpenApiRouter<App> {
 #[utoipa::path(
     post, path = "/submit-job", tag = "jobs", security(("key" = [])),
     params(Wait, ("Idempotency-Key" = Option<String>, Header, description = KEY_MEANS)),
-    request_body = SubmitJobRequest,
+    request_body(content = SubmitJobRequest, example = json!({
+        "computeType": "matmul", "iterations": 2, "tensorSize": 256
+    })),
     responses(
         (status = 201, body = SubmitJobJson),
         (status = 400, body = ErrorJson),

@@ -17,6 +17,7 @@ mod hostile;
 mod intake;
 mod jobs;
 mod kill;
+mod left;
 mod node;
 mod open;
 mod openapi;

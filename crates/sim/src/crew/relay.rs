@@ -108,6 +108,8 @@ impl Crews {
             | Fact::Removed { .. }
             | Fact::Passed { .. }
             | Fact::Class { .. }
+            | Fact::Numbered { .. }
+            | Fact::Seen { .. }
             | Fact::Trust { .. }
             | Fact::Epoch { .. }
             | Fact::Checkpoint { .. }

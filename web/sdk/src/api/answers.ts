@@ -283,6 +283,22 @@ export interface KernelNeeds {
   workgroupInvocations: number;
 }
 
+/** A device that was here. */
+export interface LeftNode {
+  id: number;
+  kind: NodeKind;
+  /** To about a minute. */
+  lastSeen: number;
+  /** What it last called itself. */
+  name: string;
+  trust: Trusts;
+  /** It was your own device. */
+  trusted: boolean;
+  /** Units of its that counted, ever. */
+  unitsDone: number;
+  unitsFailed: number;
+}
+
 /** How blocks are brought together further: submit the result as the input of a map with the kernel `copy`, with
  * `columns` elements for each item, in and out, and `{"wgsl": combine}` as `reduce`, until one block is left. */
 export interface MapReduced {
@@ -330,6 +346,8 @@ export interface ModelPort {
 export type NodeKind = "native" | "browser" | "simulated";
 
 export interface NodeList {
+  /** With `all`: devices that computed here and are not connected, by number. */
+  left: LeftNode[];
   nodes: PoolNode[];
 }
 
@@ -357,6 +375,9 @@ export interface PoolInfo {
   key: string;
   nodes: number;
   offers: PoolOffers;
+  /** Whether other devices can open that link. If not, the coordinator listens for this machine only, or has no
+   * address in a network. */
+  reachable: boolean;
   relay: PoolRelay;
   version: string;
 }
