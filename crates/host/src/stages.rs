@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use shoal_engine::onnx::{Stage, Threads, model};
+use shoal_engine::onnx::{self, Stage, Threads};
 use shoal_node::{JobInfo, Passing, StageAnswer, StageCommand};
 use shoal_protocol::{Attempt, CrewId, Epoch, Failure, Micros, Span};
 
@@ -114,7 +114,7 @@ impl Stages {
             let part = Part::load(courier, work, parts, usize::from(self.slots).max(1))?;
             Loaded::Language(Arc::new(part))
         } else {
-            let work = model(&info.work);
+            let work = onnx::model(&info.work);
             let work = work.ok_or_else(|| unable("this node keeps parts of models only".into()))?;
             let range = parts.start as usize..parts.end() as usize;
             let wanted = work.parts.get(range);

@@ -155,7 +155,7 @@ fn simulated() -> Outcome<Counts> {
 fn fuzzed() -> Outcome<Counts> {
     let passed = fuzz::brief(|name| match name {
         "codec" | "npy" => 200_000,
-        "onnx" | "gguf" => 100_000,
+        "onnx" | "gguf" | "tensors" => 100_000,
         "wasm" => 2_000,
         _ => 8_000,
     })?;
