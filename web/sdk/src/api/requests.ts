@@ -98,8 +98,9 @@ export interface LlmRequest {
   conversations?: number;
   /** The hash of the GGUF file. */
   model: string;
-  /** Where several devices share the model: how the numbers between its layers travel. `f32` (the default) keeps every
-   * word as one device says it; `f16` and `int8` send a half and about a quarter of the bytes, and change some words. */
+  /** Where several devices share the model: how the numbers between its layers travel. `f32` (the default) keeps
+   * every word as one device says it; `f16` and `int8` send a half and about a quarter of the bytes, and change some
+   * words. */
   wire?: string;
 }
 
