@@ -33,13 +33,16 @@ pub(super) async fn run(context: &Context, args: Join) -> Result<(), Fail> {
 /// A coordinator sees only that what was sent opens nothing: here it is known what it was meant to be.
 fn refused(fail: Fail, is_own: bool) -> Fail {
     let token = Refusal::Token.to_string();
-    match fail {
-        Fail::Input { code, message } if is_own && message == token => {
-            let place = "it is in the file `key` of the coordinator's data folder, and in the dashboard link";
-            Fail::Input { code, message: format!("the API key is wrong: {place}") }
-        }
-        fail => fail,
+    if let Fail::Input { code, message } = &fail
+        && is_own
+        && *message == token
+    {
+        let place =
+            "it is in the file `key` of the coordinator's data folder, and in the dashboard link";
+        let message = format!("the API key is wrong: {place}");
+        return Fail::Input { code: code.clone(), message };
     }
+    fail
 }
 
 /// The API key, if this machine is the operator's own.

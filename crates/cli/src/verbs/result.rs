@@ -77,7 +77,7 @@ impl Place {
         if let Some(about) = &job.shown.render {
             let output = wanted(job, output, "out.png")?;
             check_extension(output)?;
-            return Ok(Place::Picture { sink: Sink::create(output)?, about: about.clone() });
+            return Ok(Place::Picture { sink: Sink::create(output)?, about: *about });
         }
         if job.shown.tensors.is_some() {
             let rows = Rows::of(job)?;
