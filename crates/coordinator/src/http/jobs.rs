@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use axum::Json;
-use axum::body::{Body, Bytes};
+use axum::body::{Body, Bytes, HttpBody as _};
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderName, StatusCode};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
@@ -335,6 +335,10 @@ pub(super) fn number(what: &'static str, text: &str) -> Result<u64, ApiError> {
 
 /// A small body, whole.
 pub(super) async fn collect(body: Body, most: usize) -> Result<Bytes, ApiError> {
+    // Who says how much comes, and says too much, is not listened to.
+    if body.size_hint().lower() > most as u64 {
+        return Err(RequestError::TooLarge { most }.into());
+    }
     match Limited::new(body, most).collect().await {
         Ok(body) => Ok(body.to_bytes()),
         Err(error) if error.is::<LengthLimitError>() => Err(RequestError::TooLarge { most }.into()),
