@@ -23,6 +23,7 @@ struct Requests;
     BlobJson,
     ErrorJson,
     ExplainJson,
+    FailuresJson,
     JobJson,
     JobsJson,
     KernelJson,

@@ -41,7 +41,7 @@ pub mod render;
 pub mod sim;
 
 pub use crew::{Chain, ChainPart, CrewPlan, CrewProblem, Group, Recovery, Ring, Totals};
-pub use exec::{ExecItems, ExecWork};
+pub use exec::{ExecItems, ExecWork, Failing};
 pub use feed::{Feed, InputSplit};
 pub use form::{Form, Shape};
 pub use intake::IntakeError;

@@ -94,6 +94,7 @@ impl Oracle {
             | Fact::ServiceCrew { .. }
             | Fact::Proven { .. }
             | Fact::Poked { .. }
+            | Fact::FailedItems { .. }
             | Fact::Total { .. } => {}
         }
     }

@@ -37,6 +37,8 @@ import type {
   CommonOptions,
   ExecRequest,
   Explanation,
+  FailedInput,
+  FailedInputList,
   Job,
   JobList,
   JobRequest,
@@ -254,7 +256,7 @@ export class Shoal {
 
   /** Runs a WASI program once for each input. */
   async exec(options: ExecOptions, run: RunOptions = {}): Promise<Answers> {
-    const { module, lines, perRun, files, folder, ...rest } = options;
+    const { module, lines, perRun, files, folder, okExit, ...rest } = options;
     const { signal } = run;
     const named = (list: readonly { name: string; data: Source }[]) =>
       Promise.all(list.map(async ({ name, data }) => ({ name, blob: await this.store(data, signal) })));
@@ -263,6 +265,7 @@ export class Shoal {
       request.lines = { blob: await this.store(lineBytes(lines), signal) };
       if (perRun !== undefined) request.lines.perRun = perRun;
     }
+    if (okExit) request.okExit = [...okExit];
     if (files) request.files = await named(files);
     if (folder) request.folder = await named(folder);
     const job = await this.finish(await this.submit(request, signal), run);
@@ -270,7 +273,20 @@ export class Shoal {
       this.result(job.id, signal),
       this.http.bytes(`/api/v1/jobs/${job.id}/ends`, { signal }),
     ]);
-    return new Answers(bytes, new BigUint64Array(ends.buffer));
+    const failures = job.itemsFailed > 0 ? await this.failures(job.id, signal) : [];
+    return new Answers(bytes, new BigUint64Array(ends.buffer), failures);
+  }
+
+  /** The inputs on which the program of a job failed. */
+  async failures(id: number, signal?: AbortSignal): Promise<FailedInput[]> {
+    const all: FailedInput[] = [];
+    let from: number | null = 0;
+    while (from !== null) {
+      const told: FailedInputList = await this.http.json(`/api/v1/jobs/${id}/failures?from=${from}`, { signal });
+      all.push(...told.failures);
+      from = told.next;
+    }
+    return all;
   }
 
   /** Runs a simulation to its end, on nodes that compute it together; gives the last state, row by row. */

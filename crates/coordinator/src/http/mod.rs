@@ -6,6 +6,7 @@ mod chat;
 mod crew_data;
 mod digest;
 mod events;
+mod failures;
 mod field;
 mod guard;
 mod jobs;
@@ -122,6 +123,7 @@ fn documented(app: &App) -> OpenApiRouter<App> {
         .merge(jobs::routes())
         .merge(kernels::routes())
         .merge(result::routes())
+        .merge(failures::routes())
         .merge(npy::routes())
         .merge(picture::routes())
         .merge(field::routes())
