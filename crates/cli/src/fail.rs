@@ -17,6 +17,8 @@ pub(crate) enum Fail {
     Input { code: String, message: String },
     /// The job ran and failed, or was cancelled by someone else.
     Job { message: String, stderr: String, job: serde_json::Value },
+    /// The job is done, but the program failed on some inputs, of which the user was told.
+    Runs { message: String },
     /// The world is at fault: network, disk, a coordinator that is gone.
     World { code: String, message: String },
     /// Ctrl-C.
@@ -74,7 +76,7 @@ impl Fail {
                 }
             }
             Fail::Interrupted { message } => eprintln!("{}", show::harmless(message)),
-            Fail::Input { message, .. } | Fail::World { message, .. } => {
+            Fail::Input { message, .. } | Fail::World { message, .. } | Fail::Runs { message } => {
                 eprintln!("error: {}", show::harmless(message))
             }
         }
@@ -85,6 +87,8 @@ impl Fail {
         match self {
             Fail::Job { .. } | Fail::World { .. } => 1,
             Fail::Input { .. } => 2,
+            // As xargs does.
+            Fail::Runs { .. } => 123,
             Fail::Interrupted { .. } => 130,
             Fail::HungUp => 129,
             Fail::PipeClosed | Fail::Detached { .. } => 0,
@@ -96,6 +100,7 @@ impl Fail {
         match self {
             Fail::Input { message, .. }
             | Fail::World { message, .. }
+            | Fail::Runs { message }
             | Fail::Job { message, .. }
             | Fail::Detached { message, .. }
             | Fail::Interrupted { message } => message,
@@ -110,6 +115,9 @@ impl Fail {
             Fail::Job { message, stderr, job } => json!({
                 "error": {"code": "job_failed", "message": message, "stderr": stderr}, "job": job,
             }),
+            Fail::Runs { message } => {
+                json!({"error": {"code": "runs_failed", "message": message}})
+            }
             Fail::Interrupted { message } => {
                 json!({"error": {"code": "interrupted", "message": message}})
             }

@@ -156,6 +156,12 @@ pub enum Fact {
         node: NodeId,
         seen: Seen,
     },
+    /// Some items of a merged unit failed by themselves. Comes behind the unit's `Merged`.
+    FailedItems {
+        job: JobId,
+        span: Span,
+        failed: Failed,
+    },
 }
 
 /// Where a unit's bytes are in its job's results file, and their hash, so that a torn write shows.
@@ -164,6 +170,17 @@ pub struct Place {
     pub offset: u64,
     pub size: u64,
     pub hash: Hash,
+    /// `Merged` does not say it, which is older: [`Fact::FailedItems`] does.
+    #[serde(skip)]
+    pub failed: Failed,
+}
+
+/// Items of a unit that failed by themselves, on every node alike.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Failed {
+    pub items: u32,
+    /// What says how they ended, behind the answers.
+    pub bytes: u64,
 }
 
 impl Scheduler {
@@ -236,11 +253,7 @@ impl Scheduler {
             }
             Fact::Cancelled { job, at } => self.apply_end(*job, *at, JobState::Cancelled),
             Fact::Removed { job } => self.jobs.remove(*job),
-            Fact::Unmerged { job, span } => {
-                if let Some(job) = self.jobs.get_mut(job) {
-                    job.unmerge(*span);
-                }
-            }
+            Fact::Unmerged { job, span } => self.apply_unmerged(*job, *span),
             Fact::Checked { job, span, node, proof } => {
                 self.apply_checked(*job, *span, *node, proof);
             }
@@ -268,6 +281,7 @@ impl Scheduler {
             Fact::ServiceCrew { service, epoch, seats } => self.apply_crew(*service, *epoch, seats),
             Fact::Poked { job, step, poke } => self.apply_poke(*job, *step, *poke),
             Fact::Proven { job, step, unchecked } => self.apply_proven(*job, *step, *unchecked),
+            Fact::FailedItems { job, span, failed } => self.apply_failed(*job, *span, *failed),
             Fact::Total { job, step, numbers } => {
                 if let Some(job) = self.jobs.get_mut(job) {
                     job.total = Total::new(*step, numbers.clone());
@@ -279,6 +293,18 @@ impl Scheduler {
     pub(crate) fn begin_life(&mut self, life: u32) {
         self.numbers.begin_life(life);
         self.jobs.begin_life();
+    }
+
+    fn apply_unmerged(&mut self, job: JobId, span: Span) {
+        if let Some(job) = self.jobs.get_mut(&job) {
+            job.unmerge(span);
+        }
+    }
+
+    fn apply_failed(&mut self, job: JobId, span: Span, failed: Failed) {
+        if let Some(job) = self.jobs.get_mut(&job) {
+            job.recall_failed(span, failed);
+        }
     }
 
     fn apply_checkpoint(&mut self, job: JobId, step: u64, parts: &[CheckpointPart]) {

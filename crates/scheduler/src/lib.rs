@@ -33,7 +33,7 @@ mod view;
 
 pub use assign::crew::{CrewChange, CrewEvent, CrewView, MemberView, Total};
 pub use explain::{WhyJob, WhyNode, WhyUnit};
-pub use fact::{Fact, Place};
+pub use fact::{Fact, Failed, Place};
 pub use job::{JobFailure, JobState, Proof};
 pub use peers::Seen;
 pub use receipt::{Receipt, ReceiptNode, ReceiptUnit};

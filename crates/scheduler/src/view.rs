@@ -23,6 +23,8 @@ pub struct JobView {
     pub state: JobState,
     pub items: u64,
     pub items_done: u64,
+    /// Of those done: failed by themselves.
+    pub items_failed: u64,
     /// Items lent out now.
     pub items_leased: u64,
     pub units_done: u64,
@@ -233,6 +235,7 @@ impl Scheduler {
             state: job.state,
             items: job.spec.items,
             items_done: job.items_done,
+            items_failed: job.items_failed,
             items_leased: job.items_leased(),
             units_done: job.merged.len() as u64,
             units_leased: job.units_leased,

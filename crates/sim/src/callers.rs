@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use shoal_kinds::{ExecItems, ExecWork, ServiceSpec, Split};
+use shoal_kinds::{ExecItems, ExecWork, Failing, ServiceSpec, Split};
 use shoal_node::Input as NodeInput;
 use shoal_protocol::{
     Attempt, BlobRef, Failure, Footprint, Hash, JobId, Lane, Lease, Limits, Micros, Needs,
@@ -207,6 +207,7 @@ fn service(split: Option<SplitPlan>) -> ServiceSpec {
         items: ExecItems::Requests,
         folder: None,
         clock: false,
+        failing: Failing::default(),
     };
     // All of it takes more than its parts, as it is with models.
     let memory = split.map_or(0, |plan| plan.memory * plan.parts * 2);

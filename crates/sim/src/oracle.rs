@@ -96,6 +96,7 @@ impl Oracle {
             | Fact::ServiceCrew { .. }
             | Fact::Proven { .. }
             | Fact::Poked { .. }
+            | Fact::FailedItems { .. }
             | Fact::Total { .. } => {}
         }
     }

@@ -39,6 +39,8 @@ import type {
   CommonOptions,
   ExecRequest,
   Explanation,
+  FailedInput,
+  FailedInputList,
   Job,
   JobList,
   JobRequest,
@@ -264,7 +266,7 @@ export class Shoal {
 
   /** Runs a WASI program once for each input. */
   async exec(options: ExecOptions, run: RunOptions = {}): Promise<Answers> {
-    const { module, lines, perRun, files, folder, ...rest } = options;
+    const { module, lines, perRun, files, folder, okExit, ...rest } = options;
     const { signal } = run;
     const named = (list: readonly { name: string; data: Source }[]) =>
       Promise.all(list.map(async ({ name, data }) => ({ name, blob: await this.store(data, signal) })));
@@ -273,10 +275,23 @@ export class Shoal {
       request.lines = { blob: await this.store(lineBytes(lines), signal) };
       if (perRun !== undefined) request.lines.perRun = perRun;
     }
+    if (okExit) request.okExit = [...okExit];
     if (files) request.files = await named(files);
     if (folder) request.folder = await named(folder);
     const job = await this.finish(await this.submit(request, signal), run);
-    return this.answers(job.id, signal);
+    return this.answers(job, signal);
+  }
+
+  /** The inputs on which the program of a job failed. */
+  async failures(id: number, signal?: AbortSignal): Promise<FailedInput[]> {
+    const all: FailedInput[] = [];
+    let from: number | null = 0;
+    while (from !== null) {
+      const told: FailedInputList = await this.http.json(`/api/v1/jobs/${id}/failures?from=${from}`, { signal });
+      all.push(...told.failures);
+      from = told.next;
+    }
+    return all;
   }
 
   /** Runs a simulation to its end, on nodes that compute it together; gives the last state, row by row. */
@@ -380,12 +395,13 @@ export class Shoal {
     }
   }
 
-  private async answers(id: number, signal?: AbortSignal): Promise<Answers> {
+  private async answers(job: Job, signal?: AbortSignal): Promise<Answers> {
     const [bytes, ends] = await Promise.all([
-      this.result(id, signal),
-      download(this.http, `/api/v1/jobs/${id}/ends`, signal),
+      this.result(job.id, signal),
+      download(this.http, `/api/v1/jobs/${job.id}/ends`, signal),
     ]);
-    return new Answers(bytes, new BigUint64Array(ends.buffer));
+    const failures = job.itemsFailed > 0 ? await this.failures(job.id, signal) : [];
+    return new Answers(bytes, new BigUint64Array(ends.buffer), failures);
   }
 
   private async rendered(job: Job, signal?: AbortSignal): Promise<Picture> {
@@ -397,7 +413,7 @@ export class Shoal {
   /** In the form that the job's kind has. */
   private async outcome(job: Job, signal?: AbortSignal): Promise<JobOutcome> {
     if (job.render) return this.rendered(job, signal);
-    if (job.kind === "exec") return this.answers(job.id, signal);
+    if (job.kind === "exec") return this.answers(job, signal);
     const bytes = await this.result(job.id, signal);
     return job.output ? typed(bytes.buffer, outType(job)) : bytes;
   }

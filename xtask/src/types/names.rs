@@ -14,6 +14,8 @@ const NAMES: &[(&str, &str)] = &[
     ("EngineJson", "EngineInfo"),
     ("ErrorJson", "ErrorAnswer"),
     ("ExplainJson", "Explanation"),
+    ("FailureJson", "FailedInput"),
+    ("FailuresJson", "FailedInputList"),
     ("FileRequest", "ExecFile"),
     ("GpuJson", "GpuInfo"),
     ("InputsJson", "JobInputs"),

@@ -9,7 +9,7 @@ A pool is a coordinator (the server) and its nodes (the browser tabs and machine
 A job is cut into units; each unit runs on one node.
 
 Exit codes: 0 success, 1 the job failed, or the network, disk or coordinator did, 2 wrong usage or
-input, 130 interrupted. To see more log messages, set SHOAL_LOG=info or SHOAL_LOG=debug.";
+input, 123 exec: the program failed on some inputs, 130 interrupted. To see more log messages, set SHOAL_LOG=info or SHOAL_LOG=debug.";
 
 pub(super) const UP: &str = "\
 Examples:
@@ -145,7 +145,15 @@ Examples:
 With --lines, the program runs once for each line of stdin, or for each --batch of lines. The
 answers come out in order, each ended by a newline. With files, it runs once for each file: it reads
 the file on stdin, finds the file's name in SHOAL_INPUT, and its output goes to DIR/NAME. With
-neither, it runs once on all of stdin. Everything after -- is passed to the program as arguments.";
+neither, it runs once on all of stdin. Everything after -- is passed to the program as arguments.
+
+If the program fails on an input (it traps, or its exit code is not one of --ok-exit), all other
+inputs still run. Shoal lists those that failed with exit code and the end of stderr, and ends with
+exit code 123. What a failed run wrote to stdout is printed too, but is not saved as DIR/NAME.
+To run only the failed inputs again, save them with --failures and give the file to --only:
+
+  shoal exec prog.wasm pictures/* -o out/ --failures failed.jsonl
+  shoal exec better.wasm pictures/* -o out/ --only failed.jsonl";
 
 pub(super) const SIM: &str = "\
 Examples:

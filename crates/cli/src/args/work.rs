@@ -213,6 +213,27 @@ pub(crate) struct Exec {
     /// Output that one run may write, in MiB
     #[arg(long, value_name = "MIB", default_value_t = 16, value_parser = mebibytes())]
     pub(crate) limit_output: u64,
+    /// End the job at the first input on which the program fails
+    #[arg(long)]
+    pub(crate) stop_on_error: bool,
+    /// Exit codes that are no failure, separated by commas: 0,10,20 for SAT solvers
+    #[arg(
+        long,
+        value_name = "CODES",
+        value_delimiter = ',',
+        default_value = "0",
+        allow_negative_numbers = true
+    )]
+    pub(crate) ok_exit: Vec<i32>,
+    /// Run the program up to N more times on an input on which it fails, each time with other random numbers
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=100))]
+    pub(crate) retry: u32,
+    /// Write the failed inputs to this file, as one line of JSON each
+    #[arg(long, value_name = "FILE")]
+    pub(crate) failures: Option<PathBuf>,
+    /// Run only on the inputs that a file of --failures lists; give the same inputs as then
+    #[arg(long, value_name = "FILE")]
+    pub(crate) only: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) job: JobArgs,
     #[command(flatten)]

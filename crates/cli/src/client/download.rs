@@ -2,6 +2,7 @@
 
 use futures_util::StreamExt;
 use reqwest::{Method, StatusCode, header};
+use shoal_api::{FailureJson, FailuresJson};
 
 use super::Client;
 use crate::fail::Fail;
@@ -42,6 +43,18 @@ impl Client {
             return Err(Fail::world("bad_answer", "the list of answers arrived incomplete"));
         }
         Ok(ends.iter().map(|end| u64::from_le_bytes(*end)).collect())
+    }
+
+    /// The inputs on which the program of an exec job failed.
+    pub(crate) async fn failures(&self, job: u64) -> Result<Vec<FailureJson>, Fail> {
+        let (mut all, mut next) = (Vec::new(), Some(0));
+        while let Some(from) = next {
+            let path = format!("/api/v1/jobs/{job}/failures?from={from}");
+            let told: FailuresJson = self.json(Method::GET, &path).await?;
+            all.extend(told.failures);
+            next = told.next.filter(|next| *next > from);
+        }
+        Ok(all)
     }
 
     async fn fetch(

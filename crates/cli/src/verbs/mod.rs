@@ -6,6 +6,7 @@ mod chat;
 pub(crate) mod count;
 mod exec;
 mod explain;
+mod failures;
 mod infer;
 mod join;
 mod language;

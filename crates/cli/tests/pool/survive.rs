@@ -229,8 +229,8 @@ fn programs_that_misbehave_name_their_input_and_the_limit() {
         pool.run_with(&args, lines.as_bytes())
     };
     exec(&["--limit-seconds", "1"], "spin").fails(1, &["time limit", "line 8"]);
-    exec(&[], "trap").fails(1, &["line 4", "no threes"]);
-    exec(&[], "exit").fails(1, &["exit code 9", "line 6", "five is too much"]);
+    exec(&["--stop-on-error"], "trap").fails(1, &["line 4", "no threes"]);
+    exec(&["--stop-on-error"], "exit").fails(1, &["exit code 9", "line 6", "five is too much"]);
     exec(&["--limit-memory", "64"], "grow").fails(1, &["line"]);
     exec(&["--limit-output", "1"], "flood").fails(1, &["output limit", "line"]);
     let done = exec(&[], "upper").ok();

@@ -276,7 +276,8 @@ impl Driver {
         let state = self.scheduler.job(now, job)?.state;
         let spec = self.scheduler.spec(job)?.clone().into();
         let segments = self.scheduler.merged(job).into();
-        let merged = Merged { spec, state, segments };
+        let note = self.known.note_of(job).cloned().unwrap_or_default();
+        let merged = Merged { spec, state, segments, note };
         self.known.keep_results(job, &merged);
         Some(merged)
     }

@@ -337,6 +337,7 @@ pub(crate) struct Merged {
     pub(crate) spec: Arc<JobSpec>,
     pub(crate) state: shoal_scheduler::JobState,
     pub(crate) segments: Arc<Vec<Segment>>,
+    pub(crate) note: Note,
 }
 
 /// For `/metrics`.

@@ -43,6 +43,7 @@ impl Parts {
             | Fact::Node { .. }
             | Fact::Submitted { .. }
             | Fact::Merged { .. }
+            | Fact::FailedItems { .. }
             | Fact::Unmerged { .. }
             | Fact::Checked { .. }
             | Fact::Passed { .. }

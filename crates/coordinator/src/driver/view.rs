@@ -50,6 +50,7 @@ impl Driver {
             state,
             items: view.items,
             items_done: view.items_done,
+            items_failed: view.items_failed,
             items_leased: view.items_leased,
             units_done: view.units_done,
             units_leased: view.units_leased,

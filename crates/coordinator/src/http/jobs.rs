@@ -16,8 +16,8 @@ use utoipa::IntoParams;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::App;
 use super::extract::{Path, Query};
+use super::{App, failures};
 use crate::driver::event::{Explain, NotTaken, Submission, Ticket};
 use crate::driver::keyed::{Key, Taken};
 use crate::error::{ApiError, JobError, JobSubmitError, RequestError};
@@ -314,7 +314,10 @@ async fn explain_job(
 ) -> Result<Json<ExplainJson>, ApiError> {
     let job = parse(&id)?;
     let item = which.item.map(|item| number("item", &item)).transpose()?;
-    if let Some(lines) = app.driver.explain(Explain::Job { job, item }).await? {
+    if let Some(mut lines) = app.driver.explain(Explain::Job { job, item }).await? {
+        if let Some(item) = item {
+            lines.extend(failures::of_item(&app, job, item).await?);
+        }
         return Ok(Json(ExplainJson { lines }));
     }
     let known = app.driver.job(job).await?.ok_or(JobError::Missing { job: job.0 })?;

@@ -7,6 +7,7 @@ mod crew_data;
 mod digest;
 mod events;
 mod extract;
+mod failures;
 mod field;
 mod guard;
 mod inputs;
@@ -125,6 +126,7 @@ fn documented(app: &App) -> OpenApiRouter<App> {
         .merge(kernels::routes())
         .merge(inputs::routes())
         .merge(result::routes())
+        .merge(failures::routes())
         .merge(npy::routes())
         .merge(picture::routes())
         .merge(field::routes())

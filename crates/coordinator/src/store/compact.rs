@@ -119,6 +119,7 @@ impl Found {
             | Fact::Node { .. }
             | Fact::Submitted { .. }
             | Fact::Merged { .. }
+            | Fact::FailedItems { .. }
             | Fact::Finished { .. }
             | Fact::Failed { .. }
             | Fact::Cancelled { .. }
@@ -179,6 +180,7 @@ fn job_of(fact: &Fact) -> Option<JobId> {
         | Fact::Trust { .. } => None,
         Fact::Submitted { job, .. }
         | Fact::Merged { job, .. }
+        | Fact::FailedItems { job, .. }
         | Fact::Finished { job, .. }
         | Fact::Failed { job, .. }
         | Fact::Cancelled { job, .. }

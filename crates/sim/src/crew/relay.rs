@@ -99,6 +99,7 @@ impl Crews {
             | Fact::Submitted { .. }
             | Fact::Checked { .. }
             | Fact::Merged { .. }
+            | Fact::FailedItems { .. }
             | Fact::Unmerged { .. }
             | Fact::Rejected { .. }
             | Fact::Finished { .. }

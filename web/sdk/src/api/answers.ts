@@ -112,6 +112,26 @@ export interface Explanation {
   lines: string[];
 }
 
+export interface FailedInput {
+  /** None if the program trapped. */
+  exitCode: number | null;
+  /** The input's name or line number. */
+  input: string | null;
+  /** Counted from 0. */
+  item: number;
+  /** How the program ended, as a sentence. */
+  message: string;
+  /** The end of what it wrote to stderr. */
+  stderr: string;
+}
+
+/** Inputs on which the program failed, in order. */
+export interface FailedInputList {
+  failures: FailedInput[];
+  /** There are more: ask for those `from` here. */
+  next: number | null;
+}
+
 export interface GpuInfo {
   backend: string;
   /** Bytes of the largest buffer. */
@@ -153,6 +173,8 @@ export interface Job {
   id: number;
   items: number;
   itemsDone: number;
+  /** Of those done: the program failed on them. `GET /api/v1/jobs/{id}/failures` lists them. */
+  itemsFailed: number;
   itemsLeased: number;
   /** `noop`, `map`, `render`, `exec` or `sim`. */
   kind: JobKind;

@@ -65,6 +65,12 @@ export interface ExecRequest {
   lines?: ExecLines;
   /** Hash of a wasm32-wasip1 module. */
   module: string;
+  /** Exit codes of runs that did not fail. Default: only 0. */
+  okExit?: number[];
+  /** What happens when a run fails: ends with an exit code that is not in `okExit`, or traps. Default: `continue`. */
+  onError?: OnError;
+  /** How often a failed run is tried again, each time with other random bytes. At most 100. */
+  retry?: number;
 }
 
 /** A job to run: what is common to all kinds, and one kind. */
@@ -148,6 +154,8 @@ export interface NoopRequest {
   kind: "noop";
   items: number;
 }
+
+export type OnError = "continue" | "stop";
 
 /** An ONNX model that answers requests, or runs over many inputs. */
 export interface OnnxRequest {
