@@ -46,6 +46,8 @@ export interface LanguageSaid {
   answerTokens?: number;
   promptMs?: number;
   answerMs?: number;
+  /** Of the question, those that need not be computed again. */
+  cachedTokens?: number;
 }
 "#;
 
@@ -308,7 +310,8 @@ impl Aloud {
         let millis = |micros: u64| micros as f64 / 1_000.0;
         let fields = match end.done {
             None => fields,
-            Some(Done { prompt_micros, answer_micros, .. }) => fields
+            Some(Done { prompt_micros, answer_micros, found, .. }) => fields
+                .with("cachedTokens", found)
                 .with("promptMs", millis(prompt_micros))
                 .with("answerMs", millis(answer_micros)),
         };

@@ -281,7 +281,9 @@ test("who holds which layers of a model: all of them, or some together", async (
 
 test("what an answer took is told as the device measured it", async () => {
   const { told } = await load("pages/chat/talk.ts");
-  const usage = { promptTokens: 31, promptMs: 84.2, answerTokens: 53, answerMs: 1301, answerRate: 40.74 };
+  const usage = { promptTokens: 31, cachedTokens: 0, promptMs: 84.2, answerTokens: 53, answerMs: 1301, answerRate: 40.74 };
   assert.equal(told(usage), "53 tokens at 40.7 tokens/s · prompt of 31 in 84 ms · answer in 1.3 s");
-  assert.equal(told({ promptTokens: 31, answerTokens: 5 }), "5 tokens");
+  const again = { ...usage, cachedTokens: 20 };
+  assert.equal(told(again), "53 tokens at 40.7 tokens/s · prompt of 31, 20 of them read before, in 84 ms · answer in 1.3 s");
+  assert.equal(told({ promptTokens: 31, answerTokens: 5, cachedTokens: 0 }), "5 tokens");
 });

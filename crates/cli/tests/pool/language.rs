@@ -25,8 +25,10 @@ fn own(pool: &Pool, name: &str, memory: &str) -> Process {
 
 fn add(pool: &Pool, name: &str, flags: &[&str]) -> String {
     let file = file().expect("the model").display().to_string();
-    let words = ["model", "add", &file, "--name", name, "--context", "512", "--conversations", "2"];
-    let told = pool.run(&[&words, flags].concat()).ok().stdout;
+    let words = ["model", "add", &file, "--name", name, "--context", "512"];
+    let own = flags.contains(&"--conversations");
+    let two: &[&str] = if own { &[] } else { &["--conversations", "2"] };
+    let told = pool.run(&[&words, two, flags].concat()).ok().stdout;
     String::from_utf8_lossy(&told).into_owned()
 }
 
@@ -115,6 +117,34 @@ fn conversations_run_side_by_side_on_one_core_and_each_says_what_it_says_alone()
     });
     let together = begun.map(|asked| text(&asked.end().ok().stdout));
     assert_eq!(together, alone);
+}
+
+#[test]
+fn a_prompt_that_begins_as_an_earlier_one_is_not_computed_again_and_the_words_are_the_same() {
+    if file().is_none() {
+        return;
+    }
+    let pool = Pool::start();
+    let _node = own(&pool, "a", "1G");
+    add(&pool, "one", &["--split", "never", "--wait", "120"]);
+    let says = |prompt: &str| {
+        let words = ["chat", "one", prompt, "--temperature", "0.8", "--seed", "5", "--json"];
+        let said = pool.run(&[&words[..], &["--max-tokens", "20"]].concat()).ok().json();
+        let cached = said["usage"]["prompt_tokens_details"]["cached_tokens"].as_u64();
+        let asked = said["usage"]["prompt_tokens"].as_u64();
+        let text = said["content"].as_str().expect("an answer").to_owned();
+        (text, cached.expect("a count"), asked.expect("a count"))
+    };
+    let (text, cached, asked) = says("Tell me of a trout.");
+    assert_eq!(cached, 0);
+    assert_eq!(says("Tell me of a trout."), (text.clone(), asked - 1, asked));
+    // Another question, behind the same beginning of the model's own; then others have all seats.
+    let (other, cached, asked_other) = says("Why is a carp slow?");
+    assert!((16..asked_other).contains(&cached), "{cached} of {asked_other}");
+    pool.run(&["model", "rm", "one"]).ok();
+    add(&pool, "one", &["--split", "never", "--wait", "120"]);
+    assert_eq!(says("Why is a carp slow?"), (other, 0, asked_other), "nothing is left of it");
+    assert_eq!(says("Tell me of a trout.").0, text);
 }
 
 #[test]

@@ -1,11 +1,14 @@
 //! Conversations that share one model: each go computes the next step of all that fit into it, so that weights are read
 //! once for all of them, and who had to wait is first in the next one. Between two goes others can be asked, or left.
+//! What is left of one that is over stays while nobody needs its seat: a text that begins in the same way need not be
+//! read from its beginning.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 
 use shoal_text::{Answer, Asked, Bounds, Said, Spelling, pack};
 
+use super::rests::Rests;
 use super::whole::{Computes, Step};
 
 /// Conversations with a model that is loaded. Whoever asks names each by a number of its own.
@@ -16,6 +19,7 @@ pub struct Conversations<C> {
     room: Room,
     /// The one that had its go longest ago comes first.
     open: VecDeque<Open>,
+    rests: Rests,
     /// First come, first served.
     waiting: VecDeque<(u64, Asked)>,
     last_sequence: u64,
@@ -61,6 +65,7 @@ impl<C: Computes> Conversations<C> {
             spelling,
             room,
             open: VecDeque::new(),
+            rests: Rests::default(),
             waiting: VecDeque::new(),
             last_sequence: 0,
         }
@@ -76,7 +81,7 @@ impl<C: Computes> Conversations<C> {
         self.waiting.retain(|(other, _)| *other != number);
         let Some(at) = self.open.iter().position(|open| open.number == number) else { return };
         if let Some(open) = self.open.remove(at) {
-            self.engine.drop_sequence(open.sequence);
+            self.rests.keep(&mut self.engine, open.sequence, open.answer.computed_tokens());
         }
     }
 
@@ -117,7 +122,8 @@ impl<C: Computes> Conversations<C> {
                     let over = said.iter().any(|said| matches!(said, Said::Done(_)));
                     let words: Vec<u8> = said.iter().flat_map(pack).collect();
                     if over {
-                        self.engine.drop_sequence(open.sequence);
+                        let tokens = open.answer.computed_tokens();
+                        self.rests.keep(&mut self.engine, open.sequence, tokens);
                         heard.push((number, Heard::Done(words)));
                         continue;
                     }
@@ -138,13 +144,18 @@ impl<C: Computes> Conversations<C> {
     /// Lets in who waits, while there are seats.
     fn seat(&mut self, now: u64) -> Vec<(u64, Heard)> {
         let mut refused = Vec::new();
-        while self.open.len() < self.room.seats.max(1)
+        let seats = self.room.seats.max(1);
+        while self.open.len() < seats
             && let Some((number, asked)) = self.waiting.pop_front()
         {
             match Answer::new(asked, self.bounds, self.spelling.as_ref(), now) {
-                Ok(answer) => {
+                Ok(mut answer) => {
                     self.last_sequence += 1;
-                    let sequence = self.last_sequence;
+                    let others =
+                        self.open.iter().map(|it| (it.sequence, it.answer.computed_tokens()));
+                    let others: Vec<_> = others.collect();
+                    let (engine, own) = (&mut self.engine, self.last_sequence);
+                    let sequence = self.rests.begin(engine, own, (&others, seats), &mut answer);
                     self.open.push_back(Open { number, sequence, answer });
                 }
                 Err(error) => refused.push((number, Heard::Failed(error.to_string()))),
@@ -187,6 +198,14 @@ mod tests {
 
         fn drop_sequence(&mut self, sequence: u64) {
             self.lengths.remove(&sequence);
+        }
+
+        fn truncate(&mut self, _: u64, _: u32) -> Result<(), String> {
+            Err("no text here is long enough".into())
+        }
+
+        fn copy_prefix(&mut self, _: u64, _: u64, _: u32) -> Result<(), String> {
+            Err("no text here is long enough".into())
         }
     }
 

@@ -185,6 +185,14 @@ mod tests {
         }
 
         fn drop_sequence(&mut self, _: u64) {}
+
+        fn truncate(&mut self, _: u64, _: u32) -> Result<(), String> {
+            Ok(())
+        }
+
+        fn copy_prefix(&mut self, _: u64, _: u64, _: u32) -> Result<(), String> {
+            Ok(())
+        }
     }
 
     fn voice() -> (Voice, Sender<()>, Receiver<usize>) {
