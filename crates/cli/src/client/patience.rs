@@ -51,6 +51,7 @@ impl Patience {
             Fail::World { .. }
             | Fail::Input { .. }
             | Fail::Job { .. }
+            | Fail::Runs { .. }
             | Fail::Interrupted { .. }
             | Fail::Detached { .. }
             | Fail::HungUp
