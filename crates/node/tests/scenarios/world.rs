@@ -1,6 +1,6 @@
 //! One node and what it asked of its shell.
 
-use shoal_kinds::{ExecItems, ExecWork, Failing, Kind, LlmWork, NoopWork, llm};
+use shoal_kinds::{ExecItems, ExecWork, Failing, Kind, LlmWork, NoopWork, Wire, llm};
 use shoal_node::*;
 use shoal_protocol::*;
 
@@ -140,7 +140,8 @@ impl World {
         self.hear(ToNode::Forget(JobId(1)));
         let model = BlobRef { hash: Hash([0; 32]), size: 0 };
         let about = llm::Summary::default();
-        let work = LlmWork { model, about, context: 16, conversations, split: false };
+        let (wire, split) = (Wire::F32, false);
+        let work = LlmWork { model, about, context: 16, conversations, split, wire };
         let signed = Signed { by: PublicKey([1; 32]), signature: Signature([0; 32], [0; 32]) };
         self.tell_job(work.into(), takes, Some(signed), 0);
         self.give(Input::Checked { job: JobId(1), result: Ok(()) });

@@ -127,7 +127,8 @@ fn conversations_with_one_model_go_to_a_node_side_by_side_whatever_its_slots() {
     let conn = world.join_trusted(1);
     let model = BlobRef { hash: Hash([3; 32]), size: 1 };
     let about = llm::Summary::default();
-    let work = LlmWork { model, about, context: 16, conversations: 3, split: false };
+    let (wire, split) = (Wire::F32, false);
+    let work = LlmWork { model, about, context: 16, conversations: 3, split, wire };
     world.give(Input::Serve {
         request: RequestId(1),
         spec: ServiceSpec { work: work.into(), ..service::spec(1, 1) },
