@@ -170,6 +170,9 @@ Examples:
   shoal model add yolo.onnx --name eyes --least 2
   shoal infer yolo --image bus.jpg --task detect -o boxes.png
   shoal model add smollm2.gguf --context 2048   a language model, for shoal chat
+  shoal model add https://models.example/smollm2.gguf
+                                                from the web; if that is interrupted, the same
+                                                command goes on from there
   shoal model add yolo.onnx --split 3 --calibrate photos/ --task detect
                                                 what f16 and int8 between devices would change
   shoal model add yolo.onnx --split 3 --wire f16

@@ -248,7 +248,7 @@ fn leave_out(value: &mut Value) {
 }
 
 /// The last of an error's causes: what really happened.
-fn innermost(error: &(dyn std::error::Error + 'static)) -> String {
+pub(crate) fn innermost(error: &(dyn std::error::Error + 'static)) -> String {
     let mut cause = error;
     while let Some(deeper) = cause.source() {
         cause = deeper;

@@ -18,6 +18,7 @@ use super::{Context, language, owner, quantize, refused};
 use crate::args::{Model, ModelAdd, ModelRm, ModelVerb, Models};
 use crate::client::{Client, Source};
 use crate::fail::Fail;
+use crate::fetch;
 use crate::show;
 
 /// How often a new model is looked after.
@@ -37,7 +38,35 @@ pub(super) async fn run(context: &Context, args: Model) -> Result<(), Fail> {
     }
 }
 
+/// Adds a file, or one from the web, which is fetched first.
 async fn start(context: &Context, args: ModelAdd) -> Result<(), Fail> {
+    let Some(url) = fetch::address(&args.file)? else {
+        if let Some(wanted) = args.sha256 {
+            fetch::check(&args.file, &args.file.display().to_string(), wanted)?;
+        }
+        return add(context, args).await;
+    };
+    // What is wrong for certain is said before anything is fetched.
+    let between = Between::of(&args)?;
+    let client = context.client(&args.server)?;
+    if let Some(name) = &args.name
+        && client.services().await?.services.iter().any(|service| service.name == *name)
+    {
+        let message = format!("there is a model or service named {name} already");
+        return Err(Fail::Input { code: "taken".into(), message });
+    }
+    let folder = context.data_folder()?;
+    let fetched = fetch::fetch(&url, &folder, args.sha256, context.json).await?;
+    let only_compared = !args.between.calibrate.is_empty() && between.wire.is_none();
+    let name = args.name.clone().unwrap_or_else(|| fetched.name.clone());
+    add(context, ModelAdd { file: fetched.path.clone(), name: Some(name), ..args }).await?;
+    if !only_compared {
+        fetched.remove();
+    }
+    Ok(())
+}
+
+async fn add(context: &Context, args: ModelAdd) -> Result<(), Fail> {
     let between = Between::of(&args)?;
     if language::is_language(&args.file)? {
         if let Some(flag) = wires::first_flag(&args) {

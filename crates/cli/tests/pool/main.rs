@@ -44,5 +44,6 @@ mod straggler;
 mod survive;
 #[cfg(unix)]
 mod swarm;
+mod web;
 mod words;
 mod world;

@@ -15,7 +15,7 @@ use crate::kind::Kind;
 use crate::plan::{Ask, Common, Part, PlanError, Refusal, Tools, blob, parse_hash, read_whole};
 
 /// Larger models are cut into slices, of which each device holds some.
-const MAX_MODEL_BYTES: u64 = 2 << 30;
+pub const MAX_MODEL_BYTES: u64 = 2 << 30;
 /// An engine holds the file, the weights as they are in it and as it likes them best.
 pub(super) const COPIES: u64 = 3;
 /// Letters of a word in a refusal.
