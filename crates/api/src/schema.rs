@@ -23,6 +23,7 @@ struct Requests;
     BlobJson,
     ErrorJson,
     ExplainJson,
+    ExplainServiceJson,
     JobJson,
     JobsJson,
     KernelJson,

@@ -157,6 +157,11 @@ pub trait About {
         None
     }
 
+    /// How many steps an answer, or what there is of one, was made in: a text's words. None: it is made at once.
+    fn steps(&self, _answer: &[u8]) -> Option<u64> {
+        None
+    }
+
     /// Whether its items depend on each other, so that a crew computes them together.
     fn takes_crew(&self) -> bool {
         self.crew().is_some()

@@ -58,7 +58,9 @@ pub(super) const EXPLAIN: &str = "\
 Examples:
   shoal explain 12           how job 12 is going, and what it is waiting for
   shoal explain 12/3400      who computed item 3400, and who checked it
-  shoal explain node:3       how much node 3 is trusted, and why";
+  shoal explain node:3       how much node 3 is trusted, and why
+  shoal explain smollm2      how fast a model is on one device and on several, predicted and
+                             measured, and why so many keep it ready";
 
 pub(super) const RECEIPT: &str = "\
 Examples:

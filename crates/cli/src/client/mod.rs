@@ -24,8 +24,8 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use shoal_api::{
-    ErrorJson, ExplainJson, JobRequest, JobsJson, NodesJson, ServiceJson, ServiceRequest,
-    ServicesJson,
+    ErrorJson, ExplainJson, ExplainServiceJson, JobRequest, JobsJson, NodesJson, ServiceJson,
+    ServiceRequest, ServicesJson,
 };
 use shoal_host::tls::{Trust, distrust};
 
@@ -111,6 +111,14 @@ impl Client {
     /// Why something is as it is, by the path that asks.
     pub(crate) async fn explain(&self, path: &str) -> Result<ExplainJson, Fail> {
         self.json(Method::GET, path).await
+    }
+
+    /// Why a service is kept ready as it is.
+    pub(crate) async fn explain_service(
+        &self,
+        name: &str,
+    ) -> Result<Said<ExplainServiceJson>, Fail> {
+        self.json(Method::GET, &format!("/api/v1/services/{name}/explain")).await
     }
 
     pub(crate) async fn receipt(&self, id: u64) -> Result<serde_json::Value, Fail> {

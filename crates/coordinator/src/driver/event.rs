@@ -15,7 +15,7 @@ use super::conns::Outgoing;
 use crate::answer::Giver;
 use crate::store::facts::Stored;
 use crate::store::results::Region;
-use shoal_api::{JobJson, NodeJson, ServiceJson, UnitsJson};
+use shoal_api::{ExplainServiceJson, JobJson, NodeJson, ServiceJson, UnitsJson};
 
 /// Answers that may come late or, when the driver stops, never.
 pub(crate) type Reply<T> = oneshot::Sender<T>;
@@ -278,6 +278,10 @@ pub(crate) enum Query {
     Receipt {
         job: JobId,
         reply: Reply<Option<Proven>>,
+    },
+    ExplainService {
+        name: String,
+        reply: Reply<Option<ExplainServiceJson>>,
     },
     Counts {
         reply: Reply<Counts>,

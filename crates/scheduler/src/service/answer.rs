@@ -92,6 +92,9 @@ impl Scheduler {
             call.answer.extend_from_slice(&bytes);
             // It goes on: whoever is lost with it now is another matter.
             call.tries = 1;
+            if let Some(of) = self.services.services.get(&call.service) {
+                call.hears(self.now, of.spec.work.steps(&call.answer));
+            }
         }
         if !bytes.is_empty() || last {
             let waited = asked.since - call.came;
@@ -105,6 +108,7 @@ impl Scheduler {
             let (service, crewed) = (call.service, call.is_in_crew());
             if let Some(of) = self.services.services.get_mut(&service) {
                 of.answered += 1;
+                of.note_answer(self.now, call, call.at.unwrap_or(asked));
                 if !crewed {
                     of.note_took(self.now - asked.since);
                 }

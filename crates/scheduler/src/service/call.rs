@@ -97,6 +97,8 @@ pub(super) struct Asked {
     pub(super) said: u64,
     /// How many those are.
     pub(super) from: u64,
+    /// When the first part of its answer came, and how many steps of the answer were known then.
+    pub(super) heard: Option<(Time, u64)>,
 }
 
 /// Who answers a request, and what it took: of the node that answers, not of others that were lost with it.
@@ -232,7 +234,8 @@ impl Scheduler {
         };
         of.queue[rank(call.priority)].retain(|queued| *queued != id);
         let (body, from) = call.asks(&of.spec.work);
-        let asked = Asked { by: By::Node(node), attempt, since: self.now, said: from, from };
+        let asked =
+            Asked { by: By::Node(node), attempt, since: self.now, said: from, from, heard: None };
         match call.at {
             None => call.at = Some(asked),
             Some(_) => call.rival = Some(asked),
@@ -256,7 +259,8 @@ impl Scheduler {
         };
         of.queue[rank(call.priority)].retain(|queued| *queued != id);
         let (body, from) = call.asks(&of.spec.work);
-        call.at = Some(Asked { by: By::Crew, attempt, since: self.now, said: from, from });
+        call.at =
+            Some(Asked { by: By::Crew, attempt, since: self.now, said: from, from, heard: None });
         call.tries += 1;
         services.asked.insert(attempt, id);
         let Some(crew) = &mut of.crew else { return };

@@ -70,7 +70,7 @@ impl World {
         self.linked_as(n, Caps { memory: memory * MIB, ..caps(100) })
     }
 
-    fn linked_as(&mut self, n: u64, caps: Caps) -> Conn {
+    pub(crate) fn linked_as(&mut self, n: u64, caps: Caps) -> Conn {
         let conn = self.join_own_with(n, caps);
         let (key, proof) = (LinkKey([n as u8; 32]), Signature([0; 32], [0; 32]));
         self.say(conn, FromNode::Links { key, proof });
