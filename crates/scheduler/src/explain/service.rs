@@ -100,6 +100,13 @@ impl Scheduler {
                 )
             }
             (Split::Auto, None) if view.replicas.is_empty() => return None,
+            (Split::Auto, None) if self.stays_alone(now, view.service).is_some() => {
+                let rests = self.stays_alone(now, view.service).unwrap_or(Micros(0));
+                format!(
+                    "one device has all of it, because several together were slower; for {} s they are not tried again",
+                    rests.0.div_ceil(1_000_000)
+                )
+            }
             (Split::Auto, None) => {
                 let several = placements.iter().filter(|placed| placed.members.len() > 1);
                 match several.filter_map(|placed| placed.predicted).min() {

@@ -79,6 +79,9 @@ struct Service {
     loading: Micros,
     /// How often a crew's parts were dealt anew to the same members.
     recuts: u32,
+    /// How often one node took over from a crew that was slower, and until when there is no other crew for that.
+    gone_back: u32,
+    alone_until: Time,
     /// Nodes that failed it, and until when they are not asked again.
     unfit: BTreeMap<NodeId, Time>,
     /// How long a node takes to answer, on average over the last requests.
@@ -107,6 +110,8 @@ impl Service {
             took: Measured::default(),
             loading: Micros(0),
             recuts: 0,
+            gone_back: 0,
+            alone_until: Time(0),
             unfit: BTreeMap::new(),
             usual: None,
             was_kept: false,

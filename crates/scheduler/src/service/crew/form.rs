@@ -68,6 +68,9 @@ impl Scheduler {
                 let problem = in_turn(&plan.problem);
                 let best = self.best_crew(now, service, of, &problem, 0);
                 if self.candidate(now, service, of).is_some() {
+                    if now < of.alone_until {
+                        return None;
+                    }
                     let sooner = |best: &Placement| best.alone.is_none_or(|it| best.step < it);
                     return best.filter(|best| best.shares.len() > 1 && sooner(best));
                 }

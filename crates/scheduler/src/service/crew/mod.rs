@@ -7,7 +7,7 @@
 //! - [`hear`]: what members say
 //! - [`mend`]: members that leave, stall, fail or cheat
 //! - [`placements`]: what other numbers of members would bring
-//! - [`recut`]: other parts for the same members, once they are measured
+//! - [`recut`]: other parts, fewer members, or one node alone, once they are measured
 //! - [`view`]: how people see it
 
 mod ask;

@@ -64,6 +64,12 @@ impl Scheduler {
         placements
     }
 
+    /// For how long one node keeps all of it, because a crew was slower.
+    pub(crate) fn stays_alone(&self, now: Time, service: JobId) -> Option<Micros> {
+        let until = self.services.services.get(&service)?.alone_until;
+        (until > now).then(|| until - now)
+    }
+
     /// Whether it is known how fast a node is at it.
     pub(crate) fn is_measured(&self, service: JobId, node: NodeId) -> bool {
         self.services.services.get(&service).is_some_and(|of| of.rate(node).is_some())
