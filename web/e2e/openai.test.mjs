@@ -39,6 +39,8 @@ it("a language model", { skip, timeout: 460_000 }, async (t) => {
     assert.deepEqual([got.role, got.streamed, got.streamFinish], ["assistant", got.text, got.finish]);
     assert.ok(got.parts > 3, "it came in parts");
     assert.deepEqual(got.usage, got.streamUsage);
+    // Asked before: all of the prompt is known but what follows its last token.
+    assert.deepEqual(got.cached, [0, got.usage.prompt_tokens - 1]);
     assert.equal(got.usage.total_tokens, got.usage.prompt_tokens + got.usage.completion_tokens);
     assert.equal(got.chances.length, 3);
     for (const [token, chance, others] of got.chances) {

@@ -8,11 +8,11 @@ use std::sync::Arc;
 
 use js_sys::{Array, Uint8Array};
 use shoal_engine::llm::{
-    Conversations, Given, Heard, LoadError, Loading, Options, READ_STEP, Rounds, Stage, Whole,
+    Conversations, Given, Heard, LoadError, Loading, Options, READ_STEP, Room, Rounds, Stage, Whole,
 };
 use shoal_gguf::{FIRST_BYTES, Model, ReadError};
 use shoal_kinds::crew::{Out, Way};
-use shoal_kinds::{About, Kind, LlmWork};
+use shoal_kinds::{About, Kind, LlmWork, Wire};
 use shoal_protocol::{Failure, Span};
 use shoal_text::{Asked, Bounds, ChatRequest, Done, Speaker, Spelling, Texts, Wrong};
 use wasm_bindgen::prelude::*;
@@ -46,6 +46,8 @@ export interface LanguageSaid {
   answerTokens?: number;
   promptMs?: number;
   answerMs?: number;
+  /** Of the question, those that need not be computed again. */
+  cachedTokens?: number;
 }
 "#;
 
@@ -67,6 +69,8 @@ pub struct Loader {
     conversations: u16,
     /// Some layers, if not all are wanted.
     layers: Option<Range<u32>>,
+    /// How numbers travel to whoever has the next ones.
+    wire: Wire,
     phase: Phase,
 }
 
@@ -105,7 +109,7 @@ impl Loader {
             )));
         }
         let phase = Phase::Head(FIRST_BYTES.min(size));
-        Ok(Loader { size, context, conversations, layers: None, phase })
+        Ok(Loader { size, context, conversations, layers: None, wire: Wire::F32, phase })
     }
 
     /// The layers of `len` parts from `start` on, as a member of a crew keeps them.
@@ -116,7 +120,7 @@ impl Loader {
         let layers = work.layers(parts).ok_or_else(no_parts)?;
         let memory = work.crew().map_or(0, |plan| plan.problem.held_bytes(parts));
         let loader = Loader::new(work.model.size, work.context, work.texts(), memory)?;
-        Ok(Loader { layers: Some(layers), ..loader })
+        Ok(Loader { layers: Some(layers), wire: work.wire, ..loader })
     }
 
     /// From which byte of the file to which it wants some; nothing when all are here.
@@ -160,19 +164,21 @@ impl Loader {
 
     /// All bytes are here: the model. The loader is of no more use.
     pub fn finish(self) -> Result<Language, JsValue> {
-        let (context, seats) = (self.context, self.conversations.into());
+        let context = self.context;
+        let room = Room { seats: self.conversations.into(), tokens: STEP };
         let (stage, bounds, texts) = self.loaded(STEP)?;
         let spelling = spelling(&texts);
-        let conversations = Conversations::new(Whole::new(stage), bounds, seats, spelling);
+        let conversations = Conversations::new(Whole::new(stage), bounds, room, spelling);
         Ok(Language { conversations, texts, context, speakers: BTreeMap::new() })
     }
 
     /// The same for some layers.
     #[wasm_bindgen(js_name = finishPart)]
     pub fn finish_part(self) -> Result<Layers, JsValue> {
+        let wire = self.wire;
         let (stage, bounds, texts) = self.loaded(READ_STEP)?;
         let spelling = stage.is_last().then(|| spelling(&texts)).flatten();
-        Ok(Layers { rounds: Rounds::new(stage, bounds, spelling), usual: false })
+        Ok(Layers { rounds: Rounds::new(stage, bounds, spelling, wire), usual: false })
     }
 
     fn loaded(self, step: usize) -> Result<(Stage, Bounds, Read), JsValue> {
@@ -304,7 +310,8 @@ impl Aloud {
         let millis = |micros: u64| micros as f64 / 1_000.0;
         let fields = match end.done {
             None => fields,
-            Some(Done { prompt_micros, answer_micros, .. }) => fields
+            Some(Done { prompt_micros, answer_micros, found, .. }) => fields
+                .with("cachedTokens", found)
                 .with("promptMs", millis(prompt_micros))
                 .with("answerMs", millis(answer_micros)),
         };

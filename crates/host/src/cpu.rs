@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use std::time::Instant;
 
-use shoal_engine::{onnx, wasi};
+use shoal_engine::onnx::{self, Memory, Stays};
+use shoal_engine::wasi;
 use shoal_kinds::{ExecWork, LlmWork, OnnxWork};
 use shoal_node::{JobInfo, StageAnswer, StageCommand};
 use shoal_protocol::limit::MAX_LEASES_PER_NODE;
@@ -17,7 +18,7 @@ use super::accelerator::Accelerator;
 use super::backlog::Backlog;
 use super::cache::Cache;
 use super::courier::Courier;
-use super::languages::Languages;
+use super::languages::{Caller, Languages, Word};
 use super::models::{Models, Noted};
 use super::program::Programs;
 use super::session::Session;
@@ -96,7 +97,7 @@ pub(super) enum Worked {
 
 /// The lane of a node that lends processors.
 pub(super) fn open(
-    (slots, accelerator): (u16, Option<Arc<Accelerator>>),
+    (slots, memory, accelerator): (u16, u64, Option<Arc<Accelerator>>),
     (origin, session, library): (&Origin, &Session, Option<Library>),
     work: PathBuf,
     (to_loop, backlog): (&tokio::sync::mpsc::Sender<Event>, &Arc<Backlog>),
@@ -107,9 +108,10 @@ pub(super) fn open(
     let to_loop = to_loop.clone();
     let tell = Arc::new(move |worked| drop(to_loop.blocking_send(Event::Cpu(worked))));
     let report = Report { tell, backlog: backlog.clone() };
-    let noted = report.tell.clone();
-    let models = Models::new(slots, accelerator, Arc::new(move |note| noted(Worked::Noted(note))));
-    let lane = CpuLane::start(slots, (origin, session, library), work, models, &report);
+    let (noted, memory) = (report.tell.clone(), Memory::of(memory));
+    let tell = Arc::new(move |note| noted(Worked::Noted(note)));
+    let models = Models::new(slots, memory.clone(), accelerator, tell);
+    let lane = CpuLane::start(slots, (origin, session, library), work, (memory, models), &report);
     lane.map(Some).map_err(|message| Fail::world("engine", message))
 }
 
@@ -118,12 +120,14 @@ impl CpuLane {
         slots: u16,
         (origin, session, library): (&Origin, &Session, Option<Library>),
         work: PathBuf,
-        models: Models,
+        (memory, models): (Memory, Models),
         report: &Report,
     ) -> Result<CpuLane, String> {
         let (programs, languages) = (Programs::new(work)?, Languages::new(slots));
-        let stages = Stages::new(slots);
-        let engines = Arc::new(Engines { programs, models, languages, stages });
+        let stages = Stages::new(slots, memory.clone());
+        let promised = Mutex::default();
+        let engines = Engines { programs, models, languages, stages, memory, promised };
+        let engines = Arc::new(engines);
         let cache = Cache::default();
         let courier = || {
             let courier = Courier::new(origin.clone(), session.clone(), cache.clone());
@@ -191,6 +195,7 @@ impl CpuLane {
     pub(super) fn forget(&self, job: JobId) {
         self.engines.models.forget(job);
         self.engines.languages.forget(job);
+        self.engines.promised().remove(&job);
     }
 
     pub(super) fn ended(&mut self, attempt: Attempt) {
@@ -215,7 +220,9 @@ fn threads(
             loop {
                 let next = queue.lock().unwrap_or_else(PoisonError::into_inner).recv();
                 let Ok(task) = next else { return };
-                (report.tell)(work_on(&engines, &mut courier, &task, &report));
+                if let Some(worked) = work_on(&engines, &mut courier, &task, &report) {
+                    (report.tell)(worked);
+                }
             }
         };
         std::thread::Builder::new()
@@ -240,7 +247,13 @@ fn begin(
     Ok(cancel)
 }
 
-fn work_on(engines: &Engines, courier: &mut Courier, task: &Task, report: &Report) -> Worked {
+/// What became of it; nothing if that is told later.
+fn work_on(
+    engines: &Engines,
+    courier: &mut Courier,
+    task: &Task,
+    report: &Report,
+) -> Option<Worked> {
     let began = Instant::now();
     let panicked = || Failure::Internal { message: "the node's program runner panicked".into() };
     match &task.what {
@@ -248,34 +261,40 @@ fn work_on(engines: &Engines, courier: &mut Courier, task: &Task, report: &Repor
             let warmed = AssertUnwindSafe(|| match code(&task.info)? {
                 Code::Program(work) => engines.programs.warm(courier, work),
                 Code::Model(work) => engines.models.warm(courier, work, &task.info, *job),
-                Code::Language(work) => engines.languages.warm(courier, work, *job),
+                Code::Language(work) => {
+                    let held = engines.memory.hold(task.info.takes.memory);
+                    engines.promised().insert(*job, held);
+                    engines.languages.warm(courier, work, *job)
+                }
             });
             let result = catch_unwind(warmed).unwrap_or_else(|_| Err(panicked()));
-            Worked::Warmed { job: *job, result }
+            Some(Worked::Warmed { job: *job, result })
         }
         What::Stage(crew, command) => {
             let stages = &engines.stages;
             let done = AssertUnwindSafe(|| stages.perform(courier, *crew, command, &task.info));
             let answer = catch_unwind(done).unwrap_or_else(|_| stages::failed(command, panicked()));
-            Worked::Staged(*crew, answer)
+            Some(Worked::Staged(*crew, answer))
         }
         What::Unit(lease) | What::Call(lease, _) => {
             // A fault in one unit must not take its thread, and with it the slot, away.
             let computed = AssertUnwindSafe(|| compute(engines, courier, task, lease, report));
             let result = catch_unwind(computed).unwrap_or_else(|_| Err(panicked()));
+            let result = result.transpose()?;
             let took = Micros(began.elapsed().as_micros() as u64);
-            Worked::Ran(Ran { attempt: lease.attempt, took, result })
+            Some(Worked::Ran(Ran { attempt: lease.attempt, took, result }))
         }
     }
 }
 
+/// What came out; nothing if that is told later.
 fn compute(
     engines: &Engines,
     courier: &mut Courier,
     task: &Task,
     lease: &Lease,
     report: &Report,
-) -> Result<UnitOutput, Failure> {
+) -> Result<Option<UnitOutput>, Failure> {
     let Task { what, info, cancel } = task;
     let work = match code(info)? {
         Code::Program(work) => work,
@@ -286,28 +305,44 @@ fn compute(
             }
             let What::Call(_, body) = what else {
                 let rows = engines.models.unit(courier, work, info, lease, cancel)?;
-                return courier.deliver(lease, &rows);
+                return courier.deliver(lease, &rows).map(Some);
             };
-            return engines.models.call(courier, work, info, body).map(UnitOutput::Inline);
+            let answer = engines.models.call(courier, work, info, body)?;
+            return Ok(Some(UnitOutput::Inline(answer)));
         }
         Code::Language(work) => {
             let no_units = || Failure::Internal {
                 message: "a unit of a language model, which answers requests".into(),
             };
             let What::Call(_, body) = what else { return Err(no_units()) };
-            let give = |bytes: Vec<u8>| report.part(lease.attempt, bytes, cancel);
-            let answer = engines.languages.call(courier, work, body, cancel, &give)?;
-            return Ok(UnitOutput::Inline(answer));
+            let caller = caller(lease.attempt, cancel, report);
+            engines.languages.call(courier, work, body, caller)?;
+            return Ok(None);
         }
     };
     if let What::Call(_, body) = what {
         let (call, ended, report) = (lease.attempt, cancel.clone(), report.clone());
         let give = Box::new(move |bytes: Vec<u8>| report.part(call, bytes, &ended));
         let answers = engines.programs.call(courier, work, info, body, (cancel, give))?;
-        return Ok(UnitOutput::Inline(answers));
+        return Ok(Some(UnitOutput::Inline(answers)));
     }
+    let _held = engines.memory.hold(info.takes.memory);
     let answers = engines.programs.unit(courier, work, info, lease.span, cancel)?;
-    courier.deliver(lease, &answers)
+    courier.deliver(lease, &answers).map(Some)
+}
+
+/// Tells what a conversation says.
+fn caller(attempt: Attempt, cancel: &Arc<AtomicBool>, report: &Report) -> Caller {
+    let (began, ended, report) = (Instant::now(), cancel.clone(), report.clone());
+    let hear = move |word| match word {
+        Word::Part(bytes) => report.part(attempt, bytes, &ended),
+        Word::End(result) => {
+            let took = Micros(began.elapsed().as_micros() as u64);
+            let result = result.map(UnitOutput::Inline);
+            (report.tell)(Worked::Ran(Ran { attempt, took, result }));
+        }
+    };
+    Caller { cancel: cancel.clone(), hear: Box::new(hear) }
 }
 
 /// What this lane computes with.
@@ -316,6 +351,15 @@ struct Engines {
     models: Models,
     languages: Languages,
     stages: Stages,
+    memory: Memory,
+    /// What language models hold, by service: they say before how much that is.
+    promised: Mutex<BTreeMap<JobId, Stays>>,
+}
+
+impl Engines {
+    fn promised(&self) -> MutexGuard<'_, BTreeMap<JobId, Stays>> {
+        self.promised.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 enum Code<'a> {

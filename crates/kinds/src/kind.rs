@@ -162,6 +162,12 @@ pub trait About {
         None
     }
 
+    /// Requests that a node which keeps it ready answers side by side, if the room for them is part of what keeping it
+    /// takes: they share one engine, so they need no slots. None: each takes a slot, and what the work takes.
+    fn at_once(&self) -> Option<u16> {
+        None
+    }
+
     /// Whether its items depend on each other, so that a crew computes them together.
     fn takes_crew(&self) -> bool {
         self.crew().is_some()

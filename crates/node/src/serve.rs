@@ -31,6 +31,8 @@ struct Running {
     lane: Lane,
     /// Bytes of its answer that were said.
     said: u64,
+    /// It is answered beside others of its service, by what keeps that ready.
+    shares: bool,
 }
 
 /// Bodies of requests that wait here: more would take the memory that is lent for work.
@@ -55,9 +57,23 @@ impl Calls {
         self.running.values().filter(|running| running.lane == lane).count()
     }
 
-    /// The services of all that run.
+    fn running_of(&self, job: JobId) -> usize {
+        self.running.values().filter(|running| running.job == job).count()
+    }
+
+    /// Those of a lane that have a slot of their own.
+    fn in_slots(&self, lane: Lane) -> usize {
+        let own = |running: &&Running| running.lane == lane && !running.shares;
+        self.running.values().filter(own).count()
+    }
+
+    /// The services of all that run, once for each request that takes what the service takes: those that share it take
+    /// it together.
     pub(crate) fn jobs_at_work(&self) -> impl Iterator<Item = JobId> {
-        self.running.values().map(|running| running.job)
+        let running = || self.running.values();
+        let own = running().filter(|running| !running.shares).map(|running| running.job);
+        let shared = running().filter(|running| running.shares).map(|running| running.job);
+        own.chain(shared.collect::<BTreeSet<_>>())
     }
 
     pub(crate) fn job_at_work(&self) -> Option<JobId> {
@@ -163,21 +179,29 @@ impl Node {
         self.calls.waiting.retain(|call| call.crew != Some(crew));
     }
 
-    /// Begins requests while the lane has room. Units at work do not count: a request does not wait for them.
+    /// Begins requests while there is room for them. Units at work do not count: a request does not wait for them.
     pub(crate) fn begin_calls(&mut self, lane: Lane) {
-        let slots = usize::from(self.config.caps.slots(lane));
-        while self.calls.running_on(lane) < slots {
-            let fits = |call: &Call| {
-                let info = self.jobs.get(&call.job);
-                let agreed =
-                    info.is_some_and(|info| info.lane() == lane && info.consent == Consent::Given);
-                agreed && call.missing == 0 && call.crew.is_none() && self.has_means(call.job)
-            };
-            let Some(at) = self.calls.waiting.iter().position(fits) else { return };
+        while let Some(at) = self.calls.waiting.iter().position(|call| self.may_begin(call, lane)) {
             let Some(Call { call, job, body, .. }) = self.calls.waiting.remove(at) else { return };
-            self.calls.running.insert(call, Running { job, lane, said: 0 });
+            let info = self.jobs.get(&job);
+            let shares = info.is_some_and(|info| info.work.at_once().is_some());
+            self.calls.running.insert(call, Running { job, lane, said: 0, shares });
             let lease = Lease { attempt: call, job, span: Span::new(0, 1) };
             self.outputs.push_back(Output::Run { lease, lane, body: Some(body) });
+        }
+    }
+
+    fn may_begin(&self, call: &Call, lane: Lane) -> bool {
+        let Some(info) = self.jobs.get(&call.job) else { return false };
+        let slots = usize::from(self.config.caps.slots(lane));
+        let here = info.lane() == lane && info.consent == Consent::Given && slots > 0;
+        if !here || call.missing > 0 || call.crew.is_some() {
+            return false;
+        }
+        match (info.work.at_once(), self.calls.running_of(call.job)) {
+            (None, _) => self.calls.in_slots(lane) < slots && self.has_means(call.job),
+            (Some(_), 0) => self.has_means(call.job),
+            (Some(most), running) => running < usize::from(most),
         }
     }
 

@@ -70,14 +70,18 @@ pub struct Next<'a> {
 /// An answer on its way. Times are microseconds of any clock.
 #[derive(Debug)]
 pub struct Answer {
-    /// The question, and what was said to it already.
-    read: Vec<Token>,
+    /// The question, and what was said to it.
+    tokens: Vec<Token>,
+    /// Of the question.
+    prompt: usize,
     ends: Vec<Token>,
     most: u64,
     step: usize,
     chooser: Chooser,
     /// Tokens that were computed.
     position: usize,
+    /// Those among them that somebody else had computed.
+    found: usize,
     /// Tokens that were said.
     said: u64,
     phase: Phase,
@@ -86,7 +90,7 @@ pub struct Answer {
 #[derive(Debug)]
 enum Phase {
     Reads { began: u64 },
-    Speaks { last: Token, began: u64, prompt_micros: u64 },
+    Speaks { began: u64, prompt_micros: u64 },
     Over,
 }
 
@@ -98,17 +102,19 @@ impl Answer {
         spelling: Option<&Arc<Spelling>>,
         now: u64,
     ) -> Result<Answer, AnswerError> {
-        let (read, step) = (bounds.read(&asked)?, bounds.step);
+        let (tokens, step) = (bounds.read(&asked)?, bounds.step);
         let chooser = Chooser::new(&asked, spelling)?;
         let Asked { ask: Ask { prompt, most, ends, .. }, said } = asked;
         let room = u64::from(bounds.context).saturating_sub(prompt.len() as u64);
         Ok(Answer {
-            read,
+            tokens,
+            prompt: prompt.len(),
             ends,
             most: u64::from(most).min(room),
             step: step.max(1),
             chooser,
             position: 0,
+            found: 0,
             said: said.len() as u64,
             phase: Phase::Reads { began: now },
         })
@@ -116,17 +122,32 @@ impl Answer {
 
     /// What is to be computed now; nothing when the answer is over.
     pub fn next(&self) -> Option<Next<'_>> {
-        let position = self.position as u32;
-        match &self.phase {
-            Phase::Reads { .. } => {
-                let rest = self.read.get(self.position..).unwrap_or_default();
-                let tokens = &rest[..rest.len().min(self.step)];
-                Some(Next { position, tokens, wants: tokens.len() == rest.len() })
-            }
-            Phase::Speaks { last, .. } => {
-                Some(Next { position, tokens: core::slice::from_ref(last), wants: true })
-            }
-            Phase::Over => None,
+        if self.is_over() {
+            return None;
+        }
+        let rest = self.tokens.get(self.position..).unwrap_or_default();
+        let tokens = &rest[..rest.len().min(self.step)];
+        let (position, wants) = (self.position as u32, tokens.len() == rest.len());
+        Some(Next { position, tokens, wants })
+    }
+
+    /// All tokens that were computed, in order.
+    pub fn computed_tokens(&self) -> &[Token] {
+        &self.tokens[..self.position]
+    }
+
+    /// How many of the first tokens that are to be computed are in a text that was computed before. The last one is not
+    /// counted: what follows it is not known.
+    pub fn in_common(&self, before: &[Token]) -> usize {
+        let most = self.tokens.len().saturating_sub(1);
+        self.tokens[..most].iter().zip(before).take_while(|(own, other)| own == other).count()
+    }
+
+    /// Before anything is computed: the first tokens, so many, are there already.
+    pub fn begin_behind(&mut self, found: usize) {
+        if self.position == 0 {
+            self.found = found.min(self.tokens.len().saturating_sub(1));
+            self.position = self.found;
         }
     }
 
@@ -139,12 +160,13 @@ impl Answer {
         }
         let (began, prompt_micros) = match self.phase {
             Phase::Reads { began } => (now, now.saturating_sub(began)),
-            Phase::Speaks { began, prompt_micros, .. } => (began, prompt_micros),
+            Phase::Speaks { began, prompt_micros } => (began, prompt_micros),
             Phase::Over => return Ok(Vec::new()),
         };
         self.phase = Phase::Over;
-        let done =
-            |why| Said::Done(Done { why, prompt_micros, answer_micros: now.saturating_sub(began) });
+        let (answer_micros, found) =
+            (now.saturating_sub(began), self.found.min(self.prompt) as u32);
+        let done = |why| Said::Done(Done { why, prompt_micros, answer_micros, found });
         if self.said >= self.most {
             return Ok([done(Why::Length)].into());
         }
@@ -158,7 +180,8 @@ impl Answer {
         if self.said == self.most {
             return Ok([Said::Token(chosen), done(Why::Length)].into());
         }
-        self.phase = Phase::Speaks { last, began, prompt_micros };
+        self.tokens.push(last);
+        self.phase = Phase::Speaks { began, prompt_micros };
         Ok([Said::Token(chosen)].into())
     }
 
@@ -221,7 +244,7 @@ mod tests {
         assert_eq!(tokens(&said), [6, 7, 8]);
         // What is said last need not be computed.
         assert_eq!(steps.len(), 4);
-        let done = Done { why: Why::Length, prompt_micros: 3, answer_micros: 2 };
+        let done = Done { why: Why::Length, prompt_micros: 3, answer_micros: 2, found: 0 };
         assert_eq!(said.last(), Some(&Said::Done(done)));
     }
 
@@ -249,6 +272,28 @@ mod tests {
         // All was said but that it is the end.
         let (_, rest) = run(Asked { said: tokens(&whole), ..ask(&[3, 4], 4) });
         assert!(matches!(rest[..], [Said::Done(Done { why: Why::Length, .. })]));
+    }
+
+    #[test]
+    fn what_was_computed_before_is_not_computed_again_and_the_words_are_the_same() {
+        let (_, whole) = run(ask(&[3, 4, 5], 3));
+        let mut answer = Answer::new(ask(&[3, 4, 5], 3), BOUNDS, None, 0).unwrap();
+        assert_eq!([&[][..], &[3, 4, 7], &[3, 4, 5, 6]].map(|it| answer.in_common(it)), [0, 2, 2]);
+        answer.begin_behind(2);
+        assert_eq!(answer.computed_tokens(), [3, 4]);
+        assert_eq!(answer.next(), Some(Next { position: 2, tokens: &[5], wants: true }));
+        let mut said = Vec::new();
+        while let Some(next) = answer.next() {
+            let numbers = logits(next.tokens[0]);
+            said.extend(answer.computed(Some(&numbers), 0).unwrap());
+        }
+        assert_eq!(tokens(&said), tokens(&whole));
+        assert!(matches!(said.last(), Some(Said::Done(Done { found: 2, .. }))));
+        assert_eq!(answer.computed_tokens(), [3, 4, 5, 6, 7], "the last word was only said");
+        // All is known but what follows it: the last token is computed for that.
+        let mut answer = Answer::new(ask(&[3, 4, 5], 3), BOUNDS, None, 0).unwrap();
+        answer.begin_behind(9);
+        assert_eq!(answer.next(), Some(Next { position: 2, tokens: &[5], wants: true }));
     }
 
     #[test]

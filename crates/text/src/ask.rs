@@ -85,6 +85,8 @@ pub struct Done {
     /// Microseconds for the prompt, and for what was said.
     pub prompt_micros: u64,
     pub answer_micros: u64,
+    /// Tokens of the prompt that need not be computed, because an earlier text began with the same ones.
+    pub found: u32,
 }
 
 /// A word as it travels, behind its length.
@@ -148,7 +150,8 @@ mod tests {
         let token = |token| {
             Said::Token(Chosen { token, chance: Some(-0.5), alternatives: [(1, -0.5)].into() })
         };
-        let done = Said::Done(Done { why: Why::Length, prompt_micros: 5, answer_micros: u64::MAX });
+        let done = Done { why: Why::Length, prompt_micros: 5, answer_micros: u64::MAX, found: 3 };
+        let done = Said::Done(done);
         let all = [token(7), token(70_000), done];
         let bytes: Vec<u8> = all.iter().flat_map(pack).collect();
         for size in [1, 3, 7, bytes.len()] {
@@ -177,7 +180,7 @@ mod tests {
         let said = [5, 6].map(|token| pack(&Said::Token(chosen(token)))).concat();
         let again = Asked::unpack(&[ask.pack(), said].concat()).unwrap();
         assert_eq!((again.read(), again.said.clone()), ([1, 2, 5, 6].into(), [5, 6].into()));
-        let done = Done { why: Why::End, prompt_micros: 1, answer_micros: 1 };
+        let done = Done { why: Why::End, prompt_micros: 1, answer_micros: 1, found: 0 };
         for wrong in [pack(&Said::Done(done)), [9, 0, 0, 0, 1].into(), [1].into()] {
             assert_eq!(Asked::unpack(&[ask.pack(), wrong].concat()), None);
         }

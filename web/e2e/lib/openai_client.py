@@ -68,6 +68,7 @@ print(json.dumps({
     "usage": whole.usage.model_dump(include={"prompt_tokens", "completion_tokens", "total_tokens"}),
     "streamed": "".join(part.choices[0].delta.content or "" for part in parts if part.choices),
     "streamFinish": [part.choices[0].finish_reason for part in parts if part.choices][-1],
+    "cached": [usage.prompt_tokens_details.cached_tokens for usage in [whole.usage, parts[-1].usage]],
     "streamUsage": parts[-1].usage.model_dump(include={"prompt_tokens", "completion_tokens", "total_tokens"}),
     "parts": len(parts),
     "chances": [[one.token, one.logprob, [other.token for other in one.top_logprobs]] for one in chances],

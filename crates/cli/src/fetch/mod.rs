@@ -74,12 +74,19 @@ pub(crate) async fn fetch(
     }
     let path = part.path.clone();
     if let Some(wanted) = sha256
-        && let Err(fail) = check(&path, &shown(url), wanted)
+        && let Err(fail) = check_aside(&path, shown(url), wanted).await
     {
         part.remove();
         return Err(fail);
     }
     Ok(Fetched { path, name, part })
+}
+
+/// Off the main thread, so that an interrupt is heard while a large file is read.
+async fn check_aside(path: &Path, called: String, wanted: Hash) -> Result<(), Fail> {
+    let path = path.to_path_buf();
+    let checked = tokio::task::spawn_blocking(move || check(&path, &called, wanted)).await;
+    checked.unwrap_or_else(|error| Err(Fail::world("internal", error.to_string())))
 }
 
 /// Holds a file against the hash that its user expects.

@@ -2,6 +2,7 @@
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
@@ -9,6 +10,10 @@ use std::time::Duration;
 
 use crate::onnx_file::negative_part;
 use crate::world::{Pool, Process};
+
+/// The SHA-256 of `negative_part`, as another program found it.
+const SHA256: &str = "97cfebcd7a14ac42c4e92707ed5e211558532ac53e806aacc064068c219d477a";
+const NOTHING: [PathBuf; 0] = [];
 
 /// What a client asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -107,16 +112,10 @@ fn own(pool: &Pool) -> Process {
     pool.node("own", &["--no-gpu", "--key", &key])
 }
 
-fn left_over(pool: &Pool) -> usize {
-    let folder = std::fs::read_dir(pool.folder.path("downloads"));
-    folder.map_or(0, |files| files.flatten().count())
-}
-
-/// Of `negative_part`, by another program.
-fn sha256(pool: &Pool) -> String {
-    let file = pool.folder.file("whole.onnx", negative_part());
-    let said = std::process::Command::new("sha256sum").arg(file).output().expect("sha256sum");
-    String::from_utf8_lossy(&said.stdout)[..64].to_owned()
+/// What is kept of downloads: none unless one began.
+fn kept(pool: &Pool) -> Vec<PathBuf> {
+    let folder = std::fs::read_dir(pool.folder.path("data").join("downloads"));
+    folder.expect("a folder for downloads").flatten().map(|file| file.path()).collect()
 }
 
 #[test]
@@ -127,15 +126,15 @@ fn a_model_from_the_web_is_fetched_through_broken_connections_and_its_hash_is_ch
     let url = site.url("files/neg.onnx?token=secret");
     let wrong = "0".repeat(64);
     let done = pool.run(&["model", "add", &url, "--sha256", &wrong]);
-    done.fails(2, &["neg.onnx has the SHA-256 ", &sha256(&pool), &wrong]);
-    assert_eq!(left_over(&pool), 0);
+    done.fails(2, &["neg.onnx has the SHA-256 ", SHA256, &wrong]);
+    assert_eq!(kept(&pool), NOTHING);
     let before = site.asked().len();
     assert!(before >= 2, "it took more than one connection");
-    let told = pool.run(&["model", "add", &url, "--sha256", &sha256(&pool).to_uppercase()]).ok();
+    let told = pool.run(&["model", "add", &url, "--sha256", &SHA256.to_uppercase()]).ok();
     let told = String::from_utf8_lossy(&told.stdout).into_owned();
     assert!(told.contains("3 operators") && told.contains("ready on own"), "{told}");
     assert!(told.contains("shoal infer neg "), "{told}");
-    assert_eq!(left_over(&pool), 0);
+    assert_eq!(kept(&pool), NOTHING);
     let asked = site.asked().split_off(before);
     let at = |range: Option<usize>| {
         let if_range = range.map(|_| "\"v1\"".to_owned());
@@ -145,7 +144,7 @@ fn a_model_from_the_web_is_fetched_through_broken_connections_and_its_hash_is_ch
         (0..negative_part().len()).step_by(50).map(|from| at(Some(from).filter(|at| *at > 0)));
     assert_eq!(asked, expected.collect::<Vec<_>>());
     // A file that is here already is held against its hash as well.
-    let file = pool.folder.path("whole.onnx").display().to_string();
+    let file = pool.folder.file("whole.onnx", negative_part());
     pool.run(&["model", "add", &file, "--sha256", &wrong]).fails(2, &["whole.onnx", "SHA-256"]);
     let done = pool.run(&["model", "add", &file, "--sha256", "abc"]);
     done.fails(2, &["64 hexadecimal digits"]);
@@ -170,15 +169,15 @@ fn what_was_fetched_before_an_interrupt_is_not_fetched_again_unless_the_file_cha
         let url = site.url(&format!("{name}.onnx"));
         let began = pool.begin(&["model", "add", &url], b"");
         pool.wait("70 bytes are here", || {
-            let folder = std::fs::read_dir(pool.folder.path("downloads"));
-            let mut files = folder.into_iter().flatten().flatten();
+            let folder = pool.folder.path("data").join("downloads");
+            let mut files = std::fs::read_dir(folder).into_iter().flatten().flatten();
             files.any(|file| file.metadata().is_ok_and(|file| file.len() == 70))
         });
         pool.run(&["model", "add", &url]).fails(1, &["another command is fetching", &url]);
         signal("-INT", began.id());
-        assert_ne!(began.end().code, Some(0));
+        began.end().fails(130, &["interrupted", "the same command goes on from there"]);
         pool.run(&["model", "add", &url]).ok();
-        assert_eq!(left_over(&pool), 0);
+        assert_eq!(kept(&pool), NOTHING);
         let last = site.asked().pop().expect("a request");
         assert_eq!((last.range, last.if_range.as_deref()), (Some(70), Some("\"v1\"")));
         let fetched = pool.run(&["models"]).ok().stdout;
@@ -237,5 +236,5 @@ fn what_is_no_model_is_refused_before_all_of_it_is_fetched() {
     let unused = TcpListener::bind("127.0.0.1:0").and_then(|it| it.local_addr()).expect("a port");
     let nobody = format!("http://{unused}/a.gguf");
     pool.run(&["model", "add", &nobody]).fails(1, &["cannot fetch", &nobody, "refused"]);
-    assert_eq!(left_over(&pool), 0);
+    assert_eq!(kept(&pool), NOTHING);
 }

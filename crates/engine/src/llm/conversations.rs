@@ -1,11 +1,14 @@
-//! Conversations that share one model where there are no threads, as in a browser: each go computes the next step of all
-//! that fit into it, and who had to wait is first in the next one. Between two goes others can be asked, or left.
+//! Conversations that share one model: each go computes the next step of all that fit into it, so that weights are read
+//! once for all of them, and who had to wait is first in the next one. Between two goes others can be asked, or left.
+//! What is left of one that is over stays while nobody needs its seat: a text that begins in the same way need not be
+//! read from its beginning.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 
 use shoal_text::{Answer, Asked, Bounds, Said, Spelling, pack};
 
+use super::rests::Rests;
 use super::whole::{Computes, Step};
 
 /// Conversations with a model that is loaded. Whoever asks names each by a number of its own.
@@ -13,13 +16,22 @@ pub struct Conversations<C> {
     engine: C,
     bounds: Bounds,
     spelling: Option<Arc<Spelling>>,
-    /// Conversations at a time: the memory for so many was promised.
-    seats: usize,
+    room: Room,
     /// The one that had its go longest ago comes first.
     open: VecDeque<Open>,
+    rests: Rests,
     /// First come, first served.
     waiting: VecDeque<(u64, Asked)>,
     last_sequence: u64,
+}
+
+/// What there is room for.
+#[derive(Clone, Copy, Debug)]
+pub struct Room {
+    /// Conversations at a time: the memory for so many was promised.
+    pub seats: usize,
+    /// Tokens of all of them in one go: nobody is heard meanwhile.
+    pub tokens: usize,
 }
 
 struct Open {
@@ -41,19 +53,19 @@ pub enum Heard {
 }
 
 impl<C: Computes> Conversations<C> {
-    /// With so many at a time. `bounds.step` also bounds what one go computes: nobody is heard meanwhile.
     pub fn new(
         engine: C,
         bounds: Bounds,
-        seats: usize,
+        room: Room,
         spelling: Option<Arc<Spelling>>,
     ) -> Conversations<C> {
         Conversations {
             engine,
             bounds,
             spelling,
-            seats: seats.max(1),
+            room,
             open: VecDeque::new(),
+            rests: Rests::default(),
             waiting: VecDeque::new(),
             last_sequence: 0,
         }
@@ -69,7 +81,7 @@ impl<C: Computes> Conversations<C> {
         self.waiting.retain(|(other, _)| *other != number);
         let Some(at) = self.open.iter().position(|open| open.number == number) else { return };
         if let Some(open) = self.open.remove(at) {
-            self.engine.drop_sequence(open.sequence);
+            self.rests.keep(&mut self.engine, open.sequence, open.answer.computed_tokens());
         }
     }
 
@@ -87,7 +99,7 @@ impl<C: Computes> Conversations<C> {
                 continue;
             };
             tokens += next.tokens.len();
-            if tokens > self.bounds.step && !taken.is_empty() {
+            if tokens > self.room.tokens && !taken.is_empty() {
                 break;
             }
             let (position, tokens, wants) = (next.position, next.tokens.to_vec(), next.wants);
@@ -110,7 +122,8 @@ impl<C: Computes> Conversations<C> {
                     let over = said.iter().any(|said| matches!(said, Said::Done(_)));
                     let words: Vec<u8> = said.iter().flat_map(pack).collect();
                     if over {
-                        self.engine.drop_sequence(open.sequence);
+                        let tokens = open.answer.computed_tokens();
+                        self.rests.keep(&mut self.engine, open.sequence, tokens);
                         heard.push((number, Heard::Done(words)));
                         continue;
                     }
@@ -131,13 +144,18 @@ impl<C: Computes> Conversations<C> {
     /// Lets in who waits, while there are seats.
     fn seat(&mut self, now: u64) -> Vec<(u64, Heard)> {
         let mut refused = Vec::new();
-        while self.open.len() < self.seats
+        let seats = self.room.seats.max(1);
+        while self.open.len() < seats
             && let Some((number, asked)) = self.waiting.pop_front()
         {
             match Answer::new(asked, self.bounds, self.spelling.as_ref(), now) {
-                Ok(answer) => {
+                Ok(mut answer) => {
                     self.last_sequence += 1;
-                    let sequence = self.last_sequence;
+                    let others =
+                        self.open.iter().map(|it| (it.sequence, it.answer.computed_tokens()));
+                    let others: Vec<_> = others.collect();
+                    let (engine, own) = (&mut self.engine, self.last_sequence);
+                    let sequence = self.rests.begin(engine, own, (&others, seats), &mut answer);
                     self.open.push_back(Open { number, sequence, answer });
                 }
                 Err(error) => refused.push((number, Heard::Failed(error.to_string()))),
@@ -181,6 +199,14 @@ mod tests {
         fn drop_sequence(&mut self, sequence: u64) {
             self.lengths.remove(&sequence);
         }
+
+        fn truncate(&mut self, _: u64, _: u32) -> Result<(), String> {
+            Err("no text here is long enough".into())
+        }
+
+        fn copy_prefix(&mut self, _: u64, _: u64, _: u32) -> Result<(), String> {
+            Err("no text here is long enough".into())
+        }
     }
 
     const BOUNDS: Bounds = Bounds { words: 100, context: 40, step: 4 };
@@ -220,7 +246,7 @@ mod tests {
     }
 
     fn open(seats: usize) -> Conversations<Counter> {
-        Conversations::new(Counter::default(), BOUNDS, seats, None)
+        Conversations::new(Counter::default(), BOUNDS, Room { seats, tokens: 4 }, None)
     }
 
     #[test]

@@ -35,6 +35,7 @@ mod layer;
 mod math;
 mod matrix;
 mod pool;
+mod rests;
 mod rope;
 mod rounds;
 mod stage;
@@ -42,7 +43,7 @@ mod stage;
 mod testing;
 mod whole;
 
-pub use conversations::{Conversations, Heard};
+pub use conversations::{Conversations, Heard, Room};
 pub use error::{LoadError, RunError};
 pub use kernel::Kernel;
 pub use rounds::{Given, READ_STEP, Rounds, Turn};

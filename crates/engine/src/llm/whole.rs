@@ -24,6 +24,12 @@ pub trait Computes {
 
     fn drop_sequence(&mut self, sequence: u64);
 
+    /// Forgets a sequence's positions from `length` on.
+    fn truncate(&mut self, sequence: u64, length: u32) -> Result<(), String>;
+
+    /// Begins a new sequence with the first positions of another one.
+    fn copy_prefix(&mut self, from: u64, to: u64, length: u32) -> Result<(), String>;
+
     /// The same with an outcome for each: one that is wrong must not fail the others.
     fn run_each(&mut self, steps: &[Step]) -> Vec<Outcome> {
         match self.run(steps) {
@@ -66,6 +72,14 @@ impl Computes for Whole {
 
     fn drop_sequence(&mut self, sequence: u64) {
         self.stage.drop_sequence(sequence);
+    }
+
+    fn truncate(&mut self, sequence: u64, length: u32) -> Result<(), String> {
+        self.stage.truncate(sequence, length).map_err(|error| error.to_string())
+    }
+
+    fn copy_prefix(&mut self, from: u64, to: u64, length: u32) -> Result<(), String> {
+        self.stage.copy_prefix(from, to, length).map_err(|error| error.to_string())
     }
 }
 

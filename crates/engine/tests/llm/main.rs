@@ -4,5 +4,6 @@
 mod gpu;
 mod material;
 mod outside;
+mod rests;
 mod rounds;
 mod tiny;

@@ -47,6 +47,10 @@ impl About for LlmWork {
         self.split.then(|| self.chain())
     }
 
+    fn at_once(&self) -> Option<u16> {
+        Some(self.conversations)
+    }
+
     fn resumed(&self, request: &[u8], answer: &[u8]) -> Option<(Vec<u8>, u64)> {
         Some(split::resumed(request, answer))
     }

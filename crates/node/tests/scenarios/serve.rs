@@ -128,6 +128,24 @@ fn requests_that_run_at_once_stay_within_the_memory_lent() {
 }
 
 #[test]
+fn conversations_with_one_model_share_its_memory_and_need_no_slots() {
+    let mut world = World::joined();
+    world.tell_language(3, Footprint { memory: 600 * MIB, ..Footprint::NOTHING });
+    world.hear(ToNode::Warm { job: JobId(1) });
+    world.give(Input::Warmed { job: JobId(1), result: Ok(()) });
+    (1..=4).for_each(|call| ask(&mut world, call));
+    assert_eq!(world.runs.len(), 3, "as many as it holds, and 600 MiB of 1024 for all of them");
+    assert_eq!(world.node.in_use().memory, 600 * MIB);
+    ran(&mut world, 2, b"a");
+    assert_eq!(world.runs.last().map(|lease| lease.attempt), Some(Attempt(4)));
+    for call in [1, 3, 4] {
+        ran(&mut world, call, b"a");
+    }
+    assert_eq!(world.node.in_use(), Footprint::NOTHING);
+    assert_eq!(answers(&world).len(), 4);
+}
+
+#[test]
 fn a_request_goes_before_units_that_wait() {
     let mut world = serving();
     world.lend(1..3);

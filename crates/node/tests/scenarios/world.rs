@@ -1,6 +1,6 @@
 //! One node and what it asked of its shell.
 
-use shoal_kinds::{ExecItems, ExecWork, Kind, NoopWork};
+use shoal_kinds::{ExecItems, ExecWork, Failing, Kind, LlmWork, NoopWork, llm};
 use shoal_node::*;
 use shoal_protocol::*;
 
@@ -135,6 +135,18 @@ impl World {
         self.said.clear();
     }
 
+    /// Of job 1 as a language model that holds so many conversations and takes so much, all of them included.
+    pub(crate) fn tell_language(&mut self, conversations: u16, takes: Footprint) {
+        self.hear(ToNode::Forget(JobId(1)));
+        let model = BlobRef { hash: Hash([0; 32]), size: 0 };
+        let about = llm::Summary::default();
+        let work = LlmWork { model, about, context: 16, conversations, split: false };
+        let signed = Signed { by: PublicKey([1; 32]), signature: Signature([0; 32], [0; 32]) };
+        self.tell_job(work.into(), takes, Some(signed), 0);
+        self.give(Input::Checked { job: JobId(1), result: Ok(()) });
+        self.said.clear();
+    }
+
     /// Of job 1 as one of programs, whose code is not checked yet.
     pub(crate) fn tell_again(&mut self) {
         self.tell_program(Footprint::NOTHING);
@@ -149,6 +161,7 @@ impl World {
             items: ExecItems::Files { manifest: blob },
             folder: None,
             clock: false,
+            failing: Failing::default(),
         };
         let signed = Signed { by: PublicKey([1; 32]), signature: Signature([0; 32], [0; 32]) };
         self.tell_job(program.into(), takes, Some(signed), 1000);

@@ -172,6 +172,13 @@ impl Services {
         let replicas = self.services.values().filter_map(|of| of.replicas.get(&node));
         replicas.map(|replica| replica.calls).sum()
     }
+
+    /// Slots that those take: none where requests share what keeps them ready.
+    fn slots_of(&self, node: NodeId) -> usize {
+        let slotted = self.services.values().filter(|of| of.spec.work.at_once().is_none());
+        let replicas = slotted.filter_map(|of| of.replicas.get(&node));
+        replicas.map(|replica| replica.calls).sum()
+    }
 }
 
 impl Scheduler {

@@ -4,6 +4,7 @@ use shoal_kinds::*;
 use shoal_protocol::*;
 use shoal_scheduler::*;
 
+use crate::service;
 use crate::split::{MIB, spec};
 use crate::world::{World, caps};
 
@@ -16,7 +17,8 @@ fn texts(split: Split) -> ServiceSpec {
         ..llm::Summary::default()
     };
     let model = BlobRef { hash: Hash([3; 32]), size: 1 };
-    let work = LlmWork { model, about, context: 16, conversations: 2, split: true };
+    let (context, conversations, wire) = (16, 2, Wire::F32);
+    let work = LlmWork { model, about, context, conversations, split: true, wire };
     ServiceSpec { work: work.into(), ..spec(split) }
 }
 
@@ -205,4 +207,39 @@ fn reading_a_long_prompt_is_no_stall_and_doing_nothing_is_one() {
         let epoch = world.scheduler.services()[0].split.as_ref().map(|split| split.epoch);
         assert_eq!(epoch == Some(Epoch(1)), reads, "{epoch:?}");
     }
+}
+
+#[test]
+fn conversations_with_one_model_go_to_a_node_side_by_side_whatever_its_slots() {
+    let mut world = World::new();
+    let conn = world.join_trusted(1);
+    let model = BlobRef { hash: Hash([3; 32]), size: 1 };
+    let about = llm::Summary::default();
+    let (context, conversations, wire) = (16, 3, Wire::F32);
+    let work = LlmWork { model, about, context, conversations, split: false, wire };
+    world.give(Input::Serve {
+        request: RequestId(1),
+        spec: ServiceSpec { work: work.into(), ..service::spec(1, 1) },
+    });
+    world.get_ready();
+    (1..=5).for_each(|call| world.ask(call, 60_000));
+    assert_eq!(world.asked.len(), 3, "as many as it was made ready for");
+    world.reply(1, b"done", true);
+    assert_eq!(world.asked.len(), 4);
+    // A program beside it has the slot, which no conversation took; two programs do not share it.
+    let beside = ServiceSpec { name: "beside".into(), ..service::spec(1, 1) };
+    world.give(Input::Serve { request: RequestId(2), spec: beside });
+    world.wait(200);
+    world.say(conn, FromNode::Warm { job: JobId(2), result: Ok(()) });
+    let (deadline, priority) = (world.now + Micros::from_secs(60), Priority::Interactive);
+    for call in 6..=7 {
+        let urgency = Urgency { priority, deadline, budget: None };
+        let (call, body) = (CallId(call), vec![call as u8]);
+        world.give(Input::Ask { call, service: JobId(2), body, urgency });
+    }
+    assert_eq!(world.asked.len(), 5);
+    world.reply(0, b"done", true);
+    assert_eq!(world.asked.len(), 6, "the fifth conversation");
+    world.reply(4, b"done", true);
+    assert_eq!(world.asked.len(), 7, "the second program");
 }

@@ -76,14 +76,14 @@ export class LocalChats {
   }
 }
 
-function partOf({ text, finish, promptTokens, answerTokens, promptMs, answerMs }: SaidPart): ChatPart {
+function partOf({ text, finish, promptTokens = 0, answerTokens = 0, cachedTokens = 0, promptMs, answerMs }: SaidPart): ChatPart {
   const part: ChatPart = { text };
   if (finish === undefined) return part;
-  const usage: ChatUsage = { promptTokens: promptTokens ?? 0, answerTokens: answerTokens ?? 0 };
+  const usage: ChatUsage = { promptTokens, answerTokens, cachedTokens };
   if (promptMs !== undefined && answerMs !== undefined) {
     const rate = (tokens: number, ms: number) => (ms > 0 ? (1000 * tokens) / ms : 0);
-    [usage.promptMs, usage.promptRate] = [promptMs, rate(usage.promptTokens, promptMs)];
-    [usage.answerMs, usage.answerRate] = [answerMs, rate(usage.answerTokens, answerMs)];
+    [usage.promptMs, usage.promptRate] = [promptMs, rate(promptTokens - cachedTokens, promptMs)];
+    [usage.answerMs, usage.answerRate] = [answerMs, rate(answerTokens, answerMs)];
   }
   return { ...part, finish, usage };
 }

@@ -10,7 +10,7 @@ interface ModelJson {
 
 interface PartJson {
   choices: { delta: { content?: string }; finish_reason: "stop" | "length" | null }[];
-  usage?: { prompt_tokens: number; completion_tokens: number };
+  usage?: { prompt_tokens: number; completion_tokens: number; prompt_tokens_details: { cached_tokens: number } };
   timings?: { prompt_ms: number; prompt_per_second: number; predicted_ms: number; predicted_per_second: number };
   error?: { code: string; message: string };
 }
@@ -62,7 +62,9 @@ function read(part: PartJson): ChatPart {
   const shown: ChatPart = { text: choice?.delta.content ?? "" };
   if (choice?.finish_reason) shown.finish = choice.finish_reason;
   if (part.usage) {
-    const usage: ChatUsage = { promptTokens: part.usage.prompt_tokens, answerTokens: part.usage.completion_tokens };
+    const { prompt_tokens, completion_tokens, prompt_tokens_details } = part.usage;
+    const { cached_tokens } = prompt_tokens_details;
+    const usage: ChatUsage = { promptTokens: prompt_tokens, answerTokens: completion_tokens, cachedTokens: cached_tokens };
     if (part.timings) {
       const { prompt_ms, prompt_per_second, predicted_ms, predicted_per_second } = part.timings;
       [usage.promptMs, usage.promptRate] = [prompt_ms, prompt_per_second];

@@ -30,6 +30,8 @@ export interface ChatOptions {
 export interface ChatUsage {
   promptTokens: number;
   answerTokens: number;
+  /** Tokens of the prompt that an earlier text began with too, so that the device did not compute them again. */
+  cachedTokens: number;
   /** Milliseconds for the prompt and for the answer, and tokens a second, as the device measured them. They are missing if a
    * stop text ended the answer. */
   promptMs?: number;

@@ -144,6 +144,7 @@ export interface SaidPart {
   answerTokens?: number;
   promptMs?: number;
   answerMs?: number;
+  cachedTokens?: number;
 }
 
 export type AboutUnit =

@@ -51,6 +51,11 @@ impl Choice {
         self.end = heard.end.or(self.end);
     }
 
+    /// Tokens of its prompt that its node had already, if it got to say so.
+    fn found(&self) -> u64 {
+        self.end.and_then(|end| end.done).map_or(0, |done| done.found.into())
+    }
+
     fn finish(&self) -> Value {
         self.end.map_or(Value::Null, |end| end.why.name().into())
     }
@@ -132,8 +137,11 @@ impl Story {
     /// Counts, and times as the nodes measured them.
     fn told(&self, json: &mut Value, choices: &Choices) {
         let said: u64 = choices.values().map(|choice| u64::from(choice.said)).sum();
+        // Several answers to one prompt count it once.
+        let found: u64 = choices.values().map(Choice::found).sum();
         json["usage"] = json!({
             "prompt_tokens": self.asked, "completion_tokens": said, "total_tokens": self.asked + said,
+            "prompt_tokens_details": { "cached_tokens": found.min(self.asked) },
         });
         let [choice] = &choices.values().collect::<Vec<_>>()[..] else { return };
         if let Some(Ended { done: Some(done), .. }) = choice.end {
@@ -174,10 +182,12 @@ fn named(token: &Named) -> Value {
 
 fn timings(asked: u64, said: u64, done: Done) -> Value {
     let rate = |count: u64, micros: u64| count as f64 * 1e6 / micros.max(1) as f64;
+    let computed = asked.saturating_sub(done.found.into());
     json!({
-        "prompt_n": asked,
+        "cache_n": done.found,
+        "prompt_n": computed,
         "prompt_ms": done.prompt_micros as f64 / 1e3,
-        "prompt_per_second": rate(asked, done.prompt_micros),
+        "prompt_per_second": rate(computed, done.prompt_micros),
         "predicted_n": said,
         "predicted_ms": done.answer_micros as f64 / 1e3,
         "predicted_per_second": rate(said, done.answer_micros),

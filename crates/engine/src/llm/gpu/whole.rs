@@ -34,6 +34,14 @@ impl Computes for GpuWhole {
     fn drop_sequence(&mut self, sequence: u64) {
         self.stage.drop_sequence(sequence);
     }
+
+    fn truncate(&mut self, sequence: u64, length: u32) -> Result<(), String> {
+        self.stage.truncate(sequence, length).map_err(|error| error.to_string())
+    }
+
+    fn copy_prefix(&mut self, from: u64, to: u64, length: u32) -> Result<(), String> {
+        self.stage.copy_prefix(from, to, length).map_err(|error| error.to_string())
+    }
 }
 
 /// Waits for what a GPU does. Natively all waiting is in the calls themselves, so that one look is almost always enough.

@@ -102,10 +102,11 @@ export function openTalk(store: Store): Talk {
 }
 
 /** What the device measured. */
-export function told({ promptTokens, promptMs, answerTokens, answerMs, answerRate }: ChatUsage): string {
+export function told({ promptTokens, cachedTokens, promptMs, answerTokens, answerMs, answerRate }: ChatUsage): string {
   const words = [`${answerTokens} tokens`];
   if (answerRate !== undefined) words[0] += ` at ${answerRate.toFixed(1)} tokens/s`;
-  if (promptMs !== undefined) words.push(`prompt of ${promptTokens} in ${duration(promptMs / 1000)}`);
+  const known = cachedTokens > 0 ? `, ${cachedTokens} of them read before,` : "";
+  if (promptMs !== undefined) words.push(`prompt of ${promptTokens}${known} in ${duration(promptMs / 1000)}`);
   if (answerMs !== undefined) words.push(`answer in ${duration(answerMs / 1000)}`);
   return words.join(" · ");
 }
