@@ -70,7 +70,12 @@ pub(crate) async fn fetch(
             part.remove();
             return Err(fail);
         }
-        Err(head::Wrong::World(fail)) => return Err(fail),
+        Err(head::Wrong::World(fail)) => {
+            if part.have == 0 {
+                part.remove();
+            }
+            return Err(fail);
+        }
     }
     let path = part.path.clone();
     if let Some(wanted) = sha256
