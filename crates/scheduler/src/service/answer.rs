@@ -83,10 +83,7 @@ impl Scheduler {
         }
         let Some(call) = self.services.calls.get_mut(&id) else { return };
         let skip = call.given.saturating_sub(asked.said).min(bytes.len() as u64);
-        if let Some(at) = call.at.as_mut().filter(|at| at.attempt == attempt) {
-            at.said = said;
-        }
-        call.given = call.given.max(said);
+        call.said(attempt, said);
         let bytes = bytes.get(skip as usize..).unwrap_or_default().to_vec();
         if resumes && !bytes.is_empty() {
             call.answer.extend_from_slice(&bytes);

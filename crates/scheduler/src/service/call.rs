@@ -68,6 +68,14 @@ impl Call {
         resumed.map_or_else(|| (self.body.clone(), 0), |(body, from)| (Arc::new(body), from))
     }
 
+    /// So many bytes of its answer have come now.
+    pub(super) fn said(&mut self, attempt: Attempt, said: u64) {
+        if let Some(at) = self.at.as_mut().filter(|at| at.attempt == attempt) {
+            at.said = said;
+        }
+        self.given = self.given.max(said);
+    }
+
     /// Whom it is asked of, one or two.
     pub(super) fn asked(&self) -> impl Iterator<Item = &Asked> {
         self.at.iter().chain(&self.rival)
