@@ -24,6 +24,7 @@ struct Requests;
     BlobJson,
     ErrorJson,
     ExplainJson,
+    ExplainServiceJson,
     FailuresJson,
     InputsJson,
     JobJson,

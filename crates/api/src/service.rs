@@ -54,6 +54,44 @@ pub struct ReplicaJson {
     pub running: u64,
 }
 
+/// Why a service is kept ready by those who do, and what other numbers of devices would bring.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct ExplainServiceJson {
+    /// All of it in words, one sentence in each line.
+    pub lines: Vec<String>,
+    /// What times are for: `token` or `request`.
+    pub each: Cow<'static, str>,
+    /// Those in use, and the best of each other number of devices.
+    pub placements: Vec<PlacementJson>,
+}
+
+/// Devices that keep a service ready together, or could; one device has all of it.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct PlacementJson {
+    /// In the order in which requests go through them.
+    pub devices: Vec<PlacedJson>,
+    /// It is the one in use.
+    pub used: bool,
+    pub predicted_ms: Option<f64>,
+    /// Of requests that were the only one at work.
+    pub measured_ms: Option<f64>,
+    /// Answers that were measured.
+    pub answers: u64,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct PlacedJson {
+    pub node: u64,
+    pub name: String,
+    pub parts: u64,
+    /// Whether its speed for this service is measured. If not, predictions follow what it says of its own speed.
+    pub measured: bool,
+}
+
 /// Devices that keep one service ready together.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]

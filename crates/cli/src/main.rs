@@ -6,6 +6,7 @@ mod args;
 mod arrays;
 mod client;
 mod fail;
+mod fetch;
 mod folder;
 mod interrupt;
 mod keys;

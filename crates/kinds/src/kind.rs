@@ -157,6 +157,11 @@ pub trait About {
         None
     }
 
+    /// How many steps an answer, or what there is of one, was made in: a text's words. None: it is made at once.
+    fn steps(&self, _answer: &[u8]) -> Option<u64> {
+        None
+    }
+
     /// Requests that a node which keeps it ready answers side by side, if the room for them is part of what keeping it
     /// takes: they share one engine, so they need no slots. None: each takes a slot, and what the work takes.
     fn at_once(&self) -> Option<u16> {

@@ -82,4 +82,4 @@ pub use read::{Declared, ValueInfo};
 pub use shape::{Given, Missing, Shapes};
 pub use slice::Slice;
 pub use tensor::{Tensor, Value};
-pub use wire::Pieces;
+pub use wire::{Pieces, may_begin};

@@ -161,6 +161,34 @@ pub(crate) fn varint(bytes: &[u8]) -> Result<(u64, usize), &'static str> {
     Err(if bytes.len() < 10 { "the file ends too early" } else { "a number without an end" })
 }
 
+/// Whether a file that begins with these bytes may be an ONNX model: they are fields one after another, as far as they
+/// reach. Says no to pages, archives and other formats of models, and to nothing that [`crate::Model::read`] takes.
+pub fn may_begin(first: &[u8]) -> bool {
+    /// ONNX has used 26 so far.
+    const HIGHEST: u64 = 63;
+    let mut rest = first;
+    while !rest.is_empty() {
+        let Ok((tag, len)) = varint(rest) else { return rest.len() < 10 };
+        if !(1..=HIGHEST).contains(&(tag >> 3)) {
+            return false;
+        }
+        rest = &rest[len..];
+        let held = match (tag & 7, varint(rest)) {
+            (1, _) => 8,
+            (5, _) => 4,
+            (0, Ok((_, len))) => len as u64,
+            (2, Ok((number, len))) => number.saturating_add(len as u64),
+            (0 | 2, Err(_)) => return rest.len() < 10,
+            _ => return false,
+        };
+        match usize::try_from(held).ok().and_then(|held| rest.get(held..)) {
+            Some(after) => rest = after,
+            None => return true,
+        }
+    }
+    !first.is_empty()
+}
+
 /// The numbers of a packed list, one by one.
 pub(crate) fn packed(chunk: &Chunk) -> impl Iterator<Item = Result<u64, ReadError>> + use<'_> {
     let mut at = 0;
@@ -288,6 +316,31 @@ mod tests {
 
     fn chunk(bytes: &[u8]) -> Chunk {
         Chunk { bytes: Bytes::copy_from_slice(bytes), at: 0 }
+    }
+
+    #[test]
+    fn a_model_is_told_from_what_is_fetched_instead_of_it_by_its_first_bytes() {
+        let mut model = Writer::default();
+        model.varint(1, 8);
+        model.text(2, "test");
+        let whole = model.finish().to_bytes();
+        assert!((1..=whole.len()).all(|cut| may_begin(&whole[..cut])));
+        // A graph that goes on for longer than what is here of it.
+        assert!(may_begin(&[8, 8, 58, 0xff, 0xff, 3, 10]));
+        let safetensors = [0x40, 0x1f, 0, 0, 0, 0, 0, 0, b'{'];
+        let others: [&[u8]; 8] = [
+            b"",
+            b"<!DOCTYPE html>",
+            b"{\"error\": 404}",
+            b"version https://git-lfs.github.com/spec/v1",
+            b"PK\x03\x04\x00\x00",
+            b"\x80\x02ctorch",
+            b"GGUF\x03\x00\x00\x00",
+            &safetensors,
+        ];
+        for other in others {
+            assert!(!may_begin(other), "{other:?}");
+        }
     }
 
     #[test]

@@ -32,13 +32,14 @@ mod verify;
 mod view;
 
 pub use assign::crew::{CrewChange, CrewEvent, CrewView, MemberView, Total};
-pub use explain::{WhyJob, WhyNode, WhyUnit};
+pub use explain::{WhyJob, WhyNode, WhyService, WhyUnit};
 pub use fact::{Fact, Failed, Place};
 pub use job::{JobFailure, JobState, Proof};
 pub use peers::Seen;
 pub use receipt::{Receipt, ReceiptNode, ReceiptUnit};
 pub use service::{
-    CallError, CallId, Ran, ReplicaView, ServiceView, SplitView, StageView, Urgency,
+    CallError, CallId, PlacementView, Ran, ReplicaView, ServiceView, SplitView, StageView, Took,
+    Urgency,
 };
 pub use state::{Conn, RequestId, Scheduler};
 pub use submit::SubmitError;

@@ -76,7 +76,9 @@ pub(super) const EXPLAIN: &str = "\
 Examples:
   shoal explain 12           how job 12 is going, and what it is waiting for
   shoal explain 12/3400      who computed item 3400, and who checked it
-  shoal explain node:3       how much node 3 is trusted, and why";
+  shoal explain node:3       how much node 3 is trusted, and why
+  shoal explain smollm2      how fast a model is on one device and on several, predicted and
+                             measured, and why so many keep it ready";
 
 pub(super) const RECEIPT: &str = "\
 Examples:
@@ -196,6 +198,9 @@ Examples:
   shoal model add yolo.onnx --name eyes --least 2
   shoal infer yolo --image bus.jpg --task detect -o boxes.png
   shoal model add smollm2.gguf --context 2048   a language model, for shoal chat
+  shoal model add https://models.example/smollm2.gguf
+                                                from the web; if that is interrupted, the same
+                                                command goes on from there
   shoal model add yolo.onnx --split 3 --calibrate photos/ --task detect
                                                 what f16 and int8 between devices would change
   shoal model add yolo.onnx --split 3 --wire f16

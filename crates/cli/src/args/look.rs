@@ -82,23 +82,28 @@ pub(crate) struct Cancel {
     pub(crate) server: Server,
 }
 
-/// Explain in plain words what happened to a job, an item or a node, and why
+/// Explain in plain words what happened to a job, an item or a node, and why; or how a model or service is kept ready
 #[derive(Debug, Args)]
 #[command(after_help = help::EXPLAIN)]
 pub(crate) struct Explain {
-    /// A job, an item of one (JOB/ITEM), or a node (node:N)
-    #[arg(value_name = "JOB|JOB/ITEM|node:N", value_parser = subject)]
+    /// A job, an item of one (JOB/ITEM), a node (node:N), or a model or service by its name
+    #[arg(value_name = "JOB|JOB/ITEM|node:N|MODEL", value_parser = subject)]
     pub(crate) subject: Subject,
     #[command(flatten)]
     pub(crate) server: Server,
 }
 
 /// What is to be explained.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Subject {
     Job(u64),
-    Item { job: u64, item: u64 },
+    Item {
+        job: u64,
+        item: u64,
+    },
     Node(u64),
+    /// Models are services; `service:NAME` names one that looks like a number.
+    Service(String),
 }
 
 /// Fetch the signed receipt of a finished job: who computed what, and who checked it
@@ -153,9 +158,20 @@ fn subject(text: &str) -> Result<Subject, String> {
         (None, Some((job, item))) => {
             number(job).zip(number(item)).map(|(job, item)| Subject::Item { job, item })
         }
-        (None, None) => number(text).map(Subject::Job),
+        (None, None) => number(text).map(Subject::Job).or_else(|| service(text)),
     };
-    found.ok_or_else(|| "expected a job (12), an item of one (12/3400) or a node (node:3)".into())
+    found.ok_or_else(|| {
+        "expected a job (12), an item of one (12/3400), a node (node:3) or the name of a model"
+            .into()
+    })
+}
+
+fn service(text: &str) -> Option<Subject> {
+    let name = text.strip_prefix("service:").unwrap_or(text);
+    // As the coordinator takes them, so that the name needs no escapes in a path.
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+    let fits = !name.is_empty() && !name.starts_with('-') && name.chars().all(plain);
+    fits.then(|| Subject::Service(name.into()))
 }
 
 #[cfg(test)]
@@ -172,11 +188,14 @@ mod tests {
     }
 
     #[test]
-    fn a_subject_is_a_job_an_item_or_a_node() {
+    fn a_subject_is_a_job_an_item_a_node_or_a_service() {
         assert_eq!(subject("12"), Ok(Subject::Job(12)));
         assert_eq!(subject("12/0"), Ok(Subject::Item { job: 12, item: 0 }));
         assert_eq!(subject("node:3"), Ok(Subject::Node(3)));
-        for bad in ["", "x", "1/", "/1", "node:", "node:x", "1/2/3", "-1"] {
+        let named = |name: &str| Ok(Subject::Service(name.into()));
+        assert_eq!(subject("smollm2-q4.1"), named("smollm2-q4.1"));
+        assert_eq!(subject("service:12"), named("12"));
+        for bad in ["", "a b", "service:", "a?b", "1/", "/1", "node:", "node:x", "1/2/3", "-1"] {
             assert!(subject(bad).is_err(), "{bad}");
         }
     }

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
+use shoal_protocol::Hash;
 
 use super::{JobArgs, Server, help, work};
 
@@ -59,8 +60,12 @@ pub(crate) struct ModelQuantize {
 #[derive(Debug, Args)]
 #[command(after_help = help::MODEL)]
 pub(crate) struct ModelAdd {
-    /// The ONNX or GGUF file, with its weights inside
+    /// The ONNX or GGUF file, with its weights inside, or its address on the web (http or https)
+    #[arg(value_name = "FILE|URL")]
     pub(crate) file: PathBuf,
+    /// The SHA-256 that the file must have
+    #[arg(long, value_name = "HEX", value_parser = work::sha256)]
+    pub(crate) sha256: Option<Hash>,
     /// What clients call it: letters, digits, "-", "_" and "." [default: the file's name]
     #[arg(long)]
     pub(crate) name: Option<String>,

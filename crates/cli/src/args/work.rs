@@ -6,6 +6,7 @@ use clap::builder::{RangedI64ValueParser, RangedU64ValueParser};
 use clap::{Args, ValueEnum};
 use shoal_api::{EdgeJson, StrategyJson};
 use shoal_kinds::Edge;
+use shoal_protocol::Hash;
 
 use super::{PolicyArgs, Server, help};
 use crate::client::OnInterrupt;
@@ -262,6 +263,11 @@ pub(super) fn name_and_value(text: &str) -> Result<(String, String), String> {
         Some((name, value)) if !name.is_empty() => Ok((name.into(), value.into())),
         _ => Err("expected NAME=VALUE".into()),
     }
+}
+
+pub(super) fn sha256(text: &str) -> Result<Hash, String> {
+    let digits = text.to_ascii_lowercase();
+    digits.parse().map_err(|_| "expected the 64 hexadecimal digits of a SHA-256".into())
 }
 
 pub(super) fn name_and_shape(text: &str) -> Result<(String, Vec<u64>), String> {

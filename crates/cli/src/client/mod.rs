@@ -29,8 +29,8 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use shoal_api::{
-    ErrorJson, ExplainJson, InputsJson, JobRequest, JobsJson, NodesJson, ServiceJson,
-    ServiceRequest, ServicesJson,
+    ErrorJson, ExplainJson, ExplainServiceJson, InputsJson, JobRequest, JobsJson, NodesJson,
+    ServiceJson, ServiceRequest, ServicesJson,
 };
 use shoal_host::tls::{Trust, distrust};
 
@@ -164,6 +164,14 @@ impl Client {
     /// Why something is as it is, by the path that asks.
     pub(crate) async fn explain(&self, path: &str) -> Result<ExplainJson, Fail> {
         self.json(Method::GET, path).await
+    }
+
+    /// Why a service is kept ready as it is.
+    pub(crate) async fn explain_service(
+        &self,
+        name: &str,
+    ) -> Result<Said<ExplainServiceJson>, Fail> {
+        self.json(Method::GET, &format!("/api/v1/services/{name}/explain")).await
     }
 
     pub(crate) async fn receipt(&self, id: u64) -> Result<serde_json::Value, Fail> {
@@ -324,7 +332,7 @@ fn leave_out(value: &mut Value) {
 }
 
 /// The last of an error's causes: what really happened.
-fn innermost(error: &(dyn std::error::Error + 'static)) -> String {
+pub(crate) fn innermost(error: &(dyn std::error::Error + 'static)) -> String {
     let mut cause = error;
     while let Some(deeper) = cause.source() {
         cause = deeper;

@@ -13,6 +13,13 @@ pub(super) async fn run(context: &Context, args: Explain) -> Result<(), Fail> {
         Subject::Job(job) => format!("/api/v1/jobs/{job}/explain"),
         Subject::Item { job, item } => format!("/api/v1/jobs/{job}/explain?item={item}"),
         Subject::Node(node) => format!("/api/v1/nodes/{node}/explain"),
+        Subject::Service(name) => {
+            let why = client.explain_service(&name).await?;
+            if context.json {
+                return show::json(&why);
+            }
+            return why.lines.iter().try_for_each(|line| show::line(&show::harmless(line)));
+        }
     };
     let lines = client.explain(&path).await?.lines;
     if context.json {

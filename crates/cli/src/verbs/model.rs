@@ -5,6 +5,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use reqwest::Url;
 use serde_json::{Value, json};
 use shoal_api::{
     LimitsJson, ModelJson, OnnxRequest, PortJson, ServiceCommon, ServiceJson, ServiceRequest,
@@ -18,6 +19,8 @@ use super::{Context, language, owner, quantize, refused};
 use crate::args::{Model, ModelAdd, ModelRm, ModelVerb, Models};
 use crate::client::{Client, Source};
 use crate::fail::Fail;
+use crate::fetch;
+use crate::interrupt::Interrupts;
 use crate::show;
 
 /// How often a new model is looked after.
@@ -37,7 +40,47 @@ pub(super) async fn run(context: &Context, args: Model) -> Result<(), Fail> {
     }
 }
 
+/// Adds a file, or one from the web, which is fetched first.
 async fn start(context: &Context, args: ModelAdd) -> Result<(), Fail> {
+    if let Some(url) = fetch::address(&args.file)? {
+        let interrupts = Interrupts::listen();
+        return interrupts.guard(start_from_web(context, args, &url, &interrupts)).await;
+    }
+    if let Some(wanted) = args.sha256 {
+        fetch::check(&args.file, &args.file.display().to_string(), wanted)?;
+    }
+    add(context, args).await
+}
+
+async fn start_from_web(
+    context: &Context,
+    args: ModelAdd,
+    url: &Url,
+    interrupts: &Interrupts,
+) -> Result<(), Fail> {
+    // What is wrong for certain is said before anything is fetched.
+    let between = Between::of(&args)?;
+    let client = context.client(&args.server)?;
+    if let Some(name) = &args.name
+        && client.services().await?.services.iter().any(|service| service.name == *name)
+    {
+        let message = format!("there is a model or service named {name} already");
+        return Err(Fail::Input { code: "taken".into(), message });
+    }
+    let folder = context.data_folder()?;
+    interrupts.advise("the same command goes on from there".into());
+    let fetched = fetch::fetch(url, &folder, args.sha256, context.json).await?;
+    interrupts.advise(String::new());
+    let only_compared = !args.between.calibrate.is_empty() && between.wire.is_none();
+    let name = args.name.clone().unwrap_or_else(|| fetched.name.clone());
+    add(context, ModelAdd { file: fetched.path.clone(), name: Some(name), ..args }).await?;
+    if !only_compared {
+        fetched.remove();
+    }
+    Ok(())
+}
+
+async fn add(context: &Context, args: ModelAdd) -> Result<(), Fail> {
     let between = Between::of(&args)?;
     if language::is_language(&args.file)? {
         if let Some(flag) = wires::first_onnx_flag(&args) {

@@ -68,10 +68,23 @@ fn several_nodes_say_what_one_says_and_go_on_when_one_of_them_is_killed() {
     let mut nodes: Vec<Process> = names.map(|name| own(&pool, name, "1G")).into();
     assert!(add(&pool, "whole", &["--split", "never"]).contains("30 layers"));
     let expected = says(&pool, "whole");
+    let told = pool.explain("whole");
+    for words in ["it is not to be split", " alone: ", "tokens/s measured in 1 answer (in use)"] {
+        assert!(told.contains(words), "{words}: {told}");
+    }
     assert!(expected.split_whitespace().count() > 60, "{expected}");
     pool.run(&["model", "rm", "whole"]).ok();
     add(&pool, "shared", &["--split", "2", "--wait", "120"]);
     assert_eq!(says(&pool, "shared"), expected);
+    let told = pool.run(&["explain", "shared", "--json"]).ok().json();
+    let placements = told["placements"].as_array().cloned().unwrap_or_default();
+    let sizes: Vec<_> =
+        placements.iter().map(|it| it["devices"].as_array().map(Vec::len)).collect();
+    assert_eq!(sizes, [Some(1), Some(2), Some(3)], "{told}");
+    assert!(placements.iter().all(|it| it["predictedMs"].as_f64() > Some(0.0)), "{told}");
+    assert!(placements[1]["used"] == true && placements[1]["answers"] == 1, "{told}");
+    assert!(placements[1]["measuredMs"].as_f64() > Some(0.0) && told["each"] == "token", "{told}");
+    pool.run(&["explain", "nothing-here"]).fails(2, &["nothing-here"]);
     let before = members(&pool, "shared");
     assert_eq!(before.iter().map(|(_, parts, _)| parts).sum::<u64>(), 24, "{before:?}");
     assert!(before.len() == 2 && before.iter().all(|(_, parts, done)| *parts > 0 && *done > 0));

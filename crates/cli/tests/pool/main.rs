@@ -45,5 +45,6 @@ mod straggler;
 mod survive;
 #[cfg(unix)]
 mod swarm;
+mod web;
 mod words;
 mod world;

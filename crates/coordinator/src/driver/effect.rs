@@ -252,6 +252,9 @@ impl Driver {
             Query::Explain { what, reply } => {
                 let _ = reply.send(self.explain(now, what));
             }
+            Query::ExplainService { name, reply } => {
+                let _ = reply.send(self.explain_service(now, &name));
+            }
             Query::Receipt { job, reply } => {
                 let _ = reply.send(self.proven(now, job));
             }

@@ -16,7 +16,7 @@ use super::keyed::{Key, Taken};
 use crate::answer::Giver;
 use crate::store::facts::Stored;
 use crate::store::results::Region;
-use shoal_api::{JobJson, LeftNodeJson, NodeJson, ServiceJson, UnitsJson};
+use shoal_api::{ExplainServiceJson, JobJson, LeftNodeJson, NodeJson, ServiceJson, UnitsJson};
 
 /// Answers that may come late or, when the driver stops, never.
 pub(crate) type Reply<T> = oneshot::Sender<T>;
@@ -301,6 +301,10 @@ pub(crate) enum Query {
     Receipt {
         job: JobId,
         reply: Reply<Option<Proven>>,
+    },
+    ExplainService {
+        name: String,
+        reply: Reply<Option<ExplainServiceJson>>,
     },
     Counts {
         reply: Reply<Counts>,

@@ -14,7 +14,7 @@ use super::event::{
 use super::keyed::{Key, Taken};
 use crate::health::{Health, Trouble};
 use crate::store::facts::Stored;
-use shoal_api::{JobJson, LeftNodeJson, NodeJson, ServiceJson, UnitsJson};
+use shoal_api::{ExplainServiceJson, JobJson, LeftNodeJson, NodeJson, ServiceJson, UnitsJson};
 
 #[derive(Clone)]
 pub(crate) struct Handle {
@@ -171,6 +171,14 @@ impl Handle {
     /// In sentences; `None` if there is no such thing.
     pub(crate) async fn explain(&self, what: Explain) -> Result<Option<Vec<String>>, Stopped> {
         self.query(|reply| Query::Explain { what, reply }).await
+    }
+
+    /// None if there is no service of this name.
+    pub(crate) async fn explain_service(
+        &self,
+        name: String,
+    ) -> Result<Option<ExplainServiceJson>, Stopped> {
+        self.query(|reply| Query::ExplainService { name, reply }).await
     }
 
     pub(crate) async fn receipt(&self, job: JobId) -> Result<Option<Proven>, Stopped> {

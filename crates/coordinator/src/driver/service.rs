@@ -1,14 +1,16 @@
 //! Services: they are begun, asked and ended, and shown in the words of the API.
 
-use shoal_protocol::Time;
-use shoal_scheduler::{Input, ServiceView, SplitView, StageView, Urgency};
+use shoal_protocol::{NodeId, Span, Time};
+use shoal_scheduler::{Input, PlacementView, ServiceView, SplitView, StageView, Urgency};
 
 use super::Driver;
 use super::effect::Effect;
 use super::event::{NotTaken, ServiceEvent, Wish};
 use super::keyed::Taken;
 use super::waiting::Asked;
-use shoal_api::{ReplicaJson, ServiceJson, SplitJson, StageJson};
+use shoal_api::{
+    ExplainServiceJson, PlacedJson, PlacementJson, ReplicaJson, ServiceJson, SplitJson, StageJson,
+};
 use shoal_kinds::Split;
 use shoal_protocol::{Micros, Path};
 
@@ -95,6 +97,28 @@ impl Driver {
             predicted_ms: millis(view.predicted),
             alone_ms: view.alone.map(millis),
         }
+    }
+
+    pub(super) fn explain_service(&self, now: Time, name: &str) -> Option<ExplainServiceJson> {
+        let why = self.scheduler.explain_service(now, self.scheduler.service_named(name)?)?;
+        let placed = |(node, parts): &(NodeId, Span)| PlacedJson {
+            node: node.0,
+            name: self.node_name(*node),
+            parts: parts.len,
+            measured: !why.guessed.contains(node),
+        };
+        let placement = |view: &PlacementView| PlacementJson {
+            devices: view.members.iter().map(placed).collect(),
+            used: view.used,
+            predicted_ms: view.predicted.map(millis),
+            measured_ms: view.measured.map(|took| millis(took.each)),
+            answers: view.measured.map_or(0, |took| took.answers),
+        };
+        Some(ExplainServiceJson {
+            placements: why.placements.iter().map(placement).collect(),
+            each: if why.stepwise { "token" } else { "request" }.into(),
+            lines: why.lines,
+        })
     }
 
     fn stage_json(&self, stage: &StageView) -> StageJson {

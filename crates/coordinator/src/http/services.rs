@@ -23,7 +23,7 @@ use crate::driver::event::{Event, ServiceEvent, Wish};
 use crate::driver::handle::{Handle, Stopped};
 use crate::error::{ApiError, JobSubmitError, ServiceError};
 use crate::plan;
-use shoal_api::{ErrorJson, ServiceJson, ServicesJson};
+use shoal_api::{ErrorJson, ExplainServiceJson, ServiceJson, ServicesJson};
 
 /// A description of a service, with room for long lists of files.
 const MAX_BODY_BYTES: usize = 4 << 20;
@@ -41,6 +41,7 @@ pub(super) fn routes() -> OpenApiRouter<App> {
         .routes(routes!(get_services))
         .routes(routes!(ask_service))
         .routes(routes!(delete_service))
+        .routes(routes!(explain_service))
 }
 
 /// Starts a service: a program that nodes keep ready for requests
@@ -83,6 +84,24 @@ async fn post_service(
 )]
 async fn get_services(State(app): State<App>) -> Result<Json<ServicesJson>, ApiError> {
     Ok(Json(ServicesJson { services: app.driver.services().await? }))
+}
+
+/// Why a service is kept ready as it is, and what other numbers of devices would bring: in sentences, and in numbers
+#[utoipa::path(
+    get, path = "/api/v1/services/{name}/explain", tag = "services", security(("key" = [])),
+    params(("name" = String, Path)),
+    responses(
+        (status = 200, body = ExplainServiceJson),
+        (status = 401, body = ErrorJson),
+        (status = 404, body = ErrorJson),
+    )
+)]
+async fn explain_service(
+    State(app): State<App>,
+    Path(name): Path<String>,
+) -> Result<Json<ExplainServiceJson>, ApiError> {
+    let why = app.driver.explain_service(name.clone()).await?;
+    Ok(Json(why.ok_or(ServiceError::Missing { name })?))
 }
 
 /// Ends a service

@@ -55,6 +55,10 @@ impl About for LlmWork {
         Some(split::resumed(request, answer))
     }
 
+    fn steps(&self, answer: &[u8]) -> Option<u64> {
+        Some(split::words(answer).count() as u64)
+    }
+
     fn plain(&self) -> Plain {
         Plain::Object(Vec::from([
             ("kind", Plain::Text("llm".into())),

@@ -76,15 +76,22 @@ impl LlmWork {
 
 /// A request behind which stands what was said to it already; whole words of it, and how many bytes those are.
 pub(super) fn resumed(request: &[u8], answer: &[u8]) -> (Vec<u8>, u64) {
-    let mut whole = 0;
-    while let Some((length, rest)) = answer[whole..].split_first_chunk::<4>() {
+    let whole = words(answer).last().unwrap_or(0);
+    ([request, &answer[..whole]].concat(), whole as u64)
+}
+
+/// Where each whole word of an answer ends.
+pub(super) fn words(answer: &[u8]) -> impl Iterator<Item = usize> {
+    let mut end = 0;
+    core::iter::from_fn(move || {
+        let (length, rest) = answer[end..].split_first_chunk::<4>()?;
         let length = u32::from_le_bytes(*length) as usize;
         if rest.len() < length {
-            break;
+            return None;
         }
-        whole += 4 + length;
-    }
-    ([request, &answer[..whole]].concat(), whole as u64)
+        end += 4 + length;
+        Some(end)
+    })
 }
 
 #[cfg(test)]

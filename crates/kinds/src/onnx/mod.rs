@@ -30,7 +30,7 @@ pub use cut::{CutAsk, CutPart, CutPlan};
 #[cfg(feature = "plan")]
 pub use many::{BatchPlan, OnnxInputRequest, TensorJson, columns};
 #[cfg(feature = "plan")]
-pub use plan::{ModelPlan, OnnxError, OnnxRequest};
+pub use plan::{MAX_MODEL_BYTES, ModelPlan, OnnxError, OnnxRequest};
 
 use alloc::vec::Vec;
 use shoal_protocol::{Engine, Lane};

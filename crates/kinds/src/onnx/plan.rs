@@ -15,7 +15,7 @@ use crate::kind::Kind;
 use crate::plan::{Ask, Common, Part, PlanError, Refusal, Tools, blob, parse_hash, read_whole};
 
 /// Larger models are cut into slices, of which each device holds some.
-const MAX_MODEL_BYTES: u64 = 2 << 30;
+pub const MAX_MODEL_BYTES: u64 = 2 << 30;
 /// Letters of a word in a refusal.
 const MOST_SHOWN: usize = 40;
 /// What an engine holds beside weights and values, whatever the model is.

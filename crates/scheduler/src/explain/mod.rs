@@ -4,12 +4,14 @@ mod crew;
 mod job;
 mod lacking;
 mod node;
+mod service;
 mod unit;
 
 pub(crate) use crew::in_millis as millis;
 pub use job::WhyJob;
 pub(crate) use lacking::{asked, offered};
 pub use node::WhyNode;
+pub use service::WhyService;
 pub use unit::WhyUnit;
 
 use alloc::format;

@@ -83,15 +83,15 @@ impl Scheduler {
         }
         let Some(call) = self.services.calls.get_mut(&id) else { return };
         let skip = call.given.saturating_sub(asked.said).min(bytes.len() as u64);
-        if let Some(at) = call.at.as_mut().filter(|at| at.attempt == attempt) {
-            at.said = said;
-        }
-        call.given = call.given.max(said);
+        call.said(attempt, said);
         let bytes = bytes.get(skip as usize..).unwrap_or_default().to_vec();
         if resumes && !bytes.is_empty() {
             call.answer.extend_from_slice(&bytes);
             // It goes on: whoever is lost with it now is another matter.
             call.tries = 1;
+            if let Some(of) = self.services.services.get(&call.service) {
+                call.hears(self.now, of.spec.work.steps(&call.answer));
+            }
         }
         if !bytes.is_empty() || last {
             let waited = asked.since - call.came;
@@ -105,6 +105,7 @@ impl Scheduler {
             let (service, crewed) = (call.service, call.is_in_crew());
             if let Some(of) = self.services.services.get_mut(&service) {
                 of.answered += 1;
+                of.note_answer(self.now, call, call.at.unwrap_or(asked));
                 if !crewed {
                     of.note_took(self.now - asked.since);
                 }

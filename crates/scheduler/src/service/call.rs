@@ -68,6 +68,14 @@ impl Call {
         resumed.map_or_else(|| (self.body.clone(), 0), |(body, from)| (Arc::new(body), from))
     }
 
+    /// So many bytes of its answer have come now.
+    pub(super) fn said(&mut self, attempt: Attempt, said: u64) {
+        if let Some(at) = self.at.as_mut().filter(|at| at.attempt == attempt) {
+            at.said = said;
+        }
+        self.given = self.given.max(said);
+    }
+
     /// Whom it is asked of, one or two.
     pub(super) fn asked(&self) -> impl Iterator<Item = &Asked> {
         self.at.iter().chain(&self.rival)
@@ -98,6 +106,8 @@ pub(super) struct Asked {
     pub(super) said: u64,
     /// How many those are.
     pub(super) from: u64,
+    /// When the first part of its answer came, and how many steps of the answer were known then.
+    pub(super) heard: Option<(Time, u64)>,
 }
 
 /// Who answers a request, and what it took: of the node that answers, not of others that were lost with it.
@@ -243,7 +253,8 @@ impl Scheduler {
         };
         of.queue[rank(call.priority)].retain(|queued| *queued != id);
         let (body, from) = call.asks(&of.spec.work);
-        let asked = Asked { by: By::Node(node), attempt, since: self.now, said: from, from };
+        let asked =
+            Asked { by: By::Node(node), attempt, since: self.now, said: from, from, heard: None };
         match call.at {
             None => call.at = Some(asked),
             Some(_) => call.rival = Some(asked),
@@ -267,7 +278,8 @@ impl Scheduler {
         };
         of.queue[rank(call.priority)].retain(|queued| *queued != id);
         let (body, from) = call.asks(&of.spec.work);
-        call.at = Some(Asked { by: By::Crew, attempt, since: self.now, said: from, from });
+        call.at =
+            Some(Asked { by: By::Crew, attempt, since: self.now, said: from, from, heard: None });
         call.tries += 1;
         services.asked.insert(attempt, id);
         let Some(crew) = &mut of.crew else { return };

@@ -8,6 +8,7 @@
 //! - [`links`]: who must have a key for links before it can keep parts
 //! - [`room`]: who leaves when another needs the memory, and what fits nowhere
 //! - [`unanswered`]: why a request has no answer
+//! - [`took`]: how long answers really take
 //! - [`crew`]: who keeps it ready together, each some of its parts
 
 mod answer;
@@ -17,11 +18,13 @@ mod links;
 mod race;
 mod replica;
 mod room;
+mod took;
 mod unanswered;
 
 pub(crate) use answer::Part;
 pub use call::{CallId, Ran, Urgency};
-pub use crew::{SplitView, StageView};
+pub use crew::{PlacementView, SplitView, StageView};
+pub use took::Took;
 pub use unanswered::CallError;
 
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -37,6 +40,7 @@ use crate::submit::SubmitError;
 use call::{By, Call, MAX_TRIES};
 use crew::Crew;
 use replica::Replica;
+use took::Measured;
 
 /// Services at a time: each may hold memory on every node.
 const MAX_SERVICES: usize = 64;
@@ -69,10 +73,15 @@ struct Service {
     epoch: Epoch,
     /// Work that nodes did of it in a second, as they said.
     rates: BTreeMap<NodeId, u64>,
+    /// What answers took.
+    took: Measured,
     /// The longest that a crew took to load its parts.
     loading: Micros,
     /// How often a crew's parts were dealt anew to the same members.
     recuts: u32,
+    /// How often one node took over from a crew that was slower, and until when there is no other crew for that.
+    gone_back: u32,
+    alone_until: Time,
     /// Nodes that failed it, and until when they are not asked again.
     unfit: BTreeMap<NodeId, Time>,
     /// How long a node takes to answer, on average over the last requests.
@@ -98,8 +107,11 @@ impl Service {
             crew: None,
             epoch: Epoch(0),
             rates: BTreeMap::new(),
+            took: Measured::default(),
             loading: Micros(0),
             recuts: 0,
+            gone_back: 0,
+            alone_until: Time(0),
             unfit: BTreeMap::new(),
             usual: None,
             was_kept: false,

@@ -397,7 +397,7 @@ impl Scheduler {
         new && rested && !peer.silent && may_serve(service, of, &of.spec.needs, peer)
     }
 
-    fn take_on(&mut self, now: Time, service: JobId, node: NodeId) {
+    pub(super) fn take_on(&mut self, now: Time, service: JobId, node: NodeId) {
         let Some(of) = self.services.services.get_mut(&service) else { return };
         of.unfit.remove(&node);
         of.was_kept = true;

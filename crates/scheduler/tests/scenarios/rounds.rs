@@ -6,7 +6,7 @@ use shoal_scheduler::*;
 
 use crate::service;
 use crate::split::{MIB, spec};
-use crate::world::World;
+use crate::world::{World, caps};
 
 /// A language model of six layers, of which two texts go round at a time.
 fn texts(split: Split) -> ServiceSpec {
@@ -93,6 +93,94 @@ fn a_text_goes_on_behind_what_was_said_when_its_crew_changes_however_often() {
 }
 
 #[test]
+fn what_one_node_and_several_would_bring_is_said_beside_what_was_measured() {
+    let mut world = World::new();
+    for n in 1..=3 {
+        world.linked(n, 800);
+    }
+    world.give(Input::Serve { request: RequestId(1), spec: texts(Split::Exactly(2)) });
+    world.wait(100);
+    world.all_load();
+    let why = |world: &World| world.scheduler.explain_service(world.now, JobId(1)).expect("it is");
+    let before = why(&world);
+    assert!(before.stepwise && before.guessed.len() == 3);
+    let sizes = |why: &WhyService| -> Vec<_> {
+        why.placements.iter().map(|placed| (placed.members.len(), placed.used)).collect()
+    };
+    assert_eq!(sizes(&before), [(1, false), (2, true), (3, false)]);
+    assert!(before.placements.iter().all(|placed| placed.measured.is_none()));
+    let alone = before.placements[0].predicted.expect("a guess");
+    let together = before.placements[1].predicted.expect("a guess");
+    assert!(alone < together, "every token goes there and back: {before:?}");
+    // Ten words in 400 ms, after a prompt that counts for nothing.
+    world.request(1, 60_000);
+    let call = world.asked[0].1;
+    let last = Conn(world.parts()[1].0);
+    world.wait(2_000);
+    let say = |world: &mut World, at, part, last_one| {
+        world.say(last, FromNode::Answer { call, at, part, last: last_one });
+    };
+    say(&mut world, 0, word(0), false);
+    (1..=10).for_each(|n| {
+        world.wait(40);
+        say(&mut world, 5 * n, word(n as u8), n == 10);
+    });
+    let after = why(&world);
+    let took = after.placements[1].measured.expect("it was the only one");
+    assert_eq!((took.each, took.answers), (Micros::from_millis(40), 1));
+    let text = after.lines.join("\n");
+    for words in [
+        "long is kept ready by n and n together",
+        "it is to be split over 2 devices (--split 2)",
+        "n alone: ",
+        "tokens/s predicted, not measured",
+        "parts: ",
+        "25 tokens/s measured in 1 answer (in use)",
+        "guessed: n, n and n answered nothing of it yet",
+    ] {
+        assert!(text.contains(words), "{words}: {text}");
+    }
+}
+
+#[test]
+fn what_one_node_was_measured_to_do_alone_counts_for_what_is_expected_of_it() {
+    let mut world = World::new();
+    // Each answers two requests at a time.
+    let caps = Caps { memory: 1_500 * MIB, cpu_slots: 2, ..caps(100) };
+    for n in 1..=2 {
+        world.linked_as(n, caps.clone());
+    }
+    world.give(Input::Serve { request: RequestId(1), spec: texts(Split::Auto) });
+    world.wait(100);
+    let node = world.scheduler.services()[0].replicas[0].node;
+    world.say(Conn(node.0), FromNode::Warm { job: JobId(1), result: Ok(()) });
+    let answer = |world: &mut World, first: u64, others: u64| {
+        let from = world.asked.len();
+        (first..=first + others).for_each(|call| world.request(call, 60_000));
+        let call = world.asked[from].1;
+        for n in 0..=10 {
+            world.wait(20);
+            let part = FromNode::Answer { call, at: 5 * n, part: word(1), last: n == 10 };
+            world.say(Conn(node.0), part);
+        }
+    };
+    let placed = |world: &World| {
+        let why = world.scheduler.explain_service(world.now, JobId(1)).expect("it is");
+        let alone = why.placements.iter().find(|placed| placed.used).cloned().expect("in use");
+        (alone, why.guessed)
+    };
+    answer(&mut world, 1, 1);
+    assert_eq!(placed(&world).0.measured, None, "another was at work beside it");
+    world.give(Input::HangUp { call: CallId(2) });
+    answer(&mut world, 3, 0);
+    let (alone, guessed) = placed(&world);
+    assert_eq!(alone.measured.map(|took| took.each), Some(Micros::from_millis(20)));
+    let predicted = alone.predicted.expect("it has links").0;
+    assert!(predicted.abs_diff(20_000) <= 1, "{predicted}");
+    assert_eq!(guessed.len(), 1, "only the other one");
+}
+
+#[test]
 fn reading_a_long_prompt_is_no_stall_and_doing_nothing_is_one() {
     for reads in [true, false] {
         let mut world = World::new();
@@ -127,8 +215,8 @@ fn conversations_with_one_model_go_to_a_node_side_by_side_whatever_its_slots() {
     let conn = world.join_trusted(1);
     let model = BlobRef { hash: Hash([3; 32]), size: 1 };
     let about = llm::Summary::default();
-    let (wire, split) = (Wire::F32, false);
-    let work = LlmWork { model, about, context: 16, conversations: 3, split, wire };
+    let (context, conversations, wire) = (16, 3, Wire::F32);
+    let work = LlmWork { model, about, context, conversations, split: false, wire };
     world.give(Input::Serve {
         request: RequestId(1),
         spec: ServiceSpec { work: work.into(), ..service::spec(1, 1) },

@@ -12,13 +12,18 @@ pub(crate) const MIB: u64 = 1 << 20;
 
 /// Six equal parts of 100 MiB; all of it takes a little more.
 pub(crate) fn spec(split: Split) -> ServiceSpec {
+    spec_of(split, 1_000_000)
+}
+
+/// With so much work in each part.
+fn spec_of(split: Split, work: u64) -> ServiceSpec {
     let part = Part {
         blob: BlobRef { hash: Hash([1; 32]), size: 1 },
         inputs: Vec::new(),
         outputs: Vec::new(),
         operators: 1,
         parameters: 1,
-        work: 1_000_000,
+        work,
         memory: 100 * MIB,
         out_bytes: 1_000,
     };
@@ -70,7 +75,7 @@ impl World {
         self.linked_as(n, Caps { memory: memory * MIB, ..caps(100) })
     }
 
-    fn linked_as(&mut self, n: u64, caps: Caps) -> Conn {
+    pub(crate) fn linked_as(&mut self, n: u64, caps: Caps) -> Conn {
         let conn = self.join_own_with(n, caps);
         let (key, proof) = (LinkKey([n as u8; 32]), Signature([0; 32], [0; 32]));
         self.say(conn, FromNode::Links { key, proof });
@@ -440,4 +445,108 @@ fn who_may_not_serve_is_not_asked_for_links() {
     world.give(Input::Serve { request: RequestId(2), spec: shared });
     world.wait(500);
     assert_eq!(world.linking.len(), 1, "only the operator's own");
+}
+
+/// Own nodes, by memory and what they say of their speed, and a service that computes for long, split as seems best.
+fn uneven(nodes: &[(u64, u32)]) -> World {
+    let mut world = World::new();
+    for (n, (memory, speed)) in (1..).zip(nodes) {
+        world.linked_as(n, Caps { memory: memory * MIB, ..caps(*speed) });
+    }
+    let spec = spec_of(Split::Auto, 100_000_000);
+    world.give(Input::Serve { request: RequestId(1), spec });
+    world.wait(100);
+    world.all_load();
+    world
+}
+
+fn kept_alone_by(world: &World) -> Vec<u64> {
+    let service = world.scheduler.services().remove(0);
+    service.replicas.iter().map(|replica| replica.node.0).collect()
+}
+
+#[test]
+fn one_node_takes_over_where_it_was_measured_to_be_faster_alone() {
+    // The first says that it is fast, and has no room for all of it.
+    let mut world = uneven(&[(450, 1_000), (1_000, 100)]);
+    assert_eq!(world.parts(), [(1, 4), (2, 2)], "together they seem to be faster");
+    world.measure(40, 15, [50, 5, 0]);
+    assert_eq!(world.parts().len(), 2, "that is too early to say");
+    world.measure(40, 10, [50, 5, 0]);
+    assert_eq!((world.parts(), kept_alone_by(&world)), (vec![], vec![2]));
+    world.say(Conn(2), FromNode::Warm { job: SERVICE, result: Ok(()) });
+    world.request(1, 5_000);
+    let call = world.asked.last().expect("it is asked").1;
+    world.says(Conn(2), call);
+    assert_eq!(world.scheduler.services()[0].answered, 1);
+}
+
+#[test]
+fn a_crew_that_is_as_fast_as_it_seemed_stays() {
+    let mut world = uneven(&[(450, 1_000), (1_000, 100)]);
+    world.measure(40, 60, [5, 50, 0]);
+    assert_eq!((world.parts(), kept_alone_by(&world)), (vec![(1, 4), (2, 2)], vec![]));
+}
+
+#[test]
+fn whoever_wants_two_devices_keeps_two_however_slow_one_is() {
+    let mut world = pool(&[1_000, 1_000], Split::Exactly(2));
+    world.all_load();
+    world.measure(40, 60, [90, 5, 0]);
+    assert_eq!(world.parts().len(), 2);
+}
+
+#[test]
+fn a_member_that_only_slows_the_others_is_left_out() {
+    let mut world = uneven(&[(200, 1_000), (300, 300), (600, 100)]);
+    assert_eq!(world.parts().len(), 3, "all seem to help: {:?}", world.parts());
+    world.measure(40, 25, [100, 5, 10]);
+    let mut members: Vec<_> = world.parts().iter().map(|(node, _)| *node).collect();
+    members.sort_unstable();
+    assert_eq!(members, [2, 3], "{:?}", world.parts());
+    world.all_load();
+    world.request(1, 5_000);
+    assert_eq!(world.asked.len(), 1);
+}
+
+#[test]
+fn a_crew_whose_answers_come_late_is_tried_again_after_a_rest_that_doubles() {
+    let mut world = uneven(&[(450, 1_000), (1_000, 100)]);
+    let mut calls = 0;
+    // What members compute looks good; what they answer does not.
+    let mut disappoints = |world: &mut World| {
+        world.measure(40, 22, [5, 50, 0]);
+        assert_eq!(world.parts(), [(1, 4), (2, 2)]);
+        calls += 1;
+        world.request(calls, 10_000);
+        let call = world.asked.last().expect("it is asked").1;
+        world.measure(41, 2, [5, 50, 0]);
+        world.says(Conn(2), call);
+        world.measure(41, 1, [5, 50, 0]);
+        assert_eq!(kept_alone_by(world), [2]);
+        let why = world.scheduler.explain_service(world.now, SERVICE).expect("it is");
+        assert!(why.lines[1].starts_with("one device has all of it, because several"), "{why:?}");
+    };
+    // Whoever has all of it has a pause: after that all are placed anew.
+    let again = |world: &mut World, seconds: u64| {
+        world.say(Conn(2), FromNode::Warm { job: SERVICE, result: Ok(()) });
+        for _ in 0..seconds * 2 {
+            world.wait(500);
+            for conn in [1, 2] {
+                world.say(Conn(conn), FromNode::Alive { running: vec![], queued: vec![] });
+            }
+        }
+        world.say(Conn(2), FromNode::Pause(true));
+        world.wait(200);
+        world.say(Conn(2), FromNode::Pause(false));
+        world.wait(200);
+        world.all_load();
+        world.parts().len()
+    };
+    disappoints(&mut world);
+    assert_eq!(again(&mut world, 40), 0, "it rests for a minute");
+    assert_eq!(again(&mut world, 25), 2);
+    disappoints(&mut world);
+    assert_eq!(again(&mut world, 65), 0, "and then for two");
+    assert_eq!(again(&mut world, 60), 2);
 }

@@ -625,8 +625,39 @@ export interface Service {
   waiting: number;
 }
 
+/** Why a service is kept ready by those who do, and what other numbers of devices would bring. */
+export interface ServiceExplanation {
+  /** What times are for: `token` or `request`. */
+  each: string;
+  /** All of it in words, one sentence in each line. */
+  lines: string[];
+  /** Those in use, and the best of each other number of devices. */
+  placements: ServicePlacement[];
+}
+
 export interface ServiceList {
   services: Service[];
+}
+
+export interface ServicePlaced {
+  /** Whether its speed for this service is measured. If not, predictions follow what it says of its own speed. */
+  measured: boolean;
+  name: string;
+  node: number;
+  parts: number;
+}
+
+/** Devices that keep a service ready together, or could; one device has all of it. */
+export interface ServicePlacement {
+  /** Answers that were measured. */
+  answers: number;
+  /** In the order in which requests go through them. */
+  devices: ServicePlaced[];
+  /** Of requests that were the only one at work. */
+  measuredMs: number | null;
+  predictedMs: number | null;
+  /** It is the one in use. */
+  used: boolean;
 }
 
 /** Devices that keep one service ready together. */

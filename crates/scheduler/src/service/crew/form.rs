@@ -68,6 +68,9 @@ impl Scheduler {
                 let problem = in_turn(&plan.problem);
                 let best = self.best_crew(now, service, of, &problem, 0);
                 if self.candidate(now, service, of).is_some() {
+                    if now < of.alone_until {
+                        return None;
+                    }
                     let sooner = |best: &Placement| best.alone.is_none_or(|it| best.step < it);
                     return best.filter(|best| best.shares.len() > 1 && sooner(best));
                 }
@@ -79,7 +82,7 @@ impl Scheduler {
     }
 
     /// Nodes whose pages are shown first: the others are slowed.
-    fn best_crew(
+    pub(super) fn best_crew(
         &self,
         now: Time,
         service: JobId,
@@ -113,8 +116,8 @@ impl Scheduler {
         let guesses = guesses(of, &able);
         let candidates = able.into_iter().filter_map(|peer| {
             let memory = self.room_for_parts(peer, service);
-            let measured = of.rates.get(&peer.node);
-            let rate = measured.or_else(|| guesses.get(&peer.node)).copied()?;
+            let measured = of.rate(peer.node);
+            let rate = measured.or_else(|| guesses.get(&peer.node).copied())?;
             let round_trip = peer.round_trip.unwrap_or(USUAL_ROUND_TRIP);
             // Who sits there, and lends less than that takes now, goes.
             let seat = of.crew.as_ref().and_then(|crew| crew.seat(peer.node));
@@ -133,6 +136,20 @@ impl Scheduler {
         candidates
     }
 
+    /// Whether a node could keep all of it, if nothing else of it were there.
+    pub(super) fn has_room_alone(
+        &self,
+        now: Time,
+        service: JobId,
+        of: &Service,
+        peer: &Peer,
+    ) -> bool {
+        let takes = of.spec.needs.takes;
+        let room = self.room_for_parts(peer, service);
+        let may = may_serve(service, of, &of.spec.needs, peer) && !of.is_unfit(now, peer.node);
+        may && !peer.silent && room >= takes.memory
+    }
+
     fn has_seat_left(&self, node: NodeId, service: JobId) -> bool {
         let sims = self.crews.values().filter(|crew| crew.seats.iter().any(|s| s.node == node));
         let others = self.services.services.iter().filter(|(id, of)| {
@@ -148,6 +165,7 @@ impl Scheduler {
         let stays = |node: NodeId| placed.shares.iter().any(|(other, _)| *other == node);
         let gone = of.crew.iter().flat_map(|crew| &crew.seats).map(|seat| seat.node);
         let gone: Vec<_> = gone.filter(|node| !stays(*node)).collect();
+        let nodes: Vec<_> = placed.shares.iter().map(|(node, _)| *node).collect();
         let whole: Vec<_> = of.replicas.keys().copied().filter(|node| stays(*node)).collect();
         let calls = self.calls_in_crew(service);
         let id = *id.get_or_insert_with(|| self.numbers.next_crew());
@@ -168,6 +186,8 @@ impl Scheduler {
         // What they were asked is asked again, but not of the crew that is no more.
         calls.iter().for_each(|call| self.let_go(*call));
         if let Some(of) = self.services.services.get_mut(&service) {
+            // They had other parts.
+            of.took.forget(&nodes);
             (of.crew, of.epoch) = (Some(crew), epoch);
         }
         for node in whole {
@@ -297,7 +317,7 @@ fn guesses(of: &Service, nodes: &[&Peer]) -> BTreeMap<NodeId, u64> {
         }
         *claim = lowest;
     }
-    let measured = claims.iter().filter_map(|(claim, node)| Some((*claim, *of.rates.get(node)?)));
+    let measured = claims.iter().filter_map(|(claim, node)| Some((*claim, of.rate(*node)?)));
     let (sum, rates) = measured.fold((0u64, 0u64), |(sum, rates), (claim, rate)| {
         (sum.saturating_add(claim), rates.saturating_add(rate))
     });

@@ -6,16 +6,19 @@
 //! - [`form`]: who is in it, calling it together, ending it
 //! - [`hear`]: what members say
 //! - [`mend`]: members that leave, stall, fail or cheat
-//! - [`recut`]: other parts for the same members, once they are measured
+//! - [`placements`]: what other numbers of members would bring
+//! - [`recut`]: other parts, fewer members, or one node alone, once they are measured
 //! - [`view`]: how people see it
 
 mod ask;
 mod form;
 mod hear;
 mod mend;
+mod placements;
 mod recut;
 mod view;
 
+pub use placements::PlacementView;
 pub use view::{SplitView, StageView};
 
 use alloc::vec::Vec;
@@ -128,6 +131,11 @@ impl Crew {
 
     pub(in crate::service) fn conns(&self) -> impl Iterator<Item = Conn> {
         self.seats.iter().filter_map(|seat| seat.conn)
+    }
+
+    /// By rank.
+    pub(in crate::service) fn nodes(&self) -> Vec<NodeId> {
+        self.seats.iter().map(|seat| seat.node).collect()
     }
 
     fn shares(&self) -> Vec<(NodeId, Span)> {

@@ -4,13 +4,16 @@
 use alloc::vec::Vec;
 use core::cmp::Reverse;
 use shoal_kinds::Chain;
-use shoal_kinds::crew::Pace;
+use shoal_kinds::crew::{Flow, Pace};
 use shoal_protocol::Micros;
 
 use super::{Candidate, Crews, Placement, in_order};
 
 /// So many nodes have 64 ordered subsets, two more would have 1,956, and each has a table of its own to fill.
 const ALL_ORDERS: usize = 4;
+
+/// What the last member tells the first after each round: a token, sealed and framed.
+const ROUND_BYTES: u64 = 100;
 
 pub(super) fn place(chain: &Chain, crews: &Crews<'_>) -> Option<Placement> {
     let sums = sums(chain);
@@ -88,6 +91,11 @@ fn stage(
                 Pace::InTurn => crews.hop(&order[at], next, bytes),
             }
         }
+        // Each round ends where the next one begins.
+        (None, _) if at > 0 => match (chain.flow, chain.pace) {
+            (Flow::Rounds { .. }, Pace::InTurn) => crews.hop(&order[at], &order[0], ROUND_BYTES),
+            (Flow::Rounds { .. }, Pace::Flowing) | (Flow::Once, _) => 0,
+        },
         _ => 0,
     };
     Stage { computes: order[at].time(work), out }
@@ -175,7 +183,6 @@ mod tests {
     use super::super::tests::{Draws, is_whole};
     use super::super::{Measured, place, predict};
     use super::*;
-    use shoal_kinds::crew::Flow;
     use shoal_kinds::{ChainPart, CrewProblem};
     use shoal_protocol::NodeId;
 
@@ -186,7 +193,8 @@ mod tests {
             out_bytes: draws.below(100_000),
         };
         let pace = if draws.below(2) == 0 { Pace::Flowing } else { Pace::InTurn };
-        Chain { parts: (0..parts).map(|_| part(draws)).collect(), pace, flow: Flow::Once }
+        let flow = if draws.below(2) == 0 { Flow::Once } else { Flow::Rounds { calls: 2 } };
+        Chain { parts: (0..parts).map(|_| part(draws)).collect(), pace, flow }
     }
 
     /// What a step takes if the parts are cut like this.
@@ -203,6 +211,12 @@ mod tests {
                 Pace::Flowing => crews.sending(one, next, out),
                 Pace::InTurn => crews.hop(one, next, out),
             });
+            let is_last = at + 1 == order.len() && at > 0;
+            let round = match (is_last, chain.flow, chain.pace) {
+                (true, Flow::Rounds { .. }, Pace::InTurn) => crews.hop(one, &order[0], ROUND_BYTES),
+                (_, _, _) => 0,
+            };
+            let out = out + round;
             times.push(one.time(mine.iter().map(|part| u128::from(part.work)).sum()) + out);
         }
         match chain.pace {
