@@ -161,15 +161,22 @@ test("a native node goes on with the same words when the tab is closed in the mi
   await added();
   const whole = (await told({ max_tokens: 180 })).choices[0].text;
   await native(t, "spare");
+  // Others beside it make it last: on a busy machine a browser takes longer to close a tab than one answer takes.
+  const drained = async (prompt) => {
+    for await (const _ of streamed({ prompt, max_tokens: 200 }));
+  };
+  const beside = ["The dog", "The sun was", "Tom had a red"].map(drained);
   let [text, parts] = ["", 0];
   for await (const part of streamed({ max_tokens: 180 })) {
     text += part;
     parts += 1;
-    if (parts === 10) await tab.close();
+    if (parts === 3) void tab.close();
   }
   assert.equal(text, whole);
+  await Promise.all(beside);
   const { repeated } = await service();
-  assert.deepEqual([await readyOn(), repeated], [["spare"], 1]);
+  assert.deepEqual(await readyOn(), ["spare"]);
+  assert.ok(repeated >= 1 && repeated <= 4, `${repeated} went on elsewhere`);
 });
 
 test("who hangs up frees the tab at once", { skip }, async () => {
