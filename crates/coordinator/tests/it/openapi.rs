@@ -9,8 +9,9 @@ use shoal_api::schema::{answers, requests};
 use crate::world::World;
 
 /// All that the coordinator serves. A new route belongs here, so that forgetting its description shows.
-const ROUTES: [(&str, &str); 63] = [
+const ROUTES: [(&str, &str); 65] = [
     ("get", "/api/v1/services"),
+    ("get", "/api/v1/services/{name}/explain"),
     ("post", "/api/v1/services"),
     ("post", "/api/v1/services/{name}"),
     ("delete", "/api/v1/services/{name}"),
@@ -28,6 +29,7 @@ const ROUTES: [(&str, &str); 63] = [
     ("get", "/api/v1/jobs/{id}/ends"),
     ("get", "/api/v1/jobs/{id}/events"),
     ("get", "/api/v1/jobs/{id}/explain"),
+    ("get", "/api/v1/jobs/{id}/failures"),
     ("get", "/api/v1/jobs/{id}/field"),
     ("get", "/api/v1/jobs/{id}/inputs"),
     ("get", "/api/v1/jobs/{id}/picture.png"),
