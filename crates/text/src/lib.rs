@@ -17,6 +17,7 @@ mod form;
 mod guard;
 mod join;
 mod letters;
+mod lookup;
 mod request;
 mod sample;
 mod speak;

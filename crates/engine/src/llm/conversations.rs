@@ -93,7 +93,12 @@ impl<C: Computes> Conversations<C> {
     pub fn go(&mut self, clock: &dyn Fn() -> u64) -> Vec<(u64, Heard)> {
         let mut heard = self.seat(clock());
         let (mut taken, mut steps, mut tokens) = (Vec::new(), Vec::new(), 0);
-        while let Some(open) = self.open.front() {
+        // Where others want their step, a row is worth more to them than a guess.
+        let is_alone = self.open.len() == 1;
+        while let Some(open) = self.open.front_mut() {
+            if is_alone {
+                open.answer.guess(self.room.tokens.saturating_sub(1));
+            }
             let Some(next) = open.answer.next() else {
                 self.open.pop_front();
                 continue;
@@ -102,7 +107,8 @@ impl<C: Computes> Conversations<C> {
             if tokens > self.room.tokens && !taken.is_empty() {
                 break;
             }
-            let (position, tokens, wants) = (next.position, next.tokens.to_vec(), next.wants);
+            let (position, tokens) = (next.position, next.tokens.to_vec());
+            let wants = if next.wants { 1 + next.guesses } else { 0 };
             steps.push(Step { sequence: open.sequence, position, tokens, wants });
             taken.extend(self.open.pop_front());
         }
@@ -115,7 +121,11 @@ impl<C: Computes> Conversations<C> {
             let number = open.number;
             let said = outcome.map_err(Heard::Broke).and_then(|logits| {
                 let said = open.answer.computed(logits.as_deref(), now);
-                said.map_err(|error| Heard::Failed(error.to_string()))
+                let said = said.map_err(|error| Heard::Failed(error.to_string()))?;
+                // Wrong guesses were computed too.
+                let right = open.answer.computed_tokens().len() as u32;
+                self.engine.truncate(open.sequence, right).map_err(Heard::Broke)?;
+                Ok(said)
             });
             match said {
                 Ok(said) => {
@@ -189,9 +199,12 @@ mod tests {
                 let length = self.lengths.entry(step.sequence).or_default();
                 assert_eq!(*length, step.position, "nothing is left out");
                 *length += step.tokens.len() as u32;
-                let last = step.tokens.last().copied().unwrap_or_default();
-                let number = |token| if token == last + 1 { 1.0 } else { 0.0 };
-                step.wants.then(|| (0..100).map(number).collect())
+                let row = |last: &u32| {
+                    let last = *last;
+                    (0..100).map(move |token| if token == last + 1 { 1.0 } else { 0.0 })
+                };
+                let first = step.tokens.len() - step.wants;
+                (step.wants > 0).then(|| step.tokens[first..].iter().flat_map(row).collect())
             };
             Ok(steps.iter().map(&mut give).collect())
         }
@@ -200,8 +213,11 @@ mod tests {
             self.lengths.remove(&sequence);
         }
 
-        fn truncate(&mut self, _: u64, _: u32) -> Result<(), String> {
-            Err("no text here is long enough".into())
+        fn truncate(&mut self, sequence: u64, length: u32) -> Result<(), String> {
+            let held = self.lengths.get_mut(&sequence).ok_or("an unknown text")?;
+            assert!(length <= *held, "nothing is there that was not computed");
+            *held = length;
+            Ok(())
         }
 
         fn copy_prefix(&mut self, _: u64, _: u64, _: u32) -> Result<(), String> {

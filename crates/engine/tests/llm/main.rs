@@ -2,6 +2,7 @@
 
 #[cfg(feature = "gpu")]
 mod gpu;
+mod guesses;
 mod material;
 mod outside;
 mod rests;

@@ -179,7 +179,7 @@ mod tests {
                 let last = step.tokens.last().copied().unwrap_or_default();
                 assert!(last < 90, "it breaks here");
                 let number = |token| if token == last + 1 { 1.0 } else { 0.0 };
-                step.wants.then(|| (0..100).map(number).collect())
+                (step.wants > 0).then(|| (0..100).map(number).collect())
             };
             Ok(steps.iter().map(give).collect())
         }
