@@ -102,11 +102,31 @@ async function runPrograms(each) {
       items: itemOf(item, run, each.content(run.stdin)),
       ...(folder ? { folder: store(Buffer.from(JSON.stringify(folder))) } : {}),
       clock: json.clock ?? false,
+      failing: { stop: true, ok: json.ok ?? [0], retry: 0 },
     };
     const info = { name: each.name, owner: "test", items: item + 1, limits: limits(json.limits), work };
     const [answer] = await engines.run("cpu", info, [{ start: item, len: 1 }]);
     judge(each, item, run.expect, answer);
+    if (answer.failure?.kind === "exit" || answer.failure?.kind === "trap") {
+      const goesOn = { ...info, work: { ...work, failing: { ...work.failing, stop: false } } };
+      const [kept] = await engines.run("cpu", goesOn, [{ start: item, len: 1 }]);
+      judgeKept(answer.failure, kept);
+    }
   }
+}
+
+const FLAG = 2 ** 31;
+
+/** A run that fails by itself leaves the same bytes everywhere; how deep calls may go is the engine's own. */
+function judgeKept({ kind, code, stderr, message }, { bytes, failure }) {
+  if (/call stack/i.test(message)) return assert.equal(failure?.kind, "trap");
+  assert.equal(failure, undefined, JSON.stringify(failure));
+  const at = 4 + (bytes.readUInt32LE(0) - FLAG);
+  assert.ok(at >= 4, "the length says that it failed");
+  const trapped = kind === "trap";
+  assert.equal(bytes.readInt32LE(at), trapped ? 0 : code);
+  assert.equal(bytes.readUInt32LE(at + 4), bytes.length - at - 8 + (trapped ? FLAG : 0));
+  assert.equal(bytes.subarray(at + 8).toString(), stderr);
 }
 
 /** One item of that number, as a file if it has a name, else as a line. */

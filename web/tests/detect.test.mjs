@@ -208,6 +208,37 @@ test("a camera is looked at frame by frame, and one that is refused is told so",
   await page.getByRole("alert").getByText("The camera was refused.").waitFor();
 });
 
+test("a video file is looked at frame by frame, and one that no browser can play is told so", { skip }, async (t) => {
+  const { page, complaints } = await open(t);
+  await page.getByRole("radio", { name: "Remote" }).check({ force: true });
+  // The picture as a film of two seconds, as this browser records it.
+  const film = await page.evaluate(async (jpeg) => {
+    const bitmap = await createImageBitmap(new Blob([Uint8Array.from(atob(jpeg), (c) => c.charCodeAt(0))]));
+    const canvas = Object.assign(document.createElement("canvas"), { width: 405, height: 540 });
+    const draw = () => canvas.getContext("2d").drawImage(bitmap, 0, 0, 405, 540);
+    draw();
+    const recorder = new MediaRecorder(canvas.captureStream(10), { mimeType: "video/webm" });
+    const parts = [];
+    recorder.ondataavailable = ({ data }) => parts.push(data);
+    const ended = new Promise((resolve) => (recorder.onstop = resolve));
+    recorder.start();
+    const drawing = setInterval(draw, 100);
+    await new Promise((resolve) => setTimeout(resolve, 2_000));
+    clearInterval(drawing);
+    recorder.stop();
+    await ended;
+    return [...new Uint8Array(await new Blob(parts).arrayBuffer())];
+  }, BUS_BASE64);
+  assert.ok(film.length > 1_000, `${film.length} bytes were recorded`);
+  await picker(page).setInputFiles({ name: "bus.webm", mimeType: "video/webm", buffer: Buffer.from(film) });
+  await page.getByText(/frames\/s/).waitFor();
+  await until("boxes over the film", () => painted(page));
+  assert.equal(await page.getByLabel("bus.webm").evaluate((video) => video instanceof HTMLVideoElement && !video.paused), true);
+  await picker(page).setInputFiles({ name: "no.webm", mimeType: "video/webm", buffer: Buffer.from("no video") });
+  await page.getByRole("alert").getByText("no.webm is no video that this browser can play.").waitFor();
+  assert.deepEqual(complaints, []);
+});
+
 /** Whether anything is drawn over the picture. */
 function painted(page) {
   return page.locator("canvas.boxes").evaluate((canvas) => {

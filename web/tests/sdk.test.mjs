@@ -145,9 +145,9 @@ test(".npy files go out and come back, and what is wrong with one is said", asyn
 
 test("a program's random bytes are the published sequence", () => {
   const bytes = new Uint8Array(11);
-  settled(0).fill(bytes);
+  settled(0, 0).fill(bytes);
   assert.equal(Buffer.from(bytes).toString("hex"), "afcd1d7b39a820e2" + "f465b9");
-  const clock = settled(5);
+  const clock = settled(5, 0);
   assert.deepEqual([clock.look(true), clock.look(false)], [0n, 1000n]);
   clock.sleep(5n);
   assert.equal(clock.look(true), 2005n);

@@ -29,6 +29,8 @@ pub struct JobJson {
     pub state: StateJson,
     pub items: u64,
     pub items_done: u64,
+    /// Of those done: the program failed on them. `GET /api/v1/jobs/{id}/failures` lists them.
+    pub items_failed: u64,
     pub items_leased: u64,
     pub units_done: u64,
     pub units_leased: u64,
@@ -102,6 +104,31 @@ impl StateJson {
     pub fn has_ended(self) -> bool {
         self != StateJson::Running
     }
+}
+
+/// Inputs on which the program failed, in order.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct FailuresJson {
+    pub failures: Vec<FailureJson>,
+    /// There are more: ask for those `from` here.
+    pub next: Option<u64>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct FailureJson {
+    /// Counted from 0.
+    pub item: u64,
+    /// The input's name or line number.
+    pub input: Option<String>,
+    /// None if the program trapped.
+    pub exit_code: Option<i32>,
+    /// How the program ended, as a sentence.
+    pub message: String,
+    /// The end of what it wrote to stderr.
+    pub stderr: String,
 }
 
 /// How much of a job one node did.

@@ -24,7 +24,7 @@ pub use receipt::*;
 pub use service::*;
 pub use sim::*;
 
-pub use shoal_kinds::exec::{ExecRequest, FileRequest, LinesRequest};
+pub use shoal_kinds::exec::{ExecRequest, FileRequest, LinesRequest, OnErrorJson};
 pub use shoal_kinds::llm::LlmRequest;
 pub use shoal_kinds::map::{
     EdgeJson, KernelJson, KernelRequest, MapInputRequest, MapRequest, OpJson, ReduceJson,

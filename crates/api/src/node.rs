@@ -9,6 +9,29 @@ use serde::{Deserialize, Serialize};
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct NodesJson {
     pub nodes: Vec<NodeJson>,
+    /// With `all`: devices that computed here and are not connected, by number.
+    #[serde(default)]
+    #[cfg_attr(feature = "schema", schema(required))]
+    pub left: Vec<LeftNodeJson>,
+}
+
+/// A device that was here.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct LeftNodeJson {
+    pub id: u64,
+    /// What it last called itself.
+    pub name: String,
+    pub kind: NodeKindJson,
+    /// It was your own device.
+    pub trusted: bool,
+    pub trust: TrustsJson,
+    /// Units of its that counted, ever.
+    pub units_done: u64,
+    pub units_failed: u64,
+    /// To about a minute.
+    pub last_seen: u64,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -148,6 +171,11 @@ pub struct GpuJson {
 pub struct PoolJson {
     /// The link that lets a device join.
     pub join: String,
+    /// Whether other devices can open that link. If not, the coordinator listens for this machine only, or has no
+    /// address in a network.
+    #[serde(default)]
+    #[cfg_attr(feature = "schema", schema(required))]
+    pub reachable: bool,
     /// The coordinator's public key, 64 hexadecimal digits: signs receipts, and code that came unsigned.
     pub key: String,
     pub version: Cow<'static, str>,

@@ -74,6 +74,13 @@ pub struct ReceiptInputJson {
     pub size: u64,
 }
 
+/// What a job computes from, in order.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct InputsJson {
+    pub inputs: Vec<ReceiptInputJson>,
+}
+
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct ReceiptNodeJson {

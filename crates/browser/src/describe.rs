@@ -39,6 +39,8 @@ export interface ExecWork {
   items: { kind: "lines"; data: Blob32; ends: Blob32 } | { kind: "files"; manifest: Blob32 } | { kind: "requests" };
   folder?: Blob32;
   clock: boolean;
+  /** Whether the first failed run ends the job, which exit codes are good, how often a failed run is tried again. */
+  failing: { stop: boolean; ok: number[]; retry: number };
 }
 /** A model: its file, what its engine reads, the files of its parts if it may be split, and what is fetched for a unit if
  * it runs over many inputs. */

@@ -12,7 +12,7 @@ use shoal_engine::llm::{
 };
 use shoal_gguf::{FIRST_BYTES, Model, ReadError};
 use shoal_kinds::crew::{Out, Way};
-use shoal_kinds::{About, Kind, LlmWork};
+use shoal_kinds::{About, Kind, LlmWork, Wire};
 use shoal_protocol::{Failure, Span};
 use shoal_text::{Asked, Bounds, ChatRequest, Done, Speaker, Spelling, Texts, Wrong};
 use wasm_bindgen::prelude::*;
@@ -69,6 +69,8 @@ pub struct Loader {
     conversations: u16,
     /// Some layers, if not all are wanted.
     layers: Option<Range<u32>>,
+    /// How numbers travel to whoever has the next ones.
+    wire: Wire,
     phase: Phase,
 }
 
@@ -107,7 +109,7 @@ impl Loader {
             )));
         }
         let phase = Phase::Head(FIRST_BYTES.min(size));
-        Ok(Loader { size, context, conversations, layers: None, phase })
+        Ok(Loader { size, context, conversations, layers: None, wire: Wire::F32, phase })
     }
 
     /// The layers of `len` parts from `start` on, as a member of a crew keeps them.
@@ -118,7 +120,7 @@ impl Loader {
         let layers = work.layers(parts).ok_or_else(no_parts)?;
         let memory = work.crew().map_or(0, |plan| plan.problem.held_bytes(parts));
         let loader = Loader::new(work.model.size, work.context, work.texts(), memory)?;
-        Ok(Loader { layers: Some(layers), ..loader })
+        Ok(Loader { layers: Some(layers), wire: work.wire, ..loader })
     }
 
     /// From which byte of the file to which it wants some; nothing when all are here.
@@ -173,9 +175,10 @@ impl Loader {
     /// The same for some layers.
     #[wasm_bindgen(js_name = finishPart)]
     pub fn finish_part(self) -> Result<Layers, JsValue> {
+        let wire = self.wire;
         let (stage, bounds, texts) = self.loaded(READ_STEP)?;
         let spelling = stage.is_last().then(|| spelling(&texts)).flatten();
-        Ok(Layers { rounds: Rounds::new(stage, bounds, spelling), usual: false })
+        Ok(Layers { rounds: Rounds::new(stage, bounds, spelling, wire), usual: false })
     }
 
     fn loaded(self, step: usize) -> Result<(Stage, Bounds, Read), JsValue> {

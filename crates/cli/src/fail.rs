@@ -17,10 +17,16 @@ pub(crate) enum Fail {
     Input { code: String, message: String },
     /// The job ran and failed, or was cancelled by someone else.
     Job { message: String, stderr: String, job: serde_json::Value },
+    /// The job is done, but the program failed on some inputs, of which the user was told.
+    Runs { message: String },
     /// The world is at fault: network, disk, a coordinator that is gone.
     World { code: String, message: String },
     /// Ctrl-C.
     Interrupted { message: String },
+    /// The job was to be submitted and left alone.
+    Detached { message: String, job: serde_json::Value },
+    /// The terminal has gone: the job goes on, and nobody is left to tell.
+    HungUp,
     /// Whoever read our output has gone (`shoal jobs | head`): nobody is left to tell.
     PipeClosed,
 }
@@ -59,7 +65,8 @@ impl Fail {
     /// Tells the user on stderr and gives the exit code.
     pub(crate) fn report(&self, json: bool) -> ExitCode {
         match self {
-            Fail::PipeClosed => {}
+            Fail::PipeClosed | Fail::HungUp => {}
+            Fail::Detached { message, job } => return detached(json, message, job),
             _ if json => eprintln!("{}", self.as_json()),
             Fail::Job { message, stderr, .. } => {
                 eprintln!("error: {}", show::harmless(message));
@@ -69,7 +76,7 @@ impl Fail {
                 }
             }
             Fail::Interrupted { message } => eprintln!("{}", show::harmless(message)),
-            Fail::Input { message, .. } | Fail::World { message, .. } => {
+            Fail::Input { message, .. } | Fail::World { message, .. } | Fail::Runs { message } => {
                 eprintln!("error: {}", show::harmless(message))
             }
         }
@@ -80,8 +87,11 @@ impl Fail {
         match self {
             Fail::Job { .. } | Fail::World { .. } => 1,
             Fail::Input { .. } => 2,
+            // As xargs does.
+            Fail::Runs { .. } => 123,
             Fail::Interrupted { .. } => 130,
-            Fail::PipeClosed => 0,
+            Fail::HungUp => 129,
+            Fail::PipeClosed | Fail::Detached { .. } => 0,
         }
     }
 
@@ -90,9 +100,11 @@ impl Fail {
         match self {
             Fail::Input { message, .. }
             | Fail::World { message, .. }
+            | Fail::Runs { message }
             | Fail::Job { message, .. }
+            | Fail::Detached { message, .. }
             | Fail::Interrupted { message } => message,
-            Fail::PipeClosed => "",
+            Fail::PipeClosed | Fail::HungUp => "",
         }
     }
 
@@ -103,10 +115,14 @@ impl Fail {
             Fail::Job { message, stderr, job } => json!({
                 "error": {"code": "job_failed", "message": message, "stderr": stderr}, "job": job,
             }),
+            Fail::Runs { message } => {
+                json!({"error": {"code": "runs_failed", "message": message}})
+            }
             Fail::Interrupted { message } => {
                 json!({"error": {"code": "interrupted", "message": message}})
             }
-            Fail::PipeClosed => serde_json::Value::Null,
+            Fail::Detached { job, .. } => json!({"job": job}),
+            Fail::PipeClosed | Fail::HungUp => serde_json::Value::Null,
         }
     }
 }
@@ -118,6 +134,12 @@ impl From<shoal_host::Fail> for Fail {
             shoal_host::Fail::World { code, message } => Fail::World { code, message },
         }
     }
+}
+
+/// What was asked for, so it goes to stdout.
+fn detached(json: bool, message: &str, job: &serde_json::Value) -> ExitCode {
+    let told = if json { show::json(&json!({"job": job})) } else { show::line(message) };
+    ExitCode::from(told.err().map_or(0, |fail| fail.exit_code()))
 }
 
 fn indent(text: &str) -> String {

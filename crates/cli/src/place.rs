@@ -2,11 +2,13 @@
 
 use std::env;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use serde::Deserialize;
 use shoal_host::base_url;
 
 use crate::args::Server;
+use crate::client::USUAL_PATIENCE;
 use crate::fail::{Fail, plain};
 
 /// What a running coordinator leaves in its data folder for clients on the same machine.
@@ -22,6 +24,10 @@ pub(crate) struct Running {
 pub(crate) struct Target {
     pub(crate) url: String,
     pub(crate) key: String,
+    /// It says in this machine's data folder that it runs.
+    pub(crate) claims_to_run: bool,
+    /// How long its absence is waited for.
+    pub(crate) patience: Duration,
 }
 
 /// The data folder: what was given, else the platform's place for application data.
@@ -48,22 +54,26 @@ fn platform_data() -> Option<PathBuf> {
 
 /// Which coordinator to talk to: the flags' or environment's, else the one running on this machine.
 pub(crate) fn target(server: &Server, data: Option<&Path>) -> Result<Target, Fail> {
-    if let (Some(url), Some(key)) = (&server.url, &server.key) {
-        return Ok(Target { url: base_url(url)?, key: key.clone() });
-    }
+    let patience = server.patience.unwrap_or(USUAL_PATIENCE);
+    let at = |url, key, claims_to_run| Target { url, key, claims_to_run, patience };
     let folder = data_folder(data)?;
+    if let (Some(url), Some(key)) = (&server.url, &server.key) {
+        let url = base_url(url)?;
+        // What the folder says is a hint here, so that a damaged one is no obstacle.
+        let running = running(&folder).ok().flatten();
+        let claims = running.is_some_and(|it| base_url(&it.url).is_ok_and(|it| it == url));
+        return Ok(at(url, key.clone(), claims));
+    }
     let running = running(&folder)?;
     match (&server.url, running) {
         (None, Some(running)) => {
             let key = server.key.clone().unwrap_or(running.key);
-            Ok(Target { url: base_url(&running.url)?, key })
+            Ok(at(base_url(&running.url)?, key, true))
         }
         (Some(url), running) => {
             let url = base_url(url)?;
             match running {
-                Some(running) if base_url(&running.url)? == url => {
-                    Ok(Target { url, key: running.key })
-                }
+                Some(running) if base_url(&running.url)? == url => Ok(at(url, running.key, true)),
                 _ => Err(Fail::input(format!(
                     "no key for {url}: give it with --key or SHOAL_KEY (`shoal up` prints it in \
                      the dashboard link)"
@@ -99,7 +109,7 @@ mod tests {
 
     #[test]
     fn without_a_coordinator_the_way_out_is_named() {
-        let empty = Server { url: None, key: None };
+        let empty = Server { url: None, key: None, patience: None };
         let Err(Fail::Input { message, .. }) = target(&empty, Some(Path::new("/nonexistent")))
         else {
             panic!("there is no coordinator");

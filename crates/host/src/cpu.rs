@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use std::time::Instant;
 
-use shoal_engine::{onnx, wasi};
+use shoal_engine::onnx::{self, Memory, Stays};
+use shoal_engine::wasi;
 use shoal_kinds::{ExecWork, LlmWork, OnnxWork};
 use shoal_node::{JobInfo, StageAnswer, StageCommand};
 use shoal_protocol::limit::MAX_LEASES_PER_NODE;
@@ -96,7 +97,7 @@ pub(super) enum Worked {
 
 /// The lane of a node that lends processors.
 pub(super) fn open(
-    (slots, accelerator): (u16, Option<Arc<Accelerator>>),
+    (slots, memory, accelerator): (u16, u64, Option<Arc<Accelerator>>),
     (origin, session, library): (&Origin, &Session, Option<Library>),
     work: PathBuf,
     (to_loop, backlog): (&tokio::sync::mpsc::Sender<Event>, &Arc<Backlog>),
@@ -107,9 +108,10 @@ pub(super) fn open(
     let to_loop = to_loop.clone();
     let tell = Arc::new(move |worked| drop(to_loop.blocking_send(Event::Cpu(worked))));
     let report = Report { tell, backlog: backlog.clone() };
-    let noted = report.tell.clone();
-    let models = Models::new(slots, accelerator, Arc::new(move |note| noted(Worked::Noted(note))));
-    let lane = CpuLane::start(slots, (origin, session, library), work, models, &report);
+    let (noted, memory) = (report.tell.clone(), Memory::of(memory));
+    let tell = Arc::new(move |note| noted(Worked::Noted(note)));
+    let models = Models::new(slots, memory.clone(), accelerator, tell);
+    let lane = CpuLane::start(slots, (origin, session, library), work, (memory, models), &report);
     lane.map(Some).map_err(|message| Fail::world("engine", message))
 }
 
@@ -118,12 +120,14 @@ impl CpuLane {
         slots: u16,
         (origin, session, library): (&Origin, &Session, Option<Library>),
         work: PathBuf,
-        models: Models,
+        (memory, models): (Memory, Models),
         report: &Report,
     ) -> Result<CpuLane, String> {
         let (programs, languages) = (Programs::new(work)?, Languages::new(slots));
-        let stages = Stages::new(slots);
-        let engines = Arc::new(Engines { programs, models, languages, stages });
+        let stages = Stages::new(slots, memory.clone());
+        let promised = Mutex::default();
+        let engines = Engines { programs, models, languages, stages, memory, promised };
+        let engines = Arc::new(engines);
         let cache = Cache::default();
         let courier = || {
             let courier = Courier::new(origin.clone(), session.clone(), cache.clone());
@@ -191,6 +195,7 @@ impl CpuLane {
     pub(super) fn forget(&self, job: JobId) {
         self.engines.models.forget(job);
         self.engines.languages.forget(job);
+        self.engines.promised().remove(&job);
     }
 
     pub(super) fn ended(&mut self, attempt: Attempt) {
@@ -256,7 +261,11 @@ fn work_on(
             let warmed = AssertUnwindSafe(|| match code(&task.info)? {
                 Code::Program(work) => engines.programs.warm(courier, work),
                 Code::Model(work) => engines.models.warm(courier, work, &task.info, *job),
-                Code::Language(work) => engines.languages.warm(courier, work, *job),
+                Code::Language(work) => {
+                    let held = engines.memory.hold(task.info.takes.memory);
+                    engines.promised().insert(*job, held);
+                    engines.languages.warm(courier, work, *job)
+                }
             });
             let result = catch_unwind(warmed).unwrap_or_else(|_| Err(panicked()));
             Some(Worked::Warmed { job: *job, result })
@@ -317,6 +326,7 @@ fn compute(
         let answers = engines.programs.call(courier, work, info, body, (cancel, give))?;
         return Ok(Some(UnitOutput::Inline(answers)));
     }
+    let _held = engines.memory.hold(info.takes.memory);
     let answers = engines.programs.unit(courier, work, info, lease.span, cancel)?;
     courier.deliver(lease, &answers).map(Some)
 }
@@ -341,6 +351,15 @@ struct Engines {
     models: Models,
     languages: Languages,
     stages: Stages,
+    memory: Memory,
+    /// What language models hold, by service: they say before how much that is.
+    promised: Mutex<BTreeMap<JobId, Stays>>,
+}
+
+impl Engines {
+    fn promised(&self) -> MutexGuard<'_, BTreeMap<JobId, Stays>> {
+        self.promised.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 enum Code<'a> {

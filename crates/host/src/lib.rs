@@ -229,7 +229,7 @@ pub async fn run(
     let (library, sharing) = share::start(shelf, pool.origin(), pool.session(), &to_loop).unzip();
     let means = (pool.origin(), pool.session(), library);
     let backlog = Arc::new(Backlog::default());
-    let engines = (caps.cpu_slots, accelerator.clone());
+    let engines = (caps.cpu_slots, caps.memory, accelerator.clone());
     let cpu = cpu::open(engines, means, pool.work(), (&to_loop, &backlog))?;
     let [a, b, c, d, e, f, g, h, ..] = keys::random()?;
     let node = Node::new(Config {

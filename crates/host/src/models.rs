@@ -6,7 +6,7 @@ use std::sync::{Arc, Condvar, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use shoal_engine::onnx::{Model, Note, Second, Threads};
+use shoal_engine::onnx::{Memory, Model, Note, Second, Threads};
 use shoal_kinds::OnnxWork;
 use shoal_kinds::onnx::Unit;
 use shoal_node::JobInfo;
@@ -33,6 +33,7 @@ pub(super) struct Models {
     /// A thread for each unit: together they are as many as are lent, and none waits for another.
     single: Mutex<Vec<Threads>>,
     asked: Asked,
+    memory: Memory,
     accelerator: Option<Arc<Accelerator>>,
     tell: Tell,
 }
@@ -76,13 +77,19 @@ pub(super) type Tell = Arc<dyn Fn(Noted) + Send + Sync>;
 
 impl Models {
     /// Models have as many threads as processors are lent.
-    pub(super) fn new(slots: u16, accelerator: Option<Arc<Accelerator>>, tell: Tell) -> Models {
+    pub(super) fn new(
+        slots: u16,
+        memory: Memory,
+        accelerator: Option<Arc<Accelerator>>,
+        tell: Tell,
+    ) -> Models {
         Models {
             loaded: Keep::new(KEPT),
             users: Mutex::default(),
             threads: Threads::new(slots.into()),
             single: Mutex::default(),
             asked: Asked::default(),
+            memory,
             accelerator,
             tell,
         }
@@ -176,7 +183,7 @@ impl Models {
         self.loaded.get(work.model.hash, || {
             let file = courier.shared(work.model)?;
             let second = |file: &Bytes| self.second(file, info);
-            Model::load_beside(file, work, &self.threads, second).map(Arc::new)
+            Model::load_beside(file, work, (&self.threads, &self.memory), second).map(Arc::new)
         })
     }
 

@@ -9,7 +9,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use bytes::Bytes;
 use serde::Deserialize;
-use shoal_engine::wasi::{Give, Module, Run, Wasi};
+use shoal_engine::wasi::{Ended, Give, Module, Run, Told, Wasi};
+use shoal_kinds::form::{Record, length};
 use shoal_kinds::{ExecItems, ExecWork};
 use shoal_node::JobInfo;
 use shoal_protocol::{BlobRef, Failure, Hash, LimitKind, Span};
@@ -80,7 +81,7 @@ impl Programs {
         })
     }
 
-    /// Runs the program for each item of the span: `[u32 length] * items`, then all answers.
+    /// Runs the program for each item of the span; the answers as [`shoal_kinds::Form::Answers`].
     pub(super) fn unit(
         &self,
         courier: &mut Courier,
@@ -97,10 +98,34 @@ impl Programs {
                 return Err(Failure::Internal { message: "ended on request".into() });
             }
             let (input, stdin) = inputs.next(courier, (item - span.start) as usize)?;
-            let answer = self.run(&ready, work, info, (item, input, stdin), (cancel, None))?;
-            answers.add(item, &answer)?;
+            match self.last_try(&ready, work, info, (item, input, stdin), cancel) {
+                Ok(answer) => answers.add(item, &answer)?,
+                Err(Ended { told: Some(told), .. }) if !work.failing.stop => {
+                    answers.add_failed(item, &told)?;
+                }
+                Err(ended) => return Err(ended.failure),
+            }
         }
-        Ok(answers.packed)
+        Ok(answers.packed())
+    }
+
+    /// Runs an item, and again while it fails by itself and may be tried again.
+    fn last_try(
+        &self,
+        ready: &Ready,
+        work: &ExecWork,
+        info: &JobInfo,
+        (item, input, stdin): (u64, Option<String>, Bytes),
+        cancel: &Arc<AtomicBool>,
+    ) -> Result<Vec<u8>, Ended> {
+        for again in 0..work.failing.retry {
+            let tried = (item, again, input.clone(), stdin.clone());
+            match self.run(ready, work, info, tried, (cancel, None)) {
+                Err(Ended { told: Some(_), .. }) => {}
+                ended => return ended,
+            }
+        }
+        self.run(ready, work, info, (item, work.failing.retry, input, stdin), (cancel, None))
     }
 
     /// Has everything here that a request needs.
@@ -120,8 +145,8 @@ impl Programs {
     ) -> Result<Vec<u8>, Failure> {
         let ready = self.ready(courier, work)?;
         let stdin = Bytes::copy_from_slice(body);
-        let answer = self.run(&ready, work, info, (0, None, stdin), (cancel, Some(give)))?;
-        Answers::one(&answer)
+        let answer = self.run(&ready, work, info, (0, 0, None, stdin), (cancel, Some(give)));
+        Answers::one(&answer.map_err(|ended| ended.failure)?)
     }
 
     /// The compiled program and its folder, made if they are not there.
@@ -142,13 +167,15 @@ impl Programs {
         ready: &Ready,
         work: &ExecWork,
         info: &JobInfo,
-        (item, input, stdin): (u64, Option<String>, Bytes),
+        (item, again, input, stdin): (u64, u32, Option<String>, Bytes),
         (cancel, give): (&Arc<AtomicBool>, Option<Give>),
-    ) -> Result<Vec<u8>, Failure> {
+    ) -> Result<Vec<u8>, Ended> {
         self.wasi.run(
             &ready.module,
             Run {
                 item,
+                again,
+                ok: work.failing.ok.clone(),
                 args: work.args.clone(),
                 env: work.env.clone(),
                 input,
@@ -236,6 +263,9 @@ pub(super) struct Answers {
     span: Span,
     /// The lengths of all answers, zero for those to come, then the answers.
     packed: Vec<u8>,
+    /// Of runs that failed: how they ended, and the ends of their stderr.
+    records: Vec<u8>,
+    stderr: Vec<u8>,
 }
 
 impl Answers {
@@ -243,15 +273,33 @@ impl Answers {
     pub(super) fn one(answer: &[u8]) -> Result<Vec<u8>, Failure> {
         let mut answers = Answers::new(Span::new(0, 1));
         answers.add(0, answer)?;
-        Ok(answers.packed)
+        Ok(answers.packed())
     }
 
     fn new(span: Span) -> Answers {
-        Answers { span, packed: vec![0; span.len as usize * 4] }
+        let packed = vec![0; span.len as usize * 4];
+        Answers { span, packed, records: Vec::new(), stderr: Vec::new() }
+    }
+
+    fn packed(mut self) -> Vec<u8> {
+        self.packed.append(&mut self.records);
+        self.packed.append(&mut self.stderr);
+        self.packed
     }
 
     /// Items come in order.
     fn add(&mut self, item: u64, answer: &[u8]) -> Result<(), Failure> {
+        self.put(item, answer, false)
+    }
+
+    fn add_failed(&mut self, item: u64, told: &Told) -> Result<(), Failure> {
+        let record = Record { end: told.end, stderr: told.stderr.len() as u32 };
+        self.records.extend(record.bytes());
+        self.stderr.extend(&told.stderr);
+        self.put(item, &told.stdout, true)
+    }
+
+    fn put(&mut self, item: u64, answer: &[u8], failed: bool) -> Result<(), Failure> {
         let over = |item, allowed| Failure::Limit {
             item,
             which: LimitKind::Output,
@@ -259,12 +307,12 @@ impl Answers {
             stderr: String::new(),
         };
         // No item is at fault: a smaller unit passes. One run alone has its job's limit only.
-        if self.span.len > 1 && self.packed.len() + answer.len() > MAX_ANSWERS_BYTES {
+        let held = self.packed.len() + self.records.len() + self.stderr.len();
+        if self.span.len > 1 && held + answer.len() > MAX_ANSWERS_BYTES {
             return Err(over(None, MAX_ANSWERS_BYTES as u64));
         }
-        let length = u32::try_from(answer.len())
-            .map_err(|_| over(Some(item), u64::from(u32::MAX)))?
-            .to_le_bytes();
+        let most = u64::from(u32::MAX >> 1);
+        let length = length(answer.len(), failed).ok_or_else(|| over(Some(item), most))?;
         let at = (item - self.span.start) as usize * 4;
         self.packed[at..at + 4].copy_from_slice(&length);
         self.packed.extend_from_slice(answer);
@@ -335,6 +383,8 @@ fn no_file_is_a_folder<'a>(names: impl Iterator<Item = &'a str>) -> Result<(), F
 #[cfg(test)]
 mod tests {
     use super::*;
+    use shoal_kinds::Shape;
+    use shoal_kinds::form::{End, Runs, records};
 
     #[test]
     fn no_name_is_both_a_file_and_a_folder() {
@@ -358,7 +408,24 @@ mod tests {
         let mut answers = Answers::new(Span { start: 5, len: 2 });
         assert_eq!(answers.add(5, b"ab"), Ok(()));
         assert_eq!(answers.add(6, b"c"), Ok(()));
-        assert_eq!(answers.packed, b"\x02\0\0\0\x01\0\0\0abc");
+        assert_eq!(answers.packed(), b"\x02\0\0\0\x01\0\0\0abc");
+    }
+
+    #[test]
+    fn failed_runs_stand_behind_the_answers() {
+        let mut answers = Answers::new(Span { start: 5, len: 3 });
+        let told = |end| Told { end, stdout: b"half".into(), stderr: b"why".into() };
+        assert_eq!(answers.add_failed(5, &told(End::Exit(3))), Ok(()));
+        assert_eq!(answers.add(6, b"c"), Ok(()));
+        assert_eq!(answers.add_failed(7, &told(End::Trap)), Ok(()));
+        let packed = answers.packed();
+        let runs = Runs(&packed[..12]);
+        assert!(runs.lengths().eq([4, 1, 4]) && runs.failed().eq([0, 2]));
+        assert_eq!(&packed[12..21], b"halfchalf");
+        let ends = records(&packed[21..37]).map(|record| (record.end, record.stderr));
+        assert!(ends.eq([(End::Exit(3), 3), (End::Trap, 3)]));
+        assert_eq!(&packed[37..], b"whywhy");
+        assert_eq!(Shape::Runs { runs: 3, most: 100 }.fault(&packed), None);
     }
 
     #[test]

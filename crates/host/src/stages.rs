@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use shoal_engine::onnx::{Stage, Threads, model};
+use shoal_engine::onnx::{self, Memory, Stage, Threads};
 use shoal_node::{JobInfo, Passing, StageAnswer, StageCommand};
 use shoal_protocol::{Attempt, CrewId, Epoch, Failure, Micros, Span};
 
@@ -16,6 +16,7 @@ pub(super) struct Stages {
     /// By crew: the parts that it wants, and once they are loaded, those.
     crews: Mutex<BTreeMap<CrewId, Kept>>,
     threads: Threads,
+    memory: Memory,
     slots: u16,
     /// What times are counted from.
     began: Instant,
@@ -33,9 +34,9 @@ enum Loaded {
 }
 
 impl Stages {
-    pub(super) fn new(slots: u16) -> Stages {
-        let threads = Threads::new(slots.into());
-        Stages { crews: Mutex::default(), threads, slots, began: Instant::now() }
+    pub(super) fn new(slots: u16, memory: Memory) -> Stages {
+        let (crews, threads) = (Mutex::default(), Threads::new(slots.into()));
+        Stages { crews, threads, memory, slots, began: Instant::now() }
     }
 
     /// The crew wants these parts, and no others: what else was loaded for it goes before those come.
@@ -114,14 +115,15 @@ impl Stages {
             let part = Part::load(courier, work, parts, usize::from(self.slots).max(1))?;
             Loaded::Language(Arc::new(part))
         } else {
-            let work = model(&info.work);
+            let work = onnx::model(&info.work);
             let work = work.ok_or_else(|| unable("this node keeps parts of models only".into()))?;
             let range = parts.start as usize..parts.end() as usize;
             let wanted = work.parts.get(range);
             let wanted = wanted.ok_or_else(|| unable(format!("the model has no parts {parts}")))?;
             let files = wanted.iter().map(|part| courier.shared(part.blob).map(Into::into));
             let files = files.collect::<Result<Vec<_>, Failure>>()?;
-            Loaded::Model(Arc::new(Stage::load(files, work, parts, &self.threads)?))
+            let means = (&self.threads, &self.memory);
+            Loaded::Model(Arc::new(Stage::load_within(files, work, parts, means)?))
         };
         // Meanwhile it may be over, or want others.
         if let Some(kept) = self.crews().get_mut(&crew).filter(|kept| kept.parts == parts) {

@@ -3,6 +3,9 @@
 
 use alloc::format;
 use alloc::string::String;
+use core::fmt;
+use core::ops::Range;
+use shoal_protocol::limit::MAX_STDERR_BYTES;
 use shoal_protocol::{Limits, Span};
 
 use crate::onnx::Batch;
@@ -10,6 +13,13 @@ use crate::render::RenderWork;
 
 /// Bytes of one length before each run's answer.
 pub const LENGTH_BYTES: u64 = 4;
+/// Set in the length of a run that failed: its answer is what it had written until then. Behind all answers of the
+/// unit stands one record for each such run, and behind the records the end of its stderr.
+const FAILED: u32 = 1 << 31;
+/// Of a run that failed: its exit code and the length of its stderr, little-endian.
+pub const RECORD_BYTES: u64 = 8;
+/// Set in the length of its stderr if it trapped.
+const TRAPPED: u32 = 1 << 31;
 /// Largest result of one unit of answers, whatever the limits: many runs of large output are one unit only if
 /// their output was small before.
 const MAX_ANSWERS_BYTES: u64 = 1 << 30;
@@ -23,17 +33,114 @@ pub enum Form<'a> {
     Items { bytes: u64 },
     /// Square tiles of a picture, each full size.
     Tiles(&'a RenderWork),
-    /// The lengths of a unit's answers, [`LENGTH_BYTES`] each, little-endian, then the answers.
+    /// The lengths of a unit's answers, [`LENGTH_BYTES`] each, little-endian, then the answers, then how those runs ended
+    /// that failed. Who computes the same gives the same, to the last byte.
     Answers,
     /// Tensors of each item, one after the other.
     Rows(&'a Batch),
+}
+
+/// How a run ended that failed by itself, whoever runs it. What traps say differs between engines, so it is not kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    Exit(i32),
+    Trap,
+}
+
+impl fmt::Display for End {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            End::Exit(code) => write!(f, "the program ended with exit code {code}"),
+            End::Trap => f.write_str("the program trapped"),
+        }
+    }
+}
+
+/// What stands in a result of a run that failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Record {
+    pub end: End,
+    /// Bytes of its stderr that were kept.
+    pub stderr: u32,
+}
+
+impl Record {
+    pub fn bytes(self) -> [u8; RECORD_BYTES as usize] {
+        let (code, trapped) = match self.end {
+            End::Exit(code) => (code, 0),
+            End::Trap => (0, TRAPPED),
+        };
+        let mut bytes = [0; RECORD_BYTES as usize];
+        bytes[..4].copy_from_slice(&code.to_le_bytes());
+        bytes[4..].copy_from_slice(&(self.stderr | trapped).to_le_bytes());
+        bytes
+    }
+
+    fn read(bytes: &[u8]) -> Record {
+        let word = |at: usize| [bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]];
+        let (code, stderr) = (i32::from_le_bytes(word(0)), u32::from_le_bytes(word(4)));
+        let end = if stderr & TRAPPED == 0 { End::Exit(code) } else { End::Trap };
+        Record { end, stderr: stderr & !TRAPPED }
+    }
+}
+
+/// The length of a run's answer as it stands in a result; none if the answer is too long to say.
+pub fn length(bytes: usize, failed: bool) -> Option<[u8; LENGTH_BYTES as usize]> {
+    let length = u32::try_from(bytes).ok().filter(|length| length & FAILED == 0)?;
+    Some((length | if failed { FAILED } else { 0 }).to_le_bytes())
+}
+
+/// Where the parts of a unit of answers are, by its lengths.
+#[derive(Clone, Copy, Debug)]
+pub struct Runs<'a>(pub &'a [u8]);
+
+impl<'a> Runs<'a> {
+    fn words(self) -> impl Iterator<Item = u32> + 'a {
+        self.0.chunks_exact(4).map(|four| u32::from_le_bytes([four[0], four[1], four[2], four[3]]))
+    }
+
+    /// Of all answers, in order.
+    pub fn lengths(self) -> impl Iterator<Item = u64> + 'a {
+        self.words().map(|word| u64::from(word & !FAILED))
+    }
+
+    /// Which runs failed, counted from the unit's first.
+    pub fn failed(self) -> impl Iterator<Item = u64> + 'a {
+        (0..).zip(self.words()).filter(|(_, word)| word & FAILED != 0).map(|(index, _)| index)
+    }
+
+    pub fn answers(self) -> Range<u64> {
+        let head = self.0.len() as u64;
+        head..head + self.lengths().sum::<u64>()
+    }
+
+    /// The records of the runs that failed.
+    pub fn records(self) -> Range<u64> {
+        let start = self.answers().end;
+        start..start + self.failed().count() as u64 * RECORD_BYTES
+    }
+}
+
+pub fn records(bytes: &[u8]) -> impl Iterator<Item = Record> {
+    bytes.chunks_exact(RECORD_BYTES as usize).map(Record::read)
+}
+
+/// What some items came to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Part<'b> {
+    /// Before their answers.
+    lengths: &'b [u8],
+    pub answers: &'b [u8],
+    /// How those ended that failed, and the ends of their stderr.
+    records: &'b [u8],
+    stderr: &'b [u8],
 }
 
 /// What the result of one unit must be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
     Exact(u64),
-    /// The lengths of so many runs, then their answers; at most `most` bytes in all.
+    /// The lengths of so many runs, then their answers, then how those ended that failed; at most `most` bytes in all.
     Runs {
         runs: u64,
         most: u64,
@@ -72,19 +179,16 @@ impl Form<'_> {
         match self.item_bytes() {
             Some(each) => Shape::Exact(span.len.saturating_mul(each)),
             None => {
-                let each = limits.output.saturating_add(LENGTH_BYTES);
+                let failed = RECORD_BYTES + MAX_STDERR_BYTES as u64;
+                let each = limits.output.saturating_add(LENGTH_BYTES + failed);
                 let most = span.len.saturating_mul(each).min(MAX_ANSWERS_BYTES);
                 Shape::Runs { runs: span.len, most }
             }
         }
     }
 
-    /// The bytes of some items in the result of `span`, and before that the lengths of their answers.
-    pub fn part<'b>(
-        &self,
-        items: Span,
-        (span, bytes): (Span, &'b [u8]),
-    ) -> Option<(&'b [u8], &'b [u8])> {
+    /// What some items came to in the result of `span`.
+    pub fn part<'b>(&self, items: Span, (span, bytes): (Span, &'b [u8])) -> Option<Part<'b>> {
         let from = usize::try_from(items.start.checked_sub(span.start)?).ok()?;
         let len = usize::try_from(items.len).ok()?;
         let Some(each) = self.item_bytes() else {
@@ -93,17 +197,30 @@ impl Form<'_> {
         let each = usize::try_from(each).ok()?;
         let start = from.checked_mul(each)?;
         let end = start.checked_add(len.checked_mul(each)?)?;
-        Some((&[], bytes.get(start..end)?))
+        Some(Part { answers: bytes.get(start..end)?, ..Part::default() })
     }
 }
 
-fn answers(bytes: &[u8], items: usize, from: usize, len: usize) -> Option<(&[u8], &[u8])> {
+fn answers(bytes: &[u8], items: usize, from: usize, len: usize) -> Option<Part<'_>> {
     let head = bytes.get(..items.checked_mul(4)?)?;
-    let body = bytes.get(head.len()..)?;
-    let size = |lens: &[u8]| run_lengths(lens).map(|len| len as usize).sum::<usize>();
-    let lens = head.get(from * 4..(from + len) * 4)?;
-    let start = size(&head[..from * 4]);
-    Some((lens, body.get(start..start + size(lens))?))
+    let (before, lengths) = (Runs(head.get(..from * 4)?), head.get(from * 4..(from + len) * 4)?);
+    let (all, mine) = (Runs(head), Runs(lengths));
+    let size = |lengths: Runs<'_>| lengths.lengths().sum::<u64>();
+    let start = all.answers().start + size(before);
+    let answers = cut(bytes, start..start + size(mine))?;
+    let known = cut(bytes, all.records())?;
+    let (skip, count) = (before.failed().count(), mine.failed().count());
+    let bytes_of =
+        |records: &[u8]| self::records(records).map(|it| u64::from(it.stderr)).sum::<u64>();
+    let (skipped, rest) = known.split_at_checked(skip * RECORD_BYTES as usize)?;
+    let records = rest.get(..count * RECORD_BYTES as usize)?;
+    let start = all.records().end + bytes_of(skipped);
+    let stderr = cut(bytes, start..start + bytes_of(records))?;
+    Some(Part { lengths, answers, records, stderr })
+}
+
+fn cut(bytes: &[u8], range: Range<u64>) -> Option<&[u8]> {
+    bytes.get(usize::try_from(range.start).ok()?..usize::try_from(range.end).ok()?)
 }
 
 impl Shape {
@@ -116,18 +233,30 @@ impl Shape {
             }
             Shape::Exact(_) => None,
             Shape::Runs { runs, .. } => {
-                let head = usize::try_from(runs.saturating_mul(LENGTH_BYTES)).ok()?;
-                let sizes = bytes.get(..head);
-                sizes.map_or_else(|| Some(short(runs)), |sizes| runs_fault(sizes, size))
+                let head = runs.saturating_mul(LENGTH_BYTES);
+                let Some(lengths) = cut(bytes, 0..head) else { return Some(short(runs)) };
+                let records = cut(bytes, Runs(lengths).records()).unwrap_or_default();
+                runs_fault(lengths, records, size)
             }
         }
     }
 }
 
-/// Why a result of `size` bytes cannot begin with these lengths.
-pub fn runs_fault(lengths: &[u8], size: u64) -> Option<String> {
-    let answers: u64 = run_lengths(lengths).sum();
-    let expected = answers + lengths.len() as u64;
+/// Why a result of `size` bytes cannot begin with these lengths and have these records.
+pub fn runs_fault(lengths: &[u8], records: &[u8], size: u64) -> Option<String> {
+    let range = Runs(lengths).records();
+    if range.end - range.start > records.len() as u64 {
+        return Some(
+            "the result is too short to hold its answers and how its failed runs ended".into(),
+        );
+    }
+    let most = MAX_STDERR_BYTES as u32;
+    if let Some(record) = self::records(records).find(|record| record.stderr > most) {
+        let stderr = record.stderr;
+        return Some(format!("a failed run has {stderr} bytes of stderr; at most {most} are kept"));
+    }
+    let stderr: u64 = self::records(records).map(|record| u64::from(record.stderr)).sum();
+    let expected = range.end + stderr;
     (expected != size).then(|| {
         format!("the result has {size} bytes, but the lengths at its start make {expected}")
     })
@@ -135,13 +264,6 @@ pub fn runs_fault(lengths: &[u8], size: u64) -> Option<String> {
 
 pub fn short(runs: u64) -> String {
     format!("the result is too short to hold the lengths of {runs} answers")
-}
-
-pub fn run_lengths(lengths: &[u8]) -> impl Iterator<Item = u64> {
-    lengths.chunks_exact(4).map(|four| {
-        let four = [four[0], four[1], four[2], four[3]];
-        u64::from(u32::from_le_bytes(four))
-    })
 }
 
 #[cfg(test)]
@@ -165,8 +287,52 @@ mod tests {
     #[test]
     fn a_part_of_a_programs_answers_is_found_by_their_lengths() {
         let whole = [1, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, b'a', b'b', b'c'];
-        assert_eq!(answers(&whole, 3, 1, 1), Some((&whole[4..8], &b"bc"[..])));
-        assert_eq!(answers(&whole, 3, 2, 1), Some((&whole[8..12], &b""[..])));
-        assert_eq!(answers(&whole[..13], 3, 1, 1), None, "torn");
+        let part =
+            |bytes, from| answers(bytes, 3, from, 1).map(|part| (part.lengths, part.answers));
+        assert_eq!(part(&whole, 1), Some((&whole[4..8], &b"bc"[..])));
+        assert_eq!(part(&whole, 2), Some((&whole[8..12], &b""[..])));
+        assert_eq!(part(&whole[..13], 1), None, "torn");
+    }
+
+    /// Three runs: `a`, then `bc` and exit code 3 with `no` on stderr, then a trap with `oh` on stderr.
+    fn with_failures() -> alloc::vec::Vec<u8> {
+        let mut bytes = alloc::vec::Vec::new();
+        for (size, failed) in [(1, false), (2, true), (0, true)] {
+            bytes.extend(length(size, failed).expect("short"));
+        }
+        bytes.extend(b"abc");
+        for end in [End::Exit(3), End::Trap] {
+            bytes.extend(Record { end, stderr: 2 }.bytes());
+        }
+        bytes.extend(b"nooh");
+        bytes
+    }
+
+    #[test]
+    fn runs_that_failed_stand_behind_the_answers_and_must_be_whole() {
+        let bytes = with_failures();
+        let runs = Runs(&bytes[..12]);
+        assert!(runs.lengths().eq([1, 2, 0]) && runs.failed().eq([1, 2]));
+        assert_eq!((runs.answers(), runs.records()), (12..15, 15..31));
+        let ends = records(&bytes[15..31]).map(|record| record.end);
+        assert!(ends.eq([End::Exit(3), End::Trap]));
+        let shape = Shape::Runs { runs: 3, most: 100 };
+        assert_eq!(shape.fault(&bytes), None);
+        for len in 0..bytes.len() {
+            assert!(shape.fault(&bytes[..len]).is_some(), "torn at {len}");
+        }
+        let mut long = bytes;
+        long[15 + 4..][..4].copy_from_slice(&5000_u32.to_le_bytes());
+        assert!(shape.fault(&long).is_some_and(|fault| fault.contains("5000 bytes of stderr")));
+    }
+
+    #[test]
+    fn a_part_has_what_its_own_failures_left_and_no_others() {
+        let bytes = with_failures();
+        let part = |from, len| answers(&bytes, 3, from, len).expect("whole");
+        assert_eq!((part(0, 1).records, part(0, 1).stderr), (&b""[..], &b""[..]));
+        assert_eq!((part(1, 1).answers, part(1, 1).stderr), (&b"bc"[..], &b"no"[..]));
+        assert_eq!((part(2, 1).records, part(2, 1).stderr), (&bytes[23..31], &b"oh"[..]));
+        assert_eq!(part(1, 2).stderr, b"nooh");
     }
 }

@@ -13,6 +13,7 @@
 //! - [`kernel`]: what kinds with WGSL kernels share, [`intake`]: why user code is refused
 //! - [`plan`]: from a client's request to a job
 //! - [`npy`]: the head of files that results are handed out as
+//! - [`wire`]: how numbers travel between devices that compute together
 //! - [`plain`]: work in plain values, for JavaScript
 // What describes the requests needs std; nothing else here may.
 #![cfg_attr(not(feature = "schema"), no_std)]
@@ -39,9 +40,10 @@ pub mod plain;
 pub mod plan;
 pub mod render;
 pub mod sim;
+pub mod wire;
 
 pub use crew::{Chain, ChainPart, CrewPlan, CrewProblem, Group, Recovery, Ring, Totals};
-pub use exec::{ExecItems, ExecWork};
+pub use exec::{ExecItems, ExecWork, Failing};
 pub use feed::{Feed, InputSplit};
 pub use form::{Form, Shape};
 pub use intake::IntakeError;
@@ -55,3 +57,4 @@ pub use onnx::OnnxWork;
 pub use plain::Plain;
 pub use render::{Pixel, RenderPlan, RenderWork};
 pub use sim::{Figures, MAX_REDUCED, Pass, Reduce, SimField, SimSlots, SimWork, TRIAL_STEPS};
+pub use wire::Wire;

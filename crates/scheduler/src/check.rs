@@ -46,6 +46,9 @@ impl Scheduler {
         job.check_stood();
         let done: u64 = job.merged.values().map(|merged| merged.len).sum();
         assert_eq!(done, job.items_done, "job {id}: items done");
+        let places = job.merged.values().filter_map(|merged| merged.place);
+        let failed: u64 = places.map(|place| u64::from(place.failed.items)).sum();
+        assert_eq!(failed, job.items_failed, "job {id}: items that failed");
         let paces = job.told.iter().filter_map(|node| self.peers.get(node)?.paces.get(&id));
         let total = paces.fold(0u64, |sum, pace| sum.saturating_add(pace.all_slots()));
         assert!(total == job.total_milli_rate || total == u64::MAX, "job {id}: total rate");

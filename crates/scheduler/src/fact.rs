@@ -12,6 +12,7 @@ use shoal_protocol::{
 use crate::Output;
 use crate::assign::crew::{Checkpoint, Total};
 use crate::job::{Job, JobFailure, JobState, Proof};
+use crate::peers::Seen;
 use crate::state::Scheduler;
 use crate::verify::Trust;
 
@@ -146,6 +147,21 @@ pub enum Fact {
         epoch: Epoch,
         seats: Vec<(NodeId, Span)>,
     },
+    /// Numbers up to this node's may have been given: none is given again, also where no fact tells of its node.
+    Numbered {
+        node: NodeId,
+    },
+    /// A node as it is remembered when it leaves, or from its first answer that counts on.
+    Seen {
+        node: NodeId,
+        seen: Seen,
+    },
+    /// Some items of a merged unit failed by themselves. Comes behind the unit's `Merged`.
+    FailedItems {
+        job: JobId,
+        span: Span,
+        failed: Failed,
+    },
 }
 
 /// Where a unit's bytes are in its job's results file, and their hash, so that a torn write shows.
@@ -154,6 +170,17 @@ pub struct Place {
     pub offset: u64,
     pub size: u64,
     pub hash: Hash,
+    /// `Merged` does not say it, which is older: [`Fact::FailedItems`] does.
+    #[serde(skip)]
+    pub failed: Failed,
+}
+
+/// Items of a unit that failed by themselves, on every node alike.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Failed {
+    pub items: u32,
+    /// What says how they ended, behind the answers.
+    pub bytes: u64,
 }
 
 impl Scheduler {
@@ -195,6 +222,11 @@ impl Scheduler {
         })
     }
 
+    /// How all nodes were last seen, as facts, for the same reason.
+    pub fn seen_facts(&self) -> impl Iterator<Item = Fact> {
+        self.register.all_seen().map(|(node, seen)| Fact::Seen { node, seen: seen.clone() })
+    }
+
     fn apply(&mut self, fact: &Fact) {
         let passed = self.jobs.passed();
         match fact {
@@ -205,6 +237,7 @@ impl Scheduler {
                 self.jobs.recall(Job::new(*job, (**spec).clone(), *at));
             }
             Fact::Merged { job, span, node, place } => {
+                self.register.count_unit(*node);
                 if let Some(job) = self.jobs.get_mut(job)
                     && job.waiting.take(*span)
                 {
@@ -220,15 +253,13 @@ impl Scheduler {
             }
             Fact::Cancelled { job, at } => self.apply_end(*job, *at, JobState::Cancelled),
             Fact::Removed { job } => self.jobs.remove(*job),
-            Fact::Unmerged { job, span } => {
-                if let Some(job) = self.jobs.get_mut(job) {
-                    job.unmerge(*span);
-                }
-            }
+            Fact::Unmerged { job, span } => self.apply_unmerged(*job, *span),
             Fact::Checked { job, span, node, proof } => {
                 self.apply_checked(*job, *span, *node, proof);
             }
             Fact::Passed { at } => self.jobs.recall_passed(*at),
+            Fact::Numbered { node } => self.register.recall_numbered(*node),
+            Fact::Seen { node, seen } => self.register.recall_seen(*node, seen.clone()),
             Fact::Class { node, class } => self.register.recall_class(*node, *class),
             Fact::Rejected { job, node, rounds, .. } => {
                 self.apply_rejected(*job, *node, *rounds);
@@ -248,16 +279,9 @@ impl Scheduler {
             Fact::Unserved { service } => self.apply_unserved(*service),
             Fact::Replica { service, node, on } => self.apply_replica(*service, *node, *on),
             Fact::ServiceCrew { service, epoch, seats } => self.apply_crew(*service, *epoch, seats),
-            Fact::Poked { job, step, poke } => {
-                if let Some(job) = self.jobs.get_mut(job) {
-                    job.checkpoint.pokes.insert(*step, *poke);
-                }
-            }
-            Fact::Proven { job, step, unchecked } => {
-                if let Some(job) = self.jobs.get_mut(job) {
-                    (job.proven, job.unchecked) = (*step, *unchecked);
-                }
-            }
+            Fact::Poked { job, step, poke } => self.apply_poke(*job, *step, *poke),
+            Fact::Proven { job, step, unchecked } => self.apply_proven(*job, *step, *unchecked),
+            Fact::FailedItems { job, span, failed } => self.apply_failed(*job, *span, *failed),
             Fact::Total { job, step, numbers } => {
                 if let Some(job) = self.jobs.get_mut(job) {
                     job.total = Total::new(*step, numbers.clone());
@@ -271,12 +295,36 @@ impl Scheduler {
         self.jobs.begin_life();
     }
 
+    fn apply_unmerged(&mut self, job: JobId, span: Span) {
+        if let Some(job) = self.jobs.get_mut(&job) {
+            job.unmerge(span);
+        }
+    }
+
+    fn apply_failed(&mut self, job: JobId, span: Span, failed: Failed) {
+        if let Some(job) = self.jobs.get_mut(&job) {
+            job.recall_failed(span, failed);
+        }
+    }
+
     fn apply_checkpoint(&mut self, job: JobId, step: u64, parts: &[CheckpointPart]) {
         let passed = self.jobs.passed();
         if let Some(job) = self.jobs.get_mut(&job) {
             (job.checkpoint.step, job.checkpoint.parts) = (step, parts.to_vec());
             job.checkpoint.pokes = job.checkpoint.pokes.split_off(&step);
             job.recall_kept(passed, step);
+        }
+    }
+
+    fn apply_poke(&mut self, job: JobId, step: u64, poke: Poke) {
+        if let Some(job) = self.jobs.get_mut(&job) {
+            job.checkpoint.pokes.insert(step, poke);
+        }
+    }
+
+    fn apply_proven(&mut self, job: JobId, step: u64, unchecked: u64) {
+        if let Some(job) = self.jobs.get_mut(&job) {
+            (job.proven, job.unchecked) = (step, unchecked);
         }
     }
 

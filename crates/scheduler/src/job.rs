@@ -10,7 +10,7 @@ use shoal_protocol::{Attempt, CrewId, Failure, JobId, Micros, NodeId, Priority, 
 
 use crate::assign::crew::{Checkpoint, CrewChange, Total};
 use crate::assign::roll::Roll;
-use crate::fact::Place;
+use crate::fact::{Failed, Place};
 use crate::meter::{Meter, Pace};
 use crate::split::SpanSet;
 use crate::unit::Unit;
@@ -71,6 +71,8 @@ pub(crate) struct Job {
     /// How often its end was put off to try what is merged.
     pub(crate) audits: u32,
     pub(crate) items_done: u64,
+    /// Of those done: failed by themselves.
+    pub(crate) items_failed: u64,
     pub(crate) units_leased: u64,
     /// Copies among those that were lent beyond what their units ask for.
     pub(crate) extras: u64,
@@ -176,6 +178,7 @@ impl Job {
             odd: BTreeMap::new(),
             audits: 0,
             items_done: 0,
+            items_failed: 0,
             units_leased: 0,
             extras: 0,
             speculated: 0,
@@ -257,6 +260,7 @@ impl Job {
     pub(crate) fn merge(&mut self, at: Time, span: Span, node: NodeId, place: Option<Place>) {
         self.merged.insert(span.start, Merged { len: span.len, node, place, at });
         self.items_done += span.len;
+        self.items_failed += place.map_or(0, |place| u64::from(place.failed.items));
         if let Some(stood) = &mut self.stood {
             stood.insert((node, span.start));
         }
@@ -264,6 +268,16 @@ impl Job {
         share.items += span.len;
         share.units += 1;
         self.note_taken(node);
+    }
+
+    /// A log says how many items of a merged unit failed.
+    pub(crate) fn recall_failed(&mut self, span: Span, failed: Failed) {
+        let merged = self.merged.get_mut(&span.start).filter(|merged| merged.len == span.len);
+        if let Some(place) = merged.and_then(|merged| merged.place.as_mut()) {
+            self.items_failed -= u64::from(place.failed.items);
+            self.items_failed += u64::from(failed.items);
+            place.failed = failed;
+        }
     }
 
     /// Takes a merged unit back; an ended job runs again.
@@ -275,6 +289,7 @@ impl Job {
         self.proofs.remove(span.start);
         if let Some(merged) = self.merged.remove(&span.start) {
             self.items_done -= span.len;
+            self.items_failed -= merged.place.map_or(0, |place| u64::from(place.failed.items));
             self.waiting.insert(span);
             if let Some(share) = self.shares.get_mut(&merged.node) {
                 share.items -= span.len;

@@ -33,8 +33,9 @@ mod view;
 
 pub use assign::crew::{CrewChange, CrewEvent, CrewView, MemberView, Total};
 pub use explain::{WhyJob, WhyNode, WhyUnit};
-pub use fact::{Fact, Place};
+pub use fact::{Fact, Failed, Place};
 pub use job::{JobFailure, JobState, Proof};
+pub use peers::Seen;
 pub use receipt::{Receipt, ReceiptNode, ReceiptUnit};
 pub use service::{
     CallError, CallId, Ran, ReplicaView, ServiceView, SplitView, StageView, Urgency,
@@ -43,7 +44,7 @@ pub use state::{Conn, RequestId, Scheduler};
 pub use submit::SubmitError;
 pub use swarm::SwarmView;
 pub use verify::{Checked, CompareId, Outcome, Sample, Trust, agree, compare};
-pub use view::{JobView, NodeView, Share, UnitState, UnitView};
+pub use view::{JobView, LeftView, NodeView, Share, UnitState, UnitView};
 
 use alloc::string::String;
 use alloc::vec::Vec;

@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 use shoal_protocol::{JobId, Micros, NodeId, Span, Time, Verify};
 
-use crate::fact::{Fact, Place};
+use crate::fact::{Fact, Failed, Place};
 use crate::job::{Job, JobState, Proof};
 use crate::loans::Loan;
 use crate::meter::Pace;
@@ -44,6 +44,11 @@ impl Scheduler {
         self.mark_time(now);
         self.introduce(node);
         self.record(Fact::Merged { job: id, span, node, place });
+        self.register.count_unit(node);
+        let failed = place.map_or(Failed::default(), |place| place.failed);
+        if failed.items > 0 {
+            self.record(Fact::FailedItems { job: id, span, failed });
+        }
         self.close_unit(id, span.start);
         let passed = self.jobs.passed();
         let Some(job) = self.jobs.get_mut(&id) else { return };

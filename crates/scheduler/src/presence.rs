@@ -26,11 +26,18 @@ impl Scheduler {
         }
         let peers = &self.peers;
         let node = self.register.number(hello.identity, |node| peers.contains_key(node));
+        if let Some(node) = self.register.reserve() {
+            self.record(Fact::Numbered { node });
+        }
         if let Some(old) = self.peers.get(&node).map(|peer| peer.conn) {
             self.outputs.push_back(Output::Refuse { conn: old, refusal: Refusal::Replaced });
             self.disconnected(now, old);
         }
         self.seat(now, &seat, node, (hello.identity, hello.caps));
+        if seat.trusted {
+            // The operator's own keep their numbers, whether or not they ever computed.
+            self.introduce(node);
+        }
         self.recall_conduct(now, node);
         let message = ToNode::Welcome { node, session: seat.session };
         self.outputs.push_back(Output::Send { conn, message });
@@ -61,6 +68,17 @@ impl Scheduler {
         if let Some(class) = known.class {
             self.record(Fact::Class { node, class });
         }
+        if let Some(joined) = self.peers.get(&node).map(|peer| peer.joined) {
+            self.note_seen(joined, node, 0);
+        }
+    }
+
+    /// What is remembered of a node when it is not here.
+    fn note_seen(&mut self, at: Time, node: NodeId, failed: u64) {
+        let Some(peer) = self.peers.get(&node) else { return };
+        if let Some(seen) = self.register.see(at, peer, failed).cloned() {
+            self.record(Fact::Seen { node, seen });
+        }
     }
 
     fn seat(&mut self, now: Time, seat: &Seat, node: NodeId, hello: (Identity, Caps)) {
@@ -81,6 +99,8 @@ impl Scheduler {
 
     pub(crate) fn disconnected(&mut self, now: Time, conn: Conn) {
         let Some(node) = self.peers.cut_off(conn) else { return };
+        let failed = self.peers.get(&node).map_or(0, |peer| peer.units_failed);
+        self.note_seen(now, node, failed);
         let loans = self.loans_of(node);
         self.miss(now, node);
         self.loans.remember(node, &loans);

@@ -8,7 +8,7 @@ use shoal_protocol::{Attempt, Caps, Condition, JobId, Lane, Micros, NodeId, PerL
 use crate::assign::crew::{CrewView, Total};
 use crate::fact::Place;
 use crate::job::{Job, JobFailure, JobState, Proof};
-use crate::peers::Peer;
+use crate::peers::{Peer, Seen};
 use crate::state::Scheduler;
 use crate::unit::Unit;
 use crate::verify::{Checked, Trust};
@@ -23,6 +23,8 @@ pub struct JobView {
     pub state: JobState,
     pub items: u64,
     pub items_done: u64,
+    /// Of those done: failed by themselves.
+    pub items_failed: u64,
     /// Items lent out now.
     pub items_leased: u64,
     pub units_done: u64,
@@ -114,6 +116,14 @@ pub enum UnitState {
     },
 }
 
+/// A node that is remembered and not here.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LeftView {
+    pub node: NodeId,
+    pub seen: Seen,
+    pub trust: PerLane<Trust>,
+}
+
 impl Scheduler {
     pub fn spec(&self, job: JobId) -> Option<&JobSpec> {
         self.jobs.get(&job).map(|job| &job.spec)
@@ -135,6 +145,17 @@ impl Scheduler {
 
     pub fn nodes(&self, now: Time) -> Vec<NodeView> {
         self.peers.iter().map(|(node, peer)| self.view_node(now, *node, peer)).collect()
+    }
+
+    /// Those that are remembered and not here, by number.
+    pub fn gone(&self) -> Vec<LeftView> {
+        let left = self.register.all_seen().filter(|(node, _)| !self.peers.contains_key(node));
+        left.map(|(node, seen)| self.left_view(node, seen)).collect()
+    }
+
+    fn left_view(&self, node: NodeId, seen: &Seen) -> LeftView {
+        let trust = PerLane::from_fn(|lane| self.trust.of(node, lane));
+        LeftView { node, seen: seen.clone(), trust }
     }
 
     /// Units of a job in order; neighbours of one state and node are shown as one. At most `most`.
@@ -214,6 +235,7 @@ impl Scheduler {
             state: job.state,
             items: job.spec.items,
             items_done: job.items_done,
+            items_failed: job.items_failed,
             items_leased: job.items_leased(),
             units_done: job.merged.len() as u64,
             units_leased: job.units_leased,

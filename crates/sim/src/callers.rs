@@ -1,9 +1,9 @@
 //! People who ask a service while everything goes wrong: each is answered once and rightly, or told why not by its
 //! deadline.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use shoal_kinds::{ExecItems, ExecWork, ServiceSpec, Split};
+use shoal_kinds::{ExecItems, ExecWork, Failing, ServiceSpec, Split};
 use shoal_node::Input as NodeInput;
 use shoal_protocol::{
     Attempt, BlobRef, Failure, Footprint, Hash, JobId, Lane, Lease, Limits, Micros, Needs,
@@ -31,12 +31,13 @@ pub(crate) struct Callers {
     ended: u64,
     answered: u64,
     planned: u64,
+    /// Texts of which a part failed for no good reason: what comes of them afterwards does not follow.
+    failed: BTreeSet<Attempt>,
 }
 
 struct Call {
     number: u64,
-    /// What becomes of it on the way to the answer.
-    truth: u64,
+    truth: Vec<u8>,
     deadline: Time,
     heard: Vec<u8>,
     /// Asked when nothing goes wrong any more.
@@ -70,12 +71,23 @@ impl Callers {
     pub(crate) fn answered(&mut self, id: CallId, part: &[u8], last: bool) {
         let call = self.calls.get_mut(&id).expect("an answer to nobody, or a second one");
         call.heard.extend_from_slice(part);
+        assert!(call.truth.starts_with(&call.heard), "request {}: other words", call.number);
         if last {
-            assert_eq!(call.heard, answer(call.truth), "a wrong answer");
+            assert_eq!(call.heard.len(), call.truth.len(), "half an answer");
             self.calls.remove(&id);
             self.ended += 1;
             self.answered += 1;
         }
+    }
+
+    /// A device failed with this, and it is nobody's fault.
+    pub(crate) fn failed_by_chance(&mut self, call: Attempt) {
+        self.failed.insert(call);
+    }
+
+    /// A device's parts have a hole where this should go on, or no room for it.
+    pub(crate) fn refused(&self, call: Attempt, why: &str) {
+        assert!(self.failed.contains(&call), "{call:?} cannot go on: {why}");
     }
 
     pub(crate) fn unanswered(&mut self, now: Time, id: CallId, error: &CallError) {
@@ -136,9 +148,9 @@ impl<P: Probe> World<P> {
         let deadline = self.clock() + Micros(patience);
         let priority = [Priority::Interactive, Priority::Normal, Priority::Batch];
         let priority = priority[self.random.range(0, 3) as usize];
-        let (truth, heard) = (self.truth(number), Vec::new());
+        let body = number.to_le_bytes().to_vec();
+        let (truth, heard) = (self.answer_to(&body), Vec::new());
         self.callers.calls.insert(id, Call { number, truth, deadline, heard, surely });
-        let body = number.to_le_bytes().into();
         // Every other one wants its answer soon: some of those are asked of two nodes.
         let budget = number.is_multiple_of(2).then_some(Micros(patience / 4));
         let urgency = Urgency { priority, deadline, budget };
@@ -150,16 +162,15 @@ impl<P: Probe> World<P> {
         }
     }
 
-    /// What all parts of the service make of a number, if it has any.
-    fn truth(&self, number: u64) -> u64 {
-        self.scenario.split.map_or(number, |plan| plan.made(plan.all(), number))
+    fn answer_to(&self, body: &[u8]) -> Vec<u8> {
+        let number = || u64::from_le_bytes(body.try_into().expect("a number"));
+        self.scenario.split.map_or_else(|| answer(number()), |plan| plan.answer(body))
     }
 
     pub(crate) fn begin_call(&mut self, at: usize, lease: Lease, body: &[u8]) {
         let mishap = self.has_faults() && self.random.chance(self.scenario.faults.mishaps);
         let took = self.random.range(1_000, 400_000);
-        let number = u64::from_le_bytes(body.try_into().expect("a number"));
-        let bytes = (!mishap).then(|| answer(self.truth(number)));
+        let bytes = (!mishap).then(|| self.answer_to(body));
         let (birth, attempt) = (self.devices[at].birth, lease.attempt);
         self.at(self.now.0 + took, Event::Called { device: at, birth, attempt, bytes });
     }
@@ -196,6 +207,7 @@ fn service(split: Option<SplitPlan>) -> ServiceSpec {
         items: ExecItems::Requests,
         folder: None,
         clock: false,
+        failing: Failing::default(),
     };
     // All of it takes more than its parts, as it is with models.
     let memory = split.map_or(0, |plan| plan.memory * plan.parts * 2);

@@ -2,7 +2,9 @@
 
 use shoal_protocol::codec::Wire;
 use shoal_protocol::{FromNode, Hash, Time, ToNode, UnitOutput};
-use shoal_scheduler::{Arrived, Conn, Fact, Input, Outcome, Output, Place, RequestId, Scheduler};
+use shoal_scheduler::{
+    Arrived, Conn, Fact, Failed, Input, Outcome, Output, Place, RequestId, Scheduler,
+};
 
 use crate::callers::SERVICE;
 use crate::device::{Device, spec};
@@ -288,7 +290,7 @@ fn place(output: &UnitOutput) -> Option<Place> {
     let bytes = match output {
         UnitOutput::Inline(bytes) => bytes,
         UnitOutput::Stored { hash, size } => {
-            return Some(Place { offset: 0, size: *size, hash: *hash });
+            return Some(Place { offset: 0, size: *size, hash: *hash, failed: Failed::default() });
         }
     };
     if bytes.is_empty() {
@@ -296,7 +298,7 @@ fn place(output: &UnitOutput) -> Option<Place> {
     }
     let mut hash = [0; 32];
     hash[..bytes.len()].copy_from_slice(bytes);
-    Some(Place { offset: 0, size: bytes.len() as u64, hash: Hash(hash) })
+    Some(Place { offset: 0, size: bytes.len() as u64, hash: Hash(hash), failed: Failed::default() })
 }
 
 /// Through the real codec, so that every message of every world is a test of it.

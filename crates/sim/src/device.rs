@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use shoal_kinds::{ExecItems, ExecWork, JobSpec, Kernel, Kind, MapWork, NoopWork};
+use shoal_kinds::{ExecItems, ExecWork, Failing, JobSpec, Kernel, Kind, MapWork, NoopWork};
 use shoal_node::{Config, Input, Node, Phase, Rules};
 use shoal_protocol::{
     Attempt, BlobRef, Caps, Dtype, Engine, Footprint, GpuCaps, Hash, Identity, Lane, Limits,
@@ -242,6 +242,7 @@ pub(crate) fn spec(number: usize, plan: &JobPlan) -> JobSpec {
             items: ExecItems::Files { manifest: blob },
             folder: None,
             clock: false,
+            failing: Failing::default(),
         }
         .into(),
     };

@@ -20,6 +20,7 @@ mod mix;
 mod oracle;
 mod random;
 mod report;
+mod rounds;
 mod scenario;
 mod staged;
 mod swarm;

@@ -166,8 +166,8 @@ fn many(mix: &Mix, from: u64, seeds: u64) -> ExitCode {
     }
     if total.calls > 0 {
         println!(
-            "services: {} of {} requests answered, {} by several devices together, which were called {} times",
-            total.answered, total.calls, total.answered_split, total.split
+            "services: {} of {} requests answered, {} by several devices together, which were called {} times; texts had {} turns of their parts",
+            total.answered, total.calls, total.answered_split, total.split, total.rounds
         );
     }
     if crewed > 0 {

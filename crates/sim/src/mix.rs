@@ -34,6 +34,10 @@ const SIEGE_COSTS: u64 = 90_000_000;
 /// Where nothing goes wrong the coordinator gives less than so many copies of a blob, in hundredths.
 const COPIES: u64 = 160;
 
+/// Whether a service's requests go round and round is of another chance, so that worlds in which they do not are the
+/// same as ever.
+const ROUNDS: u64 = 0x7e47;
+
 /// Runs a world drawn from the seed to its end; panics where a promise is broken.
 pub fn run(seed: u64) -> Report {
     let mut scenario = farm_of(seed);
@@ -50,7 +54,8 @@ pub fn run(seed: u64) -> Report {
         // Of another chance, so that worlds without it are the same as ever.
         let mut random = Random::new(seed ^ 0x5711);
         let split = random.chance(700_000);
-        scenario.split = split.then(|| SplitPlan::random(&mut random, scenario.nodes));
+        let plan = split.then(|| SplitPlan::random(&mut random, scenario.nodes));
+        scenario.split = plan.map(|plan| plan.maybe_rounds(&mut Random::new(seed ^ ROUNDS)));
     }
     if scenario.has_links() {
         scenario.links = Links::random(&mut random);
@@ -87,7 +92,8 @@ pub fn split(seed: u64) -> Report {
     let mut random = Random::new(seed ^ 0x5711);
     let devices = random.range(1, 9);
     let mut scenario = quiet(devices);
-    scenario.split = Some(SplitPlan::random(&mut random, devices));
+    let plan = SplitPlan::random(&mut random, devices);
+    scenario.split = Some(plan.maybe_rounds(&mut Random::new(seed ^ ROUNDS)));
     scenario.calls = random.range(10, 200);
     scenario.delay = if random.chance(300_000) { (20_000, 60_000) } else { (100, 3_000) };
     scenario.links = Links::random(&mut random);

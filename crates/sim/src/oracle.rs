@@ -85,6 +85,8 @@ impl Oracle {
             | Fact::Removed { .. }
             | Fact::Passed { .. }
             | Fact::Class { .. }
+            | Fact::Numbered { .. }
+            | Fact::Seen { .. }
             | Fact::Trust { .. }
             | Fact::Epoch { .. }
             | Fact::Checkpoint { .. }
@@ -94,6 +96,7 @@ impl Oracle {
             | Fact::ServiceCrew { .. }
             | Fact::Proven { .. }
             | Fact::Poked { .. }
+            | Fact::FailedItems { .. }
             | Fact::Total { .. } => {}
         }
     }

@@ -43,6 +43,8 @@ pub struct Report {
     /// Times that devices were called to keep a service ready together, and requests that were answered so.
     pub split: u64,
     pub answered_split: u64,
+    /// Times that texts, which go round and round, had a turn.
+    pub rounds: u64,
     pub crew: CrewReport,
     pub swarm: SwarmReport,
 }
@@ -74,6 +76,7 @@ impl Report {
         self.answered += other.answered;
         self.split += other.split;
         self.answered_split += other.answered_split;
+        self.rounds += other.rounds;
         self.crew.add(&other.crew);
         self.swarm.add(&other.swarm);
     }

@@ -3,13 +3,15 @@
 
 use std::sync::Arc;
 
+use shoal_kinds::llm::Summary;
 use shoal_kinds::onnx::{Part, Wire};
-use shoal_kinds::{Kind, OnnxWork, Split};
-use shoal_node::{MemberInput, StageAnswer, StageCommand};
-use shoal_protocol::{BlobRef, CrewId, Failure, Hash, Micros, Span};
+use shoal_kinds::{Kind, LlmWork, OnnxWork, Split};
+use shoal_node::{MemberInput, Passing, StageAnswer, StageCommand, Turned};
+use shoal_protocol::{Attempt, BlobRef, CrewId, Epoch, Failure, Hash, Micros, Span};
 
 use crate::crew::CrewEvent;
 use crate::random::Random;
+use crate::rounds::{self, Here, Texts};
 use crate::world::{Event, Probe, World};
 
 /// A service in parts.
@@ -22,6 +24,8 @@ pub struct SplitPlan {
     pub(crate) memory: u64,
     /// Bytes between two parts: many frames, or one.
     pub(crate) bytes: u64,
+    /// Requests that go round and round at a time, as those of a language model do; 0 if each goes through once.
+    pub(crate) rounds: u16,
 }
 
 impl SplitPlan {
@@ -34,7 +38,17 @@ impl SplitPlan {
             members: if wanted { random.range(2, most + 1) as u8 } else { 0 },
             memory: random.range(1, 64) << 20,
             bytes: random.range(8, 200_000),
+            rounds: 0,
         }
+    }
+
+    /// The same as a language model, in half of all worlds.
+    pub(crate) fn maybe_rounds(self, random: &mut Random) -> SplitPlan {
+        if random.chance(500_000) {
+            let (rounds, bytes) = (random.range(1, 9) as u16, random.range(0, 4_000));
+            return SplitPlan { rounds, bytes, ..self };
+        }
+        self
     }
 
     pub(crate) fn split(&self) -> Split {
@@ -43,6 +57,31 @@ impl SplitPlan {
 
     /// Nobody looks into its blobs here.
     pub(crate) fn work(&self) -> Kind {
+        match self.language() {
+            Some(work) => work.into(),
+            None => self.model().into(),
+        }
+    }
+
+    fn language(&self) -> Option<LlmWork> {
+        let about = Summary {
+            layers: self.parts as u32,
+            layer_weights: vec![self.memory; self.parts as usize],
+            ..Summary::default()
+        };
+        let model = BlobRef { hash: Hash([254; 32]), size: self.parts };
+        let (context, conversations) = (64, self.rounds);
+        let (wire, split) = (Wire::F32, true);
+        let work = LlmWork { model, about, context, conversations, split, wire };
+        (self.rounds > 0).then_some(work)
+    }
+
+    /// Texts that a device holds at a time.
+    pub(crate) fn texts(&self) -> usize {
+        self.language().map_or(0, |work| work.texts().into())
+    }
+
+    fn model(&self) -> OnnxWork {
         let part = |number: u64| Part {
             blob: BlobRef { hash: Hash([number as u8; 32]), size: 1 },
             inputs: Vec::new(),
@@ -56,7 +95,16 @@ impl SplitPlan {
         let parts = (0..self.parts).map(part).collect();
         let model = BlobRef { hash: Hash([255; 32]), size: self.parts };
         let (inputs, outputs) = Default::default();
-        OnnxWork { model, inputs, outputs, parts, wire: Wire::F32, batch: None }.into()
+        OnnxWork { model, inputs, outputs, parts, wire: Wire::F32, batch: None }
+    }
+
+    /// What the service answers.
+    pub(crate) fn answer(&self, body: &[u8]) -> Vec<u8> {
+        if self.rounds > 0 {
+            return rounds::answer(self, body);
+        }
+        let number = u64::from_le_bytes(body.try_into().expect("a number"));
+        crate::callers::answer(self.made(self.all(), number))
     }
 
     /// What these parts make of a number: each another one, so that none may be left out, and none come first.
@@ -72,15 +120,19 @@ impl SplitPlan {
 }
 
 /// A device's parts.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Stage {
     loaded: Option<Span>,
+    texts: Texts,
 }
 
 impl<P: Probe> World<P> {
     /// A member asks its engine.
     pub(crate) fn stage_asked(&mut self, at: usize, crew: CrewId, command: StageCommand) {
         let Some(plan) = self.scenario.split else { return };
+        if let StageCommand::Turn { epoch, items } = command {
+            return self.stage_turned(at, crew, epoch, &items);
+        }
         let mishap = self.has_faults() && self.random.chance(self.scenario.faults.mishaps);
         let took = self.random.range(500, 40_000);
         let birth = self.devices[at].birth;
@@ -90,6 +142,7 @@ impl<P: Probe> World<P> {
         let (answer, took) = match command {
             StageCommand::Load { epoch, parts, .. } => {
                 let again = stage.loaded.replace(parts) == Some(parts);
+                stage.texts = Texts::default();
                 let failure = Failure::Fetch { message: "a mishap".into() };
                 let answer = match mishap && !again {
                     true => StageAnswer::Failed { epoch, failure },
@@ -106,9 +159,40 @@ impl<P: Probe> World<P> {
                 let output = run(&plan, parts, &input);
                 (StageAnswer::Made { epoch, call, output, took: Micros(took) }, took)
             }
-            StageCommand::Turn { .. } | StageCommand::Drop { .. } => return,
+            StageCommand::Drop { call, .. } => return stage.texts.forget(call),
+            StageCommand::Turn { .. } => return,
         };
         let due = self.now.0.max(hangs) + took;
+        self.at(due, Event::Crew(CrewEvent::Staged { device: at, birth, crew, answer }));
+    }
+
+    /// Some requests go through a device's parts once more. What does not follow is a fault of somebody's, unless
+    /// something failed by chance before.
+    fn stage_turned(&mut self, at: usize, crew: CrewId, epoch: Epoch, items: &[Passing]) {
+        let Some(plan) = self.scenario.split else { return };
+        let mishaps = if self.has_faults() { self.scenario.faults.mishaps } else { 0 };
+        let (birth, took) = (self.devices[at].birth, self.random.range(500, 6_000));
+        let Some(linked) = &mut self.devices[at].linked else { return };
+        let (took, hangs) = (took * linked.slowness / 100, linked.hangs.0);
+        let stage = linked.stages.entry(crew).or_default();
+        let parts = stage.loaded.expect("a round before anything was loaded");
+        let here = Here { plan, parts };
+        let mut made: Vec<Turned> = Vec::new();
+        self.report.rounds += items.len() as u64;
+        for item in items {
+            if self.random.chance(mishaps) {
+                self.callers.failed_by_chance(item.call);
+                made.push((item.call, Err(Failure::Internal { message: "a mishap".into() })));
+                continue;
+            }
+            let outs = stage.texts.turn(here, item);
+            if let Err(why) = &outs {
+                self.callers.refused(item.call, why);
+            }
+            made.push((item.call, outs.map_err(|message| Failure::Internal { message })));
+        }
+        let (took, due) = (Micros(took), self.now.0.max(hangs) + took);
+        let answer = StageAnswer::Turned { epoch, made, took, usual: true };
         self.at(due, Event::Crew(CrewEvent::Staged { device: at, birth, crew, answer }));
     }
 
@@ -117,7 +201,7 @@ impl<P: Probe> World<P> {
         &mut self,
         at: usize,
         crew: CrewId,
-        call: shoal_protocol::Attempt,
+        call: Attempt,
         body: Arc<Vec<u8>>,
     ) {
         self.tell_member(at, crew, MemberInput::Ask { call, body });

@@ -54,6 +54,8 @@ fn a_split_service_answers_each_request_once_and_rightly_whatever_happens() {
     let sum = |what: fn(&shoal_sim::Report) -> u64| reports.iter().map(what).sum::<u64>();
     let (together, called) = (sum(|report| report.answered_split), sum(|report| report.split));
     assert!(together > 500 && called > 40, "{together} answers of {called} crews");
+    let rounds = sum(|report| report.rounds);
+    assert!(rounds > 10_000, "texts had {rounds} turns");
 }
 
 #[test]

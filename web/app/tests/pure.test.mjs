@@ -31,6 +31,21 @@ test("a changed signal reruns its readers once, parents before children", async 
   assert.equal(seen.length, 4);
 });
 
+test("a simulation's progress is its steps, and its devices are its crew", async () => {
+  const { stateWord, detail, doneOf } = await load("core/progress.ts");
+  const job = (more) => ({
+    state: "running", kind: "sim", items: 256, itemsDone: 0, ableNodes: 2, shares: [], rate: 0, etaSeconds: 3, submitted: 0,
+    started: 0, ended: null, error: null, sim: null, ...more,
+  });
+  const sim = { step: 75, steps: 300, crew: { members: [{}, {}] } };
+  assert.equal(stateWord(job({ sim })), "25 %");
+  assert.equal(detail(job({ sim }), 1000), "step 75 of 300, 3.0 s left, 2 devices");
+  assert.equal(detail(job({ sim, state: "done", ended: 2000 }), 9000), "300 steps in 2.0 s");
+  assert.equal(doneOf(job({ sim, state: "done" })), 1);
+  const farm = job({ kind: "map", itemsDone: 64, rate: 8, shares: [{}] });
+  assert.deepEqual([stateWord(farm), detail(farm, 1000)], ["25 %", "8/s, 3.0 s left, 1 device"]);
+});
+
 test("a memo stops changes that change nothing", async () => {
   const { signal, effect, memo, root } = await load("view/reactive.ts");
   const n = signal(1);

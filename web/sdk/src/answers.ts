@@ -1,3 +1,5 @@
+import type { FailedInput } from "./types.js";
+
 /** What the runs of a program wrote, one answer for each item, in order. */
 export class Answers implements Iterable<string> {
   private readonly decoder = new TextDecoder();
@@ -7,6 +9,8 @@ export class Answers implements Iterable<string> {
     readonly bytes: Uint8Array<ArrayBuffer>,
     /** Where each ends in `bytes`. */
     private readonly ends: BigUint64Array,
+    /** The inputs on which the program failed. What it had written until then is its answer. */
+    readonly failures: readonly FailedInput[] = [],
   ) {}
 
   get length(): number {

@@ -1,6 +1,7 @@
 /** Uploads. Small ones in one request; large ones by name, so that they resume and are sent only once. */
 
-import { type Http, ShoalError } from "./http.js";
+import type { Http } from "./http.js";
+import { patiently, Tries } from "./patience.js";
 import type { BlobRef } from "./types.js";
 
 export type Bytes = ArrayBuffer | ArrayBufferView<ArrayBuffer> | globalThis.Blob;
@@ -16,14 +17,14 @@ const ONE_REQUEST = 4 << 20;
 const PIECE = 16 << 20;
 /** Read into memory at a time for hashing; a whole number of BLAKE3 chunks. */
 const HASH_STEP = 1 << 20;
-const TRIES = 6;
 
 export async function upload(http: Http, data: Bytes, options: UploadOptions = {}): Promise<BlobRef> {
   const blob = data instanceof Blob ? data : new Blob([data]);
   const hasher = blob.size > ONE_REQUEST ? await loadHasher(http.base) : undefined;
   if (!hasher) {
     const { signal } = options;
-    const stored = await http.json<BlobRef>("/api/v1/blobs", { method: "POST", body: blob, signal });
+    const send = () => http.json<BlobRef>("/api/v1/blobs", { method: "POST", body: blob, signal });
+    const stored = await patiently(send, signal);
     options.onProgress?.(stored.size, stored.size);
     return stored;
   }
@@ -37,8 +38,8 @@ async function resumable(
   { onProgress, signal }: UploadOptions,
 ): Promise<BlobRef> {
   const path = `/api/v1/blobs/${hash}`;
-  let failures = 0;
-  let held = await heldBytes(http, path, blob.size, signal);
+  const tries = new Tries(signal);
+  let held = await patiently(() => heldBytes(http, path, blob.size, signal), signal);
   while (held < blob.size) {
     onProgress?.(held, blob.size);
     try {
@@ -47,10 +48,9 @@ async function resumable(
       const answer = await http.call(path, { method: "PUT", headers, body, signal, accept: [409] });
       if (answer.status === 201) break;
       held = await heldBytes(http, path, blob.size, signal);
-      failures = 0;
+      tries.moved();
     } catch (error) {
-      if (signal?.aborted || !isTransient(error) || ++failures >= TRIES) throw error;
-      await pause(200 * 2 ** failures);
+      await tries.again(error);
       held = await heldBytes(http, path, blob.size, signal).catch(() => held);
     }
   }
@@ -61,14 +61,6 @@ async function resumable(
 async function heldBytes(http: Http, path: string, size: number, signal?: AbortSignal): Promise<number> {
   const answer = await http.call(path, { method: "HEAD", signal, accept: [404] });
   return answer.status === 404 ? Number(answer.headers.get("upload-offset") ?? 0) : size;
-}
-
-function isTransient(error: unknown): boolean {
-  return error instanceof ShoalError && (error.status === 0 || error.status >= 500);
-}
-
-function pause(millis: number): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, millis));
 }
 
 interface Hasher {

@@ -12,6 +12,7 @@ import { toTheEnd } from "./follow.js";
 import { Http, ShoalError } from "./http.js";
 import { ownIdentities } from "./join/identity.js";
 import { join, type JoinHandle, type JoinOptions } from "./join/index.js";
+import { JobHandle, type JobOutcome, type JobPool } from "./job.js";
 import { hex, type KeyPair } from "./keyring.js";
 import { addModel, models } from "./models/index.js";
 import { Model } from "./models/model.js";
@@ -27,6 +28,7 @@ import type {
   RenderRunOptions,
   RunOptions,
 } from "./options.js";
+import { download, patiently } from "./patience.js";
 import { assemble, type Picture } from "./picture.js";
 import { type ReducedNumbers, reducedOf, type ReduceOptions, told, withoutGaps } from "./reduce.js";
 import { ask, type AskOptions, type ServiceOptions } from "./service.js";
@@ -37,6 +39,8 @@ import type {
   CommonOptions,
   ExecRequest,
   Explanation,
+  FailedInput,
+  FailedInputList,
   Job,
   JobList,
   JobRequest,
@@ -73,6 +77,12 @@ export interface JobEvents {
 export class Shoal {
   private readonly http: Http;
   private readonly localChats: LocalChats;
+  private readonly handles: JobPool = {
+    look: (id) => this.http.json(`/api/v1/jobs/${id}`),
+    wait: (id, run) => this.wait(id, run),
+    outcome: (job, signal) => this.outcome(job, signal),
+    cancel: (id) => this.cancel(id),
+  };
 
   constructor(
     url: string,
@@ -104,7 +114,9 @@ export class Shoal {
   nodes = async (): Promise<PoolNode[]> =>
     (await this.http.json<NodeList>("/api/v1/nodes")).nodes;
   jobs = async (): Promise<Job[]> => (await this.http.json<JobList>("/api/v1/jobs")).jobs;
-  job = (id: number): Promise<Job> => this.http.json(`/api/v1/jobs/${id}`);
+  /** A job by its number. `await` gives it as it is now; `wait()` waits for its end, and `result()` also fetches what it gave, in a
+   * page that was loaded again as well. */
+  job = (id: number): JobHandle => new JobHandle(this.handles, id);
   units = (id: number): Promise<UnitList> => this.http.json(`/api/v1/jobs/${id}/units`);
   cancel = (id: number): Promise<Job> =>
     this.http.json(`/api/v1/jobs/${id}/cancel`, { method: "POST" });
@@ -125,7 +137,10 @@ export class Shoal {
   async submit(request: JobRequest, signal?: AbortSignal): Promise<Job> {
     signal?.throwIfAborted();
     try {
-      const job = await this.http.post<Job>("/api/v1/jobs", await this.signed(request));
+      const signed = await this.signed(request);
+      // Sent again with the same key if its answer is lost: it makes no second job.
+      const key = hex(crypto.getRandomValues(new Uint8Array(16)));
+      const job = await patiently(() => this.http.post<Job>("/api/v1/jobs", signed, undefined, key), signal);
       if (signal?.aborted) await this.cancel(job.id);
       return job;
     } finally {
@@ -199,7 +214,7 @@ export class Shoal {
 
   /** The whole result as bytes. */
   result = (id: number, signal?: AbortSignal): Promise<Uint8Array<ArrayBuffer>> =>
-    this.http.bytes(`/api/v1/jobs/${id}/result`, { signal });
+    download(this.http, `/api/v1/jobs/${id}/result`, signal);
 
   /** A render's picture so far, as a PNG file. */
   async picture(id: number): Promise<Blob> {
@@ -246,15 +261,12 @@ export class Shoal {
   /** Runs a kernel over a picture's tiles. */
   async render(options: RenderOptions, run: RenderRunOptions = {}): Promise<Picture> {
     const submitted = await this.submit({ ...options, kind: "render" }, run.signal);
-    const job = await this.finish(submitted, run);
-    const tiles = await this.result(job.id, run.signal);
-    if (!job.render) throw new ShoalError(0, "not_a_render", `job ${job.id} is not a render job`);
-    return assemble(job.render, tiles.buffer);
+    return this.rendered(await this.finish(submitted, run), run.signal);
   }
 
   /** Runs a WASI program once for each input. */
   async exec(options: ExecOptions, run: RunOptions = {}): Promise<Answers> {
-    const { module, lines, perRun, files, folder, ...rest } = options;
+    const { module, lines, perRun, files, folder, okExit, ...rest } = options;
     const { signal } = run;
     const named = (list: readonly { name: string; data: Source }[]) =>
       Promise.all(list.map(async ({ name, data }) => ({ name, blob: await this.store(data, signal) })));
@@ -263,14 +275,23 @@ export class Shoal {
       request.lines = { blob: await this.store(lineBytes(lines), signal) };
       if (perRun !== undefined) request.lines.perRun = perRun;
     }
+    if (okExit) request.okExit = [...okExit];
     if (files) request.files = await named(files);
     if (folder) request.folder = await named(folder);
     const job = await this.finish(await this.submit(request, signal), run);
-    const [bytes, ends] = await Promise.all([
-      this.result(job.id, signal),
-      this.http.bytes(`/api/v1/jobs/${job.id}/ends`, { signal }),
-    ]);
-    return new Answers(bytes, new BigUint64Array(ends.buffer));
+    return this.answers(job, signal);
+  }
+
+  /** The inputs on which the program of a job failed. */
+  async failures(id: number, signal?: AbortSignal): Promise<FailedInput[]> {
+    const all: FailedInput[] = [];
+    let from: number | null = 0;
+    while (from !== null) {
+      const told: FailedInputList = await this.http.json(`/api/v1/jobs/${id}/failures?from=${from}`, { signal });
+      all.push(...told.failures);
+      from = told.next;
+    }
+    return all;
   }
 
   /** Runs a simulation to its end, on nodes that compute it together; gives the last state, row by row. */
@@ -293,7 +314,7 @@ export class Shoal {
 
   /** Waits for the end of a job. Throws if it failed or was cancelled. */
   async wait(id: number, run: RenderRunOptions = {}): Promise<Job> {
-    return this.finish(await this.job(id), run);
+    return this.finish(await patiently(() => this.handles.look(id), run.signal), run);
   }
 
   /** Changes of jobs and nodes. Resolves when the stream ends or `signal` aborts. */
@@ -372,6 +393,29 @@ export class Shoal {
     } catch (error) {
       if (!signal?.aborted) throw error;
     }
+  }
+
+  private async answers(job: Job, signal?: AbortSignal): Promise<Answers> {
+    const [bytes, ends] = await Promise.all([
+      this.result(job.id, signal),
+      download(this.http, `/api/v1/jobs/${job.id}/ends`, signal),
+    ]);
+    const failures = job.itemsFailed > 0 ? await this.failures(job.id, signal) : [];
+    return new Answers(bytes, new BigUint64Array(ends.buffer), failures);
+  }
+
+  private async rendered(job: Job, signal?: AbortSignal): Promise<Picture> {
+    const tiles = await this.result(job.id, signal);
+    if (!job.render) throw new ShoalError(0, "not_a_render", `job ${job.id} is not a render job`);
+    return assemble(job.render, tiles.buffer);
+  }
+
+  /** In the form that the job's kind has. */
+  private async outcome(job: Job, signal?: AbortSignal): Promise<JobOutcome> {
+    if (job.render) return this.rendered(job, signal);
+    if (job.kind === "exec") return this.answers(job, signal);
+    const bytes = await this.result(job.id, signal);
+    return job.output ? typed(bytes.buffer, outType(job)) : bytes;
   }
 
   private finish(job: Job, run: RenderRunOptions): Promise<Job> {

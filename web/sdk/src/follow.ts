@@ -3,14 +3,13 @@
 import type { JobEvents } from "./client.js";
 import { ShoalError } from "./http.js";
 import type { RenderRunOptions } from "./options.js";
+import { PATIENCE_MS } from "./patience.js";
 import type { Job } from "./types.js";
 
-/** Silence of the coordinator after which a waiting call gives up. */
-const PATIENCE_MS = 60_000;
 const BETWEEN_MS = 250;
 
 interface Pool {
-  job(id: number): Promise<Job>;
+  job(id: number): PromiseLike<Job>;
   jobEvents(id: number, on: JobEvents, signal?: AbortSignal): Promise<void>;
   cancel(id: number): Promise<Job>;
 }

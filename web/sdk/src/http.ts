@@ -33,8 +33,10 @@ export class Http {
     return (await this.call(path, call)).json() as Promise<T>;
   }
 
-  async post<T>(path: string, body: unknown, signal?: AbortSignal): Promise<T> {
-    const headers = { "content-type": "application/json" };
+  /** With a key, a request that is sent again is taken once. */
+  async post<T>(path: string, body: unknown, signal?: AbortSignal, key?: string): Promise<T> {
+    const headers: Record<string, string> = { "content-type": "application/json" };
+    if (key !== undefined) headers["idempotency-key"] = key;
     return this.json(path, { method: "POST", headers, body: JSON.stringify(body), signal });
   }
 

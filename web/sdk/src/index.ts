@@ -13,6 +13,7 @@ export type { ArrayOf, OutType, ResultArray } from "./arrays.js";
 export type { Bytes, UploadOptions } from "./blobs.js";
 export * from "./client.js";
 export { ShoalError } from "./http.js";
+export { JobHandle, type JobOutcome } from "./job.js";
 export {
   join,
   type CrewNote,

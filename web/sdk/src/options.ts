@@ -67,4 +67,10 @@ export interface ExecOptions extends CommonOptions {
   folder?: readonly { name: string; data: Source }[];
   /** Whether the program sees the real time. */
   clock?: boolean;
+  /** What happens when the program fails on an input: by default all others run, and `Answers.failures` lists those that failed. */
+  onError?: "continue" | "stop";
+  /** Exit codes that are no failure. Default: only 0. */
+  okExit?: readonly number[];
+  /** How often the program is run again on an input on which it fails, each time with other random numbers. */
+  retry?: number;
 }

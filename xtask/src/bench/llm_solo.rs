@@ -1,9 +1,10 @@
-//! `bench llm-solo`: language models on one machine, prompt and what follows it, against llama.cpp.
+//! `bench llm-solo`: language models on one machine, prompt and what follows it, against llama.cpp; and in a page, in turns
+//! with wllama in the same Chromium.
 
 use std::path::Path;
 
 use super::report::{Report, Wanted, most};
-use super::{Plan, figures, load, number};
+use super::{Plan, figures, load, node, number};
 use crate::outside;
 use crate::shell::{Outcome, cargo, command, root, run, target};
 use crate::venv::Venv;
@@ -20,6 +21,11 @@ const MODELS: [(&str, &str, u32); 2] = [
 const PROMPT: u32 = 512;
 const FOLLOW: u32 = 64;
 
+/// llama.cpp for pages, and the instructions that our engine uses there. A page of its takes half a minute for a long prompt.
+const WLLAMA: &str = "wllama/package/esm";
+const TAB_SIMD: (&str, &str) = ("relaxed-simd", "+simd128,+relaxed-simd");
+const TAB_PROMPT: u32 = 256;
+
 #[derive(Default)]
 struct Speeds {
     prefill: Vec<f64>,
@@ -27,7 +33,7 @@ struct Speeds {
 }
 
 pub(super) fn run_bench(plan: &Plan) -> Outcome<Report> {
-    outside::fetch_some(&["smollm2", "stories15m"])?;
+    outside::fetch_some(&["smollm2", "stories15m", "wllama"])?;
     if !LLAMA_CPP.is_ready() {
         plan.say("installing llama.cpp from PyPI");
     }
@@ -35,7 +41,13 @@ pub(super) fn run_bench(plan: &Plan) -> Outcome<Report> {
     if !plan.is_built {
         plan.say("building");
         let words = ["build", "--release", "--quiet", "--package", "shoal-engine"];
-        run(cargo().args(words).args(["--features", "llm", "--example", "llm-speed"]))?;
+        let example = ["--features", "llm", "--example", "llm-speed"];
+        run(cargo().args(words).args(example))?;
+        let (folder, features) = TAB_SIMD;
+        let mut tab = cargo();
+        tab.args(words).args(example).args(["--target", "wasm32-wasip1"]);
+        tab.arg("--target-dir").arg(target().join(folder));
+        run(tab.env("RUSTFLAGS", format!("-C target-feature={features}")))?;
     }
     let mut report = Report::new("llm-solo", plan.rounds);
     for (name, path, vocab) in MODELS {
@@ -51,10 +63,32 @@ pub(super) fn run_bench(plan: &Plan) -> Outcome<Report> {
             note(&mut report, name, threads, &ours, &theirs);
         }
     }
+    in_tab(plan, &mut report)?;
+    report.note(format!(
+        "Tab: {TAB_PROMPT} tokens of prompt in a page of Chromium, on the processor, one thread on both sides"
+    ));
     report.note(format!("{PROMPT} tokens of prompt (stories15m: {}), {FOLLOW} follow", PROMPT / 4));
     report.note("the best of interleaved rounds, each in a process of its own; weights in memory");
     report.note(load());
     Ok(report)
+}
+
+/// The first model in pages, in turns.
+fn in_tab(plan: &Plan, report: &mut Report) -> Outcome {
+    plan.say("in a page: Shoal, wllama");
+    let program = target().join(TAB_SIMD.0).join("wasm32-wasip1/release/examples/llm-speed.wasm");
+    let (name, model, _) = MODELS[0];
+    let mut page = node();
+    page.arg("e2e/bench/llm-tab.mjs").arg(outside::folder().join(model)).arg(program);
+    page.arg(outside::folder().join(WLLAMA)).args([TAB_PROMPT, FOLLOW].map(|it| it.to_string()));
+    let found = figures(page.arg(plan.rounds.to_string()))?;
+    for (what, target) in [("decode", 4.0), ("prefill", 8.0)] {
+        let (ours, theirs) = (number(&found["ours"], what)?, number(&found["theirs"], what)?);
+        report.ours(&format!("{name}Tab.{what}PerSecond"), ours);
+        report.peer(&format!("wllama.{name}Tab.{what}PerSecond"), theirs);
+        report.ratio(&format!("{name}Tab.{what}"), ours / theirs, Wanted::AtLeast(target));
+    }
+    Ok(())
 }
 
 fn note(report: &mut Report, name: &str, threads: u32, ours: &Speeds, theirs: &Speeds) {

@@ -1,12 +1,16 @@
 """A language model of a pool, asked as its users do. Prints one JSON object.
 
     llm_split.py speed URL KEY MODEL TOKENS STREAMS
-    llm_split.py recovery URL KEY MODEL TOKENS KILLS SHOAL JOIN FOLDER
+    llm_split.py recovery URL KEY MODEL TOKENS KILLS SHOAL JOIN FOLDER NOTES
+    llm_split.py late URL KEY MODEL TOKENS MILLIS SHOAL JOIN FOLDER
 
 `speed`: tokens a second of one conversation, and of several together. `recovery`: nodes are killed in the middle of answers, each
-time another place of the crew; the longest time without a word, and answers that are not those of the undisturbed run.
+time another place of the crew; the longest time without a word, and answers that are not those of the undisturbed run. Before
+the question stand so many notes, so that it is as long as wanted. `late`: two nodes whose frames go through the coordinator
+and take so long from one to the other; tokens a second, and how many a token's hops and its computing would allow.
 """
 
+import asyncio
 import json
 import os
 import signal
@@ -18,7 +22,8 @@ import urllib.request
 
 what, url, key, model = sys.argv[1:5]
 tokens = int(sys.argv[5])
-QUESTION = [{"role": "user", "content": "Tell me a long story about a fish that learns to sing."}]
+QUESTION = "Tell me a long story about a fish that learns to sing."
+NOTE = "The sea is wide, and the fish swim where they like. "
 
 
 def ask(path, body=None):
@@ -32,9 +37,10 @@ def crew():
     return next(service for service in services if service["name"] == model)["crew"]
 
 
-def speak(seed=None, heard=lambda count: None):
+def speak(seed=None, heard=lambda count: None, notes=0):
     """The words of an answer, and when each came."""
-    body = {"model": model, "messages": QUESTION, "stream": True, "max_tokens": tokens}
+    messages = [{"role": "user", "content": NOTE * notes + QUESTION}]
+    body = {"model": model, "messages": messages, "stream": True, "max_tokens": tokens}
     body |= {"temperature": 0} if seed is None else {"temperature": 0.8, "seed": seed}
     words, times = [], []
     for line in ask("/v1/chat/completions", body):
@@ -69,44 +75,50 @@ def speed(streams):
     return {"alone": alone, "together": sum(map(len, found)) / (time.monotonic() - began)}
 
 
-def recovery(kills, shoal, link, folder):
+def join(shoal, link, folder, name, flags=()):
+    words = [shoal, "join", link, "--key", key, "--node-name", name, "--no-gpu", "--cpus", "1", "--memory", "1G", *flags]
+    return subprocess.Popen([*words, "--data", f"{folder}/{name}"], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+
+
+def ready():
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        now = crew()
+        if now and now["ready"]:
+            return now["stages"]
+        time.sleep(0.1)
+    raise SystemExit("the crew does not get ready")
+
+
+def recovery(kills, shoal, link, folder, notes):
     nodes = {}
 
     def add():
         name = f"n{len(nodes)}"
-        words = [shoal, "join", link, "--key", key, "--node-name", name, "--no-gpu", "--cpus", "1", "--memory", "1G"]
-        process = subprocess.Popen([*words, "--data", f"{folder}/{name}"], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
-        nodes[name] = process
-
-    def ready():
-        deadline = time.monotonic() + 60
-        while time.monotonic() < deadline:
-            now = crew()
-            if now and now["ready"]:
-                return now["stages"]
-            time.sleep(0.1)
-        raise SystemExit("the crew does not get ready")
+        nodes[name] = join(shoal, link, folder, name)
 
     pauses, different = [], 0
     try:
         for _ in range(3):
             add()
         stages = ready()
-        expected, _ = speak()
+        expected, _ = speak(notes=notes)
         for kill in range(kills):
             stages = ready()
             add()
             victim = nodes[stages[kill % len(stages)]["name"]]
-            when = len(expected) // 3 + kill % 7
+            when = min(len(expected) // 3 + kill % 7, len(expected) - 1)
 
             def heard(count):
                 if count == when:
                     os.kill(victim.pid, signal.SIGKILL)
 
-            words, times = speak(heard=heard)
+            words, times = speak(heard=heard, notes=notes)
             # How words are put into parts is nobody's promise.
             different += "".join(words) != "".join(expected)
             pauses.append(max(after - before for before, after in zip(times, times[1:])))
+            if victim.poll() is None and len(words) < when:
+                raise SystemExit(f"the answer ended before a node was killed: {''.join(words)!r}")
             victim.wait()
     finally:
         for node in nodes.values():
@@ -114,5 +126,70 @@ def recovery(kills, shoal, link, folder):
     return {"longest": max(pauses), "median": sorted(pauses)[len(pauses) // 2], "different": different, "kills": kills}
 
 
-found = speed(int(sys.argv[6])) if what == "speed" else recovery(int(sys.argv[6]), *sys.argv[7:10])
-print(json.dumps(found))
+async def pass_on(reader, writer, delay):
+    """Gives every byte on when its time has come, in order."""
+    queue = asyncio.Queue()
+
+    async def give():
+        while (due_bytes := await queue.get())[1]:
+            await asyncio.sleep(max(0, due_bytes[0] - time.monotonic()))
+            writer.write(due_bytes[1])
+        writer.close()
+
+    giving = asyncio.create_task(give())
+    while data := await reader.read(1 << 16):
+        queue.put_nowait((time.monotonic() + delay, data))
+    queue.put_nowait((0, b""))
+    await giving
+
+
+def far(delay):
+    """A way to the coordinator on which everything takes so long, in both directions: its port."""
+    host, port = url.removeprefix("http://").split(":")
+    opened = threading.Event()
+    here = []
+
+    async def serve():
+        async def meet(reader, writer):
+            try:
+                there = await asyncio.open_connection(host, int(port))
+                await asyncio.gather(pass_on(reader, there[1], delay), pass_on(there[0], writer, delay))
+            except OSError:
+                writer.close()
+
+        server = await asyncio.start_server(meet, "127.0.0.1", 0)
+        here.append(server.sockets[0].getsockname()[1])
+        opened.set()
+        await server.serve_forever()
+
+    threading.Thread(target=lambda: asyncio.run(serve()), daemon=True).start()
+    opened.wait()
+    return here[0]
+
+
+def late(millis, shoal, link, folder):
+    if millis:
+        # Half of it from a node to the coordinator, half from there to the other.
+        _, place = link.split("/join#")
+        link = f"http://127.0.0.1:{far(millis / 2000)}/join#{place}"
+    nodes = [join(shoal, link, folder, f"late{millis}-{at}", ["--no-direct"]) for at in range(2)]
+    try:
+        ready()
+        speak()
+        _, times = speak()
+        return {"alone": (len(times) - 1) / (times[-1] - times[0])}
+    finally:
+        for node in nodes:
+            node.kill()
+            node.wait()
+
+
+if what == "speed":
+    found = speed(int(sys.argv[6]))
+elif what == "late":
+    found = late(int(sys.argv[6]), *sys.argv[7:10])
+else:
+    found = recovery(int(sys.argv[6]), *sys.argv[7:10], int(sys.argv[10]))
+print(json.dumps(found), flush=True)
+# The thread of a far coordinator does not end by itself.
+os._exit(0)

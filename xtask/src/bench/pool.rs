@@ -29,10 +29,15 @@ pub(super) struct Pool {
 impl Pool {
     /// A coordinator alone, on a free port of this machine.
     pub(super) fn start() -> Outcome<Pool> {
+        Pool::start_with(&[])
+    }
+
+    /// The same with more to say to the coordinator.
+    pub(super) fn start_with(flags: &[&str]) -> Outcome<Pool> {
         let folder = target().join("bench").join(std::process::id().to_string());
         let _ = std::fs::remove_dir_all(&folder);
         make_dir(&folder)?;
-        let (serve, running) = serve(&folder, "127.0.0.1:0")?;
+        let (serve, running) = serve(&folder, "127.0.0.1:0", flags)?;
         Ok(Pool { folder, children: vec![serve], running })
     }
 
@@ -44,7 +49,7 @@ impl Pool {
         let place = self.place().to_owned();
         // The old note would say that it is up already.
         let _ = std::fs::remove_file(note(&self.folder));
-        let (serve, running) = serve(&self.folder, &place)?;
+        let (serve, running) = serve(&self.folder, &place, &[])?;
         self.children[0] = serve;
         self.running = running;
         Ok(())
@@ -94,13 +99,12 @@ impl Pool {
 
     /// Seconds of processor time the coordinator has taken so far.
     pub(super) fn coordinator_cpu(&self) -> Option<f64> {
-        let pid = self.children.first()?.id();
-        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-        // The name in brackets may hold blanks; user and system time are the 12th and 13th after it.
-        let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
-        let ticks: f64 =
-            fields.get(11)?.parse::<f64>().ok()? + fields.get(12)?.parse::<f64>().ok()?;
-        Some(ticks / 100.0)
+        cpu(self.children.first()?.id())
+    }
+
+    /// The same of all native nodes together.
+    pub(super) fn nodes_cpu(&self) -> Option<f64> {
+        self.nodes().map(cpu).sum()
     }
 
     /// Bytes of memory the coordinator has now.
@@ -124,9 +128,19 @@ impl Drop for Pool {
     }
 }
 
+/// Seconds of processor time a process has taken so far.
+fn cpu(process: u32) -> Option<f64> {
+    let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
+    // The name in brackets may hold blanks; user and system time are the 12th and 13th after it.
+    let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
+    let ticks: f64 = fields.get(11)?.parse::<f64>().ok()? + fields.get(12)?.parse::<f64>().ok()?;
+    Some(ticks / 100.0)
+}
+
 /// A coordinator that can be reached.
-fn serve(folder: &Path, place: &str) -> Outcome<(Child, Running)> {
-    let serve = spawn(None, &folder.join(COORDINATOR), &["serve", "--listen", place])?;
+fn serve(folder: &Path, place: &str, flags: &[&str]) -> Outcome<(Child, Running)> {
+    let words = [&["serve", "--listen", place], flags].concat();
+    let serve = spawn(None, &folder.join(COORDINATOR), &words)?;
     let note = note(folder);
     let running = wait_for("the coordinator", || {
         std::fs::read_to_string(&note).ok().and_then(|text| serde_json::from_str(&text).ok())

@@ -23,6 +23,7 @@ pub(super) fn write(name: &str, corpus: &Path) -> Outcome {
         "npy" => arrays(),
         "onnx" => models(),
         "gguf" => heads(),
+        "tensors" => requests(),
         "wasm" => programs()?,
         "wgsl" => kernels()?,
         // Found within a second: the codec wastes no bits.
@@ -177,6 +178,36 @@ fn number(field: u8, number: u8) -> Vec<u8> {
 fn bytes(field: u8, bytes: &[u8]) -> Vec<u8> {
     let (low, high) = ((bytes.len() & 0x7f) as u8 | 0x80, (bytes.len() >> 7) as u8);
     [&[field << 3 | 2, low, high], bytes].concat()
+}
+
+/// Requests to models: as JSON alone, with bytes behind it, a picture, and the same as devices hand them on.
+fn requests() -> Vec<Vec<u8>> {
+    let tensor = |rest: &str| format!(r#"{{"inputs":[{{"name":"a","shape":[2,3],{rest}}}]}}"#);
+    let json = |text: &str| [&[0, 0, 0], text.as_bytes()].concat();
+    let behind = tensor(r#""datatype":"FP32","parameters":{"binary_data_size":24}"#);
+    let length = (behind.len() as u16).to_le_bytes();
+    vec![
+        json(&tensor(r#""datatype":"FP32","data":[[1,2,3],[4,5,6.5]]"#)),
+        json(&tensor(r#""datatype":"BOOL","data":[true,false,0,1,1,0]"#)),
+        json(
+            r#"{"id":"7","inputs":[{"name":"x","shape":[1,1,1,3],"datatype":"UINT8","data":[1,2,3],
+            "parameters":{"pixels":"letterbox"}}],"parameters":{"boxes":true,"score":0.5},
+            "outputs":[{"name":"x","parameters":{"binary_data":true}}]}"#,
+        ),
+        [&[1, length[0], length[1]], behind.as_bytes(), &[0; 24]].concat(),
+        // One tensor "a" of 2 x 3 floats: the head's length, the head, and from the next multiple of 16 on its bytes.
+        packed(2),
+        packed(3),
+    ]
+}
+
+fn packed(how: u8) -> Vec<u8> {
+    let head = [1, 1, b'a', 0, 2, 2, 3];
+    let mut all = vec![how, 0, 0];
+    all.extend((head.len() as u32).to_le_bytes());
+    all.extend(head);
+    all.resize(3 + 16 + 24, 0);
+    all
 }
 
 /// Models in GGUF's format, one layer each.

@@ -1,6 +1,7 @@
 //! Everything that must hold, in the order that fails soonest, each step with its time.
 
 mod again;
+mod busy;
 mod count;
 mod family;
 mod lanes;
@@ -21,6 +22,8 @@ type Build = fn() -> Outcome;
 struct Row {
     name: &'static str,
     took: Duration,
+    /// Of the processors, by all that it started.
+    busy: Duration,
     counts: Counts,
     fault: Option<String>,
 }
@@ -80,9 +83,9 @@ fn prepare(chosen: &[&'static Suite], rows: &mut Vec<Row>) {
 
 fn step(name: &'static str, run: impl FnOnce() -> Outcome<Counts>) -> Row {
     println!("== {name}");
-    let start = Instant::now();
+    let (start, before) = (Instant::now(), busy::of_children());
     let result = run();
-    let took = start.elapsed();
+    let (took, busy) = (start.elapsed(), busy::of_children().saturating_sub(before));
     let (mut counts, mut fault) = match result {
         Ok(counts) => (counts, None),
         Err(message) => (Counts::default(), Some(message)),
@@ -94,15 +97,17 @@ fn step(name: &'static str, run: impl FnOnce() -> Outcome<Counts>) -> Row {
     }
     let verdict = fault.as_deref().unwrap_or("ok");
     println!("-- {name}: {verdict} ({:.1} s)", took.as_secs_f64());
-    Row { name, took, counts, fault }
+    Row { name, took, busy, counts, fault }
 }
 
 fn sum_up(rows: &[Row]) -> Outcome {
     let mut total = Counts::default();
-    println!("\n{:<12} {:>8} {:>7} {:>7}", "step", "seconds", "passed", "failed");
+    println!("\n{:<12} {:>8} {:>8} {:>7} {:>7}", "step", "seconds", "of cores", "passed", "failed");
     for row in rows {
         let (passed, failed) = (row.counts.passed, row.counts.failed);
-        println!("{:<12} {:>8.1} {passed:>7} {failed:>7}", row.name, row.took.as_secs_f64());
+        let took = row.took.as_secs_f64();
+        let cores = row.busy.as_secs_f64() / took.max(0.01);
+        println!("{:<12} {took:>8.1} {cores:>8.2} {passed:>7} {failed:>7}", row.name);
         total += row.counts.clone();
     }
     total.slowest.print();

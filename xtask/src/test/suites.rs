@@ -102,8 +102,10 @@ const BENCHES: &[&str] = &["xtask-direct", "xtask-relay", "xtask-swarm"];
 /// Where the conformance cases lie, made ready for a browser.
 const PREPARED: &str = "prepared";
 /// Programs of others that talk to a coordinator.
-const CLIENTS: Venv =
-    Venv { name: "clients-venv", packages: &["tritonclient[http]==2.73.0", "openai==3.51.0"] };
+const CLIENTS: Venv = Venv {
+    name: "clients-venv",
+    packages: &["tritonclient[http]==2.73.0", "openai==3.51.0", "schemathesis==4.32.5"],
+};
 /// Where builds for tabs go, by the instructions they use.
 const TAB_SIMD: [(&str, &str); 2] =
     [("simd128", "+simd128"), ("relaxed-simd", "+simd128,+relaxed-simd")];
@@ -153,7 +155,7 @@ fn simulated() -> Outcome<Counts> {
 fn fuzzed() -> Outcome<Counts> {
     let passed = fuzz::brief(|name| match name {
         "codec" | "npy" => 200_000,
-        "onnx" | "gguf" => 100_000,
+        "onnx" | "gguf" | "tensors" => 100_000,
         "wasm" => 2_000,
         _ => 8_000,
     })?;

@@ -6,16 +6,48 @@ use super::{Finding, Source};
 /// Where kinds are at home: their own folders, and engines, which have an arm for each.
 const HOME: [&str; 2] = ["crates/kinds/", "crates/engine/"];
 
-/// Places elsewhere that may name a kind, how often, and why.
-const EXCEPTIONS: [(&str, usize, &str); 6] = [
-    ("crates/coordinator/src/driver/crew.rs", 1, CREWS),
-    ("crates/host/src/crews.rs", 1, CREWS),
-    ("crates/host/src/gpu/band.rs", 1, CREWS),
-    ("crates/browser/src/sim.rs", 1, CREWS),
-    ("crates/browser/src/crew/mod.rs", 1, CREWS),
-    ("crates/sim/src/crew/shell.rs", 1, CREWS),
+/// Places elsewhere that may look, how often, and why.
+const EXCEPTIONS: &[(&str, usize, &str)] = &[
+    ("crates/coordinator/src/driver/crew.rs", 1, GRIDS),
+    ("crates/host/src/crews.rs", 1, GRIDS),
+    ("crates/host/src/gpu/band.rs", 1, GRIDS),
+    ("crates/browser/src/sim.rs", 1, GRIDS),
+    ("crates/browser/src/crew/mod.rs", 1, GRIDS),
+    ("crates/sim/src/crew/shell.rs", 1, GRIDS),
+    ("web/sdk/src/workers/bands.ts", 1, GRIDS),
+    ("web/sdk/src/workers/engine.ts", 1, GRIDS),
+    ("crates/coordinator/src/driver/effect.rs", 2, INTERFACES),
+    ("web/sdk/src/models/index.ts", 1, INTERFACES),
+    ("crates/host/src/cpu.rs", 3, ENGINES),
+    ("crates/host/src/stages.rs", 2, ENGINES),
+    ("crates/browser/src/onnx.rs", 1, ENGINES),
+    ("crates/browser/src/stage.rs", 1, ENGINES),
+    ("crates/browser/src/llm.rs", 1, ENGINES),
+    ("web/sdk/src/workers/lanes.ts", 3, ENGINES),
+    ("web/sdk/src/workers/layers.ts", 1, ENGINES),
+    ("web/sdk/src/workers/llm.ts", 1, ENGINES),
+    (
+        "web/sdk/src/sign.ts",
+        5,
+        "a client writes what it signs before anybody else has seen the job",
+    ),
+    ("web/sdk/src/client.ts", 1, "answers come back in the form that their kind has"),
+    ("web/app/src/core/save.ts", 2, SHOWN),
+    ("web/app/src/pages/job/head.ts", 3, SHOWN),
+    ("web/app/src/pages/job/index.ts", 3, SHOWN),
+    ("web/app/src/pages/playground/output.ts", 1, SHOWN),
+    ("web/app/src/pages/playground/run.ts", 1, SHOWN),
 ];
-const CREWS: &str = "crews compute simulations and nothing else yet";
+const GRIDS: &str = "bands of a grid are computed for simulations only";
+const INTERFACES: &str = "the protocols that clients of models speak are about one kind each";
+const ENGINES: &str = "an engine is handed the work of its own kind";
+const SHOWN: &str = "a picture, a table and a moving field are shown each in its own way";
+
+/// Functions of engines that look whether work is theirs.
+const ASKED: [&str; 2] = ["onnx::model(", "wasi::program("];
+
+/// Made of Rust's types.
+const MADE: &str = "web/sdk/src/api/";
 
 /// Where the list of kinds is.
 const LIST: &str = "crates/kinds/src/kind.rs";
@@ -23,27 +55,60 @@ const LIST: &str = "crates/kinds/src/kind.rs";
 pub(super) fn check(sources: &[Source]) -> Vec<Finding> {
     let looks = sources.iter().find(|source| source.path == LIST).map(|list| looks(&list.text));
     let looks = looks.unwrap_or_default();
-    sources.iter().flat_map(|source| looked(source, &looks)).collect()
+    let found = sources.iter().flat_map(|source| looked(source, &looks));
+    let gone = EXCEPTIONS.iter().filter(|(path, _, _)| !sources.iter().any(|it| it.path == *path));
+    let gone = gone.map(|(path, _, _)| Finding {
+        file: LIST.into(),
+        line: 0,
+        text: format!(
+            "{path} may look at the kind, but there is no such file: remove the exception"
+        ),
+    });
+    found.chain(gone).collect()
 }
 
-/// A look at the kind: an arm of the list, or the question for one arm.
-fn looks(list: &str) -> Vec<String> {
+/// What a look at the kind is, in Rust and on the web.
+#[derive(Debug, Default, PartialEq)]
+struct Looks {
+    rust: Vec<String>,
+    web: Vec<String>,
+}
+
+/// An arm of the list, the question for one arm, or a kind's name where it is compared.
+fn looks(list: &str) -> Looks {
     // `map: Map(MapWork, MapRequest);`
     let arms = list.lines().filter_map(|line| {
-        let (_, rest) = line.trim().split_once(": ")?;
+        let (name, rest) = line.trim().split_once(": ")?;
         let (arm, names) = rest.split_once('(')?;
-        names.starts_with(&format!("{arm}Work, ")).then(|| format!("Kind::{arm}("))
+        names.starts_with(&format!("{arm}Work, ")).then_some((name, arm))
     });
-    arms.chain(["work.sim()".to_owned()]).collect()
+    let arms: Vec<_> = arms.collect();
+    // `pub fn sim(&self) -> Option<&SimWork> {`
+    let asks = list.lines().filter_map(|line| {
+        let (name, gives) =
+            line.trim().strip_prefix("pub fn ")?.split_once("(&self) -> Option<&")?;
+        gives.ends_with("Work> {").then(|| format!("work.{name}()"))
+    });
+    let named = arms.iter().map(|(_, arm)| format!("Kind::{arm}("));
+    let rust = named.chain(asks).chain(ASKED.map(String::from)).collect();
+    let compared =
+        |(name, _): &(&str, &str)| ["case", "===", "!=="].map(|word| format!("{word} \"{name}\""));
+    Looks { rust, web: arms.iter().flat_map(compared).collect() }
 }
 
-fn looked(source: &Source, words: &[String]) -> Vec<Finding> {
-    let is_ours = source.path.starts_with("crates/") && source.is_rust();
-    let at_home = HOME.iter().any(|home| source.path.starts_with(home));
-    if !is_ours || at_home || source.path.contains("/tests") {
+fn looked(source: &Source, looks: &Looks) -> Vec<Finding> {
+    let path = &source.path;
+    let is_rust = path.starts_with("crates/") && source.is_rust();
+    let is_web = path.starts_with("web/") && path.contains("/src/") && path.ends_with(".ts");
+    let at_home = HOME.iter().any(|home| path.starts_with(home));
+    if !(is_rust || is_web) || at_home || path.contains("/tests") || path.starts_with(MADE) {
         return Vec::new();
     }
-    let code = code_only(&source.text);
+    let (words, code) = match is_rust {
+        true => (&looks.rust, code_only(&source.text)),
+        // The names are literals.
+        false => (&looks.web, source.text.clone()),
+    };
     // Tests stand last in a file.
     let lines = code.lines().take_while(|line| !line.contains("#[cfg(test)]")).enumerate();
     let looks = lines.filter(|(_, line)| words.iter().any(|look| line.contains(look)));
@@ -67,8 +132,24 @@ mod tests {
 
     #[test]
     fn the_list_of_kinds_is_read() {
-        let list =
-            "/// All of them.\n    map: Map(MapWork, MapRequest);\n    let other: Kind = (1);";
-        assert_eq!(looks(list), ["Kind::Map(", "work.sim()"]);
+        let list = "/// All of them.\n    map: Map(MapWork, MapRequest);\n    let other: Kind = (1);\n    \
+                    pub fn map(&self) -> Option<&MapWork> {\n    pub fn work(&self) -> Work {\n";
+        let looks = looks(list);
+        assert_eq!(looks.rust, ["Kind::Map(", "work.map()", "onnx::model(", "wasi::program("]);
+        assert_eq!(looks.web, ["case \"map\"", "=== \"map\"", "!== \"map\""]);
+    }
+
+    #[test]
+    fn whoever_looks_is_found_and_whoever_asks_is_not() {
+        let looks = looks("    onnx: Onnx(OnnxWork, OnnxRequest);");
+        let found = |path: &str, text: &str| {
+            looked(&Source { path: path.into(), text: text.into() }, &looks).len()
+        };
+        assert_eq!(found("crates/host/src/new.rs", "if let Some(work) = onnx::model(&work) {"), 1);
+        assert_eq!(found("crates/host/src/new.rs", "// Kind::Onnx(\nwork.lane()"), 0);
+        assert_eq!(found("web/sdk/src/new.ts", "switch (kind) {\n  case \"onnx\":"), 1);
+        assert_eq!(found("web/sdk/src/new.ts", "kind === \"own\""), 0);
+        assert_eq!(found("web/sdk/tests/new.ts", "case \"onnx\":"), 0);
+        assert_eq!(found("crates/engine/src/new.rs", "Kind::Onnx(work) => {}"), 0);
     }
 }

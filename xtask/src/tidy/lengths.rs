@@ -6,10 +6,11 @@ use super::source::code_only;
 use super::{Finding, Source};
 use crate::shell::{Outcome, read, root, write};
 
-/// What fits a reader's head; see CONTRIBUTING.md.
-const FILE_AIM: usize = 500;
+/// A file that grew beyond this is about more than one thing. Below it, meaning decides where a file ends: the aim of 100 to 500
+/// lines in CONTRIBUTING.md is for people to judge.
 const FILE_STOP: usize = 800;
-const FUNCTION_AIM: usize = 70;
+/// What fits a reader's head.
+const FUNCTION_STOP: usize = 70;
 
 const RATCHET: &str = "xtask/tidy-ratchet.txt";
 /// Files that are made and not written, as long as what they are made from.
@@ -29,16 +30,12 @@ pub(super) fn check(sources: &[Source], lower: bool) -> Outcome<Vec<Finding>> {
     for (name, &lines) in &now {
         let path = name.split("::").next().unwrap_or(name);
         let is_file = path == name;
-        let most = allowed.get(name).copied();
-        let text = if is_file && lines > FILE_STOP {
-            format!("{lines} lines, the hard stop is {FILE_STOP}: split it")
-        } else if most.is_none_or(|most| lines > most) {
-            let aim = if is_file { FILE_AIM } else { FUNCTION_AIM };
-            let most = most.unwrap_or(aim);
-            format!("`{name}` has {lines} lines, at most {most} are allowed: split it")
-        } else {
+        let stop = if is_file { FILE_STOP } else { FUNCTION_STOP };
+        let most = allowed.get(name).copied().unwrap_or(stop);
+        if lines <= most {
             continue;
-        };
+        }
+        let text = format!("`{name}` has {lines} lines, at most {most} are allowed: split it");
         findings.push(Finding { file: path.into(), line: 0, text });
     }
     Ok(findings)
@@ -52,11 +49,11 @@ fn too_long(sources: &[Source]) -> Lengths {
     };
     for source in sources.iter().filter(written) {
         let lines = source.text.lines().count();
-        if lines > FILE_AIM {
+        if lines > FILE_STOP {
             lengths.insert(source.path.clone(), lines);
         }
         if source.is_rust() {
-            let long = functions(&source.text).into_iter().filter(|(_, n)| *n > FUNCTION_AIM);
+            let long = functions(&source.text).into_iter().filter(|(_, n)| *n > FUNCTION_STOP);
             lengths.extend(long.map(|(name, lines)| (format!("{}::{name}", source.path), lines)));
         }
     }
@@ -116,7 +113,7 @@ fn recorded(text: &str) -> Outcome<Lengths> {
 /// Rewrites the record with today's lengths where they are shorter. It never adds an entry.
 fn lowered(now: &Lengths, allowed: &Lengths) -> Outcome {
     let mut text = String::from(
-        "# Files over 500 lines and functions over 70, with the most they may have.\n\
+        "# Files over 800 lines and functions over 70, with the most they may have.\n\
          # Numbers only go down: `cargo xtask tidy --ratchet` lowers them to today's.\n",
     );
     for (name, most) in allowed {
@@ -129,7 +126,14 @@ fn lowered(now: &Lengths, allowed: &Lengths) -> Outcome {
 
 #[cfg(test)]
 mod tests {
-    use super::functions;
+    use super::{Source, functions, too_long};
+
+    #[test]
+    fn meaning_decides_how_long_a_file_is_until_the_stop() {
+        let file = |lines: usize| Source { path: "a.rs".into(), text: "x\n".repeat(lines) };
+        assert!(too_long(&[file(800)]).is_empty());
+        assert_eq!(too_long(&[file(801)]).get("a.rs"), Some(&801));
+    }
 
     #[test]
     fn functions_are_measured_from_fn_to_brace() {

@@ -7,7 +7,9 @@ mod hosts;
 mod house;
 mod kinds;
 mod lengths;
+mod promises;
 mod source;
+mod versions;
 
 use std::path::{Path, PathBuf};
 
@@ -52,6 +54,8 @@ pub(crate) fn run(args: &[String]) -> Outcome {
     findings.extend(house::check(&sources));
     findings.extend(kinds::check(&sources));
     findings.extend(example::check(&sources));
+    findings.extend(promises::check(&sources));
+    findings.extend(versions::check(&sources));
     findings.extend(lengths::check(&sources, lower)?);
     if findings.is_empty() {
         println!("tidy: {} files keep the rules", sources.len());

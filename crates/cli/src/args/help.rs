@@ -9,7 +9,7 @@ A pool is a coordinator (the server) and its nodes (the browser tabs and machine
 A job is cut into units; each unit runs on one node.
 
 Exit codes: 0 success, 1 the job failed, or the network, disk or coordinator did, 2 wrong usage or
-input, 130 interrupted. To see more log messages, set SHOAL_LOG=info or SHOAL_LOG=debug.";
+input, 123 exec: the program failed on some inputs, 130 interrupted. To see more log messages, set SHOAL_LOG=info or SHOAL_LOG=debug.";
 
 pub(super) const UP: &str = "\
 Examples:
@@ -41,14 +41,32 @@ Examples:
 pub(super) const NODES: &str = "\
 Examples:
   shoal nodes
+  shoal nodes --all      also devices that left: what they did, and when they were last here
   shoal nodes --json";
 
 pub(super) const WATCH: &str = "\
 Examples:
   shoal watch 12
-  shoal watch 12 --json     one JSON line per change
+  shoal watch 12 -o out.npy     and save the result at the end
+  shoal watch 12 --json         one JSON line per change
 
 Ctrl-C stops watching; the job keeps running. The exit code is 1 if the job failed.";
+
+pub(super) const RESULT: &str = "\
+Examples:
+  shoal result 12 -o out.npy      of map and sim; any other name gets the raw numbers
+  shoal result 12 -o picture.png  of render
+  shoal result 12                 of exec over lines: the answers, in order
+  shoal result 12 -o answers/     of exec over files: a file for each, of the same name
+
+Shoal keeps results until you remove their jobs (shoal rm). For an array, the coordinator does not
+know the shape of your input: the .npy file has one row for each item.";
+
+pub(super) const RM: &str = "\
+Examples:
+  shoal rm 12 13
+  shoal rm --older 7d
+  shoal rm 14 --force     it is still running: stop it, then remove it";
 
 pub(super) const CANCEL: &str = "\
 Examples:
@@ -127,7 +145,15 @@ Examples:
 With --lines, the program runs once for each line of stdin, or for each --batch of lines. The
 answers come out in order, each ended by a newline. With files, it runs once for each file: it reads
 the file on stdin, finds the file's name in SHOAL_INPUT, and its output goes to DIR/NAME. With
-neither, it runs once on all of stdin. Everything after -- is passed to the program as arguments.";
+neither, it runs once on all of stdin. Everything after -- is passed to the program as arguments.
+
+If the program fails on an input (it traps, or its exit code is not one of --ok-exit), all other
+inputs still run. Shoal lists those that failed with exit code and the end of stderr, and ends with
+exit code 123. What a failed run wrote to stdout is printed too, but is not saved as DIR/NAME.
+To run only the failed inputs again, save them with --failures and give the file to --only:
+
+  shoal exec prog.wasm pictures/* -o out/ --failures failed.jsonl
+  shoal exec better.wasm pictures/* -o out/ --only failed.jsonl";
 
 pub(super) const SIM: &str = "\
 Examples:

@@ -1,6 +1,7 @@
 //! The verbs that look at a pool, and at what it can show.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::Args;
 use shoal_protocol::PublicKey;
@@ -20,6 +21,9 @@ pub(crate) struct Jobs {
 #[derive(Debug, Args)]
 #[command(after_help = help::NODES)]
 pub(crate) struct Nodes {
+    /// Also list devices that computed here and are not connected
+    #[arg(long)]
+    pub(crate) all: bool,
     #[command(flatten)]
     pub(crate) server: Server,
 }
@@ -32,6 +36,38 @@ pub(crate) struct Nodes {
 pub(crate) struct Watch {
     #[arg(value_name = "JOB")]
     pub(crate) job: u64,
+    /// Save the result here when the job has ended, as `shoal result` does
+    #[arg(short, long, value_name = "PATH")]
+    pub(crate) output: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) server: Server,
+}
+
+/// Fetch the result of a finished job
+#[derive(Debug, Args)]
+#[command(after_help = help::RESULT)]
+pub(crate) struct Fetch {
+    #[arg(value_name = "JOB")]
+    pub(crate) job: u64,
+    /// Where to save it: a file, or a folder for many outputs [default: stdout, for text]
+    #[arg(short, long, value_name = "PATH")]
+    pub(crate) output: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) server: Server,
+}
+
+/// Remove finished jobs and their results
+#[derive(Debug, Args)]
+#[command(after_help = help::RM)]
+pub(crate) struct Rm {
+    #[arg(value_name = "JOB", required_unless_present = "older", conflicts_with = "older")]
+    pub(crate) jobs: Vec<u64>,
+    /// Remove all jobs that ended longer ago than this, such as 12h or 7d
+    #[arg(long, value_name = "TIME", value_parser = age)]
+    pub(crate) older: Option<Duration>,
+    /// Also remove jobs that are still running: stop them first
+    #[arg(long)]
+    pub(crate) force: bool,
     #[command(flatten)]
     pub(crate) server: Server,
 }
@@ -98,6 +134,18 @@ pub(crate) struct Verify {
     pub(crate) inputs: Vec<PathBuf>,
 }
 
+/// A number and a unit.
+fn age(text: &str) -> Result<Duration, String> {
+    let units = [('s', 1), ('m', 60), ('h', 3_600), ('d', 86_400), ('w', 7 * 86_400)];
+    let found = units.into_iter().find_map(|(unit, seconds)| {
+        let count: u64 = text.strip_suffix(unit)?.parse().ok()?;
+        count.checked_mul(seconds)
+    });
+    found
+        .map(Duration::from_secs)
+        .ok_or_else(|| "expected a number and a unit, such as 30m, 12h, 7d or 2w".into())
+}
+
 fn subject(text: &str) -> Result<Subject, String> {
     let number = |text: &str| text.parse::<u64>().ok();
     let found = match (text.strip_prefix("node:"), text.split_once('/')) {
@@ -113,6 +161,15 @@ fn subject(text: &str) -> Result<Subject, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_age_has_a_unit() {
+        assert_eq!(age("90s"), Ok(Duration::from_secs(90)));
+        assert_eq!(age("7d"), Ok(Duration::from_secs(7 * 86_400)));
+        for bad in ["", "7", "d", "-1d", "1.5h", "7 d", "99999999999999999999w"] {
+            assert!(age(bad).is_err(), "{bad}");
+        }
+    }
 
     #[test]
     fn a_subject_is_a_job_an_item_or_a_node() {

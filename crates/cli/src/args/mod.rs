@@ -12,7 +12,7 @@ mod work;
 
 pub(crate) use chat::Chat;
 pub(crate) use lend::{Join, Lend, Listen, Serve, Talk, Up};
-pub(crate) use look::{Cancel, Explain, Jobs, Nodes, Receipt, Subject, Verify, Watch};
+pub(crate) use look::{Cancel, Explain, Fetch, Jobs, Nodes, Receipt, Rm, Subject, Verify, Watch};
 pub(crate) use model::{
     FitArg, Infer, Model, ModelAdd, ModelQuantize, ModelRm, ModelVerb, Models, NormalizeArg, Sight,
     Task, WireArg,
@@ -20,9 +20,10 @@ pub(crate) use model::{
 pub(crate) use policy::{PolicyArgs, PriorityArg};
 pub(crate) use service::{Ask, Service, ServiceAdd, ServiceRm, ServiceVerb, Services};
 pub(crate) use sim::Sim;
-pub(crate) use work::{Exec, JobArgs, Map, Render};
+pub(crate) use work::{Exec, JobArgs, Map, Render, StayArgs};
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::builder::styling::{AnsiColor, Styles};
 use clap::{Args, Parser, Subcommand};
@@ -79,7 +80,10 @@ pub(crate) enum Verb {
     Jobs(Jobs),
     Nodes(Nodes),
     Watch(Watch),
+    #[command(name = "result")]
+    Fetch(Fetch),
     Cancel(Cancel),
+    Rm(Rm),
     Explain(Explain),
     Receipt(Receipt),
     Verify(Verify),
@@ -109,6 +113,15 @@ pub(crate) struct Server {
     /// The coordinator's API key [default: the key of the coordinator on this machine]
     #[arg(long, value_name = "KEY", env = "SHOAL_KEY", hide_env_values = true)]
     pub(crate) key: Option<String>,
+    /// Seconds to wait for a coordinator that went away, such as one that restarts [default: 600]
+    #[arg(long, value_name = "S", value_parser = seconds)]
+    pub(crate) patience: Option<Duration>,
+}
+
+/// Seconds, also parts of one.
+fn seconds(text: &str) -> Result<Duration, String> {
+    let seconds = text.parse().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+    seconds.ok_or_else(|| "expected a number of seconds, such as 60".into())
 }
 
 /// Run empty units, to measure the overhead of the pool itself

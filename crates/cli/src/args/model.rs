@@ -64,6 +64,9 @@ pub(crate) struct ModelAdd {
     /// What clients call it: letters, digits, "-", "_" and "." [default: the file's name]
     #[arg(long)]
     pub(crate) name: Option<String>,
+    /// For whom it runs, as donors see it [default: your user name]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) owner: Option<String>,
     /// Number of nodes that keep it ready while there is memory
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) least: u16,
@@ -95,13 +98,13 @@ pub(crate) struct ModelAdd {
     pub(crate) server: Server,
 }
 
-/// How an ONNX model is split
+/// How a model is split
 #[derive(Debug, Args)]
 pub(crate) struct Between {
     /// The shape of an input that the file leaves open, in full; may be repeated
     #[arg(long, value_name = "NAME=1x3x224x224", value_parser = work::name_and_shape)]
     pub(crate) shape: Vec<(String, Vec<u64>)>,
-    /// How float tensors travel between the devices [default: f32]
+    /// How numbers travel between the devices [default: f32]; only f32 keeps a language model's words exactly
     #[arg(long, value_name = "FORM")]
     pub(crate) wire: Option<WireArg>,
     /// Typical inputs on which every form is tried: an .npy file with one in each row, or a folder of pictures; may be

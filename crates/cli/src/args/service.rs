@@ -28,6 +28,9 @@ pub(crate) struct ServiceAdd {
     pub(crate) name: String,
     /// A WASI program (wasm32-wasip1): a request is its stdin, the answer its stdout
     pub(crate) module: PathBuf,
+    /// For whom it runs, as donors see it [default: your user name]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) owner: Option<String>,
     /// Number of nodes that keep it ready while there is memory
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) least: u16,

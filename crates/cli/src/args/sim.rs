@@ -6,7 +6,7 @@ use clap::Args;
 use shoal_kinds::Reduce;
 
 use super::work::{from_one, items, name_and_value, size};
-use super::{PolicyArgs, Server, help};
+use super::{PolicyArgs, Server, StayArgs, help};
 
 /// Run a simulation on a grid that several nodes compute together
 #[derive(Debug, Args)]
@@ -58,6 +58,8 @@ pub(crate) struct Sim {
     /// Seconds one step may take
     #[arg(long, value_name = "S", default_value_t = 30.0)]
     pub(crate) limit_seconds: f64,
+    #[command(flatten)]
+    pub(crate) stay: StayArgs,
     #[command(flatten)]
     pub(crate) policy: PolicyArgs,
     #[command(flatten)]

@@ -8,6 +8,7 @@ use shoal_api::{EdgeJson, StrategyJson};
 use shoal_kinds::Edge;
 
 use super::{PolicyArgs, Server, help};
+use crate::client::OnInterrupt;
 
 /// How a job is split and what it may use
 #[derive(Debug, Args)]
@@ -25,7 +26,23 @@ pub(crate) struct JobArgs {
     #[arg(long, value_name = "S", default_value_t = 30.0)]
     pub(crate) limit_seconds: f64,
     #[command(flatten)]
+    pub(crate) stay: StayArgs,
+    #[command(flatten)]
     pub(crate) policy: PolicyArgs,
+}
+
+/// For whom a job runs, and what becomes of it when this command ends before it
+#[derive(Clone, Debug, Args)]
+pub(crate) struct StayArgs {
+    /// For whom the job runs, as donors see it [default: your user name]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) owner: Option<String>,
+    /// Submit the job, print its number and end; `shoal watch JOB -o FILE` fetches the result
+    #[arg(long)]
+    pub(crate) detach: bool,
+    /// What Ctrl-C does while the job runs
+    #[arg(long, value_name = "WHAT", value_enum, default_value_t = OnInterrupt::Ask)]
+    pub(crate) on_interrupt: OnInterrupt,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -61,11 +78,11 @@ pub(crate) struct Map {
     #[arg(value_name = "INPUT")]
     pub(crate) inputs: Vec<PathBuf>,
     /// Where to save the result; with --reduce you may leave this out, and the numbers are printed
-    #[arg(short, long, value_name = "FILE", required_unless_present = "reduce")]
+    #[arg(short, long, value_name = "FILE", required_unless_present_any = ["reduce", "detach"])]
     pub(crate) output: Option<PathBuf>,
     /// Combine the outputs of all items: sum, min, max, mean, or a file with
     /// `fn combine(a: T, b: T) -> T`
-    #[arg(long, value_name = "HOW")]
+    #[arg(long, value_name = "HOW", conflicts_with = "detach")]
     pub(crate) reduce: Option<String>,
     /// The inputs are files of raw numbers of this type
     #[arg(long, value_name = "TYPE", value_parser = ["f32", "i32", "u32", "f16"])]
@@ -196,6 +213,27 @@ pub(crate) struct Exec {
     /// Output that one run may write, in MiB
     #[arg(long, value_name = "MIB", default_value_t = 16, value_parser = mebibytes())]
     pub(crate) limit_output: u64,
+    /// End the job at the first input on which the program fails
+    #[arg(long)]
+    pub(crate) stop_on_error: bool,
+    /// Exit codes that are no failure, separated by commas: 0,10,20 for SAT solvers
+    #[arg(
+        long,
+        value_name = "CODES",
+        value_delimiter = ',',
+        default_value = "0",
+        allow_negative_numbers = true
+    )]
+    pub(crate) ok_exit: Vec<i32>,
+    /// Run the program up to N more times on an input on which it fails, each time with other random numbers
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=100))]
+    pub(crate) retry: u32,
+    /// Write the failed inputs to this file, as one line of JSON each
+    #[arg(long, value_name = "FILE")]
+    pub(crate) failures: Option<PathBuf>,
+    /// Run only on the inputs that a file of --failures lists; give the same inputs as then
+    #[arg(long, value_name = "FILE")]
+    pub(crate) only: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) job: JobArgs,
     #[command(flatten)]

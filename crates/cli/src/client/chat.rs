@@ -21,8 +21,11 @@ impl Client {
         body: &Value,
         mut each: impl FnMut(&Value) -> Result<(), Fail>,
     ) -> Result<(), Fail> {
-        let request = self.request(Method::POST, "/v1/chat/completions").json(body);
-        let mut answer = self.accept(request.send().await).await?;
+        let begin = async || {
+            let request = self.request(Method::POST, "/v1/chat/completions").json(body);
+            self.accept(request.send().await).await
+        };
+        let mut answer = self.patiently(begin).await?;
         let mut waiting: Vec<u8> = Vec::new();
         while let Some(part) = answer.chunk().await.map_err(|error| self.unreachable(&error))? {
             waiting.extend_from_slice(&part);

@@ -1,17 +1,12 @@
 //! Fetching results, piece by piece, going on where a broken connection stopped.
 
-use std::time::Duration;
-
 use futures_util::StreamExt;
 use reqwest::{Method, StatusCode, header};
+use shoal_api::{FailureJson, FailuresJson};
 
 use super::Client;
 use crate::fail::Fail;
 use crate::show::Bytes as BytesBar;
-
-/// Tries in a row that bring nothing before the download gives up.
-const MAX_TRIES: u32 = 8;
-const RETRY_AFTER: Duration = Duration::from_millis(500);
 
 impl Client {
     /// Hands a job's result to `each`, in order.
@@ -22,6 +17,16 @@ impl Client {
         each: impl FnMut(&[u8]) -> Result<(), Fail>,
     ) -> Result<(), Fail> {
         self.fetch(&format!("/api/v1/jobs/{job}/result"), bar, each).await
+    }
+
+    /// The same as an .npy file.
+    pub(crate) async fn npy(
+        &self,
+        job: u64,
+        bar: &BytesBar,
+        each: impl FnMut(&[u8]) -> Result<(), Fail>,
+    ) -> Result<(), Fail> {
+        self.fetch(&format!("/api/v1/jobs/{job}/result.npy"), bar, each).await
     }
 
     /// Where each answer of an exec job ends in its result.
@@ -40,24 +45,36 @@ impl Client {
         Ok(ends.iter().map(|end| u64::from_le_bytes(*end)).collect())
     }
 
+    /// The inputs on which the program of an exec job failed.
+    pub(crate) async fn failures(&self, job: u64) -> Result<Vec<FailureJson>, Fail> {
+        let (mut all, mut next) = (Vec::new(), Some(0));
+        while let Some(from) = next {
+            let path = format!("/api/v1/jobs/{job}/failures?from={from}");
+            let told: FailuresJson = self.json(Method::GET, &path).await?;
+            all.extend(told.failures);
+            next = told.next.filter(|next| *next > from);
+        }
+        Ok(all)
+    }
+
     async fn fetch(
         &self,
         path: &str,
         bar: &BytesBar,
         mut each: impl FnMut(&[u8]) -> Result<(), Fail>,
     ) -> Result<(), Fail> {
-        let (mut have, mut tries) = (0, 0);
+        let note = |text: &str| self.note(text);
+        let (mut have, mut tries) = (0, self.tries(&note));
         loop {
             let before = have;
             match self.fetch_from(path, &mut have, bar, &mut each).await {
                 Ok(()) => return Ok(()),
                 Err(Fetch::Over(fail)) => return Err(fail),
                 Err(Fetch::Broke(fail)) => {
-                    tries = if have > before { 1 } else { tries + 1 };
-                    if tries >= MAX_TRIES {
-                        return Err(fail);
+                    if have > before {
+                        tries.moved();
                     }
-                    tokio::time::sleep(RETRY_AFTER * tries).await;
+                    tries.again(fail).await?;
                 }
             }
         }
@@ -76,6 +93,7 @@ impl Client {
             request = request.header(header::RANGE, format!("bytes={have}-"));
         }
         let answer = request.send().await.map_err(broke)?;
+        self.patience.note_reached();
         match answer.status() {
             // All of it had arrived when the connection broke.
             StatusCode::RANGE_NOT_SATISFIABLE if *have > 0 => return Ok(()),
@@ -84,7 +102,7 @@ impl Client {
                 return Err(Fetch::Over(Fail::world("bad_answer", message)));
             }
             status if status.is_success() => {}
-            _ => return Err(Fetch::Over(self.refused(answer).await)),
+            _ => return Err(Fetch::Broke(self.refused(answer).await)),
         }
         if let Some(size) = answer.content_length() {
             bar.expect(*have + size);
@@ -101,7 +119,7 @@ impl Client {
 }
 
 enum Fetch {
-    /// Trying again cannot help.
+    /// What arrived cannot be used.
     Over(Fail),
     Broke(Fail),
 }

@@ -4,19 +4,24 @@ mod chat;
 mod download;
 mod events;
 mod field;
+mod manner;
 mod model;
+mod patience;
 mod said;
 mod sink;
 mod upload;
 mod wait;
 
 pub(crate) use field::Seen;
+pub(crate) use manner::{Manner, OnInterrupt, quoted};
+pub(crate) use patience::USUAL as USUAL_PATIENCE;
 pub(crate) use said::{Job, Said};
 pub(crate) use sink::Sink;
 pub(crate) use upload::Source;
 pub(crate) use wait::{Watcher, verdict};
 
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use reqwest::{Method, RequestBuilder, Response, StatusCode, header};
@@ -24,23 +29,28 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use shoal_api::{
-    ErrorJson, ExplainJson, JobRequest, JobsJson, NodesJson, ServiceJson, ServiceRequest,
-    ServicesJson,
+    ErrorJson, ExplainJson, InputsJson, JobRequest, JobsJson, NodesJson, ServiceJson,
+    ServiceRequest, ServicesJson,
 };
 use shoal_host::tls::{Trust, distrust};
 
+use self::patience::Patience;
 use crate::fail::Fail;
 use crate::place::Target;
 use crate::show;
 
 /// How long a coordinator may take to accept a connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+const IDEMPOTENCY_KEY: &str = "idempotency-key";
 
 #[derive(Clone)]
 pub(crate) struct Client {
     http: reqwest::Client,
     base: String,
     key: String,
+    patience: Arc<Patience>,
+    /// Programs read what this command says: it speaks only JSON.
+    is_quiet: bool,
 }
 
 impl Client {
@@ -56,7 +66,18 @@ impl Client {
             .map_err(|error| {
                 Fail::world("client", format!("cannot start the HTTP client: {error}"))
             })?;
-        Ok(Client { http, base: target.url.clone(), key: target.key.clone() })
+        Ok(Client {
+            http,
+            base: target.url.clone(),
+            key: target.key.clone(),
+            patience: Arc::new(Patience::new(target.patience, target.claims_to_run)),
+            is_quiet: false,
+        })
+    }
+
+    /// For programs: waiting is nothing to talk about.
+    pub(crate) fn quiet(self, is_quiet: bool) -> Client {
+        Client { is_quiet, ..self }
     }
 
     pub(crate) async fn jobs(&self) -> Result<Said<JobsJson>, Fail> {
@@ -67,12 +88,24 @@ impl Client {
         self.json(Method::GET, &format!("/api/v1/jobs/{id}")).await
     }
 
+    /// What a job computes from.
+    pub(crate) async fn inputs(&self, id: u64) -> Result<Said<InputsJson>, Fail> {
+        self.json(Method::GET, &format!("/api/v1/jobs/{id}/inputs")).await
+    }
+
+    /// Removes an ended job and its result.
+    pub(crate) async fn remove(&self, id: u64) -> Result<(), Fail> {
+        self.delete(&format!("/api/v1/jobs/{id}")).await
+    }
+
     pub(crate) async fn cancel(&self, id: u64) -> Result<Job, Fail> {
         self.json(Method::POST, &format!("/api/v1/jobs/{id}/cancel")).await
     }
 
-    pub(crate) async fn nodes(&self) -> Result<Said<NodesJson>, Fail> {
-        self.json(Method::GET, "/api/v1/nodes").await
+    /// With all, also those that left.
+    pub(crate) async fn nodes(&self, all: bool) -> Result<Said<NodesJson>, Fail> {
+        let path = if all { "/api/v1/nodes?all=1" } else { "/api/v1/nodes" };
+        self.json(Method::GET, path).await
     }
 
     pub(crate) async fn services(&self) -> Result<Said<ServicesJson>, Fail> {
@@ -80,15 +113,31 @@ impl Client {
     }
 
     pub(crate) async fn serve(&self, request: &ServiceRequest) -> Result<Said<ServiceJson>, Fail> {
-        let request = self.request(Method::POST, "/api/v1/services").json(&asked(request));
-        let answer = request.send().await;
-        self.read(answer).await
+        let (key, asked) = (random_key()?, asked(request));
+        self.patiently(async || {
+            let request = self.request(Method::POST, "/api/v1/services").json(&asked);
+            let answer = request.header(IDEMPOTENCY_KEY, &key).send().await;
+            self.read(answer).await
+        })
+        .await
     }
 
     pub(crate) async fn unserve(&self, name: &str) -> Result<(), Fail> {
-        let path = format!("/api/v1/services/{name}");
-        let answer = self.request(Method::DELETE, &path).send().await;
-        self.accept(answer).await.map(drop)
+        self.delete(&format!("/api/v1/services/{name}")).await
+    }
+
+    async fn delete(&self, path: &str) -> Result<(), Fail> {
+        let mut is_first = true;
+        self.patiently(async || {
+            let is_again = !std::mem::replace(&mut is_first, false);
+            let answer = self.request(Method::DELETE, path).send().await;
+            match answer {
+                // It went the first time, and the answer was lost.
+                Ok(answer) if is_again && answer.status() == StatusCode::NOT_FOUND => Ok(()),
+                answer => self.accept(answer).await.map(drop),
+            }
+        })
+        .await
     }
 
     /// A request to a service, which is answered within so many milliseconds or not at all. Hands the answer to
@@ -100,8 +149,12 @@ impl Client {
         mut each: impl FnMut(&[u8]) -> Result<(), Fail>,
     ) -> Result<(), Fail> {
         let path = format!("/api/v1/services/{name}");
-        let request = self.request(Method::POST, &path).header("x-shoal-deadline-ms", millis);
-        let mut answer = self.accept(request.body(body).send().await).await?;
+        let body = bytes::Bytes::from(body);
+        let begin = async || {
+            let request = self.request(Method::POST, &path).header("x-shoal-deadline-ms", millis);
+            self.accept(request.body(body.clone()).send().await).await
+        };
+        let mut answer = self.patiently(begin).await?;
         while let Some(part) = answer.chunk().await.map_err(|error| self.unreachable(&error))? {
             each(&part)?;
         }
@@ -117,11 +170,6 @@ impl Client {
         self.json(Method::GET, &format!("/api/v1/jobs/{id}/receipt")).await
     }
 
-    /// The job as it is at its end, or after so many seconds.
-    pub(crate) async fn job_within(&self, id: u64, seconds: f64) -> Result<Job, Fail> {
-        self.json(Method::GET, &format!("/api/v1/jobs/{id}?wait={seconds}")).await
-    }
-
     /// Submits a job; with `wait` the answer is held until its end, at most so many seconds.
     pub(crate) async fn submit(
         &self,
@@ -130,11 +178,21 @@ impl Client {
     ) -> Result<Job, Fail> {
         let wait = wait.map(|seconds| format!("?wait={seconds}")).unwrap_or_default();
         let path = format!("/api/v1/jobs{wait}");
-        let answer = self.request(Method::POST, &path).json(&asked(request)).send().await;
-        self.read(answer).await
+        let (key, asked) = (random_key()?, asked(request));
+        self.patiently(async || {
+            let request = self.request(Method::POST, &path).json(&asked);
+            let answer = request.header(IDEMPOTENCY_KEY, &key).send().await;
+            self.read(answer).await
+        })
+        .await
     }
 
+    /// A call that may be made twice.
     async fn json<T: DeserializeOwned>(&self, method: Method, path: &str) -> Result<T, Fail> {
+        self.patiently(async || self.once(method.clone(), path).await).await
+    }
+
+    async fn once<T: DeserializeOwned>(&self, method: Method, path: &str) -> Result<T, Fail> {
         let answer = self.request(method, path).send().await;
         self.read(answer).await
     }
@@ -162,6 +220,7 @@ impl Client {
     /// An answer that is not an error.
     async fn accept(&self, answer: reqwest::Result<Response>) -> Result<Response, Fail> {
         let answer = answer.map_err(|error| self.unreachable(&error))?;
+        self.patience.note_reached();
         if answer.status().is_success() { Ok(answer) } else { Err(self.refused(answer).await) }
     }
 
@@ -187,6 +246,15 @@ impl Client {
             (_, Some((code, message))) => {
                 Fail::world(&code, format!("the coordinator at {base} failed: {message}"))
             }
+            (
+                StatusCode::BAD_GATEWAY
+                | StatusCode::SERVICE_UNAVAILABLE
+                | StatusCode::GATEWAY_TIMEOUT,
+                None,
+            ) => {
+                let message = format!("{base} answered {status}: the coordinator is not there");
+                Fail::world("unavailable", message)
+            }
             (_, None) => Fail::world(
                 "bad_answer",
                 format!(
@@ -209,6 +277,14 @@ impl Client {
         }
         Fail::world("connection_lost", format!("the connection to {base} broke: {reason}"))
     }
+}
+
+/// Names a request, so that one that is sent again is not taken twice.
+fn random_key() -> Result<String, Fail> {
+    let mut random = [0; 16];
+    getrandom::fill(&mut random)
+        .map_err(|error| Fail::world("internal", format!("no random numbers: {error}")))?;
+    Ok(format!("{:032x}", u128::from_le_bytes(random)))
 }
 
 /// Code and message of an error.

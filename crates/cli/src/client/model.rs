@@ -22,11 +22,15 @@ impl Client {
         millis: u64,
     ) -> Result<Vec<(Head, Vec<u8>)>, Fail> {
         let (body, head) = asking::write(tensors);
-        let request = self
-            .request(Method::POST, &format!("/v2/models/{name}/infer"))
-            .header("x-shoal-deadline-ms", millis)
-            .header(HEAD_LENGTH, head);
-        let answer = self.accept(request.body(body).send().await).await?;
+        let (path, body) = (format!("/v2/models/{name}/infer"), bytes::Bytes::from(body));
+        let begin = async || {
+            let request = self
+                .request(Method::POST, &path)
+                .header("x-shoal-deadline-ms", millis)
+                .header(HEAD_LENGTH, head);
+            self.accept(request.body(body.clone()).send().await).await
+        };
+        let answer = self.patiently(begin).await?;
         let head = answer.headers().get(HEAD_LENGTH);
         let head = head.and_then(|text| text.to_str().ok()?.parse().ok());
         let body = answer.bytes().await.map_err(|error| self.unreachable(&error))?;

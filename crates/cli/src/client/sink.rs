@@ -1,6 +1,5 @@
 //! Where a result goes. A file appears under its name only when it is whole.
 
-use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -83,21 +82,16 @@ impl Drop for Sink {
 
 /// A name nobody else uses, in the same folder, so that the rename cannot cross file systems.
 fn beside(path: &Path) -> Result<PathBuf, Fail> {
-    let Some(name) = path.file_name() else {
+    if path.file_name().is_none() {
         return Err(Fail::input(format!("{} is not the name of a file", path.display())));
-    };
+    }
     let mut random = [0; 6];
     getrandom::fill(&mut random)
         .map_err(|error| Fail::world("internal", format!("no random numbers: {error}")))?;
-    let mut hidden = OsString::from(".");
-    hidden.push(name);
-    hidden.push(format!(
-        ".{:x}.part",
-        u64::from_le_bytes([
-            random[0], random[1], random[2], random[3], random[4], random[5], 0, 0
-        ])
-    ));
-    Ok(path.with_file_name(hidden))
+    let [a, b, c, d, e, f] = random;
+    let number = u64::from_le_bytes([a, b, c, d, e, f, 0, 0]);
+    // Without the file's own name, which may be as long as names can be.
+    Ok(path.with_file_name(format!(".shoal-{number:x}.part")))
 }
 
 fn missing_folder(path: &Path, error: io::Error) -> Fail {
@@ -140,6 +134,17 @@ mod tests {
         sink.finish().expect("finished");
         assert_eq!(fs::read(&path).expect("the result"), b"whole");
         assert_eq!(fs::read_dir(&folder).expect("readable").count(), 1);
+        fs::remove_dir_all(&folder).expect("removed");
+    }
+
+    #[test]
+    fn a_name_may_be_as_long_as_names_can_be() {
+        let folder = folder();
+        let path = folder.join("n".repeat(255));
+        let mut sink = Sink::create(&path).expect("a sink");
+        sink.write(b"whole").expect("written");
+        sink.finish().expect("finished");
+        assert_eq!(fs::read(&path).expect("the result"), b"whole");
         fs::remove_dir_all(&folder).expect("removed");
     }
 

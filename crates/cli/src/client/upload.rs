@@ -4,7 +4,6 @@
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::PathBuf;
-use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::stream;
@@ -19,9 +18,6 @@ use crate::show::Bytes as BytesBar;
 /// Read and sent at a time: large enough that system calls do not count, small enough for a smooth
 /// bar.
 const CHUNK: usize = 1 << 20;
-/// Tries in a row that move nothing before the upload gives up.
-const MAX_TRIES: u32 = 5;
-const RETRY_AFTER: Duration = Duration::from_millis(400);
 const UPLOAD_OFFSET: &str = "upload-offset";
 const UPLOAD_LENGTH: &str = "upload-length";
 
@@ -91,18 +87,18 @@ impl Client {
             .map_err(|error| Fail::world("internal", error.to_string()))?
             .map_err(|error| source.fail(&error))?;
         let blob = BlobJson { hash, size: source.size() };
-        let (mut tries, mut furthest) = (0, 0);
+        let note = |text: &str| self.note(text);
+        let (mut tries, mut furthest) = (self.tries(&note), 0);
         loop {
             match self.push(source, &blob, bar).await {
                 Ok(()) => return Ok(blob),
                 Err(Push::Refused(fail)) => return Err(fail),
                 Err(Push::Broke { fail, at }) => {
-                    tries = if at > furthest { 1 } else { tries + 1 };
-                    furthest = furthest.max(at);
-                    if tries >= MAX_TRIES {
-                        return Err(fail);
+                    if at > furthest {
+                        furthest = at;
+                        tries.moved();
                     }
-                    tokio::time::sleep(RETRY_AFTER * tries).await;
+                    tries.again(fail).await?;
                 }
             }
         }
@@ -133,6 +129,7 @@ impl Client {
         }
         let broke = |fail| Push::Broke { fail, at: offset };
         let answer = answer.map_err(|error| broke(self.unreachable(&error)))?;
+        self.patience.note_reached();
         match answer.status() {
             StatusCode::ACCEPTED | StatusCode::CONFLICT => Err(broke(Fail::world(
                 "connection_lost",
@@ -148,18 +145,17 @@ impl Client {
                 },
             })),
             status if status.is_success() => Ok(()),
-            status if status.is_client_error() => Err(Push::Refused(self.refused(answer).await)),
-            _ => Err(Push::Refused(self.refused(answer).await)),
+            // A coordinator that is about to stop says so; the next try finds it back.
+            _ => Err(broke(self.refused(answer).await)),
         }
     }
 
     async fn held(&self, blob: &BlobJson) -> Result<Held, Push> {
         let path = format!("/api/v1/blobs/{}", blob.hash);
-        let answer = self.request(Method::HEAD, &path).send().await.map_err(|error| {
-            let fail = self.unreachable(&error);
-            // Nobody there at all: say so at once, do not try again for seconds.
-            if error.is_connect() { Push::Refused(fail) } else { Push::Broke { fail, at: 0 } }
-        })?;
+        let broke = |fail| Push::Broke { fail, at: 0 };
+        let answer = self.request(Method::HEAD, &path).send().await;
+        let answer = answer.map_err(|error| broke(self.unreachable(&error)))?;
+        self.patience.note_reached();
         match answer.status() {
             StatusCode::NOT_FOUND => {
                 let offset = answer.headers().get(UPLOAD_OFFSET);
@@ -167,7 +163,7 @@ impl Client {
                 Ok(Held::Part(offset.unwrap_or(0)))
             }
             status if status.is_success() => Ok(Held::All),
-            _ => Err(Push::Refused(self.refused(answer).await)),
+            _ => Err(broke(self.refused(answer).await)),
         }
     }
 }

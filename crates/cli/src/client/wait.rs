@@ -1,8 +1,9 @@
 //! Waiting for a job: by the coordinator's events, across its restarts, until it ends or the user
 //! stops it.
 
+use std::cell::Cell;
 use std::pin::pin;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use futures_util::StreamExt;
 use reqwest::{Method, header};
@@ -10,17 +11,14 @@ use shoal_api::{JobRequest, StateJson};
 use tokio::time::timeout;
 
 use super::events::EventReader;
-use super::{Client, Fail, Job};
+use super::{Client, Fail, Job, Manner, OnInterrupt};
 use crate::interrupt::Interrupts;
 
 /// How long the coordinator is asked to hold its first answer: most small jobs are over by then.
 const FIRST_WAIT_SECONDS: f64 = 0.5;
-/// How long a coordinator that went away may take to come back before the wait is given up.
-const PATIENCE: Duration = Duration::from_secs(120);
 /// Silence on an event stream after which the coordinator is asked directly; it breaks its own
 /// every 15 s.
 const SILENCE: Duration = Duration::from_secs(40);
-const RETRY_AFTER: Duration = Duration::from_millis(300);
 
 /// Told about every change of a job that is waited for.
 pub(crate) trait Watcher {
@@ -30,40 +28,79 @@ pub(crate) trait Watcher {
 }
 
 impl Client {
-    /// Submits a job and waits for its end. The first interrupt asks the job to stop, the second
+    /// Submits a job and waits for its end. The first interrupt stops the job or leaves it running, the second
     /// leaves at once.
     pub(crate) async fn run(
         &self,
         request: &JobRequest,
+        manner: &Manner,
         watcher: &impl Watcher,
         interrupts: &Interrupts,
     ) -> Result<Job, Fail> {
         let _hold = interrupts.hold();
         let before = interrupts.count();
+        let submitted = Cell::new(None);
         let work = async {
             let job = self.submit(request, None).await?;
+            submitted.set(Some(job.id));
             watcher.changed(&job);
             for note in &job.notes {
                 watcher.note(&format!("note: {note}"));
             }
-            let id = job.id;
-            let mut end = pin!(self.until_end(job, watcher));
-            tokio::select! {
-                job = &mut end => return job,
-                () = interrupts.after(before) => {}
+            if manner.detach {
+                return Err(manner.detached(&job));
             }
-            let note = "press Ctrl-C again to quit at once";
-            watcher.note(&format!("asking job {id} to stop; {note}"));
-            self.cancel(id).await?;
-            end.await
+            self.stay(job, manner, watcher, interrupts, before).await
         };
-        tokio::select! {
-            job = work => verdict(job?, interrupts.count() > before),
+        let job = tokio::select! {
+            job = work => job?,
+            () = interrupts.hung_up() => return Err(Fail::HungUp),
             () = interrupts.after(before + 1) => {
-                let message = "quit; the job may still be running: see `shoal jobs`".into();
-                Err(Fail::Interrupted { message })
+                return Err(match submitted.get() {
+                    Some(job) => manner.left(job),
+                    None => {
+                        let message = "quit; the job may have been submitted: see `shoal jobs`";
+                        Fail::Interrupted { message: message.into() }
+                    }
+                });
             }
+        };
+        let job = verdict(job, interrupts.count() > before)?;
+        let id = job.id;
+        interrupts.advise(format!(
+            "job {id} is done; to fetch its result: {}",
+            manner.go_on("result", id)
+        ));
+        Ok(job)
+    }
+
+    /// Stays with a job until it ends or an interrupt leaves it running.
+    async fn stay(
+        &self,
+        job: Job,
+        manner: &Manner,
+        watcher: &impl Watcher,
+        interrupts: &Interrupts,
+        before: u32,
+    ) -> Result<Job, Fail> {
+        let id = job.id;
+        let mut end = pin!(self.until_end(job, watcher));
+        tokio::select! {
+            job = &mut end => return job,
+            () = interrupts.after(before) => {}
         }
+        let chosen = manner.choose(id, interrupts.is_order(), |text| watcher.note(text));
+        let chosen = tokio::select! {
+            job = &mut end => return job,
+            chosen = chosen => chosen,
+        };
+        if chosen == OnInterrupt::Leave {
+            return Err(manner.left(id));
+        }
+        let note = "press Ctrl-C again to quit at once";
+        watcher.note(&format!("asking job {id} to stop; {note}"));
+        self.cancel(id).await?;
+        end.await
     }
 
     /// Waits for the end of a job, whatever it is.
@@ -72,29 +109,20 @@ impl Client {
         mut job: Job,
         watcher: &impl Watcher,
     ) -> Result<Job, Fail> {
-        let mut lost_since: Option<Instant> = None;
-        let mut asked = self.job_within(job.id, FIRST_WAIT_SECONDS).await;
+        let note = |text: &str| watcher.note(text);
+        let mut tries = self.tries(&note);
+        let path = format!("/api/v1/jobs/{}", job.id);
+        let first = format!("{path}?wait={FIRST_WAIT_SECONDS}");
+        let mut asked: Result<Job, Fail> = self.once(Method::GET, &first).await;
         let mut told_idle = false;
         loop {
             match asked {
                 Ok(now) => {
-                    lost_since = None;
+                    tries.moved();
                     watcher.changed(&now);
                     job = now;
                 }
-                Err(fail @ Fail::World { .. }) => {
-                    let since = *lost_since.get_or_insert_with(|| {
-                        watcher.note(
-                            "lost the connection to the coordinator: waiting for it to come back",
-                        );
-                        Instant::now()
-                    });
-                    if since.elapsed() > PATIENCE {
-                        return Err(fail);
-                    }
-                    tokio::time::sleep(RETRY_AFTER).await;
-                }
-                Err(fail) => return Err(fail),
+                Err(fail) => tries.again(fail).await?,
             }
             if job.state.has_ended() {
                 return Ok(job);
@@ -103,7 +131,7 @@ impl Client {
                 watcher.note("no node in the pool can run this job yet: it waits until one joins");
             }
             self.follow(&mut job, watcher).await;
-            asked = self.job(job.id).await;
+            asked = self.once(Method::GET, &path).await;
         }
     }
 

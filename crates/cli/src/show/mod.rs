@@ -9,7 +9,7 @@ mod text;
 pub(crate) use bytes::Bytes;
 pub(crate) use checked::{checked, in_words, votes};
 pub(crate) use job::{JobBar, JsonLines, Quiet};
-pub(crate) use table::{compared, forms, jobs, nodes};
+pub(crate) use table::{compared, forms, jobs, left, nodes};
 pub(crate) use text::{count, duration, harmless, size};
 
 use std::io::{self, Write};

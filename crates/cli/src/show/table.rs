@@ -1,7 +1,9 @@
 //! Jobs and nodes as tables.
 
+use std::time::{SystemTime, UNIX_EPOCH};
+
 use comfy_table::{Cell, CellAlignment, Table, presets};
-use shoal_api::{ConditionJson, JobJson, NodeJson, StateJson, TrustJson};
+use shoal_api::{ConditionJson, JobJson, LeftNodeJson, NodeJson, StateJson, TrustJson, TrustsJson};
 
 use super::text::{count, duration, size};
 
@@ -93,9 +95,28 @@ pub(crate) fn nodes(nodes: &[NodeJson]) -> String {
             right(node.job.map(|job| job.to_string()).unwrap_or_default()),
             right(node.units_done.to_string()),
             right(node.units_failed.to_string()),
-            Cell::new(trust(node)),
+            Cell::new(trust(node.trusted, &node.trust)),
             right(node.round_trip_ms.map(|ms| duration(ms / 1000.0)).unwrap_or_default()),
             Cell::new(condition(&node.condition)),
+        ]);
+    }
+    table.to_string()
+}
+
+/// Devices that are not connected.
+pub(crate) fn left(nodes: &[LeftNodeJson]) -> String {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis() as u64;
+    let mut table = table(&["LEFT", "NAME", "KIND", "UNITS", "FAILED", "TRUST", "LAST SEEN"]);
+    for node in nodes {
+        let ago = duration(now.saturating_sub(node.last_seen) as f64 / 1000.0);
+        table.add_row([
+            right(node.id.to_string()),
+            Cell::new(short(&node.name)),
+            Cell::new(node.kind.word()),
+            right(node.units_done.to_string()),
+            right(node.units_failed.to_string()),
+            Cell::new(trust(node.trusted, &node.trust)),
+            right(format!("{ago} ago")),
         ]);
     }
     table.to_string()
@@ -114,11 +135,11 @@ fn checked(job: &JobJson) -> String {
 }
 
 /// Whether a node is believed.
-fn trust(node: &NodeJson) -> String {
-    if node.trusted {
+fn trust(is_own: bool, trust: &TrustsJson) -> String {
+    if is_own {
         return "own".into();
     }
-    let lanes = [("GPU", node.trust.gpu), ("CPU", node.trust.cpu)];
+    let lanes = [("GPU", trust.gpu), ("CPU", trust.cpu)];
     let said = lanes.iter().filter(|(_, trust)| *trust != TrustJson::default());
     let said = said.map(|(lane, trust)| match (trust.barred, trust.wrong) {
         (true, _) => format!("{lane} barred"),
@@ -174,17 +195,16 @@ fn short(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use shoal_api::TrustsJson;
 
     #[test]
     fn trust_and_condition_are_told_in_words() {
         let new = NodeJson { condition: fine(), ..NodeJson::default() };
-        assert_eq!(trust(&new), "new");
-        assert_eq!(trust(&NodeJson { trusted: true, ..NodeJson::default() }), "own");
+        assert_eq!(trust(new.trusted, &new.trust), "new");
+        assert_eq!(trust(true, &new.trust), "own");
         let gpu = TrustJson { wrong: 3, barred: true, ..TrustJson::default() };
         let cpu = TrustJson { streak: 12, veteran: true, ..TrustJson::default() };
         let liar = NodeJson { trust: TrustsJson { gpu, cpu }, ..NodeJson::default() };
-        assert_eq!(trust(&liar), "GPU barred, CPU 12 right in a row");
+        assert_eq!(trust(liar.trusted, &liar.trust), "GPU barred, CPU 12 right in a row");
         let tab =
             ConditionJson { visible: false, battery_percent: Some(40), metered: true, ..fine() };
         assert_eq!(condition(&tab), "hidden, battery 40%, metered");

@@ -27,9 +27,9 @@ pub(crate) struct Count {
     #[arg(long, value_name = "N")]
     value: u32,
     #[command(flatten)]
-    job: JobArgs,
+    pub(super) job: JobArgs,
     #[command(flatten)]
-    server: Server,
+    pub(super) server: Server,
 }
 
 pub(super) async fn run(

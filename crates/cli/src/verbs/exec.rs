@@ -8,8 +8,9 @@ use std::time::Instant;
 use bytes::Bytes;
 use futures_util::{StreamExt, TryStreamExt, stream};
 use serde_json::json;
-use shoal_api::{ExecRequest, FileRequest, JobRequest, LinesRequest, WorkRequest};
+use shoal_api::{ExecRequest, FileRequest, JobRequest, LinesRequest, OnErrorJson, WorkRequest};
 
+use super::failures::{self, Only};
 use super::{Context, check_stdout, common, file_name, finished, policy, refused};
 use crate::args::Exec;
 use crate::client::{Client, Job, Sink, Source};
@@ -22,7 +23,8 @@ const UPLOADS_AT_ONCE: usize = 8;
 
 /// What the program runs over.
 enum Inputs {
-    Lines(Bytes),
+    /// All of stdin; or with `--only` some of it, and which runs of the whole that is.
+    Lines(Bytes, Option<Vec<u64>>),
     Files(Vec<(String, Source)>),
     /// All of stdin, in one run.
     Once(Bytes),
@@ -47,21 +49,52 @@ pub(super) async fn run(
         None => Vec::new(),
     };
     keep_inputs(&args, &shared)?;
+    if let Some(file) = &args.failures {
+        check_stdout(context, file)?;
+    }
     let mut place = Place::open(&args, &inputs)?;
     let client = context.client(&args.server)?;
     let request = compose(context, &client, &args, wasm.into(), &inputs, &shared).await?;
     let job = context.run(&client, &request, interrupts).await?;
-    let what = place.fill(context, &client, &job, &inputs).await?;
-    if context.json && args.output.is_none() {
-        // What would have gone to stdout is part of the document.
-        return show::json(&json!({"job": job, "answers": place.texts()}));
+    let mut failures = match job.items_failed {
+        0 => Vec::new(),
+        _ => client.failures(job.id).await?,
+    };
+    let failed = failures.iter().map(|failure| failure.item).collect();
+    let what = place.fill(context, &client, &job, (&inputs, &failed)).await?;
+    if let Inputs::Lines(_, Some(runs)) = &inputs {
+        failures::renumber(&mut failures, runs, args.batch.unwrap_or(1));
     }
-    finished(context, &job, args.output.as_deref(), began, &what)
+    if let Some(file) = &args.failures {
+        failures::save(&failures, file)?;
+    }
+    if context.json {
+        // What would have gone to stdout is part of the document.
+        let (key, value) = match &args.output {
+            Some(path) => ("output", json!(path.display().to_string())),
+            None => ("answers", json!(place.texts())),
+        };
+        show::json(&json!({"job": job, key: value, "failures": failures}))?;
+    } else {
+        failures::tell(&failures, args.failures.as_deref());
+        finished(context, &job, args.output.as_deref(), began, &what)?;
+    }
+    match failures.len() {
+        0 => Ok(()),
+        count => Err(Fail::Runs {
+            message: format!("the program failed on {count} of {} inputs", job.items),
+        }),
+    }
 }
 
 async fn inputs(args: &Exec) -> Result<Inputs, Fail> {
+    let only = args.only.as_deref().map(Only::read).transpose()?;
     if !args.files.is_empty() {
-        return files(&args.files).map(Inputs::Files);
+        let files = files(&args.files)?;
+        return Ok(Inputs::Files(match only {
+            Some(only) => only.files(files)?,
+            None => files,
+        }));
     }
     let is_wanted = args.lines || !std::io::stdin().is_terminal();
     let bytes = if is_wanted { read_stdin().await? } else { Bytes::new() };
@@ -71,7 +104,9 @@ async fn inputs(args: &Exec) -> Result<Inputs, Fail> {
     if bytes.is_empty() {
         return Err(Fail::input("stdin is empty: there are no lines to process"));
     }
-    Ok(Inputs::Lines(bytes))
+    let Some(only) = only else { return Ok(Inputs::Lines(bytes, None)) };
+    let (bytes, runs) = only.lines(&bytes, args.batch.unwrap_or(1))?;
+    Ok(Inputs::Lines(bytes, Some(runs)))
 }
 
 /// Off the main thread, so that an interrupt is heard while a person types.
@@ -154,10 +189,13 @@ async fn compose(
         args: args.args.clone(),
         env: args.env.iter().cloned().collect(),
         clock: args.clock,
+        on_error: if args.stop_on_error { OnErrorJson::Stop } else { OnErrorJson::Continue },
+        ok_exit: args.ok_exit.clone(),
+        retry: args.retry,
         ..ExecRequest::default()
     };
     match inputs {
-        Inputs::Lines(bytes) => {
+        Inputs::Lines(bytes, _) => {
             let blob = client.upload(&Source::Memory(bytes.clone()), &hidden).await?;
             let per_run = Some(args.batch.unwrap_or(1).into());
             work.lines = Some(LinesRequest { blob: blob.hash, per_run });
@@ -219,10 +257,10 @@ impl Place {
                 std::fs::create_dir_all(folder).map_err(|error| Fail::writing(folder, &error))?;
                 Ok(Place::Folder(folder.clone()))
             }
-            (Inputs::Lines(_) | Inputs::Once(_), Some(file)) => {
+            (Inputs::Lines(..) | Inputs::Once(_), Some(file)) => {
                 Ok(Place::File(Some(Sink::create(file)?)))
             }
-            (Inputs::Lines(_) | Inputs::Once(_), None) => Ok(Place::Stdout(Vec::new())),
+            (Inputs::Lines(..) | Inputs::Once(_), None) => Ok(Place::Stdout(Vec::new())),
         }
     }
 
@@ -232,9 +270,9 @@ impl Place {
         context: &Context,
         client: &Client,
         job: &Job,
-        inputs: &Inputs,
+        (inputs, failed): (&Inputs, &BTreeSet<u64>),
     ) -> Result<String, Fail> {
-        let as_lines = matches!(inputs, Inputs::Lines(_));
+        let as_lines = matches!(inputs, Inputs::Lines(..));
         let count = match self {
             Place::Stdout(kept) if context.json => {
                 answers::each(client, job.id, |_, answer| {
@@ -259,6 +297,10 @@ impl Place {
                 let Inputs::Files(files) = inputs else { return Ok(String::new()) };
                 answers::each(client, job.id, |index, answer| {
                     let Some((name, _)) = files.get(index) else { return Ok(()) };
+                    // Nobody should take half an answer for a whole one.
+                    if failed.contains(&(index as u64)) {
+                        return Ok(());
+                    }
                     let mut sink = Sink::create(&folder.join(name))?;
                     sink.write(answer)?;
                     sink.finish()
@@ -267,7 +309,10 @@ impl Place {
             }
         };
         let runs = if count == 1 { "run" } else { "runs" };
-        Ok(format!("{count} {runs}"))
+        Ok(match failed.len() {
+            0 => format!("{count} {runs}"),
+            failed => format!("{count} {runs}, {failed} failed,"),
+        })
     }
 
     fn texts(&self) -> Vec<String> {

@@ -2,6 +2,7 @@
 
 use serde_json::json;
 use shoal_host::{Asker, JoinLink, Note, Notice, Options};
+use shoal_protocol::Refusal;
 
 use super::Context;
 use super::serve::stop_on_signal;
@@ -13,19 +14,35 @@ const LLVMPIPE: &str = "note: this software GPU (llvmpipe) ends loops after 65,5
     total; units that need more fail here with an error and are tried on other nodes";
 
 pub(super) async fn run(context: &Context, args: Join) -> Result<(), Fail> {
-    let link = match own_key(&args)? {
-        Some(key) => JoinLink::with_key(&args.url, key)?,
-        None => JoinLink::parse(&args.url)?,
+    let (link, is_own) = match own_key(&args)? {
+        Some(key) => (JoinLink::with_key(&args.url, key)?, true),
+        None => (JoinLink::parse(&args.url)?, false),
     };
     let base = link.base.clone();
     let (data, first_seen) = (context.data_folder()?, show::first_seen);
     let options = Options { link, data, lend: args.lend.into(), talks: None, first_seen };
     let json = context.json;
-    shoal_host::run(options, stop_on_signal(), move |notice| tell(json, &base, &notice)).await?;
+    let ran = shoal_host::run(options, stop_on_signal(), move |notice| tell(json, &base, &notice));
+    ran.await.map_err(|fail| refused(fail.into(), is_own))?;
     if !context.json {
         show::line("stopped lending")?;
     }
     Ok(())
+}
+
+/// A coordinator sees only that what was sent opens nothing: here it is known what it was meant to be.
+fn refused(fail: Fail, is_own: bool) -> Fail {
+    let token = Refusal::Token.to_string();
+    if let Fail::Input { code, message } = &fail
+        && is_own
+        && *message == token
+    {
+        let place =
+            "it is in the file `key` of the coordinator's data folder, and in the dashboard link";
+        let message = format!("the API key is wrong: {place}");
+        return Fail::Input { code: code.clone(), message };
+    }
+    fail
 }
 
 /// The API key, if this machine is the operator's own.

@@ -8,8 +8,8 @@ use std::time::Duration;
 use serde_json::json;
 use shoal_api::{LlmRequest, ServiceCommon, ServiceRequest, WorkRequest};
 use shoal_engine::intake;
-use shoal_kinds::LlmWork;
 use shoal_kinds::llm::{LlmPlan, Summary};
+use shoal_kinds::{LlmWork, Wire};
 use shoal_protocol::{BlobRef, Hash};
 
 use super::model::{ready, stem};
@@ -33,14 +33,18 @@ pub(super) fn is_language(path: &Path) -> Result<bool, Fail> {
     Ok(file.read_exact(&mut first).is_ok() && &first == MAGIC)
 }
 
-pub(super) async fn start(context: &Context, args: ModelAdd) -> Result<(), Fail> {
+pub(super) async fn start(
+    context: &Context,
+    args: ModelAdd,
+    wire: Option<Wire>,
+) -> Result<(), Fail> {
     let (about, size) = read(&args.file)?;
     let name = match &args.name {
         Some(name) => name.clone(),
         None => stem(&args.file)?,
     };
     let client = context.client(&args.server)?;
-    let work = planned(&args, &about, size);
+    let work = planned(&args, &about, size, wire);
     enough_memory(&client, &work).await?;
     let bar = show::Bytes::new("sending the model", if context.json { 0 } else { size });
     let source = Source::File { path: args.file.clone(), start: 0, size };
@@ -48,7 +52,7 @@ pub(super) async fn start(context: &Context, args: ModelAdd) -> Result<(), Fail>
     bar.clear();
     let common = ServiceCommon {
         name: name.clone(),
-        owner: Some(owner()),
+        owner: Some(owner(args.owner.as_deref())),
         least: Some(args.least),
         most: Some(args.most.max(args.least)),
         idle_seconds: Some(args.idle),
@@ -58,7 +62,8 @@ pub(super) async fn start(context: &Context, args: ModelAdd) -> Result<(), Fail>
         ..ServiceCommon::default()
     };
     let (context_tokens, conversations) = (args.context, args.conversations);
-    let request = LlmRequest { model: model?.hash, context: context_tokens, conversations };
+    let wire = wire.map(|wire| wire.name().to_owned());
+    let request = LlmRequest { model: model?.hash, context: context_tokens, conversations, wire };
     let work_request = WorkRequest::Llm(request);
     client.serve(&ServiceRequest { common, work: work_request }).await?;
     if !context.json {
@@ -88,13 +93,14 @@ pub(super) async fn start(context: &Context, args: ModelAdd) -> Result<(), Fail>
 }
 
 /// What the coordinator will make of it.
-fn planned(args: &ModelAdd, about: &Summary, size: u64) -> LlmWork {
+fn planned(args: &ModelAdd, about: &Summary, size: u64, wire: Option<Wire>) -> LlmWork {
     LlmWork {
         model: BlobRef { hash: Hash([0; 32]), size },
         about: about.clone(),
         context: args.context.unwrap_or(about.context.min(shoal_kinds::llm::USUAL_CONTEXT)),
         conversations: args.conversations.unwrap_or(shoal_kinds::llm::USUAL_CONVERSATIONS),
         split: args.split.as_deref() != Some("never"),
+        wire: wire.unwrap_or_default(),
     }
 }
 
@@ -122,7 +128,7 @@ fn read(path: &Path) -> Result<(Summary, u64), Fail> {
 
 /// A model that the nodes of today cannot hold, each alone or all together if it may be split, is not sent.
 async fn enough_memory(client: &Client, work: &LlmWork) -> Result<(), Fail> {
-    let nodes = client.nodes().await?;
+    let nodes = client.nodes(false).await?;
     let lent = nodes.nodes.iter().map(|node| node.memory);
     let (most, all): (u64, u64) = (lent.clone().max().unwrap_or(0), lent.sum());
     let (lent, needed) = (if work.split { all } else { most }, work.memory());

@@ -1,9 +1,13 @@
-//! `shoal jobs`, `nodes`, `watch` and `cancel`: looking, and stopping.
+//! `shoal jobs`, `nodes`, `watch`, `cancel` and `rm`: looking, stopping and removing.
 
-use shoal_api::StateJson;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use serde_json::json;
+use shoal_api::{JobJson, StateJson};
 
 use super::Context;
-use crate::args::{Cancel, Jobs, Nodes, Watch};
+use super::result::Place;
+use crate::args::{Cancel, Jobs, Nodes, Rm, Watch};
 use crate::client::verdict;
 use crate::fail::Fail;
 use crate::interrupt::Interrupts;
@@ -15,13 +19,22 @@ pub(super) async fn jobs(context: &Context, args: Jobs) -> Result<(), Fail> {
 }
 
 pub(super) async fn nodes(context: &Context, args: Nodes) -> Result<(), Fail> {
-    let list = context.client(&args.server)?.nodes().await?;
-    if context.json { show::json(&list) } else { show::line(&show::nodes(&list.nodes)) }
+    let list = context.client(&args.server)?.nodes(args.all).await?;
+    if context.json {
+        return show::json(&list);
+    }
+    show::line(&show::nodes(&list.nodes))?;
+    if list.left.is_empty() { Ok(()) } else { show::line(&show::left(&list.left)) }
 }
 
 pub(super) async fn watch(context: &Context, args: Watch) -> Result<(), Fail> {
     let client = context.client(&args.server)?;
     let job = client.job(args.job).await?;
+    let output = args.output.as_deref();
+    let place = match output {
+        Some(_) => Some(Place::open(context, &client, &job, output).await?),
+        None => None,
+    };
     let interrupts = Interrupts::listen();
     let stopped =
         || Fail::Interrupted { message: "stopped watching; the job keeps running".into() };
@@ -30,18 +43,70 @@ pub(super) async fn watch(context: &Context, args: Watch) -> Result<(), Fail> {
         let job = tokio::select! {
             job = client.until_end(job, &lines) => job?,
             () = interrupts.after(0) => return Err(stopped()),
+            () = interrupts.hung_up() => return Err(Fail::HungUp),
         };
         lines.last(&job)?;
-        return verdict(job, false).map(drop);
+        let job = verdict(job, false)?;
+        return match place {
+            Some(place) => place.fill(context, &client, &job, output).await,
+            None => Ok(()),
+        };
     }
     let bar = show::JobBar::new();
     let ended = tokio::select! {
         job = client.until_end(job, &bar) => job,
         () = interrupts.after(0) => Err(stopped()),
+        () = interrupts.hung_up() => Err(Fail::HungUp),
     };
     bar.clear();
     let job = verdict(ended?, false)?;
+    if let Some(place) = place {
+        let id = job.id;
+        interrupts.advise(format!("job {id} is done; to fetch its result: shoal result {id}"));
+        return interrupts.guard(place.fill(context, &client, &job, output)).await;
+    }
     show::line(&show::jobs(std::slice::from_ref(&*job)))
+}
+
+pub(super) async fn rm(context: &Context, args: Rm) -> Result<(), Fail> {
+    let client = context.client(&args.server)?;
+    let mut jobs = Vec::new();
+    match args.older {
+        None => {
+            for job in &args.jobs {
+                jobs.push(JobJson::clone(&*client.job(*job).await?));
+            }
+        }
+        Some(age) => {
+            let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+            let before = u64::try_from(now.saturating_sub(age).as_millis()).unwrap_or(u64::MAX);
+            let is_old = |job: &&JobJson| job.ended.is_some_and(|ended| ended < before);
+            jobs.extend(client.jobs().await?.jobs.iter().filter(is_old).cloned());
+        }
+    }
+    // Looked at before any is removed, so that a mistake removes none.
+    if let Some(job) = jobs.iter().find(|job| !job.state.has_ended() && !args.force) {
+        let (id, name) = (job.id, &job.name);
+        let message = format!(
+            "job {id} ({name}) is still running: stop it first (shoal cancel {id}), or add --force"
+        );
+        return Err(Fail::Input { code: "still_running".into(), message });
+    }
+    for job in &jobs {
+        if !job.state.has_ended() {
+            client.cancel(job.id).await?;
+        }
+        client.remove(job.id).await?;
+    }
+    if context.json {
+        let removed: Vec<u64> = jobs.iter().map(|job| job.id).collect();
+        return show::json(&json!({"removed": removed}));
+    }
+    show::line(&match jobs.as_slice() {
+        [] => "there was nothing to remove".into(),
+        [one] => format!("job {} ({}) and its result were removed", one.id, one.name),
+        all => format!("{} jobs and their results were removed", all.len()),
+    })
 }
 
 pub(super) async fn cancel(context: &Context, args: Cancel) -> Result<(), Fail> {

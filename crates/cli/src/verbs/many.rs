@@ -15,6 +15,7 @@ use shoal_kinds::onnx::{Element, Head, Port, Side, Wire, columns};
 use shoal_protocol::{BlobRef, Hash};
 
 use super::infer::files;
+use super::result::save_rows;
 use super::{Context, common, finished, policy, refused};
 use crate::args::{Infer, JobArgs};
 use crate::client::{Client, Job, Sink, Source};
@@ -41,7 +42,7 @@ pub(super) async fn run(
         return Err(Fail::input("the arrays are empty: there is nothing to compute"));
     }
     // Opened before any work, so that a place that cannot be written shows at once.
-    let mut sinks = chosen.sinks(output)?;
+    let sinks = chosen.sinks(output)?;
     let mut inputs = Vec::new();
     for Array { head, source } in arrays {
         let label = format!("sending {}", head.name);
@@ -52,16 +53,11 @@ pub(super) async fn run(
     }
     let job = chosen.submit(context, client, &args.job, inputs, interrupts).await?;
     let rows = Rows::of(&job)?;
-    for (sink, tensor) in sinks.iter_mut().zip(&rows.tensors) {
-        let shape: Vec<u64> = std::iter::once(items).chain(tensor.shape.iter().copied()).collect();
-        sink.write(&shoal_kinds::npy::head(element(tensor)?.numpy(), &shape))?;
-    }
     let size = items * rows.bytes() as u64;
     let bar = show::Bytes::new("fetching the result", if context.json { 0 } else { size });
-    let fetched = rows.fetch(client, &job, &bar, |at, bytes| sinks[at].write(bytes)).await;
+    let fetched = save_rows(client, &job, &rows, sinks, &bar).await;
     bar.clear();
     fetched?;
-    sinks.into_iter().try_for_each(Sink::finish)?;
     let what = format!("{} items, {}", show::count(items as f64), show::size(size));
     finished(context, &job, Some(output), began, &what)
 }

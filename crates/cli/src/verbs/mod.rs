@@ -6,6 +6,7 @@ mod chat;
 pub(crate) mod count;
 mod exec;
 mod explain;
+mod failures;
 mod infer;
 mod join;
 mod language;
@@ -20,6 +21,7 @@ mod quantize;
 mod receipt;
 mod reduce;
 mod render;
+mod result;
 mod serve;
 mod service;
 mod sim;
@@ -35,7 +37,7 @@ use shoal_api::{CommonRequest, JobRequest, LimitsJson};
 use shoal_engine::intake::IntakeError;
 
 use crate::args::{JobArgs, Server, Shoal, Verb};
-use crate::client::{Client, Job};
+use crate::client::{Client, Job, Manner, quoted};
 use crate::fail::Fail;
 use crate::interrupt::Interrupts;
 use crate::{place, show};
@@ -44,12 +46,15 @@ use crate::{place, show};
 pub(crate) struct Context {
     pub(crate) json: bool,
     pub(crate) data: Option<PathBuf>,
+    /// How the verb stays with the job that it brings.
+    pub(crate) manner: Manner,
 }
 
 impl Context {
     fn client(&self, server: &Server) -> Result<Client, Fail> {
         let target = place::target(server, self.data.as_deref())?;
-        Client::new(&target, &place::data_folder(self.data.as_deref())?)
+        let client = Client::new(&target, &place::data_folder(self.data.as_deref())?)?;
+        Ok(client.quiet(self.json))
     }
 
     fn data_folder(&self) -> Result<PathBuf, Fail> {
@@ -64,17 +69,18 @@ impl Context {
         interrupts: &Interrupts,
     ) -> Result<Job, Fail> {
         if self.json {
-            return client.run(request, &show::Quiet, interrupts).await;
+            return client.run(request, &self.manner, &show::Quiet, interrupts).await;
         }
         let bar = show::JobBar::new();
-        let job = client.run(request, &bar, interrupts).await;
+        let job = client.run(request, &self.manner, &bar, interrupts).await;
         bar.clear();
         job
     }
 }
 
 pub(crate) async fn run(args: Shoal) -> Result<(), Fail> {
-    let context = Context { json: args.json, data: args.data };
+    let manner = manner(&args);
+    let context = Context { json: args.json, data: args.data, manner };
     match args.verb {
         Verb::Up(up) => up::run(&context, up).await,
         Verb::Serve(serve) => serve::run(&context, serve).await,
@@ -89,6 +95,8 @@ pub(crate) async fn run(args: Shoal) -> Result<(), Fail> {
         Verb::Jobs(jobs) => look::jobs(&context, jobs).await,
         Verb::Nodes(nodes) => look::nodes(&context, nodes).await,
         Verb::Watch(watch) => look::watch(&context, watch).await,
+        Verb::Fetch(fetch) => work(async |_| result::run(&context, fetch).await).await,
+        Verb::Rm(rm) => look::rm(&context, rm).await,
         Verb::Cancel(cancel) => look::cancel(&context, cancel).await,
         Verb::Explain(explain) => explain::run(&context, explain).await,
         Verb::Receipt(receipt) => receipt::fetch(&context, receipt).await,
@@ -106,6 +114,54 @@ pub(crate) async fn run(args: Shoal) -> Result<(), Fail> {
     }
 }
 
+/// How a verb stays with its job; of no meaning for those that bring none.
+fn manner(args: &Shoal) -> Manner {
+    let (stay, output, server) = match &args.verb {
+        Verb::Map(map) => (&map.job.stay, map.output.as_ref(), &map.server),
+        Verb::Render(render) => (&render.job.stay, Some(&render.output), &render.server),
+        Verb::Exec(exec) => (&exec.job.stay, exec.output.as_ref(), &exec.server),
+        Verb::Sim(sim) => (&sim.stay, sim.output.as_ref(), &sim.server),
+        Verb::Infer(infer) => (&infer.job.stay, infer.output.as_ref(), &infer.server),
+        #[cfg(feature = "count")]
+        Verb::Count(count) => (&count.job.stay, None, &count.server),
+        Verb::Up(_)
+        | Verb::Serve(_)
+        | Verb::Join(_)
+        | Verb::Service(_)
+        | Verb::Ask(_)
+        | Verb::Services(_)
+        | Verb::Model(_)
+        | Verb::Chat(_)
+        | Verb::Models(_)
+        | Verb::Jobs(_)
+        | Verb::Nodes(_)
+        | Verb::Watch(_)
+        | Verb::Fetch(_)
+        | Verb::Cancel(_)
+        | Verb::Rm(_)
+        | Verb::Explain(_)
+        | Verb::Receipt(_)
+        | Verb::Verify(_)
+        | Verb::Noop(_)
+        | Verb::Talk(_)
+        | Verb::GpuWorker
+        | Verb::OnnxWorker(_) => return Manner { is_json: args.json, ..Manner::default() },
+    };
+    // What the environment says, it says to the next command as well.
+    let flag = |name: &str, value: Option<String>, variable: &str| {
+        let value = value.filter(|_| std::env::var_os(variable).is_none());
+        value.map(|value| format!(" --{name} {}", quoted(&value))).unwrap_or_default()
+    };
+    let data = args.data.as_ref().map(|path| path.to_string_lossy().into_owned());
+    Manner {
+        detach: stay.detach,
+        on_interrupt: stay.on_interrupt,
+        output: output.cloned(),
+        server: flag("url", server.url.clone(), "SHOAL_URL") + &flag("data", data, "SHOAL_DATA"),
+        is_json: args.json,
+    }
+}
+
 /// A verb that brings work, which an interrupt ends.
 async fn work(verb: impl AsyncFnOnce(&Interrupts) -> Result<(), Fail>) -> Result<(), Fail> {
     let interrupts = Interrupts::listen();
@@ -120,7 +176,7 @@ fn common(file: &Path, job: &JobArgs) -> Result<CommonRequest, Fail> {
     }
     Ok(CommonRequest {
         name: Some(job.name.clone().unwrap_or_else(|| file_name(file))),
-        owner: Some(owner()),
+        owner: Some(owner(job.stay.owner.as_deref())),
         strategy: job.strategy.map(Into::into),
         unit: job.unit,
         limits: LimitsJson { seconds: Some(job.limit_seconds), ..LimitsJson::default() },
@@ -128,8 +184,11 @@ fn common(file: &Path, job: &JobArgs) -> Result<CommonRequest, Fail> {
     })
 }
 
-/// For whom a job runs, as donors see it.
-fn owner() -> String {
+/// For whom a job runs, as donors see it: whoever was named, else the user.
+fn owner(named: Option<&str>) -> String {
+    if let Some(named) = named {
+        return named.into();
+    }
     let names = ["USER", "USERNAME", "LOGNAME"];
     let found =
         names.iter().find_map(|name| std::env::var(name).ok()).filter(|name| !name.is_empty());

@@ -40,10 +40,10 @@ pub(super) async fn run(context: &Context, args: Model) -> Result<(), Fail> {
 async fn start(context: &Context, args: ModelAdd) -> Result<(), Fail> {
     let between = Between::of(&args)?;
     if language::is_language(&args.file)? {
-        if let Some(flag) = wires::first_flag(&args) {
+        if let Some(flag) = wires::first_onnx_flag(&args) {
             return Err(Fail::input(format!("{flag} is for ONNX models")));
         }
-        return language::start(context, args).await;
+        return language::start(context, args, between.wire).await;
     }
     let file = std::fs::read(&args.file).map_err(|error| Fail::reading(&args.file, &error))?;
     let file = Bytes::from(file);
@@ -92,7 +92,7 @@ async fn start(context: &Context, args: ModelAdd) -> Result<(), Fail> {
 fn request(args: &ModelAdd, name: &str, between: Between, model: String) -> ServiceRequest {
     let common = ServiceCommon {
         name: name.to_owned(),
-        owner: Some(owner()),
+        owner: Some(owner(args.owner.as_deref())),
         least: Some(args.least),
         most: Some(args.most.max(args.least)),
         idle_seconds: Some(args.idle),

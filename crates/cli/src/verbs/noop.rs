@@ -20,7 +20,7 @@ pub(super) async fn run(
     let client = context.client(&args.server)?;
     let common = CommonRequest {
         name: Some("noop".into()),
-        owner: Some(owner()),
+        owner: Some(owner(None)),
         unit: Some(args.unit),
         ..CommonRequest::default()
     };

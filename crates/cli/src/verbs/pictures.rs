@@ -35,6 +35,9 @@ pub(super) async fn run(
     args: Infer,
     interrupts: &Interrupts,
 ) -> Result<(), Fail> {
+    if context.manner.detach {
+        return Err(Fail::input("--images runs many jobs one after the other: leave out --detach"));
+    }
     let began = Instant::now();
     let task = args.sight.task.ok_or_else(|| Fail::input("--images needs --task"))?;
     let paths = find(&args.sight.images)?;

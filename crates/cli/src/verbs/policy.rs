@@ -69,6 +69,6 @@ async fn home(context: &Context, client: &Client) -> Result<Option<u64>, Fail> {
     if own.is_empty() {
         return Ok(None);
     }
-    let list = client.nodes().await?;
+    let list = client.nodes(false).await?;
     Ok(list.nodes.iter().find(|node| own.contains(&node.identity)).map(|node| node.id))
 }

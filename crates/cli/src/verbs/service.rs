@@ -33,7 +33,7 @@ async fn start(context: &Context, args: ServiceAdd) -> Result<(), Fail> {
     let module = client.upload(&Source::Memory(wasm.into()), &show::Bytes::hidden()).await?;
     let common = ServiceCommon {
         name: args.name,
-        owner: Some(owner()),
+        owner: Some(owner(args.owner.as_deref())),
         limits: LimitsJson { seconds: Some(args.limit_seconds), ..LimitsJson::default() },
         least: Some(args.least),
         most: Some(args.most.max(args.least)),

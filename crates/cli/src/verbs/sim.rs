@@ -87,6 +87,7 @@ async fn ask(
         unit: None,
         strategy: None,
         limit_seconds: args.limit_seconds,
+        stay: args.stay.clone(),
         policy: args.policy.clone(),
     };
     let mut common = common(&args.kernel, &job)?;
@@ -164,10 +165,10 @@ async fn looked_at(
 ) -> Result<Job, Fail> {
     if context.json {
         let watcher = Looking { inner: show::Quiet, looks };
-        return client.run(request, &watcher, interrupts).await;
+        return client.run(request, &context.manner, &watcher, interrupts).await;
     }
     let watcher = Looking { inner: show::JobBar::new(), looks };
-    let job = client.run(request, &watcher, interrupts).await;
+    let job = client.run(request, &context.manner, &watcher, interrupts).await;
     watcher.inner.clear();
     job
 }

@@ -19,7 +19,7 @@ use super::policy::signature;
 use super::serve::{Links, Serving, begin, ended, open, stop_on_signal, wait};
 use super::{Context, owner};
 use crate::args::{Lend, Up};
-use crate::client::{Client, Source, verdict};
+use crate::client::{Client, Source, USUAL_PATIENCE, verdict};
 use crate::fail::Fail;
 use crate::place::Target;
 use crate::{keys, show};
@@ -117,7 +117,12 @@ async fn greet(
     data: &Path,
     stop: watch::Receiver<bool>,
 ) -> Result<(), Fail> {
-    let target = Target { url: links.urls.local.clone(), key: links.key.clone() };
+    let target = Target {
+        url: links.urls.local.clone(),
+        key: links.key.clone(),
+        claims_to_run: true,
+        patience: USUAL_PATIENCE,
+    };
     let client = Client::new(&target, data)?;
     let demo = async {
         if args.no_node || args.no_demo { Ok(None) } else { demo(&client, data).await.map(Some) }
@@ -172,7 +177,7 @@ async fn demo(client: &Client, data: &Path) -> Result<Demo, Fail> {
     let signed = keys::submitter(data)?.sign_code(DEMO.as_bytes());
     let common = CommonRequest {
         name: Some("hello squares".into()),
-        owner: Some(owner()),
+        owner: Some(owner(None)),
         signature: Some(signature(&signed)),
         ..CommonRequest::default()
     };
@@ -210,7 +215,7 @@ async fn demo(client: &Client, data: &Path) -> Result<Demo, Fail> {
 async fn first_node(client: &Client) -> Result<NodeJson, Fail> {
     let deadline = Instant::now() + NODE_PATIENCE;
     loop {
-        if let Some(node) = client.nodes().await?.nodes.first().cloned() {
+        if let Some(node) = client.nodes(false).await?.nodes.first().cloned() {
             return Ok(node);
         }
         if Instant::now() > deadline {

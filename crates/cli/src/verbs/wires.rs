@@ -50,14 +50,16 @@ fn is_split(args: &ModelAdd) -> bool {
     args.split.as_deref().is_some_and(|split| split != "never")
 }
 
-/// The first of them that is given; none of them means anything for a language model.
+/// The first of them that is given.
 pub(super) fn first_flag(args: &ModelAdd) -> Option<&'static str> {
+    args.between.wire.is_some().then_some("--wire").or_else(|| first_onnx_flag(args))
+}
+
+/// The first of those that mean nothing for a language model.
+pub(super) fn first_onnx_flag(args: &ModelAdd) -> Option<&'static str> {
     let asked = &args.between;
-    let flags = [
-        (asked.wire.is_some(), "--wire"),
-        (!asked.calibrate.is_empty(), "--calibrate"),
-        (!asked.shape.is_empty(), "--shape"),
-    ];
+    let flags =
+        [(!asked.calibrate.is_empty(), "--calibrate"), (!asked.shape.is_empty(), "--shape")];
     flags.into_iter().find(|(is_given, _)| *is_given).map(|(_, flag)| flag)
 }
 

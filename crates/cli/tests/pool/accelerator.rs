@@ -6,7 +6,7 @@ use std::process::Command;
 use serde_json::Value;
 
 use crate::material::{npy, outside};
-use crate::onnx_file::negative_part;
+use crate::onnx_file::{Graph, negative_part};
 use crate::process::signal;
 use crate::world::{Pool, Process};
 
@@ -50,6 +50,29 @@ fn it_answers_and_the_pool_knows_of_it() {
     let engines = seen["engines"].as_array().expect("engines");
     let found = engines.iter().find(|engine| engine["name"] == "onnxruntime");
     assert_eq!(found.expect("it is named")["version"], "1.31.1");
+}
+
+/// The built-in engine has no such operator. Without the library nobody can run it, and the error says so.
+#[test]
+fn a_model_that_only_the_library_can_run_goes_to_the_node_that_has_it() {
+    let Some(library) = library() else { return };
+    let pool = Pool::start();
+    let key = pool.key.clone();
+    let node = |name: &str, library: &str| {
+        pool.node(name, &["--no-gpu", "--key", &key, "--onnxruntime", library])
+    };
+    let _without = node("without", "none");
+    let nodes: &[_] = &[("Hardmax", &["x"][..], "y")];
+    let graph = Graph { nodes, inputs: &[("x", &[1, 3])], outputs: &[("y", &[1, 3])] };
+    let file = pool.folder.file("hardmax.onnx", graph.file());
+    pool.run(&["model", "add", &file]).fails(1, &["no node can run the model", "Hardmax"]);
+    let _with = node("with", &library);
+    let told = pool.run(&["model", "add", &file]).ok().stdout;
+    let told = String::from_utf8_lossy(&told).into_owned();
+    assert!(told.contains("ready on with;"), "{told}");
+    let x = pool.folder.file("x.npy", npy("(1, 3)", &[-1.0, 2.0, -3.5]));
+    let said = pool.run(&["infer", "hardmax", "--input", &format!("x={x}"), "--json"]).ok().json();
+    assert_eq!(said["outputs"][0]["data"], serde_json::json!([0.0, 1.0, 0.0]), "{said}");
 }
 
 #[test]

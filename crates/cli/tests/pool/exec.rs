@@ -56,7 +56,8 @@ fn the_program_gets_arguments_environment_and_a_folder() {
 fn jobs_can_be_looked_at_afterwards() {
     let (pool, _node) = Pool::with_node();
     pool.run_with(&["exec", program(), "--lines", "--name", "shout"], b"a\nb\n").ok();
-    pool.run_with(&["exec", program(), "--lines", "--", "exit"], b"5\n").fails(1, &["code 9"]);
+    let args = ["exec", program(), "--lines", "--stop-on-error", "--", "exit"];
+    pool.run_with(&args, b"5\n").fails(1, &["code 9"]);
     let watched = pool.run(&["watch", "1", "--json"]).ok();
     let last: serde_json::Value = watched
         .stdout
@@ -76,4 +77,86 @@ fn jobs_can_be_looked_at_afterwards() {
     let named = |nodes: &serde_json::Value| nodes["nodes"][0]["name"].clone();
     assert_eq!(named(&nodes), named(&pool.ask("GET /api/v1/nodes", "")));
     pool.run(&["cancel", "1"]).ok();
+}
+
+#[test]
+fn one_failed_input_does_not_take_the_others_answers() {
+    let (pool, _node) = Pool::with_node();
+    let here = Folder::new();
+    let input: String = (1..=50).map(|i| format!("{i}\n")).collect();
+    let list = here.path("failed.jsonl").display().to_string();
+    let args = ["exec", program(), "--lines", "--failures", &list, "--", "exit"];
+    let done = pool.run_with(&args, input.as_bytes());
+    let done = done.fails(123, &["line 5: the program ended with exit code 9", "five is too much"]);
+    assert_eq!(String::from_utf8_lossy(&done.stdout), input.replacen("\n5\n", "\n", 1));
+    let job = pool.job(1).expect("the job");
+    assert_eq!((&job["state"], &job["itemsFailed"]), (&"done".into(), &1.into()));
+    let told = pool.ask("GET /api/v1/jobs/1/failures", "");
+    let failure = &told["failures"][0];
+    assert_eq!((&failure["item"], &failure["exitCode"]), (&4.into(), &9.into()), "{told}");
+    assert_eq!(
+        pool.ask("GET /api/v1/jobs/1/failures?from=5", "")["failures"],
+        serde_json::json!([])
+    );
+    let lines = pool.run(&["explain", "1/4"]).ok();
+    let lines = String::from_utf8(lines.stdout).expect("text");
+    assert!(lines.contains("it failed: the program ended with exit code 9"), "{lines}");
+    assert!(
+        !String::from_utf8_lossy(&pool.run(&["explain", "1/5"]).ok().stdout).contains("failed")
+    );
+    // A program that is better runs only on what failed.
+    let only = ["exec", program(), "--lines", "--only", &list];
+    assert_eq!(pool.run_with(&only, input.as_bytes()).ok().stdout, b"5\n");
+    let again = [&only[..], &["--failures", &list, "--", "exit"]].concat();
+    pool.run_with(&again, input.as_bytes()).fails(123, &["line 5: "]);
+    pool.run_with(&only, b"1\n").fails(2, &["give the same lines as before"]);
+}
+
+#[test]
+fn failed_files_are_left_out_of_the_folder_and_can_be_run_again() {
+    let (pool, _node) = Pool::with_node();
+    let here = Folder::new();
+    let files = ["3", "4", "5"].map(|number| here.file(&format!("{number}.txt"), number));
+    let [three, four, five] = &files;
+    let out = here.path("out").display().to_string();
+    let list = here.path("failed.jsonl").display().to_string();
+    let common = ["exec", program(), three, four, five, "-o", &out];
+    let args = [&common[..], &["--failures", &list, "--", "trap"]].concat();
+    pool.run(&args).fails(123, &["3.txt: the program trapped", "no threes"]);
+    assert_eq!(here.read("out/4.txt"), b"4");
+    assert!(!here.path("out/3.txt").exists(), "nobody takes half an answer for a whole one");
+    pool.run(&[&common[..], &["--only", &list]].concat()).ok();
+    assert_eq!(here.read("out/3.txt"), b"3");
+    let json = [&common[..], &["--json", "--", "trap"]].concat();
+    let done = pool.run(&json).fails(123, &["runs_failed"]);
+    assert_eq!(done.json()["failures"][0]["input"], "3.txt");
+}
+
+#[test]
+fn exit_codes_can_be_good_and_failed_runs_tried_again_with_other_random_numbers() {
+    let (pool, _node) = Pool::with_node();
+    let run = |flags: &[&str], mode: &str| {
+        pool.run_with(&[&["exec", program(), "--lines"], flags, &["--", mode]].concat(), b"5\n6\n")
+    };
+    run(&["--ok-exit", "0,9"], "exit").ok();
+    assert_eq!(pool.job(1).expect("the job")["itemsFailed"], 0);
+    run(&["--ok-exit", "9"], "exit").fails(123, &["line 2: the program ended with exit code 0"]);
+    // It fails with three of four random bytes: with so many tries somewhere not.
+    run(&["--retry", "60"], "chance").ok();
+    assert_eq!(pool.ask("GET /api/v1/jobs/3/failures", "")["failures"], serde_json::json!([]));
+    run(&["--retry", "101"], "chance").fails(2, &["101"]);
+}
+
+#[test]
+fn devices_that_compute_the_same_agree_on_how_runs_failed() {
+    let (pool, _one) = Pool::with_node();
+    let _two = pool.node("second", &[]);
+    let input: String = (1..=40).map(|i| format!("{i}\n")).collect();
+    for (mode, words) in [("exit", "line 5: "), ("trap", "line 3: ")] {
+        let args =
+            ["exec", program(), "--lines", "--unit", "7", "--verify", "quorum:2", "--", mode];
+        pool.run_with(&args, input.as_bytes()).fails(123, &[words]);
+    }
+    let job = pool.job(2).expect("the job");
+    assert_eq!((&job["itemsFailed"], &job["unitsChecked"]), (&1.into(), &6.into()), "{job}");
 }

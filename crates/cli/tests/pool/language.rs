@@ -5,6 +5,10 @@ use std::path::PathBuf;
 use serde_json::Value;
 
 use crate::material::outside;
+#[cfg(unix)]
+use crate::process::signal;
+#[cfg(unix)]
+use crate::proxy::Proxy;
 use crate::world::{Pool, Process};
 
 const PROMPT: &str = "Tell me a long story about a fish.";
@@ -158,4 +162,161 @@ fn a_model_that_no_node_holds_alone_is_split_by_itself() {
     assert!(told.contains("ready on a, b") || told.contains("ready on b, a"), "{told}");
     assert!(says(&pool, "both").split_whitespace().count() > 60);
     assert_eq!(service(&pool, "both")["replicas"].as_array().map(Vec::len), Some(0));
+}
+
+/// Fewer bytes between the devices: other words now and then, but the same each time.
+#[test]
+fn numbers_between_devices_may_travel_as_halves() {
+    let Some(file) = file() else { return };
+    let pool = Pool::start();
+    let _nodes = ["a", "b"].map(|name| own(&pool, name, "1G"));
+    let file = file.display().to_string();
+    pool.run(&["model", "add", &file, "--wire", "f16"]).fails(2, &["give --split as well"]);
+    let flags = ["--split", "2", "--calibrate", &file];
+    pool.run(&[&["model", "add", &file][..], &flags].concat()).fails(2, &["is for ONNX models"]);
+    let bytes = |form: &str| {
+        add(&pool, form, &["--split", "2", "--wire", form, "--wait", "120"]);
+        let said = says(&pool, form);
+        assert!(said.split_whitespace().count() > 60, "{said}");
+        assert_eq!(says(&pool, form), said);
+        let service = service(&pool, form);
+        let sent = service["crew"]["stages"][0]["handOnBytes"].as_u64().expect("bytes");
+        pool.run(&["model", "rm", form]).ok();
+        sent
+    };
+    let [whole, half, byte] = ["f32", "f16", "int8"].map(bytes);
+    assert!(half * 15 < whole * 10 && byte * 2 < whole, "{whole} {half} {byte}");
+}
+
+/// Where faults are tried: two nodes have the model, and say what it says when nothing happens.
+#[cfg(unix)]
+struct Shared {
+    pool: Pool,
+    nodes: Vec<(&'static str, Process)>,
+    expected: String,
+}
+
+#[cfg(unix)]
+impl Shared {
+    fn new(pool: Pool, nodes: Vec<(&'static str, Process)>) -> Shared {
+        add(&pool, "shared", &["--split", "2", "--wait", "120"]);
+        let expected = says(&pool, "shared");
+        assert!(expected.split_whitespace().count() > 60, "{expected}");
+        Shared { pool, nodes, expected }
+    }
+
+    fn with(names: &[&'static str]) -> Shared {
+        let pool = Pool::start();
+        let nodes = names.iter().map(|name| (*name, own(&pool, name, "1G"))).collect();
+        Shared::new(pool, nodes)
+    }
+
+    /// Whoever has this place in the crew.
+    fn at(&mut self, rank: usize) -> &mut Process {
+        let (name, ..) = members(&self.pool, "shared").swap_remove(rank);
+        let node = self.nodes.iter_mut().find(|(known, _)| *known == name);
+        &mut node.expect("one of them").1
+    }
+
+    /// Waits until the answer is well on its way.
+    fn speaks(&self, done: u64) {
+        let spoken = || members(&self.pool, "shared").iter().any(|it| it.2 > done + 20);
+        self.pool.wait("it speaks", spoken);
+    }
+
+    fn done(&self) -> u64 {
+        members(&self.pool, "shared").iter().map(|it| it.2).max().unwrap_or(0)
+    }
+}
+
+/// The second one is stopped before it is asked, so that it can only be killed while the first one reads.
+#[cfg(unix)]
+#[test]
+fn a_member_that_is_killed_while_a_long_prompt_is_read_is_replaced() {
+    if file().is_none() {
+        return;
+    }
+    let mut shared = Shared::with(&["a", "b", "c"]);
+    // Some 400 tokens: several steps of reading.
+    let prompt = PROMPT.repeat(40);
+    let ask = ["chat", "shared", &prompt, "--temperature", "0", "--max-tokens", "12"];
+    let expected = shared.pool.run(&ask).ok().stdout;
+    let victim = shared.at(1).id();
+    signal("-STOP", victim);
+    let asked = shared.pool.begin(&ask, b"");
+    shared.pool.wait("it is read", || service(&shared.pool, "shared")["running"] == 1);
+    shared.at(1).kill();
+    let said = asked.end().ok().stdout;
+    assert_eq!(String::from_utf8_lossy(&said), String::from_utf8_lossy(&expected));
+    let after = service(&shared.pool, "shared");
+    assert!(after["repeated"].as_u64() >= Some(1) && after["failed"] == 0, "{after}");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_member_that_stalls_in_mid_answer_loses_its_place_and_may_come_back() {
+    if file().is_none() {
+        return;
+    }
+    let mut shared = Shared::with(&["a", "b"]);
+    let done = shared.done();
+    let asked = shared.pool.begin(&chat("shared"), b"");
+    shared.speaks(done);
+    let stalled = shared.at(1).id();
+    signal("-STOP", stalled);
+    shared.pool.wait("nobody waits for it", || {
+        let service = service(&shared.pool, "shared");
+        service["crew"]["ready"] != true
+    });
+    // Nobody else could take its place: the answer waits for it.
+    signal("-CONT", stalled);
+    let text = String::from_utf8_lossy(&asked.end().ok().stdout).into_owned();
+    assert_eq!(text, shared.expected);
+    assert_eq!(says(&shared.pool, "shared"), shared.expected);
+}
+
+#[cfg(unix)]
+#[test]
+fn an_answer_goes_on_when_all_members_were_gone_and_are_back() {
+    if file().is_none() {
+        return;
+    }
+    let mut shared = Shared::with(&["a", "b"]);
+    let done = shared.done();
+    let asked = shared.pool.begin(&chat("shared"), b"");
+    shared.speaks(done);
+    shared.nodes.iter_mut().for_each(|(_, node)| node.kill());
+    shared
+        .pool
+        .wait("all are gone", || ["a", "b"].iter().all(|name| shared.pool.seen(name).is_none()));
+    for (name, node) in &mut shared.nodes {
+        *node = own(&shared.pool, name, "1G");
+    }
+    let text = String::from_utf8_lossy(&asked.end().ok().stdout).into_owned();
+    assert_eq!(text, shared.expected);
+}
+
+#[cfg(unix)]
+#[test]
+fn an_answer_goes_on_when_a_members_socket_is_cut() {
+    if file().is_none() {
+        return;
+    }
+    let pool = Pool::start();
+    let proxy = Proxy::passes(&pool.join);
+    let key = pool.key.clone();
+    let flags = ["--no-gpu", "--cpus", "1", "--key", &key, "--memory", "1G"];
+    let b = pool.node_by(&proxy.link, "b", &flags);
+    let a = own(&pool, "a", "1G");
+    let shared = Shared::new(pool, vec![("a", a), ("b", b)]);
+    for _ in 0..2 {
+        let done = shared.done();
+        let asked = shared.pool.begin(&chat("shared"), b"");
+        shared.speaks(done);
+        proxy.cut();
+        let text = String::from_utf8_lossy(&asked.end().ok().stdout).into_owned();
+        assert_eq!(text, shared.expected);
+    }
+    let after = service(&shared.pool, "shared");
+    assert!(after["repeated"].as_u64() >= Some(1) && after["failed"] == 0, "{after}");
 }

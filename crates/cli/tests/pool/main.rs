@@ -14,6 +14,7 @@ mod exec;
 mod identity;
 mod kernels;
 mod language;
+mod leave;
 mod liar;
 mod material;
 mod memory;

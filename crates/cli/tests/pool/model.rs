@@ -1,7 +1,11 @@
 //! `shoal model`, `models` and `infer`: ONNX models that nodes keep ready.
 
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
+use std::time::Duration;
+
 use crate::material::{npy, npy_of, outside, read_npy};
-use crate::onnx_file::{Graph, negative_part};
+use crate::onnx_file::{Graph, negative_part, weights_elsewhere};
 use crate::world::{Pool, Process};
 
 /// A pool whose only node is the operator's own, with a model.
@@ -100,6 +104,9 @@ fn files_that_no_node_can_run_are_refused_by_name() {
     add("nobody.onnx", &nobody.file()).fails(2, &["node 0 `step 0` (Relu)", "`z`"]);
     let unknown = Graph { nodes: &[("Warp", &["x"], "y")], inputs, outputs };
     add("unknown.onnx", &unknown.file()).fails(1, &["no node can run the model", "step 0", "Warp"]);
+    let elsewhere = weights_elsewhere("part.onnx.data");
+    let words = ["elsewhere.onnx", "in another file, \"part.onnx.data\"", "save them in the model"];
+    add("elsewhere.onnx", &elsewhere).fails(2, &words);
     pool.run(&["model", "add", "nowhere.onnx"]).fails(2, &["nowhere.onnx"]);
     assert!(text(&pool.run(&["models"]).ok().stdout).contains("no models"));
 }
@@ -167,6 +174,48 @@ fn a_large_request_passes_and_a_larger_one_is_refused() {
     let x = npy_of("<f4", "False", &format!("({rows}, 3)"), &zeros);
     let input = format!("x={}", pool.folder.file("huge.npy", x));
     pool.run(&["infer", "part", "--input", &input]).fails(2, &["bytes"]);
+}
+
+/// 4 GiB, said before they are sent, or in pieces that never end: refused with the limit, and nothing is held.
+#[test]
+fn a_request_of_four_gigabytes_is_refused_whether_or_not_it_says_its_size() {
+    let (pool, _node) = with_model();
+    let open = |length: &str| {
+        let host = pool.url.trim_start_matches("http://").trim_end_matches('/');
+        let mut line = TcpStream::connect(host).expect("the coordinator");
+        let key = &pool.key;
+        let head = format!(
+            "POST /v2/models/part/infer HTTP/1.1\r\nhost: {host}\r\nauthorization: Bearer {key}\r\n{length}\r\n\r\n"
+        );
+        line.write_all(head.as_bytes()).expect("it listens");
+        line
+    };
+    let refused = |said: &str| {
+        assert!(said.starts_with("HTTP/1.1 413"), "{said}");
+        assert!(said.contains("larger than the 134217728 bytes allowed here"), "{said}");
+    };
+    // Nothing of it is sent: whoever waits for it waits for ever.
+    let mut line = open("content-length: 4294967296\r\nconnection: close");
+    line.set_read_timeout(Some(Duration::from_secs(60))).expect("a timeout");
+    let mut said = String::new();
+    let _ = line.read_to_string(&mut said);
+    refused(&said);
+
+    let mut line = open("transfer-encoding: chunked\r\nconnection: close");
+    let mut ears = line.try_clone().expect("the same connection");
+    let heard = std::thread::spawn(move || {
+        let mut said = Vec::new();
+        let _ = ears.read_to_end(&mut said);
+        text(&said)
+    });
+    let chunk = [b"100000\r\n".as_slice(), &vec![b' '; 1 << 20], b"\r\n"].concat();
+    let sent = (0..4096).take_while(|_| line.write_all(&chunk).is_ok()).count();
+    assert!(sent < 1024, "{sent} MiB were taken");
+    drop(line);
+    refused(&heard.join().expect("it heard"));
+    let x = pool.folder.file("x.npy", npy("(1, 3)", &[-1.0, 2.0, -3.0]));
+    let told = pool.run(&["infer", "part", "--input", &format!("x={x}")]).ok().stdout;
+    assert!(text(&told).contains("1, 0, 3"));
 }
 
 #[test]

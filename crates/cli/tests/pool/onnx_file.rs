@@ -34,6 +34,17 @@ pub(crate) fn negative_part() -> Vec<u8> {
     Graph { nodes, inputs: &[("x", &[0, 3])], outputs: &[("y", &[0, 3])] }.file()
 }
 
+/// `y = x + w`, whose weight is in a file of this name.
+pub(crate) fn weights_elsewhere(file: &str) -> Vec<u8> {
+    let place = message(13, &[text(1, "location"), text(2, file)].concat());
+    let weight = [number(1, 3), number(2, 1), text(8, "w"), place, number(14, 1)].concat();
+    let step = [text(1, "x"), text(1, "w"), text(2, "y"), text(4, "Add")].concat();
+    let steps = [message(1, &step), text(2, "test"), message(5, &weight)].concat();
+    let graph = [steps, value(11, "x", &[3]), value(12, "y", &[3])].concat();
+    let opset = message(8, &[text(1, ""), number(2, 17)].concat());
+    [number(1, 8), opset, message(7, &graph)].concat()
+}
+
 fn value(field: u8, name: &str, dims: &[u8]) -> Vec<u8> {
     let dim = |dim: &u8| message(1, &if *dim == 0 { text(2, "n") } else { number(1, *dim) });
     let dims: Vec<u8> = dims.iter().flat_map(dim).collect();

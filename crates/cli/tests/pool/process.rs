@@ -133,8 +133,13 @@ pub(crate) struct Running {
 
 impl Running {
     pub(crate) fn start(args: &[&str], env: &[(&str, &str)], stdin: &[u8]) -> Running {
-        let mut child = shoal(args)
-            .envs(env.iter().copied())
+        let mut command = shoal(args);
+        command.envs(env.iter().copied());
+        Running::spawn(command, stdin)
+    }
+
+    pub(crate) fn spawn(mut command: Command, stdin: &[u8]) -> Running {
+        let mut child = command
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -154,11 +159,38 @@ impl Running {
         self.child.id()
     }
 
+    pub(crate) fn is_over(&mut self) -> bool {
+        !matches!(self.child.try_wait(), Ok(None))
+    }
+
     pub(crate) fn end(mut self) -> Done {
         let stdout = self.stdout.join().expect("no panic");
         let stderr = self.stderr.join().expect("no panic");
         let status = self.child.wait().expect("ended");
         Done { code: status.code(), stdout, stderr: String::from_utf8_lossy(&stderr).into_owned() }
+    }
+}
+
+/// What a process has written so far.
+#[cfg(target_os = "linux")]
+pub(crate) struct Seen(std::sync::Arc<std::sync::Mutex<Vec<u8>>>);
+
+#[cfg(target_os = "linux")]
+impl Seen {
+    pub(crate) fn of(mut from: impl Read + Send + 'static) -> Seen {
+        let seen = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
+        let written = seen.clone();
+        thread::spawn(move || {
+            let mut piece = [0; 1024];
+            while let Ok(count @ 1..) = from.read(&mut piece) {
+                written.lock().expect("no panic").extend_from_slice(&piece[..count]);
+            }
+        });
+        Seen(seen)
+    }
+
+    pub(crate) fn text(&self) -> String {
+        String::from_utf8_lossy(&self.0.lock().expect("no panic")).into_owned()
     }
 }
 

@@ -4,6 +4,11 @@ use std::io::{Read, Write};
 
 fn main() {
     let args: Vec<String> = std::env::args().collect();
+    if args.get(1).is_some_and(|mode| mode == "raw") {
+        let mut bytes = Vec::new();
+        std::io::stdin().read_to_end(&mut bytes).expect("bytes on stdin");
+        return std::io::stdout().write_all(&bytes).expect("room");
+    }
     let mut input = String::new();
     std::io::stdin().read_to_string(&mut input).expect("text on stdin");
     match args.get(1).map_or("upper", String::as_str) {
@@ -24,6 +29,11 @@ fn main() {
         "exit" if input.trim() == "5" => {
             eprintln!("five is too much");
             std::process::exit(9);
+        }
+        "chance" => {
+            let state = std::collections::hash_map::RandomState::new();
+            let chance = std::hash::BuildHasher::hash_one(&state, 1_u8);
+            std::process::exit(i32::from(chance % 4 != 0));
         }
         "grow" => {
             let all: Vec<Vec<u8>> = (0..64).map(|_| vec![1; 16 << 20]).collect();

@@ -12,6 +12,7 @@ use shoal_protocol::frame::is_frame;
 use shoal_protocol::{Finished, FromNode, ToNode, UnitOutput};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::Runtime;
+use tokio::sync::Notify;
 use tokio_tungstenite::tungstenite::{Error, Message};
 use tokio_tungstenite::{accept_async, client_async};
 
@@ -22,6 +23,7 @@ pub(crate) struct Proxy {
     /// The join link through it.
     pub(crate) link: String,
     changed: Arc<AtomicU64>,
+    cut: Arc<Notify>,
     _runtime: Runtime,
 }
 
@@ -78,6 +80,18 @@ impl Proxy {
         Proxy::start(join, Arc::new(|_| false), Arc::new(change))
     }
 
+    /// Nobody but the way itself, which can be cut.
+    #[cfg(unix)]
+    pub(crate) fn passes(join: &str) -> Proxy {
+        Proxy::start(join, Arc::new(|_| false), Arc::new(|_| false))
+    }
+
+    /// All connections through it end, as when a router starts anew; new ones are taken.
+    #[cfg(unix)]
+    pub(crate) fn cut(&self) {
+        self.cut.notify_waiters();
+    }
+
     fn start(join: &str, from_node: Change<FromNode>, to_node: Change<ToNode>) -> Proxy {
         let (base, token) = join.split_once("/join#").expect("a join link");
         let upstream: SocketAddr =
@@ -91,12 +105,20 @@ impl Proxy {
         let here = listener.local_addr().expect("an address");
         let changed = Arc::new(AtomicU64::new(0));
         let changes = Changes { from_node, to_node, changed: changed.clone() };
+        let cut = Arc::new(Notify::new());
+        let ends = cut.clone();
         runtime.spawn(async move {
             while let Ok((client, _)) = listener.accept().await {
-                tokio::spawn(serve(client, upstream, changes.clone()));
+                let (changes, ends) = (changes.clone(), ends.clone());
+                tokio::spawn(async move {
+                    tokio::select! {
+                        () = serve(client, upstream, changes) => {}
+                        () = ends.notified() => {}
+                    }
+                });
             }
         });
-        Proxy { link: format!("http://{here}/join#{token}"), changed, _runtime: runtime }
+        Proxy { link: format!("http://{here}/join#{token}"), changed, cut, _runtime: runtime }
     }
 
     /// Messages that arrived other than they were sent.

@@ -33,6 +33,8 @@ fn a_wrong_key_or_token_or_nobody_there() {
     let link = format!("{}/join#wrong", pool.url);
     let args = ["join", &link, "--no-gpu", "--data", &data];
     Running::start(&args, &[], b"").end().fails(2, &["token is wrong"]);
+    let args = ["join", &pool.url, "--own", "--no-gpu", "--data", &data];
+    Running::start(&args, &[("SHOAL_KEY", "wrong")], b"").end().fails(2, &["API key is wrong"]);
     let args = ["jobs", "--data", &data];
     Running::start(&args, &[], b"").end().fails(2, &["no coordinator is running", "shoal up"]);
     let args = ["jobs", "--url", "http://127.0.0.1:9", "--key", "k"];

@@ -2,6 +2,8 @@
 
 use std::sync::OnceLock;
 
+use std::time::{Duration, Instant};
+
 use crate::material::{npy, program, read_npy};
 use crate::world::{Folder, Pool};
 
@@ -46,6 +48,107 @@ fn a_coordinator_killed_in_the_middle_goes_on_where_it_was() {
     assert!(node.is_alive(), "the node came back by itself");
     let job = pool.job(1).expect("the job");
     assert_eq!((job["state"].as_str(), job["itemsDone"].as_u64()), (Some("done"), Some(LINES)));
+}
+
+/// How long everybody but the client is killed again and again; more with this variable.
+const KILLS_SECONDS: u64 = 16;
+const KILLS_VARIABLE: &str = "SHOAL_KILL_SECONDS";
+/// A folder that takes some moments to be sent and fetched.
+const NOISE: usize = 24 << 20;
+
+/// Numbers that look random and are the same in every run.
+struct Dice(u64);
+
+impl Dice {
+    fn below(&mut self, most: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        (self.0 >> 33) % most
+    }
+}
+
+/// The client sends a large file, computes and fetches: whatever it does just then, the coordinator or a node is gone.
+#[test]
+fn a_client_brings_the_right_answers_home_while_everybody_else_is_killed() {
+    let seconds = std::env::var(KILLS_VARIABLE).ok().and_then(|text| text.parse().ok());
+    let until = Instant::now() + Duration::from_secs(seconds.unwrap_or(KILLS_SECONDS));
+    let mut pool = Pool::start();
+    let start = |pool: &Pool, name| pool.node(name, &["--no-gpu", "--cpus", "1"]);
+    let names = ["one", "two", "three"];
+    let mut nodes = names.map(|name| start(&pool, name));
+    let mut dice = Dice(7);
+    let noise: Vec<u8> =
+        (0..NOISE / 4).flat_map(|_| (dice.below(1 << 31) as u32).to_le_bytes()).collect();
+    let here = Folder::new();
+    let file = here.file("noise", &noise);
+    let echoed = here.path("echoed").display().to_string();
+    let (mut rounds, mut kills) = (0, 0);
+    while rounds < 2 || Instant::now() < until {
+        // By turns one program over lines, and one file there and back.
+        let is_lines = rounds % 2 == 0;
+        let lines = ["exec", program(), "--lines", "--unit", "1", "--", "work"];
+        let whole = ["exec", program(), &file, "-o", &echoed, "--limit-output", "64", "--", "raw"];
+        let mut client = match is_lines {
+            true => pool.begin(&lines, lines_of(rounds).as_bytes()),
+            false => pool.begin(&whole, b""),
+        };
+        while !client.is_over() && Instant::now() < until {
+            std::thread::sleep(Duration::from_millis(300 + dice.below(2_000)));
+            let victim = dice.below(6) as usize;
+            match nodes.get_mut(victim) {
+                Some(node) => {
+                    node.kill();
+                    *node = start(&pool, names[victim]);
+                }
+                None => pool.crash_and_restart(),
+            }
+            kills += 1;
+        }
+        let done = client.end().ok();
+        match is_lines {
+            true => assert_eq!(done.stdout, worked(&lines_of(rounds)), "{}", done.stderr),
+            false => assert!(here.read("echoed/noise") == noise, "{}", done.stderr),
+        }
+        rounds += 1;
+    }
+    assert!(kills >= 4, "{kills} were killed");
+    let jobs = pool.run(&["jobs", "--json"]).ok().json();
+    assert_eq!(jobs["jobs"].as_array().map(Vec::len), Some(rounds), "no job was taken twice");
+}
+
+/// Others in each round, so that no answer is an old one.
+fn lines_of(round: usize) -> String {
+    (0..LINES).map(|i| format!("{}\n", i + 1_000 * round as u64)).collect()
+}
+
+/// What the program's `work` makes of numbers, computed here.
+fn worked(lines: &str) -> Vec<u8> {
+    let mut answers = String::new();
+    for seed in lines.lines() {
+        let mut state = seed.parse::<u64>().expect("a number") + 1;
+        for _ in 0..20_000_000 {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        }
+        answers.push_str(&format!("{seed} {state}\n"));
+    }
+    answers.into_bytes()
+}
+
+#[test]
+fn a_client_waits_for_a_coordinator_that_is_not_back_yet() {
+    let mut pool = Pool::start();
+    let address = pool.url.trim_start_matches("http://").to_owned();
+    pool.process.kill();
+    let mut client = pool.begin(&["jobs", "--json"], b"");
+    // Somebody else has its place for a moment, and hangs up on everybody.
+    let wrong = std::net::TcpListener::bind(&address).expect("the port is free");
+    drop(wrong.accept().expect("the client comes"));
+    drop(wrong);
+    assert!(!client.is_over(), "it waits");
+    pool.restart();
+    assert_eq!(client.end().ok().json()["jobs"], serde_json::json!([]));
+    // Without patience it says so at once.
+    pool.process.kill();
+    pool.run(&["jobs", "--patience", "0"]).fails(1, &["cannot reach", "refused"]);
 }
 
 /// A kernel that turns so many times. Lavapipe leaves loops after 65,535 turns, so each turn is
@@ -126,8 +229,8 @@ fn programs_that_misbehave_name_their_input_and_the_limit() {
         pool.run_with(&args, lines.as_bytes())
     };
     exec(&["--limit-seconds", "1"], "spin").fails(1, &["time limit", "line 8"]);
-    exec(&[], "trap").fails(1, &["line 4", "no threes"]);
-    exec(&[], "exit").fails(1, &["exit code 9", "line 6", "five is too much"]);
+    exec(&["--stop-on-error"], "trap").fails(1, &["line 4", "no threes"]);
+    exec(&["--stop-on-error"], "exit").fails(1, &["exit code 9", "line 6", "five is too much"]);
     exec(&["--limit-memory", "64"], "grow").fails(1, &["line"]);
     exec(&["--limit-output", "1"], "flood").fails(1, &["output limit", "line"]);
     let done = exec(&[], "upper").ok();

@@ -149,6 +149,11 @@ impl Pool {
     /// The coordinator killed with -9 and started again on the same folder and port.
     pub(crate) fn crash_and_restart(&mut self) {
         self.process.kill();
+        self.restart();
+    }
+
+    /// Started again after it was killed.
+    pub(crate) fn restart(&mut self) {
         let address = self.url.trim_start_matches("http://").to_owned();
         let (process, links) = serve(&self.folder, &address, &[]);
         assert_eq!(links["key"], self.key.as_str(), "the key is kept");

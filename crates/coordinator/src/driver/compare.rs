@@ -188,7 +188,7 @@ fn read(file: &File, place: &Place) -> io::Result<Vec<u8>> {
     read_exact_at(file, &mut bytes, place.offset)?;
     let found = Hash(*blake3::hash(&bytes).as_bytes());
     if found != place.hash {
-        let Place { offset, size, hash } = place;
+        let Place { offset, size, hash, .. } = place;
         let text = format!("{size} bytes at {offset} have the hash {found}, expected {hash}");
         return Err(io::Error::new(io::ErrorKind::InvalidData, text));
     }
@@ -198,6 +198,7 @@ fn read(file: &File, place: &Place) -> io::Result<Vec<u8>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use shoal_scheduler::Failed;
 
     #[test]
     fn bytes_are_read_only_if_they_are_the_right_ones() {
@@ -205,7 +206,7 @@ mod tests {
         std::fs::write(&path, b"..answer..").unwrap();
         let file = File::open(&path).unwrap();
         let hash = Hash(*blake3::hash(b"answer").as_bytes());
-        let place = Place { offset: 2, size: 6, hash };
+        let place = Place { offset: 2, size: 6, hash, failed: Failed::default() };
         assert_eq!(read(&file, &place).unwrap(), b"answer");
         let torn = read(&file, &Place { offset: 3, ..place }).unwrap_err();
         assert!(torn.to_string().contains("expected"), "{torn}");
@@ -221,7 +222,12 @@ mod tests {
         let put = |bytes: &[u8]| Rows::Stored(kept.put(bytes).unwrap());
         let results = dir.join("results");
         std::fs::write(&results, b"..ef").unwrap();
-        let last = Rows::Result(Place { offset: 2, size: 2, hash: Hash([0; 32]) });
+        let last = Rows::Result(Place {
+            offset: 2,
+            size: 2,
+            hash: Hash([0; 32]),
+            failed: Failed::default(),
+        });
         let same = |a: &[Rows], b: &[Rows]| same_rows(&results, &kept, a, b);
         let whole = put(b"abcdef");
         assert!(same(&[whole], &[put(b"abc"), put(b"def")]).unwrap());

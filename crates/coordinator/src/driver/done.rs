@@ -1,7 +1,9 @@
 //! A node's `Done`: its inline bytes are written, those sent before are found, and the scheduler is told.
 
-use shoal_protocol::{Attempt, Failure, Finished, FromNode, Hash, JobId, Time, UnitOutput};
-use shoal_scheduler::{Arrived, Conn, Input, Place};
+use shoal_kinds::Form;
+use shoal_kinds::form::Runs;
+use shoal_protocol::{Attempt, Failure, Finished, FromNode, Hash, JobId, Span, Time, UnitOutput};
+use shoal_scheduler::{Arrived, Conn, Failed, Input, Place};
 
 use super::Driver;
 use crate::store::place::is_full;
@@ -22,11 +24,11 @@ impl Driver {
         for Finished { attempt, took, output } in finished {
             let place = match self.place(conn, attempt, output, results.len(), &mut gathered) {
                 Ok(place) => place,
-                Err(Unplaced::Next(bytes, job)) => {
+                Err(Unplaced::Next(bytes, job, of_it)) => {
                     self.write(conn, gathered.take(), &mut results, &mut failed);
                     let entries = results.len()..results.len();
                     let mut next = Gathered { job, bytes: Vec::new(), entries };
-                    let place = next.add(&bytes);
+                    let place = next.add(&bytes, of_it);
                     gathered = Some(next);
                     place
                 }
@@ -81,16 +83,25 @@ impl Driver {
                 if self.room.is_full() {
                     return Err(Unplaced::Full);
                 }
+                let failed = failed_in(&spec.work.form(), span, &bytes, bytes.len() as u64);
                 match gathered {
                     Some(gathered) if gathered.job == job && gathered.entries.end == entry => {
-                        Ok(gathered.add(&bytes))
+                        Ok(gathered.add(&bytes, failed))
                     }
-                    _ => Err(Unplaced::Next(bytes, job)),
+                    _ => Err(Unplaced::Next(bytes, job, failed)),
                 }
             }
             UnitOutput::Stored { hash, size } => {
                 match self.results.take(attempt, &mut self.journal) {
-                    Some(place) if place.hash == hash && place.size == size => Ok(Some(place)),
+                    Some(place) if place.hash == hash && place.size == size => {
+                        let head = spec.work.form().head_bytes(span);
+                        let lengths = self.results.read(job, place.offset, head);
+                        let lengths = lengths.map_err(|error| {
+                            Unplaced::Wrong(format!("the result stored cannot be read: {error}"))
+                        })?;
+                        let failed = failed_in(&spec.work.form(), span, &lengths, size);
+                        Ok(Some(Place { failed, ..place }))
+                    }
                     Some(_) => {
                         Err(Unplaced::Wrong("the result stored is not the one announced".into()))
                     }
@@ -132,19 +143,28 @@ impl Driver {
 }
 
 enum Unplaced {
-    /// Does not follow what is gathered: begin anew.
-    Next(Vec<u8>, JobId),
+    /// Does not follow what is gathered: begin anew with it.
+    Next(Vec<u8>, JobId, Failed),
     Wrong(String),
     /// There is no room for it now.
     Full,
 }
 
+/// Items that failed by themselves, by the lengths at the start of a result.
+fn failed_in(form: &Form<'_>, span: Span, bytes: &[u8], size: u64) -> Failed {
+    let head = usize::try_from(form.head_bytes(span)).unwrap_or(0);
+    let runs = Runs(bytes.get(..head).unwrap_or_default());
+    let items = runs.failed().count() as u32;
+    let bytes = if items == 0 { 0 } else { size.saturating_sub(runs.answers().end) };
+    Failed { items, bytes }
+}
+
 impl Gathered {
-    fn add(&mut self, bytes: &[u8]) -> Option<Place> {
+    fn add(&mut self, bytes: &[u8], failed: Failed) -> Option<Place> {
         let offset = self.bytes.len() as u64;
         self.bytes.extend_from_slice(bytes);
         self.entries.end += 1;
         let hash = Hash(*blake3::hash(bytes).as_bytes());
-        Some(Place { offset, size: bytes.len() as u64, hash })
+        Some(Place { offset, size: bytes.len() as u64, hash, failed })
     }
 }

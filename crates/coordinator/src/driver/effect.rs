@@ -4,18 +4,19 @@ use shoal_protocol::{BlobRef, JobId, Time, Verify};
 use shoal_scheduler::{RequestId, SubmitError};
 
 use super::Driver;
-use super::event::{Found, Merged, Query, Reply, Ticket};
+use super::event::{Found, Merged, NotTaken, Query, Reply, Ticket};
+use super::keyed::{Key, Keyed};
 use super::waiting::{Asked, ForEnd};
 use shoal_api::{JobJson, StateJson};
 
 pub(super) enum Effect {
-    /// A job was taken in.
+    /// A job was taken in, now or before.
     Accepted {
         job: JobId,
         ticket: Ticket,
     },
     Refused {
-        error: SubmitError,
+        error: NotTaken,
         ticket: Ticket,
     },
     Ended {
@@ -42,8 +43,8 @@ pub(super) enum Effect {
     },
     /// A service was taken in, or refused.
     Served {
-        result: Result<JobId, SubmitError>,
-        reply: Reply<Result<JobId, SubmitError>>,
+        result: Result<JobId, NotTaken>,
+        reply: Reply<Result<JobId, NotTaken>>,
     },
     /// A service is gone, if there was one.
     Unserved {
@@ -84,18 +85,40 @@ impl Driver {
     pub(super) fn answered(&mut self, request: RequestId, result: Result<JobId, SubmitError>) {
         let Some(asked) = self.waiting.asked(request) else { return };
         match (asked, result) {
-            (Asked::Serve(reply), result) => self.later.push(Effect::Served { result, reply }),
+            (Asked::Serve { key, reply }, result) => {
+                if let Ok(service) = result {
+                    self.keep_key(key, service);
+                }
+                let result = result.map_err(NotTaken::Scheduler);
+                self.later.push(Effect::Served { result, reply });
+            }
             (Asked::Submit(ticket), Ok(job)) => {
                 self.counts.jobs_submitted += 1;
                 if ticket.note != Default::default() {
                     self.journal.note(job, ticket.note.clone());
                 }
                 self.known.note(job, ticket.note.clone());
+                self.keep_key(ticket.key.clone(), job);
                 self.later.push(Effect::Accepted { job, ticket });
             }
             (Asked::Submit(ticket), Err(error)) => {
+                let error = NotTaken::Scheduler(error);
                 self.later.push(Effect::Refused { error, ticket });
             }
+        }
+    }
+
+    /// Durable together with its job.
+    fn keep_key(&mut self, key: Option<Key>, job: JobId) {
+        let Some(key) = key else { return };
+        let keyed = Keyed { key, job };
+        self.journal.key(keyed.clone());
+        self.keys.keep(keyed);
+    }
+
+    pub(super) fn forget_key(&mut self, job: JobId) {
+        if let Some(name) = self.keys.forget(job) {
+            self.journal.forget_key(name);
         }
     }
 
@@ -136,7 +159,7 @@ impl Driver {
     fn accepted(&mut self, now: Time, job: JobId, ticket: Ticket) {
         let Ticket { accepted, answer, wait, .. } = ticket;
         let _ = accepted.send(job);
-        if wait {
+        if wait && self.known.runs(job) {
             self.waiting.submitter(job, answer);
         } else if let Some(view) = self.job_json(now, job) {
             let _ = answer.send(Ok(view));
@@ -204,6 +227,12 @@ impl Driver {
             Query::Nodes { reply } => {
                 let _ = reply.send(self.nodes_json(now));
             }
+            Query::Taken { key, reply } => {
+                let _ = reply.send(self.keys.find(&key));
+            }
+            Query::Left { reply } => {
+                let _ = reply.send(self.left_json());
+            }
             Query::Units { job, reply } => {
                 let _ = reply.send(self.units_json(job));
             }
@@ -247,7 +276,8 @@ impl Driver {
         let state = self.scheduler.job(now, job)?.state;
         let spec = self.scheduler.spec(job)?.clone().into();
         let segments = self.scheduler.merged(job).into();
-        let merged = Merged { spec, state, segments };
+        let note = self.known.note_of(job).cloned().unwrap_or_default();
+        let merged = Merged { spec, state, segments, note };
         self.known.keep_results(job, &merged);
         Some(merged)
     }

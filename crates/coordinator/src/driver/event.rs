@@ -12,10 +12,11 @@ use shoal_scheduler::{CallId, CompareId, Conn, Outcome, Place, Receipt, SubmitEr
 use tokio::sync::{mpsc, oneshot};
 
 use super::conns::Outgoing;
+use super::keyed::{Key, Taken};
 use crate::answer::Giver;
 use crate::store::facts::Stored;
 use crate::store::results::Region;
-use shoal_api::{JobJson, NodeJson, ServiceJson, UnitsJson};
+use shoal_api::{JobJson, LeftNodeJson, NodeJson, ServiceJson, UnitsJson};
 
 /// Answers that may come late or, when the driver stops, never.
 pub(crate) type Reply<T> = oneshot::Sender<T>;
@@ -93,7 +94,8 @@ pub(crate) enum Event {
 pub(crate) enum ServiceEvent {
     Serve {
         spec: Box<ServiceSpec>,
-        reply: Reply<Result<JobId, SubmitError>>,
+        key: Option<Key>,
+        reply: Reply<Result<JobId, NotTaken>>,
     },
     /// Says whether there was one.
     Unserve {
@@ -171,11 +173,23 @@ pub(crate) struct Submission {
 /// What is kept of a submission while the scheduler decides.
 pub(crate) struct Ticket {
     pub(crate) note: Note,
+    /// The client's, if it sent one.
+    pub(crate) key: Option<Key>,
     /// Told the job's number as soon as it is durable.
     pub(crate) accepted: Reply<JobId>,
     /// Told the job at once, or with `wait` when it has ended.
-    pub(crate) answer: Reply<Result<JobJson, SubmitError>>,
+    pub(crate) answer: Reply<Result<JobJson, NotTaken>>,
     pub(crate) wait: bool,
+}
+
+/// Why a job or a service is not taken in.
+#[derive(Debug)]
+pub(crate) enum NotTaken {
+    Scheduler(SubmitError),
+    /// Another request came with the same key and made this job.
+    OtherRequest {
+        job: JobId,
+    },
 }
 
 /// Where a result may be written and what it must look like.
@@ -230,6 +244,10 @@ pub(crate) enum Query {
     Nodes {
         reply: Reply<Vec<NodeJson>>,
     },
+    /// Those that are remembered and not connected.
+    Left {
+        reply: Reply<Vec<LeftNodeJson>>,
+    },
     Services {
         reply: Reply<Vec<ServiceJson>>,
     },
@@ -242,6 +260,11 @@ pub(crate) enum Query {
     Language {
         name: String,
         reply: Reply<Option<(LlmWork, bool)>>,
+    },
+    /// What a client's key stands for.
+    Taken {
+        key: Key,
+        reply: Reply<Option<Taken>>,
     },
     Units {
         job: JobId,
@@ -314,6 +337,7 @@ pub(crate) struct Merged {
     pub(crate) spec: Arc<JobSpec>,
     pub(crate) state: shoal_scheduler::JobState,
     pub(crate) segments: Arc<Vec<Segment>>,
+    pub(crate) note: Note,
 }
 
 /// For `/metrics`.

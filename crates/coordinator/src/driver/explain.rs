@@ -63,12 +63,16 @@ impl Driver {
 }
 
 fn state(view: &JobView) -> String {
-    let JobView { job, kind, items, items_done, .. } = view;
+    let JobView { job, kind, items, items_done, items_failed, .. } = view;
+    let failed = match items_failed {
+        0 => String::new(),
+        failed => format!(", of which {failed} failed"),
+    };
     match view.state {
         JobState::Running => {
-            format!("job {job} ({kind}) is running: {items_done} of {items} items are done")
+            format!("job {job} ({kind}) is running: {items_done} of {items} items are done{failed}")
         }
-        JobState::Done => format!("job {job} ({kind}) is done: {items} items"),
+        JobState::Done => format!("job {job} ({kind}) is done: {items} items{failed}"),
         JobState::Failed => {
             format!("job {job} ({kind}) failed after {items_done} of {items} items")
         }

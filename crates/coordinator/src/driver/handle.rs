@@ -4,16 +4,17 @@ use std::sync::Arc;
 
 use shoal_kinds::{LlmWork, OnnxWork, ServiceSpec};
 use shoal_protocol::{Attempt, BlobRef, CrewId, Epoch, JobId, Span};
-use shoal_scheduler::{Conn, SubmitError};
+use shoal_scheduler::Conn;
 use tokio::sync::{mpsc, oneshot, watch};
 
 use super::event::{
-    Counts, CrewEvent, Event, Explain, Found, Merged, Proven, Query, Reply, ReserveError, Reserved,
-    Seat, ServiceEvent, Submission,
+    Counts, CrewEvent, Event, Explain, Found, Merged, NotTaken, Proven, Query, Reply, ReserveError,
+    Reserved, Seat, ServiceEvent, Submission,
 };
+use super::keyed::{Key, Taken};
 use crate::health::{Health, Trouble};
 use crate::store::facts::Stored;
-use shoal_api::{JobJson, NodeJson, ServiceJson, UnitsJson};
+use shoal_api::{JobJson, LeftNodeJson, NodeJson, ServiceJson, UnitsJson};
 
 #[derive(Clone)]
 pub(crate) struct Handle {
@@ -96,6 +97,10 @@ impl Handle {
         self.query(|reply| Query::Nodes { reply }).await
     }
 
+    pub(crate) async fn left(&self) -> Result<Vec<LeftNodeJson>, Stopped> {
+        self.query(|reply| Query::Left { reply }).await
+    }
+
     pub(crate) async fn services(&self) -> Result<Vec<ServiceJson>, Stopped> {
         self.query(|reply| Query::Services { reply }).await
     }
@@ -112,13 +117,18 @@ impl Handle {
     pub(crate) async fn serve(
         &self,
         spec: ServiceSpec,
-    ) -> Result<Result<JobId, SubmitError>, Stopped> {
+        key: Option<Key>,
+    ) -> Result<Result<JobId, NotTaken>, Stopped> {
         let spec = Box::new(spec);
-        self.ask(|reply| Event::Service(ServiceEvent::Serve { spec, reply })).await
+        self.ask(|reply| Event::Service(ServiceEvent::Serve { spec, key, reply })).await
     }
 
     pub(crate) async fn unserve(&self, name: String) -> Result<bool, Stopped> {
         self.ask(|reply| Event::Service(ServiceEvent::Unserve { name, reply })).await
+    }
+
+    pub(crate) async fn taken(&self, key: Key) -> Result<Option<Taken>, Stopped> {
+        self.query(|reply| Query::Taken { key, reply }).await
     }
 
     pub(crate) async fn units(&self, job: JobId) -> Result<Option<UnitsJson>, Stopped> {

@@ -58,7 +58,7 @@ mod tests {
     use shoal_protocol::{
         Hash, JobId, Lane, Limits, Needs, NodeId, Policy, Sizing, Strategy, Time, Verify,
     };
-    use shoal_scheduler::{Fact, Place, Scheduler};
+    use shoal_scheduler::{Fact, Failed, Place, Scheduler};
 
     fn facts() -> Vec<Fact> {
         let spec = JobSpec {
@@ -77,7 +77,7 @@ mod tests {
             job: JobId(1),
             span: Span::new(start, 10),
             node: NodeId(1),
-            place: Some(Place { offset: 0, size, hash: Hash([0; 32]) }),
+            place: Some(Place { offset: 0, size, hash: Hash([0; 32]), failed: Failed::default() }),
         };
         let submitted = Fact::Submitted { job: JobId(1), at: Time(1), spec: Box::new(spec) };
         let unmerged = Fact::Unmerged { job: JobId(1), span: Span::new(0, 10) };

@@ -42,7 +42,7 @@ struct Job {
     ended: bool,
     /// Version of the last change.
     version: u64,
-    /// Bytes of all merged units.
+    /// Bytes of all merged units, without what says how failed runs ended.
     bytes: u64,
     /// What the file or line at fault is called, once somebody looked it up.
     input: Option<String>,
@@ -58,6 +58,10 @@ impl Known {
                 if let Some(index) = self.indexes.get_mut(id) {
                     index.add((*span, *place));
                 }
+            }
+            Fact::FailedItems { job: id, failed, .. } => {
+                let job = touch(&mut self.jobs, &mut self.changed, *id, self.version);
+                job.bytes = job.bytes.saturating_sub(failed.bytes);
             }
             Fact::Submitted { job, .. } => {
                 touch(&mut self.jobs, &mut self.changed, *job, self.version).ended = false;
@@ -104,6 +108,8 @@ impl Known {
             Fact::Life { .. }
             | Fact::Node { .. }
             | Fact::Class { .. }
+            | Fact::Numbered { .. }
+            | Fact::Seen { .. }
             | Fact::Trust { .. }
             | Fact::Passed { .. } => {
                 self.changed = true;
@@ -160,7 +166,7 @@ impl Known {
         for id in std::mem::take(&mut self.recount) {
             let Some(job) = self.jobs.get_mut(&id) else { continue };
             let places = scheduler.merged(id).into_iter().filter_map(|(_, place)| place);
-            job.bytes = places.map(|place| place.size).sum();
+            job.bytes = places.map(|place| place.size - place.failed.bytes).sum();
         }
     }
 

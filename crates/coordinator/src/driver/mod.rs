@@ -5,6 +5,7 @@
 //! - [`event`]: what reaches it, [`inbox`]: how, and [`take`]: what is done about it
 //! - [`done`], [`results`]: results that arrive
 //! - [`compare`]: looking whether two answers are the same
+//! - [`keyed`]: requests that are sent again
 //! - [`service`]: services are begun, asked and ended
 //! - [`crew`], [`parts`]: what crews need of the shell, and the bytes of their checkpoints
 //! - [`settle`]: making a batch durable
@@ -25,6 +26,7 @@ mod explain;
 pub(crate) mod handle;
 mod inbox;
 mod index;
+pub(crate) mod keyed;
 mod known;
 mod open;
 mod parts;
@@ -50,6 +52,7 @@ use self::effect::{Effect, Later};
 use self::event::Counts;
 use self::handle::Handle;
 use self::inbox::{Inbox, Woken};
+use self::keyed::Keys;
 use self::known::Known;
 pub(crate) use self::open::Places;
 use self::results::Results;
@@ -78,6 +81,7 @@ pub(crate) struct Driver {
     comparer: Comparer,
     conns: Conns,
     crews: Crews,
+    keys: Keys,
     known: Known,
     waiting: Waiting,
     /// What nobody else counts.
@@ -169,6 +173,7 @@ impl Driver {
                     if self.known.forget(job) {
                         self.journal.forget_note(job);
                     }
+                    self.forget_key(job);
                     self.crews.forget(job);
                     self.later.push(Effect::Forget { job });
                 }

@@ -13,6 +13,7 @@ use super::conns::Conns;
 use super::crew::Crews;
 use super::effect::Later;
 use super::event::Counts;
+use super::keyed::Keys;
 use super::known::Known;
 use super::results::Results;
 use super::room::Room;
@@ -69,6 +70,17 @@ impl Driver {
             |stored: &Stored| verify::is_whole(&places.results, stored.job, &stored.place);
         let (stored, torn): (Vec<_>, Vec<_>) = facts.stored()?.into_iter().partition(is_whole);
         batch.settled.extend(torn.iter().map(|stored| stored.attempt));
+        let mut keys = Keys::default();
+        for keyed in facts.keys()? {
+            // A build that does not know keys leaves those of jobs that it removes.
+            let is_there = scheduler.spec(keyed.job).is_some()
+                || scheduler.services().iter().any(|service| service.service == keyed.job);
+            if is_there {
+                keys.keep(keyed);
+            } else {
+                batch.unkeyed.push(keyed.key.name);
+            }
+        }
         Ok(Driver {
             clock,
             seed,
@@ -81,6 +93,7 @@ impl Driver {
             comparer: Comparer::default(),
             conns: Conns::default(),
             crews,
+            keys,
             known,
             waiting: Waiting::default(),
             counts: Counts::default(),

@@ -43,10 +43,13 @@ impl Parts {
             | Fact::Node { .. }
             | Fact::Submitted { .. }
             | Fact::Merged { .. }
+            | Fact::FailedItems { .. }
             | Fact::Unmerged { .. }
             | Fact::Checked { .. }
             | Fact::Passed { .. }
             | Fact::Class { .. }
+            | Fact::Numbered { .. }
+            | Fact::Seen { .. }
             | Fact::Rejected { .. }
             | Fact::Trust { .. }
             | Fact::Serves { .. }

@@ -2,6 +2,7 @@
 //! For these it is said where each may be written, and which one counts.
 
 use std::collections::HashMap;
+use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -14,8 +15,8 @@ use super::Driver;
 use super::event::{ReserveError, Reserved};
 use super::settle::Journal;
 use crate::store::facts::Stored;
-use crate::store::place::{is_full, write_all_at};
-use crate::store::results::{Region, ResultFiles};
+use crate::store::place::{is_full, read_exact_at, write_all_at};
+use crate::store::results::{self, Region, ResultFiles};
 
 /// Regions one attempt may take. Each transfer has its own, so that one that is still under way cannot
 /// change what another stored; without an end a node could make the file grow for ever.
@@ -49,6 +50,15 @@ impl Results {
         let region = self.files.reserve(job, bytes.len() as u64)?;
         write_all_at(&region.file, bytes, region.offset)?;
         Ok(region.offset)
+    }
+
+    /// The first bytes of a result that is there.
+    pub(super) fn read(&self, job: JobId, offset: u64, size: u64) -> io::Result<Vec<u8>> {
+        let mut bytes = vec![0; usize::try_from(size).map_err(io::Error::other)?];
+        if size > 0 {
+            read_exact_at(&File::open(results::path(self.dir(), job))?, &mut bytes, offset)?;
+        }
+        Ok(bytes)
     }
 
     /// A result begins to come by HTTP: where it may be written.

@@ -5,7 +5,8 @@ use shoal_scheduler::{Input, ServiceView, SplitView, StageView, Urgency};
 
 use super::Driver;
 use super::effect::Effect;
-use super::event::{ServiceEvent, Wish};
+use super::event::{NotTaken, ServiceEvent, Wish};
+use super::keyed::Taken;
 use super::waiting::Asked;
 use shoal_api::{ReplicaJson, ServiceJson, SplitJson, StageJson};
 use shoal_kinds::Split;
@@ -14,14 +15,23 @@ use shoal_protocol::{Micros, Path};
 impl Driver {
     pub(super) fn take_service(&mut self, now: Time, event: ServiceEvent) {
         match event {
-            ServiceEvent::Serve { spec, reply } => {
-                let request = self.waiting.request(Asked::Serve(reply));
+            ServiceEvent::Serve { spec, key, reply } => {
+                let result = match key.as_ref().and_then(|key| self.keys.find(key)) {
+                    None => None,
+                    Some(Taken::Same(service)) => Some(Ok(service)),
+                    Some(Taken::Other(job)) => Some(Err(NotTaken::OtherRequest { job })),
+                };
+                if let Some(result) = result {
+                    return self.later.push(Effect::Served { result, reply });
+                }
+                let request = self.waiting.request(Asked::Serve { key, reply });
                 self.handle(now, Input::Serve { request, spec: *spec });
             }
             ServiceEvent::Unserve { name, reply } => {
                 let service = self.scheduler.service_named(&name);
                 if let Some(service) = service {
                     self.handle(now, Input::Unserve { service });
+                    self.forget_key(service);
                 }
                 self.later.push(Effect::Unserved { found: service.is_some(), reply });
             }

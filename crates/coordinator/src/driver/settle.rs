@@ -9,6 +9,7 @@ use shoal_protocol::{Attempt, JobId};
 use shoal_scheduler::Fact;
 
 use super::Driver;
+use super::keyed::Keyed;
 use super::room::Room;
 use crate::faults::{Fault, Faults, Point};
 use crate::health::Health;
@@ -55,6 +56,15 @@ impl Journal {
     /// A job's note is of no use any more.
     pub(super) fn forget_note(&mut self, job: JobId) {
         self.batch.forgotten.push(job);
+    }
+
+    pub(super) fn key(&mut self, keyed: Keyed) {
+        self.batch.keys.push(keyed);
+    }
+
+    /// The job of a key is gone.
+    pub(super) fn forget_key(&mut self, name: String) {
+        self.batch.unkeyed.push(name);
     }
 
     pub(super) fn stored(&mut self, stored: Stored) {

@@ -7,7 +7,8 @@ use shoal_scheduler::Input;
 
 use super::Driver;
 use super::effect::Effect;
-use super::event::{CrewEvent, Event, Reply, Submission};
+use super::event::{CrewEvent, Event, NotTaken, Reply, Submission};
+use super::keyed::Taken;
 use super::waiting::Asked;
 use shoal_api::{JobJson, StateJson};
 
@@ -76,6 +77,14 @@ impl Driver {
     }
 
     fn submit(&mut self, now: Time, Submission { spec, ticket }: Submission) {
+        match ticket.key.as_ref().and_then(|key| self.keys.find(key)) {
+            None => {}
+            Some(Taken::Same(job)) => return self.later.push(Effect::Accepted { job, ticket }),
+            Some(Taken::Other(job)) => {
+                let error = NotTaken::OtherRequest { job };
+                return self.later.push(Effect::Refused { error, ticket });
+            }
+        }
         let request = self.waiting.request(Asked::Submit(ticket));
         self.handle(now, Input::Submit { request, spec });
     }

@@ -2,18 +2,19 @@
 
 use shoal_kinds::JobSpec;
 use shoal_protocol::{
-    Engine, Hash, JobId, Lane, LinkReport, Micros, NodeId, NodeKind, Path, Priority, Time,
+    Engine, Hash, JobId, Lane, LinkReport, Micros, NodeId, NodeKind, Path, PerLane, Priority, Time,
 };
 use shoal_scheduler::{
-    CrewView, JobFailure, JobState, JobView, MemberView, NodeView, Trust, UnitState,
+    CrewView, JobFailure, JobState, JobView, LeftView, MemberView, NodeView, Trust, UnitState,
 };
 
 use super::Driver;
 use super::event::Counts;
 use shoal_api::{
     ChangeJson, ConditionJson, CrewJson, CrewStateJson, EngineJson, GpuJson, JobErrorJson, JobJson,
-    LinkJson, MemberJson, NodeJson, NodeKindJson, PriorityJson, ResultJson, ShareJson, SimJson,
-    StateJson, TotalJson, TrustJson, TrustsJson, UnitJson, UnitStateJson, UnitsJson, ViaJson,
+    LeftNodeJson, LinkJson, MemberJson, NodeJson, NodeKindJson, PriorityJson, ResultJson,
+    ShareJson, SimJson, StateJson, TotalJson, TrustJson, TrustsJson, UnitJson, UnitStateJson,
+    UnitsJson, ViaJson,
 };
 use shoal_kinds::form::LENGTH_BYTES;
 use shoal_kinds::plan::verify_words;
@@ -49,6 +50,7 @@ impl Driver {
             state,
             items: view.items,
             items_done: view.items_done,
+            items_failed: view.items_failed,
             items_leased: view.items_leased,
             units_done: view.units_done,
             units_leased: view.units_leased,
@@ -147,15 +149,26 @@ impl Driver {
         self.scheduler.nodes(now).into_iter().map(|view| self.node_json(view)).collect()
     }
 
+    pub(super) fn left_json(&self) -> Vec<LeftNodeJson> {
+        let left =
+            self.scheduler.gone().into_iter().map(|LeftView { node, seen, trust }| LeftNodeJson {
+                id: node.0,
+                name: seen.name,
+                kind: kind_json(seen.kind),
+                trusted: seen.trusted,
+                trust: trusts_json(&trust),
+                units_done: seen.units,
+                units_failed: seen.failed,
+                last_seen: millis(seen.at),
+            });
+        left.collect()
+    }
+
     fn node_json(&self, view: NodeView) -> NodeJson {
         let job_name = view.job.and_then(|job| self.scheduler.spec(job)).map(|spec| &spec.name);
         NodeJson {
             id: view.node.0,
-            kind: match view.caps.kind {
-                NodeKind::Native => NodeKindJson::Native,
-                NodeKind::Browser => NodeKindJson::Browser,
-                NodeKind::Simulated => NodeKindJson::Simulated,
-            },
+            kind: kind_json(view.caps.kind),
             gpu: view.caps.gpu.map(|gpu| GpuJson {
                 name: gpu.name,
                 backend: gpu.backend,
@@ -193,10 +206,7 @@ impl Driver {
                 charging: view.condition.charging,
                 metered: view.condition.metered,
             },
-            trust: TrustsJson {
-                gpu: trust_json(view.trust[Lane::Gpu]),
-                cpu: trust_json(view.trust[Lane::Cpu]),
-            },
+            trust: trusts_json(&view.trust),
             units_done: view.units_done,
             units_failed: view.units_failed,
             gave_bytes: view.gave,
@@ -275,7 +285,7 @@ impl Driver {
     }
 
     pub(super) fn node_name(&self, node: NodeId) -> String {
-        // Names are not facts: after a restart a node that left has only its number.
+        // Of one that never did anything that counted, nothing is remembered after a restart.
         self.scheduler.node_name(node).map_or_else(|| format!("node {node}"), str::to_owned)
     }
 }
@@ -283,6 +293,18 @@ impl Driver {
 fn engine_json(engine: Engine) -> EngineJson {
     let speed = (engine.speed > 0).then(|| thousandth(engine.speed));
     EngineJson { name: engine.name, version: engine.version, speed }
+}
+
+fn kind_json(kind: NodeKind) -> NodeKindJson {
+    match kind {
+        NodeKind::Native => NodeKindJson::Native,
+        NodeKind::Browser => NodeKindJson::Browser,
+        NodeKind::Simulated => NodeKindJson::Simulated,
+    }
+}
+
+fn trusts_json(trust: &PerLane<Trust>) -> TrustsJson {
+    TrustsJson { gpu: trust_json(trust[Lane::Gpu]), cpu: trust_json(trust[Lane::Cpu]) }
 }
 
 fn trust_json(trust: Trust) -> TrustJson {

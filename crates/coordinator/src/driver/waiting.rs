@@ -4,9 +4,10 @@
 use std::collections::{BTreeMap, HashMap};
 
 use shoal_protocol::JobId;
-use shoal_scheduler::{CallError, CallId, RequestId, SubmitError};
+use shoal_scheduler::{CallError, CallId, RequestId};
 
-use super::event::{Reply, Ticket};
+use super::event::{NotTaken, Reply, Ticket};
+use super::keyed::Key;
 use crate::answer::{Giver, Ran};
 use shoal_api::JobJson;
 
@@ -22,14 +23,14 @@ pub(super) struct Waiting {
 /// What the scheduler was asked.
 pub(super) enum Asked {
     Submit(Ticket),
-    Serve(Reply<Result<JobId, SubmitError>>),
+    Serve { key: Option<Key>, reply: Reply<Result<JobId, NotTaken>> },
 }
 
 /// Who wants to know when a job has ended.
 #[derive(Default)]
 pub(super) struct ForEnd {
     pub(super) askers: Vec<Reply<Option<JobJson>>>,
-    pub(super) submitters: Vec<Reply<Result<JobJson, SubmitError>>>,
+    pub(super) submitters: Vec<Reply<Result<JobJson, NotTaken>>>,
 }
 
 impl Waiting {
@@ -46,7 +47,7 @@ impl Waiting {
         self.requests.remove(&request)
     }
 
-    pub(super) fn submitter(&mut self, job: JobId, reply: Reply<Result<JobJson, SubmitError>>) {
+    pub(super) fn submitter(&mut self, job: JobId, reply: Reply<Result<JobJson, NotTaken>>) {
         self.ends.entry(job).or_default().submitters.push(reply);
     }
 

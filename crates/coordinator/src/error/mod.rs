@@ -87,16 +87,21 @@ impl IntoResponse for ApiError {
 /// No or wrong credentials.
 #[derive(Debug)]
 pub(crate) enum AuthError {
-    Key,
+    NoKey,
+    WrongKey,
     Session,
 }
 
 impl From<AuthError> for ApiError {
     fn from(error: AuthError) -> ApiError {
         let (code, message) = match error {
-            AuthError::Key => (
+            AuthError::NoKey => (
                 "bad_key",
-                "the API key is missing or wrong: send \"Authorization: Bearer KEY\" with the key of the coordinator's data folder",
+                "the API key is missing: send \"Authorization: Bearer KEY\" with the key of the coordinator's data folder",
+            ),
+            AuthError::WrongKey => (
+                "bad_key",
+                "the API key is wrong: it is in the file `key` of the coordinator's data folder, and `shoal up` prints it in the dashboard link",
             ),
             AuthError::Session => (
                 "bad_session",
@@ -117,6 +122,13 @@ pub(crate) enum RequestError {
         value: String,
         expected: &'static str,
     },
+    /// A path or a query that is not well formed.
+    Unreadable {
+        what: &'static str,
+        why: String,
+    },
+    /// A request for a WebSocket that is none.
+    NoSocket(String),
     LengthMissing,
     /// The body is larger than this operation takes.
     TooLarge {
@@ -136,6 +148,12 @@ impl From<RequestError> for ApiError {
                 "bad_request",
                 format!("{what} is {value:?}; expected {expected}"),
             ),
+            RequestError::Unreadable { what, why } => ApiError::new(
+                StatusCode::BAD_REQUEST,
+                "bad_request",
+                format!("the {what} cannot be read: {why}"),
+            ),
+            RequestError::NoSocket(why) => ApiError::new(StatusCode::BAD_REQUEST, "no_socket", why),
             RequestError::LengthMissing => ApiError::new(
                 StatusCode::LENGTH_REQUIRED,
                 "length_required",

@@ -9,6 +9,7 @@ use shoal_scheduler::SubmitError;
 
 use super::ApiError;
 use super::common::{degraded, disk};
+use crate::driver::event::NotTaken;
 use crate::driver::handle::Stopped;
 use crate::health::Trouble;
 
@@ -16,7 +17,7 @@ use crate::health::Trouble;
 #[derive(Debug)]
 pub(crate) enum JobSubmitError {
     Plan(PlanError),
-    Scheduler(SubmitError),
+    NotTaken(NotTaken),
     /// Nothing new is taken in now.
     Degraded(Trouble),
     Stopped,
@@ -26,7 +27,14 @@ impl From<JobSubmitError> for ApiError {
     fn from(error: JobSubmitError) -> ApiError {
         match error {
             JobSubmitError::Plan(error) => error.into(),
-            JobSubmitError::Scheduler(error) => error.into(),
+            JobSubmitError::NotTaken(NotTaken::Scheduler(error)) => error.into(),
+            JobSubmitError::NotTaken(NotTaken::OtherRequest { job }) => {
+                let message = format!(
+                    "another request came with this Idempotency-Key and made job {job}: use a new key for each request"
+                );
+                ApiError::new(StatusCode::UNPROCESSABLE_ENTITY, "key_taken", message)
+                    .with(json!({ "job": job.0 }))
+            }
             JobSubmitError::Degraded(trouble) => degraded(&trouble),
             JobSubmitError::Stopped => Stopped.into(),
         }

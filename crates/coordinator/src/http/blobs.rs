@@ -2,7 +2,7 @@
 
 use axum::Json;
 use axum::body::Body;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use shoal_protocol::Hash;
@@ -11,6 +11,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::App;
+use super::extract::Path;
 use super::guard::UPLOAD_LENGTH;
 use super::range::{self, Asked};
 use crate::error::{ApiError, BlobError, RequestError, UPLOAD_OFFSET, disk_full};

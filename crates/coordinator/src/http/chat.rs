@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use axum::Json;
 use axum::body::Body;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
@@ -25,6 +25,7 @@ use utoipa_axum::routes;
 
 use self::answer::{Form, Story};
 use super::App;
+use super::extract::Path;
 use super::jobs::collect;
 use super::services::{DEADLINE, ask, wish};
 use crate::answer::Next;

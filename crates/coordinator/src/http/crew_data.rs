@@ -2,7 +2,7 @@
 
 use axum::Json;
 use axum::body::Body;
-use axum::extract::{Path, Query, State};
+use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use http_body_util::BodyExt;
 use serde::Deserialize;
@@ -13,6 +13,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::App;
+use super::extract::{Path, Query};
 use super::jobs::{collect, number};
 use super::node_data::length;
 use crate::driver::event::{CrewEvent, Event, Seat};

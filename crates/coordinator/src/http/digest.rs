@@ -50,7 +50,7 @@ fn placed(segments: &[Segment]) -> impl Iterator<Item = (Span, Place)> {
     segments.iter().filter_map(|(span, place)| place.map(|place| (*span, place)))
 }
 
-/// All units in order, each without its head.
+/// All units in order, each without its head and without what says how its failed runs ended.
 fn hash_units(
     app: &App,
     job: JobId,
@@ -66,8 +66,10 @@ fn hash_units(
     for (span, place) in units {
         let head = head(span);
         check(&file, job, span, place, |at, part| {
-            let skip = usize::try_from(head.saturating_sub(at)).unwrap_or(usize::MAX);
-            hasher.update(part.get(skip..).unwrap_or_default());
+            let end = place.size.saturating_sub(place.failed.bytes);
+            let within = |edge: u64| usize::try_from(edge.saturating_sub(at)).unwrap_or(usize::MAX);
+            let (from, until) = (within(head), within(end).min(part.len()));
+            hasher.update(part.get(from..until).unwrap_or_default());
         })?;
     }
     Ok(())

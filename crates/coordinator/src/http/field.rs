@@ -4,7 +4,7 @@ use std::io::{self, Cursor};
 use std::time::Duration;
 
 use axum::body::Body;
-use axum::extract::{Path, Query, State};
+use axum::extract::State;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use image::codecs::png::{CompressionType, FilterType, PngEncoder};
@@ -18,6 +18,7 @@ use utoipa_axum::routes;
 
 use super::App;
 use super::blobs::BYTES;
+use super::extract::{Path, Query};
 use super::jobs::{collect, number, parse};
 use crate::driver::event::{CrewEvent, Event};
 use crate::error::{ApiError, JobError, PokeError};

@@ -11,7 +11,7 @@ use utoipa::Modify;
 use utoipa::openapi::OpenApi;
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
 
-use super::{App, field, models, services};
+use super::{App, field, jobs, models, services};
 use crate::error::{ApiError, AuthError, UPLOAD_OFFSET};
 
 pub(super) const UPLOAD_LENGTH: HeaderName = HeaderName::from_static("upload-length");
@@ -22,10 +22,11 @@ const PREFLIGHT_KEPT: Duration = Duration::from_secs(24 * 3600);
 
 pub(super) async fn with_key(State(app): State<App>, request: Request, next: Next) -> Response {
     if app.auth.has_key(request.headers()) {
-        next.run(request).await
-    } else {
-        ApiError::from(AuthError::Key).into_response()
+        return next.run(request).await;
     }
+    let is_given = request.headers().contains_key(header::AUTHORIZATION);
+    let error = if is_given { AuthError::WrongKey } else { AuthError::NoKey };
+    ApiError::from(error).into_response()
 }
 
 pub(super) async fn with_session(State(app): State<App>, request: Request, next: Next) -> Response {
@@ -48,6 +49,7 @@ pub(super) fn cors() -> CorsLayer {
             UPLOAD_OFFSET,
             UPLOAD_LENGTH,
             SHOAL_HASH,
+            jobs::IDEMPOTENCY_KEY,
             services::DEADLINE,
             services::BUDGET,
             services::PRIORITY,

@@ -18,7 +18,7 @@ use crate::driver::event::Counts;
 use crate::driver::handle::Stopped;
 use crate::error::{ApiError, MetricsError};
 use crate::relay::RelayCounts;
-use shoal_api::ErrorJson;
+use shoal_api::{ErrorJson, schema};
 
 /// A driver that needs longer than this for a question does not keep up.
 const DRIVER_WITHIN: Duration = Duration::from_secs(2);
@@ -34,7 +34,10 @@ pub(super) struct Served(Bytes);
 impl Served {
     pub(super) fn new(document: &OpenApi) -> Served {
         // The document is plain data: writing it cannot fail.
-        Served(document.to_json().unwrap_or_default().into())
+        let mut document = serde_json::to_value(document).unwrap_or_default();
+        schema::inline(&mut document);
+        schema::say_malformed(&mut document);
+        Served(document.to_string().into())
     }
 }
 

@@ -6,8 +6,11 @@ mod chat;
 mod crew_data;
 mod digest;
 mod events;
+mod extract;
+mod failures;
 mod field;
 mod guard;
+mod inputs;
 mod jobs;
 mod kernels;
 mod meta;
@@ -121,7 +124,9 @@ fn documented(app: &App) -> OpenApiRouter<App> {
         .merge(blobs::routes())
         .merge(jobs::routes())
         .merge(kernels::routes())
+        .merge(inputs::routes())
         .merge(result::routes())
+        .merge(failures::routes())
         .merge(npy::routes())
         .merge(picture::routes())
         .merge(field::routes())

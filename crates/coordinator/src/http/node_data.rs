@@ -1,19 +1,21 @@
 //! The data plane of nodes: inputs out, results in.
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use axum::Json;
 use axum::body::Body;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse, Response};
 use futures_util::TryStreamExt;
 use shoal_protocol::{Attempt, Hash, JobId};
-use shoal_scheduler::Place;
+use shoal_scheduler::{Failed, Place};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
+use super::extract::Path;
 use super::guard::SHOAL_HASH;
 use super::jobs::number;
 use super::{App, blobs};
@@ -24,7 +26,7 @@ use crate::store::place::{is_full, read_exact_at};
 use crate::store::receive::{ReceiveError, Received, Target, discard, receive};
 use crate::store::results::Region;
 use shoal_api::{BlobJson, ErrorJson};
-use shoal_kinds::form::{LENGTH_BYTES, runs_fault, short};
+use shoal_kinds::form::{LENGTH_BYTES, Runs, runs_fault, short};
 
 pub(super) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new()
@@ -143,7 +145,8 @@ async fn put_result(
     if let Some(runs) = runs {
         check_runs(&region, runs, size)?;
     }
-    let place = Place { offset, size, hash };
+    // How many failed is counted once its node announces it.
+    let place = Place { offset, size, hash, failed: Failed::default() };
     app.driver.stored(Stored { attempt, job, place }).await?;
     Ok(Json(BlobJson { hash: hash.to_string(), size }))
 }
@@ -162,13 +165,21 @@ fn check_hash(headers: &HeaderMap, found: Hash) -> Result<(), ResultError> {
     Err(ResultError::Mismatch { expected: said.into(), found: found.to_string() })
 }
 
-/// The lengths at the start of an exec result must add up to its size.
+/// The lengths at the start of an exec result, and what it says of failed runs, must add up to its size.
 fn check_runs(region: &Region, runs: u64, size: u64) -> Result<(), ResultError> {
     let head = runs.saturating_mul(LENGTH_BYTES);
     if head > size {
         return Err(ResultError::Shape(short(runs)));
     }
-    let mut lengths = vec![0; usize::try_from(head).unwrap_or(0)];
-    read_exact_at(&region.file, &mut lengths, region.offset).map_err(ResultError::Disk)?;
-    runs_fault(&lengths, size).map_or(Ok(()), |fault| Err(ResultError::Shape(fault)))
+    let read = |range: Range<u64>| {
+        let mut bytes = vec![0; usize::try_from(range.end - range.start).unwrap_or(0)];
+        let read = read_exact_at(&region.file, &mut bytes, region.offset + range.start);
+        read.map(|()| bytes).map_err(ResultError::Disk)
+    };
+    let lengths = read(0..head)?;
+    let records = match Runs(&lengths).records() {
+        range if range.end <= size => read(range)?,
+        _ => Vec::new(),
+    };
+    runs_fault(&lengths, &records, size).map_or(Ok(()), |fault| Err(ResultError::Shape(fault)))
 }

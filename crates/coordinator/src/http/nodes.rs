@@ -1,19 +1,23 @@
 //! Who computes.
 
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use qrcode::QrCode;
 use qrcode::render::svg::Color;
+use serde::Deserialize;
 use shoal_protocol::NodeId;
+use shoal_protocol::id::clip;
+use utoipa::IntoParams;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::App;
+use super::extract::{Path, Query};
 use super::jobs::number;
 use crate::driver::event::Explain;
-use crate::error::{ApiError, JoinCodeError, NodeError};
+use crate::error::{ApiError, JoinCodeError, NodeError, RequestError};
 use crate::relay::RelayCounts;
 use shoal_api::{
     ErrorJson, ExplainJson, NodeJson, NodesJson, OffersJson, PoolBlobsJson, PoolJson, RelayJson,
@@ -28,13 +32,37 @@ pub(super) fn routes() -> OpenApiRouter<App> {
         .routes(routes!(get_join_code))
 }
 
-/// The nodes that are connected
+#[derive(Debug, Default, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+struct Which {
+    /// 1: also devices that computed here and are not connected.
+    #[param(value_type = Option<String>)]
+    all: Option<String>,
+}
+
+/// The nodes that are connected, and those that were
 #[utoipa::path(
     get, path = "/api/v1/nodes", tag = "nodes", security(("key" = [])),
-    responses((status = 200, body = NodesJson), (status = 401, body = ErrorJson))
+    params(Which),
+    responses(
+        (status = 200, body = NodesJson),
+        (status = 400, body = ErrorJson),
+        (status = 401, body = ErrorJson),
+    )
 )]
-async fn get_nodes(State(app): State<App>) -> Result<Json<NodesJson>, ApiError> {
-    Ok(Json(NodesJson { nodes: app.driver.nodes().await? }))
+async fn get_nodes(
+    State(app): State<App>,
+    Query(which): Query<Which>,
+) -> Result<Json<NodesJson>, ApiError> {
+    let left = match which.all.as_deref() {
+        None | Some("0" | "false") => Vec::new(),
+        Some("" | "1" | "true") => app.driver.left().await?,
+        Some(other) => {
+            let (value, expected) = (clip(other.into(), 80), "0 or 1");
+            return Err(RequestError::Malformed { what: "all", value, expected }.into());
+        }
+    };
+    Ok(Json(NodesJson { nodes: app.driver.nodes().await?, left }))
 }
 
 /// Why a node is treated as it is: in sentences
@@ -66,6 +94,7 @@ async fn get_pool(State(app): State<App>) -> Result<Json<PoolJson>, ApiError> {
     let counts = app.driver.counts().await?;
     Ok(Json(PoolJson {
         join: app.urls.join.clone(),
+        reachable: !app.urls.lan.is_empty(),
         key: app.signer.public().to_string(),
         version: env!("CARGO_PKG_VERSION").into(),
         nodes: nodes.len() as u64,

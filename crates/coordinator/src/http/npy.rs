@@ -1,19 +1,21 @@
 //! Results as files that NumPy and its kin read.
 
 use axum::body::{Body, Bytes};
-use axum::extract::{Path, State};
-use axum::http::{HeaderValue, header};
+use axum::extract::State;
+use axum::http::HeaderMap;
 use axum::response::Response;
 use futures_util::{StreamExt, stream};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::App;
+use super::blobs::BYTES;
+use super::extract::Path;
 use super::jobs::parse;
 use super::range::{self, Asked};
-use super::result::{done, extents, open};
+use super::result::{cut, done, extents, open};
 use crate::error::{ApiError, JobError};
-use crate::store::send;
+use crate::store::send::{self, Extent};
 use shoal_api::{ErrorJson, OutputJson};
 
 pub(super) fn routes() -> OpenApiRouter<App> {
@@ -26,15 +28,24 @@ pub(super) fn routes() -> OpenApiRouter<App> {
 /// its numbers. Model: what its only output holds for each item.
 #[utoipa::path(
     get, path = "/api/v1/jobs/{id}/result.npy", tag = "results", security(("key" = [])),
-    params(("id" = u64, Path)),
+    params(
+        ("id" = u64, Path),
+        ("range" = Option<String>, Header, description = "bytes=FIRST-LAST"),
+    ),
     responses(
         (status = 200, body = Vec<u8>, content_type = "application/octet-stream"),
+        (status = 206, body = Vec<u8>, content_type = "application/octet-stream"),
         (status = 401, body = ErrorJson),
         (status = 404, body = ErrorJson),
         (status = 409, description = "Not done, or its result is no array of one type", body = ErrorJson),
+        (status = 416, description = "The range lies outside the file", body = ErrorJson),
     )
 )]
-async fn get_npy(State(app): State<App>, Path(id): Path<String>) -> Result<Response, ApiError> {
+async fn get_npy(
+    State(app): State<App>,
+    Path(id): Path<String>,
+    headers: HeaderMap,
+) -> Result<Response, ApiError> {
     let id = parse(&id)?;
     let job = app.driver.job(id).await?.ok_or(JobError::Missing { job: id.0 })?;
     let merged = done(&app, id).await?;
@@ -44,13 +55,21 @@ async fn get_npy(State(app): State<App>, Path(id): Path<String>) -> Result<Respo
     let shape = sides.ok_or_else(no_array)?;
     let head = shoal_kinds::npy::head(dtype, &shape);
     let extents = extents(&merged);
-    let size = head.len() as u64 + extents.iter().map(|extent| extent.len).sum::<u64>();
-    let rest = send::body(open(&app, id)?, extents).map_err(JobError::Disk)?;
-    let head = stream::once(async { Ok(Bytes::from(head)) });
+    let before = head.len() as u64;
+    let size = before + extents.iter().map(|extent| extent.len).sum::<u64>();
+    let asked = Asked::of(&headers, size);
+    if asked == Asked::Nothing {
+        return Err(JobError::Range { size }.into());
+    }
+    // The part of the head that is asked for, and the part of what follows it.
+    let Extent { offset, len } = asked.extent(size);
+    let (first, last) = (offset.min(before), (offset + len).min(before));
+    let head = Bytes::from(head).slice(first as usize..last as usize);
+    let rest = Extent { offset: offset - first, len: len - (last - first) };
+    let rest = send::body(open(&app, id)?, cut(&extents, rest)).map_err(JobError::Disk)?;
+    let head = stream::once(async { Ok(head) });
     let body = Body::from_stream(head.chain(rest.into_data_stream()));
-    let mut response = range::response(Asked::All, size, "application/octet-stream", body);
-    response.headers_mut().insert(header::ACCEPT_RANGES, HeaderValue::from_static("none"));
-    Ok(response)
+    Ok(range::response(asked, size, BYTES, body))
 }
 
 /// NumPy's word for a type, and how many of it an item has.

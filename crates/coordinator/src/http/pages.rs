@@ -5,7 +5,6 @@ use std::borrow::Cow;
 use std::io::{Cursor, Read as _};
 
 use axum::body::{Body, Bytes};
-use axum::extract::Path;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use rust_embed::{EmbeddedFile, RustEmbed};
@@ -13,6 +12,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::App;
+use super::extract::Path;
 use crate::error::{ApiError, RequestError};
 
 #[derive(RustEmbed)]
@@ -120,7 +120,23 @@ pub(super) async fn other(method: Method, uri: Uri, headers: HeaderMap) -> Respo
     if method != Method::GET && method != Method::HEAD {
         return ApiError::from(RequestError::NoSuchPath).into_response();
     }
-    serve(uri.path().trim_start_matches('/'), &headers)
+    let name = uri.path().trim_start_matches('/');
+    if wants_page(&headers) && is_missing(name) {
+        let mut page = page("missing.html", &headers);
+        *page.status_mut() = StatusCode::NOT_FOUND;
+        return page;
+    }
+    serve(name, &headers)
+}
+
+fn is_missing(name: &str) -> bool {
+    Dist::get(name).is_none() && Dist::get(&format!("{name}.gz")).is_none()
+}
+
+/// A person looks, by a browser; programs are told in JSON.
+fn wants_page(headers: &HeaderMap) -> bool {
+    let accepted = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok());
+    accepted.is_some_and(|list| list.split(',').any(|one| is_taken(one, "text/html")))
 }
 
 fn page(name: &str, headers: &HeaderMap) -> Response {

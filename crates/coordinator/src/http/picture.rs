@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, Cursor};
 
 use axum::body::Body;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::{HeaderValue, header};
 use axum::response::Response;
 use image::codecs::png::{CompressionType, FilterType, PngEncoder};
@@ -15,6 +15,7 @@ use utoipa_axum::routes;
 
 use super::App;
 use super::blobs::BYTES;
+use super::extract::Path;
 use super::jobs::{number, parse};
 use super::range::{self, Asked};
 use super::result::{Asks, open, segment};

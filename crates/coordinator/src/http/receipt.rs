@@ -3,7 +3,7 @@
 use std::io;
 
 use axum::body::Body;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::{HeaderValue, header};
 use axum::response::Response;
 use shoal_kinds::plan::{NamedInput, verify_words};
@@ -17,6 +17,7 @@ use utoipa_axum::routes;
 
 use super::App;
 use super::digest::output;
+use super::extract::Path;
 use super::jobs::parse;
 use crate::driver::event::{Merged, Proven};
 use crate::error::{ApiError, JobError};
@@ -164,7 +165,7 @@ fn work_hash(work: &Kind) -> String {
     Hash(*blake3::hash(&bytes).as_bytes()).to_string()
 }
 
-fn inputs(spec: &JobSpec, blobs: &Blobs) -> Vec<ReceiptInputJson> {
+pub(super) fn inputs(spec: &JobSpec, blobs: &Blobs) -> Vec<ReceiptInputJson> {
     let inputs = spec.work.inputs(blobs).into_iter();
     let json = |NamedInput { role, name, hash, size }| {
         let role = role.into();

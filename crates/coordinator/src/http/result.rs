@@ -6,11 +6,11 @@ use std::sync::Arc;
 
 use axum::Json;
 use axum::body::Body;
-use axum::extract::{Path, Query, State};
+use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
-use shoal_kinds::form::{LENGTH_BYTES, run_lengths};
+use shoal_kinds::form::{LENGTH_BYTES, Runs};
 use shoal_kinds::{Form, JobSpec};
 use shoal_protocol::{JobId, Span};
 use shoal_scheduler::{JobState, Place};
@@ -19,6 +19,7 @@ use utoipa_axum::routes;
 
 use super::App;
 use super::blobs::BYTES;
+use super::extract::{Path, Query};
 use super::jobs::{number, parse};
 use super::range::{self, Asked};
 use crate::driver::event::{Found, Merged, Segment};
@@ -204,13 +205,14 @@ pub(super) fn extents(merged: &Merged) -> Vec<Extent> {
     let placed = merged.segments.iter().filter_map(|(span, place)| place.map(|p| (span, p)));
     let extent = |(span, place): (&Span, Place)| {
         let head = form.head_bytes(*span);
-        Extent { offset: place.offset + head, len: place.size.saturating_sub(head) }
+        let len = place.size.saturating_sub(head + place.failed.bytes);
+        Extent { offset: place.offset + head, len }
     };
     placed.map(extent).collect()
 }
 
 /// The part of a sequence of extents that a range of the whole covers.
-fn cut(extents: &[Extent], asked: Extent) -> Vec<Extent> {
+pub(super) fn cut(extents: &[Extent], asked: Extent) -> Vec<Extent> {
     let (first, end) = (asked.offset, asked.offset + asked.len);
     let mut at = 0;
     let mut part = Vec::new();
@@ -230,8 +232,8 @@ fn cut(extents: &[Extent], asked: Extent) -> Vec<Extent> {
 fn run_extent(file: &File, span: Span, place: Place, item: u64) -> io::Result<Extent> {
     let lengths = read_lengths(file, span, place)?;
     let before = usize::try_from(item - span.start).map_err(io::Error::other)?;
-    let skip: u64 = run_lengths(&lengths).take(before).sum();
-    let len = run_lengths(&lengths).nth(before).unwrap_or(0);
+    let skip: u64 = Runs(&lengths).lengths().take(before).sum();
+    let len = Runs(&lengths).lengths().nth(before).unwrap_or(0);
     Ok(Extent { offset: place.offset + span.len * LENGTH_BYTES + skip, len })
 }
 
@@ -241,7 +243,7 @@ fn read_ends(file: &File, segments: &[Segment]) -> io::Result<Vec<u8>> {
     let mut end = 0_u64;
     for (span, place) in segments {
         let Some(place) = place else { continue };
-        for len in run_lengths(&read_lengths(file, *span, *place)?) {
+        for len in Runs(&read_lengths(file, *span, *place)?).lengths() {
             end += len;
             ends.extend(end.to_le_bytes());
         }
@@ -249,7 +251,7 @@ fn read_ends(file: &File, segments: &[Segment]) -> io::Result<Vec<u8>> {
     Ok(ends)
 }
 
-fn read_lengths(file: &File, span: Span, place: Place) -> io::Result<Vec<u8>> {
+pub(super) fn read_lengths(file: &File, span: Span, place: Place) -> io::Result<Vec<u8>> {
     let mut lengths = vec![0; usize::try_from(span.len * LENGTH_BYTES).map_err(io::Error::other)?];
     read_exact_at(file, &mut lengths, place.offset)?;
     Ok(lengths)

@@ -2,7 +2,7 @@
 
 use axum::Json;
 use axum::body::{Body, Bytes};
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::Response;
 use futures_util::stream;
@@ -16,7 +16,8 @@ use utoipa_axum::routes;
 
 use super::App;
 use super::blobs::BYTES;
-use super::jobs::{collect, in_turn};
+use super::extract::Path;
+use super::jobs::{KEY_MEANS, collect, in_turn, key, taken};
 use crate::answer::{Next, Taker, answer};
 use crate::driver::event::{Event, ServiceEvent, Wish};
 use crate::driver::handle::{Handle, Stopped};
@@ -45,6 +46,7 @@ pub(super) fn routes() -> OpenApiRouter<App> {
 /// Starts a service: a program that nodes keep ready for requests
 #[utoipa::path(
     post, path = "/api/v1/services", tag = "services", security(("key" = [])),
+    params(("Idempotency-Key" = Option<String>, Header, description = KEY_MEANS)),
     request_body = ServiceRequest,
     responses(
         (status = 201, body = ServiceJson),
@@ -56,15 +58,19 @@ pub(super) fn routes() -> OpenApiRouter<App> {
 )]
 async fn post_service(
     State(app): State<App>,
+    headers: HeaderMap,
     body: Body,
 ) -> Result<(StatusCode, Json<ServiceJson>), ApiError> {
     let body = collect(body, MAX_BODY_BYTES).await?;
+    let key = key(&headers, &body)?;
     let request = read_service(&body).map_err(JobSubmitError::Plan)?;
     let name = request.common.name.clone();
-    let spec =
-        in_turn(&app, move |app| plan::serve(&request, &*app.intake, &app.blobs, &app.signer));
-    let spec = spec.await.map_err(JobSubmitError::Plan)?;
-    app.driver.serve(spec).await?.map_err(JobSubmitError::Scheduler)?;
+    if taken(&app, key.as_ref()).await?.is_none() {
+        let spec =
+            in_turn(&app, move |app| plan::serve(&request, &*app.intake, &app.blobs, &app.signer));
+        let spec = spec.await.map_err(JobSubmitError::Plan)?;
+        app.driver.serve(spec, key).await?.map_err(JobSubmitError::NotTaken)?;
+    }
     let found = app.driver.services().await?.into_iter().find(|service| service.name == name);
     let service = found.ok_or(ServiceError::Missing { name })?;
     Ok((StatusCode::CREATED, Json(service)))

@@ -2,15 +2,16 @@
 
 use axum::Json;
 use axum::body::Body;
-use axum::extract::{Query, State};
-use axum::http::StatusCode;
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode};
 use serde_json::{Map, json};
 use shoal_kinds::plan::PlanError;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::App;
-use super::jobs::{Wait, collect, submit};
+use super::extract::Query;
+use super::jobs::{KEY_MEANS, Wait, collect, key, look, submit, taken};
 use crate::error::{ApiError, JobSubmitError};
 use shoal_api::{
     CommonRequest, ErrorJson, JobRequest, MapRequest, SubmitJobJson, SubmitJobRequest, WorkRequest,
@@ -33,7 +34,10 @@ pub(super) fn routes() -> OpenApiRouter<App> {
 /// Runs built-in matrix work of a given size
 #[utoipa::path(
     post, path = "/submit-job", tag = "jobs", security(("key" = [])),
-    params(Wait), request_body = SubmitJobRequest,
+    params(Wait, ("Idempotency-Key" = Option<String>, Header, description = KEY_MEANS)),
+    request_body(content = SubmitJobRequest, example = json!({
+        "computeType": "matmul", "iterations": 2, "tensorSize": 256
+    })),
     responses(
         (status = 201, body = SubmitJobJson),
         (status = 400, body = ErrorJson),
@@ -46,14 +50,21 @@ pub(super) fn routes() -> OpenApiRouter<App> {
 async fn submit_job(
     State(app): State<App>,
     Query(wait): Query<Wait>,
+    headers: HeaderMap,
     body: Body,
 ) -> Result<(StatusCode, Json<SubmitJobJson>), ApiError> {
     let wait = wait.duration()?;
     let body = collect(body, MAX_REQUEST_BYTES).await?;
-    let request: SubmitJobRequest = serde_json::from_slice(&body)
-        .map_err(|error| JobSubmitError::Plan(PlanError::Json(error.to_string())))?;
-    let request = job_request(&request).map_err(JobSubmitError::Plan)?;
-    let job = submit(&app, request, wait).await?;
+    let key = key(&headers, &body)?;
+    let job = match taken(&app, key.as_ref()).await? {
+        Some(job) => look(&app, job, wait).await?,
+        None => {
+            let request: SubmitJobRequest = serde_json::from_slice(&body)
+                .map_err(|error| JobSubmitError::Plan(PlanError::Json(error.to_string())))?;
+            let request = job_request(&request).map_err(JobSubmitError::Plan)?;
+            submit(&app, request, key, wait).await?
+        }
+    };
     let status = if wait.is_some() { job.state.word() } else { "submitted" };
     let answer = SubmitJobJson { job_id: job.id, status: status.into() };
     Ok((StatusCode::CREATED, Json(answer)))

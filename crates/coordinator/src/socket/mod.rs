@@ -30,7 +30,7 @@ use std::time::{Duration, Instant};
 use axum::Extension;
 use axum::body::Body;
 use axum::extract::State;
-use axum::http::{Request, StatusCode};
+use axum::http::Request;
 use axum::response::{IntoResponse, Response};
 use shoal_protocol::codec::Wire;
 use shoal_protocol::frame::is_frame;
@@ -50,6 +50,7 @@ pub(crate) use self::queue::QuicWay;
 use self::ws::Kind;
 use crate::driver::conns::{MAX_BEHIND, Outgoing};
 use crate::driver::event::Event;
+use crate::error::{ApiError, RequestError};
 use crate::http::App;
 use crate::network::Peer;
 use crate::ping::{PING_EVERY, Pings};
@@ -63,7 +64,7 @@ const HELLO_WITHIN: Duration = Duration::from_secs(10);
     get, path = "/node/socket", tag = "node",
     responses(
         (status = 101, description = "A WebSocket of binary frames, one message each; the coordinator begins with a challenge, the node answers with Hello: the join token and its proof"),
-        (status = 400, description = "No WebSocket request"),
+        (status = 400, description = "No WebSocket request", body = shoal_api::ErrorJson),
     )
 )]
 pub(crate) async fn node_socket(
@@ -74,7 +75,9 @@ pub(crate) async fn node_socket(
     let network = app.networks.number(peer.asking(request.headers(), app.behind_proxy));
     let (response, upgrade) = match upgrade::accept(&mut request) {
         Ok(accepted) => accepted,
-        Err(error) => return (StatusCode::BAD_REQUEST, error.to_string()).into_response(),
+        Err(error) => {
+            return ApiError::from(RequestError::NoSocket(error.to_string())).into_response();
+        }
     };
     let alive = app.alive.upgrade();
     tokio::spawn(async move {

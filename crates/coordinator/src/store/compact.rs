@@ -40,7 +40,7 @@ pub(crate) fn compact(facts: &mut Facts) -> Result<(), OpenError> {
                 kept.push(fact);
             }
         },
-        before.trust_facts(),
+        before.trust_facts().chain(before.seen_facts()),
     )
 }
 
@@ -64,6 +64,8 @@ struct Found {
     service_crews: HashMap<JobId, u64>,
     /// The last checkpoint's step: pokes before it are in it.
     kept: HashMap<JobId, u64>,
+    /// How often each node was seen.
+    seen: HashMap<NodeId, u64>,
 }
 
 impl Found {
@@ -76,6 +78,9 @@ impl Found {
         }
         if let Fact::Checkpoint { job, step, .. } = fact {
             self.kept.insert(*job, *step);
+        }
+        if let Fact::Seen { node, .. } = fact {
+            *self.seen.entry(*node).or_default() += 1;
         }
         if let Some(job) = job_of(fact) {
             *self.jobs.entry(job).or_default() += 1;
@@ -92,7 +97,8 @@ impl Found {
         let crews = crews.chain(&self.proven).chain(&self.service_crews);
         let replicas = self.replicas.iter().map(|((service, _), said)| (service, said));
         let stale = crews.chain(replicas).filter(|(job, _)| !self.removed.contains(job));
-        classes + jobs + stale.map(|(_, said)| said - 1).sum::<u64>()
+        let seen: u64 = self.seen.values().map(|said| said - 1).sum();
+        classes + seen + jobs + stale.map(|(_, said)| said - 1).sum::<u64>()
     }
 
     /// How often what a fact says was said, if only the last time counts.
@@ -113,6 +119,7 @@ impl Found {
             | Fact::Node { .. }
             | Fact::Submitted { .. }
             | Fact::Merged { .. }
+            | Fact::FailedItems { .. }
             | Fact::Finished { .. }
             | Fact::Failed { .. }
             | Fact::Cancelled { .. }
@@ -122,6 +129,8 @@ impl Found {
             | Fact::Passed { .. }
             | Fact::Rejected { .. }
             | Fact::Trust { .. }
+            | Fact::Numbered { .. }
+            | Fact::Seen { .. }
             | Fact::Serves { .. }
             | Fact::Unserved { .. }
             | Fact::Poked { .. } => None,
@@ -154,7 +163,7 @@ impl Found {
             (Fact::Replica { on: false, .. }, Some(_)) => false,
             (_, Some(job)) => !self.removed.contains(&job),
             // All are said again at the end.
-            (Fact::Trust { .. }, None) => false,
+            (Fact::Trust { .. } | Fact::Seen { .. }, None) => false,
             (_, None) => true,
         }
     }
@@ -166,9 +175,12 @@ fn job_of(fact: &Fact) -> Option<JobId> {
         | Fact::Node { .. }
         | Fact::Passed { .. }
         | Fact::Class { .. }
+        | Fact::Numbered { .. }
+        | Fact::Seen { .. }
         | Fact::Trust { .. } => None,
         Fact::Submitted { job, .. }
         | Fact::Merged { job, .. }
+        | Fact::FailedItems { job, .. }
         | Fact::Finished { job, .. }
         | Fact::Failed { job, .. }
         | Fact::Cancelled { job, .. }

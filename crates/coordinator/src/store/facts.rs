@@ -10,6 +10,7 @@ use shoal_protocol::{Attempt, JobId};
 use shoal_scheduler::{Fact, Place};
 
 use super::log::Log;
+use crate::driver::keyed::{Key, Keyed};
 use crate::options::OpenError;
 
 /// The layout of the tables and of the facts in them. Raised when an older build could misread it.
@@ -17,6 +18,9 @@ const FORMAT: u32 = 2;
 
 const FACTS_TABLE: &str =
     "CREATE TABLE facts (id INTEGER PRIMARY KEY, batch BLOB NOT NULL) STRICT;";
+/// Which job each client's key stands for. Builds that do not know it leave it alone, so it needs no new format.
+const KEYS_TABLE: &str =
+    "CREATE TABLE IF NOT EXISTS keys (key TEXT PRIMARY KEY, kept BLOB NOT NULL) STRICT;";
 const TABLES: &str = "
     CREATE TABLE notes (job INTEGER PRIMARY KEY, note BLOB NOT NULL) STRICT;
     CREATE TABLE stored (attempt INTEGER PRIMARY KEY, place BLOB NOT NULL) STRICT;
@@ -56,15 +60,23 @@ pub(crate) struct Batch {
     pub(crate) settled: Vec<Attempt>,
     /// Jobs whose notes are of no use any more.
     pub(crate) forgotten: Vec<JobId>,
+    pub(crate) keys: Vec<Keyed>,
+    /// Keys whose jobs are gone.
+    pub(crate) unkeyed: Vec<String>,
 }
 
 impl Batch {
     pub(crate) fn is_empty(&self) -> bool {
-        self.facts.is_empty()
-            && self.notes.is_empty()
+        self.facts.is_empty() && self.is_only_facts()
+    }
+
+    fn is_only_facts(&self) -> bool {
+        self.notes.is_empty()
             && self.stored.is_empty()
             && self.settled.is_empty()
             && self.forgotten.is_empty()
+            && self.keys.is_empty()
+            && self.unkeyed.is_empty()
     }
 
     pub(crate) fn clear(&mut self) {
@@ -73,6 +85,8 @@ impl Batch {
         self.stored.clear();
         self.settled.clear();
         self.forgotten.clear();
+        self.keys.clear();
+        self.unkeyed.clear();
     }
 }
 
@@ -110,6 +124,7 @@ impl Facts {
         if found == 0 {
             db.execute_batch(&format!("BEGIN; {FACTS_TABLE} {TABLES} COMMIT;")).map_err(bad)?;
         }
+        db.execute_batch(KEYS_TABLE).map_err(bad)?;
         Ok(Facts { db, path: path.into() })
     }
 
@@ -131,6 +146,23 @@ impl Facts {
         let rows = self.rows("SELECT attempt, place FROM stored")?;
         let stored = |(attempt, (job, place))| Stored { attempt: Attempt(attempt), job, place };
         Ok(rows.into_iter().map(stored).collect())
+    }
+
+    pub(crate) fn keys(&self) -> Result<Vec<Keyed>, OpenError> {
+        let bad = |error: rusqlite::Error| open_error(&self.path, &error);
+        let mut statement = self.db.prepare("SELECT key, kept FROM keys").map_err(bad)?;
+        let mut rows = statement.query([]).map_err(bad)?;
+        let mut all = Vec::new();
+        while let Some(row) = rows.next().map_err(bad)? {
+            let name: String = row.get(0).map_err(bad)?;
+            let bytes = row.get_ref(1).and_then(|value| Ok(value.as_blob()?)).map_err(bad)?;
+            let (job, body) = postcard::from_bytes(bytes).map_err(|error| {
+                let message = format!("the key {name:?}: {error}");
+                OpenError::Database { path: self.path.clone(), message }
+            })?;
+            all.push(Keyed { key: Key { name, body }, job });
+        }
+        Ok(all)
     }
 
     /// All rows of a number and something that was written with postcard.
@@ -188,9 +220,7 @@ impl Facts {
 
     /// Makes a batch durable, all or nothing.
     pub(crate) fn write(&mut self, batch: &Batch) -> Result<(), StoreError> {
-        let more =
-            [batch.notes.len(), batch.stored.len(), batch.settled.len(), batch.forgotten.len()];
-        if more == [0; 4] {
+        if batch.is_only_facts() {
             // A lone statement is its own transaction.
             return write_facts(&self.db, &batch.facts);
         }
@@ -216,8 +246,21 @@ impl Facts {
             let mut delete = transaction.prepare_cached("DELETE FROM notes WHERE job = ?")?;
             delete.execute(params![job.0.cast_signed()])?;
         }
+        write_keys(&transaction, batch)?;
         Ok(transaction.commit()?)
     }
+}
+
+fn write_keys(db: &Connection, batch: &Batch) -> Result<(), StoreError> {
+    for Keyed { key, job } in &batch.keys {
+        let kept = postcard::to_allocvec(&(job, key.body)).map_err(broken)?;
+        let mut insert = db.prepare_cached("INSERT OR REPLACE INTO keys VALUES (?, ?)")?;
+        insert.execute(params![key.name, kept])?;
+    }
+    for name in &batch.unkeyed {
+        db.prepare_cached("DELETE FROM keys WHERE key = ?")?.execute(params![name])?;
+    }
+    Ok(())
 }
 
 fn write_facts(db: &Connection, facts: &[Fact]) -> Result<(), StoreError> {

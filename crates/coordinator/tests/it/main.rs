@@ -1,6 +1,7 @@
 //! The coordinator as the world sees it: real sockets, real files, nodes played by the tests.
 #![allow(clippy::unwrap_used)]
 
+mod again;
 mod auth;
 mod blobs;
 mod check;
@@ -16,6 +17,7 @@ mod hostile;
 mod intake;
 mod jobs;
 mod kill;
+mod left;
 mod node;
 mod open;
 mod openapi;

@@ -183,8 +183,10 @@ fn settings(job: &Value) -> Value {
         "map" => json!({"entry": "main", "itemBytes": 4}),
         "render" => json!({"entry": "main", "height": 70, "pixel": "rgba8", "samples": 1,
             "tile": 64, "width": 100}),
-        _ if job["args"].is_array() => json!({"args": ["-x"], "clock": true, "env": []}),
-        _ => json!({"args": [], "clock": false, "env": []}),
+        _ if job["args"].is_array() => json!({"args": ["-x"], "clock": true, "env": [],
+            "okExit": [0], "onError": "continue", "retry": 0}),
+        _ => json!({"args": [], "clock": false, "env": [],
+            "okExit": [0], "onError": "continue", "retry": 0}),
     }
 }
 

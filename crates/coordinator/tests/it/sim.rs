@@ -3,6 +3,7 @@
 
 use std::path::Path;
 
+use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 use shoal_protocol::sign::link_statement;
 use shoal_protocol::{CheckpointPart, CrewSay, CrewTask, Enlist, Epoch, NodeId, Span};
@@ -98,6 +99,17 @@ async fn all_rows_become_one_array_and_its_receipt_says_how() {
     let head = String::from_utf8_lossy(&npy[..128]).into_owned();
     assert!(head.contains("'descr': '<f4'") && head.contains("'shape': (12, 8)"), "{head}");
     assert_eq!(npy[128..], bytes);
+    // Whoever lost the connection goes on where it broke, in the head as well as behind it.
+    for (from, until) in [(0, 5), (100, 128), (120, 140), (130, npy.len()), (5, npy.len())] {
+        let request = world.api.request(Method::GET, &format!("/api/v1/jobs/{job}/result.npy"));
+        let range = format!("bytes={from}-{}", until - 1);
+        let part = request.header("range", range).send().await.unwrap();
+        assert_eq!(part.status(), StatusCode::PARTIAL_CONTENT);
+        assert_eq!(part.bytes().await.unwrap(), npy[from..until]);
+    }
+    let request = world.api.request(Method::GET, &format!("/api/v1/jobs/{job}/result.npy"));
+    let beyond = request.header("range", format!("bytes={}-", npy.len())).send().await.unwrap();
+    assert_eq!(beyond.status(), StatusCode::RANGE_NOT_SATISFIABLE);
     let signed = world.api.json(&format!("/api/v1/jobs/{job}/receipt")).await;
     let receipt = &signed["receipt"];
     assert_eq!(receipt["kind"], "sim");

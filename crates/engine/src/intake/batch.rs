@@ -34,7 +34,11 @@ pub fn batch(file: &[u8], item: &[Head], grows: bool) -> Result<BatchPlan, Intak
     } else {
         1
     };
-    Ok(BatchPlan { outputs, at_once: at_once as u32 })
+    Ok(BatchPlan {
+        outputs,
+        at_once: at_once as u32,
+        peak: at_once.saturating_mul(model.peak(&one)),
+    })
 }
 
 /// Whether two items give what each gives alone, one after the other, as far as shapes tell.

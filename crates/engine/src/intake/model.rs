@@ -1,7 +1,7 @@
 //! Reads what a model takes and gives, before it is stored.
 
 use shoal_kinds::IntakeError;
-use shoal_kinds::onnx::{ModelPlan, Port};
+use shoal_kinds::onnx::{ModelPlan, Port, Side};
 use shoal_onnx::{LONGEST_ROW, Model, ValueInfo};
 
 pub(super) use crate::ports::element;
@@ -24,7 +24,14 @@ pub fn model(file: &[u8]) -> Result<ModelPlan, IntakeError> {
         )));
     }
     let (inputs, outputs) = ports(&model).map_err(bad)?;
-    Ok(ModelPlan { inputs, outputs })
+    let is_fixed = |port: &Port| {
+        port.dims.as_ref().is_some_and(|dims| dims.iter().all(|dim| matches!(dim, Side::Fixed(_))))
+    };
+    let shapes = inputs.iter().all(is_fixed).then(|| model.shapes(&[]).ok()).flatten();
+    // What only a run can tell is not in the sum, so a model that has such values is booked as one of open shapes.
+    let shapes = shapes.filter(|shapes| shapes.missing().is_empty());
+    let peak = shapes.map(|shapes| model.peak(&shapes));
+    Ok(ModelPlan { inputs, outputs, peak })
 }
 
 pub(super) fn port(value: &ValueInfo) -> Result<Port, IntakeError> {

@@ -7,12 +7,16 @@
 //! | way | bytes |
 //! |---|---|
 //! | `Asked`, `Aside` | what was asked, as [`Asked`] reads it |
-//! | `On` | position of the first row u32, whether a token is to be chosen behind the last one u8, then f32s for each row |
+//! | `On` | position of the first row u32; a byte: bit 0 whether a token is to be chosen behind the last one, the others which form the rows have, as in [`Wire::ALL`]; then each row in that form |
 //! | `Round` | position u32, token u32 |
+//!
+//! Each row is formed by itself, so that it becomes the same bytes whatever is sent with it: a text that is read again
+//! after a loss goes on as before. Rows that the wanted form has no room for travel as they are.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
+use shoal_kinds::Wire;
 use shoal_kinds::crew::{Out, Way};
 use shoal_protocol::Failure;
 use shoal_text::{Answer, Asked, Bounds, Said, Spelling, Token, pack};
@@ -30,6 +34,7 @@ pub struct Rounds {
     stage: Stage,
     bounds: Bounds,
     spelling: Option<Arc<Spelling>>,
+    wire: Wire,
     texts: BTreeMap<u64, Text>,
     dropped: BTreeSet<u64>,
     /// In the order they were dropped.
@@ -76,9 +81,14 @@ struct Step {
 
 impl Rounds {
     /// `spelling` as for an [`Answer`]; only the last device needs it.
-    pub fn new(stage: Stage, bounds: Bounds, spelling: Option<Arc<Spelling>>) -> Rounds {
+    pub fn new(
+        stage: Stage,
+        bounds: Bounds,
+        spelling: Option<Arc<Spelling>>,
+        wire: Wire,
+    ) -> Rounds {
         let (texts, dropped, order) = (BTreeMap::new(), BTreeSet::new(), VecDeque::new());
-        Rounds { stage, bounds, spelling, texts, dropped, order }
+        Rounds { stage, bounds, spelling, wire, texts, dropped, order }
     }
 
     /// A new epoch: nothing is left of any text.
@@ -195,14 +205,20 @@ impl Rounds {
             bytes.split_first_chunk::<HEAD>().ok_or_else(|| lost("no numbers"))?;
         let position = u32::from_le_bytes([head[0], head[1], head[2], head[3]]);
         self.follows(text, position)?;
-        let (numbers, rest) = numbers.as_chunks::<4>();
-        let rows = numbers.len() / self.stage.width();
-        let whole = rest.is_empty() && rows > 0 && numbers.len().is_multiple_of(self.stage.width());
-        if !whole || rows > READ_STEP {
+        let form = Wire::ALL.get(usize::from(head[4] >> 1));
+        let form = form.ok_or_else(|| lost("rows in an unknown form"))?;
+        let row = form.bytes(self.stage.width() as u64 * 4) as usize;
+        let rows = numbers.len() / row.max(1);
+        if rows == 0 || rows > READ_STEP || !numbers.len().is_multiple_of(row) {
             return Err(lost("rows of another width"));
         }
-        let hidden = numbers.iter().map(|number| f32::from_le_bytes(*number)).collect();
-        let (tokens, wants) = (Vec::new(), head[4] != 0);
+        let mut hidden = Vec::with_capacity(rows * self.stage.width());
+        for row in numbers.chunks_exact(row) {
+            let numbers = form.widen(row).ok_or_else(|| lost("rows of another form"))?;
+            let (numbers, _) = numbers.as_chunks::<4>();
+            hidden.extend(numbers.iter().map(|number| f32::from_le_bytes(*number)));
+        }
+        let (tokens, wants) = (Vec::new(), head[4] & 1 != 0);
         Ok(Step { at, text, position, tokens, hidden, rows, wants })
     }
 
@@ -276,10 +292,11 @@ impl Rounds {
 
     /// For the next device, and for this one if there is more to read.
     fn passes(&self, step: &Step, numbers: &[f32]) -> Vec<Out> {
-        let mut bytes = Vec::with_capacity(HEAD + numbers.len() * 4);
+        let (form, rows) = formed(numbers, self.stage.width(), self.wire);
+        let mut bytes = Vec::with_capacity(HEAD + rows.len());
         bytes.extend(step.position.to_le_bytes());
-        bytes.push(step.wants.into());
-        bytes.extend(numbers.iter().flat_map(|number| number.to_le_bytes()));
+        bytes.push(u8::from(step.wants) | form << 1);
+        bytes.extend(rows);
         let mut outs = vec![Out::On(bytes)];
         if self.stage.is_first() && !step.wants {
             outs.push(Out::Again);
@@ -342,6 +359,16 @@ impl Rounds {
             }
         }
         Ok(outs)
+    }
+}
+
+/// Rows as they travel, and which form that is.
+fn formed(numbers: &[f32], width: usize, wire: Wire) -> (u8, Vec<u8>) {
+    let numbers: Vec<[u8; 4]> = numbers.iter().map(|number| number.to_le_bytes()).collect();
+    let rows: Option<Vec<_>> = numbers.chunks(width).map(|row| wire.narrow(row)).collect();
+    match rows.zip(Wire::ALL.iter().position(|known| *known == wire)) {
+        Some((rows, form)) => (form as u8, rows.concat()),
+        None => (0, numbers.concat()),
     }
 }
 

@@ -10,6 +10,7 @@ mod elsewhere;
 mod engine;
 #[cfg(feature = "onnxruntime")]
 mod library;
+mod memory;
 mod model;
 mod room;
 mod sight;
@@ -21,6 +22,7 @@ pub use elsewhere::Asked;
 pub use engine::{Engine, Note, Second, Trouble};
 #[cfg(feature = "onnxruntime")]
 pub use library::{Library, Session};
+pub use memory::{Memory, Stays};
 pub use model::Model;
 pub use stage::Stage;
 

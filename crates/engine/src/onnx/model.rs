@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use shoal_kinds::OnnxWork;
+use shoal_kinds::onnx::COPIES;
 use shoal_kinds::onnx::tensor::{pack, unpack};
 use shoal_kinds::onnx::{Element, Head, Port, Side, Tensor};
 use shoal_onnx::LONGEST_ROW;
@@ -12,7 +13,8 @@ use shoal_protocol::Failure;
 use super::built_in::{BuiltIn, Threads};
 use super::choice::{Choice, RUNS, Which};
 use super::engine::{Note, Second, Trouble};
-use super::room::Room;
+use super::memory::{Memory, Stays};
+use super::room::{Fits, Room};
 use super::sight::Seen;
 
 /// What made-up inputs may take together, with which engines are timed before the first request.
@@ -26,6 +28,9 @@ pub struct Model {
     built_in: Mutex<Kept>,
     second: Option<Second>,
     choice: Mutex<Choice>,
+    memory: Memory,
+    /// The file, as engines hold it.
+    _held: Stays,
 }
 
 /// The built-in engine's share of a model.
@@ -44,17 +49,19 @@ impl Model {
         work: &OnnxWork,
         threads: &Threads,
     ) -> Result<Model, Failure> {
-        Model::load_beside(file, work, threads, |_| None)
+        Model::load_beside(file, work, (threads, &Memory::unlimited()), |_| None)
     }
 
     /// The same with a second engine where `second` has one for this file. Both are timed at once if the model says
-    /// what shapes it takes, and with the first requests otherwise.
+    /// what shapes it takes, and with the first requests otherwise. What it holds, and its runs, is counted in `memory`.
     pub fn load_beside(
         file: impl Into<Bytes>,
         work: &OnnxWork,
-        threads: &Threads,
+        (threads, memory): (&Threads, &Memory),
         second: impl FnOnce(&Bytes) -> Option<Second>,
     ) -> Result<Model, Failure> {
+        let file = file.into();
+        let held = memory.hold(COPIES.saturating_mul(file.len() as u64));
         let graph = shoal_onnx::Model::read(file).map_err(|error| unable(error.to_string()))?;
         let row = graph.longest_row();
         if row > LONGEST_ROW {
@@ -81,6 +88,8 @@ impl Model {
             built_in: Mutex::new(built_in),
             second,
             choice: Mutex::new(choice),
+            memory: memory.clone(),
+            _held: held,
         };
         model.time();
         Ok(model)
@@ -98,8 +107,10 @@ impl Model {
         work: &OnnxWork,
         request: &[u8],
     ) -> Result<Vec<u8>, Failure> {
-        let (seen, doubt) = self.look(work, request)?;
-        let answer = self.answer(threads, &seen.request(), doubt)?;
+        let (seen, fits) = self.look(work, request)?;
+        let runs = self.memory.run(fits.peak)?;
+        let answer = self.answer(threads, &seen.request(), fits.doubt)?;
+        drop(runs);
         seen.told(answer).map_err(refused)
     }
 
@@ -209,15 +220,15 @@ impl Model {
         }
     }
 
-    /// Reads a request and says what it is to an engine, and what the built-in one would do wrong with it.
+    /// Reads a request and says what it is to an engine, and what is known of its run.
     pub(super) fn look<'a>(
         &self,
         work: &OnnxWork,
         request: &'a [u8],
-    ) -> Result<(Seen<'a>, Option<String>), Failure> {
+    ) -> Result<(Seen<'a>, Fits), Failure> {
         let seen = Seen::open(work, request).map_err(refused)?;
-        let doubt = self.room.check(seen.heads()).map_err(refused)?;
-        Ok((seen, doubt))
+        let fits = self.room.check(seen.heads()).map_err(refused)?;
+        Ok((seen, fits))
     }
 
     /// Times both engines on made-up numbers, until one is chosen or there is nothing to be learned.
@@ -362,7 +373,7 @@ mod tests {
     #[test]
     fn whatever_the_other_engine_does_the_answer_is_the_built_in_ones() {
         let (file, work) = classifier();
-        let threads = Threads::new(1);
+        let (threads, memory) = (Threads::new(1), Memory::unlimited());
         let request = made_up(&work).expect("it says its shapes");
         let alone = Model::load(file.clone(), &work, &threads).expect("it loads");
         let right = alone.run(&work, &request).expect("an answer");
@@ -375,7 +386,8 @@ mod tests {
             Ok(wrong),
         ] {
             let (second, asked, notes) = second(says.clone(), true);
-            let model = Model::load_beside(file.clone(), &work, &threads, |_| Some(second));
+            let model =
+                Model::load_beside(file.clone(), &work, (&threads, &memory), |_| Some(second));
             let answer = model.expect("it loads").run(&work, &request);
             assert_eq!(answer.as_ref(), Ok(&right), "{says:?}");
             assert_eq!(asked.load(Ordering::Relaxed), 1);
@@ -387,9 +399,10 @@ mod tests {
     #[test]
     fn one_that_never_answers_is_not_chosen_and_bad_requests_reach_nobody() {
         let (file, work) = classifier();
-        let threads = Threads::new(1);
+        let (threads, memory) = (Threads::new(1), Memory::unlimited());
         let (second, asked, notes) = second(Err(Trouble::Broken("gone".into())), false);
-        let model = Model::load_beside(file, &work, &threads, |_| Some(second)).expect("it loads");
+        let model = Model::load_beside(file, &work, (&threads, &memory), |_| Some(second))
+            .expect("it loads");
         let built_in = Some(0);
         let chose = Note::Chose { name: "other".into(), built_in, second: None };
         assert_eq!(lock(&notes).last(), Some(&chose));
@@ -405,15 +418,38 @@ mod tests {
     fn a_type_that_only_the_other_engine_has_needs_it() {
         let (file, mut work) = classifier();
         work.inputs[0].element = Element::F16;
-        let threads = Threads::new(1);
+        let (threads, memory) = (Threads::new(1), Memory::unlimited());
         let failed = Model::load(file.clone(), &work, &threads).map(drop);
         let Err(Failure::Unable { message }) = failed else { panic!("{failed:?}") };
         assert!(message.contains("float16"), "{message}");
         let (second, asked, _) = second(Err(Trouble::Broken("gone".into())), false);
-        let model = Model::load_beside(file, &work, &threads, |_| Some(second)).expect("it loads");
+        let model = Model::load_beside(file, &work, (&threads, &memory), |_| Some(second))
+            .expect("it loads");
         let request = made_up(&work).expect("it says its shapes");
         let lost = model.run(&work, &request).expect_err("nobody answers");
         assert_eq!(lost, Failure::DeviceLost { message: "gone".into() });
         assert_eq!(asked.load(Ordering::Relaxed), 1);
+    }
+
+    #[test]
+    fn a_run_needs_room_beside_the_model_that_is_loaded() {
+        let (file, work) = classifier();
+        let threads = Threads::new(1);
+        let request = made_up(&work).expect("it says its shapes");
+        let (least, mib) = (COPIES * file.len() as u64, 1 << 20);
+        let load = |memory: &Memory| {
+            Model::load_beside(file.clone(), &work, (&threads, memory), |_| None).expect("it loads")
+        };
+        let plenty = Memory::of(least + 64 * mib);
+        let (one, tight) = (load(&plenty), Memory::of(least + 1024));
+        one.run(&work, &request).expect("an answer");
+        let failed = load(&tight).run(&work, &request).expect_err("no room for its values");
+        let Failure::OutOfMemory { message } = &failed else { panic!("{failed}") };
+        assert!(message.contains("MiB; 0 MiB are left of the"), "{message}");
+        // Another model leaves less; once that is gone, there is room again.
+        let other = plenty.hold(64 * mib);
+        assert!(matches!(one.run(&work, &request), Err(Failure::OutOfMemory { .. })));
+        drop(other);
+        one.run(&work, &request).expect("an answer");
     }
 }

@@ -8,13 +8,22 @@ use shoal_onnx::{DType, Given, Model, TensorType};
 
 use super::doubts;
 
-/// What values between the operators may take together at any time of a run.
+/// What values between the operators may take together at any time of a run, however much a device lends.
 const MOST_BYTES: u64 = 2 << 30;
 /// Kinds of numbers, as ONNX counts them.
 const DTYPES: std::ops::Range<u64> = 1..64;
 
-/// Why it does not fit; where it does, what the built-in engine is known to compute wrongly with such shapes.
-type Verdict = Result<Option<String>, String>;
+/// Why it does not fit, or what is known of it.
+type Verdict = Result<Fits, String>;
+
+/// What is known of a run before it begins.
+#[derive(Clone, Default)]
+pub(super) struct Fits {
+    /// Bytes that values take at a time; 0 where nobody can tell.
+    pub(super) peak: u64,
+    /// What the built-in engine is known to compute wrongly with such shapes.
+    pub(super) doubt: Option<String>,
+}
 
 pub(super) struct Room {
     graph: Model,
@@ -47,7 +56,7 @@ impl Room {
     fn look(&self, heads: &[Head]) -> Verdict {
         let given: Vec<Given> = heads.iter().filter_map(given).collect();
         // What cannot be told before is left to the engine, which says why it fails.
-        let Ok(shapes) = self.graph.shapes(&given) else { return Ok(None) };
+        let Ok(shapes) = self.graph.shapes(&given) else { return Ok(Fits::default()) };
         let peak = self.graph.peak(&shapes);
         if peak > MOST_BYTES {
             let (peak, most) = (peak >> 20, MOST_BYTES >> 20);
@@ -55,7 +64,7 @@ impl Room {
                 "for these shapes the model needs {peak} MiB; at most {most} are allowed"
             ));
         }
-        Ok(doubts::of_shapes(&self.graph, &shapes))
+        Ok(Fits { peak, doubt: doubts::of_shapes(&self.graph, &shapes) })
     }
 }
 

@@ -11,7 +11,7 @@ use shoal_kinds::onnx::{Head, Leg, Port, Tensor, Wire, wire};
 use shoal_protocol::{BlobRef, Failure, Span};
 
 use super::sight::{self, Seen};
-use super::{Model, Threads, refused, unable};
+use super::{Memory, Model, Threads, refused, unable};
 
 /// Parts of a model that can run at once.
 pub struct Stage {
@@ -36,6 +36,16 @@ impl Stage {
         span: Span,
         threads: &Threads,
     ) -> Result<Stage, Failure> {
+        Stage::load_within(files, work, span, (threads, &Memory::unlimited()))
+    }
+
+    /// The same, counted in this memory.
+    pub fn load_within(
+        files: Vec<Vec<u8>>,
+        work: &OnnxWork,
+        span: Span,
+        means: (&Threads, &Memory),
+    ) -> Result<Stage, Failure> {
         let Some(leg) = work.leg(span).filter(|_| files.len() as u64 == span.len) else {
             let (parts, found) = (work.parts.len(), files.len());
             return Err(unable(format!(
@@ -52,7 +62,7 @@ impl Stage {
         };
         let file = joined(files, &leg.gives)?;
         Ok(Stage {
-            model: Model::load(file, &own, threads)?,
+            model: Model::load_beside(file, &own, means, |_| None)?,
             own,
             leg,
             wire: work.wire,

@@ -18,6 +18,8 @@ use super::{Give, Run, TABLE_ENTRIES};
 const PROGRAM_NAME: &str = "program";
 /// What one look at a clock costs in virtual time.
 const LOOK_NANOS: u64 = 1_000;
+/// Where the count of tries stands in the seed: jobs have fewer items.
+const TRIES_FROM_BIT: u32 = 40;
 /// A real sleep is cut into pieces this long, to notice the end of a run's time.
 const NAP: Duration = Duration::from_millis(5);
 /// What a program writes within this time is one part of its answer: a quick run's answer stays whole, and a
@@ -71,7 +73,7 @@ impl Host {
             stdout: Stdout::new(run.limits.output, run.give),
             stderr: Tail::default(),
             memory: MemoryLimit { most: run.limits.memory, refused: false },
-            chance: if run.clock { Chance::real() } else { Chance::seeded(run.item) },
+            chance: if run.clock { Chance::real() } else { Chance::seeded(run.item, run.again) },
             deadline: Instant::now() + Duration::from_micros(run.limits.time.0),
             cancel: run.cancel,
         })
@@ -172,8 +174,8 @@ impl Chance {
         Chance::Real { start: Instant::now() }
     }
 
-    fn seeded(item: u64) -> Chance {
-        Chance::Seeded { now: 0, random: item }
+    fn seeded(item: u64, again: u32) -> Chance {
+        Chance::Seeded { now: 0, random: item ^ u64::from(again) << TRIES_FROM_BIT }
     }
 
     /// Nanoseconds on the wall clock, or since the start of the run.
@@ -223,6 +225,10 @@ impl Tail {
         let over = (self.0.len() + bytes.len()).saturating_sub(MAX_STDERR_BYTES);
         self.0.drain(..over);
         self.0.extend(bytes);
+    }
+
+    pub(super) fn bytes(&self) -> Vec<u8> {
+        self.0.iter().copied().collect()
     }
 
     /// As text, without half a character at its start.
@@ -302,7 +308,10 @@ mod tests {
     fn random_bytes_follow_the_published_sequence() {
         // The first output of SplitMix64 for seed 0.
         let mut bytes = [0; 8];
-        assert_eq!(Chance::seeded(0).fill(&mut bytes), Ok(()));
+        assert_eq!(Chance::seeded(0, 0).fill(&mut bytes), Ok(()));
         assert_eq!(u64::from_le_bytes(bytes), 0xe220_a839_7b1d_cdaf);
+        // A run that is tried again gets others.
+        assert_eq!(Chance::seeded(0, 1).fill(&mut bytes), Ok(()));
+        assert_ne!(u64::from_le_bytes(bytes), 0xe220_a839_7b1d_cdaf);
     }
 }

@@ -15,6 +15,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use bytes::Bytes;
+use shoal_kinds::form::End;
 use shoal_kinds::{ExecWork, Kind};
 use shoal_protocol::{Failure, LimitKind, Limits};
 use wasmtime::{
@@ -77,8 +78,8 @@ impl Wasi {
 
     /// Runs the program once, blocking the thread; not to be called inside an async task. The
     /// answer is what it wrote to stdout, or what is left of it if somebody gets it while it is written.
-    pub fn run(&self, module: &Module, run: Run) -> Result<Vec<u8>, Failure> {
-        let (item, limits) = (run.item, run.limits);
+    pub fn run(&self, module: &Module, mut run: Run) -> Result<Vec<u8>, Ended> {
+        let (item, limits, ok) = (run.item, run.limits, std::mem::take(&mut run.ok));
         let host = Host::new(run).map_err(|message| Failure::Internal { message })?;
         let mut store = Store::new(&self.engine, host);
         store.limiter(|host| &mut host.memory);
@@ -91,10 +92,35 @@ impl Wasi {
             start(module, &mut store)
         };
         let host = store.into_data();
-        match outcome {
-            Ok(()) => Ok(host.stdout.rest()),
-            Err(error) => judge(&error, item, limits, host),
-        }
+        let error = match outcome {
+            Ok(()) => Stop::Exit(0).into(),
+            Err(error) => error,
+        };
+        judge(&error, &ok, item, limits, host)
+    }
+}
+
+/// A run that failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ended {
+    /// In this engine's words.
+    pub failure: Failure,
+    /// What every engine tells of it, if it failed by itself: not for want of time or memory, nor of a deeper stack.
+    pub told: Option<Told>,
+}
+
+/// What a failed run leaves, to the last byte the same on every node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Told {
+    pub end: End,
+    pub stdout: Vec<u8>,
+    /// Its last bytes.
+    pub stderr: Vec<u8>,
+}
+
+impl From<Failure> for Ended {
+    fn from(failure: Failure) -> Ended {
+        Ended { failure, told: None }
     }
 }
 
@@ -107,6 +133,10 @@ pub struct Run {
     /// The item's number in the whole job: named in failures, and the seed of the program's random
     /// bytes.
     pub item: u64,
+    /// How often the item ran before and failed: each time it gets other random bytes.
+    pub again: u32,
+    /// Exit codes of a run that did what it should.
+    pub ok: Vec<i32>,
     /// Words after the program's name.
     pub args: Vec<String>,
     pub env: Vec<(String, String)>,
@@ -156,33 +186,45 @@ fn start(module: &Module, store: &mut Store<Host>) -> wasmtime::Result<()> {
     instance.get_typed_func::<(), ()>(&mut *store, "_start")?.call(store, ())
 }
 
-/// What the end of a run that did not just return means.
+/// What the end of a run means.
 fn judge(
     error: &wasmtime::Error,
+    ok: &[i32],
     item: u64,
     limits: Limits,
     host: Host,
-) -> Result<Vec<u8>, Failure> {
+) -> Result<Vec<u8>, Ended> {
     let starved = host.memory.was_refused();
     let stderr = host.stderr.text();
     let limit = |which, allowed| {
-        Err(Failure::Limit { item: Some(item), which, allowed, stderr: stderr.clone() })
+        Err(Failure::Limit { item: Some(item), which, allowed, stderr: stderr.clone() }.into())
     };
-    match error.downcast_ref::<Stop>() {
-        Some(Stop::Exit(0)) => return Ok(host.stdout.rest()),
+    let end = match error.downcast_ref::<Stop>() {
+        Some(Stop::Exit(code)) if ok.contains(code) => return Ok(host.stdout.rest()),
         Some(Stop::Time) => return limit(LimitKind::Time, limits.time.0),
         Some(Stop::Output) => return limit(LimitKind::Output, limits.output),
         Some(Stop::Cancelled) => {
-            return Err(Failure::Internal { message: "the run was cancelled".to_owned() });
+            return Err(Failure::Internal { message: "the run was cancelled".to_owned() }.into());
         }
         // Whoever was refused memory and then failed, failed for want of memory.
         _ if starved => return limit(LimitKind::Memory, limits.memory),
-        Some(Stop::Exit(code)) => return Err(Failure::Exit { item, code: *code, stderr }),
-        None => (),
-    }
-    let message = match error.downcast_ref::<Trap>() {
-        Some(trap) => trap.to_string(),
-        None => error.root_cause().to_string(),
+        Some(Stop::Exit(code)) => Some(End::Exit(*code)),
+        // How deep calls may go differs between engines.
+        None => match error.downcast_ref::<Trap>() {
+            Some(Trap::StackOverflow) | None => None,
+            Some(_) => Some(End::Trap),
+        },
     };
-    Err(Failure::Trap { item, message, stderr })
+    let failure = match end {
+        Some(End::Exit(code)) => Failure::Exit { item, code, stderr },
+        Some(End::Trap) | None => {
+            let message = match error.downcast_ref::<Trap>() {
+                Some(trap) => trap.to_string(),
+                None => error.root_cause().to_string(),
+            };
+            Failure::Trap { item, message, stderr }
+        }
+    };
+    let told = end.map(|end| Told { end, stderr: host.stderr.bytes(), stdout: host.stdout.rest() });
+    Err(Ended { failure, told })
 }

@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use serde_json::Value;
 use shoal_engine::intake;
-use shoal_engine::wasi::{Module, Run, Wasi};
+use shoal_engine::wasi::{Ended, Module, Run, Told, Wasi};
+use shoal_kinds::form::End;
 use shoal_protocol::{Failure, LimitKind, Limits, Micros};
 
 use crate::case::Case;
@@ -54,6 +55,10 @@ fn one(
         module,
         Run {
             item,
+            again: 0,
+            ok: case.json["ok"].as_array().map_or(vec![0], |codes| {
+                codes.iter().map(|code| code.as_i64().unwrap() as i32).collect()
+            }),
             args: strings(&case.json["args"]),
             env: env.map(|(key, it)| (key.clone(), it.as_str().unwrap().to_owned())).collect(),
             input: run["input"].as_str().map(str::to_owned),
@@ -65,7 +70,25 @@ fn one(
             give: None,
         },
     );
-    judge(case, item, &run["expect"], outcome)
+    if let Err(Ended { failure, told }) = &outcome {
+        told_alike(failure, told.as_ref())?;
+    }
+    judge(case, item, &run["expect"], outcome.map_err(|ended| ended.failure))
+}
+
+/// What fails by itself everywhere is told alike everywhere; other ends are not told at all.
+fn told_alike(failure: &Failure, told: Option<&Told>) -> Result<(), String> {
+    let fits = match (failure, told) {
+        (Failure::Exit { code, stderr, .. }, Some(told)) => {
+            told.end == End::Exit(*code) && told.stderr == stderr.as_bytes()
+        }
+        (Failure::Trap { message, .. }, told) => match told.map(|told| told.end) {
+            Some(end) => end == End::Trap && !message.contains("call stack"),
+            None => message.contains("call stack"),
+        },
+        (_, told) => told.is_none(),
+    };
+    fits.then_some(()).ok_or_else(|| format!("{failure:?} is told as {told:?}"))
 }
 
 fn judge(

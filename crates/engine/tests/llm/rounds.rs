@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use shoal_engine::llm::{Given, READ_STEP, Rounds};
+use shoal_kinds::Wire;
 use shoal_kinds::crew::{Out, Way};
 use shoal_protocol::Failure;
 use shoal_text::{Ask, Asked, Bounds, Done, Said, Sampling, Token, Why, Words};
@@ -27,12 +28,17 @@ fn file() -> File {
 
 /// Devices that have the layers between these, and an end.
 fn ring(file: &File, cuts: &[u32]) -> Ring {
+    ring_by(file, cuts, Wire::F32)
+}
+
+/// The same where numbers travel in this form.
+fn ring_by(file: &File, cuts: &[u32], wire: Wire) -> Ring {
     let (words, context) = (file.model.config().vocab, options().context);
     let bounds = Bounds { words, context, step: READ_STEP };
     let ends = [&[0], cuts, &[file.model.config().layers]].concat();
     let device = |ends: &[u32]| {
         let stage = file.stage(ends[0]..ends[1], &options());
-        Rounds::new(stage, bounds, None)
+        Rounds::new(stage, bounds, None, wire)
     };
     let devices: Vec<Rounds> = ends.windows(2).map(device).collect();
     let ways = devices.iter().map(|_| VecDeque::new()).collect();
@@ -191,6 +197,45 @@ fn a_text_goes_on_on_other_devices_behind_what_was_said() {
 }
 
 #[test]
+fn smaller_forms_send_fewer_bytes_and_a_text_that_is_read_again_goes_on_as_before() {
+    let file = file();
+    let ask = ask(&prompt(70), 16);
+    let mut sent = Vec::new();
+    for wire in Wire::ALL {
+        let mut whole = ring_by(&file, &[1], wire);
+        whole.ask(1, &ask, &[]);
+        whole.turn(0);
+        sent.push(whole.ways[1].iter().map(|(.., bytes)| bytes.len()).sum::<usize>());
+        whole.turn(1);
+        whole.run();
+        let (expected, done) = whole.tokens(1);
+        assert_eq!((expected.len(), done.is_some(), whole.failed.len()), (16, true, 0), "{wire}");
+        if wire == Wire::F32 {
+            assert_eq!(expected, alone(&file, &ask));
+        }
+        // Behind 7 words, all of it is read in other steps than before.
+        let mut said = whole.answers.remove(&1).expect("all of it");
+        let ends = ends_of(&said);
+        said.truncate(ends[6]);
+        let mut again = ring_by(&file, &[1], wire);
+        again.ask(2, &ask, &said);
+        again.run();
+        assert_eq!(again.tokens(2).0, expected[7..], "{wire}");
+    }
+    assert!(sent[1] * 19 < sent[0] * 10 && sent[2] * 3 < sent[0], "{sent:?}");
+}
+
+/// Where each word of an answer ends.
+fn ends_of(answer: &[u8]) -> Vec<usize> {
+    let (mut ends, mut at) = (Vec::new(), 0);
+    while let Some((length, _)) = answer[at..].split_first_chunk::<4>() {
+        at += 4 + u32::from_le_bytes(*length) as usize;
+        ends.push(at);
+    }
+    ends
+}
+
+#[test]
 fn a_hole_is_an_error_and_so_is_what_makes_no_sense() {
     let file = file();
     let mut ring = ring(&file, &[1]);
@@ -205,6 +250,8 @@ fn a_hole_is_an_error_and_so_is_what_makes_no_sense() {
         (1, Way::On, row(0, width - 1), "another width"),
         (1, Way::On, row(0, 0), "another width"),
         (1, Way::On, vec![1], "no numbers"),
+        (1, Way::On, vec![0, 0, 0, 0, 7, 1, 2, 3, 4], "an unknown form"),
+        (1, Way::On, vec![0, 0, 0, 0, 2, 1, 2, 3, 4], "another width"),
         (0, Way::Round, [two, zero].concat(), "position 2 behind 0"),
         (0, Way::Round, vec![1, 2, 3], "no token"),
         (0, Way::Again, vec![], "an unknown text"),

@@ -77,9 +77,10 @@ impl Languages {
     ) -> Result<(), Failure> {
         let asked = Asked::unpack(request)
             .ok_or_else(|| failed("the request is none of a language model"))?;
-        let Err((asked, caller)) = self.ready(courier, work)?.ask(asked, caller) else {
+        let Err(unheard) = self.ready(courier, work)?.ask(asked, caller) else {
             return Ok(());
         };
+        let (asked, caller) = *unheard;
         // It broke when others asked it: a new one may not.
         self.loaded.remove(&key(work));
         let broken = || Failure::Internal { message: "the model's engine broke twice".into() };

@@ -40,7 +40,7 @@ impl Part {
         let stage = Stage::load(&model, layers, &options, &mut read);
         let stage = stage.map_err(|error| unable(error.to_string()))?;
         let words = stage.is_last().then(|| spelling(&model)).flatten();
-        let rounds = Rounds::new(stage, bounds(&model, work, READ_STEP), words);
+        let rounds = Rounds::new(stage, bounds(&model, work, READ_STEP), words, work.wire);
         Ok(Part { rounds: Mutex::new(rounds), over: Mutex::default() })
     }
 

@@ -66,10 +66,10 @@ impl Voice {
         &self,
         asked: Asked,
         caller: Caller,
-    ) -> Result<(), (Asked, Caller)> {
+    ) -> Result<(), Box<(Asked, Caller)>> {
         let mut state = self.desk.state();
         if state.is_broken {
-            return Err((asked, caller));
+            return Err(Box::new((asked, caller)));
         }
         state.asked.push((asked, caller));
         self.desk.changed.notify_all();

@@ -24,6 +24,10 @@ pub enum ExecError {
     TooManyRuns { most: u64 },
     #[error("{what} cannot be passed to a program: {text:?} holds a NUL or, in a name, a \"=\"")]
     Unpassable { what: &'static str, text: String },
+    #[error("\"retry\" is {retry}; it must be from 0 to {most}")]
+    Retry { retry: u32, most: u32 },
+    #[error("\"okExit\" lists {count} exit codes; at most {most} are allowed")]
+    TooManyCodes { count: usize, most: usize },
     #[error(
         "a program that sees the real time (\"clock\": true) may answer differently each time, so its answers cannot be checked: leave \"verify\" out or say none"
     )]
@@ -38,6 +42,8 @@ impl Refusal for ExecError {
             | ExecError::FolderTooLarge { .. }
             | ExecError::TooManyRuns { .. } => "too_large",
             ExecError::LinesAndFiles
+            | ExecError::Retry { .. }
+            | ExecError::TooManyCodes { .. }
             | ExecError::ServiceItems
             | ExecError::FolderName { .. }
             | ExecError::Unpassable { .. }

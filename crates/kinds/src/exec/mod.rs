@@ -13,12 +13,12 @@ mod plan;
 #[cfg(feature = "plan")]
 mod request;
 
-pub use work::{ExecItems, ExecWork};
+pub use work::{ExecItems, ExecWork, Failing};
 
 #[cfg(feature = "plan")]
 pub use error::ExecError;
 #[cfg(feature = "plan")]
-pub use request::{ExecRequest, FileRequest, LinesRequest};
+pub use request::{ExecRequest, FileRequest, LinesRequest, OnErrorJson};
 
 use alloc::vec::Vec;
 use shoal_protocol::Lane;
@@ -67,6 +67,12 @@ impl About for ExecWork {
         };
         let env = self.env.iter();
         let env = env.map(|(name, value)| Plain::List([text(name), text(value)].into()));
+        let Failing { stop, ok, retry } = &self.failing;
+        let failing = Vec::from([
+            ("stop", Plain::Truth(*stop)),
+            ("ok", Plain::List(ok.iter().map(|code| Plain::Number(f64::from(*code))).collect())),
+            ("retry", Plain::Number(f64::from(*retry))),
+        ]);
         let mut fields = Vec::from([
             ("kind", text("exec")),
             ("module", Plain::blob(&self.module)),
@@ -74,6 +80,7 @@ impl About for ExecWork {
             ("env", Plain::List(env.collect())),
             ("items", Plain::Object(items)),
             ("clock", Plain::Truth(self.clock)),
+            ("failing", Plain::Object(failing)),
         ]);
         fields.extend(self.folder.as_ref().map(|folder| ("folder", Plain::blob(folder))));
         Plain::Object(fields)
@@ -90,6 +97,13 @@ impl About for ExecWork {
         settings.insert("args".into(), self.args.clone().into());
         settings.insert("clock".into(), self.clock.into());
         settings.insert("env".into(), env.collect());
+        // As it was before there was a choice, receipts say nothing of it.
+        if self.failing != Failing::default() {
+            let Failing { stop, ok, retry } = &self.failing;
+            settings.insert("okExit".into(), ok.clone().into());
+            settings.insert("onError".into(), if *stop { "stop" } else { "continue" }.into());
+            settings.insert("retry".into(), (*retry).into());
+        }
         settings
     }
 

@@ -9,7 +9,9 @@ use shoal_protocol::{BlobRef, Dtype, Footprint, Hash, Lane, Limits, Needs, Verif
 
 use super::lines::{Finder, Lines};
 use super::list::{self, Entry};
-use super::{ExecError, ExecItems, ExecRequest, ExecWork, FileRequest, LinesRequest};
+use super::{
+    ExecError, ExecItems, ExecRequest, ExecWork, Failing, FileRequest, LinesRequest, OnErrorJson,
+};
 use crate::kind::Kind;
 use crate::plan::{
     Ask, Common, Note, Part, PlanError, Store, Tools, blob, parse_hash, read_whole, sizing,
@@ -25,6 +27,10 @@ const MAX_MODULE_BYTES: u64 = 256 << 20;
 
 /// A file is read whole into the memory of the node that runs it, and devices with 4 GiB are common.
 const MAX_FILE_BYTES: u64 = 1 << 30;
+/// A run that fails so often fails for good; and each try takes its time from other runs.
+const MAX_RETRY: u32 = 100;
+/// Exit codes listed with each job; WASI has 256 of them.
+const MAX_OK_EXIT: usize = 256;
 /// All files of a folder are in a node's memory together.
 const MAX_FOLDER_BYTES: u64 = 1 << 30;
 
@@ -64,6 +70,7 @@ impl Ask for ExecRequest {
     fn plan(&self, common: &Common<'_>, tools: &Tools<'_>) -> Result<Part, PlanError> {
         let store = tools.store;
         check_words(self)?;
+        let failing = self.failing()?;
         let module = blob(store, "module", &self.module)?;
         if module.size > MAX_MODULE_BYTES {
             let (size, most) = (module.size, MAX_MODULE_BYTES);
@@ -93,6 +100,7 @@ impl Ask for ExecRequest {
             items,
             folder,
             clock: self.clock,
+            failing,
         });
         let note = Note { lines_per_run, ..Note::default() };
         let needs = Needs::lane(Lane::Cpu).takes(footprint(common.limits.memory));
@@ -111,6 +119,8 @@ impl Ask for ExecRequest {
             items: ExecItems::Requests,
             folder,
             clock: self.clock,
+            // Whoever asked is told what went wrong.
+            failing: Failing { stop: true, ..self.failing()? },
         };
         // A request runs beside units, so that nobody waits for them: it takes memory, but no thread of theirs.
         let takes = Footprint { memory: limits.memory, ..Footprint::NOTHING };
@@ -124,6 +134,22 @@ fn footprint(memory: u64) -> Footprint {
 }
 
 impl ExecRequest {
+    fn failing(&self) -> Result<Failing, ExecError> {
+        let (retry, most) = (self.retry, MAX_RETRY);
+        if retry > most {
+            return Err(ExecError::Retry { retry, most });
+        }
+        if self.ok_exit.len() > MAX_OK_EXIT {
+            return Err(ExecError::TooManyCodes { count: self.ok_exit.len(), most: MAX_OK_EXIT });
+        }
+        let stop = match self.on_error {
+            OnErrorJson::Stop => true,
+            OnErrorJson::Continue => false,
+        };
+        let ok = if self.ok_exit.is_empty() { [0].into() } else { self.ok_exit.clone() };
+        Ok(Failing { stop, ok, retry })
+    }
+
     /// The module, checked, and the list of its folder.
     fn program(
         &self,

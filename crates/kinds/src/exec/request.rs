@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
-#[serde(deny_unknown_fields)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ExecRequest {
     /// Hash of a wasm32-wasip1 module.
     pub module: String,
@@ -27,6 +27,26 @@ pub struct ExecRequest {
     /// Whether the program sees the real time.
     #[serde(default)]
     pub clock: bool,
+    /// What happens when a run fails: ends with an exit code that is not in `okExit`, or traps. Default: `continue`.
+    #[serde(default)]
+    pub on_error: OnErrorJson,
+    /// Exit codes of runs that did not fail. Default: only 0.
+    #[serde(default)]
+    pub ok_exit: Vec<i32>,
+    /// How often a failed run is tried again, each time with other random bytes. At most 100.
+    #[serde(default)]
+    pub retry: u32,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+#[serde(rename_all = "lowercase")]
+pub enum OnErrorJson {
+    /// All other inputs run. The job is done, and says which ones failed.
+    #[default]
+    Continue,
+    /// The first failed run ends the job, which fails.
+    Stop,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]

@@ -2,11 +2,11 @@
 
 use alloc::string::String;
 use alloc::vec::Vec;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use shoal_protocol::BlobRef;
 
 /// A WASI preview1 program, run once for each item: the item's bytes on stdin, the answer from stdout.
-/// The result of a unit is `[u32 length] * items`, then the bytes of all answers, little-endian.
+/// A unit's result has the form [`crate::Form::Answers`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ExecWork {
     /// The module as it was signed; nodes keep it to the job's memory limit.
@@ -19,6 +19,32 @@ pub struct ExecWork {
     /// Whether the program sees the real time. Without it clocks start at zero and count calls, and
     /// random bytes come from the item's number, so that every node gives the same answer.
     pub clock: bool,
+    /// Appended: whoever wrote it before this field was there wanted the first failed run to end the job.
+    #[serde(deserialize_with = "read_failing")]
+    pub failing: Failing,
+}
+
+/// What counts as a failed run, and what becomes of it. It is about runs that fail by themselves, on every node alike:
+/// that end with another exit code, or trap.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Failing {
+    /// The first failed run ends the job. Otherwise the others go on, and how it ended stands in the result.
+    pub stop: bool,
+    /// Exit codes of runs that did what they should.
+    pub ok: Vec<i32>,
+    /// How often a failed run is tried again, each time with other random bytes.
+    pub retry: u32,
+}
+
+impl Default for Failing {
+    fn default() -> Failing {
+        Failing { stop: true, ok: [0].into(), retry: 0 }
+    }
+}
+
+/// Work that older coordinators wrote ends before it.
+fn read_failing<'de, D: Deserializer<'de>>(from: D) -> Result<Failing, D::Error> {
+    Ok(Failing::deserialize(from).unwrap_or_default())
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -29,4 +55,31 @@ pub enum ExecItems {
     Files { manifest: BlobRef },
     /// Of a service: inputs come with requests.
     Requests,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use shoal_protocol::Hash;
+
+    #[test]
+    fn work_of_before_there_was_a_choice_stops_at_the_first_failed_run() {
+        let module = BlobRef { hash: Hash([7; 32]), size: 9 };
+        let items = ExecItems::Files { manifest: module };
+        let failing = Failing { stop: false, ok: [0, 10].into(), retry: 2 };
+        let work = ExecWork {
+            module,
+            args: ["a".into()].into(),
+            env: Vec::new(),
+            items,
+            folder: None,
+            clock: false,
+            failing,
+        };
+        let bytes = postcard::to_allocvec(&work).expect("plain data");
+        assert_eq!(postcard::from_bytes(&bytes), Ok(work.clone()));
+        let appended = postcard::to_allocvec(&work.failing).expect("plain data").len();
+        let old = postcard::from_bytes(&bytes[..bytes.len() - appended]);
+        assert_eq!(old, Ok(ExecWork { failing: Failing::default(), ..work }));
+    }
 }

@@ -3,12 +3,14 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
+use shoal_protocol::id::clip;
 use shoal_protocol::{Engine, Hash, Lane, Limits, Needs};
 
 use super::{LlmWork, Summary};
 use crate::job::Split;
 use crate::kind::Kind;
 use crate::plan::{Ask, Common, Part, PlanError, Refusal, Tools, blob, parse_hash};
+use crate::wire::Wire;
 
 /// Tokens of a conversation if nobody says: what most conversations stay within, so that memory is left for others.
 pub const USUAL_CONTEXT: u32 = 4096;
@@ -17,6 +19,8 @@ const LEAST_CONTEXT: u32 = 16;
 /// Conversations a node holds at a time, if nobody says and at most.
 pub const USUAL_CONVERSATIONS: u16 = 4;
 const MOST_CONVERSATIONS: u16 = 64;
+/// Of a word that was not understood, as much as tells which one it was.
+const MOST_SHOWN: usize = 40;
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
@@ -30,6 +34,10 @@ pub struct LlmRequest {
     /// Conversations that a node holds at a time. Default: 4.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub conversations: Option<u16>,
+    /// Where several devices share the model: how the numbers between its layers travel. `f32` (the default) keeps every
+    /// word as one device says it; `f16` and `int8` send a half and about a quarter of the bytes, and change some words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wire: Option<String>,
 }
 
 /// What whoever reads models found at the beginning of a file.
@@ -65,7 +73,14 @@ impl Ask for LlmRequest {
             let (found, most) = (conversations, MOST_CONVERSATIONS);
             return Err(LlmError::Conversations { found, most }.into());
         }
-        let work = LlmWork { model, about, context, conversations, split: false };
+        let wire = match &self.wire {
+            None => Wire::F32,
+            Some(name) => Wire::of(name).ok_or_else(|| {
+                let found = clip(name.clone(), MOST_SHOWN);
+                LlmError::Wire { found, expected: Wire::ALL.map(Wire::name).join(", ") }
+            })?,
+        };
+        let work = LlmWork { model, about, context, conversations, split: false, wire };
         let needs = Needs::lane(Lane::Cpu).takes(work.footprint()).engine(Engine::LLM);
         Ok((work.into(), needs))
     }
@@ -122,6 +137,8 @@ pub enum LlmError {
     Context { found: u32, least: u32, most: u32 },
     #[error("\"conversations\" is {found}: expected 1 to {most}")]
     Conversations { found: u16, most: u16 },
+    #[error("\"wire\" is {found:?}; expected one of {expected}")]
+    Wire { found: String, expected: String },
     #[error("the model ends after {size} bytes, within its own description")]
     Short { size: u64 },
 }
@@ -129,7 +146,7 @@ pub enum LlmError {
 impl Refusal for LlmError {
     fn code(&self) -> &'static str {
         match self {
-            LlmError::NoJob => "bad_request",
+            LlmError::NoJob | LlmError::Wire { .. } => "bad_request",
             LlmError::Context { .. } | LlmError::Conversations { .. } => "out_of_range",
             LlmError::Short { .. } => "bad_model",
         }

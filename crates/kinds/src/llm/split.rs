@@ -15,7 +15,7 @@ pub const MOST_PARTS: u32 = 24;
 pub const SPARE_TEXTS: u16 = 2;
 /// What an engine holds beside weights and conversations, for each part.
 const BESIDE: u64 = 2 << 20;
-/// Bytes of a number on its way from device to device: all of it, so that the tokens are those of one device alone.
+/// Bytes of a number between two layers.
 const NUMBER: u64 = 4;
 
 impl LlmWork {
@@ -70,7 +70,7 @@ impl LlmWork {
         let texts = texts.saturating_mul(self.texts().into());
         let weights = own.saturating_add(head).saturating_add(first);
         let bytes = self.packed(weights).saturating_add(texts).saturating_add(BESIDE);
-        ChainPart { work, bytes, out_bytes: u64::from(about.width) * NUMBER }
+        ChainPart { work, bytes, out_bytes: self.wire.bytes(u64::from(about.width) * NUMBER) }
     }
 }
 
@@ -92,6 +92,7 @@ mod tests {
     use super::super::Summary;
     use super::*;
     use crate::kind::About;
+    use crate::wire::Wire;
     use shoal_protocol::{BlobRef, Hash};
 
     fn work(layers: u32) -> LlmWork {
@@ -105,7 +106,8 @@ mod tests {
             ..Summary::default()
         };
         let model = BlobRef { hash: Hash([0; 32]), size: 81 << 20 };
-        LlmWork { model, about, context: 1024, conversations: 4, split: true }
+        let (wire, split) = (Wire::F32, true);
+        LlmWork { model, about, context: 1024, conversations: 4, split, wire }
     }
 
     #[test]
@@ -136,6 +138,11 @@ mod tests {
         assert_eq!(of(0), (8, 27 + 6 + 2));
         assert_eq!(of(23), (40, 45 + 6 + 2));
         assert_eq!(chain.parts[0].out_bytes, 2304);
+        for (wire, bytes) in [(Wire::F16, 1152), (Wire::Int8, 648)] {
+            let plan = LlmWork { wire, ..work(24) }.crew().expect("a chain");
+            let CrewProblem::Chain(chain) = plan.problem else { panic!("a chain") };
+            assert_eq!(chain.parts[0].out_bytes, bytes, "{wire}");
+        }
         assert_eq!(chain.flow, Flow::Rounds { calls: 4 });
     }
 

@@ -6,6 +6,8 @@ use core::fmt;
 use serde::{Deserialize, Serialize};
 use shoal_protocol::{BlobRef, Footprint};
 
+use crate::wire::Wire;
+
 /// A language model that continues texts.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LlmWork {
@@ -18,6 +20,8 @@ pub struct LlmWork {
     pub conversations: u16,
     /// Several devices may keep it together, each some of its layers.
     pub split: bool,
+    /// How the numbers between the layers travel from one device to the next.
+    pub wire: Wire,
 }
 
 /// What is in a file, for people and for placing.
@@ -108,7 +112,8 @@ mod tests {
         let told = "llama, 30 layers, 134 million parameters in Q4_1, made for 8192 tokens";
         assert_eq!(about.to_string(), told);
         let model = BlobRef { hash: Hash([0; 32]), size: 81 << 20 };
-        let mut work = LlmWork { model, about, context: 1024, conversations: 4, split: false };
+        let (wire, split) = (Wire::F32, false);
+        let mut work = LlmWork { model, about, context: 1024, conversations: 4, split, wire };
         assert_eq!(work.memory(), (90 << 20) + (4 << 20) + BESIDE);
         assert_eq!(work.footprint().threads, 0);
         // Nothing a file says overflows.

@@ -174,7 +174,9 @@ impl<B: AsRef<[u8]>> Unit<B> {
         });
         match taken {
             Ok(()) => self.at += items,
-            Err(Failure::Model { .. }) if items > 1 => self.at_once = 1,
+            Err(Failure::Model { .. } | Failure::OutOfMemory { .. }) if items > 1 => {
+                self.at_once = 1;
+            }
             Err(Failure::Model { message }) => {
                 let item = self.span.start + self.at as u64;
                 return Err(Failure::Model { message: format!("item {item}: {message}") });

@@ -4,10 +4,10 @@ use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use super::plan::{COPIES, OnnxError};
+use super::plan::OnnxError;
 use super::split::{MOST_PARTS, Part};
 use super::tensor::MOST_TENSORS;
-use super::{OnnxWork, Port, Wire};
+use super::{COPIES, OnnxWork, Port, Wire};
 use crate::plan::{PlanError, Tools, read_whole};
 
 /// How a model is to be cut.

@@ -63,6 +63,8 @@ pub struct BatchPlan {
     pub outputs: Vec<Vec<u64>>,
     /// Items that one run may take; one if the model has no axis for more.
     pub at_once: u32,
+    /// What the values of such a run take.
+    pub peak: u64,
 }
 
 /// How much the answers of honest devices differ: thousands of products are added in other orders, layer after layer.
@@ -116,7 +118,7 @@ pub(super) fn plan(
         column.leads && matches!(first, Some(Side::Open(_)))
     });
     let one: Vec<Head> = inputs.iter().map(|column| column.head(1)).collect();
-    let BatchPlan { outputs, at_once } = tools.intake.batch(file, &one, grows)?;
+    let BatchPlan { outputs, at_once, peak } = tools.intake.batch(file, &one, grows)?;
     let leads = inputs.iter().any(|column| column.leads);
     let outputs: Vec<Column> =
         work.outputs.iter().zip(outputs).map(|(port, dims)| given(port, dims, leads)).collect();
@@ -131,7 +133,7 @@ pub(super) fn plan(
     }
     let grain = u64::from(at_once).clamp(1, most);
     let sizing = sizing(grain, most / grain * grain, unit)?;
-    let takes = footprint(work.model);
+    let takes = footprint(work.model, peak);
     let takes = Footprint { memory: takes.memory + UNIT_BESIDE, threads: 1, ..takes };
     let needs = Needs::lane(Lane::Cpu).takes(takes).engine(Engine::ONNX);
     let dtype = if batch.is_rounded() { Dtype::F32 } else { Dtype::Bytes };
@@ -261,13 +263,18 @@ mod tests {
             Ok(ModelPlan {
                 inputs: vec![port("a", vec![n(), Side::Fixed(3)]), port("b", second)],
                 outputs: vec![port("y", vec![n(), Side::Fixed(5)]), port("z", vec![])],
+                peak: None,
             })
         }
 
         fn batch(&self, _: &[u8], one: &[Head], grows: bool) -> Result<BatchPlan, IntakeError> {
             assert_eq!(grows, self.open);
             assert_eq!(one[0].dims, [1, 3]);
-            Ok(BatchPlan { outputs: vec![vec![1, 5], vec![]], at_once: if grows { 8 } else { 1 } })
+            Ok(BatchPlan {
+                outputs: vec![vec![1, 5], vec![]],
+                at_once: if grows { 8 } else { 1 },
+                peak: 0,
+            })
         }
     }
 

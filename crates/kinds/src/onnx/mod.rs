@@ -23,7 +23,7 @@ pub use sight::Sight;
 pub use split::{Leg, MOST_PARTS, Part};
 pub use tensor::{Element, Head, Tensor, TensorError};
 pub use wire::{Wire, WireError};
-pub use work::{Misfit, OnnxWork, Port, Side};
+pub use work::{COPIES, Misfit, OnnxWork, Port, Side};
 
 #[cfg(feature = "plan")]
 pub use cut::{CutAsk, CutPart, CutPlan};

@@ -10,18 +10,19 @@ use shoal_protocol::{BlobRef, Dtype, Engine, Footprint, Hash, Lane, Limits, Need
 use super::cut::cut;
 use super::many::{self, OnnxInputRequest};
 use super::tensor::MOST_TENSORS;
-use super::{Misfit, OnnxWork, Port, Wire};
+use super::{COPIES, Misfit, OnnxWork, Port, Wire};
 use crate::kind::Kind;
 use crate::plan::{Ask, Common, Part, PlanError, Refusal, Tools, blob, parse_hash, read_whole};
 
 /// Larger models are cut into slices, of which each device holds some.
 const MAX_MODEL_BYTES: u64 = 2 << 30;
-/// An engine holds the file, the weights as they are in it and as it likes them best.
-pub(super) const COPIES: u64 = 3;
 /// Letters of a word in a refusal.
 const MOST_SHOWN: usize = 40;
-/// What an engine holds beside weights: values between the operators.
-const BESIDE: u64 = 128 << 20;
+/// What an engine holds beside weights and values, whatever the model is.
+const BESIDE: u64 = 16 << 20;
+/// Booked for the values of a run where requests choose the shapes. A run that needs more is refused by a node that has not
+/// as much left.
+const USUAL_VALUES: u64 = 112 << 20;
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
@@ -53,6 +54,8 @@ impl OnnxRequest {
 pub struct ModelPlan {
     pub inputs: Vec<Port>,
     pub outputs: Vec<Port>,
+    /// What the values of a run take at a time; none if requests choose the shapes.
+    pub peak: Option<u64>,
 }
 
 impl Ask for OnnxRequest {
@@ -72,7 +75,7 @@ impl Ask for OnnxRequest {
         if self.inputs.is_empty() {
             return Err(OnnxError::NoInputs.into());
         }
-        let (file, work) = self.model(tools)?;
+        let (file, work, _) = self.model(tools)?;
         many::plan(&self.inputs, (&file, work), common.unit, tools)
     }
 
@@ -80,8 +83,8 @@ impl Ask for OnnxRequest {
         if !self.inputs.is_empty() {
             return Err(OnnxError::ServiceInputs.into());
         }
-        let (_, work) = self.model(tools)?;
-        let takes = footprint(work.model);
+        let (_, work, peak) = self.model(tools)?;
+        let takes = footprint(work.model, peak.unwrap_or(USUAL_VALUES));
         Ok((work.into(), Needs::lane(Lane::Cpu).takes(takes).engine(Engine::ONNX)))
     }
 
@@ -99,14 +102,14 @@ impl Ask for OnnxRequest {
 }
 
 impl OnnxRequest {
-    /// The file, and what the model takes and gives.
-    fn model(&self, tools: &Tools<'_>) -> Result<(Vec<u8>, OnnxWork), PlanError> {
+    /// The file, what the model takes and gives, and what the values of a run take.
+    fn model(&self, tools: &Tools<'_>) -> Result<(Vec<u8>, OnnxWork, Option<u64>), PlanError> {
         let model = blob(tools.store, "model", &self.model)?;
         if model.size > MAX_MODEL_BYTES {
             return Err(OnnxError::TooLarge { size: model.size, most: MAX_MODEL_BYTES }.into());
         }
         let bytes = read_whole(tools.store, model)?;
-        let ModelPlan { inputs, outputs } = tools.intake.model(&bytes)?;
+        let ModelPlan { inputs, outputs, peak } = tools.intake.model(&bytes)?;
         for (what, ports) in [("inputs", &inputs), ("outputs", &outputs)] {
             if ports.len() > MOST_TENSORS {
                 let (found, most) = (ports.len(), MOST_TENSORS);
@@ -114,13 +117,14 @@ impl OnnxRequest {
             }
         }
         let (parts, wire, batch) = (Vec::new(), Wire::F32, None);
-        Ok((bytes, OnnxWork { model, inputs, outputs, parts, wire, batch }))
+        Ok((bytes, OnnxWork { model, inputs, outputs, parts, wire, batch }, peak))
     }
 }
 
 /// A request runs beside units, so that nobody waits for them: it takes memory, but no thread of theirs.
-pub(super) fn footprint(model: BlobRef) -> Footprint {
-    Footprint { memory: model.size * COPIES + BESIDE, ..Footprint::NOTHING }
+pub(super) fn footprint(model: BlobRef, values: u64) -> Footprint {
+    let memory = (model.size * COPIES + BESIDE).saturating_add(values);
+    Footprint { memory, ..Footprint::NOTHING }
 }
 
 /// Why a model is refused.

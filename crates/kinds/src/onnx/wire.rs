@@ -6,61 +6,11 @@ use alloc::borrow::Cow;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
-use half::f16;
-use serde::{Deserialize, Serialize};
 
 use super::sight::Seeking;
 use super::tensor::{Element, Head, Tensor, TensorError, pack_behind, unpack_behind};
 use super::{Port, Side};
-
-/// Numbers that share a scale. More spoil each other's precision, fewer cost more bytes.
-const BLOCK: usize = 64;
-/// A block's least number and its step.
-const SCALE_BYTES: usize = 8;
-/// Steps of a byte.
-const STEPS: f32 = 255.0;
-
-/// How numbers of 32 bits travel. Others always travel as they are.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub enum Wire {
-    #[default]
-    F32,
-    F16,
-    Int8,
-}
-
-impl Wire {
-    pub const ALL: [Wire; 3] = [Wire::F32, Wire::F16, Wire::Int8];
-
-    pub fn name(self) -> &'static str {
-        match self {
-            Wire::F32 => "f32",
-            Wire::F16 => "f16",
-            Wire::Int8 => "int8",
-        }
-    }
-
-    pub fn of(name: &str) -> Option<Wire> {
-        Wire::ALL.into_iter().find(|wire| wire.name() == name)
-    }
-
-    /// What so many bytes of numbers of 32 bits become.
-    pub fn bytes(self, bytes: u64) -> u64 {
-        match self {
-            Wire::F32 => bytes,
-            Wire::F16 => bytes / 2,
-            Wire::Int8 => {
-                bytes / 4 + (bytes / 4).div_ceil(BLOCK as u64).saturating_mul(SCALE_BYTES as u64)
-            }
-        }
-    }
-}
-
-impl fmt::Display for Wire {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
+pub use crate::wire::Wire;
 
 /// Why bytes are not what crosses there.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -150,46 +100,12 @@ fn formed(tensor: &Tensor<'_>, wire: Wire) -> Option<(Element, Vec<u8>)> {
         return None;
     }
     let (numbers, _) = tensor.bytes.as_chunks::<4>();
-    match wire {
-        Wire::F32 => None,
-        Wire::F16 => halves(numbers).map(|bytes| (Element::F16, bytes)),
-        Wire::Int8 => blocks(numbers).map(|bytes| (Element::U8, bytes)),
-    }
-}
-
-fn halves(numbers: &[[u8; 4]]) -> Option<Vec<u8>> {
-    let mut bytes = Vec::with_capacity(numbers.len() * 2);
-    for number in numbers {
-        let half = f16::from_f32(f32::from_le_bytes(*number));
-        bytes.extend_from_slice(&half.is_finite().then_some(half)?.to_le_bytes());
-    }
-    Some(bytes)
-}
-
-fn blocks(numbers: &[[u8; 4]]) -> Option<Vec<u8>> {
-    let scales = numbers.len().div_ceil(BLOCK) * SCALE_BYTES;
-    let mut bytes = Vec::with_capacity(numbers.len() + scales);
-    for block in numbers.chunks(BLOCK) {
-        let values = block.iter().map(|number| f32::from_le_bytes(*number));
-        let (mut low, mut high) = (f32::INFINITY, f32::NEG_INFINITY);
-        for value in values.clone() {
-            if !value.is_finite() {
-                return None;
-            }
-            (low, high) = (low.min(value), high.max(value));
-        }
-        let step = (high - low) / STEPS;
-        if !step.is_finite() {
-            return None;
-        }
-        bytes.extend_from_slice(&low.to_le_bytes());
-        bytes.extend_from_slice(&step.to_le_bytes());
-        // Numbers that are all the same are that number; half a step is added so that the nearest is taken.
-        let per = if step > 0.0 { 1.0 / step } else { 0.0 };
-        let per = if per.is_finite() { per } else { 0.0 };
-        bytes.extend(values.map(|value| ((value - low) * per + 0.5) as u8));
-    }
-    Some(bytes)
+    let element = match wire {
+        Wire::F32 => return None,
+        Wire::F16 => Element::F16,
+        Wire::Int8 => Element::U8,
+    };
+    wire.narrow(numbers).map(|bytes| (element, bytes))
 }
 
 fn read<'a>(sent: &Tensor<'a>, port: &Port) -> Option<Received<'a>> {
@@ -201,28 +117,15 @@ fn read<'a>(sent: &Tensor<'a>, port: &Port) -> Option<Received<'a>> {
         return None;
     }
     let (dims, numbers) = if head.element == Element::F16 {
-        let (halves, _) = bytes.as_chunks::<2>();
-        let wide = |half: &[u8; 2]| f16::from_le_bytes(*half).to_f32().to_le_bytes();
-        (head.dims.clone(), halves.iter().flat_map(wide).collect())
+        (head.dims.clone(), Wire::F16.widen(bytes)?)
     } else if head.element == Element::U8 {
-        (fixed(port)?, unblocked(bytes)?)
+        (fixed(port)?, Wire::Int8.widen(bytes)?)
     } else {
         return None;
     };
     let head = Head { name: port.name.clone(), element: Element::F32, dims };
     let fits = port.allows(&head.dims) && head.bytes() == Some(numbers.len());
     fits.then_some((head, Cow::Owned(numbers)))
-}
-
-fn unblocked(bytes: &[u8]) -> Option<Vec<u8>> {
-    let mut numbers = Vec::with_capacity(bytes.len().saturating_mul(4));
-    for block in bytes.chunks(SCALE_BYTES + BLOCK) {
-        let (low, rest) = block.split_first_chunk::<4>()?;
-        let (step, steps) = rest.split_first_chunk::<4>()?;
-        let (low, step) = (f32::from_le_bytes(*low), f32::from_le_bytes(*step));
-        numbers.extend(steps.iter().flat_map(|at| (low + step * f32::from(*at)).to_le_bytes()));
-    }
-    Some(numbers)
 }
 
 /// The shape of a tensor between slices, of which every side is known.

@@ -11,6 +11,9 @@ use super::split::Part;
 use super::tensor::{Element, Head};
 use super::wire::Wire;
 
+/// An engine holds the file, the weights as they are in it and as it likes them best.
+pub const COPIES: u64 = 3;
+
 /// An ONNX model that answers requests: tensors in, tensors out, as [`super::tensor::pack`] writes them. Or the same
 /// over many inputs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -1,6 +1,6 @@
 //! One node and what it asked of its shell.
 
-use shoal_kinds::{ExecItems, ExecWork, Kind, LlmWork, NoopWork, llm};
+use shoal_kinds::{ExecItems, ExecWork, Failing, Kind, LlmWork, NoopWork, llm};
 use shoal_node::*;
 use shoal_protocol::*;
 
@@ -161,6 +161,7 @@ impl World {
             items: ExecItems::Files { manifest: blob },
             folder: None,
             clock: false,
+            failing: Failing::default(),
         };
         let signed = Signed { by: PublicKey([1; 32]), signature: Signature([0; 32], [0; 32]) };
         self.tell_job(program.into(), takes, Some(signed), 1000);

@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 use core::fmt;
-use shoal_protocol::{Lane, NodeId};
+use shoal_protocol::{Lane, Micros, NodeId};
 
 use super::many;
 use crate::state::Scheduler;
@@ -13,6 +13,12 @@ const SLOWED: u8 = 80;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WhyNode {
+    /// It is not here.
+    Left {
+        ago: Micros,
+        units: u64,
+        failed: u64,
+    },
     Paused,
     /// Said nothing for too long.
     Silent,
@@ -58,6 +64,11 @@ pub enum WhyNode {
 impl fmt::Display for WhyNode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            WhyNode::Left { ago, units, failed } => {
+                let counted = many(*units, "unit");
+                write!(f, "it is not connected; it was last here {} ago", Ago(*ago))?;
+                write!(f, "; {counted} that it computed counted, and it failed {failed}")
+            }
             WhyNode::Paused => f.write_str("it is paused"),
             WhyNode::Silent => f.write_str("it has gone silent and gets no work until it answers"),
             WhyNode::Unreliable => f.write_str(
@@ -116,6 +127,22 @@ impl fmt::Display for WhyNode {
     }
 }
 
+/// A time that passed, in the largest unit that fits.
+struct Ago(Micros);
+
+impl fmt::Display for Ago {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let seconds = self.0.0 / 1_000_000;
+        let (count, unit) = match seconds {
+            0..60 => (seconds, "second"),
+            60..3_600 => (seconds / 60, "minute"),
+            3_600..86_400 => (seconds / 3_600, "hour"),
+            _ => (seconds / 86_400, "day"),
+        };
+        f.write_str(&many(count, unit))
+    }
+}
+
 fn name(lane: Lane) -> &'static str {
     match lane {
         Lane::Inline => "inline",
@@ -125,9 +152,9 @@ fn name(lane: Lane) -> &'static str {
 }
 
 impl Scheduler {
-    /// How a connected node stands; empty if it is not connected.
+    /// How a node stands that is connected or was; empty if nobody remembers it.
     pub fn explain_node(&self, node: NodeId) -> Vec<WhyNode> {
-        let Some(peer) = self.peers.get(&node) else { return Vec::new() };
+        let Some(peer) = self.peers.get(&node) else { return self.explain_left(node) };
         let states = [
             (peer.paused, WhyNode::Paused),
             (peer.silent, WhyNode::Silent),
@@ -142,16 +169,7 @@ impl Scheduler {
         why.extend(percent.map(|percent| WhyNode::Slowed { percent }));
         let lanes =
             Lane::ALL.into_iter().filter(|lane| !peer.trusted && peer.caps.slots(*lane) > 0);
-        for lane in lanes {
-            let trust = self.trust.of(node, lane);
-            if trust.is_barred() {
-                why.push(WhyNode::Barred { lane, trust });
-            } else if trust.is_veteran() {
-                why.push(WhyNode::Trusted { lane, trust });
-            } else if trust != Trust::default() {
-                why.push(WhyNode::New { lane, trust });
-            }
-        }
+        why.extend(lanes.filter_map(|lane| self.explain_trust(node, lane)));
         let accusers = self.swarms.accusers_of(node);
         why.extend((accusers > 0).then_some(WhyNode::GaveWrong { to: accusers as u64 }));
         let (used, lent) = (self.in_use(peer).memory, peer.caps.memory);
@@ -161,5 +179,27 @@ impl Scheduler {
             units => WhyNode::Holds { units: units as u64 },
         });
         why
+    }
+
+    fn explain_left(&self, node: NodeId) -> Vec<WhyNode> {
+        let Some(seen) = self.register.seen(node) else { return Vec::new() };
+        let ago = Micros(self.now.0.saturating_sub(seen.at.0));
+        let mut why = Vec::from([WhyNode::Left { ago, units: seen.units, failed: seen.failed }]);
+        why.extend(seen.trusted.then_some(WhyNode::Operators));
+        let lanes = Lane::ALL.into_iter().filter(|_| !seen.trusted);
+        why.extend(lanes.filter_map(|lane| self.explain_trust(node, lane)));
+        why
+    }
+
+    /// What a stranger's answers of one kind were worth.
+    fn explain_trust(&self, node: NodeId, lane: Lane) -> Option<WhyNode> {
+        let trust = self.trust.of(node, lane);
+        if trust.is_barred() {
+            Some(WhyNode::Barred { lane, trust })
+        } else if trust.is_veteran() {
+            Some(WhyNode::Trusted { lane, trust })
+        } else {
+            (trust != Trust::default()).then_some(WhyNode::New { lane, trust })
+        }
     }
 }

@@ -9,6 +9,7 @@ mod register;
 
 pub(crate) use peer::{Peer, Seat};
 pub(crate) use register::Register;
+pub use register::Seen;
 
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet};

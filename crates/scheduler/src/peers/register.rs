@@ -2,8 +2,9 @@
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::string::String;
+use serde::{Deserialize, Serialize};
 use shoal_protocol::limit::MAX_NODES;
-use shoal_protocol::{Identity, NodeId};
+use shoal_protocol::{Identity, Micros, NodeId, NodeKind, Time};
 
 use super::Peer;
 
@@ -17,7 +18,29 @@ pub(crate) struct Register {
     classes: BTreeMap<NodeId, u64>,
     /// What nodes called themselves when last seen.
     names: BTreeMap<NodeId, String>,
+    /// Numbers up to this one are not given again after a restart.
+    reserved: u64,
+    /// How those that are remembered for good were last seen.
+    seen: BTreeMap<NodeId, Seen>,
 }
+
+/// A node as it was last seen.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Seen {
+    pub at: Time,
+    pub name: String,
+    pub kind: NodeKind,
+    pub trusted: bool,
+    /// Units of its that counted, ever.
+    pub units: u64,
+    pub failed: u64,
+}
+
+/// Numbers reserved at a time, at least; the more there were, the more. Each reservation is a fact, and whoever joins
+/// under new keys again and again must not fill the disk.
+const RESERVE: u64 = 8;
+/// How often it is written down that a node left which did nothing since.
+const NEWS: Micros = Micros::from_secs(60);
 
 /// What must be recorded of a stranger who did something.
 pub(crate) struct Introduced {
@@ -61,7 +84,63 @@ impl Register {
     /// Replayed: this node is remembered for good.
     pub(crate) fn recall(&mut self, node: NodeId, identity: Identity) {
         self.known.insert(identity, node);
+        self.recall_numbered(node);
+    }
+
+    pub(crate) fn recall_numbered(&mut self, node: NodeId) {
         self.last = self.last.max(node.0);
+        self.reserved = self.reserved.max(node.0);
+    }
+
+    pub(crate) fn recall_seen(&mut self, node: NodeId, seen: Seen) {
+        self.names.insert(node, seen.name.clone());
+        self.seen.insert(node, seen);
+    }
+
+    /// The number up to which more must be reserved, if those that are do not suffice any more.
+    pub(crate) fn reserve(&mut self) -> Option<NodeId> {
+        if self.last <= self.reserved {
+            return None;
+        }
+        self.reserved = (self.last + self.last / RESERVE).next_multiple_of(RESERVE);
+        Some(NodeId(self.reserved))
+    }
+
+    /// A unit of this node counts.
+    pub(crate) fn count_unit(&mut self, node: NodeId) {
+        if let Some(seen) = self.seen.get_mut(&node) {
+            seen.units += 1;
+        }
+    }
+
+    /// How a node is remembered from now on, with what it failed since it came. Nothing if it is a stranger, or if
+    /// this is no news.
+    pub(crate) fn see(&mut self, at: Time, peer: &Peer, failed: u64) -> Option<&Seen> {
+        let node = peer.node;
+        if self.is_stranger(node) {
+            return None;
+        }
+        let before = self.seen.get(&node);
+        let units = before.map_or(0, |seen| seen.units);
+        let failed = before.map_or(0, |seen| seen.failed) + failed;
+        let (name, kind) = (peer.caps.name.clone(), peer.caps.kind);
+        let seen = Seen { at, name, kind, trusted: peer.trusted, units, failed };
+        let is_news = before.is_none_or(|before| {
+            *before != Seen { at: before.at, ..seen.clone() } || at >= before.at + NEWS
+        });
+        if !is_news {
+            return None;
+        }
+        self.seen.insert(node, seen);
+        self.seen.get(&node)
+    }
+
+    pub(crate) fn seen(&self, node: NodeId) -> Option<&Seen> {
+        self.seen.get(&node)
+    }
+
+    pub(crate) fn all_seen(&self) -> impl Iterator<Item = (NodeId, &Seen)> {
+        self.seen.iter().map(|(node, seen)| (*node, seen))
     }
 
     pub(crate) fn recall_class(&mut self, node: NodeId, class: u64) {
@@ -121,5 +200,6 @@ impl Register {
         let known = strangers.all(|(node, identity)| self.known.get(identity) == Some(node));
         assert!(known, "a stranger under another number");
         assert!(self.known.values().all(|node| node.0 <= self.last), "a number not yet given");
+        assert!(self.seen.keys().all(|node| !self.is_stranger(*node)), "a stranger remembered");
     }
 }

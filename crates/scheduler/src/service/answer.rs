@@ -110,6 +110,7 @@ impl Scheduler {
                 }
                 if let Some(replica) = of.replicas.get_mut(&node) {
                     replica.faults = 0;
+                    replica.note_took(self.now - asked.since);
                 }
             }
             self.end_call(id, None);

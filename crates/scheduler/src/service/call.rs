@@ -200,30 +200,35 @@ impl Scheduler {
     }
 
     /// The ready replica that takes a request: the operator's own first, so that no claim of a stranger draws all
-    /// requests to it; then the one with most room; between equals the one whose answers come soonest. One that
-    /// failed on it is asked again only where nobody else is ready.
+    /// requests to it; then the one that is expected to answer first; between equals the one with most room, then the
+    /// nearest. One that failed on it is asked again only where nobody else is ready.
     pub(super) fn freest(&self, of: &Service, failed_on: &[NodeId]) -> Option<NodeId> {
         let room = |node: NodeId, replica: &Replica| {
             let peer = self.peers.get(&node).filter(|peer| !peer.paused && !peer.silent)?;
             let slots = usize::from(peer.caps.slots_for(&of.spec.needs));
-            let free = match of.spec.work.at_once() {
-                Some(most) if slots > 0 => usize::from(most).saturating_sub(replica.calls),
-                Some(_) | None => slots.saturating_sub(self.services.slots_of(node)),
+            let all = self.services.calls_of(node);
+            let (slots, running) = match of.spec.work.at_once() {
+                Some(most) if slots > 0 => (usize::from(most), replica.calls),
+                Some(_) | None => (slots, self.services.slots_of(node)),
             };
-            let free = free.min(MAX_CALLS_PER_NODE.saturating_sub(self.services.calls_of(node)));
+            let free = slots.saturating_sub(running).min(MAX_CALLS_PER_NODE.saturating_sub(all));
             let far = peer.round_trip.map_or(u64::MAX, |trip| trip.0);
-            Some((peer.trusted, free, Reverse(far)))
+            let expected = replica.expected(self.now, slots, running);
+            let order = (peer.trusted, Reverse(expected), free, Reverse(far));
+            Some((order, free))
         };
         let ready = of
             .replicas
             .iter()
             .filter(|(node, replica)| replica.is_ready() && !of.is_unfit(self.now, **node));
-        let here =
-            ready.filter_map(|(node, replica)| room(*node, replica).map(|room| (room, *node)));
+        let here = ready.filter_map(|(node, replica)| {
+            let (order, free) = room(*node, replica)?;
+            Some((order, *node, free))
+        });
         let here: Vec<_> = here.collect();
-        let fresh = here.iter().any(|(_, node)| !failed_on.contains(node));
-        let may = here.iter().filter(|(_, node)| !fresh || !failed_on.contains(node));
-        may.filter(|((_, free, _), _)| *free > 0).max().map(|(_, node)| *node)
+        let fresh = here.iter().any(|(_, node, _)| !failed_on.contains(node));
+        let may = here.iter().filter(|(_, node, _)| !fresh || !failed_on.contains(node));
+        may.filter(|(_, _, free)| *free > 0).max().map(|(_, node, _)| *node)
     }
 
     /// Alone, or beside another that has it already.

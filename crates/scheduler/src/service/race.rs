@@ -4,6 +4,7 @@
 use shoal_protocol::{Attempt, Micros, Time};
 
 use super::call::{By, CallId};
+use super::replica::mean;
 use super::{MAX_TRIES, Service};
 use crate::state::Scheduler;
 
@@ -21,8 +22,7 @@ impl Service {
 
     /// A node answered after this time.
     pub(super) fn note_took(&mut self, took: Micros) {
-        let mean = self.usual.map_or(took.0, |usual| (usual.0.saturating_mul(3) + took.0) / 4);
-        self.usual = Some(Micros(mean));
+        self.usual = Some(mean(self.usual, took));
     }
 }
 

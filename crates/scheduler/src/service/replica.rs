@@ -31,6 +31,19 @@ pub(super) struct Replica {
     pub(super) used: Time,
     /// Requests in a row that it failed by its own fault.
     pub(super) faults: u32,
+    /// How long it takes to answer, with the way there and back, on average over its last answers.
+    took: Option<Micros>,
+}
+
+/// After so long without a request, a device counts as twice as fast as it was: one that is eight times slower than the
+/// best is tried every minute and a half.
+const FADES: Micros = Micros::from_secs(30);
+/// By then it counts as one of which nothing is known.
+const MOST_FADED: u64 = 32;
+
+/// Of times that came one after the other: the last counts a quarter.
+pub(super) fn mean(before: Option<Micros>, took: Micros) -> Micros {
+    Micros(before.map_or(took.0, |mean| (mean.0.saturating_mul(3).saturating_add(took.0)) / 4))
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,7 +57,23 @@ enum State {
 
 impl Replica {
     pub(super) fn absent() -> Replica {
-        Replica { state: State::Absent, calls: 0, used: Time(0), faults: 0 }
+        Replica { state: State::Absent, calls: 0, used: Time(0), faults: 0, took: None }
+    }
+
+    /// It answered after this time.
+    pub(super) fn note_took(&mut self, took: Micros) {
+        self.took = Some(mean(self.took, took));
+    }
+
+    /// When it would answer another request, with so many slots and requests at work on its node: all of them share the
+    /// device. One that has answered nothing yet is tried at once. What was learned fades while it is not asked, so that
+    /// whoever was slow by accident is tried again.
+    pub(super) fn expected(&self, now: Time, slots: usize, running: usize) -> Micros {
+        let rested = if self.calls > 0 { Micros(0) } else { now - self.used };
+        let faded = (rested.0 / FADES.0).min(MOST_FADED);
+        let took = self.took.map_or(0, |took| took.0 >> faded);
+        let (slots, running) = (slots.max(1) as u64, running as u64);
+        Micros(took.saturating_mul(slots + running) / slots)
     }
 
     pub(super) fn is_ready(&self) -> bool {

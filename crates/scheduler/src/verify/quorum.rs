@@ -274,6 +274,7 @@ fn enough(rules: &Rules, votes: usize, weight: u32, against: u32) -> bool {
 mod tests {
     use super::*;
     use crate::Outcome;
+    use crate::fact::Failed;
     use alloc::vec;
     use shoal_protocol::Hash;
 
@@ -327,7 +328,12 @@ mod tests {
     #[test]
     fn of_two_who_are_near_each_other_only_an_own_node_calls_the_other_wrong() {
         let of = |hash: u8| {
-            let place = Some(Place { offset: 0, size: 4, hash: Hash([hash; 32]) });
+            let place = Some(Place {
+                offset: 0,
+                size: 4,
+                hash: Hash([hash; 32]),
+                failed: Failed::default(),
+            });
             Answer { place, class: 7, fits: 0, ..answer(0, 1) }
         };
         let mut ballot = Ballot { answers: vec![of(1), of(2)], ..Ballot::new(Time(0)) };

@@ -30,6 +30,30 @@ fn a_job_says_that_nobody_could_compute_it() {
 }
 
 #[test]
+fn who_left_is_remembered_with_what_it_did() {
+    let mut world = World::new();
+    let (one, own, idle) = (world.join(1), world.join_trusted(2), world.join(3));
+    world.submit(JobSpec { sizing: Sizing::fixed(10), ..job(20) });
+    world.work(&[(one, 0)]);
+    for conn in [one, own, idle] {
+        world.leave(conn);
+    }
+    world.wait(3 * 3_600_000);
+    let gone: Vec<_> = world.scheduler.gone();
+    let gone: Vec<_> = gone.iter().map(|it| (it.node.0, it.seen.units, it.seen.trusted)).collect();
+    // The stranger that did nothing is not.
+    assert_eq!(gone, [(1, 2, false), (2, 0, true)]);
+    let why = words(world.scheduler.explain_node(NodeId(1)));
+    assert!(why.contains("not connected; it was last here 3 hours ago; 2 units"), "{why}");
+    // The same after a restart; the number of the one that nobody remembers is not given again.
+    let mut world = world.restarted();
+    assert_eq!(world.scheduler.gone().len(), 2);
+    assert!(world.scheduler.explain_node(NodeId(3)).is_empty());
+    world.join(4);
+    assert!(world.scheduler.nodes(Time(0)).iter().all(|node| node.node > NodeId(3)));
+}
+
+#[test]
 fn a_quorum_says_how_many_voices_it_lacks() {
     let mut world = World::new();
     let (a, _b) = (world.join_from(1, 7), world.join_from(2, 7));

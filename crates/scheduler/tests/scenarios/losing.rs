@@ -198,6 +198,25 @@ fn torn_bytes_are_computed_again() {
 }
 
 #[test]
+fn items_that_failed_by_themselves_count_as_done_and_are_known_after_a_restart() {
+    let mut world = World::new();
+    let node = world.join(1);
+    let id = world.submit(job(10));
+    assert!(world.answer_failed(node, 3).is_some_and(|lease| lease.span.len == 10));
+    let failed = |scheduler: &Scheduler| {
+        let view = scheduler.job(Time(0), id).expect("the job");
+        (view.state, view.items_failed)
+    };
+    assert_eq!(failed(&world.scheduler), (JobState::Done, 3));
+    let mut scheduler = Scheduler::replay(world.facts.clone());
+    assert_eq!(failed(&scheduler), (JobState::Done, 3));
+    assert_eq!(scheduler.merged(id)[0].1.map(|place| place.failed.bytes), Some(24));
+    // What is computed again may end otherwise.
+    scheduler.unmerge(id, Span::new(0, 10));
+    assert_eq!(failed(&scheduler), (JobState::Running, 0));
+}
+
+#[test]
 fn a_lease_that_never_arrived_is_lent_again() {
     let mut world = World::new();
     let node = world.join(1);

@@ -17,7 +17,8 @@ fn texts(split: Split) -> ServiceSpec {
         ..llm::Summary::default()
     };
     let model = BlobRef { hash: Hash([3; 32]), size: 1 };
-    let work = LlmWork { model, about, context: 16, conversations: 2, split: true };
+    let (context, conversations, wire) = (16, 2, Wire::F32);
+    let work = LlmWork { model, about, context, conversations, split: true, wire };
     ServiceSpec { work: work.into(), ..spec(split) }
 }
 

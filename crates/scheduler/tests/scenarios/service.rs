@@ -239,6 +239,85 @@ fn a_request_that_failed_by_its_nodes_fault_is_asked_of_another() {
     assert_eq!(world.scheduler.services()[0].answered, 1);
 }
 
+/// Two own nodes that each answered once: the one with eight slots after 80 ms, the one with a single slot after 10 ms.
+fn slow_with_room_beside_fast_without() -> (World, Conn, Conn) {
+    let mut world = World::new();
+    let slow = world.join_own_with(1, Caps { cpu_slots: 8, ..caps(100) });
+    let fast = world.join_own_with(2, Caps { cpu_slots: 1, ..caps(100) });
+    world.give(Input::Serve { request: RequestId(1), spec: spec(2, 2) });
+    world.get_ready();
+    world.ask(1, 60_000);
+    world.wait(80);
+    world.reply(0, b"", true);
+    world.ask(2, 60_000);
+    world.wait(10);
+    world.reply(1, b"", true);
+    let asked: Vec<_> = world.asked.iter().map(|(conn, ..)| *conn).collect();
+    assert_eq!(asked, [slow, fast], "of whom nothing is known is tried");
+    (world, slow, fast)
+}
+
+#[test]
+fn a_request_goes_where_it_is_answered_first_and_not_where_most_room_is() {
+    let (mut world, slow, fast) = slow_with_room_beside_fast_without();
+    for call in 3..8 {
+        world.ask(call, 60_000);
+        assert_eq!(world.asked.last().expect("it is asked").0, fast);
+        world.wait(10);
+        world.reply(world.asked.len() - 1, b"", true);
+    }
+    // The fast one has no room for two.
+    world.ask(8, 60_000);
+    world.ask(9, 60_000);
+    let last: Vec<_> = world.asked.iter().rev().take(2).map(|(conn, ..)| *conn).collect();
+    assert_eq!(last, [slow, fast]);
+}
+
+#[test]
+fn requests_at_work_count_against_a_device_as_they_slow_it() {
+    let mut world = World::new();
+    let first = world.join_own_with(1, Caps { cpu_slots: 4, ..caps(100) });
+    let other = world.join_own_with(2, Caps { cpu_slots: 2, ..caps(100) });
+    world.give(Input::Serve { request: RequestId(1), spec: spec(2, 2) });
+    world.get_ready();
+    for (at, millis) in [(0, 10), (1, 14)] {
+        world.ask(at as u64 + 1, 60_000);
+        world.wait(millis);
+        world.reply(at, b"", true);
+    }
+    // 10 ms of four slots: with one, two at work a request would take 12.5 and 15 ms. The other one takes 14.
+    (3..6).for_each(|call| world.ask(call, 60_000));
+    let asked: Vec<_> = world.asked.iter().skip(2).map(|(conn, ..)| *conn).collect();
+    assert_eq!(asked, [first, first, other]);
+}
+
+#[test]
+fn a_device_that_was_slow_once_is_tried_again_after_a_while() {
+    let (mut world, slow, fast) = slow_with_room_beside_fast_without();
+    let mut seconds = 0;
+    let again = loop {
+        for _ in 0..2 {
+            world.wait(500);
+            for conn in [slow, fast] {
+                world.say(conn, FromNode::Alive { running: vec![], queued: vec![] });
+            }
+        }
+        seconds += 1;
+        world.ask(100 + seconds, 60_000);
+        let whom = world.asked.last().expect("it is asked").0;
+        world.wait(10);
+        world.reply(world.asked.len() - 1, b"", true);
+        if whom == slow {
+            break seconds;
+        }
+        assert!(seconds < 300, "it is never tried again");
+    };
+    assert!((60..=150).contains(&again), "after {again} s");
+    // It was as fast this time, which counts a quarter: for now the other one is asked.
+    world.ask(999, 60_000);
+    assert_eq!(world.asked.last().expect("it is asked").0, fast);
+}
+
 #[test]
 fn who_comes_after_a_request_that_waits_for_another_node_need_not_wait() {
     let (mut world, conns) = served(2, 2, 2);

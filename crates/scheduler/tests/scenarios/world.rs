@@ -240,7 +240,21 @@ impl World {
         let at = self.lent.iter().position(|(holder, _)| *holder == conn)?;
         let (_, lease) = self.lent.remove(at);
         self.now = self.now + Micros::from_millis(1);
-        let place = Place { offset: u64::from(value), size: 1, hash: Hash([value; 32]) };
+        let (offset, hash, failed) = (value.into(), Hash([value; 32]), Failed::default());
+        let place = Place { offset, size: 1, hash, failed };
+        let (attempt, took) = (lease.attempt, Micros::from_millis(1));
+        let results = vec![Arrived { attempt, took, place: Some(place) }];
+        self.give(Input::Done { conn, results });
+        Some(lease)
+    }
+
+    /// The node answers its oldest unit rightly; so many of its items failed by themselves.
+    pub(crate) fn answer_failed(&mut self, conn: Conn, items: u32) -> Option<Lease> {
+        let at = self.lent.iter().position(|(holder, _)| *holder == conn)?;
+        let (_, lease) = self.lent.remove(at);
+        self.now = self.now + Micros::from_millis(1);
+        let failed = Failed { items, bytes: u64::from(items) * 8 };
+        let place = Place { offset: 0, size: 100, hash: Hash([0; 32]), failed };
         let (attempt, took) = (lease.attempt, Micros::from_millis(1));
         let results = vec![Arrived { attempt, took, place: Some(place) }];
         self.give(Input::Done { conn, results });

@@ -99,6 +99,7 @@ impl Crews {
             | Fact::Submitted { .. }
             | Fact::Checked { .. }
             | Fact::Merged { .. }
+            | Fact::FailedItems { .. }
             | Fact::Unmerged { .. }
             | Fact::Rejected { .. }
             | Fact::Finished { .. }
@@ -108,6 +109,8 @@ impl Crews {
             | Fact::Removed { .. }
             | Fact::Passed { .. }
             | Fact::Class { .. }
+            | Fact::Numbered { .. }
+            | Fact::Seen { .. }
             | Fact::Trust { .. }
             | Fact::Epoch { .. }
             | Fact::Checkpoint { .. }

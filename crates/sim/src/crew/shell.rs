@@ -186,6 +186,7 @@ impl<P: Probe> World<P> {
                 self.tell_device(at, Input::CrewAnswers { crew, call, result });
             }
             MemberOutput::Part { call, at: from, bytes, last } => {
+                self.report.answered_split += u64::from(last);
                 let part = Input::CrewPart { crew, call, at: from, bytes, last };
                 self.tell_device(at, part);
             }

@@ -3,7 +3,8 @@
 import type { Job } from "@shoal/sdk";
 
 import { colourOf } from "../core/colours";
-import { percent, plural } from "../core/format";
+import { percent } from "../core/format";
+import { doneOf, whole } from "../core/progress";
 import { each, el } from "../view/dom";
 
 /** How far a job is, each device's part in its own colour. */
@@ -41,16 +42,6 @@ export function jobBar(job: () => Job): HTMLElement {
         }),
     ),
   );
-}
-
-/** From 0 to 1. */
-function doneOf({ sim, state, itemsDone, items }: Job): number {
-  if (sim) return state === "done" ? 1 : sim.step / Math.max(1, sim.steps);
-  return itemsDone / Math.max(1, items);
-}
-
-function whole({ sim, items }: Job): string {
-  return sim ? plural(sim.steps, "step") : plural(items, "item");
 }
 
 /** A quantity between 0 and 1. */

@@ -112,6 +112,26 @@ export interface Explanation {
   lines: string[];
 }
 
+export interface FailedInput {
+  /** None if the program trapped. */
+  exitCode: number | null;
+  /** The input's name or line number. */
+  input: string | null;
+  /** Counted from 0. */
+  item: number;
+  /** How the program ended, as a sentence. */
+  message: string;
+  /** The end of what it wrote to stderr. */
+  stderr: string;
+}
+
+/** Inputs on which the program failed, in order. */
+export interface FailedInputList {
+  failures: FailedInput[];
+  /** There are more: ask for those `from` here. */
+  next: number | null;
+}
+
 export interface GpuInfo {
   backend: string;
   /** Bytes of the largest buffer. */
@@ -153,6 +173,8 @@ export interface Job {
   id: number;
   items: number;
   itemsDone: number;
+  /** Of those done: the program failed on them. `GET /api/v1/jobs/{id}/failures` lists them. */
+  itemsFailed: number;
   itemsLeased: number;
   /** `noop`, `map`, `render`, `exec` or `sim`. */
   kind: JobKind;
@@ -213,6 +235,11 @@ export interface JobError {
   nodes: string[];
   /** The end of what the program wrote to stderr. */
   stderr: string;
+}
+
+/** What a job computes from, in order. */
+export interface JobInputs {
+  inputs: ReceiptInput[];
 }
 
 export interface JobList {
@@ -278,6 +305,22 @@ export interface KernelNeeds {
   workgroupInvocations: number;
 }
 
+/** A device that was here. */
+export interface LeftNode {
+  id: number;
+  kind: NodeKind;
+  /** To about a minute. */
+  lastSeen: number;
+  /** What it last called itself. */
+  name: string;
+  trust: Trusts;
+  /** It was your own device. */
+  trusted: boolean;
+  /** Units of its that counted, ever. */
+  unitsDone: number;
+  unitsFailed: number;
+}
+
 /** How blocks are brought together further: submit the result as the input of a map with the kernel `copy`, with
  * `columns` elements for each item, in and out, and `{"wgsl": combine}` as `reduce`, until one block is left. */
 export interface MapReduced {
@@ -325,6 +368,8 @@ export interface ModelPort {
 export type NodeKind = "native" | "browser" | "simulated";
 
 export interface NodeList {
+  /** With `all`: devices that computed here and are not connected, by number. */
+  left: LeftNode[];
   nodes: PoolNode[];
 }
 
@@ -352,6 +397,9 @@ export interface PoolInfo {
   key: string;
   nodes: number;
   offers: PoolOffers;
+  /** Whether other devices can open that link. If not, the coordinator listens for this machine only, or has no
+   * address in a network. */
+  reachable: boolean;
   relay: PoolRelay;
   version: string;
 }

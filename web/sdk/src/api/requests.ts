@@ -65,6 +65,12 @@ export interface ExecRequest {
   lines?: ExecLines;
   /** Hash of a wasm32-wasip1 module. */
   module: string;
+  /** Exit codes of runs that did not fail. Default: only 0. */
+  okExit?: number[];
+  /** What happens when a run fails: ends with an exit code that is not in `okExit`, or traps. Default: `continue`. */
+  onError?: OnError;
+  /** How often a failed run is tried again, each time with other random bytes. At most 100. */
+  retry?: number;
 }
 
 /** A job to run: what is common to all kinds, and one kind. */
@@ -98,6 +104,10 @@ export interface LlmRequest {
   conversations?: number;
   /** The hash of the GGUF file. */
   model: string;
+  /** Where several devices share the model: how the numbers between its layers travel. `f32` (the default) keeps
+   * every word as one device says it; `f16` and `int8` send a half and about a quarter of the bytes, and change some
+   * words. */
+  wire?: string;
 }
 
 export type MapReduce = MapReduceOp | { wgsl: string };
@@ -144,6 +154,8 @@ export interface NoopRequest {
   kind: "noop";
   items: number;
 }
+
+export type OnError = "continue" | "stop";
 
 /** An ONNX model that answers requests, or runs over many inputs. */
 export interface OnnxRequest {

@@ -7,6 +7,7 @@ import { Awake, type Circumstances, watchCircumstances, type Watching } from "./
 import type { CrewNote } from "./crew.js";
 import { type Device, lookAtDevice, usualMemory } from "./device.js";
 import { type Claimed, claimIdentity } from "./identity.js";
+import { partsOf } from "./link.js";
 import { findPlaces, type Found } from "./places.js";
 import { conditionOf, restReason, USUAL } from "./power.js";
 import { stateOf } from "./state.js";
@@ -14,7 +15,14 @@ import type { JoinHandle, JoinOptions, JoinStatus, Lend, Lent, Rules, RunningUni
 
 export type * from "./types.js";
 
-export async function join(options: JoinOptions): Promise<JoinHandle> {
+/** By the printed link, or by its parts. */
+export async function join(link: string, more?: Omit<JoinOptions, "url" | "token">): Promise<JoinHandle>;
+export async function join(options: JoinOptions): Promise<JoinHandle>;
+export async function join(
+  where: string | JoinOptions,
+  more: Omit<JoinOptions, "url" | "token"> = {},
+): Promise<JoinHandle> {
+  const options = typeof where === "string" ? { ...more, ...partsOf(where) } : where;
   const rules = checked(options.rules ?? { only: [], never: [] });
   const base = new URL(options.url).href.replace(/\/(#.*)?$/, "");
   const [device, claimed, found] = await Promise.all([
@@ -28,6 +36,7 @@ export async function join(options: JoinOptions): Promise<JoinHandle> {
 }
 
 const SPEED = 100;
+
 /** The node's code is 60 kB: who has not got it running by now has the wrong code, or none. */
 const START_MS = 15_000;
 /** A donor who wants it over is not kept waiting for good manners longer than this. */

@@ -1,16 +1,46 @@
 /** Answers as a unit's result carries them. */
 
+import type { Told } from "./program/run.js";
+
+/** Set in the length of a run that failed, and in the length of its stderr if it trapped. */
+const FLAG = 2 ** 31;
+/** Of a run that failed: its exit code and the length of its stderr. */
+const RECORD_BYTES = 8;
+
+/** Of one run. */
+export interface Answer {
+  bytes: Uint8Array;
+  failed?: Told;
+}
+
 /** `[u32 length] * items`, then the bytes of all answers, little-endian. */
 export function pack(answers: Uint8Array[]): Uint8Array<ArrayBuffer> {
-  const head = answers.length * 4;
-  const size = answers.reduce((sum, answer) => sum + answer.byteLength, head);
-  const packed = new Uint8Array(size);
-  const lengths = new DataView(packed.buffer);
-  let at = head;
-  answers.forEach((answer, index) => {
-    lengths.setUint32(index * 4, answer.byteLength, true);
-    packed.set(answer, at);
-    at += answer.byteLength;
+  return packRuns(answers.map((bytes) => ({ bytes })));
+}
+
+/** The same, and behind the answers how those runs ended that failed, then the ends of their stderr. */
+export function packRuns(answers: Answer[]): Uint8Array<ArrayBuffer> {
+  const failed = answers.flatMap((answer) => answer.failed ?? []);
+  const records = new Uint8Array(failed.length * RECORD_BYTES);
+  const ends = new DataView(records.buffer);
+  failed.forEach(({ code, stderr }, index) => {
+    ends.setInt32(index * RECORD_BYTES, code ?? 0, true);
+    ends.setUint32(index * RECORD_BYTES + 4, stderr.byteLength + (code === undefined ? FLAG : 0), true);
   });
-  return packed;
+  const lengths = new Uint8Array(answers.length * 4);
+  const view = new DataView(lengths.buffer);
+  answers.forEach(({ bytes, failed }, index) => {
+    view.setUint32(index * 4, bytes.byteLength + (failed ? FLAG : 0), true);
+  });
+  return joined([lengths, ...answers.map(({ bytes }) => bytes), records, ...failed.map(({ stderr }) => stderr)]);
+}
+
+function joined(pieces: Uint8Array[]): Uint8Array<ArrayBuffer> {
+  const all = new Uint8Array(pieces.reduce((sum, piece) => sum + piece.byteLength, 0));
+  let at = 0;
+  for (const piece of pieces) {
+    all.set(piece, at);
+    at += piece.byteLength;
+  }
+  return all;
 }

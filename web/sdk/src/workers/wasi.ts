@@ -5,9 +5,9 @@ import { type Computed, type Computer, say, serve, type Task } from "./engine.js
 import type { BrainJob, UnitSpan } from "./messages.js";
 import type { ExecWork } from "../../generated/brain/brain.js";
 import type { Folder } from "./program/files.js";
-import { pack } from "./pack.js";
+import { type Answer, packRuns } from "./pack.js";
 import { lowerMemory } from "./program/memory.js";
-import { runProgram } from "./program/run.js";
+import { RunError, runProgram } from "./program/run.js";
 
 interface Listed extends StoredBlob {
   name: string;
@@ -39,20 +39,24 @@ class ProgramComputer implements Computer {
     const { limits } = info;
     const { module, folder, files } = await this.prepared(unit.job, info);
     const items = await this.items(unit, work, files, signal);
-    const answers = items.map(({ stdin, name }, at) => {
+    const answers = items.map(({ stdin, name }, at): Answer => {
       const item = unit.start + at;
       const env = work.env.map(([name, value]) => `${name}=${value}`);
       if (name !== undefined) env.push(`SHOAL_INPUT=${name}`);
-      say({ type: "clock", attempt: unit.attempt, item });
       const onStderr = (tail: string) => say({ type: "stderr", attempt: unit.attempt, tail });
       const args = ["program", ...work.args];
       const onPart = (bytes: Uint8Array<ArrayBuffer>) =>
         say({ type: "part", attempt: unit.attempt, bytes }, [bytes.buffer]);
-      const run = { module, item, args, env, stdin, folder, limits, clock: work.clock, onStderr };
-      return runProgram(unit.body ? { ...run, onPart } : run);
+      const { ok, retry, stop } = work.failing;
+      const run = { module, item, ok, args, env, stdin, folder, limits, clock: work.clock, onStderr };
+      const once = (again: number) => {
+        say({ type: "clock", attempt: unit.attempt, item });
+        return runProgram({ ...run, again, ...(unit.body ? { onPart } : {}) });
+      };
+      return unit.body ? { bytes: once(0) } : lastTry(retry, stop, once);
     });
     say({ type: "rest", attempt: unit.attempt });
-    return { bytes: pack(answers), release: () => undefined };
+    return { bytes: packRuns(answers), release: () => undefined };
   }
 
   forget(job: number): void {
@@ -117,6 +121,20 @@ class ProgramComputer implements Computer {
       stdin: data.subarray((bounds[at] ?? base) - base, (bounds[at + 1] ?? base) - base),
       name: undefined,
     }));
+  }
+}
+
+/** Runs an item, and again while it fails by itself and may be tried again. */
+function lastTry(retry: number, stop: boolean, run: (again: number) => Uint8Array): Answer {
+  for (let again = 0; ; again++) {
+    try {
+      return { bytes: run(again) };
+    } catch (error) {
+      const told = error instanceof RunError ? error.told : undefined;
+      if (told && again < retry) continue;
+      if (!told || stop) throw error;
+      return { bytes: told.stdout, failed: told };
+    }
   }
 }
 

@@ -13,11 +13,27 @@ export function inviteCard(store: Store): HTMLElement {
     "section",
     { class: "card invite", "aria-labelledby": "invite" },
     el("h2", { id: "invite" }, "Invite a device"),
-    el("p", { class: "quiet" }, "Scan or open this link. A browser tab is all it takes."),
+    show(() => store.pool()?.reachable === false, alone, inviting),
     show(
       () => store.pool()?.join,
       (url) => link(url, store.shoal),
     ),
+  );
+}
+
+function inviting(): HTMLElement {
+  return el("p", { class: "quiet" }, "Scan or open this link. A browser tab is all it takes.");
+}
+
+/** Nobody should scan what no phone can open. */
+function alone(): HTMLElement {
+  return el(
+    "p",
+    { class: "quiet" },
+    "This link works on this machine only, because the coordinator listens on no address that other devices reach. " +
+      "To invite them, start it with ",
+    el("code", null, "--listen 0.0.0.0:7420"),
+    " on a machine in their network.",
   );
 }
 

@@ -2,7 +2,8 @@
 
 import type { Job } from "@shoal/sdk";
 
-import { ago, duration, items, percent, plural, rate } from "../../core/format";
+import { ago } from "../../core/format";
+import { detail, stateWord } from "../../core/progress";
 import type { Store } from "../../core/store";
 import { jobBar } from "../../parts/bars";
 import { each, el, show } from "../../view/dom";
@@ -71,7 +72,7 @@ function row(job: () => Job, now: () => number): HTMLElement {
     el(
       "div",
       { class: "line small" },
-      el("span", null, () => detail(job())),
+      el("span", null, () => detail(job(), now())),
       el(
         "span",
         { class: "end" },
@@ -79,18 +80,4 @@ function row(job: () => Job, now: () => number): HTMLElement {
       ),
     ),
   );
-}
-
-function stateWord(job: Job): string {
-  if (job.state !== "running") return job.state;
-  return job.ableNodes === 0 ? "waiting" : percent(job.itemsDone, job.items);
-}
-
-function detail(job: Job): string {
-  if (job.state === "failed") return job.error?.message ?? "failed";
-  const took = ((job.ended ?? Date.now()) - (job.started ?? job.submitted)) / 1000;
-  if (job.state !== "running") return `${items(job.itemsDone, job.kind)} in ${duration(took)}`;
-  if (job.ableNodes === 0) return "No device in the pool can run this yet.";
-  const left = job.etaSeconds === null ? "" : `, ${duration(job.etaSeconds)} left`;
-  return `${rate(job.rate)}${left}, ${plural(job.shares.length, "device")}`;
 }

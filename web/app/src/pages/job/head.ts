@@ -51,6 +51,7 @@ function byWhom(job: Job): string {
 function facts(job: () => Job, now: () => number): HTMLElement {
   const took = () => ((job().ended ?? now()) - (job().started ?? job().submitted)) / 1000;
   if (job().kind === "sim") return simFacts(job, took);
+  const failed = () => (job().itemsFailed > 0 ? `, ${count(job().itemsFailed)} failed` : "");
   const speed = () =>
     job().state === "running" ? job().rate : job().itemsDone / Math.max(1e-3, took());
   return el(
@@ -59,7 +60,7 @@ function facts(job: () => Job, now: () => number): HTMLElement {
     fact(
       "Progress",
       () => percent(job().itemsDone, job().items),
-      () => `${count(job().itemsDone)} of ${items(job().items, job().kind)}`,
+      () => `${count(job().itemsDone)} of ${items(job().items, job().kind)}${failed()}`,
     ),
     fact(
       "Rate",

@@ -11,6 +11,10 @@ export interface Run {
   module: WebAssembly.Module;
   /** The item's number in the whole job. */
   item: number;
+  /** How often the item ran before and failed: each time it gets other random bytes. */
+  again: number;
+  /** Exit codes of a run that did what it should. */
+  ok: readonly number[];
   args: readonly string[];
   env: readonly string[];
   stdin: Uint8Array;
@@ -36,7 +40,7 @@ export function runProgram(run: Run): Uint8Array {
   const fds: Fd[] = [new Stdin(run.stdin), new Stream(), new Stream()];
   if (run.folder) fds.push(new ReadOnlyFolder("/data", run.folder));
   const wasi = new WASI([...run.args], [...run.env], fds);
-  const imports = calls(wasi, run.clock ? granted() : settled(run.item), {
+  const imports = calls(wasi, run.clock ? granted() : settled(run.item, run.again), {
     stdout: (bytes) => stdout.add(bytes),
     stderr: (bytes) => stderr.add(bytes),
   });
@@ -46,12 +50,38 @@ export function runProgram(run: Run): Uint8Array {
     const exports = instance.exports as Exports;
     memory = exports.memory;
     const code = wasi.start({ exports });
-    if (code === 0) return stdout.bytes();
+    if (run.ok.includes(code)) return stdout.bytes();
     throw new WASIProcExit(code);
   } catch (error) {
     const failure = judge(error, run.limits, memory, stderr.text());
-    throw new UnitError({ ...failure, item: run.item, stderr: stderr.text() });
+    const end = endOf(failure, error);
+    const told = end && { ...end, stdout: stdout.bytes(), stderr: stderr.bytes() };
+    throw new RunError({ ...failure, item: run.item, stderr: stderr.text() }, told);
   }
+}
+
+/** What a failed run leaves, to the last byte the same on every node. */
+export interface Told {
+  /** Its exit code; none if it trapped. */
+  code?: number;
+  stdout: Uint8Array;
+  stderr: Uint8Array;
+}
+
+/** A run that failed. What every node tells of it is there if it failed by itself: not for want of time or memory. */
+export class RunError extends UnitError {
+  constructor(
+    failure: UnitFailure,
+    readonly told: Told | undefined,
+  ) {
+    super(failure);
+  }
+}
+
+/** How deep calls may go differs between engines, so that a stack that was too deep is not told. */
+function endOf(failure: UnitFailure, error: unknown): { code?: number } | undefined {
+  if (failure.kind === "exit") return { code: failure.code ?? 0 };
+  return failure.kind === "trap" && error instanceof WebAssembly.RuntimeError ? {} : undefined;
 }
 
 /** What the end of a run that did not just return means. */
@@ -141,6 +171,10 @@ class Tail {
     this.told++;
     this.next = performance.now() + TOLD_EVERY_MS;
     this.onTail(this.text());
+  }
+
+  bytes(): Uint8Array {
+    return this.last;
   }
 
   text(): string {

@@ -23,10 +23,13 @@ const LOOK_NANOS = 1_000n;
 /** Most bytes the browser gives in one call. */
 const RANDOM_STEP = 65_536;
 
-/** The same for every run of an item. */
-export function settled(item: number): World {
+/** Where the count of tries stands in the seed: jobs have fewer items. */
+const TRIES_FROM_BIT = 40n;
+
+/** The same for every node that runs an item. */
+export function settled(item: number, again: number): World {
   let now = 0n;
-  const random = splitMix(BigInt(item));
+  const random = splitMix(BigInt(item) ^ (BigInt(again) << TRIES_FROM_BIT));
   return {
     look() {
       const seen = now;

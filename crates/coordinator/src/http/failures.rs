@@ -1,0 +1,154 @@
+//! The inputs on which a program failed: how it ended, and the end of its stderr.
+
+use std::fs::File;
+use std::io;
+use std::ops::Range;
+
+use axum::Json;
+use axum::extract::{Path, Query, State};
+use serde::Deserialize;
+use shoal_kinds::form::{End, Record, Runs, records};
+use shoal_protocol::{JobId, Span};
+use shoal_scheduler::Place;
+use utoipa::IntoParams;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use super::App;
+use super::jobs::{number, parse};
+use super::result::{open, read_lengths};
+use crate::driver::event::{Found, Merged};
+use crate::error::{ApiError, JobError};
+use crate::store::place::read_exact_at;
+use shoal_api::{ErrorJson, FailureJson, FailuresJson};
+
+/// Told at once: with the ends of stderr at most two MiB.
+const MOST: usize = 1000;
+
+pub(super) fn routes() -> OpenApiRouter<App> {
+    OpenApiRouter::new().routes(routes!(get_failures))
+}
+
+#[derive(Debug, Default, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+struct Which {
+    /// Leave out the items before this one. An answer lists 1000 failures at most, and `next` says where the rest begin.
+    #[param(value_type = Option<u64>)]
+    from: Option<String>,
+}
+
+/// The inputs on which the program failed
+///
+/// Exec: of all runs so far, those that trapped or ended with an exit code that is not in `okExit`. Other kinds have none.
+#[utoipa::path(
+    get, path = "/api/v1/jobs/{id}/failures", tag = "results", security(("key" = [])),
+    params(("id" = u64, Path), Which),
+    responses(
+        (status = 200, body = FailuresJson),
+        (status = 400, description = "`from` is no number", body = ErrorJson),
+        (status = 401, body = ErrorJson),
+        (status = 404, body = ErrorJson),
+    )
+)]
+async fn get_failures(
+    State(app): State<App>,
+    Path(id): Path<String>,
+    Query(which): Query<Which>,
+) -> Result<Json<FailuresJson>, ApiError> {
+    let id = parse(&id)?;
+    let from = which.from.map(|from| number("from", &from)).transpose()?.unwrap_or(0);
+    let merged = app.driver.merged(id).await?.ok_or(JobError::Missing { job: id.0 })?;
+    let work = move || list(&app, id, &merged, from);
+    let listed = tokio::task::spawn_blocking(work).await;
+    let listed = listed.map_err(|error| JobError::Disk(io::Error::other(error)))?;
+    Ok(Json(listed?))
+}
+
+/// Why an item failed, in a sentence, if it did.
+pub(super) async fn of_item(app: &App, job: JobId, item: u64) -> Result<Option<String>, JobError> {
+    let found = app.driver.segment(job, item).await?;
+    let Some(Found { segment: Some((span, Some(place))), .. }) = found else { return Ok(None) };
+    if place.failed.items == 0 {
+        return Ok(None);
+    }
+    let file = open(app, job)?;
+    let failed = read(&file, span, place).map_err(JobError::Disk)?;
+    let failed = failed.into_iter().find(|(at, _, _)| *at == item);
+    Ok(failed.map(|(_, end, stderr)| match stderr.trim() {
+        "" => format!("it failed: {end}"),
+        stderr => format!("it failed: {end}; the end of its stderr: {stderr}"),
+    }))
+}
+
+fn list(app: &App, id: JobId, merged: &Merged, from: u64) -> Result<FailuresJson, JobError> {
+    let mut told = FailuresJson::default();
+    let placed = merged.segments.iter().filter_map(|(span, place)| place.map(|it| (*span, it)));
+    let mut units = placed.filter(|(span, it)| it.failed.items > 0 && span.end() > from).peekable();
+    if units.peek().is_none() {
+        return Ok(told);
+    }
+    let (file, names) = (open(app, id)?, Names::of(app, merged));
+    for (span, place) in units {
+        for (item, end, stderr) in read(&file, span, place).map_err(JobError::Disk)? {
+            if item < from {
+                continue;
+            }
+            if told.failures.len() == MOST {
+                told.next = Some(item);
+                return Ok(told);
+            }
+            let exit_code = match end {
+                End::Exit(code) => Some(code),
+                End::Trap => None,
+            };
+            let (input, message) = (names.name(app, merged, item), end.to_string());
+            told.failures.push(FailureJson { item, input, exit_code, message, stderr });
+        }
+    }
+    Ok(told)
+}
+
+/// What the user calls items.
+struct Names(Vec<String>);
+
+impl Names {
+    /// Of files, which are listed in one blob.
+    fn of(app: &App, merged: &Merged) -> Names {
+        let inputs = merged.spec.work.inputs(&app.blobs);
+        let files = inputs.into_iter().filter(|input| input.role == "file");
+        Names(files.filter_map(|file| file.name).collect())
+    }
+
+    fn name(&self, app: &App, merged: &Merged, item: u64) -> Option<String> {
+        if self.0.is_empty() {
+            return merged.spec.work.item_name(item, &merged.note, &app.blobs);
+        }
+        self.0.get(usize::try_from(item).ok()?).cloned()
+    }
+}
+
+/// The failed items of a unit, how each ended, and the end of its stderr.
+fn read(file: &File, span: Span, place: Place) -> io::Result<Vec<(u64, End, String)>> {
+    let part = |range: Range<u64>| {
+        let size = range.end.min(place.size).saturating_sub(range.start);
+        let mut bytes = vec![0; usize::try_from(size).map_err(io::Error::other)?];
+        read_exact_at(file, &mut bytes, place.offset + range.start).map(|()| bytes)
+    };
+    let lengths = read_lengths(file, span, place)?;
+    let runs = Runs(&lengths);
+    let range = runs.records();
+    let (known, words) = (part(range.clone())?, part(range.end..place.size)?);
+    let mut rest = words.as_slice();
+    let failed = runs.failed().zip(records(&known)).map(|(index, Record { end, stderr })| {
+        let (own, others) = rest.split_at(rest.len().min(stderr as usize));
+        rest = others;
+        (span.start + index, end, text(own))
+    });
+    Ok(failed.collect())
+}
+
+/// Without half a character at its start.
+fn text(bytes: &[u8]) -> String {
+    let half = bytes.iter().take_while(|byte| **byte & 0xc0 == 0x80).count();
+    String::from_utf8_lossy(&bytes[half..]).into_owned()
+}

@@ -1,0 +1,334 @@
+//! A service whose requests go round and round, as a language model's do: a request is a text that is read, then
+//! continued word by word, and every part of the service keeps something of each text until that is dropped. What a
+//! part keeps follows from all that went through it, in order, so that a word made from a cache with a hole, of another
+//! text or of an older epoch is another word. The engine refuses what does not follow, and more texts than it was asked
+//! to hold, as the real one does.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use shoal_kinds::crew::{Out, Way};
+use shoal_node::Passing;
+use shoal_protocol::{Attempt, Span};
+
+use crate::staged::SplitPlan;
+
+/// Tokens of a text that are read in one go.
+const READ_STEP: usize = 3;
+/// A prompt has at most so many tokens, and an answer so many words.
+const MOST_READ: u64 = 14;
+const MOST_WORDS: u64 = 24;
+/// A word's letters beside its token, at most.
+const MOST_LETTERS: u64 = 60;
+/// Position, whether a word is to be chosen, rows.
+const HEAD: usize = 10;
+/// What stands behind the last word.
+const OVER: &[u8] = b"\x04\0\0\0over";
+
+/// What a device's parts keep of the texts that go through them.
+#[derive(Clone, Default)]
+pub(crate) struct Texts {
+    texts: BTreeMap<Attempt, Text>,
+    dropped: BTreeSet<Attempt>,
+}
+
+#[derive(Clone, Default)]
+struct Text {
+    /// Of each part here, and how many tokens went through.
+    caches: Vec<u64>,
+    length: usize,
+    /// At the first device: all that is to be read.
+    read: Vec<u64>,
+    /// At the last one, once it knows what was asked: words that were said and that there are.
+    words: Option<(u64, u64)>,
+    /// At the last one, before that: what came out where a word is wanted.
+    early: Option<u64>,
+}
+
+/// Some tokens of a text on their way through the parts.
+struct Rows {
+    position: usize,
+    numbers: Vec<u64>,
+    wants: bool,
+}
+
+/// Whose parts these are, and how the service is cut.
+#[derive(Clone, Copy)]
+pub(crate) struct Here {
+    pub(crate) plan: SplitPlan,
+    pub(crate) parts: Span,
+}
+
+impl Here {
+    fn is_first(&self) -> bool {
+        self.parts.start == 0
+    }
+
+    fn is_last(&self) -> bool {
+        self.parts.end() == self.plan.parts
+    }
+}
+
+impl Texts {
+    pub(crate) fn forget(&mut self, call: Attempt) {
+        self.texts.remove(&call);
+        self.dropped.insert(call);
+    }
+
+    pub(crate) fn turn(&mut self, here: Here, item: &Passing) -> Result<Vec<Out>, String> {
+        let call = item.call;
+        if self.dropped.contains(&call) {
+            return Err("the text was dropped".into());
+        }
+        match item.way {
+            Way::Asked => {
+                assert!(here.is_first(), "asked in the middle");
+                let asked = Asked::read(&item.bytes);
+                let mut outs = Vec::new();
+                let text = self.texts.entry(call).or_default();
+                assert!(text.read.is_empty(), "a text was asked twice");
+                text.read = asked.tokens();
+                match here.is_last() {
+                    true => text.words = Some((asked.said.len() as u64, asked.words())),
+                    false => outs.push(Out::Aside(item.bytes.to_vec())),
+                }
+                outs.extend(self.reads(here, call)?);
+                Ok(outs)
+            }
+            Way::Again => self.reads(here, call),
+            Way::Round => {
+                assert!(here.is_first(), "a round that begins in the middle");
+                let word = |at: usize| {
+                    u64::from_le_bytes(item.bytes[at..at + 8].try_into().expect("a number"))
+                };
+                let rows = Rows { position: word(0) as usize, numbers: vec![word(8)], wants: true };
+                self.pass(here, call, rows)
+            }
+            Way::On => {
+                assert!(!here.is_first(), "the first one was passed something");
+                self.pass(here, call, Rows::read(&here.plan, &item.bytes))
+            }
+            Way::Aside => {
+                assert!(here.is_last(), "told aside what it has no use for");
+                let asked = Asked::read(&item.bytes);
+                let text = self.texts.entry(call).or_default();
+                text.words = Some((asked.said.len() as u64, asked.words()));
+                Ok(text.early.take().map_or_else(Vec::new, |number| text.says(number)))
+            }
+        }
+    }
+
+    /// The next tokens of a text that is being read.
+    fn reads(&mut self, here: Here, call: Attempt) -> Result<Vec<Out>, String> {
+        let text = self.texts.get(&call).ok_or("an unknown text")?;
+        let rest = text.read.get(text.length..).filter(|rest| !rest.is_empty());
+        let rest = rest.ok_or("nothing is left to read")?;
+        let numbers = rest[..rest.len().min(READ_STEP)].to_vec();
+        let (position, wants) = (text.length, numbers.len() == rest.len());
+        self.pass(here, call, Rows { position, numbers, wants })
+    }
+
+    fn pass(&mut self, here: Here, call: Attempt, rows: Rows) -> Result<Vec<Out>, String> {
+        let held = self.texts.values().filter(|text| text.length > 0).count();
+        let text = self.texts.entry(call).or_default();
+        if text.length != rows.position {
+            return Err(format!("position {} behind {} positions", rows.position, text.length));
+        }
+        if text.length == 0 && held >= here.plan.texts() {
+            return Err(format!("{held} texts are held"));
+        }
+        text.caches.resize(here.parts.len as usize, 0);
+        let mut numbers = rows.numbers;
+        for number in &mut numbers {
+            *number = through(&mut text.caches, here.parts, *number);
+        }
+        text.length += numbers.len();
+        if here.is_last() {
+            let mut outs = match numbers.last().filter(|_| rows.wants) {
+                Some(number) if text.words.is_some() => text.says(*number),
+                Some(number) => {
+                    assert!(text.early.replace(*number).is_none(), "a word that nobody chose");
+                    Vec::new()
+                }
+                None => Vec::new(),
+            };
+            outs.extend((here.is_first() && !rows.wants).then_some(Out::Again));
+            return Ok(outs);
+        }
+        let again = (here.is_first() && !rows.wants).then_some(Out::Again);
+        let made = Rows { numbers, ..rows };
+        Ok([Out::On(made.bytes(&here.plan))].into_iter().chain(again).collect())
+    }
+}
+
+impl Text {
+    /// The last part made this.
+    fn says(&mut self, number: u64) -> Vec<Out> {
+        let length = self.length as u64;
+        let Some((said, words)) = &mut self.words else { return Vec::new() };
+        // All was said but that it is the end.
+        if said == words {
+            return vec![Out::Last(OVER.into())];
+        }
+        *said += 1;
+        let mut outs = vec![Out::Part(word(number))];
+        outs.push(match said == words {
+            true => Out::Last(OVER.into()),
+            false => Out::Round([length.to_le_bytes(), number.to_le_bytes()].concat()),
+        });
+        outs
+    }
+}
+
+impl Rows {
+    fn bytes(&self, plan: &SplitPlan) -> Vec<u8> {
+        let mut bytes = (self.position as u64).to_le_bytes().to_vec();
+        bytes.extend([self.wants.into(), self.numbers.len() as u8]);
+        bytes.extend(self.numbers.iter().flat_map(|number| number.to_le_bytes()));
+        bytes.resize(bytes.len() + plan.bytes as usize, 7);
+        bytes
+    }
+
+    fn read(plan: &SplitPlan, bytes: &[u8]) -> Rows {
+        let (head, rest) = bytes.split_at(HEAD);
+        let position = u64::from_le_bytes(head[..8].try_into().expect("a number")) as usize;
+        let (numbers, filling) = rest.split_at(usize::from(head[9]) * 8);
+        assert_eq!(filling.len() as u64, plan.bytes, "a member got what was not meant for it");
+        let (numbers, _) = numbers.as_chunks::<8>();
+        let numbers = numbers.iter().map(|number| u64::from_le_bytes(*number)).collect();
+        Rows { position, numbers, wants: head[8] == 1 }
+    }
+}
+
+/// What is asked: a number, and words that were said to it already.
+struct Asked {
+    number: u64,
+    said: Vec<u64>,
+}
+
+impl Asked {
+    fn read(body: &[u8]) -> Asked {
+        let (number, mut rest) = body.split_first_chunk().expect("a number");
+        let mut said = Vec::new();
+        while let Some((length, behind)) = rest.split_first_chunk::<4>() {
+            let (word, behind) = behind.split_at(u32::from_le_bytes(*length) as usize);
+            said.push(u64::from_le_bytes(word[..8].try_into().expect("a token")));
+            rest = behind;
+        }
+        assert!(rest.is_empty(), "half a word was given back");
+        Asked { number: u64::from_le_bytes(*number), said }
+    }
+
+    /// All that is read before the next word.
+    fn tokens(&self) -> Vec<u64> {
+        let prompt = (0..1 + self.number % MOST_READ).map(|at| mixed(self.number, at));
+        prompt.chain(self.said.iter().copied()).collect()
+    }
+
+    fn words(&self) -> u64 {
+        1 + mixed(self.number, 1 << 32) % MOST_WORDS
+    }
+}
+
+/// What all parts together say to a request: the rest of it, where some was said already.
+pub(crate) fn answer(plan: &SplitPlan, body: &[u8]) -> Vec<u8> {
+    let asked = Asked::read(body);
+    let mut caches = vec![0; plan.parts as usize];
+    let mut bytes = Vec::new();
+    let read = |caches: &mut [u64], token| through(caches, plan.all(), token);
+    let mut last = asked.tokens().into_iter().fold(0, |_, token| read(&mut caches, token));
+    for _ in asked.said.len() as u64..asked.words() {
+        bytes.extend(word(last));
+        last = read(&mut caches, last);
+    }
+    bytes.extend(OVER);
+    bytes
+}
+
+/// A token through some parts, each of which keeps something of it.
+fn through(caches: &mut [u64], parts: Span, token: u64) -> u64 {
+    caches.iter_mut().zip(parts.start..).fold(token, |number, (cache, part)| {
+        *cache = mixed(*cache ^ number, part);
+        *cache
+    })
+}
+
+fn mixed(number: u64, with: u64) -> u64 {
+    number.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(with + 1).rotate_left(29)
+}
+
+/// Its length, its token, and some letters.
+fn word(token: u64) -> Vec<u8> {
+    let letters = (token % MOST_LETTERS) as usize;
+    let mut bytes = (8 + letters as u32).to_le_bytes().to_vec();
+    bytes.extend(token.to_le_bytes());
+    bytes.resize(bytes.len() + letters, token as u8);
+    bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+
+    const PLAN: SplitPlan = SplitPlan { parts: 5, members: 2, memory: 1, bytes: 20, rounds: 3 };
+
+    /// Two devices, one text, until it is answered.
+    fn chain(call: u64, body: Vec<u8>) -> Result<Vec<u8>, String> {
+        let cut = [Span::new(0, 2), Span::new(2, 3)];
+        let mut devices = [Texts::default(), Texts::default()];
+        let mut todo = std::collections::VecDeque::from([(0, Way::Asked, body)]);
+        let mut said = Vec::new();
+        while let Some((at, way, bytes)) = todo.pop_front() {
+            let here = Here { plan: PLAN, parts: cut[at] };
+            let item = Passing { call: Attempt(call), way, bytes: Arc::new(bytes) };
+            for out in devices[at].turn(here, &item)? {
+                match out {
+                    Out::Again => todo.push_back((at, Way::Again, Vec::new())),
+                    Out::On(bytes) => todo.push_back((1, Way::On, bytes)),
+                    Out::Round(bytes) => todo.push_back((0, Way::Round, bytes)),
+                    Out::Aside(bytes) => todo.push_back((1, Way::Aside, bytes)),
+                    Out::Part(bytes) | Out::Last(bytes) => said.extend(bytes),
+                }
+            }
+        }
+        Ok(said)
+    }
+
+    #[test]
+    fn two_devices_say_what_one_says_and_go_on_where_others_were_lost() {
+        for number in 0..40_u64 {
+            let body = number.to_le_bytes();
+            let whole = answer(&PLAN, &body);
+            assert_eq!(chain(number, body.into()), Ok(whole.clone()));
+            let mut at = 0;
+            while at + OVER.len() < whole.len() {
+                let resumed = [&body[..], &whole[..at]].concat();
+                assert_eq!(answer(&PLAN, &resumed), whole[at..]);
+                assert_eq!(chain(number, resumed).as_deref(), Ok(&whole[at..]));
+                at += 4 + u32::from_le_bytes(whole[at..at + 4].try_into().expect("a length"))
+                    as usize;
+            }
+        }
+    }
+
+    #[test]
+    fn what_does_not_follow_is_refused() {
+        let here = Here { plan: PLAN, parts: Span::new(2, 3) };
+        let rows = |position| Rows { position, numbers: vec![1], wants: false }.bytes(&PLAN);
+        let item = |call, position| {
+            let bytes = Arc::new(rows(position));
+            Passing { call: Attempt(call), way: Way::On, bytes }
+        };
+        let mut texts = Texts::default();
+        assert_eq!(texts.turn(here, &item(1, 1)), Err("position 1 behind 0 positions".into()));
+        assert!(texts.turn(here, &item(1, 0)).is_ok());
+        assert!(texts.turn(here, &item(1, 0)).is_err());
+        for call in 2..=PLAN.texts() as u64 {
+            assert!(texts.turn(here, &item(call, 0)).is_ok(), "text {call}");
+        }
+        assert_eq!(texts.turn(here, &item(99, 0)), Err("5 texts are held".into()));
+        texts.forget(Attempt(1));
+        assert!(texts.turn(here, &item(99, 0)).is_ok());
+        assert_eq!(texts.turn(here, &item(1, 1)), Err("the text was dropped".into()));
+    }
+}

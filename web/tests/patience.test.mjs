@@ -1,0 +1,119 @@
+/** What the SDK does while the coordinator is away. Needs no browser and no pool: a server here plays the coordinator. */
+
+import assert from "node:assert/strict";
+import { createServer } from "node:http";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath, pathToFileURL } from "node:url";
+import { after, before, test } from "node:test";
+
+import { build } from "esbuild";
+
+const SRC = fileURLToPath(new URL("../sdk/src/", import.meta.url));
+const PARTS = ["patience", "http", "job", "join/link"];
+
+let sdk;
+let folder;
+
+before(async () => {
+  folder = await mkdtemp(join(tmpdir(), "shoal-sdk-"));
+  const outfile = join(folder, "sdk.mjs");
+  const contents = PARTS.map((part) => `export * from "./${part}.ts";`).join("\n");
+  await build({ stdin: { contents, resolveDir: SRC }, outfile, bundle: true, format: "esm", logLevel: "error" });
+  sdk = await import(pathToFileURL(outfile).href);
+});
+
+after(() => rm(folder, { recursive: true }));
+
+/** A coordinator that answers each request with the next of these. */
+async function coordinator(...answers) {
+  const seen = [];
+  const server = createServer((request, response) => {
+    seen.push({ url: request.url, headers: request.headers });
+    (answers.length > 1 ? answers.shift() : answers[0])(response, request);
+  });
+  await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const url = `http://127.0.0.1:${server.address().port}`;
+  return { seen, http: new sdk.Http(url, "key"), close: () => server.close() };
+}
+
+const says = (status, body) => (response) => {
+  response.writeHead(status, { "content-type": "application/json" });
+  response.end(JSON.stringify(body));
+};
+const hangsUp = (response) => response.destroy();
+const isStopping = says(503, { error: { code: "stopping", message: "the coordinator is stopping" } });
+
+test("a request that got no answer is sent again with its key", async () => {
+  const pool = await coordinator(hangsUp, isStopping, says(201, { id: 7 }));
+  const send = () => pool.http.post("/api/v1/jobs", { kind: "noop" }, undefined, "the key");
+  assert.deepEqual(await sdk.patiently(send), { id: 7 });
+  assert.deepEqual(pool.seen.map(({ headers }) => headers["idempotency-key"]), ["the key", "the key", "the key"]);
+  pool.close();
+});
+
+test("what is refused is not asked again, and patience ends", async () => {
+  const full = says(503, { error: { code: "disk_full", message: "the disk is full" } });
+  for (const answer of [says(422, { error: { code: "bad_request", message: "no" } }), full]) {
+    const pool = await coordinator(answer);
+    await assert.rejects(sdk.patiently(() => pool.http.json("/x")), sdk.ShoalError);
+    assert.equal(pool.seen.length, 1);
+    pool.close();
+  }
+  const pool = await coordinator(hangsUp);
+  await assert.rejects(sdk.patiently(() => pool.http.json("/x"), undefined, 300), { code: "unreachable" });
+  assert.ok(pool.seen.length > 1);
+  pool.close();
+});
+
+test("who aborts waits no longer", async () => {
+  const pool = await coordinator(hangsUp);
+  const abort = new AbortController();
+  setTimeout(() => abort.abort(), 50);
+  await assert.rejects(sdk.patiently(() => pool.http.json("/x"), abort.signal), { name: "AbortError" });
+  pool.close();
+});
+
+test("a download goes on where it broke off", async () => {
+  const whole = Buffer.from("the answers of many devices");
+  const breaks = (response) => {
+    response.writeHead(200, { "content-length": whole.length });
+    response.write(whole.subarray(0, 10), () => setTimeout(() => response.destroy(), 20));
+  };
+  const rest = (response, { headers }) => {
+    const from = Number(/^bytes=(\d+)-$/.exec(headers.range)[1]);
+    response.writeHead(206).end(whole.subarray(from));
+  };
+  const pool = await coordinator(breaks, hangsUp, rest);
+  const bytes = await sdk.download(pool.http, "/api/v1/jobs/1/result");
+  assert.equal(Buffer.from(bytes).toString(), whole.toString());
+  assert.deepEqual(pool.seen.map(({ headers }) => headers.range), [undefined, "bytes=10-", "bytes=10-"]);
+  pool.close();
+});
+
+test("a job's handle is the job now, and its result at the end", async () => {
+  const calls = [];
+  const handle = new sdk.JobHandle(
+    {
+      look: async (id) => ({ id, state: "running" }),
+      wait: async (id) => ({ id, state: "done" }),
+      outcome: async (job) => [job.state],
+      cancel: async (id) => calls.push(id),
+    },
+    3,
+  );
+  assert.deepEqual(await handle, { id: 3, state: "running" });
+  assert.deepEqual(await handle.result(), ["done"]);
+  await handle.cancel();
+  assert.deepEqual([handle.id, calls], [3, [3]]);
+});
+
+test("a join link is taken as it is printed", () => {
+  const link = "https://192.168.1.20:7420/join#TOKEN";
+  assert.deepEqual(sdk.partsOf(link), { url: "https://192.168.1.20:7420", token: "TOKEN" });
+  assert.deepEqual(sdk.partsOf("https://a.example/shoal/join#T"), { url: "https://a.example/shoal", token: "T" });
+  for (const bad of ["", "TOKEN", "https://a.example/", "https://a.example/join", "https://a.example/jobs#T"]) {
+    assert.throws(() => sdk.partsOf(bad), TypeError);
+  }
+});
