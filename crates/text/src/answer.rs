@@ -93,6 +93,8 @@ pub struct Answer {
     lookup: Lookup,
     /// Of `tokens`, so many at the end are guesses.
     guesses: usize,
+    /// What each of them costs.
+    price: u32,
     phase: Phase,
 }
 
@@ -129,6 +131,7 @@ impl Answer {
             context: bounds.context as usize,
             lookup: Lookup::new(),
             guesses: 0,
+            price: 0,
             phase: Phase::Reads { began: now },
         })
     }
@@ -144,8 +147,9 @@ impl Answer {
         Some(Next { position, tokens, wants, guesses: self.guesses })
     }
 
-    /// Adds guesses to what is computed next, if they are worth it and there is room: so many at most.
-    pub fn guess(&mut self, most: usize) {
+    /// Adds guesses to what is computed next, if they are worth it and there is room: so many at most. Each costs `price`,
+    /// where a step without guesses costs [`crate::STEP_PRICE`].
+    pub fn guess(&mut self, most: usize, price: u32) {
         let Phase::Speaks { .. } = self.phase else { return };
         if self.guesses > 0 {
             return;
@@ -153,8 +157,9 @@ impl Answer {
         // The last token is only said, and nothing is computed beyond the context.
         let left = usize::try_from(self.most.saturating_sub(self.said + 1)).unwrap_or(usize::MAX);
         let room = self.context.saturating_sub(self.tokens.len());
-        let guessed = self.lookup.guess(&self.tokens, most.min(left).min(room)).to_vec();
-        self.guesses = guessed.len();
+        let room = room.min(left).min(self.step - 1);
+        let guessed = self.lookup.guess(&self.tokens, most.min(room), price).to_vec();
+        (self.guesses, self.price) = (guessed.len(), price);
         self.tokens.extend(guessed);
     }
 
@@ -207,7 +212,7 @@ impl Answer {
             self.position += 1;
             right += 1;
         }
-        self.lookup.learn(guesses.len(), right);
+        self.lookup.learn(guesses.len(), right, self.price);
         match why {
             None => self.phase = Phase::Speaks { began, prompt_micros },
             Some(why) => said.push(Said::Done(Done {
@@ -376,7 +381,7 @@ mod tests {
         let mut answer = Answer::new(ask, bounds, None, 0).unwrap();
         let (mut said, mut steps, mut held) = (Vec::new(), 0, Vec::new());
         loop {
-            answer.guess(most);
+            answer.guess(most, 16);
             let Some(Next { position, tokens, guesses, .. }) = answer.next() else { break };
             held.truncate(position as usize);
             held.extend_from_slice(tokens);

@@ -32,6 +32,7 @@ pub use ask::{Ask, Asked, Done, Garbled, Said, Why, Words, pack};
 pub use choose::{Chooser, ChooserError};
 pub use file::{Texts, TextsError};
 pub use form::{Form, Json, Keeper, MOST_SCHEMA_BYTES, SchemaError, Spelling};
+pub use lookup::STEP_PRICE;
 pub use request::{ChatRequest, CompletionRequest, Prompt, Settings, Wrong};
 pub use sample::{Chosen, MOST_ALTERNATIVES, MOST_BIASES, Sampler, Sampling, SamplingError};
 pub use speak::{Chance, Ended, Finish, Heard, Named, Speaker};

@@ -11,12 +11,12 @@ const LEAST_SAME: usize = 2;
 /// More tokens that are the same do not make a guess better.
 const MOST_SAME: usize = 6;
 
-/// A row more in a step, in thirty-seconds of a step: about what it costs where weights are read from memory.
-const ROW: i64 = 8;
-const STEP: i64 = 32;
-/// For each token said. Wrong guesses cost no more than this part of the time, and what was given at the beginning.
+/// What a step costs that computes one token. Prices of rows are in the same measure.
+pub const STEP_PRICE: u32 = 64;
+const STEP: i64 = STEP_PRICE as i64;
+/// For each token said. Guesses cost no more than this part of the time, and what was given at the beginning.
 const INCOME: i64 = 1;
-const FIRST: i64 = 2 * STEP;
+const FIRST: i64 = STEP;
 /// What right guesses save is not kept for ever: a text may change.
 const RICHEST: i64 = 4 * STEP;
 
@@ -36,17 +36,17 @@ impl Lookup {
         Lookup { credit: FIRST, length: MOST / 2, guessed: 0, right: 0 }
     }
 
-    /// What may follow these tokens, at most so many.
-    pub(crate) fn guess<'a>(&self, tokens: &'a [Token], most: usize) -> &'a [Token] {
-        let affordable = usize::try_from(self.credit / ROW).unwrap_or(0);
+    /// What may follow these tokens, at most so many, where each costs so much.
+    pub(crate) fn guess<'a>(&self, tokens: &'a [Token], most: usize, price: u32) -> &'a [Token] {
+        let affordable = usize::try_from(self.credit / i64::from(price.max(1))).unwrap_or(0);
         following(tokens, most.min(self.length).min(affordable))
     }
 
-    /// So many were guessed, and so many of them right. A token was said in any case.
-    pub(crate) fn learn(&mut self, guessed: usize, right: usize) {
+    /// So many were guessed at this price, and so many of them right. A token was said in any case.
+    pub(crate) fn learn(&mut self, guessed: usize, right: usize, price: u32) {
         self.guessed += guessed as u32;
         self.right += right as u32;
-        let (cost, gain) = (guessed as i64 * ROW, right as i64 * STEP);
+        let (cost, gain) = (guessed as i64 * i64::from(price), right as i64 * STEP);
         self.credit = (self.credit + INCOME + gain - cost).clamp(0, RICHEST);
         if guessed > 0 {
             self.length = if right == guessed { 2 * guessed } else { right + 1 }.clamp(2, MOST);
@@ -94,20 +94,35 @@ mod tests {
     #[test]
     fn wrong_guesses_end_soon_and_right_ones_grow() {
         let text = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 1, 2];
-        let mut lookup = Lookup::new();
-        for _ in 0..1_000 {
-            let guessed = lookup.guess(&text, 100).len();
-            lookup.learn(guessed, 0);
+        for price in [0, 1, 8, 64, 80] {
+            let mut lookup = Lookup::new();
+            for _ in 0..1_000 {
+                let guessed = lookup.guess(&text, 100, price).len();
+                lookup.learn(guessed, 0, price);
+            }
+            let wasted = i64::from(lookup.guessed * price);
+            assert!(wasted <= FIRST + 1_000 * INCOME, "{wasted}");
+            assert_eq!(lookup.right, 0);
         }
-        let wasted = i64::from(lookup.guessed) * ROW;
-        assert!(wasted <= FIRST + 1_000 * INCOME, "{wasted}");
-        assert_eq!(lookup.right, 0);
         let mut lookup = Lookup::new();
         for _ in 0..4 {
-            let guessed = lookup.guess(&text, 100).len();
-            lookup.learn(guessed, guessed);
+            let guessed = lookup.guess(&text, 100, 16).len();
+            lookup.learn(guessed, guessed, 16);
         }
-        assert_eq!(lookup.guess(&text, 100).len(), MOST);
-        assert_eq!(lookup.guess(&text, 3).len(), 3);
+        assert_eq!(lookup.guess(&text, 100, 16).len(), MOST);
+        assert_eq!(lookup.guess(&text, 3, 16).len(), 3);
+    }
+
+    #[test]
+    fn where_a_row_costs_what_a_step_does_right_guesses_do_not_pay_either() {
+        let text = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 1, 2];
+        let price = 2 * STEP_PRICE;
+        let mut lookup = Lookup::new();
+        for _ in 0..1_000 {
+            let guessed = lookup.guess(&text, 100, price).len();
+            lookup.learn(guessed, guessed, price);
+        }
+        let lost = i64::from(lookup.guessed) * STEP;
+        assert!(lookup.guessed > 0 && lost <= FIRST + 1_000 * INCOME, "{lost}");
     }
 }

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use shoal_text::{Answer, Asked, Bounds, Said, Spelling, pack};
 
+use super::prices::Prices;
 use super::rests::Rests;
 use super::whole::{Computes, Step};
 
@@ -17,6 +18,7 @@ pub struct Conversations<C> {
     bounds: Bounds,
     spelling: Option<Arc<Spelling>>,
     room: Room,
+    prices: Prices,
     /// The one that had its go longest ago comes first.
     open: VecDeque<Open>,
     rests: Rests,
@@ -32,6 +34,8 @@ pub struct Room {
     pub seats: usize,
     /// Tokens of all of them in one go: nobody is heard meanwhile.
     pub tokens: usize,
+    /// Whether a conversation that is alone may compute guesses of what it says next.
+    pub guesses: bool,
 }
 
 struct Open {
@@ -64,6 +68,7 @@ impl<C: Computes> Conversations<C> {
             bounds,
             spelling,
             room,
+            prices: Prices::new(),
             open: VecDeque::new(),
             rests: Rests::default(),
             waiting: VecDeque::new(),
@@ -94,10 +99,10 @@ impl<C: Computes> Conversations<C> {
         let mut heard = self.seat(clock());
         let (mut taken, mut steps, mut tokens) = (Vec::new(), Vec::new(), 0);
         // Where others want their step, a row is worth more to them than a guess.
-        let is_alone = self.open.len() == 1;
+        let guesses = self.room.guesses && self.open.len() == 1;
         while let Some(open) = self.open.front_mut() {
-            if is_alone {
-                open.answer.guess(self.room.tokens.saturating_sub(1));
+            if guesses {
+                open.answer.guess(self.room.tokens.saturating_sub(1), self.prices.row());
             }
             let Some(next) = open.answer.next() else {
                 self.open.pop_front();
@@ -115,16 +120,24 @@ impl<C: Computes> Conversations<C> {
         if steps.is_empty() {
             return heard;
         }
+        let began = clock();
         let outcomes = self.engine.run_each(&steps);
         let now = clock();
-        for (mut open, outcome) in taken.into_iter().zip(outcomes) {
+        if let [Step { wants, tokens, .. }] = &steps[..]
+            && tokens.len() == *wants
+        {
+            self.prices.took(*wants, now.saturating_sub(began));
+        }
+        for ((mut open, outcome), step) in taken.into_iter().zip(outcomes).zip(&steps) {
             let number = open.number;
             let said = outcome.map_err(Heard::Broke).and_then(|logits| {
                 let said = open.answer.computed(logits.as_deref(), now);
                 let said = said.map_err(|error| Heard::Failed(error.to_string()))?;
-                // Wrong guesses were computed too.
                 let right = open.answer.computed_tokens().len() as u32;
-                self.engine.truncate(open.sequence, right).map_err(Heard::Broke)?;
+                // Wrong guesses were computed too.
+                if right < step.position + step.tokens.len() as u32 {
+                    self.engine.truncate(open.sequence, right).map_err(Heard::Broke)?;
+                }
                 Ok(said)
             });
             match said {
@@ -262,7 +275,12 @@ mod tests {
     }
 
     fn open(seats: usize) -> Conversations<Counter> {
-        Conversations::new(Counter::default(), BOUNDS, Room { seats, tokens: 4 }, None)
+        Conversations::new(
+            Counter::default(),
+            BOUNDS,
+            Room { seats, tokens: 4, guesses: true },
+            None,
+        )
     }
 
     #[test]

@@ -48,7 +48,7 @@ fn guesses_change_no_word() {
         for (temperature, frequency) in [(0.0, 0.0), (0.0, 0.4), (0.3, 0.0), (0.8, 0.0)] {
             let options = Options { context: CONTEXT, sequences: 1, ..options() };
             let stage = file.stages(None, &options).remove(0);
-            let room = Room { seats: 1, tokens: 64 };
+            let room = Room { seats: 1, tokens: 64, guesses: true };
             let mut talk = Conversations::new(Whole::new(stage), bounds(&file), room, None);
             talk.ask(1, asked(temperature, frequency));
             let (mut words, mut found) = (Words::default(), Vec::new());

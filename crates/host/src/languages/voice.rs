@@ -199,7 +199,7 @@ mod tests {
         let (give, leave) = channel();
         let (sizes, seen) = channel();
         let bounds = Bounds { words: 100, context: 40, step: 4 };
-        let room = Room { seats: 3, tokens: 16 };
+        let room = Room { seats: 3, tokens: 16, guesses: true };
         let talk = Conversations::new(Counter { leave, sizes }, bounds, room, None);
         (Voice::start(talk).expect("a thread"), give, seen)
     }
