@@ -56,10 +56,7 @@ pub(super) async fn run(
     let client = context.client(&args.server)?;
     let request = compose(context, &client, &args, wasm.into(), &inputs, &shared).await?;
     let job = context.run(&client, &request, interrupts).await?;
-    let mut failures = match job.items_failed {
-        0 => Vec::new(),
-        _ => client.failures(job.id).await?,
-    };
+    let mut failures = failures::of(&client, &job).await?;
     let failed = failures.iter().map(|failure| failure.item).collect();
     let what = place.fill(context, &client, &job, (&inputs, &failed)).await?;
     if let Inputs::Lines(_, Some(runs)) = &inputs {
@@ -79,12 +76,7 @@ pub(super) async fn run(
         failures::tell(&failures, args.failures.as_deref());
         finished(context, &job, args.output.as_deref(), began, &what)?;
     }
-    match failures.len() {
-        0 => Ok(()),
-        count => Err(Fail::Runs {
-            message: format!("the program failed on {count} of {} inputs", job.items),
-        }),
-    }
+    failures::verdict(&failures, &job)
 }
 
 async fn inputs(args: &Exec) -> Result<Inputs, Fail> {

@@ -6,7 +6,7 @@ use std::path::Path;
 use bytes::Bytes;
 use shoal_api::FailureJson;
 
-use crate::client::{Sink, Source};
+use crate::client::{Client, Job, Sink, Source};
 use crate::fail::Fail;
 use crate::show;
 
@@ -14,6 +14,24 @@ use crate::show;
 const TOLD: usize = 20;
 /// Lines of stderr that are shown of each.
 const STDERR_LINES: usize = 5;
+
+/// What a job's program failed on, where it failed.
+pub(super) async fn of(client: &Client, job: &Job) -> Result<Vec<FailureJson>, Fail> {
+    match job.items_failed {
+        0 => Ok(Vec::new()),
+        _ => client.failures(job.id).await,
+    }
+}
+
+/// How a command ends that fetched the answers of the others.
+pub(super) fn verdict(failures: &[FailureJson], job: &Job) -> Result<(), Fail> {
+    match failures.len() {
+        0 => Ok(()),
+        count => Err(Fail::Runs {
+            message: format!("the program failed on {count} of {} inputs", job.items),
+        }),
+    }
+}
 
 /// Lists the failures on stderr.
 pub(super) fn tell(failures: &[FailureJson], file: Option<&Path>) {
@@ -28,7 +46,7 @@ pub(super) fn tell(failures: &[FailureJson], file: Option<&Path>) {
     if let Some(more @ 1..) = failures.len().checked_sub(TOLD) {
         let place = match file {
             Some(file) => format!("{} lists all of them", file.display()),
-            None => "save all of them with --failures FILE".into(),
+            None => "--json lists all of them".into(),
         };
         eprintln!("and {more} more: {place}");
     }

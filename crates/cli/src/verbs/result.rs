@@ -1,14 +1,15 @@
 //! `shoal result` and `shoal watch -o`: what a job gave, fetched by whoever likes, whenever they like. All that is known
 //! of the job is what the coordinator says.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use serde_json::json;
-use shoal_api::RenderJson;
+use shoal_api::{FailureJson, RenderJson};
 
 use super::many::{Rows, element};
 use super::render::check_extension;
-use super::{Context, check_stdout, infer};
+use super::{Context, check_stdout, failures, infer};
 use crate::args::Fetch;
 use crate::client::{Client, Job, Sink, verdict};
 use crate::fail::Fail;
@@ -130,6 +131,8 @@ impl Place {
         job: &Job,
         output: Option<&Path>,
     ) -> Result<(), Fail> {
+        let failures = failures::of(client, job).await?;
+        let failed: BTreeSet<u64> = failures.iter().map(|failure| failure.item).collect();
         let bytes = if context.json { 0 } else { job.result.bytes };
         let bar = show::Bytes::new("fetching the result", bytes);
         let filled = match self {
@@ -153,11 +156,12 @@ impl Place {
             }
             Place::Texts => texts(client, job).await.map(Some),
             Place::Folder { folder, names } => {
-                save_files(client, job, &folder, &names).await.map(|()| None)
+                save_files(client, job, &folder, &names, &failed).await.map(|()| None)
             }
         };
         bar.clear();
-        told(context, job, output, filled?)
+        told(context, job, output, filled?, &failures)?;
+        failures::verdict(&failures, job)
     }
 }
 
@@ -166,14 +170,16 @@ fn told(
     job: &Job,
     output: Option<&Path>,
     texts: Option<Vec<String>>,
+    failures: &[FailureJson],
 ) -> Result<(), Fail> {
     if let Some(texts) = texts {
-        return show::json(&json!({"job": job, "answers": texts}));
+        return show::json(&json!({"job": job, "answers": texts, "failures": failures}));
     }
     if context.json {
         let output = output.map(|path| path.display().to_string());
-        return show::json(&json!({"job": job, "output": output}));
+        return show::json(&json!({"job": job, "output": output, "failures": failures}));
     }
+    failures::tell(failures, None);
     if let Some(place) = output.filter(|path| path.as_os_str() != "-") {
         let (place, name, size) = (place.display(), &job.name, show::size(job.result.bytes));
         eprintln!("{place}: {size}, the result of job {} ({})", job.id, show::harmless(name));
@@ -255,9 +261,11 @@ async fn save_files(
     job: &Job,
     folder: &Path,
     names: &[String],
+    failed: &BTreeSet<u64>,
 ) -> Result<(), Fail> {
     answers::each(client, job.id, |index, answer| {
-        let Some(name) = names.get(index) else { return Ok(()) };
+        let wanted = !failed.contains(&(index as u64));
+        let Some(name) = names.get(index).filter(|_| wanted) else { return Ok(()) };
         let mut sink = Sink::create(&folder.join(name))?;
         sink.write(answer)?;
         sink.finish()

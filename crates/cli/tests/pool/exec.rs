@@ -125,6 +125,12 @@ fn failed_files_are_left_out_of_the_folder_and_can_be_run_again() {
     pool.run(&args).fails(123, &["3.txt: the program trapped", "no threes"]);
     assert_eq!(here.read("out/4.txt"), b"4");
     assert!(!here.path("out/3.txt").exists(), "nobody takes half an answer for a whole one");
+    // Nor does who fetches the result later.
+    let later = here.path("later").display().to_string();
+    let fetched = pool.run(&["result", "1", "-o", &later]);
+    fetched.fails(123, &["3.txt: the program trapped", "failed on 1 of 3 inputs"]);
+    assert_eq!(here.read("later/4.txt"), b"4");
+    assert!(!here.path("later/3.txt").exists());
     pool.run(&[&common[..], &["--only", &list]].concat()).ok();
     assert_eq!(here.read("out/3.txt"), b"3");
     let json = [&common[..], &["--json", "--", "trap"]].concat();
