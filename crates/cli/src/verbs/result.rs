@@ -180,6 +180,13 @@ fn told(
         return show::json(&json!({"job": job, "output": output, "failures": failures}));
     }
     failures::tell(failures, None);
+    if job.reduced.is_some() && job.items > 1 {
+        eprintln!(
+            "note: this job folded its items in {} blocks, and the result has a value for each block. \
+             Only `shoal map --reduce` itself makes one value of them",
+            job.items
+        );
+    }
     if let Some(place) = output.filter(|path| path.as_os_str() != "-") {
         let (place, name, size) = (place.display(), &job.name, show::size(job.result.bytes));
         eprintln!("{place}: {size}, the result of job {} ({})", job.id, show::harmless(name));

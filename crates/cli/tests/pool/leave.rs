@@ -38,6 +38,12 @@ fn a_detached_job_is_fetched_by_its_number() {
     pool.run(&["result", "2", "-o", &path("raw.f32")]).ok();
     assert_eq!(here.read("raw.f32").len(), 16);
     pool.run(&["result", "2"]).fails(2, &["-o out.npy"]);
+
+    // A total that nobody brought together does not look like one.
+    let many = here.file("many.npy", npy("(600,)", &[1.0; 600]));
+    pool.run(&["map", &kernel, &many, "--reduce", "sum"]).ok();
+    let done = pool.run(&["watch", "3", "-o", &path("blocks.npy")]).ok();
+    assert!(done.stderr.contains("a value for each block"), "{}", done.stderr);
     pool.run(&["result", "9", "-o", &path("x")]).fails(2, &["9"]);
 }
 
