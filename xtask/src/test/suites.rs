@@ -27,7 +27,19 @@ pub(super) struct Suite {
     pub(super) name: &'static str,
     pub(super) about: &'static str,
     pub(super) needs: Needs,
+    pub(super) pace: Pace,
     pub(super) run: fn() -> Outcome<Counts>,
+}
+
+/// What a suite mostly does with its time.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Pace {
+    /// Says in moments what is wrong, or compiles with all cores: alone, and before the others.
+    Alone,
+    /// Computes: it can take what the others leave.
+    Computes,
+    /// Starts processes and browsers, and mostly waits for them.
+    Waits,
 }
 
 /// Seeds the simulation tries on every commit; more run with `cargo xtask sim --seeds N`.
@@ -40,31 +52,76 @@ const SIM_SPLITS: &str = "100";
 const SIM_SWARMS: &str = "100";
 
 pub(super) const SUITES: &[Suite] = &[
-    Suite { name: "fmt", about: "rustfmt has nothing to say", needs: Needs::Nothing, run: fmt },
-    Suite { name: "tidy", about: "the house rules", needs: Needs::Nothing, run: house_rules },
+    Suite {
+        name: "fmt",
+        about: "rustfmt has nothing to say",
+        needs: Needs::Nothing,
+        pace: Pace::Alone,
+        run: fmt,
+    },
+    Suite {
+        name: "tidy",
+        about: "the house rules",
+        needs: Needs::Nothing,
+        pace: Pace::Alone,
+        run: house_rules,
+    },
     Suite {
         name: "pure",
         about: "protocol, kinds, api, seal, onnx, gguf, text, scheduler, node, peer, sim",
         needs: Needs::Nothing,
+        pace: Pace::Computes,
         run: pure,
     },
-    Suite { name: "sim", about: "the simulated world", needs: Needs::Nothing, run: simulated },
-    Suite { name: "fuzz", about: "hostile input, briefly", needs: Needs::Nothing, run: fuzzed },
+    Suite {
+        name: "sim",
+        about: "the simulated world",
+        needs: Needs::Nothing,
+        pace: Pace::Computes,
+        run: simulated,
+    },
+    Suite {
+        name: "fuzz",
+        about: "hostile input, briefly",
+        needs: Needs::Nothing,
+        pace: Pace::Computes,
+        run: fuzzed,
+    },
     Suite {
         name: "types",
         about: "TypeScript's compiler; what is made of Rust is not stale",
         needs: Needs::Pages,
+        pace: Pace::Alone,
         run: types,
     },
     Suite {
         name: "shells",
         about: "engine, coordinator, host, cli",
         needs: Needs::Binary,
+        pace: Pace::Waits,
         run: shells,
     },
-    Suite { name: "clippy", about: "no warnings", needs: Needs::Pages, run: clippy },
-    Suite { name: "web", about: "SDK, pages, conformance", needs: Needs::Binary, run: web },
-    Suite { name: "e2e", about: "tabs and machines together", needs: Needs::Binary, run: e2e },
+    Suite {
+        name: "clippy",
+        about: "no warnings",
+        needs: Needs::Pages,
+        pace: Pace::Alone,
+        run: clippy,
+    },
+    Suite {
+        name: "web",
+        about: "SDK, pages, conformance",
+        needs: Needs::Binary,
+        pace: Pace::Waits,
+        run: web,
+    },
+    Suite {
+        name: "e2e",
+        about: "tabs and machines together",
+        needs: Needs::Binary,
+        pace: Pace::Waits,
+        run: e2e,
+    },
 ];
 
 /// Silence after which a suite hangs: cold, cargo may compile for long before it says a word.

@@ -7,7 +7,8 @@ const MAP: &str = "ARCHITECTURE.md";
 const TABLE: &str = "## Code map";
 const WALK: &str = "## A map job, room by room";
 /// Crates whose rows name every room.
-const WHOLE: [&str; 3] = ["scheduler", "node", "kinds"];
+const WHOLE: [&str; 9] =
+    ["scheduler", "node", "kinds", "api", "coordinator", "browser", "host", "cli", "sim"];
 /// Rooms that need no words.
 const PLAIN: [&str; 2] = ["lib", "main"];
 
