@@ -1,6 +1,6 @@
 //! `bench farm`: units without content, against Ray's and Dask's tasks.
 
-use super::peers;
+use super::peers::{self, Task};
 use super::pool::Pool;
 use super::report::{Report, Wanted, least, most};
 use super::{Plan, build, figures, number};
@@ -27,8 +27,8 @@ pub(super) fn run(plan: &Plan) -> Outcome<Report> {
     for round in 1..=plan.rounds {
         plan.say(&format!("round {round}: Shoal, Ray, Dask"));
         measure(&mut ours)?;
-        ray.push(peers::measure("ray", RAY_TASKS, ROUND_TRIPS)?);
-        dask.push(peers::measure("dask", DASK_TASKS, ROUND_TRIPS)?);
+        ray.push(peers::measure("ray", Task::Nothing, RAY_TASKS, ROUND_TRIPS)?);
+        dask.push(peers::measure("dask", Task::Nothing, DASK_TASKS, ROUND_TRIPS)?);
     }
     let rates =
         |peer: &[peers::Figures]| most(&peer.iter().map(|f| f.per_second).collect::<Vec<_>>());

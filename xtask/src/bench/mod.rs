@@ -4,6 +4,7 @@ mod allreduce;
 mod churn;
 mod crowd;
 mod farm;
+mod farm_exec;
 mod join;
 mod link;
 mod llm_solo;
@@ -38,6 +39,7 @@ const BENCHES: &[(&str, Bench)] = &[
     ("allreduce", allreduce::run),
     ("churn", churn::run),
     ("farm", farm::run),
+    ("farm-exec", farm_exec::run),
     ("join", join::run),
     ("link", link::run),
     ("llm-recovery", llm_split::recovery),
