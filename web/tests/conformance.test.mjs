@@ -107,7 +107,7 @@ async function runPrograms(each) {
     const info = { name: each.name, owner: "test", items: item + 1, limits: limits(json.limits), work };
     const [answer] = await engines.run("cpu", info, [{ start: item, len: 1 }]);
     judge(each, item, run.expect, answer);
-    if (answer.failure?.kind === "exit" || answer.failure?.kind === "trap") {
+    if (["exit", "trap", "memory", "output"].includes(answer.failure?.kind)) {
       const goesOn = { ...info, work: { ...work, failing: { ...work.failing, stop: false } } };
       const [kept] = await engines.run("cpu", goesOn, [{ start: item, len: 1 }]);
       judgeKept(answer.failure, kept);
@@ -116,6 +116,7 @@ async function runPrograms(each) {
 }
 
 const FLAG = 2 ** 31;
+const LIMITED = 2 ** 30;
 
 /** A run that fails by itself leaves the same bytes everywhere; how deep calls may go is the engine's own. */
 function judgeKept({ kind, code, stderr, message }, { bytes, failure }) {
@@ -123,9 +124,10 @@ function judgeKept({ kind, code, stderr, message }, { bytes, failure }) {
   assert.equal(failure, undefined, JSON.stringify(failure));
   const at = 4 + (bytes.readUInt32LE(0) - FLAG);
   assert.ok(at >= 4, "the length says that it failed");
-  const trapped = kind === "trap";
-  assert.equal(bytes.readInt32LE(at), trapped ? 0 : code);
-  assert.equal(bytes.readUInt32LE(at + 4), bytes.length - at - 8 + (trapped ? FLAG : 0));
+  const [word, flag] = { exit: [code, 0], trap: [0, FLAG], memory: [1, LIMITED], output: [2, LIMITED] }[kind];
+  assert.equal(bytes.readInt32LE(at), word);
+  assert.equal(bytes.readUInt32LE(at + 4), bytes.length - at - 8 + flag);
+  if (kind === "output") assert.equal(at, 4, "a flood is not kept");
   assert.equal(bytes.subarray(at + 8).toString(), stderr);
 }
 

@@ -123,12 +123,25 @@ pub struct FailureJson {
     pub item: u64,
     /// The input's name or line number.
     pub input: Option<String>,
-    /// None if the program trapped.
+    /// None if the program trapped or went over a limit.
     pub exit_code: Option<i32>,
+    /// The limit that it went over, if it did.
+    #[serde(default)]
+    pub limit: Option<LimitJson>,
     /// How the program ended, as a sentence.
     pub message: String,
     /// The end of what it wrote to stderr.
     pub stderr: String,
+}
+
+/// What a run may not take more of than its job allows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+#[serde(rename_all = "lowercase")]
+pub enum LimitJson {
+    Time,
+    Memory,
+    Output,
 }
 
 /// How much of a job one node did.

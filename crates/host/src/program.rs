@@ -417,13 +417,13 @@ mod tests {
         let told = |end| Told { end, stdout: b"half".into(), stderr: b"why".into() };
         assert_eq!(answers.add_failed(5, &told(End::Exit(3))), Ok(()));
         assert_eq!(answers.add(6, b"c"), Ok(()));
-        assert_eq!(answers.add_failed(7, &told(End::Trap)), Ok(()));
+        assert_eq!(answers.add_failed(7, &told(End::Limit(LimitKind::Memory))), Ok(()));
         let packed = answers.packed();
         let runs = Runs(&packed[..12]);
         assert!(runs.lengths().eq([4, 1, 4]) && runs.failed().eq([0, 2]));
         assert_eq!(&packed[12..21], b"halfchalf");
         let ends = records(&packed[21..37]).map(|record| (record.end, record.stderr));
-        assert!(ends.eq([(End::Exit(3), 3), (End::Trap, 3)]));
+        assert!(ends.eq([(End::Exit(3), 3), (End::Limit(LimitKind::Memory), 3)]));
         assert_eq!(&packed[37..], b"whywhy");
         assert_eq!(Shape::Runs { runs: 3, most: 100 }.fault(&packed), None);
     }

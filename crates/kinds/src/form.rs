@@ -3,10 +3,11 @@
 
 use alloc::format;
 use alloc::string::String;
+use alloc::vec::Vec;
 use core::fmt;
 use core::ops::Range;
 use shoal_protocol::limit::MAX_STDERR_BYTES;
-use shoal_protocol::{Limits, Span};
+use shoal_protocol::{LimitKind, Limits, Span};
 
 use crate::onnx::Batch;
 use crate::render::RenderWork;
@@ -20,6 +21,10 @@ const FAILED: u32 = 1 << 31;
 pub const RECORD_BYTES: u64 = 8;
 /// Set in the length of its stderr if it trapped.
 const TRAPPED: u32 = 1 << 31;
+/// Set in the length of its stderr if it went over a limit: the exit code's place says over which.
+const LIMITED: u32 = 1 << 30;
+/// Limits, as the exit code's place says them.
+const LIMITS: [LimitKind; 3] = [LimitKind::Time, LimitKind::Memory, LimitKind::Output];
 /// Largest result of one unit of answers, whatever the limits: many runs of large output are one unit only if
 /// their output was small before.
 const MAX_ANSWERS_BYTES: u64 = 1 << 30;
@@ -45,6 +50,9 @@ pub enum Form<'a> {
 pub enum End {
     Exit(i32),
     Trap,
+    /// It went over this limit. How far a run gets in its time depends on the device, so that no device says it of
+    /// the time: that stands in a result only where the coordinator was told so by enough of them.
+    Limit(LimitKind),
 }
 
 impl fmt::Display for End {
@@ -52,6 +60,9 @@ impl fmt::Display for End {
         match self {
             End::Exit(code) => write!(f, "the program ended with exit code {code}"),
             End::Trap => f.write_str("the program trapped"),
+            End::Limit(LimitKind::Time) => f.write_str("over the time limit"),
+            End::Limit(LimitKind::Memory) => f.write_str("over the memory limit"),
+            End::Limit(LimitKind::Output) => f.write_str("over the output limit"),
         }
     }
 }
@@ -66,21 +77,36 @@ pub struct Record {
 
 impl Record {
     pub fn bytes(self) -> [u8; RECORD_BYTES as usize] {
-        let (code, trapped) = match self.end {
+        let (code, flag) = match self.end {
             End::Exit(code) => (code, 0),
             End::Trap => (0, TRAPPED),
+            End::Limit(LimitKind::Time) => (0, LIMITED),
+            End::Limit(LimitKind::Memory) => (1, LIMITED),
+            End::Limit(LimitKind::Output) => (2, LIMITED),
         };
         let mut bytes = [0; RECORD_BYTES as usize];
         bytes[..4].copy_from_slice(&code.to_le_bytes());
-        bytes[4..].copy_from_slice(&(self.stderr | trapped).to_le_bytes());
+        bytes[4..].copy_from_slice(&(self.stderr | flag).to_le_bytes());
         bytes
+    }
+
+    /// The result of a unit of one item whose run left nothing but this: where the others go on without it.
+    pub fn alone(end: End, stderr: &[u8]) -> Vec<u8> {
+        let stderr = &stderr[stderr.len().saturating_sub(MAX_STDERR_BYTES)..];
+        let record = Record { end, stderr: stderr.len() as u32 };
+        [&FAILED.to_le_bytes()[..], &record.bytes(), stderr].concat()
     }
 
     fn read(bytes: &[u8]) -> Record {
         let word = |at: usize| [bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]];
         let (code, stderr) = (i32::from_le_bytes(word(0)), u32::from_le_bytes(word(4)));
-        let end = if stderr & TRAPPED == 0 { End::Exit(code) } else { End::Trap };
-        Record { end, stderr: stderr & !TRAPPED }
+        let limit = usize::try_from(code).ok().and_then(|code| LIMITS.get(code));
+        let end = match (stderr & TRAPPED != 0, limit.filter(|_| stderr & LIMITED != 0)) {
+            (true, _) => End::Trap,
+            (false, Some(limit)) => End::Limit(*limit),
+            (false, None) => End::Exit(code),
+        };
+        Record { end, stderr: stderr & !(TRAPPED | LIMITED) }
     }
 }
 
@@ -255,6 +281,9 @@ pub fn runs_fault(lengths: &[u8], records: &[u8], size: u64) -> Option<String> {
         let stderr = record.stderr;
         return Some(format!("a failed run has {stderr} bytes of stderr; at most {most} are kept"));
     }
+    if self::records(records).any(|record| record.end == End::Limit(LimitKind::Time)) {
+        return Some("a run is over the time limit, which no device may say alone".into());
+    }
     let stderr: u64 = self::records(records).map(|record| u64::from(record.stderr)).sum();
     let expected = range.end + stderr;
     (expected != size).then(|| {
@@ -324,6 +353,23 @@ mod tests {
         let mut long = bytes;
         long[15 + 4..][..4].copy_from_slice(&5000_u32.to_le_bytes());
         assert!(shape.fault(&long).is_some_and(|fault| fault.contains("5000 bytes of stderr")));
+    }
+
+    #[test]
+    fn a_run_over_a_limit_says_which_and_no_device_says_it_of_the_time() {
+        for limit in LIMITS {
+            let bytes = Record::alone(End::Limit(limit), b"why");
+            let (runs, shape) = (Runs(&bytes[..4]), Shape::Runs { runs: 1, most: 100 });
+            assert!(runs.failed().eq([0]) && runs.answers().is_empty());
+            let known: Vec<_> = records(&bytes[4..12]).collect();
+            assert_eq!(known, [Record { end: End::Limit(limit), stderr: 3 }]);
+            assert_eq!(
+                (&bytes[12..], shape.fault(&bytes).is_some()),
+                (&b"why"[..], limit == LimitKind::Time)
+            );
+        }
+        let long = Record::alone(End::Trap, &[7; MAX_STDERR_BYTES + 1]);
+        assert_eq!(long.len(), 12 + MAX_STDERR_BYTES);
     }
 
     #[test]

@@ -6,7 +6,7 @@ use core::fmt;
 use core::ops::Deref;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use shoal_protocol::{Engine, Hash, Lane, Work};
+use shoal_protocol::{Engine, Failure, Hash, Lane, Work};
 
 use crate::crew::CrewPlan;
 use crate::feed::Feed;
@@ -139,6 +139,12 @@ pub trait About {
     /// Whether devices that agree on the probe kernel agree on this bit for bit.
     fn has_class(&self) -> bool {
         true
+    }
+
+    /// The result of a unit of one item that fails like this on as many devices as it takes to believe it. None: there is
+    /// none, and its job fails.
+    fn failed(&self, _failure: &Failure) -> Option<Vec<u8>> {
+        None
     }
 
     /// What units read, in the order of the kernel's bindings.

@@ -145,6 +145,15 @@ impl Jobs {
         votes
     }
 
+    /// Makes an item of a unit that nobody has a unit of its own.
+    pub(crate) fn single_out(&mut self, id: JobId, start: u64, item: u64) -> bool {
+        let done = self.jobs.get_mut(&id).is_some_and(|job| job.single_out(start, item));
+        if done {
+            self.note_unit(id, item);
+        }
+        done
+    }
+
     /// Books time lent, which moves a job back among those with something to lend.
     pub(crate) fn serve(&mut self, id: JobId, expected: Micros) -> Option<&mut Job> {
         let job = self.jobs.get_mut(&id)?;

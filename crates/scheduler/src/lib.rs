@@ -109,6 +109,12 @@ pub enum Input {
         conn: Conn,
         took: Micros,
     },
+    /// The answer to [`Output::Write`]; no place if they could not be written.
+    Written {
+        job: JobId,
+        span: Span,
+        place: Option<Place>,
+    },
     /// The outcome of [`Output::Compare`].
     Compared {
         id: CompareId,
@@ -200,6 +206,12 @@ pub enum Output {
     Unanswered {
         call: CallId,
         error: CallError,
+    },
+    /// Write these bytes as the result of these items: answer with [`Input::Written`].
+    Write {
+        job: JobId,
+        span: Span,
+        bytes: Vec<u8>,
     },
     /// The job is done, failed or cancelled.
     Ended(JobId),

@@ -71,7 +71,7 @@ impl Scheduler {
     pub(crate) fn close_unit(&mut self, id: JobId, start: u64) {
         let Some(unit) = self.jobs.get(&id).and_then(|job| job.units.get(&start)) else { return };
         let copies: Vec<_> = unit.copies.iter().map(|copy| copy.attempt).collect();
-        if !unit.history.is_clean() {
+        if !unit.history.is_clean() && !unit.history.skipped {
             let history = unit.history.clone();
             self.blame_false_alarms(self.now, &history);
         }

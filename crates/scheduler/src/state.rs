@@ -70,6 +70,7 @@ impl Scheduler {
             Input::Said { conn, message } => self.said(now, conn, message),
             Input::Done { conn, results } => self.arrived(now, conn, &results),
             Input::RoundTrip { conn, took } => self.timed(conn, took),
+            Input::Written { job, span, place } => self.written(now, job, span, place),
             Input::Compared { id, outcome } => self.compared(now, id, outcome),
             Input::Serve { request, spec } => self.serve(now, request, spec),
             Input::Unserve { service } => self.unserve(service),

@@ -52,6 +52,8 @@ pub(crate) struct Past {
     pub(crate) dropped: Vec<NodeId>,
     /// Lendings that ended in failure or in the node's vanishing while it computed, and rounds without agreement.
     pub(crate) tries: u32,
+    /// It is believed to fail everywhere, and the others go on without it: what stands in its place is being written.
+    pub(crate) skipped: bool,
 }
 
 /// Who took a unit and came to nothing is remembered for so many; the oldest may try again.
@@ -66,6 +68,7 @@ static NOTHING: Past = Past {
     words: None,
     dropped: Vec::new(),
     tries: 0,
+    skipped: false,
 };
 
 impl Deref for History {
@@ -164,7 +167,7 @@ impl Unit {
     pub(crate) fn wants(&self, rules: &Rules) -> bool {
         let asked = self.copies.iter().filter(|copy| !copy.extra && !copy.late);
         match &self.ballot {
-            None => asked.count() < rules.at_first,
+            None => !self.history.skipped && asked.count() < rules.at_first,
             Some(ballot) => {
                 let (votes, weight) = asked.fold((0, 0), |(n, sum), c| (n + 1, sum + c.weight));
                 ballot.wants(rules, votes, weight)
@@ -216,6 +219,24 @@ impl Job {
         let wishes = if rest.is_aside() { &mut self.aside } else { &mut self.wanting };
         wishes.insert(rest.span.start);
         self.units.insert(rest.span.start, rest);
+    }
+
+    /// Makes an item of a unit that nobody has a unit of its own; what was around it waits again. All of them begin anew:
+    /// what happened to the whole says nothing of each.
+    pub(crate) fn single_out(&mut self, start: u64, item: u64) -> bool {
+        let Some(unit) = self.units.get(&start) else { return false };
+        let span = unit.span;
+        if span.len < 2 || !unit.is_idle() || item < span.start || item >= span.end() {
+            return false;
+        }
+        self.drop_unit(start);
+        for (from, to) in [(start, item), (item + 1, span.end())] {
+            if from < to {
+                self.waiting.insert(Span::new(from, to - from));
+            }
+        }
+        self.open_unit(Span::new(item, 1), History::default());
+        true
     }
 
     pub(crate) fn open_unit(&mut self, span: Span, history: History) {

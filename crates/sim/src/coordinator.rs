@@ -82,6 +82,9 @@ impl<P: Probe> World<P> {
                 let at = self.sockets.get(&conn).map_or(self.now, |socket| socket.to_node);
                 self.at(at.0 + 1, Event::Closed(conn));
             }
+            Output::Write { job, span, .. } => {
+                panic!("job {job} goes on without {span}, which no kind of this world does")
+            }
             Output::Ended(job) => {
                 self.oracle.ended(job);
                 if self.scenario.in_turn && self.pending_jobs() {

@@ -149,9 +149,10 @@ answers come out in order, each ended by a newline. With files, it runs once for
 the file on stdin, finds the file's name in SHOAL_INPUT, and its output goes to DIR/NAME. With
 neither, it runs once on all of stdin. Everything after -- is passed to the program as arguments.
 
-If the program fails on an input (it traps, or its exit code is not one of --ok-exit), all other
-inputs still run. Shoal lists those that failed with exit code and the end of stderr, and ends with
-exit code 123. What a failed run wrote to stdout is printed too, but is not saved as DIR/NAME.
+If the program fails on an input (it traps, goes over a limit, or its exit code is not one of
+--ok-exit), all other inputs still run. Shoal lists those that failed, how, and the end of stderr, and
+ends with exit code 123. A run is out of time only if a second device needs too long as well, where
+there is one. What a failed run wrote to stdout is printed too, but is not saved as DIR/NAME.
 To run only the failed inputs again, save them with --failures and give the file to --only:
 
   shoal exec prog.wasm pictures/* -o out/ --failures failed.jsonl

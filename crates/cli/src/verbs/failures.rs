@@ -164,6 +164,7 @@ mod tests {
             item,
             input: Some("line 1".into()),
             exit_code: Some(3),
+            limit: None,
             message: String::new(),
             stderr: String::new(),
         };

@@ -113,6 +113,27 @@ fn one_failed_input_does_not_take_the_others_answers() {
 }
 
 #[test]
+fn a_run_that_goes_over_a_limit_takes_no_other_answers_with_it() {
+    let (pool, mut node) = Pool::with_node();
+    let flags = ["--limit-seconds", "1", "--limit-memory", "64", "--limit-output", "1"];
+    let args = [&["exec", program(), "--lines", "--json"], &flags[..], &["--", "limits"]].concat();
+    let done = pool.run_with(&args, b"1\n2\n3\n4\n5\n").fails(123, &["runs_failed"]).json();
+    assert_eq!(done["answers"], serde_json::json!(["1\n", "", "", "", "5\n"]));
+    let told = done["failures"].as_array().expect("a list").iter();
+    let told = told.map(|it| (it["input"].as_str(), it["limit"].as_str(), it["message"].as_str()));
+    let told: Vec<_> = told.collect();
+    let expected = [
+        (Some("line 2"), Some("time"), Some("over the time limit of 1.000 s")),
+        (Some("line 3"), Some("memory"), Some("over the memory limit of 64 MiB")),
+        (Some("line 4"), Some("output"), Some("over the output limit of 1048576 bytes")),
+    ];
+    assert_eq!(told, expected);
+    assert!(node.is_alive());
+    let lines = String::from_utf8(pool.run(&["explain", "1/1"]).ok().stdout).expect("text");
+    assert!(lines.contains("it failed: over the time limit of 1.000 s"), "{lines}");
+}
+
+#[test]
 fn failed_files_are_left_out_of_the_folder_and_can_be_run_again() {
     let (pool, _node) = Pool::with_node();
     let here = Folder::new();
@@ -165,4 +186,7 @@ fn devices_that_compute_the_same_agree_on_how_runs_failed() {
     }
     let job = pool.job(2).expect("the job");
     assert_eq!((&job["itemsFailed"], &job["unitsChecked"]), (&1.into(), &6.into()), "{job}");
+    let flags = ["--unit", "7", "--verify", "quorum:2", "--limit-seconds", "1"];
+    let args = [&["exec", program(), "--lines"], &flags[..], &["--", "spin"]].concat();
+    pool.run_with(&args, input.as_bytes()).fails(123, &["line 7: over the time limit"]);
 }

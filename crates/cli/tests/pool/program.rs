@@ -11,7 +11,8 @@ fn main() {
     }
     let mut input = String::new();
     std::io::stdin().read_to_string(&mut input).expect("text on stdin");
-    match args.get(1).map_or("upper", String::as_str) {
+    let mode = args.get(1).map_or("upper", String::as_str);
+    match mode {
         "upper" => print!("{}", input.to_uppercase()),
         "bare" => print!("<{}>", input.trim()),
         "name" => print!("{}:{}", std::env::var("SHOAL_INPUT").unwrap_or_default(), input.len()),
@@ -35,11 +36,14 @@ fn main() {
             let chance = std::hash::BuildHasher::hash_one(&state, 1_u8);
             std::process::exit(i32::from(chance % 4 != 0));
         }
-        "grow" => {
+        "limits" if input.trim() == "2" => loop {
+            std::hint::black_box(0);
+        },
+        "grow" | "limits" if mode != "limits" || input.trim() == "3" => {
             let all: Vec<Vec<u8>> = (0..64).map(|_| vec![1; 16 << 20]).collect();
             println!("{}", all.len());
         }
-        "flood" => {
+        "flood" | "limits" if mode != "limits" || input.trim() == "4" => {
             let line = [b'x'; 1 << 16];
             for _ in 0..1024 {
                 std::io::stdout().write_all(&line).expect("room");

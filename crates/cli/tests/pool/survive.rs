@@ -228,11 +228,12 @@ fn programs_that_misbehave_name_their_input_and_the_limit() {
         let args = [&["exec", program(), "--lines"], flags, &["--", mode]].concat();
         pool.run_with(&args, lines.as_bytes())
     };
-    exec(&["--limit-seconds", "1"], "spin").fails(1, &["time limit", "line 8"]);
-    exec(&["--stop-on-error"], "trap").fails(1, &["line 4", "no threes"]);
-    exec(&["--stop-on-error"], "exit").fails(1, &["exit code 9", "line 6", "five is too much"]);
-    exec(&["--limit-memory", "64"], "grow").fails(1, &["line"]);
-    exec(&["--limit-output", "1"], "flood").fails(1, &["output limit", "line"]);
+    let stop = |flags: &[&str], mode: &str| exec(&[&["--stop-on-error"], flags].concat(), mode);
+    stop(&["--limit-seconds", "1"], "spin").fails(1, &["time limit", "line 8"]);
+    stop(&[], "trap").fails(1, &["line 4", "no threes"]);
+    stop(&[], "exit").fails(1, &["exit code 9", "line 6", "five is too much"]);
+    stop(&["--limit-memory", "64"], "grow").fails(1, &["memory limit", "line"]);
+    stop(&["--limit-output", "1"], "flood").fails(1, &["output limit", "line"]);
     let done = exec(&[], "upper").ok();
     assert_eq!(done.stdout, lines.as_bytes());
     assert!(node.is_alive());

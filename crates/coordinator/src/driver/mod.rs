@@ -145,6 +145,7 @@ impl Driver {
 
     /// Sorts what the scheduler wants done into what must be durable and what follows.
     fn drain(&mut self) {
+        let mut written = Vec::new();
         while let Some(output) = self.scheduler.poll_output() {
             match output {
                 Output::Record(fact) => {
@@ -168,6 +169,10 @@ impl Driver {
                     }
                 }
                 Output::Unanswered { call, error } => self.waiting.unanswered(call, error),
+                Output::Write { job, span, bytes } => {
+                    let place = self.write_instead(job, span, &bytes);
+                    written.push(Input::Written { job, span, place });
+                }
                 Output::Ended(job) => self.later.push(Effect::Ended { job }),
                 Output::Removed(job) => {
                     if self.known.forget(job) {
@@ -190,6 +195,9 @@ impl Driver {
                     self.comparer.ask(pair, self.scheduler.spec(job));
                 }
             }
+        }
+        for input in written {
+            self.handle(self.clock.now(), input);
         }
     }
 }

@@ -8,7 +8,7 @@ use axum::Json;
 use axum::extract::{Path, Query, State};
 use serde::Deserialize;
 use shoal_kinds::form::{End, Record, Runs, records};
-use shoal_protocol::{JobId, Span};
+use shoal_protocol::{Failure, JobId, LimitKind, Limits, Span};
 use shoal_scheduler::Place;
 use utoipa::IntoParams;
 use utoipa_axum::router::OpenApiRouter;
@@ -20,7 +20,7 @@ use super::result::{open, read_lengths};
 use crate::driver::event::{Found, Merged};
 use crate::error::{ApiError, JobError};
 use crate::store::place::read_exact_at;
-use shoal_api::{ErrorJson, FailureJson, FailuresJson};
+use shoal_api::{ErrorJson, FailureJson, FailuresJson, LimitJson};
 
 /// Told at once: with the ends of stderr at most two MiB.
 const MOST: usize = 1000;
@@ -39,7 +39,7 @@ struct Which {
 
 /// The inputs on which the program failed
 ///
-/// Exec: of all runs so far, those that trapped or ended with an exit code that is not in `okExit`. Other kinds have none.
+/// Exec: of all runs so far, those that trapped, went over a limit or ended with an exit code that is not in `okExit`. Other kinds have none.
 #[utoipa::path(
     get, path = "/api/v1/jobs/{id}/failures", tag = "results", security(("key" = [])),
     params(("id" = u64, Path), Which),
@@ -67,17 +67,30 @@ async fn get_failures(
 /// Why an item failed, in a sentence, if it did.
 pub(super) async fn of_item(app: &App, job: JobId, item: u64) -> Result<Option<String>, JobError> {
     let found = app.driver.segment(job, item).await?;
-    let Some(Found { segment: Some((span, Some(place))), .. }) = found else { return Ok(None) };
+    let Some(Found { segment: Some((span, Some(place))), spec, .. }) = found else {
+        return Ok(None);
+    };
     if place.failed.items == 0 {
         return Ok(None);
     }
     let file = open(app, job)?;
     let failed = read(&file, span, place).map_err(JobError::Disk)?;
     let failed = failed.into_iter().find(|(at, _, _)| *at == item);
-    Ok(failed.map(|(_, end, stderr)| match stderr.trim() {
-        "" => format!("it failed: {end}"),
-        stderr => format!("it failed: {end}; the end of its stderr: {stderr}"),
+    Ok(failed.map(|(_, end, stderr)| match (words(end, &spec.limits), stderr.trim()) {
+        (end, "") => format!("it failed: {end}"),
+        (end, stderr) => format!("it failed: {end}; the end of its stderr: {stderr}"),
     }))
+}
+
+/// How a run ended, with the limit it went over.
+fn words(end: End, limits: &Limits) -> String {
+    let End::Limit(which) = end else { return end.to_string() };
+    let allowed = match which {
+        LimitKind::Time => limits.time.0,
+        LimitKind::Memory => limits.memory,
+        LimitKind::Output => limits.output,
+    };
+    Failure::Limit { item: None, which, allowed, stderr: String::new() }.to_string()
 }
 
 fn list(app: &App, id: JobId, merged: &Merged, from: u64) -> Result<FailuresJson, JobError> {
@@ -97,12 +110,15 @@ fn list(app: &App, id: JobId, merged: &Merged, from: u64) -> Result<FailuresJson
                 told.next = Some(item);
                 return Ok(told);
             }
-            let exit_code = match end {
-                End::Exit(code) => Some(code),
-                End::Trap => None,
+            let (exit_code, limit) = match end {
+                End::Exit(code) => (Some(code), None),
+                End::Trap => (None, None),
+                End::Limit(LimitKind::Time) => (None, Some(LimitJson::Time)),
+                End::Limit(LimitKind::Memory) => (None, Some(LimitJson::Memory)),
+                End::Limit(LimitKind::Output) => (None, Some(LimitJson::Output)),
             };
-            let (input, message) = (names.name(app, merged, item), end.to_string());
-            told.failures.push(FailureJson { item, input, exit_code, message, stderr });
+            let (input, message) = (names.name(app, merged, item), words(end, &merged.spec.limits));
+            told.failures.push(FailureJson { item, input, exit_code, limit, message, stderr });
         }
     }
     Ok(told)

@@ -72,7 +72,7 @@ impl Host {
             wasi: wasi.build_p1(),
             stdout: Stdout::new(run.limits.output, run.give),
             stderr: Tail::default(),
-            memory: MemoryLimit { most: run.limits.memory, refused: false },
+            memory: MemoryLimit::new(run.limits.memory),
             chance: if run.clock { Chance::real() } else { Chance::seeded(run.item, run.again) },
             deadline: Instant::now() + Duration::from_micros(run.limits.time.0),
             cancel: run.cancel,
@@ -240,15 +240,37 @@ impl Tail {
     }
 }
 
-/// Lets memory grow up to the limit, and remembers if more was asked for.
+/// Lets memory grow up to the limit.
 pub(super) struct MemoryLimit {
     most: u64,
-    refused: bool,
+    /// What the program has.
+    held: u64,
+    /// The machine had none left.
+    lacking: bool,
 }
 
 impl MemoryLimit {
-    pub(super) fn was_refused(&self) -> bool {
-        self.refused
+    fn new(most: u64) -> MemoryLimit {
+        MemoryLimit { most, held: 0, lacking: false }
+    }
+
+    pub(super) fn was_lacking(&self) -> bool {
+        self.lacking
+    }
+
+    /// Whether a run that failed did so for want of memory. A browser does not tell when it refuses a program memory, and
+    /// all engines must say the same: so it is read off what the run leaves. Its memory is so full that the next step of
+    /// an allocator was probably refused, or its last words are those of the common allocators.
+    pub(super) fn is_starved(&self, stderr: &[u8]) -> bool {
+        if self.held.saturating_mul(5) > self.most.saturating_mul(4) {
+            return true;
+        }
+        let words = String::from_utf8_lossy(stderr).to_ascii_lowercase();
+        let refused = words.split("memory allocation of ").skip(1).any(|rest| {
+            let end = rest.trim_start_matches(|c: char| c.is_ascii_digit());
+            end.len() < rest.len() && end.starts_with(" bytes failed")
+        });
+        refused || words.contains("out of memory")
     }
 }
 
@@ -259,14 +281,15 @@ impl ResourceLimiter for MemoryLimit {
         desired: usize,
         maximum: Option<usize>,
     ) -> wasmtime::Result<bool> {
-        let is_over = desired as u64 > self.most;
-        self.refused |= is_over;
-        // A program that passes the maximum it declared itself is at fault itself.
-        Ok(!is_over && maximum.is_none_or(|most| desired <= most))
+        let is_granted = desired as u64 <= self.most && maximum.is_none_or(|most| desired <= most);
+        if is_granted {
+            self.held = desired as u64;
+        }
+        Ok(is_granted)
     }
 
     fn memory_grow_failed(&mut self, _error: wasmtime::Error) -> wasmtime::Result<()> {
-        self.refused = true;
+        self.lacking = true;
         Ok(())
     }
 
@@ -293,6 +316,17 @@ mod tests {
             assert!(stdout.write(&vec![1; ANSWER_PART_BYTES]).is_ok());
         }
         assert!(stdout.held >= 2 * slow);
+    }
+
+    #[test]
+    fn a_run_failed_for_want_of_memory_if_it_leaves_it_full_or_says_so() {
+        let held = |held| MemoryLimit { most: 100, held, lacking: false };
+        assert!(held(81).is_starved(b"") && !held(80).is_starved(b""));
+        let says = |words: &str| held(1).is_starved(words.as_bytes());
+        assert!(says("x\nMemory allocation of 17 bytes failed\n") && says("fatal: Out of memory"));
+        assert!(
+            !says("memory allocation of  bytes failed") && !says("memory allocation of 1 byte")
+        );
     }
 
     #[test]

@@ -105,7 +105,7 @@ impl Wasi {
 pub struct Ended {
     /// In this engine's words.
     pub failure: Failure,
-    /// What every engine tells of it, if it failed by itself: not for want of time or memory, nor of a deeper stack.
+    /// What every engine tells of it, if it failed by itself: not for want of time, nor of a deeper stack.
     pub told: Option<Told>,
 }
 
@@ -194,29 +194,37 @@ fn judge(
     limits: Limits,
     host: Host,
 ) -> Result<Vec<u8>, Ended> {
-    let starved = host.memory.was_refused();
-    let stderr = host.stderr.text();
-    let limit = |which, allowed| {
-        Err(Failure::Limit { item: Some(item), which, allowed, stderr: stderr.clone() }.into())
-    };
+    let (stderr, starved) = (host.stderr.text(), host.memory.is_starved(&host.stderr.bytes()));
     let end = match error.downcast_ref::<Stop>() {
         Some(Stop::Exit(code)) if ok.contains(code) => return Ok(host.stdout.rest()),
-        Some(Stop::Time) => return limit(LimitKind::Time, limits.time.0),
-        Some(Stop::Output) => return limit(LimitKind::Output, limits.output),
         Some(Stop::Cancelled) => {
             return Err(Failure::Internal { message: "the run was cancelled".to_owned() }.into());
         }
-        // Whoever was refused memory and then failed, failed for want of memory.
-        _ if starved => return limit(LimitKind::Memory, limits.memory),
+        _ if host.memory.was_lacking() => {
+            let message = "this machine had no memory for the program".to_owned();
+            return Err(Failure::OutOfMemory { message }.into());
+        }
+        Some(Stop::Time) => Some(End::Limit(LimitKind::Time)),
+        Some(Stop::Output) => Some(End::Limit(LimitKind::Output)),
+        Some(Stop::Exit(_)) if starved => Some(End::Limit(LimitKind::Memory)),
         Some(Stop::Exit(code)) => Some(End::Exit(*code)),
         // How deep calls may go differs between engines.
         None => match error.downcast_ref::<Trap>() {
             Some(Trap::StackOverflow) | None => None,
+            Some(_) if starved => Some(End::Limit(LimitKind::Memory)),
             Some(_) => Some(End::Trap),
         },
     };
     let failure = match end {
         Some(End::Exit(code)) => Failure::Exit { item, code, stderr },
+        Some(End::Limit(which)) => {
+            let allowed = match which {
+                LimitKind::Time => limits.time.0,
+                LimitKind::Memory => limits.memory,
+                LimitKind::Output => limits.output,
+            };
+            Failure::Limit { item: Some(item), which, allowed, stderr }
+        }
         Some(End::Trap) | None => {
             let message = match error.downcast_ref::<Trap>() {
                 Some(trap) => trap.to_string(),
@@ -225,6 +233,11 @@ fn judge(
             Failure::Trap { item, message, stderr }
         }
     };
-    let told = end.map(|end| Told { end, stderr: host.stderr.bytes(), stdout: host.stdout.rest() });
+    let told = end.filter(|end| *end != End::Limit(LimitKind::Time)).map(|end| {
+        // A flood up to its limit is of no use to anybody.
+        let is_flood = end == End::Limit(LimitKind::Output);
+        let stdout = if is_flood { Vec::new() } else { host.stdout.rest() };
+        Told { end, stderr: host.stderr.bytes(), stdout }
+    });
     Err(Ended { failure, told })
 }

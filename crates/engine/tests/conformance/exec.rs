@@ -86,6 +86,10 @@ fn told_alike(failure: &Failure, told: Option<&Told>) -> Result<(), String> {
             Some(end) => end == End::Trap && !message.contains("call stack"),
             None => message.contains("call stack"),
         },
+        (Failure::Limit { which: LimitKind::Time, .. }, told) => told.is_none(),
+        (Failure::Limit { which, .. }, told) => {
+            told.is_some_and(|told| told.end == End::Limit(*which))
+        }
         (_, told) => told.is_none(),
     };
     fits.then_some(()).ok_or_else(|| format!("{failure:?} is told as {told:?}"))

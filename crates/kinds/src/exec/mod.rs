@@ -21,9 +21,9 @@ pub use error::ExecError;
 pub use request::{ExecRequest, FileRequest, LinesRequest, OnErrorJson};
 
 use alloc::vec::Vec;
-use shoal_protocol::Lane;
+use shoal_protocol::{Failure, Lane};
 
-use crate::form::Form;
+use crate::form::{End, Form, Record};
 use crate::kind::{About, Code, body};
 use crate::plain::Plain;
 
@@ -51,6 +51,26 @@ impl About for ExecWork {
 
     fn repeats(&self) -> bool {
         !self.clock
+    }
+
+    /// What a run leaves that no device could end in its time, or whose stack is too deep for all of them.
+    fn failed(&self, failure: &Failure) -> Option<Vec<u8>> {
+        let end = match failure {
+            _ if self.failing.stop => None,
+            Failure::Trap { .. } => Some(End::Trap),
+            Failure::Exit { code, .. } => Some(End::Exit(*code)),
+            Failure::Limit { which, .. } => Some(End::Limit(*which)),
+            Failure::Kernel { .. }
+            | Failure::DeviceLost { .. }
+            | Failure::OutOfMemory { .. }
+            | Failure::Fetch { .. }
+            | Failure::Internal { .. }
+            | Failure::Signature { .. }
+            | Failure::Unable { .. }
+            | Failure::Outside { .. }
+            | Failure::Model { .. } => None,
+        };
+        end.map(|end| Record::alone(end, failure.stderr().as_bytes()))
     }
 
     fn plain(&self) -> Plain {

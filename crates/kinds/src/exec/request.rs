@@ -27,7 +27,8 @@ pub struct ExecRequest {
     /// Whether the program sees the real time.
     #[serde(default)]
     pub clock: bool,
-    /// What happens when a run fails: ends with an exit code that is not in `okExit`, or traps. Default: `continue`.
+    /// What happens when a run fails: ends with an exit code that is not in `okExit`, traps, or goes over a limit. Default:
+    /// `continue`.
     #[serde(default)]
     pub on_error: OnErrorJson,
     /// Exit codes of runs that did not fail. Default: only 0.

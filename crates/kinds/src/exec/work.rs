@@ -25,7 +25,7 @@ pub struct ExecWork {
 }
 
 /// What counts as a failed run, and what becomes of it. It is about runs that fail by themselves, on every node alike:
-/// that end with another exit code, or trap.
+/// that end with another exit code, trap, or go over a limit.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Failing {
     /// The first failed run ends the job. Otherwise the others go on, and how it ended stands in the result.

@@ -36,6 +36,7 @@ impl Scheduler {
             self.unable(now, node, &loan, failure);
             return;
         }
+        let loan = self.singled_out(loan, &failure);
         self.note_loss(now, &loan, How::Failed { blames_job: failure.blames_job() });
         if let Some(history) = self.history(&loan) {
             history.words = Some(failure);

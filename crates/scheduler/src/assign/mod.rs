@@ -7,6 +7,7 @@
 //! - [`fail`]: units that fail
 //! - [`quarantine`]: units that somebody lost, and who may try them
 //! - [`verdict`]: whether those fail their job
+//! - [`skip`]: items that fail alone, while their job goes on
 //! - [`speculate`]: a second copy where the first is late
 //! - [`review`]: what nobody's message brings about
 //! - [`conduct`]: nodes that do not keep what they take
@@ -30,6 +31,7 @@ mod near;
 mod quarantine;
 mod review;
 pub(crate) mod roll;
+mod skip;
 mod speculate;
 mod verdict;
 

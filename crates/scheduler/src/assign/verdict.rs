@@ -102,6 +102,11 @@ impl Scheduler {
         let Some(job) = self.jobs.get(&id) else { return false };
         let Some(unit) = job.units.get(&start) else { return false };
         let Some(failure) = self.verdict(now, job, unit) else { return false };
+        if self.skip(id, start, &failure) {
+            return true;
+        }
+        let Some(job) = self.jobs.get(&id) else { return false };
+        let Some(unit) = job.units.get(&start) else { return false };
         let nodes = unit.history.losses.iter().map(|loss| loss.node).collect();
         let (span, told) = (unit.span, job.told.clone());
         self.conducts.forget(&told);

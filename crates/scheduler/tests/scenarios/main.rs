@@ -20,6 +20,7 @@ mod rounding;
 mod rounds;
 mod service;
 mod share;
+mod skip;
 mod split;
 mod swarm;
 mod verify;

@@ -40,6 +40,8 @@ pub(crate) struct World {
     pub(crate) unreadable: bool,
     /// Answers that differ do so within the tolerance.
     pub(crate) near: bool,
+    /// The shell cannot write anything.
+    pub(crate) full: bool,
 }
 
 impl World {
@@ -70,6 +72,7 @@ impl World {
             ran: Vec::new(),
             unreadable: false,
             near: false,
+            full: false,
         };
         world.give(Input::Start { seed: 7 });
         world
@@ -102,6 +105,13 @@ impl World {
                     self.ran.push(ran);
                 }
                 Output::Unanswered { call, error } => self.unanswered.push((call, error)),
+                Output::Write { job, span, bytes } => {
+                    let (items, size) = (span.len as u32, bytes.len() as u64);
+                    let failed = Failed { items, bytes: size.saturating_sub(4) };
+                    let place = Place { offset: 1_000, size, hash: hash(&bytes), failed };
+                    let place = Some(place).filter(|_| !self.full);
+                    compared.push(Input::Written { job, span, place });
+                }
                 Output::Ended(job) => self.ended.push(job),
                 Output::Removed(_) => {}
                 Output::Route { epoch, members, .. } => self.crews.routes.push((epoch, members)),

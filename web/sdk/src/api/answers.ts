@@ -113,12 +113,14 @@ export interface Explanation {
 }
 
 export interface FailedInput {
-  /** None if the program trapped. */
+  /** None if the program trapped or went over a limit. */
   exitCode: number | null;
   /** The input's name or line number. */
   input: string | null;
   /** Counted from 0. */
   item: number;
+  /** The limit that it went over, if it did. */
+  limit: Limit | null;
   /** How the program ended, as a sentence. */
   message: string;
   /** The end of what it wrote to stderr. */
@@ -320,6 +322,9 @@ export interface LeftNode {
   unitsDone: number;
   unitsFailed: number;
 }
+
+/** What a run may not take more of than its job allows. */
+export type Limit = "time" | "memory" | "output";
 
 /** How blocks are brought together further: submit the result as the input of a map with the kernel `copy`, with
  * `columns` elements for each item, in and out, and `{"wgsl": combine}` as `reduce`, until one block is left. */

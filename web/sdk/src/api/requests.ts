@@ -67,7 +67,8 @@ export interface ExecRequest {
   module: string;
   /** Exit codes of runs that did not fail. Default: only 0. */
   okExit?: number[];
-  /** What happens when a run fails: ends with an exit code that is not in `okExit`, or traps. Default: `continue`. */
+  /** What happens when a run fails: ends with an exit code that is not in `okExit`, traps, or goes over a limit.
+   * Default: `continue`. */
   onError?: OnError;
   /** How often a failed run is tried again, each time with other random bytes. At most 100. */
   retry?: number;

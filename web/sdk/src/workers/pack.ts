@@ -4,6 +4,9 @@ import type { Told } from "./program/run.js";
 
 /** Set in the length of a run that failed, and in the length of its stderr if it trapped. */
 const FLAG = 2 ** 31;
+/** Set in the length of its stderr if it went over a limit; the exit code's place says over which. */
+const LIMITED = 2 ** 30;
+const LIMITS = { memory: 1, output: 2 };
 /** Of a run that failed: its exit code and the length of its stderr. */
 const RECORD_BYTES = 8;
 
@@ -23,9 +26,10 @@ export function packRuns(answers: Answer[]): Uint8Array<ArrayBuffer> {
   const failed = answers.flatMap((answer) => answer.failed ?? []);
   const records = new Uint8Array(failed.length * RECORD_BYTES);
   const ends = new DataView(records.buffer);
-  failed.forEach(({ code, stderr }, index) => {
-    ends.setInt32(index * RECORD_BYTES, code ?? 0, true);
-    ends.setUint32(index * RECORD_BYTES + 4, stderr.byteLength + (code === undefined ? FLAG : 0), true);
+  failed.forEach(({ code, limit, stderr }, index) => {
+    const flag = limit !== undefined ? LIMITED : code === undefined ? FLAG : 0;
+    ends.setInt32(index * RECORD_BYTES, limit !== undefined ? LIMITS[limit] : (code ?? 0), true);
+    ends.setUint32(index * RECORD_BYTES + 4, stderr.byteLength + flag, true);
   });
   const lengths = new Uint8Array(answers.length * 4);
   const view = new DataView(lengths.buffer);

@@ -55,20 +55,26 @@ export function runProgram(run: Run): Uint8Array {
   } catch (error) {
     const failure = judge(error, run.limits, memory, stderr.text());
     const end = endOf(failure, error);
-    const told = end && { ...end, stdout: stdout.bytes(), stderr: stderr.bytes() };
+    // A flood up to its limit is of no use to anybody.
+    const left = end?.limit === "output" ? new Uint8Array(0) : stdout.bytes();
+    const told = end && { ...end, stdout: left, stderr: stderr.bytes() };
     throw new RunError({ ...failure, item: run.item, stderr: stderr.text() }, told);
   }
 }
 
-/** What a failed run leaves, to the last byte the same on every node. */
-export interface Told {
-  /** Its exit code; none if it trapped. */
+/** How a run ended that failed by itself: its exit code, or the limit that it went over; neither if it trapped. */
+export interface End {
   code?: number;
+  limit?: "memory" | "output";
+}
+
+/** What a failed run leaves, to the last byte the same on every node. */
+export interface Told extends End {
   stdout: Uint8Array;
   stderr: Uint8Array;
 }
 
-/** A run that failed. What every node tells of it is there if it failed by itself: not for want of time or memory. */
+/** A run that failed. What every node tells of it is there if it failed by itself: not for want of time. */
 export class RunError extends UnitError {
   constructor(
     failure: UnitFailure,
@@ -79,9 +85,12 @@ export class RunError extends UnitError {
 }
 
 /** How deep calls may go differs between engines, so that a stack that was too deep is not told. */
-function endOf(failure: UnitFailure, error: unknown): { code?: number } | undefined {
+function endOf(failure: UnitFailure, error: unknown): End | undefined {
   if (failure.kind === "exit") return { code: failure.code ?? 0 };
-  return failure.kind === "trap" && error instanceof WebAssembly.RuntimeError ? {} : undefined;
+  if (failure.kind === "output") return { limit: "output" };
+  const itself = error instanceof WebAssembly.RuntimeError || error instanceof WASIProcExit;
+  if (failure.kind === "memory" && itself) return { limit: "memory" };
+  return failure.kind === "trap" && itself ? {} : undefined;
 }
 
 /** What the end of a run that did not just return means. */
@@ -99,14 +108,12 @@ function judge(
   return { kind: "trap", message: error instanceof Error ? error.message : String(error) };
 }
 
-/** Of a memory so full the next step of an allocator was probably refused. */
-const NEARLY_FULL = 0.8;
-
-/** A browser does not tell when a program was refused memory, so it is read off what a failed run leaves: a memory that
- * is nearly full, or the last words of the common allocators. */
+/** A browser does not tell when a program was refused memory, so it is read off what a failed run leaves: a memory so full
+ * that the next step of an allocator was probably refused, or the last words of the common allocators. The native engine
+ * says it by the same rule, so that all nodes say the same. */
 function isStarved(most: number, memory: WebAssembly.Memory | undefined, stderr: string): boolean {
   const held = memory?.buffer.byteLength ?? 0;
-  return held > most * NEARLY_FULL || /memory allocation of \d+ bytes failed|out of memory/i.test(stderr);
+  return held * 5 > most * 4 || /memory allocation of \d+ bytes failed|out of memory/i.test(stderr);
 }
 
 class OverOutput extends Error {}
