@@ -7,6 +7,7 @@ import { join } from "node:path";
 import { it } from "node:test";
 import { promisify } from "node:util";
 
+import { openPage } from "../tests/lib/chromium.mjs";
 import { folder, SHOAL } from "./lib/places.mjs";
 import { native, serve } from "./lib/processes.mjs";
 import { browser, tab } from "./lib/tabs.mjs";
@@ -48,6 +49,27 @@ it("two tabs and a machine speak as one, and go on when a tab is closed", { skip
   assert.equal(crew.stages.length, 3, "a machine and two tabs");
   assert.deepEqual(replicas, []);
   for (const stage of crew.stages) assert.ok(stage.parts > 0 && stage.done > 0, JSON.stringify(stage));
+
+  await t.test("the chat page shows who has which layers and where a token's time goes", async () => {
+    const context = await tabs.newContext({ viewport: { width: 390, height: 780 } });
+    const page = await openPage(context, `${pool.url}/chat#key=${pool.key}`);
+    const table = page.getByRole("table", { name: "Where the time of a token goes" });
+    const { crew } = await service();
+    for (const [at, { name }] of crew.stages.entries()) {
+      const cells = await table.locator("tbody tr").nth(at).locator("th, td").allInnerTexts();
+      assert.match(cells[0], new RegExp(`^${name}\\s+holds layers? \\d+`));
+      assert.match(cells[1], /^[\d.]+ ms$/);
+      assert.match(cells[2], /^[\d.]+ ms$/);
+      assert.match(cells[3], at + 1 < crew.stages.length ? /^[\d.]+ ms\s+(directly|by relay)$/ : /^\s*$/);
+    }
+    assert.match(await table.locator("tfoot").innerText(), /^Together\s+[\d.]+ ms\s+[\d.]+ ms$/);
+    assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), "nothing sticks out of a phone's screen");
+    for (const colorScheme of process.env.SHOAL_SHOTS ? ["light", "dark"] : []) {
+      await page.emulateMedia({ colorScheme });
+      await page.screenshot({ path: join(process.env.SHOAL_SHOTS, `way-${colorScheme}.png`) });
+    }
+    await context.close();
+  });
 
   await t.test("over direct links, with the same words", async () => {
     const direct = async () => (await service()).crew?.stages.slice(0, -1).every(({ via }) => via === "direct");

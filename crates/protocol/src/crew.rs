@@ -138,7 +138,8 @@ pub struct StageReport {
     /// Requests done here in this epoch, and those that are here now.
     pub done: u64,
     pub held: u32,
-    /// Time at work on them, and time between two of them.
+    /// Time at work on them, and time between two of them. Where requests go round and round, what passes while there
+    /// are none does not count.
     pub computed: Micros,
     pub waited: Micros,
     /// What was handed on: so often, so many bytes, and how long they were on their way.

@@ -268,15 +268,32 @@ test("half of the device's memory is lent unless the donor says otherwise", asyn
 });
 
 test("who holds which layers of a model: all of them, or some together", async () => {
-  const { holdersOf, layersWords } = await load("pages/chat/holders.ts");
+  const { layersWords, stagesOf, wholeOf } = await load("pages/chat/holders.ts");
+  const { millis, wayOf } = await load("pages/chat/way.ts");
   const model = { layers: 30 };
   const replicas = [{ node: 4, name: "desk", ready: true, running: 0 }];
-  const stage = (node, firstPart, parts, ready) => ({ node, name: `tab ${node}`, firstPart, parts, ready });
-  const crew = { stages: [stage(7, 0, 8, true), stage(8, 8, 15, true), stage(9, 23, 1, false)] };
-  const told = (service) => holdersOf(model, service).map((one) => `${one.name} ${layersWords(one)}`);
-  assert.deepEqual(told({ replicas, crew: null }), ["desk holds layers 1 to 30"]);
-  assert.deepEqual(told({ replicas: [], crew }), ["tab 7 holds layers 1 to 10", "tab 8 holds layers 11 to 28", "tab 9 is loading layers 29 to 30"]);
-  assert.deepEqual(told(undefined), []);
+  const stage = (node, firstPart, parts, ready, travelMs) => ({ node, name: `tab ${node}`, firstPart, parts, ready, computeMs: node, travelMs });
+  const crew = { stages: [stage(7, 0, 8, true, 0.5), stage(8, 8, 15, true, 2), stage(9, 23, 1, false, null)] };
+  const told = (holders) => holders.map((one) => `${one.name} ${layersWords(one)}`);
+  assert.deepEqual(told(wholeOf(model, { replicas, crew: null })), ["desk holds layers 1 to 30"]);
+  const expected = ["tab 7 holds layers 1 to 10", "tab 8 holds layers 11 to 28", "tab 9 is loading layers 29 to 30"];
+  assert.deepEqual(told(stagesOf(model, { replicas: [], crew })), expected);
+  assert.deepEqual([wholeOf(model), stagesOf(model), wayOf(model), wayOf(null, { replicas, crew })], [[], [], null, null]);
+  const { steps, computeMs, travelMs } = wayOf(model, { replicas: [], crew });
+  assert.deepEqual([told(steps), computeMs, travelMs], [expected, 24, 2.5]);
+  assert.deepEqual(steps.map(({ last }) => last), [false, false, true]);
+  crew.stages[0].travelMs = null;
+  assert.deepEqual([wayOf(model, { crew }).computeMs, wayOf(model, { crew }).travelMs], [24, null]);
+  assert.deepEqual([0.44, 9.96, 12.4, null, undefined].map(millis), ["0.4 ms", "10 ms", "12 ms", "–", "–"]);
+});
+
+test("how fast an answer comes is told when enough of it is there", async () => {
+  const { openPace } = await load("pages/chat/talk.ts");
+  const pace = openPace();
+  const told = [0, 20, 40, 60, 80, 100, 120, 140, 160].map((at) => pace(1000 + at));
+  assert.deepEqual(told, ["", "", "", "", "", "", "", "about 50 tokens/s", "about 50 tokens/s"]);
+  const still = openPace();
+  for (let part = 0; part < 20; part += 1) assert.equal(still(5), "");
 });
 
 test("what an answer took is told as the device measured it", async () => {

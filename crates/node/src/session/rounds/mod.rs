@@ -59,8 +59,8 @@ pub(super) struct Rounds {
     queue: VecDeque<Passing>,
     /// The engine has a turn of these.
     running: Vec<Attempt>,
-    /// Since when the engine has nothing to do.
-    idle_since: Time,
+    /// Since when the engine waits for what goes round; nobody asks for anything if none.
+    idle_since: Option<Time>,
     /// Made, while the next one has no room.
     made: VecDeque<Item>,
     told: VecDeque<Told>,
@@ -89,7 +89,7 @@ impl Rounds {
             phase: Phase::Loading,
             queue: VecDeque::new(),
             running: Vec::new(),
-            idle_since: now,
+            idle_since: None,
             made: VecDeque::new(),
             told: VecDeque::new(),
             dropped: Remembered::default(),
@@ -256,13 +256,12 @@ impl Rounds {
             StageAnswer::Loaded { epoch } if epoch == self.epoch => {
                 if self.phase == Phase::Loading {
                     self.phase = Phase::Ready;
-                    self.idle_since = now;
                     self.outputs.push_back(StageOutput::Says(CrewSay::Loaded));
                 }
             }
             StageAnswer::Failed { epoch, failure } if epoch == self.epoch => self.fail(failure),
             StageAnswer::Turned { epoch, made, took, usual } if epoch == self.epoch => {
-                self.idle_since = now;
+                self.idle_since = Some(now);
                 self.running.clear();
                 self.report.turns += 1;
                 if usual {
@@ -348,7 +347,9 @@ impl Rounds {
         }
         self.queue = later;
         self.running = items.iter().map(|item| item.call).collect();
-        self.report.waited.0 += (now - self.idle_since).0;
+        if let Some(since) = self.idle_since.take() {
+            self.report.waited.0 += (now - since).0;
+        }
         if let Some(before) = self.before() {
             let begun = items.iter().filter(|item| item.way == Way::On).map(|item| item.call);
             let begun: Vec<_> = begun.collect();
@@ -368,6 +369,10 @@ impl Rounds {
         }
         self.command(StageCommand::Drop { epoch: self.epoch, call });
         self.dropped.insert(call);
+        // What comes next is another request: until somebody asks, nobody waits.
+        if self.queue.is_empty() && self.made.is_empty() && self.told.is_empty() {
+            self.idle_since = None;
+        }
     }
 
     fn beat(&mut self, now: Time) {

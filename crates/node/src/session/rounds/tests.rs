@@ -184,6 +184,21 @@ fn what_is_dropped_is_forgotten_by_everybody_and_holds_up_nobody() {
 }
 
 #[test]
+fn between_two_requests_nobody_waits() {
+    let mut ring = ring(2);
+    ring.run();
+    for call in 1..=2 {
+        ring.now = ring.now + Micros::from_secs(3_600);
+        ring.ask(call);
+        ring.run();
+        (0..2).for_each(|rank| ring.give(rank, StageInput::Drop { call: Attempt(call) }));
+    }
+    for Rounds { report: StageReport { waited, .. }, .. } in &ring.members {
+        assert!((Micros(1)..Micros::from_secs(1)).contains(waited), "{waited:?}");
+    }
+}
+
+#[test]
 fn words_from_the_wrong_place_are_reported() {
     let mut ring = ring(3);
     ring.run();

@@ -10,16 +10,21 @@ export interface Holder {
   ready: boolean;
 }
 
-/** Those that hold all of it, then those that hold it together, in the order of its layers. */
-export function holdersOf({ layers }: LanguageModel, service: Service | undefined): Holder[] {
-  const whole = (service?.replicas ?? []).map(({ node, name, ready }): Holder => ({ node, name, layers: [1, layers], ready }));
+/** Those that hold all of it. */
+export function wholeOf(model: LanguageModel | null, service: Service | undefined): Holder[] {
+  if (!model) return [];
+  const { layers } = model;
+  return (service?.replicas ?? []).map(({ node, name, ready }) => ({ node, name, layers: [1, layers], ready }));
+}
+
+/** Those that hold it together, in the order of its layers. */
+export function stagesOf({ layers }: LanguageModel, service: Service | undefined): Holder[] {
   const stages = service?.crew?.stages ?? [];
   const parts = stages.reduce((sum, stage) => sum + stage.parts, 0);
   const before = (part: number) => Math.floor((part * layers) / parts);
-  const some = stages.map(({ node, name, firstPart, parts, ready }): Holder => {
+  return stages.map(({ node, name, firstPart, parts, ready }) => {
     return { node, name, layers: [before(firstPart) + 1, before(firstPart + parts)], ready };
   });
-  return [...whole, ...some];
 }
 
 export function layersWords({ layers: [first, last], ready }: Holder): string {

@@ -3,9 +3,11 @@
 import type { LanguageModel, Service } from "@shoal/sdk";
 
 import { bytes } from "../../core/format";
-import { each, el, show } from "../../view/dom";
-import { holdersOf, layersWords } from "./holders";
+import { type Child, each, el, show } from "../../view/dom";
+import { memo } from "../../view/reactive";
+import { type Holder, layersWords, wholeOf } from "./holders";
 import type { Talk } from "./talk";
+import { wayOf, wayTable } from "./way";
 
 export interface Known {
   talk: Talk;
@@ -41,7 +43,10 @@ export function settings({ talk, models, services }: Known): HTMLElement {
     ),
     show(
       () => model()?.name ?? "",
-      () => el("div", { class: "chat-about" }, el("p", { class: "quiet" }, () => words(model())), () => holders(talk, model(), services())),
+      () => {
+        const service = () => services().find(({ name }) => name === model()?.name);
+        return el("div", { class: "chat-about" }, el("p", { class: "quiet" }, () => words(model())), holders(talk, model, service));
+      },
     ),
     more(talk),
   );
@@ -53,25 +58,38 @@ function words(model: LanguageModel | null): string {
   return `${model.architecture}, ${millions} million parameters in ${model.quantisation}, up to ${model.context} tokens, ${bytes(model.memory)} of memory`;
 }
 
-function holders(talk: Talk, model: LanguageModel | null, services: readonly Service[]): HTMLElement | null {
-  if (!model) return null;
-  if (talk.where() === "local") {
-    return el("p", { class: "quiet" }, `This page runs all ${model.layers} layers itself and loads the model with your first question. Nothing of the conversation leaves this device.`);
-  }
-  const service = services.find((one) => one.name === model.name);
-  const found = holdersOf(model, service);
-  if (found.length === 0) {
-    return el("p", { class: "quiet" }, service?.trouble ? `No device holds it: ${service.trouble}` : "No device has loaded it yet.");
-  }
-  return el(
-    "ul",
-    { class: "holders", "aria-label": "Devices that hold the model" },
-    each(
-      () => found,
-      (one) => `${one.node} ${one.layers.join()}`,
-      (one) => el("li", { class: () => (one().ready ? "ready" : "") }, el("b", null, () => one().name), " ", el("span", null, () => layersWords(one()))),
-    ),
-  );
+function holders(talk: Talk, model: () => LanguageModel | null, service: () => Service | undefined): Child {
+  const whole = memo(() => wholeOf(model(), service()));
+  const way = memo(() => wayOf(model(), service()));
+  const state = () => {
+    if (talk.where() === "local") return "local";
+    return whole().length > 0 || way() ? "held" : "none";
+  };
+  const quiet = (words: () => string) => el("p", { class: "quiet" }, words);
+  const none = () => (service()?.trouble ? `No device holds it: ${service()?.trouble}` : "No device has loaded it yet.");
+  return show(state, (is) => {
+    if (is === "local") return quiet(() => localWords(model()));
+    if (is === "none") return quiet(none);
+    return [
+      show(
+        () => whole().length > 0,
+        () => el("ul", { class: "holders", "aria-label": "Devices that hold the model" }, each(whole, ({ node }) => node, holder)),
+      ),
+      show(
+        () => way() !== null,
+        () => wayTable(way),
+      ),
+    ];
+  });
+}
+
+function holder(one: () => Holder): HTMLElement {
+  return el("li", { class: () => (one().ready ? "ready" : "") }, el("b", null, () => one().name), " ", el("span", null, () => layersWords(one())));
+}
+
+function localWords(model: LanguageModel | null): string {
+  const layers = model ? `all ${model.layers} layers` : "all layers";
+  return `This page runs ${layers} itself and loads the model with your first question. Nothing of the conversation leaves this device.`;
 }
 
 function more(talk: Talk): HTMLElement {

@@ -3,7 +3,7 @@
 import type { ChatMessage, ChatUsage } from "@shoal/sdk";
 import { ShoalError } from "@shoal/sdk";
 
-import { bytes, duration } from "../../core/format";
+import { bytes, count, duration } from "../../core/format";
 import type { Store } from "../../core/store";
 import type { Signal } from "../../view/reactive";
 import { signal } from "../../view/reactive";
@@ -56,12 +56,13 @@ export function openTalk(store: Store): Talk {
     const id = add("assistant", "");
     const onProgress = (loaded: number, total: number) => change(id, { note: `loading ${bytes(loaded)} of ${bytes(total)}` });
     let [whole, note] = ["", ""];
+    const pace = openPace();
     try {
       const options = { model: model(), messages, where: where(), temperature: temperature(), signal: stop.signal, onProgress };
       for await (const part of store.shoal.chat(options)) {
         if (part.text) {
           whole += part.text;
-          change(id, { text: whole, note: "" });
+          change(id, { text: whole, note: pace(performance.now()) });
         }
         if (part.finish === "length") note = "cut off: the conversation is as long as it may be";
         if (part.usage) change(id, { note: [told(part.usage), note].filter(Boolean).join(" · ") });
@@ -98,6 +99,20 @@ export function openTalk(store: Store): Talk {
       said.set([]);
       problem.set("");
     },
+  };
+}
+
+/** Parts that must have come before a pace is told: a few say little. */
+const PACE_FROM = 8;
+
+/** How fast an answer comes, while it does: nearly each of its parts is a token. */
+export function openPace(): (now: number) => string {
+  let [parts, first] = [0, 0];
+  return (now) => {
+    if (parts === 0) first = now;
+    parts += 1;
+    const took = now - first;
+    return parts < PACE_FROM || took <= 0 ? "" : `about ${count((1000 * (parts - 1)) / took)} tokens/s`;
   };
 }
 
