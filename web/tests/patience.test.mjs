@@ -11,7 +11,7 @@ import { after, before, test } from "node:test";
 import { build } from "esbuild";
 
 const SRC = fileURLToPath(new URL("../sdk/src/", import.meta.url));
-const PARTS = ["patience", "http", "job", "join/link"];
+const PARTS = ["patience", "http", "job", "join/link", "chat/remote"];
 
 let sdk;
 let folder;
@@ -30,7 +30,9 @@ after(() => rm(folder, { recursive: true }));
 async function coordinator(...answers) {
   const seen = [];
   const server = createServer((request, response) => {
-    seen.push({ url: request.url, headers: request.headers });
+    const one = { url: request.url, headers: request.headers };
+    seen.push(one);
+    one.body = request.toArray().then((parts) => Buffer.concat(parts).toString());
     (answers.length > 1 ? answers.shift() : answers[0])(response, request);
   });
   await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
@@ -116,4 +118,81 @@ test("a join link is taken as it is printed", () => {
   for (const bad of ["", "TOKEN", "https://a.example/", "https://a.example/join", "https://a.example/jobs#T"]) {
     assert.throws(() => sdk.partsOf(bad), TypeError);
   }
+});
+
+/** Some parts of an answer, then what becomes of the connection. */
+const tells = (texts, end) => (response) => {
+  response.writeHead(200, { "content-type": "text/event-stream" });
+  for (const text of texts) {
+    const part = typeof text === "string" ? { choices: [{ delta: { content: text }, finish_reason: null }] } : text;
+    response.write(`data: ${JSON.stringify(part)}\n\n`);
+  }
+  end(response);
+};
+const isOver = (response) => response.end("data: [DONE]\n\n");
+/** After what was written is on its way. */
+const breaksOff = (response) => setTimeout(() => response.destroy(), 30);
+const messages = [{ role: "user", content: "Tell me of a fish." }];
+
+async function said(pool, options = {}) {
+  const parts = [];
+  for await (const part of sdk.chat(pool.http, { model: "m", messages, ...options })) parts.push(part);
+  return parts;
+}
+
+test("an answer goes on behind what was shown when the connection breaks, and its words are asked for by a seed", async () => {
+  const finish = { choices: [{ delta: {}, finish_reason: "stop" }] };
+  const pool = await coordinator(
+    tells(["A fish"], breaksOff),
+    hangsUp,
+    isStopping,
+    tells(["A", " fish"], (response) => response.end()),
+    tells(["A fish s", { error: { code: "stopping", message: "the coordinator is stopping" } }], isOver),
+    tells(["A f", "ish swims", ".", finish], isOver),
+  );
+  const parts = await said(pool);
+  assert.deepEqual(parts.map(({ text }) => text), ["A fish", " s", "wims", ".", ""]);
+  assert.equal(parts.at(-1).finish, "stop");
+  const bodies = await Promise.all(pool.seen.map(({ body }) => body));
+  assert.equal(new Set(bodies).size, 1, "each time the same is asked");
+  const [first] = bodies.map((body) => JSON.parse(body));
+  assert.ok(Number.isInteger(first.seed) && first.seed >= 0);
+  assert.equal(first.stream, true);
+  pool.close();
+});
+
+test("an answer that begins in other words is no continuation, and a model's own failure is told", async () => {
+  const others = await coordinator(tells(["A fish"], breaksOff), tells(["A bird"], isOver));
+  await assert.rejects(said(others, { seed: 7 }), { code: "other_words" });
+  assert.equal(JSON.parse(await others.seen[0].body).seed, 7);
+  others.close();
+  const broken = { error: { code: "bad_answer", message: "the model does not answer" } };
+  const pool = await coordinator(tells(["A", broken], isOver));
+  await assert.rejects(said(pool), { code: "bad_answer" });
+  assert.equal(pool.seen.length, 1);
+  pool.close();
+});
+
+test("all that a chat may be asked reaches the coordinator, and chances are shown once", async () => {
+  const chance = (token, logprob) => ({ token, logprob, bytes: [...Buffer.from(token)] });
+  const part = (content, logprob) => {
+    const logprobs = { content: [{ ...chance(content, logprob), top_logprobs: [chance(content, logprob), chance("x", -9)] }] };
+    return { choices: [{ delta: { content }, logprobs, finish_reason: null }] };
+  };
+  const all = [part("A", -0.5), part(" fish", -0.25)];
+  const pool = await coordinator(tells(all.slice(0, 1), breaksOff), tells(all, isOver));
+  const schema = { type: "object" };
+  const parts = await said(pool, {
+    temperature: 0.5, topP: 0.9, topK: 4, minP: 0.1, seed: 3, maxTokens: 9, stop: "x", presencePenalty: 0.1, frequencyPenalty: 0.2,
+    repeatPenalty: 1.1, logitBias: { 5: -100 }, topLogprobs: 2, responseFormat: { schema },
+  });
+  const top = (token, logprob) => [chance(token, logprob), chance("x", -9)];
+  const expected = [["A", -0.5], [" fish", -0.25]].map(([text, own]) => ({ text, logprobs: [{ ...chance(text, own), top: top(text, own) }] }));
+  assert.deepEqual(parts, expected);
+  assert.deepEqual(JSON.parse(await pool.seen[0].body), {
+    model: "m", messages, stream: true, stream_options: { include_usage: true }, temperature: 0.5, top_p: 0.9, top_k: 4, min_p: 0.1, seed: 3,
+    max_completion_tokens: 9, stop: "x", presence_penalty: 0.1, frequency_penalty: 0.2, repeat_penalty: 1.1, logit_bias: { 5: -100 },
+    logprobs: true, top_logprobs: 2, response_format: { type: "json_schema", json_schema: { name: "answer", schema } },
+  });
+  pool.close();
 });

@@ -14,7 +14,9 @@ use shoal_gguf::{FIRST_BYTES, Model, ReadError};
 use shoal_kinds::crew::{Out, Way};
 use shoal_kinds::{About, Kind, LlmWork, Wire};
 use shoal_protocol::{Failure, Span};
-use shoal_text::{Asked, Bounds, ChatRequest, Done, Speaker, Spelling, Texts, Wrong};
+use shoal_text::{
+    Asked, Bounds, Chance, ChatRequest, Done, Named, Speaker, Spelling, Texts, Wrong,
+};
 use wasm_bindgen::prelude::*;
 
 use crate::failure::{internal, to_js};
@@ -48,6 +50,15 @@ export interface LanguageSaid {
   answerMs?: number;
   /** Of the question, those that need not be computed again. */
   cachedTokens?: number;
+  /** How likely its tokens were, if that was asked for. */
+  logprobs?: LanguageChance[];
+}
+/** A token, the logarithm of its chance, and those beside it. */
+export interface LanguageChance {
+  token: string;
+  logprob: number;
+  bytes: number[];
+  top: Omit<LanguageChance, "top">[];
 }
 "#;
 
@@ -301,7 +312,11 @@ impl Aloud {
     /// What is said now, and whether it is the last of it.
     fn hear(&mut self, bytes: &[u8]) -> Result<(JsValue, bool), String> {
         let heard = self.speaker.hear(bytes)?;
-        let fields = Fields::new().with("text", heard.text);
+        let mut fields = Fields::new().with("text", heard.text);
+        if !heard.chances.is_empty() {
+            let chances: Array = heard.chances.iter().map(chance).collect();
+            fields = fields.with("logprobs", chances);
+        }
         let Some(end) = heard.end else { return Ok((fields.done(), false)) };
         let fields = fields
             .with("finish", end.why.name())
@@ -317,6 +332,16 @@ impl Aloud {
         };
         Ok((fields.done(), true))
     }
+}
+
+fn chance(chance: &Chance) -> JsValue {
+    let others: Array = chance.others.iter().map(|other| named(other).done()).collect();
+    named(&chance.own).with("top", others).done()
+}
+
+fn named(token: &Named) -> Fields {
+    let bytes: Array = token.bytes.iter().copied().map(JsValue::from).collect();
+    Fields::new().with("token", token.text()).with("logprob", token.chance).with("bytes", bytes)
 }
 
 /// Some layers of a model in a crew: see `shoal_engine::llm::Rounds`.

@@ -14,7 +14,7 @@ const PASSING = new Set(["stopping", "busy", "store_stuck", "http"]);
 export function isAbsence(error: unknown): boolean {
   if (!(error instanceof ShoalError)) return false;
   const { status, code } = error;
-  return status === 0 ? code === "unreachable" : [502, 503, 504].includes(status) && PASSING.has(code);
+  return status === 0 ? code === "unreachable" || code === "broken_off" : [502, 503, 504].includes(status) && PASSING.has(code);
 }
 
 /** The tries of one call. */

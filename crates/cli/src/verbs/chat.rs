@@ -178,7 +178,9 @@ impl<'a> Talk<'a> {
     fn body(&self) -> Value {
         let system = self.system.iter().map(|text| json!({"role": "system", "content": text}));
         let messages: Vec<Value> = system.chain(self.messages.iter().cloned()).collect();
-        let Chat { model, temperature, top_p, top_k, seed, max_tokens, .. } = self.args;
+        let Chat { model, temperature, top_p, top_k, max_tokens, .. } = self.args;
+        // Where an answer breaks off, the same words are asked for again.
+        let seed = self.args.seed.or_else(|| getrandom::u32().ok().map(u64::from));
         let mut body = json!({
             "model": model, "messages": messages, "stream": true,
             "stream_options": {"include_usage": true}, "temperature": temperature,

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::material::outside;
 #[cfg(unix)]
-use crate::process::signal;
+use crate::process::{Running, SHOAL, signal};
 #[cfg(unix)]
 use crate::proxy::Proxy;
 use crate::world::{Pool, Process};
@@ -307,6 +307,40 @@ fn an_answer_goes_on_when_all_members_were_gone_and_are_back() {
     }
     let text = String::from_utf8_lossy(&asked.end().ok().stdout).into_owned();
     assert_eq!(text, shared.expected);
+}
+
+/// The command asks again with the same seed, and prints only what it has not.
+#[cfg(unix)]
+#[test]
+fn an_answer_goes_on_when_the_coordinator_is_killed_in_the_middle_of_it() {
+    if file().is_none() {
+        return;
+    }
+    let mut pool = Pool::start();
+    let _node = own(&pool, "a", "1G");
+    add(&pool, "one", &["--split", "never", "--wait", "120"]);
+    let words = ["chat", "one", PROMPT, "--temperature", "0.9", "--max-tokens", "300"];
+    let seeded = [&words[..], &["--seed", "11"]].concat();
+    let expected = String::from_utf8_lossy(&pool.run(&seeded).ok().stdout).into_owned();
+    let mut disturbed = |words: &[&str]| {
+        let (mut command, shown) = (std::process::Command::new("sh"), pool.folder.path("shown"));
+        command.args(["-c", r#"exec "$0" "$@" > "$SHOWN""#, SHOAL]).args(words);
+        command.env_remove("SHOAL_URL").env_remove("SHOAL_KEY").env("SHOWN", &shown);
+        command.env("SHOAL_DATA", pool.folder.path("data"));
+        let asked = Running::spawn(command, b"");
+        let text = || std::fs::read_to_string(&shown).unwrap_or_default();
+        pool.wait("it speaks", || text().len() > 60);
+        pool.crash_and_restart();
+        let before = text();
+        asked.end().ok();
+        (before, text())
+    };
+    let (before, whole) = disturbed(&seeded);
+    assert!(before.len() + 100 < whole.len(), "it was over too early: {whole}");
+    assert_eq!(whole, expected);
+    // Who brings no seed gets one, for as long as the answer takes.
+    let (before, whole) = disturbed(&words);
+    assert!(whole.starts_with(&before) && before.len() + 100 < whole.len(), "{whole}");
 }
 
 #[cfg(unix)]

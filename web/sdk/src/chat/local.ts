@@ -76,8 +76,8 @@ export class LocalChats {
   }
 }
 
-function partOf({ text, finish, promptTokens = 0, answerTokens = 0, cachedTokens = 0, promptMs, answerMs }: SaidPart): ChatPart {
-  const part: ChatPart = { text };
+function partOf({ text, logprobs, finish, promptTokens = 0, answerTokens = 0, cachedTokens = 0, promptMs, answerMs }: SaidPart): ChatPart {
+  const part: ChatPart = logprobs ? { text, logprobs } : { text };
   if (finish === undefined) return part;
   const usage: ChatUsage = { promptTokens, answerTokens, cachedTokens };
   if (promptMs !== undefined && answerMs !== undefined) {

@@ -19,6 +19,17 @@ export interface ChatOptions {
   minP?: number;
   /** The same seed and messages give the same answer. */
   seed?: number;
+  /** What is taken from the chance of tokens that were said, from -2 to 2: once, and for each time. */
+  presencePenalty?: number;
+  frequencyPenalty?: number;
+  /** By what the chance of tokens that were said is divided. Default: 1. */
+  repeatPenalty?: number;
+  /** What is added to the chance of tokens, by their numbers: -100 for never, 100 for always. */
+  logitBias?: Readonly<Record<string, number>>;
+  /** Each part says how likely its tokens were, and so many of the likeliest beside each: 0 to 20. */
+  topLogprobs?: number;
+  /** What the answer must be: a JSON object, or JSON that fits a schema. */
+  responseFormat?: "text" | "json_object" | { schema: object };
   /** Tokens of the answer at most. */
   maxTokens?: number;
   stop?: string | readonly string[];
@@ -40,9 +51,22 @@ export interface ChatUsage {
   answerRate?: number;
 }
 
+/** A token of an answer, and how likely it was. */
+export interface TokenChance {
+  token: string;
+  /** The natural logarithm of its chance. */
+  logprob: number;
+  /** Its bytes: they may be a part of a character. */
+  bytes: number[];
+  /** The likeliest tokens in its place. */
+  top: Omit<TokenChance, "top">[];
+}
+
 /** Something of an answer. The last part has `usage`. */
 export interface ChatPart {
   text: string;
+  /** Of its tokens, if they were asked for. */
+  logprobs?: TokenChance[];
   finish?: "stop" | "length";
   usage?: ChatUsage;
 }

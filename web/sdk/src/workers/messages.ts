@@ -145,6 +145,14 @@ export interface SaidPart {
   promptMs?: number;
   answerMs?: number;
   cachedTokens?: number;
+  logprobs?: SaidChance[];
+}
+
+export interface SaidChance {
+  token: string;
+  logprob: number;
+  bytes: number[];
+  top: Omit<SaidChance, "top">[];
 }
 
 export type AboutUnit =
