@@ -94,14 +94,18 @@ class Model:
             added = self.norm(added, w("post_ffw_norm.weight"))
         return x + added
 
-    def logits(self, tokens):
-        """Rows: for each token, what may follow it."""
+    def hidden(self, tokens):
+        """Rows: what stands behind each token before words are chosen from it."""
         x = self.weight("token_embd.weight")[tokens].astype(np.float64)
         if self.arch == "gemma3":
             x = x * np.sqrt(self.width)
         for at in range(self.layers):
             x = self.layer(at, x)
-        x = self.norm(x, self.weight("output_norm.weight"))
+        return self.norm(x, self.weight("output_norm.weight"))
+
+    def logits(self, tokens):
+        """Rows: for each token, what may follow it."""
+        x = self.hidden(tokens)
         head = self.weight("output.weight")
         logits = x @ (self.weight("token_embd.weight") if head is None else head).T
         if cap := self.key("final_logit_softcapping"):

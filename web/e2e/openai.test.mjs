@@ -68,6 +68,24 @@ it("a language model", { skip, timeout: 460_000 }, async (t) => {
     if (got.free[0] === "stop") assert.equal(typeof JSON.parse(got.free[1]), "object");
     else assert.match(got.free[1], /^\{/);
     assert.match(got.noSchema[3], /pattern/);
+    assert.deepEqual(got.embeddings.map(([object, index, { length }]) => [object, index, length]), [0, 1, 2].map((at) => ["embedding", at, 576]));
+    const [dog, puppy, bank] = got.embeddings.map(([, , numbers]) => numbers);
+    const product = (a, b) => a.reduce((sum, one, at) => sum + one * b[at], 0);
+    for (const one of [dog, puppy, bank, ...got.byTokens]) assert.ok(Math.abs(product(one, one) - 1) < 1e-4, "its length is 1");
+    assert.ok(product(dog, puppy) > product(dog, bank), "what means the like points the same way");
+    // As a list of decimals and as base64, each number is the same.
+    assert.deepEqual(got.asList.map(Math.fround), dog.map(Math.fround));
+    const [one, first, second] = got.byTokens;
+    assert.deepEqual(one, first);
+    assert.notDeepEqual(one, second);
+    assert.deepEqual([got.embeddingsModel, got.tokensUsage], [MODEL, [2, 3]]);
+    assert.ok(got.embeddingsUsage.prompt_tokens > 10 && got.embeddingsUsage.total_tokens === got.embeddingsUsage.prompt_tokens);
+    for (const [refused, words] of [["emptyText", /text 0 of input is empty/], ["fewNumbers", /dimensions is not supported: this model gives 576/], ["noToken", /the model has no token 1000000/]]) {
+      assert.deepEqual(got[refused].slice(0, 3), ["BadRequestError", 400, "invalid_value"]);
+      assert.match(got[refused][3], words);
+    }
+    assert.equal(got.longText[2], "context_length_exceeded");
+    assert.deepEqual(got.noEmbedder.slice(0, 3), ["NotFoundError", 404, "model_not_found"]);
     // The abandoned answer does not keep the node busy.
     await until("the node is free", async () => (await service()).running === 0);
   });

@@ -6,6 +6,7 @@ use alloc::vec::Vec;
 
 use crate::ask::{Ask, Asked, Done, Said, Why};
 use crate::choose::{Chooser, ChooserError};
+use crate::embed::Pool;
 use crate::form::Spelling;
 use crate::sample::SamplingError;
 use crate::vocabulary::Token;
@@ -84,6 +85,8 @@ pub struct Answer {
     found: usize,
     /// Tokens that were said.
     said: u64,
+    /// Nothing is said: the text becomes numbers.
+    pool: Option<Pool>,
     phase: Phase,
 }
 
@@ -104,7 +107,7 @@ impl Answer {
     ) -> Result<Answer, AnswerError> {
         let (tokens, step) = (bounds.read(&asked)?, bounds.step);
         let chooser = Chooser::new(&asked, spelling)?;
-        let Asked { ask: Ask { prompt, most, ends, .. }, said } = asked;
+        let Asked { ask: Ask { prompt, most, ends, embed, .. }, said } = asked;
         let room = u64::from(bounds.context).saturating_sub(prompt.len() as u64);
         Ok(Answer {
             tokens,
@@ -116,6 +119,7 @@ impl Answer {
             position: 0,
             found: 0,
             said: said.len() as u64,
+            pool: embed.map(Pool::new),
             phase: Phase::Reads { began: now },
         })
     }
@@ -128,6 +132,7 @@ impl Answer {
         let rest = self.tokens.get(self.position..).unwrap_or_default();
         let tokens = &rest[..rest.len().min(self.step)];
         let (position, wants) = (self.position as u32, tokens.len() == rest.len());
+        let wants = wants && self.pool.is_none();
         Some(Next { position, tokens, wants })
     }
 
@@ -139,6 +144,10 @@ impl Answer {
     /// How many of the first tokens that are to be computed are in a text that was computed before. The last one is not
     /// counted: what follows it is not known.
     pub fn in_common(&self, before: &[Token]) -> usize {
+        if self.pool.is_some() {
+            // The numbers of all of them count.
+            return 0;
+        }
         let most = self.tokens.len().saturating_sub(1);
         self.tokens[..most].iter().zip(before).take_while(|(own, other)| own == other).count()
     }
@@ -185,6 +194,32 @@ impl Answer {
         Ok([Said::Token(chosen)].into())
     }
 
+    /// Whether it becomes numbers: each step is [`Answer::read`].
+    pub fn embeds(&self) -> bool {
+        self.pool.is_some()
+    }
+
+    /// It was computed, with these numbers behind each token: at its end, the numbers of the text.
+    pub fn read(&mut self, numbers: &[f32], now: u64) -> Result<Vec<Said>, AnswerError> {
+        let Some(rows) = self.next().map(|next| next.tokens.len()) else { return Ok(Vec::new()) };
+        let Phase::Reads { began } = self.phase else { return Err(AnswerError::NoNumbers) };
+        let pool = self.pool.as_mut().ok_or(AnswerError::NoNumbers)?;
+        pool.add(rows, numbers).ok_or(AnswerError::NoNumbers)?;
+        self.position += rows;
+        if self.position < self.tokens.len() {
+            return Ok(Vec::new());
+        }
+        self.phase = Phase::Over;
+        let done = Done {
+            why: Why::End,
+            prompt_micros: now.saturating_sub(began),
+            answer_micros: 0,
+            found: 0,
+        };
+        let numbers = pool.finish().into_iter().map(Said::Embedding);
+        Ok(numbers.chain([Said::Done(done)]).collect())
+    }
+
     pub fn is_over(&self) -> bool {
         matches!(self.phase, Phase::Over)
     }
@@ -193,6 +228,7 @@ impl Answer {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::embed::Pooling;
     use crate::sample::Sampling;
     use alloc::vec;
 
@@ -200,7 +236,7 @@ mod tests {
 
     fn ask(prompt: &[Token], most: u32) -> Asked {
         let sampling = Sampling { temperature: 0.0, ..Sampling::default() };
-        let ask = Ask { prompt: prompt.into(), most, ends: [9].into(), sampling, form: None };
+        let ask = Ask { prompt: prompt.into(), most, ends: [9].into(), sampling, form: None, embed: None };
         Asked { ask, said: Vec::new() }
     }
 
@@ -231,7 +267,7 @@ mod tests {
         said.iter()
             .filter_map(|said| match said {
                 Said::Token(chosen) => Some(chosen.token),
-                Said::Done(_) => None,
+                Said::Done(_) | Said::Embedding(_) => None,
             })
             .collect()
     }
@@ -294,6 +330,26 @@ mod tests {
         let mut answer = Answer::new(ask(&[3, 4, 5], 3), BOUNDS, None, 0).unwrap();
         answer.begin_behind(9);
         assert_eq!(answer.next(), Some(Next { position: 2, tokens: &[5], wants: true }));
+    }
+
+    #[test]
+    fn a_text_that_becomes_numbers_is_read_to_its_end_and_nothing_is_said() {
+        let asked = Asked { ask: Ask::embedding([3, 4, 5].into(), Pooling::Mean), said: vec![] };
+        let mut answer = Answer::new(asked, BOUNDS, None, 0).unwrap();
+        assert!(answer.embeds() && answer.in_common(&[3, 4, 5]) == 0);
+        let (mut steps, mut said) = (Vec::new(), Vec::new());
+        while let Some(Next { position, tokens, wants, .. }) = answer.next() {
+            steps.push((position, tokens.to_vec(), wants));
+            let numbers: Vec<f32> =
+                tokens.iter().flat_map(|token| [0.0, *token as f32]).collect();
+            said.extend(answer.read(&numbers, 7).unwrap());
+        }
+        assert_eq!(steps, [(0, vec![3, 4], false), (2, vec![5], false)]);
+        let done = Done { prompt_micros: 7, answer_micros: 0, why: Why::End, found: 0 };
+        assert_eq!(said, [Said::Embedding([0.0, 1.0].into()), Said::Done(done)]);
+        let asked = Asked { ask: Ask::embedding([3].into(), Pooling::Mean), said: vec![] };
+        let mut answer = Answer::new(asked, BOUNDS, None, 0).unwrap();
+        assert_eq!(answer.read(&[], 0), Err(AnswerError::NoNumbers));
     }
 
     #[test]

@@ -1,9 +1,11 @@
 //! What a node is asked to say, and what it says while it speaks.
 
+use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
 
+use crate::embed::Pooling;
 use crate::form::Form;
 use crate::sample::{Chosen, Sampling};
 use crate::vocabulary::Token;
@@ -22,6 +24,8 @@ pub struct Ask {
     pub sampling: Sampling,
     /// What the answer must look like, if that is not free.
     pub form: Option<Form>,
+    /// Not what follows the text is wanted, but the text as numbers.
+    pub embed: Option<Pooling>,
 }
 
 /// An ask as a node gets it.
@@ -76,6 +80,8 @@ pub enum Said {
     Token(Chosen),
     /// Nothing follows.
     Done(Done),
+    /// Some of the numbers of a text, in order.
+    Embedding(Box<[f32]>),
 }
 
 /// How an answer went.
@@ -152,7 +158,8 @@ mod tests {
         };
         let done = Done { why: Why::Length, prompt_micros: 5, answer_micros: u64::MAX, found: 3 };
         let done = Said::Done(done);
-        let all = [token(7), token(70_000), done];
+        let numbers = Said::Embedding([0.5, -1.0].into());
+        let all = [token(7), token(70_000), numbers, done];
         let bytes: Vec<u8> = all.iter().flat_map(pack).collect();
         for size in [1, 3, 7, bytes.len()] {
             let (mut words, mut found) = (Words::default(), Vec::new());
@@ -173,6 +180,7 @@ mod tests {
             ends: [2].into(),
             sampling: Sampling::default(),
             form: Some(Form::Schema("{}".into())),
+            embed: Some(Pooling::Last),
         };
         assert_eq!(Asked::unpack(&ask.pack()), Some(Asked { ask: ask.clone(), said: Vec::new() }));
         // Another goes on behind what was said.

@@ -5,6 +5,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use shoal_gguf::{Head, ReadError};
 
+use crate::embed::{Pooling, pooling};
 use crate::template::{Template, TemplateError};
 use crate::tokenizer::Tokenizer;
 use crate::vocabulary::{Listed, Token, Vocabulary, VocabularyError};
@@ -15,6 +16,8 @@ pub struct Texts {
     pub tokenizer: Tokenizer,
     /// None: the model was not made for conversations.
     pub template: Option<Template>,
+    /// Whose numbers are those of a text; a kind that nobody here knows by its number.
+    pub pooling: Result<Pooling, u64>,
 }
 
 /// Why nobody can write for a model.
@@ -35,7 +38,7 @@ impl Texts {
         let words = Vocabulary::new(listed(head)?)?;
         let source = head.text("tokenizer.chat_template")?;
         let template = source.map(|source| Template::new(source, &words)).transpose()?;
-        Ok(Texts { tokenizer: Tokenizer::new(words), template })
+        Ok(Texts { tokenizer: Tokenizer::new(words), template, pooling: pooling(head)? })
     }
 }
 

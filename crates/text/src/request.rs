@@ -184,7 +184,7 @@ impl Settings {
         sampling.seed = sampling.seed.wrapping_add(choice.into());
         let ends = texts.tokenizer.words().ends().to_vec();
         let most = self.most.unwrap_or(context);
-        Ask { prompt, most, ends, sampling, form: self.form.clone() }
+        Ask { prompt, most, ends, sampling, form: self.form.clone(), embed: None }
     }
 }
 

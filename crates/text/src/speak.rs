@@ -83,6 +83,7 @@ impl Speaker {
             match said {
                 Said::Token(chosen) => self.token(&chosen, &mut heard),
                 Said::Done(done) => self.done(done, &mut heard),
+                Said::Embedding(_) => return Err("numbers where words were asked for".into()),
             }
             if heard.end.is_some() {
                 break;
@@ -139,6 +140,7 @@ impl Speaker {
 mod tests {
     use super::*;
     use crate::ask::pack;
+    use crate::embed::Pooling;
     use crate::tokenizer::Tokenizer;
     use crate::vocabulary::{Listed, Vocabulary};
     use alloc::{format, vec};
@@ -155,7 +157,7 @@ mod tests {
             ..Listed::default()
         };
         let tokenizer = Tokenizer::new(Vocabulary::new(listed).expect("as it should be"));
-        Arc::new(Texts { tokenizer, template: None })
+        Arc::new(Texts { tokenizer, template: None, pooling: Ok(Pooling::Mean) })
     }
 
     fn said(tokens: &[Token], why: Why) -> Vec<u8> {

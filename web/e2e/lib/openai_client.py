@@ -54,12 +54,28 @@ animals = [
 free = client.chat.completions.create(
     model=model, messages=described, response_format={"type": "json_object"}, temperature=0, max_tokens=300
 ).choices[0]
+sentences = ["A dog runs.", "A puppy is running.", "The bank lends money."]
+numbers = client.embeddings.create(model=model, input=sentences)
+as_list = client.embeddings.create(model=model, input=sentences[0], encoding_format="float")
+by_tokens = client.embeddings.create(model=model, input=[504, 2933])
+several_tokens = client.embeddings.create(model=model, input=[[504, 2933], [504]], dimensions=576)
 no_schema = {"type": "json_schema", "json_schema": {"name": "x", "schema": {"type": "string", "pattern": "a"}}}
 
 print(json.dumps({
     "animals": [animal.model_dump() for animal in animals],
     "free": [free.finish_reason, free.message.content],
     "noSchema": refusal(lambda: chat(response_format=no_schema)),
+    "embeddings": [[one.object, one.index, one.embedding] for one in numbers.data],
+    "embeddingsUsage": numbers.usage.model_dump(),
+    "embeddingsModel": numbers.model,
+    "asList": as_list.data[0].embedding,
+    "byTokens": [one.embedding for one in [*by_tokens.data, *several_tokens.data]],
+    "tokensUsage": [by_tokens.usage.prompt_tokens, several_tokens.usage.total_tokens],
+    "emptyText": refusal(lambda: client.embeddings.create(model=model, input="")),
+    "fewNumbers": refusal(lambda: client.embeddings.create(model=model, input="a", dimensions=64)),
+    "longText": refusal(lambda: client.embeddings.create(model=model, input="word " * 3000)),
+    "noToken": refusal(lambda: client.embeddings.create(model=model, input=[10**6])),
+    "noEmbedder": refusal(lambda: client.embeddings.create(model="nobody", input="a")),
     "models": [one.id for one in client.models.list()],
     "retrieved": client.models.retrieve(model).id,
     "text": whole.choices[0].message.content,

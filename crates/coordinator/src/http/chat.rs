@@ -1,6 +1,7 @@
 //! Language models, in the words of OpenAI's API: what most programs that talk to models speak.
 
 mod answer;
+mod embeddings;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -45,6 +46,7 @@ pub(super) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new()
         .routes(routes!(chat))
         .routes(routes!(complete))
+        .routes(routes!(embeddings::embed))
         .routes(routes!(list_models))
         .routes(routes!(get_model))
 }

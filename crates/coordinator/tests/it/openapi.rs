@@ -9,7 +9,7 @@ use shoal_api::schema::{answers, requests};
 use crate::world::World;
 
 /// All that the coordinator serves. A new route belongs here, so that forgetting its description shows.
-const ROUTES: [(&str, &str); 65] = [
+const ROUTES: [(&str, &str); 66] = [
     ("get", "/api/v1/services"),
     ("get", "/api/v1/services/{name}/explain"),
     ("post", "/api/v1/services"),
@@ -60,6 +60,7 @@ const ROUTES: [(&str, &str); 65] = [
     ("get", "/detect"),
     ("post", "/v1/chat/completions"),
     ("post", "/v1/completions"),
+    ("post", "/v1/embeddings"),
     ("get", "/v1/models"),
     ("get", "/v1/models/{name}"),
     ("post", "/submit-job"),

@@ -19,6 +19,8 @@ pub struct Conversations<C> {
     room: Room,
     /// The one that had its go longest ago comes first.
     open: VecDeque<Open>,
+    /// Texts that become numbers: one has a go beside those who speak.
+    texts: VecDeque<Open>,
     rests: Rests,
     /// First come, first served.
     waiting: VecDeque<(u64, Asked)>,
@@ -65,6 +67,7 @@ impl<C: Computes> Conversations<C> {
             spelling,
             room,
             open: VecDeque::new(),
+            texts: VecDeque::new(),
             rests: Rests::default(),
             waiting: VecDeque::new(),
             last_sequence: 0,
@@ -79,6 +82,11 @@ impl<C: Computes> Conversations<C> {
     /// Nobody wants this answer any more: nothing more of it is computed.
     pub fn leave(&mut self, number: u64) {
         self.waiting.retain(|(other, _)| *other != number);
+        if let Some(at) = self.texts.iter().position(|text| text.number == number)
+            && let Some(text) = self.texts.remove(at)
+        {
+            self.engine.drop_sequence(text.sequence);
+        }
         let Some(at) = self.open.iter().position(|open| open.number == number) else { return };
         if let Some(open) = self.open.remove(at) {
             self.rests.keep(&mut self.engine, open.sequence, open.answer.computed_tokens());
@@ -86,12 +94,13 @@ impl<C: Computes> Conversations<C> {
     }
 
     pub fn is_idle(&self) -> bool {
-        self.open.is_empty() && self.waiting.is_empty()
+        self.open.is_empty() && self.texts.is_empty() && self.waiting.is_empty()
     }
 
     /// Computes one step of as many conversations as fit. `clock` gives microseconds.
     pub fn go(&mut self, clock: &dyn Fn() -> u64) -> Vec<(u64, Heard)> {
         let mut heard = self.seat(clock());
+        heard.extend(self.read(clock));
         let (mut taken, mut steps, mut tokens) = (Vec::new(), Vec::new(), 0);
         while let Some(open) = self.open.front() {
             let Some(next) = open.answer.next() else {
@@ -141,22 +150,52 @@ impl<C: Computes> Conversations<C> {
         heard
     }
 
+    /// Reads some of a text that becomes numbers.
+    fn read(&mut self, clock: &dyn Fn() -> u64) -> Option<(u64, Heard)> {
+        let mut text = self.texts.pop_front()?;
+        let (number, sequence) = (text.number, text.sequence);
+        let next = text.answer.next();
+        let step = next.map(|next| Step {
+            sequence,
+            position: next.position,
+            tokens: next.tokens.to_vec(),
+            wants: false,
+        });
+        let numbers = step.map_or(Ok(Vec::new()), |step| self.engine.read(&step));
+        let said = numbers.map_err(Heard::Broke).and_then(|numbers| {
+            let said = text.answer.read(&numbers, clock());
+            said.map_err(|error| Heard::Failed(error.to_string()))
+        });
+        match said {
+            Ok(_) if !text.answer.is_over() => {
+                self.texts.push_back(text);
+                None
+            }
+            said => {
+                self.engine.drop_sequence(sequence);
+                let told = said.map(|said| Heard::Done(said.iter().flat_map(pack).collect()));
+                Some((number, told.unwrap_or_else(|why| why)))
+            }
+        }
+    }
+
     /// Lets in who waits, while there are seats.
     fn seat(&mut self, now: u64) -> Vec<(u64, Heard)> {
         let mut refused = Vec::new();
         let seats = self.room.seats.max(1);
-        while self.open.len() < seats
+        while self.open.len() + self.texts.len() < seats
             && let Some((number, asked)) = self.waiting.pop_front()
         {
             match Answer::new(asked, self.bounds, self.spelling.as_ref(), now) {
                 Ok(mut answer) => {
                     self.last_sequence += 1;
-                    let others =
-                        self.open.iter().map(|it| (it.sequence, it.answer.computed_tokens()));
+                    let all = self.open.iter().chain(&self.texts);
+                    let others = all.map(|it| (it.sequence, it.answer.computed_tokens()));
                     let others: Vec<_> = others.collect();
                     let (engine, own) = (&mut self.engine, self.last_sequence);
                     let sequence = self.rests.begin(engine, own, (&others, seats), &mut answer);
-                    self.open.push_back(Open { number, sequence, answer });
+                    let place = if answer.embeds() { &mut self.texts } else { &mut self.open };
+                    place.push_back(Open { number, sequence, answer });
                 }
                 Err(error) => refused.push((number, Heard::Failed(error.to_string()))),
             }
@@ -213,7 +252,7 @@ mod tests {
 
     fn ask(prompt: &[u32], most: u32) -> Asked {
         let sampling = Sampling { temperature: 0.0, ..Sampling::default() };
-        let ask = Ask { prompt: prompt.into(), most, ends: [99].into(), sampling, form: None };
+        let ask = Ask { prompt: prompt.into(), most, ends: [99].into(), sampling, form: None, embed: None };
         Asked { ask, said: Vec::new() }
     }
 

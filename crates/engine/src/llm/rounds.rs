@@ -151,6 +151,9 @@ impl Rounds {
         match way {
             Way::Asked => {
                 let asked = Asked::unpack(bytes).ok_or_else(|| wrong("no text to continue"))?;
+                if asked.ask.embed.is_some() {
+                    return Err(wrong("devices that share a model give no numbers of texts"));
+                }
                 let read = self.bounds.read(&asked).map_err(wrong)?;
                 let mut outs = Vec::new();
                 let mut kept = Text { read, ..Text::default() };
@@ -356,6 +359,7 @@ impl Rounds {
                     }
                 }
                 Said::Done(_) => outs.push(Out::Last(word)),
+                Said::Embedding(_) => return Err(lost("numbers that nobody asked for")),
             }
         }
         Ok(outs)

@@ -98,6 +98,20 @@ impl Stage {
 
     /// Computes some rows. A refused run changes nothing.
     pub fn run(&mut self, rows: &[Row], input: Input<'_>) -> Result<Output, RunError> {
+        self.through(rows, input, Stage::finished)
+    }
+
+    /// The same in the last stage for what stands behind each row before words are chosen from it: what the row means.
+    pub fn read(&mut self, rows: &[Row], input: Input<'_>) -> Result<Vec<f32>, RunError> {
+        self.through(rows, input, Stage::normed)
+    }
+
+    fn through<T>(
+        &mut self,
+        rows: &[Row],
+        input: Input<'_>,
+        finish: impl FnOnce(&mut Stage, &[Row], Vec<f32>) -> Result<T, RunError>,
+    ) -> Result<T, RunError> {
         let mut x = self.checked(rows, input)?;
         let follows = || rows.iter().map(|row| (row.sequence, row.position));
         let before: Vec<(u64, u32)> =
@@ -125,7 +139,7 @@ impl Stage {
             };
             layer.run(&step, &mut self.cache, &mut self.compute, &mut self.scratch, &mut x);
         }
-        let output = self.finished(rows, x);
+        let output = finish(self, rows, x);
         if output.is_err() {
             // What broke must not stay behind.
             for (sequence, length) in before {
@@ -201,6 +215,19 @@ impl Stage {
         } else {
             Err(RunError::NotFinite)
         }
+    }
+
+    fn normed(&mut self, _: &[Row], x: Vec<f32>) -> Result<Vec<f32>, RunError> {
+        let Some(last) = &self.weights.last else {
+            return Err(RunError::Kind { expected: "the model's last layer here" });
+        };
+        let (width, eps) = (self.config.width as usize, self.config.norm_eps);
+        let mut normed = vec![0.0; x.len()];
+        for (x, row) in x.chunks_exact(width).zip(normed.chunks_exact_mut(width)) {
+            self.compute.kernel.norm(x, &last.norm, eps, row);
+        }
+        let is_finite = normed.iter().all(|number| number.is_finite());
+        if is_finite { Ok(normed) } else { Err(RunError::NotFinite) }
     }
 
     pub fn layers(&self) -> Range<u32> {

@@ -22,6 +22,11 @@ pub trait Computes {
     /// Continues sequences; gives numbers for each step that wants them, in order. A refused run changes nothing.
     fn run(&mut self, steps: &[Step]) -> Result<Vec<Option<Vec<f32>>>, String>;
 
+    /// The same for the numbers behind each token of a step, as they are before words are chosen from them.
+    fn read(&mut self, _: &Step) -> Result<Vec<f32>, String> {
+        Err("this engine gives no numbers of texts".into())
+    }
+
     fn drop_sequence(&mut self, sequence: u64);
 
     /// Forgets a sequence's positions from `length` on.
@@ -68,6 +73,11 @@ impl Computes for Whole {
             return Err("the engine gave no logits: it has not all of the model".into());
         };
         Ok(parted(steps, &numbers, self.words))
+    }
+
+    fn read(&mut self, step: &Step) -> Result<Vec<f32>, String> {
+        let (rows, tokens) = rows_of(std::slice::from_ref(step));
+        self.stage.read(&rows, Input::Tokens(&tokens)).map_err(|error| error.to_string())
     }
 
     fn drop_sequence(&mut self, sequence: u64) {

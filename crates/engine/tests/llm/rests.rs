@@ -20,7 +20,7 @@ fn open(name: &str, seats: usize) -> Conversations<Whole> {
 
 fn asked(prompt: &[Token], most: u32) -> Asked {
     let sampling = Sampling { temperature: 0.8, seed: 7, ..Sampling::default() };
-    let ask = Ask { prompt: prompt.into(), most, ends: Vec::new(), sampling, form: None };
+    let ask = Ask { prompt: prompt.into(), most, ends: Vec::new(), sampling, form: None, embed: None };
     Asked { ask, said: Vec::new() }
 }
 
@@ -40,6 +40,7 @@ fn all(conversations: &mut Conversations<Whole>) -> BTreeMap<u64, (Vec<Token>, u
                 match said {
                     Said::Token(chosen) => own.0.push(chosen.token),
                     Said::Done(Done { found, .. }) => own.1 = found,
+                    Said::Embedding(_) => panic!("numbers"),
                 }
             }
         }

@@ -6,7 +6,7 @@ use shoal_engine::llm::{Given, READ_STEP, Rounds};
 use shoal_kinds::Wire;
 use shoal_kinds::crew::{Out, Way};
 use shoal_protocol::Failure;
-use shoal_text::{Ask, Asked, Bounds, Done, Said, Sampling, Token, Why, Words};
+use shoal_text::{Ask, Asked, Bounds, Done, Pooling, Said, Sampling, Token, Why, Words};
 
 use crate::material::{File, case, cases, options, rows, run, tokens};
 
@@ -47,7 +47,7 @@ fn ring_by(file: &File, cuts: &[u32], wire: Wire) -> Ring {
 
 fn ask(prompt: &[Token], most: u32) -> Ask {
     let sampling = Sampling { temperature: 0.8, seed: 7, ..Sampling::default() };
-    Ask { prompt: prompt.into(), most, ends: [].into(), sampling, form: None }
+    Ask { prompt: prompt.into(), most, ends: [].into(), sampling, form: None, embed: None }
 }
 
 impl Ring {
@@ -92,6 +92,7 @@ impl Ring {
             match word {
                 Said::Token(chosen) => tokens.push(chosen.token),
                 Said::Done(done) => return (tokens, Some(done)),
+                Said::Embedding(_) => panic!("numbers"),
             }
         }
         (tokens, None)
@@ -275,4 +276,17 @@ fn a_hole_is_an_error_and_so_is_what_makes_no_sense() {
     ring.turn(1);
     let failed: Vec<u64> = ring.failed.iter().skip(1).map(|(text, _)| *text).collect();
     assert_eq!(failed, [3]);
+}
+
+#[test]
+fn devices_that_share_a_model_refuse_to_give_the_numbers_of_a_text() {
+    let file = file();
+    let mut ring = ring(&file, &[1]);
+    ring.ask(1, &Ask::embedding([3, 4, 5].into(), Pooling::Mean), &[]);
+    ring.run();
+    let [(1, Failure::Model { message })] = &ring.failed[..] else { panic!("{:?}", ring.failed) };
+    assert!(message.contains("share a model"), "{message}");
+    ring.ask(2, &ask(&[3, 4, 5], 4), &[]);
+    ring.run();
+    assert_eq!(ring.tokens(2).0.len(), 4, "others go on");
 }
