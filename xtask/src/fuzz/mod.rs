@@ -13,8 +13,8 @@ use crate::shell::{
     self, Outcome, cargo, command, make_dir, not_started, output, root, shown, target,
 };
 
-pub(crate) const TARGETS: [&str; 8] =
-    ["codec", "gguf", "http", "npy", "onnx", "tensors", "wasm", "wgsl"];
+pub(crate) const TARGETS: [&str; 9] =
+    ["codec", "gguf", "http", "npy", "onnx", "tensors", "wasm", "wgsl", "words"];
 
 /// What `cargo fuzz` gives the compiler, but for the sanitizer.
 const COVERAGE: &str = "-Cpasses=sancov-module \

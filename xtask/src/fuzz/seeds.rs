@@ -26,6 +26,7 @@ pub(super) fn write(name: &str, corpus: &Path) -> Outcome {
         "tensors" => requests(),
         "wasm" => programs()?,
         "wgsl" => kernels()?,
+        "words" => words(),
         // Found within a second: the codec wastes no bits.
         _ => Vec::new(),
     };
@@ -249,6 +250,32 @@ fn heads() -> Vec<Vec<u8>> {
         file("qwen2", &["attn_q.bias", "attn_k.bias", "attn_v.bias"]),
         file("qwen3", &["attn_q_norm", "attn_k_norm"]),
     ]
+}
+
+/// Heads of models, schemas, requests, and what passes between coordinator and node, each behind a byte that says which.
+fn words() -> Vec<Vec<u8>> {
+    let schemas = [
+        r#"{"type":"object","properties":{"name":{"type":"string","maxLength":9},"legs":{"type":"integer","minimum":0,"maximum":12}},"required":["name"]}"#,
+        r#"{"type":"array","minItems":1,"maxItems":3,"items":{"enum":["a","bö",3,null,{"c":[]}]}}"#,
+        r##"{"$ref":"#/$defs/n","$defs":{"n":{"type":"object","properties":{"next":{"anyOf":[{"$ref":"#/$defs/n"},{"type":"null"}]}},"required":["next"]}}}"##,
+        r#"{"oneOf":[{"const":"x"},{"type":"object","properties":{"t":{"const":1}},"required":["t"]}]}"#,
+        r#"{"type":"array","prefixItems":[{"type":"string","format":"date-time"},{"type":"string","format":"uuid"},{"type":"number"}],"items":false}"#,
+        r#"{"type":["string","boolean"],"minLength":2,"maxLength":4}"#,
+        r#"{"type":"object","additionalProperties":{"type":"integer"}}"#,
+    ];
+    let requests = [
+        r#"{"model":"m","messages":[{"role":"user","content":[{"type":"text","text":"a"}]}],"seed":-1,"stop":["b"],"logit_bias":{"5":1.5},"n":2,
+        "response_format":{"type":"json_schema","json_schema":{"name":"n","schema":{"type":"string"}}},"logprobs":true,"top_logprobs":3}"#,
+        r#"{"model":"m","prompt":[[1,2],[3]],"echo":true,"logprobs":2,"max_tokens":4,"stream":true,"stream_options":{"include_usage":true}}"#,
+        r#"{"model":"m","input":["a","b"],"encoding_format":"base64","dimensions":8}"#,
+    ];
+    let behind = |mode: u8, bytes: &[u8]| [&[mode], bytes].concat();
+    let heads = heads().into_iter().map(|head| behind(0, &head));
+    let schemas = schemas.iter().map(|text| behind(1, text.as_bytes()));
+    let requests = requests.iter().map(|text| behind(2, text.as_bytes()));
+    // A token that was said, and an end.
+    let said = [2, 0, 0, 0, 0, 7, 5, 0, 0, 0, 1, 0, 1, 1, 0];
+    heads.chain(schemas).chain(requests).chain([behind(3, &said)]).collect()
 }
 
 /// Files below a folder whose name ends so.
