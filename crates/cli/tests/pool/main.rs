@@ -10,6 +10,7 @@ mod battery;
 mod consent;
 #[cfg(feature = "count")]
 mod count;
+mod crowd;
 mod exec;
 mod identity;
 mod kernels;
