@@ -7,15 +7,16 @@ use std::sync::{Arc, OnceLock};
 use libfuzzer_sys::fuzz_target;
 use shoal_gguf::Head;
 use shoal_text::{
-    Asked, ChatRequest, CompletionRequest, EmbeddingRequest, Form, Json, Keeper, Listed, Spelling, Texts,
-    Tokenizer, Vocabulary, Words,
+    Asked, ChatRequest, CompletionRequest, EmbeddingRequest, Form, Json, Keeper, Listed, Spelling,
+    Texts, Tokenizer, Vocabulary, Words,
 };
 
 /// Tokens of an answer that are tried.
 const STEPS: u32 = 300;
 /// The token that ends an answer: behind those of all bytes.
 const END: u32 = 256;
-const TEXTS: [&str; 4] = ["Hello, wörld!", " a  b\n\n12345's", "<s></s><|im_end|>", "\u{fdd0}é\u{301}한👍🏽"];
+const TEXTS: [&str; 4] =
+    ["Hello, wörld!", " a  b\n\n12345's", "<s></s><|im_end|>", "\u{fdd0}é\u{301}한👍🏽"];
 
 fuzz_target!(|bytes: &[u8]| {
     let Some((mode, rest)) = bytes.split_first() else { return };
@@ -57,7 +58,8 @@ fn schema(bytes: &[u8]) {
         Ok(keeper) => keeper,
         Err(error) => panic!("a form that was read before: {error}"),
     };
-    let (mut answer, mut dice) = (Vec::new(), bytes.iter().fold(7u64, |sum, byte| sum * 31 % 65_521 + u64::from(*byte)));
+    let (mut answer, mut dice) =
+        (Vec::new(), bytes.iter().fold(7u64, |sum, byte| sum * 31 % 65_521 + u64::from(*byte)));
     for _ in 0..STEPS {
         let mask = keeper.allowed();
         let may: Vec<u32> = (0..=END).filter(|token| mask[*token as usize]).collect();

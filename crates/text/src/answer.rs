@@ -236,7 +236,14 @@ mod tests {
 
     fn ask(prompt: &[Token], most: u32) -> Asked {
         let sampling = Sampling { temperature: 0.0, ..Sampling::default() };
-        let ask = Ask { prompt: prompt.into(), most, ends: [9].into(), sampling, form: None, embed: None };
+        let ask = Ask {
+            prompt: prompt.into(),
+            most,
+            ends: [9].into(),
+            sampling,
+            form: None,
+            embed: None,
+        };
         Asked { ask, said: Vec::new() }
     }
 
@@ -340,8 +347,7 @@ mod tests {
         let (mut steps, mut said) = (Vec::new(), Vec::new());
         while let Some(Next { position, tokens, wants, .. }) = answer.next() {
             steps.push((position, tokens.to_vec(), wants));
-            let numbers: Vec<f32> =
-                tokens.iter().flat_map(|token| [0.0, *token as f32]).collect();
+            let numbers: Vec<f32> = tokens.iter().flat_map(|token| [0.0, *token as f32]).collect();
             said.extend(answer.read(&numbers, 7).unwrap());
         }
         assert_eq!(steps, [(0, vec![3, 4], false), (2, vec![5], false)]);

@@ -252,7 +252,14 @@ mod tests {
 
     fn ask(prompt: &[u32], most: u32) -> Asked {
         let sampling = Sampling { temperature: 0.0, ..Sampling::default() };
-        let ask = Ask { prompt: prompt.into(), most, ends: [99].into(), sampling, form: None, embed: None };
+        let ask = Ask {
+            prompt: prompt.into(),
+            most,
+            ends: [99].into(),
+            sampling,
+            form: None,
+            embed: None,
+        };
         Asked { ask, said: Vec::new() }
     }
 

@@ -211,7 +211,14 @@ mod tests {
 
     fn asked(from: u32, most: u32) -> Asked {
         let sampling = Sampling { temperature: 0.0, ..Sampling::default() };
-        let ask = Ask { prompt: [from].into(), most, ends: [99].into(), sampling, form: None, embed: None };
+        let ask = Ask {
+            prompt: [from].into(),
+            most,
+            ends: [99].into(),
+            sampling,
+            form: None,
+            embed: None,
+        };
         Asked { ask, said: Vec::new() }
     }
 

@@ -103,7 +103,11 @@ pub(super) async fn embed(
     let data = all.into_iter().enumerate().map(|(index, numbers)| Embedding {
         object: "embedding",
         index,
-        embedding: if as_base64 { Numbers::Base64(packed(&numbers)) } else { Numbers::List(numbers) },
+        embedding: if as_base64 {
+            Numbers::Base64(packed(&numbers))
+        } else {
+            Numbers::List(numbers)
+        },
     });
     let usage = Usage { prompt_tokens: read, total_tokens: read };
     Ok(Json(Embeddings { object: "list", data: data.collect(), model: request.model, usage }))
@@ -165,7 +169,9 @@ async fn one(
                 }
                 Said::Done(_) if numbers.len() == width => return Ok(numbers),
                 Said::Embedding(_) | Said::Done(_) | Said::Token(_) => {
-                    return Err(broken("the node gave other numbers than were asked for".into()).into());
+                    return Err(
+                        broken("the node gave other numbers than were asked for".into()).into()
+                    );
                 }
             }
         }

@@ -4,10 +4,13 @@
 //!
 //! The contract is the brains'. The engine keeps something of each request until it is dropped or the epoch ends;
 //! whatever was under way in an older epoch is asked again by the coordinator. What waits here goes through the engine
-//! together, at most one item of each request. A member is told at most [`AHEAD`] that it has not begun by the one
-//! before it; rounds and words past the others are few, because each request has one of them at a time.
+//! together, at most one item of each request, and no more than leaves as much for each of the other members: else all
+//! requests would end up in one place, and only one member would have something to do. What comes out of the engine
+//! together is told together, so that the next one takes it together. A member is told at most [`AHEAD`] that it has
+//! not begun by the one before it; rounds and words past the others are few, because each request has one of them at a
+//! time.
 
-use alloc::collections::{BTreeMap, VecDeque};
+use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::format;
 use alloc::string::String;
 use alloc::sync::Arc;
@@ -18,7 +21,7 @@ use shoal_protocol::{
     Attempt, CrewSay, Epoch, Failure, LimitKind, Micros, StageReport, StageTask, Time,
 };
 
-use super::stage::words::{Item, TAIL_BYTES, Words};
+use super::stage::words::{Item, TAIL_BYTES, Words, decode_all, encode_all};
 use super::stage::{
     Passing, Remembered, StageAnswer, StageCommand, StageInput, StageOutput, Turned,
 };
@@ -30,6 +33,10 @@ pub(super) const AHEAD: usize = 8;
 const MOST_TOGETHER: usize = 32;
 /// Items that wait here: of each request one from the one before or from the last, and one past the others.
 const MOST_QUEUED: usize = 2 * MAX_CALLS_PER_NODE;
+/// Bytes of a message that holds several words: who is in it must not wait long for the others.
+const TOGETHER_BYTES: usize = 64 << 10;
+/// How long a turn is put off at most for others to share it: less than it takes them where links are slow.
+const MOST_HOLD: Micros = Micros(2_000);
 /// What was not taken in this time is waited for.
 const PATIENCE: Micros = Micros::from_secs(2);
 
@@ -59,6 +66,10 @@ pub(super) struct Rounds {
     queue: VecDeque<Passing>,
     /// The engine has a turn of these.
     running: Vec<Attempt>,
+    /// Until then the next turn waits for others to share it.
+    hold: Option<Time>,
+    /// What the last turn took.
+    took: Micros,
     /// Since when the engine waits for what goes round; nobody asks for anything if none.
     idle_since: Option<Time>,
     /// Made, while the next one has no room.
@@ -70,6 +81,10 @@ pub(super) struct Rounds {
     asked: Remembered,
     /// At the last rank: bytes of each answer that were given.
     given: BTreeMap<Attempt, u64>,
+    /// Requests that came by and are not over.
+    open: BTreeSet<Attempt>,
+    /// Not told yet, because more may come of the same turn.
+    saying: BTreeMap<Rank, Vec<Words>>,
     report: StageReport,
     beat_at: Time,
     outputs: VecDeque<StageOutput>,
@@ -89,12 +104,16 @@ impl Rounds {
             phase: Phase::Loading,
             queue: VecDeque::new(),
             running: Vec::new(),
+            hold: None,
+            took: Micros(0),
             idle_since: None,
             made: VecDeque::new(),
             told: VecDeque::new(),
             dropped: Remembered::default(),
             asked: Remembered::default(),
             given: BTreeMap::new(),
+            open: BTreeSet::new(),
+            saying: BTreeMap::new(),
             report: StageReport::default(),
             beat_at: now,
             outputs: VecDeque::new(),
@@ -128,6 +147,7 @@ impl Rounds {
         }
         self.pass_on(now);
         self.run(now);
+        self.say();
         if now >= self.beat_at {
             self.beat(now);
         }
@@ -138,7 +158,8 @@ impl Rounds {
     }
 
     pub(super) fn next_timeout(&self) -> Option<Time> {
-        (self.phase != Phase::Over).then_some(self.beat_at)
+        let next = self.hold.map_or(self.beat_at, |hold| hold.min(self.beat_at));
+        (self.phase != Phase::Over).then_some(next)
     }
 
     pub(super) fn check(&self) {
@@ -148,6 +169,8 @@ impl Rounds {
         assert!(remembered <= MAX_CALLS_PER_NODE, "too much is remembered");
         let dropped = |call: &Attempt| self.dropped.contains(*call);
         assert!(!self.given.keys().any(dropped), "an answer that nobody wants is counted");
+        assert!(self.open.len() <= MAX_CALLS_PER_NODE && !self.open.iter().any(dropped));
+        assert!(self.saying.is_empty(), "something is not told");
     }
 
     fn is_last(&self) -> bool {
@@ -166,9 +189,33 @@ impl Rounds {
         self.outputs.push_back(StageOutput::Command(command));
     }
 
-    fn tell(&mut self, to: Rank, words: &Words) {
-        let message = Arc::new(words.encode(self.epoch));
-        self.outputs.push_back(StageOutput::Tell { to, message });
+    fn tell(&mut self, to: Rank, words: Words) {
+        self.saying.entry(to).or_default().push(words);
+    }
+
+    /// All that is to be told, in as few messages as it fits.
+    fn say(&mut self) {
+        for (to, words) in core::mem::take(&mut self.saying) {
+            let mut rest = words.as_slice();
+            while !rest.is_empty() {
+                let mut bytes = 0;
+                let fits = rest.iter().take_while(|words| {
+                    bytes += words.bytes();
+                    bytes <= TOGETHER_BYTES
+                });
+                let (now, later) = rest.split_at(fits.count().max(1));
+                let message = Arc::new(encode_all(now, self.epoch));
+                self.outputs.push_back(StageOutput::Tell { to, message });
+                rest = later;
+            }
+        }
+    }
+
+    /// A request came by.
+    fn opens(&mut self, call: Attempt) {
+        if self.open.len() < MAX_CALLS_PER_NODE {
+            self.open.insert(call);
+        }
     }
 
     fn fail(&mut self, failure: Failure) {
@@ -188,26 +235,30 @@ impl Rounds {
             let message = String::from("a request that this member cannot take");
             return self.refuse(call, Failure::DeviceLost { message });
         }
+        self.opens(call);
         self.queue.push_back(Passing { call, way: Way::Asked, bytes: body });
     }
 
     fn listen(&mut self, now: Time, from: Rank, bytes: Vec<u8>) -> Result<(), &'static str> {
-        let (epoch, words) =
-            Words::decode(bytes).ok_or("words that make no sense between members")?;
-        if epoch != self.epoch {
+        let all = decode_all(bytes).ok_or("words that make no sense between members")?;
+        if all.iter().any(|(epoch, _)| *epoch != self.epoch) {
             return Err("words of another epoch");
         }
+        all.into_iter().try_for_each(|(_, words)| self.hear(now, from, words))
+    }
+
+    fn hear(&mut self, now: Time, from: Rank, words: Words) -> Result<(), &'static str> {
         let is_before = Some(from) == self.before();
         let is_behind = u16::from(from.0) == u16::from(self.rank.0) + 1;
         match words {
             Words::Item(item) if is_before => {
-                self.tell(from, &Words::Here(item.call));
+                self.tell(from, Words::Here(item.call));
                 let own = self.queue.iter().filter(|passing| passing.way == Way::On);
                 if own.count() >= AHEAD {
                     return Err("more than was asked for");
                 }
                 if self.dropped.contains(item.call) {
-                    self.tell(from, &Words::Begun(item.call));
+                    self.tell(from, Words::Begun(item.call));
                     return Ok(());
                 }
                 self.take(item, Way::On)
@@ -247,6 +298,7 @@ impl Rounds {
         if way != Way::On && self.queue.iter().any(twice) || self.queue.len() >= MOST_QUEUED {
             return Err("more than there can be");
         }
+        self.opens(item.call);
         self.queue.push_back(Passing { call: item.call, way, bytes: item.bytes });
         Ok(())
     }
@@ -261,7 +313,7 @@ impl Rounds {
             }
             StageAnswer::Failed { epoch, failure } if epoch == self.epoch => self.fail(failure),
             StageAnswer::Turned { epoch, made, took, usual } if epoch == self.epoch => {
-                self.idle_since = Some(now);
+                (self.idle_since, self.took) = (Some(now), took);
                 self.running.clear();
                 self.report.turns += 1;
                 if usual {
@@ -302,8 +354,8 @@ impl Rounds {
                 self.refuse(call, failure);
             }
             Out::On(bytes) => self.made.push_back(item(bytes)),
-            Out::Round(bytes) => self.tell(Rank(0), &Words::Round(item(bytes))),
-            Out::Aside(bytes) => self.tell(self.last(), &Words::Aside(item(bytes))),
+            Out::Round(bytes) => self.tell(Rank(0), Words::Round(item(bytes))),
+            Out::Aside(bytes) => self.tell(self.last(), Words::Aside(item(bytes))),
             Out::Part(bytes) => self.give(call, bytes, false),
             Out::Last(bytes) => self.give(call, bytes, true),
         }
@@ -326,7 +378,7 @@ impl Rounds {
         {
             self.report.bytes += item.bytes.len() as u64;
             self.told.push_back(Told { call: item.call, at: now, here: false });
-            self.tell(Rank(self.rank.0 + 1), &Words::Item(item));
+            self.tell(Rank(self.rank.0 + 1), Words::Item(item));
         }
     }
 
@@ -336,10 +388,15 @@ impl Rounds {
         if self.phase != Phase::Ready || busy || self.queue.is_empty() {
             return;
         }
+        if self.holds(now) {
+            return;
+        }
+        let most = self.open.len().div_ceil(usize::from(self.ranks).max(1));
+        let most = most.clamp(1, MOST_TOGETHER);
         let (mut items, mut later): (Vec<Passing>, _) = (Vec::new(), VecDeque::new());
         for passing in core::mem::take(&mut self.queue) {
             let twice = items.iter().any(|other| other.call == passing.call);
-            if twice || items.len() >= MOST_TOGETHER {
+            if twice || items.len() >= most {
                 later.push_back(passing);
             } else {
                 items.push(passing);
@@ -353,19 +410,35 @@ impl Rounds {
         if let Some(before) = self.before() {
             let begun = items.iter().filter(|item| item.way == Way::On).map(|item| item.call);
             let begun: Vec<_> = begun.collect();
-            begun.into_iter().for_each(|call| self.tell(before, &Words::Begun(call)));
+            begun.into_iter().for_each(|call| self.tell(before, Words::Begun(call)));
         }
         self.command(StageCommand::Turn { epoch: self.epoch, items });
+    }
+
+    /// Whether a turn is put off: with fewer than this member's share of all requests it costs nearly as much as with
+    /// all of them, and those who share one go on together.
+    fn holds(&mut self, now: Time) -> bool {
+        let share = self.open.len() / usize::from(self.ranks).max(1);
+        if self.queue.len() < share.min(MOST_TOGETHER) {
+            let until = now + Micros(self.took.0 / 2).min(MOST_HOLD);
+            let until = *self.hold.get_or_insert(until);
+            if now < until {
+                return true;
+            }
+        }
+        self.hold = None;
+        false
     }
 
     /// It may be here, have been here, or be on its way; the engine may have something of it.
     fn drop_call(&mut self, call: Attempt) {
         self.made.retain(|item| item.call != call);
         self.given.remove(&call);
+        self.open.remove(&call);
         let here = self.queue.iter().filter(|it| it.call == call && it.way == Way::On).count();
         self.queue.retain(|passing| passing.call != call);
         if let Some(before) = self.before() {
-            (0..here).for_each(|_| self.tell(before, &Words::Begun(call)));
+            (0..here).for_each(|_| self.tell(before, Words::Begun(call)));
         }
         self.command(StageCommand::Drop { epoch: self.epoch, call });
         self.dropped.insert(call);

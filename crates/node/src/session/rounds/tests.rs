@@ -24,6 +24,8 @@ struct Ring {
     dropped: Vec<(u8, u64)>,
     together: usize,
     bad: Vec<(u8, Rank)>,
+    /// No request is ever answered.
+    endless: bool,
 }
 
 fn ring(ranks: u8) -> Ring {
@@ -41,6 +43,7 @@ fn ring(ranks: u8) -> Ring {
         dropped: Vec::new(),
         together: 0,
         bad: Vec::new(),
+        endless: false,
     };
     (0..ranks).for_each(|rank| ring.drain(rank));
     ring
@@ -86,7 +89,10 @@ impl Ring {
     }
 
     fn turn(&mut self, rank: u8, passing: &Passing) -> Vec<Out> {
-        let bytes = [passing.bytes.as_slice(), &[rank]].concat();
+        let bytes = match self.endless {
+            true => vec![rank],
+            false => [passing.bytes.as_slice(), &[rank]].concat(),
+        };
         match passing.way {
             Way::Asked => vec![Out::Aside(passing.bytes.to_vec()), Out::Again],
             Way::Again => vec![Out::On(vec![0])],
@@ -130,7 +136,14 @@ impl Ring {
             self.hear();
             let ranks = self.members.len() as u8;
             if (0..ranks).filter(|rank| self.work(*rank)).count() == 0 {
-                return;
+                // Somebody may wait for others a while.
+                self.now = self.now + MOST_HOLD;
+                (0..ranks).for_each(|rank| self.give(rank, StageInput::Tick));
+                if self.wires.iter().all(VecDeque::is_empty)
+                    && self.todo.iter().all(VecDeque::is_empty)
+                {
+                    return;
+                }
             }
         }
     }
@@ -181,6 +194,78 @@ fn what_is_dropped_is_forgotten_by_everybody_and_holds_up_nobody() {
     assert_eq!(answered.len(), 3);
     assert!(!answered.contains(&2) && ring.bad.is_empty());
     assert!(ring.members.iter().all(|member| member.told.is_empty()));
+}
+
+/// What a turn of so many items takes where two members share the layers: weights are read once, each item adds a part.
+fn turn_takes(items: usize) -> Micros {
+    Micros(1_000 + 160 * items as u64)
+}
+
+/// Turns of each size at each member, and the rounds of all requests in a second, by a clock: words take a while, and a
+/// message is received for a while before the next one is.
+fn paced(calls: u64) -> (Vec<usize>, u64) {
+    const ON_THE_WAY: Micros = Micros(150);
+    const TO_RECEIVE: Micros = Micros(40);
+    let (mut ring, start, seconds) = (ring(2), Time(0), 2);
+    ring.run();
+    ring.endless = true;
+    (1..=calls).for_each(|call| ring.ask(call));
+    let mut sizes = Vec::new();
+    let mut busy: Vec<Option<(Time, Vec<Passing>)>> = vec![None, None];
+    let mut ways: Vec<VecDeque<(Time, Rank, Vec<u8>)>> = vec![VecDeque::new(), VecDeque::new()];
+    let (mut rounds, mut now) = (0, start);
+    while now < start + Micros::from_secs(seconds) {
+        ring.now = now;
+        for rank in 0..2u8 {
+            let at = usize::from(rank);
+            let due = busy[at].as_ref().is_some_and(|(end, _)| *end <= now);
+            if due && let Some((_, items)) = busy[at].take() {
+                let made = items.iter().map(|item| (item.call, Ok(ring.turn(rank, item))));
+                let made = made.collect();
+                let (epoch, took) = (EPOCH, turn_takes(items.len()));
+                rounds += if rank == 1 { items.len() } else { 0 };
+                ring.give(
+                    rank,
+                    StageInput::Answer(StageAnswer::Turned { epoch, made, took, usual: true }),
+                );
+            }
+            while let Some(true) = ways[at].front().map(|(when, ..)| *when <= now)
+                && let Some((_, from, bytes)) = ways[at].pop_front()
+            {
+                ring.give(rank, StageInput::Heard { from, bytes });
+            }
+            if ring.members[at].next_timeout().is_some_and(|when| when <= now) {
+                ring.give(rank, StageInput::Tick);
+            }
+            if let Some(StageCommand::Turn { items, .. }) = ring.todo[at].pop_front() {
+                sizes.push(items.len());
+                busy[at] = Some((now + turn_takes(items.len()), items));
+            }
+        }
+        for (at, way) in ways.iter_mut().enumerate() {
+            for (from, bytes) in ring.wires[at].drain(..) {
+                let before = way.back().map_or(Time(0), |(when, ..)| *when + TO_RECEIVE);
+                way.push_back((before.max(now + ON_THE_WAY), from, bytes));
+            }
+        }
+        now = now + Micros(20);
+    }
+    (sizes, rounds as u64 / seconds)
+}
+
+/// As many requests at each member as at the other, so that neither waits: all in one place would be half as fast.
+#[test]
+fn eight_requests_keep_two_members_busy() {
+    let (sizes, rounds) = paced(8);
+    let ideal = 4_000_000 / turn_takes(4).0;
+    assert!(
+        100 * rounds > 85 * ideal,
+        "{rounds} of {ideal}; turns of {:?}",
+        &sizes[sizes.len() - 40..]
+    );
+    let (_, alone) = paced(1);
+    let most = 1_000_000 / (2 * turn_takes(1).0 + 2 * 150);
+    assert!(100 * alone > 90 * most, "one request is not held up: {alone} of {most}");
 }
 
 #[test]

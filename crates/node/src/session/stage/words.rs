@@ -6,6 +6,9 @@
 //! | 8 | the request it belongs to, u64, little-endian |
 //! | 4 | epoch u32, little-endian |
 //! | 1 | 0 an item, 1 it is here, 2 it is begun or dropped; 3 an item for the next round, 4 one past the others |
+//!
+//! Where requests go round and round, a message may hold several of these, so that what was made together is heard
+//! together. Behind each stands its length, u32, little-endian, and behind the last one a byte, 5.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -35,6 +38,16 @@ pub(in crate::session) enum Words {
 }
 
 impl Words {
+    /// That it takes in a message.
+    pub(in crate::session) fn bytes(&self) -> usize {
+        match self {
+            Words::Item(item) | Words::Round(item) | Words::Aside(item) => {
+                item.bytes.len() + TAIL_BYTES
+            }
+            Words::Here(_) | Words::Begun(_) => TAIL_BYTES,
+        }
+    }
+
     pub(in crate::session) fn encode(&self, epoch: Epoch) -> Vec<u8> {
         let (body, call, kind): (&[u8], _, _) = match self {
             Words::Item(item) => (&item.bytes, item.call, 0),
@@ -74,9 +87,66 @@ impl Words {
     }
 }
 
+/// Ends a message of several.
+const SEVERAL: u8 = 5;
+
+/// One message of all of these; of one, as it is alone.
+pub(in crate::session) fn encode_all(all: &[Words], epoch: Epoch) -> Vec<u8> {
+    if let [words] = all {
+        return words.encode(epoch);
+    }
+    let mut bytes = Vec::new();
+    for words in all {
+        let own = words.encode(epoch);
+        bytes.extend_from_slice(&own);
+        bytes.extend((own.len() as u32).to_le_bytes());
+    }
+    bytes.push(SEVERAL);
+    bytes
+}
+
+/// All that a message holds, in order.
+pub(in crate::session) fn decode_all(mut bytes: Vec<u8>) -> Option<Vec<(Epoch, Words)>> {
+    if bytes.last() != Some(&SEVERAL) {
+        return Words::decode(bytes).map(|words| [words].into());
+    }
+    bytes.pop();
+    let (mut rest, mut all) = (bytes.as_slice(), Vec::new());
+    while !rest.is_empty() {
+        let (before, length) = rest.split_last_chunk::<4>()?;
+        let start = before.len().checked_sub(u32::from_le_bytes(*length) as usize)?;
+        all.push(Words::decode(before[start..].to_vec())?);
+        rest = &before[..start];
+    }
+    all.reverse();
+    Some(all)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn several_come_together_and_in_order() {
+        let item = |call: u64, bytes: &[u8]| {
+            Words::Item(Item { call: Attempt(call), bytes: Arc::new(bytes.to_vec()) })
+        };
+        let all =
+            [item(1, b"abc"), Words::Here(Attempt(2)), item(3, b""), Words::Begun(Attempt(1))];
+        for count in 1..=all.len() {
+            let message = encode_all(&all[..count], Epoch(9));
+            let heard = decode_all(message.clone()).expect("as it should be");
+            let expected: Vec<_> = all[..count].iter().map(|it| (Epoch(9), it.clone())).collect();
+            assert_eq!(heard, expected);
+            // One byte more or less is another message, or none.
+            assert_ne!(decode_all(message[1..].to_vec()), Some(expected));
+        }
+        for length in 0..64 {
+            for fill in [0, 1, 2, 3, 5, 255] {
+                decode_all([alloc::vec![fill; length], [SEVERAL].into()].concat());
+            }
+        }
+    }
 
     #[test]
     fn what_is_said_is_understood_and_nothing_else() {
