@@ -275,7 +275,38 @@ fn words() -> Vec<Vec<u8>> {
     let requests = requests.iter().map(|text| behind(2, text.as_bytes()));
     // A token that was said, and an end.
     let said = [2, 0, 0, 0, 0, 7, 5, 0, 0, 0, 1, 0, 1, 1, 0];
-    heads.chain(schemas).chain(requests).chain([behind(3, &said)]).collect()
+    let spoken = ["llama", "gpt2"].map(|model| behind(0, &spoken(model)));
+    heads.chain(schemas).chain(requests).chain([behind(3, &said)]).chain(spoken).collect()
+}
+
+/// A head without tensors that says how its model's words are put together, and how conversations are written.
+fn spoken(model: &str) -> Vec<u8> {
+    let named = |name: &str| [&(name.len() as u64).to_le_bytes(), name.as_bytes()].concat();
+    let key = |name: &str, kind: u32, value: Vec<u8>| {
+        [named(name), kind.to_le_bytes().to_vec(), value].concat()
+    };
+    let list = |kind: u32, items: &[Vec<u8>]| {
+        let count = (items.len() as u64).to_le_bytes();
+        [&kind.to_le_bytes()[..], &count, &items.concat()].concat()
+    };
+    let tokens = ["<s>", "</s>", "H", "e", "l", "o", "He", "ll", "Hell", "\u{2581}", "Ġ", "1"];
+    let sorts = tokens.iter().enumerate().map(|(at, _)| if at < 2 { 3i32 } else { 1 });
+    let sorts: Vec<Vec<u8>> = sorts.map(|sort| sort.to_le_bytes().to_vec()).collect();
+    let scores = (0..tokens.len()).map(|at| (at as f32).to_le_bytes().to_vec());
+    let template = "{% for m in messages %}{{ m['role'] + bos_token }}{% endfor %}";
+    let keys = [
+        key("general.architecture", 8, named("llama")),
+        key("tokenizer.ggml.model", 8, named(model)),
+        key("tokenizer.ggml.pre", 8, named("qwen2")),
+        key("tokenizer.ggml.tokens", 9, list(8, &tokens.map(named))),
+        key("tokenizer.ggml.token_type", 9, list(5, &sorts)),
+        key("tokenizer.ggml.scores", 9, list(6, &scores.collect::<Vec<_>>())),
+        key("tokenizer.ggml.merges", 9, list(8, &["H e", "l l", "He ll"].map(named))),
+        key("tokenizer.ggml.eos_token_id", 4, 1u32.to_le_bytes().to_vec()),
+        key("tokenizer.chat_template", 8, named(template)),
+    ];
+    let counts = [0u64.to_le_bytes(), (keys.len() as u64).to_le_bytes()].concat();
+    [&b"GGUF"[..], &3u32.to_le_bytes(), &counts, &keys.concat()].concat()
 }
 
 /// Files below a folder whose name ends so.
