@@ -53,6 +53,16 @@ const TABLE = onnxFile({
   outputs: { largest: [1, 1] },
 });
 
+/** The largest product of two numbers: the table of all of them is the square of what a request has. */
+const SQUARE = onnxFile({
+  nodes: [
+    ["MatMul", ["a", "b"], "table"],
+    ["ReduceMax", ["table"], "largest"],
+  ],
+  inputs: { a: ["n", 1], b: [1, "n"] },
+  outputs: { largest: [1, 1] },
+});
+
 let coordinator;
 let front;
 let browser;
@@ -232,6 +242,20 @@ test("a picture of five megabytes goes in, and another comes out", async () => {
   mean.numbers.forEach((found, colour) => assert.ok(Math.abs(found - colour) < 1e-3, `${found} instead of ${colour}`));
   assert.equal(negative.numbers.length, pixels.length);
   assert.ok(negative.numbers.every((found, at) => found === -pixels[at]));
+});
+
+test("a run keeps to the memory that the donor lends, and to more when more is lent", async () => {
+  const MIB = 2 ** 20;
+  const tab = await tabOf({ lend: { memory: 160 * MIB } });
+  await added("square", SQUARE);
+  const side = 6_500;
+  const refused = await rows("square", side);
+  assert.equal(refused.status, 502);
+  assert.match((await refused.json()).error, /needs 162 MiB; 159 MiB are left of the 160 MiB lent here/);
+  await tab.set({ memory: 200 * MIB });
+  await until("more to be lent", async () => (await shoal.nodes())[0]?.memory === 200 * MIB);
+  const answer = await rows("square", side);
+  assert.deepEqual((await answer.json()).outputs[0].data, [6]);
 });
 
 test("a run that takes too long is ended, and other models answer again", async () => {

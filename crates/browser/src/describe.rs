@@ -19,6 +19,8 @@ export interface BrainJob {
   signer?: string;
   /** Milliseconds and bytes. */
   limits: { time: number; memory: number; output: number };
+  /** Bytes of memory that a unit or a service takes while it is here. */
+  takes: number;
   /** Which engine Worker computes it; left out where none has to. */
   engine?: "wgsl" | "wasi" | "onnx" | "llm";
   work:
@@ -67,6 +69,7 @@ pub(crate) fn job(info: &JobInfo) -> BrainJob {
         .with("items", info.items as f64)
         .with("signer", info.signed.map(|signed| signed.by.to_string()))
         .with("limits", limits)
+        .with("takes", info.takes.memory as f64)
         .with("engine", info.work.engine())
         .with("work", js(info.work.plain()))
         .done()

@@ -1,13 +1,31 @@
 //! ONNX models for JavaScript. What is thrown is a `UnitFailure`, but for a panic and for memory that ran out: the
 //! browser throws its own error then, and the module is of no more use.
 
-use shoal_engine::onnx::{self, Choice, Threads, Which};
+use shoal_engine::onnx::{self, Choice, Memory, Threads, Which};
 use shoal_kinds::onnx::{Batch, Unit};
 use shoal_kinds::{Kind, OnnxWork};
 use shoal_protocol::Span;
 use wasm_bindgen::prelude::*;
 
 use crate::failure::{internal, to_js};
+
+/// The memory that the donor lends: models and parts of models that are loaded, and their runs, keep to it together.
+#[wasm_bindgen]
+pub struct Lent(pub(crate) Memory);
+
+#[wasm_bindgen]
+impl Lent {
+    /// `bytes`: infinite where a page runs models for itself.
+    #[wasm_bindgen(constructor)]
+    pub fn new(bytes: f64) -> Lent {
+        Lent(Memory::of(bytes as u64))
+    }
+
+    /// So many bytes are lent from now on.
+    pub fn set(&self, bytes: f64) {
+        self.0.lend(bytes as u64);
+    }
+}
 
 /// A model that can run at once.
 #[wasm_bindgen]
@@ -20,12 +38,13 @@ pub struct Model {
 impl Model {
     /// `file` is the model's; `work` is what the brain's `job` gives as bytes, or nothing where a page runs the model for
     /// itself: then the file says what it takes and gives.
-    pub fn load(file: Vec<u8>, work: &[u8]) -> Result<Model, JsValue> {
+    pub fn load(file: Vec<u8>, work: &[u8], lent: &Lent) -> Result<Model, JsValue> {
         let work = match work {
             [] => onnx::work_of(&file).map_err(|failure| to_js(&failure))?,
             work => read(work)?,
         };
-        let model = onnx::Model::load(file, &work, &Threads::new(1));
+        let means = (&Threads::new(1), &lent.0);
+        let model = onnx::Model::load_beside(file, &work, means, |_| None);
         let model = model.map_err(|failure| to_js(&failure))?;
         Ok(Model { work, model })
     }

@@ -7,6 +7,7 @@ use shoal_protocol::Span;
 use wasm_bindgen::prelude::*;
 
 use crate::failure::{internal, to_js};
+use crate::onnx::Lent;
 
 /// Parts of a model that stand side by side and can run at once.
 #[wasm_bindgen]
@@ -20,6 +21,7 @@ impl Stage {
         work: &[u8],
         start: f64,
         len: f64,
+        lent: &Lent,
     ) -> Result<Stage, JsValue> {
         let work: Kind = postcard::from_bytes(work)
             .map_err(|error| internal(format!("a job that cannot be read: {error}")))?;
@@ -27,7 +29,7 @@ impl Stage {
         let work = onnx::model(&work).ok_or_else(no_model)?;
         let files = files.iter().map(Uint8Array::to_vec).collect();
         let span = Span::new(start as u64, len as u64);
-        let stage = onnx::Stage::load(files, work, span, &Threads::new(1));
+        let stage = onnx::Stage::load_within(files, work, span, (&Threads::new(1), &lent.0));
         stage.map(Stage).map_err(|failure| to_js(&failure))
     }
 

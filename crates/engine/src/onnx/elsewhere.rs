@@ -23,9 +23,12 @@ impl Asked {
 }
 
 impl Model {
-    /// Checks a request for an engine elsewhere.
+    /// Checks a request for an engine elsewhere. Its run must fit into the memory that is lent, but is not counted there:
+    /// whoever has such an engine runs one thing at a time.
     pub fn ask(&self, work: &OnnxWork, request: &[u8]) -> Result<Asked, Failure> {
-        let (made, seeking) = self.look(work, request)?.0.into_made();
+        let (seen, fits) = self.look(work, request)?;
+        self.must_fit(&fits)?;
+        let (made, seeking) = seen.into_made();
         Ok(Asked { made, seeking })
     }
 

@@ -10,13 +10,13 @@ use shoal_protocol::Failure;
 pub struct Memory(Arc<Lent>);
 
 struct Lent {
-    most: u64,
     held: Mutex<Held>,
     freed: Condvar,
 }
 
-#[derive(Default)]
 struct Held {
+    /// So much may be.
+    most: u64,
     /// By what stays: models that are loaded, and programs that run.
     stays: u64,
     /// By runs of models, which end by themselves.
@@ -26,12 +26,19 @@ struct Held {
 impl Memory {
     /// So many bytes are lent.
     pub fn of(most: u64) -> Memory {
-        Memory(Arc::new(Lent { most, held: Mutex::default(), freed: Condvar::new() }))
+        let held = Mutex::new(Held { most, stays: 0, runs: 0 });
+        Memory(Arc::new(Lent { held, freed: Condvar::new() }))
     }
 
     /// Somebody else sees to it.
     pub fn unlimited() -> Memory {
         Memory::of(u64::MAX)
+    }
+
+    /// So many bytes are lent from now on. What runs goes on.
+    pub fn lend(&self, most: u64) {
+        self.held().most = most;
+        self.0.freed.notify_all();
     }
 
     /// Counts something that stays until this is dropped. The coordinator placed it here, so there is room for it.
@@ -45,10 +52,10 @@ impl Memory {
     pub(super) fn run(&self, bytes: u64) -> Result<Runs, Failure> {
         let mut held = self.held();
         loop {
-            let left = self.0.most.saturating_sub(held.stays);
+            let left = held.most.saturating_sub(held.stays);
             if bytes > left {
                 let needed = bytes.div_ceil(1 << 20);
-                let (left, most) = (left >> 20, self.0.most >> 20);
+                let (left, most) = (left >> 20, held.most >> 20);
                 let message = format!(
                     "for these shapes the model needs {needed} MiB; {left} MiB are left of the {most} MiB lent here"
                 );
@@ -109,7 +116,12 @@ mod tests {
         let Err(failure) = memory.run(5 * MIB) else { panic!("it fits") };
         let words = "needs 5 MiB; 4 MiB are left of the 10 MiB lent here";
         assert!(failure.to_string().contains(words), "{failure}");
+        memory.lend(11 * MIB);
+        assert!(memory.run(5 * MIB).is_ok());
+        memory.lend(4 * MIB);
         drop(model);
+        assert!(memory.run(5 * MIB).is_err());
+        memory.lend(10 * MIB);
         assert!(memory.run(5 * MIB).is_ok());
         assert!(Memory::unlimited().run(u64::MAX).is_ok());
     }

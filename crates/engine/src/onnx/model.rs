@@ -231,6 +231,11 @@ impl Model {
         Ok((seen, fits))
     }
 
+    /// Refuses a run that does not fit into the memory that is lent.
+    pub(super) fn must_fit(&self, fits: &Fits) -> Result<(), Failure> {
+        self.memory.run(fits.peak).map(drop)
+    }
+
     /// Times both engines on made-up numbers, until one is chosen or there is nothing to be learned.
     fn time(&self) {
         if self.choice().chosen().is_some() {
@@ -443,7 +448,9 @@ mod tests {
         let plenty = Memory::of(least + 64 * mib);
         let (one, tight) = (load(&plenty), Memory::of(least + 1024));
         one.run(&work, &request).expect("an answer");
-        let failed = load(&tight).run(&work, &request).expect_err("no room for its values");
+        let tight = load(&tight);
+        let failed = tight.run(&work, &request).expect_err("no room for its values");
+        assert_eq!(tight.ask(&work, &request).err(), Some(failed.clone()), "nor elsewhere");
         let Failure::OutOfMemory { message } = &failed else { panic!("{failed}") };
         assert!(message.contains("MiB; 0 MiB are left of the"), "{message}");
         // Another model leaves less; once that is gone, there is room again.

@@ -70,7 +70,7 @@ export class PageEngine {
     const { url, release } = importable(`${assets}/${engine.worker}.js`);
     const hashing = await moduleAt(`${assets}/brain_bg.wasm`);
     const opened = new PageEngine(new Worker(url, { type: "module" }), release, onLoading);
-    const means = { threads: usualThreads(), gpu: true };
+    const means = { threads: usualThreads(), gpu: true, memory: Infinity };
     opened.tell({ type: "open", base, wasm: engine.wasm, hashing, session: key, blobs: "/api/v1/blobs", means });
     const info = { work: engine.work, engine: engine.work.kind } as unknown as BrainJob;
     opened.tell({ type: "job", job: JOB, info });

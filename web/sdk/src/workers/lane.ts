@@ -102,6 +102,11 @@ export class Lane {
     for (const seat of this.seats.values()) tell(seat, { type: "session", session: this.config.session() });
   }
 
+  /** The jobs of the units that run, one for each unit. */
+  get running(): number[] {
+    return [...this.units.values()].filter(({ seat }) => seat !== undefined).map(({ unit }) => unit.job);
+  }
+
   /** So many Workers are lent. */
   limit(most: number): void {
     this.supervise((engines, now) => engines.most(now, most));

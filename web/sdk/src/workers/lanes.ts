@@ -13,8 +13,8 @@ export type LanesConfig = Omit<LaneConfig, Own> & { onGpu: (problem: string | un
 /** A lane whose Worker is open only while it keeps something ready, because a module never gives memory back. */
 class Keeping {
   readonly lane: Lane;
-  /** Services and jobs whose models are kept. */
-  private readonly jobs = new Set<number>();
+  /** Services and jobs whose models are kept, and the memory each takes. */
+  private readonly jobs = new Map<number, number>();
   /** Crews that keep parts of models here. */
   private readonly crews = new Set<number>();
   private problem: string | undefined;
@@ -40,8 +40,13 @@ class Keeping {
     this.limit();
   }
 
-  run(unit: UnitSpan): void {
-    this.jobs.add(unit.job);
+  /** Bytes of memory that they take together. */
+  get takes(): number {
+    return [...this.jobs.values()].reduce((sum, takes) => sum + takes, 0);
+  }
+
+  run(unit: UnitSpan, takes: number): void {
+    this.jobs.set(unit.job, takes);
     this.limit();
     this.lane.run(unit);
   }
@@ -83,6 +88,8 @@ export class Lanes {
   private isOpened = false;
   private problem: string | undefined;
   private class: string | undefined;
+  /** What the models' Worker was told. */
+  private told: Means | undefined;
   /** What runs models beside the built-in engine, once it was loaded. */
   private runtime: RuntimeOffer | undefined;
 
@@ -129,7 +136,7 @@ export class Lanes {
     this.cpu.limit(offer.cpuSlots);
     this.gpu.limit(offer.gpu ? 1 : 0);
     for (const keeping of this.keeping) keeping.lend(offer.cpuSlots > 0);
-    this.models.lane.meansChanged();
+    this.tellMeans();
   }
 
   /** Whether there is nothing to wait for before it is said what can be offered. */
@@ -148,13 +155,16 @@ export class Lanes {
   }
 
   run(unit: UnitSpan): void {
-    switch (this.config.info(unit.job)?.engine) {
+    const { engine, takes = 0 } = this.config.info(unit.job) ?? {};
+    switch (engine) {
       case "wgsl":
         return this.gpu.run(unit);
       case "onnx":
-        return this.models.run(unit);
+        this.tellMeans();
+        return this.models.run(unit, takes);
       case "llm":
-        return this.languages.run(unit);
+        this.languages.run(unit, takes);
+        return this.tellMeans();
       case "wasi":
       case undefined:
         return this.cpu.run(unit);
@@ -164,6 +174,7 @@ export class Lanes {
   /** For parts of a model that a crew keeps ready. */
   stage(ask: ToStage, job: number, transfer: Transferable[]): void {
     const keeping = this.config.info(job)?.engine === "llm" ? this.languages : this.models;
+    if (keeping === this.models) this.tellMeans();
     keeping.stage(ask, job, transfer);
   }
 
@@ -173,6 +184,7 @@ export class Lanes {
 
   forget(job: number): void {
     for (const lane of [this.gpu, this.cpu, ...this.keeping]) lane.forget(job);
+    this.tellMeans();
   }
 
   sessionChanged(): void {
@@ -183,10 +195,24 @@ export class Lanes {
     for (const lane of this.all) lane.close();
   }
 
-  /** What models may use of what is lent. */
+  /** What models may use of what is lent: its memory without what programs and language models take just now. */
   private get means(): Means {
-    const { cpuSlots, gpu } = this.lends;
-    return { threads: Math.max(1, Math.min(cpuSlots, usualThreads())), gpu: gpu !== undefined && !gpu.software };
+    const { cpuSlots, gpu, memory } = this.lends;
+    const programs = this.cpu.running.reduce((sum, job) => sum + (this.config.info(job)?.takes ?? 0), 0);
+    return {
+      threads: Math.max(1, Math.min(cpuSlots, usualThreads())),
+      gpu: gpu !== undefined && !gpu.software,
+      memory: Math.max(0, memory - programs - this.languages.takes),
+    };
+  }
+
+  /** Each time before a model runs: what else takes memory comes and goes. */
+  private tellMeans(): void {
+    const { threads, gpu, memory } = this.means;
+    const { told } = this;
+    if (told && told.threads === threads && told.gpu === gpu && told.memory === memory) return;
+    this.told = { threads, gpu, memory };
+    this.models.lane.meansChanged();
   }
 
   private get all(): Lane[] {

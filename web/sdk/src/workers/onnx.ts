@@ -2,7 +2,7 @@
  * between. A run that does not end is ended with its Worker. The built-in engine is here; onnxruntime-web is in a Worker below
  * this one, and answers for the models that it is faster for. */
 
-import init, { Many, Model } from "../../generated/onnx/onnx.js";
+import init, { Lent, Many, Model } from "../../generated/onnx/onnx.js";
 import type { OnnxWork, RuntimeOffer } from "../../generated/brain/brain.js";
 import { type Blobs, UnitError } from "./blobs.js";
 import { type Computed, type Computer, say, serve, type Task } from "./engine.js";
@@ -42,13 +42,15 @@ class ModelComputer implements Computer {
   private readonly turns = new Turns();
   private readonly stages: Stages;
   private readonly runtime: Runtime;
+  private readonly lent: Lent;
 
   constructor(
     private readonly blobs: Blobs,
     assets: string,
     means: Means,
   ) {
-    this.stages = new Stages(blobs, guard.whole, () => guard.isBroken);
+    this.lent = new Lent(means.memory);
+    this.stages = new Stages(blobs, this.lent, guard.whole, () => guard.isBroken);
     const onNews = (offer?: RuntimeOffer) => say(offer ? { type: "runtime", offer } : { type: "runtime" });
     this.runtime = new Runtime(assets, means, onNews, () => {
       for (const [, { second }] of this.kept.all) void second.lost();
@@ -60,6 +62,7 @@ class ModelComputer implements Computer {
   }
 
   lend(means: Means): void {
+    if (!guard.isBroken) this.lent.set(means.memory);
     this.runtime.lend(means);
   }
 
@@ -153,7 +156,7 @@ class ModelComputer implements Computer {
     const file = await read();
     if (!isWanted()) return undefined;
     // In a Worker that replaced another a request loads it again: what ended in time then does so now.
-    const load = () => guard.whole("loaded the model", () => Model.load(file, bytes));
+    const load = () => guard.whole("loaded the model", () => Model.load(file, bytes, this.lent));
     const loaded = warms ? timed(attempt, load) : load();
     const second = new Second(this.runtime, this.turns, loaded, { name: info.name || model.hash.slice(0, 8), size: model.size, read });
     void second.load(file);
@@ -169,7 +172,7 @@ function modelOf({ work }: BrainJob): OnnxWork {
 }
 
 serve(
-  async (blobs, wasm, means = { threads: 1, gpu: false }) => {
+  async (blobs, wasm, means = { threads: 1, gpu: false, memory: 0 }) => {
     await init({ module_or_path: wasm });
     // The files of the other engine are beside this one's.
     return new ModelComputer(blobs, new URL(".", wasm).href, means);

@@ -1,6 +1,6 @@
 /** Parts of models that crews keep ready: one stage for each crew this node is in. */
 
-import { Stage } from "../../generated/onnx/onnx.js";
+import { type Lent, Stage } from "../../generated/onnx/onnx.js";
 import type { OnnxWork } from "../../generated/brain/brain.js";
 import { type Blobs, UnitError } from "./blobs.js";
 import { asFailure, say } from "./engine.js";
@@ -31,6 +31,7 @@ export class Stages {
 
   constructor(
     private readonly blobs: Blobs,
+    private readonly lent: Lent,
     private readonly guard: Guard,
     private readonly isBroken: () => boolean,
   ) {}
@@ -65,7 +66,7 @@ export class Stages {
         const files = await Promise.all(parts.slice(start, start + len).map((part) => this.blobs.all(part)));
         // Left meanwhile.
         if (this.places.get(crew) !== place) return;
-        place.stage = this.guard("loaded a part of the model", () => Stage.load(files, bytes, start, len));
+        place.stage = this.guard("loaded a part of the model", () => Stage.load(files, bytes, start, len, this.lent));
         place.loaded = wanted;
       }
       this.answer(crew, { is: "loaded", epoch });

@@ -4,6 +4,8 @@
 export interface Means {
   threads: number;
   gpu: boolean;
+  /** Bytes for models that are loaded and their runs; infinite where a page runs models for itself. */
+  memory: number;
 }
 
 /** More than these seldom make a model faster, and half of a processor's threads share a core with the other half. */
