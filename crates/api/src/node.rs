@@ -143,10 +143,6 @@ pub struct TrustJson {
 pub struct EngineJson {
     pub name: String,
     pub version: String,
-    /// What it does in a second by its own measure; left out if nobody measured.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "schema", schema(nullable = false))]
-    pub speed: Option<f64>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -56,8 +56,6 @@ pub struct GpuCaps {
 pub struct Engine {
     pub name: String,
     pub version: String,
-    /// What it does in a second by its own measure (tokens, operations), in thousandths; 0 if nobody measured.
-    pub speed: u64,
 }
 
 impl Engine {
@@ -74,9 +72,8 @@ impl Engine {
     /// Language models, by the engine that is built in.
     pub const LLM: &str = "llm";
 
-    /// Not measured.
     pub fn new(name: &str, version: &str) -> Engine {
-        Engine { name: name.into(), version: version.into(), speed: 0 }
+        Engine { name: name.into(), version: version.into() }
     }
 }
 

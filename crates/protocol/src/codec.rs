@@ -121,12 +121,12 @@ mod tests {
             gpu: Some(gpu),
             memory: 512,
             threads: 4,
-            engines: vec![Engine { name: "e".into(), version: "1".into(), speed: 10 }],
+            engines: vec![Engine::new("e", "1")],
             speed: 100,
             class: 1,
         });
         let gpu = [1, 1, b'g', 1, b'b', 1, 1, 5, 6, 7, 8, 9, 2];
-        let rest = [0x80, 4, 4, 1, 1, b'e', 1, b'1', 10, 100, 1];
+        let rest = [0x80, 4, 4, 1, 1, b'e', 1, b'1', 100, 1];
         assert_eq!(caps.encode(), [&[4, 1, 1, b'n', 3][..], &gpu, &rest].concat());
         let job = ToNode::Job {
             job: JobId(1),

@@ -291,8 +291,7 @@ impl Driver {
 }
 
 fn engine_json(engine: Engine) -> EngineJson {
-    let speed = (engine.speed > 0).then(|| thousandth(engine.speed));
-    EngineJson { name: engine.name, version: engine.version, speed }
+    EngineJson { name: engine.name, version: engine.version }
 }
 
 fn kind_json(kind: NodeKind) -> NodeKindJson {

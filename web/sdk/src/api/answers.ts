@@ -89,8 +89,6 @@ export interface DeviceCondition {
 /** Something that computes. */
 export interface EngineInfo {
   name: string;
-  /** What it does in a second by its own measure; left out if nobody measured. */
-  speed?: number;
   version: string;
 }
 
