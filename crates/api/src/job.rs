@@ -172,10 +172,29 @@ pub struct JobErrorJson {
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ResultJson {
+    pub form: FormJson,
     /// Size of the whole result; for exec, of what is there so far.
     pub bytes: u64,
     /// Bytes of each item, where all have the same.
     pub item_bytes: Option<u64>,
+}
+
+/// What a result is made of, whatever kind of work gave it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+#[serde(rename_all = "lowercase")]
+pub enum FormJson {
+    /// There is none.
+    #[default]
+    Nothing,
+    /// So many bytes for each item, in order.
+    Items,
+    /// Square tiles of a picture.
+    Tiles,
+    /// Answers of any length, one for each item.
+    Answers,
+    /// Tensors for each item.
+    Rows,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]

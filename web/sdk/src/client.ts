@@ -413,7 +413,7 @@ export class Shoal {
   /** In the form that the job's kind has. */
   private async outcome(job: Job, signal?: AbortSignal): Promise<JobOutcome> {
     if (job.render) return this.rendered(job, signal);
-    if (job.kind === "exec") return this.answers(job, signal);
+    if (job.result.form === "answers") return this.answers(job, signal);
     const bytes = await this.result(job.id, signal);
     return job.output ? typed(bytes.buffer, outType(job)) : bytes;
   }

@@ -1,6 +1,8 @@
 //! Who looks which kind of work it is. Others ask the kind: a new kind of work is then one folder.
 
-use super::source::code_only;
+use std::collections::BTreeSet;
+
+use super::source::{code_only, uncommented};
 use super::{Finding, Source};
 
 /// Where kinds are at home: their own folders, and engines, which have an arm for each.
@@ -17,6 +19,7 @@ const EXCEPTIONS: &[(&str, usize, &str)] = &[
     ("web/sdk/src/workers/bands.ts", 1, GRIDS),
     ("web/sdk/src/workers/engine.ts", 1, GRIDS),
     ("crates/coordinator/src/driver/effect.rs", 2, INTERFACES),
+    ("crates/cli/src/verbs/model.rs", 2, INTERFACES),
     ("web/sdk/src/models/index.ts", 1, INTERFACES),
     ("crates/host/src/cpu.rs", 3, ENGINES),
     ("crates/host/src/stages.rs", 2, ENGINES),
@@ -26,20 +29,20 @@ const EXCEPTIONS: &[(&str, usize, &str)] = &[
     ("web/sdk/src/workers/lanes.ts", 3, ENGINES),
     ("web/sdk/src/workers/layers.ts", 1, ENGINES),
     ("web/sdk/src/workers/llm.ts", 1, ENGINES),
+    ("crates/cli/src/receipt/files.rs", 1, RECEIPTS),
     (
         "web/sdk/src/sign.ts",
         5,
         "a client writes what it signs before anybody else has seen the job",
     ),
-    ("web/sdk/src/client.ts", 1, "answers come back in the form that their kind has"),
-    ("web/app/src/core/save.ts", 2, SHOWN),
-    ("web/app/src/pages/job/head.ts", 3, SHOWN),
+    ("web/app/src/pages/job/head.ts", 1, SHOWN),
     ("web/app/src/pages/job/index.ts", 3, SHOWN),
     ("web/app/src/pages/playground/output.ts", 1, SHOWN),
     ("web/app/src/pages/playground/run.ts", 1, SHOWN),
 ];
 const GRIDS: &str = "bands of a grid are computed for simulations only";
 const INTERFACES: &str = "the protocols that clients of models speak are about one kind each";
+const RECEIPTS: &str = "in a map's result alone its units' answers stand one after the other";
 const ENGINES: &str = "an engine is handed the work of its own kind";
 const SHOWN: &str = "a picture, a table and a moving field are shown each in its own way";
 
@@ -67,10 +70,11 @@ pub(super) fn check(sources: &[Source]) -> Vec<Finding> {
     found.chain(gone).collect()
 }
 
-/// What a look at the kind is, in Rust and on the web.
+/// What a look at the kind is: in Rust by its type, there by its name, and on the web.
 #[derive(Debug, Default, PartialEq)]
 struct Looks {
     rust: Vec<String>,
+    named: Vec<String>,
     web: Vec<String>,
 }
 
@@ -93,7 +97,13 @@ fn looks(list: &str) -> Looks {
     let rust = named.chain(asks).chain(ASKED.map(String::from)).collect();
     let compared =
         |(name, _): &(&str, &str)| ["case", "===", "!=="].map(|word| format!("{word} \"{name}\""));
-    Looks { rust, web: arms.iter().flat_map(compared).collect() }
+    let matched = |(name, _): &(&str, &str)| {
+        let before = ["==", "!=", "|"].map(|word| format!("{word} \"{name}\""));
+        let behind = [" =>", " |", ") =", ") |"].map(|word| format!("\"{name}\"{word}"));
+        before.into_iter().chain(behind)
+    };
+    let named = arms.iter().flat_map(matched).collect();
+    Looks { rust, named, web: arms.iter().flat_map(compared).collect() }
 }
 
 fn looked(source: &Source, looks: &Looks) -> Vec<Finding> {
@@ -104,15 +114,19 @@ fn looked(source: &Source, looks: &Looks) -> Vec<Finding> {
     if !(is_rust || is_web) || at_home || path.contains("/tests") || path.starts_with(MADE) {
         return Vec::new();
     }
-    let (words, code) = match is_rust {
-        true => (&looks.rust, code_only(&source.text)),
-        // The names are literals.
-        false => (&looks.web, source.text.clone()),
+    // Names are literals.
+    let (words, code, names) = match is_rust {
+        true => (&looks.rust, code_only(&source.text), &looks.named),
+        false => (&looks.web, source.text.clone(), &Vec::new()),
     };
+    let texts = if is_rust { uncommented(&source.text) } else { String::new() };
     // Tests stand last in a file.
-    let lines = code.lines().take_while(|line| !line.contains("#[cfg(test)]")).enumerate();
-    let looks = lines.filter(|(_, line)| words.iter().any(|look| line.contains(look)));
-    let looks: Vec<usize> = looks.map(|(at, _)| at + 1).collect();
+    let tests = code.lines().position(|line| line.contains("#[cfg(test)]")).unwrap_or(usize::MAX);
+    let has = |line: &str, words: &[String]| words.iter().any(|look| line.contains(look));
+    let in_code = code.lines().enumerate().filter(|(_, line)| has(line, words));
+    let in_texts = texts.lines().enumerate().filter(|(_, line)| has(line, names));
+    let looks: BTreeSet<usize> = in_code.chain(in_texts).map(|(at, _)| at).collect();
+    let looks: Vec<usize> = looks.range(..tests).map(|at| at + 1).collect();
     let exception = EXCEPTIONS.iter().find(|(path, _, _)| *path == source.path);
     let (allowed, why) = exception.map_or((0, ""), |(_, count, why)| (*count, why));
     if looks.len() == allowed {
@@ -136,6 +150,7 @@ mod tests {
                     pub fn map(&self) -> Option<&MapWork> {\n    pub fn work(&self) -> Work {\n";
         let looks = looks(list);
         assert_eq!(looks.rust, ["Kind::Map(", "work.map()", "onnx::model(", "wasi::program("]);
+        assert_eq!(looks.named[..4], ["== \"map\"", "!= \"map\"", "| \"map\"", "\"map\" =>"]);
         assert_eq!(looks.web, ["case \"map\"", "=== \"map\"", "!== \"map\""]);
     }
 
@@ -147,6 +162,11 @@ mod tests {
         };
         assert_eq!(found("crates/host/src/new.rs", "if let Some(work) = onnx::model(&work) {"), 1);
         assert_eq!(found("crates/host/src/new.rs", "// Kind::Onnx(\nwork.lane()"), 0);
+        assert_eq!(found("crates/cli/src/new.rs", "match kind {\n    \"onnx\" => 1,\n"), 1);
+        assert_eq!(found("crates/cli/src/new.rs", "if job.kind == \"onnx\" {\n// == \"onnx\""), 1);
+        assert_eq!(found("crates/cli/src/new.rs", "let kind = \"onnx\";"), 0);
+        let test = "let a = 1;\n#[cfg(test)]\nmod tests { fn a() { kind == \"onnx\" } }";
+        assert_eq!(found("crates/cli/src/new.rs", test), 0);
         assert_eq!(found("web/sdk/src/new.ts", "switch (kind) {\n  case \"onnx\":"), 1);
         assert_eq!(found("web/sdk/src/new.ts", "kind === \"own\""), 0);
         assert_eq!(found("web/sdk/tests/new.ts", "case \"onnx\":"), 0);

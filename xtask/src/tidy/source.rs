@@ -2,6 +2,16 @@
 
 /// The same text, line for line and byte for byte, with comments and the insides of literals as spaces.
 pub(crate) fn code_only(text: &str) -> String {
+    blanked(text, |_| true)
+}
+
+/// The same with literals as they are, but for raw ones: those are texts in other languages.
+pub(crate) fn uncommented(text: &str) -> String {
+    blanked(text, |start| matches!(start, [b'/' | b'r', ..] | [b'b', b'r', ..]))
+}
+
+/// Blanks what is no code, where `is_blank` says so of what it begins with.
+fn blanked(text: &str, is_blank: impl Fn(&[u8]) -> bool) -> String {
     let bytes = text.as_bytes();
     let mut out = bytes.to_vec();
     let mut at = 0;
@@ -13,7 +23,9 @@ pub(crate) fn code_only(text: &str) -> String {
                     *byte = b' ';
                 }
             };
-            out[at..end].iter_mut().for_each(line_breaks_stay);
+            if is_blank(&bytes[at..]) {
+                out[at..end].iter_mut().for_each(line_breaks_stay);
+            }
             at = end;
         } else {
             at += 1;
@@ -104,10 +116,15 @@ fn character(rest: &[u8]) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::code_only;
+    use super::{code_only, uncommented};
 
     fn check(text: &str, code: &str) {
         assert_eq!(code_only(text), code, "{text}");
+    }
+
+    #[test]
+    fn literals_stay_where_only_comments_go() {
+        assert_eq!(uncommented("f(\"// a\", r\"c\") // \"b\""), "f(\"// a\",     )       ");
     }
 
     #[test]

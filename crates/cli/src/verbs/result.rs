@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use serde_json::json;
-use shoal_api::{FailureJson, RenderJson};
+use shoal_api::{FailureJson, FormJson, RenderJson};
 
 use super::many::{Rows, element};
 use super::render::check_extension;
@@ -80,17 +80,17 @@ impl Place {
             check_extension(output)?;
             return Ok(Place::Picture { sink: Sink::create(output)?, about: *about });
         }
-        if job.shown.tensors.is_some() {
-            let rows = Rows::of(job)?;
-            let output = wanted(job, output, "outputs/")?;
-            return Ok(Place::Rows { sinks: sinks(&rows, output)?, rows });
-        }
-        match &*job.kind {
-            "exec" => Place::answers(context, client, job, output).await,
-            "noop" => {
+        match job.result.form {
+            FormJson::Answers => Place::answers(context, client, job, output).await,
+            FormJson::Nothing => {
                 Err(Fail::input(format!("job {} has no result: its units are empty", job.id)))
             }
-            _ => {
+            FormJson::Rows => {
+                let rows = Rows::of(job)?;
+                let output = wanted(job, output, "outputs/")?;
+                Ok(Place::Rows { sinks: sinks(&rows, output)?, rows })
+            }
+            FormJson::Items | FormJson::Tiles => {
                 let output = wanted(job, output, "out.npy")?;
                 let end = output.extension().filter(|_| job.output.is_some());
                 let is_npy = end.is_some_and(|end| end.eq_ignore_ascii_case("npy"));

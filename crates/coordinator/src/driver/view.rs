@@ -11,12 +11,12 @@ use shoal_scheduler::{
 use super::Driver;
 use super::event::Counts;
 use shoal_api::{
-    ChangeJson, ConditionJson, CrewJson, CrewStateJson, EngineJson, GpuJson, JobErrorJson, JobJson,
-    LeftNodeJson, LinkJson, MemberJson, NodeJson, NodeKindJson, PriorityJson, ResultJson,
-    ShareJson, SimJson, StateJson, TotalJson, TrustJson, TrustsJson, UnitJson, UnitStateJson,
-    UnitsJson, ViaJson,
+    ChangeJson, ConditionJson, CrewJson, CrewStateJson, EngineJson, FormJson, GpuJson,
+    JobErrorJson, JobJson, LeftNodeJson, LinkJson, MemberJson, NodeJson, NodeKindJson,
+    PriorityJson, ResultJson, ShareJson, SimJson, StateJson, TotalJson, TrustJson, TrustsJson,
+    UnitJson, UnitStateJson, UnitsJson, ViaJson,
 };
-use shoal_kinds::form::LENGTH_BYTES;
+use shoal_kinds::form::{Form, LENGTH_BYTES};
 use shoal_kinds::plan::verify_words;
 
 /// Units shown of one job: as many as a page can draw.
@@ -253,7 +253,7 @@ impl Driver {
             Some(each) => each.saturating_mul(spec.items),
             None => self.known.bytes(job).saturating_sub(done.saturating_mul(LENGTH_BYTES)),
         };
-        ResultJson { bytes, item_bytes: each }
+        ResultJson { form: form_json(&spec.work.form()), bytes, item_bytes: each }
     }
 
     pub(super) fn error_json(&self, job: JobId, failure: &JobFailure) -> JobErrorJson {
@@ -292,6 +292,16 @@ impl Driver {
 
 fn engine_json(engine: Engine) -> EngineJson {
     EngineJson { name: engine.name, version: engine.version }
+}
+
+fn form_json(form: &Form<'_>) -> FormJson {
+    match form {
+        Form::Nothing => FormJson::Nothing,
+        Form::Items { .. } => FormJson::Items,
+        Form::Tiles(_) => FormJson::Tiles,
+        Form::Answers => FormJson::Answers,
+        Form::Rows(_) => FormJson::Rows,
+    }
 }
 
 fn kind_json(kind: NodeKind) -> NodeKindJson {

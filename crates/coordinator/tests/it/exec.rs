@@ -22,7 +22,7 @@ async fn answers_come_back_in_order_whole_and_one_by_one() {
     assert_eq!(job["state"], "done", "{job}");
     let expected: Vec<String> = (0..3000).map(|i| format!("answer {i}\n")).collect();
     let whole = expected.concat();
-    assert_eq!(job["result"], json!({"bytes": whole.len(), "itemBytes": null}));
+    assert_eq!(job["result"], json!({"form": "answers", "bytes": whole.len(), "itemBytes": null}));
     let path = format!("/api/v1/jobs/{id}");
     assert!(world.api.bytes(&format!("{path}/result")).await == whole.as_bytes());
     let ends = world.api.bytes(&format!("{path}/ends")).await;

@@ -5,9 +5,9 @@ import { npyHeader } from "@shoal/sdk";
 
 export async function saveResult(shoal: Shoal, job: Job): Promise<void> {
   const name = (job.name || `job-${job.id}`).replace(/[^\w.-]+/g, "-");
-  if (job.kind === "render") return saveFile(await shoal.picture(job.id), `${name}.png`);
+  if (job.result.form === "tiles") return saveFile(await shoal.picture(job.id), `${name}.png`);
   const result = await shoal.result(job.id);
-  if (job.kind === "exec") return saveFile(new Blob([result]), `${name}.txt`);
+  if (job.result.form === "answers") return saveFile(new Blob([result]), `${name}.txt`);
   const header = job.output && npyHeader(...elementShape(job, result.byteLength));
   saveFile(new Blob(header ? [header, result] : [result]), `${name}.${header ? "npy" : "bin"}`);
 }

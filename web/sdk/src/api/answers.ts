@@ -132,6 +132,9 @@ export interface FailedInputList {
   next: number | null;
 }
 
+/** What a result is made of, whatever kind of work gave it. */
+export type Form = "nothing" | "items" | "tiles" | "answers" | "rows";
+
 export interface GpuInfo {
   backend: string;
   /** Bytes of the largest buffer. */
@@ -257,6 +260,7 @@ export interface JobOutput {
 export interface JobResult {
   /** Size of the whole result; for exec, of what is there so far. */
   bytes: number;
+  form: Form;
   /** Bytes of each item, where all have the same. */
   itemBytes: number | null;
 }

@@ -155,7 +155,7 @@ function actions(store: Store, job: () => Job, state: Job["state"]): Child {
     go("/");
   };
   return [
-    state === "done" && job().kind !== "noop" && saveButtons(store, job),
+    state === "done" && job().result.form !== "nothing" && saveButtons(store, job),
     confirmButton([icon("bin"), "Remove"], "Remove job and result?", () => void remove()),
   ];
 }
@@ -185,6 +185,6 @@ function saveButtons(store: Store, job: () => Job): Child {
 }
 
 function resultName(job: Job): string {
-  if (job.kind === "render") return "picture";
+  if (job.result.form === "tiles") return "picture";
   return job.result ? `result (${bytes(job.result.bytes)})` : "result";
 }
