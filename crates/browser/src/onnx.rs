@@ -1,6 +1,8 @@
 //! ONNX models for JavaScript. What is thrown is a `UnitFailure`, but for a panic and for memory that ran out: the
 //! browser throws its own error then, and the module is of no more use.
 
+use std::time::Duration;
+
 use shoal_engine::onnx::{self, Choice, Memory, Threads, Which};
 use shoal_kinds::onnx::{Batch, Unit};
 use shoal_kinds::{Kind, OnnxWork};
@@ -151,6 +153,44 @@ impl Trial {
         let (built_in, second) = self.0.best();
         format!("{} by the built-in engine, {} by the other", words(built_in), words(second))
     }
+}
+
+/// How long the second engine is waited for, and how often it may break.
+#[wasm_bindgen]
+#[derive(Default)]
+pub struct Reliance(onnx::Reliance);
+
+#[wasm_bindgen]
+impl Reliance {
+    #[wasm_bindgen(constructor)]
+    pub fn new() -> Reliance {
+        Reliance::default()
+    }
+
+    /// Milliseconds that a run of so many bytes may take, at most `most`.
+    pub fn limit(&self, bytes: u32, most: f64) -> f64 {
+        self.0.limit(bytes as usize, millis(most)).as_secs_f64() * 1000.0
+    }
+
+    /// A run of so many bytes took so many milliseconds.
+    pub fn took(&mut self, took: f64, bytes: u32) {
+        self.0.took(millis(took), bytes as usize);
+    }
+
+    /// It ended, or did not answer in time and was ended.
+    pub fn broke(&mut self) {
+        self.0.broke();
+    }
+
+    /// Whether it may be started once more.
+    #[wasm_bindgen(getter, js_name = goesOn)]
+    pub fn goes_on(&self) -> bool {
+        self.0.goes_on()
+    }
+}
+
+fn millis(millis: f64) -> Duration {
+    Duration::from_micros((millis * 1000.0) as u64)
 }
 
 /// A unit of many items.

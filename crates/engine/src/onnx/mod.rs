@@ -12,6 +12,7 @@ mod engine;
 mod library;
 mod memory;
 mod model;
+mod reliance;
 mod room;
 mod sight;
 mod stage;
@@ -24,6 +25,7 @@ pub use engine::{Engine, Note, Second, Trouble};
 pub use library::{Library, Session};
 pub use memory::{Memory, Stays};
 pub use model::Model;
+pub use reliance::Reliance;
 pub use stage::Stage;
 
 use bytes::Bytes;

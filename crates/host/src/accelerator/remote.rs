@@ -7,18 +7,11 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use shoal_engine::onnx::{Engine, Trouble};
+use shoal_engine::onnx::{Engine, Reliance, Trouble};
 
 use super::find::Accelerate;
 use super::process::Process;
 use super::talk::Opened;
-
-/// Processes that a model may have, one after another. What breaks as often is not to be relied on.
-const LIVES: u32 = 4;
-/// A run that takes so many times as long for its bytes as the slowest one before hangs.
-const TIMES: u32 = 10;
-/// But nothing hangs before this: a machine that is busy with other work holds a run up as long.
-const LEAST_WAIT: Duration = Duration::from_secs(5);
 
 /// The library, as it was found.
 pub(crate) struct Accelerator {
@@ -77,7 +70,7 @@ impl Accelerator {
             file,
             most: limit / 2,
             is_ready: AtomicBool::new(true),
-            state: Mutex::new(State { process: Some(process), lives: LIVES - 1, slowest: None }),
+            state: Mutex::new(State { process: Some(process), reliance: Reliance::default() }),
         };
         Ok(Arc::new(Remote(Arc::new(shared))))
     }
@@ -117,23 +110,20 @@ struct Shared {
 
 struct State {
     process: Option<Process>,
-    /// Processes that may still be started.
-    lives: u32,
-    /// What the slowest run took for each of its bytes.
-    slowest: Option<f64>,
+    reliance: Reliance,
 }
 
 impl Engine for Remote {
     fn run(&self, request: &[u8]) -> Result<Vec<u8>, Trouble> {
         let mut state = self.0.state();
-        let limit = state.limit(request.len(), self.0.most);
+        let limit = state.reliance.limit(request.len(), self.0.most);
         let Some(process) = &mut state.process else {
             return Err(Trouble::Broken("it is starting again".into()));
         };
         let began = Instant::now();
         let answer = process.run(request, limit);
         match &answer {
-            Ok(_) => state.took(began.elapsed(), request.len()),
+            Ok(_) => state.reliance.took(began.elapsed(), request.len()),
             Err(Trouble::Refused(_)) => {}
             Err(Trouble::Broken(_)) => self.0.start_again(&mut state),
         }
@@ -156,19 +146,6 @@ impl Drop for Shared {
     }
 }
 
-impl State {
-    fn limit(&self, bytes: usize, most: Duration) -> Duration {
-        let Some(slowest) = self.slowest else { return most };
-        let usual = Duration::from_secs_f64((slowest * bytes as f64).min(most.as_secs_f64()));
-        (usual * TIMES).max(LEAST_WAIT).min(most)
-    }
-
-    fn took(&mut self, took: Duration, bytes: usize) {
-        let each = took.as_secs_f64() / bytes.max(1) as f64;
-        self.slowest = Some(self.slowest.map_or(each, |slowest| slowest.max(each)));
-    }
-}
-
 impl Shared {
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
@@ -178,8 +155,10 @@ impl Shared {
     fn start_again(self: &Arc<Self>, state: &mut State) {
         state.process = None;
         self.is_ready.store(false, Ordering::Relaxed);
-        let Some(lives) = state.lives.checked_sub(1) else { return };
-        state.lives = lives;
+        state.reliance.broke();
+        if !state.reliance.goes_on() {
+            return;
+        }
         let weak = Arc::downgrade(self);
         thread::spawn(move || revive(&weak));
     }

@@ -2,12 +2,11 @@
  * ends, is missing or does not answer, whoever waits hears of it and the built-in engine answers. */
 
 import { isSoftware } from "../../adapter.js";
+import { Reliance } from "../../../generated/onnx/onnx.js";
 import { importable } from "../../join/places.js";
 import type { RuntimeOffer } from "../../../generated/brain/brain.js";
 import type { FromRuntime, Means, ToRuntime } from "./words.js";
 
-/** Times that it may break before it is left alone: what breaks so often breaks again. */
-const MOST_BREAKS = 3;
 /** What fetching, compiling and loading a model may take: four megabytes over a slow line. */
 const LOAD_MS = 120_000;
 /** A GPU that hangs is none; a healthy one answers in a tenth of a second. */
@@ -35,7 +34,7 @@ interface Seat {
 
 export class Runtime {
   private seat: Promise<Seat> | undefined;
-  private breaks = 0;
+  private readonly reliance = new Reliance();
   private numbers = 0;
   private offered: RuntimeOffer | undefined;
 
@@ -51,7 +50,7 @@ export class Runtime {
 
   /** Whether it may be asked for at all. */
   get isPossible(): boolean {
-    return this.breaks < MOST_BREAKS;
+    return this.reliance.goesOn;
   }
 
   /** As the node's list of engines calls it. */
@@ -130,7 +129,7 @@ export class Runtime {
 
   private broke(opened: Promise<Seat> | undefined, why: string): void {
     if (this.seat !== opened) return;
-    this.breaks += 1;
+    this.reliance.broke();
     this.end(opened, why);
   }
 

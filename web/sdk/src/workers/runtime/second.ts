@@ -1,7 +1,7 @@
 /** A model's second engine: onnxruntime-web, loaded beside the built-in one, timed with what is asked, and kept to if it is
  * faster. */
 
-import { type Model, Trial } from "../../../generated/onnx/onnx.js";
+import { type Model, Reliance, Trial } from "../../../generated/onnx/onnx.js";
 import type { Turns } from "../turns.js";
 import type { Ran, Runtime } from "./runtime.js";
 
@@ -13,11 +13,8 @@ const WARM_RUNS = 4;
 const WARM_MS = 1_500;
 /** Requests in a row that it may fail at before the model is left to the built-in engine. */
 const MOST_FAILS = 3;
-/** How long a run may take: this many times the best one, and at least this. */
-const SLOWER = 20;
-const LEAST_MS = 10_000;
-/** The same while nothing is known: no model that anybody waits for takes longer. */
-const FIRST_MS = 60_000;
+/** How long a run may take at most: no model that anybody waits for takes longer. */
+const LONGEST_MS = 60_000;
 
 /** How long a run that is only timed keeps requests waiting. It goes on behind them. */
 const HOLDS_MS = 1_000;
@@ -41,8 +38,9 @@ export class Second {
   /** What is asked to time it: packed tensors that somebody asked. */
   private sample: Uint8Array<ArrayBuffer> | undefined;
   private isTiming = false;
-  private best = Infinity;
+  private readonly reliance = new Reliance();
   private fails = 0;
+  private isFreed = false;
 
   constructor(
     private readonly runtime: Runtime,
@@ -77,8 +75,10 @@ export class Second {
 
   async run(request: Uint8Array): Promise<Ran> {
     if (this.number === undefined) throw new Error("onnxruntime-web is not there");
-    const longest = this.best === Infinity ? FIRST_MS : Math.max(LEAST_MS, this.best * SLOWER);
-    const ran = await this.runtime.run(this.number, alone(request), longest);
+    const { byteLength } = request;
+    const began = performance.now();
+    const ran = await this.runtime.run(this.number, alone(request), this.reliance.limit(byteLength, LONGEST_MS));
+    if (!this.isFreed) this.reliance.took(performance.now() - began, byteLength);
     this.fails = 0;
     return ran;
   }
@@ -119,7 +119,9 @@ export class Second {
 
   free(): void {
     this.leave();
+    this.isFreed = true;
     this.trial.free();
+    this.reliance.free();
   }
 
   private async time(): Promise<void> {
@@ -154,9 +156,7 @@ export class Second {
       this.say(`onnxruntime-web gave no answer: ${words(error)}`);
       return undefined;
     }
-    const took = performance.now() - began;
-    this.best = Math.min(this.best, took);
-    return took;
+    return performance.now() - began;
   }
 
   private decide(): void {
