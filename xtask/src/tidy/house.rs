@@ -1,24 +1,36 @@
-//! The map of the house in ARCHITECTURE.md is what `ls` shows: every crate has a row, every file at the top of the
-//! crates that decide is named in it, and the files of the walk through the house are there.
+//! The map of the house in ARCHITECTURE.md is what `ls` shows: every crate has a row, every room at its top is named in
+//! it, every folder of the web too, and the files of the walk through the house are there.
+
+use std::collections::BTreeSet;
 
 use super::{Finding, Source};
 
 const MAP: &str = "ARCHITECTURE.md";
 const TABLE: &str = "## Code map";
 const WALK: &str = "## A map job, room by room";
-/// Crates whose rows name every room.
-const WHOLE: [&str; 9] =
-    ["scheduler", "node", "kinds", "api", "coordinator", "browser", "host", "cli", "sim"];
-/// Rooms that need no words.
-const PLAIN: [&str; 2] = ["lib", "main"];
+/// Rooms that need no words: what is made of the others, and models for their tests.
+const PLAIN: [&str; 3] = ["lib", "main", "testing"];
+/// Houses on the map that are no crates of Shoal. On the web a room is a folder: files are many and small.
+const OTHERS: [&str; 3] = ["xtask", "web/sdk", "web/app"];
 
 pub(super) fn check(sources: &[Source]) -> Vec<Finding> {
     let Some(map) = sources.iter().find(|source| source.path == MAP) else { return Vec::new() };
     let rows: Vec<_> =
         section(&map.text, TABLE).filter(|(_, line)| line.starts_with("| `")).collect();
     let mut findings = missing_crates(map, sources, &rows);
-    for name in WHOLE {
-        findings.extend(missing_rooms(map, sources, &rows, name));
+    for (line, row) in &rows {
+        let name = quoted(row).next().unwrap_or_default();
+        let rooms = rooms(sources, name);
+        if rooms.is_empty() {
+            findings.push(map.found(*line, format!("there is no house `{name}`")));
+        }
+        let is_named = |room: &str| quoted(row).any(|word| word.trim_end_matches('/') == room);
+        let unnamed = rooms.into_iter().filter(|room| !PLAIN.contains(room) && !is_named(room));
+        findings.extend(
+            unnamed.map(|room| {
+                map.found(*line, format!("the row of `{name}` does not name `{room}`"))
+            }),
+        );
     }
     findings.extend(missing_files(map, sources));
     findings
@@ -48,29 +60,20 @@ fn missing_crates(map: &Source, sources: &[Source], rows: &[(usize, &str)]) -> V
         .collect()
 }
 
-fn missing_rooms(
-    map: &Source,
-    sources: &[Source],
-    rows: &[(usize, &str)],
-    name: &str,
-) -> Vec<Finding> {
-    let Some((line, row)) = rows.iter().find(|(_, row)| quoted(row).next() == Some(name)) else {
-        return Vec::new();
+/// What is at the top of a house.
+fn rooms<'a>(sources: &'a [Source], name: &str) -> BTreeSet<&'a str> {
+    let top = match OTHERS.contains(&name) {
+        true => format!("{name}/src/"),
+        false => format!("crates/{name}/src/"),
     };
-    let top = format!("crates/{name}/src/");
+    let is_web = name.starts_with("web/");
     let inside = sources.iter().filter_map(|source| source.path.strip_prefix(&top));
-    let mut rooms: Vec<&str> = inside
-        .map(|path| path.split('/').next().unwrap_or(path))
-        .map(|room| room.strip_suffix(".rs").unwrap_or(room))
-        .filter(|room| !PLAIN.contains(room))
-        .collect();
-    rooms.sort_unstable();
-    rooms.dedup();
-    let is_named = |room: &str| quoted(row).any(|word| word.trim_end_matches('/') == room);
-    let unnamed = rooms.into_iter().filter(|room| !is_named(room));
-    unnamed
-        .map(|room| map.found(*line, format!("the row of `{name}` does not name `{room}`")))
-        .collect()
+    let rooms = inside.filter_map(|path| match path.split_once('/') {
+        Some((folder, _)) => Some(folder),
+        None if is_web => None,
+        None => Some(path.strip_suffix(".rs").unwrap_or(path)),
+    });
+    rooms.collect()
 }
 
 fn missing_files(map: &Source, sources: &[Source]) -> Vec<Finding> {
@@ -97,7 +100,7 @@ mod tests {
 
     #[test]
     fn what_is_not_on_the_map_is_found() {
-        let text = "## Code map\n| `node` | `hear` |\n## A map job, room by room\n`hear.rs`, `gone.rs`\n## End\n";
+        let text = "## Code map\n| `node` | `hear` |\n| `web/sdk` | `join/` |\n| `cellar` | |\n## A map job, room by room\n`hear.rs`, `gone.rs`\n## End\n";
         let sources = [
             source(MAP, text),
             source("crates/node/Cargo.toml", ""),
@@ -105,11 +108,16 @@ mod tests {
             source("crates/node/src/lib.rs", ""),
             source("crates/node/src/hear.rs", ""),
             source("crates/node/src/link/mod.rs", ""),
+            source("web/sdk/src/join/index.ts", ""),
+            source("web/sdk/src/chat/index.ts", ""),
+            source("web/sdk/src/index.ts", ""),
         ];
         let found: Vec<_> = check(&sources).into_iter().map(|finding| finding.text).collect();
         let expected = [
             "the code map has no row for crates/attic",
             "the row of `node` does not name `link`",
+            "the row of `web/sdk` does not name `chat`",
+            "there is no house `cellar`",
             "there is no gone.rs",
         ];
         assert_eq!(found, expected);
