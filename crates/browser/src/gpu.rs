@@ -61,10 +61,10 @@ impl Part {
 
 /// An input on the GPU that all units of a job read.
 #[wasm_bindgen]
-pub struct Kept(Shared);
+pub struct KeptInput(Shared);
 
 #[wasm_bindgen]
-impl Kept {
+impl KeptInput {
     pub fn part(&self) -> Part {
         Part(self.0.clone().into())
     }
@@ -128,12 +128,12 @@ impl Engine {
     }
 
     /// Keeps a written input for all units of a job.
-    pub async fn keep(&self, part: Part) -> Result<Kept, JsValue> {
+    pub async fn keep(&self, part: Part) -> Result<KeptInput, JsValue> {
         let kept = match part.0 {
             Input::Own(stage) => self.gpu.share(stage).await.map_err(|failure| to_js(&failure))?,
             Input::Shared(shared) => shared,
         };
-        Ok(Kept(kept))
+        Ok(KeptInput(kept))
     }
 
     /// Computes some items of a job of `items`; `parts` are its inputs in order.

@@ -12,9 +12,9 @@ const V6_PREFIX: usize = 6;
 
 /// The other end of a connection.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Peer(pub(crate) IpAddr);
+pub(crate) struct FarEnd(pub(crate) IpAddr);
 
-impl Peer {
+impl FarEnd {
     /// Who really asks: a proxy on this machine says so, if there is one. Others could say anything, also
     /// through a plain tunnel that ends here.
     pub(crate) fn asking(self, headers: &HeaderMap, proxy: bool) -> IpAddr {
@@ -112,11 +112,11 @@ mod tests {
     fn only_a_proxy_on_this_machine_may_speak_for_others() {
         let mut headers = HeaderMap::new();
         headers.insert("x-forwarded-for", "198.51.100.1, 203.0.113.5".parse().unwrap());
-        assert_eq!(Peer(ip("127.0.0.1")).asking(&headers, true), ip("203.0.113.5"));
-        assert_eq!(Peer(ip("127.0.0.1")).asking(&headers, false), ip("127.0.0.1"));
-        assert_eq!(Peer(ip("192.0.2.1")).asking(&headers, true), ip("192.0.2.1"));
-        assert_eq!(Peer(ip("::1")).asking(&HeaderMap::new(), true), ip("::1"));
+        assert_eq!(FarEnd(ip("127.0.0.1")).asking(&headers, true), ip("203.0.113.5"));
+        assert_eq!(FarEnd(ip("127.0.0.1")).asking(&headers, false), ip("127.0.0.1"));
+        assert_eq!(FarEnd(ip("192.0.2.1")).asking(&headers, true), ip("192.0.2.1"));
+        assert_eq!(FarEnd(ip("::1")).asking(&HeaderMap::new(), true), ip("::1"));
         headers.insert("x-forwarded-for", "nobody".parse().unwrap());
-        assert_eq!(Peer(ip("127.0.0.1")).asking(&headers, true), ip("127.0.0.1"));
+        assert_eq!(FarEnd(ip("127.0.0.1")).asking(&headers, true), ip("127.0.0.1"));
     }
 }

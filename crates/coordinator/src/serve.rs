@@ -21,7 +21,7 @@ use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsAcceptor;
 use tower::util::MapRequest;
 
-use crate::network::Peer;
+use crate::network::FarEnd;
 
 /// The first byte of every TLS connection: a handshake record.
 const TLS_HANDSHAKE: u8 = 0x16;
@@ -118,7 +118,7 @@ impl Server {
     ) {
         let service =
             MapRequest::new(self.router.clone(), move |mut request: Request<Incoming>| {
-                request.extensions_mut().insert(Peer(peer.ip()));
+                request.extensions_mut().insert(FarEnd(peer.ip()));
                 request
             });
         let connection = http1::Builder::new()

@@ -11,10 +11,10 @@ const CACHE_BYTES: u64 = 256 << 20;
 
 /// The least recently used are dropped first. Cheap to clone.
 #[derive(Clone, Default)]
-pub(super) struct Cache(Arc<Mutex<Kept>>);
+pub(super) struct Cache(Arc<Mutex<Cached>>);
 
 #[derive(Default)]
-struct Kept {
+struct Cached {
     blobs: BTreeMap<Hash, (Bytes, u64)>,
     size: u64,
     uses: u64,

@@ -30,12 +30,12 @@ pub(super) struct Crews {
     /// Who this node is, and to whom, once it joined.
     me: Option<NodeId>,
     coordinator: Option<PublicKey>,
-    seats: BTreeMap<CrewId, Seat>,
+    seats: BTreeMap<CrewId, Enlisted>,
     radio: Option<Radio>,
 }
 
 /// This node's place in one crew.
-struct Seat {
+struct Enlisted {
     member: Member,
     me: NodeId,
     /// Of its job; talk has none.
@@ -129,7 +129,7 @@ impl Host<'_> {
         self.member(crew, MemberInput::Enlist(enlist));
     }
 
-    fn seat(&mut self, job: Option<JobId>) -> Result<Seat, Failure> {
+    fn seat(&mut self, job: Option<JobId>) -> Result<Enlisted, Failure> {
         let internal = |message: &str| Failure::Internal { message: message.into() };
         let (info, work) = match job.map(|job| self.info(job)) {
             None => (None, None),
@@ -153,7 +153,7 @@ impl Host<'_> {
             work,
         };
         let member = Member::new(self.now(), config);
-        Ok(Seat { member, me, info, called: BTreeSet::new() })
+        Ok(Enlisted { member, me, info, called: BTreeSet::new() })
     }
 
     pub(super) fn dismiss(&mut self, crew: CrewId) {

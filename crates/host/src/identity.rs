@@ -16,14 +16,14 @@ use crate::keys::{self, Key, Old};
 const MAX_NODES_PER_FOLDER: usize = 64;
 
 /// A key and the lock that keeps another process from taking it too.
-pub(crate) struct Kept {
+pub(crate) struct HeldKey {
     pub(crate) key: Key,
     /// 1 for the first node of this folder, 2 for one that runs beside it, …
     pub(crate) number: usize,
     _lock: File,
 }
 
-impl Kept {
+impl HeldKey {
     pub(crate) fn identity(&self) -> Identity {
         let PublicKey(bytes) = self.key.public();
         Identity(bytes)
@@ -38,7 +38,7 @@ impl Kept {
 
 /// Takes the first identity of the folder that no other process uses, making it if need be: as the pool at
 /// `base` knows it.
-pub(crate) fn take(data: &Path, base: &str) -> Result<Kept, Fail> {
+pub(crate) fn take(data: &Path, base: &str) -> Result<HeldKey, Fail> {
     fs::create_dir_all(data).map_err(|error| cannot(data, &error))?;
     for number in 1..=MAX_NODES_PER_FOLDER {
         let path = data.join(file_name(number));
@@ -49,7 +49,7 @@ pub(crate) fn take(data: &Path, base: &str) -> Result<Kept, Fail> {
             Ok(()) | Err(TryLockError::Error(_)) => {}
         }
         let key = keys::read_or_make(&path, &mut file, Old::Replaced)?;
-        return Ok(Kept { key: key.within(base), number, _lock: file });
+        return Ok(HeldKey { key: key.within(base), number, _lock: file });
     }
     Err(Fail::world(
         "too_many_nodes",

@@ -11,7 +11,7 @@ use shoal_protocol::{Identity, PublicKey, Signature};
 use tokio::sync::mpsc;
 
 use super::gpu::Access;
-use super::identity::{self, Kept};
+use super::identity::{self, HeldKey};
 use super::session::Session;
 use super::wire::Origin;
 use super::{Event, JoinLink, socket};
@@ -29,7 +29,7 @@ pub(super) struct Pool {
     origin: Origin,
     trust: Trust,
     /// Who this node is in this pool.
-    kept: Kept,
+    kept: HeldKey,
     session: Session,
 }
 

@@ -56,11 +56,11 @@ enum News {
 
 pub(super) struct Quic {
     tell: mpsc::Sender<Heard>,
-    present: Option<Way>,
+    present: Option<QuicWay>,
     last: u64,
 }
 
-struct Way {
+struct QuicWay {
     number: u64,
     frames: mpsc::Sender<Vec<u8>>,
     waiting: Arc<AtomicUsize>,
@@ -68,7 +68,7 @@ struct Way {
     task: AbortHandle,
 }
 
-impl Drop for Way {
+impl Drop for QuicWay {
     fn drop(&mut self) {
         self.task.abort();
     }
@@ -88,7 +88,7 @@ impl Quic {
         let (way, greeting) = (self.last, greeting(session));
         let task = Task { way, tell: self.tell.clone(), waiting: waiting.clone() };
         let task = tokio::spawn(task.work(host, offer, greeting, queue)).abort_handle();
-        self.present = Some(Way { number: way, frames, waiting, is_up: false, task });
+        self.present = Some(QuicWay { number: way, frames, waiting, is_up: false, task });
     }
 
     pub(super) fn close(&mut self) {

@@ -14,7 +14,7 @@ use super::languages::Part;
 /// What all working threads share.
 pub(super) struct Stages {
     /// By crew: the parts that it wants, and once they are loaded, those.
-    crews: Mutex<BTreeMap<CrewId, Kept>>,
+    crews: Mutex<BTreeMap<CrewId, CrewParts>>,
     threads: Threads,
     memory: Memory,
     slots: u16,
@@ -22,7 +22,7 @@ pub(super) struct Stages {
     began: Instant,
 }
 
-struct Kept {
+struct CrewParts {
     parts: Span,
     loaded: Option<Loaded>,
 }
@@ -43,7 +43,7 @@ impl Stages {
     pub(super) fn want(&self, crew: CrewId, parts: Span) {
         let mut crews = self.crews();
         if crews.get(&crew).is_none_or(|kept| kept.parts != parts) {
-            crews.insert(crew, Kept { parts, loaded: None });
+            crews.insert(crew, CrewParts { parts, loaded: None });
         }
     }
 
@@ -157,7 +157,7 @@ impl Stages {
         StageAnswer::Turned { epoch, made, took, usual }
     }
 
-    fn crews(&self) -> MutexGuard<'_, BTreeMap<CrewId, Kept>> {
+    fn crews(&self) -> MutexGuard<'_, BTreeMap<CrewId, CrewParts>> {
         self.crews.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -10,12 +10,12 @@ use shoal_protocol::{Attempt, Caps, FromNode, Hello, Identity, NodeId, Refusal, 
 
 use crate::Output;
 use crate::fact::Fact;
-use crate::peers::{Peer, Seat};
+use crate::peers::{Arrival, Peer};
 use crate::service::Part;
 use crate::state::{Conn, Scheduler};
 
 impl Scheduler {
-    pub(crate) fn connected(&mut self, now: Time, seat: Seat, hello: Hello) {
+    pub(crate) fn connected(&mut self, now: Time, seat: Arrival, hello: Hello) {
         let conn = seat.conn;
         if self.peers.on(conn).is_some() {
             return;
@@ -81,7 +81,7 @@ impl Scheduler {
         }
     }
 
-    fn seat(&mut self, now: Time, seat: &Seat, node: NodeId, hello: (Identity, Caps)) {
+    fn seat(&mut self, now: Time, seat: &Arrival, node: NodeId, hello: (Identity, Caps)) {
         let (identity, caps) = hello;
         let caps = clipped(caps);
         self.register.note_name(node, &caps.name);

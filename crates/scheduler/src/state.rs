@@ -10,7 +10,7 @@ use crate::assign::{Conducts, Review};
 use crate::jobs::Jobs;
 use crate::loans::Loans;
 use crate::numbers::{Chance, Numbers};
-use crate::peers::{Peers, Register, Seat};
+use crate::peers::{Arrival, Peers, Register};
 use crate::service::Services;
 use crate::swarm::Swarms;
 use crate::verify::Trusts;
@@ -63,7 +63,7 @@ impl Scheduler {
             Input::Cancel { job } => self.cancel(now, job),
             Input::Remove { job } => self.remove(job),
             Input::Connected { conn, hello, session, trusted, network } => {
-                self.connected(now, Seat { conn, session, trusted, network }, hello);
+                self.connected(now, Arrival { conn, session, trusted, network }, hello);
             }
             Input::Disconnected { conn } => self.disconnected(now, conn),
             Input::Stored { blob } => self.stored(blob),

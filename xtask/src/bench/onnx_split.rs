@@ -13,7 +13,7 @@ const PER_HOP: f64 = 3.0;
 const OF_SLOWEST: f64 = 0.9;
 
 #[derive(Default)]
-struct Way {
+struct Measured {
     sliced: Vec<f64>,
     whole: Vec<f64>,
     rate: Vec<f64>,
@@ -22,7 +22,7 @@ struct Way {
 
 pub(super) fn run(plan: &Plan) -> Outcome<Report> {
     build(plan)?;
-    let (mut direct, mut relay) = (Way::default(), Way::default());
+    let (mut direct, mut relay) = (Measured::default(), Measured::default());
     for round in 1..=plan.rounds {
         for (name, way) in [("direct", &mut direct), ("relay", &mut relay)] {
             plan.say(&format!("round {round}, {name}"));
@@ -42,7 +42,7 @@ pub(super) fn run(plan: &Plan) -> Outcome<Report> {
         report.ours(&format!("ms whole in one tab, beside {name}"), median(&way.whole));
         report.ours(&format!("requests a second in three slices, {name}"), median(&way.rate));
     }
-    let per_hop = |way: &Way| {
+    let per_hop = |way: &Measured| {
         let more = way.sliced.iter().zip(&way.whole).map(|(sliced, whole)| (sliced - whole) / HOPS);
         median(&more.collect::<Vec<_>>())
     };

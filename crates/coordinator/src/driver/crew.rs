@@ -14,7 +14,7 @@ use shoal_scheduler::{Conn, Fact, Input, Scheduler};
 use shoal_seal::{Claims, Rights, mint};
 
 use super::Driver;
-use super::event::{CrewEvent, Seat};
+use super::event::{CrewEvent, GridSeat};
 use super::parts::Parts;
 use crate::fields::Fields;
 use crate::ice::Ice;
@@ -181,14 +181,14 @@ impl Driver {
     }
 
     /// Where a connection sits in a crew; in its present epoch if none is named.
-    pub(super) fn seat(&self, crew: CrewId, epoch: Option<Epoch>, conn: Conn) -> Option<Seat> {
+    pub(super) fn seat(&self, crew: CrewId, epoch: Option<Epoch>, conn: Conn) -> Option<GridSeat> {
         let (job, rows) = match epoch {
             Some(epoch) => self.scheduler.member(crew, epoch, conn)?,
             None => self.scheduler.in_crew(crew, conn)?,
         };
         let sim = self.sim(job)?;
         let (width, height, row_bytes) = (sim.width, sim.height, sim.row_bytes());
-        Some(Seat { job, rows, row_bytes, width, height })
+        Some(GridSeat { job, rows, row_bytes, width, height })
     }
 
     pub(super) fn sim(&self, job: JobId) -> Option<&SimWork> {

@@ -156,7 +156,7 @@ pub(crate) enum CrewEvent {
 
 /// A member's place in a simulation.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Seat {
+pub(crate) struct GridSeat {
     pub(crate) job: JobId,
     pub(crate) rows: Span,
     pub(crate) row_bytes: u64,
@@ -292,7 +292,7 @@ pub(crate) enum Query {
         crew: CrewId,
         epoch: Option<Epoch>,
         conn: Conn,
-        reply: Reply<Option<Seat>>,
+        reply: Reply<Option<GridSeat>>,
     },
     Explain {
         what: Explain,

@@ -8,8 +8,8 @@ use shoal_scheduler::Conn;
 use tokio::sync::{mpsc, oneshot, watch};
 
 use super::event::{
-    Counts, CrewEvent, Event, Explain, Found, Merged, NotTaken, Proven, Query, Reply, ReserveError,
-    Reserved, Seat, ServiceEvent, Submission,
+    Counts, CrewEvent, Event, Explain, Found, GridSeat, Merged, NotTaken, Proven, Query, Reply,
+    ReserveError, Reserved, ServiceEvent, Submission,
 };
 use super::keyed::{Key, Taken};
 use crate::health::{Health, Trouble};
@@ -153,7 +153,7 @@ impl Handle {
         crew: CrewId,
         epoch: Option<Epoch>,
         conn: Conn,
-    ) -> Result<Option<Seat>, Stopped> {
+    ) -> Result<Option<GridSeat>, Stopped> {
         self.query(|reply| Query::Seat { crew, epoch, conn, reply }).await
     }
 

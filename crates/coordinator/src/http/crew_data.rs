@@ -16,7 +16,7 @@ use super::App;
 use super::extract::{Path, Query};
 use super::jobs::{collect, number};
 use super::node_data::length;
-use crate::driver::event::{CrewEvent, Event, Seat};
+use crate::driver::event::{CrewEvent, Event, GridSeat};
 use crate::error::{ApiError, AuthError, CrewError, RequestError};
 use crate::fields::Band;
 use crate::health::Trouble;
@@ -172,7 +172,7 @@ async fn put_view(
     Ok(StatusCode::NO_CONTENT)
 }
 
-fn band(shown: &Shown, seat: &Seat) -> Result<Band, ApiError> {
+fn band(shown: &Shown, seat: &GridSeat) -> Result<Band, ApiError> {
     let read = |what: &'static str, text: &Option<String>| match text {
         Some(text) => number(what, text),
         None => number(what, ""),

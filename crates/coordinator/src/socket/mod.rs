@@ -52,7 +52,7 @@ use crate::driver::conns::{MAX_BEHIND, Outgoing};
 use crate::driver::event::Event;
 use crate::error::{ApiError, RequestError};
 use crate::http::App;
-use crate::network::Peer;
+use crate::network::FarEnd;
 use crate::ping::{PING_EVERY, Pings};
 use crate::quic::Offered;
 use crate::relay::{Letters, Way};
@@ -69,7 +69,7 @@ const HELLO_WITHIN: Duration = Duration::from_secs(10);
 )]
 pub(crate) async fn node_socket(
     State(app): State<App>,
-    Extension(peer): Extension<Peer>,
+    Extension(peer): Extension<FarEnd>,
     mut request: Request<Body>,
 ) -> Response {
     let network = app.networks.number(peer.asking(request.headers(), app.behind_proxy));

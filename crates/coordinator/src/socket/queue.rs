@@ -29,7 +29,7 @@ pub(super) struct Queue {
     /// For the socket, in order, with whom they are from. The first may be partly sent.
     frames: VecDeque<(Conn, Parcel)>,
     /// Where new frames go while it is there.
-    quic: Option<Way>,
+    quic: Option<QuicEnd>,
     held: usize,
     by_source: BTreeMap<Conn, usize>,
     /// The answer to the last ping.
@@ -37,7 +37,7 @@ pub(super) struct Queue {
 }
 
 /// A way by QUIC, as this end sees it.
-struct Way {
+struct QuicEnd {
     number: u64,
     frames: VecDeque<(Conn, Parcel)>,
     wake: Arc<Notify>,
@@ -148,7 +148,7 @@ impl Queue {
         let (alive, over) = oneshot::channel();
         let wake = Arc::new(Notify::new());
         let before = self.quic.take().map(|way| way.frames).unwrap_or_default();
-        self.quic = Some(Way { number, frames: before, wake: wake.clone(), _alive: alive });
+        self.quic = Some(QuicEnd { number, frames: before, wake: wake.clone(), _alive: alive });
         Some((QuicWay { number, wake }, over))
     }
 

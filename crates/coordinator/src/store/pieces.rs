@@ -18,13 +18,13 @@ const KEPT: usize = 256;
 
 #[derive(Clone, Default)]
 pub(crate) struct Pieces {
-    kept: Arc<Mutex<Kept>>,
+    kept: Arc<Mutex<Lists>>,
     /// Bytes of blobs given to nodes, in pieces or whole.
     served: Arc<AtomicU64>,
 }
 
 #[derive(Default)]
-struct Kept {
+struct Lists {
     lists: BTreeMap<Hash, (Arc<OnceCell<Bytes>>, u64)>,
     uses: u64,
 }

@@ -12,7 +12,7 @@ use shoal_scheduler::Conn;
 use tokio::time::timeout;
 
 use crate::node::{Node, connect, hello, proven, receive};
-use crate::quic_way::{Line, Way, dial, offer};
+use crate::quic_way::{Line, QuicWay, dial, offer};
 use crate::relay::{CREW, EPOCH, counted, crew, frame, header, payload, take};
 use crate::world::{World, eventually};
 
@@ -29,7 +29,7 @@ async fn pair(world: &World) -> (Node, Node) {
 async fn a_node_with_quic_and_one_without_talk_to_each_other() {
     let world = World::start_quic();
     let (mut one, mut two) = pair(&world).await;
-    let mut way = Way::of(&mut one).await;
+    let mut way = QuicWay::of(&mut one).await;
     let offered = offer(&mut two).await;
     let sizes = [0, 1, 4 << 10, MAX_LINK_FRAME - HEADER_BYTES, 1 << 20];
     let mut bytes = 0;
@@ -45,7 +45,7 @@ async fn a_node_with_quic_and_one_without_talk_to_each_other() {
     assert_eq!((counts.frames, counts.bytes), (2 * sizes.len() as u64, 2 * bytes));
     assert_eq!((counts.quic_in, counts.quic_out, counts.quic_opened), (bytes, bytes, 1));
     // And both by QUIC.
-    let mut other = Way::open(&two, &offered).await;
+    let mut other = QuicWay::open(&two, &offered).await;
     way.post(header(&one, &two, 5), b"hello").await;
     assert_eq!(payload(&other.take().await.unwrap()), b"hello");
     let pool = world.api.json("/api/v1/pool").await;
@@ -61,7 +61,7 @@ async fn what_may_not_pass_by_socket_does_not_pass_by_quic() {
     let (three, mut two) = (nodes.pop().unwrap(), nodes.pop().unwrap());
     let mut one = nodes.pop().unwrap();
     world.relay.route(CREW, EPOCH, &[(one.id, Conn(1)), (two.id, Conn(2))]);
-    let mut way = Way::of(&mut one).await;
+    let mut way = QuicWay::of(&mut one).await;
     let good = header(&one, &two, 3);
     for header in [
         Header { destination: three.id, ..good },
@@ -86,7 +86,7 @@ async fn garbage_ends_the_way_and_a_forger_is_refused_altogether() {
     let mut oversized = header(&one, &two, 3).encode();
     oversized[4..8].fill(0xff);
     for garbage in [vec![0x80; 100], oversized.to_vec()] {
-        let mut way = Way::open(&one, &offered).await;
+        let mut way = QuicWay::open(&one, &offered).await;
         way.send.write_all(&garbage).await.unwrap();
         timeout(PATIENCE, way.connection.closed()).await.expect("closed");
     }
@@ -94,7 +94,7 @@ async fn garbage_ends_the_way_and_a_forger_is_refused_altogether() {
     // The socket goes on.
     one.socket.send(frame(header(&one, &two, 2), b"ws")).await.unwrap();
     assert_eq!(payload(&take(&mut two).await), b"ws");
-    let mut way = Way::open(&one, &offered).await;
+    let mut way = QuicWay::open(&one, &offered).await;
     let forged = Header { source: two.id, destination: one.id, ..header(&one, &two, 3) };
     for _ in 0..15 {
         way.post(forged, b"lie").await;
@@ -114,10 +114,10 @@ async fn only_the_session_of_an_open_socket_opens_a_way() {
     let wrong = ["", "nobody", &session[1..], &world.token, &"x".repeat(64)];
     for word in wrong {
         let connection = dial(&offered).await.unwrap();
-        assert!(Way::greet(connection, &greeting(word)).await.is_none(), "{word:?}");
+        assert!(QuicWay::greet(connection, &greeting(word)).await.is_none(), "{word:?}");
     }
     let connection = dial(&offered).await.unwrap();
-    assert!(Way::greet(connection, &[200; 201]).await.is_none(), "a session that is too long");
+    assert!(QuicWay::greet(connection, &[200; 201]).await.is_none(), "a session that is too long");
     counted(&world, |counts| counts.quic_refused == wrong.len() as u64 + 1).await;
     // Another certificate than the one that was told of is not the coordinator's.
     let other = QuicOffer { hashes: vec![[7; 32]], ..offered.clone() };
@@ -129,7 +129,10 @@ async fn only_the_session_of_an_open_socket_opens_a_way() {
     };
     eventually(gone).await;
     let connection = dial(&offered).await.unwrap();
-    assert!(Way::greet(connection, &greeting(&session)).await.is_none(), "its socket is closed");
+    assert!(
+        QuicWay::greet(connection, &greeting(&session)).await.is_none(),
+        "its socket is closed"
+    );
     world.stop().await;
 }
 
@@ -153,7 +156,7 @@ async fn strangers_who_say_nothing_are_few_and_gone_soon() {
     let opened = async {
         loop {
             if let Some(connection) = dial(&offered).await
-                && let Some(way) = Way::greet(connection, &greeting(&one.session)).await
+                && let Some(way) = QuicWay::greet(connection, &greeting(&one.session)).await
             {
                 return way;
             }
@@ -174,9 +177,9 @@ async fn one_that_takes_nothing_by_quic_stalls_nobody_and_holds_a_window() {
     let mut nodes = crew(&world, &["source", "stalled", "one"]).await;
     let (mut one, mut stalled) = (nodes.pop().unwrap(), nodes.pop().unwrap());
     let mut source = nodes.pop().unwrap();
-    let mut from = Way::of(&mut source).await;
-    let _stalls = Way::of(&mut stalled).await;
-    let mut hears = Way::of(&mut one).await;
+    let mut from = QuicWay::of(&mut source).await;
+    let _stalls = QuicWay::of(&mut stalled).await;
+    let mut hears = QuicWay::of(&mut one).await;
     let words = vec![9; MAX_LINK_FRAME - HEADER_BYTES];
     for _ in 0..FRAMES {
         from.post(header(&source, &stalled, words.len()), &words).await;
@@ -197,7 +200,7 @@ async fn a_line_that_is_cut_brings_frames_back_to_the_socket() {
     let (mut one, mut two) = pair(&world).await;
     let offered = offer(&mut one).await;
     let line = Line::to(offered.port).await;
-    let mut way = Way::open(&one, &QuicOffer { port: line.port, ..offered.clone() }).await;
+    let mut way = QuicWay::open(&one, &QuicOffer { port: line.port, ..offered.clone() }).await;
     two.socket.send(frame(header(&two, &one, 5), b"first")).await.unwrap();
     assert_eq!(payload(&way.take().await.unwrap()), b"first");
     line.cut();
@@ -216,7 +219,7 @@ async fn a_line_that_is_cut_brings_frames_back_to_the_socket() {
     assert_eq!(payload(&heard), b"second");
     assert_eq!(timeout(PATIENCE, way.take()).await.expect("it is over here too"), None);
     // A new way takes their place.
-    let mut way = Way::open(&one, &offered).await;
+    let mut way = QuicWay::open(&one, &offered).await;
     two.socket.send(frame(header(&two, &one, 5), b"third")).await.unwrap();
     loop {
         let heard = timeout(PATIENCE, way.take()).await.expect("a frame").expect("a frame");
@@ -232,8 +235,8 @@ async fn a_newer_way_takes_the_place_of_an_older_one() {
     let world = World::start_quic();
     let (mut one, mut two) = pair(&world).await;
     let offered = offer(&mut one).await;
-    let old = Way::open(&one, &offered).await;
-    let mut new = Way::open(&one, &offered).await;
+    let old = QuicWay::open(&one, &offered).await;
+    let mut new = QuicWay::open(&one, &offered).await;
     timeout(PATIENCE, old.connection.closed()).await.expect("closed");
     two.socket.send(frame(header(&two, &one, 5), b"hello")).await.unwrap();
     assert_eq!(payload(&new.take().await.unwrap()), b"hello");

@@ -32,32 +32,32 @@ pub(crate) async fn dial(offer: &QuicOffer) -> Option<Connection> {
     Endpoint::client(config).unwrap().connect(url).await.ok()
 }
 
-pub(crate) struct Way {
+pub(crate) struct QuicWay {
     pub(crate) connection: Connection,
     pub(crate) send: SendStream,
     receive: RecvStream,
 }
 
-impl Way {
+impl QuicWay {
     /// Of a node that was told where.
-    pub(crate) async fn of(node: &mut Node) -> Way {
+    pub(crate) async fn of(node: &mut Node) -> QuicWay {
         let offer = offer(node).await;
-        Way::open(node, &offer).await
+        QuicWay::open(node, &offer).await
     }
 
-    pub(crate) async fn open(node: &Node, offer: &QuicOffer) -> Way {
+    pub(crate) async fn open(node: &Node, offer: &QuicOffer) -> QuicWay {
         let connection = dial(offer).await.expect("a connection");
-        Way::greet(connection, &greeting(&node.session)).await.expect("a way")
+        QuicWay::greet(connection, &greeting(&node.session)).await.expect("a way")
     }
 
     /// `None` if the coordinator does not accept it.
-    pub(crate) async fn greet(connection: Connection, first: &[u8]) -> Option<Way> {
+    pub(crate) async fn greet(connection: Connection, first: &[u8]) -> Option<QuicWay> {
         let (mut send, mut receive) = connection.open_bi().await.unwrap().await.unwrap();
         send.write_all(first).await.unwrap();
         let mut answer = [0];
         receive.read_exact(&mut answer).await.ok()?;
         assert_eq!(answer, [ACCEPTED]);
-        Some(Way { connection, send, receive })
+        Some(QuicWay { connection, send, receive })
     }
 
     pub(crate) async fn post(&mut self, header: Header, payload: &[u8]) {

@@ -25,7 +25,7 @@ pub struct Model {
     room: Room,
     work: OnnxWork,
     threads: Threads,
-    built_in: Mutex<Kept>,
+    built_in: Mutex<BuiltInState>,
     second: Option<Second>,
     choice: Mutex<Choice>,
     memory: Memory,
@@ -34,7 +34,7 @@ pub struct Model {
 }
 
 /// The built-in engine's share of a model.
-enum Kept {
+enum BuiltInState {
     Loaded(Arc<BuiltIn>),
     /// The other engine answers; loaded again if that one fails.
     Dropped,
@@ -71,15 +71,15 @@ impl Model {
         let second = second(graph.bytes());
         let preferred = second.as_ref().is_some_and(|second| second.preferred);
         let built_in = match BuiltIn::load(&graph, work) {
-            Ok(_) if preferred => Kept::Dropped,
-            Ok(engine) => Kept::Loaded(Arc::new(engine)),
+            Ok(_) if preferred => BuiltInState::Dropped,
+            Ok(engine) => BuiltInState::Loaded(Arc::new(engine)),
             Err(why) if second.is_none() => return Err(unable(why)),
-            Err(why) => Kept::Unable(why),
+            Err(why) => BuiltInState::Unable(why),
         };
         let choice = match (&built_in, &second) {
-            (Kept::Loaded(_), Some(_)) => Choice::default(),
-            (Kept::Loaded(_), None) => Choice::only(Which::BuiltIn),
-            (Kept::Dropped | Kept::Unable(_), _) => Choice::only(Which::Second),
+            (BuiltInState::Loaded(_), Some(_)) => Choice::default(),
+            (BuiltInState::Loaded(_), None) => Choice::only(Which::BuiltIn),
+            (BuiltInState::Dropped | BuiltInState::Unable(_), _) => Choice::only(Which::Second),
         };
         let model = Model {
             room: Room::new(graph),
@@ -169,12 +169,12 @@ impl Model {
     fn kept_engine(&self) -> Result<Arc<BuiltIn>, String> {
         let mut kept = lock(&self.built_in);
         match &*kept {
-            Kept::Loaded(engine) => Ok(engine.clone()),
-            Kept::Unable(why) => Err(why.clone()),
-            Kept::Dropped => {
+            BuiltInState::Loaded(engine) => Ok(engine.clone()),
+            BuiltInState::Unable(why) => Err(why.clone()),
+            BuiltInState::Dropped => {
                 let loaded = BuiltIn::load(self.room.graph(), &self.work);
                 let engine = loaded.map(Arc::new)?;
-                *kept = Kept::Loaded(engine.clone());
+                *kept = BuiltInState::Loaded(engine.clone());
                 Ok(engine)
             }
         }
@@ -215,8 +215,8 @@ impl Model {
     /// The built-in engine is not asked for now: its memory is given back. It is loaded again for the next request.
     pub fn rest(&self) {
         let mut kept = lock(&self.built_in);
-        if let Kept::Loaded(_) = *kept {
-            *kept = Kept::Dropped;
+        if let BuiltInState::Loaded(_) = *kept {
+            *kept = BuiltInState::Dropped;
         }
     }
 

@@ -29,7 +29,7 @@ pub(super) fn start(crew: CrewId, device: &Arc<Device>, couriers: [Courier; 2]) 
     let (stores, todo) = mpsc::sync_channel(MAX_STORES);
     std::thread::spawn(move || store_all(crew, storing, &todo));
     let (band, commands) = mpsc::sync_channel(MAX_COMMANDS);
-    let seat = Seat { crew, device: device.clone(), courier, stores, open: None };
+    let seat = Station { crew, device: device.clone(), courier, stores, open: None };
     std::thread::spawn(move || seat.work(&commands));
     band
 }
@@ -45,7 +45,7 @@ pub(super) fn audition(device: &Device, crew: CrewId, job: JobId) {
     device.leave_if_lost();
 }
 
-struct Seat {
+struct Station {
     crew: CrewId,
     device: Arc<Device>,
     courier: Courier,
@@ -66,7 +66,7 @@ enum Store {
     View { epoch: Epoch, path: String, pixels: Readback },
 }
 
-impl Seat {
+impl Station {
     fn work(mut self, commands: &mpsc::Receiver<SimCommand>) {
         while let Ok(command) = commands.recv() {
             let epoch = command.epoch();

@@ -19,7 +19,7 @@ use super::ports::{Came, MAX_DATAGRAM, Ports};
 use super::relays::{self, Passed, RelayNews, Relays};
 use super::streams::{self, Streams};
 use super::words::{self, Words};
-use super::{Heard, MAX_CALLS, News, Order, Ordered, Peer};
+use super::{CrewPeer, Heard, MAX_CALLS, News, Order, Ordered};
 
 /// Without calls there is nothing to wake up for.
 const IDLE: Duration = Duration::from_secs(3600);
@@ -27,17 +27,17 @@ const IDLE: Duration = Duration::from_secs(3600);
 pub(super) struct Air {
     ports: Ports,
     pub(super) at: Vec<Candidate>,
-    pub(super) calls: BTreeMap<Peer, Call>,
+    pub(super) calls: BTreeMap<CrewPeer, Call>,
     /// Which way each call takes.
-    pub(super) ways: BTreeMap<Peer, Direct>,
+    pub(super) ways: BTreeMap<CrewPeer, Direct>,
     /// What the peer said of a channel before it is wanted.
-    pub(super) held: BTreeMap<Peer, Vec<Words>>,
+    pub(super) held: BTreeMap<CrewPeer, Vec<Words>>,
     /// None where they are not tried.
     pub(super) streams: Option<Streams>,
     /// Who may call.
-    listening: BTreeSet<Peer>,
+    listening: BTreeSet<CrewPeer>,
     /// Which call to each peer this is, until it is hung up.
-    pub(super) numbers: BTreeMap<Peer, u64>,
+    pub(super) numbers: BTreeMap<CrewPeer, u64>,
     outside: Outside,
     relays: Relays,
     pub(super) tell: mpsc::Sender<Heard>,
@@ -159,7 +159,7 @@ impl Air {
         }
     }
 
-    async fn dial(&mut self, peer: Peer) -> Result<(), Over> {
+    async fn dial(&mut self, peer: CrewPeer) -> Result<(), Over> {
         self.ask_outside().await;
         self.forget(peer).await;
         self.ways.insert(peer, Direct::dial());
@@ -174,7 +174,7 @@ impl Air {
         }
     }
 
-    async fn hear(&mut self, peer: Peer, words: Words) -> Result<(), Over> {
+    async fn hear(&mut self, peer: CrewPeer, words: Words) -> Result<(), Over> {
         match words {
             Words::Offer(offer, streams) => {
                 if !self.listening.contains(&peer) || self.held.contains_key(&peer) {
@@ -235,7 +235,7 @@ impl Air {
         self.relays.tick().await;
         let time = self.now();
         let is_due = |way: &Direct| way.next_timeout().is_some_and(|at| at <= time);
-        let due: Vec<Peer> =
+        let due: Vec<CrewPeer> =
             self.ways.iter().filter(|(_, way)| is_due(way)).map(|(peer, _)| *peer).collect();
         for peer in due {
             self.change(peer, DirectInput::Tick, None).await?;
@@ -243,7 +243,7 @@ impl Air {
         }
         let now = Instant::now();
         let due = self.calls.iter().filter(|(_, call)| call.wake() <= now);
-        let due: Vec<Peer> = due.map(|(peer, _)| *peer).collect();
+        let due: Vec<CrewPeer> = due.map(|(peer, _)| *peer).collect();
         for peer in due {
             self.advance(peer).await?;
         }
@@ -251,7 +251,7 @@ impl Air {
     }
 
     /// Lets a call do what follows from a change.
-    pub(super) async fn advance(&mut self, peer: Peer) -> Result<(), Over> {
+    pub(super) async fn advance(&mut self, peer: CrewPeer) -> Result<(), Over> {
         let mut out = Out::default();
         if let Some(call) = self.calls.get_mut(&peer) {
             call.tick(Instant::now(), &mut out);
@@ -259,7 +259,7 @@ impl Air {
         self.done(peer, out).await
     }
 
-    async fn done(&mut self, peer: Peer, out: Out) -> Result<(), Over> {
+    async fn done(&mut self, peer: CrewPeer, out: Out) -> Result<(), Over> {
         self.transmit(peer, out.datagrams).await;
         if out.is_up {
             self.change(peer, DirectInput::Opened, None).await?;
@@ -311,7 +311,7 @@ impl Air {
     /// Another way to call this machine: peers are told, those that are being called too.
     async fn is_also_at(&mut self, candidate: Candidate) -> Result<(), Over> {
         let words = words::candidate(&candidate);
-        let peers: Vec<Peer> = self.calls.keys().copied().collect();
+        let peers: Vec<CrewPeer> = self.calls.keys().copied().collect();
         for peer in peers {
             if let Some(call) = self.calls.get_mut(&peer) {
                 call.is_also_at(&candidate);
@@ -332,7 +332,7 @@ impl Air {
     }
 
     /// What the peer can take now leaves; the rest waits for its turn.
-    async fn transmit(&mut self, peer: Peer, datagrams: Vec<Transmit>) {
+    async fn transmit(&mut self, peer: CrewPeer, datagrams: Vec<Transmit>) {
         let Some(call) = self.calls.get_mut(&peer) else { return };
         datagrams.into_iter().for_each(|datagram| call.pace.add(datagram));
         let now = Instant::now();
@@ -344,7 +344,7 @@ impl Air {
         }
     }
 
-    pub(super) async fn end(&mut self, peer: Peer) {
+    pub(super) async fn end(&mut self, peer: CrewPeer) {
         if let Some(call) = self.calls.remove(&peer) {
             let mut out = Out::default();
             call.end(&mut out);
@@ -364,7 +364,7 @@ impl Air {
         self.relays.rest().await;
     }
 
-    pub(super) async fn tell(&self, peer: Peer, news: News) -> Result<(), Over> {
+    pub(super) async fn tell(&self, peer: CrewPeer, news: News) -> Result<(), Over> {
         let Some(call) = self.numbers.get(&peer).copied() else { return Ok(()) };
         self.tell.send(Heard { peer, call, news }).await.map_err(|_| Over)
     }

@@ -49,19 +49,19 @@ const MAX_WAITING_BYTES: usize = LINK_WINDOW as usize + 4 * MAX_LINK_FRAME;
 const MAX_CALLS: usize = 64;
 
 /// Another node in one crew. Two crews that have the same two nodes have a channel each.
-pub(crate) type Peer = (CrewId, NodeId);
+pub(crate) type CrewPeer = (CrewId, NodeId);
 
 /// What the task is to do.
 #[derive(Debug)]
 pub(crate) enum Order {
     /// Call this peer; ours is the offer.
-    Dial(Peer),
+    Dial(CrewPeer),
     /// Let this peer call.
-    Listen(Peer),
+    Listen(CrewPeer),
     /// What the peer's radio said, on the way that exists already.
-    Hear(Peer, Vec<u8>),
-    Hang(Peer),
-    Send(Peer, Vec<u8>),
+    Hear(CrewPeer, Vec<u8>),
+    Hang(CrewPeer),
+    Send(CrewPeer, Vec<u8>),
     /// STUN servers (`stun:host:port`) that tell how this node looks from outside, and TURN servers
     /// (`turn:host:port name password`, `turns:` over TLS) that pass on what comes for it.
     Servers(Vec<String>),
@@ -70,7 +70,7 @@ pub(crate) enum Order {
 /// What became of a call.
 #[derive(Debug)]
 pub(crate) struct Heard {
-    peer: Peer,
+    peer: CrewPeer,
     /// Which of the calls to this peer.
     call: u64,
     news: News,
@@ -105,7 +105,7 @@ pub(crate) struct Radio {
 /// The present call to each peer: one that was begun and not ended.
 #[derive(Default)]
 struct Calls {
-    present: BTreeMap<Peer, u64>,
+    present: BTreeMap<CrewPeer, u64>,
     last: u64,
 }
 
@@ -177,7 +177,7 @@ impl Radio {
     }
 
     /// What is told of the present call to a peer; of earlier ones nothing is passed on.
-    pub(crate) fn present(&self, heard: Heard) -> Option<(Peer, News)> {
+    pub(crate) fn present(&self, heard: Heard) -> Option<(CrewPeer, News)> {
         let is_present = self.calls().present.get(&heard.peer) == Some(&heard.call);
         is_present.then_some((heard.peer, heard.news))
     }

@@ -10,7 +10,7 @@ use super::air::{Air, Over};
 use super::call::Call;
 use super::streams::{Event, Line};
 use super::words::{self, Words};
-use super::{MAX_CALLS, News, Peer};
+use super::{CrewPeer, MAX_CALLS, News};
 
 /// What a peer says of a channel while streams are tried: an offer and its candidates are some dozens.
 const MAX_HELD: usize = 64;
@@ -19,7 +19,7 @@ impl Air {
     /// One change to the way of a call, and all that follows from it. `line` is the stream it is about.
     pub(super) async fn change(
         &mut self,
-        peer: Peer,
+        peer: CrewPeer,
         input: DirectInput,
         mut line: Option<Line>,
     ) -> Result<(), Over> {
@@ -42,7 +42,7 @@ impl Air {
     /// Whether it could be done.
     async fn perform(
         &mut self,
-        peer: Peer,
+        peer: CrewPeer,
         todo: DirectDo,
         line: &mut Option<Line>,
     ) -> Result<bool, Over> {
@@ -88,14 +88,14 @@ impl Air {
     }
 
     /// What was before with this peer is over.
-    pub(super) async fn forget(&mut self, peer: Peer) {
+    pub(super) async fn forget(&mut self, peer: CrewPeer) {
         self.ways.remove(&peer);
         self.held.remove(&peer);
         self.streams.iter_mut().for_each(|all| all.end(peer));
         self.end(peer).await;
     }
 
-    pub(super) fn hold(&mut self, peer: Peer, candidate: Candidate) {
+    pub(super) fn hold(&mut self, peer: CrewPeer, candidate: Candidate) {
         if let Some(held) = self.held.get_mut(&peer)
             && held.len() < MAX_HELD
         {
@@ -104,14 +104,14 @@ impl Air {
     }
 
     /// Gives the frame back if the call has no stream.
-    pub(super) fn by_stream(&self, peer: Peer, call: u64, frame: Vec<u8>) -> Option<Vec<u8>> {
+    pub(super) fn by_stream(&self, peer: CrewPeer, call: u64, frame: Vec<u8>) -> Option<Vec<u8>> {
         match &self.streams {
             Some(streams) => streams.pass(peer, call, frame),
             None => Some(frame),
         }
     }
 
-    async fn try_streams(&mut self, peer: Peer) -> Result<(), Over> {
+    async fn try_streams(&mut self, peer: CrewPeer) -> Result<(), Over> {
         let call = self.numbers.get(&peer).copied().unwrap_or_default();
         let Some(streams) = &mut self.streams else { return Ok(()) };
         let offer = match self.held.get_mut(&peer).and_then(|held| held.first_mut()) {
@@ -131,7 +131,7 @@ impl Air {
     }
 
     /// Answers the offer of a channel that came before.
-    async fn answer(&mut self, peer: Peer) -> Result<bool, Over> {
+    async fn answer(&mut self, peer: CrewPeer) -> Result<bool, Over> {
         let mut held = self.held.get_mut(&peer).map(std::mem::take).into_iter().flatten();
         let Some(Words::Offer(offer, _)) = held.next() else { return Ok(false) };
         match Call::answer(Instant::now(), &self.at, offer) {
@@ -150,7 +150,7 @@ impl Air {
     }
 
     /// Takes the answer that came just now.
-    fn accept(&mut self, peer: Peer) -> bool {
+    fn accept(&mut self, peer: CrewPeer) -> bool {
         let answer = self.held.remove(&peer).and_then(|held| held.into_iter().next());
         let (Some(Words::Answer(answer)), Some(call)) = (answer, self.calls.get_mut(&peer)) else {
             return false;
@@ -158,7 +158,7 @@ impl Air {
         call.answered(answer).is_ok()
     }
 
-    fn use_stream(&mut self, peer: Peer, line: Option<Line>) -> bool {
+    fn use_stream(&mut self, peer: CrewPeer, line: Option<Line>) -> bool {
         let Some(call) = self.numbers.get(&peer).copied() else { return false };
         let (Some(streams), Some(line)) = (&mut self.streams, line) else { return false };
         streams.take((peer, call), line, &self.tell).is_ok()

@@ -214,7 +214,7 @@ impl Shelf {
         dropped
     }
 
-    fn list(&self) -> Vec<Kept> {
+    fn list(&self) -> Vec<Shelved> {
         let entries = fs::read_dir(&self.0).into_iter().flatten().flatten();
         let kept = entries.filter_map(|entry| {
             let (path, meta) = (entry.path(), entry.metadata().ok()?);
@@ -226,7 +226,7 @@ impl Shelf {
             };
             let blob = BlobRef { hash, size: meta.len() };
             let bytes = if whole { blob.size } else { bytes_in(&blob, &self.pieces(blob)) };
-            Some(Kept { blob, whole, bytes, used: meta.modified().ok()? })
+            Some(Shelved { blob, whole, bytes, used: meta.modified().ok()? })
         });
         kept.collect()
     }
@@ -248,7 +248,7 @@ impl Shelf {
     }
 }
 
-struct Kept {
+struct Shelved {
     blob: BlobRef,
     whole: bool,
     /// What it takes: of a part, the pieces that are here.

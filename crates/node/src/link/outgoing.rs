@@ -38,11 +38,11 @@ pub(super) struct Outgoing {
 #[derive(Debug, Default)]
 struct Channel {
     next: u64,
-    kept: VecDeque<Kept>,
+    kept: VecDeque<Unconfirmed>,
 }
 
 #[derive(Debug)]
-struct Kept {
+struct Unconfirmed {
     number: u64,
     bytes: Arc<Vec<u8>>,
     cut: Cut,
@@ -99,7 +99,7 @@ impl Outgoing {
         }
         (self.queued, self.queued_bytes) = (self.queued + 1, self.queued_bytes + size);
         let channel = self.channels.entry(channel).or_default();
-        channel.kept.push_back(Kept {
+        channel.kept.push_back(Unconfirmed {
             number: channel.next,
             bytes,
             cut: Cut::Waiting,
@@ -145,7 +145,7 @@ impl Outgoing {
         self.cut_of(channel, chunk)
     }
 
-    fn may_open(&self, kept: &Kept, chunk: usize) -> bool {
+    fn may_open(&self, kept: &Unconfirmed, chunk: usize) -> bool {
         let size = kept.bytes.len();
         let begins = matches!(kept.cut, Cut::Waiting) && size > chunk;
         !begins || self.open + size as u64 <= MAX_OPEN_BYTES
@@ -248,7 +248,7 @@ impl Channel {
     }
 }
 
-impl Kept {
+impl Unconfirmed {
     fn next_size(&self, chunk: usize) -> usize {
         let from = match self.cut {
             Cut::Begun { at, .. } => at,

@@ -6,12 +6,12 @@ use shoal_protocol::{Path, Time};
 use super::MeshOutput;
 use super::control::{CONTROL, Control, MAX_RADIO_BYTES};
 use super::desk::Desk;
-use super::peer::Peer;
+use super::peer::OtherMember;
 use super::radio::Heard;
 use crate::link::LinkInput;
 use crate::session::RadioDo;
 
-impl Peer {
+impl OtherMember {
     /// The radio has a direct channel.
     pub(super) fn rise(&mut self, now: Time, desk: &mut Desk) {
         let Some(line) = self.line() else { return };

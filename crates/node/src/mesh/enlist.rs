@@ -10,7 +10,7 @@ use shoal_seal::{is_signed, present, read};
 
 use super::Mesh;
 use super::control::Control;
-use super::peer::{Peer, State};
+use super::peer::{OtherMember, State};
 
 /// In crews up to this size everybody has a link to everybody: collectives find them ready. In larger ones
 /// only neighbours do; others get one when something is to be said to them.
@@ -63,7 +63,7 @@ impl Mesh {
         let known = self.peers.get(&node).is_some_and(|peer| peer.proven);
         let statement = link_statement(&desk.config.coordinator, &key);
         let proven = known || is_signed(&identity.0, &statement, &proof);
-        let peer = self.peers.entry(node).or_insert_with(|| Peer::new(node, identity, key));
+        let peer = self.peers.entry(node).or_insert_with(|| OtherMember::new(node, identity, key));
         peer.proven = proven;
         if proven {
             peer.enter(now, desk);

@@ -8,7 +8,7 @@ use shoal_protocol::{FrameKind, Header, LinkReport, Path, Time};
 
 use super::control::{CONTROL, Control};
 use super::desk::Desk;
-use super::peer::{Peer, State};
+use super::peer::{OtherMember, State};
 use super::shake::{Ends, Step};
 use super::{Mesh, MeshOutput};
 use crate::link::{Broken, LinkInput, LinkOutput};
@@ -40,7 +40,7 @@ impl Mesh {
     }
 }
 
-impl Peer {
+impl OtherMember {
     fn hear_step(&mut self, now: Time, desk: &mut Desk, header: &Header, payload: &[u8]) {
         if let State::Shunned = self.state {
             desk.dropped.stray += 1;

@@ -31,7 +31,7 @@ use shoal_seal::Keys;
 
 use crate::session::RadioDo;
 use desk::Desk;
-use peer::Peer;
+use peer::OtherMember;
 
 /// Whose links they are.
 #[derive(Clone)]
@@ -103,7 +103,7 @@ pub enum MeshOutput {
 
 pub struct Mesh {
     desk: Desk,
-    peers: BTreeMap<NodeId, Peer>,
+    peers: BTreeMap<NodeId, OtherMember>,
 }
 
 impl Mesh {
@@ -153,17 +153,17 @@ impl Mesh {
 
     /// Whether both have shown their tokens: what is said now arrives, and what comes is heard.
     pub fn is_open(&self, node: NodeId) -> bool {
-        self.peers.get(&node).is_some_and(Peer::is_open)
+        self.peers.get(&node).is_some_and(OtherMember::is_open)
     }
 
     /// Bytes of messages that member has yet to take.
     pub fn queued_bytes(&self, node: NodeId) -> u64 {
-        self.peers.get(&node).map_or(0, Peer::queued_bytes)
+        self.peers.get(&node).map_or(0, OtherMember::queued_bytes)
     }
 
     /// Whether a member has yet to take something that was said.
     pub fn is_busy(&self) -> bool {
-        self.peers.values().any(Peer::is_busy)
+        self.peers.values().any(OtherMember::is_busy)
     }
 
     /// Frames that were not taken, and why. What links themselves dropped is not in it.
@@ -183,7 +183,7 @@ impl Mesh {
         self.peers.values_mut().for_each(|peer| peer.relay(now, &mut self.desk, up));
     }
 
-    fn with(&mut self, node: NodeId, act: impl FnOnce(&mut Peer, &mut Desk)) {
+    fn with(&mut self, node: NodeId, act: impl FnOnce(&mut OtherMember, &mut Desk)) {
         if let Some(peer) = self.peers.get_mut(&node) {
             act(peer, &mut self.desk);
         }

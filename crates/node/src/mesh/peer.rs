@@ -21,7 +21,7 @@ const SLOW_AFTER: Micros = Micros::from_secs(4);
 /// Nothing came for this long, though links say something each second: the peer may have lost its seal.
 const SILENT_AFTER: Micros = Micros::from_secs(3);
 
-pub(super) struct Peer {
+pub(super) struct OtherMember {
     pub(super) node: NodeId,
     pub(super) identity: Identity,
     pub(super) key: LinkKey,
@@ -51,9 +51,9 @@ pub(super) enum State {
     Shunned,
 }
 
-impl Peer {
-    pub(super) fn new(node: NodeId, identity: Identity, key: LinkKey) -> Peer {
-        Peer {
+impl OtherMember {
+    pub(super) fn new(node: NodeId, identity: Identity, key: LinkKey) -> OtherMember {
+        OtherMember {
             node,
             identity,
             key,

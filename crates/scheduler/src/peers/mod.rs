@@ -7,7 +7,7 @@
 mod peer;
 mod register;
 
-pub(crate) use peer::{Peer, Seat};
+pub(crate) use peer::{Arrival, Peer};
 pub(crate) use register::Register;
 pub use register::Seen;
 

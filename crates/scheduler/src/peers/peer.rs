@@ -61,7 +61,7 @@ pub(crate) struct Peer {
 }
 
 /// What the shell knows of a new connection.
-pub(crate) struct Seat {
+pub(crate) struct Arrival {
     pub(crate) conn: Conn,
     pub(crate) session: String,
     pub(crate) trusted: bool,
@@ -81,7 +81,7 @@ pub(crate) struct LaneLoad {
 impl Peer {
     pub(crate) fn new(
         now: Time,
-        seat: &Seat,
+        seat: &Arrival,
         (node, identity): (NodeId, Identity),
         caps: Caps,
     ) -> Peer {

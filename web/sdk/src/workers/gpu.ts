@@ -1,6 +1,6 @@
 /** The GPU Worker: kernels over WebGPU. The next unit's bytes travel while this one computes. */
 
-import init, { Engine, type Kept, type Part, type Program } from "../../generated/gpu/gpu.js";
+import init, { Engine, type KeptInput, type Part, type Program } from "../../generated/gpu/gpu.js";
 import { Bands } from "./bands.js";
 import { type Blobs, type StoredBlob, UnitError } from "./blobs.js";
 import { type Computed, type Computer, say, serve, type Task } from "./engine.js";
@@ -10,7 +10,7 @@ import type { BrainJob, KernelInput, KernelWork, ToSim, UnitSpan } from "./messa
 interface OnGpu {
   program: Promise<Program>;
   /** Inputs that every unit reads, by position. */
-  kept: Map<number, Promise<Kept>>;
+  kept: Map<number, Promise<KeptInput>>;
 }
 
 class GpuComputer implements Computer {

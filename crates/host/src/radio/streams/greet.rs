@@ -13,7 +13,7 @@ use tokio::net::TcpStream;
 use tokio::sync::{mpsc, watch};
 use tokio::time::timeout;
 
-use super::super::Peer;
+use super::super::CrewPeer;
 use super::pipe::Line;
 use super::{Event, USE};
 
@@ -29,7 +29,7 @@ const GREET_WITHIN: Duration = Duration::from_secs(3);
 /// A call that streams may be for.
 #[derive(Clone)]
 pub(super) struct Expected {
-    pub(super) peer: Peer,
+    pub(super) peer: CrewPeer,
     pub(super) call: u64,
     pub(super) halves: Halves,
     /// This end dials: it names the stream that is used.

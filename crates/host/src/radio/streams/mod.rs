@@ -15,7 +15,7 @@ use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, mpsc, watch};
 use tokio::task::AbortHandle;
 
-use super::{Heard, MAX_CALLS, Peer, ports};
+use super::{CrewPeer, Heard, MAX_CALLS, ports};
 use greet::{Calls, Expected};
 use pipe::{Outbox, Pipe, Tells};
 
@@ -43,9 +43,9 @@ pub(super) struct Offer {
 
 pub(super) enum Event {
     /// A connection is proven to be the peer's; who listens was told to use it.
-    Met { peer: Peer, call: u64, line: Line },
+    Met { peer: CrewPeer, call: u64, line: Line },
     /// A stream in use is gone.
-    Ended { peer: Peer, call: u64 },
+    Ended { peer: CrewPeer, call: u64 },
 }
 
 /// Streams in use, for whoever sends.
@@ -53,15 +53,15 @@ pub(super) enum Event {
 pub(super) struct Outboxes(Arc<Mutex<Waiting>>);
 
 /// What each peer's call, by its number, has yet to send.
-type Waiting = BTreeMap<Peer, (u64, Arc<Outbox>)>;
+type Waiting = BTreeMap<CrewPeer, (u64, Arc<Outbox>)>;
 
 pub(super) struct Streams {
     /// Listening tasks; none while there are no calls.
     doors: Vec<AbortHandle>,
     at: Vec<SocketAddr>,
     calls: watch::Sender<Calls>,
-    trying: BTreeMap<Peer, Trying>,
-    used: BTreeMap<Peer, (u64, Pipe)>,
+    trying: BTreeMap<CrewPeer, Trying>,
+    used: BTreeMap<CrewPeer, (u64, Pipe)>,
     outboxes: Outboxes,
     strangers: Arc<Semaphore>,
     tell: mpsc::Sender<Event>,
@@ -104,7 +104,7 @@ impl Streams {
     }
 
     /// A call begins: what is offered of streams in it. `None` if this machine has no chance for it.
-    pub(super) fn begin(&mut self, peer: Peer, dials: bool) -> Option<Offer> {
+    pub(super) fn begin(&mut self, peer: CrewPeer, dials: bool) -> Option<Offer> {
         let mut half = [0; 32];
         getrandom::fill(&mut half).ok()?;
         if self.trying.len() >= MAX_CALLS {
@@ -116,14 +116,14 @@ impl Streams {
     }
 
     /// The peer offers streams.
-    pub(super) fn offered(&mut self, peer: Peer, offer: Offer) {
+    pub(super) fn offered(&mut self, peer: CrewPeer, offer: Offer) {
         if let Some(trying) = self.trying.get_mut(&peer) {
             trying.theirs.get_or_insert(offer);
         }
     }
 
     /// Connects to the peer's addresses, and takes its connections from now on.
-    pub(super) fn try_all(&mut self, peer: Peer, call: u64) {
+    pub(super) fn try_all(&mut self, peer: CrewPeer, call: u64) {
         let Some(Trying { dials, half, theirs: Some(theirs), id }) = self.trying.get_mut(&peer)
         else {
             return;
@@ -144,7 +144,7 @@ impl Streams {
     /// This connection is used from now on. Who dials says so on it, before anything else.
     pub(super) fn take(
         &mut self,
-        (peer, call): (Peer, u64),
+        (peer, call): (CrewPeer, u64),
         line: Line,
         heard: &mpsc::Sender<Heard>,
     ) -> io::Result<()> {
@@ -156,17 +156,17 @@ impl Streams {
     }
 
     /// Gives the frame back if that call has no stream.
-    pub(super) fn pass(&self, peer: Peer, call: u64, frame: Vec<u8>) -> Option<Vec<u8>> {
+    pub(super) fn pass(&self, peer: CrewPeer, call: u64, frame: Vec<u8>) -> Option<Vec<u8>> {
         self.outboxes.pass(peer, call, frame)
     }
 
     /// Whether that stream is the one in use.
-    pub(super) fn is_used(&self, peer: Peer, call: u64) -> bool {
+    pub(super) fn is_used(&self, peer: CrewPeer, call: u64) -> bool {
         self.used.get(&peer).is_some_and(|(used, _)| *used == call)
     }
 
     /// No stream is tried any more; one in use stays.
-    pub(super) fn stop(&mut self, peer: Peer) {
+    pub(super) fn stop(&mut self, peer: CrewPeer) {
         if let Some(id) = self.trying.remove(&peer).and_then(|trying| trying.id) {
             self.calls.send_modify(|calls| {
                 calls.remove(&id);
@@ -174,7 +174,7 @@ impl Streams {
         }
     }
 
-    pub(super) fn end(&mut self, peer: Peer) {
+    pub(super) fn end(&mut self, peer: CrewPeer) {
         self.stop(peer);
         self.outboxes.lock().remove(&peer);
         self.used.remove(&peer);
@@ -210,7 +210,7 @@ impl Drop for Streams {
 
 impl Outboxes {
     /// Gives the frame back if that call has no stream.
-    pub(super) fn pass(&self, peer: Peer, call: u64, frame: Vec<u8>) -> Option<Vec<u8>> {
+    pub(super) fn pass(&self, peer: CrewPeer, call: u64, frame: Vec<u8>) -> Option<Vec<u8>> {
         let outbox = self.lock().get(&peer).filter(|(used, _)| *used == call).cloned();
         let Some((_, outbox)) = outbox else { return Some(frame) };
         outbox.push(frame);

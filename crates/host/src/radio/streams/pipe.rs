@@ -10,7 +10,7 @@ use std::time::Duration;
 use shoal_seal::stream::{Opener, RECORD_HEAD, Sealer};
 use tokio::sync::mpsc;
 
-use super::super::{Heard, MAX_WAITING_BYTES, News, Peer};
+use super::super::{CrewPeer, Heard, MAX_WAITING_BYTES, News};
 use super::{Event, USE};
 
 /// An idle stream says this often that it lives...
@@ -54,7 +54,7 @@ struct Waiting {
 
 /// Where a stream tells what becomes of it.
 pub(super) struct Tells {
-    pub(super) peer: Peer,
+    pub(super) peer: CrewPeer,
     pub(super) call: u64,
     pub(super) heard: mpsc::Sender<Heard>,
     pub(super) events: mpsc::Sender<Event>,
