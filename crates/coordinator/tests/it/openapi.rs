@@ -9,7 +9,7 @@ use shoal_api::schema::{answers, requests};
 use crate::world::World;
 
 /// All that the coordinator serves. A new route belongs here, so that forgetting its description shows.
-const ROUTES: [(&str, &str); 65] = [
+const ROUTES: [(&str, &str); 66] = [
     ("get", "/api/v1/services"),
     ("get", "/api/v1/services/{name}/explain"),
     ("post", "/api/v1/services"),
@@ -37,6 +37,7 @@ const ROUTES: [(&str, &str); 65] = [
     ("get", "/api/v1/jobs/{id}/receipt"),
     ("get", "/api/v1/jobs/{id}/result"),
     ("get", "/api/v1/jobs/{id}/result.npy"),
+    ("get", "/api/v1/jobs/{id}/answers"),
     ("get", "/api/v1/jobs/{id}/result/items/{item}"),
     ("get", "/api/v1/jobs/{id}/tiles/{tile}"),
     ("get", "/api/v1/jobs/{id}/units"),
