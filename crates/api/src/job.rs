@@ -66,6 +66,9 @@ pub struct JobJson {
     pub eta_seconds: Option<f64>,
     /// Nodes connected now that could compute this job.
     pub able_nodes: u64,
+    /// What it waits for, as a sentence, if it is not being computed.
+    #[serde(default)]
+    pub waits_for: Option<String>,
     pub shares: Vec<ShareJson>,
     pub error: Option<JobErrorJson>,
     pub result: ResultJson,

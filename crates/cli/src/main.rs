@@ -9,6 +9,7 @@ mod fail;
 mod fetch;
 mod folder;
 mod interrupt;
+mod kept;
 mod keys;
 mod npy;
 mod picture;

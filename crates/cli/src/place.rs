@@ -8,7 +8,6 @@ use serde::Deserialize;
 use shoal_host::base_url;
 
 use crate::args::Server;
-use crate::client::USUAL_PATIENCE;
 use crate::fail::{Fail, plain};
 
 /// What a running coordinator leaves in its data folder for clients on the same machine.
@@ -24,10 +23,8 @@ pub(crate) struct Running {
 pub(crate) struct Target {
     pub(crate) url: String,
     pub(crate) key: String,
-    /// It says in this machine's data folder that it runs.
-    pub(crate) claims_to_run: bool,
-    /// How long its absence is waited for.
-    pub(crate) patience: Duration,
+    /// How long its absence is waited for, if the user says so.
+    pub(crate) patience: Option<Duration>,
 }
 
 /// The data folder: what was given, else the platform's place for application data.
@@ -54,26 +51,21 @@ fn platform_data() -> Option<PathBuf> {
 
 /// Which coordinator to talk to: the flags' or environment's, else the one running on this machine.
 pub(crate) fn target(server: &Server, data: Option<&Path>) -> Result<Target, Fail> {
-    let patience = server.patience.unwrap_or(USUAL_PATIENCE);
-    let at = |url, key, claims_to_run| Target { url, key, claims_to_run, patience };
+    let at = |url, key| Target { url, key, patience: server.patience };
     let folder = data_folder(data)?;
     if let (Some(url), Some(key)) = (&server.url, &server.key) {
-        let url = base_url(url)?;
-        // What the folder says is a hint here, so that a damaged one is no obstacle.
-        let running = running(&folder).ok().flatten();
-        let claims = running.is_some_and(|it| base_url(&it.url).is_ok_and(|it| it == url));
-        return Ok(at(url, key.clone(), claims));
+        return Ok(at(base_url(url)?, key.clone()));
     }
     let running = running(&folder)?;
     match (&server.url, running) {
         (None, Some(running)) => {
             let key = server.key.clone().unwrap_or(running.key);
-            Ok(at(base_url(&running.url)?, key, true))
+            Ok(at(base_url(&running.url)?, key))
         }
         (Some(url), running) => {
             let url = base_url(url)?;
             match running {
-                Some(running) if base_url(&running.url)? == url => Ok(at(url, running.key, true)),
+                Some(running) if base_url(&running.url)? == url => Ok(at(url, running.key)),
                 _ => Err(Fail::input(format!(
                     "no key for {url}: give it with --key or SHOAL_KEY (`shoal up` prints it in \
                      the dashboard link)"

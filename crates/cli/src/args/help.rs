@@ -106,6 +106,8 @@ pub(super) const MAP: &str = "\
 Examples:
   shoal map wave.wgsl data.npy -o out.npy
   shoal map wave.wgsl data.f32 --raw f32 -o out.f32
+  shoal map wave.wgsl arrays.npz:heights                                 prints what came out
+  make-numbers | shoal map wave.wgsl - --raw f32 -o out.npy
   shoal map saxpy.wgsl x.npy y.npy --param a=0.25 -o out.npy
   shoal map spiral.wgsl --items 100000 --param turns=12 -o points.npy
   shoal map matmul.wgsl a.npy b.npy --in-per a=256 --whole b --out-per 256 -o c.npy
@@ -117,7 +119,8 @@ Examples:
   shoal map wave.wgsl data.npy -o out.npy --verify quorum:3 --tolerance abs=1e-6
 
 The inputs go to the kernel's read-only arrays in binding order. If the output's name ends in .npy,
-the file gets a header and keeps the input's shape. Any other file gets the raw numbers.
+the file gets a header and keeps the input's shape. Any other file gets the raw numbers. Without -o,
+Shoal prints the result's shape, its least, mean and largest number, and the first ones.
 
 Write the kernel as if one GPU had the whole array. An item is one invocation. Items run in units on
 different devices, but ids and arrayLength count over the whole job, and input[i - 1u] is the
@@ -145,9 +148,10 @@ Examples:
   shoal exec prog.wasm --folder words/ < text.txt
 
 With --lines, the program runs once for each line of stdin, or for each --batch of lines. The
-answers come out in order, each ended by a newline. With files, it runs once for each file: it reads
-the file on stdin, finds the file's name in SHOAL_INPUT, and its output goes to DIR/NAME. With
-neither, it runs once on all of stdin. Everything after -- is passed to the program as arguments.
+answers come out in order, each ended by a newline, as soon as none before them is missing. If nobody
+reads on, as after | head, the job is cancelled. With files, it runs once for each file: it reads
+the file on stdin, finds the file's name in SHOAL_INPUT, and its output goes to DIR/NAME while the job
+runs. With neither, or with -, it runs once on all of stdin. Everything after -- is passed to the program as arguments.
 
 If the program fails on an input (it traps, goes over a limit, or its exit code is not one of
 --ok-exit), all other inputs still run. Shoal lists those that failed, how, and the end of stderr, and
@@ -156,7 +160,12 @@ there is one. What a failed run wrote to stdout is printed too, but is not saved
 To run only the failed inputs again, save them with --failures and give the file to --only:
 
   shoal exec prog.wasm pictures/* -o out/ --failures failed.jsonl
-  shoal exec better.wasm pictures/* -o out/ --only failed.jsonl";
+  shoal exec better.wasm pictures/* -o out/ --only failed.jsonl
+
+With --resume FILE, Shoal remembers in FILE what is done. The same command runs only what is missing:
+after it was interrupted or some inputs failed, or because there are new or changed inputs.
+
+  shoal exec prog.wasm pictures/* -o out/ --resume out.resume";
 
 pub(super) const SIM: &str = "\
 Examples:

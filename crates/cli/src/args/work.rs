@@ -75,11 +75,11 @@ pub(crate) struct Map {
     /// The kernel: one `var<storage, read>` array per input, one `var<storage, read_write>` output
     #[arg(value_name = "KERNEL.wgsl")]
     pub(crate) kernel: PathBuf,
-    /// .npy files, or files of raw little-endian numbers with --raw
+    /// .npy files, arrays in .npz files (FILE.npz or FILE.npz:NAME), files of raw little-endian numbers with --raw, or - for stdin
     #[arg(value_name = "INPUT")]
     pub(crate) inputs: Vec<PathBuf>,
-    /// Where to save the result; with --reduce you may leave this out, and the numbers are printed
-    #[arg(short, long, value_name = "FILE", required_unless_present_any = ["reduce", "detach"])]
+    /// Where to save the result. Without it a summary is printed, or with --reduce the numbers
+    #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
     /// Combine the outputs of all items: sum, min, max, mean, or a file with
     /// `fn combine(a: T, b: T) -> T`
@@ -235,6 +235,10 @@ pub(crate) struct Exec {
     /// Run only on the inputs that a file of --failures lists; give the same inputs as then
     #[arg(long, value_name = "FILE")]
     pub(crate) only: Option<PathBuf>,
+    /// Keep in this file what is done. Where it is there already, only inputs run that are missing in it, or for which program,
+    /// arguments, environment or input are others; give it again after an interruption
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["only", "detach"])]
+    pub(crate) resume: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) job: JobArgs,
     #[command(flatten)]

@@ -1,17 +1,20 @@
 //! A file given as an array: opened, and checked against what the kernel reads.
 
 use std::fs::{self, File, FileType};
-use std::io::Read;
-use std::path::Path;
+use std::io::{Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
 use shoal_engine::intake::ElementType;
 
 use crate::client::Source;
 use crate::fail::Fail;
-use crate::npy::{self, Dtype};
+use crate::npy::{self, Dtype, npz};
 
-/// The bytes of an array and, of an .npy, its shape.
+/// Packed arrays are unpacked in memory: larger ones have to be saved by `numpy.savez`, which does not pack them.
+const MAX_UNPACKED: u64 = 8 << 30;
+
+/// The bytes of an array and, of an .npy, its shape. `-` is stdin, `FILE.npz:NAME` an array of several.
 pub(crate) fn open(
     path: &Path,
     raw: Option<&str>,
@@ -19,6 +22,16 @@ pub(crate) fn open(
     element: &ElementType,
 ) -> Result<(Source, Option<Vec<u64>>), Fail> {
     let cannot = |error: std::io::Error| Fail::reading(path, &error);
+    if path.as_os_str() == "-" {
+        let mut bytes = Vec::new();
+        std::io::stdin().lock().read_to_end(&mut bytes).map_err(cannot)?;
+        return in_memory(path, raw, name, element, bytes);
+    }
+    if raw.is_none()
+        && let Some((archive, array)) = in_archive(path)
+    {
+        return packed(path, &archive, array, name, element);
+    }
     let about = fs::metadata(path).map_err(cannot)?;
     if about.is_dir() {
         return Err(Fail::input(format!("{} is a folder: expected an array", path.display())));
@@ -37,9 +50,75 @@ pub(crate) fn open(
     // A pipe can be read only once, and only to its end.
     let mut bytes = Vec::new();
     file.read_to_end(&mut bytes).map_err(cannot)?;
+    in_memory(path, raw, name, element, bytes)
+}
+
+fn in_memory(
+    path: &Path,
+    raw: Option<&str>,
+    name: &str,
+    element: &ElementType,
+    bytes: Vec<u8>,
+) -> Result<(Source, Option<Vec<u64>>), Fail> {
     let header = check(path, raw, name, element, &mut &bytes[..], bytes.len() as u64)?;
     let (start, shape) = header.map_or((0, None), |it| (it.data_start, Some(it.shape)));
     Ok((Source::Memory(Bytes::from(bytes).slice(start as usize..)), shape))
+}
+
+/// An archive, and which of its arrays, if the path says that it is one.
+fn in_archive(path: &Path) -> Option<(PathBuf, Option<&str>)> {
+    let is_npz = |path: &Path| path.extension().is_some_and(|end| end.eq_ignore_ascii_case("npz"));
+    if is_npz(path) {
+        return Some((path.to_owned(), None));
+    }
+    let text = path.to_str()?;
+    // Names of arrays may hold colons, and so may those of folders.
+    let mut colons = text.match_indices(':').map(|(at, _)| text.split_at(at));
+    let (archive, array) = colons.find(|(archive, _)| is_npz(Path::new(archive)))?;
+    (!path.exists()).then(|| (PathBuf::from(archive), array.strip_prefix(':')))
+}
+
+/// An array of an archive: the only one, or the one with that name.
+fn packed(
+    path: &Path,
+    archive: &Path,
+    array: Option<&str>,
+    name: &str,
+    element: &ElementType,
+) -> Result<(Source, Option<Vec<u64>>), Fail> {
+    let cannot = |error: std::io::Error| Fail::reading(archive, &error);
+    let mut file = File::open(archive).map_err(cannot)?;
+    let entries = npz::list(&mut file).map_err(cannot)?;
+    let found = match (array, entries.as_slice()) {
+        (None, [only]) => Some(only),
+        (None, _) => None,
+        (Some(array), all) => all.iter().find(|entry| entry.name == array),
+    };
+    let Some(entry) = found else {
+        let (place, names) = (archive.display(), entries.iter().map(|entry| entry.name.as_str()));
+        let names: Vec<_> = names.collect();
+        return Err(Fail::input(match (names.as_slice(), array) {
+            ([], _) => format!("{place} holds no arrays"),
+            (names, Some(array)) => {
+                format!("{place} holds no array {array}: it has {}", names.join(", "))
+            }
+            ([first, ..], None) => format!(
+                "{place} holds {} arrays ({}): name one, such as {place}:{first}",
+                names.len(),
+                names.join(", ")
+            ),
+        }));
+    };
+    match entry.content(&mut file, MAX_UNPACKED).map_err(cannot)? {
+        npz::Content::Unpacked(bytes) => in_memory(path, None, name, element, bytes),
+        npz::Content::Plain { start, size } => {
+            file.seek(SeekFrom::Start(start)).map_err(cannot)?;
+            let header = check(path, None, name, element, &mut file.take(size), size)?;
+            let (head, shape) = header.map_or((0, None), |it| (it.data_start, Some(it.shape)));
+            let (start, size) = (start + head, size.saturating_sub(head));
+            Ok((Source::File { path: archive.to_owned(), start, size }, shape))
+        }
+    }
 }
 
 /// A pipe ends when its writer does; a device such as /dev/zero never may.

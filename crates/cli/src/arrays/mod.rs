@@ -3,8 +3,10 @@
 
 pub(crate) mod file;
 mod first;
+mod summary;
 
 pub(crate) use first::first_state;
+pub(crate) use summary::Summary;
 
 use shoal_engine::intake::{ElementType, InputAsk, MapAsk, MapPlan, input_names};
 
@@ -40,6 +42,8 @@ pub(crate) struct Layout {
     pub(crate) bytes: u64,
     /// The header of an .npy output.
     pub(crate) npy: Option<(Dtype, Vec<u64>)>,
+    /// Without an output: what the array is that is summed up, if it is one of numbers.
+    pub(crate) shown: Option<(Dtype, Vec<u64>)>,
 }
 
 impl Arrays {
@@ -60,6 +64,9 @@ impl Arrays {
                     count => format!("{count} inputs were"),
                 },
             )));
+        }
+        if args.inputs.iter().filter(|path| path.as_os_str() == "-").count() > 1 {
+            return Err(Fail::input("stdin can be only one of the inputs: - is given twice"));
         }
         let whole = whole(&args.whole, &names)?;
         let per_item = counts("--in-per", &args.in_per, &names)?;
@@ -106,10 +113,15 @@ impl Arrays {
         let name = args.output.as_ref().filter(|_| args.reduce.is_none());
         let end = name.and_then(|name| name.extension());
         let wants_npy = end.is_some_and(|end| end.eq_ignore_ascii_case("npy"));
-        if !wants_npy {
-            return Ok(Layout { items, bytes, npy: None });
+        let is_shown = args.output.is_none() && args.reduce.is_none();
+        let nothing = Layout { items, bytes, npy: None, shown: None };
+        if !wants_npy && !is_shown {
+            return Ok(nothing);
         }
         let Some(dtype) = Dtype::of_wgsl(&plan.output.scalar) else {
+            if is_shown {
+                return Ok(nothing);
+            }
             return Err(Fail::input(format!(
                 "the kernel's output is an array of {}, which .npy cannot hold: name the output \
                  without .npy",
@@ -122,7 +134,11 @@ impl Arrays {
         if lanes > 1 {
             shape.push(lanes);
         }
-        Ok(Layout { items, bytes, npy: Some((dtype, shape)) })
+        let array = Some((dtype, shape));
+        Ok(match is_shown {
+            true => Layout { shown: array, ..nothing },
+            false => Layout { npy: array, ..nothing },
+        })
     }
 
     fn items(&self, args: &Map) -> Result<u64, Fail> {

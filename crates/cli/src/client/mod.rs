@@ -1,5 +1,6 @@
 //! A typed client of the coordinator's HTTP API.
 
+mod answers;
 mod chat;
 mod download;
 mod events;
@@ -12,9 +13,9 @@ mod sink;
 mod upload;
 mod wait;
 
+pub(crate) use answers::Answer;
 pub(crate) use field::Seen;
 pub(crate) use manner::{Manner, OnInterrupt, quoted};
-pub(crate) use patience::USUAL as USUAL_PATIENCE;
 pub(crate) use said::{Job, Said};
 pub(crate) use sink::Sink;
 pub(crate) use upload::Source;
@@ -70,7 +71,7 @@ impl Client {
             http,
             base: target.url.clone(),
             key: target.key.clone(),
-            patience: Arc::new(Patience::new(target.patience, target.claims_to_run)),
+            patience: Arc::new(Patience::new(target.patience)),
             is_quiet: false,
         })
     }
@@ -78,6 +79,12 @@ impl Client {
     /// For programs: waiting is nothing to talk about.
     pub(crate) fn quiet(self, is_quiet: bool) -> Client {
         Client { is_quiet, ..self }
+    }
+
+    /// For whoever asks for a job by its number: somebody reached this coordinator before.
+    pub(crate) fn known(self) -> Client {
+        self.patience.note_reached();
+        self
     }
 
     pub(crate) async fn jobs(&self) -> Result<Said<JobsJson>, Fail> {

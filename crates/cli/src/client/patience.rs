@@ -10,7 +10,7 @@ use crate::show;
 
 /// What a client does unless its user says otherwise: time to restart a machine by hand.
 pub(crate) const USUAL: Duration = Duration::from_secs(600);
-/// A coordinator that claims to run may be starting again; one that nobody ever reached is rather a mistake.
+/// A coordinator that was never reached may be starting, or its address is a mistake.
 const FIRST_CONTACT: Duration = Duration::from_secs(15);
 /// Shorter absences are nobody's business.
 const NOTE_AFTER: Duration = Duration::from_secs(1);
@@ -21,15 +21,18 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 #[derive(Debug)]
 pub(super) struct Patience {
     most: Duration,
-    /// The coordinator says in this machine's data folder that it runs.
-    claims_to_run: bool,
+    /// The same as long as it was never reached.
+    at_first: Duration,
     /// It answered before.
     reached: AtomicBool,
 }
 
 impl Patience {
-    pub(super) fn new(most: Duration, claims_to_run: bool) -> Patience {
-        Patience { most, claims_to_run, reached: AtomicBool::new(false) }
+    /// What the user asks for counts from the first call on.
+    pub(super) fn new(asked: Option<Duration>) -> Patience {
+        let most = asked.unwrap_or(USUAL);
+        let at_first = asked.unwrap_or(FIRST_CONTACT);
+        Patience { most, at_first, reached: AtomicBool::new(false) }
     }
 
     pub(super) fn note_reached(&self) {
@@ -43,11 +46,13 @@ impl Patience {
     /// How long calls that end like this are made again.
     fn with(&self, fail: &Fail) -> Duration {
         match fail {
-            Fail::World { code, .. } if is_absence(code) => match (self.has_reached(), &**code) {
-                (true, _) => self.most,
-                (false, "unreachable") if !self.claims_to_run => Duration::ZERO,
-                (false, _) => self.most.min(FIRST_CONTACT),
-            },
+            Fail::World { code, .. } if is_absence(code) => {
+                if self.has_reached() {
+                    self.most
+                } else {
+                    self.at_first
+                }
+            }
             Fail::World { .. }
             | Fail::Input { .. }
             | Fail::Job { .. }
@@ -126,7 +131,7 @@ impl Client {
     }
 
     /// For people, if any are there.
-    pub(super) fn note(&self, text: &str) {
+    pub(crate) fn note(&self, text: &str) {
         if !self.is_quiet {
             eprintln!("{text}");
         }
@@ -152,17 +157,19 @@ mod tests {
     #[test]
     fn only_absence_is_waited_for() {
         let (lost, away) = (Fail::world("connection_lost", ""), Fail::world("unreachable", ""));
-        let patience = Patience::new(USUAL, false);
-        assert_eq!(patience.with(&away), Duration::ZERO, "nobody says that it runs");
-        assert_eq!(patience.with(&lost), FIRST_CONTACT);
-        assert_eq!(Patience::new(USUAL, true).with(&away), FIRST_CONTACT);
+        let patience = Patience::new(None);
+        assert_eq!((patience.with(&away), patience.with(&lost)), (FIRST_CONTACT, FIRST_CONTACT));
         patience.note_reached();
         assert_eq!((patience.with(&away), patience.with(&lost)), (USUAL, USUAL));
         assert_eq!(patience.with(&Fail::world("disk_full", "")), Duration::ZERO);
         assert_eq!(patience.with(&Fail::input("x")), Duration::ZERO);
-        let none = Patience::new(Duration::ZERO, true);
-        none.note_reached();
-        assert_eq!(none.with(&away), Duration::ZERO);
+        let minute = Duration::from_secs(60);
+        for asked in [Duration::ZERO, minute] {
+            let patience = Patience::new(Some(asked));
+            assert_eq!(patience.with(&away), asked, "from the first call on");
+            patience.note_reached();
+            assert_eq!(patience.with(&away), asked);
+        }
     }
 
     #[test]

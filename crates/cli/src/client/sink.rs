@@ -49,6 +49,12 @@ impl Sink {
         writer.write_all(bytes).map_err(|error| self.fail(&error))
     }
 
+    /// What was written so far goes to whoever reads a pipe.
+    pub(crate) fn flush(&mut self) -> Result<(), Fail> {
+        let Some(writer) = &mut self.writer else { return Ok(()) };
+        writer.flush().map_err(|error| self.fail(&error))
+    }
+
     /// Puts the whole result in its place.
     pub(crate) fn finish(mut self) -> Result<(), Fail> {
         if let Some(mut writer) = self.writer.take() {

@@ -114,7 +114,6 @@ impl Client {
         let path = format!("/api/v1/jobs/{}", job.id);
         let first = format!("{path}?wait={FIRST_WAIT_SECONDS}");
         let mut asked: Result<Job, Fail> = self.once(Method::GET, &first).await;
-        let mut told_idle = false;
         loop {
             match asked {
                 Ok(now) => {
@@ -126,9 +125,6 @@ impl Client {
             }
             if job.state.has_ended() {
                 return Ok(job);
-            }
-            if job.able_nodes == 0 && !std::mem::replace(&mut told_idle, true) {
-                watcher.note("no node in the pool can run this job yet: it waits until one joins");
             }
             self.follow(&mut job, watcher).await;
             asked = self.once(Method::GET, &path).await;

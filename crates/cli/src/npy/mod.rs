@@ -2,6 +2,7 @@
 //! the bytes.
 
 mod literal;
+pub(crate) mod npz;
 #[cfg(test)]
 mod tests;
 

@@ -1,6 +1,7 @@
 //! Progress of a job: a bar with rate, time left and each node's share, or a JSON line per change.
 
 use std::cell::RefCell;
+use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use shoal_api::{JobJson, ShareJson, SimJson};
@@ -12,19 +13,45 @@ use crate::fail::Fail;
 /// Nodes named on the bar; the others are counted.
 const NAMED_SHARES: usize = 3;
 
+/// Where there is no terminal, how far a job is is said so often.
+const LINE_EVERY: Duration = Duration::from_secs(10);
+/// What a job waits for is said again when it changed, but not more often.
+const WAIT_EVERY: Duration = Duration::from_secs(10);
+
 pub(crate) struct JobBar {
     bar: ProgressBar,
+    /// Nobody sees it, and nothing is said in its place but notes.
+    is_silent: bool,
+    lines: RefCell<Lines>,
+}
+
+/// What is said line by line.
+struct Lines {
+    /// When a line was last said, or the bar was made.
+    said: Instant,
+    /// What the job waits for, as it was last said, and when.
+    waits: Option<(String, Instant)>,
 }
 
 impl JobBar {
     pub(crate) fn new() -> JobBar {
-        let bar = ProgressBar::with_draw_target(Some(1), ProgressDrawTarget::stderr_with_hz(10));
+        JobBar::on(ProgressDrawTarget::stderr_with_hz(10), false)
+    }
+
+    /// Without a bar: only notes are said.
+    pub(crate) fn silent() -> JobBar {
+        JobBar::on(ProgressDrawTarget::hidden(), true)
+    }
+
+    fn on(target: ProgressDrawTarget, is_silent: bool) -> JobBar {
+        let bar = ProgressBar::with_draw_target(Some(1), target);
         let style =
             ProgressStyle::with_template("{prefix:.bold} [{bar:20}] {percent:>3}%  {wide_msg}");
         if let Ok(style) = style {
             bar.set_style(style.progress_chars("=> "));
         }
-        JobBar { bar }
+        let lines = RefCell::new(Lines { said: Instant::now(), waits: None });
+        JobBar { bar, is_silent, lines }
     }
 
     pub(crate) fn clear(&self) {
@@ -42,6 +69,14 @@ impl Watcher for JobBar {
         self.bar.set_position(done);
         self.bar.set_prefix(format!("job {} {}", job.id, job.name));
         self.bar.set_message(summary(job));
+        let now = Instant::now();
+        let mut lines = self.lines.borrow_mut();
+        if let Some(waits) = lines.waits(now, job) {
+            self.note(&format!("job {} waits: {waits}", job.id));
+        }
+        if self.bar.is_hidden() && !self.is_silent && lines.is_due(now, job) {
+            eprintln!("{}", line(job));
+        }
     }
 
     fn note(&self, text: &str) {
@@ -51,6 +86,42 @@ impl Watcher for JobBar {
             self.bar.println(text);
         }
     }
+}
+
+impl Lines {
+    /// Whether it is time to say again how far a job is.
+    fn is_due(&mut self, now: Instant, job: &JobJson) -> bool {
+        let due = !job.state.has_ended() && now.duration_since(self.said) >= LINE_EVERY;
+        if due {
+            self.said = now;
+        }
+        due
+    }
+
+    /// What a job waits for, if that is to be said now.
+    fn waits(&mut self, now: Instant, job: &JobJson) -> Option<String> {
+        let why = job.waits_for.as_ref()?;
+        if let Some((said, at)) = &self.waits
+            && (said == why || now.duration_since(*at) < WAIT_EVERY)
+        {
+            return None;
+        }
+        self.waits = Some((why.clone(), now));
+        Some(super::harmless(why))
+    }
+}
+
+/// How far a job is, in a line.
+fn line(job: &JobJson) -> String {
+    let name = super::harmless(&job.name);
+    let far = match &job.sim {
+        Some(_) => String::new(),
+        None => {
+            let percent = job.items_done.saturating_mul(100) / job.items.max(1);
+            format!("{} of {} done ({percent}%)  ", job.items_done, job.items)
+        }
+    };
+    format!("job {} {name}: {far}{}", job.id, summary(job))
 }
 
 /// One JSON line per change.
@@ -103,9 +174,7 @@ fn summary(job: &JobJson) -> String {
     if job.units_checking > 0 {
         parts.push(format!("{} units being checked", job.units_checking));
     }
-    if job.able_nodes == 0 {
-        parts.push("waiting for a node that can run it".into());
-    }
+    parts.extend(job.waits_for.as_ref().map(|why| super::harmless(why)));
     parts.extend(shares(&job.shares));
     parts.join("  ")
 }
@@ -146,6 +215,34 @@ fn shares(shares: &[ShareJson]) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn without_a_terminal_a_line_is_said_now_and_then() {
+        let (began, after) = (Instant::now(), |seconds| Duration::from_secs(seconds));
+        let mut lines = Lines { said: began, waits: None };
+        let job = JobJson { items: 200, items_done: 50, rate: 5.0, ..JobJson::default() };
+        let job = JobJson { id: 3, name: "primes".into(), eta_seconds: Some(30.0), ..job };
+        let due: Vec<_> =
+            [1, 9, 10, 11, 19, 20].map(|it| lines.is_due(began + after(it), &job)).into();
+        assert_eq!(due, [false, false, true, false, false, true]);
+        assert_eq!(line(&job), "job 3 primes: 50 of 200 done (25%)  5/s  30 s left");
+        let ended = JobJson { state: shoal_api::StateJson::Done, ..job };
+        assert!(!lines.is_due(began + after(60), &ended));
+    }
+
+    #[test]
+    fn what_a_job_waits_for_is_said_at_once_and_again_when_it_is_something_else() {
+        let (began, mut lines) = (Instant::now(), Lines { said: Instant::now(), waits: None });
+        let mut says = |seconds, why: Option<&str>| {
+            let job = JobJson { waits_for: why.map(str::to_owned), ..JobJson::default() };
+            lines.waits(began + Duration::from_secs(seconds), &job)
+        };
+        assert_eq!(says(0, None), None);
+        assert_eq!(says(0, Some("nobody is here")).as_deref(), Some("nobody is here"));
+        assert_eq!(says(60, Some("nobody is here")), None);
+        assert_eq!(says(61, Some("all are busy")).as_deref(), Some("all are busy"));
+        assert_eq!(says(62, Some("nobody is here")), None, "not in turns");
+    }
 
     #[test]
     fn the_largest_shares_are_named() {

@@ -11,6 +11,8 @@ use serde_json::json;
 use shoal_api::{ExecRequest, FileRequest, JobRequest, LinesRequest, OnErrorJson, WorkRequest};
 
 use super::failures::{self, Only};
+use super::resume::Resume;
+use super::stream::{Stream, To};
 use super::{Context, check_stdout, common, file_name, finished, policy, refused};
 use crate::args::Exec;
 use crate::client::{Client, Job, Sink, Source};
@@ -22,7 +24,7 @@ use crate::{answers, folder, show};
 const UPLOADS_AT_ONCE: usize = 8;
 
 /// What the program runs over.
-enum Inputs {
+pub(super) enum Inputs {
     /// All of stdin; or with `--only` some of it, and which runs of the whole that is.
     Lines(Bytes, Option<Vec<u64>>),
     Files(Vec<(String, Source)>),
@@ -32,9 +34,10 @@ enum Inputs {
 
 pub(super) async fn run(
     context: &Context,
-    args: Exec,
+    mut args: Exec,
     interrupts: &Interrupts,
 ) -> Result<(), Fail> {
+    let reads_stdin = names_stdin(&mut args.files)?;
     if let Some(output) = &args.output {
         check_stdout(context, output)?;
     }
@@ -43,7 +46,7 @@ pub(super) async fn run(
     let memory = args.limit_memory.saturating_mul(1 << 20);
     shoal_engine::intake::wasi_module(&wasm, memory)
         .map_err(|error| refused(&args.module, error))?;
-    let inputs = inputs(&args).await?;
+    let inputs = inputs(&args, reads_stdin).await?;
     let shared = match &args.folder {
         Some(folder) => folder::files(folder)?,
         None => Vec::new(),
@@ -53,13 +56,52 @@ pub(super) async fn run(
         check_stdout(context, file)?;
     }
     let mut place = Place::open(&args, &inputs)?;
+    let (resume, inputs) = match &args.resume {
+        Some(_) if context.json && args.output.is_none() => {
+            return Err(Fail::input("--resume with --json needs -o: say where the answers go"));
+        }
+        Some(path) => {
+            let (resume, left) = Resume::open(path, &args, (&wasm, &shared), inputs)?;
+            (Some(resume), left)
+        }
+        None => (None, inputs),
+    };
+    let before = resume.as_ref().map_or(0, Resume::before);
+    if resume.as_ref().is_some_and(Resume::is_nothing_left) {
+        if let Some(stream) = place.stream(context, &inputs, resume) {
+            stream.finish().await?;
+        }
+        return all_there(context, args.output.as_deref(), before);
+    }
     let client = context.client(&args.server)?;
     let request = compose(context, &client, &args, wasm.into(), &inputs, &shared).await?;
-    let job = context.run(&client, &request, interrupts).await?;
-    let mut failures = failures::of(&client, &job).await?;
-    let failed = failures.iter().map(|failure| failure.item).collect();
-    let what = place.fill(context, &client, &job, (&inputs, &failed)).await?;
-    if let Inputs::Lines(_, Some(runs)) = &inputs {
+    let job = match place.stream(context, &inputs, resume) {
+        Some(mut stream) => {
+            let job = stream.run(context, &client, &request, interrupts).await?;
+            stream.finish().await?;
+            job
+        }
+        None => {
+            let job = context.run(&client, &request, interrupts).await?;
+            place.fill(&client, &job).await?;
+            job
+        }
+    };
+    let texts = place.texts();
+    tell(context, &args, (&client, &job), &inputs, (texts, began, before)).await
+}
+
+/// How it went: the inputs that failed, and how many did not.
+async fn tell(
+    context: &Context,
+    args: &Exec,
+    (client, job): (&Client, &Job),
+    inputs: &Inputs,
+    (texts, began, before): (Vec<String>, Instant, usize),
+) -> Result<(), Fail> {
+    let mut failures = failures::of(client, job).await?;
+    let what = counted(job, failures.len(), before);
+    if let Inputs::Lines(_, Some(runs)) = inputs {
         failures::renumber(&mut failures, runs, args.batch.unwrap_or(1));
     }
     if let Some(file) = &args.failures {
@@ -69,17 +111,17 @@ pub(super) async fn run(
         // What would have gone to stdout is part of the document.
         let (key, value) = match &args.output {
             Some(path) => ("output", json!(path.display().to_string())),
-            None => ("answers", json!(place.texts())),
+            None => ("answers", json!(texts)),
         };
         show::json(&json!({"job": job, key: value, "failures": failures}))?;
     } else {
         failures::tell(&failures, args.failures.as_deref());
-        finished(context, &job, args.output.as_deref(), began, &what)?;
+        finished(context, job, args.output.as_deref(), began, &what)?;
     }
-    failures::verdict(&failures, &job)
+    failures::verdict(&failures, job)
 }
 
-async fn inputs(args: &Exec) -> Result<Inputs, Fail> {
+async fn inputs(args: &Exec, reads_stdin: bool) -> Result<Inputs, Fail> {
     let only = args.only.as_deref().map(Only::read).transpose()?;
     if !args.files.is_empty() {
         let files = files(&args.files)?;
@@ -88,7 +130,7 @@ async fn inputs(args: &Exec) -> Result<Inputs, Fail> {
             None => files,
         }));
     }
-    let is_wanted = args.lines || !std::io::stdin().is_terminal();
+    let is_wanted = args.lines || reads_stdin || !std::io::stdin().is_terminal();
     let bytes = if is_wanted { read_stdin().await? } else { Bytes::new() };
     if !args.lines {
         return Ok(Inputs::Once(bytes));
@@ -99,6 +141,21 @@ async fn inputs(args: &Exec) -> Result<Inputs, Fail> {
     let Some(only) = only else { return Ok(Inputs::Lines(bytes, None)) };
     let (bytes, runs) = only.lines(&bytes, args.batch.unwrap_or(1))?;
     Ok(Inputs::Lines(bytes, Some(runs)))
+}
+
+/// Whether the only file is `-`, which is stdin: then there are none.
+fn names_stdin(files: &mut Vec<PathBuf>) -> Result<bool, Fail> {
+    let is_stdin = |path: &PathBuf| path.as_os_str() == "-";
+    match files.iter().any(is_stdin) {
+        false => Ok(false),
+        true if files.len() == 1 => {
+            files.clear();
+            Ok(true)
+        }
+        true => {
+            Err(Fail::input("- (stdin) cannot be one of several files: save it to a file first"))
+        }
+    }
 }
 
 /// Off the main thread, so that an interrupt is heard while a person types.
@@ -256,55 +313,33 @@ impl Place {
         }
     }
 
-    /// Fetches the answers and puts them in their place.
-    async fn fill(
-        &mut self,
+    /// The way of answers that are written as they come.
+    fn stream<'a>(
+        &'a mut self,
         context: &Context,
-        client: &Client,
-        job: &Job,
-        (inputs, failed): (&Inputs, &BTreeSet<u64>),
-    ) -> Result<String, Fail> {
+        inputs: &'a Inputs,
+        resume: Option<Resume>,
+    ) -> Option<Stream<'a>> {
         let as_lines = matches!(inputs, Inputs::Lines(..));
-        let count = match self {
-            Place::Stdout(kept) if context.json => {
-                answers::each(client, job.id, |_, answer| {
-                    kept.push(answer.to_vec());
-                    Ok(())
-                })
-                .await?
-            }
-            Place::Stdout(_) => {
-                let mut sink = Sink::create(Path::new("-"))?;
-                let count = answers::write(client, job.id, &mut sink, as_lines).await?;
-                sink.finish()?;
-                count
-            }
-            Place::File(sink) => {
-                let Some(mut sink) = sink.take() else { return Ok(String::new()) };
-                let count = answers::write(client, job.id, &mut sink, as_lines).await?;
-                sink.finish()?;
-                count
-            }
-            Place::Folder(folder) => {
-                let Inputs::Files(files) = inputs else { return Ok(String::new()) };
-                answers::each(client, job.id, |index, answer| {
-                    let Some((name, _)) = files.get(index) else { return Ok(()) };
-                    // Nobody should take half an answer for a whole one.
-                    if failed.contains(&(index as u64)) {
-                        return Ok(());
-                    }
-                    let mut sink = Sink::create(&folder.join(name))?;
-                    sink.write(answer)?;
-                    sink.finish()
-                })
-                .await?
-            }
+        let to = match (self, inputs) {
+            (Place::Stdout(_), _) if context.json => return None,
+            (Place::Stdout(_), _) => To::Row { sink: None, as_lines },
+            // A file appears under its name only when it is whole.
+            (Place::File(sink), _) => To::Row { sink: sink.take(), as_lines },
+            (Place::Folder(folder), Inputs::Files(files)) => To::Folder { folder, files },
+            (Place::Folder(_), _) => return None,
         };
-        let runs = if count == 1 { "run" } else { "runs" };
-        Ok(match failed.len() {
-            0 => format!("{count} {runs}"),
-            failed => format!("{count} {runs}, {failed} failed,"),
-        })
+        Some(Stream::new(to, resume))
+    }
+
+    /// Fetches all answers at once, for a document that has them all.
+    async fn fill(&mut self, client: &Client, job: &Job) -> Result<(), Fail> {
+        let Place::Stdout(kept) = self else { return Ok(()) };
+        let each = answers::each(client, job.id, |_, answer| {
+            kept.push(answer.to_vec());
+            Ok(())
+        });
+        each.await.map(drop)
     }
 
     fn texts(&self) -> Vec<String> {
@@ -315,4 +350,26 @@ impl Place {
             Place::File(_) | Place::Folder(_) => Vec::new(),
         }
     }
+}
+
+/// What was done, in words.
+fn counted(job: &Job, failed: usize, before: usize) -> String {
+    let runs = if job.items == 1 { "run" } else { "runs" };
+    let before = if before == 0 { String::new() } else { format!(" ({before} done before)") };
+    match failed {
+        0 => format!("{} {runs}{before}", job.items),
+        failed => format!("{} {runs}{before}, {failed} failed,", job.items),
+    }
+}
+
+/// There was nothing left to run.
+fn all_there(context: &Context, output: Option<&Path>, before: usize) -> Result<(), Fail> {
+    if context.json {
+        let output = output.map(|path| path.display().to_string());
+        return show::json(&json!({"job": null, "output": output, "failures": []}));
+    }
+    if !context.quiet {
+        eprintln!("all {before} answers are there: nothing to run");
+    }
+    Ok(())
 }

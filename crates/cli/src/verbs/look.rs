@@ -28,7 +28,7 @@ pub(super) async fn nodes(context: &Context, args: Nodes) -> Result<(), Fail> {
 }
 
 pub(super) async fn watch(context: &Context, args: Watch) -> Result<(), Fail> {
-    let client = context.client(&args.server)?;
+    let client = context.client(&args.server)?.known();
     let job = client.job(args.job).await?;
     let output = args.output.as_deref();
     let place = match output {

@@ -13,7 +13,7 @@ use shoal_kinds::plan::Intake;
 use super::reduce::{self, Numbers, Reduction};
 use super::{Context, check_stdout, common, finished, params, policy, read_kernel, refused};
 use crate::args::Map;
-use crate::arrays::{Arrays, Layout};
+use crate::arrays::{Arrays, Layout, Summary};
 use crate::client::{Client, Job, Sink};
 use crate::fail::Fail;
 use crate::interrupt::Interrupts;
@@ -69,7 +69,10 @@ pub(super) async fn run(context: &Context, args: Map, interrupts: &Interrupts) -
             let what = format!("{} items, {size}", show::count(layout.items as f64));
             finished(context, &job, args.output.as_deref(), began, &what)
         }
-        (None, None) => Ok(()),
+        (None, None) => {
+            let is_vec3 = plan.output.name.starts_with("vec3");
+            show_summary(context, &client, (&job, began), &layout, is_vec3).await
+        }
         (Some((reduction, folding)), sink) => {
             policy::sign(context, &args.job.policy, &reduce::code(&folding), &mut common)?;
             let numbers = reduce::finish(context, &client, &job, &folding, common, interrupts);
@@ -122,6 +125,45 @@ fn tell(
         }
     }
     Ok(())
+}
+
+/// What came out, in some lines, where nobody says where it goes.
+async fn show_summary(
+    context: &Context,
+    client: &Client,
+    (job, began): (&Job, Instant),
+    layout: &Layout,
+    is_vec3: bool,
+) -> Result<(), Fail> {
+    let Some((dtype, shape)) = &layout.shown else {
+        let text = format!("{} items of {} bytes in all", layout.items, layout.bytes);
+        let summary = json!({"items": layout.items, "bytes": layout.bytes});
+        return match context.json {
+            true => show::json(&json!({"job": job, "output": null, "summary": summary})),
+            false => show::line(&format!("{text}; shoal result {} -o FILE saves them", job.id)),
+        };
+    };
+    let mut shape = shape.clone();
+    let lanes = if is_vec3 { (4, 3) } else { (1, 1) };
+    if let (true, Some(last)) = (is_vec3, shape.last_mut().filter(|last| **last % 4 == 0)) {
+        *last = *last / 4 * 3;
+    }
+    let mut summary = Summary::new(*dtype, &shape, lanes);
+    let bar = show::Bytes::new("fetching the result", if context.json { 0 } else { layout.bytes });
+    let fetched = client
+        .result(job.id, &bar, |piece| {
+            summary.push(piece);
+            Ok(())
+        })
+        .await;
+    bar.clear();
+    fetched?;
+    if context.json {
+        return show::json(&json!({"job": job, "output": null, "summary": summary.json()}));
+    }
+    show::line(&summary.to_string())?;
+    let what = format!("{} items", show::count(layout.items as f64));
+    finished(context, job, None, began, &what)
 }
 
 async fn upload(

@@ -22,19 +22,23 @@ mod receipt;
 mod reduce;
 mod render;
 mod result;
+mod resume;
 mod serve;
 mod service;
 mod sim;
+mod stream;
 mod talk;
 mod up;
 mod wires;
 
+use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use serde_json::{Map, Value, json};
 use shoal_api::{CommonRequest, JobRequest, LimitsJson};
 use shoal_engine::intake::IntakeError;
+use tokio::sync::watch;
 
 use crate::args::{JobArgs, Server, Shoal, Verb};
 use crate::client::{Client, Job, Manner, quoted};
@@ -45,6 +49,8 @@ use crate::{place, show};
 /// What every verb is told.
 pub(crate) struct Context {
     pub(crate) json: bool,
+    /// Only what goes wrong is said on stderr.
+    pub(crate) quiet: bool,
     pub(crate) data: Option<PathBuf>,
     /// How the verb stays with the job that it brings.
     pub(crate) manner: Manner,
@@ -54,7 +60,7 @@ impl Context {
     fn client(&self, server: &Server) -> Result<Client, Fail> {
         let target = place::target(server, self.data.as_deref())?;
         let client = Client::new(&target, &place::data_folder(self.data.as_deref())?)?;
-        Ok(client.quiet(self.json))
+        Ok(client.quiet(self.json || self.quiet))
     }
 
     fn data_folder(&self) -> Result<PathBuf, Fail> {
@@ -68,7 +74,7 @@ impl Context {
         request: &JobRequest,
         interrupts: &Interrupts,
     ) -> Result<Job, Fail> {
-        if self.json {
+        if self.json || self.quiet {
             return client.run(request, &self.manner, &show::Quiet, interrupts).await;
         }
         let bar = show::JobBar::new();
@@ -76,11 +82,35 @@ impl Context {
         bar.clear();
         job
     }
+
+    /// The same, and tells somebody else how far it is. Where answers are printed on the terminal meanwhile, they take the
+    /// place of the bar.
+    async fn run_telling(
+        &self,
+        client: &Client,
+        request: &JobRequest,
+        interrupts: &Interrupts,
+        (told, prints): (watch::Sender<(u64, u64)>, bool),
+    ) -> Result<Job, Fail> {
+        if self.json || self.quiet {
+            let watcher = stream::Telling { watcher: &show::Quiet, told };
+            return client.run(request, &self.manner, &watcher, interrupts).await;
+        }
+        let bar = if prints && std::io::stdout().is_terminal() {
+            show::JobBar::silent()
+        } else {
+            show::JobBar::new()
+        };
+        let watcher = stream::Telling { watcher: &bar, told };
+        let job = client.run(request, &self.manner, &watcher, interrupts).await;
+        bar.clear();
+        job
+    }
 }
 
 pub(crate) async fn run(args: Shoal) -> Result<(), Fail> {
     let manner = manner(&args);
-    let context = Context { json: args.json, data: args.data, manner };
+    let context = Context { json: args.json, quiet: args.quiet, data: args.data, manner };
     match args.verb {
         Verb::Up(up) => up::run(&context, up).await,
         Verb::Serve(serve) => serve::run(&context, serve).await,
@@ -257,6 +287,9 @@ fn finished(
     if context.json {
         let output = output.map(|path| path.display().to_string());
         return show::json(&json!({"job": job, "output": output}));
+    }
+    if context.quiet {
+        return Ok(());
     }
     let took = show::duration(began.elapsed().as_secs_f64());
     let nodes = match job.shares.len() {

@@ -20,7 +20,7 @@ use crate::{answers, show};
 pub(super) const STDIN: &str = "stdin";
 
 pub(super) async fn run(context: &Context, args: Fetch) -> Result<(), Fail> {
-    let client = context.client(&args.server)?;
+    let client = context.client(&args.server)?.known();
     let job = client.job(args.job).await?;
     let id = job.id;
     if !job.state.has_ended() {

@@ -19,7 +19,7 @@ use super::policy::signature;
 use super::serve::{Links, Serving, begin, ended, open, stop_on_signal, wait};
 use super::{Context, owner};
 use crate::args::{Lend, Up};
-use crate::client::{Client, Source, USUAL_PATIENCE, verdict};
+use crate::client::{Client, Source, verdict};
 use crate::fail::Fail;
 use crate::place::Target;
 use crate::{keys, show};
@@ -117,12 +117,7 @@ async fn greet(
     data: &Path,
     stop: watch::Receiver<bool>,
 ) -> Result<(), Fail> {
-    let target = Target {
-        url: links.urls.local.clone(),
-        key: links.key.clone(),
-        claims_to_run: true,
-        patience: USUAL_PATIENCE,
-    };
+    let target = Target { url: links.urls.local.clone(), key: links.key.clone(), patience: None };
     let client = Client::new(&target, data)?;
     let demo = async {
         if args.no_node || args.no_demo { Ok(None) } else { demo(&client, data).await.map(Some) }

@@ -190,3 +190,44 @@ fn devices_that_compute_the_same_agree_on_how_runs_failed() {
     let args = [&["exec", program(), "--lines"], &flags[..], &["--", "spin"]].concat();
     pool.run_with(&args, input.as_bytes()).fails(123, &["line 7: over the time limit"]);
 }
+
+#[test]
+fn with_resume_only_what_is_missing_or_changed_runs() {
+    let (pool, _node) = Pool::with_node();
+    let here = Folder::new();
+    let path = |name: &str| here.path(name).display().to_string();
+    let (kept, out, folder) = (path("lines.resume"), path("lines.out"), path("out"));
+    let lines = |input: &[u8], mode: &str| {
+        let args = ["exec", program(), "--lines", "--resume", &kept, "-o", &out, "--", mode];
+        pool.run_with(&args, input)
+    };
+    let items = |job| pool.job(job).map(|job| job["items"].clone());
+    // One fails, and runs again when the rest is there already.
+    lines(b"4\n5\n6\n", "exit").fails(123, &["line 2: "]);
+    assert_eq!(here.read("lines.out"), b"4\n6\n");
+    lines(b"4\n5\n6\n", "exit").fails(123, &["line 2: ", "2 done before"]);
+    assert_eq!((items(1), items(2)), (Some(3.into()), Some(1.into())));
+    // New and other lines run, in their places; others go.
+    lines(b"8\n4\n7\n6\n", "exit").ok();
+    assert_eq!((here.read("lines.out"), items(3)), (b"8\n4\n7\n6\n".to_vec(), Some(2.into())));
+    let done = lines(b"8\n4\n7\n6\n", "exit").ok();
+    assert!(done.stderr.contains("all 4 answers are there") && pool.job(4).is_none());
+    // Other arguments make other answers.
+    lines(b"4\n", "bare").ok();
+    assert_eq!((here.read("lines.out"), items(4)), (b"<4>\n".to_vec(), Some(1.into())));
+
+    let kept = path("files.resume");
+    let (a, b) = (here.file("a", "1"), here.file("b", "2"));
+    let files = |mode: &str| {
+        pool.run(&["exec", program(), &a, &b, "-o", &folder, "--resume", &kept, "--", mode])
+    };
+    files("upper").ok();
+    here.file("b", "other");
+    files("upper").ok();
+    assert_eq!((here.read("out/b"), items(6)), (b"OTHER".to_vec(), Some(1.into())));
+    std::fs::remove_file(here.path("out/a")).expect("removed");
+    files("upper").ok();
+    assert_eq!((here.read("out/a"), items(7)), (b"1".to_vec(), Some(1.into())));
+    assert!(files("upper").ok().stderr.contains("all 2 answers are there"));
+    pool.run(&["exec", program(), "-", "--resume", &kept]).fails(2, &["several inputs"]);
+}

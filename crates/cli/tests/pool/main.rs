@@ -3,6 +3,7 @@
 #[cfg(target_os = "linux")]
 mod accelerator;
 mod app;
+mod arrays;
 mod bad_input;
 mod batch;
 #[cfg(unix)]
@@ -43,6 +44,7 @@ mod split;
 mod starting;
 #[cfg(unix)]
 mod straggler;
+mod stream;
 mod survive;
 #[cfg(unix)]
 mod swarm;

@@ -37,7 +37,7 @@ fn a_wrong_key_or_token_or_nobody_there() {
     Running::start(&args, &[("SHOAL_KEY", "wrong")], b"").end().fails(2, &["API key is wrong"]);
     let args = ["jobs", "--data", &data];
     Running::start(&args, &[], b"").end().fails(2, &["no coordinator is running", "shoal up"]);
-    let args = ["jobs", "--url", "http://127.0.0.1:9", "--key", "k"];
+    let args = ["jobs", "--url", "http://127.0.0.1:9", "--key", "k", "--patience", "0"];
     Running::start(&args, &[], b"").end().fails(1, &["cannot reach", "refused"]);
 }
 

@@ -5,6 +5,7 @@ use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use crate::material::{npy, program, read_npy};
+use crate::process::Running;
 use crate::world::{Folder, Pool};
 
 const LINES: u64 = 40;
@@ -149,6 +150,28 @@ fn a_client_waits_for_a_coordinator_that_is_not_back_yet() {
     // Without patience it says so at once.
     pool.process.kill();
     pool.run(&["jobs", "--patience", "0"]).fails(1, &["cannot reach", "refused"]);
+}
+
+/// From another machine there is nothing but the address: nobody says that a coordinator runs there.
+#[test]
+fn whoever_watches_a_job_from_afar_waits_for_a_coordinator_that_restarts() {
+    let (mut pool, _node) = Pool::with_node();
+    let args = ["exec", program(), "--lines", "--detach", "--", "upper"];
+    pool.run_with(&args, b"a\n").ok();
+    pool.until(|job| job["state"] == "done");
+    pool.process.kill();
+    let empty = pool.folder.path("elsewhere").display().to_string();
+    let args = ["watch", "1", "--json", "--url", &pool.url, "--key", &pool.key, "--data", &empty];
+    let mut client = Running::start(&args, &[], b"");
+    // Somebody else has its place for a moment, and hangs up.
+    let wrong = std::net::TcpListener::bind(pool.url.trim_start_matches("http://"));
+    let wrong = wrong.expect("the port is free");
+    drop(wrong.accept().expect("the client comes"));
+    drop(wrong);
+    assert!(!client.is_over(), "it waits");
+    pool.restart();
+    let said = client.end().ok().stdout;
+    assert!(String::from_utf8_lossy(&said).contains("\"state\":\"done\""));
 }
 
 /// A kernel that turns so many times. Lavapipe leaves loops after 65,535 turns, so each turn is

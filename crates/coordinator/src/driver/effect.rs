@@ -1,10 +1,10 @@
 //! What is done once a batch is durable.
 
-use shoal_protocol::{BlobRef, JobId, Time, Verify};
+use shoal_protocol::{BlobRef, JobId, Span, Time, Verify};
 use shoal_scheduler::{RequestId, SubmitError};
 
 use super::Driver;
-use super::event::{Found, Merged, NotTaken, Query, Reply, Ticket};
+use super::event::{Found, Merged, NotTaken, Prefix, Query, Reply, Ticket};
 use super::keyed::{Key, Keyed};
 use super::waiting::{Asked, ForEnd};
 use shoal_api::{JobJson, StateJson};
@@ -214,14 +214,12 @@ impl Driver {
             }
             Query::Model { name, reply } => {
                 let found = self.scheduler.service_of(&name);
-                let model =
-                    found.and_then(|(spec, ready)| Some((spec.work.model()?.clone(), ready)));
+                let model = found.and_then(|(spec, it)| Some((spec.work.model()?.clone(), it)));
                 let _ = reply.send(model);
             }
             Query::Language { name, reply } => {
                 let found = self.scheduler.service_of(&name);
-                let model =
-                    found.and_then(|(spec, ready)| Some((spec.work.language()?.clone(), ready)));
+                let model = found.and_then(|(spec, it)| Some((spec.work.language()?.clone(), it)));
                 let _ = reply.send(model);
             }
             Query::Nodes { reply } => {
@@ -242,9 +240,11 @@ impl Driver {
             Query::Segment { job, item, reply } => {
                 let _ = reply.send(self.find(job, item));
             }
+            Query::Prefix { job, from, most, reply } => {
+                let _ = reply.send(self.prefix(job, from, most));
+            }
             Query::Log { job, from, reply } => {
-                let index = self.known.index(&self.scheduler, job);
-                let _ = reply.send(index.map_or((Vec::new(), from), |index| index.log(from)));
+                let _ = reply.send(self.log(job, from));
             }
             Query::Seat { crew, epoch, conn, reply } => {
                 let _ = reply.send(self.seat(crew, epoch, conn));
@@ -262,6 +262,17 @@ impl Driver {
                 let _ = reply.send(self.counts_now());
             }
         }
+    }
+
+    fn log(&mut self, job: JobId, from: usize) -> (Vec<Span>, usize) {
+        let index = self.known.index(&self.scheduler, job);
+        index.map_or((Vec::new(), from), |index| index.log(from))
+    }
+
+    fn prefix(&mut self, job: JobId, from: u64, most: usize) -> Option<Prefix> {
+        let taken_back = self.known.taken_back(job);
+        let index = self.known.index(&self.scheduler, job)?;
+        Some(Prefix { spec: index.spec(), segments: index.row(from, most), taken_back })
     }
 
     fn find(&mut self, job: JobId, item: u64) -> Option<Found> {

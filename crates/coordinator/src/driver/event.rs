@@ -281,6 +281,13 @@ pub(crate) enum Query {
         item: u64,
         reply: Reply<Option<Found>>,
     },
+    /// Merged units in order from an item on, at most so many, up to the first that is missing.
+    Prefix {
+        job: JobId,
+        from: u64,
+        most: usize,
+        reply: Reply<Option<Prefix>>,
+    },
     /// Spans in the order they were merged, from a position of that list on, and where it ends now.
     Log {
         job: JobId,
@@ -333,6 +340,14 @@ pub(crate) struct Found {
     pub(crate) segment: Option<Segment>,
     /// Whether that can still be taken back: the job runs, and its answers are checked.
     pub(crate) unsure: bool,
+}
+
+/// Units of a job without a gap between them.
+pub(crate) struct Prefix {
+    pub(crate) spec: Arc<JobSpec>,
+    pub(crate) segments: Vec<Segment>,
+    /// Units of the job that were merged and are not believed any more, ever.
+    pub(crate) taken_back: u64,
 }
 
 /// A job's results so far.

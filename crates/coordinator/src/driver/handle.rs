@@ -8,8 +8,8 @@ use shoal_scheduler::Conn;
 use tokio::sync::{mpsc, oneshot, watch};
 
 use super::event::{
-    Counts, CrewEvent, Event, Explain, Found, GridSeat, Merged, NotTaken, Proven, Query, Reply,
-    ReserveError, Reserved, ServiceEvent, Submission,
+    Counts, CrewEvent, Event, Explain, Found, GridSeat, Merged, NotTaken, Prefix, Proven, Query,
+    Reply, ReserveError, Reserved, ServiceEvent, Submission,
 };
 use super::keyed::{Key, Taken};
 use crate::health::{Health, Trouble};
@@ -141,6 +141,15 @@ impl Handle {
 
     pub(crate) async fn segment(&self, job: JobId, item: u64) -> Result<Option<Found>, Stopped> {
         self.query(|reply| Query::Segment { job, item, reply }).await
+    }
+
+    pub(crate) async fn prefix(
+        &self,
+        job: JobId,
+        from: u64,
+        most: usize,
+    ) -> Result<Option<Prefix>, Stopped> {
+        self.query(|reply| Query::Prefix { job, from, most, reply }).await
     }
 
     pub(crate) async fn log(&self, job: JobId, from: usize) -> Result<(Vec<Span>, usize), Stopped> {

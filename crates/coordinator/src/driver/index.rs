@@ -42,6 +42,20 @@ impl Index {
         (item < segment.0.end()).then_some(*segment)
     }
 
+    /// Units from the one that holds an item on, at most so many, up to the first that is missing.
+    pub(super) fn row(&self, from: u64, most: usize) -> Vec<Segment> {
+        let Some((first, _)) = self.find(from) else { return Vec::new() };
+        let mut at = first.start;
+        let units = self.by_start.range(at..).take(most).map(|(_, segment)| *segment);
+        units
+            .take_while(|(span, _)| {
+                let follows = span.start == at;
+                at = span.end();
+                follows
+            })
+            .collect()
+    }
+
     /// What was merged from a position on and not taken back since, and the position after that.
     pub(super) fn log(&self, from: usize) -> (Vec<Span>, usize) {
         let spans = self.log.get(from..).unwrap_or_default().iter();
@@ -98,7 +112,15 @@ mod tests {
         facts[..3].iter().for_each(|fact| known.learn(fact));
         assert_eq!(look(&mut known, 3, 0), ((vec![first, second], 2), true));
         assert_eq!(known.bytes(job), 12);
+        let row = |known: &mut Known, count: usize, from| {
+            let scheduler = Scheduler::replay(facts[..count].iter().cloned());
+            let row = known.index(&scheduler, job).unwrap().row(from, 5);
+            row.into_iter().map(|(span, _)| span).collect::<Vec<_>>()
+        };
+        assert_eq!(row(&mut known, 3, 4), [first, second]);
+        assert_eq!((row(&mut known, 3, 10), row(&mut known, 3, 20)), (vec![second], vec![]));
         known.learn(&facts[3]);
+        assert_eq!((row(&mut known, 4, 0), known.taken_back(job)), (vec![], 1));
         assert_eq!(look(&mut known, 4, 0), ((vec![second], 2), false));
         assert_eq!((known.bytes(job), known.runs(job)), (7, true));
         known.learn(&facts[4]);

@@ -44,6 +44,8 @@ struct Job {
     version: u64,
     /// Bytes of all merged units, without what says how failed runs ended.
     bytes: u64,
+    /// Merged units that are not believed any more, ever.
+    taken_back: u64,
     /// What the file or line at fault is called, once somebody looked it up.
     input: Option<String>,
 }
@@ -67,7 +69,9 @@ impl Known {
                 touch(&mut self.jobs, &mut self.changed, *job, self.version).ended = false;
             }
             Fact::Unmerged { job, span } => {
-                touch(&mut self.jobs, &mut self.changed, *job, self.version).ended = false;
+                let known = touch(&mut self.jobs, &mut self.changed, *job, self.version);
+                known.ended = false;
+                known.taken_back += 1;
                 self.taken_back += 1;
                 self.recount.insert(*job);
                 self.results.remove(job);
@@ -225,6 +229,10 @@ impl Known {
 
     pub(super) fn bytes(&self, job: JobId) -> u64 {
         self.jobs.get(&job).map_or(0, |job| job.bytes)
+    }
+
+    pub(super) fn taken_back(&self, job: JobId) -> u64 {
+        self.jobs.get(&job).map_or(0, |job| job.taken_back)
     }
 
     pub(super) fn input(&self, job: JobId) -> Option<&str> {

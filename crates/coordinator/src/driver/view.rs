@@ -71,6 +71,7 @@ impl Driver {
             rate,
             eta_seconds,
             able_nodes: view.able_nodes,
+            waits_for: self.scheduler.waiting_for(job).map(|why| why.to_string()),
             shares: shares.collect(),
             error: view.failure.as_ref().map(|failure| self.error_json(job, failure)),
             result: self.result_json(job, spec, view.items_done),

@@ -1,6 +1,7 @@
 //! The HTTP surface, one file for each concern. Every route is registered together with its part of the
 //! OpenAPI document, so that neither can be forgotten.
 
+mod answers;
 mod blobs;
 mod chat;
 mod crew_data;
@@ -126,6 +127,7 @@ fn documented(app: &App) -> OpenApiRouter<App> {
         .merge(kernels::routes())
         .merge(inputs::routes())
         .merge(result::routes())
+        .merge(answers::routes())
         .merge(failures::routes())
         .merge(npy::routes())
         .merge(picture::routes())

@@ -6,7 +6,7 @@ use shoal_kinds::{ExecItems, Kind};
 use shoal_protocol::Failure;
 
 use crate::node::{Node, answers};
-use crate::world::{World, problem};
+use crate::world::{World, eventually, problem};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn answers_come_back_in_order_whole_and_one_by_one() {
@@ -35,10 +35,71 @@ async fn answers_come_back_in_order_whole_and_one_by_one() {
         let answer = world.api.bytes(&format!("{path}/result/items/{item}")).await;
         assert_eq!(answer, expected[item].as_bytes());
     }
+    for from in [0, 1234, 2999, 3000] {
+        assert_eq!(so_far(&world, &path, from).await, expected[from..].concat().as_bytes());
+    }
+    let beyond = world.api.get(&format!("{path}/answers?from=3001")).await;
+    assert_eq!(problem(beyond).await.0, StatusCode::NOT_FOUND);
     let beyond = world.api.get(&format!("{path}/result/items/3000")).await;
     assert_eq!(problem(beyond).await.0, StatusCode::NOT_FOUND);
     let tile = world.api.get(&format!("{path}/tiles/0")).await;
     assert_eq!(problem(tile).await.1, "wrong_kind");
+    world.stop().await;
+}
+
+/// The answers from an item on, one after the other, asked for until there is no more.
+async fn so_far(world: &World, path: &str, from: usize) -> Vec<u8> {
+    let (mut at, mut all) = (from, Vec::new());
+    loop {
+        let answer = world.api.get(&format!("{path}/answers?from={at}")).await;
+        assert_eq!(answer.status(), StatusCode::OK);
+        let header = |name: &str| answer.headers()[name].to_str().unwrap().to_owned();
+        assert_eq!(header("x-shoal-taken-back"), "0");
+        let runs = header("x-shoal-runs");
+        let bytes = answer.bytes().await.unwrap();
+        let mut rest = &bytes[..];
+        for runs in runs.split(',').filter(|runs| !runs.is_empty()) {
+            let runs: usize = runs.parse().unwrap();
+            let (table, answers) = rest.split_at(runs * 4);
+            let (lengths, _) = table.as_chunks::<4>();
+            let size: u32 = lengths.iter().map(|length| u32::from_le_bytes(*length)).sum();
+            all.extend_from_slice(&answers[..size as usize]);
+            (rest, at) = (&answers[size as usize..], at + runs);
+        }
+        assert!(rest.is_empty());
+        if runs.is_empty() {
+            return all;
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn answers_are_there_before_the_job_ends_as_far_as_none_is_missing() {
+    let world = World::start();
+    let mut node = Node::join(&world, "one").await;
+    let module = world.api.blob(*b"\0asm1234").await;
+    let lines = json!({"blob": world.api.blob("a\nb\nc\n").await});
+    let job =
+        json!({"kind": "exec", "module": module, "lines": lines, "unit": 1, "verify": "none"});
+    let id = world.api.submit(job).await;
+    let path = format!("/api/v1/jobs/{id}");
+    assert_eq!(so_far(&world, &path, 0).await, b"");
+    let (first, second) = (node.lent().await, node.lent().await);
+    let work = node.jobs[&first.job].work.clone();
+    node.inline(second.attempt, answers(&work, second.span)).await;
+    eventually(async || {
+        let done = world.api.json(&path).await["itemsDone"].as_u64();
+        (done == Some(1)).then_some(())
+    })
+    .await;
+    assert_eq!(so_far(&world, &path, 0).await, b"", "the first is missing");
+    node.inline(first.attempt, answers(&work, first.span)).await;
+    let there =
+        eventually(async || Some(so_far(&world, &path, 0).await).filter(|there| !there.is_empty()));
+    assert_eq!(there.await, b"answer 0\nanswer 1\n");
+    let noop = world.api.submit(crate::world::noop(1)).await;
+    let wrong = world.api.get(&format!("/api/v1/jobs/{noop}/answers")).await;
+    assert_eq!(problem(wrong).await.1, "wrong_kind");
     world.stop().await;
 }
 

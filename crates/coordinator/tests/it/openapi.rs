@@ -37,6 +37,7 @@ const ROUTES: [(&str, &str); 66] = [
     ("get", "/api/v1/jobs/{id}/receipt"),
     ("get", "/api/v1/jobs/{id}/result"),
     ("get", "/api/v1/jobs/{id}/result.npy"),
+    ("get", "/api/v1/jobs/{id}/answers"),
     ("get", "/api/v1/jobs/{id}/result/items/{item}"),
     ("get", "/api/v1/jobs/{id}/tiles/{tile}"),
     ("get", "/api/v1/jobs/{id}/units"),

@@ -153,6 +153,26 @@ impl Scheduler {
         why
     }
 
+    /// What keeps a job that runs from being computed, or from ending; none if nothing does.
+    pub fn waiting_for(&self, id: JobId) -> Option<WhyJob> {
+        let job = self.jobs.get(&id).filter(|job| job.state == JobState::Running)?;
+        let mut why = Vec::new();
+        self.explain_running(id, job, &mut why);
+        let computed = job.units_leased > 0 || !job.farmed;
+        why.into_iter().find(|why| match why {
+            WhyJob::NobodyAble | WhyJob::Lacking { .. } | WhyJob::TooFewVoices { .. } => true,
+            WhyJob::Full { .. } | WhyJob::Outranked { .. } | WhyJob::Declined { .. } => !computed,
+            WhyJob::Odd { .. }
+            | WhyJob::Waiting { .. }
+            | WhyJob::Computing { .. }
+            | WhyJob::Checking { .. }
+            | WhyJob::Auditing { .. }
+            | WhyJob::Merged { .. }
+            | WhyJob::LentAgain { .. }
+            | WhyJob::Crew(_) => false,
+        })
+    }
+
     fn explain_running(&self, id: JobId, job: &Job, why: &mut Vec<WhyJob>) {
         let first = self.jobs.ready_jobs().next().filter(|first| first.id != id);
         if self.able_besides(job, &[]) == 0 {

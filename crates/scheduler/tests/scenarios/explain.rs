@@ -27,6 +27,12 @@ fn a_job_says_that_nobody_could_compute_it() {
         words(world.scheduler.explain_job(id)),
         "no connected node can compute it; 100 items are waiting for a node"
     );
+    let waits = |world: &World| world.scheduler.waiting_for(id).map(|why| why.to_string());
+    assert_eq!(waits(&world).as_deref(), Some("no connected node can compute it"));
+    let node = world.join(1);
+    assert_eq!(waits(&world), None);
+    world.finish(&[(node, 10)]);
+    assert_eq!((world.state(id), waits(&world)), (JobState::Done, None));
 }
 
 #[test]

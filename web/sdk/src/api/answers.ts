@@ -224,6 +224,8 @@ export interface Job {
   unitsUnchecked: number;
   /** How answers are checked, as in the request. */
   verify: string;
+  /** What it waits for, as a sentence, if it is not being computed. */
+  waitsFor: string | null;
   /** Its share among jobs of the same priority. Default: 100. */
   weight: number;
 }

@@ -1,0 +1,152 @@
+//! `shoal exec --resume FILE`: what was done before, and what is left to run.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use bytes::Bytes;
+
+use super::exec::Inputs;
+use crate::args::Exec;
+use crate::client::{Answer, Source};
+use crate::fail::Fail;
+use crate::kept::{Common, Kept, Key, hash_file, hash_of};
+
+pub(super) struct Resume {
+    kept: Kept,
+    /// Of the runs that are left, in their order.
+    keys: Vec<Key>,
+    /// Of these, which of all runs they are.
+    runs: Vec<u64>,
+    /// Answers that are there already, by run; those of files lie in their folder.
+    there: BTreeMap<u64, Vec<u8>>,
+    /// Runs that were done before.
+    before: usize,
+    /// Answers are files, of which only the hashes are kept.
+    are_files: bool,
+}
+
+impl Resume {
+    /// Looks what is done of these inputs; gives the others.
+    pub(super) fn open(
+        path: &Path,
+        args: &Exec,
+        (wasm, shared): (&[u8], &[(String, Source)]),
+        inputs: Inputs,
+    ) -> Result<(Resume, Inputs), Fail> {
+        let common = Common::of(wasm, &words(args), shared)?;
+        let kept = Kept::read(path)?;
+        match (inputs, &args.output) {
+            (Inputs::Files(files), Some(folder)) => Resume::files(kept, &common, folder, files),
+            (Inputs::Lines(text, None), _) => {
+                Resume::lines(kept, &common, &text, args.batch.unwrap_or(1))
+            }
+            (Inputs::Files(_) | Inputs::Lines(..) | Inputs::Once(_), _) => {
+                Err(Fail::input("--resume needs several inputs: files, or lines with --lines"))
+            }
+        }
+    }
+
+    fn files(
+        kept: Kept,
+        common: &Common,
+        folder: &Path,
+        files: Vec<(String, Source)>,
+    ) -> Result<(Resume, Inputs), Fail> {
+        let (mut all, mut keys, mut left) = (Vec::new(), Vec::new(), Vec::new());
+        for (name, source) in files {
+            let key = common.key(&name, hash_of(&source)?);
+            all.push(key);
+            let output = folder.join(&name);
+            let is_there = match kept.get(&key) {
+                Some(hash) if output.is_file() => hash_file(&output)?.as_bytes() == hash,
+                Some(_) | None => false,
+            };
+            if !is_there {
+                keys.push(key);
+                left.push((name, source));
+            }
+        }
+        let runs = (0..left.len() as u64).collect();
+        let before = all.len() - left.len();
+        let there = BTreeMap::new();
+        let mut resume = Resume { kept, keys, runs, there, before, are_files: true };
+        resume.kept.begin(&all)?;
+        Ok((resume, Inputs::Files(left)))
+    }
+
+    fn lines(
+        kept: Kept,
+        common: &Common,
+        text: &[u8],
+        per_run: u32,
+    ) -> Result<(Resume, Inputs), Fail> {
+        let lines: Vec<_> = text.split_inclusive(|byte| *byte == b'\n').collect();
+        let (mut all, mut keys, mut runs) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut there, mut left) = (BTreeMap::new(), Vec::new());
+        for (run, lines) in (0..).zip(lines.chunks(per_run as usize)) {
+            let input = lines.concat();
+            let key = common.key("", blake3::hash(&input));
+            all.push(key);
+            match kept.get(&key) {
+                Some(answer) => drop(there.insert(run, answer.to_vec())),
+                None => {
+                    keys.push(key);
+                    runs.push(run);
+                    left.extend(input);
+                }
+            }
+        }
+        let before = there.len();
+        let inputs = Inputs::Lines(Bytes::from(left), Some(runs.clone()));
+        let mut resume = Resume { kept, keys, runs, there, before, are_files: false };
+        resume.kept.begin(&all)?;
+        Ok((resume, inputs))
+    }
+
+    pub(super) fn is_nothing_left(&self) -> bool {
+        self.keys.is_empty()
+    }
+
+    pub(super) fn before(&self) -> usize {
+        self.before
+    }
+
+    /// Keeps an answer that came.
+    pub(super) fn add(&mut self, answer: &Answer) -> Result<(), Fail> {
+        let at = usize::try_from(answer.item).unwrap_or(usize::MAX);
+        let Some(key) = self.keys.get(at).filter(|_| !answer.failed) else { return Ok(()) };
+        match self.are_files {
+            true => self.kept.add(key, blake3::hash(&answer.bytes).as_bytes()),
+            false => self.kept.add(key, &answer.bytes),
+        }
+    }
+
+    /// Answers that are there and come before the one to this item; all, if there is none.
+    pub(super) fn until(&mut self, item: Option<u64>) -> Vec<Vec<u8>> {
+        let run = item.map(|item| {
+            let run = usize::try_from(item).ok().and_then(|at| self.runs.get(at));
+            run.copied().unwrap_or(u64::MAX)
+        });
+        let mut answers = Vec::new();
+        while let Some(first) = self.there.first_entry()
+            && run.is_none_or(|run| *first.key() < run)
+        {
+            answers.push(first.remove());
+        }
+        answers
+    }
+
+    /// What was kept is not to be believed.
+    pub(super) fn forget(&mut self) -> Result<(), Fail> {
+        self.kept.begin(&[])
+    }
+}
+
+/// What answers depend on beside the program, the files and the input.
+fn words(args: &Exec) -> Vec<&str> {
+    let env = args.env.iter().flat_map(|(name, value)| [name.as_str(), value.as_str()]);
+    let clock = if args.clock { "clock" } else { "" };
+    let mut words: Vec<_> = args.args.iter().map(String::as_str).collect();
+    words.extend(["env"].into_iter().chain(env).chain([clock]));
+    words
+}
