@@ -51,7 +51,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use shoal_kinds::{JobSpec, ServiceSpec};
 use shoal_protocol::{
-    Attempt, BlobRef, CrewId, Epoch, FromNode, Hello, JobId, Micros, NodeId, Poke, Refusal, Span,
+    Attempt, BlobRef, Bytes, CrewId, Epoch, FromNode, Hello, JobId, Micros, NodeId, Poke, Refusal, Span,
     ToNode,
 };
 
@@ -198,7 +198,7 @@ pub enum Output {
     /// A part of the answer to a request, in order; after the last one nothing more is said of it.
     Answered {
         call: CallId,
-        part: Vec<u8>,
+        part: Bytes,
         last: bool,
         ran: Ran,
     },

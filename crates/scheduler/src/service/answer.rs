@@ -1,8 +1,7 @@
 //! What nodes say to requests: answers in parts, each byte given once, and failures.
 
 use alloc::string::{String, ToString};
-use alloc::vec::Vec;
-use shoal_protocol::{Attempt, Failure, LimitKind, NodeId};
+use shoal_protocol::{Attempt, Bytes, Failure, LimitKind, NodeId};
 
 use super::call::{Asked, By, Call, CallId, Ran};
 use super::crew::Crew;
@@ -14,7 +13,7 @@ use crate::state::Scheduler;
 pub(crate) struct Part {
     /// Bytes before it.
     pub(crate) at: u64,
-    pub(crate) bytes: Vec<u8>,
+    pub(crate) bytes: Bytes,
     pub(crate) last: bool,
 }
 
@@ -84,7 +83,7 @@ impl Scheduler {
         let Some(call) = self.services.calls.get_mut(&id) else { return };
         let skip = call.given.saturating_sub(asked.said).min(bytes.len() as u64);
         call.said(attempt, said);
-        let bytes = bytes.get(skip as usize..).unwrap_or_default().to_vec();
+        let bytes = bytes.slice(skip as usize..);
         if resumes && !bytes.is_empty() {
             call.answer.extend_from_slice(&bytes);
             // It goes on: whoever is lost with it now is another matter.

@@ -141,7 +141,7 @@ impl World {
     }
 
     fn says(&mut self, conn: Conn, call: Attempt) {
-        self.say(conn, FromNode::Answer { call, at: 0, part: b"yes".into(), last: true });
+        self.say(conn, FromNode::Answer { call, at: 0, part: b"yes"[..].into(), last: true });
     }
 
     pub(crate) fn forget_calls(&mut self) {
