@@ -41,13 +41,14 @@ impl Scheduler {
     }
 
     /// Whoever has a request failed it by its own fault.
-    fn erred(&mut self, id: CallId, node: NodeId, reason: &str) {
+    fn erred(&mut self, id: CallId, (node, attempt): (NodeId, Attempt), reason: &str) {
         let Some(call) = self.services.calls.get(&id) else { return };
-        let service = call.service;
-        match call.at.map(|at| at.by) {
+        let (service, now) = (call.service, self.now);
+        let asked = call.asked().find(|asked| asked.attempt == attempt).copied();
+        match asked.map(|asked| asked.by) {
             None => {}
             Some(By::Node(_)) => self.replica_erred(service, node, reason),
-            Some(By::Crew) => self.seat_erred(self.now, service, node, reason),
+            Some(By::Crew) => self.seat_erred(now, service, node, reason),
         }
     }
 
@@ -63,7 +64,7 @@ impl Scheduler {
         };
         if at > asked.said {
             let reason = "a part of its answer was lost";
-            self.erred(id, node, reason);
+            self.erred(id, (node, attempt), reason);
             self.ask_again_if(id, attempt, reason);
             return;
         }
@@ -131,7 +132,7 @@ impl Scheduler {
         let service = call.service;
         if is_nodes_fault(&failure) {
             let reason = failure.to_string();
-            self.erred(id, node, &reason);
+            self.erred(id, (node, attempt), &reason);
             self.ask_again_if(id, attempt, &reason);
         } else if self.falls_out(id, attempt) {
             // The other may know better.

@@ -7,6 +7,7 @@ use shoal_kinds::Kind;
 use shoal_protocol::limit::{MAX_CALLS_PER_NODE, REQUEST_PART_BYTES};
 use shoal_protocol::{Attempt, Bytes, JobId, Micros, NodeId, Priority, Time, ToNode};
 
+use super::race::HURRIED_FOR;
 use super::replica::Replica;
 use super::unanswered::CallError;
 use super::{Service, rank};
@@ -154,6 +155,9 @@ impl Scheduler {
         }
         of.queue[rank(priority)].push_back(id);
         let race_at = budget.map(|budget| self.now + of.patience(budget));
+        if budget.is_some() {
+            of.hurried = self.now + HURRIED_FOR;
+        }
         let call = Call {
             service,
             came: self.now,

@@ -3,7 +3,7 @@
 //!
 //! - [`call`]: requests, from the queue to whom they are asked of
 //! - [`answer`]: what those say
-//! - [`race`]: requests that are asked of two nodes
+//! - [`race`]: requests that are asked of two nodes, and who stands in for a crew
 //! - [`replica`]: who keeps all of a service ready
 //! - [`links`]: who must have a key for links before it can keep parts
 //! - [`room`]: who leaves when another needs the memory, and what fits nowhere
@@ -86,6 +86,8 @@ struct Service {
     unfit: BTreeMap<NodeId, Time>,
     /// How long a node takes to answer, on average over the last requests.
     usual: Option<Micros>,
+    /// Until when another request with a budget is thought to come.
+    hurried: Time,
     /// Whether a node ever kept all of it ready.
     was_kept: bool,
     /// Requests that wait, those to be answered first in front: by priority, then in the order they came.
@@ -114,6 +116,7 @@ impl Service {
             alone_until: Time(0),
             unfit: BTreeMap::new(),
             usual: None,
+            hurried: Time(0),
             was_kept: false,
             queue: Default::default(),
             answered: 0,

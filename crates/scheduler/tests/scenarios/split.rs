@@ -102,7 +102,7 @@ impl World {
     }
 
     /// Everybody who has a place says that it is alive, for so long.
-    fn live(&mut self, millis: u64, but: Option<Conn>) {
+    pub(crate) fn live(&mut self, millis: u64, but: Option<Conn>) {
         for _ in 0..millis / 500 {
             self.wait(500);
             let members: Vec<_> = self.crews.enlisted.keys().copied().collect();
