@@ -38,8 +38,8 @@ pub use job::{JobFailure, JobState, Proof};
 pub use peers::Seen;
 pub use receipt::{Receipt, ReceiptNode, ReceiptUnit};
 pub use service::{
-    CallError, CallId, PlacementView, Ran, ReplicaView, ServiceView, SplitView, StageView, Took,
-    Urgency,
+    AbleView, CallError, CallId, Can, PlacementView, Ran, ReplicaView, ServiceView, SplitView,
+    StageView, Took, Urgency,
 };
 pub use state::{Conn, RequestId, Scheduler};
 pub use submit::SubmitError;
@@ -51,8 +51,8 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use shoal_kinds::{JobSpec, ServiceSpec};
 use shoal_protocol::{
-    Attempt, BlobRef, Bytes, CrewId, Epoch, FromNode, Hello, JobId, Micros, NodeId, Poke, Refusal, Span,
-    ToNode,
+    Attempt, BlobRef, Bytes, CrewId, Epoch, FromNode, Hello, JobId, Micros, NodeId, Poke, Refusal,
+    Span, ToNode,
 };
 
 /// One change in the world.

@@ -1,6 +1,7 @@
 //! Services: jobs without an end. Replicas are kept ready on nodes and are facts; requests are not: whoever
 //! asks waits, is answered once, or is told why not.
 //!
+//! - [`able`]: which devices could keep a service ready
 //! - [`call`]: requests, from the queue to whom they are asked of
 //! - [`answer`]: what those say
 //! - [`race`]: requests that are asked of two nodes, and who stands in for a crew
@@ -11,6 +12,7 @@
 //! - [`took`]: how long answers really take
 //! - [`crew`]: who keeps it ready together, each some of its parts
 
+mod able;
 mod answer;
 mod call;
 mod crew;
@@ -21,6 +23,7 @@ mod room;
 mod took;
 mod unanswered;
 
+pub use able::{AbleView, Can};
 pub(crate) use answer::Part;
 pub use call::{CallId, Ran, Urgency};
 pub use crew::{PlacementView, SplitView, StageView};
@@ -157,6 +160,8 @@ pub struct ReplicaView {
     pub node: NodeId,
     pub ready: bool,
     pub running: usize,
+    /// Bytes of its code that are there, and all of them, while it comes in pieces.
+    pub fetched: Option<(u64, u64)>,
 }
 
 impl Services {
@@ -285,6 +290,7 @@ impl Scheduler {
             node: *node,
             ready: replica.is_ready(),
             running: replica.calls,
+            fetched: self.fetched(*node, service, replica),
         });
         let replicas: Vec<_> = replicas.collect();
         ServiceView {
@@ -300,6 +306,11 @@ impl Scheduler {
             repeated: service.repeated,
             trouble: service.trouble.clone(),
         }
+    }
+
+    fn fetched(&self, node: NodeId, service: &Service, replica: &Replica) -> Option<(u64, u64)> {
+        let code = service.spec.work.code().filter(|_| !replica.is_ready())?;
+        self.swarms.fetched(node, code.hash)
     }
 
     pub(crate) fn check_services(&self) {

@@ -189,6 +189,25 @@ fn one_node_keeps_all_of_it_where_that_is_enough() {
 }
 
 #[test]
+fn who_can_keep_it_ready_is_told_and_why_others_cannot() {
+    let mut world = pool(&[800, 300, 50, 800], Split::Auto);
+    world.say(Conn(4), FromNode::Pause(true));
+    world.join(5);
+    let able = world.scheduler.explain_service(world.now, SERVICE).expect("it is").able;
+    let told: Vec<_> =
+        able.iter().map(|one| (one.node.0, one.can, one.why.as_deref().unwrap_or(""))).collect();
+    let lends = |mib| format!("it lends {mib} MiB of memory; all of it takes 700");
+    let expected = [
+        (1, Can::Whole, ""),
+        (2, Can::Parts, &*lends(300)),
+        (3, Can::Nothing, &*lends(50)),
+        (4, Can::Nothing, "it is paused"),
+        (5, Can::Nothing, "it is somebody else's, and the service is not for those"),
+    ];
+    assert_eq!(told, expected);
+}
+
+#[test]
 fn where_too_few_are_there_one_keeps_all_of_it_until_the_others_come() {
     let mut world = pool(&[800, 300], Split::Exactly(3));
     assert_eq!((world.split(), world.warm.as_slice()), (None, [Conn(1)].as_slice()));
