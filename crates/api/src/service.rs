@@ -47,11 +47,19 @@ pub struct ServiceJson {
 /// A node that keeps a service ready.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+#[serde(rename_all = "camelCase")]
 pub struct ReplicaJson {
     pub node: u64,
     pub name: String,
     pub ready: bool,
     pub running: u64,
+    /// Bytes of its file that are there and that it needs, while a large one comes in pieces; before and after that `null`.
+    #[serde(default)]
+    #[cfg_attr(feature = "schema", schema(required))]
+    pub fetched_bytes: Option<u64>,
+    #[serde(default)]
+    #[cfg_attr(feature = "schema", schema(required))]
+    pub needed_bytes: Option<u64>,
 }
 
 /// Why a service is kept ready by those who do, and what other numbers of devices would bring.
@@ -64,6 +72,24 @@ pub struct ExplainServiceJson {
     pub each: Cow<'static, str>,
     /// Those in use, and the best of each other number of devices.
     pub placements: Vec<PlacementJson>,
+    /// The devices that are here, those first that can keep it ready; at most 100.
+    #[serde(default)]
+    #[cfg_attr(feature = "schema", schema(required))]
+    pub devices: Vec<AbleJson>,
+}
+
+/// A device as one that could keep a service ready.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct AbleJson {
+    pub node: u64,
+    pub name: String,
+    /// `whole`, `parts` (some of it, together with others) or `nothing`.
+    pub can: Cow<'static, str>,
+    /// Why it cannot keep all of it.
+    pub why: Option<String>,
+    /// What would compute there, with its version.
+    pub engines: Vec<String>,
 }
 
 /// Devices that keep a service ready together, or could; one device has all of it.

@@ -1,11 +1,16 @@
-//! An answer on its way from the driver to a client, in parts. What waits is one piece of memory, however small the
-//! parts are, and the scheduler lets no answer grow beyond its service's limit.
+//! An answer on its way from the driver to a client, in parts. Large ones wait as they came, small ones together, so that
+//! many of them take no more memory than their bytes; and the scheduler lets no answer grow beyond its service's limit.
 
+use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use bytes::Bytes;
 use shoal_protocol::Micros;
 use shoal_scheduler::CallError;
 use tokio::sync::Notify;
+
+/// What is shorter waits together with others.
+const SMALL: usize = 4 << 10;
 
 /// Both ends of one answer.
 pub(crate) fn answer() -> (Giver, Taker) {
@@ -21,7 +26,9 @@ struct Inside {
 
 #[derive(Default)]
 struct State {
-    waiting: Vec<u8>,
+    waiting: VecDeque<Bytes>,
+    /// Behind those.
+    small: Vec<u8>,
     end: Option<End>,
     ran: Option<Ran>,
 }
@@ -50,7 +57,7 @@ enum End {
 /// What comes next.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Next {
-    Bytes(Vec<u8>),
+    Bytes(Bytes),
     Whole,
     Failed(CallError),
     /// The coordinator stops.
@@ -61,13 +68,15 @@ pub(crate) enum Next {
 pub(crate) struct Giver(Arc<Inside>);
 
 impl Giver {
-    pub(crate) fn give(&self, part: Vec<u8>) {
+    pub(crate) fn give(&self, part: Bytes) {
         self.change(|state| {
-            if state.waiting.is_empty() {
-                state.waiting = part;
-            } else {
-                state.waiting.extend_from_slice(&part);
+            if part.len() < SMALL {
+                state.small.extend_from_slice(&part);
+                return;
             }
+            let before = std::mem::take(&mut state.small);
+            state.waiting.extend((!before.is_empty()).then(|| Bytes::from(before)));
+            state.waiting.push_back(part);
         });
     }
 
@@ -97,7 +106,7 @@ impl Drop for Giver {
 pub(crate) struct Taker(Arc<Inside>);
 
 impl Taker {
-    /// All that waits, or how it ended. Never `Bytes` without bytes.
+    /// What waits, or how it ended. Never `Bytes` without bytes.
     pub(crate) async fn next(&mut self) -> Next {
         loop {
             if let Some(next) = self.ready() {
@@ -114,8 +123,11 @@ impl Taker {
 
     fn ready(&self) -> Option<Next> {
         let mut state = self.0.state.lock().unwrap_or_else(PoisonError::into_inner);
-        if !state.waiting.is_empty() {
-            return Some(Next::Bytes(std::mem::take(&mut state.waiting)));
+        if let Some(part) = state.waiting.pop_front() {
+            return Some(Next::Bytes(part));
+        }
+        if !state.small.is_empty() {
+            return Some(Next::Bytes(std::mem::take(&mut state.small).into()));
         }
         Some(match state.end.clone()? {
             End::Whole => Next::Whole,
@@ -132,23 +144,42 @@ mod tests {
     #[tokio::test]
     async fn parts_that_wait_come_at_once_and_the_end_after_them() {
         let (giver, mut taker) = answer();
-        giver.give(b"one ".to_vec());
-        giver.give(b"two".to_vec());
-        assert_eq!(taker.next().await, Next::Bytes(b"one two".to_vec()));
-        giver.give(b"!".to_vec());
+        let said = |text: &'static str| Bytes::from(text);
+        giver.give(said("one "));
+        giver.give(said("two"));
+        assert_eq!(taker.next().await, Next::Bytes(said("one two")));
+        giver.give(said("!"));
         let (waited, took) = (Micros(1), Micros(2));
         giver.finish(Ran { node: 3, name: "desk".into(), waited, took, stages: 1 });
-        assert_eq!(taker.next().await, Next::Bytes(b"!".to_vec()));
+        assert_eq!(taker.next().await, Next::Bytes(said("!")));
         assert_eq!(taker.next().await, Next::Whole);
         assert_eq!(taker.ran().map(|ran| ran.node), Some(3));
     }
 
     #[tokio::test]
+    async fn large_parts_and_small_ones_keep_their_order() {
+        let (giver, mut taker) = answer();
+        let large = Bytes::from(vec![7; SMALL]);
+        for part in [b"a", b"b"] {
+            giver.give(Bytes::from(&part[..]));
+        }
+        giver.give(large.clone());
+        giver.give(large.clone());
+        giver.give(Bytes::from("c"));
+        drop(giver);
+        let small = |text: &'static str| Next::Bytes(Bytes::from(text));
+        for expected in [small("ab"), Next::Bytes(large.clone()), Next::Bytes(large), small("c")] {
+            assert_eq!(taker.next().await, expected);
+        }
+        assert_eq!(taker.next().await, Next::Stopped);
+    }
+
+    #[tokio::test]
     async fn an_answer_that_was_broken_off_is_not_taken_for_whole() {
         let (giver, mut taker) = answer();
-        giver.give(b"half".to_vec());
+        giver.give(Bytes::from("half"));
         drop(giver);
-        assert_eq!(taker.next().await, Next::Bytes(b"half".to_vec()));
+        assert_eq!(taker.next().await, Next::Bytes(Bytes::from("half")));
         assert_eq!(taker.next().await, Next::Stopped);
         let (giver, mut taker) = answer();
         giver.fail(CallError::Gone);

@@ -263,7 +263,7 @@ mod tests {
     }
 
     fn part() -> FromNode {
-        FromNode::Answer { call: call(), at: 0, part: vec![7; PART], last: false }
+        FromNode::Answer { call: call(), at: 0, part: vec![7; PART].into(), last: false }
     }
 
     #[tokio::test]

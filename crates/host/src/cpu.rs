@@ -20,7 +20,7 @@ use super::cache::Cache;
 use super::courier::Courier;
 use super::languages::{Caller, Languages, Word};
 use super::models::{Models, Noted};
-use super::program::Programs;
+use super::program::{Answers, Programs};
 use super::session::Session;
 use super::share::Library;
 use super::stages::{self, Stages};
@@ -308,7 +308,9 @@ fn compute(
                 return courier.deliver(lease, &rows).map(Some);
             };
             let answer = engines.models.call(courier, work, info, body)?;
-            return Ok(Some(UnitOutput::Inline(answer)));
+            // As it is: the loop says it from where it lies, and then that it was all.
+            report.part(lease.attempt, answer, cancel);
+            return Answers::one(&[]).map(|end| Some(UnitOutput::Inline(end)));
         }
         Code::Language(work) => {
             let no_units = || Failure::Internal {

@@ -16,7 +16,6 @@ use super::accelerator::Accelerator;
 use super::cache::Keep;
 use super::courier::Courier;
 use super::jobs::Asker;
-use super::program::Answers;
 
 /// Models loaded at a time; the coordinator places no more services here than this device's memory holds, and each is
 /// dropped with its service.
@@ -120,7 +119,7 @@ impl Models {
         self.users.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Runs a model once. The answer comes behind its length, as a unit's.
+    /// Runs a model once.
     pub(super) fn call(
         &self,
         courier: &mut Courier,
@@ -129,8 +128,7 @@ impl Models {
         request: &[u8],
     ) -> Result<Vec<u8>, Failure> {
         let _asked = self.asked.begin();
-        let answer = self.ready(courier, work, info)?.run(work, request)?;
-        Answers::one(&answer)
+        self.ready(courier, work, info)?.run(work, request)
     }
 
     /// Runs a model over the items of a unit: their rows.

@@ -138,7 +138,7 @@ impl Node {
             return;
         }
         match result {
-            Ok(bytes) => self.answer_in_parts(call, 0, &bytes, true),
+            Ok(bytes) => self.answer_in_parts(call, 0, bytes.into(), true),
             Err(failure) => self.send(FromNode::Failed { attempt: call, failure }),
         }
     }
@@ -149,11 +149,11 @@ impl Node {
         crew: CrewId,
         call: Attempt,
         at: u64,
-        bytes: &[u8],
+        bytes: Vec<u8>,
         last: bool,
     ) {
         if self.is_joined() && self.crews.contains_key(&crew) {
-            self.answer_in_parts(call, at, bytes, last);
+            self.answer_in_parts(call, at, bytes.into(), last);
         }
     }
 

@@ -62,8 +62,8 @@ impl Node {
         took: Micros,
         result: Result<UnitOutput, Failure>,
     ) {
-        if self.call_ran(attempt, &result) {
-            return;
+        if self.is_call(attempt) {
+            return self.call_ran(attempt, result);
         }
         // An aborted unit's answer may still come from the shell.
         let Some(running) = self.running.remove(&attempt) else { return };

@@ -7,7 +7,9 @@ use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use shoal_protocol::limit::{ANSWER_PART_BYTES, MAX_CALLS_PER_NODE, MAX_REQUEST_BYTES};
-use shoal_protocol::{Attempt, CrewId, Failure, FromNode, JobId, Lane, Lease, Span, UnitOutput};
+use shoal_protocol::{
+    Attempt, Bytes, CrewId, Failure, FromNode, JobId, Lane, Lease, Span, UnitOutput,
+};
 
 use crate::Output;
 use crate::consent::Consent;
@@ -139,10 +141,10 @@ impl Node {
         }
     }
 
-    pub(crate) fn asked(&mut self, call: Attempt, job: JobId, body: Vec<u8>, missing: u64) {
+    pub(crate) fn asked(&mut self, call: Attempt, job: JobId, first: Bytes, missing: u64) {
         let consent = self.jobs.get(&job).map(|info| &info.consent);
         let may = matches!(consent, Some(Consent::Given | Consent::Asked));
-        let bytes = missing.saturating_add(body.len() as u64);
+        let bytes = missing.saturating_add(first.len() as u64);
         let large = bytes > MAX_REQUEST_BYTES as u64
             || bytes.saturating_add(self.calls.waiting_bytes()) > MAX_WAITING_BYTES;
         if !may || large || self.paused || self.calls.len() >= MAX_CALLS_PER_NODE {
@@ -150,6 +152,9 @@ impl Node {
             return;
         }
         let crew = self.crew_for(job);
+        let mut body = Vec::from(first);
+        // Once for all of it: what grows is copied again and again.
+        body.reserve_exact(usize::try_from(missing).unwrap_or(0));
         self.calls.waiting.push_back(Call { call, job, body: Arc::new(body), missing, crew });
         self.begin_all();
     }
@@ -211,15 +216,17 @@ impl Node {
         let at = running.said;
         running.said += part.len() as u64;
         if self.is_joined() {
-            self.answer_in_parts(call, at, &part, false);
+            self.answer_in_parts(call, at, part.into(), false);
         }
     }
 
-    /// Whether this was a request, which is answered now.
-    pub(crate) fn call_ran(&mut self, call: Attempt, result: &Result<UnitOutput, Failure>) -> bool {
-        let Some(Running { job, said, .. }) = self.calls.running.remove(&call) else {
-            return false;
-        };
+    pub(crate) fn is_call(&self, attempt: Attempt) -> bool {
+        self.calls.running.contains_key(&attempt)
+    }
+
+    /// A request is answered now.
+    pub(crate) fn call_ran(&mut self, call: Attempt, result: Result<UnitOutput, Failure>) {
+        let Some(Running { job, said, .. }) = self.calls.running.remove(&call) else { return };
         if self.is_joined() {
             match result {
                 Ok(UnitOutput::Inline(bytes)) => {
@@ -227,7 +234,8 @@ impl Node {
                         .jobs
                         .get(&job)
                         .map_or(0, |info| info.work.form().head_bytes(Span::new(0, 1)) as usize);
-                    let bytes = bytes.get(head..).unwrap_or_default();
+                    let mut bytes = Bytes::from(bytes);
+                    let _ = bytes.split_to(head.min(bytes.len()));
                     self.answer_in_parts(call, said, bytes, true);
                 }
                 Ok(UnitOutput::Stored { .. }) => {
@@ -235,25 +243,31 @@ impl Node {
                     let failure = Failure::Internal { message };
                     self.send(FromNode::Failed { attempt: call, failure });
                 }
-                Err(failure) => {
-                    self.send(FromNode::Failed { attempt: call, failure: failure.clone() });
-                }
+                Err(failure) => self.send(FromNode::Failed { attempt: call, failure }),
             }
         }
         self.begin_all();
-        true
     }
 
-    pub(crate) fn answer_in_parts(&mut self, call: Attempt, mut at: u64, bytes: &[u8], ends: bool) {
-        let parts = bytes.chunks(ANSWER_PART_BYTES);
-        let count = parts.len();
-        for (number, part) in parts.enumerate() {
-            let last = ends && number + 1 == count;
-            self.send(FromNode::Answer { call, at, part: part.into(), last });
-            at += part.len() as u64;
+    /// Because messages are bounded. The bytes stay where they are.
+    pub(crate) fn answer_in_parts(
+        &mut self,
+        call: Attempt,
+        mut at: u64,
+        mut rest: Bytes,
+        ends: bool,
+    ) {
+        if rest.is_empty() && !ends {
+            return;
         }
-        if ends && count == 0 {
-            self.send(FromNode::Answer { call, at, part: Vec::new(), last: true });
+        loop {
+            let part = rest.split_to(rest.len().min(ANSWER_PART_BYTES));
+            let (from, is_over) = (at, rest.is_empty());
+            at += part.len() as u64;
+            self.send(FromNode::Answer { call, at: from, part, last: ends && is_over });
+            if is_over {
+                return;
+            }
         }
     }
 

@@ -207,7 +207,7 @@ impl Node {
             Input::CrewSays { crew, epoch, say } => self.crew_says(crew, epoch, say),
             Input::CrewAnswers { crew, call, result } => self.crew_answers(crew, call, result),
             Input::CrewPart { crew, call, at, bytes, last } => {
-                self.crew_part(crew, call, at, &bytes, last);
+                self.crew_part(crew, call, at, bytes, last);
             }
             Input::ShareSays(say) => {
                 if self.is_joined() {

@@ -13,7 +13,13 @@ pub trait Wire: Serialize + DeserializeOwned {
     const KINDS: u8;
 
     fn encode(&self) -> Vec<u8> {
-        postcard::to_allocvec(self).unwrap_or_default()
+        self.encode_behind(Vec::new())
+    }
+
+    /// Behind what is there already: so bytes that a message carries are copied to where they are sent from, and nowhere
+    /// else.
+    fn encode_behind(&self, before: Vec<u8>) -> Vec<u8> {
+        postcard::to_extend(self, before).unwrap_or_default()
     }
 
     fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
@@ -92,12 +98,13 @@ mod tests {
         assert_eq!(part.encode(), [&[11, 0][..], &[1; 32], &[2, 1, 3, 2, 4, 5]].concat());
         let take = ToNode::Share(ShareTold::Take { blob, pieces: vec![5], from: None });
         assert_eq!(take.encode(), [&[12, 0][..], &[1; 32], &[2, 1, 5, 0]].concat());
-        let ask = ToNode::Ask { call: Attempt(7), job: JobId(8), body: vec![9], rest: 0 };
+        let ask = ToNode::Ask { call: Attempt(7), job: JobId(8), body: vec![9].into(), rest: 0 };
         assert_eq!(ask.encode(), [14, 7, 8, 1, 9, 0]);
-        let more = ToNode::AskMore { call: Attempt(7), body: vec![9] };
+        let more = ToNode::AskMore { call: Attempt(7), body: vec![9].into() };
         assert_eq!(more.encode(), [15, 7, 1, 9]);
         assert_eq!(ToNode::Link.encode(), [16]);
-        let answer = FromNode::Answer { call: Attempt(7), at: 3, part: vec![8, 9], last: true };
+        let answer =
+            FromNode::Answer { call: Attempt(7), at: 3, part: vec![8, 9].into(), last: true };
         assert_eq!(answer.encode(), [13, 7, 3, 2, 8, 9, 1]);
     }
 
@@ -145,7 +152,7 @@ mod tests {
 
     #[test]
     fn kinds_are_counted_right() {
-        let answer = FromNode::Answer { call: Attempt(1), at: 0, part: vec![2], last: true };
+        let answer = FromNode::Answer { call: Attempt(1), at: 0, part: vec![2].into(), last: true };
         assert_eq!(answer.encode()[0], FromNode::KINDS - 1);
         assert_eq!(ToNode::Link.encode()[0], ToNode::KINDS - 1);
     }

@@ -36,6 +36,7 @@ pub mod sign;
 pub mod time;
 pub mod work;
 
+pub use bytes::Bytes;
 pub use caps::{Caps, Engine, GpuCaps, NodeKind};
 pub use condition::Condition;
 pub use crew::{

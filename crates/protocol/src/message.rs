@@ -3,6 +3,7 @@
 use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
+use bytes::Bytes;
 use core::fmt;
 use serde::{Deserialize, Serialize};
 
@@ -72,7 +73,7 @@ pub enum FromNode {
         call: Attempt,
         at: u64,
         #[serde(with = "crate::raw")]
-        part: Vec<u8>,
+        part: Bytes,
         last: bool,
     },
 }
@@ -179,7 +180,7 @@ pub enum ToNode {
         call: Attempt,
         job: JobId,
         #[serde(with = "crate::raw")]
-        body: Vec<u8>,
+        body: Bytes,
         /// Bytes of the body that follow in `AskMore`.
         rest: u64,
     },
@@ -187,7 +188,7 @@ pub enum ToNode {
     AskMore {
         call: Attempt,
         #[serde(with = "crate::raw")]
-        body: Vec<u8>,
+        body: Bytes,
     },
     /// Have a key for links, and say it (`FromNode::Links`): this node may be asked into a crew that keeps a service
     /// ready, and nobody else could seal anything for it.

@@ -1,5 +1,5 @@
 //! Bytes in one piece instead of one by one, as serde would take a `Vec<u8>`: on the wire it is the same, and bodies of
-//! requests and results are megabytes. For fields, by `#[serde(with = "raw")]`.
+//! requests and results are megabytes. For fields that are `Vec<u8>` or [`bytes::Bytes`], by `#[serde(with = "raw")]`.
 
 use alloc::vec::Vec;
 use core::fmt;
@@ -10,8 +10,12 @@ pub fn serialize<S: Serializer>(bytes: &[u8], to: S) -> Result<S::Ok, S::Error> 
     to.serialize_bytes(bytes)
 }
 
-pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<u8>, D::Error> {
-    from.deserialize_byte_buf(Bytes)
+pub fn deserialize<'de, D, B>(from: D) -> Result<B, D::Error>
+where
+    D: Deserializer<'de>,
+    B: From<Vec<u8>>,
+{
+    from.deserialize_byte_buf(Bytes).map(B::from)
 }
 
 struct Bytes;

@@ -38,8 +38,8 @@ pub use job::{JobFailure, JobState, Proof};
 pub use peers::Seen;
 pub use receipt::{Receipt, ReceiptNode, ReceiptUnit};
 pub use service::{
-    CallError, CallId, PlacementView, Ran, ReplicaView, ServiceView, SplitView, StageView, Took,
-    Urgency,
+    AbleView, CallError, CallId, Can, PlacementView, Ran, ReplicaView, ServiceView, SplitView,
+    StageView, Took, Urgency,
 };
 pub use state::{Conn, RequestId, Scheduler};
 pub use submit::SubmitError;
@@ -51,8 +51,8 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use shoal_kinds::{JobSpec, ServiceSpec};
 use shoal_protocol::{
-    Attempt, BlobRef, CrewId, Epoch, FromNode, Hello, JobId, Micros, NodeId, Poke, Refusal, Span,
-    ToNode,
+    Attempt, BlobRef, Bytes, CrewId, Epoch, FromNode, Hello, JobId, Micros, NodeId, Poke, Refusal,
+    Span, ToNode,
 };
 
 /// One change in the world.
@@ -198,7 +198,7 @@ pub enum Output {
     /// A part of the answer to a request, in order; after the last one nothing more is said of it.
     Answered {
         call: CallId,
-        part: Vec<u8>,
+        part: Bytes,
         last: bool,
         ran: Ran,
     },

@@ -14,7 +14,7 @@ enum Rule {
 }
 
 const RULES: [(&str, Rule); 19] = [
-    ("shoal-protocol", Rule::Only(&["serde", "postcard", "blake3"])),
+    ("shoal-protocol", Rule::Only(&["bytes", "serde", "postcard", "blake3"])),
     (
         "shoal-kinds",
         Rule::Only(&[

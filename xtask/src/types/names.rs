@@ -5,6 +5,7 @@
 const SUFFIX: &str = "Json";
 
 const NAMES: &[(&str, &str)] = &[
+    ("AbleJson", "ServiceAble"),
     ("ArrayJson", "KernelArray"),
     ("BlobJson", "BlobRef"),
     ("ChangeJson", "CrewChange"),

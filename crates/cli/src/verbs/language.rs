@@ -13,7 +13,7 @@ use shoal_kinds::{LlmWork, Wire};
 use shoal_protocol::{BlobRef, Hash};
 
 use super::model::{ready, stem};
-use super::{Context, owner, refused};
+use super::{Context, devices, owner, refused};
 use crate::args::ModelAdd;
 use crate::client::{Client, Source};
 use crate::fail::Fail;
@@ -69,14 +69,16 @@ pub(super) async fn start(
     if !context.json {
         show::line(&told(&name, &work))?;
     }
-    let ready = ready(&client, &name, Duration::from_secs(args.wait)).await?;
+    let devices = devices::able(context, &client, &name).await?;
+    let ready = ready(context, &client, &name, Duration::from_secs(args.wait)).await?;
     if context.json {
         let about = json!({
             "architecture": about.architecture, "layers": about.layers,
             "parameters": about.parameters, "quantisation": about.quantisation,
             "context": work.context, "memory": work.memory(), "chats": about.chats,
         });
-        return show::json(&json!({"name": name, "ready": ready, "model": about}));
+        let told = json!({"name": name, "ready": ready, "model": about, "devices": devices});
+        return show::json(&told);
     }
     if ready.is_empty() {
         return show::line(

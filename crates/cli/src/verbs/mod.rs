@@ -4,6 +4,7 @@ mod calibration;
 mod chat;
 #[cfg(feature = "count")]
 pub(crate) mod count;
+mod devices;
 mod exec;
 mod explain;
 mod failures;

@@ -14,6 +14,7 @@ use shoal_api::{
 use shoal_engine::intake;
 use shoal_kinds::onnx::{ModelPlan, Port};
 
+use super::devices::{self, Loading};
 use super::wires::{self, Between};
 use super::{Context, language, owner, quantize, refused};
 use crate::args::{Model, ModelAdd, ModelRm, ModelVerb, Models};
@@ -115,10 +116,13 @@ async fn add(context: &Context, args: ModelAdd) -> Result<(), Fail> {
     if !context.json {
         show::line(&about.told(&name))?;
     }
-    let ready = ready(&client, &name, Duration::from_secs(args.wait)).await?;
+    let devices = devices::able(context, &client, &name).await?;
+    let ready = ready(context, &client, &name, Duration::from_secs(args.wait)).await?;
     if context.json {
         let model = about.json();
-        let told = json!({"name": name, "ready": ready, "model": model, "calibration": forms});
+        let told = json!({
+            "name": name, "ready": ready, "model": model, "calibration": forms, "devices": devices,
+        });
         return show::json(&told);
     }
     if ready.is_empty() {
@@ -158,11 +162,13 @@ pub(super) fn stem(file: &Path) -> Result<String, Fail> {
 
 /// Waits until nodes have the model ready, and tells which. None are there if no node that could has come in time.
 pub(super) async fn ready(
+    context: &Context,
     client: &Client,
     name: &str,
     wait: Duration,
 ) -> Result<Vec<String>, Fail> {
     let began = Instant::now();
+    let mut loading = Loading::new(context);
     let mut nobody_since = Instant::now();
     loop {
         let list = client.services().await?;
@@ -171,6 +177,7 @@ pub(super) async fn ready(
             return Err(Fail::world("no_model", message));
         };
         let ready: Vec<String> = ready_on(service);
+        loading.show(service)?;
         if !ready.is_empty() || began.elapsed() > wait {
             return Ok(ready);
         }

@@ -37,6 +37,8 @@ fn a_model_is_added_run_listed_and_removed() {
         "takes x float32[nx3]",
         "gives y float32[nx3]",
         "3 operators: Abs 1, Relu 1, Sub 1",
+        "  own can run it with onnx ",
+        "  own gets it ready",
         "ready on own; run it with: shoal infer neg --input x=FILE.npy",
     ] {
         assert!(told.contains(words), "{words}: {told}");
@@ -61,6 +63,23 @@ fn a_model_is_added_run_listed_and_removed() {
     pool.run(&["model", "rm", "neg"]).ok();
     pool.run(&["infer", "neg", "--input", &input]).fails(2, &["no model named \"neg\""]);
     assert!(text(&pool.run(&["models"]).ok().stdout).contains("no models"));
+}
+
+#[test]
+fn devices_that_can_run_a_model_are_told_and_why_others_cannot() {
+    let pool = Pool::start();
+    let _own = own(&pool, "own");
+    let _guest = pool.node("guest", &["--no-gpu"]);
+    let file = pool.folder.file("part.onnx", negative_part());
+    let told = text(&pool.run(&["model", "add", &file]).ok().stdout);
+    let words = "guest cannot run it: it is somebody else's, and the service is not for those";
+    assert!(told.contains("own can run it") && told.contains(words), "{told}");
+    let said = pool.run(&["model", "add", &file, "--name", "again", "--json"]).ok().json();
+    let can = |at: usize| (&said["devices"][at]["name"], &said["devices"][at]["can"]);
+    assert_eq!(can(0), (&"own".into(), &"whole".into()), "{said}");
+    assert_eq!(can(1), (&"guest".into(), &"nothing".into()), "{said}");
+    let why = text(&pool.run(&["explain", "again"]).ok().stdout);
+    assert!(why.contains("guest cannot keep it ready: it is somebody else's"), "{why}");
 }
 
 #[test]

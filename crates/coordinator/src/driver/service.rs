@@ -1,7 +1,9 @@
 //! Services: they are begun, asked and ended, and shown in the words of the API.
 
 use shoal_protocol::{NodeId, Span, Time};
-use shoal_scheduler::{Input, PlacementView, ServiceView, SplitView, StageView, Urgency};
+use shoal_scheduler::{
+    AbleView, Can, Input, PlacementView, ServiceView, SplitView, StageView, Urgency,
+};
 
 use super::Driver;
 use super::effect::Effect;
@@ -9,7 +11,8 @@ use super::event::{NotTaken, ServiceEvent, Wish};
 use super::keyed::Taken;
 use super::waiting::Asked;
 use shoal_api::{
-    ExplainServiceJson, PlacedJson, PlacementJson, ReplicaJson, ServiceJson, SplitJson, StageJson,
+    AbleJson, ExplainServiceJson, PlacedJson, PlacementJson, ReplicaJson, ServiceJson, SplitJson,
+    StageJson,
 };
 use shoal_kinds::Split;
 use shoal_protocol::{Micros, Path};
@@ -67,6 +70,8 @@ impl Driver {
             name: self.node_name(replica.node),
             ready: replica.ready,
             running: replica.running as u64,
+            fetched_bytes: replica.fetched.map(|(has, _)| has),
+            needed_bytes: replica.fetched.map(|(_, all)| all),
         });
         ServiceJson {
             id: view.service.0,
@@ -117,8 +122,19 @@ impl Driver {
         Some(ExplainServiceJson {
             placements: why.placements.iter().map(placement).collect(),
             each: if why.stepwise { "token" } else { "request" }.into(),
+            devices: why.able.into_iter().map(|one| self.able_json(one)).collect(),
             lines: why.lines,
         })
+    }
+
+    fn able_json(&self, view: AbleView) -> AbleJson {
+        let AbleView { node, can, why, engines } = view;
+        let can = match can {
+            Can::Nothing => "nothing",
+            Can::Parts => "parts",
+            Can::Whole => "whole",
+        };
+        AbleJson { node: node.0, name: self.node_name(node), can: can.into(), why, engines }
     }
 
     fn stage_json(&self, stage: &StageView) -> StageJson {

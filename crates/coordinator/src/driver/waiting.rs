@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use shoal_protocol::JobId;
+use shoal_protocol::{Bytes, JobId};
 use shoal_scheduler::{CallError, CallId, RequestId};
 
 use super::event::{NotTaken, Reply, Ticket};
@@ -76,7 +76,7 @@ impl Waiting {
     }
 
     /// Answers are not facts, so they are passed on at once.
-    pub(super) fn part(&mut self, call: CallId, part: Vec<u8>) {
+    pub(super) fn part(&mut self, call: CallId, part: Bytes) {
         if let Some(answer) = self.calls.get(&call) {
             answer.give(part);
         }
@@ -124,13 +124,13 @@ mod tests {
         let call = waiting.call(giver);
         let ran =
             || Ran { node: 1, name: "desk".into(), waited: Micros(0), took: Micros(0), stages: 1 };
-        waiting.part(call, vec![1]);
-        waiting.part(call, vec![2]);
+        waiting.part(call, vec![1].into());
+        waiting.part(call, vec![2].into());
         waiting.whole(call, ran());
-        waiting.part(call, vec![3]);
+        waiting.part(call, vec![3].into());
         waiting.whole(call, ran());
         assert!(!waiting.hang_up(call));
-        assert_eq!(taker.next().await, Next::Bytes(vec![1, 2]));
+        assert_eq!(taker.next().await, Next::Bytes(vec![1, 2].into()));
         assert_eq!(taker.next().await, Next::Whole);
     }
 }

@@ -1,15 +1,18 @@
 //! Models, in the words of the Open Inference Protocol, version 2: what Triton's clients speak.
 
 use axum::Json;
+use axum::body::HttpBody as _;
 use axum::body::{Body, Bytes};
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use futures_util::stream;
+use http_body_util::{BodyExt, LengthLimitError, Limited};
 use serde_json::json;
 use shoal_api::{BlobJson, LiveJson, ModelJson, ModelPartJson, PortJson, ReadyJson, ServerJson};
 use shoal_kinds::OnnxWork;
-use shoal_kinds::onnx::inference::{self, Inference};
-use shoal_kinds::onnx::{Part, Port, Side};
+use shoal_kinds::onnx::inference::{self, Inference, InferenceError, Written};
+use shoal_kinds::onnx::{Part, Port, Reading, Side};
 use shoal_protocol::Micros;
 use shoal_protocol::limit::MAX_REQUEST_BYTES;
 use tokio::sync::Semaphore;
@@ -21,11 +24,13 @@ use super::extract::Path;
 use super::jobs::collect;
 use super::services::{ask, wish};
 use crate::answer::{Next, Ran};
-use crate::error::{ApiError, InferError, ServiceError};
+use crate::error::{ApiError, InferError, RequestError, ServiceError};
 
 /// A request with its tensors. As JSON, numbers are longer than as bytes.
 const MAX_BODY_BYTES: usize = 2 * MAX_REQUEST_BYTES;
-/// Requests that are read at a time.
+/// Of JSON that is read where it comes in: bytes follow it, so it says little more than names and shapes.
+const MOST_HEAD: usize = 64 << 10;
+/// Requests of nothing but JSON that are read at a time.
 const MOST_READ: usize = 2;
 /// The only one there is of each model.
 const VERSION: &str = "1";
@@ -209,7 +214,6 @@ async fn infer(
         return Err(InferError::Coding(coding).into());
     }
     let (work, _) = find(&app, &name).await?;
-    let body = collect(body, MAX_BODY_BYTES).await?;
     let mut asked = read(body, head).await?;
     if asked.packed.len() > MAX_REQUEST_BYTES {
         let (size, most) = (asked.packed.len(), MAX_REQUEST_BYTES);
@@ -218,27 +222,48 @@ async fn infer(
     let heads = asked.sight.heads(&work, &asked.heads).map_err(InferError::Misfit)?;
     work.takes(&heads).map_err(InferError::Misfit)?;
     let (mut taker, _line) = ask(&app, &name, std::mem::take(&mut asked.packed), wish).await?;
-    let mut answer = Vec::new();
+    let mut parts = Vec::new();
     loop {
         match taker.next().await {
-            Next::Bytes(part) if answer.is_empty() => answer = part,
-            Next::Bytes(part) => answer.extend_from_slice(&part),
+            Next::Bytes(part) => parts.push(part),
             Next::Whole => break,
             Next::Failed(error) => return Err(ApiError::from(ServiceError::Call(error)).into()),
             Next::Stopped => return Err(ApiError::from(crate::driver::handle::Stopped).into()),
         }
     }
-    let (body, head) = inference::write(&name, &asked, &answer).map_err(InferError::Request)?;
-    let mut response = Response::new(Body::from(body));
-    let is = if head.is_some() { "application/octet-stream" } else { "application/json" };
-    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(is));
-    if let Some(head) = head {
-        response.headers_mut().insert(HEAD_LENGTH, head.into());
-    }
+    let packed = joined(parts);
+    let written = inference::write(&name, &asked, &packed).map_err(InferError::Request)?;
+    let mut response = answered(written, &packed);
     if let Some(ran) = taker.ran() {
         tell(response.headers_mut(), &ran);
     }
     Ok(response)
+}
+
+/// Parts of an answer in one piece.
+fn joined(mut parts: Vec<Bytes>) -> Bytes {
+    match parts.len() {
+        1 => parts.remove(0),
+        _ => parts.concat().into(),
+    }
+}
+
+/// The answer's JSON, and behind it the tensors from where they lie in what came back.
+fn answered(written: Written<'_>, packed: &Bytes) -> Response {
+    let head = written.head();
+    let behind: Vec<Bytes> = written.behind.iter().map(|bytes| packed.slice_ref(bytes)).collect();
+    let length = written.json.len() + behind.iter().map(Bytes::len).sum::<usize>();
+    let pieces = std::iter::once(Bytes::from(written.json)).chain(behind);
+    let pieces = pieces.map(Ok::<_, std::convert::Infallible>).collect::<Vec<_>>();
+    let mut response = Response::new(Body::from_stream(stream::iter(pieces)));
+    let is = if head.is_some() { "application/octet-stream" } else { "application/json" };
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(is));
+    headers.insert(header::CONTENT_LENGTH, length.into());
+    if let Some(head) = head {
+        headers.insert(HEAD_LENGTH, head.into());
+    }
+    response
 }
 
 fn tell(headers: &mut HeaderMap, ran: &Ran) {
@@ -264,8 +289,47 @@ fn encoded(name: &str) -> String {
     name.bytes().map(letter).collect()
 }
 
+/// Reads a request.
+async fn read(body: Body, head: Option<usize>) -> Result<Inference, ApiError> {
+    match head.filter(|length| *length <= MOST_HEAD) {
+        Some(length) => read_coming(body, length).await,
+        None => read_whole(collect(body, MAX_BODY_BYTES).await?, head).await,
+    }
+}
+
+/// Tensors behind a short JSON go straight to where they stay. Whatever is wrong is said when all has come: who still
+/// sends does not listen.
+async fn read_coming(body: Body, length: usize) -> Result<Inference, ApiError> {
+    let said = body.size_hint().exact().map_or(0, |bytes| bytes as usize);
+    if said > MAX_BODY_BYTES {
+        return Err(RequestError::TooLarge { most: MAX_BODY_BYTES }.into());
+    }
+    let mut body = Limited::new(body, MAX_BODY_BYTES);
+    let (mut json, mut reading, mut size) = (Vec::new(), None, 0);
+    while let Some(frame) = body.frame().await {
+        let frame = frame.map_err(|error| match error.is::<LengthLimitError>() {
+            true => RequestError::TooLarge { most: MAX_BODY_BYTES },
+            false => RequestError::Body(error.to_string()),
+        })?;
+        let Ok(mut bytes) = frame.into_data() else { continue };
+        size += bytes.len();
+        if reading.is_none() {
+            json.extend(bytes.split_to(bytes.len().min(length - json.len())));
+            if json.len() == length {
+                reading = Some(Reading::open(&json, said.saturating_sub(length)));
+            }
+        }
+        if let Some(Ok(reading)) = &mut reading {
+            reading.take(&bytes);
+        }
+    }
+    let wrong = InferenceError::HeadLength { length, body: size };
+    let read = reading.unwrap_or(Err(wrong)).and_then(Reading::done);
+    Ok(read.map_err(InferError::Request)?)
+}
+
 /// Reads a request away from the reactor, and not many at a time: as JSON, tensors take many times their size.
-async fn read(body: Bytes, head: Option<usize>) -> Result<Inference, ApiError> {
+async fn read_whole(body: Bytes, head: Option<usize>) -> Result<Inference, ApiError> {
     static READING: Semaphore = Semaphore::const_new(MOST_READ);
     // Never closed, so there is always a permit to come.
     let _turn = READING.acquire().await;

@@ -156,7 +156,7 @@ async fn ask_service(
     // What goes wrong before the first byte is a proper error; later it breaks the answer off.
     let first = match taker.next().await {
         Next::Bytes(first) => first,
-        Next::Whole => Vec::new(),
+        Next::Whole => Bytes::new(),
         Next::Failed(error) => return Err(ServiceError::Call(error).into()),
         Next::Stopped => return Err(Stopped.into()),
     };
@@ -190,7 +190,7 @@ pub(super) fn wish(headers: &HeaderMap) -> Result<Wish, ServiceError> {
 
 /// The rest of an answer.
 struct Rest {
-    first: Option<Vec<u8>>,
+    first: Option<Bytes>,
     answer: Taker,
     over: bool,
     _line: Line,
@@ -208,7 +208,7 @@ impl Rest {
         // An error breaks the connection off, so that nobody takes half an answer for all of it.
         let broken = |reason: String| Err(std::io::Error::other(reason));
         let part = match next {
-            Next::Bytes(part) => return Some((Ok(Bytes::from(part)), self)),
+            Next::Bytes(part) => return Some((Ok(part), self)),
             Next::Whole => return None,
             Next::Failed(error) => broken(error.to_string()),
             Next::Stopped => broken("the coordinator stops".into()),

@@ -224,7 +224,7 @@ fn duration(micros: Micros) -> Duration {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use shoal_protocol::{Attempt, Finished, JobId, Lease, Span, UnitOutput};
+    use shoal_protocol::{Attempt, Bytes, Finished, JobId, Lease, Span, UnitOutput};
 
     fn lend(units: u32) -> ToNode {
         let lease = |n| Lease { attempt: Attempt::new(1, n), job: JobId(1), span: Span::new(0, 1) };
@@ -257,11 +257,11 @@ mod tests {
     }
 
     fn ask(n: u32) -> ToNode {
-        ToNode::Ask { call: Attempt::new(1, n), job: JobId(1), body: Vec::new(), rest: 0 }
+        ToNode::Ask { call: Attempt::new(1, n), job: JobId(1), body: Bytes::new(), rest: 0 }
     }
 
     fn part(n: u32, last: bool) -> FromNode {
-        FromNode::Answer { call: Attempt::new(1, n), at: 0, part: vec![1], last }
+        FromNode::Answer { call: Attempt::new(1, n), at: 0, part: vec![1].into(), last }
     }
 
     #[test]

@@ -32,7 +32,6 @@ use axum::body::Body;
 use axum::extract::State;
 use axum::http::Request;
 use axum::response::{IntoResponse, Response};
-use shoal_protocol::codec::Wire;
 use shoal_protocol::frame::is_frame;
 use shoal_protocol::{Hello, Refusal, ToNode};
 use shoal_scheduler::Conn;
@@ -268,5 +267,5 @@ fn word(outlet: &Outlet, message: &ToNode) -> Parcel {
     if let ToNode::Welcome { node, .. } = message {
         outlet.welcomed(*node);
     }
-    Parcel::new(Kind::Binary, &message.encode())
+    Parcel::word(message)
 }

@@ -6,7 +6,6 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use shoal_protocol::ToNode;
-use shoal_protocol::codec::Wire;
 use tokio::io::{AsyncWrite, AsyncWriteExt};
 
 use super::outlet::Outlet;
@@ -31,7 +30,7 @@ impl Mouth {
     }
 
     pub(super) async fn say(&mut self, words: &ToNode) -> io::Result<()> {
-        self.send([Parcel::new(Kind::Binary, &words.encode())]).await
+        self.send([Parcel::word(words)]).await
     }
 
     pub(super) async fn ping(&mut self, word: &[u8]) -> io::Result<()> {

@@ -6,11 +6,15 @@ use std::io::IoSlice;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use shoal_protocol::ToNode;
+use shoal_protocol::codec::Wire;
 use shoal_scheduler::Conn;
 
 use super::stock;
 use super::ws::{Kind, MOST_HEAD, write_head};
 
+/// What a word takes beside the bytes of a request that it carries; longer ones find more room.
+const WORD: usize = 64;
 /// What a parcel costs beside its bytes: its places in queues and the allocator's own notes.
 const OVERHEAD: usize = 64;
 
@@ -51,6 +55,30 @@ impl Parcel {
         let mut bytes = Parcel::room(payload.len());
         bytes.extend_from_slice(payload);
         Parcel::seal(kind, bytes)
+    }
+
+    /// The coordinator's own words, written where they are sent from.
+    pub(super) fn word(words: &ToNode) -> Parcel {
+        let carried = match words {
+            ToNode::Ask { body, .. } | ToNode::AskMore { body, .. } => body.len(),
+            ToNode::Welcome { .. }
+            | ToNode::Refused(_)
+            | ToNode::Job { .. }
+            | ToNode::Lend(_)
+            | ToNode::Revoke(_)
+            | ToNode::Forget(_)
+            | ToNode::Challenge { .. }
+            | ToNode::Audition { .. }
+            | ToNode::Enlist(_)
+            | ToNode::Dismiss { .. }
+            | ToNode::ToCrew { .. }
+            | ToNode::Quic(_)
+            | ToNode::Share(_)
+            | ToNode::Warm { .. }
+            | ToNode::Link => 0,
+        };
+        let room = Parcel::room(carried + WORD);
+        Parcel::seal(Kind::Binary, words.encode_behind(room))
     }
 
     /// Memory for a payload of this size, with the place for its head.

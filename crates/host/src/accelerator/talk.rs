@@ -46,6 +46,11 @@ pub(super) fn write(to: &mut impl Write, word: Word, bytes: &[u8]) -> io::Result
 }
 
 pub(super) fn read(from: &mut impl Read) -> io::Result<(Word, Vec<u8>)> {
+    read_into(from, Vec::new())
+}
+
+/// The same into memory that is there, in so far as it suffices: fresh memory costs more than the copy into it.
+pub(super) fn read_into(from: &mut impl Read, memory: Vec<u8>) -> io::Result<(Word, Vec<u8>)> {
     let mut head = [0; 9];
     from.read_exact(&mut head)?;
     let [kind, length @ ..] = head;
@@ -55,7 +60,9 @@ pub(super) fn read(from: &mut impl Read) -> io::Result<(Word, Vec<u8>)> {
     if length > MAX_BYTES {
         return Err(io::Error::other(format!("a message of {length} bytes")));
     }
-    let mut bytes = Vec::with_capacity(length.min(RESERVED) as usize);
+    let mut bytes = memory;
+    bytes.clear();
+    bytes.reserve(length.min(RESERVED) as usize);
     let found = from.take(length).read_to_end(&mut bytes)?;
     if found as u64 == length {
         Ok((word, bytes))
@@ -73,6 +80,8 @@ mod tests {
         let mut pipe = Vec::new();
         write(&mut pipe, Word::Request, b"abc").expect("memory is writable");
         write(&mut pipe, Word::Loaded, b"").expect("memory is writable");
+        let used = read_into(&mut &pipe[..], vec![1; 9]).expect("a word");
+        assert_eq!(used, (Word::Request, b"abc".to_vec()));
         let mut from = &pipe[..];
         assert_eq!(read(&mut from).expect("a word"), (Word::Request, b"abc".to_vec()));
         assert_eq!(read(&mut from).expect("a word"), (Word::Loaded, Vec::new()));

@@ -26,9 +26,11 @@ pub fn run(library: &Path, threads: usize) -> Result<(), Fail> {
     say(Word::Opened, &opened)?;
     // A thread of its own: when the node is gone, this process is too, whatever the library is doing.
     let (heard, words) = mpsc::sync_channel(1);
+    let (used, unused) = mpsc::channel();
     thread::spawn(move || {
         let mut stdin = io::stdin().lock();
-        while let Ok(message) = talk::read(&mut stdin) {
+        let memory = || unused.try_recv().unwrap_or_default();
+        while let Ok(message) = talk::read_into(&mut stdin, memory()) {
             if heard.send(message).is_err() {
                 break;
             }
@@ -37,20 +39,24 @@ pub fn run(library: &Path, threads: usize) -> Result<(), Fail> {
     });
     let mut session: Option<Session> = None;
     while let Ok((word, bytes)) = words.recv() {
-        let said = match (word, &mut session) {
-            (Word::Model, _) => library.load(&bytes, threads).map(|loaded| {
-                session = Some(loaded);
-                (Word::Loaded, Vec::new())
-            }),
+        let refuse = |why: String| say(Word::Refused, why.as_bytes());
+        match (word, &mut session) {
+            (Word::Model, _) => match library.load(&bytes, threads) {
+                Ok(loaded) => {
+                    session = Some(loaded);
+                    say(Word::Loaded, &[])?;
+                }
+                Err(why) => refuse(why)?,
+            },
             (Word::Request, Some(session)) => {
-                session.run(&bytes).map(|answer| (Word::Answer, answer))
+                match session.run(&bytes) {
+                    Ok(answer) => say(Word::Answer, answer)?,
+                    Err(why) => refuse(why)?,
+                }
+                let _ = used.send(bytes);
             }
-            (Word::Request, None) => Err("no model is loaded".into()),
+            (Word::Request, None) => refuse("no model is loaded".into())?,
             (Word::Opened | Word::Loaded | Word::Answer | Word::Refused, _) => return Ok(()),
-        };
-        match said {
-            Ok((word, bytes)) => say(word, &bytes)?,
-            Err(why) => say(Word::Refused, why.as_bytes())?,
         }
     }
     Ok(())

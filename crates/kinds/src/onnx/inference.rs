@@ -5,8 +5,9 @@ use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use super::sight::{Boxes, Fit, Normalize, Pictured, Sight};
-use super::tensor::{Element, Head, MOST_TENSORS, Tensor, TensorError, pack_asked, unpack};
+use super::reading::Reading;
+use super::sight::{Boxes, Fit, Normalize, Sight};
+use super::tensor::{Element, Head, MOST_TENSORS, Tensor, TensorError, unpack};
 
 /// Letters of a wrong number in an error.
 const MOST_SHOWN: usize = 40;
@@ -25,15 +26,21 @@ pub struct Inference {
     /// All inputs, as they travel.
     pub packed: Vec<u8>,
     /// Outputs that are asked for; all of them if none is named.
-    outputs: Vec<Wanted>,
+    pub(super) outputs: Vec<Wanted>,
     /// Whether those that do not say it come as bytes.
-    binary: bool,
+    pub(super) binary: bool,
 }
 
 #[derive(Debug, PartialEq)]
-struct Wanted {
+pub(super) struct Wanted {
     name: String,
     binary: Option<bool>,
+}
+
+impl From<OutputJson> for Wanted {
+    fn from(output: OutputJson) -> Wanted {
+        Wanted { name: output.name, binary: output.parameters.binary_data }
+    }
 }
 
 /// Why it is no request, or no answer can be made of what came back.
@@ -76,30 +83,38 @@ pub enum InferenceError {
 }
 
 #[derive(Deserialize)]
-struct RequestJson {
+pub(super) struct RequestJson {
     #[serde(default)]
-    id: Option<String>,
-    inputs: Vec<InputJson>,
+    pub(super) id: Option<String>,
+    pub(super) inputs: Vec<InputJson>,
     #[serde(default)]
-    outputs: Vec<OutputJson>,
+    pub(super) outputs: Vec<OutputJson>,
     #[serde(default)]
-    parameters: Parameters,
+    pub(super) parameters: Parameters,
 }
 
 /// A tensor of a request, or of an answer.
 #[derive(Deserialize)]
 pub(super) struct InputJson {
-    name: String,
+    pub(super) name: String,
     shape: Vec<u64>,
     datatype: String,
     #[serde(default)]
     data: Option<Value>,
     #[serde(default)]
-    parameters: Parameters,
+    pub(super) parameters: Parameters,
+}
+
+/// Where the bytes of a tensor are.
+pub(super) enum Source {
+    /// So many, behind the JSON.
+    Behind(usize),
+    /// Made of its numbers.
+    Here(Vec<u8>),
 }
 
 #[derive(Deserialize)]
-struct OutputJson {
+pub(super) struct OutputJson {
     name: String,
     #[serde(default)]
     parameters: Parameters,
@@ -107,18 +122,18 @@ struct OutputJson {
 
 /// Others are for other servers.
 #[derive(Default, Deserialize)]
-struct Parameters {
+pub(super) struct Parameters {
     #[serde(default)]
     binary_data_size: Option<usize>,
     #[serde(default)]
     binary_data: Option<bool>,
     #[serde(default)]
-    binary_data_output: Option<bool>,
+    pub(super) binary_data_output: Option<bool>,
     /// Of an input: its tensor is a picture, and how that becomes one of the model's size.
     #[serde(default)]
-    pixels: Option<Fit>,
+    pub(super) pixels: Option<Fit>,
     #[serde(default)]
-    normalize: Normalize,
+    pub(super) normalize: Normalize,
     /// Of a request: the answer is what a detector found.
     #[serde(default)]
     boxes: bool,
@@ -131,7 +146,7 @@ struct Parameters {
 }
 
 impl Parameters {
-    fn boxes(&self) -> Result<Option<Boxes>, InferenceError> {
+    pub(super) fn boxes(&self) -> Result<Option<Boxes>, InferenceError> {
         if !self.boxes {
             return Ok(None);
         }
@@ -154,45 +169,35 @@ struct AnswerJson<'a> {
     outputs: Vec<Map<String, Value>>,
 }
 
-/// Reads a request; `head` is the length of its JSON where bytes follow.
+/// Reads a request that is all there; `head` is the length of its JSON where bytes follow.
 pub fn read(body: &[u8], head: Option<usize>) -> Result<Inference, InferenceError> {
     let length = head.unwrap_or(body.len());
     let wrong = InferenceError::HeadLength { length, body: body.len() };
-    let (json, mut bytes) = body.split_at_checked(length).ok_or(wrong)?;
-    let bad = |error: serde_json::Error| InferenceError::Json(error.to_string());
-    let request: RequestJson = serde_json::from_slice(json).map_err(bad)?;
-    if request.inputs.len() > MOST_TENSORS || request.outputs.len() > MOST_TENSORS {
-        return Err(InferenceError::TooMany);
-    }
-    let mut sight = Sight { pictures: Vec::new(), boxes: request.parameters.boxes()? };
-    let mut inputs = Vec::with_capacity(request.inputs.len());
-    for input in request.inputs {
-        if let Some(fit) = input.parameters.pixels {
-            let (name, normalize) = (input.name.clone(), input.parameters.normalize);
-            sight.pictures.push(Pictured { name, fit, normalize });
-        }
-        inputs.push(input.read(&mut bytes)?);
-    }
-    if !bytes.is_empty() {
-        return Err(InferenceError::LeftOver(bytes.len()));
-    }
-    let tensors: Vec<Tensor<'_>> =
-        inputs.iter().map(|(head, bytes)| Tensor { head: head.clone(), bytes }).collect();
-    let wanted =
-        |output: OutputJson| Wanted { name: output.name, binary: output.parameters.binary_data };
-    Ok(Inference {
-        id: request.id,
-        packed: pack_asked(&tensors, &sight),
-        sight,
-        heads: inputs.into_iter().map(|(head, _)| head).collect(),
-        outputs: request.outputs.into_iter().map(wanted).collect(),
-        binary: request.parameters.binary_data_output.unwrap_or(false),
-    })
+    let (json, bytes) = body.split_at_checked(length).ok_or(wrong)?;
+    let mut reading = Reading::open(json, bytes.len())?;
+    reading.take(bytes);
+    reading.done()
 }
 
 impl InputJson {
     /// With its bytes, taken from those behind the JSON or made of its numbers.
     pub(super) fn read(self, bytes: &mut &[u8]) -> Result<(Head, Vec<u8>), InferenceError> {
+        let (head, source) = self.open()?;
+        let size = match source {
+            Source::Here(made) => return Ok((head, made)),
+            Source::Behind(size) => size,
+        };
+        let Some((own, rest)) = bytes.split_at_checked(size) else {
+            let Head { name, dims: shape, .. } = head;
+            let found = bytes.len();
+            return Err(InferenceError::Bytes { name, shape, expected: size, found });
+        };
+        *bytes = rest;
+        Ok((head, own.into()))
+    }
+
+    /// With where its bytes are: as many as its shape says.
+    pub(super) fn open(self) -> Result<(Head, Source), InferenceError> {
         let InputJson { name, shape, datatype, data, parameters } = self;
         let Some(element) = Element::of_wire(&datatype) else {
             let known: Vec<_> = Element::ALL.iter().map(|element| element.wire_name()).collect();
@@ -203,15 +208,13 @@ impl InputJson {
         let Some(expected) = head.bytes() else {
             return Err(InferenceError::Shape { name: head.name, shape: head.dims });
         };
-        if let Some(size) = parameters.binary_data_size {
-            let found = size.min(bytes.len());
-            if found != expected || size != expected {
+        match parameters.binary_data_size {
+            Some(size) if size == expected => return Ok((head, Source::Behind(size))),
+            Some(found) => {
                 let (name, shape) = (head.name, head.dims);
                 return Err(InferenceError::Bytes { name, shape, expected, found });
             }
-            let (own, rest) = bytes.split_at(size);
-            *bytes = rest;
-            return Ok((head, own.into()));
+            None => {}
         }
         let Some(data) = data else { return Err(InferenceError::NoData { name: head.name }) };
         if element == Element::F16 {
@@ -224,7 +227,7 @@ impl InputJson {
             let (name, shape) = (head.name, head.dims);
             return Err(InferenceError::Count { name, shape, expected, found });
         }
-        Ok((head, made))
+        Ok((head, Source::Here(made)))
     }
 }
 
@@ -282,12 +285,26 @@ fn number(data: &Value, element: Element) -> Option<[u8; 8]> {
     Some(bytes)
 }
 
-/// The answer's body, and the length of its JSON if bytes follow it.
-pub fn write(
+/// An answer's body: its JSON, and tensors behind it, where they lie.
+#[derive(Debug, PartialEq)]
+pub struct Written<'a> {
+    pub json: Vec<u8>,
+    pub behind: Vec<&'a [u8]>,
+}
+
+impl Written<'_> {
+    /// The length of the JSON if bytes follow it.
+    pub fn head(&self) -> Option<usize> {
+        (!self.behind.is_empty()).then_some(self.json.len())
+    }
+}
+
+/// Writes an answer from what came back.
+pub fn write<'a>(
     model: &str,
     asked: &Inference,
-    packed: &[u8],
-) -> Result<(Vec<u8>, Option<usize>), InferenceError> {
+    packed: &'a [u8],
+) -> Result<Written<'a>, InferenceError> {
     let tensors = unpack(packed).map_err(InferenceError::Answer)?;
     let chosen = asked.chosen(&tensors)?;
     let mut behind = Vec::new();
@@ -312,10 +329,8 @@ pub fn write(
     let outputs = outputs.collect();
     let id = asked.id.as_deref();
     let answer = AnswerJson { model_name: model, model_version: "1", id, outputs };
-    let mut body = serde_json::to_vec(&answer).map_err(|e| InferenceError::Json(e.to_string()))?;
-    let head = (!behind.is_empty()).then_some(body.len());
-    behind.iter().for_each(|bytes| body.extend_from_slice(bytes));
-    Ok((body, head))
+    let json = serde_json::to_vec(&answer).map_err(|e| InferenceError::Json(e.to_string()))?;
+    Ok(Written { json, behind })
 }
 
 impl Inference {
@@ -377,6 +392,7 @@ fn shown(tensor: &Tensor<'_>) -> Option<Value> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::sight::Pictured;
     use super::super::tensor::{pack, unpack_asked};
     use super::*;
     use alloc::vec;
@@ -448,16 +464,17 @@ mod tests {
             pack(&[Tensor { head: head("a"), bytes: &a }, Tensor { head: head("b"), bytes: &b }]);
         let ask = |text: &str| read(text.as_bytes(), None).expect("it is right");
         let one = ask(r#"{"id":"7","inputs":[],"outputs":[{"name":"a"}]}"#);
-        let (body, head) = write("m", &one, &packed).expect("an answer");
-        assert_eq!(head, None);
-        let text = String::from_utf8(body).expect("JSON");
+        let written = write("m", &one, &packed).expect("an answer");
+        assert_eq!(written.head(), None);
+        let text = String::from_utf8(written.json).expect("JSON");
         assert!(text.contains(r#""id":"7""#) && text.contains(r#""data":[0.1]"#), "{text}");
         let both = ask(r#"{"inputs":[],"parameters":{"binary_data_output":true}}"#);
-        let (body, head) = write("m", &both, &packed).expect("an answer");
-        assert_eq!(body[head.expect("bytes follow")..], [a, b].concat());
+        let written = write("m", &both, &packed).expect("an answer");
+        assert_eq!(written.head(), Some(written.json.len()), "bytes follow");
+        assert_eq!(written.behind, [a, b]);
         // What is no number is no JSON either.
         let nan = ask(r#"{"inputs":[],"outputs":[{"name":"b"}]}"#);
-        assert!(write("m", &nan, &packed).expect("an answer").1.is_some());
+        assert!(write("m", &nan, &packed).expect("an answer").head().is_some());
         let other = ask(r#"{"inputs":[],"outputs":[{"name":"c"}]}"#);
         let error = write("m", &other, &packed).expect_err("there is none").to_string();
         assert_eq!(error, "the model has no output \"c\", only a, b");

@@ -17,6 +17,8 @@ pub mod inference;
 mod many;
 #[cfg(feature = "plan")]
 mod plan;
+#[cfg(feature = "plan")]
+mod reading;
 
 pub use batch::{Batch, Column, Unit};
 pub use sight::Sight;
@@ -31,6 +33,8 @@ pub use cut::{CutAsk, CutPart, CutPlan};
 pub use many::{BatchPlan, OnnxInputRequest, TensorJson, columns};
 #[cfg(feature = "plan")]
 pub use plan::{MAX_MODEL_BYTES, ModelPlan, OnnxError, OnnxRequest};
+#[cfg(feature = "plan")]
+pub use reading::Reading;
 
 use alloc::vec::Vec;
 use shoal_protocol::{Engine, Lane};

@@ -137,27 +137,79 @@ pub fn pack(tensors: &[Tensor<'_>]) -> Vec<u8> {
     pack_asked(tensors, &Sight::default())
 }
 
+/// The same in memory that is there.
+pub fn pack_into(tensors: &[Tensor<'_>], memory: &mut Vec<u8>) {
+    *memory = packing(tensors, &[], core::mem::take(memory)).packed();
+}
+
 /// The same for a request that has pictures, or wants boxes: that is said behind the names, where who does not know of it
 /// reads no further.
 pub fn pack_asked(tensors: &[Tensor<'_>], sight: &Sight) -> Vec<u8> {
+    pack_behind(tensors, &asked_behind(sight))
+}
+
+/// What is asked beside the tensors, as it stands behind their names.
+pub(super) fn asked_behind(sight: &Sight) -> Vec<u8> {
     let asked = (!sight.is_nothing()).then(|| postcard::to_allocvec(sight).unwrap_or_default());
-    pack_behind(tensors, &asked.unwrap_or_default())
+    asked.unwrap_or_default()
 }
 
 /// With these bytes behind the names.
 pub(super) fn pack_behind(tensors: &[Tensor<'_>], behind: &[u8]) -> Vec<u8> {
+    packing(tensors, behind, Vec::new()).packed()
+}
+
+fn packing(tensors: &[Tensor<'_>], behind: &[u8], memory: Vec<u8>) -> Packing {
     let heads: Vec<&Head> = tensors.iter().map(|tensor| &tensor.head).collect();
-    let mut head = postcard::to_allocvec(&heads).unwrap_or_default();
-    head.extend(behind);
-    let all: usize = tensors.iter().map(|tensor| tensor.bytes.len() + ALIGNED).sum();
-    let mut bytes = Vec::with_capacity(LENGTH + head.len() + ALIGNED + all);
-    bytes.extend((head.len() as u32).to_le_bytes());
-    bytes.extend(head);
+    let all = tensors.iter().map(|tensor| tensor.bytes.len()).sum();
+    let mut packing = Packing::new(&heads, behind, (all, memory));
     for tensor in tensors {
-        bytes.resize(bytes.len().next_multiple_of(ALIGNED), 0);
-        bytes.extend(tensor.bytes);
+        packing.begin();
+        packing.add(tensor.bytes);
     }
-    bytes
+    packing
+}
+
+/// Tensors that are packed one after another, each in pieces.
+pub(super) struct Packing {
+    bytes: Vec<u8>,
+    /// Where the last one begins.
+    from: usize,
+}
+
+impl Packing {
+    /// With room for so many bytes of tensors, in this memory.
+    pub(super) fn new(heads: &[&Head], behind: &[u8], (room, memory): (usize, Vec<u8>)) -> Packing {
+        let mut head = postcard::to_allocvec(heads).unwrap_or_default();
+        head.extend(behind);
+        let all = (heads.len() + 1) * ALIGNED + room;
+        let mut bytes = memory;
+        bytes.clear();
+        bytes.reserve(LENGTH + head.len() + all);
+        bytes.extend((head.len() as u32).to_le_bytes());
+        bytes.extend(head);
+        Packing { from: bytes.len(), bytes }
+    }
+
+    /// The next tensor begins.
+    pub(super) fn begin(&mut self) {
+        self.bytes.resize(self.bytes.len().next_multiple_of(ALIGNED), 0);
+        self.from = self.bytes.len();
+    }
+
+    /// More of the tensor that was begun last.
+    pub(super) fn add(&mut self, bytes: &[u8]) {
+        self.bytes.extend_from_slice(bytes);
+    }
+
+    /// Bytes of the tensor that was begun last.
+    pub(super) fn last(&self) -> usize {
+        self.bytes.len() - self.from
+    }
+
+    pub(super) fn packed(self) -> Vec<u8> {
+        self.bytes
+    }
 }
 
 /// Reads what [`pack`] wrote; bytes are not copied.
@@ -241,6 +293,18 @@ mod tests {
             assert!(unpack_asked(&packed[..cut]).is_err(), "{cut}");
         }
         assert_eq!(unpack_asked(&pack(&all)), Ok((all.to_vec(), Sight::default())));
+    }
+
+    #[test]
+    fn memory_is_used_again() {
+        let one = [Tensor { head: head("x", Element::U8, &[3]), bytes: &[1, 2, 3] }];
+        let two = [Tensor { head: head("y", Element::U8, &[1]), bytes: &[4] }];
+        let mut memory = Vec::new();
+        pack_into(&one, &mut memory);
+        let (at, first) = (memory.as_ptr(), memory.clone());
+        pack_into(&two, &mut memory);
+        assert_eq!((memory.as_ptr(), &memory), (at, &pack(&two)));
+        assert_eq!(first, pack(&one));
     }
 
     #[test]

@@ -18,13 +18,18 @@ fn serving() -> World {
 }
 
 fn ask(world: &mut World, call: u64) {
-    world.hear(ToNode::Ask { call: Attempt(call), job: JobId(1), body: vec![call as u8], rest: 0 });
+    world.hear(ToNode::Ask {
+        call: Attempt(call),
+        job: JobId(1),
+        body: vec![call as u8].into(),
+        rest: 0,
+    });
 }
 
 fn answers(world: &World) -> Vec<(u64, Vec<u8>, bool)> {
     let answers = world.said.iter().filter_map(|said| {
         let FromNode::Answer { call, part, last, .. } = said else { return None };
-        Some((call.0, part.clone(), *last))
+        Some((call.0, part.to_vec(), *last))
     });
     answers.collect()
 }
@@ -54,18 +59,18 @@ fn a_service_is_made_ready_and_shown() {
 fn a_request_begins_when_all_of_it_is_here() {
     let mut world = serving();
     let (call, job) = (Attempt(5), JobId(1));
-    world.hear(ToNode::Ask { call, job, body: vec![1, 2], rest: 3 });
-    world.hear(ToNode::AskMore { call, body: vec![3] });
+    world.hear(ToNode::Ask { call, job, body: vec![1, 2].into(), rest: 3 });
+    world.hear(ToNode::AskMore { call, body: vec![3].into() });
     assert!(world.runs.is_empty());
-    world.hear(ToNode::AskMore { call, body: vec![4, 5, 6] });
-    world.hear(ToNode::AskMore { call, body: vec![7] });
+    world.hear(ToNode::AskMore { call, body: vec![4, 5, 6].into() });
+    world.hear(ToNode::AskMore { call, body: vec![7].into() });
     assert_eq!(world.bodies, [[1, 2, 3, 4, 5]], "nothing is lost, and nothing added");
     ran(&mut world, 5, b"yes");
     assert_eq!(answers(&world), [(5, b"yes".to_vec(), true)]);
     // Taken back between its parts: what comes later belongs to nobody.
-    world.hear(ToNode::Ask { call: Attempt(6), job, body: vec![1], rest: 1 });
+    world.hear(ToNode::Ask { call: Attempt(6), job, body: vec![1].into(), rest: 1 });
     world.hear(ToNode::Revoke(vec![Attempt(6)]));
-    world.hear(ToNode::AskMore { call: Attempt(6), body: vec![2] });
+    world.hear(ToNode::AskMore { call: Attempt(6), body: vec![2].into() });
     assert_eq!(world.bodies.len(), 1);
 }
 
@@ -77,11 +82,11 @@ fn requests_that_no_memory_could_hold_are_refused() {
         let is_it = |said: &FromNode| matches!(said, FromNode::Failed { attempt, .. } if *attempt == Attempt(call));
         world.said.iter().any(is_it)
     };
-    world.hear(ToNode::Ask { call: Attempt(1), job, body: vec![1], rest: u64::MAX });
+    world.hear(ToNode::Ask { call: Attempt(1), job, body: vec![1].into(), rest: u64::MAX });
     assert!(refused(&world, 1), "too large");
     let large = limit::MAX_REQUEST_BYTES as u64 - 1;
     for call in 2..7 {
-        world.hear(ToNode::Ask { call: Attempt(call), job, body: vec![1], rest: large });
+        world.hear(ToNode::Ask { call: Attempt(call), job, body: vec![1].into(), rest: large });
     }
     assert!(!refused(&world, 5), "four of the largest may wait");
     assert!(refused(&world, 6), "a fifth may not");
@@ -210,9 +215,9 @@ fn requests_to_a_service_of_which_it_has_parts_go_to_the_crew_and_their_answers_
     enlist(&mut world, 1);
     assert!(matches!(world.crew.as_slice(), [Output::Enlist(_)]));
     let (call, job, crew) = (Attempt(5), JobId(1), CrewId(7));
-    world.hear(ToNode::Ask { call, job, body: vec![1], rest: 1 });
+    world.hear(ToNode::Ask { call, job, body: vec![1].into(), rest: 1 });
     assert_eq!(world.crew.len(), 1, "not before all of it is here");
-    world.hear(ToNode::AskMore { call, body: vec![2] });
+    world.hear(ToNode::AskMore { call, body: vec![2].into() });
     let Some(Output::AskCrew { body, .. }) = world.crew.last() else { panic!("no request") };
     assert_eq!((body.as_slice(), world.runs.len()), ([1, 2].as_slice(), 0));
     world.give(Input::CrewAnswers { crew, call, result: Ok(b"yes".to_vec()) });

@@ -7,8 +7,11 @@ use shoal_kinds::Split;
 use shoal_protocol::{JobId, Micros, NodeId, Path, Time};
 
 use super::{many, millis};
-use crate::service::{PlacementView, ServiceView, StageView};
+use crate::service::{AbleView, Can, PlacementView, ServiceView, StageView};
 use crate::state::Scheduler;
+
+/// Devices that cannot keep a service ready and are named; the others are counted.
+const MOST_UNABLE: usize = 8;
 
 /// What there is to say of a service.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,6 +21,8 @@ pub struct WhyService {
     pub placements: Vec<PlacementView>,
     /// Nodes whose speed for it is not measured.
     pub guessed: Vec<NodeId>,
+    /// The devices that are here, those first that can keep it ready.
+    pub able: Vec<AbleView>,
     /// All of it in words, one sentence each.
     pub lines: Vec<String>,
 }
@@ -47,7 +52,23 @@ impl Scheduler {
                 list(&names)
             ));
         }
-        Some(WhyService { stepwise, placements, guessed: guessed.into_iter().collect(), lines })
+        let able = self.able_to_keep(now, service);
+        lines.extend(self.unable_words(&able));
+        let guessed = guessed.into_iter().collect();
+        Some(WhyService { stepwise, placements, guessed, able, lines })
+    }
+
+    /// Who cannot keep it ready, and why.
+    fn unable_words(&self, able: &[AbleView]) -> Vec<String> {
+        let unable = || able.iter().filter(|one| one.can == Can::Nothing);
+        let told = unable().take(MOST_UNABLE).filter_map(|one| {
+            let why = one.why.as_ref()?;
+            Some(format!("{} cannot keep it ready: {why}", self.called(one.node)))
+        });
+        let more = unable().count().saturating_sub(MOST_UNABLE);
+        let rest =
+            (more > 0).then(|| format!("{} more cannot either", many(more as u64, "device")));
+        told.chain(rest).collect()
     }
 
     fn kept_words(&self, view: &ServiceView) -> String {

@@ -1,8 +1,7 @@
 //! What nodes say to requests: answers in parts, each byte given once, and failures.
 
 use alloc::string::{String, ToString};
-use alloc::vec::Vec;
-use shoal_protocol::{Attempt, Failure, LimitKind, NodeId};
+use shoal_protocol::{Attempt, Bytes, Failure, LimitKind, NodeId};
 
 use super::call::{Asked, By, Call, CallId, Ran};
 use super::crew::Crew;
@@ -14,7 +13,7 @@ use crate::state::Scheduler;
 pub(crate) struct Part {
     /// Bytes before it.
     pub(crate) at: u64,
-    pub(crate) bytes: Vec<u8>,
+    pub(crate) bytes: Bytes,
     pub(crate) last: bool,
 }
 
@@ -42,13 +41,14 @@ impl Scheduler {
     }
 
     /// Whoever has a request failed it by its own fault.
-    fn erred(&mut self, id: CallId, node: NodeId, reason: &str) {
+    fn erred(&mut self, id: CallId, (node, attempt): (NodeId, Attempt), reason: &str) {
         let Some(call) = self.services.calls.get(&id) else { return };
-        let service = call.service;
-        match call.at.map(|at| at.by) {
+        let (service, now) = (call.service, self.now);
+        let asked = call.asked().find(|asked| asked.attempt == attempt).copied();
+        match asked.map(|asked| asked.by) {
             None => {}
             Some(By::Node(_)) => self.replica_erred(service, node, reason),
-            Some(By::Crew) => self.seat_erred(self.now, service, node, reason),
+            Some(By::Crew) => self.seat_erred(now, service, node, reason),
         }
     }
 
@@ -64,7 +64,7 @@ impl Scheduler {
         };
         if at > asked.said {
             let reason = "a part of its answer was lost";
-            self.erred(id, node, reason);
+            self.erred(id, (node, attempt), reason);
             self.ask_again_if(id, attempt, reason);
             return;
         }
@@ -84,7 +84,7 @@ impl Scheduler {
         let Some(call) = self.services.calls.get_mut(&id) else { return };
         let skip = call.given.saturating_sub(asked.said).min(bytes.len() as u64);
         call.said(attempt, said);
-        let bytes = bytes.get(skip as usize..).unwrap_or_default().to_vec();
+        let bytes = bytes.slice(skip as usize..);
         if resumes && !bytes.is_empty() {
             call.answer.extend_from_slice(&bytes);
             // It goes on: whoever is lost with it now is another matter.
@@ -132,7 +132,7 @@ impl Scheduler {
         let service = call.service;
         if is_nodes_fault(&failure) {
             let reason = failure.to_string();
-            self.erred(id, node, &reason);
+            self.erred(id, (node, attempt), &reason);
             self.ask_again_if(id, attempt, &reason);
         } else if self.falls_out(id, attempt) {
             // The other may know better.

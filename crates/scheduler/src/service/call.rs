@@ -1,13 +1,13 @@
 //! Requests: queued, asked of a replica or a crew, asked again, ended.
 
 use alloc::string::String;
-use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::cmp::Reverse;
 use shoal_kinds::Kind;
 use shoal_protocol::limit::{MAX_CALLS_PER_NODE, REQUEST_PART_BYTES};
-use shoal_protocol::{Attempt, JobId, Micros, NodeId, Priority, Time, ToNode};
+use shoal_protocol::{Attempt, Bytes, JobId, Micros, NodeId, Priority, Time, ToNode};
 
+use super::race::HURRIED_FOR;
 use super::replica::Replica;
 use super::unanswered::CallError;
 use super::{Service, rank};
@@ -30,7 +30,7 @@ pub(super) struct Call {
     pub(super) deadline: Time,
     priority: Priority,
     /// Kept until it is answered, so that it can be asked again.
-    body: Arc<Vec<u8>>,
+    body: Bytes,
     /// Whom it is asked of now.
     pub(super) at: Option<Asked>,
     /// Whom it is asked of as well, because it should be answered soon: who answers first, answers.
@@ -63,9 +63,9 @@ impl Call {
 
     /// What the next node is asked, and behind how many bytes of the answer it goes on: all of it, or the rest where such
     /// work can be gone on with.
-    fn asks(&self, work: &Kind) -> (Arc<Vec<u8>>, u64) {
+    fn asks(&self, work: &Kind) -> (Bytes, u64) {
         let resumed = (self.given > 0).then(|| work.resumed(&self.body, &self.answer)).flatten();
-        resumed.map_or_else(|| (self.body.clone(), 0), |(body, from)| (Arc::new(body), from))
+        resumed.map_or_else(|| (self.body.clone(), 0), |(body, from)| (Bytes::from(body), from))
     }
 
     /// So many bytes of its answer have come now.
@@ -155,12 +155,15 @@ impl Scheduler {
         }
         of.queue[rank(priority)].push_back(id);
         let race_at = budget.map(|budget| self.now + of.patience(budget));
+        if budget.is_some() {
+            of.hurried = self.now + HURRIED_FOR;
+        }
         let call = Call {
             service,
             came: self.now,
             deadline,
             priority,
-            body: Arc::new(body),
+            body: Bytes::from(body),
             at: None,
             rival: None,
             race_at,
@@ -265,7 +268,7 @@ impl Scheduler {
             replica.calls += 1;
         }
         self.peers.expect_word(self.now, node);
-        self.send_body(conn, attempt, service, &body);
+        self.send_body(conn, attempt, service, body);
     }
 
     fn hand_to_crew(&mut self, id: CallId, service: JobId) {
@@ -289,17 +292,17 @@ impl Scheduler {
         crew.calls += 1;
         let first = crew.first();
         if let Some(conn) = first.and_then(|first| self.conn_of(first)) {
-            self.send_body(conn, attempt, service, &body);
+            self.send_body(conn, attempt, service, body);
         }
     }
 
-    /// In parts, because messages are bounded.
-    fn send_body(&mut self, conn: Conn, call: Attempt, job: JobId, body: &[u8]) {
-        let (first, rest) = body.split_at(body.len().min(REQUEST_PART_BYTES));
-        let (body, left) = (first.into(), rest.len() as u64);
-        self.send(conn, ToNode::Ask { call, job, body, rest: left });
-        for part in rest.chunks(REQUEST_PART_BYTES) {
-            self.send(conn, ToNode::AskMore { call, body: part.into() });
+    /// In parts, because messages are bounded. The bytes stay where they are.
+    fn send_body(&mut self, conn: Conn, call: Attempt, job: JobId, mut rest: Bytes) {
+        let part = |rest: &mut Bytes| rest.split_to(rest.len().min(REQUEST_PART_BYTES));
+        let body = part(&mut rest);
+        self.send(conn, ToNode::Ask { call, job, body, rest: rest.len() as u64 });
+        while !rest.is_empty() {
+            self.send(conn, ToNode::AskMore { call, body: part(&mut rest) });
         }
     }
 

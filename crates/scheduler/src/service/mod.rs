@@ -1,9 +1,10 @@
 //! Services: jobs without an end. Replicas are kept ready on nodes and are facts; requests are not: whoever
 //! asks waits, is answered once, or is told why not.
 //!
+//! - [`able`]: which devices could keep a service ready
 //! - [`call`]: requests, from the queue to whom they are asked of
 //! - [`answer`]: what those say
-//! - [`race`]: requests that are asked of two nodes
+//! - [`race`]: requests that are asked of two nodes, and who stands in for a crew
 //! - [`replica`]: who keeps all of a service ready
 //! - [`links`]: who must have a key for links before it can keep parts
 //! - [`room`]: who leaves when another needs the memory, and what fits nowhere
@@ -11,6 +12,7 @@
 //! - [`took`]: how long answers really take
 //! - [`crew`]: who keeps it ready together, each some of its parts
 
+mod able;
 mod answer;
 mod call;
 mod crew;
@@ -21,6 +23,7 @@ mod room;
 mod took;
 mod unanswered;
 
+pub use able::{AbleView, Can};
 pub(crate) use answer::Part;
 pub use call::{CallId, Ran, Urgency};
 pub use crew::{PlacementView, SplitView, StageView};
@@ -86,6 +89,8 @@ struct Service {
     unfit: BTreeMap<NodeId, Time>,
     /// How long a node takes to answer, on average over the last requests.
     usual: Option<Micros>,
+    /// Until when another request with a budget is thought to come.
+    hurried: Time,
     /// Whether a node ever kept all of it ready.
     was_kept: bool,
     /// Requests that wait, those to be answered first in front: by priority, then in the order they came.
@@ -114,6 +119,7 @@ impl Service {
             alone_until: Time(0),
             unfit: BTreeMap::new(),
             usual: None,
+            hurried: Time(0),
             was_kept: false,
             queue: Default::default(),
             answered: 0,
@@ -154,6 +160,8 @@ pub struct ReplicaView {
     pub node: NodeId,
     pub ready: bool,
     pub running: usize,
+    /// Bytes of its code that are there, and all of them, while it comes in pieces.
+    pub fetched: Option<(u64, u64)>,
 }
 
 impl Services {
@@ -282,6 +290,7 @@ impl Scheduler {
             node: *node,
             ready: replica.is_ready(),
             running: replica.calls,
+            fetched: self.fetched(*node, service, replica),
         });
         let replicas: Vec<_> = replicas.collect();
         ServiceView {
@@ -297,6 +306,11 @@ impl Scheduler {
             repeated: service.repeated,
             trouble: service.trouble.clone(),
         }
+    }
+
+    fn fetched(&self, node: NodeId, service: &Service, replica: &Replica) -> Option<(u64, u64)> {
+        let code = service.spec.work.code().filter(|_| !replica.is_ready())?;
+        self.swarms.fetched(node, code.hash)
     }
 
     pub(crate) fn check_services(&self) {

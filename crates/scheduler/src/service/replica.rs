@@ -33,6 +33,8 @@ pub(super) struct Replica {
     pub(super) faults: u32,
     /// How long it takes to answer, with the way there and back, on average over its last answers.
     took: Option<Micros>,
+    /// It was made ready beside a crew, for when that does not answer in time.
+    pub(super) stands_in: bool,
 }
 
 /// After so long without a request, a device counts as twice as fast as it was: one that is eight times slower than the
@@ -57,7 +59,8 @@ enum State {
 
 impl Replica {
     pub(super) fn absent() -> Replica {
-        Replica { state: State::Absent, calls: 0, used: Time(0), faults: 0, took: None }
+        let (state, used, took) = (State::Absent, Time(0), None);
+        Replica { state, calls: 0, used, faults: 0, took, stands_in: false }
     }
 
     /// It answered after this time.
@@ -311,7 +314,7 @@ impl Scheduler {
         }
     }
 
-    fn drop_useless(&mut self, now: Time, service: JobId) {
+    pub(super) fn drop_useless(&mut self, now: Time, service: JobId) {
         let Some(of) = self.services.services.get(&service) else { return };
         // One at a time, because each makes the others needed more.
         let Some(node) = self.useless(now, service, of) else { return };

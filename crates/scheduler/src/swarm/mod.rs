@@ -17,7 +17,8 @@ mod look;
 mod meet;
 
 use alloc::collections::{BTreeMap, BTreeSet};
-use shoal_protocol::{BlobRef, CrewId, NodeId, PieceSet, Time};
+use shoal_protocol::limit::PIECE_BYTES;
+use shoal_protocol::{BlobRef, CrewId, Hash, NodeId, PieceSet, Time};
 
 use copies::Copies;
 
@@ -118,6 +119,16 @@ impl Swarms {
     /// Bytes that a node gave to others, as those say.
     pub(crate) fn given_by(&self, node: NodeId) -> u64 {
         self.givers.get(&node).map_or(0, |giver| giver.bytes)
+    }
+
+    /// Bytes of a blob that a node has of those it needs, and all of those, while some are missing.
+    pub(crate) fn fetched(&self, node: NodeId, hash: Hash) -> Option<(u64, u64)> {
+        let mut its = self.of.get(&node)?.iter();
+        let blob = its.find(|blob| blob.hash == hash)?;
+        let part = self.blobs.get(blob)?.parts.get(&node)?;
+        let bytes = |pieces: u32| (u64::from(pieces) * PIECE_BYTES).min(blob.size);
+        let (has, lacks) = (part.has.count(), part.lacks.count());
+        (lacks > 0).then(|| (bytes(has), bytes(has + lacks)))
     }
 
     /// How many say that it gave them other bytes than it should.

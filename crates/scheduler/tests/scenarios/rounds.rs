@@ -47,10 +47,10 @@ fn texts_go_round_side_by_side_and_are_answered_in_parts() {
     let last = Conn(world.parts()[1].0);
     let (first, second) = (world.asked[0].1, world.asked[1].1);
     // The second is done before the first, which is not lost for that.
-    world.say(last, FromNode::Answer { call: first, at: 0, part: word(1), last: false });
-    world.say(last, FromNode::Answer { call: second, at: 0, part: word(2), last: true });
+    world.say(last, FromNode::Answer { call: first, at: 0, part: word(1).into(), last: false });
+    world.say(last, FromNode::Answer { call: second, at: 0, part: word(2).into(), last: true });
     assert_eq!(world.asked.len(), 3);
-    world.say(last, FromNode::Answer { call: first, at: 5, part: word(3), last: true });
+    world.say(last, FromNode::Answer { call: first, at: 5, part: word(3).into(), last: true });
     let of = |call| world.answers.iter().filter(move |(id, ..)| *id == CallId(call));
     assert_eq!(of(1).map(|(_, part, _)| part.clone()).collect::<Vec<_>>(), [word(1), word(3)]);
     assert_eq!(world.scheduler.services()[0].repeated, 0);
@@ -71,11 +71,11 @@ fn a_text_goes_on_behind_what_was_said_when_its_crew_changes_however_often() {
         let (_, call, body) = world.asked.last().cloned().expect("it is asked");
         assert_eq!(body, expected, "round {round}: behind what was said");
         let last = Conn(world.parts()[1].0);
-        world.say(last, FromNode::Answer { call, at: 0, part: word(round), last: false });
+        world.say(last, FromNode::Answer { call, at: 0, part: word(round).into(), last: false });
         expected.extend(word(round));
         if round == 5 {
             // Half a word, which nobody can go on behind.
-            world.say(last, FromNode::Answer { call, at: 5, part: vec![9, 0], last: false });
+            world.say(last, FromNode::Answer { call, at: 5, part: vec![9, 0].into(), last: false });
         }
         world.forget_calls();
         world.leave(last);
@@ -87,7 +87,7 @@ fn a_text_goes_on_behind_what_was_said_when_its_crew_changes_however_often() {
     assert_eq!(body, expected);
     let last = Conn(world.parts()[1].0);
     let part = [vec![9, 0, 0, 0], vec![7; 9]].concat();
-    world.say(last, FromNode::Answer { call, at: 0, part: part.clone(), last: true });
+    world.say(last, FromNode::Answer { call, at: 0, part: part.clone().into(), last: true });
     let given: Vec<u8> = world.answers.iter().flat_map(|(_, part, _)| part.clone()).collect();
     assert_eq!(given, [expected[1..].to_vec(), part].concat(), "no byte twice, none left out");
 }
@@ -117,8 +117,8 @@ fn what_one_node_and_several_would_bring_is_said_beside_what_was_measured() {
     let call = world.asked[0].1;
     let last = Conn(world.parts()[1].0);
     world.wait(2_000);
-    let say = |world: &mut World, at, part, last_one| {
-        world.say(last, FromNode::Answer { call, at, part, last: last_one });
+    let say = |world: &mut World, at, part: Vec<u8>, last_one| {
+        world.say(last, FromNode::Answer { call, at, part: part.into(), last: last_one });
     };
     say(&mut world, 0, word(0), false);
     (1..=10).for_each(|n| {
@@ -160,7 +160,7 @@ fn what_one_node_was_measured_to_do_alone_counts_for_what_is_expected_of_it() {
         let call = world.asked[from].1;
         for n in 0..=10 {
             world.wait(20);
-            let part = FromNode::Answer { call, at: 5 * n, part: word(1), last: n == 10 };
+            let part = FromNode::Answer { call, at: 5 * n, part: word(1).into(), last: n == 10 };
             world.say(Conn(node.0), part);
         }
     };

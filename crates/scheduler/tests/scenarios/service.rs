@@ -55,7 +55,7 @@ impl World {
     pub(crate) fn reply(&mut self, at: usize, part: &[u8], last: bool) {
         let (conn, call, _) = self.asked[at].clone();
         let at = self.said.entry(call).or_default();
-        let message = FromNode::Answer { call, at: *at, part: part.into(), last };
+        let message = FromNode::Answer { call, at: *at, part: part.to_vec().into(), last };
         *at += part.len() as u64;
         self.say(conn, message);
     }
@@ -184,7 +184,7 @@ fn a_node_whose_answer_has_a_gap_is_told_to_stop() {
     let (mut world, _) = served(2, 2, 2);
     world.ask(1, 60_000);
     let (conn, call, _) = world.asked[0].clone();
-    world.say(conn, FromNode::Answer { call, at: 7, part: b"late".into(), last: false });
+    world.say(conn, FromNode::Answer { call, at: 7, part: b"late"[..].into(), last: false });
     assert_eq!(world.asked.len(), 2);
     assert!(world.revoked.contains(&call));
 }

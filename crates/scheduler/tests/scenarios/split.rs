@@ -102,7 +102,7 @@ impl World {
     }
 
     /// Everybody who has a place says that it is alive, for so long.
-    fn live(&mut self, millis: u64, but: Option<Conn>) {
+    pub(crate) fn live(&mut self, millis: u64, but: Option<Conn>) {
         for _ in 0..millis / 500 {
             self.wait(500);
             let members: Vec<_> = self.crews.enlisted.keys().copied().collect();
@@ -141,7 +141,7 @@ impl World {
     }
 
     fn says(&mut self, conn: Conn, call: Attempt) {
-        self.say(conn, FromNode::Answer { call, at: 0, part: b"yes".into(), last: true });
+        self.say(conn, FromNode::Answer { call, at: 0, part: b"yes"[..].into(), last: true });
     }
 
     pub(crate) fn forget_calls(&mut self) {
@@ -186,6 +186,25 @@ fn one_node_keeps_all_of_it_where_that_is_enough() {
     assert_eq!((world.split(), world.warm.as_slice()), (None, [Conn(2)].as_slice()));
     let world = pool(&[300, 500, 300], Split::Auto);
     assert!(world.parts().len() >= 2, "nobody has the memory for all of it");
+}
+
+#[test]
+fn who_can_keep_it_ready_is_told_and_why_others_cannot() {
+    let mut world = pool(&[800, 300, 50, 800], Split::Auto);
+    world.say(Conn(4), FromNode::Pause(true));
+    world.join(5);
+    let able = world.scheduler.explain_service(world.now, SERVICE).expect("it is").able;
+    let told: Vec<_> =
+        able.iter().map(|one| (one.node.0, one.can, one.why.as_deref().unwrap_or(""))).collect();
+    let lends = |mib| format!("it lends {mib} MiB of memory; all of it takes 700");
+    let expected = [
+        (1, Can::Whole, ""),
+        (2, Can::Parts, &*lends(300)),
+        (3, Can::Nothing, &*lends(50)),
+        (4, Can::Nothing, "it is paused"),
+        (5, Can::Nothing, "it is somebody else's, and the service is not for those"),
+    ];
+    assert_eq!(told, expected);
 }
 
 #[test]

@@ -101,7 +101,7 @@ impl World {
                 }
                 Output::Reply { result, .. } => self.replies.push(result),
                 Output::Answered { call, part, last, ran } => {
-                    self.answers.push((call, part, last));
+                    self.answers.push((call, part.to_vec(), last));
                     self.ran.push(ran);
                 }
                 Output::Unanswered { call, error } => self.unanswered.push((call, error)),
@@ -173,7 +173,7 @@ impl World {
             ToNode::ToCrew { say, .. } => self.crews.told.push((conn, say)),
             ToNode::Share(told) => self.shared.push((conn, told)),
             ToNode::Warm { .. } => self.warm.push(conn),
-            ToNode::Ask { call, body, .. } => self.asked.push((conn, call, body)),
+            ToNode::Ask { call, body, .. } => self.asked.push((conn, call, body.to_vec())),
             ToNode::AskMore { call, body } => {
                 let of = self.asked.iter_mut().rfind(|(to, of, _)| (*to, *of) == (conn, call));
                 of.expect("a request").2.extend(body);

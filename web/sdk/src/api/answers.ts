@@ -596,7 +596,11 @@ export interface RenderInfo {
 
 /** A node that keeps a service ready. */
 export interface Replica {
+  /** Bytes of its file that are there and that it needs, while a large one comes in pieces; before and after that
+   * `null`. */
+  fetchedBytes: number | null;
   name: string;
+  neededBytes: number | null;
   node: number;
   ready: boolean;
   running: number;
@@ -634,8 +638,22 @@ export interface Service {
   waiting: number;
 }
 
+/** A device as one that could keep a service ready. */
+export interface ServiceAble {
+  /** `whole`, `parts` (some of it, together with others) or `nothing`. */
+  can: string;
+  /** What would compute there, with its version. */
+  engines: string[];
+  name: string;
+  node: number;
+  /** Why it cannot keep all of it. */
+  why: string | null;
+}
+
 /** Why a service is kept ready by those who do, and what other numbers of devices would bring. */
 export interface ServiceExplanation {
+  /** The devices that are here, those first that can keep it ready; at most 100. */
+  devices: ServiceAble[];
   /** What times are for: `token` or `request`. */
   each: string;
   /** All of it in words, one sentence in each line. */

@@ -1,6 +1,5 @@
 //! Requests that go through a crew.
 
-use alloc::string::String;
 use alloc::vec::Vec;
 use shoal_protocol::{Attempt, CrewTold, JobId, ToNode};
 
@@ -23,9 +22,10 @@ impl Scheduler {
             let asked = call.at.is_some_and(|at| at.attempt < attempt);
             asked && call.service == service && call.is_in_crew()
         });
-        let before: Vec<_> = before.map(|(id, _)| *id).collect();
-        for id in before.into_iter().rev() {
-            self.ask_again(id, String::from("it was lost on its way"));
+        let before = before.filter_map(|(id, call)| Some((*id, call.at?.attempt)));
+        let before: Vec<_> = before.collect();
+        for (id, attempt) in before.into_iter().rev() {
+            self.ask_again_if(id, attempt, "it was lost on its way");
         }
     }
 

@@ -45,13 +45,18 @@ impl Scheduler {
             self.call_crew(now, service, &placed);
         }
         let Some(of) = self.services.services.get(&service) else { return false };
+        if !of.crew.as_ref().is_some_and(Crew::is_ready) {
+            return true;
+        }
+        if of.is_hurried(now) {
+            self.keep_stand_in(now, service);
+            return true;
+        }
         // They stood in for it.
         let idle = of.replicas.iter().filter(|(_, replica)| replica.calls == 0);
         let idle: Vec<_> = idle.map(|(node, _)| *node).collect();
-        if of.crew.as_ref().is_some_and(Crew::is_ready) {
-            for node in idle {
-                self.dismiss_replica(service, node);
-            }
+        for node in idle {
+            self.dismiss_replica(service, node);
         }
         true
     }
@@ -110,7 +115,8 @@ impl Scheduler {
         let needs = Needs { takes, ..of.spec.needs.clone() };
         let able = self.peers.values().filter(|peer| {
             let fit = may_serve(service, of, &needs, peer) && !of.is_unfit(now, peer.node);
-            fit && !peer.silent && peer.links.is_some() && self.has_seat_left(peer.node, service)
+            let free = !of.stands_in(now, peer.node) && self.has_seat_left(peer.node, service);
+            fit && !peer.silent && peer.links.is_some() && free
         });
         let able: Vec<_> = able.collect();
         let guesses = guesses(of, &able);
@@ -167,7 +173,7 @@ impl Scheduler {
         let gone: Vec<_> = gone.filter(|node| !stays(*node)).collect();
         let nodes: Vec<_> = placed.shares.iter().map(|(node, _)| *node).collect();
         let whole: Vec<_> = of.replicas.keys().copied().filter(|node| stays(*node)).collect();
-        let calls = self.calls_in_crew(service);
+        let calls = self.calls_of_old_crew(service);
         let id = *id.get_or_insert_with(|| self.numbers.next_crew());
         self.let_crew_go(service, &gone);
         let seats = placed.shares.iter();
@@ -254,7 +260,7 @@ impl Scheduler {
         let Some(crew) = &of.crew else { return };
         let (id, epoch) = (crew.id, of.epoch);
         let nodes: Vec<_> = crew.seats.iter().map(|seat| seat.node).collect();
-        let calls = self.calls_in_crew(service);
+        let calls = self.calls_of_old_crew(service);
         self.let_crew_go(service, &nodes);
         if let Some(crew) = id {
             self.outputs.push_back(Output::Route { crew, epoch, members: Vec::new() });

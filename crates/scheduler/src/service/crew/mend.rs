@@ -78,7 +78,7 @@ impl Scheduler {
                 if let Some(crew) = self.crew_mut(service) {
                     crew.moved = now;
                 }
-                for call in self.calls_in_crew(service) {
+                for call in self.calls_of_old_crew(service) {
                     self.ask_again(call, String::from("it was lost on its way"));
                 }
             }
@@ -210,10 +210,14 @@ impl Scheduler {
         self.services.services.get_mut(&service)?.crew.as_mut()
     }
 
-    pub(super) fn calls_in_crew(&self, service: JobId) -> Vec<CallId> {
+    /// What a crew that is no more has to be asked again. What one node was asked as well goes on there alone.
+    pub(super) fn calls_of_old_crew(&mut self, service: JobId) -> Vec<CallId> {
         let calls = self.services.calls.iter();
         let its = calls.filter(|(_, call)| call.service == service && call.is_in_crew());
-        its.map(|(id, _)| *id).collect()
+        let its = its.filter_map(|(id, call)| Some((*id, call.at?.attempt)));
+        let mut its: Vec<_> = its.collect();
+        its.retain(|(id, attempt)| !self.falls_out(*id, *attempt));
+        its.into_iter().map(|(id, _)| id).collect()
     }
 }
 

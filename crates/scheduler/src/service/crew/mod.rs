@@ -187,7 +187,7 @@ impl Service {
     }
 
     /// What these parts take of a node.
-    fn seat_takes(&self, parts: Span) -> Footprint {
+    pub(in crate::service) fn seat_takes(&self, parts: Span) -> Footprint {
         let memory = self.plan.as_ref().map_or(0, |plan| plan.problem.held_bytes(parts));
         Footprint { memory, ..self.spec.needs.takes }
     }

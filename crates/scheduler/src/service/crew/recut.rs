@@ -39,8 +39,12 @@ impl Scheduler {
         if let Some(node) = alone.filter(|_| may) {
             of.alone_until = now + Micros(ALONE_FOR.0 << of.gone_back.min(MOST_DOUBLINGS));
             of.gone_back = of.gone_back.saturating_add(1);
+            let has = of.replicas.contains_key(&node);
             self.unsplit(service, "one device is faster than several together");
-            self.take_on(now, service, node);
+            // Whoever stood in for the crew has it already.
+            if !has {
+                self.take_on(now, service, node);
+            }
         } else if let Some(placed) = better.filter(|_| may) {
             of.recuts = of.recuts.saturating_add(1);
             self.call_crew(now, service, &placed);
