@@ -128,6 +128,8 @@ pub struct SplitJson {
     pub ready: bool,
     /// Requests that are on their way through it.
     pub running: u64,
+    /// All of them compute each request together, each a share of all of it; otherwise they do so one after another.
+    pub side_by_side: bool,
     /// In the order in which requests go through them.
     pub stages: Vec<StageJson>,
     /// What a request should take, by what was known when the devices were chosen.

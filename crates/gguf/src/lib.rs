@@ -20,7 +20,8 @@
 //! assert_eq!(error.map(|it| it.to_string()).as_deref(), Some("this is not a GGUF file"));
 //! ```
 //!
-//! A node that has some of the layers asks [`Model::part`] which ranges of the file to fetch.
+//! A node that has some of the layers asks [`Model::part`] which ranges of the file to fetch, one that has some rows of
+//! every matrix [`Model::slice`].
 #![no_std]
 
 extern crate alloc;
@@ -31,6 +32,7 @@ mod error;
 mod head;
 mod limit;
 mod model;
+mod share;
 #[cfg(test)]
 mod testing;
 mod types;
@@ -43,5 +45,6 @@ pub use error::{PartError, ReadError};
 pub use head::{Head, TensorInfo};
 pub use limit::{FIRST_BYTES, MOST_HEAD_BYTES};
 pub use model::{Model, Part, Role};
+pub use share::{Piece, Share, Slice};
 pub use types::Type;
 pub use value::{List, Text, Value};

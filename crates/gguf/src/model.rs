@@ -143,6 +143,33 @@ impl Role {
         }
     }
 
+    /// The others are lists of numbers.
+    pub(crate) fn is_matrix(self) -> bool {
+        match self {
+            Role::Embedding
+            | Role::Head
+            | Role::Query
+            | Role::Key
+            | Role::ValueOf
+            | Role::Out
+            | Role::Gate
+            | Role::Up
+            | Role::Down => true,
+            Role::RopeFactors
+            | Role::OutputNorm
+            | Role::AttentionNorm
+            | Role::QueryBias
+            | Role::QueryNorm
+            | Role::KeyBias
+            | Role::KeyNorm
+            | Role::ValueBias
+            | Role::OutBias
+            | Role::PostAttentionNorm
+            | Role::FeedNorm
+            | Role::PostFeedNorm => false,
+        }
+    }
+
     /// What its dimensions must be.
     fn dims(self, config: &Config) -> Vec<u64> {
         let [width, ff, vocab] = [config.width, config.ff, config.vocab].map(u64::from);
@@ -233,16 +260,18 @@ impl Model {
         let place = |index: &usize| self.head.tensors()[*index].at.clone();
         tensors.sort_by_key(|index| place(index).start);
         tensors.dedup();
-        let mut ranges: Vec<Range<u64>> = Vec::new();
-        for at in tensors.iter().map(place) {
-            match ranges.last_mut() {
-                // Between neighbours there are only bytes that fill up.
-                Some(last) if at.start - last.end < MOST_GAP => last.end = at.end,
-                _ => ranges.push(at),
-            }
-        }
+        let ranges = joined(tensors.iter().map(place));
         let bytes = ranges.iter().map(|range| range.end - range.start).sum();
         Ok(Part { layers, tensors, ranges, bytes })
+    }
+
+    /// All tensors that are there, in no order.
+    pub(crate) fn roles(&self) -> impl Iterator<Item = (Role, &TensorInfo)> {
+        let common = OF_ALL.into_iter().map(|role| (role, self.head.tensor(role.name())));
+        let layers = self.whole().flat_map(move |layer| {
+            OF_LAYER.into_iter().map(move |role| (role, self.of_layer(layer, role)))
+        });
+        common.chain(layers).filter_map(|(role, tensor)| Some((role, tensor?)))
     }
 
     /// All tensors are there, have the shapes that the metadata says, and are known.
@@ -310,6 +339,19 @@ impl Model {
 
 /// What may lie between two tensors for a range to go on: less than a request costs.
 const MOST_GAP: u64 = 4_096;
+
+/// Places in the order of the file, as ranges to fetch.
+pub(crate) fn joined(places: impl Iterator<Item = Range<u64>>) -> Vec<Range<u64>> {
+    let mut ranges: Vec<Range<u64>> = Vec::new();
+    for at in places {
+        match ranges.last_mut() {
+            // Between neighbours there are only bytes that fill up.
+            Some(last) if at.start - last.end < MOST_GAP => last.end = at.end,
+            _ => ranges.push(at),
+        }
+    }
+    ranges
+}
 
 fn of_layer(layer: u32, role: Role) -> String {
     format!("blk.{layer}.{}", role.name())

@@ -154,6 +154,7 @@ pub(super) fn engines(cpus: u16, gpu: bool, accelerator: Option<&Accelerator>) -
         (cpus > 0, Engine::WASI),
         (cpus > 0, Engine::ONNX),
         (cpus > 0, Engine::LLM),
+        (cpus > 0, Engine::LLM_TENSORS),
     ];
     let lent = all.into_iter().filter(|(lent, _)| *lent);
     let built_in = lent.map(|(_, name)| Engine::new(name, env!("CARGO_PKG_VERSION")));

@@ -9,7 +9,7 @@ use shoal_node::{JobInfo, Passing, StageAnswer, StageCommand};
 use shoal_protocol::{Attempt, CrewId, Epoch, Failure, Micros, Span};
 
 use super::courier::Courier;
-use super::languages::Part;
+use super::languages::{Made, Part};
 
 /// What all working threads share.
 pub(super) struct Stages {
@@ -145,15 +145,14 @@ impl Stages {
     }
 
     fn turn(&self, crew: CrewId, epoch: Epoch, items: &[Passing]) -> StageAnswer {
-        let began = Instant::now();
-        let now = began.duration_since(self.began).as_micros() as u64;
-        let (made, usual) = match self.loaded(crew) {
-            Some(Loaded::Language(part)) => part.turn(items, now),
-            Some(Loaded::Model(_)) | None => {
-                (items.iter().map(|item| (item.call, Err(not_loaded()))).collect(), false)
-            }
-        };
-        let took = Micros(began.elapsed().as_micros() as u64);
+        let now = self.began.elapsed().as_micros() as u64;
+        if let Some(Loaded::Language(part)) = self.loaded(crew) {
+            let Made { turned: made, took, usual } = part.turn(items, now);
+            let took = Micros(took.as_micros() as u64);
+            return StageAnswer::Turned { epoch, made, took, usual };
+        }
+        let made = items.iter().map(|item| (item.call, Err(not_loaded()))).collect();
+        let (took, usual) = (Micros(0), false);
         StageAnswer::Turned { epoch, made, took, usual }
     }
 

@@ -94,7 +94,7 @@ pub enum Pace {
     InTurn,
 }
 
-/// How requests go through a chain that keeps a service ready.
+/// How requests go through a crew that keeps a service ready.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Flow {
     /// Once, in the order they came: what the last member makes of one is its answer.
@@ -116,6 +116,8 @@ pub enum Way {
     Round,
     /// From the first to the last, past all others.
     Aside,
+    /// From any other member: all work on the same request at the same time.
+    Among,
 }
 
 /// What a member makes of it.
@@ -129,9 +131,13 @@ pub enum Out {
     Part(Vec<u8>),
     /// The rest of the answer.
     Last(Vec<u8>),
+    /// To all others, as [`Way::Among`].
+    Among(Vec<u8>),
+    /// To the last one, which chooses how the answer goes on: there it is one of [`Way::Among`].
+    Choose(Vec<u8>),
 }
 
-/// Shares of every step, whose results all members then exchange with all.
+/// Shares of every step: several times in one, all members give each other what they made of theirs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Group {
     pub shares: u64,
@@ -141,13 +147,22 @@ pub struct Group {
     pub share_bytes: u64,
     /// Memory that every member needs beside its shares.
     pub common_bytes: u64,
-    /// What is summed over all members in a step.
-    pub sum_bytes: u64,
-    /// All members have the same number of shares.
-    pub equal: bool,
+    /// How often they do so in a step, and what all of them together have made each time.
+    pub exchanges: u64,
+    pub exchange_bytes: u64,
+    pub flow: Flow,
 }
 
 impl CrewProblem {
+    /// How requests go through the crew; none where it keeps no service ready.
+    pub fn flow(&self) -> Option<Flow> {
+        match self {
+            CrewProblem::Ring(_) => None,
+            CrewProblem::Chain(chain) => Some(chain.flow),
+            CrewProblem::Group(group) => Some(group.flow),
+        }
+    }
+
     pub fn shares(&self) -> u64 {
         match self {
             CrewProblem::Ring(ring) => ring.shares,

@@ -71,6 +71,8 @@ impl Engine {
     pub const ONNX_RUNTIME_WEB: &str = "onnxruntime-web";
     /// Language models, by the engine that is built in.
     pub const LLM: &str = "llm";
+    /// The same, where devices share every matrix.
+    pub const LLM_TENSORS: &str = "llm-tensors";
 
     pub fn new(name: &str, version: &str) -> Engine {
         Engine { name: name.into(), version: version.into() }

@@ -5,6 +5,7 @@
 //! The same seed gives the same trace. After every step the oracle asserts what must always hold; after
 //! the faults stop, everything must finish.
 
+mod abreast;
 mod callers;
 mod chain;
 mod coordinator;

@@ -13,7 +13,7 @@ use shoal_protocol::{Attempt, Span};
 use crate::staged::SplitPlan;
 
 /// Tokens of a text that are read in one go.
-const READ_STEP: usize = 3;
+pub(crate) const READ_STEP: usize = 3;
 /// A prompt has at most so many tokens, and an answer so many words.
 const MOST_READ: u64 = 14;
 const MOST_WORDS: u64 = 24;
@@ -22,7 +22,7 @@ const MOST_LETTERS: u64 = 60;
 /// Position, whether a word is to be chosen, rows.
 const HEAD: usize = 10;
 /// What stands behind the last word.
-const OVER: &[u8] = b"\x04\0\0\0over";
+pub(crate) const OVER: &[u8] = b"\x04\0\0\0over";
 
 /// What a device's parts keep of the texts that go through them.
 #[derive(Clone, Default)]
@@ -59,11 +59,11 @@ pub(crate) struct Here {
 }
 
 impl Here {
-    fn is_first(&self) -> bool {
+    pub(crate) fn is_first(&self) -> bool {
         self.parts.start == 0
     }
 
-    fn is_last(&self) -> bool {
+    pub(crate) fn is_last(&self) -> bool {
         self.parts.end() == self.plan.parts
     }
 }
@@ -107,6 +107,7 @@ impl Texts {
                 assert!(!here.is_first(), "the first one was passed something");
                 self.pass(here, call, Rows::read(&here.plan, &item.bytes))
             }
+            Way::Among => panic!("these parts stand in a row"),
             Way::Aside => {
                 assert!(here.is_last(), "told aside what it has no use for");
                 let asked = Asked::read(&item.bytes);
@@ -200,13 +201,13 @@ impl Rows {
 }
 
 /// What is asked: a number, and words that were said to it already.
-struct Asked {
+pub(crate) struct Asked {
     number: u64,
-    said: Vec<u64>,
+    pub(crate) said: Vec<u64>,
 }
 
 impl Asked {
-    fn read(body: &[u8]) -> Asked {
+    pub(crate) fn read(body: &[u8]) -> Asked {
         let (number, mut rest) = body.split_first_chunk().expect("a number");
         let mut said = Vec::new();
         while let Some((length, behind)) = rest.split_first_chunk::<4>() {
@@ -219,12 +220,12 @@ impl Asked {
     }
 
     /// All that is read before the next word.
-    fn tokens(&self) -> Vec<u64> {
+    pub(crate) fn tokens(&self) -> Vec<u64> {
         let prompt = (0..1 + self.number % MOST_READ).map(|at| mixed(self.number, at));
         prompt.chain(self.said.iter().copied()).collect()
     }
 
-    fn words(&self) -> u64 {
+    pub(crate) fn words(&self) -> u64 {
         1 + mixed(self.number, 1 << 32) % MOST_WORDS
     }
 }
@@ -252,12 +253,12 @@ fn through(caches: &mut [u64], parts: Span, token: u64) -> u64 {
     })
 }
 
-fn mixed(number: u64, with: u64) -> u64 {
+pub(crate) fn mixed(number: u64, with: u64) -> u64 {
     number.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(with + 1).rotate_left(29)
 }
 
 /// Its length, its token, and some letters.
-fn word(token: u64) -> Vec<u8> {
+pub(crate) fn word(token: u64) -> Vec<u8> {
     let letters = (token % MOST_LETTERS) as usize;
     let mut bytes = (8 + letters as u32).to_le_bytes().to_vec();
     bytes.extend(token.to_le_bytes());
@@ -270,7 +271,8 @@ mod tests {
     use super::*;
     use std::sync::Arc;
 
-    const PLAN: SplitPlan = SplitPlan { parts: 5, members: 2, memory: 1, bytes: 20, rounds: 3 };
+    const PLAN: SplitPlan =
+        SplitPlan { parts: 5, members: 2, memory: 1, bytes: 20, rounds: 3, together: false };
 
     /// Two devices, one text, until it is answered.
     fn chain(call: u64, body: Vec<u8>) -> Result<Vec<u8>, String> {
@@ -288,6 +290,7 @@ mod tests {
                     Out::Round(bytes) => todo.push_back((0, Way::Round, bytes)),
                     Out::Aside(bytes) => todo.push_back((1, Way::Aside, bytes)),
                     Out::Part(bytes) | Out::Last(bytes) => said.extend(bytes),
+                    Out::Among(_) | Out::Choose(_) => panic!("these parts stand in a row"),
                 }
             }
         }

@@ -3,16 +3,20 @@
 
 use std::sync::Arc;
 
-use shoal_kinds::llm::Summary;
+use shoal_kinds::llm::{By, Summary};
 use shoal_kinds::onnx::{Part, Wire};
 use shoal_kinds::{Kind, LlmWork, OnnxWork, Split};
 use shoal_node::{MemberInput, Passing, StageAnswer, StageCommand, Turned};
 use shoal_protocol::{Attempt, BlobRef, CrewId, Epoch, Failure, Hash, Micros, Span};
 
+use crate::abreast::{self, Abreast};
 use crate::crew::CrewEvent;
 use crate::random::Random;
 use crate::rounds::{self, Here, Texts};
 use crate::world::{Event, Probe, World};
+
+/// Whether devices work together is drawn from what is left of the chance, and this.
+const TOGETHER: u64 = 0x51de;
 
 /// A service in parts.
 #[derive(Clone, Copy, Debug)]
@@ -26,6 +30,8 @@ pub struct SplitPlan {
     pub(crate) bytes: u64,
     /// Requests that go round and round at a time, as those of a language model do; 0 if each goes through once.
     pub(crate) rounds: u16,
+    /// All devices work on each of those together.
+    pub(crate) together: bool,
 }
 
 impl SplitPlan {
@@ -39,6 +45,7 @@ impl SplitPlan {
             memory: random.range(1, 64) << 20,
             bytes: random.range(8, 200_000),
             rounds: 0,
+            together: false,
         }
     }
 
@@ -46,7 +53,9 @@ impl SplitPlan {
     pub(crate) fn maybe_rounds(self, random: &mut Random) -> SplitPlan {
         if random.chance(500_000) {
             let (rounds, bytes) = (random.range(1, 9) as u16, random.range(0, 4_000));
-            return SplitPlan { rounds, bytes, ..self };
+            // Of another chance, so that worlds without it are the same as ever.
+            let together = Random::new(random.clone().draw() ^ TOGETHER).chance(300_000);
+            return SplitPlan { rounds, bytes, together, ..self };
         }
         self
     }
@@ -64,15 +73,21 @@ impl SplitPlan {
     }
 
     fn language(&self) -> Option<LlmWork> {
+        // By tensors, a share is sixteen numbers of each row.
         let about = Summary {
             layers: self.parts as u32,
             layer_weights: vec![self.memory; self.parts as usize],
+            weights: self.memory * self.parts,
+            width: 16 * self.parts as u32,
+            made: 64 * self.parts as u32,
+            heads: self.parts as u32,
             ..Summary::default()
         };
         let model = BlobRef { hash: Hash([254; 32]), size: self.parts };
         let (context, conversations) = (64, self.rounds);
+        let by = if self.together { By::Tensors } else { By::Layers };
         let (wire, split) = (Wire::F32, true);
-        let work = LlmWork { model, about, context, conversations, split, wire };
+        let work = LlmWork { model, about, context, conversations, split, wire, by };
         (self.rounds > 0).then_some(work)
     }
 
@@ -100,6 +115,9 @@ impl SplitPlan {
 
     /// What the service answers.
     pub(crate) fn answer(&self, body: &[u8]) -> Vec<u8> {
+        if self.together {
+            return abreast::answer(self, body);
+        }
         if self.rounds > 0 {
             return rounds::answer(self, body);
         }
@@ -124,6 +142,7 @@ impl SplitPlan {
 pub(crate) struct Stage {
     loaded: Option<Span>,
     texts: Texts,
+    abreast: Abreast,
 }
 
 impl<P: Probe> World<P> {
@@ -142,7 +161,7 @@ impl<P: Probe> World<P> {
         let (answer, took) = match command {
             StageCommand::Load { epoch, parts, .. } => {
                 let again = stage.loaded.replace(parts) == Some(parts);
-                stage.texts = Texts::default();
+                (stage.texts, stage.abreast) = Default::default();
                 let failure = Failure::Fetch { message: "a mishap".into() };
                 let answer = match mishap && !again {
                     true => StageAnswer::Failed { epoch, failure },
@@ -159,7 +178,10 @@ impl<P: Probe> World<P> {
                 let output = run(&plan, parts, &input);
                 (StageAnswer::Made { epoch, call, output, took: Micros(took) }, took)
             }
-            StageCommand::Drop { call, .. } => return stage.texts.forget(call),
+            StageCommand::Drop { call, .. } => {
+                stage.texts.forget(call);
+                return stage.abreast.forget(call);
+            }
             StageCommand::Turn { .. } => return,
         };
         let due = self.now.0.max(hangs) + took;
@@ -185,7 +207,10 @@ impl<P: Probe> World<P> {
                 made.push((item.call, Err(Failure::Internal { message: "a mishap".into() })));
                 continue;
             }
-            let outs = stage.texts.turn(here, item);
+            let outs = match plan.together {
+                true => stage.abreast.turn(here, item),
+                false => stage.texts.turn(here, item),
+            };
             if let Err(why) = &outs {
                 self.callers.refused(item.call, why);
             }

@@ -279,6 +279,9 @@ test("who holds which layers of a model: all of them, or some together", async (
   const expected = ["tab 7 holds layers 1 to 10", "tab 8 holds layers 11 to 28", "tab 9 is loading layers 29 to 30"];
   assert.deepEqual(told(stagesOf(model, { replicas: [], crew })), expected);
   assert.deepEqual([wholeOf(model), stagesOf(model), wayOf(model), wayOf(null, { replicas, crew })], [[], [], null, null]);
+  const sideBySide = { sideBySide: true, stages: [stage(7, 0, 24, true), stage(8, 24, 12, false)] };
+  assert.deepEqual(told(stagesOf(model, { crew: sideBySide })), ["tab 7 holds 67 % of layers 1 to 30", "tab 8 is loading 33 % of layers 1 to 30"]);
+  assert.equal(wayOf(model, { crew: sideBySide }).computeMs, 8);
   const { steps, computeMs, travelMs } = wayOf(model, { replicas: [], crew });
   assert.deepEqual([told(steps), computeMs, travelMs], [expected, 24, 2.5]);
   assert.deepEqual(steps.map(({ last }) => last), [false, false, true]);

@@ -11,6 +11,8 @@ const MODEL: &str = "smollm2";
 /// Tokens of an answer, and conversations side by side.
 const TOKENS: &str = "160";
 const STREAMS: &str = "8";
+/// What each node has of the model.
+const LAYERS: &str = "layers";
 /// Nodes that are killed, one in each answer; and fewer where so many notes stand before the question, some 700 tokens.
 const KILLS: &str = "20";
 const LONG_KILLS: &str = "6";
@@ -29,7 +31,7 @@ pub(super) fn speed(plan: &Plan) -> Outcome<Report> {
     for round in 1..=plan.rounds {
         for nodes in 1..=3 {
             plan.say(&format!("round {round}: {nodes} node{}", if nodes == 1 { "" } else { "s" }));
-            let (alone, together, share) = measure(nodes)?;
+            let (alone, together, share) = measure(nodes, LAYERS)?;
             shares.extend(share);
             found[nodes - 1].0.push(alone);
             found[nodes - 1].1.push(together);
@@ -65,9 +67,9 @@ fn late(plan: &Plan, report: &mut Report) -> Outcome {
     let mut far = [Vec::new(), Vec::new()];
     for round in 1..=plan.rounds {
         plan.say(&format!("round {round}: links of {LATE:?} ms"));
-        near.push(measure_late(0)?);
+        near.push(measure_late(0, LAYERS)?);
         for (found, millis) in far.iter_mut().zip(LATE) {
-            found.push(measure_late(millis)?);
+            found.push(measure_late(millis, LAYERS)?);
         }
     }
     let near = most(&near);
@@ -82,12 +84,12 @@ fn late(plan: &Plan, report: &mut Report) -> Outcome {
     Ok(())
 }
 
-fn measure_late(millis: u32) -> Outcome<f64> {
+pub(super) fn measure_late(millis: u32, by: &str) -> Outcome<f64> {
     // Its way by QUIC would not be delayed.
     let pool = Pool::start_with(&["--no-quic"])?;
     let folder = target().join("bench/late");
     let _ = std::fs::remove_dir_all(&folder);
-    add(&pool, "2", "0")?;
+    add(&pool, "2", by, "0")?;
     let mut python = python("late", &pool);
     python.arg(millis.to_string()).arg(shoal()).arg(&pool.running.join).arg(&folder);
     let found = figures(&mut python);
@@ -97,14 +99,14 @@ fn measure_late(millis: u32) -> Outcome<f64> {
 
 /// Tokens a second of one conversation, and of eight together; and the coordinator's processor time, as a share of that of the
 /// nodes.
-fn measure(nodes: usize) -> Outcome<(f64, f64, Option<f64>)> {
+pub(super) fn measure(nodes: usize, by: &str) -> Outcome<(f64, f64, Option<f64>)> {
     let mut pool = Pool::start()?;
     let key = pool.running.key.clone();
     for _ in 0..nodes {
         pool.add_node(&["--no-gpu", "--cpus", "1", "--memory", "1G", "--key", &key])?;
     }
     let split = if nodes == 1 { "never".into() } else { nodes.to_string() };
-    add(&pool, &split, "60")?;
+    add(&pool, &split, by, "60")?;
     let (coordinator, computed) = (pool.coordinator_cpu(), pool.nodes_cpu());
     let mut python = python("speed", &pool);
     let found = figures(python.arg(STREAMS))?;
@@ -140,7 +142,7 @@ fn recovered(plan: &Plan, kills: &str, notes: &str) -> Outcome<(f64, f64, f64)> 
     let folder = target().join("bench/recovery");
     let _ = std::fs::remove_dir_all(&folder);
     plan.say(&format!("{kills} answers of two nodes, one of which is killed in each"));
-    add(&pool, "2", "0")?;
+    add(&pool, "2", LAYERS, "0")?;
     let mut python = python("recovery", &pool);
     python.arg(kills).arg(shoal()).arg(&pool.running.join).arg(&folder).arg(notes);
     let found = figures(&mut python);
@@ -150,10 +152,13 @@ fn recovered(plan: &Plan, kills: &str, notes: &str) -> Outcome<(f64, f64, f64)> 
 }
 
 /// Adds the model; where no node is there yet it is loaded when they come.
-fn add(pool: &Pool, split: &str, wait: &str) -> Outcome {
+fn add(pool: &Pool, split: &str, by: &str, wait: &str) -> Outcome {
     let file = outside::folder().join(FILE);
     let mut words = pool.client(&["model", "add"]);
     words.arg(file).args(["--name", MODEL, "--split", split, "--context", "1024"]);
+    if split != "never" {
+        words.args(["--by", by]);
+    }
     words.args(["--conversations", STREAMS, "--wait", wait]);
     output(&mut words).map(drop)
 }

@@ -9,6 +9,7 @@ mod join;
 mod link;
 mod llm_solo;
 mod llm_split;
+mod llm_tensor;
 mod map;
 mod nodes;
 mod offload;
@@ -45,6 +46,7 @@ const BENCHES: &[(&str, Bench)] = &[
     ("llm-recovery", llm_split::recovery),
     ("llm-solo", llm_solo::run_bench),
     ("llm-split", llm_split::speed),
+    ("llm-tensor", llm_tensor::run),
     ("map", map::run),
     ("nodes", nodes::run),
     ("offload", offload::run),

@@ -214,6 +214,8 @@ Examples:
   shoal model add yolo.onnx --split 3 --calibrate photos/ --task detect
                                                 what f16 and int8 between devices would change
   shoal model add yolo.onnx --split 3 --wire f16
+  shoal model add big.gguf --split 2 --by tensors
+                                                each node has some rows of every matrix
   shoal model rm yolo                           remove it
   shoal model quantize yolo.onnx --calibrate photos/ --task detect -o yolo-int8.onnx
 

@@ -14,8 +14,8 @@ pub(crate) use chat::Chat;
 pub(crate) use lend::{Join, Lend, Listen, Serve, Talk, Up};
 pub(crate) use look::{Cancel, Explain, Fetch, Jobs, Nodes, Receipt, Rm, Subject, Verify, Watch};
 pub(crate) use model::{
-    FitArg, Infer, Model, ModelAdd, ModelQuantize, ModelRm, ModelVerb, Models, NormalizeArg, Sight,
-    Task, WireArg,
+    ByArg, FitArg, Infer, Model, ModelAdd, ModelQuantize, ModelRm, ModelVerb, Models, NormalizeArg,
+    Sight, Task, WireArg,
 };
 pub(crate) use policy::{PolicyArgs, PriorityArg};
 pub(crate) use service::{Ask, Service, ServiceAdd, ServiceRm, ServiceVerb, Services};

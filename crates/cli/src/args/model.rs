@@ -109,6 +109,11 @@ pub(crate) struct Between {
     /// The shape of an input that the file leaves open, in full; may be repeated
     #[arg(long, value_name = "NAME=1x3x224x224", value_parser = work::name_and_shape)]
     pub(crate) shape: Vec<(String, Vec<u64>)>,
+    /// What each device has of a language model: some of its layers, so that a token goes from device to device, or some
+    /// rows of every matrix (tensors), so that all devices compute each layer together; for native nodes with short ways
+    /// between them [default: layers]
+    #[arg(long, value_name = "WHAT")]
+    pub(crate) by: Option<ByArg>,
     /// How numbers travel between the devices [default: f32]; only f32 keeps a language model's words exactly
     #[arg(long, value_name = "FORM")]
     pub(crate) wire: Option<WireArg>,
@@ -232,6 +237,13 @@ pub(crate) enum FitArg {
 pub(crate) enum NormalizeArg {
     None,
     Imagenet,
+}
+
+/// What each of the devices has that share a language model
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ByArg {
+    Layers,
+    Tensors,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

@@ -8,13 +8,13 @@ use std::time::Duration;
 use serde_json::json;
 use shoal_api::{LlmRequest, ServiceCommon, ServiceRequest, WorkRequest};
 use shoal_engine::intake;
-use shoal_kinds::llm::{LlmPlan, Summary};
+use shoal_kinds::llm::{By, LlmPlan, Summary};
 use shoal_kinds::{LlmWork, Wire};
 use shoal_protocol::{BlobRef, Hash};
 
 use super::model::{ready, stem};
 use super::{Context, devices, owner, refused};
-use crate::args::ModelAdd;
+use crate::args::{ByArg, ModelAdd};
 use crate::client::{Client, Source};
 use crate::fail::Fail;
 use crate::show;
@@ -38,6 +38,10 @@ pub(super) async fn start(
     args: ModelAdd,
     wire: Option<Wire>,
 ) -> Result<(), Fail> {
+    let by = by(&args);
+    if by == By::Tensors && wire.is_some_and(|wire| wire != Wire::F32) {
+        return Err(Fail::input("--by tensors sends numbers as f32: leave --wire away"));
+    }
     let (about, size) = read(&args.file)?;
     let name = match &args.name {
         Some(name) => name.clone(),
@@ -63,7 +67,13 @@ pub(super) async fn start(
     };
     let (context_tokens, conversations) = (args.context, args.conversations);
     let wire = wire.map(|wire| wire.name().to_owned());
-    let request = LlmRequest { model: model?.hash, context: context_tokens, conversations, wire };
+    let request = LlmRequest {
+        model: model?.hash,
+        context: context_tokens,
+        conversations,
+        wire,
+        by: args.between.by.map(|_| by.name().to_owned()),
+    };
     let work_request = WorkRequest::Llm(request);
     client.serve(&ServiceRequest { common, work: work_request }).await?;
     if !context.json {
@@ -103,6 +113,14 @@ fn planned(args: &ModelAdd, about: &Summary, size: u64, wire: Option<Wire>) -> L
         conversations: args.conversations.unwrap_or(shoal_kinds::llm::USUAL_CONVERSATIONS),
         split: args.split.as_deref() != Some("never"),
         wire: wire.unwrap_or_default(),
+        by: by(args),
+    }
+}
+
+fn by(args: &ModelAdd) -> By {
+    match args.between.by {
+        None | Some(ByArg::Layers) => By::Layers,
+        Some(ByArg::Tensors) => By::Tensors,
     }
 }
 

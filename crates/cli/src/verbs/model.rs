@@ -89,6 +89,9 @@ async fn add(context: &Context, args: ModelAdd) -> Result<(), Fail> {
         }
         return language::start(context, args, between.wire).await;
     }
+    if args.between.by.is_some() {
+        return Err(Fail::input("--by is for language models"));
+    }
     let file = std::fs::read(&args.file).map_err(|error| Fail::reading(&args.file, &error))?;
     let file = Bytes::from(file);
     let plan = intake::model(&file).map_err(|error| refused(&args.file, error))?;

@@ -84,10 +84,12 @@ pub(super) async fn list(context: &Context, args: Services) -> Result<(), Fail> 
 
 /// Who keeps which parts, each in a line.
 pub(super) fn stages(crew: &SplitJson) -> Vec<String> {
+    let all: u64 = crew.stages.iter().map(|stage| stage.parts).sum();
     let line = |(rank, stage): (usize, &StageJson)| {
         let StageJson { name, first_part, parts, memory, .. } = stage;
         let (last, mib) = (first_part + parts - 1, memory.div_ceil(1 << 20));
         let which = match parts {
+            _ if crew.side_by_side => format!("{parts} of {all} parts of every matrix"),
             1 => format!("part {first_part}"),
             _ => format!("parts {first_part} to {last}"),
         };

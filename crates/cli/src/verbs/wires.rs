@@ -52,7 +52,10 @@ fn is_split(args: &ModelAdd) -> bool {
 
 /// The first of them that is given.
 pub(super) fn first_flag(args: &ModelAdd) -> Option<&'static str> {
-    args.between.wire.is_some().then_some("--wire").or_else(|| first_onnx_flag(args))
+    let asked = &args.between;
+    let flags = [(asked.wire.is_some(), "--wire"), (asked.by.is_some(), "--by")];
+    let first = flags.into_iter().find(|(is_given, _)| *is_given).map(|(_, flag)| flag);
+    first.or_else(|| first_onnx_flag(args))
 }
 
 /// The first of those that mean nothing for a language model.

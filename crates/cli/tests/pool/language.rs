@@ -1,4 +1,4 @@
-//! A language model that several nodes keep ready together, each some of its layers.
+//! A language model that several nodes keep ready together, each some of its layers or some rows of every matrix.
 
 use std::path::PathBuf;
 
@@ -90,6 +90,51 @@ fn several_nodes_say_what_one_says_and_go_on_when_one_of_them_is_killed() {
     assert!(before.len() == 2 && before.iter().all(|(_, parts, done)| *parts > 0 && *done > 0));
 
     // In the middle of a text, each place of the crew once: a spare takes it, then nobody does.
+    for rank in [1, 0] {
+        let (victim, _, done) = members(&pool, "shared").swap_remove(rank);
+        let asked = pool.begin(&chat("shared"), b"");
+        pool.wait("it speaks", || members(&pool, "shared").iter().any(|it| it.2 > done + 20));
+        let at = names.iter().position(|name| *name == victim).expect("one of them");
+        nodes[at].kill();
+        let text = String::from_utf8_lossy(&asked.end().ok().stdout).into_owned();
+        assert_eq!(text, expected, "rank {rank}");
+        if rank == 1 {
+            pool.wait("a spare has its place", || {
+                let service = service(&pool, "shared");
+                service["crew"]["ready"] == true
+            });
+        }
+    }
+    let service = service(&pool, "shared");
+    assert_eq!((service["answered"].as_u64(), service["failed"].as_u64()), (Some(3), Some(0)));
+    assert!(service["repeated"].as_u64() >= Some(2), "{service}");
+}
+
+#[test]
+fn nodes_that_share_every_matrix_say_what_one_says_and_go_on_when_one_of_them_is_killed() {
+    let Some(file) = file() else { return };
+    let pool = Pool::start();
+    let names = ["a", "b", "c"];
+    let mut nodes: Vec<Process> = names.map(|name| own(&pool, name, "1G")).into();
+    let file = file.display().to_string();
+    let flags = ["--split", "2", "--by", "tensors", "--wire", "f16"];
+    pool.run(&[&["model", "add", &file][..], &flags].concat()).fails(2, &["leave --wire away"]);
+    add(&pool, "whole", &["--split", "never"]);
+    let expected = says(&pool, "whole");
+    assert!(expected.split_whitespace().count() > 60, "{expected}");
+    pool.run(&["model", "rm", "whole"]).ok();
+    add(&pool, "shared", &["--split", "2", "--by", "tensors", "--wait", "120"]);
+    assert_eq!(says(&pool, "shared"), expected);
+    let told = pool.explain("shared");
+    assert!(told.contains("all of them compute each token together"), "{told}");
+    let listed = pool.run(&["services"]).ok().stdout;
+    let listed = String::from_utf8_lossy(&listed).into_owned();
+    assert!(listed.contains("18 of 36 parts of every matrix"), "{listed}");
+    assert_eq!(service(&pool, "shared")["crew"]["sideBySide"], true);
+    let before = members(&pool, "shared");
+    assert!(before.len() == 2 && before.iter().all(|(_, parts, done)| *parts == 18 && *done > 60));
+
+    // In the middle of a text, each place once: a spare takes it, then nobody does.
     for rank in [1, 0] {
         let (victim, _, done) = members(&pool, "shared").swap_remove(rank);
         let asked = pool.begin(&chat("shared"), b"");

@@ -98,6 +98,7 @@ impl Driver {
             epoch: view.epoch.0.into(),
             ready: view.ready,
             running: view.running as u64,
+            side_by_side: view.side_by_side,
             stages: view.stages.iter().map(|stage| self.stage_json(stage)).collect(),
             predicted_ms: millis(view.predicted),
             alone_ms: view.alone.map(millis),

@@ -19,7 +19,8 @@ pub fn language_model(head: Vec<u8>, size: u64) -> Result<LlmPlan, IntakeError> 
         Err(error) => return Err(bad(error)),
     };
     let texts = Texts::read(model.head()).map_err(bad)?;
-    let Config { layers, kv_heads, head_dim, vocab, context, .. } = *model.config();
+    let Config { layers, kv_heads, head_dim, vocab, context, width, ff, heads, .. } =
+        *model.config();
     let words = texts.tokenizer.words().len();
     if words > vocab as usize {
         return Err(bad(format!(
@@ -45,7 +46,11 @@ pub fn language_model(head: Vec<u8>, size: u64) -> Result<LlmPlan, IntakeError> 
         layer_weights: (0..layers).map(|layer| layer_bytes(&model, layer)).collect(),
         first_weights: bytes(&model, Role::Embedding),
         last_weights: bytes(&model, if model.is_tied() { Role::Embedding } else { Role::Head }),
-        width: model.config().width,
+        width,
+        // What heads find, what both halves of a layer add, and what is between the matrices of the second.
+        made: (u64::from(heads) * u64::from(head_dim) + 2 * u64::from(width) + u64::from(ff))
+            as u32,
+        heads: kv_heads,
     }))
 }
 

@@ -114,6 +114,9 @@ impl Compute {
     pub(crate) fn attend(&mut self, look: &Look<'_>, queries: &[f32], out: &mut Vec<f32>) {
         out.resize(queries.len(), 0.0);
         let Shape { kv_heads, head, .. } = look.shape;
+        if kv_heads == 0 {
+            return;
+        }
         let heads = queries.len() / look.positions.len().max(1) / head;
         let group = heads / kv_heads;
         // Rows of a sequence, cut so that a part has enough queries and not too many.

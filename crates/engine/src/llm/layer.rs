@@ -47,12 +47,12 @@ pub(crate) struct Step<'a> {
 #[derive(Default)]
 pub(crate) struct Scratch {
     rows: Rows,
-    wide: Rows,
+    pub(crate) wide: Rows,
     query: Vec<f32>,
     key: Vec<f32>,
     value: Vec<f32>,
     up: Vec<f32>,
-    added: Vec<f32>,
+    pub(crate) added: Vec<f32>,
 }
 
 impl Layer {
@@ -113,9 +113,31 @@ impl Layer {
         scratch: &mut Scratch,
         x: &mut [f32],
     ) {
+        self.look(step, cache, compute, scratch, x);
+        self.mix(step.positions.len(), compute, scratch);
+        self.join_attention(step.config, step.positions.len(), compute, scratch, x);
+    }
+
+    fn feed(&self, step: &Step<'_>, compute: &mut Compute, scratch: &mut Scratch, x: &mut [f32]) {
+        let count = step.positions.len();
+        self.gate(step.config, count, compute, scratch, x);
+        self.down(count, compute, scratch);
+        self.join_feed(step.config, count, compute, scratch, x);
+    }
+
+    /// Writes keys and values into the cache; what the queries find becomes `wide`. Of all heads, or of those that are
+    /// here.
+    pub(crate) fn look(
+        &self,
+        step: &Step<'_>,
+        cache: &mut Cache,
+        compute: &mut Compute,
+        scratch: &mut Scratch,
+        x: &[f32],
+    ) {
         let Step { config, positions, .. } = step;
         let (count, head) = (positions.len(), config.head_dim as usize);
-        let Scratch { rows, wide, query, key, value, added, .. } = scratch;
+        let Scratch { rows, wide, query, key, value, .. } = scratch;
         normed(compute, x, &self.attention_norm, config.norm_eps, count, rows);
         let (q, k, v) = (&self.query, &self.key, &self.value);
         compute.prepare(rows, count, &[&q.matrix, &k.matrix, &v.matrix]);
@@ -141,7 +163,7 @@ impl Layer {
         }
         let shape = Shape {
             layers: 0,
-            kv_heads: config.kv_heads as usize,
+            kv_heads: self.kv_heads(config),
             head,
             filled: head.next_multiple_of(LANES),
         };
@@ -161,15 +183,38 @@ impl Layer {
             cap: config.attention_cap,
         };
         compute.attend(&look, query, &mut wide.numbers);
-        compute.prepare(wide, count, &[&self.out.matrix]);
-        compute.multiply(wide, &mut [(&self.out.matrix, added)]);
-        let bias = self.out.bias.as_deref();
-        join(compute, x, added, bias, self.post_attention_norm.as_deref(), config, count);
     }
 
-    fn feed(&self, step: &Step<'_>, compute: &mut Compute, scratch: &mut Scratch, x: &mut [f32]) {
-        let (config, count) = (step.config, step.positions.len());
-        let Scratch { rows, wide, up, added, .. } = scratch;
+    /// Makes `added` of `wide`, which is what all heads found.
+    pub(crate) fn mix(&self, count: usize, compute: &mut Compute, scratch: &mut Scratch) {
+        let Scratch { wide, added, .. } = scratch;
+        compute.prepare(wide, count, &[&self.out.matrix]);
+        compute.multiply(wide, &mut [(&self.out.matrix, added)]);
+    }
+
+    /// Adds all of `added` to what came in.
+    pub(crate) fn join_attention(
+        &self,
+        config: &Config,
+        count: usize,
+        compute: &mut Compute,
+        scratch: &mut Scratch,
+        x: &mut [f32],
+    ) {
+        let (bias, norm) = (self.out.bias.as_deref(), self.post_attention_norm.as_deref());
+        join(compute, x, &mut scratch.added, bias, norm, config, count);
+    }
+
+    /// What opens the way to the last matrix becomes `wide`: of all columns, or of those that are here.
+    pub(crate) fn gate(
+        &self,
+        config: &Config,
+        count: usize,
+        compute: &mut Compute,
+        scratch: &mut Scratch,
+        x: &[f32],
+    ) {
+        let Scratch { rows, wide, up, .. } = scratch;
         normed(compute, x, &self.feed_norm, config.norm_eps, count, rows);
         compute.prepare(rows, count, &[&self.gate, &self.up]);
         compute.multiply(rows, &mut [(&self.gate, &mut wide.numbers), (&self.up, &mut *up)]);
@@ -178,9 +223,30 @@ impl Layer {
             let up = &up[row * width..(row + 1) * width];
             if is_silu { kernel.silu_times(gate, up) } else { kernel.gelu_times(gate, up) }
         });
+    }
+
+    /// Makes `added` of all of `wide`.
+    pub(crate) fn down(&self, count: usize, compute: &mut Compute, scratch: &mut Scratch) {
+        let Scratch { wide, added, .. } = scratch;
         compute.prepare(wide, count, &[&self.down]);
         compute.multiply(wide, &mut [(&self.down, &mut *added)]);
-        join(compute, x, added, None, self.post_feed_norm.as_deref(), config, count);
+    }
+
+    pub(crate) fn join_feed(
+        &self,
+        config: &Config,
+        count: usize,
+        compute: &mut Compute,
+        scratch: &mut Scratch,
+        x: &mut [f32],
+    ) {
+        let norm = self.post_feed_norm.as_deref();
+        join(compute, x, &mut scratch.added, None, norm, config, count);
+    }
+
+    /// Heads of keys and values that are here.
+    pub(crate) fn kv_heads(&self, config: &Config) -> usize {
+        self.key.matrix.rows / config.head_dim as usize
     }
 }
 

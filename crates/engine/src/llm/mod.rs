@@ -22,6 +22,7 @@
 //! # }
 //! ```
 
+mod abreast;
 mod attention;
 mod cache;
 mod compute;
@@ -38,14 +39,17 @@ mod pool;
 mod rests;
 mod rope;
 mod rounds;
+mod shard;
 mod stage;
 #[cfg(test)]
 mod testing;
 mod whole;
 
+pub use abreast::Abreast;
 pub use conversations::{Conversations, Heard, Room};
 pub use error::{LoadError, RunError};
 pub use kernel::Kernel;
 pub use rounds::{Given, READ_STEP, Rounds, Turn};
+pub use shard::Shard;
 pub use stage::{Input, Loading, MOST_ROWS, Options, Output, Row, Stage};
 pub use whole::{Computes, Outcome, Step, Whole};

@@ -36,9 +36,32 @@ pub struct Rounds {
     spelling: Option<Arc<Spelling>>,
     wire: Wire,
     texts: BTreeMap<u64, Text>,
-    dropped: BTreeSet<u64>,
+    dropped: Dropped,
+}
+
+/// The last texts that nobody wants any more.
+#[derive(Default)]
+pub(super) struct Dropped {
+    texts: BTreeSet<u64>,
     /// In the order they were dropped.
     order: VecDeque<u64>,
+}
+
+impl Dropped {
+    pub(super) fn contains(&self, text: u64) -> bool {
+        self.texts.contains(&text)
+    }
+
+    pub(super) fn insert(&mut self, text: u64) {
+        if self.texts.insert(text) {
+            self.order.push_back(text);
+        }
+        if self.order.len() > MOST_DROPPED
+            && let Some(oldest) = self.order.pop_front()
+        {
+            self.texts.remove(&oldest);
+        }
+    }
 }
 
 #[derive(Default)]
@@ -63,8 +86,10 @@ pub struct Given<'a> {
 pub struct Turn {
     /// For each that was given, in order.
     pub made: Vec<Result<Vec<Out>, Failure>>,
-    /// One row of each: how long this takes says how fast the device is.
+    /// One row of each text went through all that is here: how long this takes says how fast the device is.
     pub usual: bool,
+    /// One row of each was computed, perhaps not through all.
+    pub single: bool,
 }
 
 /// Rows to compute.
@@ -87,8 +112,8 @@ impl Rounds {
         spelling: Option<Arc<Spelling>>,
         wire: Wire,
     ) -> Rounds {
-        let (texts, dropped, order) = (BTreeMap::new(), BTreeSet::new(), VecDeque::new());
-        Rounds { stage, bounds, spelling, wire, texts, dropped, order }
+        let (texts, dropped) = (BTreeMap::new(), Dropped::default());
+        Rounds { stage, bounds, spelling, wire, texts, dropped }
     }
 
     /// A new epoch: nothing is left of any text.
@@ -102,14 +127,7 @@ impl Rounds {
     pub fn forget(&mut self, text: u64) {
         self.texts.remove(&text);
         self.stage.drop_sequence(text);
-        if self.dropped.insert(text) {
-            self.order.push_back(text);
-        }
-        if self.order.len() > MOST_DROPPED
-            && let Some(oldest) = self.order.pop_front()
-        {
-            self.dropped.remove(&oldest);
-        }
+        self.dropped.insert(text);
     }
 
     /// Computes all that is given together. `now` is in microseconds of any clock.
@@ -134,7 +152,7 @@ impl Rounds {
             let batch: Vec<Step> = steps.drain(..count).collect();
             self.compute(&batch, now, &mut made);
         }
-        Turn { made, usual }
+        Turn { made, usual, single: usual }
     }
 
     /// What there is to compute, and what is said before it is.
@@ -145,7 +163,7 @@ impl Rounds {
         now: u64,
     ) -> Result<(Vec<Out>, Option<Step>), Failure> {
         let Given { text, way, bytes } = *given;
-        if self.dropped.contains(&text) {
+        if self.dropped.contains(text) {
             return Err(lost("the text was dropped"));
         }
         match way {
@@ -173,6 +191,7 @@ impl Rounds {
                 Ok((Vec::new(), Some(step)))
             }
             Way::On => self.passed(at, text, bytes).map(|step| (Vec::new(), Some(step))),
+            Way::Among => Err(lost("numbers of a device with a share of the same layers")),
             Way::Aside => {
                 let asked = Asked::unpack(bytes).ok_or_else(|| wrong("no text to continue"))?;
                 let answer = self.answer(asked, now)?;
@@ -383,11 +402,11 @@ fn two(bytes: &[u8]) -> Option<(u32, u32)> {
 }
 
 /// The request's own fault.
-fn wrong(words: impl ToString) -> Failure {
+pub(super) fn wrong(words: impl ToString) -> Failure {
     Failure::Model { message: words.to_string() }
 }
 
 /// Another crew may do better.
-fn lost(words: &str) -> Failure {
+pub(super) fn lost(words: &str) -> Failure {
     Failure::Internal { message: format!("a text that cannot go on here: {words}") }
 }

@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use shoal_gguf::{Config, Model, Role, TensorInfo};
+use shoal_gguf::{Config, Model, Piece, Role, Share, TensorInfo};
 
 use super::cache::{Cache, Shape};
 use super::compute::{Compute, Rows};
@@ -31,26 +31,41 @@ pub struct Options {
 }
 
 pub struct Stage {
-    config: Config,
+    pub(super) config: Config,
     layers: Range<u32>,
-    weights: Weights,
-    cache: Cache,
-    compute: Compute,
-    scratch: Scratch,
+    pub(super) weights: Weights,
+    pub(super) cache: Cache,
+    pub(super) compute: Compute,
+    pub(super) scratch: Scratch,
 }
 
-struct Weights {
-    embedding: Option<Matrix>,
+pub(super) struct Weights {
+    pub(super) embedding: Option<Matrix>,
     /// Divide the frequencies of positions.
     rope_factors: Option<Vec<f32>>,
-    layers: Vec<Layer>,
-    last: Option<Last>,
+    pub(super) layers: Vec<Layer>,
+    pub(super) last: Option<Last>,
 }
 
-struct Last {
-    norm: Vec<f32>,
+pub(super) struct Last {
+    pub(super) norm: Vec<f32>,
     /// None: the embedding, which is here too.
     head: Option<Matrix>,
+}
+
+impl Weights {
+    /// The matrix that gives a number for each word.
+    fn head(&self) -> Option<&Matrix> {
+        let last = self.last.as_ref()?;
+        last.head.as_ref().or(self.embedding.as_ref())
+    }
+
+    /// How these positions are turned, in layers that see all and in those that see a window.
+    pub(super) fn turns(&self, config: &Config, positions: &[u32]) -> (Turns, Option<Turns>) {
+        let factors = self.rope_factors.as_deref();
+        let turns = |rope| Turns::new(rope, factors, positions.iter().copied());
+        (turns(&config.rope), config.window.as_ref().map(|window| turns(&window.rope)))
+    }
 }
 
 /// A position of a sequence.
@@ -119,14 +134,7 @@ impl Stage {
         self.cache.grow(follows());
         let sequences: Vec<u64> = rows.iter().map(|row| row.sequence).collect();
         let positions: Vec<u32> = rows.iter().map(|row| row.position).collect();
-        let turns = |rope| {
-            let factors = self.weights.rope_factors.as_deref();
-            Turns::new(rope, factors, positions.iter().copied())
-        };
-        let (global, local) = (
-            turns(&self.config.rope),
-            self.config.window.as_ref().map(|window| turns(&window.rope)),
-        );
+        let (global, local) = self.weights.turns(&self.config, &positions);
         for (at, layer) in self.weights.layers.iter().enumerate() {
             let is_global = self.config.is_global(self.layers.start + at as u32);
             let step = Step {
@@ -191,10 +199,18 @@ impl Stage {
         if !x.iter().all(|number| number.is_finite()) {
             return Err(RunError::NotFinite);
         }
-        let Some(last) = &self.weights.last else { return Ok(Output::Hidden(x)) };
+        if self.weights.last.is_none() {
+            return Ok(Output::Hidden(x));
+        }
+        self.logits(rows, &x).map(Output::Logits)
+    }
+
+    /// For each row that wants them; where only some words are here, for those.
+    pub(super) fn logits(&mut self, rows: &[Row], x: &[f32]) -> Result<Vec<f32>, RunError> {
         let width = self.config.width as usize;
-        let head = last.head.as_ref().or(self.weights.embedding.as_ref());
-        let Some(head) = head else { return Ok(Output::Logits(Vec::new())) };
+        let (Some(last), Some(head)) = (&self.weights.last, self.weights.head()) else {
+            return Ok(Vec::new());
+        };
         let wanted = rows.iter().zip(x.chunks_exact(width)).filter(|(row, _)| row.wants_logits);
         let mut normed = Rows::default();
         for (_, x) in wanted.clone() {
@@ -211,7 +227,7 @@ impl Stage {
             self.compute.kernel.soft_cap(&mut logits, cap);
         }
         if logits.iter().all(|number| number.is_finite()) {
-            Ok(Output::Logits(logits))
+            Ok(logits)
         } else {
             Err(RunError::NotFinite)
         }
@@ -296,37 +312,60 @@ pub struct Loading {
     options: Options,
     kernel: Seen,
     /// Those that are still to come, the next one last.
-    left: Vec<usize>,
+    left: Vec<Piece>,
     tensors: Vec<(String, Tensor)>,
 }
 
 impl Loading {
     pub fn new(model: &Model, layers: Range<u32>, options: &Options) -> Result<Loading, LoadError> {
+        let piece = |index: &usize| {
+            let tensor = model.head().tensors()[*index].clone();
+            let is_matrix = tensor.dims[1..].iter().any(|dim| *dim > 1);
+            Piece { tensor, is_matrix }
+        };
+        let pieces = model.part(layers.clone())?.tensors.iter().map(piece).collect();
+        Loading::of(model, layers, options, pieces)
+    }
+
+    /// A share of all layers.
+    pub(super) fn of_share(
+        model: &Model,
+        share: &Share,
+        options: &Options,
+    ) -> Result<Loading, LoadError> {
+        Loading::of(model, model.whole(), options, model.slice(share).pieces)
+    }
+
+    fn of(
+        model: &Model,
+        layers: Range<u32>,
+        options: &Options,
+        mut left: Vec<Piece>,
+    ) -> Result<Loading, LoadError> {
         let kernel = options.kernel.unwrap_or_else(Kernel::best);
         let kernel = Seen::new(kernel).ok_or(LoadError::Kernel { name: kernel.name() })?;
-        let mut left = model.part(layers.clone())?.tensors;
+        // What a share has nothing of need not be given; a list of nothing is as if there were none.
+        let empty: Vec<Piece> = left.extract_if(.., |piece| piece.tensor.at.is_empty()).collect();
+        let tensors = empty.iter().filter(|piece| piece.is_matrix);
+        let tensors = tensors.map(|piece| Tensor::of(piece, &[])).collect::<Result<_, _>>()?;
         left.reverse();
         let (model, options) = (model.clone(), options.clone());
-        Ok(Loading { model, layers, options, kernel, left, tensors: Vec::new() })
+        Ok(Loading { model, layers, options, kernel, left, tensors })
     }
 
     /// The bytes of the file that are to be given next; nothing when all were. They follow the order of the file.
     pub fn wants(&self) -> Option<Range<u64>> {
-        self.next().map(|tensor| tensor.at.clone())
+        self.left.last().map(|piece| piece.tensor.at.clone())
     }
 
     /// The bytes that it wants.
     pub fn give(&mut self, bytes: &[u8]) -> Result<(), LoadError> {
-        if let Some(tensor) = self.next() {
-            let tensor = Tensor::of(tensor, bytes)?;
+        if let Some(piece) = self.left.last() {
+            let tensor = Tensor::of(piece, bytes)?;
             self.tensors.push(tensor);
             self.left.pop();
         }
         Ok(())
-    }
-
-    fn next(&self) -> Option<&TensorInfo> {
-        self.left.last().map(|index| &self.model.head().tensors()[*index])
     }
 
     pub fn finish(self) -> Result<Stage, LoadError> {
@@ -353,7 +392,7 @@ impl Loading {
         let head = config.head_dim as usize;
         let shape = Shape {
             layers: own.len(),
-            kv_heads: config.kv_heads as usize,
+            kv_heads: own.first().map_or(0, |layer| layer.kv_heads(&config)),
             head,
             filled: head.next_multiple_of(LANES),
         };
@@ -380,9 +419,10 @@ enum Tensor {
 }
 
 impl Tensor {
-    fn of(info: &TensorInfo, bytes: &[u8]) -> Result<(String, Tensor), LoadError> {
+    fn of(piece: &Piece, bytes: &[u8]) -> Result<(String, Tensor), LoadError> {
+        let info = &piece.tensor;
         let name = info.name.clone();
-        if info.dims[1..].iter().any(|dim| *dim > 1) {
+        if piece.is_matrix {
             return Ok((name, Tensor::Matrix(Matrix::pack(info, bytes)?)));
         }
         let expected = info.at.end - info.at.start;

@@ -1,5 +1,6 @@
 //! Language models: what they say is what others say, and the same however it is computed.
 
+mod abreast;
 mod embeddings;
 #[cfg(feature = "gpu")]
 mod gpu;

@@ -3,8 +3,8 @@
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use shoal_engine::llm::{Input, Kernel, Options, Output, Row, Stage};
-use shoal_gguf::Model;
+use shoal_engine::llm::{Input, Kernel, Options, Output, Row, Shard, Stage};
+use shoal_gguf::{Model, Share};
 
 /// A model and its file.
 pub(crate) struct File {
@@ -28,6 +28,21 @@ impl File {
     pub(crate) fn stage(&self, layers: Range<u32>, options: &Options) -> Stage {
         let mut read = |at: Range<u64>| Ok(self.bytes[at.start as usize..at.end as usize].to_vec());
         Stage::load(&self.model, layers, options, &mut read).expect("the layers load")
+    }
+
+    /// Parts of every matrix, of so many.
+    pub(crate) fn shard(&self, parts: Range<u64>, of: u64, options: &Options) -> Shard {
+        let share = Share::new(parts, of).expect("a share");
+        let slice = self.model.slice(&share);
+        // Nothing is read beside what is said to be needed.
+        let needed = |at: &Range<u64>| {
+            slice.ranges.iter().any(|range| range.start <= at.start && at.end <= range.end)
+        };
+        let mut read = |at: Range<u64>| {
+            assert!(needed(&at), "{at:?} is not needed");
+            Ok(self.bytes[at.start as usize..at.end as usize].to_vec())
+        };
+        Shard::load(&self.model, &share, options, &mut read).expect("the share loads")
     }
 
     /// The whole model, or cut before this layer.

@@ -45,7 +45,7 @@ fn ring_by(file: &File, cuts: &[u32], wire: Wire) -> Ring {
     Ring { devices, ways, answers: BTreeMap::new(), failed: Vec::new(), holds_aside: false }
 }
 
-fn ask(prompt: &[Token], most: u32) -> Ask {
+pub(crate) fn ask(prompt: &[Token], most: u32) -> Ask {
     let sampling = Sampling { temperature: 0.8, seed: 7, ..Sampling::default() };
     Ask { prompt: prompt.into(), most, ends: [].into(), sampling, form: None, embed: None }
 }
@@ -72,6 +72,7 @@ impl Ring {
                     Out::On(bytes) => self.ways[at + 1].push_back((text, Way::On, bytes)),
                     Out::Round(bytes) => self.ways[0].push_back((text, Way::Round, bytes)),
                     Out::Aside(bytes) => self.ways[last].push_back((text, Way::Aside, bytes)),
+                    Out::Among(_) | Out::Choose(_) => panic!("these devices stand in a chain"),
                     Out::Part(bytes) | Out::Last(bytes) => {
                         self.answers.entry(text).or_default().extend(bytes);
                     }
@@ -86,21 +87,26 @@ impl Ring {
     }
 
     fn tokens(&self, text: u64) -> (Vec<Token>, Option<Done>) {
-        let (mut words, mut tokens) = (Words::default(), Vec::new());
-        words.push(self.answers.get(&text).map_or(&[], Vec::as_slice));
-        while let Some(word) = words.take().expect("words") {
-            match word {
-                Said::Token(chosen) => tokens.push(chosen.token),
-                Said::Done(done) => return (tokens, Some(done)),
-                Said::Embedding(_) => panic!("numbers"),
-            }
-        }
-        (tokens, None)
+        said(self.answers.get(&text).map_or(&[], Vec::as_slice))
     }
 }
 
+/// The tokens of an answer, or of its beginning.
+pub(crate) fn said(answer: &[u8]) -> (Vec<Token>, Option<Done>) {
+    let (mut words, mut tokens) = (Words::default(), Vec::new());
+    words.push(answer);
+    while let Some(word) = words.take().expect("words") {
+        match word {
+            Said::Token(chosen) => tokens.push(chosen.token),
+            Said::Done(done) => return (tokens, Some(done)),
+            Said::Embedding(_) => panic!("numbers"),
+        }
+    }
+    (tokens, None)
+}
+
 /// What one device with all layers says, step by step.
-fn alone(file: &File, ask: &Ask) -> Vec<Token> {
+pub(crate) fn alone(file: &File, ask: &Ask) -> Vec<Token> {
     let mut stages = file.stages(None, &options());
     let asked = Asked { ask: ask.clone(), said: Vec::new() };
     let bounds = Bounds { words: file.model.config().vocab, context: 1024, step: 9 };
@@ -227,7 +233,7 @@ fn smaller_forms_send_fewer_bytes_and_a_text_that_is_read_again_goes_on_as_befor
 }
 
 /// Where each word of an answer ends.
-fn ends_of(answer: &[u8]) -> Vec<usize> {
+pub(crate) fn ends_of(answer: &[u8]) -> Vec<usize> {
     let (mut ends, mut at) = (Vec::new(), 0);
     while let Some((length, _)) = answer[at..].split_first_chunk::<4>() {
         at += 4 + u32::from_le_bytes(*length) as usize;

@@ -17,7 +17,7 @@ use self::voice::Voice;
 use super::cache::Keep;
 use super::courier::Courier;
 
-pub(super) use part::Part;
+pub(super) use part::{Made, Part};
 pub(super) use voice::{Caller, Word};
 
 /// Models loaded at a time; the coordinator places no more here than this device's memory holds.

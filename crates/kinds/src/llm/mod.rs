@@ -1,6 +1,7 @@
 //! A language model that stays ready and continues texts. What a node is asked, and what it says, are words of the crate
 //! `text`: to everybody else they are a request's bytes and an answer in parts.
 
+mod shares;
 mod split;
 mod work;
 
@@ -8,7 +9,7 @@ mod work;
 mod plan;
 
 pub use split::{MOST_PARTS, SPARE_TEXTS};
-pub use work::{LlmWork, Summary};
+pub use work::{By, LlmWork, Summary};
 
 #[cfg(feature = "plan")]
 pub use plan::{LlmError, LlmPlan, LlmRequest, USUAL_CONTEXT, USUAL_CONVERSATIONS};
@@ -31,7 +32,10 @@ impl About for LlmWork {
     }
 
     fn engine(&self) -> Option<&'static str> {
-        Some(Engine::LLM)
+        Some(match self.by {
+            By::Layers => Engine::LLM,
+            By::Tensors => Engine::LLM_TENSORS,
+        })
     }
 
     fn code(&self) -> Option<Code> {
@@ -44,7 +48,7 @@ impl About for LlmWork {
 
     /// Only where a service asks for it: jobs have no language models.
     fn crew(&self) -> Option<CrewPlan> {
-        self.split.then(|| self.chain())
+        self.split.then(|| self.together())
     }
 
     fn at_once(&self) -> Option<u16> {

@@ -6,9 +6,9 @@ use serde::{Deserialize, Serialize};
 use shoal_protocol::id::clip;
 use shoal_protocol::{Engine, Hash, Lane, Limits, Needs};
 
-use super::{LlmWork, Summary};
+use super::{By, LlmWork, Summary};
 use crate::job::Split;
-use crate::kind::Kind;
+use crate::kind::{About, Kind};
 use crate::plan::{Ask, Common, Part, PlanError, Refusal, Tools, blob, parse_hash};
 use crate::wire::Wire;
 
@@ -38,6 +38,11 @@ pub struct LlmRequest {
     /// word as one device says it; `f16` and `int8` send a half and about a quarter of the bytes, and change some words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wire: Option<String>,
+    /// Where several devices share the model: what each of them has. With `layers` (the default) it has some layers, and a
+    /// token goes from device to device. With `tensors` it has some rows of every matrix, and all devices compute each
+    /// layer together; numbers always travel as `f32`, and only native nodes take part.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<String>,
 }
 
 /// What whoever reads models found at the beginning of a file.
@@ -80,8 +85,19 @@ impl Ask for LlmRequest {
                 LlmError::Wire { found, expected: Wire::ALL.map(Wire::name).join(", ") }
             })?,
         };
-        let work = LlmWork { model, about, context, conversations, split: false, wire };
-        let needs = Needs::lane(Lane::Cpu).takes(work.footprint()).engine(Engine::LLM);
+        let by = match &self.by {
+            None => By::Layers,
+            Some(name) => By::of(name).ok_or_else(|| {
+                let found = clip(name.clone(), MOST_SHOWN);
+                LlmError::By { found, expected: By::ALL.map(By::name).join(", ") }
+            })?,
+        };
+        if by == By::Tensors && wire != Wire::F32 {
+            return Err(LlmError::WireOfTensors { found: wire }.into());
+        }
+        let work = LlmWork { model, about, context, conversations, split: false, wire, by };
+        let needs = Needs::lane(Lane::Cpu).takes(work.footprint());
+        let needs = needs.engine(work.engine().unwrap_or(Engine::LLM));
         Ok((work.into(), needs))
     }
 
@@ -91,7 +107,10 @@ impl Ask for LlmRequest {
 
     fn cut(&self, work: Kind, _tools: &Tools<'_>) -> Result<Kind, PlanError> {
         let Some(language) = work.language() else { return Ok(work) };
-        let split = language.about.layers > 1;
+        let split = match language.by {
+            By::Layers => language.about.layers > 1,
+            By::Tensors => language.shares() > 1,
+        };
         Ok(LlmWork { split, ..language.clone() }.into())
     }
 }
@@ -139,6 +158,10 @@ pub enum LlmError {
     Conversations { found: u16, most: u16 },
     #[error("\"wire\" is {found:?}; expected one of {expected}")]
     Wire { found: String, expected: String },
+    #[error("\"by\" is {found:?}; expected one of {expected}")]
+    By { found: String, expected: String },
+    #[error("\"wire\" is {found}: devices that share every matrix send each other f32 only")]
+    WireOfTensors { found: Wire },
     #[error("the model ends after {size} bytes, within its own description")]
     Short { size: u64 },
 }
@@ -146,7 +169,10 @@ pub enum LlmError {
 impl Refusal for LlmError {
     fn code(&self) -> &'static str {
         match self {
-            LlmError::NoJob | LlmError::Wire { .. } => "bad_request",
+            LlmError::NoJob
+            | LlmError::Wire { .. }
+            | LlmError::By { .. }
+            | LlmError::WireOfTensors { .. } => "bad_request",
             LlmError::Context { .. } | LlmError::Conversations { .. } => "out_of_range",
             LlmError::Short { .. } => "bad_model",
         }

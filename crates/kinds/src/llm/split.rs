@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use core::ops::Range;
 use shoal_protocol::Span;
 
-use super::LlmWork;
+use super::{By, LlmWork};
 use crate::crew::{Chain, ChainPart, CrewPlan, CrewProblem, Flow, Pace, Recovery};
 
 /// Parts of one model at most: more than devices that ever stand in one chain, few enough that placement tries all.
@@ -19,6 +19,34 @@ const BESIDE: u64 = 2 << 20;
 const NUMBER: u64 = 4;
 
 impl LlmWork {
+    /// What devices that share it have to do for each token.
+    pub(super) fn together(&self) -> CrewPlan {
+        let flow = Flow::Rounds { calls: self.conversations };
+        let (problem, trial) = match self.by {
+            By::Layers => {
+                let parts = (0..self.parts()).map(|part| self.part(Span::new(part.into(), 1)));
+                let parts: Vec<ChainPart> = parts.collect();
+                let trial = parts.iter().fold(0, |sum: u64, part| sum.saturating_add(part.work));
+                (CrewProblem::Chain(Chain { parts, pace: Pace::Flowing, flow }), trial)
+            }
+            By::Tensors => {
+                let group = self.group(flow);
+                (CrewProblem::Group(group), group.work.saturating_mul(group.shares))
+            }
+        };
+        CrewPlan {
+            problem,
+            members: 0,
+            steps: 0,
+            keep_every: Some(0),
+            guesses: false,
+            trial,
+            // A text follows from what was asked and said: it is said again to whoever takes the lost one's place.
+            recovery: Recovery::Replay { log_bytes: 0 },
+            totals: None,
+        }
+    }
+
     fn parts(&self) -> u32 {
         self.about.layers.clamp(1, MOST_PARTS)
     }
@@ -34,25 +62,6 @@ impl LlmWork {
         let end = parts.start.checked_add(parts.len).filter(|end| *end <= all && parts.len > 0)?;
         let first = |part: u64| (part * layers / all) as u32;
         Some(first(parts.start)..first(end))
-    }
-
-    /// What a chain of devices has to do for each token.
-    pub(super) fn chain(&self) -> CrewPlan {
-        let parts: Vec<ChainPart> =
-            (0..self.parts()).map(|part| self.part(Span::new(part.into(), 1))).collect();
-        let trial = parts.iter().fold(0, |sum: u64, part| sum.saturating_add(part.work));
-        let flow = Flow::Rounds { calls: self.conversations };
-        CrewPlan {
-            problem: CrewProblem::Chain(Chain { parts, pace: Pace::Flowing, flow }),
-            members: 0,
-            steps: 0,
-            keep_every: Some(0),
-            guesses: false,
-            trial,
-            // A text follows from what was asked and said: it is said again to whoever takes the lost one's place.
-            recovery: Recovery::Replay { log_bytes: 0 },
-            totals: None,
-        }
     }
 
     fn part(&self, part: Span) -> ChainPart {
@@ -113,8 +122,8 @@ mod tests {
             ..Summary::default()
         };
         let model = BlobRef { hash: Hash([0; 32]), size: 81 << 20 };
-        let (wire, split) = (Wire::F32, true);
-        LlmWork { model, about, context: 1024, conversations: 4, split, wire }
+        let (wire, split, by) = (Wire::F32, true, By::Layers);
+        LlmWork { model, about, context: 1024, conversations: 4, split, wire, by }
     }
 
     #[test]

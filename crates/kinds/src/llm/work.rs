@@ -22,6 +22,33 @@ pub struct LlmWork {
     pub split: bool,
     /// How the numbers between the layers travel from one device to the next.
     pub wire: Wire,
+    /// What each of them has.
+    pub by: By,
+}
+
+/// How devices share a model.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum By {
+    /// Each has some layers: a token goes through one device after another.
+    #[default]
+    Layers,
+    /// Each has some rows of every matrix: all compute every layer of a token together.
+    Tensors,
+}
+
+impl By {
+    pub const ALL: [By; 2] = [By::Layers, By::Tensors];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            By::Layers => "layers",
+            By::Tensors => "tensors",
+        }
+    }
+
+    pub fn of(name: &str) -> Option<By> {
+        By::ALL.into_iter().find(|by| by.name() == name)
+    }
 }
 
 /// What is in a file, for people and for placing.
@@ -51,10 +78,14 @@ pub struct Summary {
     pub last_weights: u64,
     /// Numbers that cross from one layer to the next, for each token.
     pub width: u32,
+    /// Numbers that a layer's matrices make on the way, for each token.
+    pub made: u32,
+    /// Heads of keys and values.
+    pub heads: u32,
 }
 
 /// What an engine holds beside weights and conversations: values between the layers, and the words.
-const BESIDE: u64 = 64 << 20;
+pub(super) const BESIDE: u64 = 64 << 20;
 /// Weights as they are in the file and as an engine likes them best are not both there at a time, but for a layer's. What
 /// is rearranged may be an eighth larger.
 const LARGER: u64 = 8;
@@ -112,8 +143,8 @@ mod tests {
         let told = "llama, 30 layers, 134 million parameters in Q4_1, made for 8192 tokens";
         assert_eq!(about.to_string(), told);
         let model = BlobRef { hash: Hash([0; 32]), size: 81 << 20 };
-        let (wire, split) = (Wire::F32, false);
-        let mut work = LlmWork { model, about, context: 1024, conversations: 4, split, wire };
+        let (wire, split, by) = (Wire::F32, false, By::Layers);
+        let mut work = LlmWork { model, about, context: 1024, conversations: 4, split, wire, by };
         assert_eq!(work.memory(), (90 << 20) + (4 << 20) + BESIDE);
         assert_eq!(work.footprint().threads, 0);
         // Nothing a file says overflows.

@@ -38,6 +38,10 @@ impl Scheduler {
             members.filter(|node| !self.is_measured(service, *node)).collect();
         let mut lines = Vec::from([self.kept_words(&view)]);
         lines.extend(self.split_words(now, &view, &placements, stepwise));
+        if view.split.as_ref().is_some_and(|split| split.side_by_side) {
+            let what = step_word(stepwise);
+            lines.push(format!("all of them compute each {what} together, each its share of it"));
+        }
         lines.extend(placements.iter().map(|placed| self.placement_words(placed, stepwise)));
         lines.extend(
             view.split
@@ -166,7 +170,7 @@ impl Scheduler {
 
     /// Where the time goes in a crew.
     fn stage_words(&self, stage: &StageView, stepwise: bool) -> Option<String> {
-        let what = if stepwise { "token" } else { "request" };
+        let what = step_word(stepwise);
         let mut text = format!(
             "{}: for each {what} it computes {} and waits {}",
             self.called(stage.node),
@@ -190,6 +194,10 @@ impl Scheduler {
     fn called(&self, node: NodeId) -> String {
         self.node_name(node).map_or_else(|| format!("node {node}"), String::from)
     }
+}
+
+fn step_word(stepwise: bool) -> &'static str {
+    if stepwise { "token" } else { "request" }
 }
 
 /// Tokens a second, or the time of a request.

@@ -18,8 +18,18 @@ fn texts(split: Split) -> ServiceSpec {
     };
     let model = BlobRef { hash: Hash([3; 32]), size: 1 };
     let (context, conversations, wire) = (16, 2, Wire::F32);
-    let work = LlmWork { model, about, context, conversations, split: true, wire };
+    let work =
+        LlmWork { model, about, context, conversations, split: true, wire, by: llm::By::Layers };
     ServiceSpec { work: work.into(), ..spec(split) }
+}
+
+/// The same, of which each device has a share of every matrix: there are four, of 135 MiB each.
+fn shares(split: Split) -> ServiceSpec {
+    let texts = texts(split);
+    let mut work = texts.work.language().expect("a language model").clone();
+    work.by = llm::By::Tensors;
+    (work.about.weights, work.about.heads) = (480 * MIB, 4);
+    ServiceSpec { work: work.into(), ..texts }
 }
 
 /// A word of an answer: its length, and itself.
@@ -90,6 +100,45 @@ fn a_text_goes_on_behind_what_was_said_when_its_crew_changes_however_often() {
     world.say(last, FromNode::Answer { call, at: 0, part: part.clone().into(), last: true });
     let given: Vec<u8> = world.answers.iter().flat_map(|(_, part, _)| part.clone()).collect();
     assert_eq!(given, [expected[1..].to_vec(), part].concat(), "no byte twice, none left out");
+}
+
+#[test]
+fn devices_that_share_every_matrix_answer_together_and_another_takes_a_lost_ones_share() {
+    let mut world = World::new();
+    for n in 1..=2 {
+        world.linked(n, 400);
+    }
+    // What each holds beside its shares leaves room for two, and not for three.
+    world.give(Input::Serve { request: RequestId(1), spec: shares(Split::Auto) });
+    world.wait(100);
+    assert_eq!(world.parts(), [(1, 2), (2, 2)]);
+    let is_rounds = |conn| match &world.place(conn).task {
+        CrewTask::Stage(task) => task.rounds,
+        CrewTask::Sim(_) | CrewTask::Talk | CrewTask::Share => false,
+    };
+    assert!([1, 2].map(Conn).into_iter().all(is_rounds));
+    world.all_load();
+    (1..=3).for_each(|call| world.request(call, 600_000));
+    assert_eq!(world.asked.len(), 2, "as many as it is made for");
+    let (first, call, _) = world.asked[0].clone();
+    assert_eq!(first, Conn(1), "the first hears what is asked");
+    let last = Conn(2);
+    world.say(last, FromNode::Answer { call, at: 0, part: word(7), last: false });
+    let why = world.scheduler.explain_service(world.now, JobId(1)).expect("it is");
+    assert!(why.lines.iter().any(|line| line.contains("compute each token together")));
+    assert!(why.placements.iter().all(|placed| placed.predicted.is_some()), "{why:?}");
+    assert!(world.scheduler.services()[0].split.as_ref().is_some_and(|split| split.side_by_side));
+    world.forget_calls();
+    world.linked(3, 400);
+    world.leave(last);
+    world.wait(100);
+    assert_eq!(world.parts(), [(1, 2), (3, 2)], "nobody else moves");
+    world.all_load();
+    let again = world.asked.iter().map(|(_, _, body)| body.clone());
+    assert!(
+        again.collect::<Vec<_>>().contains(&[vec![1], word(7)].concat()),
+        "behind what was said"
+    );
 }
 
 #[test]
@@ -216,7 +265,8 @@ fn conversations_with_one_model_go_to_a_node_side_by_side_whatever_its_slots() {
     let model = BlobRef { hash: Hash([3; 32]), size: 1 };
     let about = llm::Summary::default();
     let (context, conversations, wire) = (16, 3, Wire::F32);
-    let work = LlmWork { model, about, context, conversations, split: false, wire };
+    let work =
+        LlmWork { model, about, context, conversations, split: false, wire, by: llm::By::Layers };
     world.give(Input::Serve {
         request: RequestId(1),
         spec: ServiceSpec { work: work.into(), ..service::spec(1, 1) },

@@ -698,6 +698,8 @@ export interface ServiceSplit {
   ready: boolean;
   /** Requests that are on their way through it. */
   running: number;
+  /** All of them compute each request together, each a share of all of it; otherwise they do so one after another. */
+  sideBySide: boolean;
   /** In the order in which requests go through them. */
   stages: ServiceStage[];
 }

@@ -99,6 +99,10 @@ export interface Limits {
 /** A language model that continues texts. */
 export interface LlmRequest {
   kind: "llm";
+  /** Where several devices share the model: what each of them has. With `layers` (the default) it has some layers,
+   * and a token goes from device to device. With `tensors` it has some rows of every matrix, and all devices compute
+   * each layer together; numbers always travel as `f32`, and only native nodes take part. */
+  by?: string;
   /** Tokens of a conversation at most. Default: 4096, or what the model was made for if that is less. */
   context?: number;
   /** Conversations that a node holds at a time. Default: 4. */

@@ -1,11 +1,13 @@
 //! One member's part in a service that several keep ready, whose requests go round and round: through all members, from
 //! the last one to the first, and through all again, each until it is answered. So a text is continued by devices that
-//! each have some layers of a model: a round is a token.
+//! each have some layers of a model: a round is a token. Or all members work on each request at the same time and tell
+//! each other what they made: their engines know when they have heard enough to go on.
 //!
 //! The contract is the brains'. The engine keeps something of each request until it is dropped or the epoch ends;
 //! whatever was under way in an older epoch is asked again by the coordinator. What waits here goes through the engine
-//! together, at most one item of each request, and no more than leaves as much for each of the other members: else all
-//! requests would end up in one place, and only one member would have something to do. What comes out of the engine
+//! together, of what is passed on at most one item of each request, and no more than leaves as much for each of the other
+//! members: else all requests would end up in one place, and only one member would have something to do. What all work on
+//! together is for all of them at the same time, so none of it waits. What comes out of the engine
 //! together is told together, so that the next one takes it together. A member is told at most [`AHEAD`] that it has
 //! not begun by the one before it; rounds and words past the others are few, because each request has one of them at a
 //! time.
@@ -33,6 +35,8 @@ pub(super) const AHEAD: usize = 8;
 const MOST_TOGETHER: usize = 32;
 /// Items that wait here: of each request one from the one before or from the last, and one past the others.
 const MOST_QUEUED: usize = 2 * MAX_CALLS_PER_NODE;
+/// Of one request and from one member, among all: what belongs to a few steps that follow each other, and what is read next.
+const MOST_AMONG: usize = 6;
 /// Bytes of a message that holds several words: who is in it must not wait long for the others.
 const TOGETHER_BYTES: usize = 64 << 10;
 /// How long a turn is put off at most for others to share it: less than it takes them where links are slow.
@@ -163,7 +167,7 @@ impl Rounds {
     }
 
     pub(super) fn check(&self) {
-        assert!(self.queue.len() <= MOST_QUEUED, "more is queued than was asked for");
+        assert!(self.queue.len() <= self.most_queued(), "more is queued than was asked for");
         assert!(self.told.len() <= AHEAD, "the next one was told too much");
         let remembered = self.dropped.len().max(self.asked.len());
         assert!(remembered <= MAX_CALLS_PER_NODE, "too much is remembered");
@@ -171,6 +175,11 @@ impl Rounds {
         assert!(!self.given.keys().any(dropped), "an answer that nobody wants is counted");
         assert!(self.open.len() <= MAX_CALLS_PER_NODE && !self.open.iter().any(dropped));
         assert!(self.saying.is_empty(), "something is not told");
+    }
+
+    fn most_queued(&self) -> usize {
+        let others = usize::from(self.ranks.saturating_sub(1));
+        MOST_QUEUED + MAX_CALLS_PER_NODE * MOST_AMONG * others
     }
 
     fn is_last(&self) -> bool {
@@ -216,6 +225,11 @@ impl Rounds {
         if self.open.len() < MAX_CALLS_PER_NODE {
             self.open.insert(call);
         }
+    }
+
+    fn tell_among(&mut self, to: Rank, item: Item) {
+        self.report.bytes += item.bytes.len() as u64;
+        self.tell(to, Words::Among(item));
     }
 
     fn fail(&mut self, failure: Failure) {
@@ -267,6 +281,7 @@ impl Rounds {
                 self.take(item, Way::Round)
             }
             Words::Aside(item) if from == Rank(0) && self.is_last() => self.take(item, Way::Aside),
+            Words::Among(item) if from != self.rank => self.take(item, Way::Among),
             Words::Here(call) if is_behind => {
                 let told = self.told.iter_mut().find(|told| told.call == call && !told.here);
                 let Some(told) = told else { return Err("it has what it was not told") };
@@ -285,7 +300,8 @@ impl Rounds {
             | Words::Here(_)
             | Words::Begun(_)
             | Words::Round(_)
-            | Words::Aside(_) => Err("words of a member that has another place"),
+            | Words::Aside(_)
+            | Words::Among(_) => Err("words of a member that has another place"),
         }
     }
 
@@ -293,9 +309,15 @@ impl Rounds {
         if self.dropped.contains(item.call) {
             return Ok(());
         }
-        // One of a kind at a time: its next is made of this one.
-        let twice = |other: &Passing| other.call == item.call && other.way == way;
-        if way != Way::On && self.queue.iter().any(twice) || self.queue.len() >= MOST_QUEUED {
+        let alike = |other: &&Passing| other.call == item.call && other.way == way;
+        let most = match way {
+            Way::On => usize::MAX,
+            Way::Among => MOST_AMONG * usize::from(self.ranks.saturating_sub(1)),
+            // One of a kind at a time: its next is made of this one.
+            Way::Asked | Way::Again | Way::Round | Way::Aside => 1,
+        };
+        let full = self.queue.len() >= self.most_queued();
+        if full || self.queue.iter().filter(alike).count() >= most {
             return Err("more than there can be");
         }
         self.opens(item.call);
@@ -348,7 +370,13 @@ impl Rounds {
                 let bytes = Arc::default();
                 self.queue.push_back(Passing { call, way: Way::Again, bytes });
             }
-            Out::On(bytes) | Out::Round(bytes) | Out::Aside(bytes) if is_large(&bytes) => {
+            Out::On(bytes)
+            | Out::Round(bytes)
+            | Out::Aside(bytes)
+            | Out::Among(bytes)
+            | Out::Choose(bytes)
+                if is_large(&bytes) =>
+            {
                 let (which, allowed) = (LimitKind::Output, MAX_MESSAGE_BYTES);
                 let failure = Failure::Limit { item: None, which, allowed, stderr: String::new() };
                 self.refuse(call, failure);
@@ -356,6 +384,14 @@ impl Rounds {
             Out::On(bytes) => self.made.push_back(item(bytes)),
             Out::Round(bytes) => self.tell(Rank(0), Words::Round(item(bytes))),
             Out::Aside(bytes) => self.tell(self.last(), Words::Aside(item(bytes))),
+            Out::Among(bytes) => {
+                let item = item(bytes);
+                let rank = self.rank;
+                for to in (0..self.ranks).map(Rank).filter(|to| *to != rank) {
+                    self.tell_among(to, item.clone());
+                }
+            }
+            Out::Choose(bytes) => self.tell_among(self.last(), item(bytes)),
             Out::Part(bytes) => self.give(call, bytes, false),
             Out::Last(bytes) => self.give(call, bytes, true),
         }
@@ -388,14 +424,16 @@ impl Rounds {
         if self.phase != Phase::Ready || busy || self.queue.is_empty() {
             return;
         }
-        if self.holds(now) {
+        let among = self.queue.iter().any(|passing| passing.way == Way::Among);
+        if !among && self.holds(now) {
             return;
         }
         let most = self.open.len().div_ceil(usize::from(self.ranks).max(1));
-        let most = most.clamp(1, MOST_TOGETHER);
+        let most = if among { MOST_TOGETHER } else { most.clamp(1, MOST_TOGETHER) };
         let (mut items, mut later): (Vec<Passing>, _) = (Vec::new(), VecDeque::new());
         for passing in core::mem::take(&mut self.queue) {
-            let twice = items.iter().any(|other| other.call == passing.call);
+            let is_alone = passing.way != Way::Among;
+            let twice = is_alone && items.iter().any(|other| other.call == passing.call);
             if twice || items.len() >= most {
                 later.push_back(passing);
             } else {

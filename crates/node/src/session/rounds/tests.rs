@@ -19,10 +19,12 @@ struct Ring {
     todo: Vec<VecDeque<StageCommand>>,
     /// What the last one was told past the others.
     aside: BTreeMap<Attempt, Vec<u8>>,
+    /// All work on a request together, and what the last one heard of it.
+    together: Option<BTreeMap<Attempt, Vec<u8>>>,
     parts: Vec<(u64, u64, Vec<u8>, bool)>,
     refused: Vec<u64>,
     dropped: Vec<(u8, u64)>,
-    together: usize,
+    most_together: usize,
     bad: Vec<(u8, Rank)>,
     /// No request is ever answered.
     endless: bool,
@@ -41,7 +43,8 @@ fn ring(ranks: u8) -> Ring {
         parts: Vec::new(),
         refused: Vec::new(),
         dropped: Vec::new(),
-        together: 0,
+        most_together: 0,
+        together: None,
         bad: Vec::new(),
         endless: false,
     };
@@ -88,7 +91,29 @@ impl Ring {
         }
     }
 
+    /// The first tells all, and everybody tells the last, who answers once it has heard of each.
+    fn turn_together(&mut self, rank: u8, passing: &Passing) -> Vec<Out> {
+        let last = rank as usize + 1 == self.members.len();
+        let Some(heard) = &mut self.together else { return Vec::new() };
+        match passing.way {
+            Way::Asked => vec![Out::Among(vec![0]), Out::Choose(vec![rank])],
+            Way::Among if !last => vec![Out::Choose(vec![rank])],
+            Way::Among => {
+                let heard = heard.entry(passing.call).or_default();
+                heard.extend(passing.bytes.iter());
+                match heard.len() == self.members.len() {
+                    true => vec![Out::Last(heard.clone())],
+                    false => Vec::new(),
+                }
+            }
+            Way::Again | Way::On | Way::Round | Way::Aside => panic!("not in a row"),
+        }
+    }
+
     fn turn(&mut self, rank: u8, passing: &Passing) -> Vec<Out> {
+        if self.together.is_some() {
+            return self.turn_together(rank, passing);
+        }
         let bytes = match self.endless {
             true => vec![rank],
             false => [passing.bytes.as_slice(), &[rank]].concat(),
@@ -107,6 +132,7 @@ impl Ring {
                 vec![Out::Part(asked), Out::Last(bytes)]
             }
             Way::On => vec![Out::Round(bytes)],
+            Way::Among => panic!("they do not work on it together"),
         }
     }
 
@@ -116,7 +142,7 @@ impl Ring {
         let answer = match command {
             StageCommand::Load { epoch, .. } => StageAnswer::Loaded { epoch },
             StageCommand::Turn { epoch, items } => {
-                self.together = self.together.max(items.len());
+                self.most_together = self.most_together.max(items.len());
                 let made = items.iter().map(|item| (item.call, Ok(self.turn(rank, item))));
                 let made = made.collect();
                 StageAnswer::Turned { epoch, made, took: Micros(7), usual: true }
@@ -172,7 +198,39 @@ fn many_share_the_engines_turns_and_keep_to_their_own() {
     let mut answered: Vec<u64> = last.map(|(call, ..)| *call).collect();
     answered.sort_unstable();
     assert_eq!(answered, (1..=40).collect::<Vec<_>>());
-    assert!(ring.together > 1 && ring.bad.is_empty());
+    assert!(ring.most_together > 1 && ring.bad.is_empty());
+}
+
+#[test]
+fn all_work_on_a_request_together_and_the_last_one_hears_of_each() {
+    for ranks in [2, 3, 5] {
+        let mut ring = ring(ranks);
+        ring.together = Some(BTreeMap::new());
+        ring.run();
+        (1..=20).for_each(|call| ring.ask(call));
+        ring.run();
+        assert_eq!(ring.parts.len(), 20);
+        for (_, _, mut heard, last) in ring.parts.drain(..) {
+            heard.sort_unstable();
+            let others: Vec<u8> = (0..ranks - 1).collect();
+            assert!(last && heard == [&[0][..], &others].concat(), "{heard:?}");
+        }
+        assert!(ring.bad.is_empty() && ring.refused.is_empty());
+    }
+}
+
+#[test]
+fn more_than_can_belong_to_a_request_is_reported() {
+    let mut ring = ring(2);
+    let item = Item { call: Attempt(1), bytes: Arc::default() };
+    for n in 0..=MOST_AMONG {
+        let bytes = Words::Among(item.clone()).encode(EPOCH);
+        ring.give(1, StageInput::Heard { from: Rank(0), bytes });
+        assert_eq!(ring.bad.pop().is_some(), n == MOST_AMONG);
+    }
+    let bytes = Words::Among(item).encode(EPOCH);
+    ring.give(1, StageInput::Heard { from: Rank(1), bytes });
+    assert!(ring.bad.pop().is_some(), "from itself");
 }
 
 #[test]

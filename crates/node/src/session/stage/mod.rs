@@ -322,7 +322,7 @@ impl Stage {
                     return Err("it has what it was not told");
                 }
             }
-            Words::Round(_) | Words::Aside(_) => {
+            Words::Round(_) | Words::Aside(_) | Words::Among(_) => {
                 return Err("words of requests that go round and round");
             }
             Words::Item(_) | Words::Here(_) | Words::Begun(_) => {

@@ -5,7 +5,7 @@
 //! | any | of an item: its bytes |
 //! | 8 | the request it belongs to, u64, little-endian |
 //! | 4 | epoch u32, little-endian |
-//! | 1 | 0 an item, 1 it is here, 2 it is begun or dropped; 3 an item for the next round, 4 one past the others |
+//! | 1 | 0 an item, 1 it is here, 2 it is begun or dropped; 3 an item for the next round, 4 one past the others, 6 one among all |
 //!
 //! Where requests go round and round, a message may hold several of these, so that what was made together is heard
 //! together. Behind each stands its length, u32, little-endian, and behind the last one a byte, 5.
@@ -35,13 +35,15 @@ pub(in crate::session) enum Words {
     Round(Item),
     /// From the first to the last.
     Aside(Item),
+    /// From one of those who all work on it.
+    Among(Item),
 }
 
 impl Words {
     /// That it takes in a message.
     pub(in crate::session) fn bytes(&self) -> usize {
         match self {
-            Words::Item(item) | Words::Round(item) | Words::Aside(item) => {
+            Words::Item(item) | Words::Round(item) | Words::Aside(item) | Words::Among(item) => {
                 item.bytes.len() + TAIL_BYTES
             }
             Words::Here(_) | Words::Begun(_) => TAIL_BYTES,
@@ -55,6 +57,7 @@ impl Words {
             Words::Begun(call) => (&[], *call, 2),
             Words::Round(item) => (&item.bytes, item.call, 3),
             Words::Aside(item) => (&item.bytes, item.call, 4),
+            Words::Among(item) => (&item.bytes, item.call, 6),
         };
         let mut bytes = Vec::with_capacity(body.len() + TAIL_BYTES);
         bytes.extend_from_slice(body);
@@ -70,13 +73,14 @@ impl Words {
         let epoch = Epoch(u32::from_le_bytes(core::array::from_fn(|at| tail[8 + at])));
         let (length, kind) = (rest.len(), tail[12]);
         let words = match kind {
-            0 | 3 | 4 => {
+            0 | 3 | 4 | 6 => {
                 bytes.truncate(length);
                 let item = Item { call, bytes: Arc::new(bytes) };
                 match kind {
                     0 => Words::Item(item),
                     3 => Words::Round(item),
-                    _ => Words::Aside(item),
+                    4 => Words::Aside(item),
+                    _ => Words::Among(item),
                 }
             }
             1 if length == 0 => Words::Here(call),
@@ -152,12 +156,14 @@ mod tests {
     fn what_is_said_is_understood_and_nothing_else() {
         let call = Attempt(7 << 40);
         let item = Item { call, bytes: Arc::new(b"abc".to_vec()) };
-        let items = [Words::Item(item.clone()), Words::Round(item.clone()), Words::Aside(item)];
-        for words in items.into_iter().chain([Words::Here(call), Words::Begun(Attempt(u64::MAX))]) {
+        let aside = Words::Aside(item.clone());
+        let items = [Words::Item(item.clone()), Words::Round(item.clone()), aside];
+        let items = items.into_iter().chain([Words::Among(item)]);
+        for words in items.chain([Words::Here(call), Words::Begun(Attempt(u64::MAX))]) {
             assert_eq!(Words::decode(words.encode(Epoch(3))), Some((Epoch(3), words)));
         }
         for length in 0..32 {
-            for fill in [0, 1, 2, 3, 4, 5, 255] {
+            for fill in [0, 1, 2, 3, 4, 5, 6, 255] {
                 Words::decode(alloc::vec![fill; length]);
             }
         }

@@ -1,5 +1,5 @@
 //! A service that several nodes keep ready together: ranked members, each with some of its parts in a row. A request
-//! goes to the first, from member to member, and its answer comes from the last. Members keep nothing between two
+//! goes to the first and from member to member, or all work on it together, and its answer comes from the last. Members keep nothing between two
 //! requests: when one is lost another takes its place in a new epoch, and what was under way is asked again.
 //!
 //! - [`ask`]: requests that go through it
@@ -164,19 +164,25 @@ pub(in crate::service) fn plan_of(spec: &ServiceSpec) -> Option<CrewPlan> {
         return None;
     }
     let plan = spec.work.crew()?;
-    matches!(plan.problem, CrewProblem::Chain(_)).then_some(plan)
+    plan.problem.flow().is_some().then_some(plan)
 }
 
 impl Service {
     /// How many requests go round and round in a crew of it at a time; none if each goes through once.
     fn rounds(&self) -> Option<u16> {
-        match &self.plan.as_ref()?.problem {
-            CrewProblem::Chain(chain) => match chain.flow {
-                Flow::Once => None,
-                Flow::Rounds { calls } => Some(calls),
-            },
-            CrewProblem::Ring(_) | CrewProblem::Group(_) => None,
+        match self.plan.as_ref()?.problem.flow()? {
+            Flow::Once => None,
+            Flow::Rounds { calls } => Some(calls),
         }
+    }
+
+    /// Whether all members of its crew work on each request together.
+    fn is_side_by_side(&self) -> bool {
+        let problem = self.plan.as_ref().map(|plan| &plan.problem);
+        problem.is_some_and(|problem| match problem {
+            CrewProblem::Group(_) => true,
+            CrewProblem::Ring(_) | CrewProblem::Chain(_) => false,
+        })
     }
 
     /// Whether one more request keeps the crew's members busy, and does not only wait there.

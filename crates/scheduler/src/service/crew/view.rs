@@ -13,6 +13,8 @@ pub struct SplitView {
     pub ready: bool,
     /// Requests at work.
     pub running: usize,
+    /// All work on each request together; otherwise one after another.
+    pub side_by_side: bool,
     /// By rank.
     pub stages: Vec<StageView>,
     /// What a request should take by what was known when the crew was formed, and on the fastest node alone.
@@ -48,6 +50,7 @@ impl Service {
             epoch: crew.epoch,
             ready: crew.is_ready(),
             running: crew.calls,
+            side_by_side: self.is_side_by_side(),
             stages: stages.collect(),
             predicted: crew.predicted,
             alone: crew.alone,

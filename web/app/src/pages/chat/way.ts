@@ -13,7 +13,8 @@ export interface Step extends Holder {
 
 export interface Way {
   steps: readonly Step[];
-  /** Milliseconds of computing on all devices, and from each one to the next; null while some are not known. */
+  /** Milliseconds of computing on all devices, on the slowest where they compute together, and from each one to the next;
+   * null while some are not known. */
   computeMs: number | null;
   travelMs: number | null;
 }
@@ -26,13 +27,18 @@ export function wayOf(model: LanguageModel | null, service: Service | undefined)
     return { ...holder, stage: stages[at] as ServiceStage, last: at + 1 === stages.length };
   });
   if (steps.length === 0) return null;
-  const computeMs = sum(steps.map(({ stage }) => stage.computeMs));
+  const computed = steps.map(({ stage }) => stage.computeMs);
+  const computeMs = service?.crew?.sideBySide ? most(computed) : sum(computed);
   const travelMs = sum(steps.filter(({ last }) => !last).map(({ stage }) => stage.travelMs));
   return { steps, computeMs, travelMs };
 }
 
 function sum(all: readonly (number | null)[]): number | null {
   return all.reduce((before, one) => (before === null || one === null ? null : before + one), 0);
+}
+
+function most(all: readonly (number | null)[]): number | null {
+  return all.reduce((before, one) => (before === null || one === null ? null : Math.max(before, one)), 0);
 }
 
 export function wayTable(way: () => Way | null): HTMLElement {

@@ -1,4 +1,4 @@
-//! Shares of every step, whose results are summed over all members: as many for each, or by speed and memory.
+//! Shares of every step, whose members give each other what they made: by speed and memory.
 
 use alloc::vec::Vec;
 use shoal_kinds::Group;
@@ -24,19 +24,11 @@ pub(super) fn place(group: &Group, crews: &Crews<'_>) -> Option<Placement> {
 
 /// Shares of each, so that the last is done as soon as can be; each has one at least.
 fn cut(group: &Group, members: &[Candidate]) -> Option<Vec<u64>> {
-    let ranks = members.len() as u64;
     let room = members.iter().map(|one| {
         let free = one.memory.checked_sub(group.common_bytes)?;
         Some(free.checked_div(group.share_bytes).unwrap_or(u64::MAX)).filter(|room| *room > 0)
     });
     let room: Vec<_> = room.collect::<Option<_>>()?;
-    if group.equal {
-        let each = group.shares.checked_div(ranks).filter(|each| each * ranks == group.shares)?;
-        return room
-            .iter()
-            .all(|room| *room >= each)
-            .then(|| members.iter().map(|_| each).collect());
-    }
     let total: u128 = members.iter().map(|one| u128::from(one.rate)).sum();
     // In proportion to speed, rounded down: nobody has more of these than in the best cut.
     let mut counts: Vec<_> = members
@@ -59,16 +51,25 @@ fn cut(group: &Group, members: &[Candidate]) -> Option<Vec<u64>> {
     counts.iter().all(|count| *count > 0).then_some(counts)
 }
 
-/// The slowest member's computing, and the sum over all: around a ring twice, a piece for each member at a time.
-fn predict(group: &Group, members: &[Candidate], counts: &[u64], crews: &Crews<'_>) -> u64 {
+/// The slowest member's computing, and what it takes until the last one has heard all others, each time: a member sends
+/// its piece to one after another.
+pub(super) fn predict(
+    group: &Group,
+    members: &[Candidate],
+    counts: &[u64],
+    crews: &Crews<'_>,
+) -> u64 {
     let work = |count: u64| u128::from(count) * u128::from(group.work);
     let computed = members.iter().zip(counts).map(|(one, count)| one.time(work(*count))).max();
-    let count = members.len();
-    let piece = group.sum_bytes.div_ceil(count as u64);
-    let hops = (0..count).map(|at| crews.hop(&members[at], &members[(at + 1) % count], piece));
-    let rounds = 2 * (count as u64 - 1);
-    let exchange = hops.max().unwrap_or(0).saturating_mul(rounds);
-    computed.unwrap_or(0).saturating_add(exchange)
+    let piece = group.exchange_bytes.div_ceil(members.len() as u64);
+    let told = members.iter().map(|one| {
+        let others = members.iter().filter(|other| other.node != one.node);
+        let sending = others.clone().map(|other| crews.sending(one, other, piece));
+        let sending = sending.fold(0, u64::saturating_add);
+        others.map(|other| crews.way(one, other)).max().unwrap_or(0).saturating_add(sending)
+    });
+    let exchanges = told.max().unwrap_or(0).saturating_mul(group.exchanges);
+    computed.unwrap_or(0).saturating_add(exchanges)
 }
 
 #[cfg(test)]
@@ -77,6 +78,7 @@ mod tests {
     use super::super::tests::{Draws, is_whole};
     use super::*;
     use shoal_kinds::CrewProblem;
+    use shoal_kinds::crew::Flow;
 
     /// Every way to give so many shares to so many members, each at least one.
     fn every(shares: u64, members: usize) -> Vec<Vec<u64>> {
@@ -99,8 +101,9 @@ mod tests {
                 work: 1 + draws.below(1_000),
                 share_bytes: draws.below(10),
                 common_bytes: draws.below(10),
-                sum_bytes: draws.below(100_000),
-                equal: draws.below(3) == 0,
+                exchanges: draws.below(100),
+                exchange_bytes: draws.below(100_000),
+                flow: Flow::Once,
             };
             let nodes = draws.candidates(4, 60);
             let placed = place(&CrewProblem::Group(group), &nodes, 0, &|_, _| None);
@@ -114,9 +117,8 @@ mod tests {
                 all.map(move |counts| (members.clone(), counts))
             });
             let fits = |members: &[Candidate], counts: &[u64]| {
-                let equal = !group.equal || counts.iter().all(|count| *count == counts[0]);
                 let held = |count: &u64| count * group.share_bytes + group.common_bytes;
-                equal && members.iter().zip(counts).all(|(one, count)| held(count) <= one.memory)
+                members.iter().zip(counts).all(|(one, count)| held(count) <= one.memory)
             };
             let times = all.filter(|(members, counts)| fits(members, counts));
             let best = times.map(|(members, counts)| predict(&group, &members, &counts, &crews));

@@ -4,7 +4,7 @@
 //!
 //! - [`ring`]: equal shares whose neighbours exchange edges
 //! - [`chain`]: unequal parts in a fixed order
-//! - [`group`]: shares of every step, summed over all members
+//! - [`group`]: shares of every step, whose members all tell each other what they made
 //! - [`refill`]: others take the places of those who are lost, and nobody else moves
 
 mod chain;
@@ -81,20 +81,23 @@ pub(crate) fn place(
     }
 }
 
-/// What a step should take of a chain whose members have these shares; `None` if one of them is no candidate.
+/// What a step should take members that have these shares; `None` if one of them is no candidate, and for a ring.
 pub(crate) fn predict(
     problem: &CrewProblem,
     shares: &[(NodeId, Span)],
     candidates: &[Candidate],
     link: &Links<'_>,
 ) -> Option<Micros> {
-    let CrewProblem::Chain(chain) = problem else { return None };
     let one = |node: NodeId| candidates.iter().find(|one| one.node == node).copied();
     let members: Option<Vec<_>> = shares.iter().map(|(node, _)| one(*node)).collect();
     let members = members?;
     let crews = Crews { fastest: &members, most: members.len(), wanted: members.len(), link };
     let counts: Vec<_> = shares.iter().map(|(_, span)| span.len).collect();
-    chain::predict(chain, &counts, &crews).map(Micros)
+    match problem {
+        CrewProblem::Ring(_) => None,
+        CrewProblem::Chain(chain) => chain::predict(chain, &counts, &crews).map(Micros),
+        CrewProblem::Group(group) => Some(Micros(group::predict(group, &members, &counts, &crews))),
+    }
 }
 
 /// Whom a solver may choose from.
