@@ -123,7 +123,7 @@ fn devices_that_share_every_matrix_answer_together_and_another_takes_a_lost_ones
     let (first, call, _) = world.asked[0].clone();
     assert_eq!(first, Conn(1), "the first hears what is asked");
     let last = Conn(2);
-    world.say(last, FromNode::Answer { call, at: 0, part: word(7), last: false });
+    world.say(last, FromNode::Answer { call, at: 0, part: word(7).into(), last: false });
     let why = world.scheduler.explain_service(world.now, JobId(1)).expect("it is");
     assert!(why.lines.iter().any(|line| line.contains("compute each token together")));
     assert!(why.placements.iter().all(|placed| placed.predicted.is_some()), "{why:?}");
