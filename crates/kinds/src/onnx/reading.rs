@@ -15,7 +15,8 @@ pub struct Reading {
     packing: Packing,
     /// Of tensors that are not packed yet, in their order.
     sources: VecDeque<Source>,
-    /// Bytes of the last one that was begun which are still to come.
+    /// Bytes of the last one that was begun, and those of them that are still to come.
+    expected: usize,
     missing: usize,
     /// Bytes behind the last one.
     over: usize,
@@ -56,7 +57,7 @@ impl Reading {
             outputs: request.outputs.into_iter().map(Into::into).collect(),
             binary: request.parameters.binary_data_output.unwrap_or(false),
         };
-        let mut reading = Reading { asked, packing, sources, missing: 0, over: 0 };
+        let mut reading = Reading { asked, packing, sources, expected: 0, missing: 0, over: 0 };
         reading.take(&[]);
         Ok(reading)
     }
@@ -78,7 +79,7 @@ impl Reading {
                 }
                 Some(Source::Behind(size)) => {
                     self.packing.begin();
-                    self.missing = size;
+                    (self.expected, self.missing) = (size, size);
                 }
                 None => {
                     self.over += bytes.len();
@@ -90,12 +91,12 @@ impl Reading {
 
     /// All have come.
     pub fn done(self) -> Result<Inference, InferenceError> {
-        let Reading { mut asked, packing, sources, missing, over } = self;
+        let Reading { mut asked, packing, sources, expected, missing, over } = self;
         if missing > 0 {
             let at = asked.heads.len() - sources.len() - 1;
-            let Head { name, dims, .. } = asked.heads.swap_remove(at);
-            let (expected, shape) = (packing.last() + missing, dims);
-            return Err(InferenceError::Bytes { name, shape, expected, found: packing.last() });
+            let Head { name, dims: shape, .. } = asked.heads.swap_remove(at);
+            let found = expected - missing;
+            return Err(InferenceError::Bytes { name, shape, expected, found });
         }
         if over > 0 {
             return Err(InferenceError::LeftOver(over));

@@ -173,8 +173,6 @@ fn packing(tensors: &[Tensor<'_>], behind: &[u8], memory: Vec<u8>) -> Packing {
 /// Tensors that are packed one after another, each in pieces.
 pub(super) struct Packing {
     bytes: Vec<u8>,
-    /// Where the last one begins.
-    from: usize,
 }
 
 impl Packing {
@@ -188,23 +186,17 @@ impl Packing {
         bytes.reserve(LENGTH + head.len() + all);
         bytes.extend((head.len() as u32).to_le_bytes());
         bytes.extend(head);
-        Packing { from: bytes.len(), bytes }
+        Packing { bytes }
     }
 
     /// The next tensor begins.
     pub(super) fn begin(&mut self) {
         self.bytes.resize(self.bytes.len().next_multiple_of(ALIGNED), 0);
-        self.from = self.bytes.len();
     }
 
     /// More of the tensor that was begun last.
     pub(super) fn add(&mut self, bytes: &[u8]) {
         self.bytes.extend_from_slice(bytes);
-    }
-
-    /// Bytes of the tensor that was begun last.
-    pub(super) fn last(&self) -> usize {
-        self.bytes.len() - self.from
     }
 
     pub(super) fn packed(self) -> Vec<u8> {
