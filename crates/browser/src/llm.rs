@@ -176,7 +176,7 @@ impl Loader {
     /// All bytes are here: the model. The loader is of no more use.
     pub fn finish(self) -> Result<Language, JsValue> {
         let context = self.context;
-        let room = Room { seats: self.conversations.into(), tokens: STEP };
+        let room = Room { seats: self.conversations.into(), tokens: STEP, guesses: true };
         let (stage, bounds, texts) = self.loaded(STEP)?;
         let spelling = spelling(&texts);
         let conversations = Conversations::new(Whole::new(stage), bounds, room, spelling);

@@ -93,6 +93,16 @@ pub struct Done {
     pub answer_micros: u64,
     /// Tokens of the prompt that need not be computed, because an earlier text began with the same ones.
     pub found: u32,
+    /// Tokens of the answer that were guessed before they were chosen, and those of them that were chosen then.
+    pub guessed: u32,
+    pub right: u32,
+}
+
+impl Done {
+    /// Before anything is counted.
+    pub fn new(why: Why) -> Done {
+        Done { why, prompt_micros: 0, answer_micros: 0, found: 0, guessed: 0, right: 0 }
+    }
 }
 
 /// A word as it travels, behind its length.
@@ -156,8 +166,9 @@ mod tests {
         let token = |token| {
             Said::Token(Chosen { token, chance: Some(-0.5), alternatives: [(1, -0.5)].into() })
         };
-        let done = Done { why: Why::Length, prompt_micros: 5, answer_micros: u64::MAX, found: 3 };
-        let done = Said::Done(done);
+        let (prompt_micros, answer_micros) = (5, u64::MAX);
+        let counts = Done { found: 3, guessed: 5, right: 4, ..Done::new(Why::Length) };
+        let done = Said::Done(Done { prompt_micros, answer_micros, ..counts });
         let numbers = Said::Embedding([0.5, -1.0].into());
         let all = [token(7), token(70_000), numbers, done];
         let bytes: Vec<u8> = all.iter().flat_map(pack).collect();
@@ -188,7 +199,7 @@ mod tests {
         let said = [5, 6].map(|token| pack(&Said::Token(chosen(token)))).concat();
         let again = Asked::unpack(&[ask.pack(), said].concat()).unwrap();
         assert_eq!((again.read(), again.said.clone()), ([1, 2, 5, 6].into(), [5, 6].into()));
-        let done = Done { why: Why::End, prompt_micros: 1, answer_micros: 1, found: 0 };
+        let done = Done::new(Why::End);
         for wrong in [pack(&Said::Done(done)), [9, 0, 0, 0, 1].into(), [1].into()] {
             assert_eq!(Asked::unpack(&[ask.pack(), wrong].concat()), None);
         }

@@ -165,7 +165,7 @@ mod tests {
             let alternatives = vec![(*token, -0.25), (6, -2.0)];
             pack(&Said::Token(Chosen { token: *token, chance: Some(-0.25), alternatives }))
         };
-        let done = Done { why, prompt_micros: 1, answer_micros: 2, found: 0 };
+        let done = Done::new(why);
         tokens.iter().flat_map(token).chain(pack(&Said::Done(done))).collect()
     }
 

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::material::outside;
 #[cfg(unix)]
@@ -203,6 +203,57 @@ fn a_prompt_that_begins_as_an_earlier_one_is_not_computed_again_and_the_words_ar
     add(&pool, "one", &["--split", "never", "--wait", "120"]);
     assert_eq!(says("Why is a carp slow?"), (other, 0, asked_other), "nothing is left of it");
     assert_eq!(says("Tell me of a trout.").0, text);
+}
+
+/// Devices that share a model do not guess, and say what one says.
+#[test]
+fn guesses_are_counted_and_change_no_word_whatever_the_answer_must_be_like() {
+    if file().is_none() {
+        return;
+    }
+    let pool = Pool::start();
+    let _nodes = ["a", "b"].map(|name| own(&pool, name, "1G"));
+    add(&pool, "one", &["--split", "never", "--wait", "120"]);
+    add(&pool, "shared", &["--split", "2", "--wait", "120"]);
+    let fish = json!({
+        "type": "object",
+        "properties": {
+            "name": { "type": "string", "maxLength": 20 },
+            "lives": { "enum": ["sea", "river", "lake"] },
+        },
+        "required": ["name", "lives"],
+    });
+    let list = json!({ "type": "array", "items": fish, "minItems": 4, "maxItems": 4 });
+    let schema = json!({ "name": "fish", "schema": list });
+    let form = json!({ "type": "json_schema", "json_schema": schema });
+    let settings = [
+        json!({ "temperature": 0 }),
+        json!({ "temperature": 0.8, "seed": 3 }),
+        json!({ "temperature": 0, "frequency_penalty": 0.5, "repeat_penalty": 1.1 }),
+        json!({ "temperature": 0, "stop": [" fish", "lake"] }),
+        json!({ "temperature": 0, "response_format": form }),
+        json!({ "temperature": 0.7, "seed": 5, "presence_penalty": 0.3, "response_format": form }),
+    ];
+    let (mut guessed, mut right) = (0, 0);
+    for settings in settings {
+        let says = |model: &str| {
+            let content = "List four fish, each with its name and where it lives.";
+            let mut body = json!({ "model": model, "max_tokens": 120 });
+            body["messages"] = json!([{ "role": "user", "content": content }]);
+            let all = body.as_object_mut().expect("an object");
+            all.extend(settings.as_object().expect("an object").clone());
+            let said = pool.ask("POST /v1/chat/completions", &body.to_string());
+            // Where a stop text ended the answer nothing was counted.
+            let count = |what: &str| said["timings"][what].as_u64().unwrap_or(0);
+            let counts = (count("draft_n"), count("draft_n_accepted"));
+            (said["choices"].to_string(), counts)
+        };
+        let ((one, counts), (shared, none)) = (says("one"), says("shared"));
+        assert_eq!((&one, none), (&shared, (0, 0)), "{settings}");
+        assert!(counts.1 <= counts.0, "{settings}: {counts:?}");
+        (guessed, right) = (guessed + counts.0, right + counts.1);
+    }
+    assert!(right > 20, "{right} of {guessed} guesses were right");
 }
 
 #[test]

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use shoal_text::{Answer, Asked, Bounds, Said, Spelling, pack};
 
+use super::prices::Prices;
 use super::rests::Rests;
 use super::whole::{Computes, Step};
 
@@ -17,6 +18,7 @@ pub struct Conversations<C> {
     bounds: Bounds,
     spelling: Option<Arc<Spelling>>,
     room: Room,
+    prices: Prices,
     /// The one that had its go longest ago comes first.
     open: VecDeque<Open>,
     /// Texts that become numbers: one has a go beside those who speak.
@@ -34,6 +36,8 @@ pub struct Room {
     pub seats: usize,
     /// Tokens of all of them in one go: nobody is heard meanwhile.
     pub tokens: usize,
+    /// Whether a conversation that is alone may compute guesses of what it says next.
+    pub guesses: bool,
 }
 
 struct Open {
@@ -66,6 +70,7 @@ impl<C: Computes> Conversations<C> {
             bounds,
             spelling,
             room,
+            prices: Prices::new(),
             open: VecDeque::new(),
             texts: VecDeque::new(),
             rests: Rests::default(),
@@ -101,8 +106,13 @@ impl<C: Computes> Conversations<C> {
     pub fn go(&mut self, clock: &dyn Fn() -> u64) -> Vec<(u64, Heard)> {
         let mut heard = self.seat(clock());
         heard.extend(self.read(clock));
-        let (mut taken, mut steps, mut tokens) = (Vec::new(), Vec::new(), 0);
-        while let Some(open) = self.open.front() {
+        let (mut taken, mut steps, mut tokens) = (Vec::<Open>::new(), Vec::new(), 0);
+        // Where others want their step, a row is worth more to them than a guess.
+        let guesses = self.room.guesses && self.open.len() == 1 && self.texts.is_empty();
+        while let Some(open) = self.open.front_mut() {
+            if guesses {
+                open.answer.guess(self.room.tokens.saturating_sub(1), self.prices.row());
+            }
             let Some(next) = open.answer.next() else {
                 self.open.pop_front();
                 continue;
@@ -111,20 +121,29 @@ impl<C: Computes> Conversations<C> {
             if tokens > self.room.tokens && !taken.is_empty() {
                 break;
             }
-            let (position, tokens, wants) = (next.position, next.tokens.to_vec(), next.wants);
+            let (position, tokens) = (next.position, next.tokens.to_vec());
+            let wants = if next.wants { 1 + next.guesses } else { 0 };
             steps.push(Step { sequence: open.sequence, position, tokens, wants });
             taken.extend(self.open.pop_front());
         }
         if steps.is_empty() {
             return heard;
         }
+        let began = clock();
         let outcomes = self.engine.run_each(&steps);
         let now = clock();
-        for (mut open, outcome) in taken.into_iter().zip(outcomes) {
+        self.costs(&steps, &mut taken, now.saturating_sub(began));
+        for ((mut open, outcome), step) in taken.into_iter().zip(outcomes).zip(&steps) {
             let number = open.number;
             let said = outcome.map_err(Heard::Broke).and_then(|logits| {
                 let said = open.answer.computed(logits.as_deref(), now);
-                said.map_err(|error| Heard::Failed(error.to_string()))
+                let said = said.map_err(|error| Heard::Failed(error.to_string()))?;
+                let right = open.answer.computed_tokens().len() as u32;
+                // Wrong guesses were computed too.
+                if right < step.position + step.tokens.len() as u32 {
+                    self.engine.truncate(open.sequence, right).map_err(Heard::Broke)?;
+                }
+                Ok(said)
             });
             match said {
                 Ok(said) => {
@@ -150,6 +169,16 @@ impl<C: Computes> Conversations<C> {
         heard
     }
 
+    /// What guesses cost, if that is what was computed.
+    fn costs(&mut self, steps: &[Step], taken: &mut [Open], micros: u64) {
+        if let ([Step { wants, tokens, .. }], [open]) = (steps, taken)
+            && tokens.len() == *wants
+            && let Some(cost) = self.prices.took(*wants, micros)
+        {
+            open.answer.guesses_took(cost);
+        }
+    }
+
     /// Reads some of a text that becomes numbers.
     fn read(&mut self, clock: &dyn Fn() -> u64) -> Option<(u64, Heard)> {
         let mut text = self.texts.pop_front()?;
@@ -159,7 +188,7 @@ impl<C: Computes> Conversations<C> {
             sequence,
             position: next.position,
             tokens: next.tokens.to_vec(),
-            wants: false,
+            wants: 0,
         });
         let numbers = step.map_or(Ok(Vec::new()), |step| self.engine.read(&step));
         let said = numbers.map_err(Heard::Broke).and_then(|numbers| {
@@ -228,9 +257,12 @@ mod tests {
                 let length = self.lengths.entry(step.sequence).or_default();
                 assert_eq!(*length, step.position, "nothing is left out");
                 *length += step.tokens.len() as u32;
-                let last = step.tokens.last().copied().unwrap_or_default();
-                let number = |token| if token == last + 1 { 1.0 } else { 0.0 };
-                step.wants.then(|| (0..100).map(number).collect())
+                let row = |last: &u32| {
+                    let last = *last;
+                    (0..100).map(move |token| if token == last + 1 { 1.0 } else { 0.0 })
+                };
+                let first = step.tokens.len() - step.wants;
+                (step.wants > 0).then(|| step.tokens[first..].iter().flat_map(row).collect())
             };
             Ok(steps.iter().map(&mut give).collect())
         }
@@ -239,8 +271,11 @@ mod tests {
             self.lengths.remove(&sequence);
         }
 
-        fn truncate(&mut self, _: u64, _: u32) -> Result<(), String> {
-            Err("no text here is long enough".into())
+        fn truncate(&mut self, sequence: u64, length: u32) -> Result<(), String> {
+            let held = self.lengths.get_mut(&sequence).ok_or("an unknown text")?;
+            assert!(length <= *held, "nothing is there that was not computed");
+            *held = length;
+            Ok(())
         }
 
         fn copy_prefix(&mut self, _: u64, _: u64, _: u32) -> Result<(), String> {
@@ -292,7 +327,12 @@ mod tests {
     }
 
     fn open(seats: usize) -> Conversations<Counter> {
-        Conversations::new(Counter::default(), BOUNDS, Room { seats, tokens: 4 }, None)
+        Conversations::new(
+            Counter::default(),
+            BOUNDS,
+            Room { seats, tokens: 4, guesses: true },
+            None,
+        )
     }
 
     #[test]

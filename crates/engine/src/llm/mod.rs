@@ -36,6 +36,7 @@ mod layer;
 mod math;
 mod matrix;
 mod pool;
+mod prices;
 mod rests;
 mod rope;
 mod rounds;

@@ -10,11 +10,11 @@ pub struct Step {
     /// How many went before.
     pub position: u32,
     pub tokens: Vec<u32>,
-    /// The numbers behind the last one are wanted.
-    pub wants: bool,
+    /// The numbers behind so many of the last ones are wanted.
+    pub wants: usize,
 }
 
-/// Numbers behind the last token of a step, if they were wanted.
+/// Numbers behind the last tokens of a step, one after the other, if they were wanted.
 pub type Outcome = Result<Option<Vec<f32>>, String>;
 
 /// What computes steps.
@@ -97,11 +97,11 @@ impl Computes for Whole {
 pub(crate) fn rows_of(steps: &[Step]) -> (Vec<Row>, Vec<u32>) {
     let mut rows = Vec::new();
     for step in steps {
-        let last = step.tokens.len().saturating_sub(1);
+        let first = step.tokens.len().saturating_sub(step.wants);
         rows.extend((0..step.tokens.len()).map(|at| Row {
             sequence: step.sequence,
             position: step.position + at as u32,
-            wants_logits: step.wants && at == last,
+            wants_logits: at >= first,
         }));
     }
     (rows, steps.iter().flat_map(|step| step.tokens.iter().copied()).collect())
@@ -109,7 +109,11 @@ pub(crate) fn rows_of(steps: &[Step]) -> (Vec<Row>, Vec<u32>) {
 
 /// The numbers of each step that wants some.
 pub(crate) fn parted(steps: &[Step], numbers: &[f32], words: usize) -> Vec<Option<Vec<f32>>> {
-    let mut each = numbers.chunks(words);
-    let mut own = |step: &Step| step.wants.then(|| each.next().unwrap_or_default().to_vec());
+    let mut rest = numbers;
+    let mut own = |step: &Step| {
+        let (own, behind) = rest.split_at_checked(step.wants * words).unwrap_or((rest, &[]));
+        rest = behind;
+        (step.wants > 0).then(|| own.to_vec())
+    };
     steps.iter().map(&mut own).collect()
 }

@@ -14,7 +14,7 @@ fn talk(file: &File, seats: usize, step: usize) -> Conversations<Whole> {
     let options = Options { sequences: seats, ..options() };
     let stage = file.stages(None, &options).remove(0);
     let bounds = Bounds { words: file.model.config().vocab, context: options.context, step };
-    Conversations::new(Whole::new(stage), bounds, Room { seats, tokens: 64 }, None)
+    Conversations::new(Whole::new(stage), bounds, Room { seats, tokens: 64, guesses: true }, None)
 }
 
 fn embedding(prompt: &[Token], pooling: Pooling) -> Asked {

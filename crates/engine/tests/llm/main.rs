@@ -4,6 +4,7 @@ mod abreast;
 mod embeddings;
 #[cfg(feature = "gpu")]
 mod gpu;
+mod guesses;
 mod material;
 mod outside;
 mod rests;

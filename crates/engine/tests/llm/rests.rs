@@ -15,7 +15,7 @@ fn open(name: &str, seats: usize) -> Conversations<Whole> {
     let options = Options { sequences: seats, context: CONTEXT, ..options() };
     let stage = file.stages(None, &options).remove(0);
     let bounds = Bounds { words: file.model.config().vocab, context: CONTEXT, step: 7 };
-    Conversations::new(Whole::new(stage), bounds, Room { seats, tokens: 20 }, None)
+    Conversations::new(Whole::new(stage), bounds, Room { seats, tokens: 20, guesses: true }, None)
 }
 
 fn asked(prompt: &[Token], most: u32) -> Asked {

@@ -110,7 +110,7 @@ fn load(courier: &mut Courier, work: &LlmWork, threads: usize) -> Result<Voice, 
     let options = Options { threads, context: work.context, sequences, kernel: None };
     let stage = Stage::load(&model, model.whole(), &options, &mut read)
         .map_err(|error| Failure::Unable { message: error.to_string() })?;
-    let room = Room { seats: sequences, tokens: MOST_STEP };
+    let room = Room { seats: sequences, tokens: MOST_STEP, guesses: true };
     let bounds = bounds(&model, work, PROMPT_STEP);
     Voice::start(Conversations::new(Whole::new(stage), bounds, room, spelling(&model)))
 }

@@ -179,7 +179,7 @@ mod tests {
                 let last = step.tokens.last().copied().unwrap_or_default();
                 assert!(last < 90, "it breaks here");
                 let number = |token| if token == last + 1 { 1.0 } else { 0.0 };
-                step.wants.then(|| (0..100).map(number).collect())
+                (step.wants > 0).then(|| (0..100).map(number).collect())
             };
             Ok(steps.iter().map(give).collect())
         }
@@ -199,7 +199,7 @@ mod tests {
         let (give, leave) = channel();
         let (sizes, seen) = channel();
         let bounds = Bounds { words: 100, context: 40, step: 4 };
-        let room = Room { seats: 3, tokens: 16 };
+        let room = Room { seats: 3, tokens: 16, guesses: true };
         let talk = Conversations::new(Counter { leave, sizes }, bounds, room, None);
         (Voice::start(talk).expect("a thread"), give, seen)
     }

@@ -191,5 +191,7 @@ fn timings(asked: u64, said: u64, done: Done) -> Value {
         "predicted_n": said,
         "predicted_ms": done.answer_micros as f64 / 1e3,
         "predicted_per_second": rate(said, done.answer_micros),
+        "draft_n": done.guessed,
+        "draft_n_accepted": done.right,
     })
 }
