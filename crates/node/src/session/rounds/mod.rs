@@ -175,6 +175,7 @@ impl Rounds {
         assert!(!self.given.keys().any(dropped), "an answer that nobody wants is counted");
         assert!(self.open.len() <= MAX_CALLS_PER_NODE && !self.open.iter().any(dropped));
         assert!(self.saying.is_empty(), "something is not told");
+        assert!(self.hold.is_none() || !self.queue.is_empty(), "nothing is put off");
     }
 
     fn most_queued(&self) -> usize {
@@ -420,11 +421,15 @@ impl Rounds {
 
     /// The engine has one turn at a time, and none that could not be passed on soon.
     fn run(&mut self, now: Time) {
+        let among = self.queue.iter().any(|passing| passing.way == Way::Among);
+        if among || self.queue.is_empty() {
+            // Nothing is put off any more: a time that is over would wake the shell for ever.
+            self.hold = None;
+        }
         let busy = !self.running.is_empty() || self.made.len() >= AHEAD;
         if self.phase != Phase::Ready || busy || self.queue.is_empty() {
             return;
         }
-        let among = self.queue.iter().any(|passing| passing.way == Way::Among);
         if !among && self.holds(now) {
             return;
         }
