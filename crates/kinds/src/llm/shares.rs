@@ -14,10 +14,9 @@ const TOGETHER: u32 = 16;
 /// In a layer, devices give each other what they made so often; and twice beside the layers, for the words.
 const EXCHANGES: u64 = 4;
 const FOR_WORDS: u64 = 2;
-/// Heads stay whole, so a device may have half a head more than its share: of what is kept of texts, and of those
-/// matrices that are at most a third of the weights.
-const OF_HEADS: u64 = 2;
-const OF_WEIGHTS: u64 = 6;
+/// Heads stay whole, so a device may have nearly half a head more than its share at both ends of it: of what is kept of
+/// texts, and of those matrices that are at most a third of the weights.
+const OF_WEIGHTS: u64 = 3;
 /// Bytes of a number.
 const NUMBER: u64 = 4;
 
@@ -41,7 +40,7 @@ impl LlmWork {
         // The embedding may be the head as well: then a device has its rows once.
         let weights = self.packed(about.weights);
         let heads = u64::from(about.heads.max(1));
-        let more = (texts / heads / OF_HEADS).saturating_add(weights / heads / OF_WEIGHTS);
+        let more = (texts / heads).saturating_add(weights / heads / OF_WEIGHTS);
         let made = u64::from(about.made) * NUMBER;
         Group {
             shares,
@@ -90,9 +89,9 @@ mod tests {
         assert_eq!((group.shares, group.exchanges), (36, 122));
         assert_eq!(group.exchange_bytes, 2 * 576 * 4);
         let all = Span::new(0, group.shares);
-        // Weights and an eighth more, four texts of a mebibyte; half a head more of both, and what else there is.
+        // Weights and an eighth more, four texts of a mebibyte; a head more of both, and what else there is.
         let held = plan.problem.held_bytes(all) >> 20;
-        assert_eq!(held, 324 + 4 + 14 + 64);
+        assert_eq!(held, 324 + 4 + 28 + 64);
         assert!(plan.problem.work(all).abs_diff(288 << 20) < group.shares);
         assert_eq!(group.flow, Flow::Rounds { calls: 2 });
     }

@@ -1,6 +1,7 @@
 //! Shares of every step, whose members give each other what they made: by speed and memory.
 
 use alloc::vec::Vec;
+use core::cmp::Reverse;
 use shoal_kinds::Group;
 use shoal_protocol::Micros;
 
@@ -10,8 +11,7 @@ pub(super) fn place(group: &Group, crews: &Crews<'_>) -> Option<Placement> {
     let fastest = crews.fastest.first()?;
     let alone = [*fastest];
     let alone = cut(group, &alone).map(|counts| Micros(predict(group, &alone, &counts, crews)));
-    let sizes = crews.sizes().filter_map(|size| {
-        let mut members = crews.fastest[..size].to_vec();
+    let sizes = choices(group, crews).into_iter().filter_map(|mut members| {
         // Nodes keep their neighbours from epoch to epoch.
         members.sort_by_key(|one| one.node);
         let counts = cut(group, &members)?;
@@ -20,6 +20,29 @@ pub(super) fn place(group: &Group, crews: &Crews<'_>) -> Option<Placement> {
     });
     let (step, members, counts) = sizes.min_by_key(|(step, members, _)| (*step, members.len()))?;
     Some(Placement { shares: in_order(&members, &counts), step: Micros(step), alone })
+}
+
+/// Up to so many nodes every choice of members is tried. Among more, the fastest and those with most memory.
+const ALL_CHOICES: usize = 4;
+
+/// Members there may be, of those that have room for a share.
+fn choices(group: &Group, crews: &Crews<'_>) -> Vec<Vec<Candidate>> {
+    let least = group.common_bytes.saturating_add(group.share_bytes);
+    let able = crews.fastest.iter().filter(|one| one.memory >= least).copied();
+    let fastest: Vec<Candidate> = able.collect();
+    let sizes = || crews.sizes().filter(|size| *size <= fastest.len());
+    if fastest.len() > ALL_CHOICES {
+        let mut roomiest = fastest.clone();
+        roomiest.sort_by_key(|one| (Reverse(one.memory), one.node));
+        let first = |size: usize| [&fastest[..size], &roomiest[..size]].map(<[_]>::to_vec);
+        return sizes().flat_map(first).collect();
+    }
+    let chosen = |which: usize| {
+        let mine = fastest.iter().enumerate().filter(move |(at, _)| which >> at & 1 == 1);
+        mine.map(|(_, one)| *one).collect::<Vec<_>>()
+    };
+    let all = (1..1_usize << fastest.len()).map(chosen);
+    all.filter(|members| sizes().any(|size| size == members.len())).collect()
 }
 
 /// Shares of each, so that the last is done as soon as can be; each has one at least.
@@ -110,10 +133,10 @@ mod tests {
             let mut fastest = nodes.clone();
             fastest.sort_by_key(|one| (core::cmp::Reverse(one.rate), one.node));
             let crews = Crews { fastest: &fastest, most: 4, wanted: 0, link: &|_, _| None };
-            let all = (1..=4).flat_map(|size| {
-                let mut members = fastest[..size].to_vec();
-                members.sort_by_key(|one| one.node);
-                let all = every(group.shares, size).into_iter();
+            let all = (1..1 << nodes.len()).flat_map(|which: usize| {
+                let mine = nodes.iter().enumerate().filter(|(at, _)| which >> at & 1 == 1);
+                let members: Vec<_> = mine.map(|(_, one)| *one).collect();
+                let all = every(group.shares, members.len()).into_iter();
                 all.map(move |counts| (members.clone(), counts))
             });
             let fits = |members: &[Candidate], counts: &[u64]| {
@@ -126,6 +149,33 @@ mod tests {
             let Some(placed) = placed else { continue };
             is_whole(&placed, group.shares);
             assert!(placed.alone.is_none_or(|alone| placed.step <= alone));
+        }
+    }
+
+    #[test]
+    fn a_fast_node_without_room_keeps_nobody_from_having_it() {
+        let group = Group {
+            shares: 48,
+            work: 1_000,
+            share_bytes: 10,
+            common_bytes: 10,
+            exchanges: 1,
+            exchange_bytes: 1_000,
+            flow: Flow::Once,
+        };
+        let one = |node: u64, rate: u64, memory: u64| Candidate {
+            node: shoal_protocol::NodeId(node),
+            rate,
+            memory,
+            round_trip: Micros(100),
+        };
+        for (others, wanted) in [(2, 0), (2, 2), (7, 0), (7, 3)] {
+            let mut nodes: Vec<_> = (2..2 + others).map(|n| one(n, 1_000, 400)).collect();
+            nodes.push(one(1, 9_000, 15));
+            let placed = place(&CrewProblem::Group(group), &nodes, wanted, &|_, _| None);
+            let placed = placed.expect("the others have room");
+            is_whole(&placed, group.shares);
+            assert!(placed.shares.iter().all(|(node, _)| node.0 != 1));
         }
     }
 }
