@@ -148,8 +148,13 @@ impl Abreast {
                 Ok(self.tells(text))
             }
             Way::Among => {
-                self.hear(text, bytes)?;
-                Ok(Vec::new())
+                let heard = self.hear(text, bytes);
+                if heard.is_err() {
+                    // Nothing of it goes on here, so nothing of it stays.
+                    self.texts.remove(&text);
+                    self.shard.drop_sequence(text);
+                }
+                heard.map(|()| Vec::new())
             }
             Way::Again => Ok(self.tells(text)),
             Way::On | Way::Round => Err(lost("words of devices that stand in a chain")),
@@ -183,12 +188,19 @@ impl Abreast {
                 kept.told.push_back(tokens);
             }
             Heard::Numbers { place, first, numbers } => {
-                let step = kept.numbers.entry(place).or_default();
-                if step.insert(first, numbers).is_some() {
-                    return Err(lost("numbers that are here already"));
-                }
-                if kept.numbers.len() > MOST_STEPS {
+                let step = Step::of(place.1, self.shard.layers());
+                let step = step.ok_or_else(|| lost("numbers of a step that is none"))?;
+                let rows = if step == Step::Head { 1 } else { self.bounds.step };
+                if !kept.numbers.contains_key(&place) && kept.numbers.len() >= MOST_STEPS {
                     return Err(lost("numbers of more steps than there can be"));
+                }
+                let here = kept.numbers.entry(place).or_default();
+                let held: usize = here.values().map(Vec::len).sum();
+                if held + numbers.len() > rows * self.shard.all(step) {
+                    return Err(lost("more numbers than there can be"));
+                }
+                if here.insert(first, numbers).is_some() {
+                    return Err(lost("numbers that are here already"));
                 }
             }
         }

@@ -58,6 +58,21 @@ impl Step {
         }
     }
 
+    /// The step that travels so, in a model of so many layers.
+    pub(super) fn of(number: u32, layers: u32) -> Option<Step> {
+        let Some(inner) = number.checked_sub(1) else { return Some(Step::Words) };
+        if number == u32::MAX {
+            return Some(Step::Head);
+        }
+        let layer = Some(inner / 4).filter(|layer| *layer < layers)?;
+        Some(match inner % 4 {
+            0 => Step::Look(layer),
+            1 => Step::Mix(layer),
+            2 => Step::Gate(layer),
+            _ => Step::Down(layer),
+        })
+    }
+
     /// The one behind it, in a model of so many layers; none behind the last.
     pub(super) fn next(self, layers: u32) -> Option<Step> {
         match self {
