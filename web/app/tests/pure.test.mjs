@@ -293,10 +293,10 @@ test("who holds which layers of a model: all of them, or some together", async (
 test("how fast an answer comes is told when enough of it is there", async () => {
   const { openPace } = await load("pages/chat/talk.ts");
   const pace = openPace();
-  const told = [0, 20, 40, 60, 80, 100, 120, 140, 160].map((at) => pace(1000 + at));
-  assert.deepEqual(told, ["", "", "", "", "", "", "", "about 50 tokens/s", "about 50 tokens/s"]);
+  const told = [0, 20, 40, 60, 80, 100, 120, 140, 160].map((at) => pace(1000 + at, at === 0 ? 99 : 4));
+  assert.deepEqual(told, ["", "", "", "", "", "", "", "about 200 characters/s", "about 200 characters/s"]);
   const still = openPace();
-  for (let part = 0; part < 20; part += 1) assert.equal(still(5), "");
+  for (let part = 0; part < 20; part += 1) assert.equal(still(5, 3), "");
 });
 
 test("what an answer took is told as the device measured it", async () => {

@@ -103,12 +103,14 @@ impl Heard {
         let ends = choice["finish_reason"].is_string();
         let text = choice["delta"]["content"].as_str().unwrap_or_default().to_owned();
         let known = &self.text[self.told..];
+        let other = || {
+            let message = "the answer broke off, and what was said then was in other words";
+            Fail::world("other_words", message)
+        };
         let new = match known.strip_prefix(&text) {
+            Some(rest) if ends && !rest.is_empty() => return Err(other()),
             Some(_) => "",
-            None => text.strip_prefix(known).ok_or_else(|| {
-                let message = "the answer broke off, and what was said then began in other words";
-                Fail::world("other_words", message)
-            })?,
+            None => text.strip_prefix(known).ok_or_else(other)?,
         };
         self.told += text.len();
         self.text += new;

@@ -140,8 +140,9 @@ class Shown {
   rest(part: ChatPart): ChatPart | undefined {
     const known = this.text.slice(this.told.text);
     const { text } = part;
-    if (!known.startsWith(text) && !text.startsWith(known)) {
-      throw new ShoalError(0, "other_words", "the answer broke off, and what was said then began in other words");
+    const endsBefore = part.finish !== undefined && text.length < known.length;
+    if (endsBefore || (!known.startsWith(text) && !text.startsWith(known))) {
+      throw new ShoalError(0, "other_words", "the answer broke off, and what was said then was in other words");
     }
     const chances = part.logprobs ?? [];
     const fresh: ChatPart = { ...part, text: text.slice(known.length) };

@@ -62,7 +62,7 @@ export function openTalk(store: Store): Talk {
       for await (const part of store.shoal.chat(options)) {
         if (part.text) {
           whole += part.text;
-          change(id, { text: whole, note: pace(performance.now()) });
+          change(id, { text: whole, note: pace(performance.now(), part.text.length) });
         }
         if (part.finish === "length") note = "cut off: the conversation is as long as it may be";
         if (part.usage) change(id, { note: [told(part.usage), note].filter(Boolean).join(" · ") });
@@ -105,14 +105,16 @@ export function openTalk(store: Store): Talk {
 /** Parts that must have come before a pace is told: a few say little. */
 const PACE_FROM = 8;
 
-/** How fast an answer comes, while it does: nearly each of its parts is a token. */
-export function openPace(): (now: number) => string {
-  let [parts, first] = [0, 0];
-  return (now) => {
+/** How fast an answer comes, while it does. In characters: a part may be one token or several; how many there were, the device
+ * says at the end. */
+export function openPace(): (now: number, length: number) => string {
+  let [parts, first, letters] = [0, 0, 0];
+  return (now, length) => {
     if (parts === 0) first = now;
+    else letters += length;
     parts += 1;
     const took = now - first;
-    return parts < PACE_FROM || took <= 0 ? "" : `about ${count((1000 * (parts - 1)) / took)} tokens/s`;
+    return parts < PACE_FROM || took <= 0 ? "" : `about ${count((1000 * letters) / took)} characters/s`;
   };
 }
 
