@@ -117,7 +117,7 @@ pub(super) async fn embed(
 async fn refuse_shared(app: &App, name: &str) -> Result<(), Open> {
     let services = app.driver.services().await?;
     let service = services.into_iter().find(|service| service.name == name);
-    if service.is_some_and(|service| service.crew.is_some() && service.replicas.is_empty()) {
+    if service.is_some_and(|service| service.crew.is_some()) {
         return Err(Wrong {
             param: Some("model"),
             code: "model_shared",
