@@ -35,7 +35,10 @@ impl Scheduler {
         // Nobody waits for those any more.
         self.revoke(&late);
         if span.len > 1 {
-            let alone = failure.item().is_some_and(|item| self.jobs.single_out(id, start, item));
+            // Where nobody says which item it was, halves of the unit are tried.
+            let named = failure.item().filter(|item| (start..span.end()).contains(item));
+            let item = named.unwrap_or(start + span.len / 2);
+            let alone = self.jobs.single_out(id, start, item);
             self.review.wake();
             return alone;
         }

@@ -40,7 +40,11 @@ impl Scheduler {
             return None;
         }
         if past.losses.iter().any(Loss::failed) && self.fails(now, job, unit) {
-            return past.words.clone();
+            let words = past.words.clone();
+            // What stands in the place of an item is a result, and needs as many votes as any other.
+            let stands = words.as_ref().is_some_and(|it| job.spec.work.failed(it).is_some());
+            let votes = job.quorum().filter(|_| stands).unwrap_or(0);
+            return words.filter(|_| past.voices(Loss::failed) >= votes as usize);
         }
         self.is_deadly(now, job, unit).then(|| Failure::Internal { message: describe(past) })
     }

@@ -29,8 +29,14 @@ fn late(item: u64) -> Failure {
     Failure::Limit { item: Some(item), which, allowed: 1, stderr: "still at it".into() }
 }
 
-/// All compute what they have, but fail on these items.
+/// All compute what they have, but fail on these items, until the job ends.
 fn work_but(world: &mut World, nodes: &[Conn], bad: &[u64]) {
+    work_for(world, nodes, bad);
+    assert!(!world.ended.is_empty(), "the job does not end");
+}
+
+/// The same for as long as anything could come of it.
+fn work_for(world: &mut World, nodes: &[Conn], bad: &[u64]) {
     for _ in 0..1_000 {
         let mut quiet = true;
         for conn in nodes {
@@ -48,7 +54,6 @@ fn work_but(world: &mut World, nodes: &[Conn], bad: &[u64]) {
             false => {}
         }
     }
-    panic!("the job does not end");
 }
 
 #[test]
@@ -92,6 +97,45 @@ fn one_devices_word_leaves_nothing_out_while_another_can_try() {
     }
     let view = world.view(id);
     assert_eq!((view.state, view.items_failed), (JobState::Done, 0));
+}
+
+#[test]
+fn under_a_quorum_an_item_fails_by_as_many_votes_as_any_other() {
+    let mut world = World::new();
+    let own = world.join_trusted(1);
+    let id = world.submit(runs(3, Verify::Quorum { votes: 3 }));
+    work_for(&mut world, &[own], &[1]);
+    assert_eq!((world.state(id), world.view(id).items_failed), (JobState::Running, 0));
+    let all = [own, world.join(2), world.join(3)];
+    work_but(&mut world, &all, &[1]);
+    let view = world.view(id);
+    assert_eq!((view.state, view.items_done, view.items_failed), (JobState::Done, 3, 1));
+}
+
+#[test]
+fn a_limit_that_names_no_item_is_found_by_halves() {
+    let mut world = World::new();
+    let nodes: Vec<_> = (1..=3).map(|n| world.join(n)).collect();
+    let id = world.submit(runs(8, Verify::None));
+    for _ in 0..1_000 {
+        for conn in &nodes {
+            let Some(lease) = world.held_by(*conn).first().copied() else { continue };
+            if lease.span.start <= 5 && 5 < lease.span.end() {
+                let which = LimitKind::Time;
+                let stderr = String::new();
+                let late = Failure::Limit { item: None, which, allowed: 1, stderr };
+                world.fail(*conn, late);
+            } else {
+                world.answer_with(*conn, 0);
+            }
+        }
+        if world.state(id) != JobState::Running {
+            break;
+        }
+        world.wait(200);
+    }
+    let view = world.view(id);
+    assert_eq!((view.state, view.items_done, view.items_failed), (JobState::Done, 8, 1));
 }
 
 #[test]
