@@ -101,13 +101,13 @@ pub(crate) struct Common(Hasher);
 impl Common {
     pub(crate) fn of(
         program: &[u8],
-        words: &[&str],
+        words: &[impl AsRef<str>],
         shared: &[(String, Source)],
     ) -> Result<Common, Fail> {
         let mut hasher = Hasher::new();
         part(&mut hasher, program);
         for word in words {
-            part(&mut hasher, word.as_bytes());
+            part(&mut hasher, word.as_ref().as_bytes());
         }
         for (name, source) in shared {
             part(&mut hasher, name.as_bytes());

@@ -163,7 +163,9 @@ To run only the failed inputs again, save them with --failures and give the file
   shoal exec better.wasm pictures/* -o out/ --only failed.jsonl
 
 With --resume FILE, Shoal remembers in FILE what is done. The same command runs only what is missing:
-after it was interrupted or some inputs failed, or because there are new or changed inputs.
+after it was interrupted or some inputs failed, or because there are new or changed inputs. Answers
+are kept in order: of those behind the first one that is missing, none. A program that draws random
+numbers draws others when the rest of its inputs run later.
 
   shoal exec prog.wasm pictures/* -o out/ --resume out.resume";
 

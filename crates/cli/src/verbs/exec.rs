@@ -71,6 +71,9 @@ pub(super) async fn run(
         if let Some(stream) = place.stream(context, &inputs, resume) {
             stream.finish().await?;
         }
+        if let Some(file) = &args.failures {
+            failures::save(&[], file)?;
+        }
         return all_there(context, args.output.as_deref(), before);
     }
     let client = context.client(&args.server)?;

@@ -1,6 +1,7 @@
 //! `shoal exec --resume FILE`: what was done before, and what is left to run.
 
-use std::collections::BTreeMap;
+use std::borrow::Cow;
+use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 
 use bytes::Bytes;
@@ -83,9 +84,14 @@ impl Resume {
         let lines: Vec<_> = text.split_inclusive(|byte| *byte == b'\n').collect();
         let (mut all, mut keys, mut runs) = (Vec::new(), Vec::new(), Vec::new());
         let (mut there, mut left) = (BTreeMap::new(), Vec::new());
+        let mut alike: HashMap<blake3::Hash, u64> = HashMap::new();
         for (run, lines) in (0..).zip(lines.chunks(per_run as usize)) {
             let input = lines.concat();
-            let key = common.key("", blake3::hash(&input));
+            let hash = blake3::hash(&input);
+            // Runs over the same lines are several runs: a program may draw random numbers.
+            let before = alike.entry(hash).or_default();
+            let key = common.key(&before.to_string(), hash);
+            *before += 1;
             all.push(key);
             match kept.get(&key) {
                 Some(answer) => drop(there.insert(run, answer.to_vec())),
@@ -114,10 +120,13 @@ impl Resume {
     /// Keeps an answer that came.
     pub(super) fn add(&mut self, answer: &Answer) -> Result<(), Fail> {
         let at = usize::try_from(answer.item).unwrap_or(usize::MAX);
-        let Some(key) = self.keys.get(at).filter(|_| !answer.failed) else { return Ok(()) };
-        match self.are_files {
-            true => self.kept.add(key, blake3::hash(&answer.bytes).as_bytes()),
-            false => self.kept.add(key, &answer.bytes),
+        let Some(key) = self.keys.get(at) else { return Ok(()) };
+        match (answer.failed, self.are_files) {
+            (false, true) => self.kept.add(key, blake3::hash(&answer.bytes).as_bytes()),
+            (false, false) => self.kept.add(key, &answer.bytes),
+            // An answer that came before it was taken back: no file has this hash.
+            (true, true) => self.kept.add(key, &[]),
+            (true, false) => Ok(()),
         }
     }
 
@@ -143,10 +152,12 @@ impl Resume {
 }
 
 /// What answers depend on beside the program, the files and the input.
-fn words(args: &Exec) -> Vec<&str> {
+fn words(args: &Exec) -> Vec<Cow<'_, str>> {
     let env = args.env.iter().flat_map(|(name, value)| [name.as_str(), value.as_str()]);
     let clock = if args.clock { "clock" } else { "" };
-    let mut words: Vec<_> = args.args.iter().map(String::as_str).collect();
-    words.extend(["env"].into_iter().chain(env).chain([clock]));
+    let mut words: Vec<_> = args.args.iter().map(|word| word.as_str().into()).collect();
+    words.extend(["env"].into_iter().chain(env).chain([clock]).map(Cow::Borrowed));
+    // Which exit codes are no failure says whether there is an answer at all.
+    words.push(Cow::Owned(format!("{:?}", args.ok_exit)));
     words
 }

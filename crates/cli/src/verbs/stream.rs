@@ -1,7 +1,9 @@
 //! Answers of a program, written while its job runs: in order, as soon as none before them is missing.
 
+use std::io::ErrorKind;
 use std::path::Path;
 use std::pin::pin;
+use std::time::Duration;
 
 use shoal_api::JobRequest;
 use tokio::sync::watch;
@@ -12,6 +14,9 @@ use crate::client::{Answer, Client, Job, Sink, Source, Watcher};
 use crate::fail::Fail;
 use crate::interrupt::Interrupts;
 use crate::show;
+
+/// Whoever leaves waits at most so long to hear whether what came can be kept.
+const DISTRUST: Duration = Duration::from_secs(2);
 
 /// Where answers go while they come.
 pub(super) enum To<'a> {
@@ -70,7 +75,7 @@ impl<'a> Stream<'a> {
                 outcome = &mut work => match outcome {
                     // Whoever leaves does not wait for a slow reader.
                     Err(fail @ (Fail::Interrupted { .. } | Fail::Detached { .. } | Fail::HungUp)) => {
-                        return Err(fail);
+                        Err(fail)
                     }
                     outcome => follow.await.and(outcome),
                 },
@@ -81,7 +86,13 @@ impl<'a> Stream<'a> {
             }
         };
         let id = last.borrow().0;
+        if outcome.is_err() {
+            self.distrust(client, id).await?;
+        }
         match outcome {
+            Err(fail @ (Fail::Interrupted { .. } | Fail::Detached { .. } | Fail::HungUp)) => {
+                Err(fail)
+            }
             Ok(job) => self.rest(client, &job).await.map(|()| job),
             Err(Fail::PipeClosed) => {
                 // As every program in a pipe ends when nobody reads on.
@@ -89,16 +100,30 @@ impl<'a> Stream<'a> {
                 Err(Fail::PipeClosed)
             }
             Err(fail @ Fail::Job { .. }) => {
-                // What was done before it failed is done.
-                self.take(client, id).await?;
+                // What was done before it failed is done. That it failed is the news, whoever reads on.
+                let _ = self.take(client, id).await;
                 Err(fail)
             }
+            // Nothing was submitted.
+            Err(fail) if id == 0 => Err(fail),
             Err(fail) => {
                 let on = context.manner.go_on("watch", id);
                 client.note(&format!("job {id} keeps running; to go on: {on}"));
                 Err(fail)
             }
         }
+    }
+
+    /// Nothing is kept for the next time of a job some of whose answers are not believed any more, and whose end nobody
+    /// waits for.
+    async fn distrust(&mut self, client: &Client, id: u64) -> Result<(), Fail> {
+        let Some(resume) = self.resume.as_mut().filter(|_| id != 0) else { return Ok(()) };
+        let mut next = self.next;
+        let asked = client.answers(id, &mut next, async |_| Ok(()));
+        if let Ok(Ok(count)) = tokio::time::timeout(DISTRUST, asked).await {
+            self.taken_back = count;
+        }
+        if self.taken_back > 0 { resume.forget() } else { Ok(()) }
     }
 
     /// Takes what is there whenever more is done, until nobody tells of it any more.
@@ -222,7 +247,10 @@ async fn write(sink: &mut Option<Sink>, text: Vec<u8>) -> Result<(), Fail> {
 /// Nobody should take half an answer for a whole one, nor an older one for this.
 fn save(path: &Path, answer: &Answer) -> Result<(), Fail> {
     if answer.failed {
-        return Ok(());
+        return match std::fs::remove_file(path) {
+            Err(error) if error.kind() != ErrorKind::NotFound => Err(Fail::writing(path, &error)),
+            Ok(()) | Err(_) => Ok(()),
+        };
     }
     let mut sink = Sink::create(path)?;
     sink.write(&answer.bytes)?;
