@@ -4,6 +4,7 @@
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 
+use flate2::Crc;
 use flate2::read::DeflateDecoder;
 
 /// The end of an archive may be followed by a comment of this length.
@@ -27,6 +28,8 @@ const EXTRA_64: u16 = 1;
 const STORED: u16 = 0;
 const DEFLATED: u16 = 8;
 const ENCRYPTED: u16 = 1;
+/// What is read at a time to be checked.
+const PIECE: usize = 1 << 20;
 
 /// An array of an archive.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,6 +38,8 @@ pub(crate) struct Entry {
     pub(crate) name: String,
     method: u16,
     flags: u16,
+    /// The checksum of its content.
+    crc: u32,
     packed: u64,
     size: u64,
     at: u64,
@@ -105,6 +110,7 @@ fn entry(list: &[u8], at: usize) -> io::Result<(Entry, usize)> {
         name: name_of.strip_suffix(".npy").unwrap_or(&name_of).to_owned(),
         method: two(head, 10) as u16,
         flags: two(head, 8) as u16,
+        crc: four(head, 16) as u32,
         packed,
         size,
         at,
@@ -136,7 +142,10 @@ impl Entry {
         }
         let start = self.at + LOCAL_BYTES as u64 + two(&head, 26) + two(&head, 28);
         match self.method {
-            STORED => Ok(Content::Plain { start, size: self.size }),
+            STORED => {
+                self.check(file, start)?;
+                Ok(Content::Plain { start, size: self.size })
+            }
             DEFLATED if self.size > most => Err(broken("the array is too large to be unpacked")),
             DEFLATED => {
                 file.seek(SeekFrom::Start(start))?;
@@ -147,9 +156,32 @@ impl Entry {
                 if bytes.len() as u64 != self.size {
                     return Err(broken("the array is not as long as its list says"));
                 }
+                let mut crc = Crc::new();
+                crc.update(&bytes);
+                self.fits(&crc)?;
                 Ok(Content::Unpacked(bytes))
             }
             other => Err(broken(&format!("the array is packed by method {other}"))),
+        }
+    }
+
+    /// Reads what is stored as it is once, a piece at a time.
+    fn check(&self, file: &mut File, start: u64) -> io::Result<()> {
+        file.seek(SeekFrom::Start(start))?;
+        let (mut crc, mut left, mut piece) = (Crc::new(), self.size, vec![0; PIECE]);
+        while left > 0 {
+            let some = usize::try_from(left).unwrap_or(PIECE).min(PIECE);
+            file.read_exact(&mut piece[..some]).map_err(|_| broken("it is cut short"))?;
+            crc.update(&piece[..some]);
+            left -= some as u64;
+        }
+        self.fits(&crc)
+    }
+
+    fn fits(&self, crc: &Crc) -> io::Result<()> {
+        match crc.sum() == self.crc {
+            true => Ok(()),
+            false => Err(broken("an array was changed: its checksum is another one")),
         }
     }
 }
@@ -206,12 +238,14 @@ mod tests {
             let stored = if *packed { encoder.finish().expect("memory") } else { content.to_vec() };
             let name = format!("{name}.npy");
             let at = bytes.len();
+            let mut crc = Crc::new();
+            crc.update(content);
             let about = [
                 &two(20)[..],
                 &two(0),
                 &method.to_le_bytes(),
                 &[0; 4],
-                &four(0),
+                &crc.sum().to_le_bytes(),
                 &four(stored.len()),
                 &four(content.len()),
                 &two(name.len()),
@@ -255,6 +289,23 @@ mod tests {
         };
         assert_eq!(unpacked, long);
         assert!(entries[1].content(&mut file, 4999).is_err(), "too large");
+        std::fs::remove_file(path).expect("removed");
+    }
+
+    #[test]
+    fn a_changed_array_is_refused_stored_or_packed() {
+        let bytes = archive(&[("a", &[1; 3000], false), ("b", &[2; 5000], true)]);
+        let (path, mut whole) = file("whole", &bytes);
+        for entry in list(&mut whole).expect("an archive") {
+            let Entry { at, packed, .. } = entry;
+            let mut changed = bytes.clone();
+            let content = at as usize + LOCAL_BYTES + entry.name.len() + ".npy".len() + 20;
+            changed[content + packed as usize / 2] ^= 1;
+            let (other, mut changed) = file("flipped", &changed);
+            assert!(entry.content(&mut whole, 1 << 20).is_ok());
+            assert!(entry.content(&mut changed, 1 << 20).is_err(), "{entry:?}");
+            std::fs::remove_file(other).expect("removed");
+        }
         std::fs::remove_file(path).expect("removed");
     }
 
