@@ -38,7 +38,6 @@ fn a_model_is_added_run_listed_and_removed() {
         "gives y float32[nx3]",
         "3 operators: Abs 1, Relu 1, Sub 1",
         "  own can run it with onnx ",
-        "  own gets it ready",
         "ready on own; run it with: shoal infer neg --input x=FILE.npy",
     ] {
         assert!(told.contains(words), "{words}: {told}");
