@@ -28,7 +28,8 @@ usage: cargo xtask VERB
   bench NAME           measure: BENCHES;
                        --json prints only the result, --rounds N repeats it N times, --no-build takes what is built
   sim                  the real scheduler in a simulated world; --seeds N tries N seeds, --seed S one of them
-  fuzz [TARGET]...     hostile input for what reads strangers' bytes: TARGETS;
+  fuzz [TARGET]...     hostile input for readers of strangers' bytes:
+                       TARGETS;
                        --seconds N for each (60), --replay FILE tries one input again
   web                  build the browser part into web/dist
   types                make the SDK's types and constants of those in Rust
