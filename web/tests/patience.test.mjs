@@ -166,6 +166,9 @@ test("an answer that begins in other words is no continuation, and a model's own
   await assert.rejects(said(others, { seed: 7 }), { code: "other_words" });
   assert.equal(JSON.parse(await others.seen[0].body).seed, 7);
   others.close();
+  const early = await coordinator(tells(["A fish"], breaksOff), tells(["A", { choices: [{ delta: {}, finish_reason: "stop" }] }], isOver));
+  await assert.rejects(said(early), { code: "other_words" });
+  early.close();
   const broken = { error: { code: "bad_answer", message: "the model does not answer" } };
   const pool = await coordinator(tells(["A", broken], isOver));
   await assert.rejects(said(pool), { code: "bad_answer" });

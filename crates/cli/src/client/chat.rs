@@ -168,6 +168,8 @@ mod tests {
             let fail = rest(&mut heard, &[others]).expect_err("other words");
             assert!(matches!(fail, Fail::World { code, .. } if code == "other_words"));
         }
+        heard.begin_again();
+        assert!(heard.skip(&mut part("A f", Some("stop"))).is_err(), "it ends too early");
     }
 
     #[test]

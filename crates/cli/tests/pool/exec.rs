@@ -215,6 +215,9 @@ fn with_resume_only_what_is_missing_or_changed_runs() {
     // Other arguments make other answers.
     lines(b"4\n", "bare").ok();
     assert_eq!((here.read("lines.out"), items(4)), (b"<4>\n".to_vec(), Some(1.into())));
+    // Two runs over the same line are two.
+    lines(b"4\n4\n", "bare").ok();
+    assert_eq!((here.read("lines.out"), items(5)), (b"<4>\n<4>\n".to_vec(), Some(1.into())));
 
     let kept = path("files.resume");
     let (a, b) = (here.file("a", "1"), here.file("b", "2"));
@@ -224,10 +227,10 @@ fn with_resume_only_what_is_missing_or_changed_runs() {
     files("upper").ok();
     here.file("b", "other");
     files("upper").ok();
-    assert_eq!((here.read("out/b"), items(6)), (b"OTHER".to_vec(), Some(1.into())));
+    assert_eq!((here.read("out/b"), items(7)), (b"OTHER".to_vec(), Some(1.into())));
     std::fs::remove_file(here.path("out/a")).expect("removed");
     files("upper").ok();
-    assert_eq!((here.read("out/a"), items(7)), (b"1".to_vec(), Some(1.into())));
+    assert_eq!((here.read("out/a"), items(8)), (b"1".to_vec(), Some(1.into())));
     assert!(files("upper").ok().stderr.contains("all 2 answers are there"));
     pool.run(&["exec", program(), "-", "--resume", &kept]).fails(2, &["several inputs"]);
 }
