@@ -155,7 +155,7 @@ async fn a_failed_run_names_its_input_and_ends_with_its_stderr() {
             "third.txt",
         ),
     ] {
-        let mut job = json!({"kind": "exec", "module": module, "unit": 3});
+        let mut job = json!({"kind": "exec", "module": module, "unit": 3, "onError": "stop"});
         job.as_object_mut().unwrap().extend(input.as_object().unwrap().clone());
         let id = world.api.submit(job).await;
         let working = async |node: &mut Node| loop {
