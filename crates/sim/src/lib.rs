@@ -7,7 +7,6 @@
 
 mod abreast;
 mod callers;
-mod chain;
 mod coordinator;
 mod crew;
 mod device;
@@ -27,7 +26,6 @@ mod staged;
 mod swarm;
 mod world;
 
-pub use chain::{ChainReport, chain};
 pub use crew::{CrewPlan, CrewReport};
 pub use hostile::{Enemy, Trick};
 pub use liar::{Character, Lie};
