@@ -7,6 +7,7 @@
 
 mod abreast;
 mod callers;
+mod clockwork;
 mod coordinator;
 mod crew;
 mod device;
@@ -26,6 +27,7 @@ mod staged;
 mod swarm;
 mod world;
 
+pub use clockwork::{Clock, Clockwork, Events, Wire};
 pub use crew::{CrewPlan, CrewReport};
 pub use hostile::{Enemy, Trick};
 pub use liar::{Character, Lie};
