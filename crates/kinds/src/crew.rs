@@ -38,10 +38,11 @@ pub struct Totals {
 pub enum Recovery {
     /// All go back to the last checkpoint, in a new epoch: every member's state depends on every other's.
     Checkpoint,
-    /// Nobody else goes back. A member's state follows from what was said to it; whoever said it keeps so many
-    /// bytes of it, and says it again to the one that takes the lost member's place. Where more was said, the crew
-    /// begins again.
-    Replay { log_bytes: u64 },
+    /// What members know of requests follows from what went into the crew and came out of it, and the coordinator
+    /// keeps that: each request, and what was given of its answer. So those that were under way are asked again, behind
+    /// what was given where [`crate::About::resumed`] says how, and all members make what they lost anew. What they
+    /// loaded is worth more than a better cut: whoever stays keeps its share, and others take the empty places.
+    Replay,
 }
 
 /// How its parts depend on each other. Each member has a row of shares; in order of rank they are all there are.

@@ -7,7 +7,7 @@
 
 mod abreast;
 mod callers;
-mod chain;
+mod clockwork;
 mod coordinator;
 mod crew;
 mod device;
@@ -27,7 +27,7 @@ mod staged;
 mod swarm;
 mod world;
 
-pub use chain::{ChainReport, chain};
+pub use clockwork::{Clock, Clockwork, Events, Wire};
 pub use crew::{CrewPlan, CrewReport};
 pub use hostile::{Enemy, Trick};
 pub use liar::{Character, Lie};

@@ -166,8 +166,13 @@ fn many(mix: &Mix, from: u64, seeds: u64) -> ExitCode {
     }
     if total.calls > 0 {
         println!(
-            "services: {} of {} requests answered, {} by several devices together, which were called {} times; texts had {} turns of their parts",
-            total.answered, total.calls, total.answered_split, total.split, total.rounds
+            "services: {} of {} requests answered, {} by several devices together, which were called {} times; texts had {} turns of their parts, and {} went on where others were lost",
+            total.answered,
+            total.calls,
+            total.answered_split,
+            total.split,
+            total.rounds,
+            total.resumed
         );
     }
     if crewed > 0 {

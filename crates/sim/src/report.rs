@@ -43,8 +43,10 @@ pub struct Report {
     /// Times that devices were called to keep a service ready together, and requests that were answered so.
     pub split: u64,
     pub answered_split: u64,
-    /// Times that texts, which go round and round, had a turn.
+    /// Times that texts, which go round and round, had a turn, and that one went on behind words that were said by
+    /// devices of which some are lost.
     pub rounds: u64,
+    pub resumed: u64,
     pub crew: CrewReport,
     pub swarm: SwarmReport,
 }
@@ -77,6 +79,7 @@ impl Report {
         self.split += other.split;
         self.answered_split += other.answered_split;
         self.rounds += other.rounds;
+        self.resumed += other.resumed;
         self.crew.add(&other.crew);
         self.swarm.add(&other.swarm);
     }

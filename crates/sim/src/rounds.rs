@@ -219,6 +219,11 @@ impl Asked {
         Asked { number: u64::from_le_bytes(*number), said }
     }
 
+    /// Whether some of its answer was said already.
+    pub(crate) fn goes_on(&self) -> bool {
+        !self.said.is_empty()
+    }
+
     /// All that is read before the next word.
     pub(crate) fn tokens(&self) -> Vec<u64> {
         let prompt = (0..1 + self.number % MOST_READ).map(|at| mixed(self.number, at));

@@ -1,8 +1,10 @@
 //! A service that several devices keep ready together: what each part of it makes, and the engines of the devices. A
-//! request that went through all parts in order, on whatever devices, has one right answer.
+//! request that went through all parts in order, on whatever devices, has one right answer. Where some of them are lost
+//! it is asked again, behind what was said: recovery by replay, as the fields of [`crate::crew`] recover by checkpoints.
 
 use std::sync::Arc;
 
+use shoal_kinds::crew::Way;
 use shoal_kinds::llm::{By, Summary};
 use shoal_kinds::onnx::{Part, Wire};
 use shoal_kinds::{Kind, LlmWork, OnnxWork, Split};
@@ -12,7 +14,7 @@ use shoal_protocol::{Attempt, BlobRef, CrewId, Epoch, Failure, Hash, Micros, Spa
 use crate::abreast::{self, Abreast};
 use crate::crew::CrewEvent;
 use crate::random::Random;
-use crate::rounds::{self, Here, Texts};
+use crate::rounds::{self, Asked, Here, Texts};
 use crate::world::{Event, Probe, World};
 
 /// Whether devices work together is drawn from what is left of the chance, and this.
@@ -202,6 +204,8 @@ impl<P: Probe> World<P> {
         let mut made: Vec<Turned> = Vec::new();
         self.report.rounds += items.len() as u64;
         for item in items {
+            let begins = here.is_first() && item.way == Way::Asked;
+            self.report.resumed += u64::from(begins && Asked::read(&item.bytes).goes_on());
             if self.random.chance(mishaps) {
                 self.callers.failed_by_chance(item.call);
                 made.push((item.call, Err(Failure::Internal { message: "a mishap".into() })));

@@ -7,6 +7,7 @@ use shoal_protocol::{Attempt, FromNode, Micros, Time, ToNode};
 use shoal_scheduler::{CompareId, Conn, Fact, Input, Outcome, Scheduler, UnitState, WhyJob};
 
 use crate::callers::Callers;
+use crate::clockwork::Events;
 use crate::crew::{CrewEvent, Crews};
 use crate::device::Device;
 use crate::fault::Fault;
@@ -81,8 +82,7 @@ pub struct World<P> {
     pub(crate) scenario: Scenario,
     pub(crate) random: Random,
     pub(crate) now: Time,
-    events: BTreeMap<(Time, u64), Event>,
-    count: u64,
+    events: Events<Event>,
     /// `None` while the coordinator is down.
     pub(crate) scheduler: Option<Scheduler>,
     /// How far the coordinator's clock is ahead of the world's.
@@ -136,8 +136,7 @@ impl<P: Probe> World<P> {
             scenario,
             random,
             now: Time(0),
-            events: BTreeMap::new(),
-            count: 0,
+            events: Events::default(),
             scheduler: Some(Scheduler::new()),
             ahead: 0,
             facts: Vec::new(),
@@ -179,7 +178,7 @@ impl<P: Probe> World<P> {
         self.plan_crews();
         self.plan_swarm();
         while !self.is_over() {
-            let Some(((time, _), event)) = self.events.pop_first() else {
+            let Some((time, event)) = self.events.pop() else {
                 panic!("the world stands still with jobs unfinished");
             };
             assert!(time.0 < PATIENCE, "jobs do not finish: {}", self.picture());
@@ -313,8 +312,7 @@ impl<P: Probe> World<P> {
     }
 
     pub(crate) fn at(&mut self, micros: u64, event: Event) {
-        self.count += 1;
-        self.events.insert((Time(micros), self.count), event);
+        self.events.at(Time(micros), event);
     }
 
     fn trace(&mut self, event: &Event) {

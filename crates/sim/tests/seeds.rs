@@ -1,9 +1,7 @@
 //! Worlds from seeds: the same twice, and those that once failed, for ever. A few of each sort, because here numbers that
 //! run over are caught; hundreds of each run in `cargo xtask test sim`.
 
-use shoal_sim::{
-    ChainReport, CrewReport, SwarmPlan, chain, crew, farm, lying_crew, run, split, swarm, swarm_of,
-};
+use shoal_sim::{CrewReport, SwarmPlan, crew, farm, lying_crew, run, split, swarm, swarm_of};
 
 #[test]
 fn the_same_seed_gives_the_same_trace() {
@@ -56,16 +54,8 @@ fn a_split_service_answers_each_request_once_and_rightly_whatever_happens() {
     assert!(together > 500 && called > 40, "{together} answers of {called} crews");
     let rounds = sum(|report| report.rounds);
     assert!(rounds > 10_000, "texts had {rounds} turns");
-}
-
-#[test]
-fn a_chain_gives_what_an_undisturbed_one_gives_and_only_new_members_compute_again() {
-    let reports: Vec<_> = (0..400).map(chain).collect();
-    let sum = |what: fn(&ChainReport) -> u64| reports.iter().map(what).sum::<u64>();
-    assert!(sum(|report| report.lost) > 300 && sum(|report| report.again) > 1_000);
-    let gaps = sum(|report| report.gaps);
-    assert!(gaps > 10 && gaps * 4 < sum(|report| report.epochs), "{gaps} gaps");
-    assert_eq!(chain(7), chain(7));
+    let resumed = sum(|report| report.resumed);
+    assert!(resumed > 20, "{resumed} texts went on where others were lost");
 }
 
 #[test]

@@ -41,8 +41,8 @@ impl LlmWork {
             keep_every: Some(0),
             guesses: false,
             trial,
-            // A text follows from what was asked and said: it is said again to whoever takes the lost one's place.
-            recovery: Recovery::Replay { log_bytes: 0 },
+            // A text follows from what was asked and said: it is read again behind that.
+            recovery: Recovery::Replay,
             totals: None,
         }
     }

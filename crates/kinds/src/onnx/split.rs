@@ -105,7 +105,7 @@ impl OnnxWork {
             guesses: false,
             trial,
             // Requests know nothing of each other: one that is lost is asked again.
-            recovery: Recovery::Replay { log_bytes: 0 },
+            recovery: Recovery::Replay,
             totals: None,
         })
     }

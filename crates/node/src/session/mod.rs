@@ -7,10 +7,9 @@
 //!
 //! `member` puts links and program together, `pass` passes on what they have for each other; `sim` is a
 //! simulation's part, `talk` an application's, `stage` that of a service in parts,
-//! `rounds` that of one in which requests go round and round, `chain` that of a stage whose lost
-//! neighbours hear everything again; `command` has the words between a simulation and the engine.
+//! `rounds` that of one in which requests go round and round; `command` has the words between a simulation and the
+//! engine.
 
-pub mod chain;
 mod command;
 mod member;
 mod pass;

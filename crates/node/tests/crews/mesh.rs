@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use shoal_node::collective::*;
 use shoal_node::link::*;
 use shoal_protocol::{Micros, Time};
+use shoal_sim::Clockwork;
 
-use crate::pair::{Wire, World};
+use crate::pair::{Road, World};
 
 struct Mesh {
     now: Time,
@@ -18,14 +19,14 @@ struct Mesh {
 }
 
 impl Mesh {
-    fn new(ranks: u8, patience: Micros, wire: impl Fn(u8, u8) -> Wire) -> Mesh {
+    fn new(ranks: u8, patience: Micros, wire: impl Fn(u8, u8) -> Road) -> Mesh {
         let pairs = (0..ranks).flat_map(|one| (one + 1..ranks).map(move |two| (one, two)));
         let pairs = pairs.map(|(one, two)| {
             let seed = u64::from(one) * 100 + u64::from(two);
-            ((one, two), World::new(seed, wire(one, two), Wire::new(1, 1)))
+            ((one, two), World::new(seed, wire(one, two), Road::new(1, 1)))
         });
         let pairs: BTreeMap<_, _> = pairs.collect();
-        let now = pairs.values().next().map_or(Time(0), |world| world.now);
+        let now = pairs.values().next().map_or(Time(0), |world| world.clock.now);
         Mesh {
             now,
             groups: (0..ranks).map(|me| Group::new(Rank(me), ranks, patience).unwrap()).collect(),
@@ -43,7 +44,7 @@ impl Mesh {
             match output {
                 GroupOutput::Send { to, message } => {
                     let (world, end) = pair(&mut self.pairs, rank, to.0);
-                    world.now = self.now;
+                    world.clock.now = self.now;
                     world.give(end, LinkInput::Send { channel: 1, message });
                 }
                 GroupOutput::Done { data, .. } => self.done[usize::from(rank)].push(data),
@@ -62,7 +63,8 @@ impl Mesh {
 
     /// The next thing happens, wherever it is.
     fn step(&mut self, end: Time) -> bool {
-        let links = self.pairs.iter().filter_map(|(pair, world)| Some((world.due()?, Some(*pair))));
+        let links =
+            self.pairs.iter().filter_map(|(pair, world)| Some((world.next()?, Some(*pair))));
         let groups = self.groups.iter().filter_map(Group::next_timeout).map(|due| (due, None));
         let Some((at, pair)) = links.chain(groups).min().filter(|(at, _)| *at <= end) else {
             return false;
@@ -115,7 +117,7 @@ fn over_links_that_lose_and_mix_up_everything_the_sum_is_right() {
     for (ranks, count) in [(2, 10), (3, 100_000), (5, 30_000), (9, 1_000)] {
         for how in [How::Tree, How::Ring, How::Mesh] {
             let wire =
-                |one, two| Wire::new(2 + u64::from(one), 20_000_000).faulty(50, 50, u64::from(two));
+                |one, two| Road::new(2 + u64::from(one), 20_000_000).faulty(50, 50, u64::from(two));
             let mut mesh = Mesh::new(ranks, Micros::from_secs(60), wire);
             let data: Vec<_> = (0..ranks).map(|rank| whole(rank, count)).collect();
             mesh.all(&all_reduce(count, how), &data);
@@ -133,7 +135,7 @@ fn over_links_that_lose_and_mix_up_everything_the_sum_is_right() {
 fn large_sums_come_near_the_bound_of_the_links() {
     let (ranks, count, rate) = (4u8, 4 << 20, 100_000_000);
     for how in [How::Ring, How::Mesh] {
-        let mut mesh = Mesh::new(ranks, Micros::from_secs(60), |_, _| Wire::new(1, rate));
+        let mut mesh = Mesh::new(ranks, Micros::from_secs(60), |_, _| Road::new(1, rate));
         while mesh.step(Time(1_200_000)) {}
         let data: Vec<_> = (0..ranks).map(|rank| whole(rank, count)).collect();
         let begun = mesh.now;
@@ -151,7 +153,7 @@ fn large_sums_come_near_the_bound_of_the_links() {
 
 #[test]
 fn a_member_behind_a_dead_link_is_named_by_its_neighbour() {
-    let mut mesh = Mesh::new(4, Micros::from_secs(3), |_, _| Wire::new(5, 10_000_000));
+    let mut mesh = Mesh::new(4, Micros::from_secs(3), |_, _| Road::new(5, 10_000_000));
     for peer in [0, 1, 3] {
         pair(&mut mesh.pairs, 2, peer).0.relay.dead = true;
     }
@@ -166,14 +168,14 @@ fn a_member_behind_a_dead_link_is_named_by_its_neighbour() {
 
 #[test]
 fn a_relay_restarted_in_the_middle_changes_nothing() {
-    let mut mesh = Mesh::new(5, Micros::from_secs(60), |_, _| Wire::new(5, 10_000_000));
+    let mut mesh = Mesh::new(5, Micros::from_secs(60), |_, _| Road::new(5, 10_000_000));
     let count = 200_000;
     let data: Vec<_> = (0..5).map(|rank| whole(rank, count)).collect();
     mesh.all(&all_reduce(count, How::Ring), &data);
     for _ in 0..4 {
         mesh.settle(1, Micros::from_millis(30));
         for world in mesh.pairs.values_mut() {
-            world.now = mesh.now;
+            world.clock.now = mesh.now;
             world.down(Path::Relay);
             world.up(Path::Relay);
         }

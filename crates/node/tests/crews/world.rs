@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use shoal_node::collective::*;
 use shoal_protocol::{Micros, Time};
+use shoal_sim::Random;
 
 pub(crate) const PATIENCE: Micros = Micros::from_secs(2);
 
@@ -18,7 +19,7 @@ pub(crate) struct Crew {
     pub(crate) said: Vec<Vec<GroupOutput>>,
     /// Bytes each rank sent.
     pub(crate) sent: Vec<usize>,
-    random: u64,
+    random: Random,
 }
 
 impl Crew {
@@ -31,7 +32,7 @@ impl Crew {
             done: vec![Vec::new(); ranks.into()],
             said: vec![Vec::new(); ranks.into()],
             sent: vec![0; ranks.into()],
-            random: seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1,
+            random: Random::new(seed),
         }
     }
 
@@ -110,10 +111,7 @@ impl Crew {
     }
 
     pub(crate) fn chance(&mut self) -> u64 {
-        self.random ^= self.random << 13;
-        self.random ^= self.random >> 7;
-        self.random ^= self.random << 17;
-        self.random >> 11
+        self.random.draw()
     }
 
     pub(crate) fn bytes(&mut self, length: usize) -> Vec<u8> {

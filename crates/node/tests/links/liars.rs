@@ -3,6 +3,7 @@
 use shoal_node::link::*;
 use shoal_protocol::limit::*;
 use shoal_protocol::*;
+use shoal_sim::Clockwork;
 
 use crate::world::{CREW, PEER, World, message};
 

@@ -9,7 +9,8 @@ mod world;
 
 use shoal_node::link::*;
 use shoal_protocol::limit::*;
-use world::{Wire, World, message};
+use shoal_sim::Clockwork;
+use world::{Road, World, message};
 
 #[test]
 fn messages_arrive_whole_and_in_order() {
@@ -28,7 +29,7 @@ fn messages_arrive_whole_and_in_order() {
 fn a_short_message_waits_one_way_and_no_more() {
     let mut world = World::usual();
     world.run(500);
-    let begun = world.now;
+    let begun = world.clock.now;
     world.send(0, 1, message(1, 100));
     world.run(100);
     assert_eq!((world.got_at[1][0] - begun).as_millis(), 20);
@@ -37,11 +38,11 @@ fn a_short_message_waits_one_way_and_no_more() {
 #[test]
 fn a_large_tensor_does_not_stand_before_a_barrier() {
     for (rate, most) in [(10_000_000, 50), (2_000_000, 120), (200_000, 250), (50_000, 500)] {
-        let mut world = World::new(1, Wire::new(10, rate), Wire::new(1, 1));
+        let mut world = World::new(1, Road::new(10, rate), Road::new(1, 1));
         world.send(0, 1, message(1, 40 << 20));
         // Time to learn how narrow the path is.
         world.run(3_000);
-        let begun = world.now;
+        let begun = world.clock.now;
         world.send(0, 2, message(2, 8));
         world.run(1_000);
         let barrier = world.got[1].iter().position(|(channel, _)| *channel == 2).unwrap();
@@ -52,7 +53,7 @@ fn a_large_tensor_does_not_stand_before_a_barrier() {
 
 #[test]
 fn channels_take_turns() {
-    let mut world = World::new(1, Wire::new(10, 10_000_000), Wire::new(1, 1));
+    let mut world = World::new(1, Road::new(10, 10_000_000), Road::new(1, 1));
     for channel in 0..4 {
         world.send(0, channel, message(channel.into(), 2 << 20));
     }
@@ -74,7 +75,7 @@ fn a_path_is_filled_whatever_its_length_and_width() {
         (30, 10_000),
     ];
     for (delay, rate) in wires {
-        let mut world = World::new(1, Wire::new(delay, rate), Wire::new(1, 1));
+        let mut world = World::new(1, Road::new(delay, rate), Road::new(1, 1));
         world.run(500);
         // As much as three seconds carry, but no more than a message may have.
         let size = (rate * 3).clamp(1 << 20, 48 << 20);

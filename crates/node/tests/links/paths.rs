@@ -2,8 +2,9 @@
 
 use shoal_node::link::*;
 use shoal_protocol::Micros;
+use shoal_sim::Clockwork;
 
-use crate::world::{Wire, World, message};
+use crate::world::{Road, World, message};
 
 #[test]
 fn a_direct_path_is_taken_live_and_the_relay_left_alone() {
@@ -28,9 +29,9 @@ fn a_path_that_one_end_has_first_is_taken_as_soon_as_both_have_it() {
         let mut world = World::usual();
         world.run(1_000);
         world.up_first_at(first, Path::Direct, 40);
-        let begun = world.now;
+        let begun = world.clock.now;
         world.until(10_000, |world| (0..2).all(|end| world.using(end) == Some(Path::Direct)));
-        let took = world.now - begun;
+        let took = world.clock.now - begun;
         assert!(took <= Micros::from_millis(20), "{took:?}; a round trip is 10 ms");
     }
 }
@@ -77,7 +78,7 @@ fn an_idle_silent_path_is_found_out_before_it_is_needed() {
 
 /// Megabytes carried in a minute, by relay alone or with a direct path that dies every ten seconds.
 fn carried(flaps: bool) -> usize {
-    let mut world = World::new(3, Wire::new(30, 2_000_000), Wire::new(10, 2_000_000));
+    let mut world = World::new(3, Road::new(30, 2_000_000), Road::new(10, 2_000_000));
     let mut sent = 0;
     for tenth in 0..600 {
         match tenth % 100 {
@@ -108,7 +109,7 @@ fn a_direct_path_that_dies_every_ten_seconds_is_no_slower_than_the_relay_alone()
 
 #[test]
 fn a_worse_direct_path_is_not_kept() {
-    let mut world = World::new(1, Wire::new(20, 50_000_000), Wire::new(15, 500_000));
+    let mut world = World::new(1, Road::new(20, 50_000_000), Road::new(15, 500_000));
     world.send(0, 1, message(1, 8 << 20));
     world.settle(2_000);
     world.up(Path::Direct);

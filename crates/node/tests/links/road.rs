@@ -1,35 +1,12 @@
 //! A path between two ends, as the world has it.
 
 use shoal_protocol::{Micros, Time};
-
-/// What a path does to frames.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Wire {
-    /// One way.
-    pub(crate) delay: Micros,
-    /// Up to this much more, frame by frame; frames then overtake each other.
-    pub(crate) jitter: Micros,
-    pub(crate) lost_per_mille: u64,
-    pub(crate) doubled_per_mille: u64,
-    pub(crate) bytes_per_second: u64,
-}
-
-impl Wire {
-    pub(crate) fn new(delay_millis: u64, bytes_per_second: u64) -> Wire {
-        let delay = Micros::from_millis(delay_millis);
-        let (jitter, lost_per_mille, doubled_per_mille) = (Micros(0), 0, 0);
-        Wire { delay, jitter, lost_per_mille, doubled_per_mille, bytes_per_second }
-    }
-
-    pub(crate) fn faulty(self, lost_per_mille: u64, doubled_per_mille: u64, jitter: u64) -> Wire {
-        let jitter = Micros::from_millis(jitter);
-        Wire { lost_per_mille, doubled_per_mille, jitter, ..self }
-    }
-}
+use shoal_sim::Wire;
 
 /// A path as the world has it.
 pub(crate) struct Road {
     pub(crate) wire: Wire,
+    pub(crate) bytes_per_second: u64,
     /// Frames of an earlier life are lost.
     pub(crate) life: u64,
     pub(crate) up: bool,
@@ -45,9 +22,11 @@ pub(crate) struct Road {
 }
 
 impl Road {
-    pub(crate) fn new(wire: Wire) -> Road {
+    /// One that loses nothing and keeps the order.
+    pub(crate) fn new(delay_millis: u64, bytes_per_second: u64) -> Road {
         Road {
-            wire,
+            wire: Wire { delay: Micros::from_millis(delay_millis), ..Wire::default() },
+            bytes_per_second,
             life: 0,
             up: false,
             dead: false,
@@ -56,5 +35,16 @@ impl Road {
             frames: [0; 2],
             bytes: [0; 2],
         }
+    }
+
+    pub(crate) fn faulty(
+        mut self,
+        lost_per_mille: u64,
+        doubled_per_mille: u64,
+        jitter: u64,
+    ) -> Road {
+        self.wire.jitter = Micros::from_millis(jitter);
+        (self.wire.lost, self.wire.doubled) = (lost_per_mille * 1_000, doubled_per_mille * 1_000);
+        self
     }
 }

@@ -1,15 +1,15 @@
-//! Two ends of a link and the paths between them, in virtual time. Every fault comes from the seed.
+//! Two ends of a link and the paths between them. Every fault comes from the seed.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use shoal_node::link::*;
 use shoal_protocol::limit::SEAL_BYTES;
 use shoal_protocol::*;
+use shoal_sim::{Clock, Clockwork, Random};
 
-pub(crate) use crate::road::{Road, Wire};
+pub(crate) use crate::road::Road;
 
-struct OnTheWay {
+pub(crate) struct OnTheWay {
     to: usize,
     path: Path,
     life: u64,
@@ -17,7 +17,7 @@ struct OnTheWay {
 }
 
 pub(crate) struct World {
-    pub(crate) now: Time,
+    pub(crate) clock: Clock<OnTheWay>,
     pub(crate) ends: [Link; 2],
     pub(crate) relay: Road,
     pub(crate) direct: Road,
@@ -28,11 +28,6 @@ pub(crate) struct World {
     pub(crate) said: [Vec<LinkOutput>; 2],
     /// Flips a bit of the next chunks that end 0 sends with at least this many bytes.
     pub(crate) corrupt: Option<(usize, u32)>,
-    on_the_way: BTreeMap<(Time, u64), OnTheWay>,
-    count: u64,
-    random: u64,
-    /// A digest of all that happened.
-    pub(crate) trace: Hasher,
 }
 
 pub(crate) const PEER: [NodeId; 2] = [NodeId(1), NodeId(2)];
@@ -40,25 +35,21 @@ pub(crate) const CREW: CrewId = CrewId(7);
 
 impl World {
     /// The relay is up.
-    pub(crate) fn new(seed: u64, relay: Wire, direct: Wire) -> World {
-        let now = Time(1_000_000);
+    pub(crate) fn new(seed: u64, relay: Road, direct: Road) -> World {
+        let clock = Clock::new(seed);
         let end = |me: usize| {
             let (me, peer) = (PEER[me], PEER[1 - me]);
-            Link::new(now, LinkConfig { me, peer, crew: CREW, epoch: Epoch(1) })
+            Link::new(clock.now, LinkConfig { me, peer, crew: CREW, epoch: Epoch(1) })
         };
         let mut world = World {
-            now,
             ends: [end(0), end(1)],
-            relay: Road::new(relay),
-            direct: Road::new(direct),
+            clock,
+            relay,
+            direct,
             got: Default::default(),
             got_at: Default::default(),
             said: Default::default(),
             corrupt: None,
-            on_the_way: BTreeMap::new(),
-            count: 0,
-            random: seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1,
-            trace: Hasher::new(),
         };
         world.up(Path::Relay);
         world
@@ -66,7 +57,7 @@ impl World {
 
     /// 20 ms and 50 MB/s by relay, 5 ms and 50 MB/s direct.
     pub(crate) fn usual() -> World {
-        World::new(1, Wire::new(20, 50_000_000), Wire::new(5, 50_000_000))
+        World::new(1, Road::new(20, 50_000_000), Road::new(5, 50_000_000))
     }
 
     pub(crate) fn road(&mut self, path: Path) -> &mut Road {
@@ -111,15 +102,15 @@ impl World {
     }
 
     pub(crate) fn give(&mut self, end: usize, input: LinkInput<'_>) {
-        self.ends[end].handle(self.now, input);
+        self.ends[end].handle(self.clock.now, input);
         self.ends[end].check();
         while let Some(output) = self.ends[end].poll_output() {
             match output {
                 LinkOutput::Frame { path, bytes, .. } => self.carry(end, path, bytes),
                 LinkOutput::Message { channel, bytes } => {
-                    self.trace.update(hash(&bytes).0.as_slice());
+                    self.clock.trace.update(hash(&bytes).0.as_slice());
                     self.got[end].push((channel, bytes));
-                    self.got_at[end].push(self.now);
+                    self.got_at[end].push(self.clock.now);
                 }
                 LinkOutput::Refused { .. }
                 | LinkOutput::Using(_)
@@ -136,27 +127,21 @@ impl World {
         if path == Path::Relay {
             bytes.extend([0; SEAL_BYTES]);
         }
-        let (first, second) = (self.chance(), self.chance());
-        let (late, later) = (self.chance(), self.chance());
-        let now = self.now;
+        let wire = self.road(path).wire;
+        let copies = wire.copies(&mut self.clock.random);
+        let now = self.clock.now;
         let road = self.road(path);
         road.frames[from] += 1;
         road.bytes[from] += bytes.len() as u64;
-        if !road.up || road.dead || first % 1_000 < road.wire.lost_per_mille {
+        if !road.up || road.dead || copies.is_empty() {
             return;
         }
-        let takes = Micros(bytes.len() as u64 * 1_000_000 / road.wire.bytes_per_second);
+        let takes = Micros(bytes.len() as u64 * 1_000_000 / road.bytes_per_second);
         road.free[from] = road.free[from].max(now) + takes;
-        let arrives = road.free[from] + road.wire.delay;
-        let mut late = vec![Micros(late % (road.wire.jitter.0 + 1))];
-        if second % 1_000 < road.wire.doubled_per_mille {
-            late.push(Micros(later % (road.wire.jitter.0 + 1)));
-        }
-        let life = road.life;
-        for late in late {
-            self.count += 1;
+        let (sent, life) = (road.free[from], road.life);
+        for late in copies {
             let on_the_way = OnTheWay { to: 1 - from, path, life, bytes: bytes.clone() };
-            self.on_the_way.insert((arrives + late, self.count), on_the_way);
+            self.clock.events.at(sent + late, on_the_way);
         }
     }
 
@@ -170,54 +155,9 @@ impl World {
         }
     }
 
-    /// Lets this much time pass.
-    pub(crate) fn run(&mut self, millis: u64) {
-        let end = self.now + Micros::from_millis(millis);
-        while self.step(end) {}
-        self.now = end;
-    }
-
-    /// Until the condition holds; fails after that much time.
-    pub(crate) fn until(&mut self, most_millis: u64, condition: impl Fn(&World) -> bool) {
-        let end = self.now + Micros::from_millis(most_millis);
-        while !condition(self) {
-            assert!(self.step(end), "it never came to that in {most_millis} ms");
-        }
-    }
-
     /// Until both ends have said all, or this much time passed. How long it took.
     pub(crate) fn settle(&mut self, most_millis: u64) -> Micros {
-        let (begun, end) = (self.now, self.now + Micros::from_millis(most_millis));
-        while self.ends.iter().any(Link::is_busy) && self.step(end) {}
-        self.now - begun
-    }
-
-    /// When something happens next.
-    pub(crate) fn due(&self) -> Option<Time> {
-        let timers = self.ends.iter().filter_map(Link::next_timeout).map(|due| due.max(self.now));
-        timers.chain(self.arrival()).min()
-    }
-
-    fn arrival(&self) -> Option<Time> {
-        self.on_the_way.first_key_value().map(|((at, _), _)| *at)
-    }
-
-    pub(crate) fn step(&mut self, end: Time) -> bool {
-        let arrival = self.arrival();
-        let Some(at) = self.due().filter(|at| *at <= end) else { return false };
-        self.now = at;
-        self.trace.update(&at.0.to_le_bytes());
-        if arrival != Some(at) {
-            self.both(|_| LinkInput::Tick);
-            return true;
-        }
-        let Some((_, frame)) = self.on_the_way.pop_first() else { return false };
-        let road = self.road(frame.path);
-        let hears = road.up && !road.dead && !road.deaf[frame.to];
-        if hears && road.life == frame.life {
-            self.deliver(frame.to, frame.path, &frame.bytes);
-        }
-        true
+        self.run_while(most_millis, |world| world.ends.iter().any(Link::is_busy))
     }
 
     /// As a shell does: take the frame apart, open what is sealed.
@@ -226,13 +166,6 @@ impl World {
         let sealed = if path == Path::Relay { SEAL_BYTES } else { 0 };
         let payload = &payload[..payload.len() - sealed];
         self.give(to, LinkInput::Frame { path, header, payload });
-    }
-
-    pub(crate) fn chance(&mut self) -> u64 {
-        self.random ^= self.random << 13;
-        self.random ^= self.random >> 7;
-        self.random ^= self.random << 17;
-        self.random >> 11
     }
 
     pub(crate) fn using(&self, end: usize) -> Option<Path> {
@@ -250,12 +183,36 @@ impl World {
     }
 }
 
+impl Clockwork for World {
+    type Event = OnTheWay;
+
+    fn clock(&self) -> &Clock<OnTheWay> {
+        &self.clock
+    }
+
+    fn clock_mut(&mut self) -> &mut Clock<OnTheWay> {
+        &mut self.clock
+    }
+
+    fn due(&self) -> Option<Time> {
+        self.ends.iter().filter_map(Link::next_timeout).min()
+    }
+
+    fn wake(&mut self) {
+        self.both(|_| LinkInput::Tick);
+    }
+
+    fn happens(&mut self, frame: OnTheWay) {
+        let road = self.road(frame.path);
+        let hears = road.up && !road.dead && !road.deaf[frame.to];
+        if hears && road.life == frame.life {
+            self.deliver(frame.to, frame.path, &frame.bytes);
+        }
+    }
+}
+
 /// Bytes that no other message has.
 pub(crate) fn message(seed: u64, length: usize) -> Vec<u8> {
-    let mut state = seed.wrapping_mul(0x2545_f491_4f6c_dd1d) | 1;
-    let byte = |_| {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-        (state >> 56) as u8
-    };
-    (0..length).map(byte).collect()
+    let mut random = Random::new(seed);
+    (0..length).map(|_| random.draw() as u8).collect()
 }

@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use shoal_node::mesh::MeshInput;
-use shoal_protocol::NodeId;
+use shoal_protocol::{Micros, NodeId};
+use shoal_sim::{Clockwork, Wire};
 
-use crate::world::{Faults, World};
+use crate::world::{CALM, World};
 
 /// Seeds tried on every commit; `SHOAL_MESH_SEEDS` tries more.
 const SEEDS: u64 = 40;
@@ -46,13 +47,14 @@ fn chatter(world: &mut World) {
 
 fn live_through(seed: u64) -> shoal_protocol::Hash {
     let mut world = World::new(seed, 2 + seed % 4);
-    let per_mille = |world: &mut World| world.chance() % 120;
-    world.faults = Faults {
-        lost_per_mille: per_mille(&mut world),
-        doubled_per_mille: per_mille(&mut world),
-        jitter: world.chance() % 50,
-        replayed_per_mille: per_mille(&mut world),
+    let per_million = |world: &mut World| world.chance() % 120_000;
+    world.relay = Wire {
+        lost: per_million(&mut world),
+        doubled: per_million(&mut world),
+        jitter: Micros(world.chance() % 50_000),
+        ..CALM
     };
+    world.replayed = per_million(&mut world);
     world.enlist();
     for _ in 0..25 {
         chatter(&mut world);
@@ -77,7 +79,7 @@ fn live_through(seed: u64) -> shoal_protocol::Hash {
         }
     }
     world.nobody_is_bad();
-    world.trace.finish()
+    world.clock.trace.finish()
 }
 
 #[test]

@@ -1,10 +1,11 @@
 //! Members come, go and begin anew; tokens are for one epoch.
 
 use shoal_node::mesh::*;
-use shoal_protocol::NodeId;
+use shoal_protocol::{Micros, NodeId};
+use shoal_sim::{Clockwork, Wire};
 
 use crate::crew::UNIX;
-use crate::world::{Faults, World};
+use crate::world::{CALM, World};
 
 fn talk(world: &mut World, one: u64, two: u64, word: &[u8]) {
     world.send(one, two, 1, word);
@@ -153,7 +154,7 @@ fn a_member_that_begins_anew_with_its_key_gets_its_links_back() {
         for restarted in [1, 2] {
             let mut world = World::new(seed, 2);
             if seed > 5 {
-                world.faults = Faults { lost_per_mille: 200, jitter: 30, ..Faults::default() };
+                world.relay = Wire { lost: 200_000, jitter: Micros(30_000), ..CALM };
             }
             world.enlist();
             world.until(20_000, World::all_open);
@@ -207,13 +208,13 @@ fn late_frames_of_an_earlier_life_do_not_bring_it_back() {
     world.enlist();
     world.run(35);
     // The first life hears the answer, and what it says then is held back.
-    world.faults.lost_per_mille = 1_000;
+    world.relay.lost = 1_000_000;
     let before = world.seen.len();
     world.run(10);
     let sealed = |bytes: &&Vec<u8>| bytes[1] == 2 && bytes[8] == 1;
     let late: Vec<_> = world.seen[before..].iter().filter(sealed).cloned().collect();
     assert!(!late.is_empty());
-    world.faults.lost_per_mille = 0;
+    world.relay.lost = 0;
     world.start(NodeId(1), 1, true);
     world.enlist_one(NodeId(1));
     world.until(5_000, World::all_open);
@@ -242,7 +243,7 @@ fn a_member_with_a_new_key_comes_back_in_the_next_epoch() {
 fn members_that_begin_anew_at_the_same_time_find_each_other() {
     for seed in 1..=10 {
         let mut world = World::new(seed, 4);
-        world.faults = Faults { jitter: 40, doubled_per_mille: 100, ..Faults::default() };
+        world.relay = Wire { jitter: Micros(40_000), doubled: 100_000, ..CALM };
         world.enlist();
         world.until(10_000, World::all_open);
         for node in 1..=4 {

@@ -1,12 +1,13 @@
 //! What relays do: lose, double, mix up, say old things again, vanish and come back.
 
 use shoal_node::mesh::*;
-use shoal_protocol::NodeId;
+use shoal_protocol::{Micros, NodeId};
+use shoal_sim::{Clockwork, Wire};
 
-use crate::world::{Faults, World};
+use crate::world::{CALM, World};
 
-const TERRIBLE: Faults =
-    Faults { lost_per_mille: 100, doubled_per_mille: 100, jitter: 60, replayed_per_mille: 100 };
+const TERRIBLE: Wire =
+    Wire { lost: 100_000, doubled: 100_000, jitter: Micros::from_millis(60), ..CALM };
 
 /// Everybody says so many things to everybody, each its own.
 fn chatter(world: &mut World, count: u64, from: u64) {
@@ -48,7 +49,7 @@ fn quiet(world: &World) -> bool {
 fn a_terrible_relay_loses_nothing_and_doubles_nothing() {
     for seed in 1..=20 {
         let mut world = World::new(seed, 2 + seed % 4);
-        world.faults = TERRIBLE;
+        (world.relay, world.replayed) = (TERRIBLE, 100_000);
         world.enlist();
         chatter(&mut world, 10, 0);
         world.until(60_000, quiet);
@@ -64,12 +65,12 @@ fn a_terrible_relay_loses_nothing_and_doubles_nothing() {
 fn the_same_seed_gives_the_same_world() {
     let run = || {
         let mut world = World::new(9, 4);
-        world.faults = TERRIBLE;
+        (world.relay, world.replayed) = (TERRIBLE, 100_000);
         world.ice = true;
         world.enlist();
         chatter(&mut world, 6, 0);
         world.run(20_000);
-        (world.trace.finish(), world.relayed)
+        (world.clock.trace.finish(), world.relayed)
     };
     assert_eq!(run(), run());
 }
@@ -78,7 +79,7 @@ fn the_same_seed_gives_the_same_world() {
 fn half_of_all_handshakes_may_be_lost() {
     for seed in 1..=20 {
         let mut world = World::new(seed, 3);
-        world.faults = Faults { lost_per_mille: 500, ..Faults::default() };
+        world.relay.lost = 500_000;
         world.enlist();
         world.until(60_000, World::all_open);
         world.nobody_is_bad();

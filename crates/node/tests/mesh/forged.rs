@@ -4,6 +4,7 @@ use shoal_node::mesh::*;
 use shoal_protocol::frame::HEADER_BYTES;
 use shoal_protocol::*;
 use shoal_seal::{Handshake, Keys, Parties};
+use shoal_sim::Clockwork;
 
 use crate::liar::{LIAR, Liar, VICTIM, header, parties, world};
 use crate::world::World;

@@ -76,8 +76,8 @@ impl Liar {
             MeshInput::Relay(&[header.encode().as_slice(), &payload].concat()),
         );
         let (me, peer, epoch) = (NodeId(LIAR), NodeId(VICTIM), Epoch(1));
-        let mut link = Link::new(world.now, LinkConfig { me, peer, crew: CREW, epoch });
-        link.handle(world.now, LinkInput::Up(Path::Relay));
+        let mut link = Link::new(world.clock.now, LinkConfig { me, peer, crew: CREW, epoch });
+        link.handle(world.clock.now, LinkInput::Up(Path::Relay));
         let mut liar = Liar { seal, link, seen: 0 };
         liar.pump(world);
         liar
@@ -94,7 +94,7 @@ impl Liar {
 
     pub(crate) fn say(&mut self, world: &mut World, channel: u16, bytes: &[u8]) {
         let message = Arc::new(bytes.to_vec());
-        self.link.handle(world.now, LinkInput::Send { channel, message });
+        self.link.handle(world.clock.now, LinkInput::Send { channel, message });
         self.pump(world);
     }
 
@@ -126,7 +126,7 @@ impl Liar {
                     && let Ok(payload) = self.seal.open(&bytes, &mut words)
                 {
                     let path = Path::Relay;
-                    self.link.handle(world.now, LinkInput::Frame { path, header, payload });
+                    self.link.handle(world.clock.now, LinkInput::Frame { path, header, payload });
                     quiet = false;
                 }
             }

@@ -4,6 +4,7 @@ use shoal_node::mesh::*;
 use shoal_protocol::limit::SEAL_BYTES;
 use shoal_protocol::*;
 use shoal_seal::{Claims, Rights, attenuate, mint};
+use shoal_sim::Clockwork;
 
 use crate::crew::{CREW, UNIX};
 use crate::liar::*;
@@ -113,7 +114,7 @@ fn a_token_allows_its_own_buffers_until_its_end() {
     liar.say(&mut outside, 3, b"more");
     assert_eq!(outside.got(VICTIM, LIAR, 3), [b"fine"], "nothing of it is heard any more");
     let (mut late, mut liar) = begin();
-    late.now = Time(10_000_000);
+    late.clock.now = Time(10_000_000);
     liar.say(&mut late, 3, b"late");
     assert_eq!(late.bad(VICTIM, LIAR), ["it wrote to buffer 3: the token ended 0 seconds ago"]);
     assert_eq!(late.got(VICTIM, LIAR, 3), [b"fine"]);

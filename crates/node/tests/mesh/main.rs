@@ -15,6 +15,7 @@ mod world;
 
 use shoal_node::mesh::*;
 use shoal_protocol::{NodeId, Path};
+use shoal_sim::Clockwork;
 use world::World;
 
 #[test]

@@ -3,6 +3,7 @@
 use shoal_node::mesh::*;
 use shoal_node::session::RadioDo;
 use shoal_protocol::*;
+use shoal_sim::Clockwork;
 
 use crate::crew::CREW;
 use crate::world::World;
@@ -70,13 +71,13 @@ fn a_channel_that_dies_every_ten_seconds_is_no_worse_than_none() {
         let mut slowest = Micros(0);
         for round in 0..1_200u64 {
             // 2 minutes: a message each 100 ms, to be there in time for the next.
-            let (heard, begun) = (world.got(2, 1, 1).len(), world.now);
+            let (heard, begun) = (world.got(2, 1, 1).len(), world.clock.now);
             world.send(1, 2, 1, &[round as u8; 1_000]);
             if round % 100 == 99 {
                 world.cut();
             }
             world.until(5_000, |world| world.got(2, 1, 1).len() > heard);
-            slowest = slowest.max(world.now - begun);
+            slowest = slowest.max(world.clock.now - begun);
             world.run(100);
         }
         world.nobody_is_bad();

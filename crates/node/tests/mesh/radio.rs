@@ -2,7 +2,7 @@
 
 use shoal_node::mesh::*;
 use shoal_node::session::RadioDo;
-use shoal_protocol::NodeId;
+use shoal_protocol::{Micros, NodeId};
 
 use crate::world::{OnTheWay, World, pair};
 
@@ -30,7 +30,8 @@ impl World {
                     let answer = format!("answer {life}").into_bytes();
                     self.give(node, MeshInput::Radio(peer, answer));
                 } else if self.ice {
-                    self.put(50_000, OnTheWay::Found { pair: pair(node, peer), life });
+                    let found = OnTheWay::Found { pair: pair(node, peer), life };
+                    self.clock.after(Micros(50_000), found);
                 }
             }
             RadioDo::Hang => {

@@ -1,24 +1,18 @@
-//! A crew of meshes, the relay between them and their radios, in virtual time. Every fault comes from the seed.
+//! A crew of meshes, the relay between them and their radios. Every fault comes from the seed.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use shoal_node::mesh::*;
 use shoal_protocol::*;
 use shoal_seal::{Keys, Rights};
+use shoal_sim::{Clock, Clockwork, Wire};
 
 use crate::crew::{CREW, UNIX, coordinator};
 
-/// What the relay does to frames.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Faults {
-    pub(crate) lost_per_mille: u64,
-    pub(crate) doubled_per_mille: u64,
-    /// Frames come up to this much later, so that they overtake each other.
-    pub(crate) jitter: u64,
-    /// An old frame is said again beside a new one.
-    pub(crate) replayed_per_mille: u64,
-}
+/// The relay while nothing goes wrong.
+pub(crate) const CALM: Wire =
+    Wire { delay: Micros(20_000), jitter: Micros(0), lost: 0, doubled: 0 };
 
 pub(crate) struct Node {
     pub(crate) mesh: Mesh,
@@ -68,42 +62,37 @@ impl Channel {
 }
 
 pub(crate) struct World {
-    pub(crate) now: Time,
+    pub(crate) clock: Clock<OnTheWay>,
     pub(crate) epoch: u32,
     pub(crate) members: Vec<NodeId>,
     pub(crate) nodes: BTreeMap<NodeId, Node>,
-    pub(crate) faults: Faults,
+    pub(crate) relay: Wire,
+    /// So often, in a million, an old frame is said again beside a new one.
+    pub(crate) replayed: u64,
     /// The relay loses every wish to be called.
     pub(crate) loses_asks: bool,
     /// Radios find each other.
     pub(crate) ice: bool,
     pub(crate) channels: BTreeMap<(NodeId, NodeId), Channel>,
-    on_the_way: BTreeMap<(Time, u64), OnTheWay>,
     /// All that ever passed the relay, to be replayed, and what the relay must never see.
     pub(crate) seen: Vec<Vec<u8>>,
     pub(crate) relayed: u64,
-    count: u64,
-    random: u64,
-    pub(crate) trace: Hasher,
 }
 
 impl World {
     pub(crate) fn new(seed: u64, count: u64) -> World {
         let mut world = World {
-            now: Time(1_000_000),
+            clock: Clock::new(seed),
             epoch: 0,
             members: (1..=count).map(NodeId).collect(),
             nodes: BTreeMap::new(),
-            faults: Faults::default(),
+            relay: CALM,
+            replayed: 0,
             loses_asks: false,
             ice: false,
             channels: BTreeMap::new(),
-            on_the_way: BTreeMap::new(),
             seen: Vec::new(),
             relayed: 0,
-            count: 0,
-            random: seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1,
-            trace: Hasher::new(),
         };
         for node in world.members.clone() {
             world.start(node, node.0 as u8, true);
@@ -124,8 +113,7 @@ impl World {
         tries_direct: bool,
         unix_at_zero: u64,
     ) {
-        self.count += 1;
-        let seed = hash(&[self.count.to_le_bytes(), self.random.to_le_bytes()].concat()).0;
+        let seed = hash(&self.chance().to_le_bytes()).0;
         let config = MeshConfig {
             me: node,
             coordinator: coordinator(),
@@ -135,7 +123,7 @@ impl World {
             tries_direct,
         };
         let node_state = Node {
-            mesh: Mesh::new(self.now, config),
+            mesh: Mesh::new(self.clock.now, config),
             online: true,
             key_seed,
             rights: Rights::WRITE,
@@ -159,7 +147,7 @@ impl World {
     }
 
     pub(crate) fn give(&mut self, node: NodeId, input: MeshInput<'_>) {
-        let now = self.now;
+        let now = self.clock.now;
         let Some(state) = self.nodes.get_mut(&node) else { return };
         state.mesh.handle(now, input);
         state.mesh.check();
@@ -176,12 +164,12 @@ impl World {
                 let channel = self.channels.get(&pair(node, to)).copied().unwrap_or_default();
                 if channel.up {
                     let way = OnTheWay::Direct { from: node, to, life: channel.life, bytes };
-                    self.put(5_000, way);
+                    self.clock.after(Micros(5_000), way);
                 }
             }
             MeshOutput::Radio(to, act) => self.radio(node, to, act),
             MeshOutput::Message { from, channel, bytes } => {
-                self.trace.update(&hash(&bytes).0);
+                self.clock.trace.update(&hash(&bytes).0);
                 self.nodes.get_mut(&node).unwrap().got.push((from, channel, bytes));
             }
             MeshOutput::Refused { .. }
@@ -204,62 +192,48 @@ impl World {
         self.seen.push(bytes.clone());
         let to = header.destination;
         let ask = header.kind == FrameKind::Handshake && payload == [3];
-        if self.roll(self.faults.lost_per_mille) || ask && self.loses_asks {
+        if ask && self.loses_asks {
             return;
         }
-        if self.roll(self.faults.doubled_per_mille) {
-            self.post(to, bytes.clone());
+        for late in self.relay.copies(&mut self.clock.random) {
+            self.clock.after(late, OnTheWay::Relay { to, bytes: bytes.clone() });
         }
-        if self.roll(self.faults.replayed_per_mille) {
+        if self.clock.random.chance(self.replayed) {
             let at = self.chance() as usize % self.seen.len();
             let old = self.seen[at].clone();
             let (header, _) = frame::split(&old).unwrap();
             self.post(header.destination, old);
         }
-        self.post(to, bytes);
     }
 
     pub(crate) fn post(&mut self, to: NodeId, bytes: Vec<u8>) {
-        let late = self.chance() % (self.faults.jitter * 1_000 + 1);
-        self.put(20_000 + late, OnTheWay::Relay { to, bytes });
+        let late = self.relay.late(&mut self.clock.random);
+        self.clock.after(late, OnTheWay::Relay { to, bytes });
+    }
+}
+
+impl Clockwork for World {
+    type Event = OnTheWay;
+
+    fn clock(&self) -> &Clock<OnTheWay> {
+        &self.clock
     }
 
-    pub(crate) fn put(&mut self, micros: u64, what: OnTheWay) {
-        self.count += 1;
-        self.on_the_way.insert((self.now + Micros(micros), self.count), what);
+    fn clock_mut(&mut self) -> &mut Clock<OnTheWay> {
+        &mut self.clock
     }
 
-    /// Lets this much time pass.
-    pub(crate) fn run(&mut self, millis: u64) {
-        let end = self.now + Micros::from_millis(millis);
-        while self.step(end) {}
-        self.now = end;
+    fn due(&self) -> Option<Time> {
+        self.nodes.values().filter_map(|node| node.mesh.next_timeout()).min()
     }
 
-    /// Until the condition holds; fails after that much time.
-    pub(crate) fn until(&mut self, millis: u64, condition: impl Fn(&World) -> bool) -> Micros {
-        let (begun, end) = (self.now, self.now + Micros::from_millis(millis));
-        while !condition(self) {
-            assert!(self.step(end), "it never came to that in {millis} ms");
-        }
-        self.now - begun
+    fn wake(&mut self) {
+        let all: Vec<_> = self.nodes.keys().copied().collect();
+        all.into_iter().for_each(|node| self.give(node, MeshInput::Tick));
     }
 
-    fn step(&mut self, end: Time) -> bool {
-        let arrival = self.on_the_way.first_key_value().map(|((at, _), _)| *at);
-        let timers = self.nodes.values().filter_map(|node| node.mesh.next_timeout());
-        let timer = timers.min().map(|due| due.max(self.now));
-        let Some(at) = arrival.into_iter().chain(timer).min().filter(|at| *at <= end) else {
-            return false;
-        };
-        self.now = at;
-        self.trace.update(&at.0.to_le_bytes());
-        if arrival != Some(at) {
-            let due: BTreeSet<NodeId> = self.nodes.keys().copied().collect();
-            due.into_iter().for_each(|node| self.give(node, MeshInput::Tick));
-            return true;
-        }
-        match self.on_the_way.pop_first().unwrap().1 {
+    fn happens(&mut self, event: OnTheWay) {
+        match event {
             OnTheWay::Relay { to, bytes } => {
                 if self.nodes.get(&to).is_some_and(|node| node.online) {
                     self.give(to, MeshInput::Relay(&bytes));
@@ -280,18 +254,6 @@ impl World {
                 }
             }
         }
-        true
-    }
-
-    fn roll(&mut self, per_mille: u64) -> bool {
-        per_mille > 0 && self.chance() % 1_000 < per_mille
-    }
-
-    pub(crate) fn chance(&mut self) -> u64 {
-        self.random ^= self.random << 13;
-        self.random ^= self.random >> 7;
-        self.random ^= self.random << 17;
-        self.random >> 11
     }
 }
 

@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 
 use shoal_protocol::{CrewSay, Epoch, Micros, NodeId, Poke};
+use shoal_sim::{Clockwork, Wire};
 
 use crate::grid::{Grid, Kernel};
 use crate::party::Bare;
-use crate::wires::{CALM, ROUGH, Wire};
+use crate::wires::{CALM, ROUGH};
 use crate::world::World;
 
 const GRID: Grid =
@@ -131,7 +132,7 @@ fn slow_storage_slows_down_and_breaks_nothing() {
 }
 
 /// Now and then a message is very late.
-const LATE: Wire = Wire { lost_per_mille: 150, ..CALM };
+const LATE: Wire = Wire { lost: 150_000, ..CALM };
 
 #[test]
 fn late_halos_are_waited_for_or_guessed_and_the_bits_are_the_same() {
@@ -284,7 +285,7 @@ fn the_same_seed_is_the_same_story() {
         world.kill(3);
         world.form(&[(1, 6), (2, 6), (4, 6), (5, 6)]);
         world.finish();
-        world.trace.finish()
+        world.clock.trace.finish()
     };
     assert_eq!(story(8), story(8));
     assert_ne!(story(8), story(9));

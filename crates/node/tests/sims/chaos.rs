@@ -3,6 +3,7 @@
 
 use shoal_kinds::Reduce;
 use shoal_protocol::{CrewSay, Micros, Poke};
+use shoal_sim::Clockwork;
 
 use crate::grid::{Grid, Kernel};
 use crate::party::{Bare, Party};
@@ -114,7 +115,7 @@ fn whatever_happens_to_members_and_links_the_bits_are_the_same() {
     for seed in seeds(12) {
         let one = story::<Whole>(seed);
         if seed == 5 {
-            assert_eq!(one.trace.finish(), story::<Whole>(seed).trace.finish());
+            assert_eq!(one.clock.trace.finish(), story::<Whole>(seed).clock.trace.finish());
         }
     }
 }

@@ -6,6 +6,7 @@ use shoal_node::{SimAnswer, SimCommand};
 use shoal_protocol::{
     Attempt, CrewSay, Epoch, Failure, JobId, Micros, Poke, SimTask, Span, Time, UnitOutput,
 };
+use shoal_sim::Random;
 
 use crate::grid::{Grid, Kernel};
 
@@ -128,11 +129,8 @@ fn nothing_is_said_twice_and_at_most_one_step_ahead() {
 
 #[test]
 fn bytes_of_any_kind_break_nothing() {
-    let mut random = 7u64;
-    let mut next = || {
-        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-        random >> 33
-    };
+    let mut random = Random::new(7);
+    let mut next = || random.draw();
     for _ in 0..20_000 {
         let mut sim = opened();
         let mut bytes = halo(next() % 3, (next() % 3) as u8, ROW, &[next() % 9]);

@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use shoal_protocol::{CrewSay, CrewTold, Epoch, Micros, NodeId, Path, Poke};
+use shoal_sim::{Clockwork, Wire};
 
 use crate::grid::{Grid, Kernel};
 use crate::party::Given;
 use crate::whole::Whole;
-use crate::wires::{CALM, ROUGH, Wire};
+use crate::wires::{CALM, ROUGH};
 use crate::world::World;
 
 const GRID: Grid =
@@ -103,10 +104,7 @@ fn direct_channels_come_and_go() {
     world.radios = true;
     world.form_all();
     for _ in 0..3 {
-        let end = world.now + Micros::from_secs(20);
-        while world.direct.len() < 3 {
-            assert!(world.step(end), "radios find each other");
-        }
+        world.until(20_000, |world| world.direct.len() == 3);
         world.run(2_500);
         world.cut_direct();
     }
@@ -247,7 +245,7 @@ fn the_same_seed_is_the_same_story() {
         world.kill(3);
         world.form(&[(1, 8), (2, 8), (4, 8)]);
         world.finish();
-        world.trace.finish()
+        world.clock.trace.finish()
     };
     assert_eq!(story(8), story(8));
     assert_ne!(story(8), story(9));

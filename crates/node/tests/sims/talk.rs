@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use shoal_node::collective::{Element, Fold, How, Numbers, Op};
 use shoal_protocol::{Micros, NodeId};
+use shoal_sim::{Clockwork, Wire};
 
 use crate::grid::{Grid, Kernel};
 use crate::party::Given;
 use crate::whole::Whole;
-use crate::wires::{CALM, ROUGH, Wire};
+use crate::wires::{CALM, ROUGH};
 use crate::world::World;
 
 const NOTHING: Grid =
@@ -28,8 +29,7 @@ fn numbers(node: u64, count: usize) -> Vec<u8> {
 
 /// All members add up their numbers; so long it takes in virtual time.
 fn all_reduce(world: &mut World<Whole>, count: usize, how: How) -> Micros {
-    let (numbers_of, begun) =
-        (Numbers { element: Element::I32, count, fold: Fold::Sum }, world.now);
+    let numbers_of = Numbers { element: Element::I32, count, fold: Fold::Sum };
     let members = world.members.clone();
     world.done.clear();
     for node in &members {
@@ -37,13 +37,10 @@ fn all_reduce(world: &mut World<Whole>, count: usize, how: How) -> Micros {
         let data = Arc::new(numbers(node.0, count));
         world.give(*node, Given::Collective { op, data });
     }
-    let end = world.now + Micros::from_secs(60);
-    while world.done.len() < members.len() {
-        assert!(world.step(end), "no end of it");
-    }
+    let took = world.until(60_000, |world| world.done.len() == members.len());
     let all = members.iter().map(|node| node.0).sum();
     assert!(world.done.values().all(|done| *done == [numbers(all, count)]));
-    world.now - begun
+    took
 }
 
 #[test]

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use shoal_kinds::Reduce;
 use shoal_protocol::CrewSay;
+use shoal_sim::Clockwork;
 
 use crate::grid::{Grid, Kernel};
 use crate::party::{Bare, Party};

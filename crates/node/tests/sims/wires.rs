@@ -1,28 +1,19 @@
-//! The network between machines: late, lossy, restarted; and the order in which all happens.
+//! The network between machines: late, lossy, restarted.
 
 use std::sync::Arc;
 
 use shoal_node::SimAnswer;
 use shoal_protocol::{Enlist, Micros, NodeId, Time};
+use shoal_sim::{Clock, Clockwork, Wire};
 
 use crate::party::{Given, Party};
-use crate::world::World;
+use crate::world::{Machine, World};
 
-/// How messages pass.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Wire {
-    pub(crate) delay: Micros,
-    pub(crate) jitter: Micros,
-    pub(crate) lost_per_mille: u64,
-    pub(crate) doubled_per_mille: u64,
-}
-
-pub(crate) const CALM: Wire =
-    Wire { delay: Micros(2_000), jitter: Micros(0), lost_per_mille: 0, doubled_per_mille: 0 };
+pub(crate) const CALM: Wire = Wire { delay: Micros(2_000), jitter: Micros(0), lost: 0, doubled: 0 };
 pub(crate) const ROUGH: Wire =
-    Wire { delay: Micros(5_000), jitter: Micros(9_000), lost_per_mille: 60, doubled_per_mille: 30 };
+    Wire { delay: Micros(5_000), jitter: Micros(9_000), lost: 60_000, doubled: 30_000 };
 
-/// What a lost message costs where the network itself says it again.
+/// When a lost message comes where the network itself says it again.
 const SAID_AGAIN: Micros = Micros::from_millis(150);
 
 /// How long radios look for each other, and what a direct channel takes.
@@ -60,37 +51,21 @@ pub(crate) enum Event {
 
 impl<P: Party> World<P> {
     pub(crate) fn carry(&mut self, from: NodeId, to: NodeId, bytes: Arc<Vec<u8>>) {
-        let Wire { delay, jitter, lost_per_mille, doubled_per_mille } = self.wire;
-        let lost = self.chance() % 1_000 < lost_per_mille;
-        let doubled = self.chance() % 1_000 < doubled_per_mille;
-        let late = |world: &mut World<P>| Micros(delay.0 + world.chance() % (jitter.0 + 1));
-        let (first, second) = (late(self), late(self));
-        let life = self.relay;
-        let send = |world: &mut World<P>, late: Micros| {
-            let bytes = bytes.clone();
-            let mut at = world.now + late;
-            if P::NEEDS_ORDER {
-                let last = world.last.entry((from, to)).or_insert(at);
-                at = at.max(*last);
-                *last = at;
-            }
-            world.at(at, Event::Net { from, to, life, bytes });
-        };
-        match (P::NEEDS_ORDER, lost, doubled) {
-            (true, true, _) => send(self, Micros(first.0 + SAID_AGAIN.0)),
-            (false, true, _) => {}
-            (false, false, true) => {
-                send(self, first);
-                send(self, second);
-            }
-            (true, false, _) | (false, false, false) => send(self, first),
+        let (life, copies) = (self.relay, self.wire.copies(&mut self.clock.random));
+        if P::NEEDS_ORDER {
+            let late = copies.first().copied().unwrap_or(SAID_AGAIN);
+            let at = self.last.entry((from, to)).or_default();
+            *at = (*at).max(self.clock.now + late);
+            return self.clock.events.at(*at, Event::Net { from, to, life, bytes });
+        }
+        for late in copies {
+            self.clock.after(late, Event::Net { from, to, life, bytes: bytes.clone() });
         }
     }
 
     pub(crate) fn carry_direct(&mut self, from: NodeId, to: NodeId, bytes: Arc<Vec<u8>>) {
         if let Some(life) = self.life_of(from, to) {
-            let at = self.now + DIRECT_DELAY;
-            self.at(at, Event::Direct { from, to, life, bytes });
+            self.clock.after(DIRECT_DELAY, Event::Direct { from, to, life, bytes });
         }
     }
 
@@ -102,8 +77,7 @@ impl<P: Party> World<P> {
     }
 
     pub(crate) fn called(&mut self, one: NodeId, two: NodeId) {
-        let at = self.now + FOUND_AFTER;
-        self.at(at, Event::Found { one, two });
+        self.clock.after(FOUND_AFTER, Event::Found { one, two });
     }
 
     /// All direct channels die.
@@ -128,43 +102,12 @@ impl<P: Party> World<P> {
         }
     }
 
-    pub(crate) fn step(&mut self, end: Time) -> bool {
-        let timers = self.machines.iter().filter_map(|(node, machine)| {
-            Some((machine.party.next_timeout()?.max(self.now), Some(*node)))
-        });
-        let event = self.events.first_key_value().map(|((at, _), _)| (*at, None));
-        let Some((at, timer)) = timers.chain(event).min().filter(|(at, _)| *at <= end) else {
-            return false;
+    /// Of those whose time has come, in the order of their numbers.
+    fn first_due(&self) -> Option<(Time, NodeId)> {
+        let timer = |(node, machine): (&NodeId, &Machine<P>)| {
+            Some((machine.party.next_timeout()?.max(self.clock.now), *node))
         };
-        self.now = at;
-        self.trace.update(&at.0.to_le_bytes());
-        if let Some(node) = timer {
-            self.give(node, Given::Tick);
-            return true;
-        }
-        match self.events.pop_first() {
-            Some((_, Event::Net { from, to, life, bytes })) => {
-                let cut = |node: &NodeId| self.machines.get(node).is_none_or(|one| one.cut_off);
-                if !cut(&from) && !cut(&to) && (P::NEEDS_ORDER || life == self.relay) {
-                    self.give(to, Given::Net { from, bytes: &bytes });
-                }
-            }
-            Some((_, Event::Direct { from, to, life, bytes })) => {
-                let alive = self.life_of(from, to) == Some(life);
-                let given = Given::Direct { from, bytes: &bytes };
-                self.give(to, if alive { given } else { Given::Tick });
-            }
-            Some((_, Event::Found { one, two })) => {
-                let life = self.now.0;
-                self.direct.insert((one.min(two), one.max(two)), life);
-                self.give(one, Given::DirectUp(two));
-                self.give(two, Given::DirectUp(one));
-            }
-            Some((_, Event::Answer { to, answer })) => self.give(to, Given::Answer(answer)),
-            Some((_, Event::Enlist { to, enlist })) => self.give(to, Given::Enlist(*enlist)),
-            None => {}
-        }
-        true
+        self.machines.iter().filter_map(timer).min()
     }
 
     /// What the coordinator has said and nobody heard yet.
@@ -173,6 +116,50 @@ impl<P: Party> World<P> {
             Event::Enlist { to, enlist } => Some((*to, (**enlist).clone())),
             _ => None,
         };
-        self.events.values().filter_map(enlist).collect()
+        self.clock.events.iter().filter_map(enlist).collect()
+    }
+}
+
+impl<P: Party> Clockwork for World<P> {
+    type Event = Event;
+
+    fn clock(&self) -> &Clock<Event> {
+        &self.clock
+    }
+
+    fn clock_mut(&mut self) -> &mut Clock<Event> {
+        &mut self.clock
+    }
+
+    fn due(&self) -> Option<Time> {
+        self.first_due().map(|(due, _)| due)
+    }
+
+    fn wake(&mut self) {
+        self.first_due().into_iter().for_each(|(_, node)| self.give(node, Given::Tick));
+    }
+
+    fn happens(&mut self, event: Event) {
+        match event {
+            Event::Net { from, to, life, bytes } => {
+                let cut = |node: &NodeId| self.machines.get(node).is_none_or(|one| one.cut_off);
+                if !cut(&from) && !cut(&to) && (P::NEEDS_ORDER || life == self.relay) {
+                    self.give(to, Given::Net { from, bytes: &bytes });
+                }
+            }
+            Event::Direct { from, to, life, bytes } => {
+                let alive = self.life_of(from, to) == Some(life);
+                let given = Given::Direct { from, bytes: &bytes };
+                self.give(to, if alive { given } else { Given::Tick });
+            }
+            Event::Found { one, two } => {
+                let life = self.clock.now.0;
+                self.direct.insert((one.min(two), one.max(two)), life);
+                self.give(one, Given::DirectUp(two));
+                self.give(two, Given::DirectUp(one));
+            }
+            Event::Answer { to, answer } => self.give(to, Given::Answer(answer)),
+            Event::Enlist { to, enlist } => self.give(to, Given::Enlist(*enlist)),
+        }
     }
 }

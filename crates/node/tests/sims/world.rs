@@ -1,21 +1,22 @@
-//! Machines, a network between them and a coordinator that calls crews together, in virtual time, by a seed.
+//! Machines, a network between them and a coordinator that calls crews together, by a seed.
 
 use std::collections::BTreeMap;
 
 use shoal_node::SimCommand;
 use shoal_protocol::{
-    Attempt, CheckpointPart, CrewId, CrewSay, CrewTask, CrewTold, Enlist, Epoch, Hasher, JobId,
-    Micros, NodeId, Poke, SimTask, Span, Time, UnitOutput,
+    Attempt, CheckpointPart, CrewId, CrewSay, CrewTask, CrewTold, Enlist, Epoch, JobId, Micros,
+    NodeId, Poke, SimTask, Span, Time, UnitOutput,
 };
+use shoal_sim::{Clock, Clockwork, Wire};
 
 use crate::engine::{Engine, Store};
 use crate::grid::Grid;
 use crate::party::{Does, Given, Party};
-use crate::wires::{Event, Wire};
+use crate::wires::Event;
 
 pub(crate) const CREW: CrewId = CrewId(7);
-/// Virtual time in which every story here ends.
-const LONGEST: Micros = Micros::from_secs(600);
+/// Milliseconds of virtual time in which every story here ends.
+const LONGEST: u64 = 600_000;
 
 pub(crate) struct Machine<P> {
     pub(crate) party: P,
@@ -26,7 +27,7 @@ pub(crate) struct Machine<P> {
 
 pub(crate) struct World<P> {
     seed: u64,
-    pub(crate) now: Time,
+    pub(crate) clock: Clock<Event>,
     pub(crate) grid: Grid,
     pub(crate) keep_every: u64,
     pub(crate) speculate: bool,
@@ -54,11 +55,7 @@ pub(crate) struct World<P> {
     pub(crate) talkers: Vec<u64>,
     pub(crate) heard: BTreeMap<NodeId, Vec<(u16, Vec<u8>)>>,
     pub(crate) done: BTreeMap<NodeId, Vec<Vec<u8>>>,
-    pub(crate) events: BTreeMap<(Time, u64), Event>,
     pub(crate) last: BTreeMap<(NodeId, NodeId), Time>,
-    count: u64,
-    random: u64,
-    pub(crate) trace: Hasher,
 }
 
 impl<P: Party> World<P> {
@@ -66,7 +63,7 @@ impl<P: Party> World<P> {
     pub(crate) fn new(seed: u64, grid: Grid, machines: u64, wire: Wire) -> World<P> {
         let mut world = World {
             seed,
-            now: Time(1_000_000),
+            clock: Clock::new(seed),
             grid,
             keep_every: 0,
             speculate: false,
@@ -87,11 +84,7 @@ impl<P: Party> World<P> {
             talkers: Vec::new(),
             heard: BTreeMap::new(),
             done: BTreeMap::new(),
-            events: BTreeMap::new(),
             last: BTreeMap::new(),
-            count: 0,
-            random: seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1,
-            trace: Hasher::new(),
         };
         (1..=machines).for_each(|node| world.add(node));
         world
@@ -99,7 +92,7 @@ impl<P: Party> World<P> {
 
     pub(crate) fn add(&mut self, node: u64) {
         let engine = Engine::new(self.grid, Micros(3_000 + node * 500));
-        let party = P::new(self.now, NodeId(node), self.grid.work());
+        let party = P::new(self.clock.now, NodeId(node), self.grid.work());
         self.machines.insert(NodeId(node), Machine { party, engine, cut_off: false });
     }
 
@@ -148,8 +141,8 @@ impl<P: Party> World<P> {
                 ice: Vec::new(),
                 task: if talks { CrewTask::Talk } else { CrewTask::Sim(task) },
             });
-            let at = self.now + Micros(self.chance() % 40_000);
-            self.at(at, Event::Enlist { to: node, enlist });
+            let late = Micros(self.chance() % 40_000);
+            self.clock.after(late, Event::Enlist { to: node, enlist });
         }
     }
 
@@ -177,12 +170,14 @@ impl<P: Party> World<P> {
 
     pub(crate) fn give(&mut self, node: NodeId, given: Given<'_>) {
         let Some(machine) = self.machines.get_mut(&node) else { return };
-        machine.party.give(self.now, given);
+        machine.party.give(self.clock.now, given);
         machine.party.check();
         while let Some(does) = self.machines.get_mut(&node).and_then(|at| at.party.poll()) {
             match &does {
-                Does::Net { bytes, .. } | Does::Direct { bytes, .. } => self.trace.update(bytes),
-                other => self.trace.update(format!("{node} {other:?}").as_bytes()),
+                Does::Net { bytes, .. } | Does::Direct { bytes, .. } => {
+                    self.clock.trace.update(bytes)
+                }
+                other => self.clock.trace.update(format!("{node} {other:?}").as_bytes()),
             }
             match does {
                 Does::Net { to, bytes } => self.carry(node, to, bytes),
@@ -196,8 +191,10 @@ impl<P: Party> World<P> {
                 Does::Command(command) => {
                     self.note_poke(&command);
                     let machine = self.machines.get_mut(&node).unwrap();
-                    for (at, answer) in machine.engine.take(self.now, &mut self.store, command) {
-                        self.at(at, Event::Answer { to: node, answer });
+                    for (at, answer) in
+                        machine.engine.take(self.clock.now, &mut self.store, command)
+                    {
+                        self.clock.events.at(at, Event::Answer { to: node, answer });
                     }
                 }
                 Does::Says { epoch, say } => self.hear(node, epoch, say),
@@ -242,32 +239,11 @@ impl<P: Party> World<P> {
         self.says.push((node, epoch, say));
     }
 
-    pub(crate) fn at(&mut self, at: Time, event: Event) {
-        self.count += 1;
-        self.events.insert((at, self.count), event);
-    }
-
-    /// Lets this much time pass.
-    pub(crate) fn run(&mut self, millis: u64) {
-        let end = self.now + Micros::from_millis(millis);
-        while self.step(end) {}
-        self.now = end;
-    }
-
     /// Until all rows are handed in: those rows.
     pub(crate) fn finish(&mut self) -> Vec<u8> {
-        let end = self.now + LONGEST;
-        while !self.attempts.is_empty() {
-            let (goes_on, last) = (self.step(end), self.says.last());
-            assert!(goes_on, "seed {}: no end in sight; last was said {last:?}", self.seed);
-        }
+        self.run_while(LONGEST, |world| !world.attempts.is_empty());
+        let (seed, last) = (self.seed, self.says.last());
+        assert!(self.attempts.is_empty(), "seed {seed}: no end in sight; last was said {last:?}");
         self.results.values().flatten().copied().collect()
-    }
-
-    pub(crate) fn chance(&mut self) -> u64 {
-        self.random ^= self.random << 13;
-        self.random ^= self.random >> 7;
-        self.random ^= self.random << 17;
-        self.random >> 11
     }
 }

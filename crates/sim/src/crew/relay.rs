@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use ed25519_dalek::{Signer, SigningKey};
 use shoal_protocol::share::BLOBS;
 use shoal_protocol::{
-    BlobRef, CrewId, CrewTask, Enlist, Epoch, Hash, Header, JobId, NodeId, Poke, PublicKey,
+    BlobRef, CrewId, CrewTask, Enlist, Epoch, Hash, Header, JobId, Micros, NodeId, Poke, PublicKey,
     Signature, Verify, frame,
 };
 use shoal_scheduler::{Conn, Fact, Input, RequestId, Rows};
@@ -15,6 +15,7 @@ use shoal_seal::{Claims, Rights, mint};
 use super::device::bytes;
 use super::engine::Blobs;
 use super::{CrewEvent, CrewPlan};
+use crate::clockwork::Wire;
 use crate::random::Random;
 use crate::world::{Event, Probe, World};
 
@@ -225,13 +226,11 @@ impl<P: Probe> World<P> {
         }
         let Some(to) = members.get(&destination).copied() else { return };
         self.report.crew.relayed += 1;
-        let links = self.scenario.links;
-        let copies = 1 + usize::from(self.random.chance(links.doubled));
-        if self.random.chance(links.lost) {
-            return;
-        }
-        for _ in 0..copies {
-            let due = self.now + self.delay();
+        let ((low, high), links) = (self.scenario.delay, self.scenario.links);
+        let (delay, jitter) = (Micros(low), Micros(high - low));
+        let wire = Wire { delay, jitter, lost: links.lost, doubled: links.doubled };
+        for late in wire.copies(&mut self.random) {
+            let due = self.now + late;
             self.at(due.0, Event::Crew(CrewEvent::FromRelay(to, bytes.clone())));
         }
     }

@@ -4,7 +4,6 @@
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
-use shoal_kinds::Recovery;
 use shoal_protocol::limit::MAX_MEMBERS;
 use shoal_protocol::{CrewId, Failure, Micros, NodeId, Span, Time};
 
@@ -203,15 +202,9 @@ impl Scheduler {
     /// are, so that only empty places are filled.
     fn mended(&self, now: Time, id: CrewId) -> Option<Placement> {
         let crew = self.crews.get(&id)?;
-        let kept = match crew.plan.recovery {
-            Recovery::Checkpoint => None,
-            Recovery::Replay { .. } => {
-                let seats: Vec<_> = crew.seats.iter().map(|seat| (seat.node, seat.rows)).collect();
-                let step = crew.predicted;
-                refill(&crew.plan.problem, &seats, &self.candidates(now, id), step)
-            }
-        };
-        kept.or_else(|| self.best(now, id))
+        let seats: Vec<_> = crew.seats.iter().map(|seat| (seat.node, seat.rows)).collect();
+        refill(&crew.plan, &seats, &self.candidates(now, id), crew.predicted)
+            .or_else(|| self.best(now, id))
     }
 
     /// A node that vanished before the first step may have been ended by the kernel itself.
@@ -239,12 +232,7 @@ impl Scheduler {
     pub(super) fn improve(&mut self, now: Time, id: CrewId) {
         let Some(crew) = self.crews.get(&id) else { return };
         let from = self.crew_job(id).map_or(0, |job| job.checkpoint.step);
-        let moves = match crew.plan.recovery {
-            Recovery::Checkpoint => true,
-            // Whoever moves would have to hear everything again.
-            Recovery::Replay { .. } => false,
-        };
-        if !moves || now < crew.since + SETTLED || crew.began == from {
+        if now < crew.since + SETTLED || crew.began == from {
             return;
         }
         let steps = from - crew.began;

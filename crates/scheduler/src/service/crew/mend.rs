@@ -64,9 +64,9 @@ impl Scheduler {
                     one.node != node && peer.is_some_and(|peer| peer.condition.visible)
                 });
                 let others: Vec<_> = others.collect();
-                let problem = of.plan.as_ref().map(|plan| &plan.problem);
-                let placed = problem
-                    .and_then(|problem| refill(problem, &crew.shares(), &others, crew.predicted));
+                let plan = of.plan.as_ref();
+                let placed =
+                    plan.and_then(|plan| refill(plan, &crew.shares(), &others, crew.predicted));
                 if let Some(placed) = placed {
                     if what == LATE {
                         self.leave_seat_out(now, service, node, UNFIT_FOR);
@@ -162,7 +162,7 @@ impl Scheduler {
         let (Some(crew), Some(plan)) = (&of.crew, &of.plan) else { return };
         let others = self.crew_candidates(now, service, of).into_iter();
         let others: Vec<_> = others.filter(|one| one.node != node).collect();
-        let spare = refill(&plan.problem, &crew.shares(), &others, crew.predicted).is_some();
+        let spare = refill(plan, &crew.shares(), &others, crew.predicted).is_some();
         let whole = || self.candidate(now, service, of).is_some_and(|other| other != node);
         if spare || whole() {
             self.seat_out(now, service, node, &format!("node {node}: {reason}"));
@@ -176,7 +176,7 @@ impl Scheduler {
         let Some(of) = self.services.services.get(&service) else { return };
         let (Some(crew), Some(plan)) = (&of.crew, &of.plan) else { return };
         let able = self.crew_candidates(now, service, of);
-        let kept = refill(&plan.problem, &crew.shares(), &able, crew.predicted);
+        let kept = refill(plan, &crew.shares(), &able, crew.predicted);
         let kept = kept.map(|placed| Placement { alone: crew.alone, ..placed });
         // Whoever keeps all of it is no worse than a crew that was only formed because nobody could.
         let placed = kept.or_else(|| match of.spec.split {
