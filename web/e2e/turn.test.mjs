@@ -63,7 +63,7 @@ it("a wrong password and a server that is not there cost nothing but the direct 
   const machine = await native(t, pool, join(folder(t), "node"));
   const { id } = await fluid(pool, 100_000);
   await until("the node to say what is wrong", () =>
-    machine.child.said.includes(`${server.url}: it does not take the name and the password; links go on without it`) &&
+    machine.child.said.includes(`${server.url}: it refuses the name and the password; links go on without it`) &&
     machine.child.said.includes(`${dead}: it does not answer; links go on without it`));
   const { sim } = await pool.api.job(id);
   await until("steps by the coordinator's relay", async () => (await pool.api.job(id)).sim.step > sim.step + 50);

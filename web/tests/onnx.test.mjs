@@ -226,7 +226,7 @@ test("wrong tensors are refused with what was expected, and so is a file that is
   // What the coordinator does not look at, the tab's engine refuses too.
   const raw = await ask("POST", "/api/v1/services/line", Buffer.from("no tensors"));
   assert.equal(raw.status, 502);
-  assert.match((await raw.json()).error.message, /these bytes are no tensors/);
+  assert.match((await raw.json()).error.message, /these bytes are not tensors/);
   const garbage = await add("garbage", Buffer.from("this is no model at all"));
   assert.equal(garbage.status, 422);
   assert.equal((await garbage.json()).error.code, "bad_model");

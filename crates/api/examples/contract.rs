@@ -4,9 +4,11 @@
 
 use serde_json::{Value, json};
 use shoal_api::schema::{answers, requests};
+use shoal_kinds::{Kind, Told};
 use shoal_peer::agreed;
 use shoal_protocol::{frame, limit, quic, share, sign};
 
+const KIND: &str = "crates/kinds/src/kind.rs";
 const FRAME: &str = "crates/protocol/src/frame.rs";
 const LIMIT: &str = "crates/protocol/src/limit.rs";
 const QUIC: &str = "crates/protocol/src/quic.rs";
@@ -16,7 +18,7 @@ const PART: &str = "crates/peer/src/part.rs";
 const WORDS: &str = "crates/peer/src/words.rs";
 
 fn main() {
-    let constants = [protocol(), peer()].concat();
+    let constants = [kinds(), protocol(), peer()].concat();
     let constants = constants.iter().map(|(name, value, file, constant)| {
         json!({ "name": name, "value": value, "file": file, "constant": constant })
     });
@@ -30,6 +32,14 @@ fn main() {
 
 /// Its name in TypeScript, its value, the file it is in and its name there.
 type Constant = (&'static str, Value, &'static str, &'static str);
+
+/// What people are told of each kind.
+fn kinds() -> Vec<Constant> {
+    let all = Kind::told().into_iter().map(|(name, Told { donor, item, items })| {
+        (String::from(name), json!({ "donor": donor, "item": item, "items": items }))
+    });
+    vec![("KINDS", Value::Object(all.collect()), KIND, "told")]
+}
 
 fn protocol() -> Vec<Constant> {
     let same = |name, value: Value, file| (name, value, file, name);

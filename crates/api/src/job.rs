@@ -24,7 +24,7 @@ pub struct JobJson {
     pub id: u64,
     pub name: String,
     pub owner: String,
-    /// `noop`, `map`, `render`, `exec` or `sim`.
+    /// `noop`, `map`, `render`, `exec`, `sim` or `onnx`.
     pub kind: Cow<'static, str>,
     pub state: StateJson,
     pub items: u64,

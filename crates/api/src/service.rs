@@ -16,7 +16,7 @@ pub struct ServiceJson {
     pub id: u64,
     pub name: String,
     pub owner: String,
-    /// `exec`.
+    /// `exec`, `onnx` or `llm`.
     pub kind: Cow<'static, str>,
     /// Nodes that always keep it ready.
     pub least: u16,

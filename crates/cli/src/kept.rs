@@ -42,7 +42,7 @@ impl Kept {
         let Some(mut rest) = bytes.strip_prefix(HEAD).or(torn.then_some(&[])) else {
             let path = path.display();
             return Err(Fail::input(format!(
-                "{path} was not written by --resume: name a new file, or one of an earlier --resume"
+                "{path} was not written by --resume: name a new file, or one that --resume wrote"
             )));
         };
         let mut runs = HashMap::new();

@@ -59,7 +59,7 @@ pub(crate) fn open(path: &Path, model: &ModelJson, sight: &Sight) -> Result<(Arr
         other => {
             let name = &port.name;
             return Err(Fail::input(format!(
-                "the model's input {name} is {other}: pictures can be made FP32 or UINT8; pass an .npy with --input"
+                "the model's input {name} is {other}, but Shoal can turn pictures only into FP32 or UINT8; pass an .npy file with --input"
             )));
         }
     };
@@ -71,7 +71,7 @@ fn read(path: &Path) -> Result<RgbImage, Fail> {
     let file = ImageReader::open(path).and_then(ImageReader::with_guessed_format);
     let file = file.map_err(|error| Fail::reading(path, &error))?;
     let no_picture = |error: ImageError| {
-        Fail::input(format!("{} is no picture that can be read: {error}", path.display()))
+        Fail::input(format!("{} cannot be read as a picture: {error}", path.display()))
     };
     let mut decoder = file.into_decoder().map_err(no_picture)?;
     // Cameras note how they were held, and turn nothing.
@@ -150,7 +150,7 @@ impl Found {
         task: Task,
         sight: &Sight,
     ) -> Result<Found, Fail> {
-        let output = outputs.first().ok_or_else(|| Fail::input("the model gives nothing"))?;
+        let output = outputs.first().ok_or_else(|| Fail::input("the model has no outputs"))?;
         if output.head.element != Element::F32 {
             let Head { name, element, .. } = &output.head;
             let message = format!("the model's output {name} is {element}: expected float32");

@@ -58,6 +58,12 @@ macro_rules! kind {
             /// All that this build knows.
             pub const NAMES: &[&str] = &[$($(#[cfg($cfg)])? stringify!($name),)*];
 
+            /// What people are told of each kind that this build knows, by its name.
+            pub fn told() -> Vec<(&'static str, Told)> {
+                Vec::from([$($(#[cfg($cfg)])?
+                    (stringify!($name), <crate::$name::$Work as About>::told())),*])
+            }
+
             /// Whether work of the kind with this name is code that somebody brings, if this build knows it.
             pub fn brings_code(name: &str) -> Option<bool> {
                 match name {
@@ -102,6 +108,11 @@ kinds!(kind);
 pub trait About {
     /// As it travels, and as people write it.
     fn name(&self) -> &'static str;
+
+    /// What people are told of the kind, whatever the work.
+    fn told() -> Told
+    where
+        Self: Sized;
 
     /// Which part of a node computes it.
     fn lane(&self) -> Lane;
@@ -222,6 +233,23 @@ pub trait About {
     #[cfg(feature = "plan")]
     fn sides(&self, _items: u64, _per_item: u64) -> Option<Vec<u64>> {
         None
+    }
+}
+
+/// What people are told of a kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Told {
+    /// What a device computes, for its donor.
+    pub donor: &'static str,
+    /// What one of its items is called, and what several are.
+    pub item: &'static str,
+    pub items: &'static str,
+}
+
+impl Told {
+    /// Its items have no name of their own.
+    pub(crate) const fn of(donor: &'static str) -> Told {
+        Told { donor, item: "item", items: "items" }
     }
 }
 

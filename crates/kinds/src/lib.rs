@@ -49,7 +49,7 @@ pub use form::{Form, Shape};
 pub use intake::IntakeError;
 pub use job::{JobSpec, ServiceSpec, Split};
 pub use kernel::{Binding, Edge, ElementType, Field, Kernel, Params, Slot, Space, Window, Windows};
-pub use kind::{About, Code, Kind};
+pub use kind::{About, Code, Kind, Told};
 pub use llm::LlmWork;
 pub use map::{Fold, FoldPlan, InputAsk, MapAsk, MapPlan, MapReading, MapWork, Reading, TooFar};
 pub use noop::NoopWork;

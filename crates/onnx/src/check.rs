@@ -123,7 +123,7 @@ fn missing(path: &Path<'_>, name: &str, nodes: &[Node]) -> ReadError {
     let name = Shown(name);
     let what = match later {
         Some(later) => format!("its input `{name}` is made only behind it, by node {later}"),
-        None => format!("nobody makes its input `{name}`"),
+        None => format!("no node makes its input `{name}`"),
     };
     ReadError::Node { place: path.place(), what }
 }
@@ -138,7 +138,7 @@ mod tests {
     #[test]
     fn a_refusal_names_node_and_operator() {
         let nobody = Build::new().input("x", &[1]).node("Add", &["x", "y"], &["z"]).output("z");
-        assert_eq!(nobody.refusal(), "node 0 `make_z` (Add): nobody makes its input `y`");
+        assert_eq!(nobody.refusal(), "node 0 `make_z` (Add): no node makes its input `y`");
         let later = Build::new()
             .input("x", &[1])
             .node("Add", &["x", "y"], &["z"])
@@ -153,7 +153,7 @@ mod tests {
             .output("y");
         assert_eq!(twice.refusal(), "node 1 `make_y` (Abs): its output `y` is made already");
         let no_output = Build::new().input("x", &[1]).output("y");
-        assert_eq!(no_output.refusal(), "nobody makes the output `y`");
+        assert_eq!(no_output.refusal(), "no node makes the output `y`");
         let unnamed = Build::new().input("x", &[1]).node("", &["x"], &["y"]).output("y");
         assert_eq!(unnamed.refusal(), "node 0 `make_y` (): it has no operator");
     }
@@ -186,7 +186,7 @@ mod tests {
             .input("c", &[1])
             .node_with("If", &["c"], &["y"], vec![With::Graph("then_branch", inner())])
             .output("y");
-        let said = "node 0 `make_sum` (Add) in a graph of node 0 `make_y` (If): nobody makes its input `x`";
+        let said = "node 0 `make_sum` (Add) in a graph of node 0 `make_y` (If): no node makes its input `x`";
         assert_eq!(lost.refusal(), said);
     }
 

@@ -18,7 +18,7 @@ pub enum ReadError {
     NoGraph,
     #[error("the file has two graphs (the second is at byte {at})")]
     TwoGraphs { at: usize },
-    #[error("the file says for no version of ONNX's operators")]
+    #[error("the file does not say which version of ONNX's operators it uses")]
     NoOpset,
     #[error("the file is too large to look at: it has more nodes and names than {most} bytes hold")]
     TooMuch { most: usize },
@@ -28,7 +28,7 @@ pub enum ReadError {
     Tensor { name: String, what: String },
     #[error("{place}: {what}")]
     Node { place: Place, what: String },
-    #[error("nobody makes the output `{}`", Shown(.name))]
+    #[error("no node makes the output `{}`", Shown(.name))]
     Output { name: String },
 }
 

@@ -300,4 +300,30 @@ impl Job {
             self.ended = None;
         }
     }
+
+    /// Part of [`crate::Scheduler::check`], while it runs: each item is in one place, and every count is what the items
+    /// make it.
+    pub(crate) fn check(&self) {
+        let id = self.id;
+        let mut parts: Vec<Span> = self.waiting.spans().collect();
+        let open = self.units.values().filter(|unit| !unit.is_merged());
+        parts.extend(open.map(|unit| unit.span));
+        parts.extend(self.merged.iter().map(|(start, merged)| Span::new(*start, merged.len)));
+        parts.sort();
+        let end = parts.iter().fold(0, |at, part| {
+            assert_eq!(part.start, at, "job {id}: items lost or held twice at {at}");
+            part.end()
+        });
+        assert_eq!(end, self.spec.items, "job {id}: items lost at the end");
+        self.check_units();
+        self.check_stood();
+        let done: u64 = self.merged.values().map(|merged| merged.len).sum();
+        assert_eq!(done, self.items_done, "job {id}: items done");
+        let places = self.merged.values().filter_map(|merged| merged.place);
+        let failed: u64 = places.map(|place| u64::from(place.failed.items)).sum();
+        assert_eq!(failed, self.items_failed, "job {id}: items that failed");
+        let first = self.checkpoint.pokes.first_key_value().map(|(step, _)| *step);
+        let early = first.is_some_and(|step| step < self.checkpoint.step);
+        assert!(!early, "job {id}: a poke of before the checkpoint");
+    }
 }

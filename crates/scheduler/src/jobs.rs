@@ -110,6 +110,7 @@ impl Jobs {
             assert_eq!(ready, work, "job {id} is offered if and only if something is left");
         }
         assert!(self.running.iter().all(|id| self.jobs.contains_key(id)), "open jobs");
+        self.running_jobs().for_each(Job::check);
         let ready = self.running_jobs().filter(|job| job.has_work());
         assert_eq!(ready.count(), self.ready.len(), "a job is offered twice");
         let units = self.jobs.values().flat_map(|job| job.units.values());

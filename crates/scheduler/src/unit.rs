@@ -3,7 +3,7 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::ops::{Deref, DerefMut};
-use shoal_protocol::{Attempt, Failure, NodeId, Span, Time};
+use shoal_protocol::{Attempt, Failure, JobId, NodeId, Span, Time};
 
 use crate::assign::{How, Loss};
 use crate::job::Job;
@@ -176,6 +176,20 @@ impl Unit {
     }
 }
 
+impl Unit {
+    /// Part of [`Job::check`]: no node has a part in it twice, and what its answers decide is settled.
+    fn check(&self, id: JobId, rules: &Rules) {
+        let start = self.span.start;
+        let decided = self.ballot.as_ref().and_then(|ballot| ballot.decided(rules));
+        let known = self.is_merged() && !self.copies.is_empty();
+        let known = known || self.ballot.as_ref().is_some_and(|ballot| ballot.seeks != 0);
+        assert!(decided.is_none() || known, "job {id}, unit {start}: decided and not settled");
+        let again = |(at, node)| self.nodes().skip(at + 1).any(|other| other == node);
+        let twice = self.nodes().enumerate().any(again);
+        assert!(!twice, "job {id}, unit {start}: a node has two parts");
+    }
+}
+
 /// A job's units in flight.
 impl Job {
     /// Books a unit's wishes and whether it is idle.
@@ -249,5 +263,32 @@ impl Job {
         self.wish_no_more(start);
         unit.nodes().for_each(|node| self.part_ends(node));
         Some(unit)
+    }
+
+    /// Part of [`Job::check`]: every list and every count is what the units make it.
+    pub(crate) fn check_units(&self) {
+        let (id, rules) = (self.id, self.rules());
+        for (start, unit) in &self.units {
+            assert_eq!(*start, unit.span.start, "job {id}: a unit under a wrong name");
+            unit.check(id, &rules);
+            let (aside, votes) = (self.aside.contains(start), self.votes.contains(start));
+            let wanting = aside || votes || self.wanting.contains(start);
+            assert_eq!(wanting, unit.wants(&rules), "job {id}, unit {start}: wanting");
+            assert_eq!(votes, wanting && unit.ballot.is_some(), "votes");
+            assert_eq!(aside, wanting && unit.is_aside(), "aside");
+            let merged = self.merged.get(start).is_some_and(|merged| merged.len == unit.span.len);
+            assert_eq!(merged, unit.is_merged(), "job {id}, unit {start}: merged");
+        }
+        let idle = self.units.values().filter(|unit| unit.is_idle()).map(|unit| unit.span.len);
+        assert_eq!(idle.sum::<u64>(), self.items_idle, "job {id}: idle items");
+        let copies = self.units.values().map(|unit| unit.copies.len() as u64);
+        assert_eq!(copies.sum::<u64>(), self.units_leased, "job {id}: copies");
+        let extras = self.units.values().flat_map(|unit| &unit.copies).filter(|copy| copy.extra);
+        assert_eq!(extras.count() as u64, self.extras, "job {id}: extra copies");
+        let late = self.late.as_ref().map(|late| late.len() as u64);
+        assert!(late.is_none_or(|late| late == self.units_leased), "job {id}: late copies");
+        let mut wishes = self.wanting.iter().chain(&self.aside).chain(&self.votes);
+        let wanted = wishes.all(|start| self.units.contains_key(start));
+        assert!(wanted, "job {id} wants copies of units that are not in flight");
     }
 }

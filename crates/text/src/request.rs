@@ -211,7 +211,7 @@ impl ChatRequest {
             param: None,
             code: "no_chat_template",
             message:
-                "this model has no chat template: it continues texts, with POST /v1/completions"
+                "this model has no chat template; it can only continue texts: use POST /v1/completions"
                     .into(),
         })?;
         let wrong = |error: &dyn ToString| Wrong::at("messages", error.to_string());
@@ -258,10 +258,7 @@ impl CompletionRequest {
         }
         let settings = self.common.settings(seed, self.logprobs)?;
         if self.best_of.is_some_and(|best| best != settings.choices) {
-            return Err(Wrong::unsupported(
-                "best_of",
-                "best_of is supported only as the same as n",
-            ));
+            return Err(Wrong::unsupported("best_of", "best_of is supported only if it equals n"));
         }
         Ok(settings)
     }

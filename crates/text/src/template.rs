@@ -220,7 +220,7 @@ fn write_json(
         ValueKind::Bool => *to += if value.is_true() { "true" } else { "false" },
         ValueKind::Number => *to += &value.to_string(),
         other => {
-            let words = format!("a value of the kind {other} is no JSON");
+            let words = format!("a value of the kind {other} is not JSON");
             return Err(Error::new(ErrorKind::BadSerialization, words));
         }
     }

@@ -78,6 +78,14 @@ test("numbers read as people write them", async () => {
   assert.equal(ago(0, 185_000), "3 min ago");
 });
 
+test("donors and owners are told what a kind says of itself, and of an unknown one its name", async () => {
+  const { kindWords } = await load("join/words.ts");
+  const { items } = await load("core/format.ts");
+  assert.equal(kindWords("exec"), "a program in a sandbox");
+  assert.equal(kindWords("toString"), "toString");
+  assert.deepEqual([items(1, "exec"), items(2, "sim"), items(2, "map"), items(2, "dance")], ["1 run", "2 rows", "2 items", "2 items"]);
+});
+
 test("a .npy file that no kernel can take says why", async () => {
   const { kernelNumbers } = await load("core/kernel-numbers.ts");
   const { npyHeader } = await load("../../sdk/src/npy.ts");

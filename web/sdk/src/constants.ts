@@ -2,6 +2,45 @@
  *
  * Made by `cargo xtask types` of the constants in Rust: change them there. */
 
+/** What people are told of each kind that this build knows, by its name. */
+export const KINDS = {
+  "exec": {
+    "donor": "a program in a sandbox",
+    "item": "run",
+    "items": "runs"
+  },
+  "llm": {
+    "donor": "a language model",
+    "item": "item",
+    "items": "items"
+  },
+  "map": {
+    "donor": "a GPU kernel over numbers",
+    "item": "item",
+    "items": "items"
+  },
+  "noop": {
+    "donor": "empty units, to measure the pool",
+    "item": "item",
+    "items": "items"
+  },
+  "onnx": {
+    "donor": "a model such as an image classifier",
+    "item": "item",
+    "items": "items"
+  },
+  "render": {
+    "donor": "parts of a picture, on the GPU",
+    "item": "tile",
+    "items": "tiles"
+  },
+  "sim": {
+    "donor": "a part of a simulation, together with others",
+    "item": "row",
+    "items": "rows"
+  }
+};
+
 /** Largest control message on a socket. Bulk data goes by HTTP, so a larger frame is a fault or an attack. */
 export const MAX_FRAME_BYTES = 4194304;
 

@@ -12,6 +12,7 @@ export { Answers } from "./answers.js";
 export type { ArrayOf, OutType, ResultArray } from "./arrays.js";
 export type { Bytes, UploadOptions } from "./blobs.js";
 export * from "./client.js";
+export { KINDS } from "./constants.js";
 export { ShoalError } from "./http.js";
 export { JobHandle, type JobOutcome } from "./job.js";
 export {

@@ -158,7 +158,7 @@ fn spawn(cores: Option<&str>, data: &Path, words: &[&str]) -> Outcome<Child> {
     if let Some(cores) = cores {
         child.args(["-c", cores]).arg(&program);
     }
-    child.args(words).arg("--data").arg(data).env("RUST_LOG", "warn");
+    child.args(words).arg("--data").arg(data).env_remove("SHOAL_LOG");
     child.stdin(Stdio::null()).stdout(Stdio::null());
     child.spawn().map_err(|error| not_started(&child, &error))
 }

@@ -1,5 +1,6 @@
 //! The map of the house in ARCHITECTURE.md is what `ls` shows: every crate has a row, every room at its top is named in
-//! it, every folder of the web too, and the files of the walk through the house are there.
+//! it, every folder of the web too, so is every folder around the crates, and the files of the walk through the house
+//! are there.
 
 use std::collections::BTreeSet;
 
@@ -12,6 +13,8 @@ const WALK: &str = "## A map job, room by room";
 const PLAIN: [&str; 3] = ["lib", "main", "testing"];
 /// Houses on the map that are no crates of Shoal. On the web a room is a folder: files are many and small.
 const OTHERS: [&str; 3] = ["xtask", "web/sdk", "web/app"];
+/// Folders whose folders the map names instead.
+const STREETS: [&str; 3] = ["crates", "web", "xtask"];
 
 pub(super) fn check(sources: &[Source]) -> Vec<Finding> {
     let Some(map) = sources.iter().find(|source| source.path == MAP) else { return Vec::new() };
@@ -32,6 +35,7 @@ pub(super) fn check(sources: &[Source]) -> Vec<Finding> {
             }),
         );
     }
+    findings.extend(missing_folders(map, sources));
     findings.extend(missing_files(map, sources));
     findings
 }
@@ -58,6 +62,31 @@ fn missing_crates(map: &Source, sources: &[Source], rows: &[(usize, &str)]) -> V
     unlisted
         .map(|name| map.found(0, format!("the code map has no row for crates/{name}")))
         .collect()
+}
+
+/// Those around the crates, which have rows of their own.
+fn missing_folders(map: &Source, sources: &[Source]) -> Vec<Finding> {
+    let folders: BTreeSet<_> = sources
+        .iter()
+        .filter_map(|source| folder(&source.path))
+        .filter(|it| *it != "xtask/src")
+        .collect();
+    let is_named = |folder: &&str| {
+        let mut words = section(&map.text, TABLE).flat_map(|(_, line)| quoted(line));
+        words.any(|word| word.trim_end_matches('/') == *folder)
+    };
+    let unnamed = folders.into_iter().filter(|folder| !is_named(folder));
+    unnamed.map(|folder| map.found(0, format!("the code map does not name {folder}"))).collect()
+}
+
+/// The folder that a file is in, as far as the map must name it.
+fn folder(path: &str) -> Option<&str> {
+    let (top, rest) = path.split_once('/').filter(|(top, _)| !top.starts_with('.'))?;
+    if !STREETS.contains(&top) {
+        return Some(top);
+    }
+    let (inner, _) = rest.split_once('/').filter(|_| top != "crates")?;
+    Some(&path[..top.len() + 1 + inner.len()])
 }
 
 /// What is at the top of a house.
@@ -111,6 +140,10 @@ mod tests {
             source("web/sdk/src/join/index.ts", ""),
             source("web/sdk/src/chat/index.ts", ""),
             source("web/sdk/src/index.ts", ""),
+            source("web/tests/join.test.mjs", ""),
+            source("web/README.md", ""),
+            source("garden/README.md", ""),
+            source(".ci/run", ""),
         ];
         let found: Vec<_> = check(&sources).into_iter().map(|finding| finding.text).collect();
         let expected = [
@@ -118,6 +151,8 @@ mod tests {
             "the row of `node` does not name `link`",
             "the row of `web/sdk` does not name `chat`",
             "there is no house `cellar`",
+            "the code map does not name garden",
+            "the code map does not name web/tests",
             "there is no gone.rs",
         ];
         assert_eq!(found, expected);

@@ -10,11 +10,11 @@ use crate::shell::{Outcome, read, root};
 pub(super) struct Constant {
     /// In TypeScript.
     name: String,
-    /// A number or a text.
+    /// A number, a text, or what a function gives.
     value: Value,
     /// The file that has it, from the repository's root.
     file: String,
-    /// In that file.
+    /// The constant or function in that file.
     constant: String,
 }
 
@@ -29,7 +29,7 @@ pub(super) fn text(constants: &[Constant]) -> Outcome<String> {
             .ok_or_else(|| format!("there is no documented constant {constant} in {file}"))?;
         text.push('\n');
         text += &comment(Some(&about), "");
-        text += &format!("export const {name} = {value};\n");
+        text += &format!("export const {name} = {value:#};\n");
     }
     Ok(text)
 }
@@ -42,7 +42,8 @@ fn about(source: &str, constant: &str) -> Option<String> {
             about.push(words.trim());
             continue;
         }
-        let named = line.split_once("const ").and_then(|(_, rest)| rest.split_once(':'));
+        let after = |word, end| line.split_once(word).and_then(|(_, rest)| rest.split_once(end));
+        let named = after("const ", ':').or_else(|| after("fn ", '('));
         if named.is_some_and(|(name, _)| name == constant) {
             return (!about.is_empty()).then(|| about.join(" "));
         }
@@ -57,8 +58,9 @@ mod tests {
 
     #[test]
     fn what_is_said_of_a_constant_is_found() {
-        let source = "/// Other.\npub const OTHER: u8 = 1;\n/// First line,\n/// second.\npub const IT: u8 = 2;\npub const BARE: u8 = 3;\n";
+        let source = "/// Other.\npub const OTHER: u8 = 1;\n/// First line,\n/// second.\npub const IT: u8 = 2;\npub const BARE: u8 = 3;\n/// Third.\nfn third() {}\n";
         assert_eq!(about(source, "IT").as_deref(), Some("First line, second."));
+        assert_eq!(about(source, "third").as_deref(), Some("Third."));
         assert_eq!(about(source, "BARE"), None);
         assert_eq!(about(source, "NONE"), None);
     }

@@ -12,22 +12,22 @@ pub(crate) struct Chat {
     pub(crate) model: String,
     /// A single question; without one, the conversation goes on in the terminal, or stdin is the question
     pub(crate) prompt: Vec<String>,
-    /// Instructions for the model, before all that is said
+    /// Instructions for the model, before the conversation
     #[arg(long, value_name = "TEXT")]
     pub(crate) system: Option<String>,
     /// How freely words are chosen: 0 for the likeliest ones, up to 2 [default: 1]
     #[arg(long, value_name = "NUMBER")]
     pub(crate) temperature: Option<f32>,
-    /// Choose only among the likeliest words that together have this part of the chance
+    /// Choose only among the likeliest words whose probabilities add up to this, from 0 to 1
     #[arg(long, value_name = "PART")]
     pub(crate) top_p: Option<f32>,
-    /// Choose only among so many of the likeliest words
+    /// Choose only among this many of the likeliest words
     #[arg(long, value_name = "N")]
     pub(crate) top_k: Option<u32>,
-    /// The same seed and question give the same answer
+    /// Make answers repeatable: the same seed and question give the same answer
     #[arg(long, value_name = "NUMBER")]
     pub(crate) seed: Option<u64>,
-    /// Tokens of an answer at most
+    /// The longest answer, in tokens
     #[arg(long, value_name = "N")]
     pub(crate) max_tokens: Option<u32>,
     #[command(flatten)]

@@ -120,7 +120,7 @@ Examples:
 
 The inputs go to the kernel's read-only arrays in binding order. If the output's name ends in .npy,
 the file gets a header and keeps the input's shape. Any other file gets the raw numbers. Without -o,
-Shoal prints the result's shape, its least, mean and largest number, and the first ones.
+Shoal prints the result's shape, its smallest, mean and largest number, and the first few.
 
 Write the kernel as if one GPU had the whole array. An item is one invocation. Items run in units on
 different devices, but ids and arrayLength count over the whole job, and input[i - 1u] is the
@@ -148,24 +148,24 @@ Examples:
   shoal exec prog.wasm --folder words/ < text.txt
 
 With --lines, the program runs once for each line of stdin, or for each --batch of lines. The
-answers come out in order, each ended by a newline, as soon as none before them is missing. If nobody
-reads on, as after | head, the job is cancelled. With files, it runs once for each file: it reads
+answers come out in order, each ended by a newline, as soon as all before them are there. If the
+reader closes the pipe, as head does, the job is cancelled. With files, it runs once for each file: it reads
 the file on stdin, finds the file's name in SHOAL_INPUT, and its output goes to DIR/NAME while the job
 runs. With neither, or with -, it runs once on all of stdin. Everything after -- is passed to the program as arguments.
 
 If the program fails on an input (it traps, goes over a limit, or its exit code is not one of
---ok-exit), all other inputs still run. Shoal lists those that failed, how, and the end of stderr, and
-ends with exit code 123. A run is out of time only if a second device needs too long as well, where
-there is one. What a failed run wrote to stdout is printed too, but is not saved as DIR/NAME.
+--ok-exit), all other inputs still run. Shoal lists the failed inputs with the reason and the end of stderr,
+and ends with exit code 123. If a run takes too long, Shoal tries it on a second device, if there is
+one, before it counts as failed. What a failed run wrote to stdout is printed too, but is not saved as DIR/NAME.
 To run only the failed inputs again, save them with --failures and give the file to --only:
 
   shoal exec prog.wasm pictures/* -o out/ --failures failed.jsonl
   shoal exec better.wasm pictures/* -o out/ --only failed.jsonl
 
-With --resume FILE, Shoal remembers in FILE what is done. The same command runs only what is missing:
-after it was interrupted or some inputs failed, or because there are new or changed inputs. Answers
-are kept in order: of those behind the first one that is missing, none. A program that draws random
-numbers draws others when the rest of its inputs run later.
+With --resume FILE, Shoal records finished inputs in FILE. After an interruption, after failures, or
+with new or changed inputs, the same command runs only what is missing. Shoal keeps answers up to the
+first missing one and drops the rest. A program that uses random numbers gets different ones when the
+rest of its inputs run later.
 
   shoal exec prog.wasm pictures/* -o out/ --resume out.resume";
 
@@ -211,10 +211,10 @@ Examples:
   shoal infer yolo --image bus.jpg --task detect -o boxes.png
   shoal model add smollm2.gguf --context 2048   a language model, for shoal chat
   shoal model add https://models.example/smollm2.gguf
-                                                from the web; if that is interrupted, the same
-                                                command goes on from there
+                                                from the web; after an interruption, the same
+                                                command continues the download
   shoal model add yolo.onnx --split 3 --calibrate photos/ --task detect
-                                                what f16 and int8 between devices would change
+                                                show what f16 and int8 between devices change
   shoal model add yolo.onnx --split 3 --wire f16
   shoal model add big.gguf --split 2 --by tensors
                                                 each node has some rows of every matrix
@@ -236,7 +236,7 @@ The work is done by onnxruntime's own quantiser, a Python package.";
 
 pub(super) const CHAT: &str = "\
 Examples:
-  shoal chat smollm2                            talk in the terminal; /help tells more
+  shoal chat smollm2                            talk in the terminal; /help lists the commands
   shoal chat smollm2 \"Name three fish.\"
   shoal chat smollm2 --system \"Answer in one word.\" --temperature 0 < question.txt
   shoal chat smollm2 --json \"Hello\"             the answer, counts and times as JSON

@@ -124,11 +124,11 @@ pub(crate) struct Lend {
     /// Pause when running on battery below this charge; 0 never pauses
     #[arg(long, value_name = "PERCENT", default_value_t = 30, value_parser = percent())]
     pub(crate) battery_below: u8,
-    /// The ONNX Runtime library to run models with where it is faster than the built-in engine; `none` for the built-in
-    /// engine alone [default: the one this system has installed, if any]
+    /// The ONNX Runtime library, used for models where it is faster than the built-in engine; `none` to use only the
+    /// built-in engine [default: the one this system has installed, if any]
     #[arg(long, value_name = "FILE", env = "SHOAL_ONNXRUNTIME")]
     pub(crate) onnxruntime: Option<PathBuf>,
-    /// Run every model with ONNX Runtime that it can run, without timing the built-in engine
+    /// Use ONNX Runtime for every model that it can run, without timing the built-in engine
     #[arg(long)]
     pub(crate) prefer_onnxruntime: bool,
 }
@@ -159,7 +159,7 @@ pub(super) fn public_key(text: &str) -> Result<PublicKey, String> {
 
 /// A size in bytes, said as people do: 512M, 4G, 4GiB. All are powers of two, as memory is sold.
 fn size(text: &str) -> Result<u64, String> {
-    let bad = || format!("{text:?} is no size; say it as 512M or 4G");
+    let bad = || format!("{text:?} is not a size; expected one such as 512M or 4G");
     let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let (number, unit) = text.split_at(digits);
     let shift = match unit.to_ascii_uppercase().as_str() {
@@ -170,7 +170,9 @@ fn size(text: &str) -> Result<u64, String> {
     };
     let number: u64 = number.parse().map_err(|_| bad())?;
     match number.checked_mul(1 << shift) {
-        Some(0) => Err("a device that lends no memory computes nothing; say at least 1M".into()),
+        Some(0) => {
+            Err("a device that lends no memory computes nothing; expected at least 1M".into())
+        }
         Some(bytes) => Ok(bytes),
         None => Err(bad()),
     }

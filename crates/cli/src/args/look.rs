@@ -82,7 +82,7 @@ pub(crate) struct Cancel {
     pub(crate) server: Server,
 }
 
-/// Explain in plain words what happened to a job, an item or a node, and why; or how a model or service is kept ready
+/// Explain in plain words what happened to a job, an item or a node, and why; or which nodes keep a model or service ready
 #[derive(Debug, Args)]
 #[command(after_help = help::EXPLAIN)]
 pub(crate) struct Explain {

@@ -49,7 +49,7 @@ pub(crate) struct Shoal {
     #[arg(long, global = true, display_order = 900)]
     pub(crate) json: bool,
 
-    /// Say nothing on stderr but errors: no progress, no notes
+    /// Print only errors on stderr: no progress, no notes
     #[arg(long, short, global = true, display_order = 900)]
     pub(crate) quiet: bool,
 
@@ -117,7 +117,7 @@ pub(crate) struct Server {
     /// The coordinator's API key [default: the key of the coordinator on this machine]
     #[arg(long, value_name = "KEY", env = "SHOAL_KEY", hide_env_values = true)]
     pub(crate) key: Option<String>,
-    /// Seconds to wait for a coordinator that is away, such as one that restarts [default: 600, or 15 if it never answered]
+    /// Seconds to wait for a coordinator that does not answer, such as one that restarts [default: 600, or 15 if it never answered]
     #[arg(long, value_name = "S", value_parser = seconds)]
     pub(crate) patience: Option<Duration>,
 }

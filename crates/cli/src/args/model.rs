@@ -69,7 +69,7 @@ pub(crate) struct ModelAdd {
     /// What clients call it: letters, digits, "-", "_" and "." [default: the file's name]
     #[arg(long)]
     pub(crate) name: Option<String>,
-    /// For whom it runs, as donors see it [default: your user name]
+    /// Who it runs for, as donors see it [default: your user name]
     #[arg(long, value_name = "NAME")]
     pub(crate) owner: Option<String>,
     /// Number of nodes that keep it ready while there is memory
@@ -78,10 +78,10 @@ pub(crate) struct ModelAdd {
     /// Number of nodes that may keep it ready when requests are waiting
     #[arg(long, value_name = "N", default_value_t = 4)]
     pub(crate) most: u16,
-    /// Seconds without work after which a node beyond the least is released
+    /// Seconds without work after which a node above --least is released
     #[arg(long, value_name = "SECONDS", default_value_t = 60)]
     pub(crate) idle: u64,
-    /// Tokens of a conversation with a language model [default: 4096, or what the model was made for]
+    /// Tokens of a conversation with a language model [default: 4096, or less if the model was made for less]
     #[arg(long, value_name = "TOKENS")]
     pub(crate) context: Option<u32>,
     /// Conversations with a language model that a node holds at a time [default: 4]
@@ -110,15 +110,15 @@ pub(crate) struct Between {
     #[arg(long, value_name = "NAME=1x3x224x224", value_parser = work::name_and_shape)]
     pub(crate) shape: Vec<(String, Vec<u64>)>,
     /// What each device has of a language model: some of its layers, so that a token goes from device to device, or some
-    /// rows of every matrix (tensors), so that all devices compute each layer together; for native nodes with short ways
-    /// between them [default: layers]
+    /// rows of every matrix (tensors), so that all devices compute each layer together; only for native nodes with very
+    /// little network delay between them [default: layers]
     #[arg(long, value_name = "WHAT")]
     pub(crate) by: Option<ByArg>,
     /// How numbers travel between the devices [default: f32]; only f32 keeps a language model's words exactly
     #[arg(long, value_name = "FORM")]
     pub(crate) wire: Option<WireArg>,
-    /// Typical inputs on which every form is tried: an .npy file with one in each row, or a folder of pictures; may be
-    /// repeated if the model has several inputs. Without --wire the model is not added, only the effect is shown
+    /// Typical inputs to try every form on: an .npy file with one in each row, or a folder of pictures; may be
+    /// repeated if the model has several inputs. Without --wire, Shoal only shows the effect and does not add the model
     #[arg(long, value_name = "[NAME=]PATH")]
     pub(crate) calibrate: Vec<String>,
     /// What the model does with the pictures
@@ -198,7 +198,7 @@ pub(crate) struct Sight {
     /// The names of the classes, one a line
     #[arg(long, value_name = "FILE", requires = "task")]
     pub(crate) labels: Option<PathBuf>,
-    /// The least score of a box
+    /// The lowest score of a box
     #[arg(long, value_name = "PART", default_value_t = 0.25)]
     pub(crate) score: f32,
     /// How much two boxes of one class may overlap
@@ -239,7 +239,7 @@ pub(crate) enum NormalizeArg {
     Imagenet,
 }
 
-/// What each of the devices has that share a language model
+/// What each device has of a language model that several share
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ByArg {
     Layers,

@@ -28,7 +28,7 @@ pub(crate) struct ServiceAdd {
     pub(crate) name: String,
     /// A WASI program (wasm32-wasip1): a request is its stdin, the answer its stdout
     pub(crate) module: PathBuf,
-    /// For whom it runs, as donors see it [default: your user name]
+    /// Who it runs for, as donors see it [default: your user name]
     #[arg(long, value_name = "NAME")]
     pub(crate) owner: Option<String>,
     /// Number of nodes that keep it ready while there is memory
@@ -37,7 +37,7 @@ pub(crate) struct ServiceAdd {
     /// Number of nodes that may keep it ready when requests are waiting
     #[arg(long, value_name = "N", default_value_t = 4)]
     pub(crate) most: u16,
-    /// Seconds without work after which a node beyond the least is released
+    /// Seconds without work after which a node above --least is released
     #[arg(long, value_name = "SECONDS", default_value_t = 60)]
     pub(crate) idle: u64,
     /// Let other people's nodes serve it too; nobody checks their answers
@@ -49,7 +49,7 @@ pub(crate) struct ServiceAdd {
     /// Let the program see the real time and real random numbers
     #[arg(long)]
     pub(crate) clock: bool,
-    /// Seconds that one request may compute
+    /// Seconds that one request may take to compute
     #[arg(long, value_name = "SECONDS", default_value_t = 30.0)]
     pub(crate) limit_seconds: f64,
     #[command(flatten)]

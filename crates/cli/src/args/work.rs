@@ -35,10 +35,10 @@ pub(crate) struct JobArgs {
 /// For whom a job runs, and what becomes of it when this command ends before it
 #[derive(Clone, Debug, Args)]
 pub(crate) struct StayArgs {
-    /// For whom the job runs, as donors see it [default: your user name]
+    /// Who the job runs for, as donors see it [default: your user name]
     #[arg(long, value_name = "NAME")]
     pub(crate) owner: Option<String>,
-    /// Submit the job, print its number and end; `shoal watch JOB -o FILE` fetches the result
+    /// Submit the job, print its number and exit; `shoal watch JOB -o FILE` fetches the result
     #[arg(long)]
     pub(crate) detach: bool,
     /// What Ctrl-C does while the job runs
@@ -88,7 +88,7 @@ pub(crate) struct Map {
     /// The inputs are files of raw numbers of this type
     #[arg(long, value_name = "TYPE", value_parser = ["f32", "i32", "u32", "f16"])]
     pub(crate) raw: Option<String>,
-    /// Give every unit all of this input: its name in the kernel, or its position counted from 0; may be
+    /// Give every unit the whole of this input: its name in the kernel, or its position counted from 0; may be
     /// repeated
     #[arg(long, value_name = "INPUT")]
     pub(crate) whole: Vec<String>,
@@ -217,7 +217,7 @@ pub(crate) struct Exec {
     /// End the job at the first input on which the program fails
     #[arg(long)]
     pub(crate) stop_on_error: bool,
-    /// Exit codes that are no failure, separated by commas: 0,10,20 for SAT solvers
+    /// Exit codes that do not count as failures, separated by commas: 0,10,20 for SAT solvers
     #[arg(
         long,
         value_name = "CODES",
@@ -232,11 +232,11 @@ pub(crate) struct Exec {
     /// Write the failed inputs to this file, as one line of JSON each
     #[arg(long, value_name = "FILE")]
     pub(crate) failures: Option<PathBuf>,
-    /// Run only on the inputs that a file of --failures lists; give the same inputs as then
+    /// Run only on the inputs listed in a file that --failures wrote; give the same inputs as for that run
     #[arg(long, value_name = "FILE")]
     pub(crate) only: Option<PathBuf>,
-    /// Keep in this file what is done. Where it is there already, only inputs run that are missing in it, or for which program,
-    /// arguments, environment or input are others; give it again after an interruption
+    /// Record finished inputs in this file. If it exists, run only inputs that are missing from it, or whose program,
+    /// arguments, environment or content changed; give it again after an interruption
     #[arg(long, value_name = "FILE", conflicts_with_all = ["only", "detach"])]
     pub(crate) resume: Option<PathBuf>,
     #[command(flatten)]

@@ -101,7 +101,7 @@ impl Download {
                     return Ok(self.watch.look(&self.part.path, self.here(), true)?);
                 }
                 self.part.begin(Note::default())?;
-                return Err(Stop::Broke("the file there is another one now".into()));
+                return Err(Stop::Broke("the file on the server has changed".into()));
             }
             status if status.is_success() => self.begins(&answer)?,
             status => return Err(self.refused(status)),
@@ -148,7 +148,7 @@ impl Download {
             return Ok(());
         }
         self.part.begin(Note::default())?;
-        Err(Stop::Broke("the server sent another part of the file than was asked for".into()))
+        Err(Stop::Broke("the server did not send the part of the file that Shoal asked for".into()))
     }
 
     /// The server sends everything.
@@ -157,7 +157,10 @@ impl Download {
         if let Some(encoding) = text_of(headers, &header::CONTENT_ENCODING)
             && encoding != "identity"
         {
-            let message = format!("{} comes packed as {encoding}, unasked", self.url());
+            let message = format!(
+                "{} arrives compressed ({encoding}), although Shoal did not ask for that",
+                self.url()
+            );
             return Err(Fail::world("bad_answer", message).into());
         }
         let kind = text_of(headers, &header::CONTENT_TYPE).unwrap_or_default();
@@ -202,7 +205,7 @@ impl Download {
         }
         let hint = match status {
             StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
-                ": it may want a login; fetch the file yourself and add that"
+                ": it may need a login; fetch the file yourself and add it"
             }
             StatusCode::NOT_FOUND | StatusCode::GONE => ": is the address right?",
             _ => "",
@@ -216,7 +219,7 @@ impl Download {
         let message = match have {
             0 => format!("cannot fetch {url}: {reason}"),
             _ => format!(
-                "{url} came only in part, {}: {reason}; the same command goes on from there",
+                "only a part of {url} arrived, {}: {reason}; the same command continues from there",
                 progress(have, total)
             ),
         };

@@ -58,7 +58,7 @@ impl Watch {
 
     pub(super) fn too_large(&self, size: u64) -> Wrong {
         let (size, most) = (show::size(size), show::size(self.most()));
-        let message = format!("{} has {size} or more: at most {most} are possible", self.url);
+        let message = format!("{} has {size} or more; at most {most} are allowed", self.url);
         Wrong::File(Fail::Input { code: "too_large".into(), message })
     }
 

@@ -16,10 +16,10 @@ use crate::show;
 const MOST_PROMPT_BYTES: u64 = 8 << 20;
 const HELP: &str = "\
 /reset   begin a new conversation
-/system TEXT   begin a new one with these instructions
+/system TEXT   begin a new conversation with these instructions
 /again   answer the last question again
-/quit    leave (Ctrl-D does the same)
-Ctrl-C stops an answer; while nobody speaks it leaves.";
+/quit    end the chat (Ctrl-D does the same)
+Ctrl-C stops an answer; at the prompt it ends the chat.";
 
 pub(super) async fn run(context: &Context, args: Chat) -> Result<(), Fail> {
     let interrupts = Interrupts::listen();
@@ -27,7 +27,7 @@ pub(super) async fn run(context: &Context, args: Chat) -> Result<(), Fail> {
     let model = client.language(&args.model).await?;
     if model["shoal"]["chats"] == false {
         let message = format!(
-            "{} has no chat template: it continues texts, with POST /v1/completions",
+            "{} has no chat template; it can only continue texts: use POST /v1/completions",
             args.model
         );
         return Err(Fail::Input { code: "no_chat_template".into(), message });
@@ -125,7 +125,7 @@ impl<'a> Talk<'a> {
                     continue;
                 }
                 Line::Unknown(word) => {
-                    show::line(&format!("there is no {word}; /help tells what there is"))?;
+                    show::line(&format!("{word} is not a command; /help lists all commands"))?;
                     continue;
                 }
                 Line::Quit => return Ok(()),

@@ -99,7 +99,7 @@ pub(super) async fn start(
     let next = if about.chats {
         format!("talk to it with: shoal chat {name}")
     } else {
-        "it continues texts, with POST /v1/completions".into()
+        "it can only continue texts, with POST /v1/completions".into()
     };
     show::line(&format!("ready on {}; {next}", ready.join(", ")))
 }

@@ -209,7 +209,9 @@ fn harmless(name: &str) -> Result<String, Fail> {
         return Ok(name.into());
     }
     let name = show::harmless(name);
-    Err(Fail::input(format!("the job has a file named {name:?}, which is no name for a file here")))
+    Err(Fail::input(format!(
+        "the job has an output named {name:?}, which cannot be a file name here"
+    )))
 }
 
 async fn picture(

@@ -71,14 +71,15 @@ fn devices_that_can_run_a_model_are_told_and_why_others_cannot() {
     let _guest = pool.node("guest", &["--no-gpu"]);
     let file = pool.folder.file("part.onnx", negative_part());
     let told = text(&pool.run(&["model", "add", &file]).ok().stdout);
-    let words = "guest cannot run it: it is somebody else's, and the service is not for those";
+    let words =
+        "guest cannot run it: it belongs to somebody else, and strangers may not serve this";
     assert!(told.contains("own can run it") && told.contains(words), "{told}");
     let said = pool.run(&["model", "add", &file, "--name", "again", "--json"]).ok().json();
     let can = |at: usize| (&said["devices"][at]["name"], &said["devices"][at]["can"]);
     assert_eq!(can(0), (&"own".into(), &"whole".into()), "{said}");
     assert_eq!(can(1), (&"guest".into(), &"nothing".into()), "{said}");
     let why = text(&pool.run(&["explain", "again"]).ok().stdout);
-    assert!(why.contains("guest cannot keep it ready: it is somebody else's"), "{why}");
+    assert!(why.contains("guest cannot keep it ready: it belongs to somebody else"), "{why}");
 }
 
 #[test]

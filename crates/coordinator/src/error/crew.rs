@@ -94,7 +94,7 @@ impl From<PokeError> for ApiError {
             PokeError::Json(message) => ApiError::new(
                 StatusCode::BAD_REQUEST,
                 "bad_json",
-                format!("the body is no poke: {message}"),
+                format!("the body is not a poke: {message}"),
             ),
             PokeError::NotRunning { job, state } => ApiError::new(
                 StatusCode::CONFLICT,

@@ -94,7 +94,7 @@ impl From<JobError> for ApiError {
                 StatusCode::CONFLICT,
                 "no_array",
                 format!(
-                    "the result of job {job} is no array of one type: get it as it is, without .npy"
+                    "the result of job {job} is not an array of one type: fetch it without .npy"
                 ),
             ),
             JobError::NoItem { job, item, items } => ApiError::new(

@@ -86,7 +86,7 @@ async fn get_services(State(app): State<App>) -> Result<Json<ServicesJson>, ApiE
     Ok(Json(ServicesJson { services: app.driver.services().await? }))
 }
 
-/// Why a service is kept ready as it is, and what other numbers of devices would bring: in sentences, and in numbers
+/// Explain which devices keep a service ready and why, and how fast it would be on other numbers of devices
 #[utoipa::path(
     get, path = "/api/v1/services/{name}/explain", tag = "services", security(("key" = [])),
     params(("name" = String, Path)),

@@ -87,7 +87,7 @@ pub(super) fn found(seeking: &Seeking, answer: &[u8]) -> Result<Vec<u8>, String>
     let Seeking { boxes: asked, placed } = seeking;
     let outputs = unpack(answer).map_err(|error| error.to_string())?;
     let Some(Tensor { head, bytes }) = outputs.first() else {
-        return Err("the model gives nothing, so it finds nothing".into());
+        return Err("the model has no outputs, so it finds nothing".into());
     };
     let Head { name, element, dims } = head;
     if *element != Element::F32 {

@@ -14,7 +14,7 @@ use shoal_protocol::Lane;
 
 use crate::feed::Feed;
 use crate::form::Form;
-use crate::kind::{About, body};
+use crate::kind::{About, Told, body};
 use crate::plain::Plain;
 
 /// Numbers in an item: so many that a unit's answers are small beside its numbers.
@@ -32,6 +32,10 @@ pub struct CountWork {
 impl About for CountWork {
     fn name(&self) -> &'static str {
         "count"
+    }
+
+    fn told() -> Told {
+        Told::of("how often a value is among numbers, on the GPU")
     }
 
     fn brings_code() -> bool {

@@ -24,12 +24,16 @@ use alloc::vec::Vec;
 use shoal_protocol::{Failure, Lane};
 
 use crate::form::{End, Form, Record};
-use crate::kind::{About, Code, body};
+use crate::kind::{About, Code, Told, body};
 use crate::plain::Plain;
 
 impl About for ExecWork {
     fn name(&self) -> &'static str {
         "exec"
+    }
+
+    fn told() -> Told {
+        Told { item: "run", items: "runs", ..Told::of("a program in a sandbox") }
     }
 
     fn lane(&self) -> Lane {

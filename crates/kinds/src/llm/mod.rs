@@ -19,12 +19,16 @@ use shoal_protocol::{Engine, Lane};
 
 use crate::crew::CrewPlan;
 use crate::form::Form;
-use crate::kind::{About, Code, body, packed};
+use crate::kind::{About, Code, Told, body, packed};
 use crate::plain::Plain;
 
 impl About for LlmWork {
     fn name(&self) -> &'static str {
         "llm"
+    }
+
+    fn told() -> Told {
+        Told::of("a language model")
     }
 
     fn lane(&self) -> Lane {

@@ -152,7 +152,9 @@ fn beginning(
 pub enum LlmError {
     #[error("a language model answers requests: ask for a service with POST /api/v1/services")]
     NoJob,
-    #[error("\"context\" is {found}: expected {least} to {most}, for which the model was made")]
+    #[error(
+        "\"context\" is {found}: expected {least} to {most}, the most that the model was made for"
+    )]
     Context { found: u32, least: u32, most: u32 },
     #[error("\"conversations\" is {found}: expected 1 to {most}")]
     Conversations { found: u16, most: u16 },
@@ -160,9 +162,9 @@ pub enum LlmError {
     Wire { found: String, expected: String },
     #[error("\"by\" is {found:?}; expected one of {expected}")]
     By { found: String, expected: String },
-    #[error("\"wire\" is {found}: devices that share every matrix send each other f32 only")]
+    #[error("\"wire\" is {found}: devices that share a model by tensors send each other only f32")]
     WireOfTensors { found: Wire },
-    #[error("the model ends after {size} bytes, within its own description")]
+    #[error("the model's file ends after {size} bytes, before its own description does")]
     Short { size: u64 },
 }
 

@@ -44,12 +44,16 @@ use shoal_protocol::Lane;
 
 use crate::feed::Feed;
 use crate::form::Form;
-use crate::kind::{About, Code, body};
+use crate::kind::{About, Code, Told, body};
 use crate::plain::Plain;
 
 impl About for MapWork {
     fn name(&self) -> &'static str {
         "map"
+    }
+
+    fn told() -> Told {
+        Told::of("a GPU kernel over numbers")
     }
 
     fn lane(&self) -> Lane {

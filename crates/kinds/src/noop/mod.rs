@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use shoal_protocol::Lane;
 
 use crate::form::Form;
-use crate::kind::{About, body};
+use crate::kind::{About, Told, body};
 use crate::plain::Plain;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -20,6 +20,10 @@ pub struct NoopWork;
 impl About for NoopWork {
     fn name(&self) -> &'static str {
         "noop"
+    }
+
+    fn told() -> Told {
+        Told::of("empty units, to measure the pool")
     }
 
     fn brings_code() -> bool {

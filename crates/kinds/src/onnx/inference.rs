@@ -74,7 +74,7 @@ pub enum InferenceError {
     Number { name: String, at: usize, found: String, element: Element },
     #[error("the parameter \"{name}\" is {found}: expected a number from 0 to 1")]
     Part { name: &'static str, found: f32 },
-    #[error("{0} bytes are left over behind the inputs")]
+    #[error("{0} bytes are left over after the inputs")]
     LeftOver(usize),
     #[error("the model has no output {name:?}, only {known}")]
     NoOutput { name: String, known: String },

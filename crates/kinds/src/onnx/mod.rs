@@ -42,12 +42,16 @@ use shoal_protocol::{Engine, Lane};
 use crate::crew::CrewPlan;
 use crate::feed::Feed;
 use crate::form::Form;
-use crate::kind::{About, Code, body, packed};
+use crate::kind::{About, Code, Told, body, packed};
 use crate::plain::Plain;
 
 impl About for OnnxWork {
     fn name(&self) -> &'static str {
         "onnx"
+    }
+
+    fn told() -> Told {
+        Told::of("a model such as an image classifier")
     }
 
     fn lane(&self) -> Lane {

@@ -139,13 +139,15 @@ pub enum OnnxError {
     ServiceInputs,
     #[error("the model has {size} bytes; at most {most} are allowed")]
     TooLarge { size: u64, most: u64 },
-    #[error("the model cannot be split: it has no place where all that crosses can travel")]
+    #[error(
+        "the model cannot be split: wherever it is cut, something would have to cross that cannot be sent"
+    )]
     Indivisible,
     #[error("\"wire\" is {found:?}; expected one of {expected}")]
     Wire { found: String, expected: String },
     #[error("the model has {found} {what}; at most {most} are allowed")]
     TooManyPorts { what: &'static str, found: usize, most: usize },
-    #[error("the model has several inputs: say with \"name\" which one each array is for")]
+    #[error("the model has several inputs: say in \"name\" which one each array is for")]
     NoName,
     #[error("the input {name:?} has the type {found:?}: expected one of {expected}")]
     Type { name: String, found: String, expected: String },
@@ -165,7 +167,7 @@ pub enum OnnxError {
     ItemsDiffer { one: String, items: u64, other: String, others: u64 },
     #[error("{misfit} (each row of an array is an item; {arrays})")]
     Misfit { misfit: Misfit, arrays: String },
-    #[error("the model gives nothing for an item")]
+    #[error("the model has no output")]
     NoOutput,
 }
 

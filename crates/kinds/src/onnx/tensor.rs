@@ -121,10 +121,13 @@ pub enum TensorError {
 impl fmt::Display for TensorError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            TensorError::Head => f.write_str("these bytes are no tensors"),
+            TensorError::Head => f.write_str("these bytes are not tensors"),
             TensorError::TooMany => write!(f, "there are more than {MOST_TENSORS} tensors"),
             TensorError::Length { name } => {
-                write!(f, "the tensor {name:?} has not as many bytes as its shape says")
+                write!(
+                    f,
+                    "the tensor {name:?} does not have the number of bytes that its shape needs"
+                )
             }
         }
     }

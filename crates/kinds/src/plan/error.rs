@@ -72,7 +72,7 @@ pub enum PlanError {
     Tolerance { which: &'static str, value: f32 },
     #[error("\"weight\" is {weight}; it must be from 1 to {most}")]
     Weight { weight: u32, most: u32 },
-    #[error("a job of kind {kind} cannot be a service; only exec can")]
+    #[error("a job of kind {kind} cannot be a service; only exec, onnx and llm can")]
     NotServed { kind: &'static str },
     #[error("a service of kind {kind} cannot be split over several nodes; only onnx and llm can")]
     NotSplit { kind: &'static str },

@@ -98,5 +98,8 @@ pub trait Intake: Send + Sync + 'static {
 }
 
 fn refuse<T>() -> Result<T, IntakeError> {
-    Err(IntakeError::plain("no_intake", "nobody here can check such code, so it is not taken"))
+    Err(IntakeError::plain(
+        "no_intake",
+        "this coordinator cannot check such code, so it refuses it",
+    ))
 }

@@ -22,12 +22,16 @@ use alloc::vec::Vec;
 use shoal_protocol::Lane;
 
 use crate::form::Form;
-use crate::kind::{About, Code, body};
+use crate::kind::{About, Code, Told, body};
 use crate::plain::Plain;
 
 impl About for RenderWork {
     fn name(&self) -> &'static str {
         "render"
+    }
+
+    fn told() -> Told {
+        Told { item: "tile", items: "tiles", ..Told::of("parts of a picture, on the GPU") }
     }
 
     fn lane(&self) -> Lane {

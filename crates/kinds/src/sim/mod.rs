@@ -21,12 +21,20 @@ use shoal_protocol::Lane;
 
 use crate::crew::{CrewPlan, CrewProblem, Recovery, Ring, Totals};
 use crate::form::Form;
-use crate::kind::{About, Code, body, packed};
+use crate::kind::{About, Code, Told, body, packed};
 use crate::plain::Plain;
 
 impl About for SimWork {
     fn name(&self) -> &'static str {
         "sim"
+    }
+
+    fn told() -> Told {
+        Told {
+            item: "row",
+            items: "rows",
+            ..Told::of("a part of a simulation, together with others")
+        }
     }
 
     fn lane(&self) -> Lane {

@@ -1,4 +1,4 @@
-//! How a service is kept ready, why by so many devices, and what other numbers of them would bring.
+//! How a service is kept ready, why by so many devices, and how fast it would be on other numbers of them.
 
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -40,7 +40,7 @@ impl Scheduler {
         lines.extend(self.split_words(now, &view, &placements, stepwise));
         if view.split.as_ref().is_some_and(|split| split.side_by_side) {
             let what = step_word(stepwise);
-            lines.push(format!("all of them compute each {what} together, each its share of it"));
+            lines.push(format!("all of them compute every {what} together"));
         }
         lines.extend(placements.iter().map(|placed| self.placement_words(placed, stepwise)));
         lines.extend(
@@ -52,7 +52,7 @@ impl Scheduler {
         let names: Vec<_> = guessed.iter().map(|node| self.called(*node)).collect();
         if !names.is_empty() && !placements.iter().all(|placed| placed.predicted.is_none()) {
             lines.push(format!(
-                "guessed: {} answered nothing of it yet, so predictions follow what each device says of its own speed",
+                "estimated: no answer from {} yet, so predictions use the speed that each device reports",
                 list(&names)
             ));
         }
@@ -103,10 +103,10 @@ impl Scheduler {
         let together = view.split.as_ref().map(|split| split.stages.len());
         let able = self.could_keep_alone(now, view.service).len();
         Some(match (view.spec.split, together) {
-            (Split::Never, _) => "it is not to be split (--split never)".into(),
+            (Split::Never, _) => "it may not be split (--split never)".into(),
             (Split::Exactly(wanted), _) => {
                 format!(
-                    "it is to be split over {} (--split {wanted})",
+                    "it must be split over {} (--split {wanted})",
                     many(wanted.into(), "device")
                 )
             }
@@ -128,7 +128,7 @@ impl Scheduler {
             (Split::Auto, None) if self.stays_alone(now, view.service).is_some() => {
                 let rests = self.stays_alone(now, view.service).unwrap_or(Micros(0));
                 format!(
-                    "one device has all of it, because several together were slower; for {} s they are not tried again",
+                    "one device has all of it, because several together were slower; Shoal tries them again in {} s at the earliest",
                     rests.0.div_ceil(1_000_000)
                 )
             }
@@ -136,7 +136,7 @@ impl Scheduler {
                 let several = placements.iter().filter(|placed| placed.members.len() > 1);
                 match several.filter_map(|placed| placed.predicted).min() {
                     Some(best) => format!(
-                        "one device has room for all of it, and several together would bring {} at best",
+                        "one device has room for all of it, and several together would reach {} at best",
                         pace(best, stepwise)
                     ),
                     None => "one device has room for all of it".into(),
@@ -184,7 +184,7 @@ impl Scheduler {
                 None => "",
             };
             text += &format!(
-                "; {bytes} bytes go to the next device{via}, there and a word back in {}",
+                "; {bytes} bytes go to the next device{via}, which takes {} with the reply",
                 millis(travels)
             );
         }

@@ -69,7 +69,9 @@ impl Scheduler {
         let takes = of.spec.needs.takes;
         let (memory, lends) = (mib(takes.memory), mib(peer.caps.memory));
         if !peer.caps.holds(&takes) {
-            return Some(format!("it lends {lends} MiB of memory; all of it takes {memory}"));
+            return Some(format!(
+                "it lends {lends} MiB of memory; the whole service takes {memory}"
+            ));
         }
         if of.is_unfit(now, peer.node) {
             let why = of.trouble.as_deref().unwrap_or("it could not a moment ago");
@@ -79,7 +81,7 @@ impl Scheduler {
         (!peer.caps.holds(&others.and(takes))).then(|| {
             let left = mib(peer.caps.memory_room(&others));
             format!(
-                "other services leave {left} of the {lends} MiB of memory that it lends; all of it takes {memory}"
+                "other services leave {left} of the {lends} MiB of memory that it lends; the whole service takes {memory}"
             )
         })
     }
@@ -110,11 +112,11 @@ fn why_not_at_all(service: JobId, of: &Service, peer: &Peer) -> Option<String> {
     let engine = needs.engine.as_ref().filter(|name| !caps.has_engine(name));
     let reasons = [
         (!peer.trusted && !of.spec.strangers)
-            .then(|| "it is somebody else's, and the service is not for those".into()),
+            .then(|| "it belongs to somebody else, and strangers may not serve this".into()),
         (!peer.trusted && peer.is_barred(needs.lane)).then(|| "it gave wrong answers".into()),
         peer.declined
             .contains(&service)
-            .then(|| format!("its donor runs nothing of {}", of.spec.owner)),
+            .then(|| format!("its donor refuses the work of {}", of.spec.owner)),
         (caps.slots(needs.lane) == 0).then(|| format!("it lends no {lane}")),
         engine.map(|name| format!("it has no engine {name}")),
         peer.paused.then(|| "it is paused".into()),

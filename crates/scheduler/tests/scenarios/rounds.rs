@@ -125,7 +125,7 @@ fn devices_that_share_every_matrix_answer_together_and_another_takes_a_lost_ones
     let last = Conn(2);
     world.say(last, FromNode::Answer { call, at: 0, part: word(7).into(), last: false });
     let why = world.scheduler.explain_service(world.now, JobId(1)).expect("it is");
-    assert!(why.lines.iter().any(|line| line.contains("compute each token together")));
+    assert!(why.lines.iter().any(|line| line.contains("compute every token together")));
     assert!(why.placements.iter().all(|placed| placed.predicted.is_some()), "{why:?}");
     assert!(world.scheduler.services()[0].split.as_ref().is_some_and(|split| split.side_by_side));
     world.forget_calls();
@@ -180,12 +180,12 @@ fn what_one_node_and_several_would_bring_is_said_beside_what_was_measured() {
     let text = after.lines.join("\n");
     for words in [
         "long is kept ready by n and n together",
-        "it is to be split over 2 devices (--split 2)",
+        "it must be split over 2 devices (--split 2)",
         "n alone: ",
         "tokens/s predicted, not measured",
         "parts: ",
         "25 tokens/s measured in 1 answer (in use)",
-        "guessed: n, n and n answered nothing of it yet",
+        "estimated: no answer from n, n and n yet",
     ] {
         assert!(text.contains(words), "{words}: {text}");
     }

@@ -196,13 +196,13 @@ fn who_can_keep_it_ready_is_told_and_why_others_cannot() {
     let able = world.scheduler.explain_service(world.now, SERVICE).expect("it is").able;
     let told: Vec<_> =
         able.iter().map(|one| (one.node.0, one.can, one.why.as_deref().unwrap_or(""))).collect();
-    let lends = |mib| format!("it lends {mib} MiB of memory; all of it takes 700");
+    let lends = |mib| format!("it lends {mib} MiB of memory; the whole service takes 700");
     let expected = [
         (1, Can::Whole, ""),
         (2, Can::Parts, &*lends(300)),
         (3, Can::Nothing, &*lends(50)),
         (4, Can::Nothing, "it is paused"),
-        (5, Can::Nothing, "it is somebody else's, and the service is not for those"),
+        (5, Can::Nothing, "it belongs to somebody else, and strangers may not serve this"),
     ];
     assert_eq!(told, expected);
 }
@@ -229,10 +229,7 @@ fn a_request_that_nobody_can_take_says_why() {
     world.request(1, 1_000);
     world.wait(2_000);
     let words = world.unanswered[0].1.to_string();
-    assert!(
-        words.ends_with("3 devices are to keep it ready together; 2 could take part"),
-        "{words}"
-    );
+    assert!(words.ends_with("3 devices must share it; 2 can take part"), "{words}");
 }
 
 #[test]

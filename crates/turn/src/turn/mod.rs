@@ -58,7 +58,7 @@ impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Fault::NoAnswer => f.write_str("it does not answer"),
-            Fault::WrongPassword => f.write_str("it does not take the name and the password"),
+            Fault::WrongPassword => f.write_str("it refuses the name and the password"),
             Fault::Refused { code, words } => write!(f, "it refuses: {code} {words}"),
             Fault::Garbled => f.write_str("its answer makes no sense"),
         }

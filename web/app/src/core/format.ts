@@ -1,6 +1,6 @@
 /** Numbers, times and sizes as people read them. */
 
-import type { JobKind } from "@shoal/sdk";
+import { KINDS, type JobKind } from "@shoal/sdk";
 
 const UNITS = ["", "k", "M", "G", "T", "P"];
 
@@ -64,12 +64,12 @@ export function clock(milliseconds: number): string {
 
 /** What one item of a job is called. */
 export function items(n: number, kind: JobKind): string {
-  const words: Record<JobKind, [string, string]> = {
-    render: ["tile", "tiles"],
-    exec: ["run", "runs"],
-    sim: ["row", "rows"],
-  };
-  return plural(n, ...(words[kind] ?? ["item", "items"]));
+  return plural(n, told(kind)?.item ?? "item", told(kind)?.items ?? "items");
+}
+
+/** What a kind says of itself; nothing if it is newer than this page. */
+export function told(kind: JobKind): { donor: string; item: string; items: string } | undefined {
+  return Object.hasOwn(KINDS, kind) ? KINDS[kind as keyof typeof KINDS] : undefined;
 }
 
 export function plural(n: number, one: string, many = `${one}s`): string {

@@ -2,21 +2,11 @@
 
 import type { JoinStatus, RunningUnit } from "@shoal/sdk";
 
-import { shortKey } from "../core/format";
+import { shortKey, told } from "../core/format";
 import type { Stage } from "./lending";
 
-const KINDS: Record<RunningUnit["kind"], string> = {
-  noop: "empty units, to measure the pool",
-  map: "a GPU kernel over numbers",
-  render: "parts of a picture, on the GPU",
-  exec: "a program in a sandbox",
-  onnx: "a model that answers requests",
-  llm: "a language model that answers requests",
-  sim: "a part of a simulation, together with others",
-};
-
 export function kindWords(kind: RunningUnit["kind"]): string {
-  return KINDS[kind] ?? kind;
+  return told(kind)?.donor ?? kind;
 }
 
 /** Who stands for the code that runs. */

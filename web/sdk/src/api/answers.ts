@@ -179,7 +179,7 @@ export interface Job {
   /** Of those done: the program failed on them. `GET /api/v1/jobs/{id}/failures` lists them. */
   itemsFailed: number;
   itemsLeased: number;
-  /** `noop`, `map`, `render`, `exec` or `sim`. */
+  /** `noop`, `map`, `render`, `exec`, `sim` or `onnx`. */
   kind: JobKind;
   name: string;
   /** What whoever submitted it should know, in sentences. */
@@ -614,7 +614,7 @@ export interface Service {
   /** Requests that failed since then. */
   failed: number;
   id: number;
-  /** `exec`. */
+  /** `exec`, `onnx` or `llm`. */
   kind: string;
   /** Nodes that always keep it ready. */
   least: number;

@@ -91,5 +91,6 @@ impl Crews {
     /// Part of [`crate::Scheduler::check`].
     pub(crate) fn check(&self) {
         assert!(self.crews.is_empty() || self.due.is_some(), "crews that nobody looks at");
+        self.crews.values().for_each(Crew::check);
     }
 }

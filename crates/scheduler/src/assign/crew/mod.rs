@@ -150,6 +150,20 @@ impl Crew {
             changes: Vec::new(),
         }
     }
+
+    /// Part of [`crate::Scheduler::check`]: while it works, every row is one member's.
+    fn check(&self) {
+        if self.seats.is_empty() || self.is_complete() {
+            return;
+        }
+        let (id, problem) = (self.job, &self.plan.problem);
+        let end = self.seats.iter().fold(0, |at, seat| {
+            assert_eq!(seat.rows.start, at, "job {id}: rows lost or held twice");
+            assert!(seat.rows.len >= problem.least(), "job {id}: a share too small");
+            seat.rows.end()
+        });
+        assert_eq!(end, problem.shares(), "job {id}: rows lost at the end");
+    }
 }
 
 /// A member at work.

@@ -285,10 +285,10 @@ impl Scheduler {
         let mib = |bytes: u64| bytes.div_ceil(1 << 20);
         Some(match of.spec.split {
             Split::Exactly(members) if here < usize::from(members) => {
-                format!("{members} devices are to keep it ready together; {here} could take part")
+                format!("{members} devices must share it; {here} can take part")
             }
             Split::Never | Split::Auto | Split::Exactly(_) => format!(
-                "its parts take {} MiB; {here} devices could take part and lend {} MiB for it",
+                "its parts take {} MiB; {here} devices can take part and lend {} MiB for it",
                 mib(all),
                 mib(room)
             ),

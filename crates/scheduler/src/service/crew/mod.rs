@@ -1,6 +1,7 @@
 //! A service that several nodes keep ready together: ranked members, each with some of its parts in a row. A request
-//! goes to the first and from member to member, or all work on it together, and its answer comes from the last. Members keep nothing between two
-//! requests: when one is lost another takes its place in a new epoch, and what was under way is asked again.
+//! goes to the first and from member to member, or all work on it together, and its answer comes from the last. What
+//! members keep of a request (a language model's keys and values) follows from the request alone: when one is lost
+//! another takes its place in a new epoch, and what was under way is asked again.
 //!
 //! - [`ask`]: requests that go through it
 //! - [`form`]: who is in it, calling it together, ending it

@@ -23,7 +23,7 @@ const MOST_VALUES: usize = 1000;
 /// Why a schema cannot be kept to.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SchemaError {
-    #[error("the schema is no JSON")]
+    #[error("the schema is not JSON")]
     NoJson,
     #[error("the schema has {found} bytes: expected at most {most}")]
     Long { found: usize, most: usize },
