@@ -368,6 +368,9 @@ impl Tree {
         let mut rest = name;
         while let Some((folder, further)) = rest.split_once('/') {
             rest = further;
+            if folder.is_empty() || folder == "." {
+                continue;
+            }
             let next = match self.child(at, folder) {
                 Ok(Some(next)) => Ok(next),
                 Ok(None) => self.make_folder(at, folder, 0),
