@@ -14,7 +14,7 @@ const DIST = join(WEB, "dist");
 const NEW = join(WEB, "dist.new");
 const ASSETS = join(NEW, "assets");
 const GENERATED = join(WEB, "sdk/generated");
-const MODULES = ["brain", "crew", "gpu", "llm", "onnx", "vision"];
+const MODULES = ["brain", "crew", "files", "gpu", "llm", "onnx", "vision"];
 /** Of a module that there are two of: the one for browsers with relaxed SIMD. Both have the same glue. */
 const RELAXED = ["llm-relaxed/llm_bg.wasm", "llm_relaxed_bg.wasm"];
 

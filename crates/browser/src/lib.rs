@@ -3,6 +3,7 @@
 //!
 //! - `brain` (feature): the node brain, and the supervisor of engines, with plain JavaScript objects in and out
 //! - `crew` (feature): a member of a crew, likewise
+//! - `files` (feature): what programs see as files
 //! - `gpu` (feature): the engine's kernels over WebGPU
 //! - `onnx` (feature): the engine's ONNX models
 //! - `llm` (feature): the engine's language models
@@ -24,6 +25,8 @@ mod engines;
     feature = "llm"
 ))]
 mod failure;
+#[cfg(feature = "files")]
+mod files;
 #[cfg(feature = "gpu")]
 mod gpu;
 #[cfg(feature = "brain")]

@@ -4,11 +4,14 @@
 //!
 //! - [`wgsl`] (feature `gpu`, native and wasm32): runs checked kernels
 //! - [`wasi`] (feature `wasi`, native): runs programs; a browser runs them in TypeScript
+//! - [`files`] (feature `files`, native and wasm32): the files that a program sees, in memory
 //! - [`onnx`] (feature `onnx`, native and wasm32): runs models
 //! - [`llm`] (feature `llm`, native and wasm32): runs language models
 //! - [`intake`] (feature `intake`, native): checks kernels and programs, and reads from them how to
 //!   run them
 
+#[cfg(feature = "files")]
+pub mod files;
 #[cfg(any(feature = "gpu", feature = "intake"))]
 mod fold;
 #[cfg(feature = "intake")]

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use bytes::Bytes;
 use serde::Deserialize;
-use shoal_engine::wasi::{Ended, Give, Module, Run, Told, Wasi};
+use shoal_engine::wasi::{Ended, Folder, Give, Module, Run, Told, Wasi};
 use shoal_kinds::form::{Record, length};
 use shoal_kinds::{ExecItems, ExecWork};
 use shoal_node::JobInfo;
@@ -28,7 +28,7 @@ const MAX_ANSWERS_BYTES: usize = 64 << 20;
 pub(super) struct Programs {
     wasi: Wasi,
     modules: Keep<Module>,
-    folders: Keep<Arc<Folder>>,
+    folders: Keep<Arc<Laid>>,
     lists: Keep<Arc<Vec<Entry>>>,
     /// Where folders for programs are laid out.
     work: PathBuf,
@@ -40,7 +40,7 @@ pub(super) struct Programs {
 /// A program that can run at once.
 struct Ready {
     module: Module,
-    folder: Option<Arc<Folder>>,
+    folder: Option<Arc<Laid>>,
 }
 
 /// A named blob in a JSON list.
@@ -60,10 +60,16 @@ impl Entry {
     }
 }
 
-/// A folder on disk that goes when nobody uses it any more.
-struct Folder(PathBuf);
+/// A folder as programs find it, and its place on disk.
+struct Laid {
+    folder: Arc<Folder>,
+    _place: Place,
+}
 
-impl Drop for Folder {
+/// A folder on disk that goes when nobody uses it any more.
+struct Place(PathBuf);
+
+impl Drop for Place {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.0);
     }
@@ -180,7 +186,7 @@ impl Programs {
                 env: work.env.clone(),
                 input,
                 stdin,
-                folder: ready.folder.as_ref().map(|folder| folder.0.clone()),
+                folder: ready.folder.as_ref().map(|laid| laid.folder.clone()),
                 limits: info.limits,
                 clock: work.clock,
                 cancel: cancel.clone(),
@@ -233,7 +239,7 @@ impl Programs {
     }
 
     /// Writes the shared files of a job to a folder of this machine.
-    fn lay_out(&self, courier: &mut Courier, list: BlobRef) -> Result<Arc<Folder>, Failure> {
+    fn lay_out(&self, courier: &mut Courier, list: BlobRef) -> Result<Arc<Laid>, Failure> {
         let entries = self.list(courier, list)?;
         no_file_is_a_folder(entries.iter().map(|entry| entry.name.as_str()))?;
         let number = self.laid_out.fetch_add(1, Ordering::Relaxed);
@@ -242,9 +248,9 @@ impl Programs {
             message: format!("cannot lay out the program's folder: {error}"),
         };
         fs::create_dir_all(&place).map_err(cannot)?;
-        let folder = Folder(place);
+        let place = Place(place);
         for entry in entries.iter() {
-            let path = inside(&folder.0, &entry.name)?;
+            let path = inside(&place.0, &entry.name)?;
             if let Some(parent) = path.parent() {
                 fs::create_dir_all(parent).map_err(cannot)?;
             }
@@ -254,7 +260,9 @@ impl Programs {
                 None => fs::write(&path, courier.once(blob)?).map_err(cannot)?,
             }
         }
-        Ok(Arc::new(folder))
+        let files = entries.iter().map(|entry| (entry.name.clone(), entry.size)).collect();
+        let folder = Arc::new(Folder::new(&place.0, files));
+        Ok(Arc::new(Laid { folder, _place: place }))
     }
 }
 

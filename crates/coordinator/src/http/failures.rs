@@ -5,7 +5,7 @@ use std::io;
 use std::ops::Range;
 
 use axum::Json;
-use axum::extract::{Path, Query, State};
+use axum::extract::State;
 use serde::Deserialize;
 use shoal_kinds::form::{End, Record, Runs, records};
 use shoal_protocol::{Failure, JobId, LimitKind, Limits, Span};
@@ -15,6 +15,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::App;
+use super::extract::{Path, Query};
 use super::jobs::{number, parse};
 use super::result::{open, read_lengths};
 use crate::driver::event::{Found, Merged};

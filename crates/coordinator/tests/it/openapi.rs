@@ -211,6 +211,9 @@ async fn every_error_is_json_and_says_what_is_wrong() {
         ("/api/v1/jobs/1?wait=soon", 400, "wait"),
         ("/api/v1/jobs/1?wait=1&wait=2", 400, "query"),
         ("/api/v1/jobs/1/explain?item=%ff", 400, "item"),
+        ("/api/v1/jobs/%ff/failures", 400, "path"),
+        ("/api/v1/jobs/1/failures?from=1&from=2", 400, "query"),
+        ("/api/v1/jobs/1/answers?from=1&from=2", 400, "query"),
         ("/node/socket", 400, ""),
         ("/api/v1/nothing", 404, ""),
     ] {

@@ -70,6 +70,10 @@ impl Intake for EngineIntake {
         super::wasi_module(wasm, memory_limit)
     }
 
+    fn knows_paths(&self, wasm: &[u8]) -> bool {
+        super::knows_paths(wasm)
+    }
+
     fn model(&self, file: &[u8]) -> Result<ModelPlan, IntakeError> {
         super::model(file)
     }

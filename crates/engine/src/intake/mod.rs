@@ -102,6 +102,11 @@ pub fn wasi_module(wasm: &[u8], memory_limit: u64) -> Result<(), IntakeError> {
     contained("bad_module", || module::check(wasm, memory_limit))
 }
 
+/// Whether a program that passed the check asks for anything by a path: one that does not makes no files.
+pub fn knows_paths(wasm: &[u8]) -> bool {
+    module::knows_paths(wasm)
+}
+
 /// Compilers are large and input is hostile: a fault of theirs must stay an error of one request. They
 /// also descend into what nests and into what declarations refer to, so they get a stack of their own.
 fn contained<T: Send>(

@@ -71,6 +71,15 @@ pub(super) fn check(wasm: &[u8], memory_limit: u64) -> Result<(), IntakeError> {
     outline.check(memory_limit)
 }
 
+pub(super) fn knows_paths(wasm: &[u8]) -> bool {
+    let imports = Parser::new(0).parse_all(wasm).find_map(|payload| match payload {
+        Ok(Payload::ImportSection(imports)) => Some(imports),
+        _ => None,
+    });
+    let names = imports.into_iter().flat_map(|imports| imports.into_imports());
+    names.flatten().any(|import| import.name.starts_with("path_"))
+}
+
 fn is_module(wasm: &[u8]) -> Result<(), IntakeError> {
     if Parser::is_core_wasm(wasm) {
         return Ok(());

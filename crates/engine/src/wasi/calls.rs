@@ -1,16 +1,17 @@
-//! The WASI calls that are ours: those where wasmtime's own would let time, chance or unbounded
+//! The WASI calls that are ours, beside those on files: those where wasmtime's own would let time, chance or unbounded
 //! output in.
 
 use wasmtime::{Caller, Extern, Linker};
 
 use super::host::{Host, Stop};
+use super::on_files;
+use crate::files::Pieces;
 
-const MODULE: &str = "wasi_snapshot_preview1";
+pub(super) const MODULE: &str = "wasi_snapshot_preview1";
 
 /// Error numbers of preview1.
-const SUCCESS: i32 = 0;
-const EBADF: i32 = 8;
-const EFAULT: i32 = 21;
+pub(super) const SUCCESS: i32 = 0;
+pub(super) const EFAULT: i32 = 21;
 const EINVAL: i32 = 28;
 const EIO: i32 = 29;
 
@@ -24,8 +25,8 @@ const MOST_PIECES: u32 = 1024;
 
 /// Puts our calls in the place of wasmtime's.
 pub(super) fn add(linker: &mut Linker<Host>) -> wasmtime::Result<()> {
+    on_files::add(linker)?;
     linker
-        .func_wrap(MODULE, "fd_write", fd_write)?
         .func_wrap(MODULE, "clock_time_get", clock_time_get)?
         .func_wrap(MODULE, "random_get", random_get)?
         .func_wrap(MODULE, "poll_oneoff", poll_oneoff)?
@@ -33,35 +34,31 @@ pub(super) fn add(linker: &mut Linker<Host>) -> wasmtime::Result<()> {
     Ok(())
 }
 
-/// Only stdout and stderr can be written to: the folder is read-only.
-fn fd_write(
-    mut caller: Caller<'_, Host>,
-    fd: i32,
-    pieces: u32,
-    count: u32,
+/// What a program writes to stdout and stderr is ours; all else it writes goes to its files.
+pub(super) fn write_out(
+    caller: &mut Caller<'_, Host>,
+    is_answer: bool,
+    pieces: Pieces,
     written: u32,
 ) -> wasmtime::Result<i32> {
-    if fd != 1 && fd != 2 {
-        return Ok(EBADF);
-    }
-    if count > MOST_PIECES {
+    if pieces.count > MOST_PIECES {
         return Ok(EINVAL);
     }
-    let Some((memory, host)) = split(&mut caller) else {
+    let Some((memory, host)) = split(caller) else {
         return Ok(EFAULT);
     };
     let mut total = 0u32;
-    for piece in 0..count {
-        let at = pieces as usize + piece as usize * 8;
+    for piece in 0..pieces.count {
+        let at = pieces.at as usize + piece as usize * 8;
         let (Some(start), Some(len)) = (u32_at(memory, at), u32_at(memory, at + 4)) else {
             return Ok(EFAULT);
         };
         let Some(bytes) = memory.get(start as usize..start as usize + len as usize) else {
             return Ok(EFAULT);
         };
-        match fd {
-            1 => host.answer(bytes)?,
-            _ => host.stderr.push(bytes),
+        match is_answer {
+            true => host.answer(bytes)?,
+            false => host.stderr.push(bytes),
         }
         total = total.wrapping_add(len);
     }
@@ -174,7 +171,7 @@ impl Subscription {
 }
 
 /// The program's memory beside the run's state.
-fn split<'a>(caller: &'a mut Caller<'_, Host>) -> Option<(&'a mut [u8], &'a mut Host)> {
+pub(super) fn split<'a>(caller: &'a mut Caller<'_, Host>) -> Option<(&'a mut [u8], &'a mut Host)> {
     match caller.get_export("memory") {
         Some(Extern::Memory(memory)) => Some(memory.data_and_store_mut(caller)),
         _ => None,

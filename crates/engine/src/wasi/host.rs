@@ -6,13 +6,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
+use bytes::Bytes;
+use shoal_kinds::exec::files_room;
 use shoal_protocol::limit::{ANSWER_PART_BYTES, MAX_STDERR_BYTES};
 use wasmtime::ResourceLimiter;
+use wasmtime_wasi::WasiCtxBuilder;
 use wasmtime_wasi::p1::WasiP1Ctx;
-use wasmtime_wasi::p2::pipe::MemoryInputPipe;
-use wasmtime_wasi::{FsPerms, WasiCtxBuilder};
 
+use super::folder::{Folder, Opened};
 use super::{Give, Run, TABLE_ENTRIES};
+use crate::files::Files;
 
 /// What every program is called in its own eyes.
 const PROGRAM_NAME: &str = "program";
@@ -28,6 +31,11 @@ const TOGETHER: Duration = Duration::from_millis(20);
 
 pub(super) struct Host {
     pub(super) wasi: WasiP1Ctx,
+    pub(super) files: Files,
+    /// What is left of it.
+    pub(super) stdin: Bytes,
+    /// The job's folder.
+    pub(super) folder: Option<Opened>,
     pub(super) stdout: Stdout,
     pub(super) stderr: Tail,
     pub(super) memory: MemoryLimit,
@@ -54,29 +62,25 @@ impl fmt::Display for Stop {
 impl std::error::Error for Stop {}
 
 impl Host {
-    pub(super) fn new(run: Run) -> Result<Host, String> {
+    pub(super) fn new(run: Run) -> Host {
         let mut wasi = WasiCtxBuilder::new();
-        wasi.allow_blocking_current_thread(true)
-            .arg(PROGRAM_NAME)
-            .args(&run.args)
-            .envs(&run.env)
-            .stdin(MemoryInputPipe::new(run.stdin));
+        wasi.arg(PROGRAM_NAME).args(&run.args).envs(&run.env);
         if let Some(input) = &run.input {
             wasi.env("SHOAL_INPUT", input);
         }
-        if let Some(folder) = &run.folder {
-            wasi.preopened_dir(folder, "/data", FsPerms::ReadOnly)
-                .map_err(|error| format!("the folder {}: {error:#}", folder.display()))?;
-        }
-        Ok(Host {
+        let room = files_room(run.limits.memory);
+        Host {
             wasi: wasi.build_p1(),
+            files: Files::new(room, run.folder.as_deref().map(Folder::shared)),
+            stdin: run.stdin,
+            folder: run.folder.map(Opened::new),
             stdout: Stdout::new(run.limits.output, run.give),
             stderr: Tail::default(),
             memory: MemoryLimit::new(run.limits.memory),
             chance: if run.clock { Chance::real() } else { Chance::seeded(run.item, run.again) },
             deadline: Instant::now() + Duration::from_micros(run.limits.time.0),
             cancel: run.cancel,
-        })
+        }
     }
 
     pub(super) fn check_time(&self) -> wasmtime::Result<()> {
@@ -192,6 +196,17 @@ impl Chance {
             Chance::Real { start } => start.elapsed(),
         };
         u64::try_from(real.as_nanos()).unwrap_or(u64::MAX)
+    }
+
+    /// The time that a change of a file has: behind every look so far, and never 0.
+    pub(super) fn stamp(&mut self) -> u64 {
+        match self {
+            Chance::Seeded { now, .. } => {
+                *now = now.saturating_add(LOOK_NANOS);
+                *now
+            }
+            Chance::Real { .. } => self.look(true),
+        }
     }
 
     /// Fills a buffer; an error if the system has no randomness to give.

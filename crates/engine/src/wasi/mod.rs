@@ -1,16 +1,17 @@
 //! WASI preview1 programs in wasmtime, each run in a sandbox of its own.
 //!
-//! A program gets arguments (the first is `program`), environment, stdin, stdout, stderr and
-//! perhaps a read-only folder `/data`; no network. Unless the clock is granted it is cut off from
+//! A program gets arguments (the first is `program`), environment, stdin, stdout, stderr, files in memory
+//! ([`crate::files`]) and perhaps a read-only folder `/data`; no network. Unless the clock is granted it is cut off from
 //! chance, so that every node gives the same answer: all clocks start at zero and go on by a
 //! microsecond with each look, sleep passes at once on that clock, and random bytes are the
 //! SplitMix64 sequence seeded with the item's number. NaNs have one bit pattern.
 
 mod calls;
+mod folder;
 mod host;
+mod on_files;
 mod ticker;
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -24,6 +25,7 @@ use wasmtime::{
 };
 use wasmtime_wasi::p1;
 
+pub use folder::Folder;
 use host::{Host, Stop};
 use ticker::Ticker;
 
@@ -80,8 +82,7 @@ impl Wasi {
     /// answer is what it wrote to stdout, or what is left of it if somebody gets it while it is written.
     pub fn run(&self, module: &Module, mut run: Run) -> Result<Vec<u8>, Ended> {
         let (item, limits, ok) = (run.item, run.limits, std::mem::take(&mut run.ok));
-        let host = Host::new(run).map_err(|message| Failure::Internal { message })?;
-        let mut store = Store::new(&self.engine, host);
+        let mut store = Store::new(&self.engine, Host::new(run));
         store.limiter(|host| &mut host.memory);
         store.set_epoch_deadline(1);
         store.epoch_deadline_callback(|mut store| {
@@ -143,9 +144,8 @@ pub struct Run {
     /// The item's name for `SHOAL_INPUT`, if it has one.
     pub input: Option<String>,
     pub stdin: Bytes,
-    /// A folder of the host that the program finds, read-only, as `/data`. The shell fills it once
-    /// for all runs of a job and removes it later.
-    pub folder: Option<PathBuf>,
+    /// What the program finds, read-only, as `/data`: one for all runs of a job.
+    pub folder: Option<Arc<Folder>>,
     pub limits: Limits,
     /// Whether the real time and real random bytes are granted.
     pub clock: bool,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 use shoal_engine::intake;
-use shoal_engine::wasi::{Ended, Module, Run, Told, Wasi};
+use shoal_engine::wasi::{self, Ended, Module, Run, Told, Wasi};
 use shoal_kinds::form::End;
 use shoal_protocol::{Failure, LimitKind, Limits, Micros};
 
@@ -63,7 +63,7 @@ fn one(
             env: env.map(|(key, it)| (key.clone(), it.as_str().unwrap().to_owned())).collect(),
             input: run["input"].as_str().map(str::to_owned),
             stdin: content(case, &run["stdin"]).into(),
-            folder: folder.0.clone(),
+            folder: folder.found.clone(),
             limits,
             clock: case.json["clock"].as_bool().unwrap_or(false),
             cancel: Arc::default(),
@@ -101,7 +101,10 @@ fn judge(
     expect: &Value,
     outcome: Result<Vec<u8>, Failure>,
 ) -> Result<(), String> {
-    let found = format!("{outcome:?}");
+    let found = match (&outcome, expect["stdout"].as_str()) {
+        (Ok(stdout), Some(wanted)) => first_difference(&String::from_utf8_lossy(stdout), wanted),
+        (outcome, _) => format!("{outcome:?} instead of {expect}"),
+    };
     let fits = match &outcome {
         Ok(stdout) if !expect["stdout"].is_null() => *stdout == content(case, &expect["stdout"]),
         Ok(stdout) if !expect["contains"].is_null() => {
@@ -130,7 +133,15 @@ fn judge(
     if fits && says && named {
         return Ok(());
     }
-    Err(format!("{found} instead of {expect}").chars().take(2000).collect())
+    Err(found.chars().take(2000).collect())
+}
+
+fn first_difference(found: &str, wanted: &str) -> String {
+    let mut lines = found.lines().zip(wanted.lines().chain([""]));
+    match lines.find(|(found, wanted)| found != wanted) {
+        Some((found, wanted)) => format!("{found:?} instead of {wanted:?}"),
+        None => format!("{} bytes instead of {}", found.len(), wanted.len()),
+    }
 }
 
 fn limits(json: &Value) -> Limits {
@@ -166,28 +177,32 @@ fn strings(json: &Value) -> Vec<String> {
 }
 
 /// The case's shared folder on disk, removed at the end.
-struct Folder(Option<PathBuf>);
+struct Folder {
+    place: PathBuf,
+    found: Option<Arc<wasi::Folder>>,
+}
 
 impl Folder {
     fn new(case: &Case) -> Folder {
-        let Some(files) = case.json["folder"].as_array() else {
-            return Folder(None);
-        };
         let name = format!("shoal-{}-{}", std::process::id(), case.name.replace('/', "-"));
-        let folder = std::env::temp_dir().join(name);
-        for file in files {
-            let path = folder.join(file["name"].as_str().unwrap());
-            fs::create_dir_all(path.parent().unwrap()).unwrap();
-            fs::write(path, content(case, &file["content"])).unwrap();
-        }
-        Folder(Some(folder))
+        let place = std::env::temp_dir().join(name);
+        let found = case.json["folder"].as_array().map(|files| {
+            let files = files.iter().map(|file| {
+                let (name, bytes) =
+                    (file["name"].as_str().unwrap(), content(case, &file["content"]));
+                let path = place.join(name);
+                fs::create_dir_all(path.parent().unwrap()).unwrap();
+                fs::write(path, &bytes).unwrap();
+                (name.to_owned(), bytes.len() as u64)
+            });
+            Arc::new(wasi::Folder::new(&place, files.collect()))
+        });
+        Folder { place, found }
     }
 }
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        if let Some(folder) = &self.0 {
-            let _ = fs::remove_dir_all(folder);
-        }
+        let _ = fs::remove_dir_all(&self.place);
     }
 }

@@ -13,7 +13,7 @@ mod plan;
 #[cfg(feature = "plan")]
 mod request;
 
-pub use work::{ExecItems, ExecWork, Failing};
+pub use work::{ExecItems, ExecWork, Failing, files_room};
 
 #[cfg(feature = "plan")]
 pub use error::ExecError;

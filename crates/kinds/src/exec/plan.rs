@@ -11,6 +11,7 @@ use super::lines::{Finder, Lines};
 use super::list::{self, Entry};
 use super::{
     ExecError, ExecItems, ExecRequest, ExecWork, Failing, FileRequest, LinesRequest, OnErrorJson,
+    files_room,
 };
 use crate::kind::Kind;
 use crate::plan::{
@@ -89,7 +90,9 @@ impl Ask for ExecRequest {
         let (count, largest) = (source.count(), source.largest());
         let most = (MAX_UNIT_BYTES / largest.max(1)).clamp(1, MAX_RUNS);
         let sizing = sizing(1, most, common.unit)?;
-        tools.intake.module(&read_module(store, module)?, common.limits.memory)?;
+        let wasm = read_module(store, module)?;
+        tools.intake.module(&wasm, common.limits.memory)?;
+        let takes = footprint(common.limits.memory, tools.intake.knows_paths(&wasm));
         // Nothing is refused from here on, so nothing is stored in vain.
         let items = source.store(store)?;
         let folder = if folder.is_empty() { None } else { Some(list::store(&folder, store)?) };
@@ -103,7 +106,7 @@ impl Ask for ExecRequest {
             failing,
         });
         let note = Note { lines_per_run, ..Note::default() };
-        let needs = Needs::lane(Lane::Cpu).takes(footprint(common.limits.memory));
+        let needs = Needs::lane(Lane::Cpu).takes(takes);
         Ok(Part { kind, items: count, sizing, needs, dtype: Dtype::Bytes, note })
     }
 
@@ -111,7 +114,7 @@ impl Ask for ExecRequest {
         if self.lines.is_some() || !self.files.is_empty() {
             return Err(ExecError::ServiceItems.into());
         }
-        let (module, folder) = self.program(limits.memory, tools)?;
+        let (module, folder, takes) = self.program(limits.memory, tools)?;
         let work = ExecWork {
             module,
             args: self.args.clone(),
@@ -123,14 +126,16 @@ impl Ask for ExecRequest {
             failing: Failing { stop: true, ..self.failing()? },
         };
         // A request runs beside units, so that nobody waits for them: it takes memory, but no thread of theirs.
-        let takes = Footprint { memory: limits.memory, ..Footprint::NOTHING };
+        let takes = Footprint { threads: 0, ..takes };
         Ok((work.into(), Needs::lane(Lane::Cpu).takes(takes)))
     }
 }
 
-/// A program may have its limit at any moment, and another one runs in the next slot.
-fn footprint(memory: u64) -> Footprint {
-    Footprint { memory, threads: 1, ..Footprint::NOTHING }
+/// A program may have its limit at any moment, and its files all their room if it can make any; another one runs in the
+/// next slot.
+fn footprint(memory: u64, has_files: bool) -> Footprint {
+    let files = if has_files { files_room(memory) } else { 0 };
+    Footprint { memory: memory.saturating_add(files), threads: 1, ..Footprint::NOTHING }
 }
 
 impl ExecRequest {
@@ -155,7 +160,7 @@ impl ExecRequest {
         &self,
         memory: u64,
         tools: &Tools<'_>,
-    ) -> Result<(BlobRef, Option<BlobRef>), PlanError> {
+    ) -> Result<(BlobRef, Option<BlobRef>, Footprint), PlanError> {
         let store = tools.store;
         check_words(self)?;
         let module = blob(store, "module", &self.module)?;
@@ -166,9 +171,11 @@ impl ExecRequest {
         check_names(&self.folder)?;
         let folder = entries("folder", &self.folder, store)?;
         check_folder(&folder)?;
-        tools.intake.module(&read_module(store, module)?, memory)?;
+        let wasm = read_module(store, module)?;
+        tools.intake.module(&wasm, memory)?;
+        let takes = footprint(memory, tools.intake.knows_paths(&wasm));
         let folder = if folder.is_empty() { None } else { Some(list::store(&folder, store)?) };
-        Ok((module, folder))
+        Ok((module, folder, takes))
     }
 }
 

@@ -5,6 +5,15 @@ use alloc::vec::Vec;
 use serde::{Deserialize, Deserializer, Serialize};
 use shoal_protocol::BlobRef;
 
+/// What a run may keep in its files, at most: as much as four answers of the usual limit.
+const MAX_FILES_BYTES: u64 = 64 << 20;
+
+/// Bytes that a run may keep in `/tmp`, names and folders included, beside its memory: a quarter of what the job allows
+/// that.
+pub fn files_room(memory: u64) -> u64 {
+    (memory / 4).min(MAX_FILES_BYTES)
+}
+
 /// A WASI preview1 program, run once for each item: the item's bytes on stdin, the answer from stdout.
 /// A unit's result has the form [`crate::Form::Answers`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

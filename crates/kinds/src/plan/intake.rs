@@ -75,6 +75,11 @@ pub trait Intake: Send + Sync + 'static {
         refuse()
     }
 
+    /// Whether such a program asks for anything by a path: one that does not makes no files.
+    fn knows_paths(&self, _wasm: &[u8]) -> bool {
+        true
+    }
+
     /// An ONNX model that nodes can run.
     fn model(&self, _file: &[u8]) -> Result<ModelPlan, IntakeError> {
         refuse()

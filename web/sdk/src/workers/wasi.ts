@@ -4,7 +4,7 @@ import { type Blobs, type StoredBlob, UnitError } from "./blobs.js";
 import { type Computed, type Computer, say, serve, type Task } from "./engine.js";
 import type { BrainJob, UnitSpan } from "./messages.js";
 import type { ExecWork } from "../../generated/brain/brain.js";
-import type { Folder } from "./program/files.js";
+import { Folder, loadFiles } from "./program/files.js";
 import { type Answer, packRuns } from "./pack.js";
 import { lowerMemory } from "./program/memory.js";
 import { RunError, runProgram } from "./program/run.js";
@@ -74,6 +74,7 @@ class ProgramComputer implements Computer {
   }
 
   private async fetch(work: ExecWork, memory: number): Promise<Prepared> {
+    await loadFiles();
     const [module, folder, files] = await Promise.all([
       this.blobs.all(work.module).then((wasm) => compile(lowerMemory(wasm, memory))),
       work.folder && this.folder(work.folder),
@@ -85,7 +86,7 @@ class ProgramComputer implements Computer {
   private async folder(list: StoredBlob): Promise<Folder> {
     const files = await this.list(list);
     const bytes = await Promise.all(files.map((file) => this.blobs.all(file)));
-    return new Map(files.map((file, at) => [file.name, bytes[at] ?? new Uint8Array(0)]));
+    return new Folder(files.map(({ name }) => name), bytes);
   }
 
   private async list(blob: StoredBlob): Promise<Listed[]> {

@@ -1,10 +1,10 @@
 /** One run of a WASI preview1 program. */
 
-import { type Fd, WASI, WASIProcExit } from "@bjorn3/browser_wasi_shim";
+import { WASI, WASIProcExit } from "@bjorn3/browser_wasi_shim";
 import { MAX_STDERR_BYTES } from "../../constants.js";
 import type { BrainJob, UnitFailure } from "../messages.js";
 import { UnitError } from "../blobs.js";
-import { type Folder, ReadOnlyFolder, Stdin, Stream } from "./files.js";
+import { type Folder, filesOf } from "./files.js";
 import { calls, granted, settled } from "./world.js";
 
 export interface Run {
@@ -37,13 +37,15 @@ interface Exports extends WebAssembly.Exports {
 export function runProgram(run: Run): Uint8Array {
   const stdout = new Output(run.limits.output, run.onPart);
   const stderr = new Tail(run.onStderr);
-  const fds: Fd[] = [new Stdin(run.stdin), new Stream(), new Stream()];
-  if (run.folder) fds.push(new ReadOnlyFolder("/data", run.folder));
-  const wasi = new WASI([...run.args], [...run.env], fds);
-  const imports = calls(wasi, run.clock ? granted() : settled(run.item, run.again), {
-    stdout: (bytes) => stdout.add(bytes),
-    stderr: (bytes) => stderr.add(bytes),
-  });
+  const wasi = new WASI([...run.args], [...run.env], []);
+  const files = filesOf(run.folder, run.limits.memory);
+  const streams = {
+    stdin: run.stdin,
+    stdout: (bytes: Uint8Array) => stdout.add(bytes),
+    stderr: (bytes: Uint8Array) => stderr.add(bytes),
+  };
+  const world = run.clock ? granted() : settled(run.item, run.again);
+  const imports = calls(wasi, world, streams, files, run.folder);
   let memory: WebAssembly.Memory | undefined;
   try {
     const instance = new WebAssembly.Instance(run.module, { wasi_snapshot_preview1: imports });
@@ -59,6 +61,8 @@ export function runProgram(run: Run): Uint8Array {
     const left = end?.limit === "output" ? new Uint8Array(0) : stdout.bytes();
     const told = end && { ...end, stdout: left, stderr: stderr.bytes() };
     throw new RunError({ ...failure, item: run.item, stderr: stderr.text() }, told);
+  } finally {
+    files.free();
   }
 }
 

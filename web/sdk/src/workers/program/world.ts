@@ -1,19 +1,23 @@
-/** Time, chance and the two output streams as a program sees them: the calls that must be alike on every node.
+/** Time, chance and the streams as a program sees them: the calls that must be alike on every node.
  *
  * Unless the real ones are granted, all clocks start at zero and go on by a microsecond with each look, sleep passes at
  * once on that clock, and random bytes are the SplitMix64 sequence seeded with the item's number, as in the native
  * engine. */
 
 import { type WASI, WASIProcExit, wasi as defs } from "@bjorn3/browser_wasi_shim";
+import { type Files, type Folder, Lending } from "./files.js";
 
 export interface World {
   /** Nanoseconds on the wall clock, or since the start of the run. */
   look(wall: boolean): bigint;
+  /** The time that a change of a file has: behind every look so far, and never 0. */
+  stamp(): bigint;
   sleep(nanos: bigint): void;
   fill(bytes: Uint8Array): void;
 }
 
 export interface Streams {
+  stdin: Uint8Array;
   stdout(bytes: Uint8Array): void;
   stderr(bytes: Uint8Array): void;
 }
@@ -36,6 +40,10 @@ export function settled(item: number, again: number): World {
       now += LOOK_NANOS;
       return seen;
     },
+    stamp() {
+      now += LOOK_NANOS;
+      return now;
+    },
     sleep(nanos) {
       now += nanos;
     },
@@ -57,6 +65,7 @@ export function granted(): World {
   const nanos = (millis: number) => BigInt(Math.round(millis * 1e6));
   return {
     look: (wall) => nanos(wall ? performance.timeOrigin + performance.now() : performance.now() - start),
+    stamp: () => nanos(performance.timeOrigin + performance.now()),
     sleep(nanos) {
       const until = performance.now() + Number(nanos) / 1e6;
       while (performance.now() < until) nap(until - performance.now());
@@ -93,9 +102,23 @@ type Calls = Record<string, Call>;
 
 const MOST_PIECES = 1024;
 
-/** All WASI calls: the shim's, with ours in place of some. */
-export function calls(wasi: WASI, world: World, streams: Streams): Calls {
-  const all: Calls = { ...wasi.wasiImport, ...ours(wasi, world, streams) };
+/** Calls on files, which the module answers. */
+const ON_FILES = [
+  "fd_advise", "fd_allocate", "fd_close", "fd_datasync", "fd_sync", "fd_fdstat_get", "fd_fdstat_set_flags", "fd_fdstat_set_rights",
+  "fd_filestat_get", "fd_filestat_set_size", "fd_filestat_set_times", "fd_prestat_get", "fd_prestat_dir_name", "fd_renumber",
+  "fd_read", "fd_pread", "fd_write", "fd_pwrite", "fd_seek", "fd_tell", "fd_readdir", "path_open", "path_filestat_get",
+  "path_filestat_set_times", "path_readlink", "path_create_directory", "path_remove_directory", "path_unlink_file", "path_symlink",
+  "path_link", "path_rename", "sock_accept", "sock_recv", "sock_send", "sock_shutdown",
+] as const satisfies readonly (keyof Files)[];
+
+/** All WASI calls: the shim's of arguments and environment, the module's on files, and ours. */
+export function calls(wasi: WASI, world: World, streams: Streams, files: Files, folder: Folder | undefined): Calls {
+  const lent = new Lending(() => wasi.inst.exports.memory.buffer, folder, () => world.stamp());
+  const onFiles = ON_FILES.map((name): [string, Call] => {
+    const call = files[name].bind(files) as (...args: unknown[]) => number;
+    return [name, (...args: unknown[]) => call(lent, ...args)];
+  });
+  const all: Calls = { ...wasi.wasiImport, ...Object.fromEntries(onFiles), ...ours(wasi, world, streams, files, lent) };
   return Object.fromEntries(Object.entries(all).map(([name, call]) => [name, guarded(call)]));
 }
 
@@ -114,7 +137,7 @@ function guarded(call: Call): Call {
   };
 }
 
-function ours(wasi: WASI, world: World, streams: Streams): Calls {
+function ours(wasi: WASI, world: World, streams: Streams, files: Files, lent: Lending): Calls {
   const memory = () => wasi.inst.exports.memory.buffer;
   const view = () => new DataView(memory());
   return {
@@ -128,11 +151,6 @@ function ours(wasi: WASI, world: World, streams: Streams): Calls {
     proc_exit(code: number): never {
       throw new WASIProcExit(code | 0);
     },
-    // There are no sockets, so no descriptor is one.
-    sock_accept: () => defs.ERRNO_NOTSOCK,
-    sock_recv: () => defs.ERRNO_NOTSOCK,
-    sock_send: () => defs.ERRNO_NOTSOCK,
-    sock_shutdown: () => defs.ERRNO_NOTSOCK,
     clock_time_get(id: number, _precision: bigint, out: number) {
       if (id > 3) return defs.ERRNO_INVAL;
       view().setBigUint64(out, world.look(id === 0), true);
@@ -148,18 +166,31 @@ function ours(wasi: WASI, world: World, streams: Streams): Calls {
       return defs.ERRNO_SUCCESS;
     },
     fd_write(fd: number, pieces: number, count: number, written: number) {
-      if (fd !== 1 && fd !== 2) return defs.ERRNO_BADF;
+      const stream = files.stream(fd);
+      if (stream !== 1 && stream !== 2) return files.fd_write(lent, fd, pieces, count, written);
       if (count > MOST_PIECES) return defs.ERRNO_INVAL;
       let total = 0;
       for (let piece = 0; piece < count; piece++) {
         const at = pieces + piece * 8;
         const length = view().getUint32(at + 4, true);
         const bytes = new Uint8Array(memory(), view().getUint32(at, true), length).slice();
-        if (fd === 1) streams.stdout(bytes);
+        if (stream === 1) streams.stdout(bytes);
         else streams.stderr(bytes);
         total += length;
       }
       view().setUint32(written, total, true);
+      return defs.ERRNO_SUCCESS;
+    },
+    /** Standard input: the item's bytes, once, from front to back, one piece in a call. */
+    fd_read(fd: number, pieces: number, count: number, read: number) {
+      if (files.stream(fd) !== 0) return files.fd_read(lent, fd, pieces, count, read);
+      let piece = pieces;
+      while (piece < pieces + count * 8 && view().getUint32(piece + 4, true) === 0) piece += 8;
+      const isEmpty = piece === pieces + count * 8;
+      const bytes = streams.stdin.subarray(0, isEmpty ? 0 : view().getUint32(piece + 4, true));
+      if (!isEmpty) new Uint8Array(memory()).set(bytes, view().getUint32(piece, true));
+      view().setUint32(read, bytes.byteLength, true);
+      streams.stdin = streams.stdin.subarray(bytes.byteLength);
       return defs.ERRNO_SUCCESS;
     },
     poll_oneoff: (asked: number, events: number, count: number, out: number) =>
