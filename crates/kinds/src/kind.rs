@@ -179,6 +179,18 @@ pub trait About {
         None
     }
 
+    /// Where the steps of an answer end, if each of them follows from the request and the steps before it, with the same
+    /// bits on every device: then any device can be asked for one of them again, behind those before it
+    /// ([`About::resumed`]). `together`: several devices gave it, each with some parts. None: nobody can tell.
+    fn steps_again(&self, _answer: &[u8], _together: bool) -> Option<Vec<usize>> {
+        None
+    }
+
+    /// Whether a step of an answer is the one that another device says in its place. None: not all of that has come yet.
+    fn same_step(&self, _step: &[u8], _again: &[u8]) -> Option<bool> {
+        None
+    }
+
     /// Requests that a node which keeps it ready answers side by side, if the room for them is part of what keeping it
     /// takes: they share one engine, so they need no slots. None: each takes a slot, and what the work takes.
     fn at_once(&self) -> Option<u16> {

@@ -38,8 +38,8 @@ pub use job::{JobFailure, JobState, Proof};
 pub use peers::Seen;
 pub use receipt::{Receipt, ReceiptNode, ReceiptUnit};
 pub use service::{
-    AbleView, CallError, CallId, Can, PlacementView, Ran, ReplicaView, ServiceView, SplitView,
-    StageView, Took, Urgency,
+    AbleView, CallError, CallId, Can, PlacementView, ProofsView, Ran, ReplicaView, ServiceView,
+    SplitView, StageView, Took, Urgency,
 };
 pub use state::{Conn, RequestId, Scheduler};
 pub use submit::SubmitError;

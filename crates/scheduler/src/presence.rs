@@ -136,6 +136,9 @@ impl Scheduler {
                 self.call_failed(node, attempt, failure);
             }
             FromNode::Warm { job, result } => self.replica_warmed(node, job, result),
+            FromNode::Answer { call, at, part, last } if self.services.has_look(call) => {
+                self.look_heard(node, call, &Part { at, bytes: part, last });
+            }
             FromNode::Answer { call, at, part, last } => {
                 self.call_answered(node, call, Part { at, bytes: part, last });
             }

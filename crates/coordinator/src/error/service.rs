@@ -53,6 +53,9 @@ impl From<ServiceError> for ApiError {
                         ApiError::new(StatusCode::BAD_GATEWAY, "service_failed", message)
                             .with(json!({ "stderr": failure.stderr() }))
                     }
+                    CallError::Doubted { .. } => {
+                        ApiError::new(StatusCode::BAD_GATEWAY, "answer_doubted", message)
+                    }
                     CallError::Lost { .. } => {
                         ApiError::new(StatusCode::BAD_GATEWAY, "nodes_lost", message)
                     }

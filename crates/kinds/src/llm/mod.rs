@@ -21,6 +21,7 @@ use crate::crew::CrewPlan;
 use crate::form::Form;
 use crate::kind::{About, Code, Told, body, packed};
 use crate::plain::Plain;
+use crate::wire::Wire;
 
 impl About for LlmWork {
     fn name(&self) -> &'static str {
@@ -65,6 +66,15 @@ impl About for LlmWork {
 
     fn steps(&self, answer: &[u8]) -> Option<u64> {
         Some(split::words(answer).count() as u64)
+    }
+
+    /// Where the numbers between the layers are rounded on their way, one device may well say another word than several.
+    fn steps_again(&self, answer: &[u8], together: bool) -> Option<Vec<usize>> {
+        (!together || self.wire == Wire::F32).then(|| split::words_again(answer))
+    }
+
+    fn same_step(&self, step: &[u8], again: &[u8]) -> Option<bool> {
+        split::same_word(step, again)
     }
 
     fn plain(&self) -> Plain {

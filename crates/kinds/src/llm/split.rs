@@ -103,6 +103,32 @@ pub(super) fn words(answer: &[u8]) -> impl Iterator<Item = usize> {
     })
 }
 
+/// How the words begin that are numbers of a text: nobody goes on behind those.
+const NUMBERS: u8 = 2;
+
+/// Where the words of an answer end that another device can be asked for.
+pub(super) fn words_again(answer: &[u8]) -> Vec<usize> {
+    let all = if answer.get(4) == Some(&NUMBERS) { 1 } else { usize::MAX };
+    words(answer).take(all).collect()
+}
+
+/// How the word begins that ends an answer, and how much of it says why: what stands behind that are times.
+const END: u8 = 1;
+const END_BYTES: usize = 2;
+
+/// Whether two devices said the same word, with its chances if those were asked for. None while the second one's is not
+/// complete.
+pub(super) fn same_word(word: &[u8], again: &[u8]) -> Option<bool> {
+    let end = words(again).next()?;
+    let body = |word: &[u8]| {
+        let body = word.get(4..).unwrap_or_default();
+        let counts =
+            if body.first() == Some(&END) { END_BYTES.min(body.len()) } else { body.len() };
+        body[..counts].to_vec()
+    };
+    Some(body(word) == body(&again[..end]))
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::Summary;
@@ -169,5 +195,33 @@ mod tests {
         assert_eq!(resumed(b"ask", &words[..11]), ([&b"ask"[..], &words[..7]].concat(), 7));
         assert_eq!(resumed(b"ask", &[255; 6]), (b"ask".to_vec(), 0));
         assert_eq!(resumed(b"ask", &[]), (b"ask".to_vec(), 0));
+    }
+
+    #[test]
+    fn a_word_said_again_is_compared_when_all_of_it_is_there_and_times_do_not_count() {
+        let word = [3, 0, 0, 0, 0, 7, 8];
+        assert_eq!(same_word(&word, &word[..6]), None);
+        assert_eq!(same_word(&word, &word), Some(true));
+        // What comes behind it is another word.
+        assert_eq!(same_word(&word, &[&word[..], &[9, 0]].concat()), Some(true));
+        assert_eq!(same_word(&word, &[3, 0, 0, 0, 0, 7, 9]), Some(false));
+        assert_eq!(same_word(&[], &word), Some(false));
+        // An end, and how long all took.
+        let end = |why, time| [3, 0, 0, 0, END, why, time];
+        assert_eq!(same_word(&end(0, 5), &end(0, 6)), Some(true));
+        assert_eq!(same_word(&end(0, 5), &end(1, 5)), Some(false));
+        assert_eq!(same_word(&end(0, 5), &word), Some(false));
+        assert_eq!(same_word(&word, &end(0, 5)), Some(false));
+    }
+
+    #[test]
+    fn words_can_be_said_again_unless_numbers_were_rounded_on_their_way() {
+        let answer = [1, 0, 0, 0, 7, 2, 0, 0, 0, END, 0];
+        let rounded = LlmWork { wire: Wire::F16, ..work(4) };
+        assert_eq!(work(4).steps_again(&answer, true), Some(Vec::from([5, 11])));
+        assert_eq!(rounded.steps_again(&answer, true), None);
+        assert_eq!(rounded.steps_again(&answer, false), Some(Vec::from([5, 11])), "by one alone");
+        let numbers = [1, 0, 0, 0, NUMBERS, 2, 0, 0, 0, END, 0];
+        assert_eq!(work(4).steps_again(&numbers, false), Some(Vec::from([5])));
     }
 }

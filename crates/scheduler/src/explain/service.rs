@@ -56,10 +56,39 @@ impl Scheduler {
                 list(&names)
             ));
         }
+        lines.extend(self.proof_words(now, service));
         let able = self.able_to_keep(now, service);
         lines.extend(self.unable_words(&able));
         let guessed = guessed.into_iter().collect();
         Some(WhyService { stepwise, placements, guessed, able, lines })
+    }
+
+    /// Whether anybody looks at the answers of other people's devices, and what came of that.
+    fn proof_words(&self, now: Time, service: JobId) -> Vec<String> {
+        let Some(proofs) = self.proofs_of(now, service) else { return Vec::new() };
+        let mut lines = Vec::new();
+        if proofs.looked_at > 0 {
+            lines.push(format!(
+                "your own devices checked {} of other people's devices: {} wrong",
+                many(proofs.looked_at, "answer"),
+                match proofs.wrong {
+                    0 => "none was".into(),
+                    1 => "1 was".into(),
+                    wrong => format!("{wrong} were"),
+                }
+            ));
+        } else if proofs.unsure.is_none() {
+            lines.push("your own devices check answers of other people's devices; none yet".into());
+        }
+        lines.extend(proofs.unsure.map(|why| {
+            format!("the last answer of other people's devices was not checked, because {why}")
+        }));
+        lines.extend(proofs.found.map(|found| format!("the last wrong answer: {found}")));
+        lines.extend(proofs.suspects.iter().map(|(node, rest)| {
+            let seconds = rest.0.div_ceil(1_000_000);
+            format!("{} gets nothing of it for another {seconds} s", self.called(*node))
+        }));
+        lines
     }
 
     /// Who cannot keep it ready, and why.

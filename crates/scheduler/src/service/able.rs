@@ -38,7 +38,8 @@ impl Scheduler {
         let Some(of) = self.services.services.get(&service) else { return Vec::new() };
         let able = self.peers.values().map(|peer| {
             let why = self.why_not_whole(now, service, of, peer);
-            let splits = of.plan.is_some() && self.lacks_only_memory(of, peer);
+            let suspected = of.proofs.suspects(now, peer.node);
+            let splits = of.plan.is_some() && !suspected && self.lacks_only_memory(of, peer);
             let can = match &why {
                 None => Can::Whole,
                 Some(_) if splits && self.has_seat_or_room(service, of, peer) => Can::Parts,
@@ -61,6 +62,9 @@ impl Scheduler {
     ) -> Option<String> {
         if let Some(why) = why_not_at_all(service, of, peer) {
             return Some(why);
+        }
+        if of.proofs.suspects(now, peer.node) {
+            return Some("it had part in a wrong answer".into());
         }
         if of.replicas.contains_key(&peer.node) {
             return None;

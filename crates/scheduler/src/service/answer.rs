@@ -114,6 +114,7 @@ impl Scheduler {
                     replica.note_took(self.now - asked.since);
                 }
             }
+            self.consider_answer(id, asked);
             self.end_call(id, None);
             if crewed {
                 self.crew_answered(service, attempt);
@@ -124,6 +125,9 @@ impl Scheduler {
 
     /// A node could not answer.
     pub(crate) fn call_failed(&mut self, node: NodeId, attempt: Attempt, failure: Failure) {
+        if self.services.looks.contains_key(&attempt) {
+            return self.look_failed(node, attempt, &failure);
+        }
         let Some(&id) = self.services.asked.get(&attempt) else { return };
         let Some(call) = self.services.calls.get(&id) else { return };
         if !self.works_on(call, node, attempt) {

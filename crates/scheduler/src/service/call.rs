@@ -57,6 +57,10 @@ impl Call {
         self.at.is_some_and(|at| at.by == By::Crew)
     }
 
+    pub(super) fn body(&self) -> Bytes {
+        self.body.clone()
+    }
+
     pub(super) fn bytes(&self) -> u64 {
         self.body.len() as u64
     }
@@ -185,6 +189,8 @@ impl Scheduler {
 
     /// Gives waiting requests to replicas with room.
     pub(super) fn hand_out(&mut self, service: JobId) {
+        // One at a time, and seldom: it does not wait behind requests.
+        self.go_on_looking(service);
         while let Some((id, by)) = self.next_pair(service) {
             match by {
                 By::Node(node) => self.hand_to(id, service, node),
@@ -297,7 +303,7 @@ impl Scheduler {
     }
 
     /// In parts, because messages are bounded. The bytes stay where they are.
-    fn send_body(&mut self, conn: Conn, call: Attempt, job: JobId, mut rest: Bytes) {
+    pub(super) fn send_body(&mut self, conn: Conn, call: Attempt, job: JobId, mut rest: Bytes) {
         let part = |rest: &mut Bytes| rest.split_to(rest.len().min(REQUEST_PART_BYTES));
         let body = part(&mut rest);
         self.send(conn, ToNode::Ask { call, job, body, rest: rest.len() as u64 });

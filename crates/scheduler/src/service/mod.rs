@@ -4,6 +4,7 @@
 //! - [`able`]: which devices could keep a service ready
 //! - [`call`]: requests, from the queue to whom they are asked of
 //! - [`answer`]: what those say
+//! - [`prove`]: answers of strangers, looked at by one of the operator's own
 //! - [`race`]: requests that are asked of two nodes, and who stands in for a crew
 //! - [`replica`]: who keeps all of a service ready
 //! - [`links`]: who must have a key for links before it can keep parts
@@ -17,6 +18,7 @@ mod answer;
 mod call;
 mod crew;
 mod links;
+mod prove;
 mod race;
 mod replica;
 mod room;
@@ -27,6 +29,7 @@ pub use able::{AbleView, Can};
 pub(crate) use answer::Part;
 pub use call::{CallId, Ran, Urgency};
 pub use crew::{PlacementView, SplitView, StageView};
+pub use prove::ProofsView;
 pub use took::Took;
 pub use unanswered::CallError;
 
@@ -42,6 +45,7 @@ use crate::state::{RequestId, Scheduler};
 use crate::submit::SubmitError;
 use call::{By, Call, MAX_TRIES};
 use crew::Crew;
+use prove::Proofs;
 use replica::Replica;
 use took::Measured;
 
@@ -60,6 +64,8 @@ pub(crate) struct Services {
     held: u64,
     /// Requests at work.
     asked: BTreeMap<Attempt, CallId>,
+    /// Steps of answers that are said again, and of which service.
+    looks: BTreeMap<Attempt, JobId>,
     deadlines: BTreeSet<(Time, CallId)>,
     /// When requests are asked of a second node.
     races: BTreeSet<(Time, CallId)>,
@@ -101,6 +107,8 @@ struct Service {
     repeated: u64,
     /// Why the last node could not keep it ready.
     trouble: Option<String>,
+    /// Whether strangers answer rightly.
+    proofs: Proofs,
 }
 
 impl Service {
@@ -126,6 +134,7 @@ impl Service {
             failed: 0,
             repeated: 0,
             trouble: None,
+            proofs: Proofs::default(),
         }
     }
 
@@ -172,7 +181,12 @@ impl Services {
     }
 
     pub(crate) fn has_call(&self, attempt: Attempt) -> bool {
-        self.asked.contains_key(&attempt)
+        self.asked.contains_key(&attempt) || self.has_look(attempt)
+    }
+
+    /// Whether this is a step of an answer that is said again.
+    pub(crate) fn has_look(&self, attempt: Attempt) -> bool {
+        self.looks.contains_key(&attempt)
     }
 
     /// Requests a node works on.
@@ -261,6 +275,7 @@ impl Scheduler {
             let ids: Vec<_> = self.services.services.keys().copied().collect();
             for service in ids {
                 self.place_replicas(now, service);
+                self.keep_looker(now, service);
                 self.hand_out(service);
             }
             let any = !self.services.services.is_empty();
@@ -347,11 +362,17 @@ impl Scheduler {
             for (node, replica) in &service.replicas {
                 let calls = calls.values().filter(|call| its(call)).flat_map(Call::asked);
                 let calls = calls.filter(|asked| asked.by == By::Node(*node));
-                assert_eq!(replica.calls, calls.count(), "requests of a replica counted wrong");
+                let looks = usize::from(service.proofs.looker() == Some(*node));
+                assert_eq!(
+                    replica.calls,
+                    calls.count() + looks,
+                    "requests of a replica counted wrong"
+                );
             }
             let crewed = calls.values().filter(|call| call.is_in_crew() && its(call));
             self.check_crew(service, crewed.count());
         }
+        self.check_looks();
         assert_eq!(deadlines.len(), calls.len(), "deadlines of nothing");
         let races_of = calls.values().filter(|call| call.race_at.is_some()).count();
         assert_eq!(races.len(), races_of, "races of nothing");

@@ -32,7 +32,8 @@ impl Service {
 
     /// Whether this node is the one to fall back to, and not to be drawn into a crew.
     pub(super) fn stands_in(&self, now: Time, node: NodeId) -> bool {
-        self.is_hurried(now) && self.replicas.get(&node).is_some_and(|it| it.stands_in)
+        let wanted = self.is_hurried(now) || self.proofs.is_wanted(now);
+        wanted && self.replicas.get(&node).is_some_and(|it| it.stands_in)
     }
 
     /// A node answered after this time.

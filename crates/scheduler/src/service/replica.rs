@@ -426,6 +426,7 @@ impl Scheduler {
 
     /// Ends a replica; its requests are asked again elsewhere.
     pub(super) fn dismiss_replica(&mut self, service: JobId, node: NodeId) {
+        self.looker_leaves(service, node);
         let calls = self.services.calls.iter();
         let its = calls.filter(|(_, call)| call.service == service);
         let its: Vec<_> = its.filter_map(|(id, call)| Some((*id, call.on(node)?))).collect();

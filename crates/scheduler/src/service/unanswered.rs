@@ -19,6 +19,8 @@ pub enum CallError {
     Failed { failure: Failure, node: NodeId },
     /// Nodes were lost with it, and no more are asked.
     Lost { reason: String, tries: u32 },
+    /// Whoever was in the middle of it gave another wrong answer: what it said of this one may be wrong as well.
+    Doubted { why: String },
 }
 
 impl fmt::Display for CallError {
@@ -40,6 +42,9 @@ impl fmt::Display for CallError {
                 why.iter().try_for_each(|why| write!(f, ": {why}"))
             }
             CallError::Failed { failure, node } => write!(f, "{failure}, on node {node}"),
+            CallError::Doubted { why } => {
+                write!(f, "the answer was broken off, because it may be wrong: {why}")
+            }
             CallError::Lost { reason, tries } => {
                 write!(
                     f,

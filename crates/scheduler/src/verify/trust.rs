@@ -140,6 +140,17 @@ impl Scheduler {
         }
     }
 
+    /// One of the operator's own found a node's answer to a request wrong. That is of no job, so that what its answers are
+    /// worth now is recorded as it is.
+    pub(crate) fn belie(&mut self, now: Time, node: NodeId, lane: Lane) {
+        self.introduce(node);
+        self.trust.reject(node, lane, false);
+        let Trust { streak, wrong } = self.trust.of(node, lane);
+        self.record(Fact::Trust { node, lane, streak, wrong });
+        self.note_standing(node);
+        self.distrust(now, node);
+    }
+
     /// A node gave a wrong answer: what it said elsewhere weighs little now, and what rests on its word
     /// in running jobs is computed again.
     pub(crate) fn distrust(&mut self, now: Time, node: NodeId) {

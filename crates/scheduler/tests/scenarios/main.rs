@@ -14,6 +14,7 @@ mod late;
 mod losing;
 mod means;
 mod pokes;
+mod prove;
 mod race;
 mod room;
 mod rounding;

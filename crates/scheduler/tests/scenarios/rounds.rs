@@ -9,7 +9,7 @@ use crate::split::{MIB, spec};
 use crate::world::{World, caps};
 
 /// A language model of six layers, of which two texts go round at a time.
-fn texts(split: Split) -> ServiceSpec {
+pub(crate) fn texts(split: Split) -> ServiceSpec {
     let about = llm::Summary {
         layers: 6,
         layer_weights: vec![80 * MIB; 6],
@@ -33,7 +33,7 @@ fn shares(split: Split) -> ServiceSpec {
 }
 
 /// A word of an answer: its length, and itself.
-fn word(letter: u8) -> Vec<u8> {
+pub(crate) fn word(letter: u8) -> Vec<u8> {
     vec![1, 0, 0, 0, letter]
 }
 

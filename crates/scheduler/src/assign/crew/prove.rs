@@ -145,7 +145,7 @@ impl Scheduler {
         self.let_go_parts(id, over);
     }
 
-    fn is_own(&self, node: NodeId) -> bool {
+    pub(crate) fn is_own(&self, node: NodeId) -> bool {
         self.peers.get(&node).is_some_and(|peer| peer.trusted)
     }
 

@@ -52,6 +52,9 @@ impl Scheduler {
             self.keep_stand_in(now, service);
             return true;
         }
+        if of.proofs.is_wanted(now) {
+            return true;
+        }
         // They stood in for it.
         let idle = of.replicas.iter().filter(|(_, replica)| replica.calls == 0);
         let idle: Vec<_> = idle.map(|(node, _)| *node).collect();

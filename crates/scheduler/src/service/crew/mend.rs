@@ -144,6 +144,21 @@ impl Scheduler {
         self.reform(now, service, what);
     }
 
+    /// Some of the crew gave a wrong answer: others take their places.
+    pub(in crate::service) fn crew_lied(
+        &mut self,
+        now: Time,
+        service: JobId,
+        nodes: &[NodeId],
+        what: &str,
+    ) {
+        let of = self.services.services.get(&service);
+        let crew = of.and_then(|of| of.crew.as_ref());
+        if crew.is_some_and(|crew| nodes.iter().any(|node| crew.has(*node))) {
+            self.reform(now, service, what);
+        }
+    }
+
     /// A member failed a request by its own fault. One that does so again and again makes way for another, if there is
     /// one.
     pub(in crate::service) fn seat_erred(
