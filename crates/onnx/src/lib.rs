@@ -53,6 +53,7 @@ mod cost;
 mod cut;
 mod dtype;
 mod error;
+mod explicit;
 mod join;
 mod limit;
 mod metadata;
