@@ -1,8 +1,5 @@
-//! What nodes cost: operations, bytes read and written, bytes of weights. An estimate; where a run was measured, that
-//! counts instead.
-
-use alloc::collections::BTreeMap;
-use alloc::vec::Vec;
+//! What nodes cost: operations, bytes read and written, bytes of weights. An estimate, by which a model is cut; devices are
+//! measured with the parts that come of it.
 
 use crate::dtype::{TensorType, elements};
 use crate::node::{Attr, Node};
@@ -40,39 +37,6 @@ impl Cost {
     pub fn work(&self) -> u64 {
         let moved = self.read_bytes.saturating_add(self.made_bytes);
         self.flops.saturating_add(moved.saturating_mul(BYTE_WORK))
-    }
-}
-
-/// How long nodes took when the model ran, by their place in [`Model::nodes`](crate::Model::nodes).
-#[derive(Clone, Debug, Default)]
-pub struct Profile {
-    nanos: BTreeMap<usize, u64>,
-}
-
-impl Profile {
-    /// A node was seen to take so many nanoseconds; several times add up.
-    pub fn add(&mut self, node: usize, nanos: u64) {
-        let sum = self.nanos.entry(node).or_default();
-        *sum = sum.saturating_add(nanos);
-    }
-
-    /// The work of nodes: what was measured, and for the others what they are estimated to take at the same speed.
-    /// Without a measurement, what they are estimated to take.
-    pub(crate) fn work(&self, estimates: &[(usize, u64)]) -> Vec<u64> {
-        let sum =
-            |sum: u128, (nanos, work): (u64, u64)| (sum + u128::from(nanos), u128::from(work));
-        let measured =
-            estimates.iter().filter_map(|(at, work)| Some((*self.nanos.get(at)?, *work)));
-        let (nanos, work) = measured.fold((0u128, 0u128), |(nanos, all), one| {
-            let (nanos, work) = sum(nanos, one);
-            (nanos, all + work)
-        });
-        let each = estimates.iter().map(|(at, estimate)| match self.nanos.get(at) {
-            Some(nanos) => *nanos,
-            None if nanos == 0 || work == 0 => *estimate,
-            None => u64::try_from(u128::from(*estimate) * nanos / work).unwrap_or(u64::MAX),
-        });
-        each.collect()
     }
 }
 
@@ -154,22 +118,5 @@ fn window(node: &Node) -> u64 {
             kernel.iter().fold(1u64, |all, size| all.saturating_mul(size.unsigned_abs()))
         }
         _ => 1,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use alloc::vec;
-
-    #[test]
-    fn what_was_measured_counts_and_the_rest_follows() {
-        let estimates = [(3, 100), (5, 300), (8, 50)];
-        assert_eq!(Profile::default().work(&estimates), vec![100, 300, 50]);
-        let mut profile = Profile::default();
-        profile.add(3, 1_500);
-        profile.add(3, 500);
-        profile.add(5, 6_000);
-        assert_eq!(profile.work(&estimates), vec![2_000, 6_000, 1_000]);
     }
 }

@@ -10,7 +10,7 @@ use crate::error::{Path, Place, ReadError};
 use crate::node::Node;
 use crate::read::{Budget, Graph, ValueInfo};
 use crate::tensor::{Tensor, read_pair};
-use crate::wire::{Chunk, Pieces, Writer};
+use crate::wire::{Chunk, Writer};
 
 /// Numbers of ONNX's `ModelProto`.
 pub(crate) mod field {
@@ -167,21 +167,6 @@ impl Model {
     /// What the file says of itself.
     pub fn metadata(&self) -> impl Iterator<Item = (&str, &str)> {
         self.metadata.iter().map(|(key, value)| (key.as_str(), value.as_str()))
-    }
-
-    /// The file with this said in its metadata, and nothing else changed.
-    pub fn with_metadata(&self, key: &str, value: &str) -> Pieces {
-        let mut writer = Writer::default();
-        // The graph as it stands: between what is before it and what is behind it.
-        for field in (Chunk { bytes: self.bytes.clone(), at: 0 }).fields().map_while(Result::ok) {
-            let is_old = field.number == field::METADATA
-                && field.clone().chunk().is_ok_and(|pair| has_key(&pair, key));
-            if !is_old {
-                writer.whole(&field.whole);
-            }
-        }
-        writer.message(field::METADATA, pair(key, value));
-        writer.finish()
     }
 
     pub(crate) fn is_input(&self, name: &str) -> bool {

@@ -7,7 +7,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
 
-use crate::cost::{Cost, Profile};
+use crate::cost::Cost;
 use crate::cut::{Crossing, Cut, Cuts};
 use crate::dtype::TensorType;
 use crate::limit::MOST_PARTS;
@@ -28,7 +28,7 @@ pub struct Part {
     /// Positions of [`Cuts`].
     pub from: usize,
     pub to: usize,
-    /// Operations as estimated, or nanoseconds as measured: parts of one model are comparable, no more.
+    /// Operations as estimated: parts of one model are comparable, no more.
     pub work: u64,
     /// Memory that its weights take as long as it is loaded. Parts on one device add up, but for weights they share.
     pub weight_bytes: u64,
@@ -47,21 +47,14 @@ impl Parts {
 }
 
 impl Cuts<'_> {
-    /// Parts of about equal work, as many as asked for or fewer, each ending where least crosses thereabouts. A profile
-    /// with nothing in it leaves the work to estimates.
-    pub fn parts(&self, most: usize, profile: &Profile) -> Parts {
-        self.parts_where(most, profile, |_| true)
+    /// Parts of about equal work, as many as asked for or fewer, each ending where least crosses thereabouts.
+    pub fn parts(&self, most: usize) -> Parts {
+        self.parts_where(most, |_| true)
     }
 
     /// The same, cut only where everything that crosses may.
-    pub fn parts_where(
-        &self,
-        most: usize,
-        profile: &Profile,
-        may_cross: impl Fn(&Crossing<'_>) -> bool,
-    ) -> Parts {
-        let estimates = self.steps.iter().zip(&self.costs).map(|(at, cost)| (*at, cost.work()));
-        let work = profile.work(&estimates.collect::<Vec<_>>());
+    pub fn parts_where(&self, most: usize, may_cross: impl Fn(&Crossing<'_>) -> bool) -> Parts {
+        let work: Vec<u64> = self.costs.iter().map(Cost::work).collect();
         let may_cut = |at| self.crossing(at).iter().all(&may_cross);
         let bounds = self.bounds(most.clamp(1, MOST_PARTS), &work, may_cut);
         let parts = bounds.windows(2).map(|bound| self.part(bound[0], bound[1], &work));
@@ -156,7 +149,7 @@ mod tests {
         let shapes = model.shapes(&[]).expect("shapes");
         let cuts = model.cuts(&shapes);
         assert_eq!(cuts.steps(), 24);
-        let parts = cuts.parts(4, &Profile::default());
+        let parts = cuts.parts(4);
         assert_eq!(parts.parts.len(), 4);
         for part in &parts.parts {
             assert_eq!((part.from % 3, part.to % 3), (0, 0), "{part:?}");
@@ -171,49 +164,15 @@ mod tests {
     }
 
     #[test]
-    fn what_was_measured_moves_the_bounds() {
-        let model = layers();
-        let shapes = model.shapes(&[]).expect("shapes");
-        let cuts = model.cuts(&shapes);
-        assert_eq!(cuts.parts(2, &Profile::default()).parts[0].to, 12);
-        let mut profile = Profile::default();
-        (0..24).for_each(|node| profile.add(node, if node < 3 { 7_000 } else { 1_000 }));
-        let parts = cuts.parts(2, &profile);
-        assert_eq!(parts.parts[0].to, 3, "{parts:?}");
-        assert_eq!(parts.parts[0].work, 21_000);
-    }
-
-    #[test]
     fn nothing_is_cut_where_a_value_may_not_cross() {
         let model = layers();
         let shapes = model.shapes(&[]).expect("shapes");
         let cuts = model.cuts(&shapes);
         let may = |one: &Crossing<'_>| one.name != "v4";
-        let parts = cuts.parts_where(2, &Profile::default(), may);
+        let parts = cuts.parts_where(2, may);
         assert!(parts.parts.iter().all(|part| part.to != 12), "{parts:?}");
         assert_eq!(parts.parts.len(), 2);
-        assert_eq!(cuts.parts_where(4, &Profile::default(), |_| false).parts.len(), 1);
-    }
-
-    #[test]
-    fn parts_travel_with_the_file() {
-        let model = layers();
-        let shapes = model.shapes(&[]).expect("shapes");
-        let cuts = model.cuts(&shapes);
-        assert_eq!(model.parts(), Ok(None));
-        let (four, two) = (cuts.parts(4, &Profile::default()), cuts.parts(2, &Profile::default()));
-        let noted = Model::read(model.with_parts(&four).to_bytes()).expect("readable");
-        assert_eq!(noted.parts(), Ok(Some(four)));
-        let again = Model::read(noted.with_parts(&two).to_bytes()).expect("readable");
-        assert_eq!(again.parts(), Ok(Some(two.clone())), "the last one counts");
-        assert_eq!(again.metadata().count(), 1);
-        let mut wrong = two;
-        wrong.parts[1].from += 1;
-        let wrong = Model::read(model.with_parts(&wrong).to_bytes()).expect("readable");
-        assert!(wrong.parts().is_err());
-        let torn =
-            Model::read(model.with_metadata("shoal.parts", "{").to_bytes()).expect("readable");
-        assert!(torn.parts().is_err());
+        assert_eq!(cuts.parts_where(4, |_| false).parts.len(), 1);
     }
 
     #[test]
@@ -221,9 +180,9 @@ mod tests {
         let model = Build::new().input("x", &[1]).node("Relu", &["x"], &["y"]).output("y").model();
         let shapes = model.shapes(&[]).expect("shapes");
         let cuts = model.cuts(&shapes);
-        assert_eq!(cuts.parts(64, &Profile::default()).parts.len(), 1);
+        assert_eq!(cuts.parts(64).parts.len(), 1);
         let nothing = Build::new().input("x", &[1]).output("x").model();
         let shapes = nothing.shapes(&[]).expect("shapes");
-        assert!(nothing.cuts(&shapes).parts(3, &Profile::default()).parts.is_empty());
+        assert!(nothing.cuts(&shapes).parts(3).parts.is_empty());
     }
 }

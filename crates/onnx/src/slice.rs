@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 use crate::cut::{Crossing, Cuts, names};
 use crate::dtype::TensorType;
 use crate::error::CutError;
-use crate::metadata::{PARTS, SLICE, SliceNote};
+use crate::metadata::{SLICE, SliceNote};
 use crate::model::{Made, Model, field, has_key, pair};
 use crate::read::{ValueInfo, graph};
 use crate::wire::{Chunk, Pieces, Writer};
@@ -215,7 +215,7 @@ impl Model {
 fn is_ours(field: &bytes::Bytes) -> bool {
     let chunk = Chunk { bytes: field.clone(), at: 0 };
     let pair = chunk.fields().next().and_then(Result::ok).and_then(|field| field.chunk().ok());
-    pair.is_some_and(|pair| has_key(&pair, PARTS) || has_key(&pair, SLICE))
+    pair.is_some_and(|pair| has_key(&pair, SLICE))
 }
 
 #[cfg(test)]

@@ -35,6 +35,15 @@ impl Build {
         self.value(graph::INPUT, name, DType::Float32, dims)
     }
 
+    pub(crate) fn input_of(self, name: &str, dtype: DType, dims: &[i64]) -> Build {
+        self.value(graph::INPUT, name, dtype, dims)
+    }
+
+    /// Of any shape.
+    pub(crate) fn info_of(self, name: &str, dtype: DType) -> Build {
+        self.value(graph::VALUE_INFO, name, dtype, &[])
+    }
+
     pub(crate) fn output(self, name: &str) -> Build {
         self.value(graph::OUTPUT, name, DType::Float32, &[])
     }

@@ -70,6 +70,10 @@ async function measure({ url, key, picture, frames }) {
     splitRun: least("split", ({ ms }) => ms.run),
     sent: least("remote", ({ bytes }) => bytes.sent),
     received: least("remote", ({ bytes }) => bytes.received),
+    localSent: least("local", ({ bytes }) => bytes.sent),
+    localReceived: least("local", ({ bytes }) => bytes.received),
+    splitSent: least("split", ({ bytes }) => bytes.sent),
+    splitReceived: least("split", ({ bytes }) => bytes.received),
     prepare: Math.min(least("local", ({ ms }) => ms.prepare), least("remote", ({ ms }) => ms.prepare)),
   };
 }

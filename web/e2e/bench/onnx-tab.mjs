@@ -1,9 +1,10 @@
 // Measures `bench onnx` in a browser: a model in a page through Shoal, in turns with onnxruntime-web by hand in another page of
 // the same Chromium, one thread on both sides.
 //
-//   node onnx-tab.mjs URL KEY NAME FILE RUNS
+//   node onnx-tab.mjs URL KEY NAME FILE SIDE RUNS
 //
-// Prints one JSON object: median milliseconds of both and of the built-in engine, and the largest difference of the answers.
+// SIDE is the pictures' height and width where the model leaves them open. Prints one JSON object: median
+// milliseconds of both and of the built-in engine, and the largest difference of the answers.
 
 import { readFile } from "node:fs/promises";
 import { createServer } from "node:http";
@@ -19,7 +20,7 @@ const TRIAL_MILLIS = 20_000;
 const PACKAGE = new URL("../../node_modules/onnxruntime-web/dist/", import.meta.url);
 const TYPES = { ".mjs": "text/javascript", ".wasm": "application/wasm" };
 
-const [url, key, name, path, runs] = process.argv.slice(2);
+const [url, key, name, path, side, runs] = process.argv.slice(2);
 const file = await readFile(path);
 const model = await new Api(url, key).blob(file);
 const headers = { authorization: `Bearer ${key}` };
@@ -36,7 +37,7 @@ const browser = await launchPlain();
 try {
   const ours = await browser.open(`${url}/join`);
   await ours.waitFor(() => document.readyState === "complete");
-  const { input, shape, builtIn } = await ours.evaluate(openOurs, { url, key, name, trialMillis: TRIAL_MILLIS });
+  const { input, shape, builtIn } = await ours.evaluate(openOurs, { url, key, name, side: Number(side), trialMillis: TRIAL_MILLIS });
   const hand = await browser.open(`http://127.0.0.1:${server.address().port}/`);
   await hand.waitFor(() => document.readyState === "complete");
   await hand.evaluate(openByHand, { input, shape });
@@ -61,11 +62,13 @@ function median(numbers) {
 }
 
 /** Runs in a page: asks until onnxruntime-web answers, or for so long that it was tried and is not the faster one. */
-async function openOurs({ url, key, name, trialMillis }) {
+async function openOurs({ url, key, name, side, trialMillis }) {
   const { connect } = await import(`${url}/assets/sdk.js`);
   const model = await (await connect(url, key)).model(name, { where: "local" });
   const [{ name: input, shape: declared }] = model.inputs;
-  const shape = declared.map((side) => Math.max(1, side));
+  // One picture, as large as it is said.
+  const opened = (at) => (at ? side : 1);
+  const shape = declared.map((known, at) => (known > 0 ? known : opened(at)));
   const numbers = shape.reduce((product, side) => product * side, 1);
   const data = Float32Array.from({ length: numbers }, (_, at) => ((at * 37) % 256) / 256);
   const run = async () => {

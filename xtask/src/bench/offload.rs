@@ -29,6 +29,10 @@ pub(super) fn run(plan: &Plan) -> Outcome<Report> {
         "splitRun",
         "sent",
         "received",
+        "localSent",
+        "localReceived",
+        "splitSent",
+        "splitReceived",
         "between",
         "prepare",
     ];
@@ -56,8 +60,9 @@ pub(super) fn run(plan: &Plan) -> Outcome<Report> {
     }
     report.note(
         "YOLOv8n on a photo of 810x1080; local, remote, split: milliseconds of a whole frame; localRun, remoteRun, splitRun: \
-         those in the model; sent, received: bytes of a frame between page and pool; between: those that one slice hands the \
-         other; the model in the page has one thread; both nodes share the machine's cores",
+         those in the model; sent, received: bytes of a frame between page and pool (remote; the other places are named); \
+         between: those that one slice hands the other; the model in the page has one thread; both nodes share the \
+         machine's cores",
     );
     report.note(load());
     Ok(report)

@@ -1,8 +1,9 @@
 """Asks a model through Shoal and directly, in turn.
 
-    onnx.py FILE NAME RUNS THREADS URL KEY
+    onnx.py FILE NAME SIDE RUNS THREADS URL KEY
 
-prints the median milliseconds of each as one JSON object, and the largest difference of the answers.
+SIDE is the pictures' height and width where the model leaves them open. Prints the median milliseconds of each as one
+JSON object, and the largest difference of the answers.
 """
 
 import http.client
@@ -17,12 +18,14 @@ import onnxruntime
 
 
 def main():
-    file, name, runs, threads, url, key = sys.argv[1:]
+    file, name, side, runs, threads, url, key = sys.argv[1:]
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = int(threads)
     session = onnxruntime.InferenceSession(file, options, providers=["CPUExecutionProvider"])
     given = session.get_inputs()[0]
-    shape = [side if isinstance(side, int) else 1 for side in given.shape]
+    # One picture, as large as it is said.
+    opened = [1] + [int(side)] * (len(given.shape) - 1)
+    shape = [known if isinstance(known, int) else side for known, side in zip(given.shape, opened)]
     image = numpy.random.default_rng(7).random(shape, dtype=numpy.float32)
     # The client adds no copies of its own: the tensor is sent from where it lies, and the answer read to where it stays.
     answers = bytearray(1 << 24)

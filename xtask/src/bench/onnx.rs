@@ -22,6 +22,8 @@ const THREADS: &str = "1";
 struct Model {
     name: &'static str,
     file: &'static str,
+    /// Of the pictures, where the file leaves height and width open.
+    side: &'static str,
     runs: &'static str,
     /// The same in a page, where a run takes longer.
     page_runs: &'static str,
@@ -31,12 +33,14 @@ const MODELS: [Model; 2] = [
     Model {
         name: "yolov8n",
         file: "yolov8n/package/lib/model/yolov8n.onnx",
+        side: "640",
         runs: "40",
         page_runs: "20",
     },
     Model {
         name: "mobilenetv2",
         file: "mobilenetv2/mobilenetv2.onnx",
+        side: "224",
         runs: "200",
         page_runs: "100",
     },
@@ -67,7 +71,7 @@ impl PageTimes {
         let pool = Pool::start()?;
         let at = &pool.running;
         let file = outside::folder().join(model.file).display().to_string();
-        let words = [&at.url, &at.key, model.name, &file, model.page_runs];
+        let words = [&at.url, &at.key, model.name, &file, model.side, model.page_runs];
         let found = figures(node().arg("e2e/bench/onnx-tab.mjs").args(words))?;
         let difference = number(&found, "difference")?;
         if difference > MOST_DIFFERENCE {
@@ -121,7 +125,7 @@ pub(super) fn run(plan: &Plan) -> Outcome<Report> {
         report.note(each_round(&named("LessOneMillisToDirect"), &times.ratios));
         times.page.tell(model, &mut report);
     }
-    report.note("one native node over loopback, one request at a time, FP32 as bytes; medians of runs in turn with onnxruntime in Python, one thread on both sides");
+    report.note("one native node over loopback, one picture at a time (640x640 and 224x224), FP32 as bytes; medians of runs in turn with onnxruntime in Python, one thread on both sides");
     report.note("the node chooses its engine itself; BuiltIn: a node without ONNX Runtime");
     report.note("Page: a model in a page, in turns with onnxruntime-web by hand in another page of the same Chromium, one thread on both sides");
     report.note(load());
@@ -143,7 +147,7 @@ fn through(model: &Model, flags: &[&str]) -> Outcome<(f64, f64)> {
     output(&mut pool.client(&["model", "add", &file, "--name", model.name]))?;
     let mut python = command(PEER.python());
     python.arg(root().join("xtask/src/bench/onnx.py")).arg(&file);
-    python.args([model.name, model.runs, THREADS, &pool.running.url, &key]);
+    python.args([model.name, model.side, model.runs, THREADS, &pool.running.url, &key]);
     let found = figures(&mut python)?;
     let difference = number(&found, "difference")?;
     if difference > MOST_DIFFERENCE {

@@ -4,7 +4,7 @@
 use bytes::Bytes;
 use shoal_kinds::IntakeError;
 use shoal_kinds::onnx::{CutAsk, CutPart, CutPlan, Element, Port, Side};
-use shoal_onnx::{Crossing, Cuts, Dim, Given, Model, Profile, ShapeError, Shapes, TensorType};
+use shoal_onnx::{Crossing, Cuts, Dim, Given, Model, ShapeError, Shapes, TensorType};
 use shoal_onnx::{DType, ValueInfo};
 
 use super::model::{bad, element, port};
@@ -15,7 +15,7 @@ pub fn parts(file: &[u8], ask: &CutAsk<'_>) -> Result<CutPlan, IntakeError> {
     let given = given(&model, ask)?;
     let shapes = model.shapes(&given).map_err(|error| open(&model, &error))?;
     let cuts = model.cuts(&shapes);
-    let row = cuts.parts_where(ask.most, &Profile::default(), |one| carried(one).is_some());
+    let row = cuts.parts_where(ask.most, |one| carried(one).is_some());
     let mut parts = Vec::with_capacity(row.parts.len());
     for part in &row.parts {
         let slice = cuts.slice(part.from, part.to).map_err(bad)?;

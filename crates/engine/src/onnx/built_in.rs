@@ -1,7 +1,8 @@
 //! The engine that is built in: rten, pure Rust, the same natively and in a browser.
 //!
 //! rten computes with `float32`, `int32`, `int8` and `uint8`. Tensors of other types are converted on their way in and
-//! out where nothing is lost by it; a number that does not fit is refused and named.
+//! out where nothing is lost by it, `float16` to more digits than it has; a number that does not fit is refused and
+//! named.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;

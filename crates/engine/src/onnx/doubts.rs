@@ -1,5 +1,6 @@
 //! What rten computes otherwise than ONNX says, or could not be ended at: such models are refused, since a wrong answer
-//! is worse than none. `ArgMax` alone is not: of equal numbers it takes the last one.
+//! is worse than none. What [`shoal_onnx::Model::explicit`] says in other words is no longer
+//! there to be doubted. `ArgMax` in files of before opset 10 alone is not refused: of equal numbers it takes the last one.
 
 use shoal_onnx::{Model, Node, Shapes, Tensor, Value};
 
@@ -48,6 +49,10 @@ fn doubt(node: &Node, model: &Model) -> Option<&'static str> {
             let fine = matches!(text("auto_pad"), "" | "NOTSET" | "VALID")
                 && node.ints("pads").is_none_or(none);
             (!fine).then_some("pads convolutions of whole numbers wrongly")
+        }
+        // It pads as if they said the opposite.
+        _ if text("auto_pad") == "SAME_LOWER" => {
+            Some("pads below only where the file declares the shapes of its inputs")
         }
         // Nobody could end a run that goes round for ever.
         "Loop" | "Scan" => Some("runs no loops"),

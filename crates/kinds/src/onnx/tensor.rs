@@ -7,6 +7,9 @@ use serde::{Deserialize, Serialize};
 
 use super::sight::Sight;
 
+/// Numbers of 16 bits, for whoever computes with others.
+pub use half::f16;
+
 /// Tensors of one request or answer: no model has nearly as many inputs or outputs.
 pub const MOST_TENSORS: usize = 256;
 /// Dimensions of a tensor.
