@@ -25,6 +25,7 @@ fn task() -> SimTask {
         check: None,
         speculate: false,
         pokes: Vec::new(),
+        apart: false,
     }
 }
 
