@@ -21,7 +21,7 @@ const LOOK_NANOS: u64 = 1_000;
 /// Where the count of tries stands in the seed: jobs have fewer items.
 const TRIES_FROM_BIT: u32 = 40;
 /// A real sleep is cut into pieces this long, to notice the end of a run's time.
-const NAP: Duration = Duration::from_millis(5);
+pub(super) const NAP: Duration = Duration::from_millis(5);
 /// What a program writes within this time is one part of its answer: a quick run's answer stays whole, and a
 /// reader's eye sees no difference.
 const TOGETHER: Duration = Duration::from_millis(20);
@@ -53,27 +53,32 @@ impl fmt::Display for Stop {
 
 impl std::error::Error for Stop {}
 
+/// Arguments, environment, stdin and files.
+pub(super) fn context(run: &Run) -> Result<WasiCtxBuilder, String> {
+    let mut wasi = WasiCtxBuilder::new();
+    wasi.allow_blocking_current_thread(true)
+        .arg(PROGRAM_NAME)
+        .args(&run.args)
+        .envs(&run.env)
+        .stdin(MemoryInputPipe::new(run.stdin.clone()));
+    if let Some(input) = &run.input {
+        wasi.env("SHOAL_INPUT", input);
+    }
+    if let Some(folder) = &run.folder {
+        wasi.preopened_dir(folder, "/data", FsPerms::ReadOnly)
+            .map_err(|error| format!("the folder {}: {error:#}", folder.display()))?;
+    }
+    Ok(wasi)
+}
+
 impl Host {
     pub(super) fn new(run: Run) -> Result<Host, String> {
-        let mut wasi = WasiCtxBuilder::new();
-        wasi.allow_blocking_current_thread(true)
-            .arg(PROGRAM_NAME)
-            .args(&run.args)
-            .envs(&run.env)
-            .stdin(MemoryInputPipe::new(run.stdin));
-        if let Some(input) = &run.input {
-            wasi.env("SHOAL_INPUT", input);
-        }
-        if let Some(folder) = &run.folder {
-            wasi.preopened_dir(folder, "/data", FsPerms::ReadOnly)
-                .map_err(|error| format!("the folder {}: {error:#}", folder.display()))?;
-        }
         Ok(Host {
-            wasi: wasi.build_p1(),
+            wasi: context(&run)?.build_p1(),
             stdout: Stdout::new(run.limits.output, run.give),
             stderr: Tail::default(),
             memory: MemoryLimit::new(run.limits.memory),
-            chance: if run.clock { Chance::real() } else { Chance::seeded(run.item, run.again) },
+            chance: Chance::new(run.clock, run.item, run.again),
             deadline: Instant::now() + Duration::from_micros(run.limits.time.0),
             cancel: run.cancel,
         })
@@ -127,16 +132,16 @@ pub(super) struct Stdout {
     /// When the program began, or something was given last.
     since: Instant,
     /// Time the program waited for a slow reader, which is not its own.
-    held: Duration,
+    pub(super) held: Duration,
 }
 
 impl Stdout {
-    fn new(most: u64, give: Option<Give>) -> Stdout {
+    pub(super) fn new(most: u64, give: Option<Give>) -> Stdout {
         let (bytes, since, held) = (Vec::new(), Instant::now(), Duration::ZERO);
         Stdout { bytes, given: 0, most, give, since, held }
     }
 
-    fn write(&mut self, bytes: &[u8]) -> Result<(), Stop> {
+    pub(super) fn write(&mut self, bytes: &[u8]) -> Result<(), Stop> {
         if self.given + (self.bytes.len() + bytes.len()) as u64 > self.most {
             return Err(Stop::Output);
         }
@@ -145,7 +150,7 @@ impl Stdout {
         Ok(())
     }
 
-    fn give_if_due(&mut self) {
+    pub(super) fn give_if_due(&mut self) {
         let Some(give) = &mut self.give else { return };
         let full = self.bytes.len() >= ANSWER_PART_BYTES;
         if full || !self.bytes.is_empty() && self.since.elapsed() >= TOGETHER {
@@ -170,6 +175,10 @@ pub(super) enum Chance {
 }
 
 impl Chance {
+    pub(super) fn new(is_real: bool, item: u64, again: u32) -> Chance {
+        if is_real { Chance::real() } else { Chance::seeded(item, again) }
+    }
+
     fn real() -> Chance {
         Chance::Real { start: Instant::now() }
     }
@@ -192,6 +201,17 @@ impl Chance {
             Chance::Real { start } => start.elapsed(),
         };
         u64::try_from(real.as_nanos()).unwrap_or(u64::MAX)
+    }
+
+    /// Lets virtual time pass until that moment. False if time is real.
+    pub(super) fn skip_to(&mut self, until: u64) -> bool {
+        match self {
+            Chance::Seeded { now, .. } => {
+                *now = (*now).max(until);
+                true
+            }
+            Chance::Real { .. } => false,
+        }
     }
 
     /// Fills a buffer; an error if the system has no randomness to give.
@@ -243,14 +263,14 @@ impl Tail {
 /// Lets memory grow up to the limit.
 pub(super) struct MemoryLimit {
     most: u64,
-    /// What the program has.
+    /// What the program has, in all its memories.
     held: u64,
     /// The machine had none left.
     lacking: bool,
 }
 
 impl MemoryLimit {
-    fn new(most: u64) -> MemoryLimit {
+    pub(super) fn new(most: u64) -> MemoryLimit {
         MemoryLimit { most, held: 0, lacking: false }
     }
 
@@ -277,13 +297,14 @@ impl MemoryLimit {
 impl ResourceLimiter for MemoryLimit {
     fn memory_growing(
         &mut self,
-        _current: usize,
+        current: usize,
         desired: usize,
         maximum: Option<usize>,
     ) -> wasmtime::Result<bool> {
-        let is_granted = desired as u64 <= self.most && maximum.is_none_or(|most| desired <= most);
+        let held = (self.held + desired as u64).saturating_sub(current as u64);
+        let is_granted = held <= self.most && maximum.is_none_or(|most| desired <= most);
         if is_granted {
-            self.held = desired as u64;
+            self.held = held;
         }
         Ok(is_granted)
     }

@@ -5,12 +5,13 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use shoal_protocol::limit::MAX_UNIT_BYTES;
-use shoal_protocol::{BlobRef, Dtype, Footprint, Hash, Lane, Limits, Needs, Verify, hash};
+use shoal_protocol::{BlobRef, Dtype, Engine, Footprint, Hash, Lane, Limits, Needs, Verify, hash};
 
 use super::lines::{Finder, Lines};
 use super::list::{self, Entry};
 use super::{
     ExecError, ExecItems, ExecRequest, ExecWork, Failing, FileRequest, LinesRequest, OnErrorJson,
+    ProgramForm,
 };
 use crate::kind::Kind;
 use crate::plan::{
@@ -89,7 +90,7 @@ impl Ask for ExecRequest {
         let (count, largest) = (source.count(), source.largest());
         let most = (MAX_UNIT_BYTES / largest.max(1)).clamp(1, MAX_RUNS);
         let sizing = sizing(1, most, common.unit)?;
-        tools.intake.module(&read_module(store, module)?, common.limits.memory)?;
+        let form = tools.intake.module(&read_module(store, module)?, common.limits.memory)?;
         // Nothing is refused from here on, so nothing is stored in vain.
         let items = source.store(store)?;
         let folder = if folder.is_empty() { None } else { Some(list::store(&folder, store)?) };
@@ -103,7 +104,7 @@ impl Ask for ExecRequest {
             failing,
         });
         let note = Note { lines_per_run, ..Note::default() };
-        let needs = Needs::lane(Lane::Cpu).takes(footprint(common.limits.memory));
+        let needs = form.needs().takes(footprint(common.limits.memory));
         Ok(Part { kind, items: count, sizing, needs, dtype: Dtype::Bytes, note })
     }
 
@@ -111,7 +112,7 @@ impl Ask for ExecRequest {
         if self.lines.is_some() || !self.files.is_empty() {
             return Err(ExecError::ServiceItems.into());
         }
-        let (module, folder) = self.program(limits.memory, tools)?;
+        let (module, folder, form) = self.program(limits.memory, tools)?;
         let work = ExecWork {
             module,
             args: self.args.clone(),
@@ -124,7 +125,18 @@ impl Ask for ExecRequest {
         };
         // A request runs beside units, so that nobody waits for them: it takes memory, but no thread of theirs.
         let takes = Footprint { memory: limits.memory, ..Footprint::NOTHING };
-        Ok((work.into(), Needs::lane(Lane::Cpu).takes(takes)))
+        Ok((work.into(), form.needs().takes(takes)))
+    }
+}
+
+impl ProgramForm {
+    /// Every node that runs programs runs modules; components only where there is an engine for them.
+    fn needs(self) -> Needs {
+        let needs = Needs::lane(Lane::Cpu);
+        match self {
+            ProgramForm::Module => needs,
+            ProgramForm::Component => needs.engine(Engine::WASI_COMPONENTS),
+        }
     }
 }
 
@@ -155,7 +167,7 @@ impl ExecRequest {
         &self,
         memory: u64,
         tools: &Tools<'_>,
-    ) -> Result<(BlobRef, Option<BlobRef>), PlanError> {
+    ) -> Result<(BlobRef, Option<BlobRef>, ProgramForm), PlanError> {
         let store = tools.store;
         check_words(self)?;
         let module = blob(store, "module", &self.module)?;
@@ -166,9 +178,9 @@ impl ExecRequest {
         check_names(&self.folder)?;
         let folder = entries("folder", &self.folder, store)?;
         check_folder(&folder)?;
-        tools.intake.module(&read_module(store, module)?, memory)?;
+        let form = tools.intake.module(&read_module(store, module)?, memory)?;
         let folder = if folder.is_empty() { None } else { Some(list::store(&folder, store)?) };
-        Ok((module, folder))
+        Ok((module, folder, form))
     }
 }
 
