@@ -3,7 +3,7 @@
 
 use libfuzzer_sys::arbitrary::Unstructured;
 use libfuzzer_sys::fuzz_target;
-use shoal_engine::intake::wasi_module;
+use shoal_engine::intake::wasi_program;
 use wasm_smith::{Config, Module};
 use wasmparser::{Parser, Payload, Validator};
 
@@ -57,7 +57,7 @@ fn wanted() -> Vec<u8> {
 
 /// What is let through is a module that starts within the limit.
 fn check(wasm: &[u8]) {
-    if wasi_module(wasm, LIMIT).is_err() {
+    if wasi_program(wasm, LIMIT).is_err() {
         return;
     }
     assert!(Validator::new().validate_all(wasm).is_ok());

@@ -53,15 +53,16 @@ async function runKernel(each) {
   assert.equal(each.difference(render ? rows(render, found) : found), undefined);
 }
 
-/** However the rows are shared out, the bits must be the same, and those expected. */
+/** However the rows are shared out, and whether edges are computed apart or not, the bits must be the same, and those expected. */
 async function runSim(each) {
   const { width, height, steps, pokes, bands: splits, expect } = each.json;
   const file = (name) => (existsSync(join(each.prepared, name)) ? readFileSync(join(each.prepared, name)) : undefined);
   const grid = { work: file("work.bin"), width, height, first: file("first.bin") };
   let one;
-  for (const lengths of splits) {
+  const ways = splits.flatMap((lengths) => [false, true].map((apart) => ({ lengths, apart })));
+  for (const { lengths, apart } of ways) {
     const bands = lengths.map((len, at) => ({ start: lengths.slice(0, at).reduce((sum, len) => sum + len, 0), len }));
-    const { field, failure } = await sims.run(grid, { bands, steps, ...(pokes ? { pokes } : {}) });
+    const { field, failure } = await sims.run(grid, { bands, steps, apart, ...(pokes ? { pokes } : {}) });
     if (expect.failure) {
       for (const part of expect.failure) assert.ok(failure?.message.includes(part), JSON.stringify(failure));
       continue;

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use crate::shell::{Outcome, command, output, root, run, which};
 
-const WASM_TARGETS: [&str; 2] = ["wasm32-unknown-unknown", "wasm32-wasip1"];
+const WASM_TARGETS: [&str; 3] = ["wasm32-unknown-unknown", "wasm32-wasip1", "wasm32-wasip2"];
 
 /// A system package and how to see whether something on this machine already does its job.
 struct Package {

@@ -59,6 +59,26 @@ pub struct PartialJson {
     pub offset: u64,
 }
 
+/// What is not computed of a job.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct MissingJson {
+    pub items: u64,
+    /// Items that are computed.
+    pub done: u64,
+    /// The others, in order.
+    pub missing: Vec<SpanJson>,
+}
+
+/// Consecutive items.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct SpanJson {
+    /// The first one, counted from 0.
+    pub start: u64,
+    pub len: u64,
+}
+
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct TilesJson {

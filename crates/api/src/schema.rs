@@ -31,6 +31,7 @@ struct Requests;
     JobsJson,
     KernelJson,
     LiveJson,
+    MissingJson,
     ModelJson,
     NodesJson,
     PartialJson,

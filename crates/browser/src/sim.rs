@@ -79,9 +79,9 @@ impl Simulation {
         work.reduce.map(|how| how.rows(work, rows))
     }
 
-    /// Room for rows of the grid, all zero.
-    pub async fn open(&self, start: f64, len: f64) -> Result<SimBand, JsValue> {
-        said(self.0.open(Span::new(start as u64, len as u64)).await).map(SimBand)
+    /// Room for rows of the grid, all zero; their edges are computed apart or not.
+    pub async fn open(&self, start: f64, len: f64, apart: bool) -> Result<SimBand, JsValue> {
+        said(self.0.open(Span::new(start as u64, len as u64), apart).await).map(SimBand)
     }
 }
 

@@ -23,6 +23,8 @@ pub(crate) enum Fail {
     World { code: String, message: String },
     /// Ctrl-C.
     Interrupted { message: String },
+    /// Ctrl-C, and the job was cancelled.
+    Stopped { message: String, job: u64 },
     /// The job was to be submitted and left alone.
     Detached { message: String, job: serde_json::Value },
     /// The terminal has gone: the job goes on, and nobody is left to tell.
@@ -75,7 +77,9 @@ impl Fail {
                     eprintln!("the end of the program's stderr:\n{stderr}");
                 }
             }
-            Fail::Interrupted { message } => eprintln!("{}", show::harmless(message)),
+            Fail::Interrupted { message } | Fail::Stopped { message, .. } => {
+                eprintln!("{}", show::harmless(message))
+            }
             Fail::Input { message, .. } | Fail::World { message, .. } | Fail::Runs { message } => {
                 eprintln!("error: {}", show::harmless(message))
             }
@@ -89,7 +93,7 @@ impl Fail {
             Fail::Input { .. } => 2,
             // As xargs does.
             Fail::Runs { .. } => 123,
-            Fail::Interrupted { .. } => 130,
+            Fail::Interrupted { .. } | Fail::Stopped { .. } => 130,
             Fail::HungUp => 129,
             Fail::PipeClosed | Fail::Detached { .. } => 0,
         }
@@ -103,6 +107,7 @@ impl Fail {
             | Fail::Runs { message }
             | Fail::Job { message, .. }
             | Fail::Detached { message, .. }
+            | Fail::Stopped { message, .. }
             | Fail::Interrupted { message } => message,
             Fail::PipeClosed | Fail::HungUp => "",
         }
@@ -118,7 +123,7 @@ impl Fail {
             Fail::Runs { message } => {
                 json!({"error": {"code": "runs_failed", "message": message}})
             }
-            Fail::Interrupted { message } => {
+            Fail::Interrupted { message } | Fail::Stopped { message, .. } => {
                 json!({"error": {"code": "interrupted", "message": message}})
             }
             Fail::Detached { job, .. } => json!({"job": job}),

@@ -152,6 +152,7 @@ pub(super) fn engines(cpus: u16, gpu: bool, accelerator: Option<&Accelerator>) -
     let all = [
         (gpu, Engine::WGSL),
         (cpus > 0, Engine::WASI),
+        (cpus > 0, Engine::WASI_COMPONENTS),
         (cpus > 0, Engine::ONNX),
         (cpus > 0, Engine::LLM),
         (cpus > 0, Engine::LLM_TENSORS),

@@ -43,7 +43,7 @@ pub mod sim;
 pub mod wire;
 
 pub use crew::{Chain, ChainPart, CrewPlan, CrewProblem, Group, Recovery, Ring, Totals};
-pub use exec::{ExecItems, ExecWork, Failing};
+pub use exec::{ExecItems, ExecWork, Failing, ProgramForm};
 pub use feed::{Feed, InputSplit};
 pub use form::{Form, Shape};
 pub use intake::IntakeError;

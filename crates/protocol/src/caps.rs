@@ -63,6 +63,8 @@ impl Engine {
     pub const WGSL: &str = "wgsl";
     /// Programs, on the CPU lane.
     pub const WASI: &str = "wasi";
+    /// The same, which are components of WASI preview 2.
+    pub const WASI_COMPONENTS: &str = "wasi-components";
     /// ONNX models, by the engine that is built in.
     pub const ONNX: &str = "onnx";
     /// The same by ONNX Runtime, where a device has it. With hardware behind it, that is named too: `onnxruntime-cuda`.

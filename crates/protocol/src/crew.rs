@@ -81,6 +81,8 @@ pub struct SimTask {
     pub speculate: bool,
     /// Pokes of an earlier epoch for steps from `from` on: they count again for the same ones.
     pub pokes: Vec<(u64, Poke)>,
+    /// Compute the edges of bands apart and first, so that they travel while the rest is computed.
+    pub apart: bool,
 }
 
 /// Rows of a checkpoint.

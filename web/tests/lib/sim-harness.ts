@@ -18,6 +18,8 @@ export interface Plan {
   /** Rows of each member, in order. */
   bands: { start: number; len: number }[];
   steps: number;
+  /** Edges are computed apart and first. */
+  apart?: boolean;
   /** The first state, if not the kernel's own, and after which step it is. */
   from?: { step: number; kept: (SimCommand & { do: "open" })["kept"] };
   /** Each member makes a wrong step before this one and takes it back. */
@@ -81,7 +83,7 @@ export async function open(base: string): Promise<Run> {
     const all = <T>(act: (crew: number) => Promise<T>) => Promise.all(crews.map(act));
     let edges = await all((crew) => {
       const rows = plan.bands[crew - 1] ?? { start: 0, len: 0 };
-      return ask(crew, "edges", { do: "open", epoch: EPOCH, job: JOB, ...rows, step: from, kept: stored });
+      return ask(crew, "edges", { do: "open", epoch: EPOCH, job: JOB, ...rows, step: from, kept: stored, apart: plan.apart ?? false });
     });
     for (let step = from; step < plan.steps; step++) {
       const makeStep = (crew: number, isWrong: boolean) => {

@@ -36,6 +36,12 @@ fn program(message: &Value) -> Option<Program> {
 }
 
 impl Program {
+    /// Whether it is the tests of that crate or that file.
+    pub(super) fn is(&self, name: &str) -> bool {
+        let file = self.path.file_name().and_then(|file| file.to_str()).unwrap_or_default();
+        file.rsplit_once('-').is_some_and(|(stem, _)| stem == name)
+    }
+
     /// With `threads` at a time, and of those `only` these if they are named.
     pub(super) fn command(&self, threads: usize, only: Option<&[String]>) -> Command {
         let mut test = command(&self.path);
@@ -80,11 +86,13 @@ mod tests {
     fn only_tests_are_run() {
         let message = |test: bool| {
             let profile = json!({ "test": test });
-            json!({ "executable": "/t/a", "manifest_path": "/p/Cargo.toml", "profile": profile })
+            json!({ "executable": "/t/a-b-07", "manifest_path": "/p/Cargo.toml", "profile": profile })
         };
         assert!(program(&message(false)).is_none());
         assert!(program(&json!({ "reason": "build-finished" })).is_none());
-        let test = program(&message(true)).map(|test| (test.path, test.folder));
-        assert_eq!(test, Some((PathBuf::from("/t/a"), PathBuf::from("/p"))));
+        let test = program(&message(true));
+        assert!(test.as_ref().is_some_and(|test| test.is("a-b") && !test.is("a") && !test.is("b")));
+        let test = test.map(|test| (test.path, test.folder));
+        assert_eq!(test, Some((PathBuf::from("/t/a-b-07"), PathBuf::from("/p"))));
     }
 }

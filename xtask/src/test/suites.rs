@@ -4,6 +4,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use super::again::again_if_few_fail;
+use super::aside;
 use super::count::{Counts, counted};
 use super::rust;
 use crate::shell::{For, Outcome, cargo, command, root, run, shoal, target};
@@ -129,6 +130,10 @@ const WITH_BUILD: Duration = Duration::from_secs(25 * 60);
 /// No file of browser tests takes nearly as long. One that does is ended, and the next one begins.
 const BROWSER_FILE: Duration = Duration::from_secs(8 * 60);
 
+/// A test of `pool` that takes two minutes whatever the machine does. It runs beside all others.
+const LONG: (&str, &str) =
+    ("pool", "survive::a_client_brings_the_right_answers_home_while_everybody_else_is_killed");
+
 /// Files of browser tests at a time: they take less than half of a core each, and mostly wait.
 const BROWSERS: usize = 2;
 
@@ -224,15 +229,40 @@ fn shells() -> Outcome<Counts> {
     let prepared = prepared()?;
     let words = ["test", "--release", "--quiet"];
     let programs = rust::build(cargo_on(&words, SHELLS).args(For::Tests.features()))?;
+    let command = |program: &rust::Program, only: Option<&[String]>| {
+        let mut test = program.command(rust::cores(), only);
+        environment(&mut test);
+        test
+    };
     // One program at a time, each with as many threads as there are cores.
-    let mut counts = again_if_few_fail(1, rust::SILENCE, |only| {
-        let command = |program: &rust::Program| {
-            let mut test = program.command(rust::cores(), only);
-            environment(&mut test);
-            test
-        };
-        programs.iter().map(command).collect()
-    })?;
+    let most = || {
+        again_if_few_fail(1, rust::SILENCE, |only| {
+            let rest = |program| {
+                let mut test = command(program, only);
+                test.args(["--skip", LONG.1]);
+                test
+            };
+            programs.iter().map(rest).collect()
+        })
+    };
+    let (long, most) = std::thread::scope(|scope| {
+        let long = scope.spawn(|| {
+            // Where the system cannot put it behind the others, it runs among them.
+            aside::give_way();
+            again_if_few_fail(1, rust::SILENCE, |_| {
+                let of = programs.iter().filter(|program| program.is(LONG.0));
+                of.map(|program| command(program, Some(&[LONG.1.to_owned()]))).collect()
+            })
+        });
+        let most = most();
+        let broke = |_| Err(format!("{} could not be run", LONG.1));
+        (long.join().unwrap_or_else(broke), most)
+    });
+    let (long, mut counts) = (long?, most?);
+    if long.passed + long.failed != 1 {
+        return Err(format!("there is no test `{}` in `{}`", LONG.1, LONG.0));
+    }
+    counts += long;
     let mut documentation = cargo_on(&["test", "--release", "--quiet", "--doc"], SHELLS);
     counts += counted(documentation.args(For::Tests.features()), WITH_BUILD)?;
     prepared.keep()?;

@@ -76,10 +76,21 @@ fn missing(test: &str, sources: &BTreeMap<&str, &Source>) -> Option<String> {
     };
     let Some(source) = sources.get(path) else { return Some(format!("there is no {path}")) };
     let is_there = match source.is_rust() {
-        true => source.text.contains(&format!("fn {name}(")),
+        true => is_rust_test(&source.text, name),
         false => source.text.contains(&format!("test(\"{name}\"")),
     };
     (!is_there).then(|| format!("{path} has no test named {name:?}"))
+}
+
+/// Whether there is a function of that name with `#[test]` or the like above it.
+fn is_rust_test(text: &str, name: &str) -> bool {
+    let head = format!("fn {name}(");
+    let lines: Vec<&str> = text.lines().map(str::trim).collect();
+    lines.iter().enumerate().filter(|(_, line)| line.contains(&head)).any(|(at, _)| {
+        let above = lines[..at].iter().rev();
+        let mut above = above.take_while(|line| line.starts_with("#[") || line.starts_with("//"));
+        above.any(|line| line.starts_with("#[test]") || line.contains("::test"))
+    })
 }
 
 /// The text below a heading, up to the next of its kind.
@@ -164,7 +175,7 @@ mod tests {
 
     #[test]
     fn what_is_promised_must_be_listed_and_held() {
-        let test = source("a/tests/t.rs", "#[test]\nfn it_is_right() {}\n");
+        let test = source("a/tests/t.rs", "#[test]\nfn it_is_right() {}\nfn helps() {}\n");
         let check = |page: &str| {
             let page = source(PAGE, page);
             let sources = [source(README, SAID), page, source("a/tests/t.rs", &test.text)];
@@ -175,6 +186,7 @@ mod tests {
         assert!(check(good).is_empty(), "{:?}", check(good));
         assert!(check("")[0].contains("always right"));
         assert!(check(&good.replace("it_is_right", "it_was"))[0].contains("no test named"));
+        assert!(check(&good.replace("it_is_right", "helps"))[0].contains("no test named"));
         assert!(check(&good.replace("t.rs", "u.rs"))[0].contains("there is no"));
         assert!(check(&good.replace("  - [measured]\n", ""))[0].contains("no test holds this"));
         let more = format!("{good}- It is cheap as well, always.\n  - [no]\n");

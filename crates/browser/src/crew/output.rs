@@ -42,7 +42,7 @@ export interface CrewLink {
 }
 export interface SimPoke { at: [number, number]; by: [number, number]; radius: number; strength: number }
 export type SimCommand =
-  | { do: "open"; epoch: number; job: number; start: number; len: number; step: number; kept: SimKept[] }
+  | { do: "open"; epoch: number; job: number; start: number; len: number; step: number; kept: SimKept[]; apart: boolean }
   | { do: "step"; epoch: number; step: number; above: Uint8Array<ArrayBuffer>; below: Uint8Array<ArrayBuffer>; poke?: SimPoke }
   | { do: "back"; epoch: number }
   | { do: "keep"; epoch: number; step: number }
@@ -112,10 +112,10 @@ fn radio(what: &RadioDo) -> Fields {
 fn sim(command: &SimCommand) -> JsValue {
     let of = |what: &str| Fields::new().with("do", what).with("epoch", command.epoch().0);
     match command {
-        SimCommand::Open { job, rows, step, kept, .. } => {
+        SimCommand::Open { job, rows, step, kept, apart, .. } => {
             let kept: Array = kept.iter().map(part).collect();
             let fields = span(of("open").with("job", job.0 as f64), rows);
-            fields.with("step", *step as f64).with("kept", kept)
+            fields.with("step", *step as f64).with("kept", kept).with("apart", *apart)
         }
         SimCommand::Step { step, above, below, poke, .. } => of("step")
             .with("step", *step as f64)

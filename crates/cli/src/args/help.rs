@@ -180,8 +180,8 @@ Examples:
 
 Each node computes a band of rows, sized by its speed. In every step it exchanges the edges of its
 band with its neighbours, directly where the network allows it. The grid wraps around. If a node
-leaves, the others continue from the last checkpoint, and the result is the same. Ctrl-C cancels the
-job. For more, see docs/simulations.md";
+leaves, the others continue from the last checkpoint, and the result is the same. For more, see
+docs/simulations.md";
 
 pub(super) const TALK: &str = "\
 Examples:

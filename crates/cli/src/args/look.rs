@@ -39,6 +39,9 @@ pub(crate) struct Watch {
     /// Save the result here when the job has ended, as `shoal result` does
     #[arg(short, long, value_name = "PATH")]
     pub(crate) output: Option<PathBuf>,
+    /// If the job fails or is cancelled, save what is done of it
+    #[arg(long, requires = "output")]
+    pub(crate) partial: bool,
     #[command(flatten)]
     pub(crate) server: Server,
 }
@@ -52,6 +55,9 @@ pub(crate) struct Fetch {
     /// Where to save it: a file, or a folder for many outputs [default: stdout, for text]
     #[arg(short, long, value_name = "PATH")]
     pub(crate) output: Option<PathBuf>,
+    /// Of a job that failed or was cancelled, save what is done; the exit code is still 1
+    #[arg(long, requires = "output")]
+    pub(crate) partial: bool,
     #[command(flatten)]
     pub(crate) server: Server,
 }

@@ -81,6 +81,9 @@ pub(crate) struct Map {
     /// Where to save the result. Without it a summary is printed, or with --reduce the numbers
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
+    /// If the job fails or is cancelled, save what is done: the rest is NaN, or 0 for integers
+    #[arg(long, requires = "output", conflicts_with = "reduce")]
+    pub(crate) partial: bool,
     /// Combine the outputs of all items: sum, min, max, mean, or a file with
     /// `fn combine(a: T, b: T) -> T`
     #[arg(long, value_name = "HOW", conflicts_with = "detach")]
@@ -164,6 +167,9 @@ pub(crate) struct Render {
     /// Where to save the picture (.png)
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: PathBuf,
+    /// If the job fails or is cancelled, save what is done: the rest is transparent
+    #[arg(long)]
+    pub(crate) partial: bool,
     /// Samples per pixel; the kernel gets the number as `samples`
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = from_one())]
     pub(crate) samples: u32,
@@ -184,7 +190,7 @@ pub(crate) struct Render {
     after_help = help::EXEC
 )]
 pub(crate) struct Exec {
-    /// A wasm32-wasip1 program
+    /// A wasm32-wasip1 program, or a wasm32-wasip2 component, which only machines run
     #[arg(value_name = "MODULE.wasm")]
     pub(crate) module: PathBuf,
     /// Run once for each of these files

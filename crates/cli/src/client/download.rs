@@ -2,7 +2,7 @@
 
 use futures_util::StreamExt;
 use reqwest::{Method, StatusCode, header};
-use shoal_api::{FailureJson, FailuresJson};
+use shoal_api::{FailureJson, FailuresJson, MissingJson};
 
 use super::Client;
 use crate::fail::Fail;
@@ -16,7 +16,7 @@ impl Client {
         bar: &BytesBar,
         each: impl FnMut(&[u8]) -> Result<(), Fail>,
     ) -> Result<(), Fail> {
-        self.fetch(&format!("/api/v1/jobs/{job}/result"), bar, each).await
+        self.fetch(&self.partial(format!("/api/v1/jobs/{job}/result")), bar, each).await
     }
 
     /// The same as an .npy file.
@@ -26,7 +26,21 @@ impl Client {
         bar: &BytesBar,
         each: impl FnMut(&[u8]) -> Result<(), Fail>,
     ) -> Result<(), Fail> {
-        self.fetch(&format!("/api/v1/jobs/{job}/result.npy"), bar, each).await
+        self.fetch(&self.partial(format!("/api/v1/jobs/{job}/result.npy")), bar, each).await
+    }
+
+    /// Of a job that failed or was cancelled, results are what is done of them, the rest filled.
+    pub(crate) fn partly(&self) -> Client {
+        Client { is_partial: true, ..self.clone() }
+    }
+
+    fn partial(&self, path: String) -> String {
+        if self.is_partial { format!("{path}?partial=filled") } else { path }
+    }
+
+    /// The items of a job that are not computed.
+    pub(crate) async fn missing(&self, job: u64) -> Result<MissingJson, Fail> {
+        self.json(Method::GET, &format!("/api/v1/jobs/{job}/missing")).await
     }
 
     /// Where each answer of an exec job ends in its result.

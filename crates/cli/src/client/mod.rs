@@ -52,6 +52,8 @@ pub(crate) struct Client {
     patience: Arc<Patience>,
     /// Programs read what this command says: it speaks only JSON.
     is_quiet: bool,
+    /// Fetches what is done of results.
+    is_partial: bool,
 }
 
 impl Client {
@@ -73,6 +75,7 @@ impl Client {
             key: target.key.clone(),
             patience: Arc::new(Patience::new(target.patience)),
             is_quiet: false,
+            is_partial: false,
         })
     }
 

@@ -58,6 +58,7 @@ impl Patience {
             | Fail::Job { .. }
             | Fail::Runs { .. }
             | Fail::Interrupted { .. }
+            | Fail::Stopped { .. }
             | Fail::Detached { .. }
             | Fail::HungUp
             | Fail::PipeClosed => Duration::ZERO,

@@ -161,7 +161,8 @@ pub(crate) fn verdict(job: Job, asked_to_stop: bool) -> Result<Job, Fail> {
     let (message, stderr) = match job.state {
         StateJson::Running | StateJson::Done => return Ok(job),
         StateJson::Cancelled if asked_to_stop => {
-            return Err(Fail::Interrupted { message: format!("{name} was stopped") });
+            let message = format!("{name} was stopped");
+            return Err(Fail::Stopped { message, job: job.id });
         }
         StateJson::Cancelled => (format!("{name} was cancelled"), String::new()),
         StateJson::Failed => {

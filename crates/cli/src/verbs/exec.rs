@@ -44,7 +44,7 @@ pub(super) async fn run(
     let began = Instant::now();
     let wasm = std::fs::read(&args.module).map_err(|error| Fail::reading(&args.module, &error))?;
     let memory = args.limit_memory.saturating_mul(1 << 20);
-    shoal_engine::intake::wasi_module(&wasm, memory)
+    shoal_engine::intake::wasi_program(&wasm, memory)
         .map_err(|error| refused(&args.module, error))?;
     let inputs = inputs(&args, reads_stdin).await?;
     let shared = match &args.folder {

@@ -8,7 +8,7 @@ use shoal_api::{JobJson, StateJson};
 use super::Context;
 use super::result::Place;
 use crate::args::{Cancel, Jobs, Nodes, Rm, Watch};
-use crate::client::verdict;
+use crate::client::{Client, Job, verdict};
 use crate::fail::Fail;
 use crate::interrupt::Interrupts;
 use crate::show;
@@ -36,8 +36,10 @@ pub(super) async fn watch(context: &Context, args: Watch) -> Result<(), Fail> {
         None => None,
     };
     let interrupts = Interrupts::listen();
-    let stopped =
-        || Fail::Interrupted { message: "stopped watching; the job keeps running".into() };
+    let on = context.manner.go_on("watch", args.job);
+    let stopped = || Fail::Interrupted {
+        message: format!("stopped watching; job {} keeps running; to go on: {on}", args.job),
+    };
     if context.json {
         let lines = show::JsonLines::default();
         let job = tokio::select! {
@@ -46,6 +48,7 @@ pub(super) async fn watch(context: &Context, args: Watch) -> Result<(), Fail> {
             () = interrupts.hung_up() => return Err(Fail::HungUp),
         };
         lines.last(&job)?;
+        let place = partly(context, &client, &job, (place, &args)).await?;
         let job = verdict(job, false)?;
         return match place {
             Some(place) => place.fill(context, &client, &job, output).await,
@@ -59,13 +62,31 @@ pub(super) async fn watch(context: &Context, args: Watch) -> Result<(), Fail> {
         () = interrupts.hung_up() => Err(Fail::HungUp),
     };
     bar.clear();
-    let job = verdict(ended?, false)?;
+    let job = ended?;
+    let place = interrupts.guard(partly(context, &client, &job, (place, &args))).await?;
+    let job = verdict(job, false)?;
     if let Some(place) = place {
         let id = job.id;
         interrupts.advise(format!("job {id} is done; to fetch its result: shoal result {id}"));
         return interrupts.guard(place.fill(context, &client, &job, output)).await;
     }
     show::line(&show::jobs(std::slice::from_ref(&*job)))
+}
+
+/// Of a job that ended otherwise than done, saves what is done of it if that is wanted; then why it is not done.
+async fn partly(
+    context: &Context,
+    client: &Client,
+    job: &Job,
+    (place, args): (Option<Place>, &Watch),
+) -> Result<Option<Place>, Fail> {
+    match (verdict(job.clone(), false), place) {
+        (Err(fail), Some(place)) if args.partial => {
+            Err(place.fill_partly(context, client, job, args.output.as_deref(), fail).await)
+        }
+        (Err(fail), _) => Err(fail),
+        (Ok(_), place) => Ok(place),
+    }
 }
 
 pub(super) async fn rm(context: &Context, args: Rm) -> Result<(), Fail> {

@@ -11,7 +11,9 @@ use shoal_kinds::map::map_code;
 use shoal_kinds::plan::Intake;
 
 use super::reduce::{self, Numbers, Reduction};
-use super::{Context, check_stdout, common, finished, params, policy, read_kernel, refused};
+use super::{
+    Context, check_stdout, common, finished, params, partial, policy, read_kernel, refused,
+};
 use crate::args::Map;
 use crate::arrays::{Arrays, Layout, Summary};
 use crate::client::{Client, Job, Sink};
@@ -60,7 +62,20 @@ pub(super) async fn run(context: &Context, args: Map, interrupts: &Interrupts) -
         reduce: reduction.as_ref().map(Reduction::json),
     });
     let request = JobRequest { common: common.clone(), work };
-    let job = context.run(&client, &request, interrupts).await?;
+    let job = match context.run(&client, &request, interrupts).await {
+        Ok(job) => job,
+        Err(fail) => {
+            let wanted = args.output.as_deref().filter(|_| args.partial);
+            let (Some(mut sink), Some(job)) = (sink, partial::ended(&fail)) else {
+                return Err(fail);
+            };
+            let save = async |client: &Client| {
+                save(context, client, job, &layout, &mut sink).await?;
+                sink.finish()
+            };
+            return Err(partial::deliver(context, &client, fail, wanted, save).await);
+        }
+    };
     match (reduction.zip(folding), sink) {
         (None, Some(mut sink)) => {
             save(context, &client, job.id, &layout, &mut sink).await?;

@@ -16,6 +16,7 @@ mod many;
 mod map;
 mod model;
 mod noop;
+mod partial;
 mod pictures;
 mod policy;
 mod quantize;
@@ -42,7 +43,7 @@ use shoal_engine::intake::IntakeError;
 use tokio::sync::watch;
 
 use crate::args::{JobArgs, Server, Shoal, Verb};
-use crate::client::{Client, Job, Manner, quoted};
+use crate::client::{Client, Job, Manner, OnInterrupt, quoted};
 use crate::fail::Fail;
 use crate::interrupt::Interrupts;
 use crate::{place, show};
@@ -148,13 +149,14 @@ pub(crate) async fn run(args: Shoal) -> Result<(), Fail> {
 /// How a verb stays with its job; of no meaning for those that bring none.
 fn manner(args: &Shoal) -> Manner {
     let (stay, output, server) = match &args.verb {
-        Verb::Map(map) => (&map.job.stay, map.output.as_ref(), &map.server),
-        Verb::Render(render) => (&render.job.stay, Some(&render.output), &render.server),
-        Verb::Exec(exec) => (&exec.job.stay, exec.output.as_ref(), &exec.server),
-        Verb::Sim(sim) => (&sim.stay, sim.output.as_ref(), &sim.server),
-        Verb::Infer(infer) => (&infer.job.stay, infer.output.as_ref(), &infer.server),
+        Verb::Map(map) => (Some(&map.job.stay), map.output.as_ref(), &map.server),
+        Verb::Render(render) => (Some(&render.job.stay), Some(&render.output), &render.server),
+        Verb::Exec(exec) => (Some(&exec.job.stay), exec.output.as_ref(), &exec.server),
+        Verb::Sim(sim) => (Some(&sim.stay), sim.output.as_ref(), &sim.server),
+        Verb::Infer(infer) => (Some(&infer.job.stay), infer.output.as_ref(), &infer.server),
         #[cfg(feature = "count")]
-        Verb::Count(count) => (&count.job.stay, None, &count.server),
+        Verb::Count(count) => (Some(&count.job.stay), None, &count.server),
+        Verb::Watch(watch) => (None, watch.output.as_ref(), &watch.server),
         Verb::Up(_)
         | Verb::Serve(_)
         | Verb::Join(_)
@@ -166,7 +168,6 @@ fn manner(args: &Shoal) -> Manner {
         | Verb::Models(_)
         | Verb::Jobs(_)
         | Verb::Nodes(_)
-        | Verb::Watch(_)
         | Verb::Fetch(_)
         | Verb::Cancel(_)
         | Verb::Rm(_)
@@ -185,8 +186,8 @@ fn manner(args: &Shoal) -> Manner {
     };
     let data = args.data.as_ref().map(|path| path.to_string_lossy().into_owned());
     Manner {
-        detach: stay.detach,
-        on_interrupt: stay.on_interrupt,
+        detach: stay.is_some_and(|stay| stay.detach),
+        on_interrupt: stay.map_or(OnInterrupt::Ask, |stay| stay.on_interrupt),
         output: output.cloned(),
         server: flag("url", server.url.clone(), "SHOAL_URL") + &flag("data", data, "SHOAL_DATA"),
         is_json: args.json,

@@ -7,9 +7,11 @@ use shoal_api::{JobRequest, RenderRequest, WorkRequest};
 use shoal_engine::intake::EngineIntake;
 use shoal_kinds::plan::Intake;
 
-use super::{Context, check_stdout, common, finished, params, policy, read_kernel, refused};
+use super::{
+    Context, check_stdout, common, finished, params, partial, policy, read_kernel, refused,
+};
 use crate::args::Render;
-use crate::client::Sink;
+use crate::client::{Client, Job, Sink};
 use crate::fail::Fail;
 use crate::interrupt::Interrupts;
 use crate::picture::Picture;
@@ -28,7 +30,7 @@ pub(super) async fn run(
     EngineIntake
         .render_kernel(&wgsl, args.kernel_args.entry.as_deref(), &params)
         .map_err(|error| refused(&args.kernel, error))?;
-    let mut sink = Sink::create(&args.output)?;
+    let sink = Sink::create(&args.output)?;
 
     let client = context.client(&args.server)?;
     let (width, height) = args.size;
@@ -43,8 +45,24 @@ pub(super) async fn run(
         tile: args.tile,
         params,
     });
-    let job = context.run(&client, &JobRequest { common, work }, interrupts).await?;
+    let request = JobRequest { common, work };
+    let job = match context.run(&client, &request, interrupts).await {
+        Ok(job) => job,
+        Err(fail) => {
+            let Some(job) = partial::ended(&fail) else { return Err(fail) };
+            let wanted = Some(args.output.as_path()).filter(|_| args.partial);
+            let save = async |client: &Client| {
+                let job = client.job(job).await?;
+                save(context, client, &job, sink).await
+            };
+            return Err(partial::deliver(context, &client, fail, wanted, save).await);
+        }
+    };
+    save(context, &client, &job, sink).await?;
+    finished(context, &job, Some(&args.output), began, &format!("{width} × {height} pixels"))
+}
 
+async fn save(context: &Context, client: &Client, job: &Job, mut sink: Sink) -> Result<(), Fail> {
     let about = job.shown.render;
     let about = about.ok_or_else(|| Fail::world("bad_answer", "the job is not a picture"))?;
     let mut picture = Picture::new(&about)?;
@@ -54,8 +72,7 @@ pub(super) async fn run(
     bar.clear();
     fetched?;
     sink.write(&picture.png()?)?;
-    sink.finish()?;
-    finished(context, &job, Some(&args.output), began, &format!("{width} × {height} pixels"))
+    sink.finish()
 }
 
 /// Pictures are PNG files: a name that says otherwise would mislead whoever opens it.

@@ -9,7 +9,7 @@ use shoal_api::{FailureJson, FormJson, RenderJson};
 
 use super::many::{Rows, element};
 use super::render::check_extension;
-use super::{Context, check_stdout, failures, infer};
+use super::{Context, check_stdout, failures, infer, partial};
 use crate::args::Fetch;
 use crate::client::{Client, Job, Sink, verdict};
 use crate::fail::Fail;
@@ -30,9 +30,14 @@ pub(super) async fn run(context: &Context, args: Fetch) -> Result<(), Fail> {
         );
         return Err(Fail::Input { code: "not_done".into(), message });
     }
+    let output = args.output.as_deref();
+    if let (Err(fail), true) = (verdict(job.clone(), false), args.partial) {
+        let place = Place::open(context, &client, &job, output).await?;
+        return Err(place.fill_partly(context, &client, &job, output, fail).await);
+    }
     let job = verdict(job, false)?;
-    let place = Place::open(context, &client, &job, args.output.as_deref()).await?;
-    place.fill(context, &client, &job, args.output.as_deref()).await
+    let place = Place::open(context, &client, &job, output).await?;
+    place.fill(context, &client, &job, output).await
 }
 
 /// Where a result goes, in the form that its kind of work has.
@@ -124,6 +129,28 @@ impl Place {
         Ok(Place::Folder { folder: folder.to_owned(), names })
     }
 
+    /// With what is done of a job that ended like that.
+    pub(super) async fn fill_partly(
+        self,
+        context: &Context,
+        client: &Client,
+        job: &Job,
+        output: Option<&Path>,
+        fail: Fail,
+    ) -> Fail {
+        if job.result.form == FormJson::Answers {
+            let text = "--partial is for arrays and pictures: the answers of a program are saved as they come";
+            return Fail::input(text);
+        }
+        let save = async |client: &Client| {
+            let bar = show::Bytes::new("fetching what is done", 0);
+            let saved = self.save(client, job, &BTreeSet::new(), &bar).await;
+            bar.clear();
+            saved.map(drop)
+        };
+        partial::deliver(context, client, fail, output, save).await
+    }
+
     pub(super) async fn fill(
         self,
         context: &Context,
@@ -135,20 +162,34 @@ impl Place {
         let failed: BTreeSet<u64> = failures.iter().map(|failure| failure.item).collect();
         let bytes = if context.json { 0 } else { job.result.bytes };
         let bar = show::Bytes::new("fetching the result", bytes);
-        let filled = match self {
+        let filled = self.save(client, job, &failed, &bar).await;
+        bar.clear();
+        told(context, job, output, filled?, &failures)?;
+        failures::verdict(&failures, job)
+    }
+
+    /// Gives texts back if they are to be printed.
+    async fn save(
+        self,
+        client: &Client,
+        job: &Job,
+        failed: &BTreeSet<u64>,
+        bar: &show::Bytes,
+    ) -> Result<Option<Vec<String>>, Fail> {
+        match self {
             Place::Array { mut sink, is_npy: true } => {
-                let fetched = client.npy(job.id, &bar, |piece| sink.write(piece)).await;
+                let fetched = client.npy(job.id, bar, |piece| sink.write(piece)).await;
                 fetched.and_then(|()| sink.finish()).map(|()| None)
             }
             Place::Array { mut sink, is_npy: false } => {
-                let fetched = client.result(job.id, &bar, |piece| sink.write(piece)).await;
+                let fetched = client.result(job.id, bar, |piece| sink.write(piece)).await;
                 fetched.and_then(|()| sink.finish()).map(|()| None)
             }
             Place::Picture { sink, about } => {
-                picture(client, job, &about, sink, &bar).await.map(|()| None)
+                picture(client, job, &about, sink, bar).await.map(|()| None)
             }
             Place::Rows { sinks, rows } => {
-                save_rows(client, job, &rows, sinks, &bar).await.map(|()| None)
+                save_rows(client, job, &rows, sinks, bar).await.map(|()| None)
             }
             Place::Stream { mut sink, as_lines } => {
                 let written = answers::write(client, job.id, &mut sink, as_lines).await;
@@ -156,12 +197,9 @@ impl Place {
             }
             Place::Texts => texts(client, job).await.map(Some),
             Place::Folder { folder, names } => {
-                save_files(client, job, &folder, &names, &failed).await.map(|()| None)
+                save_files(client, job, &folder, &names, failed).await.map(|()| None)
             }
-        };
-        bar.clear();
-        told(context, job, output, filled?, &failures)?;
-        failures::verdict(&failures, job)
+        }
     }
 }
 

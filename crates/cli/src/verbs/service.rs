@@ -27,7 +27,7 @@ pub(super) async fn run(context: &Context, args: Service) -> Result<(), Fail> {
 
 async fn start(context: &Context, args: ServiceAdd) -> Result<(), Fail> {
     let wasm = std::fs::read(&args.module).map_err(|error| Fail::reading(&args.module, &error))?;
-    shoal_engine::intake::wasi_module(&wasm, MEMORY)
+    shoal_engine::intake::wasi_program(&wasm, MEMORY)
         .map_err(|error| refused(&args.module, error))?;
     let client = context.client(&args.server)?;
     let module = client.upload(&Source::Memory(wasm.into()), &show::Bytes::hidden()).await?;

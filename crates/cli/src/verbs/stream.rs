@@ -74,9 +74,7 @@ impl<'a> Stream<'a> {
             tokio::select! {
                 outcome = &mut work => match outcome {
                     // Whoever leaves does not wait for a slow reader.
-                    Err(fail @ (Fail::Interrupted { .. } | Fail::Detached { .. } | Fail::HungUp)) => {
-                        Err(fail)
-                    }
+                    Err(fail) if leaves(&fail) => Err(fail),
                     outcome => follow.await.and(outcome),
                 },
                 failed = &mut follow => match failed {
@@ -90,9 +88,7 @@ impl<'a> Stream<'a> {
             self.distrust(client, id).await?;
         }
         match outcome {
-            Err(fail @ (Fail::Interrupted { .. } | Fail::Detached { .. } | Fail::HungUp)) => {
-                Err(fail)
-            }
+            Err(fail) if leaves(&fail) => Err(fail),
             Ok(job) => self.rest(client, &job).await.map(|()| job),
             Err(Fail::PipeClosed) => {
                 // As every program in a pipe ends when nobody reads on.
@@ -219,6 +215,20 @@ impl<'a> Stream<'a> {
         }
         self.next = last + 1;
         Ok(())
+    }
+}
+
+/// Whether the user is gone or wants to be.
+fn leaves(fail: &Fail) -> bool {
+    match fail {
+        Fail::Interrupted { .. } | Fail::Stopped { .. } | Fail::Detached { .. } | Fail::HungUp => {
+            true
+        }
+        Fail::Input { .. }
+        | Fail::Job { .. }
+        | Fail::Runs { .. }
+        | Fail::World { .. }
+        | Fail::PipeClosed => false,
     }
 }
 

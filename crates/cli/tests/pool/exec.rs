@@ -1,6 +1,6 @@
 //! `shoal exec`: lines, files, once, and what the program is given.
 
-use crate::material::program;
+use crate::material::{component, program};
 use crate::world::{Folder, Pool};
 
 #[test]
@@ -20,6 +20,31 @@ fn answers_without_a_newline_do_not_run_together() {
     let (pool, _node) = Pool::with_node();
     let done = pool.run_with(&["exec", program(), "--lines", "--", "bare"], b"a\nb\n\nc").ok();
     assert_eq!(String::from_utf8_lossy(&done.stdout), "<a>\n<b>\n<>\n<c>\n");
+}
+
+#[test]
+fn components_run_like_modules() {
+    let (pool, _node) = Pool::with_node();
+    let here = Folder::new();
+    std::fs::create_dir_all(here.path("words")).expect("a folder");
+    here.file("words/one.txt", "shared\n");
+    let words = here.path("words").display().to_string();
+    let input: String = (0..300).map(|i| format!("line {i}\n")).collect();
+    let done = pool.run_with(&["exec", component(), "--lines"], input.as_bytes()).ok();
+    assert_eq!(String::from_utf8_lossy(&done.stdout), input.to_uppercase());
+    let args = ["exec", component(), "--folder", &words, "--", "data", "/data/one.txt"];
+    assert_eq!(pool.run(&args).ok().stdout, b"shared\n");
+    let stop = |flags: &[&str], mode: &str| {
+        let args = [&["exec", component(), "--lines", "--stop-on-error"], flags, &["--", mode]];
+        pool.run_with(&args.concat(), b"3\n5\n7\n")
+    };
+    stop(&[], "exit").fails(1, &["exit code 9", "line 2", "five is too much"]);
+    stop(&[], "trap").fails(1, &["line 1", "no threes"]);
+    stop(&["--limit-seconds", "1"], "spin").fails(1, &["time limit", "line 3"]);
+    stop(&["--limit-output", "1"], "flood").fails(1, &["output limit", "line 1"]);
+    let requests = ["service", "add", "loud", component()];
+    pool.run(&requests).ok();
+    assert_eq!(pool.run_with(&["ask", "loud"], b"hello").ok().stdout, b"HELLO");
 }
 
 #[test]

@@ -25,6 +25,7 @@ mod model;
 mod netns;
 mod onnx_file;
 mod onnx_suite;
+mod partial;
 mod poke;
 mod process;
 mod proxy;

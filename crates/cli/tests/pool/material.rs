@@ -15,19 +15,27 @@ pub(crate) fn example(name: &str) -> String {
 /// A WASI program that does what its first argument says, built once.
 pub(crate) fn program() -> &'static str {
     static PROGRAM: OnceLock<String> = OnceLock::new();
-    PROGRAM.get_or_init(|| {
-        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/pool/program.rs");
-        let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join("program.wasm");
-        let compiler = std::env::var("RUSTC").unwrap_or_else(|_| "rustc".into());
-        let status = Command::new(compiler)
-            .args(["--edition", "2024", "--target", "wasm32-wasip1", "-O", "-o"])
-            .arg(&target)
-            .arg(&source)
-            .status()
-            .expect("a Rust compiler");
-        assert!(status.success(), "the test program builds");
-        target.display().to_string()
-    })
+    PROGRAM.get_or_init(|| built("program.wasm", "wasm32-wasip1"))
+}
+
+/// The same as a component of WASI preview 2.
+pub(crate) fn component() -> &'static str {
+    static COMPONENT: OnceLock<String> = OnceLock::new();
+    COMPONENT.get_or_init(|| built("component.wasm", "wasm32-wasip2"))
+}
+
+fn built(name: &str, target: &str) -> String {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/pool/program.rs");
+    let wasm = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let compiler = std::env::var("RUSTC").unwrap_or_else(|_| "rustc".into());
+    let status = Command::new(compiler)
+        .args(["--edition", "2024", "--crate-name", "program", "--target", target, "-O", "-o"])
+        .arg(&wasm)
+        .arg(&source)
+        .status()
+        .expect("a Rust compiler");
+    assert!(status.success(), "the test program builds");
+    wasm.display().to_string()
 }
 
 /// Where models and pictures of others lie; none if nobody fetched them and they are not required.

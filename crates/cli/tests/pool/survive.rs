@@ -51,8 +51,9 @@ fn a_coordinator_killed_in_the_middle_goes_on_where_it_was() {
     assert_eq!((job["state"].as_str(), job["itemsDone"].as_u64()), (Some("done"), Some(LINES)));
 }
 
-/// How long everybody but the client is killed again and again; more with this variable.
-const KILLS_SECONDS: u64 = 16;
+/// How long everybody but the client is killed again and again; another time with this variable. `cargo xtask test`
+/// runs it beside all other tests, behind them.
+const KILLS_SECONDS: u64 = 120;
 const KILLS_VARIABLE: &str = "SHOAL_KILL_SECONDS";
 /// A folder that takes some moments to be sent and fetched.
 const NOISE: usize = 24 << 20;
@@ -70,8 +71,9 @@ impl Dice {
 /// The client sends a large file, computes and fetches: whatever it does just then, the coordinator or a node is gone.
 #[test]
 fn a_client_brings_the_right_answers_home_while_everybody_else_is_killed() {
-    let seconds = std::env::var(KILLS_VARIABLE).ok().and_then(|text| text.parse().ok());
-    let until = Instant::now() + Duration::from_secs(seconds.unwrap_or(KILLS_SECONDS));
+    let asked = std::env::var(KILLS_VARIABLE).ok().and_then(|text| text.parse().ok());
+    let seconds = asked.unwrap_or(KILLS_SECONDS);
+    let until = Instant::now() + Duration::from_secs(seconds);
     let mut pool = Pool::start();
     let start = |pool: &Pool, name| pool.node(name, &["--no-gpu", "--cpus", "1"]);
     let names = ["one", "two", "three"];
@@ -111,7 +113,7 @@ fn a_client_brings_the_right_answers_home_while_everybody_else_is_killed() {
         }
         rounds += 1;
     }
-    assert!(kills >= 4, "{kills} were killed");
+    assert!(kills >= seconds / 8, "only {kills} were killed");
     let jobs = pool.run(&["jobs", "--json"]).ok().json();
     assert_eq!(jobs["jobs"].as_array().map(Vec::len), Some(rounds), "no job was taken twice");
 }

@@ -20,6 +20,7 @@ mod node_data;
 mod nodes;
 mod npy;
 mod pages;
+mod partial;
 mod picture;
 mod range;
 mod receipt;
@@ -130,6 +131,7 @@ fn documented(app: &App) -> OpenApiRouter<App> {
         .merge(answers::routes())
         .merge(failures::routes())
         .merge(npy::routes())
+        .merge(partial::routes())
         .merge(picture::routes())
         .merge(field::routes())
         .merge(receipt::routes())

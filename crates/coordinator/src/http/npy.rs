@@ -10,10 +10,11 @@ use utoipa_axum::routes;
 
 use super::App;
 use super::blobs::BYTES;
-use super::extract::Path;
+use super::extract::{Path, Query};
 use super::jobs::parse;
+use super::partial;
 use super::range::{self, Asked};
-use super::result::{cut, done, extents, open};
+use super::result::{Partial, cut, done, extents, open};
 use crate::error::{ApiError, JobError};
 use crate::store::send::{self, Extent};
 use shoal_api::{ErrorJson, OutputJson};
@@ -30,6 +31,7 @@ pub(super) fn routes() -> OpenApiRouter<App> {
     get, path = "/api/v1/jobs/{id}/result.npy", tag = "results", security(("key" = [])),
     params(
         ("id" = u64, Path),
+        ("partial" = Option<String>, Query, description = "`filled`: of a job that failed or was cancelled, what is done; the rest is filled with NaN, or 0 for integers"),
         ("range" = Option<String>, Header, description = "bytes=FIRST-LAST"),
     ),
     responses(
@@ -44,16 +46,24 @@ pub(super) fn routes() -> OpenApiRouter<App> {
 async fn get_npy(
     State(app): State<App>,
     Path(id): Path<String>,
+    Query(Partial { partial }): Query<Partial>,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
     let id = parse(&id)?;
     let job = app.driver.job(id).await?.ok_or(JobError::Missing { job: id.0 })?;
-    let merged = done(&app, id).await?;
+    let is_filled = partial.as_deref() == Some(partial::FILLED);
+    let merged = match is_filled {
+        true => app.driver.merged(id).await?.ok_or(JobError::Missing { job: id.0 })?,
+        false => done(&app, id).await?,
+    };
     let no_array = || JobError::NoArray { job: id.0 };
     let (dtype, per_item) = job.output.as_ref().and_then(dtype).ok_or_else(no_array)?;
     let sides = merged.spec.work.sides(merged.spec.items, per_item);
     let shape = sides.ok_or_else(no_array)?;
     let head = shoal_kinds::npy::head(dtype, &shape);
+    if is_filled {
+        return partial::filled(&app, id, &headers, head).await;
+    }
     let extents = extents(&merged);
     let before = head.len() as u64;
     let size = before + extents.iter().map(|extent| extent.len).sum::<u64>();

@@ -21,6 +21,7 @@ use super::App;
 use super::blobs::BYTES;
 use super::extract::{Path, Query};
 use super::jobs::{number, parse};
+use super::partial;
 use super::range::{self, Asked};
 use crate::driver::event::{Found, Merged, Segment};
 use crate::error::{ApiError, JobError};
@@ -43,7 +44,7 @@ pub(super) fn routes() -> OpenApiRouter<App> {
     get, path = "/api/v1/jobs/{id}/result", tag = "results", security(("key" = [])),
     params(
         ("id" = u64, Path),
-        ("partial" = Option<String>, Query, description = "Render only: 1 lists the tiles that are done"),
+        ("partial" = Option<String>, Query, description = "`filled`: of a job that failed or was cancelled, what is done; the rest is filled with NaN, or 0 for integers and pictures. Render only: 1 lists the tiles that are done"),
         ("range" = Option<String>, Header, description = "bytes=FIRST-LAST"),
     ),
     responses(
@@ -65,6 +66,9 @@ async fn get_result(
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
     let id = parse(&id)?;
+    if partial.as_deref() == Some(partial::FILLED) {
+        return partial::filled(&app, id, &headers, Vec::new()).await;
+    }
     if partial.is_some() {
         return Ok(Json(TilesJson { tiles: tiles_done(&app, id).await? }).into_response());
     }
@@ -138,8 +142,8 @@ async fn get_ends(State(app): State<App>, Path(id): Path<String>) -> Result<Resp
 }
 
 #[derive(Deserialize)]
-struct Partial {
-    partial: Option<String>,
+pub(super) struct Partial {
+    pub(super) partial: Option<String>,
 }
 
 async fn tiles_done(app: &App, id: JobId) -> Result<Vec<u64>, JobError> {

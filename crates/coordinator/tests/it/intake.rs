@@ -6,7 +6,7 @@ use shoal_kinds::plan::Intake;
 use shoal_kinds::sim::{SimAsked, SimPlan};
 use shoal_kinds::{
     Binding, ElementType, FoldPlan, IntakeError, Kernel, MapAsk, MapPlan, MapReading, Pass, Pixel,
-    Reading, RenderPlan, SimSlots, SimWork, Slot, Space,
+    ProgramForm, Reading, RenderPlan, SimSlots, SimWork, Slot, Space,
 };
 use shoal_protocol::{Lane, Needs};
 
@@ -84,9 +84,9 @@ impl Intake for FewWords {
         Ok(SimPlan { work, needs: gpu() })
     }
 
-    fn module(&self, wasm: &[u8], _memory_limit: u64) -> Result<(), IntakeError> {
+    fn module(&self, wasm: &[u8], _memory_limit: u64) -> Result<ProgramForm, IntakeError> {
         if wasm.starts_with(b"\0asm") {
-            return Ok(());
+            return Ok(ProgramForm::Module);
         }
         let message = "the module is no WebAssembly".into();
         Err(IntakeError { code: "bad_module", message, line: None, column: None })

@@ -7,7 +7,8 @@ use shoal_kinds::onnx::{BatchPlan, CutAsk, CutPlan, Head, ModelPlan};
 use shoal_kinds::plan::{Intake, Map, Value};
 use shoal_kinds::sim::{SimAsked, SimPlan};
 use shoal_kinds::{
-    ElementType, FoldPlan, IntakeError, Kernel, MapAsk, MapPlan, MapReading, RenderPlan,
+    ElementType, FoldPlan, IntakeError, Kernel, MapAsk, MapPlan, MapReading, ProgramForm,
+    RenderPlan,
 };
 
 use super::{ParamValue, SimAsk};
@@ -66,8 +67,8 @@ impl Intake for EngineIntake {
         super::sim(&ask).map(|(work, needs)| SimPlan { work, needs })
     }
 
-    fn module(&self, wasm: &[u8], memory_limit: u64) -> Result<(), IntakeError> {
-        super::wasi_module(wasm, memory_limit)
+    fn module(&self, wasm: &[u8], memory_limit: u64) -> Result<ProgramForm, IntakeError> {
+        super::wasi_program(wasm, memory_limit)
     }
 
     fn knows_paths(&self, wasm: &[u8]) -> bool {

@@ -13,6 +13,7 @@
 mod asked;
 mod batch;
 mod bind;
+mod component;
 mod depth;
 mod element;
 mod fold;
@@ -38,12 +39,12 @@ pub use model::model;
 pub use names::input_names;
 pub use params::ParamValue;
 pub use parts::parts;
-use shoal_kinds::FoldPlan;
 use shoal_kinds::SimWork;
 use shoal_kinds::map::fold::How;
 pub use shoal_kinds::{
     ElementType, InputAsk, IntakeError, MapAsk, MapPlan, MapReading, Reading, RenderPlan,
 };
+use shoal_kinds::{FoldPlan, ProgramForm};
 use shoal_protocol::Needs;
 pub use sim::SimAsk;
 
@@ -98,8 +99,11 @@ pub fn sim(ask: &SimAsk<'_>) -> Result<(SimWork, Needs), IntakeError> {
 
 /// Checks a WASI program, which may start with `memory_limit` bytes. It stays as it is, because it is
 /// signed: whoever runs it keeps it to that limit.
-pub fn wasi_module(wasm: &[u8], memory_limit: u64) -> Result<(), IntakeError> {
-    contained("bad_module", || module::check(wasm, memory_limit))
+pub fn wasi_program(wasm: &[u8], memory_limit: u64) -> Result<ProgramForm, IntakeError> {
+    contained("bad_module", || match component::is_component(wasm) {
+        true => component::check(wasm, memory_limit).map(|()| ProgramForm::Component),
+        false => module::check(wasm, memory_limit).map(|()| ProgramForm::Module),
+    })
 }
 
 /// Whether a program that passed the check asks for anything by a path: one that does not makes no files.

@@ -7,7 +7,11 @@ use wasmparser::{
 use super::IntakeError;
 
 const WASI: &str = "wasi_snapshot_preview1";
-const PAGE: u64 = 64 << 10;
+pub(super) const PAGE: u64 = 64 << 10;
+/// What Rust, C, Go and Zig compile to by default, and every engine has. Relaxed SIMD and threads are left out because
+/// their results differ from node to node.
+pub(super) const FEATURES: WasmFeatures =
+    WasmFeatures::WASM2.union(WasmFeatures::EXTENDED_CONST).union(WasmFeatures::TAIL_CALL);
 /// Unknown imports named in one error.
 const MOST_NAMED: usize = 8;
 
@@ -63,10 +67,7 @@ const CALLS: &[&str] = &[
 
 pub(super) fn check(wasm: &[u8], memory_limit: u64) -> Result<(), IntakeError> {
     is_module(wasm)?;
-    // What Rust, C, Go and Zig compile to by default, and every engine has. Relaxed SIMD and
-    // threads are left out because their results differ from node to node.
-    let features = WasmFeatures::WASM2 | WasmFeatures::EXTENDED_CONST | WasmFeatures::TAIL_CALL;
-    Validator::new_with_features(features).validate_all(wasm).map_err(invalid)?;
+    Validator::new_with_features(FEATURES).validate_all(wasm).map_err(invalid)?;
     let outline = Outline::read(wasm).map_err(invalid)?;
     outline.check(memory_limit)
 }
@@ -86,8 +87,6 @@ fn is_module(wasm: &[u8]) -> Result<(), IntakeError> {
     }
     let problem = if wasm.is_empty() {
         "the program is empty"
-    } else if Parser::is_component(wasm) {
-        "the program is a component (WASI preview 2); expected a module: build it for wasm32-wasip1"
     } else if wasm.trim_ascii_start().starts_with(b"(") {
         "the program is WebAssembly text; expected the binary form (convert it with wat2wasm)"
     } else {
@@ -192,20 +191,22 @@ impl Outline {
             return Err(bad("the program exports no memory called `memory`, which WASI needs"));
         }
         if self.memory > memory_limit {
-            let (needs, allowed) = (self.memory >> 20, memory_limit >> 20);
-            return Err(bad(format!(
-                "the program starts with {needs} MiB of memory; the job allows {allowed} MiB"
-            )));
+            return Err(too_large(self.memory, memory_limit));
         }
         Ok(())
     }
 }
 
-fn invalid(error: BinaryReaderError) -> IntakeError {
+pub(super) fn too_large(memory: u64, limit: u64) -> IntakeError {
+    let (needs, allowed) = (memory.div_ceil(1 << 20), limit >> 20);
+    bad(format!("the program starts with {needs} MiB of memory; the job allows {allowed} MiB"))
+}
+
+pub(super) fn invalid(error: BinaryReaderError) -> IntakeError {
     let (message, at) = (error.message(), error.offset());
     bad(format!("the program is not valid WebAssembly: {message} (at byte {at})"))
 }
 
-fn bad(message: impl Into<String>) -> IntakeError {
+pub(super) fn bad(message: impl Into<String>) -> IntakeError {
     IntakeError::plain("bad_module", message)
 }

@@ -24,7 +24,7 @@ const LOOK_NANOS: u64 = 1_000;
 /// Where the count of tries stands in the seed: jobs have fewer items.
 const TRIES_FROM_BIT: u32 = 40;
 /// A real sleep is cut into pieces this long, to notice the end of a run's time.
-const NAP: Duration = Duration::from_millis(5);
+pub(super) const NAP: Duration = Duration::from_millis(5);
 /// What a program writes within this time is one part of its answer: a quick run's answer stays whole, and a
 /// reader's eye sees no difference.
 const TOGETHER: Duration = Duration::from_millis(20);
@@ -61,23 +61,28 @@ impl fmt::Display for Stop {
 
 impl std::error::Error for Stop {}
 
+/// Arguments and environment.
+pub(super) fn context(run: &Run) -> WasiCtxBuilder {
+    let mut wasi = WasiCtxBuilder::new();
+    wasi.arg(PROGRAM_NAME).args(&run.args).envs(&run.env);
+    if let Some(input) = &run.input {
+        wasi.env("SHOAL_INPUT", input);
+    }
+    wasi
+}
+
 impl Host {
     pub(super) fn new(run: Run) -> Host {
-        let mut wasi = WasiCtxBuilder::new();
-        wasi.arg(PROGRAM_NAME).args(&run.args).envs(&run.env);
-        if let Some(input) = &run.input {
-            wasi.env("SHOAL_INPUT", input);
-        }
         let room = files_room(run.limits.memory);
         Host {
-            wasi: wasi.build_p1(),
+            wasi: context(&run).build_p1(),
             files: Files::new(room, run.folder.as_deref().map(Folder::shared)),
             stdin: run.stdin,
             folder: run.folder.map(Opened::new),
             stdout: Stdout::new(run.limits.output, run.give),
             stderr: Tail::default(),
             memory: MemoryLimit::new(run.limits.memory),
-            chance: if run.clock { Chance::real() } else { Chance::seeded(run.item, run.again) },
+            chance: Chance::new(run.clock, run.item, run.again),
             deadline: Instant::now() + Duration::from_micros(run.limits.time.0),
             cancel: run.cancel,
         }
@@ -131,16 +136,16 @@ pub(super) struct Stdout {
     /// When the program began, or something was given last.
     since: Instant,
     /// Time the program waited for a slow reader, which is not its own.
-    held: Duration,
+    pub(super) held: Duration,
 }
 
 impl Stdout {
-    fn new(most: u64, give: Option<Give>) -> Stdout {
+    pub(super) fn new(most: u64, give: Option<Give>) -> Stdout {
         let (bytes, since, held) = (Vec::new(), Instant::now(), Duration::ZERO);
         Stdout { bytes, given: 0, most, give, since, held }
     }
 
-    fn write(&mut self, bytes: &[u8]) -> Result<(), Stop> {
+    pub(super) fn write(&mut self, bytes: &[u8]) -> Result<(), Stop> {
         if self.given + (self.bytes.len() + bytes.len()) as u64 > self.most {
             return Err(Stop::Output);
         }
@@ -149,7 +154,7 @@ impl Stdout {
         Ok(())
     }
 
-    fn give_if_due(&mut self) {
+    pub(super) fn give_if_due(&mut self) {
         let Some(give) = &mut self.give else { return };
         let full = self.bytes.len() >= ANSWER_PART_BYTES;
         if full || !self.bytes.is_empty() && self.since.elapsed() >= TOGETHER {
@@ -174,6 +179,10 @@ pub(super) enum Chance {
 }
 
 impl Chance {
+    pub(super) fn new(is_real: bool, item: u64, again: u32) -> Chance {
+        if is_real { Chance::real() } else { Chance::seeded(item, again) }
+    }
+
     fn real() -> Chance {
         Chance::Real { start: Instant::now() }
     }
@@ -206,6 +215,17 @@ impl Chance {
                 *now
             }
             Chance::Real { .. } => self.look(true),
+        }
+    }
+
+    /// Lets virtual time pass until that moment. False if time is real.
+    pub(super) fn skip_to(&mut self, until: u64) -> bool {
+        match self {
+            Chance::Seeded { now, .. } => {
+                *now = (*now).max(until);
+                true
+            }
+            Chance::Real { .. } => false,
         }
     }
 
@@ -258,14 +278,14 @@ impl Tail {
 /// Lets memory grow up to the limit.
 pub(super) struct MemoryLimit {
     most: u64,
-    /// What the program has.
+    /// What the program has, in all its memories.
     held: u64,
     /// The machine had none left.
     lacking: bool,
 }
 
 impl MemoryLimit {
-    fn new(most: u64) -> MemoryLimit {
+    pub(super) fn new(most: u64) -> MemoryLimit {
         MemoryLimit { most, held: 0, lacking: false }
     }
 
@@ -292,13 +312,14 @@ impl MemoryLimit {
 impl ResourceLimiter for MemoryLimit {
     fn memory_growing(
         &mut self,
-        _current: usize,
+        current: usize,
         desired: usize,
         maximum: Option<usize>,
     ) -> wasmtime::Result<bool> {
-        let is_granted = desired as u64 <= self.most && maximum.is_none_or(|most| desired <= most);
+        let held = (self.held + desired as u64).saturating_sub(current as u64);
+        let is_granted = held <= self.most && maximum.is_none_or(|most| desired <= most);
         if is_granted {
-            self.held = desired as u64;
+            self.held = held;
         }
         Ok(is_granted)
     }

@@ -1,4 +1,4 @@
-//! WASI preview1 programs in wasmtime, each run in a sandbox of its own.
+//! WASI programs in wasmtime, each run in a sandbox of its own: modules of preview 1, and components of preview 2.
 //!
 //! A program gets arguments (the first is `program`), environment, stdin, stdout, stderr, files in memory
 //! ([`crate::files`]) and perhaps a read-only folder `/data`; no network. Unless the clock is granted it is cut off from
@@ -7,6 +7,7 @@
 //! SplitMix64 sequence seeded with the item's number. NaNs have one bit pattern.
 
 mod calls;
+mod component;
 mod folder;
 mod host;
 mod on_files;
@@ -25,8 +26,9 @@ use wasmtime::{
 };
 use wasmtime_wasi::p1;
 
+use component::{Command, Components};
 pub use folder::Folder;
-use host::{Host, Stop};
+use host::{Host, MemoryLimit, Stdout, Stop, Tail};
 use ticker::Ticker;
 
 /// Runs at a time in one process, for which room is reserved: twice the threads of a large server.
@@ -40,6 +42,10 @@ const KEPT_BYTES: usize = 512 << 10;
 /// Stack of the program itself; half of what the threads of runtimes have.
 const STACK_BYTES: usize = 1 << 20;
 
+/// Where a file says whether it is a module or a component, and what says the latter.
+const LAYER: usize = 6;
+const COMPONENT: u8 = 1;
+
 /// The program of work that runs here; none if it is of another kind.
 pub fn program(work: &Kind) -> Option<&ExecWork> {
     if let Kind::Exec(exec) = work { Some(exec) } else { None }
@@ -49,6 +55,7 @@ pub fn program(work: &Kind) -> Option<&ExecWork> {
 pub struct Wasi {
     engine: Engine,
     linker: Linker<Host>,
+    components: Components,
     ticker: Ticker,
 }
 
@@ -64,23 +71,37 @@ impl Wasi {
         p1::add_to_linker_sync(&mut linker, |host: &mut Host| &mut host.wasi)
             .and_then(|()| calls::add(&mut linker))
             .map_err(|error| format!("wasmtime's WASI does not start: {error:#}"))?;
+        let components = Components::new(&engine)
+            .map_err(|error| format!("wasmtime's WASI does not start: {error:#}"))?;
         let ticker = Ticker::start(engine.clone())?;
-        Ok(Wasi { engine, linker, ticker })
+        Ok(Wasi { engine, linker, components, ticker })
     }
 
-    /// Compiles a module, which for large ones takes seconds; keep the result for all runs of a
-    /// job.
+    /// Compiles a module or a component, which for large ones takes seconds; keep the result for all
+    /// runs of a job.
     pub fn compile(&self, wasm: &[u8]) -> Result<Module, Failure> {
         let refused = |error: wasmtime::Error| Failure::Kernel {
             message: format!("the program does not compile: {error:#}"),
         };
+        if wasm.get(LAYER) == Some(&COMPONENT) {
+            let command = self.components.compile(&self.engine, wasm).map_err(refused)?;
+            return Ok(Module(Form::Component(command)));
+        }
         let module = wasmtime::Module::from_binary(&self.engine, wasm).map_err(refused)?;
-        self.linker.instantiate_pre(&module).map(Module).map_err(refused)
+        let module = self.linker.instantiate_pre(&module).map_err(refused)?;
+        Ok(Module(Form::Module(module)))
     }
 
     /// Runs the program once, blocking the thread; not to be called inside an async task. The
     /// answer is what it wrote to stdout, or what is left of it if somebody gets it while it is written.
-    pub fn run(&self, module: &Module, mut run: Run) -> Result<Vec<u8>, Ended> {
+    pub fn run(&self, module: &Module, run: Run) -> Result<Vec<u8>, Ended> {
+        match &module.0 {
+            Form::Module(module) => self.run_module(module, run),
+            Form::Component(command) => command.run(&self.engine, &self.ticker, run),
+        }
+    }
+
+    fn run_module(&self, module: &InstancePre<Host>, mut run: Run) -> Result<Vec<u8>, Ended> {
         let (item, limits, ok) = (run.item, run.limits, std::mem::take(&mut run.ok));
         let mut store = Store::new(&self.engine, Host::new(run));
         store.limiter(|host| &mut host.memory);
@@ -92,12 +113,12 @@ impl Wasi {
             let _ticking = self.ticker.tick();
             start(module, &mut store)
         };
-        let host = store.into_data();
+        let Host { stdout, stderr, memory, .. } = store.into_data();
         let error = match outcome {
             Ok(()) => Stop::Exit(0).into(),
             Err(error) => error,
         };
-        judge(&error, &ok, item, limits, host)
+        judge(&error, &ok, item, limits, Left { stdout, stderr, memory })
     }
 }
 
@@ -127,7 +148,20 @@ impl From<Failure> for Ended {
 
 /// A compiled program. Cheap to clone.
 #[derive(Clone)]
-pub struct Module(InstancePre<Host>);
+pub struct Module(Form);
+
+#[derive(Clone)]
+enum Form {
+    Module(InstancePre<Host>),
+    Component(Command),
+}
+
+/// What a run leaves.
+struct Left {
+    stdout: Stdout,
+    stderr: Tail,
+    memory: MemoryLimit,
+}
 
 /// One run of a program.
 pub struct Run {
@@ -170,7 +204,10 @@ fn config() -> Config {
 
 fn pool() -> InstanceAllocationStrategy {
     let mut pool = PoolingAllocationConfig::new();
-    pool.total_core_instances(MOST_RUNS)
+    // A component has a handful of modules inside, most of them a few lines of glue.
+    pool.total_component_instances(MOST_RUNS)
+        .max_component_instance_size(4 << 20)
+        .total_core_instances(MOST_RUNS * 8)
         .total_memories(MOST_RUNS)
         .total_tables(MOST_RUNS * 4)
         .max_tables_per_module(4)
@@ -181,8 +218,8 @@ fn pool() -> InstanceAllocationStrategy {
     InstanceAllocationStrategy::Pooling(pool)
 }
 
-fn start(module: &Module, store: &mut Store<Host>) -> wasmtime::Result<()> {
-    let instance = module.0.instantiate(&mut *store)?;
+fn start(module: &InstancePre<Host>, store: &mut Store<Host>) -> wasmtime::Result<()> {
+    let instance = module.instantiate(&mut *store)?;
     instance.get_typed_func::<(), ()>(&mut *store, "_start")?.call(store, ())
 }
 
@@ -192,15 +229,15 @@ fn judge(
     ok: &[i32],
     item: u64,
     limits: Limits,
-    host: Host,
+    left: Left,
 ) -> Result<Vec<u8>, Ended> {
-    let (stderr, starved) = (host.stderr.text(), host.memory.is_starved(&host.stderr.bytes()));
+    let (stderr, starved) = (left.stderr.text(), left.memory.is_starved(&left.stderr.bytes()));
     let end = match error.downcast_ref::<Stop>() {
-        Some(Stop::Exit(code)) if ok.contains(code) => return Ok(host.stdout.rest()),
+        Some(Stop::Exit(code)) if ok.contains(code) => return Ok(left.stdout.rest()),
         Some(Stop::Cancelled) => {
             return Err(Failure::Internal { message: "the run was cancelled".to_owned() }.into());
         }
-        _ if host.memory.was_lacking() => {
+        _ if left.memory.was_lacking() => {
             let message = "this machine had no memory for the program".to_owned();
             return Err(Failure::OutOfMemory { message }.into());
         }
@@ -236,8 +273,8 @@ fn judge(
     let told = end.filter(|end| *end != End::Limit(LimitKind::Time)).map(|end| {
         // A flood up to its limit is of no use to anybody.
         let is_flood = end == End::Limit(LimitKind::Output);
-        let stdout = if is_flood { Vec::new() } else { host.stdout.rest() };
-        Told { end, stderr: host.stderr.bytes(), stdout }
+        let stdout = if is_flood { Vec::new() } else { left.stdout.rest() };
+        Told { end, stderr: left.stderr.bytes(), stdout }
     });
     Err(Ended { failure, told })
 }

@@ -16,7 +16,7 @@ use crate::prepared;
 pub(crate) fn run(wasi: &Wasi, case: &Case) -> Result<(), String> {
     let limits = limits(&case.json["limits"]);
     let wasm = binary(case);
-    let checked = intake::wasi_module(&wasm, limits.memory);
+    let checked = intake::wasi_program(&wasm, limits.memory);
     if case.judge_intake(checked)?.is_none() {
         return Ok(());
     }

@@ -36,7 +36,7 @@ fn damaged_programs_never_break_the_check() {
             continue;
         };
         for copy in 0..COPIES {
-            if let Err(error) = intake::wasi_module(&damaged(&wasm, copy), 1 << 20) {
+            if let Err(error) = intake::wasi_program(&damaged(&wasm, copy), 1 << 20) {
                 assert!(!error.message.contains(PANICKED), "{} copy {copy}", case.name);
             }
         }

@@ -1,5 +1,5 @@
-//! Simulation cases: the same steps on one band and on several, which pass each other their edges. Every split
-//! must give the same bits, and those must be what the case expects.
+//! Simulation cases: the same steps on one band and on several, which pass each other their edges, computed apart or
+//! not. Every way must give the same bits, and those must be what the case expects.
 
 use pollster::block_on;
 use serde_json::Value;
@@ -31,8 +31,8 @@ pub(crate) fn run(gpu: &Gpu, case: &Case) -> Result<(), String> {
     prepared::write_sim(case, &Kind::Sim(work.clone()), first.as_deref());
     let splits = case.json["bands"].as_array().unwrap();
     let mut found: Option<Vec<u8>> = None;
-    for bands in splits {
-        let state = block_on(compute(gpu, case, &work, bands, first.as_deref()));
+    for (bands, apart) in splits.iter().flat_map(|bands| [(bands, false), (bands, true)]) {
+        let state = block_on(compute(gpu, case, &work, (bands, apart), first.as_deref()));
         let state = match (state, case.json["expect"]["failure"].as_array()) {
             (Ok(state), None) => state,
             (Ok(_), Some(_)) => return Err(format!("went well on {bands}")),
@@ -63,7 +63,7 @@ async fn compute(
     gpu: &Gpu,
     case: &Case,
     work: &SimWork,
-    bands: &Value,
+    bands: (&Value, bool),
     first: Option<&[u8]>,
 ) -> Result<Vec<u8>, Failure> {
     let program = gpu.sim(work).await?;
@@ -94,7 +94,7 @@ async fn compute(
 
 async fn open(
     program: &SimProgram,
-    bands: &Value,
+    (bands, apart): (&Value, bool),
     first: Option<&[u8]>,
 ) -> Result<Vec<SimBand>, Failure> {
     let each = program.work().row_bytes();
@@ -102,7 +102,7 @@ async fn open(
     let mut start = 0;
     for len in bands.as_array().unwrap() {
         let rows = Span::new(start, len.as_u64().unwrap());
-        let mut band = program.open(rows).await?;
+        let mut band = program.open(rows, apart).await?;
         match first {
             Some(first) => {
                 band.load(start, &first[(start * each) as usize..(rows.end() * each) as usize])?;

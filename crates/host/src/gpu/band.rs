@@ -81,8 +81,8 @@ impl Station {
 
     fn serve(&mut self, command: SimCommand) -> Result<Option<SimAnswer>, Failure> {
         match command {
-            SimCommand::Open { epoch, job, rows, step, kept } => {
-                self.open(epoch, job, rows, &kept)?;
+            SimCommand::Open { epoch, job, rows, step, kept, apart } => {
+                self.open(epoch, job, (rows, apart), &kept)?;
                 let (began, device) = (Instant::now(), self.device.clone());
                 let open = self.at(epoch)?;
                 let _turn = lock(&device.turn);
@@ -135,7 +135,7 @@ impl Station {
         &mut self,
         epoch: Epoch,
         job: JobId,
-        rows: Span,
+        (rows, apart): (Span, bool),
         kept: &[CheckpointPart],
     ) -> Result<(), Failure> {
         // Its memory is needed for the next.
@@ -143,7 +143,7 @@ impl Station {
         let (program, work) = self.device.program(job)?;
         let mut band = {
             let _turn = lock(&self.device.turn);
-            block_on(program.open(rows))?
+            block_on(program.open(rows, apart))?
         };
         match (kept, work.first) {
             ([], None) => {

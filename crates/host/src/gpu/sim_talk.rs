@@ -16,6 +16,7 @@ pub(super) enum Command {
         rows: Span,
         step: u64,
         kept: Vec<CheckpointPart>,
+        apart: bool,
     },
     Step {
         epoch: Epoch,

@@ -27,6 +27,15 @@ use crate::form::{End, Form, Record};
 use crate::kind::{About, Code, Told, body};
 use crate::plain::Plain;
 
+/// What a program is, by its bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ProgramForm {
+    /// A module of WASI preview 1.
+    Module,
+    /// A component of WASI preview 2.
+    Component,
+}
+
 impl About for ExecWork {
     fn name(&self) -> &'static str {
         "exec"

@@ -5,13 +5,13 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use shoal_protocol::limit::MAX_UNIT_BYTES;
-use shoal_protocol::{BlobRef, Dtype, Footprint, Hash, Lane, Limits, Needs, Verify, hash};
+use shoal_protocol::{BlobRef, Dtype, Engine, Footprint, Hash, Lane, Limits, Needs, Verify, hash};
 
 use super::lines::{Finder, Lines};
 use super::list::{self, Entry};
 use super::{
     ExecError, ExecItems, ExecRequest, ExecWork, Failing, FileRequest, LinesRequest, OnErrorJson,
-    files_room,
+    ProgramForm, files_room,
 };
 use crate::kind::Kind;
 use crate::plan::{
@@ -90,9 +90,7 @@ impl Ask for ExecRequest {
         let (count, largest) = (source.count(), source.largest());
         let most = (MAX_UNIT_BYTES / largest.max(1)).clamp(1, MAX_RUNS);
         let sizing = sizing(1, most, common.unit)?;
-        let wasm = read_module(store, module)?;
-        tools.intake.module(&wasm, common.limits.memory)?;
-        let takes = footprint(common.limits.memory, tools.intake.knows_paths(&wasm));
+        let needs = needs(module, common.limits.memory, tools)?;
         // Nothing is refused from here on, so nothing is stored in vain.
         let items = source.store(store)?;
         let folder = if folder.is_empty() { None } else { Some(list::store(&folder, store)?) };
@@ -106,7 +104,6 @@ impl Ask for ExecRequest {
             failing,
         });
         let note = Note { lines_per_run, ..Note::default() };
-        let needs = Needs::lane(Lane::Cpu).takes(takes);
         Ok(Part { kind, items: count, sizing, needs, dtype: Dtype::Bytes, note })
     }
 
@@ -114,7 +111,7 @@ impl Ask for ExecRequest {
         if self.lines.is_some() || !self.files.is_empty() {
             return Err(ExecError::ServiceItems.into());
         }
-        let (module, folder, takes) = self.program(limits.memory, tools)?;
+        let (module, folder, needs) = self.program(limits.memory, tools)?;
         let work = ExecWork {
             module,
             args: self.args.clone(),
@@ -126,16 +123,27 @@ impl Ask for ExecRequest {
             failing: Failing { stop: true, ..self.failing()? },
         };
         // A request runs beside units, so that nobody waits for them: it takes memory, but no thread of theirs.
-        let takes = Footprint { threads: 0, ..takes };
-        Ok((work.into(), Needs::lane(Lane::Cpu).takes(takes)))
+        let takes = Footprint { threads: 0, ..needs.takes };
+        Ok((work.into(), needs.takes(takes)))
     }
 }
 
-/// A program may have its limit at any moment, and its files all their room if it can make any; another one runs in the
-/// next slot.
-fn footprint(memory: u64, has_files: bool) -> Footprint {
-    let files = if has_files { files_room(memory) } else { 0 };
-    Footprint { memory: memory.saturating_add(files), threads: 1, ..Footprint::NOTHING }
+/// Reads the program and checks it. Every node that runs programs runs modules; components only where there is an engine
+/// for them. A program may have its limit at any moment, and its files all their room if it can make any; another one
+/// runs in the next slot.
+fn needs(module: BlobRef, memory: u64, tools: &Tools<'_>) -> Result<Needs, PlanError> {
+    let wasm = read_module(tools.store, module)?;
+    let form = tools.intake.module(&wasm, memory)?;
+    let takes = |memory| {
+        Needs::lane(Lane::Cpu).takes(Footprint { memory, threads: 1, ..Footprint::NOTHING })
+    };
+    Ok(match form {
+        ProgramForm::Module if tools.intake.knows_paths(&wasm) => {
+            takes(memory.saturating_add(files_room(memory)))
+        }
+        ProgramForm::Module => takes(memory),
+        ProgramForm::Component => takes(memory).engine(Engine::WASI_COMPONENTS),
+    })
 }
 
 impl ExecRequest {
@@ -160,7 +168,7 @@ impl ExecRequest {
         &self,
         memory: u64,
         tools: &Tools<'_>,
-    ) -> Result<(BlobRef, Option<BlobRef>, Footprint), PlanError> {
+    ) -> Result<(BlobRef, Option<BlobRef>, Needs), PlanError> {
         let store = tools.store;
         check_words(self)?;
         let module = blob(store, "module", &self.module)?;
@@ -171,11 +179,9 @@ impl ExecRequest {
         check_names(&self.folder)?;
         let folder = entries("folder", &self.folder, store)?;
         check_folder(&folder)?;
-        let wasm = read_module(store, module)?;
-        tools.intake.module(&wasm, memory)?;
-        let takes = footprint(memory, tools.intake.knows_paths(&wasm));
+        let needs = needs(module, memory, tools)?;
         let folder = if folder.is_empty() { None } else { Some(list::store(&folder, store)?) };
-        Ok((module, folder, takes))
+        Ok((module, folder, needs))
     }
 }
 

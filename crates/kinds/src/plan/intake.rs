@@ -6,6 +6,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use serde_json::{Map, Value};
 
+use crate::exec::ProgramForm;
 use crate::intake::IntakeError;
 use crate::kernel::{ElementType, Kernel, Slot};
 use crate::llm::LlmPlan;
@@ -69,9 +70,9 @@ pub trait Intake: Send + Sync + 'static {
         refuse()
     }
 
-    /// A WASI program that gets `memory_limit` bytes. Nodes get its bytes as they are, because those are
-    /// what is signed.
-    fn module(&self, _wasm: &[u8], _memory_limit: u64) -> Result<(), IntakeError> {
+    /// A WASI program that gets `memory_limit` bytes, and what it is. Nodes get its bytes as they are, because those
+    /// are what is signed.
+    fn module(&self, _wasm: &[u8], _memory_limit: u64) -> Result<ProgramForm, IntakeError> {
         refuse()
     }
 

@@ -14,8 +14,9 @@ use shoal_protocol::{
 pub enum SimCommand {
     /// Make room for `rows` of the job's grid (and the halo on either side). The state after `step` steps comes
     /// from `kept` (fetch the overlapping rows), else from the job's `first`, else from its `init`, else it is
-    /// zero. What was open for an older epoch is over. Answered by `Edges` of that state.
-    Open { epoch: Epoch, job: JobId, rows: Span, step: u64, kept: Vec<CheckpointPart> },
+    /// zero. With `apart`, edges are computed apart and answered before the rest. What was open for an older epoch is
+    /// over. Answered by `Edges` of that state.
+    Open { epoch: Epoch, job: JobId, rows: Span, step: u64, kept: Vec<CheckpointPart>, apart: bool },
     /// One step, from `step` to `step + 1`. The halos are the rows just above and just below the band, of the
     /// state after `step` steps. Answered by `Edges` of the new state, maybe before the inside is done.
     Step { epoch: Epoch, step: u64, above: Vec<u8>, below: Vec<u8>, poke: Option<Poke> },

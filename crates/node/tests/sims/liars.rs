@@ -26,6 +26,7 @@ fn task() -> SimTask {
         check: None,
         speculate: false,
         pokes: Vec::new(),
+        apart: false,
     }
 }
 

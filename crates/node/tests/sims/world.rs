@@ -130,6 +130,7 @@ impl<P: Party> World<P> {
                 speculate,
                 pokes,
                 check: None,
+                apart: false,
             };
             let talks = self.talkers.contains(&node.0);
             let enlist = Box::new(Enlist {

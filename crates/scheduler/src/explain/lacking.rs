@@ -3,7 +3,7 @@
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
-use shoal_protocol::{Caps, Footprint, Lane, Needs};
+use shoal_protocol::{Caps, Engine, Footprint, Lane, Needs};
 
 use super::many;
 
@@ -23,7 +23,13 @@ pub(crate) fn asked(needs: &Needs) -> String {
         )),
     };
     let takes = &needs.takes;
-    let engine = needs.engine.as_ref().map(|name| format!("the engine {name}"));
+    let engine = needs.engine.as_ref().map(|name| match name.as_str() {
+        Engine::WASI_COMPONENTS => format!(
+            "the engine {name} for components of WASI preview 2 (machines that run `shoal join` have it, browser tabs \
+             have not)"
+        ),
+        name => format!("the engine {name}"),
+    });
     let memory = mebibytes(takes.memory).map(|mib| format!("{mib} MiB of memory"));
     let buffers = mebibytes(takes.gpu_memory).map(|mib| format!("{mib} MiB of GPU memory"));
     let threads = Some(takes.threads).filter(|threads| *threads > 1);
@@ -55,7 +61,7 @@ pub(crate) fn offered<'a>(needs: &Needs, pool: impl Iterator<Item = &'a Caps> + 
         )),
     };
     let takes = &needs.takes;
-    let engines = needs.engine.as_ref().map(|_| engines(fit.clone()));
+    let engines = needs.engine.as_ref().map(|name| engines(name, fit.clone()));
     let memory = fit.clone().map(|caps| caps.memory).max().unwrap_or(0) >> 20;
     let memory = (takes.memory > 0).then(|| format!("at most {memory} MiB of memory"));
     let room = fit.clone().filter_map(|caps| caps.gpu_room(&Footprint::NOTHING));
@@ -67,7 +73,13 @@ pub(crate) fn offered<'a>(needs: &Needs, pool: impl Iterator<Item = &'a Caps> + 
     all.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
-fn engines<'a>(pool: impl Iterator<Item = &'a Caps>) -> String {
+/// Who has it; if nobody has, which others there are.
+fn engines<'a>(wanted: &str, pool: impl Iterator<Item = &'a Caps> + Clone) -> String {
+    let able = pool.clone().filter(|caps| caps.has_engine(wanted));
+    let able: Vec<_> = able.map(|caps| caps.name.as_str()).take(ENGINES_NAMED).collect();
+    if !able.is_empty() {
+        return format!("the engine {wanted} on {}", able.join(", "));
+    }
     let mut names: Vec<_> =
         pool.flat_map(|caps| &caps.engines).map(|engine| engine.name.as_str()).collect();
     names.sort_unstable();

@@ -101,6 +101,25 @@ fn a_missing_engine_is_named_with_those_that_are_there() {
 }
 
 #[test]
+fn who_has_no_engine_for_components_is_told_who_could_have_one() {
+    let mut world = World::new();
+    world.join_as(1, 1, lends(512), Vec::new());
+    let spec = program(1);
+    let needs = spec.needs.clone().engine(Engine::WASI_COMPONENTS);
+    let component = JobSpec { needs, ..spec };
+    let why = refused(&mut world, component.clone());
+    assert!(why.contains("`shoal join`") && why.contains("browser tabs"), "{why}");
+    // One that has it, but not the memory, is named.
+    let engines = vec![Engine::new(Engine::WASI_COMPONENTS, "1")];
+    let small = Caps { engines, name: "attic".into(), ..lends(512) };
+    world.join_as(2, 2, small, Vec::new());
+    let takes = takes(1 << 10, 1);
+    let large = JobSpec { needs: component.needs.clone().takes(takes), ..component };
+    let why = refused(&mut world, large);
+    assert!(why.contains("the engine wasi-components on attic"), "{why}");
+}
+
+#[test]
 fn only_nodes_with_the_engine_are_lent_units() {
     let mut world = World::new();
     let plain = world.join_as(1, 1, lends(512), Vec::new());

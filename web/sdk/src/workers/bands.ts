@@ -127,14 +127,14 @@ export class Bands {
   }
 
   private async open(crew: number, place: Place, command: Open, jobs: Jobs): Promise<void> {
-    const { epoch, job, start, len, step, kept } = command;
+    const { epoch, job, start, len, step, kept, apart } = command;
     place.band?.free();
     delete place.band;
     const abort = new AbortController();
     Object.assign(place, { abort, epoch, job, rows: { start, len } });
     const program = await this.program(job, jobs);
     const began = performance.now();
-    const band = await program.open(start, len);
+    const band = await program.open(start, len, apart);
     // Left meanwhile.
     if (this.places.get(crew) !== place) return band.free();
     place.band = band;

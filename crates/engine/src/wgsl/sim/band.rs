@@ -12,9 +12,9 @@ use crate::wgsl::guard::Flag;
 use crate::wgsl::memory::Readback;
 use crate::wgsl::pool::{Lease, Role};
 
-/// Bands of at least so many halos compute their edges first. The rows computed twice are six halos: in
-/// smaller bands that costs more than the way to the neighbours hides.
-const EDGES_FIRST: u64 = 12;
+/// Bands of at least so many halos can compute their edges apart: each edge is made of so many of the band's own
+/// rows.
+const LEAST_APART: u64 = SLAB - 1;
 /// Rows of the slab an edge is computed in: itself and what it depends on above and below.
 pub(super) const SLAB: u64 = 3;
 /// Steps between two looks at how far the passes reach: it may depend on the state, and a look costs about a
@@ -29,8 +29,10 @@ pub struct SimBand {
     pub(super) program: SimProgram,
     pub(super) rows: Span,
     pub(super) whole: Field,
-    /// The slabs of the upper and the lower edge, if these go first.
-    slabs: Option<[Field; 2]>,
+    /// The slabs of the upper and the lower edge, if these are computed apart and first.
+    pub(super) slabs: Option<[Field; 2]>,
+    /// Rows of `whole` above and below the band: the halos, unless those go into the slabs.
+    pub(super) pad: u64,
     pub(super) params: Lease,
     pub(super) blocks: Blocks,
     /// Set once a loop of any step was cut short; looked at with whatever is read.
@@ -66,7 +68,11 @@ impl Edges {
 }
 
 impl SimBand {
-    pub(super) async fn new(program: &SimProgram, rows: Span) -> Result<SimBand, Failure> {
+    pub(super) async fn new(
+        program: &SimProgram,
+        rows: Span,
+        apart: bool,
+    ) -> Result<SimBand, Failure> {
         let it = &*program.0;
         let (halo, height) = (it.halo(), u64::from(it.work.height));
         if rows.len < halo.max(1) || rows.end() > height || it.row_bytes() == 0 {
@@ -78,9 +84,9 @@ impl SimBand {
         let params = it.core.pool.take(Role::Params, blocks.at(BLOCKS)).await?;
         // With one pass the state before it stays where it is; with more, two buffers take turns beside it.
         let buffers = if it.runs() == 1 { 2 } else { 3 };
-        let whole = Field::new(it, rows.len + 2 * halo, buffers, (&params, blocks, 0)).await?;
-        // Alone, nobody waits for edges.
-        let apart = rows.len < height && rows.len >= EDGES_FIRST * halo;
+        let apart = apart && halo > 0 && rows.len >= LEAST_APART * halo;
+        let pad = if apart { 0 } else { halo };
+        let whole = Field::new(it, rows.len + 2 * pad, buffers, (&params, blocks, 0)).await?;
         let slabs = match apart {
             false => None,
             true => Some([
@@ -95,6 +101,7 @@ impl SimBand {
             rows,
             whole,
             slabs,
+            pad,
             params,
             blocks,
             flag,
@@ -185,9 +192,7 @@ impl SimBand {
             return Err(internal(format!("halos of {above} and {below} bytes instead of {each}")));
         }
         let target = Target::new(&it.core, 2 * each).await?;
-        let state = &self.whole.buffer(self.now).buffer;
-        it.core.queue.write_buffer(state, 0, above);
-        it.core.queue.write_buffer(state, each + self.rows.len * it.row_bytes(), below);
+        self.write_halos(above, below);
         self.write_blocks(step, poke)?;
         let (from, flag) = (self.now, self.flag.as_ref());
         let mut tape = Tape::new(&it.core);
@@ -198,11 +203,12 @@ impl SimBand {
                 (to, tape.read(target, flag), None)
             }
             Some(slabs) => {
-                self.step_slabs(it, slabs, &target, &mut tape.encoder)?;
+                let made = self.step_slabs(it, slabs, &target, &mut tape.encoder)?;
                 let ready = tape.read(target, flag);
                 // Submitted before anything waits, so that the device goes on with it by itself.
                 let mut tape = Tape::new(&it.core);
                 let to = self.whole.step(it, flag, from, &mut tape.encoder)?;
+                self.put_edges(made, to, &mut tape.encoder);
                 (to, ready, Some(tape.submit()))
             }
         };
@@ -211,7 +217,8 @@ impl SimBand {
             inside.await?;
         }
         if self.until_look == 0 {
-            reach::look(self, Moment { step, poke, ..self.moment() }, &edges).await?;
+            reach::look(self, Moment { step, poke, ..self.moment() }, [above, below], &edges)
+                .await?;
             self.until_look = LOOK_EVERY;
         }
         self.until_look -= 1;
@@ -259,6 +266,6 @@ impl SimBand {
                 "{size} bytes at row {row} are no whole rows of the band {band}, which have {each}"
             )));
         }
-        Ok((self.program.0.halo() + row - self.rows.start) * each)
+        Ok((self.pad + row - self.rows.start) * each)
     }
 }

@@ -3,9 +3,11 @@
 //! [`Gpu::sim`] compiles, [`SimProgram::open`] makes room for a band of rows with a halo on either side,
 //! [`SimBand::load`] or [`SimBand::init`] gives it its first state, [`SimBand::step`] goes on. A step reads the
 //! halos into the rows at both ends of the buffer and runs every pass over all of it; what is wrong at the
-//! ends creeps in by no more than a halo in one step, so the band itself is always right. In a crew's
-//! larger bands the two edges, which the neighbours wait for, are computed first and on their own; the whole
-//! follows while they travel. Their rows are computed twice, in the same way: the bits are the same.
+//! ends creeps in by no more than a halo in one step, so the band itself is always right.
+//!
+//! Where the way to the neighbours is long, the two edges, which they wait for, are computed first and apart, each from
+//! three halos of rows; the band follows while they travel, without halos, and its ends are replaced by the edges. That
+//! costs four halos of rows more. Each row comes of the same rows either way: the bits are the same.
 
 mod band;
 mod block;
@@ -72,9 +74,10 @@ impl Gpu {
 }
 
 impl SimProgram {
-    /// Room for some rows of the grid, their state all zero.
-    pub async fn open(&self, rows: Span) -> Result<SimBand, Failure> {
-        SimBand::new(self, rows).await
+    /// Room for some rows of the grid, their state all zero. With `apart`, edges are computed apart and first, if the
+    /// band has rows enough for that.
+    pub async fn open(&self, rows: Span, apart: bool) -> Result<SimBand, Failure> {
+        SimBand::new(self, rows, apart).await
     }
 
     /// How long one step of so many cells takes here, once warm; `now` reads a clock.

@@ -17,30 +17,35 @@ const KINDS: [f32; 2] = [1.0, 1000.0];
 /// A slab with a halo of rubbish on either side.
 const LONG: u64 = SLAB + 2;
 
-/// Looks at the step from the present state, whose halos are in place.
-pub(super) async fn look(band: &SimBand, moment: Moment, edges: &Edges) -> Result<(), Failure> {
+/// Looks at the step from the present state with these halos, which made these edges.
+pub(super) async fn look(
+    band: &SimBand,
+    moment: Moment,
+    halos: [&[u8]; 2],
+    edges: &Edges,
+) -> Result<(), Failure> {
     let it = &*band.program.0;
     let halo = it.halo();
     let slab = (&band.params, band.blocks, LOOK_BLOCK);
     let slab = Field::new(it, LONG * halo, 2, slab).await?;
-    let last = moment.rows - SLAB * halo;
+    let ends = [(End::Top, edges.top()), (End::Bottom, edges.bottom())];
     let mut farthest = 0;
     let [small, large] = [0, 1].map(|number: u8| {
         let size = slab.rows * it.row_bytes();
         rubbish(it, number.into(), KINDS[usize::from(number)], size)
     });
     for rubbish in [&small, &large] {
-        for (first, edge) in [(0, edges.top()), (last, edges.bottom())] {
-            let found = again(band, moment, &slab, [rubbish, rubbish], first).await?;
+        for (end, edge) in ends {
+            let found = again(band, moment, halos, &slab, [rubbish, rubbish], end).await?;
             farthest = farthest.max(reach(&found, edge, halo, it.row_bytes()));
         }
     }
     if farthest == 0 {
         return Ok(());
     }
-    for first in [0, last] {
-        let one = again(band, moment, &slab, [&small, &small], first).await?;
-        if one != again(band, moment, &slab, [&small, &large], first).await? {
+    for (end, _) in ends {
+        let one = again(band, moment, halos, &slab, [&small, &small], end).await?;
+        if one != again(band, moment, halos, &slab, [&small, &large], end).await? {
             let message = format!(
                 "step {} leaves cells of `next` unwritten: each pass must write every cell, if only with what \
                  `state` holds there",
@@ -58,28 +63,44 @@ pub(super) async fn look(band: &SimBand, moment: Moment, edges: &Edges) -> Resul
     })
 }
 
-/// An edge computed from the three halos of rows that start at row `first` of the band's buffer, with rubbish
-/// beyond them, and rubbish where the first pass is to write.
+/// Of a band.
+#[derive(Clone, Copy)]
+enum End {
+    Top,
+    Bottom,
+}
+
+/// An edge computed from the halo above or below and two halos of rows of the band, with rubbish beyond them, and
+/// rubbish where the first pass is to write.
 async fn again(
     band: &SimBand,
     moment: Moment,
+    [above, below]: [&[u8]; 2],
     slab: &Field,
     [beyond, unwritten]: [&[u8]; 2],
-    first: u64,
+    end: End,
 ) -> Result<Vec<u8>, Failure> {
     let it = &*band.program.0;
-    let each = it.work.halo_bytes();
-    let moment =
-        Moment { first: moment.first + first as i64 - it.halo() as i64, rows: slab.rows, ..moment };
+    let (each, halo) = (it.work.halo_bytes(), it.halo());
+    // In a band of less than two halos some of these rows are the other halo's.
+    let own = 2 * halo;
+    // The first of them in the band; then, in halos, where both lie in the slab.
+    let (first, told, told_at, own_at) = match end {
+        End::Top => (0, above, 1, 2),
+        End::Bottom => (band.rows.len as i64 - own as i64, below, SLAB, 1),
+    };
+    let in_grid = band.rows.start as i64 + first - (own_at * halo) as i64;
+    let moment = Moment { first: in_grid, rows: slab.rows, ..moment };
     let target = Target::new(&it.core, each).await?;
     let block = band.blocks.fill(&it.work, &[moment])?;
     it.core.queue.write_buffer(&band.params.buffer, band.blocks.at(LOOK_BLOCK), &block);
-    it.core.queue.write_buffer(&slab.buffer(0).buffer, 0, beyond);
+    let (from, to) = (&band.whole.buffer(band.now).buffer, &slab.buffer(0).buffer);
+    it.core.queue.write_buffer(to, 0, beyond);
+    it.core.queue.write_buffer(to, told_at * each, told);
     it.core.queue.write_buffer(&slab.buffer(1).buffer, 0, unwritten);
     let mut tape = Tape::new(&it.core);
-    let (from, to) = (&band.whole.buffer(band.now).buffer, &slab.buffer(0).buffer);
-    let start = first * it.row_bytes();
-    tape.encoder.copy_buffer_to_buffer(from, start, to, each, SLAB * each);
+    let start = (band.pad as i64 + first) as u64 * it.row_bytes();
+    tape.encoder.copy_buffer_to_buffer(from, start, to, own_at * each, 2 * each);
     let made = slab.step(it, band.flag.as_ref(), 0, &mut tape.encoder)?;
     let made = &slab.buffer(made).buffer;
     tape.encoder.copy_buffer_to_buffer(made, 2 * each, target.buffer(), 0, each);

@@ -100,14 +100,14 @@ impl SimBand {
         };
         let target = Target::new(&it.core, small_bytes).await?;
         // The buffer's row of the picture's first one, and the band's end, which no square passes.
-        let at = it.halo() + first * per - self.rows.start;
+        let at = self.pad + first * per - self.rows.start;
         let words: [u32; WORDS] = [
             it.work.width,
             self.whole.rows as u32,
             it.work.lanes,
             u32::from(it.work.scalar == "f32"),
             at as u32,
-            (it.halo() + self.rows.len) as u32,
+            (self.pad + self.rows.len) as u32,
             stride,
             rows,
         ];

@@ -85,14 +85,22 @@ fn work(reach: u32, times: u32) -> SimWork {
 
 const POKE: Poke = Poke { at: [5.0, 30.0], by: [0.0, 0.0], radius: 1.0, strength: 9.0 };
 
+/// Whether edges are computed apart.
+const WAYS: [bool; 2] = [false, true];
+
 /// The state after `steps` steps on bands of these lengths, which pass each other their edges.
-fn run(gpu: &Gpu, work: &SimWork, bands: &[u64], steps: u64) -> Result<Vec<u8>, Failure> {
+fn run(
+    gpu: &Gpu,
+    work: &SimWork,
+    (bands, apart): (&[u64], bool),
+    steps: u64,
+) -> Result<Vec<u8>, Failure> {
     block_on(async {
         let program = gpu.sim(work).await?;
         let mut start = 0;
         let mut members: Vec<SimBand> = Vec::new();
         for len in bands {
-            members.push(program.open(Span::new(start, *len)).await?);
+            members.push(program.open(Span::new(start, *len), apart).await?);
             start += len;
         }
         let mut edges = Vec::new();
@@ -159,9 +167,10 @@ fn the_split_does_not_show() {
         for (reach, times) in [(2, 1), (1, 2)] {
             let work = work(reach, times);
             let wanted = reference(&work, i64::from(reach), 5);
-            // The largest bands compute their edges first; the smallest is as high as the halo.
-            for bands in [&[64][..], &[40, 24], &[2, 33, 29], &[5, 4, 55]] {
-                assert_eq!(run(&gpu, &work, bands, 5), Ok(wanted.clone()), "{bands:?} {reach}");
+            // The smallest band is as high as the halo, too small for edges apart; another has nothing between its edges.
+            let splits = [&[64][..], &[40, 24], &[2, 33, 29], &[5, 4, 55]];
+            for way in splits.into_iter().flat_map(|bands| WAYS.map(|apart| (bands, apart))) {
+                assert_eq!(run(&gpu, &work, way, 5), Ok(wanted.clone()), "{way:?} {reach}");
             }
         }
     }
@@ -170,11 +179,11 @@ fn the_split_does_not_show() {
 #[test]
 fn a_step_taken_back_was_never_made() {
     let gpu = block_on(Gpu::open()).expect("a device");
-    for (reach, times) in [(2, 1), (1, 2)] {
+    for (reach, times, apart) in [(2, 1, false), (1, 2, false), (2, 1, true), (1, 2, true)] {
         let work = work(reach, times);
         let wanted = reference(&work, i64::from(reach), 2);
         let found = block_on(async {
-            let mut band = gpu.sim(&work).await?.open(Span::new(0, 64)).await?;
+            let mut band = gpu.sim(&work).await?.open(Span::new(0, 64), apart).await?;
             assert!(!band.back(), "there was no step");
             band.init().await?;
             let mut edges = band.edges().await?;
@@ -195,8 +204,9 @@ fn a_step_taken_back_was_never_made() {
 fn a_kernel_that_reaches_beyond_its_halo_is_found_out() {
     let gpu = block_on(Gpu::open()).expect("a device");
     for (reach, times, least) in [(3, 1, "at least 3 rows"), (1, 3, "at least 3 rows")] {
-        for bands in [&[64][..], &[40, 24], &[2, 33, 29]] {
-            match run(&gpu, &work(reach, times), bands, 1) {
+        let splits = [&[64][..], &[40, 24], &[2, 33, 29]];
+        for way in splits.into_iter().flat_map(|bands| WAYS.map(|apart| (bands, apart))) {
+            match run(&gpu, &work(reach, times), way, 1) {
                 Err(Failure::Kernel { message }) => {
                     assert!(message.contains(least) && message.contains("has 2"), "{message}");
                 }
@@ -212,9 +222,11 @@ fn a_pass_that_leaves_cells_unwritten_is_found_out() {
     let mut work = work(1, 1);
     let written = "next[id.y * params.width + id.x] = here;";
     work.source = work.source.replace(written, &format!("if (id.x != 3u) {{ {written} }}"));
-    match run(&gpu, &work, &[40, 24], 1) {
-        Err(Failure::Kernel { message }) => assert!(message.contains("unwritten"), "{message}"),
-        other => panic!("{other:?}"),
+    for apart in WAYS {
+        match run(&gpu, &work, (&[40, 24], apart), 1) {
+            Err(Failure::Kernel { message }) => assert!(message.contains("unwritten"), "{message}"),
+            other => panic!("{other:?}"),
+        }
     }
 }
 
@@ -224,7 +236,7 @@ fn rows_are_loaded_read_and_shown() {
     block_on(async {
         let mut work = work(1, 1);
         let program = gpu.sim(&work).await.expect("compiles");
-        let mut band = program.open(Span::new(10, 7)).await.expect("room");
+        let mut band = program.open(Span::new(10, 7), false).await.expect("room");
         let row = vec![3; 21 * 8];
         band.load(12, &[row.as_slice(), &row].concat()).expect("loads");
         let read = band.read(Span::new(11, 2)).await.expect("reads");
@@ -235,8 +247,8 @@ fn rows_are_loaded_read_and_shown() {
                 && band.load(16, &[row.clone(), row.clone()].concat()).is_err()
         );
         assert!(band.load(12, &row[1..]).is_err());
-        assert!(program.open(Span::new(60, 7)).await.is_err(), "beyond the grid");
-        assert!(program.open(Span::new(0, 1)).await.is_err(), "less than the halo");
+        assert!(program.open(Span::new(60, 7), false).await.is_err(), "beyond the grid");
+        assert!(program.open(Span::new(0, 1), false).await.is_err(), "less than the halo");
 
         let view = band.show(1).await.expect("shows");
         assert_eq!((view.first, view.rows, view.width), (10, 7, 21));
@@ -250,7 +262,7 @@ fn rows_are_loaded_read_and_shown() {
         work.show = None;
         work.slots.picture = None;
         let program = gpu.sim(&work).await.expect("compiles");
-        let mut band = program.open(Span::new(0, 64)).await.expect("room");
+        let mut band = program.open(Span::new(0, 64), false).await.expect("room");
         band.load(1, &row).expect("loads");
         let view = band.show(1).await.expect("shows");
         assert_eq!(view.rgba[21 * 4 - 4..21 * 4 + 4], [0, 0, 0, 255, 255, 255, 255, 255]);
@@ -266,13 +278,13 @@ fn loops_cut_short_and_lost_devices_are_noticed() {
         "let y = i32(id.y); var turns = 0u; var sum = state[0].x;
          while (turns < 100000u) { sum = sum * 3u + turns; turns++; } if (sum == 7u) { return; }",
     );
-    let found = run(&gpu, &long, &[64], 1);
+    let found = run(&gpu, &long, (&[64], false), 1);
     match &gpu.core.guard {
         Some(guard) => assert_eq!(found, Err(guard.failure())),
         None => assert!(found.is_ok()),
     }
     let program = block_on(gpu.sim(&work(1, 1))).expect("compiles");
-    let mut band = block_on(program.open(Span::new(0, 64))).expect("room");
+    let mut band = block_on(program.open(Span::new(0, 64), false)).expect("room");
     block_on(band.settle()).expect("goes on");
     gpu.core.device.destroy();
     let _ = gpu.core.device.poll(wgpu::PollType::Poll);

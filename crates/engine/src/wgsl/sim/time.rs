@@ -14,7 +14,7 @@ pub(super) async fn time(
 ) -> Result<(u64, Micros), Failure> {
     let work = program.work();
     let rows = work.trial_rows();
-    let mut band = program.open(Span::new(0, rows)).await?;
+    let mut band = program.open(Span::new(0, rows), false).await?;
     band.init().await?;
     // The first step makes memory and finds out how far the passes reach.
     let mut edges = band.edges().await?;

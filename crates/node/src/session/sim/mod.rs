@@ -179,9 +179,9 @@ impl Sim {
             sim.fail(Failure::Internal { message });
             return sim;
         }
-        let SimTask { job, from: step, ref kept, .. } = sim.task;
-        let kept = kept.clone();
-        sim.command(SimCommand::Open { epoch: place.epoch, job, rows: sim.band, step, kept });
+        let SimTask { job, from: step, apart, ref kept, .. } = sim.task;
+        let (kept, rows) = (kept.clone(), sim.band);
+        sim.command(SimCommand::Open { epoch: place.epoch, job, rows, step, kept, apart });
         sim
     }
 

@@ -197,7 +197,7 @@ impl Scheduler {
         crew.since = now;
         (crew.began, crew.moved) = (from, (from, now));
         crew.keep_every = keep;
-        (crew.predicted, crew.alone) = (placed.step, placed.alone);
+        (crew.predicted, crew.alone, crew.apart) = (placed.step, placed.alone, placed.apart);
         self.drop_parts(id, dropped);
         self.enlist(now, id, epoch);
     }
@@ -244,6 +244,7 @@ impl Scheduler {
                 check: None,
                 speculate: crew.plan.guesses,
                 pokes: known.checkpoint.pokes.iter().map(|(step, poke)| (*step, *poke)).collect(),
+                apart: crew.apart,
             });
             let order = Enlist {
                 crew: id,
@@ -279,6 +280,7 @@ impl Scheduler {
             check: Some(to),
             speculate: false,
             pokes: base.pokes.iter().map(|(step, poke)| (*step, *poke)).collect(),
+            apart: false,
         });
         let (members, token, ice) = ([self.member_info(node)?].into(), Vec::new(), Vec::new());
         Some(Box::new(Enlist { crew, epoch, rank: 0, members, token, ice, task }))

@@ -244,7 +244,7 @@ impl Scheduler {
             let moved = rows.len.abs_diff(seat.rows.len) * 10;
             *node == seat.node && moved <= seat.rows.len
         });
-        let same = same && placed.shares.len() == crew.seats.len();
+        let same = same && placed.shares.len() == crew.seats.len() && placed.apart == crew.apart;
         if now > crew.since + RENEWED {
             self.note_change(now, id, String::from("half a day has passed: new tokens"));
             return self.call(now, id, &placed);

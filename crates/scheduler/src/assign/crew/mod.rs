@@ -91,6 +91,8 @@ pub(crate) struct Crew {
     pub(crate) keep_every: u64,
     pub(crate) predicted: Micros,
     pub(crate) alone: Option<Micros>,
+    /// Members compute their edges apart.
+    pub(crate) apart: bool,
     pub(crate) watched: bool,
     /// Pokes whose step rank 0 has not said yet, or that wait for a crew.
     pub(crate) untimed: VecDeque<Poke>,
@@ -134,6 +136,7 @@ impl Crew {
             keep_every: 0,
             predicted: Micros(0),
             alone: None,
+            apart: false,
             watched: false,
             untimed: VecDeque::new(),
             accusers: BTreeMap::new(),

@@ -123,7 +123,7 @@ impl Scheduler {
         let here = crew.seats.iter().all(|seat| able.iter().any(|one| one.node == seat.node));
         if here {
             let (shares, step, alone) = (crew.shares(), crew.predicted, crew.alone);
-            self.call_crew(now, service, &Placement { shares, step, alone });
+            self.call_crew(now, service, &Placement { shares, step, alone, apart: false });
         } else if self.conducts.is_settled(now + BACK_BEFORE) {
             self.reform(now, service, "not all came back");
         }

@@ -30,7 +30,7 @@ pub(super) fn place(chain: &Chain, crews: &Crews<'_>) -> Option<Placement> {
     let best = cuts.min_by_key(|(cost, order, _)| (cost.step, order.len(), way(order)));
     let (cost, order, counts) = best?;
     let (shares, step) = (in_order(&order, &counts), Micros(cost.step));
-    Some(Placement { shares, step, alone: alone.map(|(cost, _)| Micros(cost.step)) })
+    Some(Placement { shares, step, alone: alone.map(|(cost, _)| Micros(cost.step)), apart: false })
 }
 
 /// What a step takes if the members, in this order, have so many parts each.

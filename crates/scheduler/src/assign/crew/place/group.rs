@@ -19,7 +19,7 @@ pub(super) fn place(group: &Group, crews: &Crews<'_>) -> Option<Placement> {
         Some((step, members, counts))
     });
     let (step, members, counts) = sizes.min_by_key(|(step, members, _)| (*step, members.len()))?;
-    Some(Placement { shares: in_order(&members, &counts), step: Micros(step), alone })
+    Some(Placement { shares: in_order(&members, &counts), step: Micros(step), alone, apart: false })
 }
 
 /// Up to so many nodes every choice of members is tried. Among more, the fastest and those with most memory.

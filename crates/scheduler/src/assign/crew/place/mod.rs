@@ -59,6 +59,8 @@ pub(crate) struct Placement {
     pub(crate) step: Micros,
     /// What it would take on the fastest node alone; `None` if it does not fit there.
     pub(crate) alone: Option<Micros>,
+    /// Of a ring: members compute their edges apart and first, because the way to their neighbours is long.
+    pub(crate) apart: bool,
 }
 
 /// The fastest crew there is, or the fastest of `wanted` members. `None` if it fits nobody.
@@ -121,6 +123,14 @@ impl Crews<'_> {
     /// Microseconds until so many bytes of one node are at another.
     fn hop(&self, one: &Candidate, other: &Candidate, bytes: u64) -> u64 {
         self.way(one, other).saturating_add(self.sending(one, other, bytes))
+    }
+
+    /// The same as far as it was measured: of links that were not, only how long the way is.
+    fn known_hop(&self, one: &Candidate, other: &Candidate, bytes: u64) -> u64 {
+        match (self.link)(one.node, other.node) {
+            Some(Measured { bytes_per_second: Some(_), .. }) => self.hop(one, other, bytes),
+            Some(_) | None => self.way(one, other),
+        }
     }
 
     /// Microseconds that the first of them is on its way.

@@ -36,7 +36,12 @@ pub(crate) fn refill(
         slowest = slowest.max(spare.time(problem.work(*span).into()));
         *node = spare.node;
     }
-    (!seats.is_empty()).then_some(Placement { shares, step: Micros(slowest), alone: None })
+    (!seats.is_empty()).then_some(Placement {
+        shares,
+        step: Micros(slowest),
+        alone: None,
+        apart: false,
+    })
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! Equal shares in a row that wraps around, such as the rows of a simulation's grid: neighbours exchange their
-//! edges every step, while the inside is computed where there is enough of it.
+//! edges every step. Bands are computed in one piece, and the exchange is waited for; or their edges apart and first, which
+//! costs rows, and the exchange goes on while the rest is computed. Whichever is faster.
 
 use alloc::vec::Vec;
 use shoal_kinds::Ring;
@@ -7,27 +8,45 @@ use shoal_protocol::Micros;
 
 use super::{Candidate, Crews, Placement, in_order};
 
-/// Rows computed beside a band's own, in halos: each edge is made of three, of which one is new.
-const EDGES: u64 = 6;
-
-/// Bands of at least so many halos have their edges computed first; smaller ones are one piece.
-const OVERLAPS: u64 = 12;
+/// Rows computed beside a band's own, in halos: one above and one below.
+const WHOLE: u64 = 2;
+/// With edges apart: each of them is made of three, and the band follows without halos.
+const APART: u64 = 6;
+/// Bands of fewer halos have no two edges to compute apart.
+const LEAST_APART: u64 = 2;
 
 pub(super) fn place(ring: &Ring, crews: &Crews<'_>) -> Option<Placement> {
-    let alone = crews.fastest.first().and_then(|one| cut(ring, &[*one])).map(|rows| {
+    let alone = crews.fastest.first().and_then(|one| cut(ring, &[*one], false)).map(|rows| {
         let members = &crews.fastest[..1];
-        predict(ring, members, &rows, crews)
+        predict(ring, members, &rows, false, &Exchange::Thought(crews))
     });
-    let cuts = crews.sizes().filter_map(|size| {
-        let mut members = crews.fastest[..size].to_vec();
-        // Nodes keep their neighbours from epoch to epoch.
-        members.sort_by_key(|one| one.node);
-        let rows = cut(ring, &members)?;
-        let step = predict(ring, &members, &rows, crews);
-        Some((step, members, rows))
+    let ways = crews.sizes().flat_map(|size| [(size, false), (size, true)]);
+    let cuts = ways.filter_map(|(size, apart)| {
+        let members = members(crews, size);
+        let rows = cut(ring, &members, apart)?;
+        let step = predict(ring, &members, &rows, apart, &Exchange::Thought(crews));
+        Some((step, size, apart, rows))
     });
-    let (step, members, rows) = cuts.min_by_key(|(step, members, _)| (*step, members.len()))?;
-    Some(Placement { shares: in_order(&members, &rows), step, alone })
+    let (step, size, apart, rows) = cuts.min_by_key(|(step, size, ..)| (*step, *size))?;
+    let members = members(crews, size);
+    // The rows that edges apart cost are certain. What they gain is not, before links were measured.
+    let whole = cut(ring, &members, false).filter(|whole| {
+        let takes =
+            |apart, rows: &[u64]| predict(ring, &members, rows, apart, &Exchange::Known(crews));
+        apart && takes(false, whole) <= takes(true, &rows)
+    });
+    let (apart, rows) = match whole {
+        Some(whole) => (false, whole),
+        None => (apart, rows),
+    };
+    Some(Placement { shares: in_order(&members, &rows), step, alone, apart })
+}
+
+/// Those of a crew of this size. Nodes keep their neighbours from epoch to epoch.
+fn members(crews: &Crews<'_>, size: usize) -> Vec<Candidate> {
+    let mut members = crews.fastest[..size].to_vec();
+    members.sort_by_key(|one| one.node);
+    members
 }
 
 /// Rows that a node's memory holds beside both halos.
@@ -35,18 +54,17 @@ fn most_rows(ring: &Ring, one: &Candidate) -> u64 {
     (one.memory / ring.share_bytes.max(1)).saturating_sub(2 * ring.halo)
 }
 
-/// Rows for each member, in proportion to speed, none below the halo, none above its memory.
-fn cut(ring: &Ring, members: &[Candidate]) -> Option<Vec<u64>> {
-    let least = ring.halo.max(1);
+/// Rows for each member, in proportion to speed, none below the halo, none above its memory. `None` if there are not
+/// as many, or not enough for edges apart.
+fn cut(ring: &Ring, members: &[Candidate], apart: bool) -> Option<Vec<u64>> {
+    if apart && (members.len() == 1 || ring.halo == 0) {
+        return None;
+    }
+    let least = if apart { LEAST_APART * ring.halo } else { ring.halo.max(1) };
     let total: u128 = members.iter().map(|one| u128::from(one.rate)).sum();
     let mut rows: Vec<u64> = Vec::with_capacity(members.len());
-    // The rows that edges depend on cost everybody the same, however few it has.
-    let large = ring.shares >= OVERLAPS * ring.halo * members.len() as u64;
-    let extra = match members.len() {
-        1 => 0,
-        _ if large => EDGES * ring.halo,
-        _ => 2 * ring.halo,
-    };
+    // These cost everybody the same, however few it has.
+    let extra = extra(ring, apart);
     let all = u128::from(ring.shares) + u128::from(extra) * members.len() as u128;
     for one in members {
         let share = all * u128::from(one.rate) / total.max(1);
@@ -79,23 +97,48 @@ fn cut(ring: &Ring, members: &[Candidate]) -> Option<Vec<u64>> {
     Some(rows)
 }
 
+/// Rows that a member computes beside its own.
+fn extra(ring: &Ring, apart: bool) -> u64 {
+    if apart { APART * ring.halo } else { WHOLE * ring.halo }
+}
+
+/// How long edges are on their way.
+enum Exchange<'a> {
+    /// As is thought of links that were not measured.
+    Thought(&'a Crews<'a>),
+    /// As far as it is known.
+    Known(&'a Crews<'a>),
+}
+
+impl Exchange<'_> {
+    fn takes(&self, one: &Candidate, other: &Candidate, bytes: u64) -> u64 {
+        match self {
+            Exchange::Thought(crews) => crews.hop(one, other, bytes),
+            Exchange::Known(crews) => crews.known_hop(one, other, bytes),
+        }
+    }
+}
+
 /// What a step takes: the slowest member's computing, and what of the exchange that does not hide behind it.
-fn predict(ring: &Ring, members: &[Candidate], rows: &[u64], crews: &Crews<'_>) -> Micros {
+fn predict(
+    ring: &Ring,
+    members: &[Candidate],
+    rows: &[u64],
+    apart: bool,
+    exchange: &Exchange<'_>,
+) -> Micros {
     let count = members.len();
     let step = (0..count).map(|at| {
         let (one, rows) = (&members[at], rows[at]);
         let time = |rows: u64| one.time(u128::from(rows) * u128::from(ring.work));
-        // Edges first, each with the rows it depends on; a small band is computed in one piece.
-        let overlaps = count > 1 && rows >= OVERLAPS * ring.halo;
-        let extra = if overlaps { EDGES * ring.halo } else { 2 * ring.halo };
-        let computed = time(rows.saturating_add(extra));
+        let computed = time(rows.saturating_add(extra(ring, apart)));
         if count == 1 {
             return computed;
         }
         let neighbours = [&members[(at + 1) % count], &members[(at + count - 1) % count]];
-        let exchange = neighbours.map(|other| crews.hop(one, other, ring.edge_bytes));
+        let exchange = neighbours.map(|other| exchange.takes(one, other, ring.edge_bytes));
         let exchange = exchange[0].max(exchange[1]);
-        let hidden = if overlaps { time(rows) } else { 0 };
+        let hidden = if apart { time(rows) } else { 0 };
         computed.saturating_add(exchange.saturating_sub(hidden))
     });
     Micros(step.max().unwrap_or(0))
@@ -160,6 +203,36 @@ mod tests {
     }
 
     #[test]
+    fn edges_are_computed_apart_where_the_way_costs_more_than_their_rows() {
+        // Four halos of rows take 0.8 ms here.
+        let nodes = |round_trip| {
+            [1, 2].map(|n| Candidate { round_trip: Micros(round_trip), ..node(n, 10_000_000) })
+        };
+        assert!(crew(&nodes(2_000), 2).apart, "1 ms to the coordinator and as much from it");
+        assert!(!crew(&nodes(500), 2).apart, "what links carry is not known yet");
+        let linked = |bytes_per_second| {
+            let link = move |_, _| {
+                Some(Measured { round_trip: Micros(200), bytes_per_second: Some(bytes_per_second) })
+            };
+            place(&GRID, &nodes(2_000), 2, &link).expect("a placement")
+        };
+        let (fast, slow) = (linked(200_000_000), linked(20_000_000));
+        assert!(!fast.apart && slow.apart);
+        assert!(fast.step < slow.step && slow.step < slow.alone.expect("it fits one"));
+    }
+
+    #[test]
+    fn bands_without_rows_for_two_edges_are_one_piece() {
+        let far = [1, 2, 3].map(|n| {
+            let round_trip = Micros::from_millis(100);
+            Candidate { round_trip, ..node(n, 10_000_000) }
+        });
+        let low = |shares| Ring { shares, ..GRID };
+        let apart = |shares| place(&low(shares), &far, 3, &|_, _| None).map(|placed| placed.apart);
+        assert_eq!([apart(24), apart(23), apart(11)], [Some(true), Some(false), None]);
+    }
+
+    #[test]
     fn what_fits_nobody_alone_is_split() {
         let small = |n| Candidate { memory: 308 * ROW, ..node(n, 1_000_000) };
         let placed = crew(&[small(1), small(2)], 0);
@@ -213,22 +286,27 @@ mod tests {
             let mut fastest = nodes.clone();
             fastest.sort_by_key(|one| (core::cmp::Reverse(one.rate), one.node));
             let crews = Crews { fastest: &fastest, most: 3, wanted: 0, link: &|_, _| None };
-            let all = (1..=3).flat_map(|size| {
-                let mut members = fastest[..size].to_vec();
-                members.sort_by_key(|one| one.node);
-                let all = every(ring.shares, size, halo.max(1)).into_iter();
-                all.map(move |rows| (members.clone(), rows))
+            let sizes = (1..=3).flat_map(|size| [(size, false), (size, true)]);
+            let sizes = sizes.filter(|(size, apart)| !apart || (*size > 1 && halo > 0));
+            let all = sizes.flat_map(|(size, apart)| {
+                let members = members(&crews, size);
+                let least = if apart { LEAST_APART * halo } else { halo.max(1) };
+                let all = every(ring.shares, size, least).into_iter();
+                all.map(move |rows| (members.clone(), rows, apart))
             });
             let fits = |members: &[Candidate], rows: &[u64]| {
                 members.iter().zip(rows).all(|(one, rows)| *rows <= most_rows(&ring, one))
             };
-            let fitting = all.filter(|(members, rows)| fits(members, rows));
-            let best = fitting.map(|(members, rows)| predict(&ring, &members, &rows, &crews)).min();
+            let fitting = all.filter(|(members, rows, _)| fits(members, rows));
+            let thought = Exchange::Thought(&crews);
+            let best = fitting
+                .map(|(members, rows, apart)| predict(&ring, &members, &rows, apart, &thought))
+                .min();
             assert_eq!(placed.is_some(), best.is_some(), "{ring:?} {nodes:?}");
             let (Some(placed), Some(best)) = (placed, best) else { continue };
             is_whole(&placed, ring.shares);
             assert!(placed.alone.is_none_or(|alone| placed.step <= alone));
-            // Where edges begin to hide behind the inside the best cut may jump; by rows alone it does not.
+            // Where an exchange begins to hide behind the computing the best cut may jump; by rows alone it does not.
             assert!(
                 placed.step.0 <= 2 * best.0 + 1,
                 "{placed:?} against {best:?}: {ring:?} {nodes:?}"
