@@ -20,20 +20,27 @@ async function classify(api, pixels, more = {}) {
   return api.submit({ kind: "onnx", model, inputs: [{ blob, type: "uint8", shape }], ...more });
 }
 
-it("all pictures of CIFAR-10 are told as in one process, by a tab and a machine", { skip }, async (t) => {
+/** Pictures that one process tells in the run, beside all of them once for `RIGHT`. */
+const ALONE = 1000;
+
+it("all pictures of CIFAR-10 are told as in one process, by two tabs and a machine", { skip }, async (t) => {
   const data = folder(t);
   const pool = await serve(t, join(data, "pool"));
   const machine = await native(t, pool, join(data, "node"), OWN(pool));
-  const donor = await tab(await browser(t), pool);
   const { pixels, labels } = cifar10();
+  const alone = await classify(pool.api, pixels.subarray(0, ALONE * PICTURE_BYTES));
+  await pool.api.done(alone.id, 400);
+  const tabs = await browser(t);
+  const donors = [await tab(tabs, pool), await tab(tabs, pool)];
   const { id } = await classify(pool.api, pixels);
   const job = await pool.api.done(id, 400);
   assert.deepEqual(job.tensors, [{ name: "logits", type: "float32", shape: [10] }]);
   const told = classes(await pool.api.result(id));
   assert.equal(told.length, COUNT);
   assert.equal(told.filter((one, at) => one === labels[at]).length, RIGHT);
+  assert.deepEqual(told.slice(0, ALONE), classes(await pool.api.result(alone.id)));
   const shares = Object.fromEntries(job.shares.map((share) => [share.node, share.items]));
-  for (const node of [machine.node.id, donor.node.id]) {
+  for (const { node: { id: node } } of [machine, ...donors]) {
     assert.ok(shares[node] > 0, `node ${node} did nothing: ${JSON.stringify(shares)}`);
   }
   const array = Buffer.from(await (await pool.api.ask("GET", `/api/v1/jobs/${id}/result.npy`)).arrayBuffer());

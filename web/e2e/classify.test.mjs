@@ -23,9 +23,13 @@ async function lend(window, pool) {
   return page;
 }
 
-async function crew(api, name = "classifier") {
+async function service(api, name = "classifier") {
   const { services } = await api.json("GET", "/api/v1/services");
-  return services.find((service) => service.name === name)?.crew;
+  return services.find((service) => service.name === name);
+}
+
+async function crew(api) {
+  return (await service(api))?.crew;
 }
 
 function inSlices(api) {
@@ -91,11 +95,17 @@ it("three tabs hold a slice each and say what the whole model says, also while o
   await first.getByText("through 3 slices").waitFor();
 
   // A slice's tab closes while pictures stream through it: every one is answered, once and right.
+  const before = await until("the page's own picture to be answered", async () => {
+    const now = await service(pool.api);
+    return now.waiting + now.running === 0 && now;
+  });
   const stream = Array.from({ length: count }, (_, at) => ask(pool.api, "classifier", at));
   await stream[2];
   await pages[1].close();
   (await Promise.all(stream)).forEach((answer, at) => near(answer, right[at]));
   near(await ask(pool.api, "classifier", 7), right[7]);
+  const after = await service(pool.api);
+  assert.deepEqual([after.answered - before.answered, after.failed], [count + 1, 0]);
 
   // With another tab there are three slices again.
   await lend(window, pool);

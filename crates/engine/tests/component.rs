@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 use shoal_engine::intake::wasi_program;
-use shoal_engine::wasi::{Ended, Module, Run, Wasi};
+use shoal_engine::wasi::{Ended, Folder, Module, Run, Wasi};
 use shoal_kinds::ProgramForm;
 use shoal_kinds::form::End;
 use shoal_protocol::{Failure, LimitKind, Limits, Micros};
@@ -124,7 +124,8 @@ fn the_folder_can_be_read_and_nothing_else() {
     std::fs::create_dir_all(folder.join("other")).expect("a folder");
     std::fs::write(folder.join("data/a.txt"), "shared").expect("a file");
     std::fs::write(folder.join("other/secret.txt"), "secret").expect("a file");
-    let data = said(|| Run { folder: Some(folder.join("data")), ..run("data") });
+    let data = Arc::new(Folder::new(&folder.join("data"), vec![("a.txt".to_owned(), 6)]));
+    let data = said(|| Run { folder: Some(data.clone()), ..run("data") });
     assert_eq!(data, "shared\n[true, true, true, true, true]\n");
     assert_eq!(std::fs::read(folder.join("data/a.txt")).expect("it is there"), b"shared");
     std::fs::remove_dir_all(folder).expect("it can go");

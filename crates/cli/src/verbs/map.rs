@@ -64,17 +64,7 @@ pub(super) async fn run(context: &Context, args: Map, interrupts: &Interrupts) -
     let request = JobRequest { common: common.clone(), work };
     let job = match context.run(&client, &request, interrupts).await {
         Ok(job) => job,
-        Err(fail) => {
-            let wanted = args.output.as_deref().filter(|_| args.partial);
-            let (Some(mut sink), Some(job)) = (sink, partial::ended(&fail)) else {
-                return Err(fail);
-            };
-            let save = async |client: &Client| {
-                save(context, client, job, &layout, &mut sink).await?;
-                sink.finish()
-            };
-            return Err(partial::deliver(context, &client, fail, wanted, save).await);
-        }
+        Err(fail) => return Err(save_part(context, &client, &args, fail, &layout, sink).await),
     };
     match (reduction.zip(folding), sink) {
         (None, Some(mut sink)) => {
@@ -102,6 +92,26 @@ pub(super) async fn run(context: &Context, args: Map, interrupts: &Interrupts) -
             }
         }
     }
+}
+
+/// What is done of a job that did not end well, if that is wanted; the failure stays one.
+async fn save_part(
+    context: &Context,
+    client: &Client,
+    args: &Map,
+    fail: Fail,
+    layout: &Layout,
+    sink: Option<Sink>,
+) -> Fail {
+    let wanted = args.output.as_deref().filter(|_| args.partial);
+    let (Some(mut sink), Some(job)) = (sink, partial::ended(&fail)) else {
+        return fail;
+    };
+    let save = async |client: &Client| {
+        save(context, client, job, layout, &mut sink).await?;
+        sink.finish()
+    };
+    partial::deliver(context, client, fail, wanted, save).await
 }
 
 /// What is signed.

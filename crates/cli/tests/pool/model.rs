@@ -64,6 +64,25 @@ fn a_model_is_added_run_listed_and_removed() {
     assert!(text(&pool.run(&["models"]).ok().stdout).contains("no models"));
 }
 
+/// Whoever asked is told so at once, whatever the node is doing, and the name can be used again.
+#[test]
+#[cfg(unix)]
+fn a_model_that_is_removed_while_it_runs_leaves_nobody_waiting() {
+    let (pool, node) = with_model();
+    let x = pool.folder.file("x.npy", npy("(1, 3)", &[-1.0, 2.0, -3.5]));
+    let input = format!("x={x}");
+    crate::process::signal("-STOP", node.id());
+    let asked = pool.begin(&["infer", "part", "--input", &input, "--json"], b"");
+    let running = || pool.ask("GET /api/v1/services", "")["services"][0]["running"] == 1;
+    pool.wait("the node has the request", running);
+    pool.run(&["model", "rm", "part"]).ok();
+    asked.end().fails(2, &["the service has been removed"]);
+    crate::process::signal("-CONT", node.id());
+    pool.run(&["model", "add", &pool.folder.file("part.onnx", negative_part())]).ok();
+    let said = pool.run(&["infer", "part", "--input", &input, "--json"]).ok().json();
+    assert_eq!(said["outputs"][0]["data"], serde_json::json!([1.0, 0.0, 3.5]));
+}
+
 #[test]
 fn devices_that_can_run_a_model_are_told_and_why_others_cannot() {
     let pool = Pool::start();

@@ -1,6 +1,8 @@
 //! A model that several nodes keep ready together, each some of its parts.
 
 use std::path::Path;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Instant;
 
 use serde_json::{Value, json};
 
@@ -46,9 +48,13 @@ fn infer(pool: &Pool, model: &str, picture: u32) -> Vec<f32> {
     answer(pool, model, picture)
 }
 
-fn input(pool: &Pool, picture: u32) -> String {
+fn values(picture: u32) -> Vec<f32> {
     let value = |at: u32| (at.wrapping_mul(2_654_435_761) ^ (picture * 97)) % 256;
-    let values: Vec<f32> = (0..3 * 32 * 32).map(|at| value(at) as f32 / 255.0).collect();
+    (0..3 * 32 * 32).map(|at| value(at) as f32 / 255.0).collect()
+}
+
+fn input(pool: &Pool, picture: u32) -> String {
+    let values = values(picture);
     let file = pool.folder.file(&format!("{picture}.npy"), npy("(1, 3, 32, 32)", &values));
     format!("image={file}")
 }
@@ -106,6 +112,62 @@ fn three_nodes_answer_as_one_and_each_request_once_when_one_of_them_is_killed() 
         service["crew"]["ready"] == true && service["replicas"].as_array().map(Vec::len) == Some(0)
     });
     are_near(&infer(&pool, "parts", 20), &infer(&pool, "whole", 20));
+}
+
+/// Milliseconds that clients in a hurry wait at most. A busy machine answers in far less, a lost slice comes back in more.
+const BUDGET: u64 = 3_000;
+
+/// Asked over HTTP with a budget: the answer, and how many devices it went through.
+fn hurried(pool: &Pool, model: &str, picture: u32) -> (Vec<f32>, u64) {
+    let input = json!({"name": "image", "shape": [1, 3, 32, 32], "datatype": "FP32", "data": values(picture)});
+    let (what, asked) = (format!("POST /v2/models/{model}/infer"), json!({"inputs": [input]}));
+    let budget = format!("x-shoal-budget-ms: {BUDGET}\r\n");
+    let (head, said) = pool.ask_with(&what, &budget, &asked.to_string());
+    let answer = serde_json::from_value(said["outputs"][0]["data"].clone()).expect("numbers");
+    let stages = head.lines().find_map(|line| line.strip_prefix("x-shoal-stages: "));
+    (answer, stages.map_or(1, |stages| stages.parse().expect("a number")))
+}
+
+/// Whoever is in a hurry does not wait until a lost slice is on another device: one that has all of the model answers.
+#[test]
+fn each_request_with_a_budget_is_answered_within_it_when_a_slice_is_killed() {
+    let pool = Pool::start();
+    let mut nodes = ["a", "b", "c", "d"].map(|name| own(&pool, name));
+    add(&pool);
+    pool.wait("three nodes have it ready", || are_ready(&pool));
+    hurried(&pool, "parts", 0);
+    let stands_in = || parts(&pool)["replicas"][0]["ready"] == true;
+    pool.wait("one node has all of it as well", stands_in);
+    let stages = parts(&pool)["crew"]["stages"].as_array().cloned().expect("stages");
+    let middle = stages[1]["name"].as_str().expect("a name").to_owned();
+    let at = ["a", "b", "c", "d"].iter().position(|name| *name == middle).expect("one of them");
+
+    // Two clients ask without a pause; the slice goes in the middle of it.
+    let counted = AtomicU32::new(0);
+    let stream = |first: u32| {
+        let ask = |picture| {
+            let began = Instant::now();
+            let (answer, stages) = hurried(&pool, "parts", picture);
+            counted.fetch_add(1, Ordering::Relaxed);
+            (picture, answer, stages, began.elapsed())
+        };
+        (first..first + 20).map(ask).collect::<Vec<_>>()
+    };
+    let stream = &stream;
+    let told = std::thread::scope(|scope| {
+        let clients = [100, 200].map(|first| scope.spawn(move || stream(first)));
+        pool.wait("some are answered", || counted.load(Ordering::Relaxed) >= 10);
+        nodes[at].kill();
+        clients.map(|client| client.join().expect("all are answered")).concat()
+    });
+    for (picture, answer, _, took) in &told {
+        assert!(took.as_millis() < u128::from(BUDGET), "{picture} took {took:?}");
+        are_near(answer, &hurried(&pool, "whole", *picture).0);
+    }
+    let through = |devices: u64| told.iter().filter(|(_, _, stages, _)| *stages == devices).count();
+    assert!(through(3) > 0, "first the slices answer");
+    assert!(through(1) > 0, "then one node alone");
+    assert_eq!(parts(&pool)["failed"], 0);
 }
 
 #[test]

@@ -106,18 +106,25 @@ impl Pool {
 
     /// What the coordinator's API says to this; nothing where it has nothing to say.
     pub(crate) fn ask(&self, what: &str, body: &str) -> Value {
+        self.ask_with(what, "", body).1
+    }
+
+    /// The same with more lines in the head, and the head of the answer.
+    pub(crate) fn ask_with(&self, what: &str, more: &str, body: &str) -> (String, Value) {
         let place = self.url.trim_start_matches("http://");
         let mut socket = TcpStream::connect(place).expect("the coordinator");
         let (key, length) = (&self.key, body.len());
         let request = format!(
-            "{what} HTTP/1.1\r\nhost: {place}\r\nauthorization: Bearer {key}\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n{body}"
+            "{what} HTTP/1.1\r\nhost: {place}\r\nauthorization: Bearer {key}\r\n{more}content-length: {length}\r\nconnection: close\r\n\r\n{body}"
         );
         socket.write_all(request.as_bytes()).expect("sent");
         let mut answer = String::new();
         socket.read_to_string(&mut answer).expect("an answer");
         let (head, body) = answer.split_once("\r\n\r\n").expect("a body");
         assert!(head.starts_with("HTTP/1.1 20"), "{answer}");
-        if body.is_empty() { Value::Null } else { serde_json::from_str(body).expect("JSON") }
+        let said =
+            if body.is_empty() { Value::Null } else { serde_json::from_str(body).expect("JSON") };
+        (head.to_owned(), said)
     }
 
     /// What `shoal explain` says, as one text.

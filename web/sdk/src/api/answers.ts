@@ -167,6 +167,13 @@ export interface InferenceServer {
   version: string;
 }
 
+/** Consecutive items. */
+export interface ItemSpan {
+  len: number;
+  /** The first one, counted from 0. */
+  start: number;
+}
+
 export interface Job {
   /** Nodes connected now that could compute this job. */
   ableNodes: number;
@@ -340,6 +347,15 @@ export interface MapReduced {
   element: string;
   /** Items of the map; an item of the job is a block of 256. */
   items: number;
+}
+
+/** What is not computed of a job. */
+export interface MissingItems {
+  /** Items that are computed. */
+  done: number;
+  items: number;
+  /** The others, in order. */
+  missing: ItemSpan[];
 }
 
 /** What a model takes and gives. */
