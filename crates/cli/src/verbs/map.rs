@@ -66,22 +66,19 @@ pub(super) async fn run(context: &Context, args: Map, interrupts: &Interrupts) -
         Ok(job) => job,
         Err(fail) => return Err(save_part(context, &client, &args, fail, &layout, sink).await),
     };
+    let is_vec3 = plan.output.name.starts_with("vec3");
     match (reduction.zip(folding), sink) {
         (None, Some(mut sink)) => {
             save(context, &client, job.id, &layout, &mut sink).await?;
             sink.finish()?;
-            let size = show::size(layout.bytes);
-            let what = format!("{} items, {size}", show::count(layout.items as f64));
+            let (items, size) = (show::count(layout.items as f64), show::size(layout.bytes));
+            let what = format!("{items} items, {size}");
             finished(context, &job, args.output.as_deref(), began, &what)
         }
-        (None, None) => {
-            let is_vec3 = plan.output.name.starts_with("vec3");
-            show_summary(context, &client, (&job, began), &layout, is_vec3).await
-        }
+        (None, None) => show_summary(context, &client, (&job, began), &layout, is_vec3).await,
         (Some((reduction, folding)), sink) => {
             policy::sign(context, &args.job.policy, &reduce::code(&folding), &mut common)?;
             let numbers = reduce::finish(context, &client, &job, &folding, common, interrupts);
-            let is_vec3 = plan.output.name.starts_with("vec3");
             let numbers = Numbers::read(&reduction, &job, numbers.await?, is_vec3)?;
             tell(context, &args, &job, &numbers, sink)?;
             let what = format!("{} items reduced", show::count(layout.items as f64));
