@@ -3,6 +3,7 @@
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
+use std::sync::Mutex;
 use std::sync::mpsc::{self, Receiver};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -50,7 +51,8 @@ impl Drop for Folder {
 /// A process of `shoal` that is killed with its test.
 pub(crate) struct Process {
     child: Child,
-    lines: Receiver<String>,
+    /// Locked, so that a pool can be asked from several threads.
+    lines: Mutex<Receiver<String>>,
 }
 
 impl Process {
@@ -75,7 +77,7 @@ impl Process {
                 }
             }
         });
-        Process { child, lines }
+        Process { child, lines: Mutex::new(lines) }
     }
 
     /// The next JSON line of its stdout that `wanted` accepts.
@@ -83,7 +85,8 @@ impl Process {
         let deadline = Instant::now() + PATIENCE;
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
-            let line = self.lines.recv_timeout(left).expect("a line in time");
+            let lines = self.lines.lock().expect("nobody panicked");
+            let line = lines.recv_timeout(left).expect("a line in time");
             let value: Value = serde_json::from_str(&line).expect("a JSON line");
             if wanted(&value) {
                 return value;
