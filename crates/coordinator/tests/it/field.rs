@@ -132,7 +132,7 @@ async fn a_poke_reaches_the_first_member() {
         (json!({ "at": [0, 0], "by": [13, 0] }), "-12 to 12"),
         (json!({ "at": [0, 0], "radius": 0 }), "above 0"),
         (json!({ "at": [0, 0], "radius": 1e9 }), "at most 12"),
-        (json!({ "at": [0] }), "no poke"),
+        (json!({ "at": [0] }), "not a poke"),
         (json!({ "at": [0, 0], "power": 1 }), "power"),
     ] {
         let (_, _, message) = problem(world.api.post(&path, bad).await).await;

@@ -9,7 +9,7 @@ use shoal_api::schema::{answers, requests};
 use crate::world::World;
 
 /// All that the coordinator serves. A new route belongs here, so that forgetting its description shows.
-const ROUTES: [(&str, &str); 67] = [
+const ROUTES: [(&str, &str); 68] = [
     ("get", "/api/v1/services"),
     ("get", "/api/v1/services/{name}/explain"),
     ("post", "/api/v1/services"),
@@ -30,6 +30,7 @@ const ROUTES: [(&str, &str); 67] = [
     ("get", "/api/v1/jobs/{id}/events"),
     ("get", "/api/v1/jobs/{id}/explain"),
     ("get", "/api/v1/jobs/{id}/failures"),
+    ("get", "/api/v1/jobs/{id}/missing"),
     ("get", "/api/v1/jobs/{id}/field"),
     ("get", "/api/v1/jobs/{id}/inputs"),
     ("get", "/api/v1/jobs/{id}/picture.png"),
