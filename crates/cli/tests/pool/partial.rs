@@ -63,7 +63,7 @@ fn of_a_map_that_fails_late_the_rest_is_saved() {
     pool.run(&map).fails(1, &["failed"]);
     assert!(!here.path("out.npy").exists(), "nobody asked for a part");
     let partial = [&map[..], &["--partial"]].concat();
-    pool.run(&partial).fails(1, &["failed", "of 65,536 items are done", "missing.json"]);
+    pool.run(&partial).fails(1, &["failed", "of 65.5 k items are done", "missing.json"]);
     check(&here, "out.npy");
     // Later, by whoever likes.
     pool.run(&["result", "2", "-o", &again]).fails(1, &["failed"]);

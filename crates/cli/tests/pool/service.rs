@@ -103,7 +103,8 @@ fn strangers_serve_only_where_they_may() {
 fn a_service_counts_for_the_memory_lent() {
     let pool = Pool::start();
     let key = pool.key.clone();
-    let flags = ["--no-gpu", "--cpus", "4", "--memory", "256M", "--key", &key];
+    // What one run may use, and a quarter more for its files.
+    let flags = ["--no-gpu", "--cpus", "4", "--memory", "320M", "--key", &key];
     let _node = pool.node("small", &flags);
     pool.run(&["service", "add", "shout", program()]).ok();
     assert_eq!(answer(&pool, &["ask", "shout"], b"x"), "X");

@@ -71,6 +71,8 @@ struct Look {
     steps: Vec<usize>,
     /// The strangers who gave it.
     by: Vec<NodeId>,
+    /// What all who gave it computed with: another version may round differently, and that is no lie.
+    engine: String,
     since: Time,
     at: Option<At>,
 }
@@ -132,6 +134,7 @@ impl Scheduler {
             By::Node(node) => Vec::from([node]),
             By::Crew => of.crew.as_ref().map(super::Crew::nodes).unwrap_or_default(),
         };
+        let engine = self.engine_of_all(of, &by);
         let by: Vec<_> = by.into_iter().filter(|node| !self.is_own(*node)).collect();
         let work = &of.spec.work;
         if by.is_empty() || work.steps_again(&[], false).is_none() {
@@ -159,13 +162,18 @@ impl Scheduler {
         if !drawn {
             return;
         }
+        let Some(engine) = engine else {
+            let why = "its devices have different versions of the engine";
+            of.proofs.unsure = Some(why.into());
+            return;
+        };
         let among = (ends.len() - first) as u64;
         let draw = |_| first + self.chance.below(among) as usize;
         let steps: BTreeSet<usize> = (0..STEPS).map(draw).collect();
         let Some(call) = self.services.calls.get(&id) else { return };
         let (request, answer) = (call.body(), call.answer.clone());
         let steps = steps.into_iter().rev().collect();
-        let look = Look { request, answer, ends, steps, by, since: now, at: None };
+        let look = Look { request, answer, ends, steps, by, engine, since: now, at: None };
         let Some(of) = self.services.services.get_mut(&service) else { return };
         (of.proofs.look, of.proofs.wanted) = (Some(look), now + LOOKER_STAYS);
         self.services.due = Some(now);
@@ -176,6 +184,7 @@ impl Scheduler {
     pub(super) fn keep_looker(&mut self, now: Time, service: JobId) {
         let Some(of) = self.services.services.get_mut(&service) else { return };
         of.proofs.suspects.retain(|_, until| *until > now);
+        of.proofs.right.retain(|node, _| self.peers.contains_key(node));
         let Some(look) = &of.proofs.look else { return };
         if now > look.since + LOOK_WITHIN {
             return self.give_up_look(service, "none of your own devices had time for it".into());
@@ -214,10 +223,8 @@ impl Scheduler {
         let Some(of) = self.services.services.get(&service) else { return };
         let Some(look) = of.proofs.look.as_ref().filter(|look| look.at.is_none()) else { return };
         let Some(node) = self.freest(of, &[]).filter(|node| self.is_own(*node)) else { return };
-        let (own, peers) = (self.peers.get(&node), look.by.iter().map(|node| self.peers.get(node)));
-        let mut others = peers.flatten();
-        if let Some(other) = others.find(|other| !own.is_some_and(|own| of.is_alike(own, other))) {
-            let why = format!("{} has another version of the engine", self.called_node(other.node));
+        if self.engine_of_all(of, &[node]).as_ref() != Some(&look.engine) {
+            let why = format!("{} has another version of the engine", self.called_node(node));
             return self.give_up_look(service, why);
         }
         let Some(step) = look.steps.last() else { return };
@@ -410,6 +417,13 @@ impl Scheduler {
         })
     }
 
+    /// The one version that all of them compute with. None if they differ, or one is not here any more.
+    fn engine_of_all(&self, of: &Service, nodes: &[NodeId]) -> Option<String> {
+        let mut engines = nodes.iter().map(|node| Some(of.engine_of(self.peers.get(node)?)));
+        let first = engines.next()??;
+        engines.all(|engine| engine.as_ref() == Some(&first)).then_some(first)
+    }
+
     fn called_node(&self, node: NodeId) -> String {
         let name = self.node_name(node).unwrap_or_default();
         format!("{name} (node {node})")
@@ -430,13 +444,10 @@ impl Scheduler {
 }
 
 impl Service {
-    /// Whether two nodes compute it with the same version of the same engine: others may round differently.
-    fn is_alike(&self, own: &Peer, other: &Peer) -> bool {
-        let Some(name) = &self.spec.needs.engine else { return true };
-        let version = |peer: &Peer| {
-            let engine = peer.caps.engines.iter().find(|engine| engine.name == *name);
-            engine.map(|engine| engine.version.clone())
-        };
-        version(own) == version(other)
+    /// The version of the engine that a node computes it with; empty if any engine will do.
+    fn engine_of(&self, peer: &Peer) -> String {
+        let Some(name) = &self.spec.needs.engine else { return String::new() };
+        let engine = peer.caps.engines.iter().find(|engine| engine.name == *name);
+        engine.map(|engine| engine.version.clone()).unwrap_or_default()
     }
 }
