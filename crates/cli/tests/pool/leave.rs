@@ -153,9 +153,20 @@ fn jobs_are_removed_by_number_and_by_age() {
 #[cfg(unix)]
 #[test]
 fn a_lost_terminal_leaves_the_job_running_and_says_nothing() {
-    use crate::process::signal;
+    use crate::process::{Running, SHOAL, signal};
     let (pool, _node) = Pool::with_node();
-    let client = pool.begin(&["exec", program(), "--lines", "--", "spin"], b"7\n");
+    // Whoever starts the tests under nohup ignores the signal, and so do all processes below.
+    let mut hearing = match cfg!(target_os = "linux") {
+        true => std::process::Command::new("env"),
+        false => std::process::Command::new(SHOAL),
+    };
+    if cfg!(target_os = "linux") {
+        hearing.args(["--default-signal=HUP", SHOAL]);
+    }
+    hearing.args(["exec", program(), "--lines", "--", "spin"]);
+    hearing.env("SHOAL_DATA", pool.folder.path("data"));
+    hearing.env_remove("SHOAL_URL").env_remove("SHOAL_KEY");
+    let client = Running::spawn(hearing, b"7\n");
     pool.until(|job| job["unitsLeased"].as_u64() > Some(0));
     signal("-HUP", client.id());
     let done = client.end();
