@@ -11,6 +11,7 @@ mod model;
 mod patience;
 mod said;
 mod sink;
+mod spool;
 mod upload;
 mod wait;
 
@@ -19,6 +20,7 @@ pub(crate) use field::Seen;
 pub(crate) use manner::{Manner, OnInterrupt, quoted};
 pub(crate) use said::{Job, Said};
 pub(crate) use sink::Sink;
+pub(crate) use spool::{Spool, Spooled};
 pub(crate) use upload::Source;
 pub(crate) use wait::{Watcher, verdict};
 
