@@ -135,6 +135,7 @@ pub(crate) fn hash_of(source: &Source) -> Result<Hash, Fail> {
     match source {
         Source::Memory(bytes) => Ok(blake3::hash(bytes)),
         Source::File { path, .. } => hash_file(path),
+        Source::Spooled { .. } => source.hash(),
     }
 }
 

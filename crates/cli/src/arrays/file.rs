@@ -3,16 +3,20 @@
 use std::fs::{self, File, FileType};
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use shoal_engine::intake::ElementType;
 
-use crate::client::Source;
+use crate::client::{Source, Spooled};
 use crate::fail::Fail;
 use crate::npy::{self, Dtype, npz};
 
 /// Packed arrays are unpacked in memory: larger ones have to be saved by `numpy.savez`, which does not pack them.
 const MAX_UNPACKED: u64 = 8 << 30;
+
+/// What comes through a pipe waits in memory up to here, and in a temporary file beyond.
+const MAX_PIPED: u64 = 64 << 20;
 
 /// The bytes of an array and, of an .npy, its shape. `-` is stdin, `FILE.npz:NAME` an array of several.
 pub(crate) fn open(
@@ -23,9 +27,7 @@ pub(crate) fn open(
 ) -> Result<(Source, Option<Vec<u64>>), Fail> {
     let cannot = |error: std::io::Error| Fail::reading(path, &error);
     if path.as_os_str() == "-" {
-        let mut bytes = Vec::new();
-        std::io::stdin().lock().read_to_end(&mut bytes).map_err(cannot)?;
-        return in_memory(path, raw, name, element, bytes);
+        return piped(path, raw, name, element, std::io::stdin().lock());
     }
     if raw.is_none()
         && let Some((archive, array)) = in_archive(path)
@@ -47,10 +49,26 @@ pub(crate) fn open(
         let source = Source::File { path: path.to_owned(), start, size: size - start };
         return Ok((source, shape));
     }
-    // A pipe can be read only once, and only to its end.
-    let mut bytes = Vec::new();
-    file.read_to_end(&mut bytes).map_err(cannot)?;
-    in_memory(path, raw, name, element, bytes)
+    piped(path, raw, name, element, file)
+}
+
+/// A pipe can be read only once, and only to its end.
+fn piped(
+    path: &Path,
+    raw: Option<&str>,
+    name: &str,
+    element: &ElementType,
+    from: impl Read,
+) -> Result<(Source, Option<Vec<u64>>), Fail> {
+    match Spooled::read(from, MAX_PIPED, |error| Fail::reading(path, &error))? {
+        Spooled::Memory(bytes) => in_memory(path, raw, name, element, bytes),
+        Spooled::File { head, spool, size } => {
+            let header = check(path, raw, name, element, &mut &head[..], size)?;
+            let (start, shape) = header.map_or((0, None), |it| (it.data_start, Some(it.shape)));
+            let size = size.saturating_sub(start);
+            Ok((Source::Spooled { spool: Arc::new(spool), start, size }, shape))
+        }
+    }
 }
 
 fn in_memory(

@@ -1,6 +1,7 @@
 //! A typed client of the coordinator's HTTP API.
 
 mod answers;
+mod ask;
 mod chat;
 mod download;
 mod events;
@@ -10,6 +11,7 @@ mod model;
 mod patience;
 mod said;
 mod sink;
+mod spool;
 mod upload;
 mod wait;
 
@@ -18,6 +20,7 @@ pub(crate) use field::Seen;
 pub(crate) use manner::{Manner, OnInterrupt, quoted};
 pub(crate) use said::{Job, Said};
 pub(crate) use sink::Sink;
+pub(crate) use spool::{Spool, Spooled};
 pub(crate) use upload::Source;
 pub(crate) use wait::{Watcher, verdict};
 
@@ -148,27 +151,6 @@ impl Client {
             }
         })
         .await
-    }
-
-    /// A request to a service, which is answered within so many milliseconds or not at all. Hands the answer to
-    /// `each` while it comes.
-    pub(crate) async fn ask(
-        &self,
-        name: &str,
-        (body, millis): (Vec<u8>, u64),
-        mut each: impl FnMut(&[u8]) -> Result<(), Fail>,
-    ) -> Result<(), Fail> {
-        let path = format!("/api/v1/services/{name}");
-        let body = bytes::Bytes::from(body);
-        let begin = async || {
-            let request = self.request(Method::POST, &path).header("x-shoal-deadline-ms", millis);
-            self.accept(request.body(body.clone()).send().await).await
-        };
-        let mut answer = self.patiently(begin).await?;
-        while let Some(part) = answer.chunk().await.map_err(|error| self.unreachable(&error))? {
-            each(&part)?;
-        }
-        Ok(())
     }
 
     /// Why something is as it is, by the path that asks.

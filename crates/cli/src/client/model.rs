@@ -23,17 +23,20 @@ impl Client {
     ) -> Result<Vec<(Head, Vec<u8>)>, Fail> {
         let (body, head) = asking::write(tensors);
         let (path, body) = (format!("/v2/models/{name}/infer"), bytes::Bytes::from(body));
-        let begin = async || {
-            let request = self
-                .request(Method::POST, &path)
-                .header("x-shoal-deadline-ms", millis)
-                .header(HEAD_LENGTH, head);
-            self.accept(request.body(body.clone()).send().await).await
-        };
-        let answer = self.patiently(begin).await?;
-        let head = answer.headers().get(HEAD_LENGTH);
-        let head = head.and_then(|text| text.to_str().ok()?.parse().ok());
-        let body = answer.bytes().await.map_err(|error| self.unreachable(&error))?;
+        // Nothing is shown before all of it is there: an answer that breaks off is asked for again.
+        let (body, head) = self
+            .patiently(async || {
+                let request = self
+                    .request(Method::POST, &path)
+                    .header("x-shoal-deadline-ms", millis)
+                    .header(HEAD_LENGTH, head);
+                let answer = self.accept(request.body(body.clone()).send().await).await?;
+                let head = answer.headers().get(HEAD_LENGTH);
+                let head = head.and_then(|text| text.to_str().ok()?.parse().ok());
+                let body = answer.bytes().await.map_err(|error| self.unreachable(&error))?;
+                Ok((body, head))
+            })
+            .await?;
         asking::read(&body, head).map_err(|error| {
             let message = format!("the answer of {} cannot be read: {error}", self.base);
             Fail::world("bad_answer", message)

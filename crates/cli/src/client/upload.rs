@@ -3,7 +3,9 @@
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
+use std::ops::Range;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use futures_util::stream;
@@ -11,7 +13,7 @@ use reqwest::{Body, Method, StatusCode, header};
 use shoal_api::BlobJson;
 use tokio::sync::mpsc;
 
-use super::Client;
+use super::{Client, Spool};
 use crate::fail::Fail;
 use crate::show::Bytes as BytesBar;
 
@@ -31,13 +33,19 @@ pub(crate) enum Source {
         start: u64,
         size: u64,
     },
+    /// The same of what came through a pipe.
+    Spooled {
+        spool: Arc<Spool>,
+        start: u64,
+        size: u64,
+    },
 }
 
 impl Source {
     pub(crate) fn size(&self) -> u64 {
         match self {
             Source::Memory(bytes) => bytes.len() as u64,
-            Source::File { size, .. } => *size,
+            Source::File { size, .. } | Source::Spooled { size, .. } => *size,
         }
     }
 
@@ -53,18 +61,23 @@ impl Source {
             Source::File { path, start, size } => {
                 let mut file = File::open(path)?;
                 file.seek(SeekFrom::Start(start + offset))?;
-                let mut left = size.saturating_sub(offset);
-                while left > 0 {
-                    let mut piece = vec![0; left.min(CHUNK as u64) as usize];
-                    file.read_exact(&mut piece)?;
-                    left -= piece.len() as u64;
-                    if !each(piece.into()) {
-                        break;
-                    }
-                }
-                Ok(())
+                pieces(offset..*size, |piece, _| file.read_exact(piece), each)
+            }
+            Source::Spooled { spool, start, size } => {
+                let read = |piece: &mut [u8], at| spool.read_exact_at(piece, start + at);
+                pieces(offset..*size, read, each)
             }
         }
+    }
+
+    pub(crate) fn hash(&self) -> Result<blake3::Hash, Fail> {
+        let mut hasher = blake3::Hasher::new();
+        let read = self.read(0, |piece| {
+            hasher.update(&piece);
+            true
+        });
+        read.map_err(|error| self.fail(&error))?;
+        Ok(hasher.finalize())
     }
 
     fn fail(&self, error: &io::Error) -> Fail {
@@ -73,20 +86,37 @@ impl Source {
                 Fail::input(format!("{} became shorter while it was being read", path.display()))
             }
             Source::File { path, .. } => Fail::reading(path, error),
-            Source::Memory(_) => Fail::input(error.to_string()),
+            Source::Memory(_) | Source::Spooled { .. } => Fail::input(error.to_string()),
         }
     }
+}
+
+/// Reads a range piece by piece, until `each` says stop.
+fn pieces(
+    range: Range<u64>,
+    mut read: impl FnMut(&mut [u8], u64) -> io::Result<()>,
+    mut each: impl FnMut(Bytes) -> bool,
+) -> io::Result<()> {
+    let mut at = range.start;
+    while at < range.end {
+        let mut piece = vec![0; (range.end - at).min(CHUNK as u64) as usize];
+        read(&mut piece, at)?;
+        at += piece.len() as u64;
+        if !each(piece.into()) {
+            break;
+        }
+    }
+    Ok(())
 }
 
 impl Client {
     /// Stores the bytes and tells their name.
     pub(crate) async fn upload(&self, source: &Source, bar: &BytesBar) -> Result<BlobJson, Fail> {
         let hashed = source.clone();
-        let hash = tokio::task::spawn_blocking(move || hash(&hashed))
+        let hash = tokio::task::spawn_blocking(move || hashed.hash())
             .await
-            .map_err(|error| Fail::world("internal", error.to_string()))?
-            .map_err(|error| source.fail(&error))?;
-        let blob = BlobJson { hash, size: source.size() };
+            .map_err(|error| Fail::world("internal", error.to_string()))??;
+        let blob = BlobJson { hash: hash.to_hex().to_string(), size: source.size() };
         let note = |text: &str| self.note(text);
         let (mut tries, mut furthest) = (self.tries(&note), 0);
         loop {
@@ -141,7 +171,9 @@ impl Client {
                     Source::File { path, .. } => {
                         format!("{} changed while it was being sent: try again", path.display())
                     }
-                    Source::Memory(_) => "the bytes changed on their way: try again".into(),
+                    Source::Memory(_) | Source::Spooled { .. } => {
+                        "the bytes changed on their way: try again".into()
+                    }
                 },
             })),
             status if status.is_success() => Ok(()),
@@ -179,15 +211,6 @@ enum Push {
     Refused(Fail),
     /// The way there broke after the coordinator held `at` bytes.
     Broke { fail: Fail, at: u64 },
-}
-
-fn hash(source: &Source) -> io::Result<String> {
-    let mut hasher = blake3::Hasher::new();
-    source.read(0, |piece| {
-        hasher.update(&piece);
-        true
-    })?;
-    Ok(hasher.finalize().to_hex().to_string())
 }
 
 /// A request body fed by a reading thread, two pieces ahead.

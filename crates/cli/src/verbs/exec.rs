@@ -203,7 +203,7 @@ fn keep_inputs(args: &Exec, shared: &[(String, Source)]) -> Result<(), Fail> {
     let Some(output) = &args.output else { return Ok(()) };
     let shared = shared.iter().filter_map(|(_, source)| match source {
         Source::File { path, .. } => Some(path),
-        Source::Memory(_) => None,
+        Source::Memory(_) | Source::Spooled { .. } => None,
     });
     let read = args.files.iter().chain([&args.module]).chain(shared);
     let read: BTreeSet<PathBuf> = read.filter_map(|path| path.canonicalize().ok()).collect();

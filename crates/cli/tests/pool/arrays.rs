@@ -68,3 +68,31 @@ fn arrays_come_from_pipes_and_archives() {
     assert_eq!(done.stdout, b"LOUD");
     pool.run(&["exec", program(), "-", &kernel, "-o", &out]).fails(2, &["stdin"]);
 }
+
+/// Of what comes through a pipe, the client keeps the beginning in memory only.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_pipe_may_bring_more_than_fits_in_memory() {
+    let pool = Pool::start();
+    let here = Folder::new();
+    let kernel = here.file("square.wgsl", SQUARE);
+    let numbers: Vec<u8> = (0..40_u32 << 20).flat_map(|at| (at / 3).to_le_bytes()).collect();
+    let head = npy(&format!("({},)", numbers.len() / 4), &[]);
+    let bytes = [head, numbers].concat();
+    let mut client = pool.begin(&["map", &kernel, "-", "--detach"], &bytes);
+    let mut most = 0;
+    while !client.is_over() {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", client.id()));
+        let status = status.unwrap_or_default();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+        let kib = line.and_then(|line| line.trim().strip_suffix(" kB")?.parse::<u64>().ok());
+        most = most.max(kib.unwrap_or(0));
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    client.end().ok();
+    assert!(most > 0 && most < 130 << 10, "160 MiB came, and {} MiB were used", most >> 10);
+    let sent = &pool.ask("GET /api/v1/jobs/1/inputs", "")["inputs"][0];
+    let numbers = &bytes[bytes.len() - (160 << 20)..];
+    assert_eq!(sent["size"], numbers.len());
+    assert_eq!(sent["hash"], blake3::hash(numbers).to_hex().as_str());
+}

@@ -1,6 +1,7 @@
 //! Clients that go away, and others that bring their results home.
 
 use crate::material::{example, npy, program, read_npy};
+use crate::onnx_file::negative_part;
 use crate::process::shoal;
 use crate::world::{Folder, Pool};
 use std::io::Write;
@@ -84,6 +85,49 @@ fn a_picture_is_fetched_as_a_picture() {
 }
 
 #[test]
+fn a_field_is_fetched_as_the_job_saved_it() {
+    let (pool, _node) = Pool::with_node();
+    let here = Folder::new();
+    let path = |name: &str| here.path(name).display().to_string();
+    let kernel = example("reaction-diffusion.wgsl");
+    let grid = ["sim", &kernel, "--grid", "64x48", "--steps", "20", "-o", &path("saved.npy")];
+    pool.run(&grid).ok();
+    pool.run(&["result", "1", "-o", &path("fetched.npy")]).ok();
+    assert!(here.read("fetched.npy") == here.read("saved.npy"));
+    let (shape, values) = read_npy(&here.read("fetched.npy"));
+    assert_eq!((shape.as_str(), values.len()), ("(48, 64, 2)", 48 * 64 * 2));
+    assert!(values.iter().any(|value| *value != values[0]), "something happened");
+    // Without its head where the name does not ask for one.
+    pool.run(&["result", "1", "-o", &path("fetched.f32")]).ok();
+    assert!(here.read("saved.npy").ends_with(&here.read("fetched.f32")));
+    assert_eq!(here.read("fetched.f32").len(), values.len() * 4);
+    pool.run(&["result", "1"]).fails(2, &["-o out.npy"]);
+}
+
+#[test]
+fn what_a_model_made_of_many_is_fetched_by_number() {
+    let pool = Pool::start();
+    let key = pool.key.clone();
+    let _node = pool.node("own", &["--no-gpu", "--cpus", "1", "--key", &key]);
+    let here = Folder::new();
+    let path = |name: &str| here.path(name).display().to_string();
+    let model = here.file("part.onnx", negative_part());
+    let input =
+        here.file("x.npy", npy("(3, 3)", &[1.0, -2.0, 3.0, -4.0, 5.0, -6.0, 7.0, -8.0, 9.0]));
+    let saved = path("saved.npy");
+    pool.run(&["infer", &model, "--batch", &input, "-o", &saved]).ok();
+    pool.run(&["result", "1", "-o", &path("fetched.npy")]).ok();
+    assert!(here.read("fetched.npy") == here.read("saved.npy"));
+    let (shape, values) = read_npy(&here.read("fetched.npy"));
+    assert_eq!(shape, "(3, 3)");
+    assert_eq!(values, [0.0, 2.0, 0.0, 4.0, 0.0, 6.0, 0.0, 8.0, 0.0]);
+    // A file for each output where the place is no array.
+    pool.run(&["result", "1", "-o", &path("outputs")]).ok();
+    assert!(here.read("outputs/y.npy") == here.read("saved.npy"));
+    pool.run(&["result", "1"]).fails(2, &["-o outputs/"]);
+}
+
+#[test]
 fn jobs_are_removed_by_number_and_by_age() {
     let (pool, _node) = Pool::with_node();
     for _ in 0..3 {
@@ -109,9 +153,20 @@ fn jobs_are_removed_by_number_and_by_age() {
 #[cfg(unix)]
 #[test]
 fn a_lost_terminal_leaves_the_job_running_and_says_nothing() {
-    use crate::process::signal;
+    use crate::process::{Running, SHOAL, signal};
     let (pool, _node) = Pool::with_node();
-    let client = pool.begin(&["exec", program(), "--lines", "--", "spin"], b"7\n");
+    // Whoever starts the tests under nohup ignores the signal, and so do all processes below.
+    let mut hearing = match cfg!(target_os = "linux") {
+        true => std::process::Command::new("env"),
+        false => std::process::Command::new(SHOAL),
+    };
+    if cfg!(target_os = "linux") {
+        hearing.args(["--default-signal=HUP", SHOAL]);
+    }
+    hearing.args(["exec", program(), "--lines", "--", "spin"]);
+    hearing.env("SHOAL_DATA", pool.folder.path("data"));
+    hearing.env_remove("SHOAL_URL").env_remove("SHOAL_KEY");
+    let client = Running::spawn(hearing, b"7\n");
     pool.until(|job| job["unitsLeased"].as_u64() > Some(0));
     signal("-HUP", client.id());
     let done = client.end();

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use crate::material::{npy, npy_of, outside, read_npy};
 use crate::onnx_file::{Graph, negative_part, weights_elsewhere};
+use crate::proxy::Proxy;
 use crate::world::{Pool, Process};
 
 /// A pool whose only node is the operator's own, with a model.
@@ -62,6 +63,21 @@ fn a_model_is_added_run_listed_and_removed() {
     pool.run(&["model", "rm", "neg"]).ok();
     pool.run(&["infer", "neg", "--input", &input]).fails(2, &["no model named \"neg\""]);
     assert!(text(&pool.run(&["models"]).ok().stdout).contains("no models"));
+}
+
+#[test]
+fn an_answer_that_breaks_off_on_the_way_is_asked_for_again() {
+    let (pool, _node) = with_model();
+    let numbers: Vec<f32> = (0..300_000).map(|at| at as f32 - 150_000.0).collect();
+    let x = pool.folder.file("x.npy", npy("(100000, 3)", &numbers));
+    let (input, out) = (format!("x={x}"), pool.folder.path("out").display().to_string());
+    let proxy = Proxy::breaks(&pool.join, 2, 500_000);
+    let args = ["infer", "part", "--input", &input, "-o", &out];
+    pool.run(&[&args[..], &["--url", proxy.url(), "--key", &pool.key]].concat()).ok();
+    let (shape, values) = read_npy(&pool.folder.read("out/y.npy"));
+    assert_eq!(shape, "(100000, 3)");
+    assert!(values.iter().zip(&numbers).all(|(found, number)| *found == (-number).max(0.0)));
+    assert_eq!(proxy.changed(), 2);
 }
 
 /// Whoever asked is told so at once, whatever the node is doing, and the name can be used again.

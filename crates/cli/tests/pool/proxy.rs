@@ -10,6 +10,7 @@ use shoal_kinds::Kind;
 use shoal_protocol::codec::Wire;
 use shoal_protocol::frame::is_frame;
 use shoal_protocol::{Finished, FromNode, ToNode, UnitOutput};
+use tokio::io::AsyncReadExt;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::Runtime;
 use tokio::sync::Notify;
@@ -32,6 +33,15 @@ struct Changes {
     from_node: Change<FromNode>,
     to_node: Change<ToNode>,
     changed: Arc<AtomicU64>,
+    breaks: Breaks,
+}
+
+/// Connections that break behind so many bytes of what the coordinator says.
+#[derive(Clone, Default)]
+struct Breaks {
+    after: u64,
+    /// How many still will.
+    left: Arc<AtomicU64>,
 }
 
 impl Proxy {
@@ -86,6 +96,12 @@ impl Proxy {
         Proxy::start(join, Arc::new(|_| false), Arc::new(|_| false))
     }
 
+    /// The way itself, on which the first `count` connections that carry more than so many bytes break there.
+    pub(crate) fn breaks(join: &str, count: u64, after: u64) -> Proxy {
+        let breaks = Breaks { after, left: Arc::new(count.into()) };
+        Proxy::start_with(join, Arc::new(|_| false), Arc::new(|_| false), breaks)
+    }
+
     /// All connections through it end, as when a router starts anew; new ones are taken.
     #[cfg(unix)]
     pub(crate) fn cut(&self) {
@@ -93,6 +109,15 @@ impl Proxy {
     }
 
     fn start(join: &str, from_node: Change<FromNode>, to_node: Change<ToNode>) -> Proxy {
+        Proxy::start_with(join, from_node, to_node, Breaks::default())
+    }
+
+    fn start_with(
+        join: &str,
+        from_node: Change<FromNode>,
+        to_node: Change<ToNode>,
+        breaks: Breaks,
+    ) -> Proxy {
         let (base, token) = join.split_once("/join#").expect("a join link");
         let upstream: SocketAddr =
             base.trim_start_matches("http://").parse().expect("an address on this machine");
@@ -104,7 +129,7 @@ impl Proxy {
         let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).expect("a port");
         let here = listener.local_addr().expect("an address");
         let changed = Arc::new(AtomicU64::new(0));
-        let changes = Changes { from_node, to_node, changed: changed.clone() };
+        let changes = Changes { from_node, to_node, changed: changed.clone(), breaks };
         let cut = Arc::new(Notify::new());
         let ends = cut.clone();
         runtime.spawn(async move {
@@ -121,7 +146,12 @@ impl Proxy {
         Proxy { link: format!("http://{here}/join#{token}"), changed, cut, _runtime: runtime }
     }
 
-    /// Messages that arrived other than they were sent.
+    /// The address through it.
+    pub(crate) fn url(&self) -> &str {
+        self.link.split_once("/join#").expect("a join link").0
+    }
+
+    /// Messages that arrived other than they were sent, and connections that broke.
     pub(crate) fn changed(&self) -> u64 {
         self.changed.load(Ordering::Relaxed)
     }
@@ -140,19 +170,18 @@ fn lie(message: &mut FromNode, from_end: usize) -> bool {
     lied
 }
 
-async fn serve(mut client: TcpStream, upstream: SocketAddr, changes: Changes) {
+async fn serve(client: TcpStream, upstream: SocketAddr, changes: Changes) {
     const SOCKET: &[u8] = b"GET /node/socket";
     let mut head = [0; SOCKET.len()];
     // Nothing is taken away: whoever reads next sees it all.
     while client.peek(&mut head).await.is_ok_and(|length| (1..SOCKET.len()).contains(&length)) {
         tokio::task::yield_now().await;
     }
-    let Ok(mut server) = TcpStream::connect(upstream).await else { return };
+    let Ok(server) = TcpStream::connect(upstream).await else { return };
     // A crew's small frames must not wait for each other.
     let _ = (client.set_nodelay(true), server.set_nodelay(true));
     if head != SOCKET {
-        let _ = tokio::io::copy_bidirectional(&mut client, &mut server).await;
-        return;
+        return plainly(client, server, &changes).await;
     }
     let Ok(client) = accept_async(client).await else { return };
     let url = format!("ws://{upstream}/node/socket");
@@ -162,6 +191,26 @@ async fn serve(mut client: TcpStream, upstream: SocketAddr, changes: Changes) {
     tokio::select! {
         () = pass(from_client, to_server, &changes.from_node, &changes.changed) => {}
         () = pass(from_server, to_client, &changes.to_node, &changes.changed) => {}
+    }
+}
+
+/// Anything but a node's socket.
+async fn plainly(mut client: TcpStream, mut server: TcpStream, changes: &Changes) {
+    let Breaks { after, left } = &changes.breaks;
+    if left.load(Ordering::Relaxed) == 0 {
+        let _ = tokio::io::copy_bidirectional(&mut client, &mut server).await;
+        return;
+    }
+    let (mut from_client, mut to_client) = client.split();
+    let (from_server, mut to_server) = server.split();
+    let mut from_server = from_server.take(*after);
+    tokio::select! {
+        _ = tokio::io::copy(&mut from_client, &mut to_server) => {}
+        _ = tokio::io::copy(&mut from_server, &mut to_client) => {}
+    }
+    if from_server.limit() == 0 {
+        left.fetch_sub(1, Ordering::Relaxed);
+        changes.changed.fetch_add(1, Ordering::Relaxed);
     }
 }
 

@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use crate::material::program;
+use crate::proxy::Proxy;
 use crate::world::{Pool, Process};
 
 /// A pool whose only node is the operator's own.
@@ -59,6 +60,33 @@ fn an_answer_is_shown_while_the_program_writes_it() {
     let done = pool.run_with(&["ask", "talks", "--deadline", "3"], b"7");
     assert!(done.stdout.starts_with(b"7 "), "{done:?}");
     done.fails(1, &["broke"]);
+}
+
+/// Connections that break in the middle are none of the user's business, as long as one holds.
+#[test]
+fn an_answer_that_breaks_off_on_the_way_is_asked_for_again() {
+    let (pool, _node) = own_pool();
+    pool.run(&["service", "add", "shout", program()]).ok();
+    let large: String = (0..100_000).map(|i| format!("line {i}\n")).collect();
+    for flags in [&[][..], &["--json"]] {
+        let proxy = Proxy::breaks(&pool.join, 2, 300_000);
+        let args = ["ask", "shout", "--url", proxy.url(), "--key", &pool.key];
+        let done = pool.run_with(&[&args, flags].concat(), large.as_bytes()).ok();
+        let said = match flags {
+            [] => String::from_utf8_lossy(&done.stdout).into_owned(),
+            _ => done.json()["answer"].as_str().expect("text").to_owned(),
+        };
+        assert!(said == large.to_uppercase(), "{} bytes: {}", said.len(), done.stderr);
+        assert_eq!(proxy.changed(), 2);
+    }
+    // None holds: what was shown is the beginning, and it is said that it is no more.
+    let proxy = Proxy::breaks(&pool.join, u64::MAX, 300_000);
+    let args = ["ask", "shout", "--url", proxy.url(), "--key", &pool.key];
+    let done = pool.run_with(&args, large.as_bytes());
+    let shown = String::from_utf8_lossy(&done.stdout).into_owned();
+    assert!(large.to_uppercase().starts_with(&shown), "{} bytes", shown.len());
+    let size = format!("broke off after {} bytes", shown.len());
+    done.fails(1, &[&size, "not whole"]);
 }
 
 #[test]
