@@ -1,12 +1,12 @@
 //! The WASI calls on files: the program's memory and the run's clock lent to `files`, which decides.
 
+use bytes::{Buf, Bytes};
 use wasmtime::{Caller, Linker};
 
 use super::calls::{EFAULT, MODULE, split, write_out};
 use super::folder::Opened;
 use super::host::{Chance, Host};
 use crate::files::{Errno, Files, Guest, Opening, Pieces, Stream, Text};
-use bytes::{Buf, Bytes};
 
 type Program<'a> = Caller<'a, Host>;
 
