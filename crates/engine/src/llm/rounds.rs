@@ -263,6 +263,11 @@ impl Rounds {
         if wants > rows {
             return Err(lost("more is wanted than there is"));
         }
+        // Guesses come behind a token that was chosen here. Numbers are kept until it is known what was asked.
+        let is_asked = || self.texts.get(&text).is_some_and(|kept| kept.answer.is_some());
+        if wants > 1 && self.stage.is_last() && !is_asked() {
+            return Err(lost("guesses of a text that is not known"));
+        }
         let mut hidden = Vec::with_capacity(rows * self.stage.width());
         for row in numbers.chunks_exact(row) {
             let numbers = form.widen(row).ok_or_else(|| lost("rows of another form"))?;

@@ -287,6 +287,7 @@ fn a_hole_is_an_error_and_so_is_what_makes_no_sense() {
         (1, Way::On, vec![0, 0, 0, 0, 0, 7, 1, 2, 3, 4], "an unknown form"),
         (1, Way::On, vec![0, 0, 0, 0, 0, 1, 1, 2, 3, 4], "another width"),
         (1, Way::On, [&[0, 0, 0, 0, 2, 0], &row(0, width)[6..]].concat(), "more is wanted"),
+        (1, Way::On, [&[0, 0, 0, 0, 2, 0], &row(0, 2 * width)[6..]].concat(), "guesses of a text"),
         (0, Way::Round, [two, zero].concat(), "position 2 behind 0"),
         (0, Way::Round, zero.to_vec(), "no token"),
         (0, Way::Round, zero.repeat(2 + READ_STEP), "no token"),
