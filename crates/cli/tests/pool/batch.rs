@@ -164,7 +164,8 @@ fn many_pictures_are_told_one_by_one_and_what_is_none_is_named() {
     let out = pool.folder.path("results.jsonl").display().to_string();
     let rest = ["--task", "classify", "--normalize", "none", "--labels", &labels];
     let args = [&["infer", &model, "--images", &photos, "-o", &out][..], &rest].concat();
-    pool.run(&args).fails(2, &["c.png cannot be read as a picture", "1 of 4 files are no pictures"]);
+    pool.run(&args)
+        .fails(2, &["c.png cannot be read as a picture", "1 of 4 files are no pictures"]);
     let results = text(&pool.folder.read("results.jsonl"));
     let lines: Vec<serde_json::Value> =
         results.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();

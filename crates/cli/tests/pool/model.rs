@@ -325,7 +325,8 @@ fn a_detector_finds_what_is_in_a_picture() {
     infer(&["-o", "boxes.gif"]).fails(2, &["boxes.gif", ".png"]);
     infer(&["--score", "7"]).fails(2, &["--score", "0 to 1"]);
     let text = pool.folder.file("no.jpg", "not a picture");
-    pool.run(&["infer", "yolov8n", "--image", &text]).fails(2, &["no.jpg", "cannot be read as a picture"]);
+    pool.run(&["infer", "yolov8n", "--image", &text])
+        .fails(2, &["no.jpg", "cannot be read as a picture"]);
 }
 
 #[test]
