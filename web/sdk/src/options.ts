@@ -54,7 +54,7 @@ export interface RenderRunOptions extends RunOptions {
 }
 
 export interface ExecOptions extends CommonOptions {
-  /** A `wasm32-wasip1` program. */
+  /** A `wasm32-wasip1` program, or a `wasm32-wasip2` component, which only machines run. */
   module: Source;
   args?: string[];
   env?: Record<string, string>;

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ExecRequest {
-    /// Hash of a wasm32-wasip1 module.
+    /// Hash of a wasm32-wasip1 module, or of a wasm32-wasip2 component, which only machines run.
     pub module: String,
     #[serde(default)]
     pub args: Vec<String>,

@@ -63,7 +63,7 @@ export interface ExecRequest {
   folder?: ExecFile[];
   /** Run once for each line (or group of lines) of a text. */
   lines?: ExecLines;
-  /** Hash of a wasm32-wasip1 module. */
+  /** Hash of a wasm32-wasip1 module, or of a wasm32-wasip2 component, which only machines run. */
   module: string;
   /** Exit codes of runs that did not fail. Default: only 0. */
   okExit?: number[];
