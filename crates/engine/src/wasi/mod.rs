@@ -1,7 +1,7 @@
 //! WASI programs in wasmtime, each run in a sandbox of its own: modules of preview 1, and components of preview 2.
 //!
-//! A program gets arguments (the first is `program`), environment, stdin, stdout, stderr, files in memory
-//! ([`crate::files`]) and perhaps a read-only folder `/data`; no network. Unless the clock is granted it is cut off from
+//! A program gets arguments (the first is `program`), environment, stdin, stdout and stderr, and a module also files in
+//! memory ([`crate::files`]) and perhaps a read-only folder `/data`; no network. Unless the clock is granted it is cut off from
 //! chance, so that every node gives the same answer: all clocks start at zero and go on by a
 //! microsecond with each look, sleep passes at once on that clock, and random bytes are the
 //! SplitMix64 sequence seeded with the item's number. NaNs have one bit pattern.
@@ -183,7 +183,7 @@ pub struct Run {
     /// The item's name for `SHOAL_INPUT`, if it has one.
     pub input: Option<String>,
     pub stdin: Bytes,
-    /// What the program finds, read-only, as `/data`: one for all runs of a job.
+    /// What the program finds, read-only, as `/data`: one for all runs of a job. Components find none.
     pub folder: Option<Arc<Folder>>,
     pub limits: Limits,
     /// Whether the real time and real random bytes are granted.

@@ -21,7 +21,7 @@ pub struct ExecRequest {
     /// Run once for each file: its bytes on stdin, its name in `SHOAL_INPUT`.
     #[serde(default)]
     pub files: Vec<FileRequest>,
-    /// Files every run finds, read-only, in `/data`.
+    /// Files every run finds, read-only, in `/data`. Not for components.
     #[serde(default)]
     pub folder: Vec<FileRequest>,
     /// Whether the program sees the real time.

@@ -59,7 +59,7 @@ export interface ExecRequest {
   env?: Record<string, string>;
   /** Run once for each file: its bytes on stdin, its name in `SHOAL_INPUT`. */
   files?: ExecFile[];
-  /** Files every run finds, read-only, in `/data`. */
+  /** Files every run finds, read-only, in `/data`. Not for components. */
   folder?: ExecFile[];
   /** Run once for each line (or group of lines) of a text. */
   lines?: ExecLines;
