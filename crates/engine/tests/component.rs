@@ -118,15 +118,18 @@ fn real_time_ends_with_the_run() {
 }
 
 #[test]
-fn the_folder_can_be_read_and_nothing_else() {
+fn a_component_finds_no_files_and_no_network() {
     let folder = std::env::temp_dir().join(format!("shoal-component-{}", std::process::id()));
     std::fs::create_dir_all(folder.join("data")).expect("a folder");
     std::fs::create_dir_all(folder.join("other")).expect("a folder");
     std::fs::write(folder.join("data/a.txt"), "shared").expect("a file");
     std::fs::write(folder.join("other/secret.txt"), "secret").expect("a file");
     let data = Arc::new(Folder::new(&folder.join("data"), vec![("a.txt".to_owned(), 6)]));
-    let data = said(|| Run { folder: Some(data.clone()), ..run("data") });
-    assert_eq!(data, "shared\n[true, true, true, true, true]\n");
+    let [module, component] = answers(|| Run { folder: Some(data.clone()), ..run("data") });
+    assert_eq!(text(&module), "Some(\"shared\")\n[true, true, true, true, true]\n");
+    assert_eq!(text(&component), "None\n[true, true, true, true, true]\n");
+    let [_, component] = answers(|| Run { folder: Some(data.clone()), ..run("files") });
+    assert_eq!(text(&component), "[false, false, false, false]\n");
     assert_eq!(std::fs::read(folder.join("data/a.txt")).expect("it is there"), b"shared");
     std::fs::remove_dir_all(folder).expect("it can go");
 }

@@ -39,13 +39,33 @@ fn our_cases_say_what_wasmtime_says_of_real_folders() {
             json["runs"][0]["expect"] = json!({ "stdout": found });
             fs::write(&path, format!("{}\n", serde_json::to_string_pretty(&json).unwrap()))
                 .unwrap();
-        } else if let Some((line, expected)) =
-            found.lines().zip(expected.lines().chain([""])).find(|(found, wanted)| found != wanted)
-        {
-            wrong.push(format!("{}: {line}\n  instead of {expected}", case.display()));
+        } else if let Some(difference) = difference(&found, &expected) {
+            wrong.push(format!("{}: {difference}", case.display()));
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// Where two texts part, if they do; one of them may be the other's beginning.
+fn difference(found: &str, wanted: &str) -> Option<String> {
+    if found == wanted {
+        return None;
+    }
+    let (lines, wanted_lines) = (found.lines().chain([""]), wanted.lines().chain([""]));
+    let parts = lines.zip(wanted_lines).find(|(found, wanted)| found != wanted);
+    Some(match parts {
+        Some((found, wanted)) => format!("{found:?}\n  instead of {wanted:?}"),
+        None => format!("{} bytes instead of {}", found.len(), wanted.len()),
+    })
+}
+
+#[test]
+fn a_text_that_ends_early_or_late_differs() {
+    assert_eq!(difference("a\nb\n", "a\nb\n"), None);
+    assert_eq!(difference("a\n", "a\nb\n"), Some("\"\"\n  instead of \"b\"".into()));
+    assert_eq!(difference("a\nb\n", "a\n"), Some("\"b\"\n  instead of \"\"".into()));
+    assert_eq!(difference("a\nc\n", "a\nb\n"), Some("\"c\"\n  instead of \"b\"".into()));
+    assert_eq!(difference("a\n", "a"), Some("2 bytes instead of 1".into()));
 }
 
 /// Runs a program as `wasmtime run --dir` would, with the folders that ours has.

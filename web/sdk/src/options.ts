@@ -54,7 +54,7 @@ export interface RenderRunOptions extends RunOptions {
 }
 
 export interface ExecOptions extends CommonOptions {
-  /** A `wasm32-wasip1` program. */
+  /** A `wasm32-wasip1` program, or a `wasm32-wasip2` component, which only machines run. */
   module: Source;
   args?: string[];
   env?: Record<string, string>;
@@ -63,7 +63,7 @@ export interface ExecOptions extends CommonOptions {
   perRun?: number;
   /** One run for each file: its bytes on stdin, its name in `SHOAL_INPUT`. */
   files?: readonly { name: string; data: Source }[];
-  /** Files that every run can read in `/data`. */
+  /** Files that every run can read in `/data`. Not for components. */
   folder?: readonly { name: string; data: Source }[];
   /** Whether the program sees the real time. */
   clock?: boolean;

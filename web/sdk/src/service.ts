@@ -7,7 +7,7 @@ import type { Priority } from "./types.js";
 export interface ServiceOptions {
   /** What clients call it: letters, digits, "-", "_" and ".". */
   name: string;
-  /** A WASI program (wasm32-wasip1). A request is its stdin, the answer its stdout. */
+  /** A `wasm32-wasip1` program, or a `wasm32-wasip2` component, which only machines run. A request is its stdin, the answer its stdout. */
   module: Bytes;
   args?: string[];
   env?: Record<string, string>;

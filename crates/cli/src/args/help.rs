@@ -152,7 +152,8 @@ answers come out in order, each ended by a newline, as soon as all before them a
 reader closes the pipe, as head does, the job is cancelled. With files, it runs once for each file: it reads
 the file on stdin, finds the file's name in SHOAL_INPUT, and its output goes to DIR/NAME while the job
 runs. With neither, or with -, it runs once on all of stdin. Everything after -- is passed to the program as arguments.
-It finds the files of --folder in /data, and may write to /tmp, which is empty in every run (docs/programs.md).
+A wasm32-wasip1 program finds the files of --folder in /data, and may write to /tmp, which is empty in every run.
+A wasm32-wasip2 component gets no files (docs/programs.md).
 
 If the program fails on an input (it traps, goes over a limit, or its exit code is not one of
 --ok-exit), all other inputs still run. Shoal lists the failed inputs with the reason and the end of stderr,

@@ -26,7 +26,7 @@ pub(crate) enum ServiceVerb {
 pub(crate) struct ServiceAdd {
     /// What clients call it: letters, digits, "-", "_" and "."
     pub(crate) name: String,
-    /// A WASI program (wasm32-wasip1): a request is its stdin, the answer its stdout
+    /// A wasm32-wasip1 program, or a wasm32-wasip2 component, which only machines run: a request is its stdin, the answer its stdout
     pub(crate) module: PathBuf,
     /// Who it runs for, as donors see it [default: your user name]
     #[arg(long, value_name = "NAME")]

@@ -22,7 +22,6 @@ impl Errno {
     pub const NOTEMPTY: Errno = Errno(55);
     pub const NOTSOCK: Errno = Errno(57);
     pub const NOTSUP: Errno = Errno(58);
-    pub const OVERFLOW: Errno = Errno(61);
     pub const PERM: Errno = Errno(63);
     pub const SPIPE: Errno = Errno(70);
 

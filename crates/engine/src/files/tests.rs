@@ -158,7 +158,8 @@ fn any_call(files: &mut Files, memory: &mut Memory, state: &mut u64) {
     let guest = memory;
     let pieces = Pieces { at: 600, count: any(3) as u32 };
     let _ = guest.write(600, &[4096_u32.to_le_bytes(), (odd as u32).to_le_bytes()].concat());
-    let _ = match any(22) {
+    let times = (any(9), any(9), any(17) as u32);
+    let _ = match any(29) {
         0..=4 => {
             let (lookup, flags) = (any(2) as u32, any(16) as u32);
             let opening =
@@ -179,6 +180,13 @@ fn any_call(files: &mut Files, memory: &mut Memory, state: &mut u64) {
         18 => files.fd_readdir(guest, fd, (4096, odd as u32), (any(6), 512)),
         19 => files.fd_close(fd.max(5)),
         20 => files.path_filestat_get(guest, fd, (any(2) as u32, one), 512),
+        21 => files.fd_renumber(fd, any(9) as u32),
+        22 => files.fd_pread(guest, fd, pieces, (odd, 512)),
+        23 => files.path_readlink(guest, fd, one, (4096, odd as u32), 512),
+        24 => files.fd_filestat_set_times(guest, fd, times),
+        25 => files.path_filestat_set_times(guest, fd, (any(2) as u32, one), times),
+        26 => files.fd_fdstat_set_flags(fd, any(33) as u32),
+        27 => files.fd_tell(guest, fd, 512),
         _ => files.fd_filestat_get(guest, fd, 512),
     };
 }

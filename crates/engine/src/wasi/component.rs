@@ -1,5 +1,6 @@
-//! Components of WASI preview 2 in wasmtime. They get what modules get, but for the folder `/tmp`: files and streams are wasmtime's own, while
-//! clocks, chance and output are ours, so that time, chance and unbounded output do not come in by that way either.
+//! Components of WASI preview 2 in wasmtime. They get what modules get, but for files: of those they find none,
+//! since wasmtime's own folders show what differs from machine to machine. Streams are wasmtime's, while clocks, chance
+//! and output are ours, so that time, chance and unbounded output do not come in by that way either.
 
 use std::future::poll_fn;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,7 +21,7 @@ use wasmtime_wasi::p2::{
     self, DynOutputStream, DynPollable, OutputStream, Pollable, StreamError, StreamResult,
     subscribe,
 };
-use wasmtime_wasi::{FsPerms, WasiCtx, WasiCtxView, WasiView, async_trait};
+use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView, async_trait};
 
 use super::host::{Chance, MemoryLimit, NAP, Stdout, Stop, Tail, context};
 use super::ticker::Ticker;
@@ -76,8 +77,7 @@ impl Command {
         mut run: Run,
     ) -> Result<Vec<u8>, Ended> {
         let (item, limits, ok) = (run.item, run.limits, std::mem::take(&mut run.ok));
-        let guest = Guest::new(run).map_err(|message| Failure::Internal { message })?;
-        let mut store = Store::new(engine, guest);
+        let mut store = Store::new(engine, Guest::new(run));
         store.limiter(|guest| &mut guest.memory);
         store.set_epoch_deadline(1);
         store.epoch_deadline_callback(|mut store| {
@@ -148,14 +148,9 @@ fn lock(world: &Mutex<World>) -> MutexGuard<'_, World> {
 }
 
 impl Guest {
-    fn new(run: Run) -> Result<Guest, String> {
+    fn new(run: Run) -> Guest {
         let mut wasi = context(&run);
         wasi.allow_blocking_current_thread(true).stdin(MemoryInputPipe::new(run.stdin.clone()));
-        if let Some(folder) = &run.folder {
-            let root = folder.root();
-            wasi.preopened_dir(root, "/data", FsPerms::ReadOnly)
-                .map_err(|error| format!("the folder {}: {error:#}", root.display()))?;
-        }
         let wasi = wasi.build();
         let mut table = ResourceTable::new();
         table.set_max_capacity(MOST_RESOURCES);
@@ -167,7 +162,7 @@ impl Guest {
             cancel: run.cancel,
         };
         let memory = MemoryLimit::new(run.limits.memory);
-        Ok(Guest { wasi, table, world: Arc::new(Mutex::new(world)), memory })
+        Guest { wasi, table, world: Arc::new(Mutex::new(world)), memory }
     }
 
     fn world(&self) -> MutexGuard<'_, World> {

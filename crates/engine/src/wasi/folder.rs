@@ -25,11 +25,6 @@ impl Folder {
         Folder { shared: Arc::new(shared), root: root.to_owned(), names }
     }
 
-    /// For engines that look into folders themselves.
-    pub(super) fn root(&self) -> &Path {
-        &self.root
-    }
-
     pub(super) fn shared(&self) -> Arc<Shared> {
         self.shared.clone()
     }

@@ -14,7 +14,7 @@ use wasmtime_wasi::WasiCtxBuilder;
 use wasmtime_wasi::p1::WasiP1Ctx;
 
 use super::folder::{Folder, Opened};
-use super::{Give, Run, TABLE_ENTRIES};
+use super::{Give, MOST_INSTANCES, MOST_MEMORIES, MOST_TABLES, Run, TABLE_ENTRIES};
 use crate::files::Files;
 
 /// What every program is called in its own eyes.
@@ -275,18 +275,20 @@ impl Tail {
     }
 }
 
-/// Lets memory grow up to the limit.
+/// Lets memory grow up to the limit, and keeps within bounds what the limit does not count.
 pub(super) struct MemoryLimit {
     most: u64,
     /// What the program has, in all its memories.
     held: u64,
+    /// Entries of all its tables.
+    entries: usize,
     /// The machine had none left.
     lacking: bool,
 }
 
 impl MemoryLimit {
     pub(super) fn new(most: u64) -> MemoryLimit {
-        MemoryLimit { most, held: 0, lacking: false }
+        MemoryLimit { most, held: 0, entries: 0, lacking: false }
     }
 
     pub(super) fn was_lacking(&self) -> bool {
@@ -331,11 +333,29 @@ impl ResourceLimiter for MemoryLimit {
 
     fn table_growing(
         &mut self,
-        _current: usize,
+        current: usize,
         desired: usize,
-        _maximum: Option<usize>,
+        maximum: Option<usize>,
     ) -> wasmtime::Result<bool> {
-        Ok(desired <= TABLE_ENTRIES)
+        let entries = self.entries.saturating_add(desired).saturating_sub(current);
+        let is_granted = entries <= TABLE_ENTRIES && maximum.is_none_or(|most| desired <= most);
+        if is_granted {
+            self.entries = entries;
+        }
+        Ok(is_granted)
+    }
+
+    // The pool has these bounds too, but not every machine has a pool.
+    fn instances(&self) -> usize {
+        MOST_INSTANCES as usize
+    }
+
+    fn memories(&self) -> usize {
+        MOST_MEMORIES as usize
+    }
+
+    fn tables(&self) -> usize {
+        MOST_TABLES as usize
     }
 }
 
@@ -356,13 +376,26 @@ mod tests {
 
     #[test]
     fn a_run_failed_for_want_of_memory_if_it_leaves_it_full_or_says_so() {
-        let held = |held| MemoryLimit { most: 100, held, lacking: false };
+        let held = |held| MemoryLimit { held, ..MemoryLimit::new(100) };
         assert!(held(81).is_starved(b"") && !held(80).is_starved(b""));
         let says = |words: &str| held(1).is_starved(words.as_bytes());
         assert!(says("x\nMemory allocation of 17 bytes failed\n") && says("fatal: Out of memory"));
         assert!(
             !says("memory allocation of  bytes failed") && !says("memory allocation of 1 byte")
         );
+    }
+
+    #[test]
+    fn entries_of_all_tables_are_counted_together() {
+        let mut limit = MemoryLimit::new(1);
+        let mut grows =
+            |current, desired, most| limit.table_growing(current, desired, most).expect("no trap");
+        assert!(grows(0, TABLE_ENTRIES - 1, None), "one table");
+        assert!(!grows(0, 2, None) && grows(0, 1, None), "another one");
+        assert!(!grows(1, 2, None), "all are taken");
+        let mut limit = MemoryLimit::new(1);
+        assert!(!limit.table_growing(0, 9, Some(8)).expect("no trap"), "more than it declares");
+        assert_eq!(limit.entries, 0);
     }
 
     #[test]

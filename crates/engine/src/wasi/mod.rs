@@ -1,7 +1,7 @@
 //! WASI programs in wasmtime, each run in a sandbox of its own: modules of preview 1, and components of preview 2.
 //!
-//! A program gets arguments (the first is `program`), environment, stdin, stdout, stderr, files in memory
-//! ([`crate::files`]) and perhaps a read-only folder `/data`; no network. Unless the clock is granted it is cut off from
+//! A program gets arguments (the first is `program`), environment, stdin, stdout and stderr, and a module also files in
+//! memory ([`crate::files`]) and perhaps a read-only folder `/data`; no network. Unless the clock is granted it is cut off from
 //! chance, so that every node gives the same answer: all clocks start at zero and go on by a
 //! microsecond with each look, sleep passes at once on that clock, and random bytes are the
 //! SplitMix64 sequence seeded with the item's number. NaNs have one bit pattern.
@@ -33,7 +33,12 @@ use ticker::Ticker;
 
 /// Runs at a time in one process, for which room is reserved: twice the threads of a large server.
 const MOST_RUNS: u32 = 256;
-/// Entries of a program's largest table (its function pointers); large programs have some tens of
+/// What one run may be made of: a module is one instance, while a component has a handful of modules inside, most of
+/// them a few lines of glue.
+const MOST_INSTANCES: u32 = 16;
+const MOST_MEMORIES: u32 = 2;
+const MOST_TABLES: u32 = 16;
+/// Entries of all tables of a program (its function pointers); large programs have some tens of
 /// thousands.
 const TABLE_ENTRIES: usize = 1 << 20;
 /// Memory of a finished run that is zeroed by hand rather than given back: small programs touch no
@@ -178,7 +183,7 @@ pub struct Run {
     /// The item's name for `SHOAL_INPUT`, if it has one.
     pub input: Option<String>,
     pub stdin: Bytes,
-    /// What the program finds, read-only, as `/data`: one for all runs of a job.
+    /// What the program finds, read-only, as `/data`: one for all runs of a job. Components find none.
     pub folder: Option<Arc<Folder>>,
     pub limits: Limits,
     /// Whether the real time and real random bytes are granted.
@@ -204,12 +209,15 @@ fn config() -> Config {
 
 fn pool() -> InstanceAllocationStrategy {
     let mut pool = PoolingAllocationConfig::new();
-    // A component has a handful of modules inside, most of them a few lines of glue.
+    // As many of each as all runs together may have: no program takes what another one needs.
     pool.total_component_instances(MOST_RUNS)
         .max_component_instance_size(4 << 20)
-        .total_core_instances(MOST_RUNS * 8)
-        .total_memories(MOST_RUNS)
-        .total_tables(MOST_RUNS * 4)
+        .max_core_instances_per_component(MOST_INSTANCES)
+        .max_memories_per_component(MOST_MEMORIES)
+        .max_tables_per_component(MOST_TABLES)
+        .total_core_instances(MOST_RUNS * MOST_INSTANCES)
+        .total_memories(MOST_RUNS * MOST_MEMORIES)
+        .total_tables(MOST_RUNS * MOST_TABLES)
         .max_tables_per_module(4)
         .max_core_instance_size(4 << 20)
         .table_elements(TABLE_ENTRIES)

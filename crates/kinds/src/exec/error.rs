@@ -14,6 +14,10 @@ pub enum ExecError {
     FolderTooLarge { size: u64, most: u64 },
     #[error("a service gets its inputs with requests: leave \"lines\" and \"files\" out")]
     ServiceItems,
+    #[error(
+        "the program is a component (wasm32-wasip2), and components get no folder: leave \"folder\" out, or compile the program for wasm32-wasip1"
+    )]
+    ComponentFolder,
     #[error("give either \"lines\" or \"files\", not both")]
     LinesAndFiles,
     #[error(
@@ -46,6 +50,7 @@ impl Refusal for ExecError {
             | ExecError::TooManyCodes { .. }
             | ExecError::ServiceItems
             | ExecError::FolderName { .. }
+            | ExecError::ComponentFolder
             | ExecError::Unpassable { .. }
             | ExecError::ClockChecked => "bad_request",
         }

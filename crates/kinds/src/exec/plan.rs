@@ -90,7 +90,7 @@ impl Ask for ExecRequest {
         let (count, largest) = (source.count(), source.largest());
         let most = (MAX_UNIT_BYTES / largest.max(1)).clamp(1, MAX_RUNS);
         let sizing = sizing(1, most, common.unit)?;
-        let needs = needs(module, common.limits.memory, tools)?;
+        let needs = needs(module, common.limits.memory, &folder, tools)?;
         // Nothing is refused from here on, so nothing is stored in vain.
         let items = source.store(store)?;
         let folder = if folder.is_empty() { None } else { Some(list::store(&folder, store)?) };
@@ -131,7 +131,12 @@ impl Ask for ExecRequest {
 /// Reads the program and checks it. Every node that runs programs runs modules; components only where there is an engine
 /// for them. A program may have its limit at any moment, and its files all their room if it can make any; another one
 /// runs in the next slot.
-fn needs(module: BlobRef, memory: u64, tools: &Tools<'_>) -> Result<Needs, PlanError> {
+fn needs(
+    module: BlobRef,
+    memory: u64,
+    folder: &[Entry],
+    tools: &Tools<'_>,
+) -> Result<Needs, PlanError> {
     let wasm = read_module(tools.store, module)?;
     let form = tools.intake.module(&wasm, memory)?;
     let takes = |memory| {
@@ -142,6 +147,10 @@ fn needs(module: BlobRef, memory: u64, tools: &Tools<'_>) -> Result<Needs, PlanE
             takes(memory.saturating_add(files_room(memory)))
         }
         ProgramForm::Module => takes(memory),
+        // What they would see of one differs from machine to machine: order, times, links.
+        ProgramForm::Component if !folder.is_empty() => {
+            return Err(ExecError::ComponentFolder.into());
+        }
         ProgramForm::Component => takes(memory).engine(Engine::WASI_COMPONENTS),
     })
 }
@@ -179,7 +188,7 @@ impl ExecRequest {
         check_names(&self.folder)?;
         let folder = entries("folder", &self.folder, store)?;
         check_folder(&folder)?;
-        let needs = needs(module, memory, tools)?;
+        let needs = needs(module, memory, &folder, tools)?;
         let folder = if folder.is_empty() { None } else { Some(list::store(&folder, store)?) };
         Ok((module, folder, needs))
     }
@@ -300,7 +309,61 @@ fn read_module(store: &dyn Store, module: BlobRef) -> Result<Vec<u8>, PlanError>
 
 #[cfg(test)]
 mod tests {
+    use alloc::vec;
+    use serde_json::json;
+
     use super::*;
+    use crate::intake::IntakeError;
+    use crate::plan::{Intake, StoreError, plan, read};
+
+    /// Every program is of this form.
+    struct Knows(ProgramForm);
+    impl Intake for Knows {
+        fn module(&self, _: &[u8], _: u64) -> Result<ProgramForm, IntakeError> {
+            Ok(self.0)
+        }
+    }
+
+    /// Holds one blob.
+    struct Holds(Vec<u8>);
+    impl Store for Holds {
+        fn find(&self, hash: Hash) -> Result<Option<BlobRef>, StoreError> {
+            Ok(Some(BlobRef { hash, size: self.0.len() as u64 }))
+        }
+        fn read(&self, _: Hash, take: &mut dyn FnMut(&[u8]) -> bool) -> Result<bool, StoreError> {
+            take(&self.0);
+            Ok(true)
+        }
+        fn put(&self, bytes: &[u8]) -> Result<BlobRef, StoreError> {
+            Ok(BlobRef { hash: hash(bytes), size: bytes.len() as u64 })
+        }
+        fn drop_torn(&self, _: Hash) {}
+    }
+
+    #[test]
+    fn components_get_no_folder() {
+        let store = Holds(vec![1, 2, 3]);
+        let blob = hash(&store.0).to_string();
+        for (form, with_folder, code) in [
+            (ProgramForm::Module, true, None),
+            (ProgramForm::Component, false, None),
+            (ProgramForm::Component, true, Some("bad_request")),
+        ] {
+            let files = json!([{ "name": "a.txt", "blob": &blob }]);
+            let folder = if with_folder { files } else { json!([]) };
+            let tools = Tools { intake: &Knows(form), store: &store };
+            let job = json!({ "kind": "exec", "module": &blob, "folder": &folder }).to_string();
+            let planned = read(job.as_bytes()).and_then(|job| plan(&job, None, &tools).map(drop));
+            let fields = json!({ "module": &blob, "folder": &folder });
+            let service: ExecRequest = serde_json::from_value(fields).expect("a request");
+            let served = service.serve(Limits::default(), &tools).map(drop);
+            for refused in [planned.err(), served.err()] {
+                let said = refused.as_ref().map(ToString::to_string).unwrap_or_default();
+                assert_eq!(refused.map(|error| error.code()), code, "{said}");
+                assert_eq!(said.contains("wasm32-wasip1"), code.is_some(), "{said}");
+            }
+        }
+    }
 
     #[test]
     fn folder_names_stay_inside_the_folder() {

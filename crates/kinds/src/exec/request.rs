@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ExecRequest {
-    /// Hash of a wasm32-wasip1 module.
+    /// Hash of a wasm32-wasip1 module, or of a wasm32-wasip2 component, which only machines run.
     pub module: String,
     #[serde(default)]
     pub args: Vec<String>,
@@ -21,7 +21,7 @@ pub struct ExecRequest {
     /// Run once for each file: its bytes on stdin, its name in `SHOAL_INPUT`.
     #[serde(default)]
     pub files: Vec<FileRequest>,
-    /// Files every run finds, read-only, in `/data`.
+    /// Files every run finds, read-only, in `/data`. Not for components.
     #[serde(default)]
     pub folder: Vec<FileRequest>,
     /// Whether the program sees the real time.

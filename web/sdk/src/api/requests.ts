@@ -59,11 +59,11 @@ export interface ExecRequest {
   env?: Record<string, string>;
   /** Run once for each file: its bytes on stdin, its name in `SHOAL_INPUT`. */
   files?: ExecFile[];
-  /** Files every run finds, read-only, in `/data`. */
+  /** Files every run finds, read-only, in `/data`. Not for components. */
   folder?: ExecFile[];
   /** Run once for each line (or group of lines) of a text. */
   lines?: ExecLines;
-  /** Hash of a wasm32-wasip1 module. */
+  /** Hash of a wasm32-wasip1 module, or of a wasm32-wasip2 component, which only machines run. */
   module: string;
   /** Exit codes of runs that did not fail. Default: only 0. */
   okExit?: number[];
