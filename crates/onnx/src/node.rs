@@ -80,6 +80,11 @@ impl Node {
         core::str::from_utf8(text).ok()
     }
 
+    /// Whether it says something by this name.
+    pub fn has(&self, attribute: &str) -> bool {
+        self.attribute(attribute).is_some()
+    }
+
     /// Nodes of the graphs in its attributes, those inside them included.
     pub fn inside(&self) -> usize {
         let nodes = self.graphs().flat_map(|graph| &graph.nodes);
@@ -87,12 +92,13 @@ impl Node {
     }
 
     /// All it reads: its inputs, and what the graphs inside it read.
-    pub(crate) fn reads(&self) -> impl Iterator<Item = &str> {
+    pub fn reads(&self) -> impl Iterator<Item = &str> {
         let all = self.inputs.iter().chain(&self.captures).map(String::as_str);
         all.filter(|name| !name.is_empty())
     }
 
-    pub(crate) fn makes(&self) -> impl Iterator<Item = &str> {
+    /// What it makes that has a name.
+    pub fn makes(&self) -> impl Iterator<Item = &str> {
         self.outputs.iter().map(String::as_str).filter(|name| !name.is_empty())
     }
 

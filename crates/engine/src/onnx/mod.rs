@@ -10,6 +10,8 @@ mod elsewhere;
 mod engine;
 #[cfg(feature = "onnxruntime")]
 mod library;
+#[cfg(test)]
+mod made;
 mod memory;
 mod model;
 mod reliance;

@@ -63,13 +63,16 @@ impl Model {
         let file = file.into();
         let held = memory.hold(COPIES.saturating_mul(file.len() as u64));
         let graph = shoal_onnx::Model::read(file.clone());
-        let graph = spelled_out(graph.map_err(|error| unable(error.to_string()))?);
+        // The built-in engine knows less of what files leave to their readers than others do.
+        let graph = graph.map_err(|error| unable(error.to_string()))?.spelled_out();
         let row = graph.longest_row();
         if row > LONGEST_ROW {
             let words = format!("at most {LONGEST_ROW} may be");
             return Err(unable(format!("{row} operators in a row are too many; {words}")));
         }
         let second = second(&file);
+        // Where the graph was rewritten, nothing else needs these bytes, and the engine makes a copy of its own.
+        drop(file);
         let preferred = second.as_ref().is_some_and(|second| second.preferred);
         let built_in = match BuiltIn::load(&graph, work) {
             Ok(_) if preferred => BuiltInState::Dropped,
@@ -255,12 +258,6 @@ impl Model {
     }
 }
 
-/// As the built-in engine reads it best: it knows less of what files leave to their readers than others do.
-fn spelled_out(graph: shoal_onnx::Model) -> shoal_onnx::Model {
-    let again = graph.explicit().and_then(|file| shoal_onnx::Model::read(file.to_bytes()).ok());
-    again.unwrap_or(graph)
-}
-
 /// What an engine answered, if it is what the model declares.
 pub(super) fn checked(
     work: &OnnxWork,
@@ -337,10 +334,13 @@ pub(super) fn refused(message: impl ToString) -> Failure {
 #[cfg(test)]
 mod tests {
     use super::super::engine::Engine;
+    use super::super::made::{Graph, With};
+    use super::super::work_of;
     use super::*;
     use shoal_kinds::onnx::Wire;
+    use shoal_onnx::DType;
     use shoal_protocol::{BlobRef, Hash};
-    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
     /// The classifier among the examples, which both engines know.
     fn classifier() -> (Vec<u8>, OnnxWork) {
@@ -424,6 +424,52 @@ mod tests {
         model.run(&work, b"no tensors").expect_err("they are none");
         model.run(&work, &pack(&[])).expect_err("the input is missing");
         assert_eq!(asked.load(Ordering::Relaxed), timed);
+    }
+
+    /// A file's bytes, which tell when nobody has them any more.
+    struct Lent(Vec<u8>, Arc<AtomicBool>);
+
+    impl AsRef<[u8]> for Lent {
+        fn as_ref(&self) -> &[u8] {
+            &self.0
+        }
+    }
+
+    impl Drop for Lent {
+        fn drop(&mut self) {
+            self.1.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Asked while a model is loaded, to be timed: whether its file is back by then.
+    struct Looks {
+        is_back: Arc<AtomicBool>,
+        asked: Arc<AtomicBool>,
+    }
+
+    impl Engine for Looks {
+        fn run(&self, _request: &[u8]) -> Result<Vec<u8>, Trouble> {
+            assert!(self.is_back.load(Ordering::Relaxed), "two copies of it are there already");
+            self.asked.store(true, Ordering::Relaxed);
+            Err(Trouble::Broken("gone".into()))
+        }
+    }
+
+    #[test]
+    fn a_file_that_was_rewritten_is_given_back_while_the_model_loads() {
+        let window = [With::Ints("kernel_shape", &[2, 2])];
+        let graph = Graph::new("x", DType::Float32, &[1, 1, 4, 4]);
+        let graph = graph.node("MaxPool", &["x"], "y", &window).output("y", DType::Float32);
+        let file = graph.file();
+        let work = work_of(&file).expect("its inputs");
+        let is_back = Arc::new(AtomicBool::new(false));
+        let file = Bytes::from_owner(Lent(file, is_back.clone()));
+        let asked = Arc::new(AtomicBool::new(false));
+        let (mut second, _, _) = second(Err(Trouble::Broken("gone".into())), false);
+        second.engine = Arc::new(Looks { is_back, asked: asked.clone() });
+        let means = (&Threads::new(1), &Memory::unlimited());
+        Model::load_beside(file, &work, means, |_| Some(second)).map(drop).expect("it loads");
+        assert!(asked.load(Ordering::Relaxed));
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! The same model in other words: what its nodes leave to the reader is said, and what a simple engine computes otherwise,
 //! or not at all, is put together from what it computes rightly. The outputs are the same by ONNX's definitions.
 //!
-//! Only the outer graph is looked at, and only where the file itself tells the types and shapes that it takes. Nodes that
-//! nothing is known of stay as they are.
+//! Only the outer graph is looked at, and only where types and shapes follow from what the file declares of its inputs.
+//! Nodes that nothing is known of stay as they are.
 
 mod draft;
 mod known;
@@ -44,6 +44,12 @@ impl Model {
             nodes.push(draft);
         }
         is_changed.then(|| self.with_nodes(nodes, names))
+    }
+
+    /// In other words if there is something to say: what engines load, and what their runs take memory for.
+    pub fn spelled_out(self) -> Model {
+        let again = self.explicit().and_then(|file| Model::read(file.to_bytes()).ok());
+        again.unwrap_or(self)
     }
 
     fn with_nodes(&self, nodes: Vec<Draft<'_>>, names: Names<'_>) -> Pieces {

@@ -27,7 +27,7 @@ pub(super) const OPERATORS: &[&str] = &[
     "MaxPool",
 ];
 /// Of these the output is true or false, whatever goes in.
-const COMPARE: &[&str] = &["Equal", "Less", "LessOrEqual", "Greater", "GreaterOrEqual"];
+pub(super) const COMPARE: &[&str] = &["Equal", "Less", "LessOrEqual", "Greater", "GreaterOrEqual"];
 
 pub(super) fn widen(draft: &mut Draft<'_>, known: &Known<'_>, names: &mut Names<'_>) {
     let op = draft.node.op();
@@ -71,8 +71,8 @@ mod tests {
             .input_of("y", DType::Uint8, &[-1])
             .node("Add", &["x", "y"], &["z"])
             .node("Less", &["z", "x"], &["w"])
-            .output("w");
-        let model = model.info_of("z", DType::Uint8).model();
+            .output("w")
+            .model();
         let nodes = told(&model);
         let ops: Vec<&str> = nodes.iter().map(|node| node.op()).collect();
         assert_eq!(ops, ["Cast", "Cast", "Add", "Cast", "Cast", "Cast", "Less"]);
