@@ -13,7 +13,8 @@ const DTYPES: std::ops::Range<u64> = 1..64;
 
 /// What comes out for inputs of an item, and how many items one run may take.
 pub fn batch(file: &[u8], item: &[Head], grows: bool) -> Result<BatchPlan, IntakeError> {
-    let model = Model::read(file.to_vec()).map_err(bad)?;
+    // As engines read it: rewriting adds values, which take memory too.
+    let model = Model::read(file.to_vec()).map_err(bad)?.spelled_out();
     let one = shapes(&model, item, 1).map_err(bad)?;
     let mut outputs = Vec::new();
     for output in model.outputs() {

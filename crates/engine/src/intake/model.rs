@@ -17,6 +17,8 @@ pub fn model(file: &[u8]) -> Result<ModelPlan, IntakeError> {
         );
         return Err(bad(words));
     }
+    // As engines read it: rewriting adds values, which take memory too.
+    let model = model.spelled_out();
     let row = model.longest_row();
     if row > LONGEST_ROW {
         return Err(bad(format!(

@@ -72,3 +72,23 @@ fn given(head: &Head) -> Option<Given> {
     let dtype = DTYPES.filter_map(DType::of).find(|dtype| dtype.name() == head.element.name())?;
     Some(Given::new(head.name.as_str(), TensorType::new(dtype, head.dims.clone())))
 }
+
+#[cfg(all(test, feature = "intake"))]
+mod tests {
+    use super::super::made::{Graph, With};
+    use super::*;
+    use shoal_kinds::onnx::Element;
+
+    #[test]
+    fn as_much_is_booked_for_a_run_as_it_is_held_to() {
+        let along = [With::Int("axis", 1)];
+        let graph = Graph::new("x", DType::Float32, &[1, 1000]).node("ArgMax", &["x"], "y", &along);
+        let file = graph.output("y", DType::Int64).file();
+        let booked = crate::intake::model(&file).expect("a plan").peak;
+        let room = Room::new(Model::read(file).expect("a model").spelled_out());
+        let head = Head { name: "x".into(), element: Element::F32, dims: vec![1, 1000] };
+        let held = room.check(&[head]).expect("it fits").peak;
+        assert_eq!(booked, Some(held));
+        assert!(held >= 8000, "it is looked at from the other end: {held}");
+    }
+}
