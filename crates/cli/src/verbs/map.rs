@@ -71,6 +71,7 @@ pub(super) async fn run(context: &Context, args: Map, interrupts: &Interrupts) -
         (None, Some(mut sink)) => {
             save(context, &client, job.id, &layout, &mut sink).await?;
             sink.finish()?;
+            partial::complete(context, args.output.as_deref());
             let (items, size) = (show::count(layout.items as f64), show::size(layout.bytes));
             let what = format!("{items} items, {size}");
             finished(context, &job, args.output.as_deref(), began, &what)

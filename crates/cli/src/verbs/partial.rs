@@ -2,13 +2,15 @@
 //! missing beside it. How the command ends stays as it was.
 
 use std::ffi::OsString;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
+use serde_json::json;
 use shoal_api::MissingJson;
 
 use super::Context;
 use crate::client::{Client, Sink};
-use crate::fail::Fail;
+use crate::fail::{Fail, plain};
 use crate::show;
 
 /// Added to the name of the file with what is done.
@@ -38,39 +40,72 @@ pub(super) async fn deliver(
     save: impl AsyncFnOnce(&Client) -> Result<(), Fail>,
 ) -> Fail {
     let (Some(job), Some(output)) = (ended(&fail), wanted) else { return fail };
-    let note = |text: &str| {
-        if !context.json {
-            eprintln!("{text}");
-        }
-    };
     let delivered = async {
         let missing = client.missing(job).await?;
         if missing.done == 0 {
             return Ok(format!("nothing is done: {} is not written", output.display()));
         }
         save(&client.partly()).await?;
-        told(&missing, output)
+        Ok(told(&missing, output))
     };
     match delivered.await {
-        Ok(text) => note(&text),
-        Err(error) => note(&format!("what is done could not be saved: {}", error.message())),
+        Ok(text) => note(context, &text),
+        Err(error) => {
+            note(context, &format!("what is done could not be saved: {}", error.message()));
+        }
     }
     fail
 }
 
+/// Says what became of what is done, before the failure itself is told in the same way.
+pub(super) fn note(context: &Context, text: &str) {
+    if context.json {
+        eprintln!("{}", json!({"partial": {"message": text}}));
+    } else {
+        eprintln!("{text}");
+    }
+}
+
+/// All of a result is in this file now: a list of what was missing before is wrong.
+pub(super) fn complete(context: &Context, output: Option<&Path>) {
+    let Some(output) = output.filter(|output| output.as_os_str() != "-") else { return };
+    let list = beside(output);
+    match std::fs::remove_file(&list) {
+        Ok(()) => {}
+        Err(error) if error.kind() == ErrorKind::NotFound => {}
+        Err(error) => {
+            let list = list.display();
+            note(
+                context,
+                &format!("{list} is out of date, and cannot be removed: {}", plain(&error)),
+            );
+        }
+    }
+}
+
 /// Lists what is missing beside the file, and says both.
-fn told(missing: &MissingJson, output: &Path) -> Result<String, Fail> {
+fn told(missing: &MissingJson, output: &Path) -> String {
     let (done, items) = (show::count(missing.done as f64), show::count(missing.items as f64));
     let some = format!("{done} of {items} items are done");
     if output.as_os_str() == "-" {
-        return Ok(some);
+        return some;
     }
     let list = beside(output);
-    let mut sink = Sink::create(&list)?;
-    sink.write(serde_json::to_string(missing).unwrap_or_default().as_bytes())?;
-    sink.finish()?;
+    let written = write(missing, &list);
     let (output, list) = (output.display(), list.display());
-    Ok(format!("{some}: {output}. {list} lists the missing ones"))
+    match written {
+        Ok(()) => format!("{some}: {output}. {list} lists the missing ones"),
+        Err(error) => {
+            let why = error.message();
+            format!("{some}: {output}. The list of the missing ones could not be saved: {why}")
+        }
+    }
+}
+
+fn write(missing: &MissingJson, list: &Path) -> Result<(), Fail> {
+    let mut sink = Sink::create(list)?;
+    sink.write(serde_json::to_string(missing).unwrap_or_default().as_bytes())?;
+    sink.finish()
 }
 
 fn beside(output: &Path) -> PathBuf {

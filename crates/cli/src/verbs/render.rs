@@ -59,6 +59,7 @@ pub(super) async fn run(
         }
     };
     save(context, &client, &job, sink).await?;
+    partial::complete(context, Some(&args.output));
     finished(context, &job, Some(&args.output), began, &format!("{width} × {height} pixels"))
 }
 

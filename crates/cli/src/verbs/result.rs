@@ -139,8 +139,9 @@ impl Place {
         fail: Fail,
     ) -> Fail {
         if job.result.form == FormJson::Answers {
-            let text = "--partial is for arrays and pictures: the answers of a program are saved as they come";
-            return Fail::input(text);
+            let text = "nothing is saved: --partial is for arrays and pictures, and these are the answers of a program";
+            partial::note(context, text);
+            return fail;
         }
         let save = async |client: &Client| {
             let bar = show::Bytes::new("fetching what is done", 0);
@@ -164,7 +165,9 @@ impl Place {
         let bar = show::Bytes::new("fetching the result", bytes);
         let filled = self.save(client, job, &failed, &bar).await;
         bar.clear();
-        told(context, job, output, filled?, &failures)?;
+        let filled = filled?;
+        partial::complete(context, output);
+        told(context, job, output, filled, &failures)?;
         failures::verdict(&failures, job)
     }
 

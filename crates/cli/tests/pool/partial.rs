@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::material::{example, npy, read_npy};
+use crate::material::{example, npy, program, read_npy};
 use crate::world::{Folder, Pool};
 
 const ITEMS: usize = 65_536;
@@ -70,6 +70,23 @@ fn of_a_map_that_fails_late_the_rest_is_saved() {
     pool.run(&["result", "2", "-o", &again, "--partial"]).fails(1, &["items are done"]);
     check(&here, "again.npy");
     pool.run(&["watch", "2", "-o", &again, "--partial"]).fails(1, &["items are done"]);
+    let json = pool.run(&["--json", "result", "2", "-o", &again, "--partial"]);
+    json.fails(1, &["{\"partial\":{\"message\":", "items are done", "\"job_failed\""]);
+    // The list goes when all of it is there.
+    let whole = here.file("whole.wgsl", doubling(ITEMS));
+    pool.run(&["map", &whole, &input, "-o", &again]).ok();
+    assert!(!here.path("again.npy.missing.json").exists());
+}
+
+#[test]
+fn of_a_program_nothing_is_saved_and_the_failure_is_told() {
+    let (pool, _node) = Pool::with_node();
+    let here = Folder::new();
+    let out = here.path("out.txt").display().to_string();
+    let args = ["exec", program(), "--lines", "--stop-on-error", "--", "exit"];
+    pool.run_with(&args, b"3\n5\n7\n").fails(1, &["exit code 9"]);
+    let watch = pool.run(&["watch", "1", "-o", &out, "--partial"]);
+    watch.fails(1, &["nothing is saved", "exit code 9"]);
 }
 
 #[test]

@@ -37,6 +37,7 @@ pub(super) fn routes() -> OpenApiRouter<App> {
     responses(
         (status = 200, body = Vec<u8>, content_type = "application/octet-stream"),
         (status = 206, body = Vec<u8>, content_type = "application/octet-stream"),
+        (status = 400, description = "`partial` is another word", body = ErrorJson),
         (status = 401, body = ErrorJson),
         (status = 404, body = ErrorJson),
         (status = 409, description = "Not done, or its result is no array of one type", body = ErrorJson),
@@ -51,7 +52,11 @@ async fn get_npy(
 ) -> Result<Response, ApiError> {
     let id = parse(&id)?;
     let job = app.driver.job(id).await?.ok_or(JobError::Missing { job: id.0 })?;
-    let is_filled = partial.as_deref() == Some(partial::FILLED);
+    let is_filled = match partial.as_deref() {
+        None => false,
+        Some(partial::FILLED) => true,
+        Some(word) => return Err(partial::unknown(word, "`filled`")),
+    };
     let merged = match is_filled {
         true => app.driver.merged(id).await?.ok_or(JobError::Missing { job: id.0 })?,
         false => done(&app, id).await?,

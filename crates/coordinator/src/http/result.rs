@@ -53,6 +53,7 @@ pub(super) fn routes() -> OpenApiRouter<App> {
             (TilesJson = "application/json"),
         )),
         (status = 206, body = Vec<u8>, content_type = "application/octet-stream"),
+        (status = 400, description = "`partial` is another word", body = ErrorJson),
         (status = 401, body = ErrorJson),
         (status = 404, body = ErrorJson),
         (status = 409, description = "The job is not done", body = ErrorJson),
@@ -66,11 +67,13 @@ async fn get_result(
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
     let id = parse(&id)?;
-    if partial.as_deref() == Some(partial::FILLED) {
-        return partial::filled(&app, id, &headers, Vec::new()).await;
-    }
-    if partial.is_some() {
-        return Ok(Json(TilesJson { tiles: tiles_done(&app, id).await? }).into_response());
+    match partial.as_deref() {
+        None => {}
+        Some(partial::FILLED) => return partial::filled(&app, id, &headers, Vec::new()).await,
+        Some(partial::TILES) => {
+            return Ok(Json(TilesJson { tiles: tiles_done(&app, id).await? }).into_response());
+        }
+        Some(word) => return Err(partial::unknown(word, "`filled`, or 1 for the tiles")),
     }
     let merged = done(&app, id).await?;
     let extents = extents(&merged);

@@ -61,6 +61,11 @@ async fn what_is_missing_is_transparent() {
         (list == json!({"tiles": [lease.span.start]})).then_some(())
     });
     some.await;
+    // A word that nobody knows is no wish for the list, nor for nothing.
+    for unknown in ["result?partial=all", "result.npy?partial=all", "result.npy?partial=1"] {
+        let answer = world.api.get(&format!("{path}/{unknown}")).await;
+        assert_eq!(crate::world::problem(answer).await.1, "bad_request", "{unknown}");
+    }
     let image = picture(&world.api.bytes(&format!("{path}/picture.png")).await);
     assert_eq!(image.pixels().filter(|pixel| pixel.0[3] == 255).count(), 256);
     let missing = world.api.get(&format!("{path}/tiles/{}", 1 - lease.span.start)).await;
