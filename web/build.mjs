@@ -14,7 +14,7 @@ const DIST = join(WEB, "dist");
 const NEW = join(WEB, "dist.new");
 const ASSETS = join(NEW, "assets");
 const GENERATED = join(WEB, "sdk/generated");
-const MODULES = ["brain", "crew", "files", "gpu", "llm", "onnx", "vision"];
+const MODULES = ["brain", "crew", "files", "gpu", "llm", "llm-gpu", "onnx", "vision"];
 /** Of a module that there are two of: the one for browsers with relaxed SIMD. Both have the same glue. */
 const RELAXED = ["llm-relaxed/llm_bg.wasm", "llm_relaxed_bg.wasm"];
 
@@ -76,7 +76,7 @@ async function workers() {
   const entryPoints = { hash: "sdk/src/hash.ts", vision: "sdk/src/vision.ts", crew: "sdk/src/workers/crew/index.ts", radio: "sdk/src/join/radio.ts" };
   const runtimes = { "ort-worker": "sdk/src/workers/ort.ts", "ort-webgpu-worker": "sdk/src/workers/ort-webgpu.ts" };
   await build({ ...COMMON, entryPoints: runtimes, outdir: ASSETS, conditions: [...COMMON.conditions, EXTERN], legalComments: "inline" });
-  for (const name of ["brain", "gpu", "wasi", "onnx", "llm", "keep"]) {
+  for (const name of ["brain", "gpu", "wasi", "onnx", "llm", "llm-gpu", "keep"]) {
     entryPoints[`${name}-worker`] = `sdk/src/workers/${name}.ts`;
   }
   entryPoints["talk-worker"] = "sdk/src/gpu-p2p/talker.ts";

@@ -27,13 +27,14 @@ const FAST: &str = "profile.release.package.shoal-engine.opt-level=3";
 const RELAXED: &str =
     r#"target.wasm32-unknown-unknown.rustflags=["-C","target-feature=+relaxed-simd"]"#;
 
-const MODULES: [Module; 8] = [
+const MODULES: [Module; 9] = [
     module("brain"),
     module("crew"),
     module("files"),
     module("gpu"),
     Module { name: "llm", feature: "llm", config: &[FAST] },
     Module { name: "llm-relaxed", feature: "llm", config: &[FAST, RELAXED] },
+    module("llm-gpu"),
     module("onnx"),
     module("vision"),
 ];

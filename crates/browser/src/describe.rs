@@ -22,7 +22,7 @@ export interface BrainJob {
   /** Bytes of memory that a unit or a service takes while it is here. */
   takes: number;
   /** Which engine Worker computes it; left out where none has to. */
-  engine?: "wgsl" | "wasi" | "onnx" | "llm";
+  engine?: "wgsl" | "wasi" | "onnx" | "llm" | "llm-gpu";
   work:
     | { kind: "noop" }
     | KernelWork

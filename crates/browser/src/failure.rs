@@ -70,7 +70,7 @@ pub(crate) fn from_js(failure: &UnitFailure) -> Failure {
     }
 }
 
-#[cfg(any(feature = "gpu", feature = "onnx", feature = "llm"))]
+#[cfg(any(feature = "gpu", feature = "onnx", feature = "llm", feature = "llm-gpu"))]
 pub(crate) fn to_js(failure: &Failure) -> JsValue {
     use crate::object::Fields;
 
@@ -100,7 +100,7 @@ pub(crate) fn to_js(failure: &Failure) -> JsValue {
     fields.with("stderr", failure.stderr()).done()
 }
 
-#[cfg(any(feature = "gpu", feature = "onnx", feature = "llm"))]
+#[cfg(any(feature = "gpu", feature = "onnx", feature = "llm", feature = "llm-gpu"))]
 pub(crate) fn internal(message: String) -> JsValue {
     to_js(&Failure::Internal { message })
 }

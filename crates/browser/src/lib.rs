@@ -7,6 +7,7 @@
 //! - `gpu` (feature): the engine's kernels over WebGPU
 //! - `onnx` (feature): the engine's ONNX models
 //! - `llm` (feature): the engine's language models
+//! - `llm-gpu` (feature): the same over WebGPU
 //! - `vision` (feature): pictures for models
 
 #[cfg(feature = "brain")]
@@ -22,7 +23,8 @@ mod engines;
     feature = "crew",
     feature = "gpu",
     feature = "onnx",
-    feature = "llm"
+    feature = "llm",
+    feature = "llm-gpu"
 ))]
 mod failure;
 #[cfg(feature = "files")]
@@ -33,12 +35,15 @@ mod gpu;
 mod hash;
 #[cfg(feature = "llm")]
 mod llm;
+#[cfg(feature = "llm-gpu")]
+mod llm_gpu;
 #[cfg(any(
     feature = "brain",
     feature = "crew",
     feature = "gpu",
     feature = "onnx",
-    feature = "llm"
+    feature = "llm",
+    feature = "llm-gpu"
 ))]
 mod object;
 #[cfg(feature = "brain")]
@@ -47,12 +52,14 @@ mod offer;
 mod onnx;
 #[cfg(feature = "brain")]
 mod output;
-#[cfg(any(feature = "onnx", feature = "llm"))]
+#[cfg(any(feature = "onnx", feature = "llm", feature = "llm-gpu"))]
 mod panicked;
 #[cfg(feature = "gpu")]
 mod sim;
 #[cfg(feature = "onnx")]
 mod stage;
+#[cfg(any(feature = "llm", feature = "llm-gpu"))]
+mod talk;
 #[cfg(feature = "vision")]
 mod vision;
 
@@ -70,7 +77,7 @@ fn start() {
     std::panic::set_hook(Box::new(|info| {
         let text = info.to_string();
         console_error(&text);
-        #[cfg(any(feature = "onnx", feature = "llm"))]
+        #[cfg(any(feature = "onnx", feature = "llm", feature = "llm-gpu"))]
         panicked::note(text);
     }));
 }

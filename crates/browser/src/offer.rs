@@ -20,6 +20,8 @@ export interface Offer {
   onnx?: boolean;
   /** Whether language models run. */
   llm?: boolean;
+  /** Whether they run on its GPU. */
+  llmGpu?: boolean;
   /** What runs ONNX models beside the built-in engine, once it has been loaded. */
   runtime?: RuntimeOffer;
 }
@@ -77,6 +79,8 @@ extern "C" {
     fn onnx(this: &Offer) -> Option<bool>;
     #[wasm_bindgen(method, getter)]
     fn llm(this: &Offer) -> Option<bool>;
+    #[wasm_bindgen(method, getter, js_name = llmGpu)]
+    fn llm_gpu(this: &Offer) -> Option<bool>;
     #[wasm_bindgen(method, getter)]
     fn runtime(this: &Offer) -> Option<RuntimeOffer>;
 
@@ -151,6 +155,7 @@ pub(crate) fn caps(offer: &Offer) -> Result<Caps, JsError> {
         (cpu_slots > 0, Engine::WASI),
         (models, Engine::ONNX),
         (languages, Engine::LLM),
+        (cpu_slots > 0 && gpu.is_some() && offer.llm_gpu() == Some(true), Engine::LLM_GPU),
     ];
     let lent = lent.into_iter().filter(|(lent, _)| *lent);
     let engine = |(_, name)| Engine::new(name, env!("CARGO_PKG_VERSION"));

@@ -25,10 +25,10 @@ const EXCEPTIONS: &[(&str, usize, &str)] = &[
     ("crates/host/src/stages.rs", 2, ENGINES),
     ("crates/browser/src/onnx.rs", 1, ENGINES),
     ("crates/browser/src/stage.rs", 1, ENGINES),
-    ("crates/browser/src/llm.rs", 1, ENGINES),
+    ("crates/browser/src/talk.rs", 1, ENGINES),
     ("web/sdk/src/workers/lanes.ts", 3, ENGINES),
     ("web/sdk/src/workers/layers.ts", 1, ENGINES),
-    ("web/sdk/src/workers/llm.ts", 1, ENGINES),
+    ("web/sdk/src/workers/languages.ts", 1, ENGINES),
     ("crates/cli/src/receipt/files.rs", 1, RECEIPTS),
     (
         "web/sdk/src/sign.ts",

@@ -131,7 +131,7 @@ pub(super) fn same_word(word: &[u8], again: &[u8]) -> Option<bool> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Summary;
+    use super::super::{On, Summary};
     use super::*;
     use crate::kind::About;
     use crate::wire::Wire;
@@ -148,8 +148,8 @@ mod tests {
             ..Summary::default()
         };
         let model = BlobRef { hash: Hash([0; 32]), size: 81 << 20 };
-        let (wire, split, by) = (Wire::F32, true, By::Layers);
-        LlmWork { model, about, context: 1024, conversations: 4, split, wire, by }
+        let (wire, split, by, on) = (Wire::F32, true, By::Layers, On::Processor);
+        LlmWork { model, about, context: 1024, conversations: 4, split, wire, by, on }
     }
 
     #[test]

@@ -8,7 +8,9 @@ import type { SaidPart } from "../workers/messages.js";
 import { languageModel, requestOf } from "./remote.js";
 import type { ChatOptions, ChatPart, ChatUsage } from "./types.js";
 
-/** The models that a page has loaded, by name. */
+type On = NonNullable<ChatOptions["on"]>;
+
+/** The models that a page has loaded, by what computes them and by name. */
 export class LocalChats {
   private readonly opened = new Map<string, Promise<PageEngine>>();
   private readonly progress = new Map<string, Set<(loaded: number, total: number) => void>>();
@@ -16,9 +18,9 @@ export class LocalChats {
   constructor(private readonly http: Http) {}
 
   async *chat(options: ChatOptions): AsyncGenerator<ChatPart> {
-    const { signal, model } = options;
+    const { signal, model, on = "processor" } = options;
     signal?.throwIfAborted();
-    const engine = await abortable(this.engine(model, options.onProgress), signal);
+    const engine = await abortable(this.engine(model, on, options.onProgress), signal);
     const parts: ChatPart[] = [];
     let wake: () => void = () => undefined;
     const onSaid = (said: SaidPart) => {
@@ -46,32 +48,38 @@ export class LocalChats {
 
   /** Frees what a model takes in this page. It is loaded again when it is asked again. */
   close(model: string): void {
-    void this.opened.get(model)?.then((engine) => engine.close()).catch(() => undefined);
-    this.opened.delete(model);
+    for (const name of [`processor ${model}`, `gpu ${model}`]) {
+      void this.opened.get(name)?.then((engine) => engine.close()).catch(() => undefined);
+      this.opened.delete(name);
+    }
   }
 
-  private async engine(model: string, onProgress: ChatOptions["onProgress"]): Promise<PageEngine> {
-    const heard = this.progress.get(model) ?? new Set();
-    this.progress.set(model, heard);
+  private async engine(model: string, on: On, onProgress: ChatOptions["onProgress"]): Promise<PageEngine> {
+    const name = `${on} ${model}`;
+    const heard = this.progress.get(name) ?? new Set();
+    this.progress.set(name, heard);
     if (onProgress) heard.add(onProgress);
     try {
-      const known = await this.opened.get(model)?.catch(() => undefined);
+      const known = await this.opened.get(name)?.catch(() => undefined);
       if (known?.isOpen) return known;
-      const opening = this.open(model, (loaded, total) => heard.forEach((tell) => tell(loaded, total)));
-      this.opened.set(model, opening);
-      opening.catch(() => this.opened.get(model) === opening && this.opened.delete(model));
+      const opening = this.open(model, on, (loaded, total) => heard.forEach((tell) => tell(loaded, total)));
+      this.opened.set(name, opening);
+      opening.catch(() => this.opened.get(name) === opening && this.opened.delete(name));
       return await opening;
     } finally {
       if (onProgress) heard.delete(onProgress);
     }
   }
 
-  private async open(model: string, onProgress: (loaded: number, total: number) => void): Promise<PageEngine> {
+  private async open(model: string, on: On, onProgress: (loaded: number, total: number) => void): Promise<PageEngine> {
     const { base, key } = this.http;
     const { file, context, memory } = await languageModel(this.http, model);
     const assets = `${base}/assets`;
     const work = { kind: "llm", bytes: new Uint8Array(0), model: file, alone: { context, memory } };
-    const engine: Engine = { worker: "llm-worker", wasm: languageModule(assets), work };
+    const engine: Engine =
+      on === "gpu"
+        ? { worker: "llm-gpu-worker", wasm: `${assets}/llm-gpu_bg.wasm`, work }
+        : { worker: "llm-worker", wasm: languageModule(assets), work };
     return PageEngine.open(engine, { base, key, assets }, (loaded) => onProgress(loaded, file.size));
   }
 }

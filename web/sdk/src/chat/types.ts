@@ -12,6 +12,9 @@ export interface ChatOptions {
   /** Where the model runs. `remote`: on a device of the pool. `local`: in this page, which loads the whole model for it;
    * nothing of the conversation leaves the device. Default: `remote`. */
   where?: "remote" | "local";
+  /** With `where: "local"`: what computes here. On a `gpu` some words may differ from those of other devices. A device of the pool
+   * computes on what the model was added for. Default: `processor`. */
+  on?: "processor" | "gpu";
   /** How freely words are chosen: 0 for the likeliest ones, up to 2. Default: 1. */
   temperature?: number;
   topP?: number;

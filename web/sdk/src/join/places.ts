@@ -23,7 +23,7 @@ export async function findPlaces(base: string, folder = `${base}/assets`): Promi
     : await Promise.all(WORKERS.map((name) => intoMemory(`${assets.href}${name}.js`)));
   if (!brainWorker || !gpuWorker || !wasiWorker) throw new Error("a Worker's code is missing");
   const later = (name: string) => (isOwn ? `${assets.href}${name}.js` : imported(`${assets.href}${name}.js`));
-  const [onnxWorker, llmWorker] = [later("onnx-worker"), later("llm-worker")];
+  const [onnxWorker, llmWorker, llmGpuWorker] = [later("onnx-worker"), later("llm-worker"), later("llm-gpu-worker")];
   const places = {
     base,
     brainWasm: `${assets.href}brain_bg.wasm`,
@@ -32,14 +32,17 @@ export async function findPlaces(base: string, folder = `${base}/assets`): Promi
     crewWasm: `${assets.href}crew_bg.wasm`,
     onnxWasm: `${assets.href}onnx_bg.wasm`,
     llmWasm: languageModule(assets.href.replace(/\/$/, "")),
+    llmGpuWasm: `${assets.href}llm-gpu_bg.wasm`,
     gpuWorker,
     wasiWorker,
     onnxWorker,
     llmWorker,
+    llmGpuWorker,
     keepWorker: `${assets.href}keep-worker.js`,
   };
   const release = () => {
-    if (!isOwn) for (const url of [brainWorker, gpuWorker, wasiWorker, onnxWorker, llmWorker]) URL.revokeObjectURL(url);
+    const all = [brainWorker, gpuWorker, wasiWorker, onnxWorker, llmWorker, llmGpuWorker];
+    if (!isOwn) for (const url of all) URL.revokeObjectURL(url);
   };
   return { places, brainWorker, radio: `${assets.href}radio.js`, release };
 }

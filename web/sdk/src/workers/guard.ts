@@ -25,6 +25,17 @@ export class Guard {
     }
   };
 
+  /** The same for what may take its time. */
+  readonly later = async <T>(does: string, compute: () => T | Promise<T>): Promise<T> => {
+    try {
+      return await compute();
+    } catch (error) {
+      return this.whole<T>(does, () => {
+        throw error;
+      });
+    }
+  };
+
   /** A native node may do better in all cases. */
   private stopped(error: string, does: string): UnitFailure {
     if (this.panicked() !== undefined) return { kind: "unable", message: `the engine panicked when it ${does}` };
@@ -39,6 +50,16 @@ export function timed<T>(attempt: number, compute: () => T): T {
   say({ type: "clock", attempt });
   try {
     return compute();
+  } finally {
+    say({ type: "rest", attempt });
+  }
+}
+
+/** The same for what is awaited. */
+export async function timedLater<T>(attempt: number, compute: () => Promise<T>): Promise<T> {
+  say({ type: "clock", attempt });
+  try {
+    return await compute();
   } finally {
     say({ type: "rest", attempt });
   }

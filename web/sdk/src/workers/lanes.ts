@@ -84,6 +84,7 @@ export class Lanes {
   private readonly cpu: Lane;
   private readonly models: Keeping;
   private readonly languages: Keeping;
+  private readonly languagesOnGpu: Keeping;
   /** Of the GPU: nothing is known before it was opened and probed, then its numeric class or what is wrong with it. */
   private isOpened = false;
   private problem: string | undefined;
@@ -114,7 +115,7 @@ export class Lanes {
       wasm: "",
       onHealth: (problem) => problem && console.error(`programs cannot run: ${problem}`),
     });
-    const { onnxWorker, onnxWasm, llmWorker, llmWasm } = places;
+    const { onnxWorker, onnxWasm, llmWorker, llmWasm, llmGpuWorker, llmGpuWasm } = places;
     const onRuntime = (runtime: RuntimeOffer | undefined) => {
       if (runtime === this.runtime) return;
       this.runtime = runtime;
@@ -123,6 +124,7 @@ export class Lanes {
     const means = () => this.means;
     this.models = new Keeping("models", { ...shared, worker: onnxWorker, wasm: onnxWasm, means, onRuntime }, onModels);
     this.languages = new Keeping("language models", { ...shared, worker: llmWorker, wasm: llmWasm }, onModels);
+    this.languagesOnGpu = new Keeping("language models on the GPU", { ...shared, worker: llmGpuWorker, wasm: llmGpuWasm }, onModels);
   }
 
   /** What the donor lends. */
@@ -135,7 +137,7 @@ export class Lanes {
     this.lends = offer;
     this.cpu.limit(offer.cpuSlots);
     this.gpu.limit(offer.gpu ? 1 : 0);
-    for (const keeping of this.keeping) keeping.lend(offer.cpuSlots > 0);
+    for (const keeping of this.keeping) keeping.lend(offer.cpuSlots > 0 && (keeping !== this.languagesOnGpu || offer.gpu !== undefined));
     this.tellMeans();
   }
 
@@ -148,7 +150,7 @@ export class Lanes {
   able(): Offer {
     const { gpu, ...rest } = this.lends;
     const able: Offer = { ...rest, onnx: this.models.isAble, llm: this.languages.isAble };
-    if (gpu && this.isOpened && this.problem === undefined) able.gpu = gpu;
+    if (gpu && this.isOpened && this.problem === undefined) [able.gpu, able.llmGpu] = [gpu, this.languagesOnGpu.isAble];
     if (this.class !== undefined) able.class = this.class;
     if (this.runtime) able.runtime = this.runtime;
     return able;
@@ -164,6 +166,9 @@ export class Lanes {
         return this.models.run(unit, takes);
       case "llm":
         this.languages.run(unit, takes);
+        return this.tellMeans();
+      case "llm-gpu":
+        this.languagesOnGpu.run(unit, takes);
         return this.tellMeans();
       case "wasi":
       case undefined:
@@ -202,7 +207,7 @@ export class Lanes {
     return {
       threads: Math.max(1, Math.min(cpuSlots, usualThreads())),
       gpu: gpu !== undefined && !gpu.software,
-      memory: Math.max(0, memory - programs - this.languages.takes),
+      memory: Math.max(0, memory - programs - this.languages.takes - this.languagesOnGpu.takes),
     };
   }
 
@@ -216,11 +221,11 @@ export class Lanes {
   }
 
   private get all(): Lane[] {
-    return [this.gpu, this.cpu, this.models.lane, this.languages.lane];
+    return [this.gpu, this.cpu, this.models.lane, this.languages.lane, this.languagesOnGpu.lane];
   }
 
   private get keeping(): Keeping[] {
-    return [this.models, this.languages];
+    return [this.models, this.languages, this.languagesOnGpu];
   }
 
   /** Whether this is news. */

@@ -19,6 +19,7 @@ export interface Places {
   /** Fetched when a model is to be kept ready, each for its own sort. */
   onnxWasm: string;
   llmWasm: string;
+  llmGpuWasm: string;
   /** Fetched when the node is asked into a crew. */
   crewModule: string;
   crewWasm: string;
@@ -27,6 +28,7 @@ export interface Places {
   wasiWorker: string;
   onnxWorker: string;
   llmWorker: string;
+  llmGpuWorker: string;
   /** Started when pieces of a blob are kept; it may be of another site. */
   keepWorker: string;
 }
