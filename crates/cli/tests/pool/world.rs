@@ -106,18 +106,14 @@ impl Pool {
 
     /// What the coordinator's API says to this; nothing where it has nothing to say.
     pub(crate) fn ask(&self, what: &str, body: &str) -> Value {
-        let place = self.url.trim_start_matches("http://");
-        let mut socket = TcpStream::connect(place).expect("the coordinator");
-        let (key, length) = (&self.key, body.len());
-        let request = format!(
-            "{what} HTTP/1.1\r\nhost: {place}\r\nauthorization: Bearer {key}\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n{body}"
-        );
-        socket.write_all(request.as_bytes()).expect("sent");
-        let mut answer = String::new();
-        socket.read_to_string(&mut answer).expect("an answer");
-        let (head, body) = answer.split_once("\r\n\r\n").expect("a body");
-        assert!(head.starts_with("HTTP/1.1 20"), "{answer}");
-        if body.is_empty() { Value::Null } else { serde_json::from_str(body).expect("JSON") }
+        let (head, body) = self.answer(what, body);
+        assert!(head.starts_with("HTTP/1.1 20"), "{head} {body}");
+        if body.is_empty() { Value::Null } else { serde_json::from_str(&body).expect("JSON") }
+    }
+
+    /// Head and body of an answer, whatever it says.
+    pub(crate) fn answer(&self, what: &str, body: &str) -> (String, String) {
+        answer(&self.url, &self.key, what, body)
     }
 
     /// What `shoal explain` says, as one text.
@@ -159,6 +155,20 @@ impl Pool {
         assert_eq!(links["key"], self.key.as_str(), "the key is kept");
         self.process = process;
     }
+}
+
+/// What a coordinator answers, head and body, to one question on a connection of its own.
+pub(crate) fn answer(url: &str, key: &str, what: &str, body: &str) -> (String, String) {
+    let (place, length) = (url.trim_start_matches("http://"), body.len());
+    let mut socket = TcpStream::connect(place).expect("the coordinator");
+    let request = format!(
+        "{what} HTTP/1.1\r\nhost: {place}\r\nauthorization: Bearer {key}\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n{body}"
+    );
+    socket.write_all(request.as_bytes()).expect("sent");
+    let mut answer = String::new();
+    socket.read_to_string(&mut answer).expect("an answer");
+    let (head, body) = answer.split_once("\r\n\r\n").expect("a body");
+    (head.into(), body.into())
 }
 
 fn serve(folder: &Folder, listen: &str, flags: &[&str]) -> (Process, Value) {

@@ -14,7 +14,7 @@ use crate::driver::keyed::{Key, Keyed};
 use crate::options::OpenError;
 
 /// The layout of the tables and of the facts in them. Raised when an older build could misread it.
-const FORMAT: u32 = 3;
+const FORMAT: u32 = 4;
 
 const FACTS_TABLE: &str =
     "CREATE TABLE facts (id INTEGER PRIMARY KEY, batch BLOB NOT NULL) STRICT;";
@@ -24,7 +24,7 @@ const KEYS_TABLE: &str =
 const TABLES: &str = "
     CREATE TABLE notes (job INTEGER PRIMARY KEY, note BLOB NOT NULL) STRICT;
     CREATE TABLE stored (attempt INTEGER PRIMARY KEY, place BLOB NOT NULL) STRICT;
-    PRAGMA user_version = 3;
+    PRAGMA user_version = 4;
 ";
 
 /// Pages in the write-ahead log before it is folded into the database: 16 MiB, so that the two syncs

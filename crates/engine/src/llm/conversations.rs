@@ -102,6 +102,11 @@ impl<C: Computes> Conversations<C> {
         self.open.is_empty() && self.texts.is_empty() && self.waiting.is_empty()
     }
 
+    /// Whether its engine will never compute again.
+    pub fn is_lost(&self) -> bool {
+        self.engine.is_lost()
+    }
+
     /// Computes one step of as many conversations as fit. `clock` gives microseconds.
     pub fn go(&mut self, clock: &dyn Fn() -> u64) -> Vec<(u64, Heard)> {
         let mut heard = self.seat(clock());

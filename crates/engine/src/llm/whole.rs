@@ -35,11 +35,16 @@ pub trait Computes {
     /// Begins a new sequence with the first positions of another one.
     fn copy_prefix(&mut self, from: u64, to: u64, length: u32) -> Result<(), String>;
 
+    /// Whether it will never compute again, whatever it is asked: another one is to be loaded.
+    fn is_lost(&self) -> bool {
+        false
+    }
+
     /// The same with an outcome for each: one that is wrong must not fail the others.
     fn run_each(&mut self, steps: &[Step]) -> Vec<Outcome> {
         match self.run(steps) {
             Ok(numbers) => numbers.into_iter().map(Ok).collect(),
-            Err(_) if steps.len() > 1 => steps
+            Err(_) if steps.len() > 1 && !self.is_lost() => steps
                 .iter()
                 .map(|step| {
                     let alone = self.run(std::slice::from_ref(step))?;

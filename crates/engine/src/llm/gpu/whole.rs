@@ -17,7 +17,24 @@ impl GpuWhole {
     pub fn new(stage: GpuStage) -> GpuWhole {
         GpuWhole { stage }
     }
+
+    /// Kernels that are started for one token.
+    pub fn dispatches(&self) -> usize {
+        self.stage.dispatches()
+    }
+
+    /// Computes a token once and forgets it: what a driver has no memory for, or cannot compile, turns up with the first
+    /// run.
+    pub fn tried(&mut self) -> Result<(), String> {
+        let trial = [Step { sequence: TRIAL, position: 0, tokens: vec![0], wants: 1 }];
+        self.run(&trial)?;
+        self.drop_sequence(TRIAL);
+        Ok(())
+    }
 }
+
+/// A sequence that nobody else has.
+const TRIAL: u64 = u64::MAX;
 
 impl Computes for GpuWhole {
     fn run(&mut self, steps: &[Step]) -> Result<Vec<Option<Vec<f32>>>, String> {
@@ -41,6 +58,10 @@ impl Computes for GpuWhole {
 
     fn copy_prefix(&mut self, from: u64, to: u64, length: u32) -> Result<(), String> {
         self.stage.copy_prefix(from, to, length).map_err(|error| error.to_string())
+    }
+
+    fn is_lost(&self) -> bool {
+        self.stage.is_lost()
     }
 }
 
