@@ -9,13 +9,16 @@ use shoal_protocol::{
     Attempt, BlobRef, Failure, Footprint, Hash, JobId, Lane, Lease, Limits, Micros, Needs,
     Priority, Signature, Signed, Time, UnitOutput,
 };
-use shoal_scheduler::{CallError, CallId, Input, RequestId, Urgency};
+use shoal_scheduler::{CallError, CallId, Input, RequestId, Scheduler, Urgency};
 
 use crate::device::author;
 use crate::report::Report;
+use crate::rounds;
 use crate::staged::SplitPlan;
 use crate::world::{Event, Probe, World};
 
+/// So many wrong answers in a world without faults must not go unnoticed.
+const NOTICED: u64 = 8;
 /// The request for the service itself: beyond all jobs'.
 pub(crate) const SERVICE: RequestId = RequestId(1 << 40);
 /// Requests after all faults: each of them must be answered.
@@ -33,6 +36,11 @@ pub(crate) struct Callers {
     planned: u64,
     /// Texts of which a part failed for no good reason: what comes of them afterwards does not follow.
     failed: BTreeSet<Attempt>,
+    /// Devices may lie; answers that were wrong, and those that were found to be.
+    pub(crate) may_lie: bool,
+    wrong: u64,
+    pub(crate) found: u64,
+    pub(crate) unsure: u64,
 }
 
 struct Call {
@@ -40,6 +48,8 @@ struct Call {
     truth: Vec<u8>,
     deadline: Time,
     heard: Vec<u8>,
+    /// Other words came than the right ones, as they may where devices lie.
+    spoiled: bool,
     /// Asked when nothing goes wrong any more.
     surely: bool,
 }
@@ -56,6 +66,8 @@ impl Callers {
 
     pub(crate) fn fill(&self, report: &mut Report) {
         (report.calls, report.answered) = (self.planned, self.answered);
+        (report.wrong_answers, report.lies_found) = (self.wrong, self.found);
+        report.unsure_answers = self.unsure;
     }
 
     pub(crate) fn are_done(&self) -> bool {
@@ -71,9 +83,12 @@ impl Callers {
     pub(crate) fn answered(&mut self, id: CallId, part: &[u8], last: bool) {
         let call = self.calls.get_mut(&id).expect("an answer to nobody, or a second one");
         call.heard.extend_from_slice(part);
-        assert!(call.truth.starts_with(&call.heard), "request {}: other words", call.number);
+        call.spoiled |= !call.truth.starts_with(&call.heard);
+        assert!(self.may_lie || !call.spoiled, "request {}: other words", call.number);
         if last {
-            assert_eq!(call.heard.len(), call.truth.len(), "half an answer");
+            let whole = call.spoiled || call.heard.len() == call.truth.len();
+            assert!(whole, "half an answer");
+            self.wrong += u64::from(call.spoiled);
             self.calls.remove(&id);
             self.ended += 1;
             self.answered += 1;
@@ -92,7 +107,9 @@ impl Callers {
 
     pub(crate) fn unanswered(&mut self, now: Time, id: CallId, error: &CallError) {
         let call = self.calls.remove(&id).expect("an end of nothing, or a second one");
-        assert!(!call.surely, "request {} was not answered: {error}", call.number);
+        let doubted = self.may_lie && matches!(error, CallError::Doubted { .. });
+        let sure = call.surely && !doubted;
+        assert!(!sure, "request {} was not answered: {error}", call.number);
         let late = matches!(error, CallError::Deadline { .. });
         assert!(!late || now >= call.deadline, "its time was not over");
         self.ended += 1;
@@ -106,8 +123,31 @@ pub(crate) fn answer(number: u64) -> Vec<u8> {
 }
 
 impl<P: Probe> World<P> {
+    /// Where devices lie, that is found out, or it is said that nobody could: not every answer is looked at, but the
+    /// first ones of each stranger are. Nobody who is honest is called a liar.
+    pub(crate) fn lies_are_found(&mut self, live: &Scheduler) {
+        if !self.callers.may_lie {
+            return;
+        }
+        let Some(service) = self.callers.service else { return };
+        let proofs = live.proofs_of(self.clock(), service).expect("strangers serve it");
+        (self.callers.found, self.callers.unsure) =
+            (proofs.wrong, u64::from(proofs.unsure.is_some()));
+        let told = proofs.wrong > 0 || proofs.unsure.is_some();
+        let unnoticed = self.callers.wrong >= NOTICED && !told && self.scenario.faults.until == 0;
+        let why = live.explain_service(self.clock(), service).map(|why| why.lines);
+        assert!(!unnoticed, "{} wrong answers, and nobody says so: {why:#?}", self.callers.wrong);
+        let honest = self.devices.iter().filter(|device| device.is_honest());
+        let honest: BTreeSet<_> = honest.map(|device| device.caps.name.clone()).collect();
+        for node in live.nodes(self.clock()) {
+            let framed = honest.contains(&node.caps.name) && node.trust[Lane::Cpu].wrong > 0;
+            assert!(!framed, "{} is called a liar", node.caps.name);
+        }
+    }
+
     pub(crate) fn plan_calls(&mut self) {
         let calls = self.scenario.calls;
+        self.callers.may_lie = !self.scenario.spoilers.is_empty() && self.scenario.split.is_some();
         if calls == 0 {
             return;
         }
@@ -150,7 +190,9 @@ impl<P: Probe> World<P> {
         let priority = priority[self.random.range(0, 3) as usize];
         let body = number.to_le_bytes().to_vec();
         let (truth, heard) = (self.answer_to(&body), Vec::new());
-        self.callers.calls.insert(id, Call { number, truth, deadline, heard, surely });
+        self.callers
+            .calls
+            .insert(id, Call { number, truth, deadline, heard, surely, spoiled: false });
         // Every other one wants its answer soon: some of those are asked of two nodes.
         let budget = number.is_multiple_of(2).then_some(Micros(patience / 4));
         let urgency = Urgency { priority, deadline, budget };
@@ -170,7 +212,11 @@ impl<P: Probe> World<P> {
     pub(crate) fn begin_call(&mut self, at: usize, lease: Lease, body: &[u8]) {
         let mishap = self.has_faults() && self.random.chance(self.scenario.faults.mishaps);
         let took = self.random.range(1_000, 400_000);
-        let bytes = (!mishap).then(|| self.answer_to(body));
+        let linked = self.devices[at].linked.as_ref();
+        let lies = linked.is_some_and(|linked| linked.spoils.is_some());
+        let lies = lies && self.scenario.split.is_some_and(|plan| plan.rounds > 0);
+        let truth = || self.answer_to(body);
+        let bytes = (!mishap).then(|| if lies { rounds::lie(truth()) } else { truth() });
         let (birth, attempt) = (self.devices[at].birth, lease.attempt);
         self.at(self.now.0 + took, Event::Called { device: at, birth, attempt, bytes });
     }

@@ -32,7 +32,7 @@ pub use crew::{CrewPlan, CrewReport};
 pub use hostile::{Enemy, Trick};
 pub use liar::{Character, Lie};
 pub use measure::{Checking, Churn, Gang, Pool, checking, churn};
-pub use mix::{crew, farm, lying_crew, run, split, swarm, swarm_of};
+pub use mix::{crew, farm, lying_crew, lying_split, run, split, swarm, swarm_of};
 pub use random::Random;
 pub use report::{JobReport, Report};
 pub use scenario::{Faults, JobPlan, Links, Scenario};

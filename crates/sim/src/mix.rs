@@ -1,5 +1,5 @@
 //! What is in the world of a seed. Most have farm work, many a crew or two, some a swarm, some a service; all have
-//! faults. A world with only one of them is drawn by [`farm`], [`crew`], [`lying_crew`], [`split`] and [`swarm`].
+//! faults. A world with only one of them is drawn by [`farm`], [`crew`], [`lying_crew`], [`split`], [`lying_split`] and [`swarm`].
 
 use shoal_protocol::Strategy;
 
@@ -106,6 +106,27 @@ pub fn split(seed: u64) -> Report {
         scenario.calls = longer.range(200, 800);
         let faults = Faults::few(longer.range(0, 8), longer.range(60_000_000, 120_000_000));
         scenario.faults = Faults { mishaps, ..faults };
+    }
+    run_probed(seed, scenario, ()).0
+}
+
+/// A language model that devices keep ready together or alone, some of which say other words, and sometimes somebody of
+/// the operator's own has the room to notice.
+pub fn lying_split(seed: u64) -> Report {
+    let mut random = Random::new(seed ^ 0x11a9);
+    let devices = random.range(2, 7);
+    let mut scenario = quiet(devices);
+    let plan = SplitPlan::random(&mut random, devices);
+    let (rounds, bytes) = (random.range(1, 5) as u16, random.range(0, 4_000));
+    scenario.split = Some(SplitPlan { rounds, bytes, ..plan });
+    scenario.own = random.range(1, devices);
+    let liars = devices - random.range(1, devices - scenario.own + 1)..devices;
+    scenario.spoilers = liars.map(|device| (device, 1)).collect();
+    scenario.calls = random.range(40, 200);
+    if random.chance(500_000) {
+        // A new coordinator knows nothing of what was looked at.
+        let faults = Faults::few(random.range(0, 12), random.range(5_000_000, 30_000_000));
+        scenario.faults = Faults { crashes: 0, ..faults };
     }
     run_probed(seed, scenario, ()).0
 }

@@ -40,6 +40,11 @@ pub struct Report {
     /// Requests to services, and those of them that were answered.
     pub calls: u64,
     pub answered: u64,
+    /// Answers of services that were wrong because devices lied, those found out, and worlds in which the last one was not
+    /// looked at.
+    pub wrong_answers: u64,
+    pub lies_found: u64,
+    pub unsure_answers: u64,
     /// Times that devices were called to keep a service ready together, and requests that were answered so.
     pub split: u64,
     pub answered_split: u64,
@@ -76,6 +81,9 @@ impl Report {
         self.wrong += other.wrong;
         self.calls += other.calls;
         self.answered += other.answered;
+        self.wrong_answers += other.wrong_answers;
+        self.lies_found += other.lies_found;
+        self.unsure_answers += other.unsure_answers;
         self.split += other.split;
         self.answered_split += other.answered_split;
         self.rounds += other.rounds;

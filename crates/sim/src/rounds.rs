@@ -73,6 +73,8 @@ struct Rows {
 pub(crate) struct Here {
     pub(crate) plan: SplitPlan,
     pub(crate) parts: Span,
+    /// It computes something else.
+    pub(crate) lies: bool,
 }
 
 impl Here {
@@ -162,7 +164,7 @@ impl Texts {
         for number in &mut numbers {
             let fresh = || vec![0; here.parts.len as usize];
             let mut caches = text.held.last().cloned().unwrap_or_else(fresh);
-            *number = through(&mut caches, here.parts, *number);
+            *number = through(&mut caches, here.parts, *number) ^ u64::from(here.lies);
             text.held.push(caches);
         }
         let again = (here.is_first() && wants == 0).then_some(Out::Again);
@@ -321,6 +323,19 @@ pub(crate) fn answer(plan: &SplitPlan, body: &[u8]) -> Vec<u8> {
     bytes
 }
 
+/// The same with another token in every word; it ends where it did.
+pub(crate) fn lie(mut answer: Vec<u8>) -> Vec<u8> {
+    let mut at = 0;
+    while let Some((length, rest)) = answer[at..].split_first_chunk::<4>() {
+        let length = u32::from_le_bytes(*length) as usize;
+        if rest.len() > length && length >= 8 {
+            answer[at + 4] ^= 1;
+        }
+        at += 4 + length;
+    }
+    answer
+}
+
 /// A token through some parts, each of which keeps something of it.
 fn through(caches: &mut [u64], parts: Span, token: u64) -> u64 {
     caches.iter_mut().zip(parts.start..).fold(token, |number, (cache, part)| {
@@ -357,7 +372,7 @@ mod tests {
         let mut todo = std::collections::VecDeque::from([(0, Way::Asked, body)]);
         let (mut said, mut guessed) = (Vec::new(), 0);
         while let Some((at, way, bytes)) = todo.pop_front() {
-            let here = Here { plan: PLAN, parts: cut[at] };
+            let here = Here { plan: PLAN, parts: cut[at], lies: false };
             let item = Passing { call: Attempt(call), way, bytes: Arc::new(bytes) };
             for out in devices[at].turn(here, &item)? {
                 match out {
@@ -399,7 +414,7 @@ mod tests {
 
     #[test]
     fn what_does_not_follow_is_refused() {
-        let here = Here { plan: PLAN, parts: Span::new(2, 3) };
+        let here = Here { plan: PLAN, parts: Span::new(2, 3), lies: false };
         let rows = |position| Rows { position, numbers: vec![1], wants: 0 }.bytes(&PLAN);
         let item = |call, position| {
             let bytes = Arc::new(rows(position));

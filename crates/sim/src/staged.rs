@@ -200,7 +200,7 @@ impl<P: Probe> World<P> {
         let (took, hangs) = (took * linked.slowness / 100, linked.hangs.0);
         let stage = linked.stages.entry(crew).or_default();
         let parts = stage.loaded.expect("a round before anything was loaded");
-        let here = Here { plan, parts };
+        let here = Here { plan, parts, lies: linked.spoils.is_some() };
         let mut made: Vec<Turned> = Vec::new();
         self.report.rounds += items.len() as u64;
         for item in items {

@@ -193,6 +193,7 @@ impl<P: Probe> World<P> {
             live.check();
             self.fields_are_true(&live);
             self.blobs_are_true(&live);
+            self.lies_are_found(&live);
             self.oracle.compare(&live, &self.facts, self.clock());
             let may_fail = self.scenario.may_fail();
             self.oracle.all_finished(&live, self.clock(), may_fail);

@@ -12,6 +12,7 @@ mod consent;
 #[cfg(feature = "count")]
 mod count;
 mod crowd;
+mod doubt;
 mod exec;
 mod identity;
 mod kernels;

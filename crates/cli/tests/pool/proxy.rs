@@ -52,6 +52,11 @@ impl Proxy {
         Proxy::start(join, Arc::new(lie), Arc::new(|_| false))
     }
 
+    /// A device that answers a language model's requests with other words: every token is the one beside it.
+    pub(crate) fn says_other_words(join: &str) -> Proxy {
+        Proxy::start(join, Arc::new(other_words), Arc::new(|_| false))
+    }
+
     /// Somebody who changes a kernel's text on its way to the node.
     pub(crate) fn changes_code(join: &str, from: &str, to: &str) -> Proxy {
         let (from, to) = (from.to_owned(), to.to_owned());
@@ -168,6 +173,26 @@ fn lie(message: &mut FromNode, from_end: usize) -> bool {
         }
     }
     lied
+}
+
+/// Words come whole, each behind its length; one that is a token begins with a zero.
+fn other_words(message: &mut FromNode) -> bool {
+    let FromNode::Answer { part, .. } = message else { return false };
+    let mut bytes = part.to_vec();
+    let mut at = 0;
+    while let Some((length, rest)) = bytes[at..].split_first_chunk::<4>() {
+        let length = u32::from_le_bytes(*length) as usize;
+        if length > 1 && rest.len() >= length && rest[0] == 0 {
+            bytes[at + 5] ^= 1;
+        }
+        at += 4 + length;
+        if at > bytes.len() {
+            break;
+        }
+    }
+    let changed = bytes != *part;
+    *part = bytes.into();
+    changed
 }
 
 async fn serve(client: TcpStream, upstream: SocketAddr, changes: Changes) {
