@@ -359,7 +359,7 @@ impl Layers {
             .map_err(|error| internal(format!("a turn that cannot be read: {error}")))?;
         let given = items.iter().map(|(text, way, bytes)| Given { text: *text, way: *way, bytes });
         let given: Vec<Given<'_>> = given.collect();
-        let turn = self.rounds.turn(&given, (millis() * 1_000.0) as u64);
+        let turn = self.rounds.turn(&given, &|| (millis() * 1_000.0) as u64);
         self.usual = turn.usual;
         let made: Vec<(u64, Result<Vec<Out>, Failure>)> =
             items.iter().map(|(text, ..)| *text).zip(turn.made).collect();

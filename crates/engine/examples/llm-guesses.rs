@@ -120,7 +120,7 @@ impl Here {
         };
         let sampling = Sampling { temperature, seed: 7, ..Sampling::default() };
         let ends = tokenizer.words().ends().to_vec();
-        let ask = Ask { prompt, most: self.most, ends, sampling, form, embed: None };
+        let ask = Ask { prompt, most: self.most, ends, sampling, form, embed: None, guess: true };
         Ok(Asked { ask, said: Vec::new() })
     }
 

@@ -2,7 +2,8 @@
 //! continued word by word, and every part of the service keeps something of each text until that is dropped. What a
 //! part keeps follows from all that went through it, in order, so that a word made from a cache with a hole, of another
 //! text or of an older epoch is another word. The engine refuses what does not follow, and more texts than it was asked
-//! to hold, as the real one does.
+//! to hold, as the real one does. The last part guesses words that follow, right ones and wrong ones, which are computed
+//! in the same round; where the next one begins, all parts forget what was wrong.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,7 +20,9 @@ const MOST_READ: u64 = 14;
 const MOST_WORDS: u64 = 24;
 /// A word's letters beside its token, at most.
 const MOST_LETTERS: u64 = 60;
-/// Position, whether a word is to be chosen, rows.
+/// Words that are guessed at a time, at most.
+const MOST_GUESSES: u64 = 3;
+/// Position, behind how many rows a word is to be chosen, rows.
 const HEAD: usize = 10;
 /// What stands behind the last word.
 pub(crate) const OVER: &[u8] = b"\x04\0\0\0over";
@@ -33,22 +36,36 @@ pub(crate) struct Texts {
 
 #[derive(Clone, Default)]
 struct Text {
-    /// Of each part here, and how many tokens went through.
-    caches: Vec<u64>,
-    length: usize,
+    /// Of each part here, after each token that went through.
+    held: Vec<Vec<u64>>,
+    /// So many at the end are guesses.
+    guesses: usize,
     /// At the first device: all that is to be read.
     read: Vec<u64>,
-    /// At the last one, once it knows what was asked: words that were said and that there are.
-    words: Option<(u64, u64)>,
+    /// At the last one, once it knows what was asked.
+    speaker: Option<Speaker>,
     /// At the last one, before that: what came out where a word is wanted.
     early: Option<u64>,
+}
+
+/// Who says the words of a text.
+#[derive(Clone)]
+struct Speaker {
+    /// Words that were said, and that there are.
+    said: u64,
+    words: u64,
+    /// What all parts keep of what was said: so guesses can be right.
+    caches: Vec<u64>,
+    /// Under way behind the last word.
+    guessed: Vec<u64>,
 }
 
 /// Some tokens of a text on their way through the parts.
 struct Rows {
     position: usize,
     numbers: Vec<u64>,
-    wants: bool,
+    /// Behind so many of the last ones a word is to be chosen.
+    wants: usize,
 }
 
 /// Whose parts these are, and how the service is cut.
@@ -88,7 +105,7 @@ impl Texts {
                 assert!(text.read.is_empty(), "a text was asked twice");
                 text.read = asked.tokens();
                 match here.is_last() {
-                    true => text.words = Some((asked.said.len() as u64, asked.words())),
+                    true => text.speaker = Some(Speaker::new(&here.plan, &asked)),
                     false => outs.push(Out::Aside(item.bytes.to_vec())),
                 }
                 outs.extend(self.reads(here, call)?);
@@ -100,8 +117,9 @@ impl Texts {
                 let word = |at: usize| {
                     u64::from_le_bytes(item.bytes[at..at + 8].try_into().expect("a number"))
                 };
-                let rows = Rows { position: word(0) as usize, numbers: vec![word(8)], wants: true };
-                self.pass(here, call, rows)
+                let numbers: Vec<u64> = (8..item.bytes.len()).step_by(8).map(word).collect();
+                let wants = numbers.len();
+                self.pass(here, call, Rows { position: word(0) as usize, numbers, wants })
             }
             Way::On => {
                 assert!(!here.is_first(), "the first one was passed something");
@@ -112,8 +130,8 @@ impl Texts {
                 assert!(here.is_last(), "told aside what it has no use for");
                 let asked = Asked::read(&item.bytes);
                 let text = self.texts.entry(call).or_default();
-                text.words = Some((asked.said.len() as u64, asked.words()));
-                Ok(text.early.take().map_or_else(Vec::new, |number| text.says(number)))
+                text.speaker = Some(Speaker::new(&here.plan, &asked));
+                Ok(text.early.take().map_or_else(Vec::new, |number| text.says(&[number])))
             }
         }
     }
@@ -121,69 +139,122 @@ impl Texts {
     /// The next tokens of a text that is being read.
     fn reads(&mut self, here: Here, call: Attempt) -> Result<Vec<Out>, String> {
         let text = self.texts.get(&call).ok_or("an unknown text")?;
-        let rest = text.read.get(text.length..).filter(|rest| !rest.is_empty());
+        let rest = text.read.get(text.held.len()..).filter(|rest| !rest.is_empty());
         let rest = rest.ok_or("nothing is left to read")?;
         let numbers = rest[..rest.len().min(READ_STEP)].to_vec();
-        let (position, wants) = (text.length, numbers.len() == rest.len());
+        let (position, wants) = (text.held.len(), usize::from(numbers.len() == rest.len()));
         self.pass(here, call, Rows { position, numbers, wants })
     }
 
     fn pass(&mut self, here: Here, call: Attempt, rows: Rows) -> Result<Vec<Out>, String> {
-        let held = self.texts.values().filter(|text| text.length > 0).count();
+        let held = self.texts.values().filter(|text| !text.held.is_empty()).count();
         let text = self.texts.entry(call).or_default();
-        if text.length != rows.position {
-            return Err(format!("position {} behind {} positions", rows.position, text.length));
+        let (position, length) = (rows.position, text.held.len());
+        if position > length || position + text.guesses < length {
+            return Err(format!("position {position} behind {length} positions"));
         }
-        if text.length == 0 && held >= here.plan.texts() {
+        if length == 0 && held >= here.plan.texts() {
             return Err(format!("{held} texts are held"));
         }
-        text.caches.resize(here.parts.len as usize, 0);
-        let mut numbers = rows.numbers;
+        text.held.truncate(position);
+        text.guesses = rows.wants.saturating_sub(1);
+        let (mut numbers, wants) = (rows.numbers, rows.wants);
         for number in &mut numbers {
-            *number = through(&mut text.caches, here.parts, *number);
+            let fresh = || vec![0; here.parts.len as usize];
+            let mut caches = text.held.last().cloned().unwrap_or_else(fresh);
+            *number = through(&mut caches, here.parts, *number);
+            text.held.push(caches);
         }
-        text.length += numbers.len();
-        if here.is_last() {
-            let mut outs = match numbers.last().filter(|_| rows.wants) {
-                Some(number) if text.words.is_some() => text.says(*number),
-                Some(number) => {
-                    assert!(text.early.replace(*number).is_none(), "a word that nobody chose");
-                    Vec::new()
-                }
-                None => Vec::new(),
-            };
-            outs.extend((here.is_first() && !rows.wants).then_some(Out::Again));
-            return Ok(outs);
+        let again = (here.is_first() && wants == 0).then_some(Out::Again);
+        if !here.is_last() {
+            let made = Rows { position, numbers, wants };
+            return Ok([Out::On(made.bytes(&here.plan))].into_iter().chain(again).collect());
         }
-        let again = (here.is_first() && !rows.wants).then_some(Out::Again);
-        let made = Rows { numbers, ..rows };
-        Ok([Out::On(made.bytes(&here.plan))].into_iter().chain(again).collect())
+        let wanted = &numbers[numbers.len() - wants..];
+        let mut outs = match wanted {
+            [] => Vec::new(),
+            all if text.speaker.is_some() => text.says(all),
+            [number] => {
+                assert!(text.early.replace(*number).is_none(), "a word that nobody chose");
+                Vec::new()
+            }
+            _ => panic!("guesses before anything was said"),
+        };
+        outs.extend(again);
+        Ok(outs)
     }
 }
 
 impl Text {
-    /// The last part made this.
-    fn says(&mut self, number: u64) -> Vec<Out> {
-        let length = self.length as u64;
-        let Some((said, words)) = &mut self.words else { return Vec::new() };
+    /// The last part made these, one behind each guess.
+    fn says(&mut self, numbers: &[u64]) -> Vec<Out> {
+        let before = self.held.len() - numbers.len();
+        let Some(speaker) = &mut self.speaker else { return Vec::new() };
         // All was said but that it is the end.
-        if said == words {
+        if speaker.said == speaker.words {
             return vec![Out::Last(OVER.into())];
         }
-        *said += 1;
-        let mut outs = vec![Out::Part(word(number))];
-        outs.push(match said == words {
-            true => Out::Last(OVER.into()),
-            false => Out::Round([length.to_le_bytes(), number.to_le_bytes()].concat()),
-        });
+        let guessed = std::mem::take(&mut speaker.guessed);
+        assert_eq!(guessed.len() + 1, numbers.len(), "rows that nobody asked for");
+        let (mut outs, mut right) = (Vec::new(), 0);
+        for (at, number) in numbers.iter().enumerate() {
+            outs.push(Out::Part(word(*number)));
+            speaker.said += 1;
+            if speaker.said == speaker.words {
+                outs.push(Out::Last(OVER.into()));
+                return outs;
+            }
+            speaker.hears(*number);
+            right = at;
+            if guessed.get(at) != Some(number) {
+                break;
+            }
+        }
+        self.held.truncate(before + right + 1);
+        self.guesses = 0;
+        let (position, next) = (self.held.len() as u64, numbers[right]);
+        speaker.guess();
+        let tokens = [position, next].into_iter().chain(speaker.guessed.iter().copied());
+        outs.push(Out::Round(tokens.flat_map(u64::to_le_bytes).collect()));
         outs
+    }
+}
+
+impl Speaker {
+    fn new(plan: &SplitPlan, asked: &Asked) -> Speaker {
+        let (said, words) = (asked.said.len() as u64, asked.words());
+        let caches = vec![0; plan.parts as usize];
+        let mut speaker = Speaker { said, words, caches, guessed: Vec::new() };
+        for token in asked.tokens() {
+            speaker.hears(token);
+        }
+        speaker
+    }
+
+    fn hears(&mut self, token: u64) -> u64 {
+        let all = Span::new(0, self.caches.len() as u64);
+        through(&mut self.caches, all, token)
+    }
+
+    /// What may follow the last word: the first guesses are right.
+    fn guess(&mut self) {
+        let seed = mixed(self.caches.iter().fold(self.said, |all, cache| all ^ cache), 7);
+        let left = self.words.saturating_sub(self.said + 1);
+        let (count, right) = ((seed % (MOST_GUESSES + 1)).min(left), (seed >> 8) % 4);
+        let mut ahead = self.clone();
+        let mut last = self.caches.last().copied().unwrap_or_default();
+        for at in 0..count {
+            let guess = last ^ u64::from(at >= right);
+            self.guessed.push(guess);
+            last = ahead.hears(guess);
+        }
     }
 }
 
 impl Rows {
     fn bytes(&self, plan: &SplitPlan) -> Vec<u8> {
         let mut bytes = (self.position as u64).to_le_bytes().to_vec();
-        bytes.extend([self.wants.into(), self.numbers.len() as u8]);
+        bytes.extend([self.wants as u8, self.numbers.len() as u8]);
         bytes.extend(self.numbers.iter().flat_map(|number| number.to_le_bytes()));
         bytes.resize(bytes.len() + plan.bytes as usize, 7);
         bytes
@@ -196,7 +267,7 @@ impl Rows {
         assert_eq!(filling.len() as u64, plan.bytes, "a member got what was not meant for it");
         let (numbers, _) = numbers.as_chunks::<8>();
         let numbers = numbers.iter().map(|number| u64::from_le_bytes(*number)).collect();
-        Rows { position, numbers, wants: head[8] == 1 }
+        Rows { position, numbers, wants: head[8].into() }
     }
 }
 
@@ -274,12 +345,12 @@ mod tests {
     const PLAN: SplitPlan =
         SplitPlan { parts: 5, members: 2, memory: 1, bytes: 20, rounds: 3, together: false };
 
-    /// Two devices, one text, until it is answered.
-    fn chain(call: u64, body: Vec<u8>) -> Result<Vec<u8>, String> {
+    /// Two devices, one text, until it is answered: what is said, and how many words were guessed.
+    fn chain(call: u64, body: Vec<u8>) -> Result<(Vec<u8>, usize), String> {
         let cut = [Span::new(0, 2), Span::new(2, 3)];
         let mut devices = [Texts::default(), Texts::default()];
         let mut todo = std::collections::VecDeque::from([(0, Way::Asked, body)]);
-        let mut said = Vec::new();
+        let (mut said, mut guessed) = (Vec::new(), 0);
         while let Some((at, way, bytes)) = todo.pop_front() {
             let here = Here { plan: PLAN, parts: cut[at] };
             let item = Passing { call: Attempt(call), way, bytes: Arc::new(bytes) };
@@ -287,37 +358,44 @@ mod tests {
                 match out {
                     Out::Again => todo.push_back((at, Way::Again, Vec::new())),
                     Out::On(bytes) => todo.push_back((1, Way::On, bytes)),
-                    Out::Round(bytes) => todo.push_back((0, Way::Round, bytes)),
+                    Out::Round(bytes) => {
+                        guessed += bytes.len() / 8 - 2;
+                        todo.push_back((0, Way::Round, bytes));
+                    }
                     Out::Aside(bytes) => todo.push_back((1, Way::Aside, bytes)),
                     Out::Part(bytes) | Out::Last(bytes) => said.extend(bytes),
                     Out::Among(_) | Out::Choose(_) => panic!("these parts stand in a row"),
                 }
             }
         }
-        Ok(said)
+        Ok((said, guessed))
     }
 
     #[test]
     fn two_devices_say_what_one_says_and_go_on_where_others_were_lost() {
+        let mut guesses = 0;
         for number in 0..40_u64 {
             let body = number.to_le_bytes();
             let whole = answer(&PLAN, &body);
-            assert_eq!(chain(number, body.into()), Ok(whole.clone()));
+            let (said, guessed) = chain(number, body.into()).expect("an answer");
+            assert_eq!(said, whole);
+            guesses += guessed;
             let mut at = 0;
             while at + OVER.len() < whole.len() {
                 let resumed = [&body[..], &whole[..at]].concat();
                 assert_eq!(answer(&PLAN, &resumed), whole[at..]);
-                assert_eq!(chain(number, resumed).as_deref(), Ok(&whole[at..]));
+                assert_eq!(chain(number, resumed).expect("an answer").0, whole[at..]);
                 at += 4 + u32::from_le_bytes(whole[at..at + 4].try_into().expect("a length"))
                     as usize;
             }
         }
+        assert!(guesses > 100, "{guesses}");
     }
 
     #[test]
     fn what_does_not_follow_is_refused() {
         let here = Here { plan: PLAN, parts: Span::new(2, 3) };
-        let rows = |position| Rows { position, numbers: vec![1], wants: false }.bytes(&PLAN);
+        let rows = |position| Rows { position, numbers: vec![1], wants: 0 }.bytes(&PLAN);
         let item = |call, position| {
             let bytes = Arc::new(rows(position));
             Passing { call: Attempt(call), way: Way::On, bytes }
@@ -333,5 +411,12 @@ mod tests {
         texts.forget(Attempt(1));
         assert!(texts.turn(here, &item(99, 0)).is_ok());
         assert_eq!(texts.turn(here, &item(1, 1)), Err("the text was dropped".into()));
+        // Of a word and two guesses, the guesses may turn out wrong.
+        let rows = Rows { position: 1, numbers: vec![1; 3], wants: 3 }.bytes(&PLAN);
+        let item_of = |bytes| Passing { call: Attempt(2), way: Way::On, bytes: Arc::new(bytes) };
+        assert!(texts.turn(here, &item_of(rows)).is_ok());
+        for (position, is_right) in [(1, false), (5, false), (3, true), (3, false), (4, true)] {
+            assert_eq!(texts.turn(here, &item(2, position)).is_ok(), is_right, "{position}");
+        }
     }
 }

@@ -94,6 +94,7 @@ pub struct Answer {
     words: usize,
     context: usize,
     lookup: Lookup,
+    may_guess: bool,
     /// Of `tokens`, so many at the end are guesses.
     guesses: usize,
     /// What they cost.
@@ -118,7 +119,7 @@ impl Answer {
     ) -> Result<Answer, AnswerError> {
         let (tokens, step) = (bounds.read(&asked)?, bounds.step);
         let chooser = Chooser::new(&asked, spelling)?;
-        let Asked { ask: Ask { prompt, most, ends, embed, .. }, said } = asked;
+        let Asked { ask: Ask { prompt, most, ends, embed, guess, .. }, said } = asked;
         let room = u64::from(bounds.context).saturating_sub(prompt.len() as u64);
         Ok(Answer {
             tokens,
@@ -134,6 +135,7 @@ impl Answer {
             words: bounds.words as usize,
             context: bounds.context as usize,
             lookup: Lookup::new(),
+            may_guess: guess,
             guesses: 0,
             cost: 0,
             phase: Phase::Reads { began: now },
@@ -156,7 +158,7 @@ impl Answer {
     /// where a step without guesses costs [`crate::STEP_PRICE`].
     pub fn guess(&mut self, most: usize, price: u32) {
         let Phase::Speaks { .. } = self.phase else { return };
-        if self.guesses > 0 {
+        if self.guesses > 0 || !self.may_guess {
             return;
         }
         // The last token is only said, and nothing is computed beyond the context.
@@ -316,6 +318,7 @@ mod tests {
             sampling,
             form: None,
             embed: None,
+            guess: true,
         };
         Asked { ask, said: Vec::new() }
     }

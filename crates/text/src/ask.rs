@@ -26,6 +26,8 @@ pub struct Ask {
     pub form: Option<Form>,
     /// Not what follows the text is wanted, but the text as numbers.
     pub embed: Option<Pooling>,
+    /// Tokens may be guessed before they are chosen, where that makes the answer come sooner.
+    pub guess: bool,
 }
 
 /// An ask as a node gets it.
@@ -192,6 +194,7 @@ mod tests {
             sampling: Sampling::default(),
             form: Some(Form::Schema("{}".into())),
             embed: Some(Pooling::Last),
+            guess: true,
         };
         assert_eq!(Asked::unpack(&ask.pack()), Some(Asked { ask: ask.clone(), said: Vec::new() }));
         // Another goes on behind what was said.

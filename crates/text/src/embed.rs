@@ -116,7 +116,7 @@ impl Ask {
     /// For the numbers of a text.
     pub fn embedding(prompt: Vec<Token>, pooling: Pooling) -> Ask {
         let (ends, sampling) = (Vec::new(), Sampling::default());
-        Ask { prompt, most: 0, ends, sampling, form: None, embed: Some(pooling) }
+        Ask { prompt, most: 0, ends, sampling, form: None, embed: Some(pooling), guess: false }
     }
 }
 

@@ -9,6 +9,9 @@ use crate::vocabulary::Token;
 
 /// Tokens guessed at a time: more are seldom all right, and each row costs.
 const MOST: usize = 8;
+/// The same where one costs at most this, because most of a step's time goes for something else, such as slow links.
+const MOST_CHEAP: usize = 16;
+const CHEAP: u32 = STEP_PRICE / 32;
 /// Tokens that must have stood there before: one says little.
 const LEAST_SAME: usize = 2;
 /// More tokens that are the same do not make a guess better.
@@ -72,7 +75,8 @@ impl Lookup {
         let paid = if self.hope > LEAST_HOPE { most.min(affordable) } else { 0 };
         if paid > 0 {
             self.thought.clear();
-            return following(tokens, paid.min(self.length));
+            let length = if price <= CHEAP { MOST_CHEAP } else { self.length };
+            return following(tokens, paid.min(length));
         }
         if self.thought.is_empty() {
             self.thought = following(tokens, most.min(self.length)).to_vec();
@@ -200,6 +204,9 @@ mod tests {
         }
         assert_eq!(lookup.guess(&TEXT, 100, 16).len(), MOST);
         assert_eq!(lookup.guess(&TEXT, 3, 16).len(), 3);
+        // Where rows cost next to nothing, all that may follow is guessed.
+        assert_eq!(hopeful().guess(&TEXT, 100, CHEAP).len(), 10);
+        assert_eq!(hopeful().guess(&TEXT, 100, CHEAP + 1).len(), MOST);
     }
 
     #[test]

@@ -109,6 +109,8 @@ struct CommonRequest {
     n: Option<u32>,
     #[serde(default)]
     response_format: Option<Json>,
+    #[serde(default)]
+    guess: Option<bool>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -175,6 +177,8 @@ pub struct Settings {
     pub sampling: Sampling,
     /// What answers must look like.
     pub form: Option<Form>,
+    /// Devices may guess ahead, which changes no word.
+    pub guess: bool,
 }
 
 impl Settings {
@@ -184,7 +188,15 @@ impl Settings {
         sampling.seed = sampling.seed.wrapping_add(choice.into());
         let ends = texts.tokenizer.words().ends().to_vec();
         let most = self.most.unwrap_or(context);
-        Ask { prompt, most, ends, sampling, form: self.form.clone(), embed: None }
+        Ask {
+            prompt,
+            most,
+            ends,
+            sampling,
+            form: self.form.clone(),
+            embed: None,
+            guess: self.guess,
+        }
     }
 }
 
@@ -300,6 +312,7 @@ impl CommonRequest {
             most,
             sampling,
             form: self.form()?,
+            guess: self.guess.unwrap_or(true),
         })
     }
 
@@ -422,12 +435,14 @@ mod tests {
             most: None,
             sampling,
             form: None,
+            guess: true,
         };
         assert_eq!(settings, expected);
         let settings = chat(json!({
             "stream": true, "stream_options": {"include_usage": true}, "n": 2, "stop": "x",
             "max_completion_tokens": 5, "max_tokens": 7, "seed": -1, "logprobs": true,
             "top_logprobs": 3, "logit_bias": {"5": -100}, "response_format": {"type": "text"},
+            "guess": false,
         }));
         let settings = settings.expect("as it should be");
         assert!(settings.stream && settings.usage && settings.choices == 2);
@@ -435,6 +450,7 @@ mod tests {
         assert_eq!(settings.sampling.seed, u64::MAX);
         assert_eq!(settings.sampling.alternatives, Some(3));
         assert_eq!(settings.sampling.bias, [(5, -100.0)]);
+        assert!(!settings.guess);
     }
 
     #[test]

@@ -2,12 +2,13 @@
 
     llm_split.py speed URL KEY MODEL TOKENS STREAMS
     llm_split.py recovery URL KEY MODEL TOKENS KILLS SHOAL JOIN FOLDER NOTES
-    llm_split.py late URL KEY MODEL TOKENS MILLIS SHOAL JOIN FOLDER
+    llm_split.py late URL KEY MODEL TOKENS MILLIS SHOAL JOIN FOLDER PROMPTS WAYS
 
 `speed`: tokens a second of one conversation, and of several together. `recovery`: nodes are killed in the middle of answers, each
 time another place of the crew; the longest time without a word, and answers that are not those of the undisturbed run. Before
 the question stand so many notes, so that it is as long as wanted. `late`: two nodes whose frames go through the coordinator
-and take so long from one to the other; tokens a second, and how many a token's hops and its computing would allow.
+and take so long from one to the other; for each of some prompts, tokens a second without guesses, and if WAYS is `both` with
+them: how many rounds through the nodes a token took then, and whether the words were others.
 """
 
 import asyncio
@@ -23,6 +24,24 @@ import urllib.request
 what, url, key, model = sys.argv[1:5]
 tokens = int(sys.argv[5])
 QUESTION = "Tell me a long story about a fish that learns to sing."
+FISH = {
+    "type": "object",
+    "properties": {
+        "name": {"type": "string", "maxLength": 20},
+        "lives": {"enum": ["sea", "river", "lake"]},
+        "weight": {"type": "integer", "minimum": 1, "maximum": 900},
+    },
+    "required": ["name", "lives", "weight"],
+}
+FISHES = {"type": "array", "items": FISH, "minItems": 12, "maxItems": 12}
+PROMPTS = {
+    "prose": (QUESTION, {}),
+    "code": ("Write a Python class Fish with a name, a length and a weight, and with a getter and a setter for each.", {}),
+    "json": (
+        "List twelve fish, each with its name, where it lives, and its weight in kilograms.",
+        {"response_format": {"type": "json_schema", "json_schema": {"name": "fishes", "schema": FISHES}}},
+    ),
+}
 NOTE = "The sea is wide, and the fish swim where they like. "
 
 
@@ -167,7 +186,37 @@ def far(delay):
     return here[0]
 
 
-def late(millis, shoal, link, folder):
+def answer(prompt, guess):
+    """The words of an answer, tokens a second behind the first one, and rounds that a token took."""
+    question, more = PROMPTS[prompt]
+    body = {"model": model, "messages": [{"role": "user", "content": question}], "max_tokens": tokens, "temperature": 0}
+    body |= {"stream": True, "stream_options": {"include_usage": True}, "guess": guess, **more}
+    words, times, end = [], [], {}
+    for line in ask("/v1/chat/completions", body):
+        if not line.startswith(b"data: {"):
+            continue
+        part = json.loads(line[6:])
+        if "error" in part:
+            raise SystemExit(f"the answer failed: {part['error']}")
+        if part.get("timings"):
+            end = part
+        if part["choices"] and part["choices"][0]["delta"].get("content"):
+            words.append(part["choices"][0]["delta"]["content"])
+            times.append(time.monotonic())
+    behind = end["usage"]["completion_tokens"] - 1
+    rounds = behind - end["timings"]["draft_n_accepted"]
+    return "".join(words), behind / (times[-1] - times[0]), rounds / behind
+
+
+def compared(prompt, ways):
+    words, plain, _ = answer(prompt, False)
+    if ways == "plain":
+        return {"plain": plain}
+    others, guessing, rounds = answer(prompt, True)
+    return {"plain": plain, "guessing": guessing, "rounds": rounds, "different": int(words != others)}
+
+
+def late(millis, shoal, link, folder, prompts, ways):
     if millis:
         # Half of it from a node to the coordinator, half from there to the other.
         _, place = link.split("/join#")
@@ -176,8 +225,7 @@ def late(millis, shoal, link, folder):
     try:
         ready()
         speak()
-        _, times = speak()
-        return {"alone": (len(times) - 1) / (times[-1] - times[0])}
+        return {prompt: compared(prompt, ways) for prompt in prompts.split(",")}
     finally:
         for node in nodes:
             node.kill()
@@ -187,7 +235,7 @@ def late(millis, shoal, link, folder):
 if what == "speed":
     found = speed(int(sys.argv[6]))
 elif what == "late":
-    found = late(int(sys.argv[6]), *sys.argv[7:10])
+    found = late(int(sys.argv[6]), *sys.argv[7:12])
 else:
     found = recovery(int(sys.argv[6]), *sys.argv[7:10], int(sys.argv[10]))
 print(json.dumps(found), flush=True)

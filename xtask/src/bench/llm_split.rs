@@ -1,8 +1,10 @@
 //! `bench llm-split` and `llm-recovery`: a language model whose layers are on several nodes of this machine.
 
+use serde_json::Value;
+
 use super::pool::Pool;
 use super::report::{Report, Wanted, least, most};
-use super::{Plan, build, figures, load, number};
+use super::{Plan, build, figures, llama_rpc, load, number};
 use crate::outside;
 use crate::shell::{Outcome, command, output, root, shoal, target};
 
@@ -17,8 +19,12 @@ const LAYERS: &str = "layers";
 const KILLS: &str = "20";
 const LONG_KILLS: &str = "6";
 const NOTES: &str = "55";
-/// From node to node, in milliseconds, where links are slow.
-const LATE: [u32; 2] = [20, 50];
+/// From node to node, in milliseconds; the first is as fast as the relay is.
+const LATE: [u32; 3] = [0, 20, 50];
+/// What is asked where links are slow: some answers repeat themselves more than others.
+const PROMPTS: [&str; 3] = ["prose", "code", "json"];
+/// Nodes that share the model, at most, and threads of one that has all of it.
+const MOST_NODES: usize = 3;
 /// Of a node's computing, what the coordinator may take.
 const COORDINATOR_SHARE: f64 = 0.01;
 
@@ -26,65 +32,123 @@ pub(super) fn speed(plan: &Plan) -> Outcome<Report> {
     outside::fetch_some(&["smollm2"])?;
     build(plan)?;
     let mut report = Report::new("llm-split", plan.rounds);
-    let mut found: Vec<(Vec<f64>, Vec<f64>)> = vec![Default::default(); 3];
+    let mut crews: Vec<(Vec<f64>, Vec<f64>)> = vec![Default::default(); MOST_NODES];
+    let mut solos = crews.clone();
     let mut shares = Vec::new();
     for round in 1..=plan.rounds {
-        for nodes in 1..=3 {
-            plan.say(&format!("round {round}: {nodes} node{}", if nodes == 1 { "" } else { "s" }));
-            let (alone, together, share) = measure(nodes, LAYERS)?;
-            shares.extend(share);
-            found[nodes - 1].0.push(alone);
-            found[nodes - 1].1.push(together);
+        for count in 1..=MOST_NODES {
+            plan.say(&format!("round {round}: {count} at work, as one process and as nodes"));
+            // One node with one thread is both.
+            let ways = [(1, count, &mut solos), (count, 1, &mut crews)];
+            for (nodes, threads, found) in ways.into_iter().skip(usize::from(count == 1)) {
+                let (alone, together, share) = measure(nodes, threads, LAYERS)?;
+                shares.extend(share);
+                found[count - 1].0.push(alone);
+                found[count - 1].1.push(together);
+            }
         }
     }
-    let best: Vec<(f64, f64)> = found.iter().map(|(a, b)| (most(a), most(b))).collect();
-    for (nodes, (alone, together)) in (1..).zip(&best) {
-        report.ours(&format!("nodes{nodes}PerSecond"), *alone);
-        report.ours(&format!("nodes{nodes}EightPerSecond"), *together);
-        if nodes > 1 {
-            let wanted = Wanted::AtLeast(0.9);
-            report.ratio(&format!("nodes{nodes}ToOne"), alone / best[0].0, wanted);
-            report.ratio(&format!("nodes{nodes}EightToOne"), together / best[0].1, wanted);
-        }
-    }
+    solos[0] = crews[0].clone();
+    compared(&mut report, &solos, &crews);
     if !shares.is_empty() {
         let wanted = Wanted::AtMost(COORDINATOR_SHARE);
         report.ratio("coordinatorCpu", least(&shares), wanted);
     }
     late(plan, &mut report)?;
+    llama_rpc::beside(plan, &outside::folder().join(FILE), &mut report)?;
     report
         .note("native nodes with one thread each, on both cores of one machine, links by loopback");
-    report
-        .note("tokens a second as a client sees them, over HTTP; llama.cpp's RPC was not measured");
+    report.note("threads: one node has all of the model, and so many threads");
+    report.note("tokens a second as a client sees them, over HTTP");
     report.note(load());
     Ok(report)
 }
 
-/// Two nodes whose frames go through the coordinator, there and back for each token, on slow links: against what their
-/// computing and two hops allow.
-fn late(plan: &Plan, report: &mut Report) -> Outcome {
-    let mut near = Vec::new();
-    let mut far = [Vec::new(), Vec::new()];
-    for round in 1..=plan.rounds {
-        plan.say(&format!("round {round}: links of {LATE:?} ms"));
-        near.push(measure_late(0, LAYERS)?);
-        for (found, millis) in far.iter_mut().zip(LATE) {
-            found.push(measure_late(millis, LAYERS)?);
+/// Nodes that share the model, against one process with as many threads.
+fn compared(report: &mut Report, solos: &[(Vec<f64>, Vec<f64>)], crews: &[(Vec<f64>, Vec<f64>)]) {
+    let best_eight = solos.iter().map(|(_, eight)| most(eight)).fold(0.0, f64::max);
+    for (count, (solo, crew)) in (1..).zip(solos.iter().zip(crews)) {
+        report.ours(&format!("nodes{count}PerSecond"), most(&crew.0));
+        report.ours(&format!("nodes{count}EightPerSecond"), most(&crew.1));
+        if count > 1 {
+            report.ours(&format!("threads{count}PerSecond"), most(&solo.0));
+            report.ours(&format!("threads{count}EightPerSecond"), most(&solo.1));
+            let wanted = Wanted::AtLeast(0.9);
+            let ratio = most(&crew.0) / most(&solo.0);
+            report.ratio(&format!("nodes{count}ToThreads{count}"), ratio, wanted);
+            let ratio = most(&crew.1) / best_eight;
+            report.ratio(&format!("nodes{count}EightToBest"), ratio, wanted);
+            report.aside(&format!("nodes{count}ToOne"), most(&crew.0) / most(&crews[0].0));
         }
     }
-    let near = most(&near);
-    report.ours("relayedPerSecond", near);
-    for (found, millis) in far.iter().zip(LATE) {
-        let predicted = 1.0 / (1.0 / near + 2.0 * f64::from(millis) / 1000.0);
-        let name = format!("late{millis}");
-        report.ours(&format!("{name}PerSecond"), most(found));
-        report.ratio(&format!("{name}ToPredicted"), most(found) / predicted, Wanted::AtLeast(0.9));
+}
+
+/// What one kind of prompt gives at one delay.
+#[derive(Clone, Default)]
+struct Late {
+    plain: Vec<f64>,
+    guessing: Vec<f64>,
+    /// Rounds through the nodes for each token.
+    rounds: f64,
+}
+
+/// Two nodes whose frames go through the coordinator, there and back for each round, on slow links: against what their
+/// computing and two hops allow, with guesses and without.
+fn late(plan: &Plan, report: &mut Report) -> Outcome {
+    let mut found = vec![vec![Late::default(); PROMPTS.len()]; LATE.len()];
+    let mut different = 0.0;
+    for round in 1..=plan.rounds {
+        for (found, millis) in found.iter_mut().zip(LATE) {
+            plan.say(&format!("round {round}: links of {millis} ms, with guesses and without"));
+            let figures = asked_late(millis, LAYERS, &PROMPTS, true)?;
+            for (found, prompt) in found.iter_mut().zip(PROMPTS) {
+                let figures = &figures[prompt];
+                found.plain.push(number(figures, "plain")?);
+                found.guessing.push(number(figures, "guessing")?);
+                found.rounds = number(figures, "rounds")?;
+                different += number(figures, "different")?;
+            }
+        }
     }
-    report.note("late: a proxy before the coordinator delays every byte; frames by the relay, by socket; two hops a token");
+    let (near, far) = found.split_first().ok_or("no delays")?;
+    note_late(report, LATE[0], near, near);
+    for (found, millis) in far.iter().zip(&LATE[1..]) {
+        note_late(report, *millis, near, found);
+    }
+    report.ratio("differentWords", different, Wanted::AtMost(0.0));
+    report.note("late: a proxy before the coordinator delays every byte; frames by the relay, by socket; two hops a round");
+    report.note(
+        "guessing: the same question, the same words; gain: against the same without guesses",
+    );
     Ok(())
 }
 
+fn note_late(report: &mut Report, millis: u32, near: &[Late], found: &[Late]) {
+    let way = 2.0 * f64::from(millis) / 1_000.0;
+    for ((prompt, near), found) in PROMPTS.iter().zip(near).zip(found) {
+        let name = format!("late{millis}.{prompt}");
+        let (plain, guessing) = (most(&found.plain), most(&found.guessing));
+        report.ours(&format!("{name}PerSecond"), plain);
+        report.ours(&format!("{name}GuessingPerSecond"), guessing);
+        report.aside(&format!("{name}Gain"), guessing / plain);
+        if millis > 0 {
+            let wanted = Wanted::AtLeast(0.9);
+            let predicted = 1.0 / (1.0 / most(&near.plain) + way);
+            report.ratio(&format!("{name}ToPredicted"), plain / predicted, wanted);
+            // A round takes what it takes nearby, and its way.
+            let nearby = 1.0 / (most(&near.guessing) * near.rounds);
+            let predicted = 1.0 / (found.rounds * (nearby + way));
+            report.ratio(&format!("{name}GuessingToPredicted"), guessing / predicted, wanted);
+        }
+    }
+}
+
+/// Tokens a second of a story, without guesses.
 pub(super) fn measure_late(millis: u32, by: &str) -> Outcome<f64> {
+    number(&asked_late(millis, by, &PROMPTS[..1], false)?[PROMPTS[0]], "plain")
+}
+
+fn asked_late(millis: u32, by: &str, prompts: &[&str], guesses: bool) -> Outcome<Value> {
     // Its way by QUIC would not be delayed.
     let pool = Pool::start_with(&["--no-quic"])?;
     let folder = target().join("bench/late");
@@ -92,18 +156,20 @@ pub(super) fn measure_late(millis: u32, by: &str) -> Outcome<f64> {
     add(&pool, "2", by, "0")?;
     let mut python = python("late", &pool);
     python.arg(millis.to_string()).arg(shoal()).arg(&pool.running.join).arg(&folder);
+    python.arg(prompts.join(",")).arg(if guesses { "both" } else { "plain" });
     let found = figures(&mut python);
     let _ = std::fs::remove_dir_all(&folder);
-    number(&found?, "alone")
+    found
 }
 
 /// Tokens a second of one conversation, and of eight together; and the coordinator's processor time, as a share of that of the
 /// nodes.
-pub(super) fn measure(nodes: usize, by: &str) -> Outcome<(f64, f64, Option<f64>)> {
+pub(super) fn measure(nodes: usize, threads: usize, by: &str) -> Outcome<(f64, f64, Option<f64>)> {
     let mut pool = Pool::start()?;
     let key = pool.running.key.clone();
+    let threads = threads.to_string();
     for _ in 0..nodes {
-        pool.add_node(&["--no-gpu", "--cpus", "1", "--memory", "1G", "--key", &key])?;
+        pool.add_node(&["--no-gpu", "--cpus", &threads, "--memory", "1G", "--key", &key])?;
     }
     let split = if nodes == 1 { "never".into() } else { nodes.to_string() };
     add(&pool, &split, by, "60")?;

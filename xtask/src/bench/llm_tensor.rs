@@ -27,10 +27,10 @@ pub(super) fn run(plan: &Plan) -> Outcome<Report> {
     let (mut one, mut found) = (Vec::new(), [Found::default(), Found::default()]);
     for round in 1..=plan.rounds {
         plan.say(&format!("round {round}: one node"));
-        one.push(measure(1, WAYS[0])?.0);
+        one.push(measure(1, 1, WAYS[0])?.0);
         for (way, found) in WAYS.into_iter().zip(&mut found) {
             plan.say(&format!("round {round}: two nodes by {way}"));
-            let (alone, eight, _) = measure(2, way)?;
+            let (alone, eight, _) = measure(2, 1, way)?;
             found.alone.push(alone);
             found.eight.push(eight);
             found.relayed.push(measure_late(0, way)?);

@@ -7,6 +7,7 @@ mod farm;
 mod farm_exec;
 mod join;
 mod link;
+mod llama_rpc;
 mod llm_solo;
 mod llm_split;
 mod llm_tensor;

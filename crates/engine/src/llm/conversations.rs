@@ -294,6 +294,7 @@ mod tests {
             sampling,
             form: None,
             embed: None,
+            guess: true,
         };
         Asked { ask, said: Vec::new() }
     }

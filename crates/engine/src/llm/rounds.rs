@@ -7,8 +7,13 @@
 //! | way | bytes |
 //! |---|---|
 //! | `Asked`, `Aside` | what was asked, as [`Asked`] reads it |
-//! | `On` | position of the first row u32; a byte: bit 0 whether a token is to be chosen behind the last one, the others which form the rows have, as in [`Wire::ALL`]; then each row in that form |
-//! | `Round` | position u32, token u32 |
+//! | `On` | position of the first row u32; behind how many of the last rows a token is to be chosen u8; which form the rows have u8, as in [`Wire::ALL`]; then each row in that form |
+//! | `Round` | position u32; the token that was chosen u32; guesses of those that follow it, u32 each |
+//!
+//! The last device guesses what it says next, if that is worth what it costs: all compute guesses together with the
+//! token before them, so that a round brings several tokens. A token is chosen behind each as it would be without
+//! guesses. The next round begins behind those that were right, and there each device forgets the others. Nothing else
+//! is ever forgotten so: a round that begins before what was guessed is an error, and so is a hole.
 //!
 //! Each row is formed by itself, so that it becomes the same bytes whatever is sent with it: a text that is read again
 //! after a loss goes on as before. Rows that the wanted form has no room for travel as they are.
@@ -19,15 +24,19 @@ use std::sync::Arc;
 use shoal_kinds::Wire;
 use shoal_kinds::crew::{Out, Way};
 use shoal_protocol::Failure;
-use shoal_text::{Answer, Asked, Bounds, Said, Spelling, Token, pack};
+use shoal_text::{Answer, Asked, Bounds, Next, Said, Spelling, Token, pack};
 
+use super::prices::Prices;
 use super::stage::{Input, MOST_ROWS, Output, Row, Stage};
 
 /// Tokens of a text that are read in one go: others' turns come between, and the next device begins meanwhile.
 pub const READ_STEP: usize = 64;
 /// Texts that were dropped, and whose words may still be on their way.
 const MOST_DROPPED: usize = 1024;
-const HEAD: usize = 5;
+/// Behind so many rounds with guesses comes one without: what a device takes for a single row says how fast it is, and
+/// what a round takes without guesses says what guesses cost.
+const MOST_GUESSING: u32 = 15;
+const HEAD: usize = 6;
 
 /// One device's layers, and what it keeps of each text.
 pub struct Rounds {
@@ -37,6 +46,8 @@ pub struct Rounds {
     wire: Wire,
     texts: BTreeMap<u64, Text>,
     dropped: Dropped,
+    /// At the last device: what guesses cost, with the way there and back.
+    prices: Prices,
 }
 
 /// The last texts that nobody wants any more.
@@ -72,6 +83,18 @@ struct Text {
     answer: Option<Answer>,
     /// At the last one, before that: for each step how many rows it had, and what came out if it was wanted.
     early: Vec<(usize, Option<Vec<f32>>)>,
+    /// Of the positions that are here, so many at the end are guesses.
+    guesses: u32,
+    /// At the last one: when the round that is under way began.
+    since: Option<u64>,
+    /// Rounds with guesses since the last one without.
+    guessing: u32,
+}
+
+impl Text {
+    fn is_speaking(&self) -> bool {
+        self.answer.as_ref().is_some_and(|answer| !answer.is_over())
+    }
 }
 
 /// What comes to this device, of one text.
@@ -101,7 +124,8 @@ struct Step {
     tokens: Vec<Token>,
     hidden: Vec<f32>,
     rows: usize,
-    wants: bool,
+    /// Behind so many of the last ones a token is to be chosen.
+    wants: usize,
 }
 
 impl Rounds {
@@ -112,8 +136,8 @@ impl Rounds {
         spelling: Option<Arc<Spelling>>,
         wire: Wire,
     ) -> Rounds {
-        let (texts, dropped) = (BTreeMap::new(), Dropped::default());
-        Rounds { stage, bounds, spelling, wire, texts, dropped }
+        let (texts, dropped, prices) = (BTreeMap::new(), Dropped::default(), Prices::new());
+        Rounds { stage, bounds, spelling, wire, texts, dropped, prices }
     }
 
     /// A new epoch: nothing is left of any text.
@@ -121,6 +145,8 @@ impl Rounds {
         for text in std::mem::take(&mut self.texts).into_keys() {
             self.stage.drop_sequence(text);
         }
+        // Others may be on the way now.
+        self.prices = Prices::new();
     }
 
     /// Nobody wants that text any more.
@@ -130,12 +156,12 @@ impl Rounds {
         self.dropped.insert(text);
     }
 
-    /// Computes all that is given together. `now` is in microseconds of any clock.
-    pub fn turn(&mut self, given: &[Given<'_>], now: u64) -> Turn {
+    /// Computes all that is given together. The clock gives microseconds.
+    pub fn turn(&mut self, given: &[Given<'_>], clock: &dyn Fn() -> u64) -> Turn {
         let mut made: Vec<Result<Vec<Out>, Failure>> = Vec::with_capacity(given.len());
         let mut steps = Vec::new();
         for (at, given) in given.iter().enumerate() {
-            let begun = self.begin(at, given, now);
+            let begun = self.begin(at, given, clock);
             made.push(begun.map(|(outs, step)| {
                 steps.extend(step);
                 outs
@@ -150,7 +176,7 @@ impl Rounds {
             });
             let count = fits.count().max(1);
             let batch: Vec<Step> = steps.drain(..count).collect();
-            self.compute(&batch, now, &mut made);
+            self.compute(&batch, clock, &mut made);
         }
         Turn { made, usual, single: usual }
     }
@@ -160,7 +186,7 @@ impl Rounds {
         &mut self,
         at: usize,
         given: &Given<'_>,
-        now: u64,
+        clock: &dyn Fn() -> u64,
     ) -> Result<(Vec<Out>, Option<Step>), Failure> {
         let Given { text, way, bytes } = *given;
         if self.dropped.contains(text) {
@@ -176,7 +202,7 @@ impl Rounds {
                 let mut outs = Vec::new();
                 let mut kept = Text { read, ..Text::default() };
                 match self.stage.is_last() {
-                    true => kept.answer = Some(self.answer(asked, now)?),
+                    true => kept.answer = Some(self.answer(asked, clock())?),
                     false => outs.push(Out::Aside(bytes.to_vec())),
                 }
                 self.texts.insert(text, kept);
@@ -184,16 +210,17 @@ impl Rounds {
             }
             Way::Again => Ok((Vec::new(), Some(self.reads(at, text)?))),
             Way::Round => {
-                let (position, token) = two(bytes).ok_or_else(|| lost("no token"))?;
+                let (position, tokens) = round(bytes).ok_or_else(|| lost("no token"))?;
                 self.follows(text, position)?;
-                let (tokens, hidden) = (vec![token], Vec::new());
-                let step = Step { at, text, position, tokens, hidden, rows: 1, wants: true };
+                let (rows, hidden) = (tokens.len(), Vec::new());
+                let step = Step { at, text, position, tokens, hidden, rows, wants: rows };
                 Ok((Vec::new(), Some(step)))
             }
             Way::On => self.passed(at, text, bytes).map(|step| (Vec::new(), Some(step))),
             Way::Among => Err(lost("numbers of a device with a share of the same layers")),
             Way::Aside => {
                 let asked = Asked::unpack(bytes).ok_or_else(|| wrong("no text to continue"))?;
+                let now = clock();
                 let answer = self.answer(asked, now)?;
                 let kept = self.texts.entry(text).or_default();
                 kept.answer = Some(answer);
@@ -217,22 +244,24 @@ impl Rounds {
         let rest = kept.read.get(position as usize..).filter(|rest| !rest.is_empty());
         let rest = rest.ok_or_else(|| lost("nothing is left to read"))?;
         let tokens = rest[..rest.len().min(READ_STEP)].to_vec();
-        let (rows, wants) = (tokens.len(), tokens.len() == rest.len());
+        let (rows, wants) = (tokens.len(), usize::from(tokens.len() == rest.len()));
         Ok(Step { at, text, position, tokens, hidden: Vec::new(), rows, wants })
     }
 
     /// What the device before made.
-    fn passed(&self, at: usize, text: u64, bytes: &[u8]) -> Result<Step, Failure> {
+    fn passed(&mut self, at: usize, text: u64, bytes: &[u8]) -> Result<Step, Failure> {
         let (head, numbers) =
             bytes.split_first_chunk::<HEAD>().ok_or_else(|| lost("no numbers"))?;
         let position = u32::from_le_bytes([head[0], head[1], head[2], head[3]]);
-        self.follows(text, position)?;
-        let form = Wire::ALL.get(usize::from(head[4] >> 1));
+        let (wants, form) = (usize::from(head[4]), Wire::ALL.get(usize::from(head[5])));
         let form = form.ok_or_else(|| lost("rows in an unknown form"))?;
         let row = form.bytes(self.stage.width() as u64 * 4) as usize;
         let rows = numbers.len() / row.max(1);
         if rows == 0 || rows > READ_STEP || !numbers.len().is_multiple_of(row) {
             return Err(lost("rows of another width"));
+        }
+        if wants > rows {
+            return Err(lost("more is wanted than there is"));
         }
         let mut hidden = Vec::with_capacity(rows * self.stage.width());
         for row in numbers.chunks_exact(row) {
@@ -240,26 +269,44 @@ impl Rounds {
             let (numbers, _) = numbers.as_chunks::<4>();
             hidden.extend(numbers.iter().map(|number| f32::from_le_bytes(*number)));
         }
-        let (tokens, wants) = (Vec::new(), head[4] & 1 != 0);
-        Ok(Step { at, text, position, tokens, hidden, rows, wants })
+        self.follows(text, position)?;
+        Ok(Step { at, text, position, tokens: Vec::new(), hidden, rows, wants })
     }
 
-    /// A hole is an error, not a guess: an answer from it would be fluent and wrong.
-    fn follows(&self, text: u64, position: u32) -> Result<(), Failure> {
+    /// What comes next begins behind the guesses that were right: the others are forgotten. A hole is an error, not a
+    /// guess: an answer from it would be fluent and wrong.
+    fn follows(&mut self, text: u64, position: u32) -> Result<(), Failure> {
         let here = self.stage.length(text);
-        match here == position {
-            true => Ok(()),
-            false => Err(lost(&format!("position {position} behind {here} positions"))),
+        let guesses = self.texts.get(&text).map_or(0, |kept| kept.guesses);
+        if position > here || position < here.saturating_sub(guesses) {
+            return Err(lost(&format!("position {position} behind {here} positions")));
         }
+        self.forgets(text, position)
     }
 
-    fn compute(&mut self, steps: &[Step], now: u64, made: &mut [Result<Vec<Out>, Failure>]) {
+    /// Nothing here is a guess any more: those that were right are in front of this position.
+    fn forgets(&mut self, text: u64, position: u32) -> Result<(), Failure> {
+        if let Some(kept) = self.texts.get_mut(&text) {
+            kept.guesses = 0;
+        }
+        if position < self.stage.length(text) {
+            self.stage.truncate(text, position).map_err(|error| lost(&error.to_string()))?;
+        }
+        Ok(())
+    }
+
+    fn compute(
+        &mut self,
+        steps: &[Step],
+        clock: &dyn Fn() -> u64,
+        made: &mut [Result<Vec<Out>, Failure>],
+    ) {
         let output = match self.run(steps) {
             Ok(output) => output,
             // One that is wrong must not fail the others.
             Err(_) if steps.len() > 1 => {
                 return steps.iter().for_each(|step| {
-                    self.compute(std::slice::from_ref(step), now, made);
+                    self.compute(std::slice::from_ref(step), clock, made);
                 });
             }
             Err(failure) => {
@@ -267,8 +314,10 @@ impl Rounds {
                 return;
             }
         };
-        let (mut place, mut logits) = (0, 0);
+        let (mut place, mut logits, now) = (0, 0, clock());
         for step in steps {
+            let kept = self.texts.entry(step.text).or_default();
+            kept.guesses = step.wants.saturating_sub(1) as u32;
             let outs = match &output {
                 Output::Hidden(numbers) => {
                     let own = step.rows * self.stage.width();
@@ -277,8 +326,8 @@ impl Rounds {
                     Ok(self.passes(step, numbers))
                 }
                 Output::Logits(numbers) => {
-                    let own = if step.wants { self.stage.words() } else { 0 };
-                    let numbers = step.wants.then(|| &numbers[logits..logits + own]);
+                    let own = step.wants * self.stage.words();
+                    let numbers = (own > 0).then(|| &numbers[logits..logits + own]);
                     logits += own;
                     self.chooses(step, numbers, now)
                 }
@@ -298,7 +347,7 @@ impl Rounds {
                 (0..step.rows).map(|at| Row {
                     sequence: step.text,
                     position: step.position + at as u32,
-                    wants_logits: step.wants && at + 1 == step.rows,
+                    wants_logits: at + step.wants >= step.rows,
                 })
             })
             .collect();
@@ -317,10 +366,10 @@ impl Rounds {
         let (form, rows) = formed(numbers, self.stage.width(), self.wire);
         let mut bytes = Vec::with_capacity(HEAD + rows.len());
         bytes.extend(step.position.to_le_bytes());
-        bytes.push(u8::from(step.wants) | form << 1);
+        bytes.extend([step.wants as u8, form]);
         bytes.extend(rows);
         let mut outs = vec![Out::On(bytes)];
-        if self.stage.is_first() && !step.wants {
+        if self.stage.is_first() && step.wants == 0 {
             outs.push(Out::Again);
         }
         outs
@@ -343,13 +392,13 @@ impl Rounds {
         }
         let mut outs = self.say(step.text, step.rows, logits, now)?;
         // Where one device has all layers it goes on by itself.
-        if self.stage.is_first() && !step.wants {
+        if self.stage.is_first() && step.wants == 0 {
             outs.push(Out::Again);
         }
         Ok(outs)
     }
 
-    /// So many rows were computed, behind which a token is chosen if there are numbers.
+    /// So many rows were computed, behind the last of which tokens are chosen if there are numbers.
     fn say(
         &mut self,
         text: u64,
@@ -357,31 +406,60 @@ impl Rounds {
         logits: Option<&[f32]>,
         now: u64,
     ) -> Result<Vec<Out>, Failure> {
-        let kept = self.texts.get_mut(&text);
-        let answer = kept.and_then(|kept| kept.answer.as_mut());
-        let answer = answer.ok_or_else(|| lost("an unknown text"))?;
-        let expected = answer.next().map(|next| (next.tokens.len(), next.wants));
-        if expected != Some((rows, logits.is_some())) {
+        let wants = logits.map_or(0, |numbers| numbers.len() / self.stage.words().max(1));
+        let speaking = self.speaking();
+        let kept = self.texts.get_mut(&text).ok_or_else(|| lost("an unknown text"))?;
+        let answer = kept.answer.as_mut().ok_or_else(|| lost("an unknown text"))?;
+        let asked = |next: Next<'_>| (next.tokens.len(), usize::from(next.wants) + next.guesses);
+        if answer.next().map(asked) != Some((rows, wants)) {
             return Err(lost("rows that nobody asked for"));
         }
+        if let Some(since) = kept.since.take()
+            && let Some(cost) = self.prices.took(rows, now.saturating_sub(since))
+        {
+            answer.guesses_took(cost.saturating_mul(speaking));
+        }
         let said = answer.computed(logits, now).map_err(wrong)?;
-        let over = answer.is_over();
-        let mut outs = Vec::new();
+        let (right, is_over) = (answer.computed_tokens().len() as u32, answer.is_over());
+        let (mut words, mut end) = (Vec::new(), None);
         for said in said {
-            let word = pack(&said);
             match said {
-                Said::Token(chosen) => {
-                    outs.push(Out::Part(word));
-                    if !over {
-                        let position = self.stage.length(text).to_le_bytes();
-                        outs.push(Out::Round([position, chosen.token.to_le_bytes()].concat()));
-                    }
-                }
-                Said::Done(_) => outs.push(Out::Last(word)),
+                Said::Token(_) => words.extend(pack(&said)),
+                Said::Done(_) => end = Some(Out::Last(pack(&said))),
                 Said::Embedding(_) => return Err(lost("numbers that nobody asked for")),
             }
         }
+        let mut outs = Vec::new();
+        if !words.is_empty() {
+            outs.push(Out::Part(words));
+        }
+        outs.extend(end);
+        if wants > 0 && !is_over {
+            self.forgets(text, right)?;
+            outs.push(self.next_round(text, now)?);
+        }
         Ok(outs)
+    }
+
+    /// Texts of which more is to be said.
+    fn speaking(&self) -> u32 {
+        self.texts.values().filter(|kept| kept.is_speaking()).count() as u32
+    }
+
+    /// The token that was chosen last, with guesses if they are worth it.
+    fn next_round(&mut self, text: u64, now: u64) -> Result<Out, Failure> {
+        // What one more row takes of a device's time, all others wait for.
+        let price = self.prices.row().saturating_mul(self.speaking());
+        let kept = self.texts.get_mut(&text).ok_or_else(|| lost("an unknown text"))?;
+        let answer = kept.answer.as_mut().ok_or_else(|| lost("an unknown text"))?;
+        if kept.guessing < MOST_GUESSING {
+            answer.guess(READ_STEP - 1, price);
+        }
+        let next = answer.next().ok_or_else(|| lost("nothing is left to say"))?;
+        kept.guessing = if next.guesses > 0 { kept.guessing + 1 } else { 0 };
+        kept.since = Some(now);
+        let tokens = next.tokens.iter().flat_map(|token| token.to_le_bytes());
+        Ok(Out::Round(next.position.to_le_bytes().into_iter().chain(tokens).collect()))
     }
 }
 
@@ -395,10 +473,13 @@ fn formed(numbers: &[f32], width: usize, wire: Wire) -> (u8, Vec<u8>) {
     }
 }
 
-fn two(bytes: &[u8]) -> Option<(u32, u32)> {
+/// A position, and the tokens from there on.
+fn round(bytes: &[u8]) -> Option<(u32, Vec<Token>)> {
     let (words, []) = bytes.as_chunks::<4>() else { return None };
-    let [first, second] = words else { return None };
-    Some((u32::from_le_bytes(*first), u32::from_le_bytes(*second)))
+    let (position, tokens) = words.split_first()?;
+    let tokens: Vec<Token> = tokens.iter().map(|token| u32::from_le_bytes(*token)).collect();
+    let fits = (1..=READ_STEP).contains(&tokens.len());
+    fits.then_some((u32::from_le_bytes(*position), tokens))
 }
 
 /// The request's own fault.

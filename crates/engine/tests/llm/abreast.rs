@@ -123,7 +123,8 @@ fn says_the_same(path: &str, name: &str) {
     let prompts = case["prompts"].as_array().expect("prompts");
     let prompt = tokens(&prompts[0]["tokens"]);
     let sampling = Sampling { temperature: 0.0, alternatives: Some(5), ..Sampling::default() };
-    let ask = Ask { prompt, most: 12, ends: [].into(), sampling, form: None, embed: None };
+    let ask =
+        Ask { prompt, most: 12, ends: [].into(), sampling, form: None, embed: None, guess: true };
     let options = Options { threads: 2, ..options() };
     let words = |ends: &[u64]| {
         let mut crew = crew(&file, ends, &options);

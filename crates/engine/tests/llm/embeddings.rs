@@ -87,7 +87,7 @@ fn conversations_and_texts_change_nothing_of_each_other() {
     let ask = || {
         let sampling = Sampling { temperature: 0.7, seed: 5, ..Sampling::default() };
         let (prompt, ends) = (prompt.clone(), Vec::new());
-        let ask = Ask { prompt, most: 30, ends, sampling, form: None, embed: None };
+        let ask = Ask { prompt, most: 30, ends, sampling, form: None, embed: None, guess: true };
         Asked { ask, said: Vec::new() }
     };
     let alone = |asked| {

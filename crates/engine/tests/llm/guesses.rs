@@ -10,7 +10,8 @@ const CONTEXT: u32 = 160;
 fn asked(temperature: f32, frequency: f32) -> Asked {
     let sampling = Sampling { temperature, frequency, seed: 3, ..Sampling::default() };
     let prompt: Vec<Token> = (0..48).map(|at| at % 16 * 7 % 40).collect();
-    let ask = Ask { prompt, most: 100, ends: Vec::new(), sampling, form: None, embed: None };
+    let ask =
+        Ask { prompt, most: 100, ends: Vec::new(), sampling, form: None, embed: None, guess: true };
     Asked { ask, said: Vec::new() }
 }
 

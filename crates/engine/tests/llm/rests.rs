@@ -20,8 +20,15 @@ fn open(name: &str, seats: usize) -> Conversations<Whole> {
 
 fn asked(prompt: &[Token], most: u32) -> Asked {
     let sampling = Sampling { temperature: 0.8, seed: 7, ..Sampling::default() };
-    let ask =
-        Ask { prompt: prompt.into(), most, ends: Vec::new(), sampling, form: None, embed: None };
+    let ask = Ask {
+        prompt: prompt.into(),
+        most,
+        ends: Vec::new(),
+        sampling,
+        form: None,
+        embed: None,
+        guess: true,
+    };
     Asked { ask, said: Vec::new() }
 }
 

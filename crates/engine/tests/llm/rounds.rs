@@ -1,5 +1,6 @@
 //! Texts that go round through devices with some layers each: the same tokens as from one device with all layers.
 
+use std::cell::Cell;
 use std::collections::{BTreeMap, VecDeque};
 
 use shoal_engine::llm::{Given, READ_STEP, Rounds};
@@ -20,10 +21,21 @@ struct Ring {
     failed: Vec<(u64, Failure)>,
     /// Words past the others are held back until then.
     holds_aside: bool,
+    /// What a device's turn takes, whatever it computes, and what time it is.
+    step: u64,
+    now: Cell<u64>,
+    /// Rounds, and tokens that were sent with them.
+    rounds: usize,
+    sent: usize,
 }
 
 fn file() -> File {
     File::open(&cases().join("llama.gguf"))
+}
+
+/// Layers for three devices.
+fn three() -> File {
+    File::open(&cases().join("gemma3.gguf"))
 }
 
 /// Devices that have the layers between these, and an end.
@@ -42,12 +54,22 @@ fn ring_by(file: &File, cuts: &[u32], wire: Wire) -> Ring {
     };
     let devices: Vec<Rounds> = ends.windows(2).map(device).collect();
     let ways = devices.iter().map(|_| VecDeque::new()).collect();
-    Ring { devices, ways, answers: BTreeMap::new(), failed: Vec::new(), holds_aside: false }
+    let (answers, failed, now) = (BTreeMap::new(), Vec::new(), Cell::new(0));
+    let (holds_aside, step, rounds, sent) = (false, 0, 0, 0);
+    Ring { devices, ways, answers, failed, holds_aside, step, now, rounds, sent }
 }
 
 pub(crate) fn ask(prompt: &[Token], most: u32) -> Ask {
     let sampling = Sampling { temperature: 0.8, seed: 7, ..Sampling::default() };
-    Ask { prompt: prompt.into(), most, ends: [].into(), sampling, form: None, embed: None }
+    Ask {
+        prompt: prompt.into(),
+        most,
+        ends: [].into(),
+        sampling,
+        form: None,
+        embed: None,
+        guess: true,
+    }
 }
 
 impl Ring {
@@ -62,7 +84,8 @@ impl Ring {
         self.ways[at].extend(held);
         let given = now.iter().map(|(text, way, bytes)| Given { text: *text, way: *way, bytes });
         let given: Vec<_> = given.collect();
-        let made = self.devices[at].turn(&given, 0).made;
+        self.now.set(self.now.get() + self.step);
+        let made = self.devices[at].turn(&given, &|| self.now.get()).made;
         let (last, count) = (self.devices.len() - 1, now.len());
         for ((text, ..), outs) in now.into_iter().zip(made) {
             match outs {
@@ -70,7 +93,11 @@ impl Ring {
                 Ok(outs) => outs.into_iter().for_each(|out| match out {
                     Out::Again => self.ways[at].push_back((text, Way::Again, Vec::new())),
                     Out::On(bytes) => self.ways[at + 1].push_back((text, Way::On, bytes)),
-                    Out::Round(bytes) => self.ways[0].push_back((text, Way::Round, bytes)),
+                    Out::Round(bytes) => {
+                        self.rounds += 1;
+                        self.sent += bytes.len() / 4 - 1;
+                        self.ways[0].push_back((text, Way::Round, bytes));
+                    }
                     Out::Aside(bytes) => self.ways[last].push_back((text, Way::Aside, bytes)),
                     Out::Among(_) | Out::Choose(_) => panic!("these devices stand in a chain"),
                     Out::Part(bytes) | Out::Last(bytes) => {
@@ -249,7 +276,7 @@ fn a_hole_is_an_error_and_so_is_what_makes_no_sense() {
     let width = file.model.config().width as usize;
     let row = |position: u32, numbers: usize| {
         let numbers = vec![0u8; numbers * 4];
-        [&position.to_le_bytes()[..], &[0], &numbers].concat()
+        [&position.to_le_bytes()[..], &[0, 0], &numbers].concat()
     };
     let (zero, two) = (0u32.to_le_bytes(), 2u32.to_le_bytes());
     for (at, way, bytes, words) in [
@@ -257,9 +284,12 @@ fn a_hole_is_an_error_and_so_is_what_makes_no_sense() {
         (1, Way::On, row(0, width - 1), "another width"),
         (1, Way::On, row(0, 0), "another width"),
         (1, Way::On, vec![1], "no numbers"),
-        (1, Way::On, vec![0, 0, 0, 0, 7, 1, 2, 3, 4], "an unknown form"),
-        (1, Way::On, vec![0, 0, 0, 0, 2, 1, 2, 3, 4], "another width"),
+        (1, Way::On, vec![0, 0, 0, 0, 0, 7, 1, 2, 3, 4], "an unknown form"),
+        (1, Way::On, vec![0, 0, 0, 0, 0, 1, 1, 2, 3, 4], "another width"),
+        (1, Way::On, [&[0, 0, 0, 0, 2, 0], &row(0, width)[6..]].concat(), "more is wanted"),
         (0, Way::Round, [two, zero].concat(), "position 2 behind 0"),
+        (0, Way::Round, zero.to_vec(), "no token"),
+        (0, Way::Round, zero.repeat(2 + READ_STEP), "no token"),
         (0, Way::Round, vec![1, 2, 3], "no token"),
         (0, Way::Again, vec![], "an unknown text"),
         (0, Way::Asked, vec![1, 2, 3], "no text to continue"),
@@ -278,7 +308,7 @@ fn a_hole_is_an_error_and_so_is_what_makes_no_sense() {
     assert_eq!((ring.failed.len(), ring.answers.len()), (1, 0));
     // Another is not held up by one that is wrong.
     ring.ways[1].push_back((2, Way::On, row(0, width)));
-    ring.ways[1].push_back((3, Way::On, [&row(0, width)[..5], &[255; 4].repeat(width)].concat()));
+    ring.ways[1].push_back((3, Way::On, [&row(0, width)[..6], &[255; 4].repeat(width)].concat()));
     ring.turn(1);
     let failed: Vec<u64> = ring.failed.iter().skip(1).map(|(text, _)| *text).collect();
     assert_eq!(failed, [3]);
@@ -295,4 +325,141 @@ fn devices_that_share_a_model_refuse_to_give_the_numbers_of_a_text() {
     ring.ask(2, &ask(&[3, 4, 5], 4), &[]);
     ring.run();
     assert_eq!(ring.tokens(2).0.len(), 4, "others go on");
+}
+
+/// A question that repeats itself, so that there is something to guess.
+fn repeated(temperature: f32, frequency: f32, most: u32) -> Ask {
+    let prompt: Vec<Token> = (0..48).map(|at| at % 16 * 7 % 40).collect();
+    let mut ask = ask(&prompt, most);
+    ask.sampling = Sampling { temperature, frequency, seed: 3, ..Sampling::default() };
+    ask
+}
+
+#[test]
+fn guesses_bring_several_tokens_a_round_and_change_no_word() {
+    let (mut guessed, mut right) = (0, 0);
+    for name in ["llama", "qwen3", "gemma3"] {
+        let file = File::open(&cases().join(format!("{name}.gguf")));
+        let layers = file.model.config().layers;
+        let cuts: [Vec<u32>; 3] = [vec![], vec![1], (1..layers).collect()];
+        for (temperature, frequency) in [(0.0, 0.0), (0.0, 0.4), (0.3, 0.0), (0.8, 0.0)] {
+            let ask = repeated(temperature, frequency, 100);
+            let expected = alone(&file, &ask);
+            // Where time stands still, and where only the way takes some.
+            for (cuts, step) in cuts.iter().flat_map(|cuts| [(cuts, 0), (cuts, 1_000)]) {
+                let mut ring = ring(&file, cuts);
+                ring.step = step;
+                ring.ask(1, &ask, &[]);
+                ring.run();
+                let (tokens, done) = ring.tokens(1);
+                let done = done.expect("an end");
+                assert_eq!(tokens, expected, "{name} {cuts:?} {temperature} {step}");
+                assert_eq!((ring.rounds + done.right as usize, ring.failed.len()), (99, 0));
+                assert_eq!(ring.sent - ring.rounds, done.guessed as usize);
+                (guessed, right) = (guessed + done.guessed, right + done.right);
+            }
+            let mut ring = ring(&file, &[1]);
+            ring.ask(1, &Ask { guess: false, ..ask }, &[]);
+            ring.run();
+            assert_eq!((ring.tokens(1).0, ring.rounds, ring.sent), (expected, 99, 99));
+        }
+    }
+    // Both kinds were there.
+    assert!(right > 1_000 && guessed > right + 100, "{right} of {guessed}");
+}
+
+#[test]
+fn a_text_that_is_broken_off_anywhere_among_guesses_goes_on_with_the_same_words() {
+    let file = three();
+    let ask = repeated(0.3, 0.0, 60);
+    let expected = alone(&file, &ask);
+    let mut broken = ring(&file, &[1, 2]);
+    broken.step = 1_000;
+    let (mut turns, mut guessing) = (0, 0);
+    for text in 1.. {
+        // A new epoch, each time broken off after some more turns of devices.
+        broken.ways.iter_mut().for_each(VecDeque::clear);
+        broken.devices.iter_mut().for_each(Rounds::clear);
+        broken.ask(text, &ask, &[]);
+        for turn in 0..turns {
+            broken.turn(turn % 3);
+        }
+        guessing += broken
+            .ways
+            .iter()
+            .flatten()
+            .filter(|(_, way, bytes)| *way == Way::Round && bytes.len() > 8)
+            .count();
+        assert_eq!(broken.failed, []);
+        let said = broken.answers.remove(&text).unwrap_or_default();
+        let (before, done) = self::said(&said);
+        if done.is_some() {
+            assert_eq!(before, expected);
+            break;
+        }
+        let mut other = ring(&file, &[1]);
+        other.step = 1_000;
+        other.ask(1, &ask, &said);
+        other.run();
+        assert_eq!([before, other.tokens(1).0].concat(), expected, "{turns}");
+        turns += 1;
+    }
+    assert!(turns > 60 && guessing > 5, "{turns} {guessing}");
+}
+
+#[test]
+fn only_guesses_are_forgotten_for_a_round_that_begins_among_them() {
+    let file = three();
+    let width = file.model.config().width as usize;
+    let rows = |position: u32, rows: usize, wants: u8| {
+        let numbers = 0.5f32.to_le_bytes().repeat(width * rows);
+        [&position.to_le_bytes()[..], &[wants, 0], &numbers].concat()
+    };
+    let round = |position: u32, rows: usize| {
+        [&position.to_le_bytes()[..], &7u32.to_le_bytes().repeat(rows)].concat()
+    };
+    let mut ring = ring(&file, &[1, 2]);
+    ring.ask(1, &ask(&[3, 7, 9], 9), &[]);
+    (0..2).for_each(|at| assert!(ring.turn(at)));
+    for (position, count, is_right) in [
+        (0, 1, false),
+        (2, 1, false),
+        (4, 1, false),
+        // A token and three guesses: positions 3 to 6.
+        (3, 4, true),
+        (3, 4, false),
+        (8, 1, false),
+        // One of them was right; the next two as well.
+        (5, 3, true),
+        (5, 1, false),
+        (8, 2, true),
+        (8, 1, false),
+        // All were.
+        (10, 1, true),
+        (10, 1, false),
+        (12, 1, false),
+    ] {
+        let passed = rows(position, count, count as u8);
+        for (at, way, bytes) in [(0, Way::Round, round(position, count)), (1, Way::On, passed)] {
+            ring.ways.iter_mut().for_each(VecDeque::clear);
+            ring.ways[at].push_back((1, way, bytes));
+            ring.turn(at);
+            let failed = ring.failed.pop();
+            assert_eq!(failed.is_none(), is_right, "{at} {position}: {failed:?}");
+            let words = format!("position {position} behind ");
+            assert!(failed.is_none_or(|(_, failure)| failure.to_string().contains(&words)));
+        }
+    }
+}
+
+#[test]
+fn a_new_epoch_finds_room_in_every_device() {
+    let file = three();
+    let mut ring = ring(&file, &[1, 2]);
+    for text in 1..20 {
+        ring.ask(text, &ask(&[3, 7, 9, 4, 1], 4), &[]);
+        ring.run();
+        assert_eq!((ring.tokens(text).0.len(), &ring.failed[..]), (4, &[][..]));
+        ring.devices.iter_mut().for_each(Rounds::clear);
+    }
 }

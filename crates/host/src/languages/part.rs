@@ -75,7 +75,9 @@ impl Part {
         let given = items.iter().map(|it| Given { text: it.call.0, way: it.way, bytes: &it.bytes });
         let (given, began) = (given.collect::<Vec<_>>(), Instant::now());
         let Turn { made, usual, single } = match &mut kept.engine {
-            Engine::Layers(rounds) => rounds.turn(&given, now),
+            Engine::Layers(rounds) => {
+                rounds.turn(&given, &|| now + began.elapsed().as_micros() as u64)
+            }
             Engine::Tensors(abreast) => abreast.turn(&given, now),
         };
         let mut took = began.elapsed();

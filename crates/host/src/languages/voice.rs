@@ -218,6 +218,7 @@ mod tests {
             sampling,
             form: None,
             embed: None,
+            guess: true,
         };
         Asked { ask, said: Vec::new() }
     }

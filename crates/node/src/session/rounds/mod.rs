@@ -76,6 +76,8 @@ pub(super) struct Rounds {
     took: Micros,
     /// Since when the engine waits for what goes round; nobody asks for anything if none.
     idle_since: Option<Time>,
+    /// What the engine waited for what is under way: it counts with what is measured of that.
+    waited: Micros,
     /// Made, while the next one has no room.
     made: VecDeque<Item>,
     told: VecDeque<Told>,
@@ -111,6 +113,7 @@ impl Rounds {
             hold: None,
             took: Micros(0),
             idle_since: None,
+            waited: Micros(0),
             made: VecDeque::new(),
             told: VecDeque::new(),
             dropped: Remembered::default(),
@@ -342,6 +345,7 @@ impl Rounds {
                 if usual {
                     self.report.done += 1;
                     self.report.computed.0 += took.0;
+                    self.report.waited.0 += core::mem::take(&mut self.waited).0;
                 }
                 made.into_iter().for_each(|turned| self.turned(turned));
             }
@@ -447,8 +451,12 @@ impl Rounds {
         }
         self.queue = later;
         self.running = items.iter().map(|item| item.call).collect();
+        // What all make together takes many turns, and else a turn stands for itself.
+        if !among {
+            self.waited = Micros(0);
+        }
         if let Some(since) = self.idle_since.take() {
-            self.report.waited.0 += (now - since).0;
+            self.waited.0 += (now - since).0;
         }
         if let Some(before) = self.before() {
             let begun = items.iter().filter(|item| item.way == Way::On).map(|item| item.call);
