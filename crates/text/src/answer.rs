@@ -200,6 +200,13 @@ impl Answer {
         }
     }
 
+    /// Before anything is said: what was to be there already is not.
+    pub fn begin_again(&mut self) {
+        if let Phase::Reads { .. } = self.phase {
+            (self.found, self.position) = (0, 0);
+        }
+    }
+
     /// It was computed, with these numbers if they were wanted, those of several tokens behind each other: what is said now,
     /// the end last. Whoever computes forgets what it has beyond [`Answer::computed_tokens`]: wrong guesses.
     pub fn computed(&mut self, logits: Option<&[f32]>, now: u64) -> Result<Vec<Said>, AnswerError> {

@@ -44,6 +44,10 @@ impl Cache {
         Cache { shape, most_sequences, most_positions, sequences: BTreeMap::new() }
     }
 
+    pub(crate) fn most_sequences(&self) -> usize {
+        self.most_sequences
+    }
+
     pub(crate) fn length(&self, sequence: u64) -> u32 {
         self.sequences.get(&sequence).map_or(0, |it| it.length)
     }

@@ -30,6 +30,7 @@ mod conversations;
 mod error;
 #[cfg(feature = "gpu")]
 pub mod gpu;
+mod kept;
 mod kernel;
 mod lanes;
 mod layer;

@@ -7,13 +7,20 @@
 //! | way | bytes |
 //! |---|---|
 //! | `Asked`, `Aside` | what was asked, as [`Asked`] reads it |
-//! | `On` | position of the first row u32; behind how many of the last rows a token is to be chosen u8; which form the rows have u8, as in [`Wire::ALL`]; then each row in that form |
-//! | `Round` | position u32; the token that was chosen u32; guesses of those that follow it, u32 each |
+//! | `On` | 0 u8; position of the first row u32; behind how many of the last rows a token is to be chosen u8; which form the rows have u8, as in [`Wire::ALL`]; then each row in that form |
+//! | `On` | 1 u8, text u64; then as above: what comes before the first row is the same as in that text, which is over |
+//! | `On` | 2 u8: a device before has nothing of that text |
+//! | `Round` | position u32; the token that was chosen u32; guesses of those that follow it, u32 each. None at position 0: all is read from the beginning |
 //!
 //! The last device guesses what it says next, if that is worth what it costs: all compute guesses together with the
 //! token before them, so that a round brings several tokens. A token is chosen behind each as it would be without
 //! guesses. The next round begins behind those that were right, and there each device forgets the others. Nothing else
 //! is ever forgotten so: a round that begins before what was guessed is an error, and so is a hole.
+//!
+//! What is left of texts that are over stays while nobody needs the room, so that one that begins in the same way need not
+//! be read from its beginning. The first device finds such a text and the others are told its number. One that has it no
+//! more, or less of it, says so: the word goes on to the last one and from there to the first, which begins again.
+//! What was sent before that is of no use to anybody, and is taken by none.
 //!
 //! Each row is formed by itself, so that it becomes the same bytes whatever is sent with it: a text that is read again
 //! after a loss goes on as before. Rows that the wanted form has no room for travel as they are.
@@ -26,6 +33,7 @@ use shoal_kinds::crew::{Out, Way};
 use shoal_protocol::Failure;
 use shoal_text::{Answer, Asked, Bounds, Next, Said, Spelling, Token, pack};
 
+use super::kept::{Kept, LEAST, Rest};
 use super::prices::Prices;
 use super::stage::{Input, MOST_ROWS, Output, Row, Stage};
 
@@ -37,6 +45,12 @@ const MOST_DROPPED: usize = 1024;
 /// what a round takes without guesses says what guesses cost.
 const MOST_GUESSING: u32 = 15;
 const HEAD: usize = 6;
+/// What an `On` begins with.
+const ROWS: u8 = 0;
+const BEHIND: u8 = 1;
+const MISSING: u8 = 2;
+/// A round that says that all is read from the beginning.
+const BEGINNING: [u8; 4] = [0; 4];
 
 /// One device's layers, and what it keeps of each text.
 pub struct Rounds {
@@ -46,6 +60,7 @@ pub struct Rounds {
     wire: Wire,
     texts: BTreeMap<u64, Text>,
     dropped: Dropped,
+    kept: Kept,
     /// At the last device: what guesses cost, with the way there and back.
     prices: Prices,
 }
@@ -77,8 +92,20 @@ impl Dropped {
 
 #[derive(Default)]
 struct Text {
-    /// At the first device: all that is to be read.
+    /// At the first device: all that is to be read, and what was said to it.
     read: Vec<Token>,
+    /// The stage's name for its positions, if that is not its number.
+    sequence: Option<u64>,
+    /// At the first one: it begins as that text did, which the next one is to be told.
+    behind: Option<u64>,
+    /// Another device may not have that text.
+    may_begin_again: bool,
+    /// At the first one: it comes again by itself, to read more.
+    comes_again: bool,
+    /// The positions before those that were sent are missing here.
+    misses: bool,
+    /// At the last one: so many positions were there when it began.
+    found: u32,
     /// At the last one, once it knows what was asked.
     answer: Option<Answer>,
     /// At the last one, before that: for each step how many rows it had, and what came out if it was wanted.
@@ -137,13 +164,17 @@ impl Rounds {
         wire: Wire,
     ) -> Rounds {
         let (texts, dropped, prices) = (BTreeMap::new(), Dropped::default(), Prices::new());
-        Rounds { stage, bounds, spelling, wire, texts, dropped, prices }
+        let kept = Kept::default();
+        Rounds { stage, bounds, spelling, wire, texts, dropped, kept, prices }
     }
 
     /// A new epoch: nothing is left of any text.
     pub fn clear(&mut self) {
-        for text in std::mem::take(&mut self.texts).into_keys() {
-            self.stage.drop_sequence(text);
+        for (text, kept) in std::mem::take(&mut self.texts) {
+            self.stage.drop_sequence(kept.sequence.unwrap_or(text));
+        }
+        while let Some(rest) = self.kept.oldest(None) {
+            self.stage.drop_sequence(rest.sequence);
         }
         // Others may be on the way now.
         self.prices = Prices::new();
@@ -151,9 +182,19 @@ impl Rounds {
 
     /// Nobody wants that text any more.
     pub fn forget(&mut self, text: u64) {
-        self.texts.remove(&text);
-        self.stage.drop_sequence(text);
         self.dropped.insert(text);
+        let Some(mut kept) = self.texts.remove(&text) else { return };
+        let sequence = kept.sequence.unwrap_or(text);
+        let length = self.stage.length(sequence).saturating_sub(kept.guesses);
+        kept.read.truncate(length as usize);
+        let is_short = (length as usize) < LEAST;
+        if is_short || self.stage.truncate(sequence, length).is_err() {
+            return self.stage.drop_sequence(sequence);
+        }
+        let tokens = kept.read;
+        for less in self.kept.keep(Rest { text, sequence, length, tokens }) {
+            self.stage.drop_sequence(less.sequence);
+        }
     }
 
     /// Computes all that is given together. The clock gives microseconds.
@@ -193,53 +234,200 @@ impl Rounds {
             return Err(lost("the text was dropped"));
         }
         match way {
-            Way::Asked => {
-                let asked = Asked::unpack(bytes).ok_or_else(|| wrong("no text to continue"))?;
-                if asked.ask.embed.is_some() {
-                    return Err(wrong("devices that share a model give no numbers of texts"));
+            Way::Asked => self.asked(at, text, bytes, clock()),
+            Way::Again => {
+                if let Some(kept) = self.texts.get_mut(&text) {
+                    kept.comes_again = false;
                 }
-                let read = self.bounds.read(&asked).map_err(wrong)?;
-                let mut outs = Vec::new();
-                let mut kept = Text { read, ..Text::default() };
-                match self.stage.is_last() {
-                    true => kept.answer = Some(self.answer(asked, clock())?),
-                    false => outs.push(Out::Aside(bytes.to_vec())),
-                }
-                self.texts.insert(text, kept);
-                Ok((outs, Some(self.reads(at, text)?)))
+                Ok((Vec::new(), Some(self.reads(at, text)?)))
             }
-            Way::Again => Ok((Vec::new(), Some(self.reads(at, text)?))),
+            Way::Round if bytes == BEGINNING => Ok((Vec::new(), self.begins_again(at, text)?)),
             Way::Round => {
                 let (position, tokens) = round(bytes).ok_or_else(|| lost("no token"))?;
                 self.follows(text, position)?;
+                if let Some(kept) = self.texts.get_mut(&text) {
+                    kept.may_begin_again = false;
+                    kept.read.truncate(position as usize);
+                    kept.read.extend(&tokens);
+                }
                 let (rows, hidden) = (tokens.len(), Vec::new());
                 let step = Step { at, text, position, tokens, hidden, rows, wants: rows };
                 Ok((Vec::new(), Some(step)))
             }
-            Way::On => self.passed(at, text, bytes).map(|step| (Vec::new(), Some(step))),
+            Way::On => self.hears(at, text, bytes),
             Way::Among => Err(lost("numbers of a device with a share of the same layers")),
-            Way::Aside => {
-                let asked = Asked::unpack(bytes).ok_or_else(|| wrong("no text to continue"))?;
-                let now = clock();
-                let answer = self.answer(asked, now)?;
-                let kept = self.texts.entry(text).or_default();
-                kept.answer = Some(answer);
-                let mut outs = Vec::new();
-                for (rows, logits) in std::mem::take(&mut kept.early) {
-                    outs.extend(self.say(text, rows, logits.as_deref(), now)?);
-                }
-                Ok((outs, None))
-            }
+            Way::Aside => Ok((self.learns(text, bytes, clock())?, None)),
         }
+    }
+
+    /// At the first device.
+    fn asked(
+        &mut self,
+        at: usize,
+        text: u64,
+        bytes: &[u8],
+        now: u64,
+    ) -> Result<(Vec<Out>, Option<Step>), Failure> {
+        let asked = Asked::unpack(bytes).ok_or_else(|| wrong("no text to continue"))?;
+        if asked.ask.embed.is_some() {
+            return Err(wrong("devices that share a model give no numbers of texts"));
+        }
+        let read = self.bounds.read(&asked).map_err(wrong)?;
+        let before = self.kept.best(&read);
+        let (mut outs, mut kept) = (Vec::new(), Text { read, ..Text::default() });
+        match self.stage.is_last() {
+            true => kept.answer = Some(self.answer(asked, now)?),
+            false => outs.push(Out::Aside(bytes.to_vec())),
+        }
+        self.texts.insert(text, kept);
+        if let Some((before, found)) = before
+            && self.goes_on_behind(text, before, found)
+        {
+            self.begins_behind(text, before, found);
+        }
+        self.makes_room(None);
+        Ok((outs, Some(self.reads(at, text)?)))
+    }
+
+    /// At the last one: what was asked.
+    fn learns(&mut self, text: u64, bytes: &[u8], now: u64) -> Result<Vec<Out>, Failure> {
+        let asked = Asked::unpack(bytes).ok_or_else(|| wrong("no text to continue"))?;
+        let mut answer = self.answer(asked, now)?;
+        let kept = self.texts.entry(text).or_default();
+        answer.begin_behind(kept.found as usize);
+        kept.answer = Some(answer);
+        let mut outs = Vec::new();
+        for (rows, logits) in std::mem::take(&mut kept.early) {
+            outs.extend(self.say(text, rows, logits.as_deref(), now)?);
+        }
+        Ok(outs)
     }
 
     fn answer(&self, asked: Asked, now: u64) -> Result<Answer, Failure> {
         Answer::new(asked, self.bounds, self.spelling.as_ref(), now).map_err(wrong)
     }
 
+    /// The stage's name for the positions of a text.
+    fn sequence(&self, text: u64) -> u64 {
+        self.texts.get(&text).and_then(|kept| kept.sequence).unwrap_or(text)
+    }
+
+    fn length(&self, text: u64) -> u32 {
+        self.stage.length(self.sequence(text))
+    }
+
+    /// What is left of others gives way to who needs the room, but for one of them.
+    fn makes_room(&mut self, but: Option<u64>) {
+        while self.texts.len() + self.kept.len() > self.stage.most_sequences()
+            && let Some(rest) = self.kept.oldest(but)
+        {
+            self.stage.drop_sequence(rest.sequence);
+        }
+    }
+
+    /// A text that begins as another one did goes on behind what both have in common. Says whether that is here.
+    fn goes_on_behind(&mut self, text: u64, before: u64, found: u32) -> bool {
+        self.makes_room(Some(before));
+        if self.length(text) > 0 || found == 0 {
+            return false;
+        }
+        let Some(rest) = self.kept.take(before, found) else { return false };
+        let all = self.texts.len() + self.kept.len() + 1;
+        let has_room = all <= self.stage.most_sequences() && rest.length > found;
+        if has_room && self.stage.copy_prefix(rest.sequence, text, found).is_ok() {
+            self.kept.put_back(rest);
+            return true;
+        }
+        // It goes on in its place.
+        let is_cut = self.stage.truncate(rest.sequence, found).is_ok();
+        match self.texts.get_mut(&text) {
+            Some(kept) if is_cut => kept.sequence = Some(rest.sequence),
+            Some(_) | None => self.stage.drop_sequence(rest.sequence),
+        }
+        is_cut
+    }
+
+    /// Its first positions are here. The next device is to be told.
+    fn begins_behind(&mut self, text: u64, before: u64, found: u32) {
+        let Some(kept) = self.texts.get_mut(&text) else { return };
+        (kept.behind, kept.found, kept.may_begin_again) = (Some(before), found, true);
+        if let Some(answer) = &mut kept.answer {
+            answer.begin_behind(found as usize);
+        }
+    }
+
+    /// Another device does not have what this text was to go on behind.
+    fn begins_again(&mut self, at: usize, text: u64) -> Result<Option<Step>, Failure> {
+        let sequence = self.sequence(text);
+        let kept = self.texts.get_mut(&text).filter(|kept| kept.may_begin_again);
+        let kept = kept.ok_or_else(|| lost("no token"))?;
+        (kept.behind, kept.may_begin_again, kept.sequence) = (None, false, None);
+        let comes_again = kept.comes_again;
+        self.stage.drop_sequence(sequence);
+        if comes_again { Ok(None) } else { self.reads(at, text).map(Some) }
+    }
+
+    /// What the device before says.
+    fn hears(
+        &mut self,
+        at: usize,
+        text: u64,
+        bytes: &[u8],
+    ) -> Result<(Vec<Out>, Option<Step>), Failure> {
+        let (what, mut rest) = bytes.split_first().ok_or_else(|| lost("no numbers"))?;
+        self.texts.entry(text).or_default();
+        match *what {
+            MISSING => return Ok((self.misses(text), None)),
+            BEHIND => {
+                let (before, rows) = rest.split_first_chunk().ok_or_else(|| lost("no numbers"))?;
+                let (before, found) = (u64::from_le_bytes(*before), position(rows)?);
+                if !self.goes_on_behind(text, before, found) {
+                    return Ok((self.misses(text), None));
+                }
+                self.begins_behind(text, before, found);
+                rest = rows;
+            }
+            ROWS => {
+                let begins = position(rest)? == 0;
+                let sequence = self.sequence(text);
+                let kept = self.texts.entry(text).or_default();
+                if kept.misses && !begins {
+                    // Sent before it was known.
+                    return Ok((Vec::new(), None));
+                }
+                kept.misses = false;
+                if kept.may_begin_again && begins {
+                    // One behind this one does not have what it was to begin with.
+                    (kept.sequence, kept.guesses, kept.may_begin_again) = (None, 0, false);
+                    self.stage.drop_sequence(sequence);
+                }
+            }
+            _ => return Err(lost("words in an unknown form")),
+        }
+        self.makes_room(None);
+        self.passed(at, text, rest).map(|step| (Vec::new(), Some(step)))
+    }
+
+    /// What the text begins with is not here, or not at a device before: nothing of it is of use.
+    fn misses(&mut self, text: u64) -> Vec<Out> {
+        self.stage.drop_sequence(self.sequence(text));
+        if let Some(kept) = self.texts.get_mut(&text) {
+            (kept.sequence, kept.behind, kept.misses) = (None, None, true);
+            (kept.guesses, kept.found) = (0, 0);
+            kept.early.clear();
+            if let Some(answer) = &mut kept.answer {
+                answer.begin_again();
+            }
+        }
+        vec![match self.stage.is_last() {
+            true => Out::Round(BEGINNING.to_vec()),
+            false => Out::On(vec![MISSING]),
+        }]
+    }
+
     /// The next tokens of a text that is being read.
     fn reads(&self, at: usize, text: u64) -> Result<Step, Failure> {
-        let position = self.stage.length(text);
+        let position = self.length(text);
         let kept = self.texts.get(&text).ok_or_else(|| lost("an unknown text"))?;
         let rest = kept.read.get(position as usize..).filter(|rest| !rest.is_empty());
         let rest = rest.ok_or_else(|| lost("nothing is left to read"))?;
@@ -252,7 +440,7 @@ impl Rounds {
     fn passed(&mut self, at: usize, text: u64, bytes: &[u8]) -> Result<Step, Failure> {
         let (head, numbers) =
             bytes.split_first_chunk::<HEAD>().ok_or_else(|| lost("no numbers"))?;
-        let position = u32::from_le_bytes([head[0], head[1], head[2], head[3]]);
+        let position = position(head)?;
         let (wants, form) = (usize::from(head[4]), Wire::ALL.get(usize::from(head[5])));
         let form = form.ok_or_else(|| lost("rows in an unknown form"))?;
         let row = form.bytes(self.stage.width() as u64 * 4) as usize;
@@ -276,7 +464,7 @@ impl Rounds {
     /// What comes next begins behind the guesses that were right: the others are forgotten. A hole is an error, not a
     /// guess: an answer from it would be fluent and wrong.
     fn follows(&mut self, text: u64, position: u32) -> Result<(), Failure> {
-        let here = self.stage.length(text);
+        let here = self.length(text);
         let guesses = self.texts.get(&text).map_or(0, |kept| kept.guesses);
         if position > here || position < here.saturating_sub(guesses) {
             return Err(lost(&format!("position {position} behind {here} positions")));
@@ -289,8 +477,9 @@ impl Rounds {
         if let Some(kept) = self.texts.get_mut(&text) {
             kept.guesses = 0;
         }
-        if position < self.stage.length(text) {
-            self.stage.truncate(text, position).map_err(|error| lost(&error.to_string()))?;
+        let sequence = self.sequence(text);
+        if position < self.stage.length(sequence) {
+            self.stage.truncate(sequence, position).map_err(|error| lost(&error.to_string()))?;
         }
         Ok(())
     }
@@ -344,8 +533,9 @@ impl Rounds {
         let rows: Vec<Row> = steps
             .iter()
             .flat_map(|step| {
-                (0..step.rows).map(|at| Row {
-                    sequence: step.text,
+                let sequence = self.sequence(step.text);
+                (0..step.rows).map(move |at| Row {
+                    sequence,
                     position: step.position + at as u32,
                     wants_logits: at + step.wants >= step.rows,
                 })
@@ -362,16 +552,24 @@ impl Rounds {
     }
 
     /// For the next device, and for this one if there is more to read.
-    fn passes(&self, step: &Step, numbers: &[f32]) -> Vec<Out> {
+    fn passes(&mut self, step: &Step, numbers: &[f32]) -> Vec<Out> {
         let (form, rows) = formed(numbers, self.stage.width(), self.wire);
-        let mut bytes = Vec::with_capacity(HEAD + rows.len());
+        let mut bytes = Vec::with_capacity(1 + 8 + HEAD + rows.len());
+        let comes_again = self.stage.is_first() && step.wants == 0;
+        let kept = self.texts.entry(step.text).or_default();
+        kept.comes_again = comes_again;
+        match kept.behind.take() {
+            Some(before) => {
+                bytes.push(BEHIND);
+                bytes.extend(before.to_le_bytes());
+            }
+            None => bytes.push(ROWS),
+        }
         bytes.extend(step.position.to_le_bytes());
         bytes.extend([step.wants as u8, form]);
         bytes.extend(rows);
         let mut outs = vec![Out::On(bytes)];
-        if self.stage.is_first() && step.wants == 0 {
-            outs.push(Out::Again);
-        }
+        outs.extend(comes_again.then_some(Out::Again));
         outs
     }
 
@@ -434,8 +632,10 @@ impl Rounds {
             outs.push(Out::Part(words));
         }
         outs.extend(end);
-        if wants > 0 && !is_over {
+        if wants > 0 {
             self.forgets(text, right)?;
+        }
+        if wants > 0 && !is_over {
             outs.push(self.next_round(text, now)?);
         }
         Ok(outs)
@@ -471,6 +671,12 @@ fn formed(numbers: &[f32], width: usize, wire: Wire) -> (u8, Vec<u8>) {
         Some((rows, form)) => (form as u8, rows.concat()),
         None => (0, numbers.concat()),
     }
+}
+
+/// Of the first row.
+fn position(head: &[u8]) -> Result<u32, Failure> {
+    let position = head.first_chunk().ok_or_else(|| lost("no numbers"))?;
+    Ok(u32::from_le_bytes(*position))
 }
 
 /// A position, and the tokens from there on.

@@ -272,6 +272,11 @@ impl Stage {
         self.compute.kernel.kernel()
     }
 
+    /// Sequences that may be held here at a time.
+    pub fn most_sequences(&self) -> usize {
+        self.cache.most_sequences()
+    }
+
     /// Positions of a sequence that are held here; 0 if it is not known.
     pub fn length(&self, sequence: u64) -> u32 {
         self.cache.length(sequence)

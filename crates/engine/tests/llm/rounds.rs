@@ -1,7 +1,7 @@
 //! Texts that go round through devices with some layers each: the same tokens as from one device with all layers.
 
 use std::cell::Cell;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use shoal_engine::llm::{Given, READ_STEP, Rounds};
 use shoal_kinds::Wire;
@@ -27,6 +27,8 @@ struct Ring {
     /// Rounds, and tokens that were sent with them.
     rounds: usize,
     sent: usize,
+    /// Texts that were read from the beginning after all.
+    begun_again: usize,
 }
 
 fn file() -> File {
@@ -55,8 +57,8 @@ fn ring_by(file: &File, cuts: &[u32], wire: Wire) -> Ring {
     let devices: Vec<Rounds> = ends.windows(2).map(device).collect();
     let ways = devices.iter().map(|_| VecDeque::new()).collect();
     let (answers, failed, now) = (BTreeMap::new(), Vec::new(), Cell::new(0));
-    let (holds_aside, step, rounds, sent) = (false, 0, 0, 0);
-    Ring { devices, ways, answers, failed, holds_aside, step, now, rounds, sent }
+    let (holds_aside, step, rounds, sent, begun_again) = (false, 0, 0, 0, 0);
+    Ring { devices, ways, answers, failed, holds_aside, step, now, rounds, sent, begun_again }
 }
 
 pub(crate) fn ask(prompt: &[Token], most: u32) -> Ask {
@@ -79,7 +81,11 @@ impl Ring {
 
     /// One device takes all that came to it. Says whether anything did.
     fn turn(&mut self, at: usize) -> bool {
-        let holds = |(_, way, _): &Passed| self.holds_aside && *way == Way::Aside;
+        // Of each text at most one, as members give them.
+        let mut texts = BTreeSet::new();
+        let holds = |(text, way, _): &Passed| {
+            (self.holds_aside && *way == Way::Aside) || !texts.insert(*text)
+        };
         let (held, now): (Vec<_>, Vec<_>) = self.ways[at].drain(..).partition(holds);
         self.ways[at].extend(held);
         let given = now.iter().map(|(text, way, bytes)| Given { text: *text, way: *way, bytes });
@@ -94,7 +100,8 @@ impl Ring {
                     Out::Again => self.ways[at].push_back((text, Way::Again, Vec::new())),
                     Out::On(bytes) => self.ways[at + 1].push_back((text, Way::On, bytes)),
                     Out::Round(bytes) => {
-                        self.rounds += 1;
+                        self.rounds += usize::from(bytes.len() > 4);
+                        self.begun_again += usize::from(bytes.len() == 4);
                         self.sent += bytes.len() / 4 - 1;
                         self.ways[0].push_back((text, Way::Round, bytes));
                     }
@@ -276,19 +283,23 @@ fn a_hole_is_an_error_and_so_is_what_makes_no_sense() {
     let width = file.model.config().width as usize;
     let row = |position: u32, numbers: usize| {
         let numbers = vec![0u8; numbers * 4];
-        [&position.to_le_bytes()[..], &[0, 0], &numbers].concat()
+        [&[0], &position.to_le_bytes()[..], &[0, 0], &numbers].concat()
     };
     let (zero, two) = (0u32.to_le_bytes(), 2u32.to_le_bytes());
     for (at, way, bytes, words) in [
         (1, Way::On, row(3, width), "position 3 behind 0"),
         (1, Way::On, row(0, width - 1), "another width"),
         (1, Way::On, row(0, 0), "another width"),
-        (1, Way::On, vec![1], "no numbers"),
-        (1, Way::On, vec![0, 0, 0, 0, 0, 7, 1, 2, 3, 4], "an unknown form"),
-        (1, Way::On, vec![0, 0, 0, 0, 0, 1, 1, 2, 3, 4], "another width"),
-        (1, Way::On, [&[0, 0, 0, 0, 2, 0], &row(0, width)[6..]].concat(), "more is wanted"),
+        (1, Way::On, vec![], "no numbers"),
+        (1, Way::On, vec![0, 1], "no numbers"),
+        (1, Way::On, vec![1, 1], "no numbers"),
+        (1, Way::On, vec![3, 1], "an unknown form"),
+        (1, Way::On, vec![0, 0, 0, 0, 0, 0, 7, 1, 2, 3, 4], "an unknown form"),
+        (1, Way::On, vec![0, 0, 0, 0, 0, 0, 1, 1, 2, 3, 4], "another width"),
+        (1, Way::On, [&[0, 0, 0, 0, 0, 2, 0], &row(0, width)[7..]].concat(), "more is wanted"),
         (0, Way::Round, [two, zero].concat(), "position 2 behind 0"),
         (0, Way::Round, zero.to_vec(), "no token"),
+        (0, Way::Round, two.to_vec(), "no token"),
         (0, Way::Round, zero.repeat(2 + READ_STEP), "no token"),
         (0, Way::Round, vec![1, 2, 3], "no token"),
         (0, Way::Again, vec![], "an unknown text"),
@@ -308,7 +319,7 @@ fn a_hole_is_an_error_and_so_is_what_makes_no_sense() {
     assert_eq!((ring.failed.len(), ring.answers.len()), (1, 0));
     // Another is not held up by one that is wrong.
     ring.ways[1].push_back((2, Way::On, row(0, width)));
-    ring.ways[1].push_back((3, Way::On, [&row(0, width)[..6], &[255; 4].repeat(width)].concat()));
+    ring.ways[1].push_back((3, Way::On, [&row(0, width)[..7], &[255; 4].repeat(width)].concat()));
     ring.turn(1);
     let failed: Vec<u64> = ring.failed.iter().skip(1).map(|(text, _)| *text).collect();
     assert_eq!(failed, [3]);
@@ -413,7 +424,7 @@ fn only_guesses_are_forgotten_for_a_round_that_begins_among_them() {
     let width = file.model.config().width as usize;
     let rows = |position: u32, rows: usize, wants: u8| {
         let numbers = 0.5f32.to_le_bytes().repeat(width * rows);
-        [&position.to_le_bytes()[..], &[wants, 0], &numbers].concat()
+        [&[0], &position.to_le_bytes()[..], &[wants, 0], &numbers].concat()
     };
     let round = |position: u32, rows: usize| {
         [&position.to_le_bytes()[..], &7u32.to_le_bytes().repeat(rows)].concat()
@@ -462,4 +473,107 @@ fn a_new_epoch_finds_room_in_every_device() {
         assert_eq!((ring.tokens(text).0.len(), &ring.failed[..]), (4, &[][..]));
         ring.devices.iter_mut().for_each(Rounds::clear);
     }
+}
+
+#[test]
+fn a_text_that_begins_as_an_earlier_one_is_read_from_where_they_differ() {
+    let file = three();
+    for cuts in [&[][..], &[1], &[1, 2]] {
+        let mut ring = ring(&file, cuts);
+        let prompt: Vec<Token> = (0..150).map(|at| at * 7 % 40).collect();
+        ring.ask(1, &ask(&prompt, 12), &[]);
+        ring.run();
+        let said = ring.tokens(1).0;
+        ring.devices.iter_mut().for_each(|device| device.forget(1));
+        // The next question of a conversation, the same question, and another one behind the same words.
+        let next = [&prompt[..], &said, &[3, 1, 4, 1, 5]].concat();
+        let other = [&prompt[..100], &[9, 2, 6]].concat();
+        // The last word was said and not computed, and the first device does not hear which of the last guesses were right.
+        for (text, prompt, found) in [
+            (2, &next, 150..162),
+            (3, &next, 166..167),
+            (4, &other, 100..101),
+            (5, &prompt, 149..150),
+        ] {
+            let ask = ask(prompt, 9);
+            ring.holds_aside = text == 3;
+            ring.ask(text, &ask, &[]);
+            ring.run();
+            ring.holds_aside = false;
+            ring.run();
+            let (tokens, done) = ring.tokens(text);
+            assert_eq!(tokens, alone(&file, &ask), "{cuts:?} {text}");
+            let done = done.expect("an end");
+            assert!(found.contains(&done.found), "{cuts:?} {text}: {}", done.found);
+            ring.devices.iter_mut().for_each(|device| device.forget(text));
+        }
+        // A device that has nothing of it any more says so, and so does one that lost some of it.
+        for (text, at) in (6..).zip(0..ring.devices.len()) {
+            ring.devices[at].clear();
+            let ask = ask(&next, 9);
+            ring.ask(text, &ask, &[]);
+            ring.run();
+            let (tokens, done) = ring.tokens(text);
+            assert_eq!((tokens, done.expect("an end").found), (alone(&file, &ask), 0));
+            assert_eq!(ring.begun_again, at, "the first one knows by itself");
+            ring.devices.iter_mut().for_each(|device| device.forget(text));
+        }
+        assert_eq!(ring.failed, []);
+    }
+}
+
+#[test]
+fn whoever_still_has_what_of_earlier_texts_the_words_are_the_same() {
+    let file = three();
+    let (mut found, mut begun_again) = (0, 0);
+    for seed in 1..=20_u64 {
+        let mut draws = seed;
+        let mut below = |most: u64| {
+            draws = draws.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (draws >> 33) % most
+        };
+        let mut ring = ring(&file, &[1, 2]);
+        ring.step = 1_000;
+        // Texts that are over, as the devices do not know yet.
+        let mut over: Vec<(usize, u64)> = Vec::new();
+        for text in 1..=12 {
+            let common = 20 + below(140) as u32;
+            let own = 1 + below(3) as u32;
+            let prompt = (0..common).map(|at| at * 7 % 40);
+            let prompt: Vec<Token> = prompt.chain((0..own).map(|at| at + 3)).collect();
+            let ask = ask(&prompt, 8);
+            if below(4) == 0 && text > 1 {
+                ring.devices[1 + below(2) as usize].clear();
+                over.clear();
+                (1..text).for_each(|text| {
+                    ring.devices.iter_mut().for_each(|device| device.forget(text));
+                });
+            }
+            ring.ask(text, &ask, &[]);
+            let mut turns = 0;
+            while ring.tokens(text).1.is_none() {
+                ring.turn(below(3) as usize);
+                let few = (0..3).all(|at| over.iter().filter(|(of, _)| *of == at).count() < 3);
+                if !over.is_empty() && (!few || below(8) == 0) {
+                    let (at, text) = over.swap_remove(below(over.len() as u64) as usize);
+                    ring.devices[at].forget(text);
+                }
+                turns += 1;
+                assert!(turns < 10_000 && ring.failed.is_empty(), "{seed}: {:?}", ring.failed);
+            }
+            let (tokens, done) = ring.tokens(text);
+            assert_eq!(tokens, alone(&file, &ask), "{seed} {text}");
+            found += usize::from(done.expect("an end").found > 0);
+            over.extend((0..3).map(|at| (at, text)));
+            while let Some(at) =
+                (0..3).find(|at| over.iter().filter(|(of, _)| of == at).count() > 2)
+            {
+                let first = over.iter().position(|(of, _)| *of == at).expect("one");
+                let (at, text) = over.remove(first);
+                ring.devices[at].forget(text);
+            }
+        }
+        begun_again += ring.begun_again;
+    }
+    assert!(found > 60 && begun_again > 10, "{found} {begun_again}");
 }
