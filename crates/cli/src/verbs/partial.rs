@@ -43,7 +43,7 @@ pub(super) async fn deliver(
     let delivered = async {
         let missing = client.missing(job).await?;
         if missing.done == 0 {
-            return Ok(format!("nothing is done: {} is not written", output.display()));
+            return Ok::<_, Fail>(format!("nothing is done: {} is not written", output.display()));
         }
         save(&client.partly()).await?;
         Ok(told(&missing, output))
