@@ -43,7 +43,7 @@ fn components_run_like_modules() {
     stop(&[], "trap").fails(1, &["line 1", "no threes"]);
     stop(&["--limit-seconds", "1"], "spin").fails(1, &["time limit", "line 3"]);
     stop(&["--limit-output", "1"], "flood").fails(1, &["output limit", "line 1"]);
-    let requests = ["service", "add", "loud", component()];
+    let requests = ["service", "add", "loud", component(), "--strangers"];
     pool.run(&requests).ok();
     assert_eq!(pool.run_with(&["ask", "loud"], b"hello").ok().stdout, b"HELLO");
 }
