@@ -417,6 +417,9 @@ mod tests {
         assert!(texts.turn(here, &item(99, 0)).is_ok());
         assert_eq!(texts.turn(here, &item(1, 1)), Err("the text was dropped".into()));
         // Of a word and two guesses, the guesses may turn out wrong.
+        let here = Here { plan: PLAN, parts: Span::new(1, 2) };
+        let mut texts = Texts::default();
+        assert!(texts.turn(here, &item(2, 0)).is_ok());
         let rows = Rows { position: 1, numbers: vec![1; 3], wants: 3 }.bytes(&PLAN);
         let item_of = |bytes| Passing { call: Attempt(2), way: Way::On, bytes: Arc::new(bytes) };
         assert!(texts.turn(here, &item_of(rows)).is_ok());

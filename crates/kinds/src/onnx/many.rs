@@ -359,6 +359,6 @@ mod tests {
         says(&[huge, b()], "no memory can hold");
         let mut unnamed = a();
         unnamed["name"] = Value::Null;
-        says(&[unnamed, b()], "say with \"name\" which one");
+        says(&[unnamed, b()], "say in \"name\" which one");
     }
 }
