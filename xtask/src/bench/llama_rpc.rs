@@ -10,9 +10,11 @@ use super::report::{Report, most};
 use super::{Plan, number};
 use crate::shell::{Outcome, command, output};
 
-/// The folder with `rpc-server` and `llama-bench`, built from the sources in PyPI's llama-cpp-python
-/// (`vendor/llama.cpp`) by cmake with `-DGGML_RPC=ON`.
+/// The folder with llama.cpp's worker and `llama-bench`, built from the sources in PyPI's llama-cpp-python
+/// (`vendor/llama.cpp`) by cmake with `-DGGML_RPC=ON -DLLAMA_BUILD_TOOLS=ON`.
 const FOLDER: &str = "SHOAL_LLAMA_CPP";
+/// What the worker is called, in newer versions and in older ones.
+const WORKERS: [&str; 2] = ["ggml-rpc-server", "rpc-server"];
 /// Tokens of an answer.
 const TOKENS: &str = "160";
 const FIRST_PORT: u16 = 50_152;
@@ -62,14 +64,18 @@ fn measure(folder: &Path, model: &Path, workers: u16) -> Outcome<f64> {
 
 fn start(folder: &Path, place: &str) -> Outcome<Worker> {
     let (host, port) = place.split_once(':').ok_or("no port")?;
-    let mut server = command(folder.join("rpc-server"));
+    let program = WORKERS.iter().map(|name| folder.join(name)).find(|path| path.exists());
+    let program = program.ok_or_else(|| {
+        format!("{FOLDER}: there is no {} in {}", WORKERS.join(" and no "), folder.display())
+    })?;
+    let mut server = command(program);
     server.args(["-H", host, "-p", port, "-t", "1"]).stdout(Stdio::null()).stderr(Stdio::null());
-    let child = server.spawn().map_err(|error| format!("rpc-server: {error}"))?;
+    let child = server.spawn().map_err(|error| format!("llama.cpp's worker: {error}"))?;
     let worker = Worker(child);
     let began = Instant::now();
     while TcpStream::connect(place).is_err() {
         if began.elapsed() > PATIENCE {
-            return Err(format!("the rpc-server at {place} does not listen"));
+            return Err(format!("the worker at {place} does not listen"));
         }
         std::thread::sleep(Duration::from_millis(50));
     }

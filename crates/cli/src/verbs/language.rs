@@ -26,11 +26,19 @@ const FIRST_BYTES: u64 = 1 << 20;
 /// Requests that may wait: a chat of a hundred people is no error.
 const QUEUE: u32 = 256;
 
-/// Whether it is a GGUF file, by its first letters.
+/// Whether it is a GGUF file, by its first letters. One that is called so and is none is refused here: as an ONNX file
+/// it would be refused for a reason that helps nobody.
 pub(super) fn is_language(path: &Path) -> Result<bool, Fail> {
     let mut first = [0; 4];
     let mut file = File::open(path).map_err(|error| Fail::reading(path, &error))?;
-    Ok(file.read_exact(&mut first).is_ok() && &first == MAGIC)
+    let is = file.read_exact(&mut first).is_ok() && &first == MAGIC;
+    if !is && path.extension().is_some_and(|end| end.eq_ignore_ascii_case("gguf")) {
+        let shown = path.display();
+        return Err(Fail::input(format!(
+            "{shown}: this is not a GGUF file: it does not begin with \"GGUF\""
+        )));
+    }
+    Ok(is)
 }
 
 pub(super) async fn start(

@@ -150,6 +150,7 @@ fn files_that_no_node_can_run_are_refused_by_name() {
     let add =
         |name: &str, bytes: &[u8]| pool.run(&["model", "add", &pool.folder.file(name, bytes)]);
     add("page.onnx", b"<html>404</html>").fails(2, &["page.onnx", "not an ONNX file"]);
+    add("page.gguf", b"<html>404</html>").fails(2, &["page.gguf", "not a GGUF file"]);
     let whole = negative_part();
     add("cut.onnx", &whole[..whole.len() / 2]).fails(2, &["cut.onnx"]);
     let inputs: &[(&str, &[u8])] = &[("x", &[1])];

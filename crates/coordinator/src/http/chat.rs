@@ -380,6 +380,11 @@ impl Rest {
     }
 }
 
+/// Whether a path is one of those that OpenAI's clients ask.
+pub(super) fn is_here(path: &str) -> bool {
+    path.starts_with("/v1/")
+}
+
 /// An error as these clients expect it.
 pub(super) struct Open {
     error: ApiError,

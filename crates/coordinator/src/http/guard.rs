@@ -11,7 +11,7 @@ use utoipa::Modify;
 use utoipa::openapi::OpenApi;
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
 
-use super::{App, field, jobs, models, services};
+use super::{App, chat, field, jobs, models, services};
 use crate::error::{ApiError, AuthError, UPLOAD_OFFSET};
 
 pub(super) const UPLOAD_LENGTH: HeaderName = HeaderName::from_static("upload-length");
@@ -26,6 +26,9 @@ pub(super) async fn with_key(State(app): State<App>, request: Request, next: Nex
     }
     let is_given = request.headers().contains_key(header::AUTHORIZATION);
     let error = if is_given { AuthError::WrongKey } else { AuthError::NoKey };
+    if chat::is_here(request.uri().path()) {
+        return chat::Open::from(error).into_response();
+    }
     ApiError::from(error).into_response()
 }
 

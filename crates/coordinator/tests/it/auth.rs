@@ -33,6 +33,21 @@ async fn a_missing_or_wrong_key_is_refused_everywhere() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn openai_s_clients_are_refused_in_their_own_words() {
+    let world = World::start();
+    for (method, path) in [(Method::GET, "/v1/models"), (Method::POST, "/v1/chat/completions")] {
+        let refused = world.api.open(method, path).bearer_auth("wrong").send().await.unwrap();
+        assert_eq!(refused.status(), StatusCode::UNAUTHORIZED, "{path}");
+        let body: Value = refused.json().await.unwrap();
+        let error = &body["error"];
+        assert_eq!(error["type"], "invalid_request_error", "{path}: {body}");
+        assert_eq!((&error["code"], &error["param"]), (&"bad_key".into(), &Value::Null));
+        assert!(error["message"].as_str().unwrap().contains("API key is wrong"), "{body}");
+    }
+    world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_join_token_and_the_session_open_no_other_doors() {
     let world = World::start();
     let node = Node::join(&world, "one").await;
