@@ -30,7 +30,8 @@ struct Row {
 }
 
 pub(crate) fn run(args: &[String]) -> Outcome {
-    if args.iter().any(|arg| arg == "--list") {
+    if args.iter().any(|arg| matches!(arg.as_str(), "--list" | "--help" | "-h")) {
+        println!("cargo xtask test [SUITE]...: all of these, or only those that are named");
         for suite in SUITES {
             println!("{:<12} {}", suite.name, suite.about);
         }

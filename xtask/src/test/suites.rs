@@ -134,8 +134,10 @@ const BROWSER_FILE: Duration = Duration::from_secs(8 * 60);
 const LONG: (&str, &str) =
     ("pool", "survive::a_client_brings_the_right_answers_home_while_everybody_else_is_killed");
 
-/// Files of browser tests at a time: they take less than half of a core each, and mostly wait.
-const BROWSERS: usize = 2;
+/// Tests of processes, or files of browser tests, at a time: they take about half of a core each, and mostly wait.
+fn that_wait() -> usize {
+    rust::cores() + 1
+}
 
 const PURE: [&str; 15] = [
     "shoal-protocol",
@@ -230,11 +232,11 @@ fn shells() -> Outcome<Counts> {
     let words = ["test", "--release", "--quiet"];
     let programs = rust::build(cargo_on(&words, SHELLS).args(For::Tests.features()))?;
     let command = |program: &rust::Program, only: Option<&[String]>| {
-        let mut test = program.command(rust::cores(), only);
+        let mut test = program.command(that_wait(), only);
         environment(&mut test);
         test
     };
-    // One program at a time, each with as many threads as there are cores.
+    // One program at a time.
     let most = || {
         again_if_few_fail(1, rust::SILENCE, |only| {
             let rest = |program| {
@@ -326,7 +328,7 @@ fn e2e() -> Outcome<Counts> {
 /// Each file starts a pool and browsers of its own; none knows of another.
 fn node(folders: &[&str]) -> Outcome<Counts> {
     let files = test_files(folders)?;
-    again_if_few_fail(BROWSERS, BROWSER_FILE + BROWSER_FILE / 2, |only| {
+    again_if_few_fail(that_wait(), BROWSER_FILE + BROWSER_FILE / 2, |only| {
         let command = |file: &String| {
             let mut node = command("node");
             node.current_dir(root().join("web"))
