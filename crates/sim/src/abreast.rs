@@ -247,8 +247,15 @@ mod tests {
     use shoal_protocol::Span;
     use std::sync::Arc;
 
-    const PLAN: SplitPlan =
-        SplitPlan { parts: 5, members: 3, memory: 1, bytes: 0, rounds: 3, together: true };
+    const PLAN: SplitPlan = SplitPlan {
+        parts: 5,
+        members: 3,
+        memory: 1,
+        bytes: 0,
+        rounds: 3,
+        together: true,
+        lied: false,
+    };
 
     /// Devices with these parts, one text, until it is answered.
     fn crew(ends: &[u64], body: &[u8]) -> Result<Vec<u8>, String> {
@@ -259,7 +266,7 @@ mod tests {
         let mut todo = VecDeque::from([(0, Way::Asked, body.to_vec())]);
         let (mut said, last) = (Vec::new(), cut.len() - 1);
         while let Some((at, way, bytes)) = todo.pop_front() {
-            let here = Here { plan: PLAN, parts: cut[at] };
+            let here = Here { plan: PLAN, parts: cut[at], lies: None };
             let item = Passing { call: Attempt(1), way, bytes: Arc::new(bytes) };
             for out in devices[at].turn(here, &item)? {
                 match out {

@@ -9,10 +9,12 @@ use shoal_protocol::{
     Attempt, BlobRef, Failure, Footprint, Hash, JobId, Lane, Lease, Limits, Micros, Needs,
     Priority, Signature, Signed, Time, UnitOutput,
 };
-use shoal_scheduler::{CallError, CallId, Input, RequestId, Urgency};
+use shoal_scheduler::{CallError, CallId, Input, Ran, RequestId, Urgency};
 
 use crate::device::author;
+use crate::lies::Lies;
 use crate::report::Report;
+use crate::rounds;
 use crate::staged::SplitPlan;
 use crate::world::{Event, Probe, World};
 
@@ -33,6 +35,7 @@ pub(crate) struct Callers {
     planned: u64,
     /// Texts of which a part failed for no good reason: what comes of them afterwards does not follow.
     failed: BTreeSet<Attempt>,
+    pub(crate) lies: Lies,
 }
 
 struct Call {
@@ -40,6 +43,8 @@ struct Call {
     truth: Vec<u8>,
     deadline: Time,
     heard: Vec<u8>,
+    /// Other words came than the right ones, as they may where devices lie.
+    spoiled: bool,
     /// Asked when nothing goes wrong any more.
     surely: bool,
 }
@@ -54,8 +59,13 @@ impl Callers {
         self.service == Some(job)
     }
 
+    pub(crate) fn service(&self) -> Option<JobId> {
+        self.service
+    }
+
     pub(crate) fn fill(&self, report: &mut Report) {
         (report.calls, report.answered) = (self.planned, self.answered);
+        self.lies.fill(report);
     }
 
     pub(crate) fn are_done(&self) -> bool {
@@ -66,15 +76,18 @@ impl Callers {
     pub(crate) fn cut_off(&mut self) {
         self.ended += self.calls.len() as u64;
         self.calls.clear();
+        self.lies.cut_off();
     }
 
-    pub(crate) fn answered(&mut self, id: CallId, part: &[u8], last: bool) {
+    pub(crate) fn answered(&mut self, id: CallId, part: &[u8], last: bool, ran: Ran) {
         let call = self.calls.get_mut(&id).expect("an answer to nobody, or a second one");
         call.heard.extend_from_slice(part);
-        assert!(call.truth.starts_with(&call.heard), "request {}: other words", call.number);
+        call.spoiled |= !call.truth.starts_with(&call.heard);
+        assert!(self.lies.are_told || !call.spoiled, "request {}: other words", call.number);
         if last {
-            assert_eq!(call.heard.len(), call.truth.len(), "half an answer");
-            self.calls.remove(&id);
+            assert!(call.spoiled || call.heard.len() == call.truth.len(), "half an answer");
+            let Some(call) = self.calls.remove(&id) else { return };
+            self.lies.given(call.number, call.heard, call.spoiled, ran);
             self.ended += 1;
             self.answered += 1;
         }
@@ -92,7 +105,8 @@ impl Callers {
 
     pub(crate) fn unanswered(&mut self, now: Time, id: CallId, error: &CallError) {
         let call = self.calls.remove(&id).expect("an end of nothing, or a second one");
-        assert!(!call.surely, "request {} was not answered: {error}", call.number);
+        let doubted = self.lies.are_told && matches!(error, CallError::Doubted { .. });
+        assert!(!call.surely || doubted, "request {} was not answered: {error}", call.number);
         let late = matches!(error, CallError::Deadline { .. });
         assert!(!late || now >= call.deadline, "its time was not over");
         self.ended += 1;
@@ -108,6 +122,7 @@ pub(crate) fn answer(number: u64) -> Vec<u8> {
 impl<P: Probe> World<P> {
     pub(crate) fn plan_calls(&mut self) {
         let calls = self.scenario.calls;
+        self.callers.lies.are_told = self.scenario.split.is_some_and(|plan| plan.lied);
         if calls == 0 {
             return;
         }
@@ -150,7 +165,8 @@ impl<P: Probe> World<P> {
         let priority = priority[self.random.range(0, 3) as usize];
         let body = number.to_le_bytes().to_vec();
         let (truth, heard) = (self.answer_to(&body), Vec::new());
-        self.callers.calls.insert(id, Call { number, truth, deadline, heard, surely });
+        let call = Call { number, truth, deadline, heard, surely, spoiled: false };
+        self.callers.calls.insert(id, call);
         // Every other one wants its answer soon: some of those are asked of two nodes.
         let budget = number.is_multiple_of(2).then_some(Micros(patience / 4));
         let urgency = Urgency { priority, deadline, budget };
@@ -167,10 +183,20 @@ impl<P: Probe> World<P> {
         self.scenario.split.map_or_else(|| answer(number()), |plan| plan.answer(body))
     }
 
+    /// Of so many numbers that a device makes for the service, one is another.
+    pub(crate) fn lies_of(&self, at: usize) -> Option<u64> {
+        let linked = self.devices[at].linked.as_ref().filter(|_| self.callers.lies.are_told);
+        linked.and_then(|linked| linked.spoils)
+    }
+
     pub(crate) fn begin_call(&mut self, at: usize, lease: Lease, body: &[u8]) {
         let mishap = self.has_faults() && self.random.chance(self.scenario.faults.mishaps);
         let took = self.random.range(1_000, 400_000);
-        let bytes = (!mishap).then(|| self.answer_to(body));
+        let bytes = match (self.lies_of(at), self.scenario.split) {
+            (Some(every), Some(plan)) => rounds::answer_of(&plan, body, Some(every)),
+            (Some(_) | None, Some(_) | None) => self.answer_to(body),
+        };
+        let bytes = (!mishap).then_some(bytes);
         let (birth, attempt) = (self.devices[at].birth, lease.attempt);
         self.at(self.now.0 + took, Event::Called { device: at, birth, attempt, bytes });
     }

@@ -38,6 +38,9 @@ impl<P: Probe> World<P> {
             }
             self.act(output);
         }
+        if let Some(live) = &self.scheduler {
+            self.liars_are_out(live);
+        }
         if let Some(due) = timeout {
             let due = Time(due.0.saturating_sub(self.ahead));
             let due = Time(due.0.max(self.now.0 + 1));
@@ -75,9 +78,11 @@ impl<P: Probe> World<P> {
                 if self.scenario.check_every < u64::MAX {
                     self.oracle.sent(&message, self.scheduler.as_ref());
                 }
+                self.callers.lies.told(conn, &message);
                 self.send_to_node(conn, message);
             }
             Output::Refuse { conn, refusal } => {
+                self.callers.lies.closed(conn);
                 self.send_to_node(conn, ToNode::Refused(refusal));
                 let at = self.sockets.get(&conn).map_or(self.now, |socket| socket.to_node);
                 self.at(at.0 + 1, Event::Closed(conn));
@@ -98,7 +103,9 @@ impl<P: Probe> World<P> {
                     self.callers.served(id);
                 }
             }
-            Output::Answered { call, part, last, .. } => self.callers.answered(call, &part, last),
+            Output::Answered { call, part, last, ran } => {
+                self.callers.answered(call, &part, last, ran);
+            }
             Output::Unanswered { call, error } => {
                 let clock = self.clock();
                 self.callers.unanswered(clock, call, &error);
@@ -227,9 +234,13 @@ impl<P: Probe> World<P> {
             | FromNode::Links { .. }
             | FromNode::Crew { .. }
             | FromNode::Warm { .. }
-            | FromNode::Answer { .. } => self.give(Input::Said { conn, message }),
+            | FromNode::Answer { .. } => self.said(conn, message),
             FromNode::Share(say) => self.heard_of_blobs(conn, say),
         }
+    }
+
+    pub(crate) fn give_said(&mut self, conn: Conn, message: FromNode) {
+        self.give(Input::Said { conn, message });
     }
 
     fn done(&mut self, conn: Conn, results: Vec<Arrived>) {

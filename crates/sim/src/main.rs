@@ -1,5 +1,5 @@
 //! Runs worlds: `shoal-sim --seeds 200`, one again with `--seed 17`; with a part of them only: `--farms 200`,
-//! `--crews 300`, `--lying-crews 60`, `--splits 100`, `--swarms 100`; or measures: `--crowd 10000` what scheduling
+//! `--crews 300`, `--lying-crews 60`, `--splits 100`, `--lying-splits 60`, `--swarms 100`; or measures: `--crowd 10000` what scheduling
 //! costs, `--swarm-cost 100` what spreading a blob costs, `--churn` how a pool copes with leaving and slow nodes,
 //! `--verify` what checking costs and catches.
 #![allow(clippy::print_stdout)]
@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use shoal_protocol::Verify;
 use shoal_sim::{
     Churn, CrewReport, Gang, Pool, Probe, Report, Scenario, checking, churn, crew, farm,
-    lying_crew, run, run_probed, split, swarm, swarm_cost,
+    lying_crew, lying_split, run, run_probed, split, swarm, swarm_cost,
 };
 
 fn main() -> ExitCode {
@@ -70,6 +70,12 @@ const MIXES: &[Mix] = &[
     Mix { name: "crews", many: "--crews", again: "--crew-seed", run: crew },
     Mix { name: "lying crews", many: "--lying-crews", again: "--lying-crew-seed", run: lying_crew },
     Mix { name: "split services", many: "--splits", again: "--split-seed", run: split },
+    Mix {
+        name: "lying split services",
+        many: "--lying-splits",
+        again: "--lying-split-seed",
+        run: lying_split,
+    },
     Mix { name: "swarms", many: "--swarms", again: "--swarm-seed", run: swarm },
 ];
 
@@ -173,6 +179,12 @@ fn many(mix: &Mix, from: u64, seeds: u64) -> ExitCode {
             total.split,
             total.rounds,
             total.resumed
+        );
+    }
+    if total.wrong_answers > 0 {
+        println!(
+            "lies: {} wrong answers of services; {} words said again, {} of them wrong; {} answers that nobody could check",
+            total.wrong_answers, total.words_again, total.lies_found, total.unchecked_answers
         );
     }
     if crewed > 0 {

@@ -1,5 +1,6 @@
 //! What is in the world of a seed. Most have farm work, many a crew or two, some a swarm, some a service; all have
-//! faults. A world with only one of them is drawn by [`farm`], [`crew`], [`lying_crew`], [`split`] and [`swarm`].
+//! faults. A world with only one of them is drawn by [`farm`], [`crew`], [`lying_crew`], [`split`], [`lying_split`] and
+//! [`swarm`].
 
 use shoal_protocol::Strategy;
 
@@ -106,6 +107,33 @@ pub fn split(seed: u64) -> Report {
         scenario.calls = longer.range(200, 800);
         let faults = Faults::few(longer.range(0, 8), longer.range(60_000_000, 120_000_000));
         scenario.faults = Faults { mishaps, ..faults };
+    }
+    run_probed(seed, scenario, ()).0
+}
+
+/// A language model that devices keep ready together or alone. Some of them are strangers', and some of those say other
+/// words. Some of the operator's own come only when strangers have parts of it: those have the room to notice.
+pub fn lying_split(seed: u64) -> Report {
+    let mut random = Random::new(seed ^ 0x11a9);
+    let devices = random.range(2, 7);
+    let mut scenario = quiet(devices);
+    let plan = SplitPlan::random(&mut random, devices);
+    let (rounds, bytes) = (random.range(1, 5) as u16, random.range(0, 4_000));
+    scenario.split = Some(SplitPlan { rounds, bytes, lied: true, ..plan });
+    scenario.own = random.range(1, devices);
+    scenario.late = random.range(0, scenario.own + 1);
+    let every = [1, 1, 2, 10][random.range(0, 4) as usize];
+    let liars = devices - random.range(1, devices - scenario.own + 1)..devices;
+    scenario.spoilers = liars.map(|device| (device, every)).collect();
+    scenario.calls = random.range(40, 200);
+    scenario.links = Links::random(&mut random);
+    let until = random.range(5_000_000, 30_000_000);
+    let faults = if random.chance(500_000) { random.range(1, 20) } else { 0 };
+    scenario.faults = Faults::few(faults, until);
+    if faults > 0 {
+        let (hides, mishaps) = (random.range(0, 3) * 4_000_000, random.range(0, 3) * 20_000);
+        let loss = random.range(0, 3) * 5_000;
+        scenario.faults = Faults { hides, mishaps, loss, ..scenario.faults };
     }
     run_probed(seed, scenario, ()).0
 }

@@ -40,6 +40,12 @@ pub struct Report {
     /// Requests to services, and those of them that were answered.
     pub calls: u64,
     pub answered: u64,
+    /// Answers of services that were wrong because devices lied, words that were said again, those of them that were
+    /// found wrong, and answers that nobody could look at.
+    pub wrong_answers: u64,
+    pub words_again: u64,
+    pub lies_found: u64,
+    pub unchecked_answers: u64,
     /// Times that devices were called to keep a service ready together, and requests that were answered so.
     pub split: u64,
     pub answered_split: u64,
@@ -76,6 +82,10 @@ impl Report {
         self.wrong += other.wrong;
         self.calls += other.calls;
         self.answered += other.answered;
+        self.wrong_answers += other.wrong_answers;
+        self.lies_found += other.lies_found;
+        self.unchecked_answers += other.unchecked_answers;
+        self.words_again += other.words_again;
         self.split += other.split;
         self.answered_split += other.answered_split;
         self.rounds += other.rounds;

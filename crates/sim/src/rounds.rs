@@ -24,6 +24,8 @@ const MOST_LETTERS: u64 = 60;
 const MOST_GUESSES: u64 = 3;
 /// Position, behind how many rows a word is to be chosen, rows.
 const HEAD: usize = 10;
+/// Which numbers liars change is of another chance than the numbers.
+const LIES: u64 = 0x11e5;
 /// What stands behind the last word.
 pub(crate) const OVER: &[u8] = b"\x04\0\0\0over";
 
@@ -73,6 +75,8 @@ struct Rows {
 pub(crate) struct Here {
     pub(crate) plan: SplitPlan,
     pub(crate) parts: Span,
+    /// Of so many numbers it makes, one is another.
+    pub(crate) lies: Option<u64>,
 }
 
 impl Here {
@@ -162,7 +166,7 @@ impl Texts {
         for number in &mut numbers {
             let fresh = || vec![0; here.parts.len as usize];
             let mut caches = text.held.last().cloned().unwrap_or_else(fresh);
-            *number = through(&mut caches, here.parts, *number);
+            *number = bent(here.lies, through(&mut caches, here.parts, *number));
             text.held.push(caches);
         }
         let again = (here.is_first() && wants == 0).then_some(Out::Again);
@@ -308,17 +312,29 @@ impl Asked {
 
 /// What all parts together say to a request: the rest of it, where some was said already.
 pub(crate) fn answer(plan: &SplitPlan, body: &[u8]) -> Vec<u8> {
+    answer_of(plan, body, None)
+}
+
+/// The same of a device that lies in one of so many words, and goes on behind those.
+pub(crate) fn answer_of(plan: &SplitPlan, body: &[u8], lies: Option<u64>) -> Vec<u8> {
     let asked = Asked::read(body);
     let mut caches = vec![0; plan.parts as usize];
     let mut bytes = Vec::new();
     let read = |caches: &mut [u64], token| through(caches, plan.all(), token);
     let mut last = asked.tokens().into_iter().fold(0, |_, token| read(&mut caches, token));
     for _ in asked.said.len() as u64..asked.words() {
-        bytes.extend(word(last));
-        last = read(&mut caches, last);
+        let token = bent(lies, last);
+        bytes.extend(word(token));
+        last = read(&mut caches, token);
     }
     bytes.extend(OVER);
     bytes
+}
+
+/// What somebody makes who lies in one of so many numbers.
+fn bent(lies: Option<u64>, number: u64) -> u64 {
+    let bends = |every: u64| mixed(number, LIES).is_multiple_of(every);
+    number ^ u64::from(lies.is_some_and(bends))
 }
 
 /// A token through some parts, each of which keeps something of it.
@@ -347,8 +363,15 @@ mod tests {
     use super::*;
     use std::sync::Arc;
 
-    const PLAN: SplitPlan =
-        SplitPlan { parts: 5, members: 2, memory: 1, bytes: 20, rounds: 3, together: false };
+    const PLAN: SplitPlan = SplitPlan {
+        parts: 5,
+        members: 2,
+        memory: 1,
+        bytes: 20,
+        rounds: 3,
+        together: false,
+        lied: false,
+    };
 
     /// Two devices, one text, until it is answered: what is said, and how many words were guessed.
     fn chain(call: u64, body: Vec<u8>) -> Result<(Vec<u8>, usize), String> {
@@ -357,7 +380,7 @@ mod tests {
         let mut todo = std::collections::VecDeque::from([(0, Way::Asked, body)]);
         let (mut said, mut guessed) = (Vec::new(), 0);
         while let Some((at, way, bytes)) = todo.pop_front() {
-            let here = Here { plan: PLAN, parts: cut[at] };
+            let here = Here { plan: PLAN, parts: cut[at], lies: None };
             let item = Passing { call: Attempt(call), way, bytes: Arc::new(bytes) };
             for out in devices[at].turn(here, &item)? {
                 match out {
@@ -399,7 +422,7 @@ mod tests {
 
     #[test]
     fn what_does_not_follow_is_refused() {
-        let here = Here { plan: PLAN, parts: Span::new(2, 3) };
+        let here = Here { plan: PLAN, parts: Span::new(2, 3), lies: None };
         let rows = |position| Rows { position, numbers: vec![1], wants: 0 }.bytes(&PLAN);
         let item = |call, position| {
             let bytes = Arc::new(rows(position));
@@ -417,7 +440,7 @@ mod tests {
         assert!(texts.turn(here, &item(99, 0)).is_ok());
         assert_eq!(texts.turn(here, &item(1, 1)), Err("the text was dropped".into()));
         // Of a word and two guesses, the guesses may turn out wrong.
-        let here = Here { plan: PLAN, parts: Span::new(1, 2) };
+        let here = Here { plan: PLAN, parts: Span::new(1, 2), lies: None };
         let mut texts = Texts::default();
         assert!(texts.turn(here, &item(2, 0)).is_ok());
         let rows = Rows { position: 1, numbers: vec![1; 3], wants: 3 }.bytes(&PLAN);

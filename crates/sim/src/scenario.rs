@@ -14,6 +14,8 @@ pub struct Scenario {
     pub nodes: u64,
     /// How many of them are the operator's own.
     pub own: u64,
+    /// How many of those join only when the others are at work, the last ones of them.
+    pub late: u64,
     /// Who lies, by device; the others are honest.
     pub liars: Vec<(u64, Character)>,
     /// Devices beside those that want jobs to fail or to stand still.
@@ -138,6 +140,7 @@ impl Scenario {
         let mut scenario = Scenario {
             nodes,
             own,
+            late: 0,
             liars,
             enemies: Vec::new(),
             classes: crate::device::CLASSES,
@@ -180,6 +183,7 @@ impl Scenario {
         Scenario {
             nodes,
             own: 0,
+            late: 0,
             liars: Vec::new(),
             enemies: Vec::new(),
             classes: crate::device::CLASSES,
@@ -226,6 +230,11 @@ impl Scenario {
     /// Whether devices have anything to do with each other: then they have real keys.
     pub(crate) fn has_links(&self) -> bool {
         !self.crews.is_empty() || self.swarm.is_some() || self.split.is_some()
+    }
+
+    /// Whether a device joins when the others are at work.
+    pub(crate) fn is_late(&self, device: u64) -> bool {
+        (self.own - self.late..self.own).contains(&device)
     }
 
     /// In how many of its steps a device spoils its rows.

@@ -34,6 +34,8 @@ pub struct SplitPlan {
     pub(crate) rounds: u16,
     /// All devices work on each of those together.
     pub(crate) together: bool,
+    /// Devices that spoil what they make do so with what they make of it.
+    pub(crate) lied: bool,
 }
 
 impl SplitPlan {
@@ -48,6 +50,7 @@ impl SplitPlan {
             bytes: random.range(8, 200_000),
             rounds: 0,
             together: false,
+            lied: false,
         }
     }
 
@@ -196,11 +199,12 @@ impl<P: Probe> World<P> {
         let Some(plan) = self.scenario.split else { return };
         let mishaps = if self.has_faults() { self.scenario.faults.mishaps } else { 0 };
         let (birth, took) = (self.devices[at].birth, self.random.range(500, 6_000));
+        let lies = self.lies_of(at);
         let Some(linked) = &mut self.devices[at].linked else { return };
         let (took, hangs) = (took * linked.slowness / 100, linked.hangs.0);
         let stage = linked.stages.entry(crew).or_default();
         let parts = stage.loaded.expect("a round before anything was loaded");
-        let here = Here { plan, parts };
+        let here = Here { plan, parts, lies };
         let mut made: Vec<Turned> = Vec::new();
         self.report.rounds += items.len() as u64;
         for item in items {

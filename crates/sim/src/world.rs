@@ -29,6 +29,9 @@ pub trait Probe {
 
 impl Probe for () {}
 
+/// When devices join that are late.
+const LATE: u64 = 2_000_000;
+
 pub(crate) enum Event {
     Join(usize),
     Opened {
@@ -162,7 +165,9 @@ impl<P: Probe> World<P> {
         for device in 0..self.devices.len() {
             let at = self.random.range(0, 1_000_000);
             // Most honest devices are here by then.
-            let later = if self.devices[device].hostile.is_some() { 1_500_000 } else { 0 };
+            let hostile = self.devices[device].hostile.is_some();
+            let late = self.scenario.is_late(device as u64);
+            let later = if hostile { 1_500_000 } else { u64::from(late) * LATE };
             self.at(at + later, Event::Join(device));
         }
         for job in 0..self.scenario.jobs.len() {
@@ -193,6 +198,7 @@ impl<P: Probe> World<P> {
             live.check();
             self.fields_are_true(&live);
             self.blobs_are_true(&live);
+            self.lies_are_found(&live);
             self.oracle.compare(&live, &self.facts, self.clock());
             let may_fail = self.scenario.may_fail();
             self.oracle.all_finished(&live, self.clock(), may_fail);
@@ -238,7 +244,8 @@ impl<P: Probe> World<P> {
         if self.has_faults() || self.pending_jobs() {
             return false;
         }
-        live.open_jobs() == 0 && self.callers.are_done() && self.all_served()
+        let answered = self.callers.are_done() && self.looks_are_over();
+        live.open_jobs() == 0 && answered && self.all_served()
     }
 
     pub(crate) fn pending_jobs(&self) -> bool {
@@ -264,7 +271,10 @@ impl<P: Probe> World<P> {
                     self.tell_device(socket.device, shoal_node::Input::Closed);
                 }
             }
-            Event::Gone(conn) => self.give(Input::Disconnected { conn }),
+            Event::Gone(conn) => {
+                self.callers.lies.closed(conn);
+                self.give(Input::Disconnected { conn });
+            }
             Event::Ran { device, birth, attempt, took, content } => {
                 self.ran(device, birth, attempt, took, content);
             }

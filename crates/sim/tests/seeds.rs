@@ -1,7 +1,9 @@
 //! Worlds from seeds: the same twice, and those that once failed, for ever. A few of each sort, because here numbers that
 //! run over are caught; hundreds of each run in `cargo xtask test sim`.
 
-use shoal_sim::{CrewReport, SwarmPlan, crew, farm, lying_crew, run, split, swarm, swarm_of};
+use shoal_sim::{
+    CrewReport, SwarmPlan, crew, farm, lying_crew, lying_split, run, split, swarm, swarm_of,
+};
 
 #[test]
 fn the_same_seed_gives_the_same_trace() {
@@ -56,6 +58,17 @@ fn a_split_service_answers_each_request_once_and_rightly_whatever_happens() {
     assert!(rounds > 10_000, "texts had {rounds} turns");
     let resumed = sum(|report| report.resumed);
     assert!(resumed > 20, "{resumed} texts went on where others were lost");
+}
+
+#[test]
+fn strangers_that_say_other_words_are_found_where_somebody_can_look_and_nobody_else_is() {
+    let reports: Vec<_> = (0..40).map(lying_split).collect();
+    let sum = |what: fn(&shoal_sim::Report) -> u64| reports.iter().map(what).sum::<u64>();
+    let (wrong, found) = (sum(|report| report.wrong_answers), sum(|report| report.lies_found));
+    let (again, unchecked) =
+        (sum(|report| report.words_again), sum(|report| report.unchecked_answers));
+    assert!(wrong > 100 && found > 20, "{wrong} wrong answers, {found} found");
+    assert!(again > 2 * found && unchecked > 0, "{again} words again, {unchecked} unchecked");
 }
 
 #[test]

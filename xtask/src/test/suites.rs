@@ -49,6 +49,8 @@ const SIM_SEEDS: &str = "200";
 const SIM_CREWS: &str = "300";
 /// Worlds in which devices keep a service ready together; more with `cargo xtask sim --splits N`.
 const SIM_SPLITS: &str = "100";
+/// Worlds in which some of those say other words; more with `cargo xtask sim --lying-splits N`.
+const SIM_LYING_SPLITS: &str = "60";
 /// Worlds in which devices exchange a blob; more with `cargo xtask sim --swarms N`.
 const SIM_SWARMS: &str = "100";
 
@@ -211,6 +213,7 @@ fn simulated() -> Outcome<Counts> {
     let mut counts = counted(sim::simulator().args(["--seeds", SIM_SEEDS]), WITH_BUILD)?;
     counts += counted(sim::simulator().args(["--crews", SIM_CREWS]), WITH_BUILD)?;
     counts += counted(sim::simulator().args(["--splits", SIM_SPLITS]), WITH_BUILD)?;
+    counts += counted(sim::simulator().args(["--lying-splits", SIM_LYING_SPLITS]), WITH_BUILD)?;
     counts += counted(sim::simulator().args(["--swarms", SIM_SWARMS]), WITH_BUILD)?;
     Ok(counts)
 }

@@ -69,19 +69,24 @@ impl Scheduler {
         let mut lines = Vec::new();
         if proofs.looked_at > 0 {
             lines.push(format!(
-                "your own devices checked {} of other people's devices: {} wrong",
-                many(proofs.looked_at, "answer"),
+                "your own devices checked {} of {} of other people's devices: {} wrong",
+                proofs.looked_at,
+                many(proofs.answers, "answer"),
                 match proofs.wrong {
                     0 => "none was".into(),
                     1 => "1 was".into(),
                     wrong => format!("{wrong} were"),
                 }
             ));
-        } else if proofs.unsure.is_none() {
+        } else if proofs.unchecked == 0 {
             lines.push("your own devices check answers of other people's devices; none yet".into());
         }
         lines.extend(proofs.unsure.map(|why| {
-            format!("the last answer of other people's devices was not checked, because {why}")
+            let last = if proofs.unchecked > 1 { ", the last one" } else { "" };
+            format!(
+                "{} of other people's devices could not be checked{last} because {why}",
+                many(proofs.unchecked, "answer")
+            )
         }));
         lines.extend(proofs.found.map(|found| format!("the last wrong answer: {found}")));
         lines.extend(proofs.suspects.iter().map(|(node, rest)| {

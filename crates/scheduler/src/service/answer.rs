@@ -1,8 +1,9 @@
 //! What nodes say to requests: answers in parts, each byte given once, and failures.
 
 use alloc::string::{String, ToString};
-use shoal_protocol::{Attempt, Bytes, Failure, LimitKind, NodeId};
+use shoal_protocol::{Attempt, Bytes, Failure, LimitKind, NodeId, Time};
 
+use super::Service;
 use super::call::{Asked, By, Call, CallId, Ran};
 use super::crew::Crew;
 use super::unanswered::{CallError, is_nodes_fault};
@@ -15,6 +16,41 @@ pub(crate) struct Part {
     pub(crate) at: u64,
     pub(crate) bytes: Bytes,
     pub(crate) last: bool,
+}
+
+impl Call {
+    /// What is new of a part of its answer: the rest was given before, by whoever was lost.
+    fn gives(&mut self, now: Time, of: &Service, asked: Asked, bytes: &Bytes) -> Bytes {
+        let skip = self.given.saturating_sub(asked.said).min(bytes.len() as u64) as usize;
+        self.said(asked.attempt, asked.said + bytes.len() as u64);
+        let new = bytes.slice(skip..);
+        if of.spec.work.resumed(&[], &[]).is_none() {
+            return new;
+        }
+        let before = self.answer.get(asked.said as usize..).unwrap_or_default();
+        self.is_torn |= !before.starts_with(&bytes[..skip]);
+        if !new.is_empty() {
+            self.answer.extend_from_slice(&new);
+            // It goes on: whoever is lost with it now is another matter.
+            self.tries = 1;
+            self.hears(now, of.spec.work.steps(&self.answer));
+            self.note_speakers(of, asked.by);
+        }
+        new
+    }
+
+    fn note_speakers(&mut self, of: &Service, by: By) {
+        let crew = of.crew.iter().filter(|_| by == By::Crew).flat_map(Crew::members);
+        let alone = match by {
+            By::Node(node) => Some(node),
+            By::Crew => None,
+        };
+        for node in crew.chain(alone) {
+            if !self.said_by.contains(&node) {
+                self.said_by.push(node);
+            }
+        }
+    }
 }
 
 impl Scheduler {
@@ -68,10 +104,9 @@ impl Scheduler {
             self.ask_again_if(id, attempt, reason);
             return;
         }
-        let said = asked.said + bytes.len() as u64;
-        let of = self.services.services.get(&call.service);
+        let (said, service) = (asked.said + bytes.len() as u64, call.service);
+        let of = self.services.services.get(&service);
         let allowed = of.map(|of| of.spec.limits.output);
-        let resumes = of.is_some_and(|of| of.spec.work.resumed(&[], &[]).is_some());
         if let Some(allowed) = allowed.filter(|most| said > *most) {
             let which = LimitKind::Output;
             let failure = Failure::Limit { item: None, which, allowed, stderr: String::new() };
@@ -81,29 +116,20 @@ impl Scheduler {
         if !bytes.is_empty() || last {
             self.won(id, attempt);
         }
-        let Some(call) = self.services.calls.get_mut(&id) else { return };
-        let skip = call.given.saturating_sub(asked.said).min(bytes.len() as u64);
-        call.said(attempt, said);
-        let bytes = bytes.slice(skip as usize..);
-        if resumes && !bytes.is_empty() {
-            call.answer.extend_from_slice(&bytes);
-            // It goes on: whoever is lost with it now is another matter.
-            call.tries = 1;
-            if let Some(of) = self.services.services.get(&call.service) {
-                call.hears(self.now, of.spec.work.steps(&call.answer));
-            }
-        }
+        let services = &mut self.services;
+        let (call, of) = (services.calls.get_mut(&id), services.services.get(&service));
+        let (Some(call), Some(of)) = (call, of) else { return };
+        let bytes = call.gives(self.now, of, asked, &bytes);
         if !bytes.is_empty() || last {
             let waited = asked.since - call.came;
-            let of = self.services.services.get(&call.service);
-            let crew = of.and_then(|of| of.crew.as_ref()).filter(|_| asked.by == By::Crew);
+            let crew = of.crew.as_ref().filter(|_| asked.by == By::Crew);
             let stages = crew.map_or(1, Crew::len);
             let ran = Ran { node, waited, took: self.now - asked.since, stages };
             self.outputs.push_back(Output::Answered { call: id, part: bytes, last, ran });
         }
         if last {
-            let (service, crewed) = (call.service, call.is_in_crew());
-            if let Some(of) = self.services.services.get_mut(&service) {
+            let crewed = call.is_in_crew();
+            if let Some(of) = services.services.get_mut(&service) {
                 of.answered += 1;
                 of.note_answer(self.now, call, call.at.unwrap_or(asked));
                 if !crewed {

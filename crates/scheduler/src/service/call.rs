@@ -44,6 +44,10 @@ pub(super) struct Call {
     pub(super) given: u64,
     /// What was given of the answer, where another node can go on behind it.
     pub(super) answer: Vec<u8>,
+    /// Who said some of that, alone or with others.
+    pub(super) said_by: Vec<NodeId>,
+    /// One of them said the beginning of a word, and the next one another word.
+    pub(super) is_torn: bool,
 }
 
 impl Call {
@@ -175,6 +179,8 @@ impl Scheduler {
             failed_on: Vec::new(),
             given: 0,
             answer: Vec::new(),
+            said_by: Vec::new(),
+            is_torn: false,
         };
         self.services.held = held;
         self.services.calls.insert(id, call);
@@ -222,6 +228,16 @@ impl Scheduler {
     /// requests to it; then the one that is expected to answer first; between equals the one with most room, then the
     /// nearest. One that failed on it is asked again only where nobody else is ready.
     pub(super) fn freest(&self, of: &Service, failed_on: &[NodeId]) -> Option<NodeId> {
+        self.freest_of(of, failed_on, |_| true)
+    }
+
+    /// Of those that may.
+    pub(super) fn freest_of(
+        &self,
+        of: &Service,
+        failed_on: &[NodeId],
+        may: impl Fn(NodeId) -> bool,
+    ) -> Option<NodeId> {
         let room = |node: NodeId, replica: &Replica| {
             let peer = self.peers.get(&node).filter(|peer| !peer.paused && !peer.silent)?;
             let slots = usize::from(peer.caps.slots_for(&of.spec.needs));
@@ -239,15 +255,16 @@ impl Scheduler {
         let ready = of
             .replicas
             .iter()
-            .filter(|(node, replica)| replica.is_ready() && !of.is_unfit(self.now, **node));
+            .filter(|(node, replica)| replica.is_ready() && !of.is_unfit(self.now, **node))
+            .filter(|(node, _)| may(**node));
         let here = ready.filter_map(|(node, replica)| {
             let (order, free) = room(*node, replica)?;
             Some((order, *node, free))
         });
         let here: Vec<_> = here.collect();
         let fresh = here.iter().any(|(_, node, _)| !failed_on.contains(node));
-        let may = here.iter().filter(|(_, node, _)| !fresh || !failed_on.contains(node));
-        may.filter(|(_, _, free)| *free > 0).max().map(|(_, node, _)| *node)
+        let left = here.iter().filter(|(_, node, _)| !fresh || !failed_on.contains(node));
+        left.filter(|(_, _, free)| *free > 0).max().map(|(_, node, _)| *node)
     }
 
     /// Alone, or beside another that has it already.
@@ -314,6 +331,7 @@ impl Scheduler {
 
     /// All requests of a node that is gone.
     pub(crate) fn calls_lost(&mut self, node: NodeId) {
+        self.looks_lost(node);
         let lost = self.services.calls.iter();
         let lost = lost.filter_map(|(id, call)| Some((*id, call.on(node)?)));
         let lost: Vec<_> = lost.collect();

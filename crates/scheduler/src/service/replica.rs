@@ -84,7 +84,7 @@ impl Replica {
     }
 
     /// Whether it should have been ready by now.
-    fn is_late(&self, now: Time) -> bool {
+    pub(super) fn is_late(&self, now: Time) -> bool {
         self.state == State::Warming && now > self.used + WARM_WITHIN
     }
 }

@@ -11,6 +11,7 @@ mod disputes;
 mod explain;
 mod hostile;
 mod late;
+mod lookers;
 mod losing;
 mod means;
 mod pokes;

@@ -9,36 +9,36 @@ use crate::split::MIB;
 use crate::world::{World, caps};
 
 /// In the order in which they join: what a node is numbered.
-const MEMBER: u64 = 1;
-const STRANGER: u64 = 2;
-const OWN: u64 = 3;
+pub(crate) const MEMBER: u64 = 1;
+pub(crate) const STRANGER: u64 = 2;
+pub(crate) const OWN: u64 = 3;
 
 impl World {
     /// Somebody else's device that may be in crews.
-    fn stranger(&mut self, n: u64) {
+    pub(crate) fn stranger(&mut self, n: u64) {
         self.stranger_with(n, 600);
     }
 
-    fn stranger_with(&mut self, n: u64, memory: u64) {
+    pub(crate) fn stranger_with(&mut self, n: u64, memory: u64) {
         let conn = self.join_as(n, n, Caps { memory: memory * MIB, ..caps(100) }, Vec::new());
         let (key, proof) = (LinkKey([n as u8; 32]), Signature([0; 32], [0; 32]));
         self.say(conn, FromNode::Links { key, proof });
     }
 
-    fn forget_requests(&mut self) {
+    pub(crate) fn forget_requests(&mut self) {
         self.asked.clear();
         self.revoked.clear();
     }
 
     /// All who were told to keep all of it ready do.
-    fn warmed(&mut self) {
+    pub(crate) fn warmed(&mut self) {
         for conn in core::mem::take(&mut self.warm) {
             self.say(conn, FromNode::Warm { job: JobId(1), result: Ok(()) });
         }
     }
 
     /// A request, answered by whoever it goes to through `last`: twenty words, and an end.
-    fn gets_answer(&mut self, call: u64, last: Conn, spoil: bool) {
+    pub(crate) fn gets_answer(&mut self, call: u64, last: Conn, spoil: bool) {
         self.live(500, None);
         self.request(call, 600_000);
         let (_, attempt, _) = self.asked.last().cloned().expect("it is asked");
@@ -49,7 +49,7 @@ impl World {
     }
 
     /// One of the operator's own says again what it is asked, rightly. How often it was asked.
-    fn says_again(&mut self, own: Conn) -> usize {
+    pub(crate) fn says_again(&mut self, own: Conn) -> usize {
         let mut times = 0;
         let mut seen = 0;
         while let Some((_, attempt, body)) = self.asked.get(seen).cloned() {
@@ -70,28 +70,28 @@ impl World {
         times
     }
 
-    fn why(&self) -> String {
+    pub(crate) fn why(&self) -> String {
         self.scheduler.explain_service(self.now, JobId(1)).expect("it is").lines.join("\n")
     }
 
-    fn lies_of(&self, node: u64) -> u32 {
+    pub(crate) fn lies_of(&self, node: u64) -> u32 {
         let nodes = self.scheduler.nodes(self.now);
         nodes.iter().find(|one| one.node.0 == node).expect("it is here").trust[Lane::Cpu].wrong
     }
 }
 
 /// Words 10 to 29 and an end, or all of them one more.
-fn said(spoil: bool) -> Vec<u8> {
+pub(crate) fn said(spoil: bool) -> Vec<u8> {
     let end = vec![1, 0, 0, 0, 1];
     (10..30).flat_map(|letter| word(letter + u8::from(spoil))).chain(end).collect()
 }
 
-fn split() -> ServiceSpec {
+pub(crate) fn split() -> ServiceSpec {
     ServiceSpec { strangers: true, ..texts(Split::Exactly(2)) }
 }
 
 /// A crew of one own node and a stranger, and perhaps another own node with room for everything. Says who is the last.
-fn at_work(spec: ServiceSpec, looker: bool) -> (World, Conn) {
+pub(crate) fn at_work(spec: ServiceSpec, looker: bool) -> (World, Conn) {
     let mut world = World::new();
     world.linked(MEMBER, 600);
     world.stranger(STRANGER);
@@ -121,7 +121,7 @@ fn an_honest_stranger_stays_and_is_looked_at_seldom_after_its_first_answers() {
     assert!((4..20).contains(&looks), "{looks} of 60");
     let why = world.why();
     assert!(
-        why.contains(&format!("checked {looks} answers of other people's devices: none was wrong")),
+        why.contains(&format!("checked {looks} of 60 answers of other people's devices: none was")),
         "{why}"
     );
     assert_eq!((world.lies_of(STRANGER), world.parts().len()), (0, 2));
@@ -167,7 +167,7 @@ fn where_none_of_the_own_devices_has_room_for_all_of_it_that_is_said() {
     world.gets_answer(1, last, true);
     world.wait(200);
     let why = world.why();
-    assert!(why.contains("was not checked, because none of your own devices"), "{why}");
+    assert!(why.contains("1 answer of other people's devices could not be checked because none of your own devices"), "{why}");
     assert_eq!((world.lies_of(STRANGER), world.parts().len()), (0, 2));
 }
 
@@ -181,36 +181,10 @@ fn numbers_that_are_rounded_on_their_way_are_no_lies() {
     world.wait(200);
     let why = world.why();
     assert!(
-        why.contains("was not checked, because what its devices send each other is rounded"),
+        why.contains("could not be checked because what its devices send each other is rounded"),
         "{why}"
     );
     assert_eq!(world.lies_of(STRANGER), 0);
-}
-
-#[test]
-fn a_looker_that_leaves_or_fails_accuses_nobody() {
-    let (mut world, last) = at_work(split(), true);
-    world.gets_answer(1, last, true);
-    world.warmed();
-    assert_eq!(world.asked.last().map(|asked| asked.0), Some(Conn(OWN)));
-    world.leave(Conn(OWN));
-    let why = world.why();
-    assert!(why.contains("not checked, because the device that looked at it left"), "{why}");
-    world.linked(4, 1_500);
-    world.gets_answer(2, last, true);
-    world.warmed();
-    let (conn, attempt, _) = world.asked.last().cloned().expect("it is asked");
-    assert_eq!(conn, Conn(4));
-    let failure = Failure::Internal { message: "no luck".into() };
-    world.say(conn, FromNode::Failed { attempt, failure });
-    assert!(world.why().contains("not checked, because"), "{}", world.why());
-    assert_eq!(world.lies_of(STRANGER), 0);
-    // Words that no model has.
-    world.gets_answer(3, last, true);
-    let (conn, attempt, _) = world.asked.last().cloned().expect("it is asked");
-    let failure = Failure::Model { message: "the model has no token 999".into() };
-    world.say(conn, FromNode::Failed { attempt, failure });
-    assert_eq!(world.lies_of(STRANGER), 1);
 }
 
 #[test]

@@ -135,8 +135,12 @@ impl Crew {
     }
 
     /// By rank.
+    pub(in crate::service) fn members(&self) -> impl Iterator<Item = NodeId> {
+        self.seats.iter().map(|seat| seat.node)
+    }
+
     pub(in crate::service) fn nodes(&self) -> Vec<NodeId> {
-        self.seats.iter().map(|seat| seat.node).collect()
+        self.members().collect()
     }
 
     fn shares(&self) -> Vec<(NodeId, Span)> {
