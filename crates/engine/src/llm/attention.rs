@@ -113,9 +113,11 @@ fn some<L: Lanes, K: Kept, const T: usize>(
         sums[t] = soften::<L>(&mut scores[t * span..(t + 1) * span], own, heads.cap);
     }
     let vectors = heads.elements / LANES;
+    // Sums of as many queries, and a value.
+    let held = if L::ADDS_FROM_MEMORY { 2 } else { T + 1 };
     let mut vector = 0;
     while vector < vectors {
-        if L::ROOM >= WIDE * 2 && vectors - vector >= WIDE {
+        if L::ROOM >= WIDE * held && vectors - vector >= WIDE {
             gather::<L, K, T, WIDE>(heads, first * LANES, scores, &sums, vector, out);
             vector += WIDE;
         } else {

@@ -221,7 +221,7 @@ mod tests {
     use super::*;
     use crate::llm::kernel::Kernel;
     use crate::llm::testing::{Draw, tensor};
-    use shoal_gguf::Type;
+    use shoal_gguf::{TensorInfo, Type};
 
     fn compute(kernel: Kernel, threads: usize) -> Compute {
         let kernel = Seen::new(kernel).expect("this processor has it");
@@ -295,6 +295,29 @@ mod tests {
                 let sum: i32 = quants.iter().map(|quant| i32::from(*quant)).sum();
                 assert_eq!(sums.iter().sum::<i32>(), sum);
             }
+        }
+    }
+
+    #[test]
+    fn the_smallest_activations_by_the_largest_weights_are_the_same_by_all_kernels() {
+        // Bytes of -128, and scales of 1.
+        let block: Vec<u8> = [0, 0x3c].into_iter().chain([0x80; BLOCK]).collect();
+        let (columns, outputs) = (BLOCK * 3, 21);
+        let bytes = block.repeat(outputs * columns / BLOCK);
+        let dims = vec![columns as u64, outputs as u64];
+        let at = 0..bytes.len() as u64;
+        let info = TensorInfo { name: "lowest".into(), dims, ty: Type::Q8_0, at };
+        let matrix = Matrix::pack(&info, &bytes).expect("packs");
+        // One over these is more than a number holds.
+        let x = vec![-1e-39; columns];
+        let bits = |kernel| {
+            let (found, rows) = product(&mut compute(kernel, 1), &matrix, &x);
+            let least = rows.quantised.iter().flat_map(|block| block.quants).min();
+            assert!(least >= Some(-127), "{least:?} by {kernel:?}");
+            found.into_iter().map(f32::to_bits).collect::<Vec<u32>>()
+        };
+        for kernel in Kernel::all() {
+            assert_eq!(bits(kernel), bits(Kernel::Plain), "{kernel:?}");
         }
     }
 

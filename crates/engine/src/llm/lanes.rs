@@ -12,6 +12,8 @@ pub(crate) trait Lanes: Copy {
     const ROOM: usize;
     /// Whether `load_half` takes many instructions.
     const WIDENS_SLOWLY: bool = false;
+    /// Whether instructions that compute read memory themselves, so that it costs little if sums do not fit the registers.
+    const ADDS_FROM_MEMORY: bool = false;
 
     fn splat(value: f32) -> Self;
     fn load(from: &Sixteen) -> Self;

@@ -193,7 +193,9 @@ pub(crate) fn quantise<L: Lanes>(x: &[f32], into: &mut [Quantised]) {
         let (a, b) = (L::load(&halves[0]), L::load(&halves[1]));
         let zero = L::splat(0.0);
         let most = a.max(zero.sub(a)).max(b.max(zero.sub(b))).largest();
-        let (scale, inverse) = if most > 0.0 { (most / 127.0, 127.0 / most) } else { (most, 0.0) };
+        // One over the smallest numbers is none: with it quants would be -128, which some products do not fit.
+        let inverse = if most > 0.0 { (127.0 / most).min(f32::MAX) } else { 0.0 };
+        let scale = if most > 0.0 { most / 127.0 } else { most };
         let (quants, _) = into.quants.as_chunks_mut::<LANES>();
         let inverse = L::splat(inverse);
         into.sums = [

@@ -73,10 +73,11 @@ impl Pool {
         let shared = &*self.shared;
         let reference: &&Part<'_> = &part;
         let number = (shared.next.load(Ordering::Relaxed) >> 32).wrapping_add(1) << 32;
-        // Closed while it is written: whoever still looks at the last work must not take its count for this one's.
+        // Closed while it is written: whoever still looks at the last work must not take its count for this one's. Who
+        // sees the count must see that it is closed, also on processors that change the order of writes, such as ARM.
         shared.next.store(number - 1, Ordering::SeqCst);
         shared.done.store(0, Ordering::Relaxed);
-        shared.parts.store(parts.min(u32::MAX as usize), Ordering::Relaxed);
+        shared.parts.store(parts.min(u32::MAX as usize), Ordering::Release);
         shared.work.store(std::ptr::from_ref(reference) as usize, Ordering::Relaxed);
         // From here on others may take parts.
         shared.next.store(number, Ordering::SeqCst);
@@ -148,8 +149,9 @@ impl Shared {
         let mut next = self.next.load(Ordering::SeqCst);
         loop {
             let at = (next & u64::from(u32::MAX)) as usize;
-            // The count may be a newer work's already, but then the number has changed and the exchange fails.
-            if at >= self.parts.load(Ordering::Relaxed) {
+            // The count may be a newer work's already, but then the number has changed, which is seen with the count, and
+            // the exchange fails.
+            if at >= self.parts.load(Ordering::Acquire) {
                 return None;
             }
             let taken =

@@ -7,8 +7,9 @@
 
 use std::arch::x86_64::*;
 
-use super::tile::Dots;
+use super::tile::{Dots, four};
 use crate::llm::lanes::{LANES, Lanes, Sixteen};
+use crate::llm::math::BLOCK;
 
 /// The lower eight and the upper eight.
 #[derive(Clone, Copy)]
@@ -29,6 +30,7 @@ macro_rules! both {
 
 impl Lanes for Avx2 {
     const ROOM: usize = 8;
+    const ADDS_FROM_MEMORY: bool = true;
 
     #[inline(always)]
     fn splat(value: f32) -> Avx2 {
@@ -142,6 +144,7 @@ impl<const VNNI: bool> Dots for Avx2Dots<VNNI> {
     const WIDTH: usize = 8;
     const AT_ONCE: usize = 4;
     const TAKEN: i32 = if VNNI { 0 } else { 128 };
+    type Many = Avx2Dots<VNNI>;
     type Bytes = __m256i;
     type Ints = __m256i;
     type Floats = __m256;
@@ -165,9 +168,13 @@ impl<const VNNI: bool> Dots for Avx2Dots<VNNI> {
         do_it!(_mm256_set1_epi32(value))
     }
     #[inline(always)]
-    fn dot<const FULL: bool>(sum: __m256i, bytes: __m256i, quants: i32) -> __m256i {
+    fn dot<const FULL: bool, const STEP: usize>(
+        sum: __m256i,
+        bytes: __m256i,
+        quants: &[i8; BLOCK],
+    ) -> __m256i {
         do_it!({
-            let quants = _mm256_set1_epi32(quants);
+            let quants = _mm256_set1_epi32(four(quants, STEP));
             if VNNI {
                 return _mm256_dpbusd_avx_epi32(sum, bytes, quants);
             }
@@ -183,7 +190,7 @@ impl<const VNNI: bool> Dots for Avx2Dots<VNNI> {
         })
     }
     #[inline(always)]
-    fn to_floats(ints: __m256i) -> __m256 {
+    fn to_floats<const FULL: bool>(ints: __m256i) -> __m256 {
         do_it!(_mm256_cvtepi32_ps(ints))
     }
     #[inline(always)]

@@ -6,8 +6,9 @@
 
 use std::arch::x86_64::*;
 
-use super::tile::Dots;
+use super::tile::{Dots, four};
 use crate::llm::lanes::{LANES, Lanes, Sixteen};
+use crate::llm::math::BLOCK;
 
 #[derive(Clone, Copy)]
 pub(crate) struct Avx512(__m512);
@@ -22,6 +23,7 @@ macro_rules! do_it {
 
 impl Lanes for Avx512 {
     const ROOM: usize = 32;
+    const ADDS_FROM_MEMORY: bool = true;
 
     #[inline(always)]
     fn splat(value: f32) -> Avx512 {
@@ -100,6 +102,7 @@ pub(crate) struct Avx512Dots;
 impl Dots for Avx512Dots {
     const WIDTH: usize = LANES;
     const AT_ONCE: usize = 8;
+    type Many = Avx512Dots;
     type Bytes = __m512i;
     type Ints = __m512i;
     type Floats = __m512;
@@ -123,11 +126,15 @@ impl Dots for Avx512Dots {
         do_it!(_mm512_set1_epi32(value))
     }
     #[inline(always)]
-    fn dot<const FULL: bool>(sum: __m512i, bytes: __m512i, quants: i32) -> __m512i {
-        do_it!(_mm512_dpbusd_epi32(sum, bytes, _mm512_set1_epi32(quants)))
+    fn dot<const FULL: bool, const STEP: usize>(
+        sum: __m512i,
+        bytes: __m512i,
+        quants: &[i8; BLOCK],
+    ) -> __m512i {
+        do_it!(_mm512_dpbusd_epi32(sum, bytes, _mm512_set1_epi32(four(quants, STEP))))
     }
     #[inline(always)]
-    fn to_floats(ints: __m512i) -> __m512 {
+    fn to_floats<const FULL: bool>(ints: __m512i) -> __m512 {
         do_it!(_mm512_cvtepi32_ps(ints))
     }
     #[inline(always)]

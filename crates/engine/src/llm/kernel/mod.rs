@@ -5,6 +5,8 @@
 mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
+#[cfg(all(target_arch = "aarch64", target_endian = "little"))]
+mod neon;
 mod plain;
 mod tile;
 #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
@@ -30,6 +32,12 @@ pub enum Kernel {
     /// AVX-512 with VNNI.
     #[cfg(target_arch = "x86_64")]
     Avx512,
+    /// What every 64-bit ARM processor has.
+    #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
+    Neon,
+    /// NEON with the dot-product extension.
+    #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
+    NeonDot,
     /// WebAssembly's SIMD: relaxed in modules that are built for it.
     #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
     Wasm,
@@ -49,6 +57,13 @@ impl Kernel {
         #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
         if wasm::WasmDots::are_right() {
             all.push(Kernel::Wasm);
+        }
+        #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
+        {
+            all.push(Kernel::Neon);
+            if std::arch::is_aarch64_feature_detected!("dotprod") {
+                all.push(Kernel::NeonDot);
+            }
         }
         #[cfg(target_arch = "x86_64")]
         {
@@ -75,6 +90,10 @@ impl Kernel {
             Kernel::AvxVnni => "avxvnni",
             #[cfg(target_arch = "x86_64")]
             Kernel::Avx512 => "avx512",
+            #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
+            Kernel::Neon => "neon",
+            #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
+            Kernel::NeonDot => "neon-dotprod",
             #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
             Kernel::Wasm if cfg!(target_feature = "relaxed-simd") => "relaxed-simd",
             #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
@@ -91,6 +110,10 @@ impl Kernel {
             Kernel::AvxVnni => &avx_vnni_ops::OPS,
             #[cfg(target_arch = "x86_64")]
             Kernel::Avx512 => &avx512_ops::OPS,
+            #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
+            Kernel::Neon => &neon_ops::OPS,
+            #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
+            Kernel::NeonDot => &neon_dot_ops::OPS,
             #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
             Kernel::Wasm => &wasm_ops::OPS,
         }
@@ -196,6 +219,15 @@ ops!(
     super::avx512::Avx512,
     super::avx512::Avx512Dots,
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni,f16c")]
+);
+#[cfg(all(target_arch = "aarch64", target_endian = "little"))]
+ops!(neon_ops, super::neon::Neon, super::neon::WithoutDotprod,);
+#[cfg(all(target_arch = "aarch64", target_endian = "little"))]
+ops!(
+    neon_dot_ops,
+    super::neon::Neon,
+    super::neon::WithDotprod,
+    #[target_feature(enable = "dotprod")]
 );
 #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
 ops!(wasm_ops, super::wasm::Wasm, super::wasm::WasmDots,);

@@ -1,13 +1,15 @@
 //! Weights by activations in plain code: the oracle of all kernels, and what runs where there is no other.
 
-use super::tile::{Dots, floats_of, halves_of};
+use super::tile::{Dots, floats_of, four, halves_of};
 use crate::llm::lanes::{LANES, Sixteen, widen};
+use crate::llm::math::BLOCK;
 
 pub(crate) struct PlainDots;
 
 impl Dots for PlainDots {
     const WIDTH: usize = LANES;
     const AT_ONCE: usize = 1;
+    type Many = PlainDots;
     type Bytes = [u8; 64];
     type Ints = [i32; LANES];
     type Floats = Sixteen;
@@ -31,8 +33,12 @@ impl Dots for PlainDots {
         [value; LANES]
     }
     #[inline(always)]
-    fn dot<const FULL: bool>(mut sum: [i32; LANES], bytes: [u8; 64], quants: i32) -> [i32; LANES] {
-        let quants = quants.to_le_bytes().map(|quant| i32::from(quant.cast_signed()));
+    fn dot<const FULL: bool, const STEP: usize>(
+        mut sum: [i32; LANES],
+        bytes: [u8; 64],
+        quants: &[i8; BLOCK],
+    ) -> [i32; LANES] {
+        let quants = four(quants, STEP).to_le_bytes().map(|quant| i32::from(quant.cast_signed()));
         for (lane, sum) in sum.iter_mut().enumerate() {
             for (at, quant) in quants.iter().enumerate() {
                 *sum += i32::from(bytes[lane * 4 + at]) * quant;
@@ -41,7 +47,7 @@ impl Dots for PlainDots {
         sum
     }
     #[inline(always)]
-    fn to_floats(ints: [i32; LANES]) -> Sixteen {
+    fn to_floats<const FULL: bool>(ints: [i32; LANES]) -> Sixteen {
         ints.map(|int| int as f32)
     }
     #[inline(always)]

@@ -58,6 +58,8 @@ pub(crate) trait Dots {
     const AT_ONCE: usize;
     /// What `dot` takes from bytes that are `FULL` before it multiplies them.
     const TAKEN: i32 = 0;
+    /// What computes four rows of activations and more at once: fewer rows of weights may fit the registers then.
+    type Many: Dots;
     /// Four bytes for each row.
     type Bytes: Copy;
     type Ints: Copy;
@@ -68,9 +70,14 @@ pub(crate) trait Dots {
     fn low(bytes: Self::Bytes) -> Self::Bytes;
     fn high(bytes: Self::Bytes) -> Self::Bytes;
     fn ints(value: i32) -> Self::Ints;
-    /// Adds the products of each row's four bytes with four quants. Bytes are below 64 unless they are `FULL`.
-    fn dot<const FULL: bool>(sum: Self::Ints, bytes: Self::Bytes, quants: i32) -> Self::Ints;
-    fn to_floats(ints: Self::Ints) -> Self::Floats;
+    /// Adds the products of each row's four bytes with the four quants of this step. A sum's steps come in order. Bytes
+    /// that are not `FULL` are below 64 where a sum has four steps, and below 32 where it has eight.
+    fn dot<const FULL: bool, const STEP: usize>(
+        sum: Self::Ints,
+        bytes: Self::Bytes,
+        quants: &[i8; BLOCK],
+    ) -> Self::Ints;
+    fn to_floats<const FULL: bool>(ints: Self::Ints) -> Self::Floats;
     fn splat(value: f32) -> Self::Floats;
     fn floats(from: &[u8]) -> Self::Floats;
     fn halves(from: &[u8]) -> Self::Floats;
@@ -153,8 +160,8 @@ fn formed<D: Dots, K: Known>(work: &Work<'_>, zero: i32, x: &[Quantised]) {
             for group in bunch.clone() {
                 let tile = Tile { work, group, row };
                 match count {
-                    8 => one::<D, K, 8>(tile, zero, x),
-                    4 => one::<D, K, 4>(tile, zero, x),
+                    8 => one::<D::Many, K, 8>(tile, zero, x),
+                    4 => one::<D::Many, K, 4>(tile, zero, x),
                     2 => one::<D, K, 2>(tile, zero, x),
                     _ => one::<D, K, 1>(tile, zero, x),
                 }
@@ -193,10 +200,10 @@ fn one<D: Dots, K: Known, const T: usize>(tile: Tile<'_>, zero: i32, x: &[Quanti
                 if K::MINIMUMS || K::TWICE { scales::<D, K>(record, from, 1) } else { scale };
             for t in 0..T {
                 let by = D::splat(x[t].scale);
-                let whole = D::mul(D::mul(D::to_floats(first[t]), by), scale);
+                let whole = D::mul(D::mul(floats::<D, K>(first[t]), by), scale);
                 sums[t] = D::add(sums[t], whole);
                 if K::TWICE {
-                    let whole = D::mul(D::mul(D::to_floats(second[t]), by), other);
+                    let whole = D::mul(D::mul(floats::<D, K>(second[t]), by), other);
                     sums[t] = D::add(sums[t], whole);
                 }
                 if K::MINIMUMS {
@@ -222,6 +229,16 @@ fn scales<D: Dots, K: Known>(record: &[u8], from: usize, which: usize) -> D::Flo
     }
 }
 
+/// Does something for each of some steps: the step is known when this is compiled, since some instructions contain it.
+macro_rules! for_steps {
+    ($step:ident in [$($at:literal)*] $body:block) => {
+        $({
+            const $step: usize = $at;
+            $body
+        })*
+    };
+}
+
 /// The products of one block.
 #[inline(always)]
 fn steps<D: Dots, K: Known, const T: usize>(
@@ -230,31 +247,47 @@ fn steps<D: Dots, K: Known, const T: usize>(
     (first, second): (&mut [D::Ints; T], &mut [D::Ints; T]),
 ) {
     if K::NIBBLES {
-        for step in 0..4 {
-            let both = D::bytes(&data[step * 64..]);
+        for_steps!(STEP in [0 1 2 3] {
+            let both = D::bytes(&data[STEP * 64..]);
             let (low, high) = (D::low(both), D::high(both));
             for (t, sum) in first.iter_mut().enumerate() {
-                *sum = D::dot::<false>(*sum, low, four(&x[t].quants, step));
-                *sum = D::dot::<false>(*sum, high, four(&x[t].quants, 4 + step));
+                *sum = D::dot::<false, STEP>(*sum, low, &x[t].quants);
+                *sum = D::dot::<false, { STEP + 4 }>(*sum, high, &x[t].quants);
             }
-        }
+        });
         return;
     }
-    for step in 0..8 {
-        let bytes = D::bytes(&data[step * 64..]);
-        for t in 0..T {
-            let sum = if K::TWICE && step >= 4 { &mut second[t] } else { &mut first[t] };
-            let quants = four(&x[t].quants, step);
-            *sum = match K::FULL {
-                true => D::dot::<true>(*sum, bytes, quants),
-                false => D::dot::<false>(*sum, bytes, quants),
-            };
-        }
+    for_steps!(STEP in [0 1 2 3] { bytes_step::<D, K, T, STEP>(data, x, first) });
+    let rest = if K::TWICE { second } else { first };
+    for_steps!(STEP in [4 5 6 7] { bytes_step::<D, K, T, STEP>(data, x, rest) });
+}
+
+#[inline(always)]
+fn bytes_step<D: Dots, K: Known, const T: usize, const STEP: usize>(
+    data: &[u8],
+    x: &[&Quantised; T],
+    sums: &mut [D::Ints; T],
+) {
+    let bytes = D::bytes(&data[STEP * 64..]);
+    for (sum, x) in sums.iter_mut().zip(x) {
+        *sum = match K::FULL {
+            true => D::dot::<true, STEP>(*sum, bytes, &x.quants),
+            false => D::dot::<false, STEP>(*sum, bytes, &x.quants),
+        };
     }
 }
 
 #[inline(always)]
-fn four(quants: &[i8; BLOCK], step: usize) -> i32 {
+fn floats<D: Dots, K: Known>(ints: D::Ints) -> D::Floats {
+    match K::FULL {
+        true => D::to_floats::<true>(ints),
+        false => D::to_floats::<false>(ints),
+    }
+}
+
+/// The quants of one step, as the bytes of a number.
+#[inline(always)]
+pub(super) fn four(quants: &[i8; BLOCK], step: usize) -> i32 {
     let at = &quants[step * 4..step * 4 + 4];
     i32::from_le_bytes([at[0], at[1], at[2], at[3]].map(i8::cast_unsigned))
 }

@@ -10,8 +10,9 @@
 
 use core::arch::wasm32::*;
 
-use super::tile::Dots;
+use super::tile::{Dots, four};
 use crate::llm::lanes::{LANES, Lanes, Sixteen};
+use crate::llm::math::BLOCK;
 
 /// Registers for sixteen numbers.
 const QUARTERS: usize = 4;
@@ -137,8 +138,10 @@ impl WasmDots {
     /// took the operands the other way round.
     pub(crate) fn are_right() -> bool {
         let bytes = core::hint::black_box(u8x16_splat(63));
-        let quants = core::hint::black_box(i32::from_le_bytes([129, 255, 127, 130]));
-        let sum = sums::whole(WasmDots::dot::<false>(WasmDots::ints(5), bytes, quants));
+        let mut quants = [0; BLOCK];
+        quants[..4].copy_from_slice(&[-127, -1, 127, -126]);
+        let quants = core::hint::black_box(quants);
+        let sum = sums::whole(WasmDots::dot::<false, 0>(WasmDots::ints(5), bytes, &quants));
         i32x4_extract_lane::<3>(sum) == 5 + 63 * (-127 - 1 + 127 - 126)
     }
 }
@@ -146,6 +149,7 @@ impl WasmDots {
 impl Dots for WasmDots {
     const WIDTH: usize = 4;
     const AT_ONCE: usize = 4;
+    type Many = WasmDots;
     type Bytes = v128;
     type Ints = [v128; 2];
     type Floats = v128;
@@ -167,11 +171,15 @@ impl Dots for WasmDots {
         sums::ints(value)
     }
     #[inline(always)]
-    fn dot<const FULL: bool>(sum: [v128; 2], bytes: v128, quants: i32) -> [v128; 2] {
-        sums::dot::<FULL>(sum, bytes, i32x4_splat(quants))
+    fn dot<const FULL: bool, const STEP: usize>(
+        sum: [v128; 2],
+        bytes: v128,
+        quants: &[i8; BLOCK],
+    ) -> [v128; 2] {
+        sums::dot::<FULL>(sum, bytes, i32x4_splat(four(quants, STEP)))
     }
     #[inline(always)]
-    fn to_floats(ints: [v128; 2]) -> v128 {
+    fn to_floats<const FULL: bool>(ints: [v128; 2]) -> v128 {
         f32x4_convert_i32x4(sums::whole(ints))
     }
     #[inline(always)]
