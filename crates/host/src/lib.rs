@@ -52,7 +52,7 @@ use std::time::{Duration, Instant};
 
 use futures_util::FutureExt;
 use shoal_node::{Config, Input, Node};
-use shoal_protocol::codec::{DecodeError, Wire as _};
+use shoal_protocol::codec::DecodeError;
 use shoal_protocol::frame::is_frame;
 use shoal_protocol::limit::MAX_LEASES_PER_NODE;
 use shoal_protocol::{Attempt, Failure, JobId, Micros, Span, Time, ToNode, UnitOutput};
@@ -331,7 +331,7 @@ impl Host<'_> {
                     self.crew_frame(&bytes);
                     self.settle();
                 }
-                Some(Message::Binary(bytes)) => match ToNode::decode(&bytes) {
+                Some(Message::Binary(bytes)) => match ToNode::decode_shared(&bytes) {
                     Ok(message) => self.received(message),
                     // A newer coordinator's word: what it must have understood, it says otherwise.
                     Err(DecodeError::UnknownKind(_)) => {}

@@ -152,9 +152,9 @@ impl Node {
             return;
         }
         let crew = self.crew_for(job);
-        let mut body = Vec::from(first);
-        // Once for all of it: what grows is copied again and again.
-        body.reserve_exact(usize::try_from(missing).unwrap_or(0));
+        // Room for all of it at once: what grows is copied again and again.
+        let mut body = Vec::with_capacity(usize::try_from(bytes).unwrap_or(0));
+        body.extend_from_slice(&first);
         self.calls.waiting.push_back(Call { call, job, body: Arc::new(body), missing, crew });
         self.begin_all();
     }

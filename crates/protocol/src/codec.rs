@@ -2,9 +2,11 @@
 //! not know can be told from garbage and skipped.
 
 use alloc::vec::Vec;
+use bytes::Bytes;
 use core::fmt;
-use serde::{Serialize, de::DeserializeOwned};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
+use crate::id::{Attempt, JobId};
 use crate::limit::MAX_FRAME_BYTES;
 use crate::message::{FromNode, ToNode};
 
@@ -41,8 +43,55 @@ impl Wire for FromNode {
     const KINDS: u8 = 14;
 }
 
+impl FromNode {
+    /// The same of memory that is shared: a part of an answer stays where it came to.
+    pub fn decode_shared(message: &Bytes) -> Result<FromNode, DecodeError> {
+        if message.first() != Some(&ANSWER) {
+            return FromNode::decode(message);
+        }
+        let (call, at, part, last) = fields::<(Attempt, u64, &[u8], bool)>(message)?;
+        Ok(FromNode::Answer { call, at, part: message.slice_ref(part), last })
+    }
+}
+
 impl Wire for ToNode {
     const KINDS: u8 = 17;
+}
+
+impl ToNode {
+    /// The same of memory that is shared: the body of a request stays where it came to.
+    pub fn decode_shared(message: &Bytes) -> Result<ToNode, DecodeError> {
+        match message.first() {
+            Some(&ASK) => {
+                let (call, job, body, rest) = fields::<(Attempt, JobId, &[u8], u64)>(message)?;
+                Ok(ToNode::Ask { call, job, body: message.slice_ref(body), rest })
+            }
+            Some(&ASK_MORE) => {
+                let (call, body) = fields::<(Attempt, &[u8])>(message)?;
+                Ok(ToNode::AskMore { call, body: message.slice_ref(body) })
+            }
+            _ => ToNode::decode(message),
+        }
+    }
+
+    /// [`ToNode::AskMore`] but for its body of this length, which must follow: so it is sent from where it lies.
+    pub fn ask_more_behind(call: Attempt, length: usize, before: Vec<u8>) -> Vec<u8> {
+        postcard::to_extend(&(ASK_MORE, call, length), before).unwrap_or_default()
+    }
+}
+
+/// Numbers of the kinds that carry megabytes, by their places in the lists.
+const ANSWER: u8 = 13;
+const ASK: u8 = 14;
+const ASK_MORE: u8 = 15;
+
+/// What a message is made of, behind the number of its kind.
+fn fields<'a, T: Deserialize<'a>>(message: &'a [u8]) -> Result<T, DecodeError> {
+    if message.len() > MAX_FRAME_BYTES {
+        return Err(DecodeError::TooLarge(message.len()));
+    }
+    let read = postcard::take_from_bytes(message.get(1..).unwrap_or_default());
+    read.map(|(fields, _)| fields).map_err(|_| DecodeError::Garbled)
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,7 +118,7 @@ impl fmt::Display for DecodeError {
 mod tests {
     use super::*;
     use crate::caps::{Caps, Engine, GpuCaps, NodeKind};
-    use crate::id::{Attempt, BlobRef, Hash, JobId, NodeId, Span};
+    use crate::id::{BlobRef, Hash, NodeId, Span};
     use crate::job::{Footprint, Limits};
     use crate::message::{Finished, Lease, UnitOutput};
     use crate::share::{ShareSay, ShareTold};
@@ -172,7 +221,50 @@ mod tests {
         assert_eq!(ToNode::decode(&bytes), Ok(welcome));
     }
 
+    #[test]
+    fn what_requests_and_answers_carry_stays_where_it_came_to() {
+        let (call, job, body) = (Attempt(7), JobId(8), Bytes::from(vec![9; 300]));
+        let asks = [
+            ToNode::Ask { call, job, body: body.clone(), rest: 5 },
+            ToNode::AskMore { call, body: body.clone() },
+        ];
+        let lies = |part: &Bytes, message: &Bytes| {
+            let inside = message.as_ptr_range();
+            inside.contains(&part.as_ptr()) && part.len() == 300
+        };
+        for ask in asks {
+            let message = Bytes::from(ask.encode());
+            let read = ToNode::decode_shared(&message).expect("a message");
+            assert_eq!(read, ask);
+            let (ToNode::Ask { body, .. } | ToNode::AskMore { body, .. }) = read else {
+                panic!("another message");
+            };
+            assert!(lies(&body, &message));
+        }
+        for length in [0, 1, 127, 128, 70_000] {
+            let body = Bytes::from(vec![3; length]);
+            let before = ToNode::ask_more_behind(call, length, vec![1, 2]);
+            let more = ToNode::AskMore { call, body: body.clone() }.encode();
+            assert_eq!([&before[..], &body[..]].concat(), [&[1, 2][..], &more].concat());
+        }
+        let answer = FromNode::Answer { call, at: 3, part: body, last: true };
+        let message = Bytes::from(answer.encode());
+        let read = FromNode::decode_shared(&message).expect("a message");
+        assert!(matches!(&read, FromNode::Answer { part, .. } if lies(part, &message)));
+        assert_eq!(read, answer);
+    }
+
     proptest! {
+        #[test]
+        fn shared_memory_changes_nothing_of_what_is_read(
+            kind in 0u8..20,
+            bytes in prop::collection::vec(any::<u8>(), 0..40),
+        ) {
+            let message = Bytes::from([vec![kind], bytes].concat());
+            prop_assert_eq!(ToNode::decode_shared(&message), ToNode::decode(&message));
+            prop_assert_eq!(FromNode::decode_shared(&message), FromNode::decode(&message));
+        }
+
         #[test]
         fn garbage_never_panics(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
             let _ = ToNode::decode(&bytes);

@@ -46,6 +46,39 @@ test("a simulation's progress is its steps, and its devices are its crew", async
   assert.deepEqual([stateWord(farm), detail(farm, 1000)], ["25 %", "8/s, 3.0 s left, 1 device"]);
 });
 
+test("names of boxes stand beside each other, inside of the picture", async () => {
+  const { labelAt } = await load("core/labels.ts");
+  const box = (left, top, right, bottom) => ({ left, top, right, bottom });
+  const all = [400, 300];
+  const at = (box, taken) => {
+    const { left, top } = labelAt(box, [80, 20], all, taken);
+    return [left, top];
+  };
+  const one = box(50, 100, 150, 200);
+  assert.deepEqual(at(one, []), [50, 80]);
+  const above = labelAt(one, [80, 20], all, []);
+  // Its neighbour's name would begin in the middle of this one.
+  assert.deepEqual(at(box(100, 90, 180, 200), [above]), [100, 200]);
+  assert.deepEqual(at(box(100, 95, 180, 295), [above]), [100, 275]);
+  assert.deepEqual(at(box(130, 90, 210, 200), [above]), [130, 70]);
+  assert.deepEqual(at(box(-5, 10, 395, 299), []), [0, 10], "no room above");
+  assert.deepEqual(at(box(380, 100, 399, 200), []), [320, 80], "no room at the right");
+  const everywhere = [box(0, 0, ...all)];
+  assert.deepEqual(at(one, everywhere), [50, 80]);
+});
+
+test("a device's card says what it keeps ready", async () => {
+  const { keptWords } = await load("core/kept.ts");
+  const services = [
+    { name: "yolov8n", replicas: [{ node: 1, ready: true }, { node: 2, ready: false }] },
+    { name: "large", replicas: [], crew: { stages: [{ node: 3, ready: true }, { node: 1, ready: false }] } },
+  ];
+  assert.equal(keptWords(services, 1), "yolov8n, large (slice 2 of 2, loading)");
+  assert.equal(keptWords(services, 2), "yolov8n (loading)");
+  assert.equal(keptWords(services, 3), "large (slice 1 of 2)");
+  assert.equal(keptWords(services, 4), "");
+});
+
 test("a memo stops changes that change nothing", async () => {
   const { signal, effect, memo, root } = await load("view/reactive.ts");
   const n = signal(1);

@@ -3,7 +3,7 @@
 use shoal_protocol::codec::{DecodeError, Wire};
 use shoal_protocol::limit::{OLDEST_VERSION, PROTOCOL_VERSION};
 use shoal_protocol::sign::join_statement;
-use shoal_protocol::{FromNode, Hello, PublicKey, Refusal, ToNode};
+use shoal_protocol::{Bytes, FromNode, Hello, PublicKey, Refusal, ToNode};
 
 use super::ears::{Ears, Heard};
 use super::end::{End, ended};
@@ -46,7 +46,7 @@ pub(super) async fn greet(
 async fn greeting(ears: &mut Ears, mouth: &mut Mouth) -> Result<Hello, End> {
     loop {
         match ears.next().await.map_err(ended)? {
-            Heard::Message(parcel) => match decode(parcel.payload())? {
+            Heard::Message(parcel) => match decode(parcel)? {
                 Some(FromNode::Hello(hello)) => return Ok(*hello),
                 Some(_) => return Err(End::Refused(Refusal::Garbled)),
                 None => {}
@@ -60,9 +60,18 @@ async fn greeting(ears: &mut Ears, mouth: &mut Mouth) -> Result<Hello, End> {
     }
 }
 
-/// A message of a kind that this build knows; `None` for others.
-pub(super) fn decode(bytes: &[u8]) -> Result<Option<FromNode>, End> {
-    match FromNode::decode(bytes) {
+/// A message of a kind that this build knows; `None` for others. What it carries stays in the parcel if it is most of it.
+pub(super) fn decode(parcel: Parcel) -> Result<Option<FromNode>, End> {
+    if parcel.is_mostly_payload() {
+        let bytes = Bytes::from_owner(parcel);
+        known(FromNode::decode_shared(&bytes), &bytes)
+    } else {
+        known(FromNode::decode(parcel.payload()), parcel.payload())
+    }
+}
+
+fn known(decoded: Result<FromNode, DecodeError>, bytes: &[u8]) -> Result<Option<FromNode>, End> {
+    match decoded {
         Ok(message) => Ok(Some(message)),
         Err(DecodeError::UnknownKind(kind)) => {
             tracing::debug!(kind, "an unknown message");

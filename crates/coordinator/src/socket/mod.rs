@@ -182,7 +182,7 @@ async fn listen(
                 }
                 continue;
             }
-            Ok(Heard::Message(parcel)) => match decode(parcel.payload()) {
+            Ok(Heard::Message(parcel)) => match decode(parcel) {
                 Ok(Some(message)) => {
                     // Not read any further until then: what a node sends too much of stays in its own socket.
                     let wait = budget.pay(Instant::now(), &message);
@@ -267,5 +267,7 @@ fn word(outlet: &Outlet, message: &ToNode) -> Parcel {
     if let ToNode::Welcome { node, .. } = message {
         outlet.welcomed(*node);
     }
-    Parcel::word(message)
+    let parcel = Parcel::word(message);
+    outlet.allow_unsent(parcel.left());
+    parcel
 }

@@ -16,7 +16,7 @@ use super::parcel::{Batch, Parcel, advance, pieces};
 use super::queue::{Over, Queue, QuicWay};
 
 /// What the system may keep unsent of one socket, because the coordinator's words cannot overtake it; or one
-/// frame, if that is more, because they cannot overtake part of it either.
+/// frame or word, if that is more, because they cannot overtake part of it either.
 const UNSENT_BYTES: usize = 256 << 10;
 
 /// Frames that no honest node sends, after which the node is refused. More than none, because a frame may be cut
@@ -81,7 +81,7 @@ impl Outlet {
 
     /// Takes a frame, to be sent with the next [`Outlet::flush`].
     pub(crate) fn post(&self, source: Conn, parcel: Parcel) -> Posted {
-        self.allow_unsent(parcel.rest().len());
+        self.allow_unsent(parcel.left());
         let mut queue = self.queue();
         if !queue.takes() {
             return Posted::Gone;
@@ -134,7 +134,7 @@ impl Outlet {
     }
 
     /// Lets the system keep more of this socket unsent.
-    fn allow_unsent(&self, size: usize) {
+    pub(super) fn allow_unsent(&self, size: usize) {
         if self.unsent.fetch_max(size, Ordering::Relaxed) < size
             && let Some(plain) = &self.plain
         {

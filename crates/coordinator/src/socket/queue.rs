@@ -107,7 +107,7 @@ impl Queue {
         while size < BATCH_BYTES
             && let Some((source, parcel)) = self.pop()
         {
-            size += parcel.rest().len();
+            size += parcel.left();
             batch.push_back((source, parcel));
         }
     }

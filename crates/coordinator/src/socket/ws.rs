@@ -115,9 +115,10 @@ impl Head {
     }
 }
 
-/// Writes a server's head right before the payload that begins at [`MOST_HEAD`]. Gives where it begins.
-pub(super) fn write_head(kind: Kind, message: &mut [u8]) -> usize {
-    let length = message.len() - MOST_HEAD;
+/// Writes a server's head right before the payload that begins at [`MOST_HEAD`], of which so much more comes from
+/// elsewhere. Gives where it begins.
+pub(super) fn write_head(kind: Kind, message: &mut [u8], more: usize) -> usize {
+    let length = message.len() - MOST_HEAD + more;
     let mut head = [0; MOST_HEAD];
     head[0] = FINAL | kind.code();
     let size = match (u8::try_from(length), u16::try_from(length)) {
@@ -164,7 +165,7 @@ mod tests {
 
     fn server(kind: Kind, payload: usize) -> Vec<u8> {
         let mut message = vec![0; MOST_HEAD + payload];
-        let from = write_head(kind, &mut message);
+        let from = write_head(kind, &mut message, 0);
         message.split_off(from)
     }
 

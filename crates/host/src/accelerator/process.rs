@@ -2,13 +2,14 @@
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, Stdio};
+use std::process::{Child, ChildStderr, Command, Stdio};
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use shoal_engine::onnx::Trouble;
 
+use super::pair::{self, Pair};
 use super::talk::{self, Opened, Word};
 
 /// The verb by which this program's file, started anew, becomes the process.
@@ -20,8 +21,7 @@ const LOAD_WITHIN: Duration = Duration::from_secs(120);
 /// Killed when dropped.
 pub(super) struct Process {
     child: Arc<Mutex<Child>>,
-    stdin: ChildStdin,
-    stdout: ChildStdout,
+    pair: Pair,
     /// When what it does now must be done; none while it waits.
     watch: mpsc::Sender<Option<Instant>>,
     hung: Arc<Mutex<bool>>,
@@ -34,14 +34,14 @@ impl Process {
             .map_err(|error| format!("cannot find this program's own file: {error}"))?;
         let mut command = Command::new(program);
         command.arg(WORKER).arg(library).arg(threads.to_string());
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command.stderr(Stdio::piped());
         // Ctrl-C is for the node, which then ends this process.
         #[cfg(unix)]
         std::os::unix::process::CommandExt::process_group(&mut command, 0);
-        let mut child =
-            command.spawn().map_err(|error| format!("cannot start a process: {error}"))?;
-        let pipes = (child.stdin.take(), child.stdout.take(), child.stderr.take());
-        let (Some(stdin), Some(stdout), Some(stderr)) = pipes else {
+        let spawned = pair::spawn(command);
+        let (mut child, pair) =
+            spawned.map_err(|error| format!("cannot start a process: {error}"))?;
+        let Some(stderr) = child.stderr.take() else {
             return Err("the process has no pipes".into());
         };
         thread::spawn(move || log_all(stderr));
@@ -49,8 +49,8 @@ impl Process {
         let (watch, watched) = mpsc::channel();
         let (dog, bark) = (Arc::clone(&child), Arc::clone(&hung));
         thread::spawn(move || guard(&watched, &dog, &bark));
-        let mut process = Process { child, stdin, stdout, watch, hung };
-        let opened = process.within(LOAD_WITHIN, |process| talk::read(&mut process.stdout));
+        let mut process = Process { child, pair, watch, hung };
+        let opened = process.within(LOAD_WITHIN, |process| talk::read(&mut process.pair.from));
         let opened = match opened.map_err(|why| format!("loading the library: {why}"))? {
             (Word::Opened, bytes) => postcard::from_bytes(&bytes).map_err(|e| e.to_string())?,
             (Word::Refused, why) => return Err(String::from_utf8_lossy(&why).into_owned()),
@@ -85,8 +85,8 @@ impl Process {
         limit: Duration,
     ) -> Result<(Word, Vec<u8>), Trouble> {
         let said = self.within(limit, |process| {
-            talk::write(&mut process.stdin, word, bytes)?;
-            talk::read(&mut process.stdout)
+            talk::write(&mut process.pair.to, word, bytes)?;
+            talk::read(&mut process.pair.from)
         });
         match said.map_err(Trouble::Broken)? {
             (Word::Refused, why) => Err(Trouble::Refused(String::from_utf8_lossy(&why).into())),

@@ -319,10 +319,11 @@ impl Scheduler {
         }
     }
 
-    /// In parts, because messages are bounded. The bytes stay where they are.
+    /// In parts, because messages are bounded. The bytes stay where they are: what needs several messages is all in those
+    /// that end with it, which are sent from there.
     pub(super) fn send_body(&mut self, conn: Conn, call: Attempt, job: JobId, mut rest: Bytes) {
         let part = |rest: &mut Bytes| rest.split_to(rest.len().min(REQUEST_PART_BYTES));
-        let body = part(&mut rest);
+        let body = if rest.len() > REQUEST_PART_BYTES { Bytes::new() } else { part(&mut rest) };
         self.send(conn, ToNode::Ask { call, job, body, rest: rest.len() as u64 });
         while !rest.is_empty() {
             self.send(conn, ToNode::AskMore { call, body: part(&mut rest) });

@@ -1,18 +1,21 @@
 /** The devices, live. */
 
-import type { PoolNode } from "@shoal/sdk";
+import type { PoolNode, Service } from "@shoal/sdk";
 
 import { conditionWords, isBarred, roundTripWords, trustWords } from "../../core/checking";
 import { colourOf } from "../../core/colours";
 import { bytes, count, plural } from "../../core/format";
+import { keptWords } from "../../core/kept";
 import type { Store } from "../../core/store";
 import { meter } from "../../parts/bars";
 import { icon } from "../../parts/icons";
 import type { Child } from "../../view/dom";
 import { each, el, show } from "../../view/dom";
 import { signal } from "../../view/reactive";
+import { services } from "./kept";
 
 export function nodeList(store: Store): HTMLElement {
+  const known = services(store.shoal);
   return el(
     "section",
     { "aria-labelledby": "devices" },
@@ -43,13 +46,14 @@ export function nodeList(store: Store): HTMLElement {
       each(
         store.nodes,
         (node) => node.id,
-        (node) => card(store, node),
+        (node) => card(store, node, known),
       ),
     ),
   );
 }
 
-function card(store: Store, node: () => PoolNode): HTMLElement {
+function card(store: Store, node: () => PoolNode, known: () => readonly Service[]): HTMLElement {
+  const keeps = () => keptWords(known(), node().id);
   const colour = `c${colourOf(node().id)}`;
   return el(
     "li",
@@ -80,6 +84,10 @@ function card(store: Store, node: () => PoolNode): HTMLElement {
       { class: "pairs" },
       pair("Offers", () => offers(node())),
       pair("Runs", runs(node)),
+      show(
+        () => keeps() || null,
+        () => pair("Keeps ready", keeps),
+      ),
       pair("Speed", () => speed(node())),
       pair("Done", () => done(node())),
       pair(

@@ -2,6 +2,8 @@
 
 import type { Detections, FoundBox } from "@shoal/sdk";
 
+import type { Rect } from "../../core/labels";
+import { labelAt } from "../../core/labels";
 import { icon } from "../../parts/icons";
 import { el, show } from "../../view/dom";
 import { onCleanup, signal } from "../../view/reactive";
@@ -131,26 +133,41 @@ function drawBoxes(canvas: HTMLCanvasElement, found: Detections | null): void {
   context.lineWidth = Math.max(2 * dense, side * LINE);
   context.font = `600 ${letters}px system-ui, sans-serif`;
   context.textBaseline = "top";
-  // The best on top.
-  for (const one of [...found.boxes].reverse()) drawBox(context, one, scale, letters);
+  // The best on top, and its name first where it belongs.
+  for (const one of [...found.boxes].reverse()) drawBox(context, one, scale);
+  const taken: Rect[] = [];
+  for (const one of found.boxes) taken.push(drawName(context, one, scale, letters, taken));
 }
 
-function drawBox(context: CanvasRenderingContext2D, { box, name, score, colour }: FoundBox, scale: number, letters: number): void {
+function placed({ box }: FoundBox, scale: number): Rect {
   const [left, top, right, bottom] = box.map((side) => side * scale) as [number, number, number, number];
-  const [red, green, blue] = colour;
-  const paint = `rgb(${red} ${green} ${blue})`;
-  context.strokeStyle = paint;
+  return { left, top, right, bottom };
+}
+
+function drawBox(context: CanvasRenderingContext2D, found: FoundBox, scale: number): void {
+  const { left, top, right, bottom } = placed(found, scale);
+  context.strokeStyle = paintOf(found);
   context.strokeRect(left, top, right - left, bottom - top);
+}
+
+/** Where it stands. */
+function drawName(context: CanvasRenderingContext2D, found: FoundBox, scale: number, letters: number, taken: readonly Rect[]): Rect {
+  const { name, score, colour } = found;
+  const [red, green, blue] = colour;
   const label = `${name} ${Math.round(score * 100)} %`;
-  const high = letters * 1.4;
-  const wide = context.measureText(label).width + letters * 0.6;
-  // Inside of the picture, also at its edges.
-  const x = Math.max(0, Math.min(left - context.lineWidth / 2, context.canvas.width - wide));
-  const y = top >= high ? top - high : top;
-  context.fillStyle = paint;
-  context.fillRect(x, y, wide, high);
+  const size: [number, number] = [context.measureText(label).width + letters * 0.6, letters * 1.4];
+  const { left, right, top, bottom } = placed(found, scale);
+  const line = context.lineWidth / 2;
+  const box = { left: left - line, top, right: right + line, bottom };
+  const place = labelAt(box, size, [context.canvas.width, context.canvas.height], taken);
+  context.fillStyle = paintOf(found);
+  context.fillRect(place.left, place.top, ...size);
   const isBright = red * 0.299 + green * 0.587 + blue * 0.114 > 140;
   context.fillStyle = isBright ? "#000" : "#fff";
-  context.fillText(label, x + letters * 0.3, y + letters * 0.22);
+  context.fillText(label, place.left + letters * 0.3, place.top + letters * 0.22);
+  return place;
 }
 
+function paintOf({ colour: [red, green, blue] }: FoundBox): string {
+  return `rgb(${red} ${green} ${blue})`;
+}
