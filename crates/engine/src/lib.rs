@@ -10,6 +10,8 @@
 //! - [`intake`] (feature `intake`, native): checks kernels and programs, and reads from them how to
 //!   run them
 
+#[cfg(any(feature = "wasi", feature = "intake"))]
+mod bounds;
 #[cfg(feature = "files")]
 pub mod files;
 #[cfg(any(feature = "gpu", feature = "intake"))]

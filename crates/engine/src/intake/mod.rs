@@ -24,6 +24,7 @@ mod module;
 mod names;
 mod params;
 mod parts;
+mod pieces;
 mod portable;
 mod reach;
 mod sim;

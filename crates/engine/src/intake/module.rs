@@ -8,8 +8,8 @@ use super::IntakeError;
 
 const WASI: &str = "wasi_snapshot_preview1";
 pub(super) const PAGE: u64 = 64 << 10;
-/// What Rust, C, Go and Zig compile to by default, and every engine has. Relaxed SIMD and threads are left out because
-/// their results differ from node to node.
+/// What Rust, C, Go and Zig compile to, SIMD of 128 bits too, and every engine has. Relaxed SIMD and threads are left out
+/// because their results differ from node to node.
 pub(super) const FEATURES: WasmFeatures =
     WasmFeatures::WASM2.union(WasmFeatures::EXTENDED_CONST).union(WasmFeatures::TAIL_CALL);
 /// Unknown imports named in one error.

@@ -14,7 +14,8 @@ use wasmtime_wasi::WasiCtxBuilder;
 use wasmtime_wasi::p1::WasiP1Ctx;
 
 use super::folder::{Folder, Opened};
-use super::{Give, MOST_INSTANCES, MOST_MEMORIES, MOST_TABLES, Run, TABLE_ENTRIES};
+use super::{Give, Run, TABLE_ENTRIES};
+use crate::bounds::{MOST_INSTANCES, MOST_MEMORIES, MOST_TABLES};
 use crate::files::Files;
 
 /// What every program is called in its own eyes.

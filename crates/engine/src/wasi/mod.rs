@@ -26,6 +26,7 @@ use wasmtime::{
 };
 use wasmtime_wasi::p1;
 
+use crate::bounds::{MOST_INSTANCES, MOST_MEMORIES, MOST_TABLES};
 use component::{Command, Components};
 pub use folder::Folder;
 use host::{Host, MemoryLimit, Stdout, Stop, Tail};
@@ -33,11 +34,6 @@ use ticker::Ticker;
 
 /// Runs at a time in one process, for which room is reserved: twice the threads of a large server.
 const MOST_RUNS: u32 = 256;
-/// What one run may be made of: a module is one instance, while a component has a handful of modules inside, most of
-/// them a few lines of glue.
-const MOST_INSTANCES: u32 = 16;
-const MOST_MEMORIES: u32 = 2;
-const MOST_TABLES: u32 = 16;
 /// Entries of all tables of a program (its function pointers); large programs have some tens of
 /// thousands.
 const TABLE_ENTRIES: usize = 1 << 20;
