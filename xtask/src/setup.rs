@@ -44,6 +44,18 @@ static COMPILER: [Package; 1] = [Package {
     present: || which("c++").is_some() || std::env::var_os("CXX").is_some(),
 }];
 
+static ARM: [Package; 1] = [Package {
+    name: "qemu-user",
+    what_for: "the tests on ARM",
+    present: || which(ARM_RUNNER).is_some(),
+}];
+
+/// Programs for ARM as they are built here: with a C library of their own, so that no compiler or library for C is
+/// needed.
+pub(crate) const ARM_TARGET: &str = "aarch64-unknown-linux-musl";
+/// Runs them, on whichever processor it is told to play.
+pub(crate) const ARM_RUNNER: &str = "qemu-aarch64";
+
 /// Enough to build the browser part and run a pool.
 pub(crate) fn for_building() -> Outcome {
     packages(VULKAN.iter())?;
@@ -65,6 +77,20 @@ pub(crate) fn for_testing() -> Outcome {
 /// The fuzzer is written in C++.
 pub(crate) fn for_fuzzing() -> Outcome {
     packages(COMPILER.iter())
+}
+
+/// Whether programs for ARM can be built and run here: qemu runs programs of Linux on nothing else.
+pub(crate) fn for_arm() -> Outcome<bool> {
+    if !cfg!(target_os = "linux") {
+        println!("setup: {ARM_RUNNER} is for Linux only, so nothing is tried on ARM");
+        return Ok(false);
+    }
+    packages(ARM.iter())?;
+    if which(ARM_RUNNER).is_none() {
+        return Err(format!("no {ARM_RUNNER}: apt-get install {}", ARM[0].name));
+    }
+    rust_targets(&[ARM_TARGET])?;
+    Ok(true)
 }
 
 /// The browser that tests drive.
@@ -137,10 +163,14 @@ fn has_vulkan_driver() -> bool {
 }
 
 pub(crate) fn wasm_targets() -> Outcome {
+    rust_targets(&WASM_TARGETS)
+}
+
+fn rust_targets(wanted: &[&str]) -> Outcome {
     let sysroot = output(command("rustc").args(["--print", "sysroot"]))?;
     let libs = Path::new(sysroot.trim()).join("lib/rustlib");
     let missing: Vec<&str> =
-        WASM_TARGETS.into_iter().filter(|target| !libs.join(target).exists()).collect();
+        wanted.iter().copied().filter(|target| !libs.join(target).exists()).collect();
     if missing.is_empty() {
         return Ok(());
     }

@@ -1,6 +1,7 @@
 //! Everything that must hold, in the order that fails soonest, each step with its time.
 
 mod again;
+mod arm;
 mod aside;
 mod busy;
 mod count;

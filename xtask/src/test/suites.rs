@@ -4,6 +4,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use super::again::again_if_few_fail;
+use super::arm;
 use super::aside;
 use super::count::{Counts, counted};
 use super::rust;
@@ -96,6 +97,13 @@ pub(super) const SUITES: &[Suite] = &[
         needs: Needs::Pages,
         pace: Pace::Alone,
         run: types,
+    },
+    Suite {
+        name: "arm",
+        about: "language models on ARM, by qemu",
+        needs: Needs::Nothing,
+        pace: Pace::Alone,
+        run: arm::run_all,
     },
     Suite {
         name: "shells",

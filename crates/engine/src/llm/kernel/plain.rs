@@ -32,7 +32,8 @@ impl Dots for PlainDots {
     fn ints(value: i32) -> [i32; LANES] {
         [value; LANES]
     }
-    #[inline(always)]
+    // All steps in a row are more than a compiler keeps in registers: as a part of its caller this would be more code.
+    #[inline(never)]
     fn dot<const FULL: bool, const STEP: usize>(
         mut sum: [i32; LANES],
         bytes: [u8; 64],
