@@ -6,7 +6,7 @@
 //! too: relative names work. It is empty when a run begins and gone when it ends.
 //!
 //! Its shells (`wasi` natively, `crates/browser` in tabs) lend the program's memory and its clock with each call
-//! ([`Guest`]), and keep the three streams.
+//! ([`Guest`]), keep what is on stdin, and take what goes to stdout and stderr.
 
 mod calls;
 mod descriptors;
@@ -40,7 +40,7 @@ const DATA: &str = "/data";
 const TMP: &str = "/tmp";
 const HERE: &str = ".";
 
-/// The program's memory, its clock, and the bytes of the files its job brought.
+/// The program's memory, its clock, its stdin, and the bytes of the files its job brought.
 pub trait Guest {
     /// Bytes of its memory.
     fn size(&self) -> u64;
@@ -48,6 +48,10 @@ pub trait Guest {
     fn write(&mut self, at: u32, bytes: &[u8]) -> Result<(), Errno>;
     /// Copies a piece of a file in `/data` to the program's memory. Both are known to be there.
     fn copy(&mut self, file: u32, from: u64, at: u32, len: u32) -> Result<(), Errno>;
+    /// Bytes of stdin that were not read yet.
+    fn stdin_left(&self) -> u64;
+    /// Moves the next bytes of stdin to the program's memory. Both are known to be there.
+    fn stdin(&mut self, at: u32, len: u32) -> Result<(), Errno>;
     /// The time of a change, in nanoseconds.
     fn stamp(&mut self) -> u64;
 }

@@ -6,11 +6,13 @@ use super::*;
 struct Memory {
     bytes: Vec<u8>,
     now: u64,
+    /// Bytes that are left of it.
+    stdin: u32,
 }
 
 impl Memory {
     fn new() -> Memory {
-        Memory { bytes: vec![0; 1 << 20], now: 0 }
+        Memory { bytes: vec![0; 1 << 20], now: 0, stdin: 1000 }
     }
 
     fn text(&mut self, at: u32, text: &str) -> Text {
@@ -45,6 +47,15 @@ impl Guest for Memory {
     fn copy(&mut self, file: u32, from: u64, at: u32, len: u32) -> Result<(), Errno> {
         let bytes: Vec<u8> = (0..u64::from(len)).map(|i| (from + i) as u8 ^ file as u8).collect();
         self.write(at, &bytes)
+    }
+
+    fn stdin_left(&self) -> u64 {
+        u64::from(self.stdin)
+    }
+
+    fn stdin(&mut self, at: u32, len: u32) -> Result<(), Errno> {
+        self.stdin -= len;
+        self.write(at, &vec![b'i'; len as usize])
     }
 
     fn stamp(&mut self) -> u64 {
