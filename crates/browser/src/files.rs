@@ -69,6 +69,17 @@ impl Files {
         Files(Tree::new(files_room(memory as u64), Some(folder.0.clone())))
     }
 
+    /// The same, with `/out`.
+    #[wasm_bindgen(js_name = withOut)]
+    pub fn with_out(self) -> Files {
+        Files(self.0.with_out())
+    }
+
+    /// What is in `/out`, packed as answers carry it; nothing if that takes more than so many bytes.
+    pub fn left(&self, most: f64) -> Option<Vec<u8>> {
+        self.0.left(most as u64)
+    }
+
     /// 0, 1 or 2 of what is stdin, stdout or stderr now, -1 of all else.
     pub fn stream(&self, fd: u32) -> i32 {
         match self.0.stream(fd) {

@@ -33,9 +33,10 @@ export class Folder {
   }
 }
 
-/** The files of a run whose job allows it so many bytes of memory. */
-export function filesOf(folder: Folder | undefined, memory: number): Files {
-  return folder ? folder.files(memory) : Files.empty(memory);
+/** The files of a run whose job allows it so many bytes of memory, with `/out` if it may leave some there. */
+export function filesOf(folder: Folder | undefined, memory: number, leaves: boolean): Files {
+  const files = folder ? folder.files(memory) : Files.empty(memory);
+  return leaves ? files.withOut() : files;
 }
 
 /** What a run lends with each call. */
