@@ -104,6 +104,7 @@ async function runPrograms(each) {
       ...(folder ? { folder: store(Buffer.from(JSON.stringify(folder))) } : {}),
       clock: json.clock ?? false,
       failing: { stop: true, ok: json.ok ?? [0], retry: 0 },
+      leaves: json.leaves ?? false,
     };
     const info = { name: each.name, owner: "test", items: item + 1, limits: limits(json.limits), work };
     const [answer] = await engines.run("cpu", info, [{ start: item, len: 1 }]);
@@ -160,12 +161,39 @@ function judge(each, item, expect, { bytes, failure }) {
     assert.ok(failure.message.includes(expect.trap), failure.message);
   } else {
     assert.equal(failure, undefined);
-    assert.equal(bytes.readUInt32LE(0), bytes.length - 4);
-    const stdout = bytes.subarray(4);
+    const { stdout, stderr, files } = parts(bytes);
+    const wanted = Object.entries(expect.files ?? {}).map(([path, content]) => [path, each.content(content).toString("hex")]);
+    assert.deepEqual(files, wanted);
+    if (expect.stderr !== undefined) assert.ok(stderr.includes(expect.stderr), stderr);
     if (expect.stdout !== undefined) assert.ok(stdout.equals(each.content(expect.stdout)), stdout.toString().slice(0, 500));
     for (const part of expect.contains ?? []) assert.ok(stdout.includes(part), `${part} is missing`);
   }
-  if (expect.stderr !== undefined) assert.ok(failure?.stderr.includes(expect.stderr), failure?.stderr);
+  if (failure && expect.stderr !== undefined) assert.ok(failure.stderr.includes(expect.stderr), failure.stderr);
+}
+
+const LEFT = 2 ** 30;
+const DONE = 2 ** 29;
+
+/** The one answer of a unit, and what its run left beside it. */
+function parts(bytes) {
+  const word = bytes.readUInt32LE(0);
+  const size = word & (LEFT - 1);
+  const stdout = bytes.subarray(4, 4 + size);
+  if (word < LEFT) {
+    assert.equal(bytes.length, 4 + size);
+    return { stdout, stderr: "", files: [] };
+  }
+  const [packed, kept] = [bytes.readUInt32LE(4 + size), bytes.readUInt32LE(8 + size) - DONE];
+  const behind = bytes.subarray(12 + size);
+  assert.equal(behind.length, kept + packed);
+  const files = [];
+  for (let at = kept; at < behind.length; ) {
+    const [path, file] = [behind.readUInt32LE(at), behind.readUInt32LE(at + 4)];
+    const from = at + 8 + path;
+    files.push([behind.subarray(at + 8, from).toString(), behind.subarray(from, from + file).toString("hex")]);
+    at = from + file;
+  }
+  return { stdout, stderr: behind.subarray(0, kept).toString(), files };
 }
 
 function limits({ seconds = 30, memoryMiB = 256, outputMiB = 16 } = {}) {

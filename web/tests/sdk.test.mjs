@@ -74,6 +74,16 @@ test("answers are found by their ends", () => {
   assert.throws(() => answers.at(3), RangeError);
 });
 
+test("files that a run left are unpacked when they are asked for", async () => {
+  const left = [{ item: 1, input: "b", stderr: "", files: [{ path: "a", size: 2 }, { path: "d/é", size: 0 }] }];
+  const packed = new Uint8Array([1, 0, 0, 0, 2, 0, 0, 0, 97, 120, 121, 4, 0, 0, 0, 0, 0, 0, 0, 100, 47, 195, 169]);
+  const made = (bytes) => new Answers(new Uint8Array(0), new BigUint64Array(2), [], left, async () => bytes);
+  const text = (files) => files.map(({ path, bytes }) => [path, new TextDecoder().decode(bytes)]);
+  assert.deepEqual(text(await made(packed).files(1)), [["a", "xy"], ["d/é", ""]]);
+  assert.deepEqual(await made(packed).files(0), []);
+  for (const end of [4, 8, 10, 22]) await assert.rejects(made(packed.slice(0, end)).files(1), /no files/, String(end));
+});
+
 test("a result has the type of the kernel's output", () => {
   const job = { output: { type: "u32", perItem: 1 } };
   assert.equal(outType(job), "u32");

@@ -137,6 +137,37 @@ pub struct FailureJson {
     pub stderr: String,
 }
 
+/// What runs left beside their answers, in order.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct LeftListJson {
+    pub left: Vec<LeftJson>,
+    /// There are more: ask for those `from` here.
+    pub next: Option<u64>,
+}
+
+/// Of a run that did not fail.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct LeftJson {
+    /// Counted from 0.
+    pub item: u64,
+    /// The input's name or line number.
+    pub input: Option<String>,
+    /// The end of what the program wrote to stderr.
+    pub stderr: String,
+    /// What it left in `/out`, in the order of their paths.
+    pub files: Vec<LeftFileJson>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct LeftFileJson {
+    /// With `/` between folders. The device says it: it may be anything.
+    pub path: String,
+    pub size: u64,
+}
+
 /// What a run may not take more of than its job allows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
@@ -180,6 +211,10 @@ pub struct ResultJson {
     pub bytes: u64,
     /// Bytes of each item, where all have the same.
     pub item_bytes: Option<u64>,
+    /// For exec: bytes of what runs left beside their answers so far, files and the ends of stderr.
+    /// `GET /api/v1/jobs/{id}/left` lists it.
+    #[serde(default)]
+    pub bytes_left: u64,
 }
 
 /// What a result is made of, whatever kind of work gave it.

@@ -26,6 +26,7 @@ struct Requests;
     ExplainJson,
     ExplainServiceJson,
     FailuresJson,
+    LeftListJson,
     InputsJson,
     JobJson,
     JobsJson,

@@ -43,6 +43,8 @@ export interface ExecWork {
   clock: boolean;
   /** Whether the first failed run ends the job, which exit codes are good, how often a failed run is tried again. */
   failing: { stop: boolean; ok: number[]; retry: number };
+  /** Whether runs find `/out`, and leave its files and the ends of their stderr beside their answers. */
+  leaves: boolean;
 }
 /** A model: its file, what its engine reads, the files of its parts if it may be split, and what is fetched for a unit if
  * it runs over many inputs. */

@@ -10,11 +10,15 @@ use wasm_bindgen::prelude::*;
 
 #[wasm_bindgen(typescript_custom_section)]
 const TYPES: &str = r#"
-/** What a run lends with each call: the program's memory, its clock, and the bytes of the files that its job brought. */
+/** What a run lends with each call: the program's memory, its clock, its stdin, and the bytes of the files that its job brought. */
 export interface Lent {
   readonly memory: Uint8Array;
   /** The time of a change, in nanoseconds. */
   stamp(): bigint;
+  /** Bytes of stdin that were not read yet. */
+  readonly stdinLeft: number;
+  /** Moves the next bytes of stdin to the program's memory. */
+  stdin(at: number, len: number): void;
   /** Copies a piece of a file in `/data`, by its place in the list, to the program's memory. */
   copy(file: number, from: number, at: number, len: number): void;
 }
@@ -28,6 +32,10 @@ extern "C" {
     fn memory(this: &Lent) -> Uint8Array;
     #[wasm_bindgen(method, structural)]
     fn stamp(this: &Lent) -> u64;
+    #[wasm_bindgen(method, structural, getter, js_name = stdinLeft)]
+    fn stdin_left(this: &Lent) -> f64;
+    #[wasm_bindgen(method, structural)]
+    fn stdin(this: &Lent, at: u32, len: u32);
     #[wasm_bindgen(method, structural)]
     fn copy(this: &Lent, file: u32, from: f64, at: u32, len: u32);
 }
@@ -59,6 +67,17 @@ impl Files {
     /// The same, with a folder.
     pub fn with(memory: f64, folder: &SharedFolder) -> Files {
         Files(Tree::new(files_room(memory as u64), Some(folder.0.clone())))
+    }
+
+    /// The same, with `/out`.
+    #[wasm_bindgen(js_name = withOut)]
+    pub fn with_out(self) -> Files {
+        Files(self.0.with_out())
+    }
+
+    /// What is in `/out`, packed as answers carry it; nothing if that takes more than so many bytes.
+    pub fn left(&self, most: f64) -> Option<Vec<u8>> {
+        self.0.left(most as u64)
     }
 
     /// 0, 1 or 2 of what is stdin, stdout or stderr now, -1 of all else.
@@ -111,6 +130,15 @@ impl Guest for Program<'_> {
 
     fn copy(&mut self, file: u32, from: u64, at: u32, len: u32) -> Result<(), Errno> {
         self.lent.copy(file, from as f64, at, len);
+        Ok(())
+    }
+
+    fn stdin_left(&self) -> u64 {
+        self.lent.stdin_left() as u64
+    }
+
+    fn stdin(&mut self, at: u32, len: u32) -> Result<(), Errno> {
+        self.lent.stdin(at, len);
         Ok(())
     }
 

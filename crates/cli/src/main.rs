@@ -4,6 +4,7 @@
 mod answers;
 mod args;
 mod arrays;
+mod beside;
 mod client;
 mod fail;
 mod fetch;

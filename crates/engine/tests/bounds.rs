@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use shoal_engine::intake::wasi_program;
-use shoal_engine::wasi::{Ended, Run, Wasi};
+use shoal_engine::wasi::{Answer, Ended, Run, Wasi};
 use shoal_kinds::ProgramForm;
 use shoal_protocol::{Failure, Limits, Micros};
 
@@ -20,6 +20,7 @@ fn run() -> Run {
         input: None,
         stdin: Default::default(),
         folder: None,
+        leaves: false,
         limits: Limits { time: Micros::from_secs(60), memory: MEMORY, output: 1 << 20 },
         clock: false,
         cancel: Arc::default(),
@@ -60,7 +61,8 @@ fn outcome(wasm: &[u8]) -> Result<Vec<u8>, String> {
 fn run_it(wasm: &[u8]) -> Result<Vec<u8>, String> {
     let wasi = Wasi::new().expect("wasmtime");
     let program = wasi.compile(wasm).map_err(|failure| failure.to_string())?;
-    wasi.run(&program, run()).map_err(|Ended { failure, .. }| failure.to_string())
+    let ended = wasi.run(&program, run());
+    ended.map(|answer| answer.stdout).map_err(|Ended { failure, .. }| failure.to_string())
 }
 
 #[test]
@@ -112,5 +114,5 @@ fn tables_of_a_module_grow_up_to_one_sum() {
     let program = wasi.compile(&wasm.expect("a module")).expect("it compiles");
     let ended = wasi.run(&program, run());
     assert!(!matches!(ended, Err(Ended { failure: Failure::Trap { .. }, .. })), "{ended:?}");
-    assert_eq!(ended, Ok(Vec::new()));
+    assert_eq!(ended, Ok(Answer::default()));
 }

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 use shoal_engine::intake::wasi_program;
-use shoal_engine::wasi::{Ended, Folder, Module, Run, Wasi};
+use shoal_engine::wasi::{Answer, Ended, Folder, Module, Run, Wasi};
 use shoal_kinds::ProgramForm;
 use shoal_kinds::form::End;
 use shoal_protocol::{Failure, LimitKind, Limits, Micros};
@@ -54,6 +54,7 @@ fn run(mode: &str) -> Run {
         input: Some("three".into()),
         stdin: "a word".into(),
         folder: None,
+        leaves: true,
         limits: Limits { time: Micros::from_secs(20), memory: 64 << 20, output: 1 << 20 },
         clock: false,
         cancel: Arc::default(),
@@ -62,13 +63,13 @@ fn run(mode: &str) -> Run {
 }
 
 /// What module and component answer to the same.
-fn answers(make: impl Fn() -> Run) -> [Result<Vec<u8>, Ended>; 2] {
+fn answers(make: impl Fn() -> Run) -> [Result<Answer, Ended>; 2] {
     let Both { wasi, programs } = both();
     programs.each_ref().map(|program| wasi.run(program, make()))
 }
 
-fn text(answer: &Result<Vec<u8>, Ended>) -> String {
-    String::from_utf8(answer.clone().expect("an answer")).expect("text")
+fn text(answer: &Result<Answer, Ended>) -> String {
+    String::from_utf8(answer.clone().expect("an answer").stdout).expect("text")
 }
 
 /// What both say.

@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use bytes::Bytes;
 use serde::Deserialize;
-use shoal_engine::wasi::{Ended, Folder, Give, Module, Run, Told, Wasi};
-use shoal_kinds::form::{Record, length};
+use shoal_engine::wasi::{Answer, Ended, Folder, Give, Module, Run, Told, Wasi};
+use shoal_kinds::form::{Mark, Record, length};
 use shoal_kinds::{ExecItems, ExecWork};
 use shoal_node::JobInfo;
 use shoal_protocol::{BlobRef, Failure, Hash, LimitKind, Span};
@@ -105,7 +105,8 @@ impl Programs {
             }
             let (input, stdin) = inputs.next(courier, (item - span.start) as usize)?;
             match self.last_try(&ready, work, info, (item, input, stdin), cancel) {
-                Ok(answer) => answers.add(item, &answer)?,
+                Ok(answer) if work.leaves => answers.add_left(item, &answer)?,
+                Ok(answer) => answers.add(item, &answer.stdout)?,
                 Err(Ended { told: Some(told), .. }) if !work.failing.stop => {
                     answers.add_failed(item, &told)?;
                 }
@@ -123,7 +124,7 @@ impl Programs {
         info: &JobInfo,
         (item, input, stdin): (u64, Option<String>, Bytes),
         cancel: &Arc<AtomicBool>,
-    ) -> Result<Vec<u8>, Ended> {
+    ) -> Result<Answer, Ended> {
         for again in 0..work.failing.retry {
             let tried = (item, again, input.clone(), stdin.clone());
             match self.run(ready, work, info, tried, (cancel, None)) {
@@ -152,7 +153,7 @@ impl Programs {
         let ready = self.ready(courier, work)?;
         let stdin = Bytes::copy_from_slice(body);
         let answer = self.run(&ready, work, info, (0, 0, None, stdin), (cancel, Some(give)));
-        Answers::one(&answer.map_err(|ended| ended.failure)?)
+        Answers::one(&answer.map_err(|ended| ended.failure)?.stdout)
     }
 
     /// The compiled program and its folder, made if they are not there.
@@ -175,7 +176,7 @@ impl Programs {
         info: &JobInfo,
         (item, again, input, stdin): (u64, u32, Option<String>, Bytes),
         (cancel, give): (&Arc<AtomicBool>, Option<Give>),
-    ) -> Result<Vec<u8>, Ended> {
+    ) -> Result<Answer, Ended> {
         self.wasi.run(
             &ready.module,
             Run {
@@ -187,6 +188,7 @@ impl Programs {
                 input,
                 stdin,
                 folder: ready.folder.as_ref().map(|laid| laid.folder.clone()),
+                leaves: work.leaves,
                 limits: info.limits,
                 clock: work.clock,
                 cancel: cancel.clone(),
@@ -271,9 +273,10 @@ pub(super) struct Answers {
     span: Span,
     /// The lengths of all answers, zero for those to come, then the answers.
     packed: Vec<u8>,
-    /// Of runs that failed: how they ended, and the ends of their stderr.
+    /// Of runs that failed how they ended, of those that left more than an answer how much; and behind that the ends of
+    /// their stderr and their files.
     records: Vec<u8>,
-    stderr: Vec<u8>,
+    left: Vec<u8>,
 }
 
 impl Answers {
@@ -286,28 +289,39 @@ impl Answers {
 
     fn new(span: Span) -> Answers {
         let packed = vec![0; span.len as usize * 4];
-        Answers { span, packed, records: Vec::new(), stderr: Vec::new() }
+        Answers { span, packed, records: Vec::new(), left: Vec::new() }
     }
 
     fn packed(mut self) -> Vec<u8> {
         self.packed.append(&mut self.records);
-        self.packed.append(&mut self.stderr);
+        self.packed.append(&mut self.left);
         self.packed
     }
 
     /// Items come in order.
     fn add(&mut self, item: u64, answer: &[u8]) -> Result<(), Failure> {
-        self.put(item, answer, false)
+        self.put(item, answer, Mark::Plain)
+    }
+
+    /// An answer with what the run left beside it.
+    fn add_left(&mut self, item: u64, answer: &Answer) -> Result<(), Failure> {
+        let Answer { stdout, stderr, files } = answer;
+        if stderr.is_empty() && files.is_empty() {
+            return self.add(item, stdout);
+        }
+        self.records.extend(Record::left(stderr.len(), files.len()).bytes());
+        self.left.extend(stderr);
+        self.left.extend(files);
+        self.put(item, stdout, Mark::Left)
     }
 
     fn add_failed(&mut self, item: u64, told: &Told) -> Result<(), Failure> {
-        let record = Record { end: told.end, stderr: told.stderr.len() as u32 };
-        self.records.extend(record.bytes());
-        self.stderr.extend(&told.stderr);
-        self.put(item, &told.stdout, true)
+        self.records.extend(Record::failed(told.end, told.stderr.len()).bytes());
+        self.left.extend(&told.stderr);
+        self.put(item, &told.stdout, Mark::Failed)
     }
 
-    fn put(&mut self, item: u64, answer: &[u8], failed: bool) -> Result<(), Failure> {
+    fn put(&mut self, item: u64, answer: &[u8], mark: Mark) -> Result<(), Failure> {
         let over = |item, allowed| Failure::Limit {
             item,
             which: LimitKind::Output,
@@ -315,12 +329,12 @@ impl Answers {
             stderr: String::new(),
         };
         // No item is at fault: a smaller unit passes. One run alone has its job's limit only.
-        let held = self.packed.len() + self.records.len() + self.stderr.len();
+        let held = self.packed.len() + self.records.len() + self.left.len();
         if self.span.len > 1 && held + answer.len() > MAX_ANSWERS_BYTES {
             return Err(over(None, MAX_ANSWERS_BYTES as u64));
         }
-        let most = u64::from(u32::MAX >> 1);
-        let length = length(answer.len(), failed).ok_or_else(|| over(Some(item), most))?;
+        let most = u64::from(u32::MAX >> 2);
+        let length = length(answer.len(), mark).ok_or_else(|| over(Some(item), most))?;
         let at = (item - self.span.start) as usize * 4;
         self.packed[at..at + 4].copy_from_slice(&length);
         self.packed.extend_from_slice(answer);
@@ -431,9 +445,35 @@ mod tests {
         assert!(runs.lengths().eq([4, 1, 4]) && runs.failed().eq([0, 2]));
         assert_eq!(&packed[12..21], b"halfchalf");
         let ends = records(&packed[21..37]).map(|record| (record.end, record.stderr));
-        assert!(ends.eq([(End::Exit(3), 3), (End::Limit(LimitKind::Memory), 3)]));
+        let [exit, memory] = [End::Exit(3), End::Limit(LimitKind::Memory)].map(Some);
+        assert!(ends.eq([(exit, 3), (memory, 3)]));
         assert_eq!(&packed[37..], b"whywhy");
         assert_eq!(Shape::Runs { runs: 3, most: 100 }.fault(&packed), None);
+    }
+
+    #[test]
+    fn what_runs_leave_stands_behind_the_answers_and_those_that_leave_nothing_take_no_room() {
+        let span = Span { start: 5, len: 2 };
+        let answer = |stderr: &[u8], files: &[u8]| Answer {
+            stdout: b"ab".into(),
+            stderr: stderr.into(),
+            files: files.into(),
+        };
+        let mut plain = Answers::new(span);
+        let mut left = Answers::new(span);
+        for item in 5..7 {
+            assert_eq!(plain.add(item, b"ab"), Ok(()));
+            assert_eq!(left.add_left(item, &answer(b"", b"")), Ok(()));
+        }
+        assert_eq!(plain.packed(), left.packed());
+        let mut left = Answers::new(span);
+        assert_eq!(left.add_left(5, &answer(b"hm", b"")), Ok(()));
+        assert_eq!(left.add_left(6, &answer(b"oh", b"file")), Ok(()));
+        let packed = left.packed();
+        assert_eq!(&packed[8..12], b"abab");
+        assert!(records(&packed[12..28]).eq([Record::left(2, 0), Record::left(2, 4)]));
+        assert_eq!(&packed[28..], b"hmohfile");
+        assert_eq!(Shape::Runs { runs: 2, most: 100 }.fault(&packed), None);
     }
 
     #[test]

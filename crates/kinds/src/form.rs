@@ -17,12 +17,18 @@ pub const LENGTH_BYTES: u64 = 4;
 /// Set in the length of a run that failed: its answer is what it had written until then. Behind all answers of the
 /// unit stands one record for each such run, and behind the records the end of its stderr.
 const FAILED: u32 = 1 << 31;
-/// Of a run that failed: its exit code and the length of its stderr, little-endian.
+/// Set in the length of a run that did what it should and left more than its answer: it has a record too, and behind the
+/// records stand the end of its stderr and its files. No answer is so long that it needs this bit.
+const LEFT: u32 = 1 << 30;
+/// Of a run that failed: its exit code and the length of its stderr, little-endian. Of one that did not, the length of its
+/// files takes the exit code's place.
 pub const RECORD_BYTES: u64 = 8;
 /// Set in the length of its stderr if it trapped.
 const TRAPPED: u32 = 1 << 31;
 /// Set in the length of its stderr if it went over a limit: the exit code's place says over which.
 const LIMITED: u32 = 1 << 30;
+/// Set in the length of its stderr if it did what it should.
+const DONE: u32 = 1 << 29;
 /// Limits, as the exit code's place says them.
 const LIMITS: [LimitKind; 3] = [LimitKind::Time, LimitKind::Memory, LimitKind::Output];
 /// Largest result of one unit of answers, whatever the limits: many runs of large output are one unit only if
@@ -39,7 +45,7 @@ pub enum Form<'a> {
     /// Square tiles of a picture, each full size.
     Tiles(&'a RenderWork),
     /// The lengths of a unit's answers, [`LENGTH_BYTES`] each, little-endian, then the answers, then how those runs ended
-    /// that failed. Who computes the same gives the same, to the last byte.
+    /// that failed, and what the others left beside their answers. Who computes the same gives the same, to the last byte.
     Answers,
     /// Tensors of each item, one after the other.
     Rows(&'a Batch),
@@ -67,22 +73,39 @@ impl fmt::Display for End {
     }
 }
 
-/// What stands in a result of a run that failed.
+/// What stands in a result of a run that failed, or left more than its answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Record {
-    pub end: End,
+    /// None of a run that did what it should.
+    pub end: Option<End>,
     /// Bytes of its stderr that were kept.
     pub stderr: u32,
+    /// Bytes of its files, packed by [`crate::exec::left`]. A run that failed has none.
+    pub files: u32,
 }
 
 impl Record {
+    pub fn failed(end: End, stderr: usize) -> Record {
+        Record { end: Some(end), stderr: stderr as u32, files: 0 }
+    }
+
+    pub fn left(stderr: usize, files: usize) -> Record {
+        Record { end: None, stderr: stderr as u32, files: files as u32 }
+    }
+
+    /// What stands behind the records of this run.
+    pub fn bytes_behind(self) -> u64 {
+        u64::from(self.stderr) + u64::from(self.files)
+    }
+
     pub fn bytes(self) -> [u8; RECORD_BYTES as usize] {
         let (code, flag) = match self.end {
-            End::Exit(code) => (code, 0),
-            End::Trap => (0, TRAPPED),
-            End::Limit(LimitKind::Time) => (0, LIMITED),
-            End::Limit(LimitKind::Memory) => (1, LIMITED),
-            End::Limit(LimitKind::Output) => (2, LIMITED),
+            None => (self.files.cast_signed(), DONE),
+            Some(End::Exit(code)) => (code, 0),
+            Some(End::Trap) => (0, TRAPPED),
+            Some(End::Limit(LimitKind::Time)) => (0, LIMITED),
+            Some(End::Limit(LimitKind::Memory)) => (1, LIMITED),
+            Some(End::Limit(LimitKind::Output)) => (2, LIMITED),
         };
         let mut bytes = [0; RECORD_BYTES as usize];
         bytes[..4].copy_from_slice(&code.to_le_bytes());
@@ -93,27 +116,45 @@ impl Record {
     /// The result of a unit of one item whose run left nothing but this: where the others go on without it.
     pub fn alone(end: End, stderr: &[u8]) -> Vec<u8> {
         let stderr = &stderr[stderr.len().saturating_sub(MAX_STDERR_BYTES)..];
-        let record = Record { end, stderr: stderr.len() as u32 };
-        [&FAILED.to_le_bytes()[..], &record.bytes(), stderr].concat()
+        [&FAILED.to_le_bytes()[..], &Record::failed(end, stderr.len()).bytes(), stderr].concat()
     }
 
     fn read(bytes: &[u8]) -> Record {
         let word = |at: usize| [bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]];
-        let (code, stderr) = (i32::from_le_bytes(word(0)), u32::from_le_bytes(word(4)));
+        let (code, word) = (i32::from_le_bytes(word(0)), u32::from_le_bytes(word(4)));
+        let stderr = word & !(TRAPPED | LIMITED | DONE);
+        if word & DONE != 0 {
+            return Record { end: None, stderr, files: code.cast_unsigned() };
+        }
         let limit = usize::try_from(code).ok().and_then(|code| LIMITS.get(code));
-        let end = match (stderr & TRAPPED != 0, limit.filter(|_| stderr & LIMITED != 0)) {
+        let end = match (word & TRAPPED != 0, limit.filter(|_| word & LIMITED != 0)) {
             (true, _) => End::Trap,
             (false, Some(limit)) => End::Limit(*limit),
             (false, None) => End::Exit(code),
         };
-        Record { end, stderr: stderr & !(TRAPPED | LIMITED) }
+        Record { end: Some(end), stderr, files: 0 }
     }
 }
 
+/// What a run's length says beside it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mark {
+    /// It left its answer and nothing else.
+    Plain,
+    Failed,
+    /// It left more than its answer.
+    Left,
+}
+
 /// The length of a run's answer as it stands in a result; none if the answer is too long to say.
-pub fn length(bytes: usize, failed: bool) -> Option<[u8; LENGTH_BYTES as usize]> {
-    let length = u32::try_from(bytes).ok().filter(|length| length & FAILED == 0)?;
-    Some((length | if failed { FAILED } else { 0 }).to_le_bytes())
+pub fn length(bytes: usize, mark: Mark) -> Option<[u8; LENGTH_BYTES as usize]> {
+    let length = u32::try_from(bytes).ok().filter(|length| length & (FAILED | LEFT) == 0)?;
+    let flag = match mark {
+        Mark::Plain => 0,
+        Mark::Failed => FAILED,
+        Mark::Left => LEFT,
+    };
+    Some((length | flag).to_le_bytes())
 }
 
 /// Where the parts of a unit of answers are, by its lengths.
@@ -127,7 +168,7 @@ impl<'a> Runs<'a> {
 
     /// Of all answers, in order.
     pub fn lengths(self) -> impl Iterator<Item = u64> + 'a {
-        self.words().map(|word| u64::from(word & !FAILED))
+        self.words().map(|word| u64::from(word & !(FAILED | LEFT)))
     }
 
     /// Which runs failed, counted from the unit's first.
@@ -135,15 +176,21 @@ impl<'a> Runs<'a> {
         (0..).zip(self.words()).filter(|(_, word)| word & FAILED != 0).map(|(index, _)| index)
     }
 
+    /// Which runs have a record, counted from the unit's first; and whether they failed.
+    pub fn noted(self) -> impl Iterator<Item = (u64, bool)> + 'a {
+        let noted = (0..).zip(self.words()).filter(|(_, word)| word & (FAILED | LEFT) != 0);
+        noted.map(|(index, word)| (index, word & FAILED != 0))
+    }
+
     pub fn answers(self) -> Range<u64> {
         let head = self.0.len() as u64;
         head..head + self.lengths().sum::<u64>()
     }
 
-    /// The records of the runs that failed.
+    /// The records of the runs that failed or left more than their answers.
     pub fn records(self) -> Range<u64> {
         let start = self.answers().end;
-        start..start + self.failed().count() as u64 * RECORD_BYTES
+        start..start + self.noted().count() as u64 * RECORD_BYTES
     }
 }
 
@@ -157,16 +204,17 @@ pub struct Part<'b> {
     /// Before their answers.
     lengths: &'b [u8],
     pub answers: &'b [u8],
-    /// How those ended that failed, and the ends of their stderr.
+    /// How those ended that failed, what the others left, and behind that the ends of their stderr and their files.
     records: &'b [u8],
-    stderr: &'b [u8],
+    left: &'b [u8],
 }
 
 /// What the result of one unit must be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
     Exact(u64),
-    /// The lengths of so many runs, then their answers, then how those ended that failed; at most `most` bytes in all.
+    /// The lengths of so many runs, then their answers, then how those ended that failed and what the others left; at most
+    /// `most` bytes in all.
     Runs {
         runs: u64,
         most: u64,
@@ -205,8 +253,9 @@ impl Form<'_> {
         match self.item_bytes() {
             Some(each) => Shape::Exact(span.len.saturating_mul(each)),
             None => {
-                let failed = RECORD_BYTES + MAX_STDERR_BYTES as u64;
-                let each = limits.output.saturating_add(LENGTH_BYTES + failed);
+                // Files are counted with the answer.
+                let noted = RECORD_BYTES + MAX_STDERR_BYTES as u64;
+                let each = limits.output.saturating_add(LENGTH_BYTES + noted);
                 let most = span.len.saturating_mul(each).min(MAX_ANSWERS_BYTES);
                 Shape::Runs { runs: span.len, most }
             }
@@ -235,14 +284,13 @@ fn answers(bytes: &[u8], items: usize, from: usize, len: usize) -> Option<Part<'
     let start = all.answers().start + size(before);
     let answers = cut(bytes, start..start + size(mine))?;
     let known = cut(bytes, all.records())?;
-    let (skip, count) = (before.failed().count(), mine.failed().count());
-    let bytes_of =
-        |records: &[u8]| self::records(records).map(|it| u64::from(it.stderr)).sum::<u64>();
+    let (skip, count) = (before.noted().count(), mine.noted().count());
+    let bytes_of = |records: &[u8]| self::records(records).map(Record::bytes_behind).sum::<u64>();
     let (skipped, rest) = known.split_at_checked(skip * RECORD_BYTES as usize)?;
     let records = rest.get(..count * RECORD_BYTES as usize)?;
     let start = all.records().end + bytes_of(skipped);
-    let stderr = cut(bytes, start..start + bytes_of(records))?;
-    Some(Part { lengths, answers, records, stderr })
+    let left = cut(bytes, start..start + bytes_of(records))?;
+    Some(Part { lengths, answers, records, left })
 }
 
 fn cut(bytes: &[u8], range: Range<u64>) -> Option<&[u8]> {
@@ -276,16 +324,21 @@ pub fn runs_fault(lengths: &[u8], records: &[u8], size: u64) -> Option<String> {
             "the result is too short to hold its answers and how its failed runs ended".into(),
         );
     }
+    let mut noted = Runs(lengths).noted().zip(self::records(records));
+    if noted.any(|((_, failed), record)| failed == record.end.is_none()) {
+        return Some(
+            "the lengths and the records contradict each other on which runs failed".into(),
+        );
+    }
     let most = MAX_STDERR_BYTES as u32;
     if let Some(record) = self::records(records).find(|record| record.stderr > most) {
         let stderr = record.stderr;
-        return Some(format!("a failed run has {stderr} bytes of stderr; at most {most} are kept"));
+        return Some(format!("a run has {stderr} bytes of stderr; at most {most} are kept"));
     }
-    if self::records(records).any(|record| record.end == End::Limit(LimitKind::Time)) {
+    if self::records(records).any(|record| record.end == Some(End::Limit(LimitKind::Time))) {
         return Some("a run is over the time limit, which no device may say alone".into());
     }
-    let stderr: u64 = self::records(records).map(|record| u64::from(record.stderr)).sum();
-    let expected = range.end + stderr;
+    let expected = range.end + self::records(records).map(Record::bytes_behind).sum::<u64>();
     (expected != size).then(|| {
         format!("the result has {size} bytes, but the lengths at its start make {expected}")
     })
@@ -326,12 +379,12 @@ mod tests {
     /// Three runs: `a`, then `bc` and exit code 3 with `no` on stderr, then a trap with `oh` on stderr.
     fn with_failures() -> alloc::vec::Vec<u8> {
         let mut bytes = alloc::vec::Vec::new();
-        for (size, failed) in [(1, false), (2, true), (0, true)] {
-            bytes.extend(length(size, failed).expect("short"));
+        for (size, mark) in [(1, Mark::Plain), (2, Mark::Failed), (0, Mark::Failed)] {
+            bytes.extend(length(size, mark).expect("short"));
         }
         bytes.extend(b"abc");
         for end in [End::Exit(3), End::Trap] {
-            bytes.extend(Record { end, stderr: 2 }.bytes());
+            bytes.extend(Record::failed(end, 2).bytes());
         }
         bytes.extend(b"nooh");
         bytes
@@ -344,7 +397,7 @@ mod tests {
         assert!(runs.lengths().eq([1, 2, 0]) && runs.failed().eq([1, 2]));
         assert_eq!((runs.answers(), runs.records()), (12..15, 15..31));
         let ends = records(&bytes[15..31]).map(|record| record.end);
-        assert!(ends.eq([End::Exit(3), End::Trap]));
+        assert!(ends.eq([Some(End::Exit(3)), Some(End::Trap)]));
         let shape = Shape::Runs { runs: 3, most: 100 };
         assert_eq!(shape.fault(&bytes), None);
         for len in 0..bytes.len() {
@@ -362,7 +415,7 @@ mod tests {
             let (runs, shape) = (Runs(&bytes[..4]), Shape::Runs { runs: 1, most: 100 });
             assert!(runs.failed().eq([0]) && runs.answers().is_empty());
             let known: Vec<_> = records(&bytes[4..12]).collect();
-            assert_eq!(known, [Record { end: End::Limit(limit), stderr: 3 }]);
+            assert_eq!(known, [Record::failed(End::Limit(limit), 3)]);
             assert_eq!(
                 (&bytes[12..], shape.fault(&bytes).is_some()),
                 (&b"why"[..], limit == LimitKind::Time)
@@ -376,9 +429,42 @@ mod tests {
     fn a_part_has_what_its_own_failures_left_and_no_others() {
         let bytes = with_failures();
         let part = |from, len| answers(&bytes, 3, from, len).expect("whole");
-        assert_eq!((part(0, 1).records, part(0, 1).stderr), (&b""[..], &b""[..]));
-        assert_eq!((part(1, 1).answers, part(1, 1).stderr), (&b"bc"[..], &b"no"[..]));
-        assert_eq!((part(2, 1).records, part(2, 1).stderr), (&bytes[23..31], &b"oh"[..]));
-        assert_eq!(part(1, 2).stderr, b"nooh");
+        assert_eq!((part(0, 1).records, part(0, 1).left), (&b""[..], &b""[..]));
+        assert_eq!((part(1, 1).answers, part(1, 1).left), (&b"bc"[..], &b"no"[..]));
+        assert_eq!((part(2, 1).records, part(2, 1).left), (&bytes[23..31], &b"oh"[..]));
+        assert_eq!(part(1, 2).left, b"nooh");
+    }
+
+    /// Two runs: `a` with `hm` on stderr and three bytes of files, then one that failed.
+    fn with_files() -> Vec<u8> {
+        let mut bytes = Vec::new();
+        bytes.extend(length(1, Mark::Left).expect("short"));
+        bytes.extend(length(0, Mark::Failed).expect("short"));
+        bytes.extend(b"a");
+        bytes.extend(Record::left(2, 3).bytes());
+        bytes.extend(Record::failed(End::Exit(1), 1).bytes());
+        bytes.extend(b"hmxyzn");
+        bytes
+    }
+
+    #[test]
+    fn what_runs_leave_beside_their_answers_is_theirs_and_must_be_whole() {
+        let bytes = with_files();
+        let runs = Runs(&bytes[..8]);
+        assert!(runs.failed().eq([1]) && runs.noted().eq([(0, false), (1, true)]));
+        assert_eq!((runs.answers(), runs.records()), (8..9, 9..25));
+        let known: Vec<_> = records(&bytes[9..25]).collect();
+        assert_eq!(known, [Record::left(2, 3), Record::failed(End::Exit(1), 1)]);
+        let part = |from| answers(&bytes, 2, from, 1).expect("whole");
+        assert_eq!((part(0).left, part(1).left), (&b"hmxyz"[..], &b"n"[..]));
+        let shape = Shape::Runs { runs: 2, most: 100 };
+        assert_eq!(shape.fault(&bytes), None);
+        for len in 0..bytes.len() {
+            assert!(shape.fault(&bytes[..len]).is_some(), "torn at {len}");
+        }
+        let mut lying = bytes.clone();
+        lying[3] = 0x80;
+        assert!(shape.fault(&lying).is_some_and(|fault| fault.contains("contradict")));
+        assert_eq!(length(1 << 30, Mark::Plain), None, "its bit says something else");
     }
 }

@@ -3,9 +3,9 @@
 use crate::time::Micros;
 
 /// The protocol this build speaks. Raised when an older peer could misread a message.
-pub const PROTOCOL_VERSION: u16 = 5;
+pub const PROTOCOL_VERSION: u16 = 6;
 /// The oldest peer this build still understands.
-pub const OLDEST_VERSION: u16 = 5;
+pub const OLDEST_VERSION: u16 = 6;
 
 /// Largest control message on a socket. Bulk data goes by HTTP, so a larger frame is a fault or an attack.
 pub const MAX_FRAME_BYTES: usize = 4 << 20;

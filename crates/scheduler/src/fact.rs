@@ -156,7 +156,7 @@ pub enum Fact {
         node: NodeId,
         seen: Seen,
     },
-    /// Some items of a merged unit failed by themselves. Comes behind the unit's `Merged`.
+    /// Some items of a merged unit failed by themselves, or left more than their answers. Comes behind the unit's `Merged`.
     FailedItems {
         job: JobId,
         span: Span,
@@ -175,11 +175,12 @@ pub struct Place {
     pub failed: Failed,
 }
 
-/// Items of a unit that failed by themselves, on every node alike.
+/// Items of a unit that failed by themselves, on every node alike, or left more than their answers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Failed {
+    /// Only those that failed.
     pub items: u32,
-    /// What says how they ended, behind the answers.
+    /// What says how they ended, and what the others left, behind the answers.
     pub bytes: u64,
 }
 

@@ -46,7 +46,7 @@ impl Scheduler {
         self.record(Fact::Merged { job: id, span, node, place });
         self.register.count_unit(node);
         let failed = place.map_or(Failed::default(), |place| place.failed);
-        if failed.items > 0 {
+        if failed != Failed::default() {
             self.record(Fact::FailedItems { job: id, span, failed });
         }
         self.close_unit(id, span.start);

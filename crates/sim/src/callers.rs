@@ -234,6 +234,7 @@ fn service(split: Option<SplitPlan>) -> ServiceSpec {
         folder: None,
         clock: false,
         failing: Failing::default(),
+        leaves: false,
     };
     // All of it takes more than its parts, as it is with models.
     let memory = split.map_or(0, |plan| plan.memory * plan.parts * 2);

@@ -243,6 +243,7 @@ pub(crate) fn spec(number: usize, plan: &JobPlan) -> JobSpec {
             folder: None,
             clock: false,
             failing: Failing::default(),
+            leaves: false,
         }
         .into(),
     };

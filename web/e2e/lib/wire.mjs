@@ -6,7 +6,7 @@ const HELLO = 0;
 const DONE = 1;
 const ALIVE = 3;
 const TO_NODE = ["Welcome", "Refused", "Job", "Lend", "Revoke", "Forget", "Challenge"];
-const VERSION = 5;
+const VERSION = 6;
 
 export function hello({ token, identity, proof, caps }) {
   return Buffer.from([HELLO, ...varint(VERSION), ...text(token), ...identity, ...proof, ...encodeCaps(caps), 0]);

@@ -41,6 +41,8 @@ import type {
   Explanation,
   FailedInput,
   FailedInputList,
+  LeftByRun,
+  LeftList,
   Job,
   JobList,
   JobRequest,
@@ -294,6 +296,18 @@ export class Shoal {
     return all;
   }
 
+  /** What the runs of a job left beside their answers: files in `/out`, and the ends of their stderr. */
+  async left(id: number, signal?: AbortSignal): Promise<LeftByRun[]> {
+    const all: LeftByRun[] = [];
+    let from: number | null = 0;
+    while (from !== null) {
+      const told: LeftList = await this.http.json(`/api/v1/jobs/${id}/left?from=${from}`, { signal });
+      all.push(...told.left);
+      from = told.next;
+    }
+    return all;
+  }
+
   /** Runs a simulation to its end, on nodes that compute it together; gives the last state, row by row. */
   async sim({ first, ...rest }: SimOptions, run: RunOptions = {}): Promise<ResultArray> {
     const request: JobRequest & SimRequest = { ...rest, kind: "sim" };
@@ -401,7 +415,9 @@ export class Shoal {
       download(this.http, `/api/v1/jobs/${job.id}/ends`, signal),
     ]);
     const failures = job.itemsFailed > 0 ? await this.failures(job.id, signal) : [];
-    return new Answers(bytes, new BigUint64Array(ends.buffer), failures);
+    const left = job.result.bytesLeft > 0 ? await this.left(job.id, signal) : [];
+    const files = (item: number) => download(this.http, `/api/v1/jobs/${job.id}/result/items/${item}/files`);
+    return new Answers(bytes, new BigUint64Array(ends.buffer), failures, left, files);
   }
 
   private async rendered(job: Job, signal?: AbortSignal): Promise<Picture> {

@@ -8,7 +8,7 @@
  * ```
  */
 
-export { Answers } from "./answers.js";
+export { Answers, type LeftContent } from "./answers.js";
 export type { ArrayOf, OutType, ResultArray } from "./arrays.js";
 export type { Bytes, UploadOptions } from "./blobs.js";
 export * from "./client.js";

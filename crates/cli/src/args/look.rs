@@ -7,7 +7,7 @@ use clap::Args;
 use shoal_protocol::PublicKey;
 
 use super::lend::public_key;
-use super::{Server, help};
+use super::{Server, StderrArg, help};
 
 /// List jobs, newest first
 #[derive(Debug, Args)]
@@ -55,6 +55,12 @@ pub(crate) struct Fetch {
     /// Where to save it: a file, or a folder for many outputs [default: stdout, for text]
     #[arg(short, long, value_name = "PATH")]
     pub(crate) output: Option<PathBuf>,
+    /// The folder for files that a program left in /out, as DIR/NAME.out/ [default: the folder of -o, if it is one]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out_files: Option<PathBuf>,
+    /// What becomes of what a program wrote to stderr
+    #[arg(long, value_name = "WHICH", default_value = "few", value_enum)]
+    pub(crate) stderr: StderrArg,
     /// Of a job that failed or was cancelled, save what is done; the exit code is still 1
     #[arg(long, requires = "output")]
     pub(crate) partial: bool,

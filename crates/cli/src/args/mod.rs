@@ -20,7 +20,7 @@ pub(crate) use model::{
 pub(crate) use policy::{PolicyArgs, PriorityArg};
 pub(crate) use service::{Ask, Service, ServiceAdd, ServiceRm, ServiceVerb, Services};
 pub(crate) use sim::Sim;
-pub(crate) use work::{Exec, JobArgs, Map, Render, StayArgs};
+pub(crate) use work::{Exec, JobArgs, Map, Render, StayArgs, StderrArg};
 
 use std::path::PathBuf;
 use std::time::Duration;

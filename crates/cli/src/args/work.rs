@@ -205,6 +205,12 @@ pub(crate) struct Exec {
     /// With files: the folder for their outputs; otherwise: the file to write to instead of stdout
     #[arg(short, long, value_name = "PATH")]
     pub(crate) output: Option<PathBuf>,
+    /// The folder for files that the program leaves in /out, as DIR/NAME.out/ [default: the folder of -o, with files]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out_files: Option<PathBuf>,
+    /// What becomes of what the program writes to stderr
+    #[arg(long, value_name = "WHICH", default_value = "few", value_enum)]
+    pub(crate) stderr: StderrArg,
     /// A folder that the program can read as /data
     #[arg(long, value_name = "DIR")]
     pub(crate) folder: Option<PathBuf>,
@@ -214,10 +220,10 @@ pub(crate) struct Exec {
     /// Let the program see the real time and real random numbers
     #[arg(long)]
     pub(crate) clock: bool,
-    /// Memory that one run may use, in MiB
+    /// Memory that one run may use, in MiB; a program that can open files needs a quarter more on its device, for /tmp and /out
     #[arg(long, value_name = "MIB", default_value_t = 256, value_parser = mebibytes())]
     pub(crate) limit_memory: u64,
-    /// Output that one run may write, in MiB
+    /// Output that one run may write, in MiB, with the files that it leaves in /out
     #[arg(long, value_name = "MIB", default_value_t = 16, value_parser = mebibytes())]
     pub(crate) limit_output: u64,
     /// End the job at the first input on which the program fails
@@ -252,6 +258,19 @@ pub(crate) struct Exec {
     /// Arguments for the program
     #[arg(last = true, value_name = "ARGS")]
     pub(crate) args: Vec<String>,
+}
+
+/// What becomes of the stderr of runs that did not fail; each run keeps the last 2 KiB.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum StderrArg {
+    /// The first 20 lines are shown at the end
+    Few,
+    /// All lines are shown as they come, each with its input's name
+    All,
+    /// Each run's goes to DIR/NAME.stderr, that of failed runs too
+    Files,
+    /// Nothing is shown
+    None,
 }
 
 /// A count of at least one.

@@ -2,7 +2,7 @@
 
 use futures_util::StreamExt;
 use reqwest::{Method, StatusCode, header};
-use shoal_api::{FailureJson, FailuresJson, MissingJson};
+use shoal_api::{FailureJson, FailuresJson, LeftJson, LeftListJson, MissingJson};
 
 use super::Client;
 use crate::fail::Fail;
@@ -69,6 +69,30 @@ impl Client {
             next = told.next.filter(|next| *next > from);
         }
         Ok(all)
+    }
+
+    /// What the runs of an exec job left beside their answers.
+    pub(crate) async fn left(&self, job: u64) -> Result<Vec<LeftJson>, Fail> {
+        let (mut all, mut next) = (Vec::new(), Some(0));
+        while let Some(from) = next {
+            let path = format!("/api/v1/jobs/{job}/left?from={from}");
+            let told: LeftListJson = self.json(Method::GET, &path).await?;
+            all.extend(told.left);
+            next = told.next.filter(|next| *next > from);
+        }
+        Ok(all)
+    }
+
+    /// The files that the run of an item left, packed by [`shoal_kinds::exec::left`].
+    pub(crate) async fn left_files(&self, job: u64, item: u64) -> Result<Vec<u8>, Fail> {
+        let mut bytes = Vec::new();
+        let path = format!("/api/v1/jobs/{job}/result/items/{item}/files");
+        self.fetch(&path, &BytesBar::hidden(), |piece| {
+            bytes.extend_from_slice(piece);
+            Ok(())
+        })
+        .await?;
+        Ok(bytes)
     }
 
     async fn fetch(

@@ -11,10 +11,13 @@ use serde_json::json;
 use shoal_api::{ExecRequest, FileRequest, JobRequest, LinesRequest, OnErrorJson, WorkRequest};
 
 use super::failures::{self, Only};
+use super::left::Left;
+use super::result::STDIN;
 use super::resume::Resume;
 use super::stream::{Stream, To};
 use super::{Context, check_stdout, common, file_name, finished, policy, refused};
 use crate::args::Exec;
+use crate::beside::Beside;
 use crate::client::{Client, Job, Sink, Source};
 use crate::fail::Fail;
 use crate::interrupt::Interrupts;
@@ -55,20 +58,27 @@ pub(super) async fn run(
     if let Some(file) = &args.failures {
         check_stdout(context, file)?;
     }
+    let beside = beside(&inputs);
+    let out_files = match (&args.out_files, &inputs) {
+        (None, Inputs::Files(_)) => args.output.as_deref(),
+        (named, _) => named.as_deref(),
+    };
+    let mut left = Left::new(context, out_files, beside.clone(), args.stderr)?;
     let mut place = Place::open(&args, &inputs)?;
     let (resume, inputs) = match &args.resume {
         Some(_) if context.json && args.output.is_none() => {
             return Err(Fail::input("--resume with --json needs -o: say where the answers go"));
         }
         Some(path) => {
-            let (resume, left) = Resume::open(path, &args, (&wasm, &shared), inputs)?;
+            let (resume, left) = Resume::open(path, &args, (&wasm, &shared), inputs, &beside)?;
             (Some(resume), left)
         }
         None => (None, inputs),
     };
     let before = resume.as_ref().map_or(0, Resume::before);
+    let names = inputs.names(&args);
     if resume.as_ref().is_some_and(Resume::is_nothing_left) {
-        if let Some(stream) = place.stream(context, &inputs, resume) {
+        if let Some(stream) = place.stream(context, &inputs, resume, (&mut left, names)) {
             stream.finish().await?;
         }
         if let Some(file) = &args.failures {
@@ -78,7 +88,7 @@ pub(super) async fn run(
     }
     let client = context.client(&args.server)?;
     let request = compose(context, &client, &args, wasm.into(), &inputs, &shared).await?;
-    let job = match place.stream(context, &inputs, resume) {
+    let job = match place.stream(context, &inputs, resume, (&mut left, names)) {
         Some(mut stream) => {
             let job = stream.run(context, &client, &request, interrupts).await?;
             stream.finish().await?;
@@ -87,11 +97,55 @@ pub(super) async fn run(
         None => {
             let job = context.run(&client, &request, interrupts).await?;
             place.fill(&client, &job).await?;
+            left.fetch(&client, &job, |own| names.of(own.item)).await?;
             job
         }
     };
     let texts = place.texts();
-    tell(context, &args, (&client, &job), &inputs, (texts, began, before)).await
+    tell(context, &args, (&client, &job), &inputs, (texts, &left, began, before)).await
+}
+
+/// What is written beside the answers, by the names of all inputs.
+fn beside(inputs: &Inputs) -> Beside {
+    match inputs {
+        Inputs::Files(files) => Beside::of(files.iter().map(|(name, _)| name.as_str())),
+        Inputs::Lines(..) => Beside::of_lines(),
+        Inputs::Once(_) => Beside::default(),
+    }
+}
+
+impl Inputs {
+    fn names(&self, args: &Exec) -> Names<'_> {
+        match self {
+            Inputs::Files(files) => Names::Files(files),
+            Inputs::Lines(_, runs) => {
+                Names::Lines { per_run: args.batch.unwrap_or(1), runs: runs.as_deref() }
+            }
+            Inputs::Once(_) => Names::Once,
+        }
+    }
+}
+
+/// What the user calls the items of a job.
+#[derive(Clone, Copy)]
+pub(super) enum Names<'a> {
+    Files(&'a [(String, Source)]),
+    Lines { per_run: u32, runs: Option<&'a [u64]> },
+    Once,
+}
+
+impl Names<'_> {
+    pub(super) fn of(&self, item: u64) -> String {
+        let at = usize::try_from(item).unwrap_or(usize::MAX);
+        match self {
+            Names::Files(files) => files.get(at).map_or_else(String::new, |(name, _)| name.clone()),
+            Names::Lines { per_run, runs } => {
+                let run = runs.and_then(|runs| runs.get(at)).copied().unwrap_or(item);
+                failures::lines(run, *per_run)
+            }
+            Names::Once => STDIN.into(),
+        }
+    }
 }
 
 /// How it went: the inputs that failed, and how many did not.
@@ -100,7 +154,7 @@ async fn tell(
     args: &Exec,
     (client, job): (&Client, &Job),
     inputs: &Inputs,
-    (texts, began, before): (Vec<String>, Instant, usize),
+    (texts, left, began, before): (Vec<String>, &Left, Instant, usize),
 ) -> Result<(), Fail> {
     let mut failures = failures::of(client, job).await?;
     let what = counted(job, failures.len(), before);
@@ -116,12 +170,16 @@ async fn tell(
             Some(path) => ("output", json!(path.display().to_string())),
             None => ("answers", json!(texts)),
         };
-        show::json(&json!({"job": job, key: value, "failures": failures}))?;
+        let left = left.list();
+        show::json(&json!({"job": job, key: value, "failures": failures, "left": left}))?;
     } else {
         failures::tell(&failures, args.failures.as_deref());
+    }
+    let named = left.finish(context, job);
+    if !context.json {
         finished(context, job, args.output.as_deref(), began, &what)?;
     }
-    failures::verdict(&failures, job)
+    named.and(failures::verdict(&failures, job))
 }
 
 async fn inputs(args: &Exec, reads_stdin: bool) -> Result<Inputs, Fail> {
@@ -322,6 +380,7 @@ impl Place {
         context: &Context,
         inputs: &'a Inputs,
         resume: Option<Resume>,
+        beside: (&'a mut Left, Names<'a>),
     ) -> Option<Stream<'a>> {
         let as_lines = matches!(inputs, Inputs::Lines(..));
         let to = match (self, inputs) {
@@ -332,7 +391,7 @@ impl Place {
             (Place::Folder(folder), Inputs::Files(files)) => To::Folder { folder, files },
             (Place::Folder(_), _) => return None,
         };
-        Some(Stream::new(to, resume))
+        Some(Stream::new(to, resume, beside))
     }
 
     /// Fetches all answers at once, for a document that has them all.
@@ -369,7 +428,7 @@ fn counted(job: &Job, failed: usize, before: usize) -> String {
 fn all_there(context: &Context, output: Option<&Path>, before: usize) -> Result<(), Fail> {
     if context.json {
         let output = output.map(|path| path.display().to_string());
-        return show::json(&json!({"job": null, "output": output, "failures": []}));
+        return show::json(&json!({"job": null, "output": output, "failures": [], "left": []}));
     }
     if !context.quiet {
         eprintln!("all {before} answers are there: nothing to run");

@@ -140,11 +140,16 @@ pub(super) fn renumber(failures: &mut [FailureJson], runs: &[u64], per_run: u32)
             continue;
         };
         failure.item = *run;
-        let first = run * u64::from(per_run) + 1;
-        failure.input = Some(match per_run {
-            1 => format!("line {first}"),
-            _ => format!("lines {first} to {}", first + u64::from(per_run) - 1),
-        });
+        failure.input = Some(lines(*run, per_run));
+    }
+}
+
+/// What the lines of a run are called, among all lines.
+pub(super) fn lines(run: u64, per_run: u32) -> String {
+    let first = run * u64::from(per_run) + 1;
+    match per_run {
+        1 => format!("line {first}"),
+        _ => format!("lines {first} to {}", first + u64::from(per_run) - 1),
     }
 }
 

@@ -7,7 +7,7 @@ use shoal_api::{JobJson, StateJson};
 
 use super::Context;
 use super::result::Place;
-use crate::args::{Cancel, Jobs, Nodes, Rm, Watch};
+use crate::args::{Cancel, Jobs, Nodes, Rm, StderrArg, Watch};
 use crate::client::{Client, Job, verdict};
 use crate::fail::Fail;
 use crate::interrupt::Interrupts;
@@ -51,7 +51,7 @@ pub(super) async fn watch(context: &Context, args: Watch) -> Result<(), Fail> {
         let place = partly(context, &client, &job, (place, &args)).await?;
         let job = verdict(job, false)?;
         return match place {
-            Some(place) => place.fill(context, &client, &job, output).await,
+            Some(place) => place.fill(context, &client, &job, output, (None, StderrArg::Few)).await,
             None => Ok(()),
         };
     }
@@ -68,7 +68,8 @@ pub(super) async fn watch(context: &Context, args: Watch) -> Result<(), Fail> {
     if let Some(place) = place {
         let id = job.id;
         interrupts.advise(format!("job {id} is done; to fetch its result: shoal result {id}"));
-        return interrupts.guard(place.fill(context, &client, &job, output)).await;
+        let filled = place.fill(context, &client, &job, output, (None, StderrArg::Few));
+        return interrupts.guard(filled).await;
     }
     show::line(&show::jobs(std::slice::from_ref(&*job)))
 }

@@ -11,6 +11,7 @@ mod failures;
 mod infer;
 mod join;
 mod language;
+mod left;
 mod look;
 mod many;
 mod map;
@@ -33,7 +34,6 @@ mod talk;
 mod up;
 mod wires;
 
-use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -85,24 +85,20 @@ impl Context {
         job
     }
 
-    /// The same, and tells somebody else how far it is. Where answers are printed on the terminal meanwhile, they take the
-    /// place of the bar.
+    /// The same, and tells somebody else how far it is. Where answers are printed on the terminal meanwhile, or what programs
+    /// say on stderr, they take the place of the bar.
     async fn run_telling(
         &self,
         client: &Client,
         request: &JobRequest,
         interrupts: &Interrupts,
-        (told, prints): (watch::Sender<(u64, u64)>, bool),
+        (told, takes_terminal): (watch::Sender<(u64, u64)>, bool),
     ) -> Result<Job, Fail> {
         if self.json || self.quiet {
             let watcher = stream::Telling { watcher: &show::Quiet, told };
             return client.run(request, &self.manner, &watcher, interrupts).await;
         }
-        let bar = if prints && std::io::stdout().is_terminal() {
-            show::JobBar::silent()
-        } else {
-            show::JobBar::new()
-        };
+        let bar = if takes_terminal { show::JobBar::silent() } else { show::JobBar::new() };
         let watcher = stream::Telling { watcher: &bar, told };
         let job = client.run(request, &self.manner, &watcher, interrupts).await;
         bar.clear();

@@ -7,10 +7,12 @@ use std::path::{Path, PathBuf};
 use serde_json::json;
 use shoal_api::{FailureJson, FormJson, RenderJson};
 
+use super::left::{Left, harmless_name};
 use super::many::{Rows, element};
 use super::render::check_extension;
 use super::{Context, check_stdout, failures, infer, partial};
-use crate::args::Fetch;
+use crate::args::{Fetch, StderrArg};
+use crate::beside::Beside;
 use crate::client::{Client, Job, Sink, verdict};
 use crate::fail::Fail;
 use crate::picture::Picture;
@@ -37,7 +39,7 @@ pub(super) async fn run(context: &Context, args: Fetch) -> Result<(), Fail> {
     }
     let job = verdict(job, false)?;
     let place = Place::open(context, &client, &job, output).await?;
-    place.fill(context, &client, &job, output).await
+    place.fill(context, &client, &job, output, (args.out_files.as_deref(), args.stderr)).await
 }
 
 /// Where a result goes, in the form that its kind of work has.
@@ -158,7 +160,10 @@ impl Place {
         client: &Client,
         job: &Job,
         output: Option<&Path>,
+        (out_files, stderr): (Option<&Path>, StderrArg),
     ) -> Result<(), Fail> {
+        let (folder, beside) = self.beside(out_files);
+        let mut left = Left::new(context, folder.as_deref(), beside, stderr)?;
         let failures = failures::of(client, job).await?;
         let failed: BTreeSet<u64> = failures.iter().map(|failure| failure.item).collect();
         let bytes = if context.json { 0 } else { job.result.bytes };
@@ -166,9 +171,27 @@ impl Place {
         let filled = self.save(client, job, &failed, &bar).await;
         bar.clear();
         let filled = filled?;
+        left.fetch(client, job, harmless_name).await?;
         partial::complete(context, output);
-        told(context, job, output, filled, &failures)?;
-        failures::verdict(&failures, job)
+        let named = left.finish(context, job);
+        told(context, job, (output, filled), &failures, &left)?;
+        named.and(failures::verdict(&failures, job))
+    }
+
+    /// The folder for what runs left beside their answers, and the names there.
+    fn beside(&self, out_files: Option<&Path>) -> (Option<PathBuf>, Beside) {
+        let named = out_files.map(Path::to_owned);
+        match self {
+            Place::Folder { folder, names } => {
+                let beside = Beside::of(names.iter().map(String::as_str));
+                (named.or_else(|| Some(folder.clone())), beside)
+            }
+            Place::Stream { as_lines: true, .. } | Place::Texts => (named, Beside::of_lines()),
+            Place::Stream { .. }
+            | Place::Array { .. }
+            | Place::Picture { .. }
+            | Place::Rows { .. } => (named, Beside::default()),
+        }
     }
 
     /// Gives texts back if they are to be printed.
@@ -209,16 +232,17 @@ impl Place {
 fn told(
     context: &Context,
     job: &Job,
-    output: Option<&Path>,
-    texts: Option<Vec<String>>,
+    (output, texts): (Option<&Path>, Option<Vec<String>>),
     failures: &[FailureJson],
+    left: &Left,
 ) -> Result<(), Fail> {
-    if let Some(texts) = texts {
-        return show::json(&json!({"job": job, "answers": texts, "failures": failures}));
-    }
     if context.json {
-        let output = output.map(|path| path.display().to_string());
-        return show::json(&json!({"job": job, "output": output, "failures": failures}));
+        let (key, value) = match texts {
+            Some(texts) => ("answers", json!(texts)),
+            None => ("output", json!(output.map(|path| path.display().to_string()))),
+        };
+        let left = left.list();
+        return show::json(&json!({"job": job, key: value, "failures": failures, "left": left}));
     }
     failures::tell(failures, None);
     if job.reduced.is_some() && job.items > 1 {

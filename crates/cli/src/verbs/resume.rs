@@ -5,9 +5,11 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 
 use bytes::Bytes;
+use shoal_kinds::exec::left::unpack;
 
 use super::exec::Inputs;
 use crate::args::Exec;
+use crate::beside::{self, Beside};
 use crate::client::{Answer, Source};
 use crate::fail::Fail;
 use crate::kept::{Common, Kept, Key, hash_file, hash_of};
@@ -22,7 +24,7 @@ pub(super) struct Resume {
     there: BTreeMap<u64, Vec<u8>>,
     /// Runs that were done before.
     before: usize,
-    /// Answers are files, of which only the hashes are kept.
+    /// Answers are files, of which only the hashes are kept, as of what runs leave beside them.
     are_files: bool,
 }
 
@@ -33,11 +35,15 @@ impl Resume {
         args: &Exec,
         (wasm, shared): (&[u8], &[(String, Source)]),
         inputs: Inputs,
+        beside: &Beside,
     ) -> Result<(Resume, Inputs), Fail> {
         let common = Common::of(wasm, &words(args), shared)?;
         let kept = Kept::read(path)?;
         match (inputs, &args.output) {
-            (Inputs::Files(files), Some(folder)) => Resume::files(kept, &common, folder, files),
+            (Inputs::Files(files), Some(folder)) => {
+                let out = args.out_files.as_deref().unwrap_or(folder);
+                Resume::files(kept, &common, (folder, out, beside), files)
+            }
             (Inputs::Lines(text, None), _) => {
                 Resume::lines(kept, &common, &text, args.batch.unwrap_or(1))
             }
@@ -50,7 +56,7 @@ impl Resume {
     fn files(
         kept: Kept,
         common: &Common,
-        folder: &Path,
+        (folder, out, beside): (&Path, &Path, &Beside),
         files: Vec<(String, Source)>,
     ) -> Result<(Resume, Inputs), Fail> {
         let (mut all, mut keys, mut left) = (Vec::new(), Vec::new(), Vec::new());
@@ -59,7 +65,9 @@ impl Resume {
             all.push(key);
             let output = folder.join(&name);
             let is_there = match kept.get(&key) {
-                Some(hash) if output.is_file() => hash_file(&output)?.as_bytes() == hash,
+                Some(kept) if output.is_file() => {
+                    is_there(kept, &output, &out.join(beside.out(&name)))?
+                }
                 Some(_) | None => false,
             };
             if !is_there {
@@ -122,7 +130,7 @@ impl Resume {
         let at = usize::try_from(answer.item).unwrap_or(usize::MAX);
         let Some(key) = self.keys.get(at) else { return Ok(()) };
         match (answer.failed, self.are_files) {
-            (false, true) => self.kept.add(key, blake3::hash(&answer.bytes).as_bytes()),
+            (false, true) => self.kept.add(key, &hashes(answer)),
             (false, false) => self.kept.add(key, &answer.bytes),
             // An answer that came before it was taken back: no file has this hash.
             (true, true) => self.kept.add(key, &[]),
@@ -149,6 +157,43 @@ impl Resume {
     pub(super) fn forget(&mut self) -> Result<(), Fail> {
         self.kept.begin(&[])
     }
+}
+
+/// Of an answer's bytes, and, behind the length of its path and that, of each file that its run left.
+fn hashes(answer: &Answer) -> Vec<u8> {
+    let mut all = blake3::hash(&answer.bytes).as_bytes().to_vec();
+    for (path, bytes) in unpack(&answer.files).unwrap_or_default() {
+        all.extend((path.len() as u32).to_le_bytes());
+        all.extend(path.as_bytes());
+        all.extend(blake3::hash(bytes).as_bytes());
+    }
+    all
+}
+
+/// Whether all files with these hashes are there. What has no place here is nowhere missing.
+fn is_there(hashes: &[u8], output: &Path, out: &Path) -> Result<bool, Fail> {
+    let Some((hash, mut rest)) = hashes.split_at_checked(blake3::OUT_LEN) else {
+        return Ok(false);
+    };
+    if hash_file(output)?.as_bytes() != hash {
+        return Ok(false);
+    }
+    while let Some((path, hash, after)) = first(rest) {
+        if let Some(file) = beside::place(out, path)
+            && !(file.is_file() && hash_file(&file)?.as_bytes() == hash)
+        {
+            return Ok(false);
+        }
+        rest = after;
+    }
+    Ok(rest.is_empty())
+}
+
+fn first(hashes: &[u8]) -> Option<(&str, &[u8], &[u8])> {
+    let (length, rest) = hashes.split_first_chunk::<4>()?;
+    let (path, rest) = rest.split_at_checked(u32::from_le_bytes(*length) as usize)?;
+    let (hash, rest) = rest.split_at_checked(blake3::OUT_LEN)?;
+    Some((std::str::from_utf8(path).ok()?, hash, rest))
 }
 
 /// What answers depend on beside the program, the files and the input.

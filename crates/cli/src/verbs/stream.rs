@@ -1,6 +1,6 @@
 //! Answers of a program, written while its job runs: in order, as soon as none before them is missing.
 
-use std::io::ErrorKind;
+use std::io::{ErrorKind, IsTerminal};
 use std::path::Path;
 use std::pin::pin;
 use std::time::Duration;
@@ -9,6 +9,8 @@ use shoal_api::JobRequest;
 use tokio::sync::watch;
 
 use super::Context;
+use super::exec::Names;
+use super::left::Left;
 use super::resume::Resume;
 use crate::client::{Answer, Client, Job, Sink, Source, Watcher};
 use crate::fail::Fail;
@@ -36,11 +38,18 @@ pub(super) struct Stream<'a> {
     taken_back: u64,
     /// What was done before, and is kept for the next time.
     resume: Option<Resume>,
+    /// What runs leave beside their answers.
+    left: &'a mut Left,
+    names: Names<'a>,
 }
 
 impl<'a> Stream<'a> {
-    pub(super) fn new(to: To<'a>, resume: Option<Resume>) -> Stream<'a> {
-        Stream { to, next: 0, written: blake3::Hasher::new(), taken_back: 0, resume }
+    pub(super) fn new(
+        to: To<'a>,
+        resume: Option<Resume>,
+        (left, names): (&'a mut Left, Names<'a>),
+    ) -> Stream<'a> {
+        Stream { to, next: 0, written: blake3::Hasher::new(), taken_back: 0, resume, left, names }
     }
 
     /// Writes what is left of what was there before, and puts a file in its place.
@@ -67,9 +76,12 @@ impl<'a> Stream<'a> {
     ) -> Result<Job, Fail> {
         let (told, heard) = watch::channel((0, 0));
         let last = told.subscribe();
-        let prints = matches!(self.to, To::Row { sink: None, .. });
+        let prints =
+            matches!(self.to, To::Row { sink: None, .. }) && std::io::stdout().is_terminal();
+        let takes_terminal = prints || self.left.takes_terminal();
         let outcome = {
-            let mut work = pin!(context.run_telling(client, request, interrupts, (told, prints)));
+            let mut work =
+                pin!(context.run_telling(client, request, interrupts, (told, takes_terminal)));
             let mut follow = pin!(self.follow(client, heard));
             tokio::select! {
                 outcome = &mut work => match outcome {
@@ -170,7 +182,14 @@ impl<'a> Stream<'a> {
             })
             .await?;
         if right.finalize() == self.written.finalize() {
-            return Ok(());
+            // Their files may still be others.
+            let (left, names) = (&mut *self.left, self.names);
+            let again = async |answers: Vec<Answer>| {
+                answers
+                    .iter()
+                    .try_for_each(|answer| left.take_answer(&names.of(answer.item), answer))
+            };
+            return client.answers(job.id, &mut 0, again).await.map(drop);
         }
         if let Some(resume) = &mut self.resume {
             resume.forget()?;
@@ -209,6 +228,7 @@ impl<'a> Stream<'a> {
             }
         }
         for answer in &answers {
+            self.left.take_answer(&self.names.of(answer.item), answer)?;
             if let Some(resume) = &mut self.resume {
                 resume.add(answer)?;
             }

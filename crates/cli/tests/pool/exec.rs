@@ -260,3 +260,107 @@ fn with_resume_only_what_is_missing_or_changed_runs() {
     assert!(files("upper").ok().stderr.contains("all 2 answers are there"));
     pool.run(&["exec", program(), "-", "--resume", &kept]).fails(2, &["several inputs"]);
 }
+
+#[test]
+fn files_left_in_out_come_back_beside_the_answers() {
+    let (pool, _node) = Pool::with_node();
+    let here = Folder::new();
+    let (a, b, c) = (here.file("a", "one"), here.file("a.out", "two"), here.file("c", ""));
+    let out = here.path("out").display().to_string();
+    let run = |flags: &[&str], words: &[&str]| {
+        let args = [&["exec", program(), &a, &b, &c, "-o", &out], flags, &["--", "leave"], words];
+        pool.run(&args.concat())
+    };
+    let done = run(&[], &[]).ok();
+    assert!(done.stderr.contains("4 files that the program left in /out"), "{}", done.stderr);
+    assert!(done.stderr.contains("a: left one\na.out: left two\n"), "{}", done.stderr);
+    assert_eq!((here.read("out/a"), here.read("out/c")), (b"one".to_vec(), Vec::new()));
+    // An answer has the usual name of another one's folder, which gives way.
+    assert_eq!(here.read("out/a.out"), b"two");
+    assert_eq!(here.read("out/a.out.out/loud"), b"TWO");
+    assert_eq!(here.read("out/a.out.out.out/loud"), b"ONE");
+    assert_eq!(here.read("out/a.out.out.out/deep/er/size"), b"3");
+    assert!(!here.path("out/c.out").exists());
+    // The same from the job, later.
+    let again = here.path("again").display().to_string();
+    let told = pool.run(&["result", "1", "-o", &again, "--json"]).ok().json();
+    assert_eq!(here.read("again/a.out.out.out/deep/er/size"), b"3");
+    let first = serde_json::json!({"item": 0, "input": "a", "stderr": "left one\n",
+        "files": [{"path": "deep/er/size", "size": 1}, {"path": "loud", "size": 3}]});
+    assert_eq!((told["left"].as_array().map(Vec::len), &told["left"][0]), (Some(2), &first));
+    assert_eq!(run(&["--json"], &[]).ok().json()["left"], told["left"]);
+    let explained = pool.run(&["explain", "1/0"]).ok();
+    let said = String::from_utf8_lossy(&explained.stdout).into_owned();
+    assert!(said.contains("2 files in /out") && said.contains("left one"), "{said}");
+    // A name that cannot be one here is said, and all else is written.
+    let done = run(&[], &["back\\slash"]);
+    done.fails(1, &["2 files have names that cannot be used here", "back\\slash"]);
+    assert_eq!(here.read("out/a.out.out/loud"), b"TWO");
+}
+
+#[test]
+fn without_a_folder_it_is_said_that_files_were_left() {
+    let (pool, _node) = Pool::with_node();
+    let here = Folder::new();
+    let done = pool.run_with(&["exec", program(), "--lines", "--", "leave"], b"x\n\ny\n").ok();
+    assert_eq!(String::from_utf8_lossy(&done.stdout), "x\ny\n");
+    let how = "4 files in /out (6 B): `shoal result 1 --out-files DIR` fetches them";
+    assert!(done.stderr.contains(how), "{}", done.stderr);
+    let out = here.path("later").display().to_string();
+    let done = pool.run(&["result", "1", "--out-files", &out]).ok();
+    assert_eq!(String::from_utf8_lossy(&done.stdout), "x\ny\n");
+    assert_eq!(here.read("later/line-3.out/loud"), b"Y\n");
+    assert!(!here.path("later/line-2.out").exists());
+    let out = here.path("now").display().to_string();
+    let args = ["exec", program(), "--out-files", &out, "--", "leave"];
+    assert_eq!(pool.run_with(&args, b"all").ok().stdout, b"all");
+    assert_eq!(here.read("now/stdin.out/loud"), b"ALL");
+}
+
+#[test]
+fn what_programs_say_on_stderr_is_shown_as_asked() {
+    let (pool, _node) = Pool::with_node();
+    let here = Folder::new();
+    let input: String = (0..50).map(|i| format!("{i}\n")).collect();
+    let say = |flags: &[&str]| {
+        let args = [&["exec", program(), "--lines"], flags, &["--", "leave"]].concat();
+        pool.run_with(&args, input.as_bytes()).ok().stderr
+    };
+    let few = say(&[]);
+    assert!(few.contains("line 20: left 19") && !few.contains("left 20"), "{few}");
+    assert!(few.contains("and 30 more lines on stderr: --stderr all shows them"), "{few}");
+    assert_eq!(say(&["--stderr", "all"]).matches(": left ").count(), 50);
+    assert_eq!(say(&["--stderr", "none"]).matches(": left ").count(), 0);
+    let out = here.path("said").display().to_string();
+    let told = say(&["--stderr", "files", "--out-files", &out]);
+    assert_eq!(
+        (told.matches(": left ").count(), here.read("said/line-7.stderr")),
+        (0, b"left 6\n".to_vec())
+    );
+    let args = ["exec", program(), "--lines", "--stderr", "files", "--", "leave"];
+    pool.run_with(&args, b"1\n").fails(2, &["--out-files DIR"]);
+    // Of failed runs too.
+    let args =
+        ["exec", program(), "--lines", "--stderr", "files", "--out-files", &out, "--", "exit"];
+    pool.run_with(&args, b"4\n5\n").fails(123, &["line 2"]);
+    assert_eq!(here.read("said/line-2.stderr"), b"five is too much\n");
+}
+
+#[test]
+fn with_resume_a_lost_file_runs_its_input_again() {
+    let (pool, _node) = Pool::with_node();
+    let here = Folder::new();
+    let (a, b) = (here.file("a", "1"), here.file("b", "2"));
+    let path = |name: &str| here.path(name).display().to_string();
+    let (out, kept) = (path("out"), path("files.resume"));
+    let run = || {
+        pool.run(&["exec", program(), &a, &b, "-o", &out, "--resume", &kept, "--", "leave"]).ok()
+    };
+    run();
+    assert!(run().stderr.contains("all 2 answers are there"));
+    std::fs::remove_file(here.path("out/b.out/deep/er/size")).expect("removed");
+    run();
+    assert_eq!(pool.job(2).expect("the job")["items"], 1);
+    assert_eq!(here.read("out/b.out/deep/er/size"), b"1");
+    assert!(run().stderr.contains("all 2 answers are there"));
+}

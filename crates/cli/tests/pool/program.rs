@@ -31,6 +31,19 @@ fn main() {
             eprintln!("five is too much");
             std::process::exit(9);
         }
+        // Files of three names and a word on stderr; nothing of it for an empty input.
+        "leave" if input.trim().is_empty() => {}
+        "leave" => {
+            std::fs::write("/tmp/draft", input.to_uppercase()).expect("a file");
+            std::fs::rename("/tmp/draft", "/out/loud").expect("moved");
+            std::fs::create_dir_all("/out/deep/er").expect("folders");
+            std::fs::write("/out/deep/er/size", input.len().to_string()).expect("a file");
+            for name in &args[2..] {
+                std::fs::write(format!("/out/{name}"), "x").expect("a file");
+            }
+            eprintln!("left {}", input.trim());
+            print!("{input}");
+        }
         "chance" => {
             let state = std::collections::hash_map::RandomState::new();
             let chance = std::hash::BuildHasher::hash_one(&state, 1_u8);

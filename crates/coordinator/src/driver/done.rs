@@ -163,12 +163,13 @@ enum Unplaced {
     Full,
 }
 
-/// Items that failed by themselves, by the lengths at the start of a result.
+/// Items that failed by themselves or left more than their answers, by the lengths at the start of a result.
 fn failed_in(form: &Form<'_>, span: Span, bytes: &[u8], size: u64) -> Failed {
     let head = usize::try_from(form.head_bytes(span)).unwrap_or(0);
     let runs = Runs(bytes.get(..head).unwrap_or_default());
     let items = runs.failed().count() as u32;
-    let bytes = if items == 0 { 0 } else { size.saturating_sub(runs.answers().end) };
+    let any = runs.noted().next().is_some();
+    let bytes = if any { size.saturating_sub(runs.answers().end) } else { 0 };
     Failed { items, bytes }
 }
 

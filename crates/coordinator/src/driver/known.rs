@@ -42,8 +42,10 @@ struct Job {
     ended: bool,
     /// Version of the last change.
     version: u64,
-    /// Bytes of all merged units, without what says how failed runs ended.
+    /// Bytes of all merged units, without what says how failed runs ended and what the others left.
     bytes: u64,
+    /// Bytes of that.
+    left: u64,
     /// Merged units that are not believed any more, ever.
     taken_back: u64,
     /// What the file or line at fault is called, once somebody looked it up.
@@ -64,6 +66,7 @@ impl Known {
             Fact::FailedItems { job: id, failed, .. } => {
                 let job = touch(&mut self.jobs, &mut self.changed, *id, self.version);
                 job.bytes = job.bytes.saturating_sub(failed.bytes);
+                job.left += failed.bytes;
             }
             Fact::Submitted { job, .. } => {
                 touch(&mut self.jobs, &mut self.changed, *job, self.version).ended = false;
@@ -170,7 +173,11 @@ impl Known {
         for id in std::mem::take(&mut self.recount) {
             let Some(job) = self.jobs.get_mut(&id) else { continue };
             let places = scheduler.merged(id).into_iter().filter_map(|(_, place)| place);
-            job.bytes = places.map(|place| place.size - place.failed.bytes).sum();
+            (job.bytes, job.left) = (0, 0);
+            for place in places {
+                job.bytes += place.size - place.failed.bytes;
+                job.left += place.failed.bytes;
+            }
         }
     }
 
@@ -229,6 +236,11 @@ impl Known {
 
     pub(super) fn bytes(&self, job: JobId) -> u64 {
         self.jobs.get(&job).map_or(0, |job| job.bytes)
+    }
+
+    /// Of how failed runs ended and what the others left.
+    pub(super) fn bytes_left(&self, job: JobId) -> u64 {
+        self.jobs.get(&job).map_or(0, |job| job.left)
     }
 
     pub(super) fn taken_back(&self, job: JobId) -> u64 {

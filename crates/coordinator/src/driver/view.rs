@@ -254,7 +254,8 @@ impl Driver {
             Some(each) => each.saturating_mul(spec.items),
             None => self.known.bytes(job).saturating_sub(done.saturating_mul(LENGTH_BYTES)),
         };
-        ResultJson { form: form_json(&spec.work.form()), bytes, item_bytes: each }
+        let bytes_left = self.known.bytes_left(job);
+        ResultJson { form: form_json(&spec.work.form()), bytes, item_bytes: each, bytes_left }
     }
 
     pub(super) fn error_json(&self, job: JobId, failure: &JobFailure) -> JobErrorJson {

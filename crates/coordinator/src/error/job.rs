@@ -38,6 +38,12 @@ pub(crate) enum JobError {
         item: u64,
         items: u64,
     },
+    /// The item's run left no such file.
+    NoFile {
+        job: u64,
+        item: u64,
+        path: String,
+    },
     /// The item is computed, but its answer may still turn out to be wrong.
     ItemUnsure {
         job: u64,
@@ -93,14 +99,17 @@ impl From<JobError> for ApiError {
             JobError::NoArray { job } => ApiError::new(
                 StatusCode::CONFLICT,
                 "no_array",
-                format!(
-                    "the result of job {job} is not an array of one type: fetch it without .npy"
-                ),
+                format!("the result of job {job} is no array of one type: fetch it without .npy"),
             ),
             JobError::NoItem { job, item, items } => ApiError::new(
                 StatusCode::NOT_FOUND,
                 "no_such_item",
                 format!("job {job} has items 0 to {}, no item {item}", items.saturating_sub(1)),
+            ),
+            JobError::NoFile { job, item, path } => ApiError::new(
+                StatusCode::NOT_FOUND,
+                "no_such_file",
+                format!("item {item} of job {job} left no file {path:?} in /out"),
             ),
             JobError::ItemNotDone { job, item } => ApiError::new(
                 StatusCode::CONFLICT,

@@ -1,15 +1,12 @@
 //! The inputs on which a program failed: how it ended, and the end of its stderr.
 
-use std::fs::File;
 use std::io;
-use std::ops::Range;
 
 use axum::Json;
 use axum::extract::State;
 use serde::Deserialize;
-use shoal_kinds::form::{End, Record, Runs, records};
-use shoal_protocol::{Failure, JobId, LimitKind, Limits, Span};
-use shoal_scheduler::Place;
+use shoal_kinds::form::End;
+use shoal_protocol::{Failure, JobId, LimitKind, Limits};
 use utoipa::IntoParams;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -17,10 +14,10 @@ use utoipa_axum::routes;
 use super::App;
 use super::extract::{Path, Query};
 use super::jobs::{number, parse};
-use super::result::{open, read_lengths};
-use crate::driver::event::{Found, Merged};
+use super::left::{self, Noted};
+use super::result::open;
+use crate::driver::event::Merged;
 use crate::error::{ApiError, JobError};
-use crate::store::place::read_exact_at;
 use shoal_api::{ErrorJson, FailureJson, FailuresJson, LimitJson};
 
 /// Told at once: with the ends of stderr at most two MiB.
@@ -65,22 +62,12 @@ async fn get_failures(
     Ok(Json(listed?))
 }
 
-/// Why an item failed, in a sentence, if it did.
-pub(super) async fn of_item(app: &App, job: JobId, item: u64) -> Result<Option<String>, JobError> {
-    let found = app.driver.segment(job, item).await?;
-    let Some(Found { segment: Some((span, Some(place))), spec, .. }) = found else {
-        return Ok(None);
-    };
-    if place.failed.items == 0 {
-        return Ok(None);
-    }
-    let file = open(app, job)?;
-    let failed = read(&file, span, place).map_err(JobError::Disk)?;
-    let failed = failed.into_iter().find(|(at, _, _)| *at == item);
-    Ok(failed.map(|(_, end, stderr)| match (words(end, &spec.limits), stderr.trim()) {
+/// Why a run failed, in a sentence.
+pub(super) fn why(end: End, stderr: &str, limits: &Limits) -> String {
+    match (words(end, limits), stderr.trim()) {
         (end, "") => format!("it failed: {end}"),
         (end, stderr) => format!("it failed: {end}; the end of its stderr: {stderr}"),
-    }))
+    }
 }
 
 /// How a run ended, with the limit it went over.
@@ -103,10 +90,9 @@ fn list(app: &App, id: JobId, merged: &Merged, from: u64) -> Result<FailuresJson
     }
     let (file, names) = (open(app, id)?, Names::of(app, merged));
     for (span, place) in units {
-        for (item, end, stderr) in read(&file, span, place).map_err(JobError::Disk)? {
-            if item < from {
-                continue;
-            }
+        for noted in left::noted(&file, span, place).map_err(JobError::Disk)? {
+            let Noted { item, .. } = noted;
+            let Some(end) = noted.record.end.filter(|_| item >= from) else { continue };
             if told.failures.len() == MOST {
                 told.next = Some(item);
                 return Ok(told);
@@ -119,6 +105,7 @@ fn list(app: &App, id: JobId, merged: &Merged, from: u64) -> Result<FailuresJson
                 End::Limit(LimitKind::Output) => (None, Some(LimitJson::Output)),
             };
             let (input, message) = (names.name(app, merged, item), words(end, &merged.spec.limits));
+            let stderr = noted.stderr(&file).map_err(JobError::Disk)?;
             told.failures.push(FailureJson { item, input, exit_code, limit, message, stderr });
         }
     }
@@ -126,46 +113,20 @@ fn list(app: &App, id: JobId, merged: &Merged, from: u64) -> Result<FailuresJson
 }
 
 /// What the user calls items.
-struct Names(Vec<String>);
+pub(super) struct Names(Vec<String>);
 
 impl Names {
     /// Of files, which are listed in one blob.
-    fn of(app: &App, merged: &Merged) -> Names {
+    pub(super) fn of(app: &App, merged: &Merged) -> Names {
         let inputs = merged.spec.work.inputs(&app.blobs);
         let files = inputs.into_iter().filter(|input| input.role == "file");
         Names(files.filter_map(|file| file.name).collect())
     }
 
-    fn name(&self, app: &App, merged: &Merged, item: u64) -> Option<String> {
+    pub(super) fn name(&self, app: &App, merged: &Merged, item: u64) -> Option<String> {
         if self.0.is_empty() {
             return merged.spec.work.item_name(item, &merged.note, &app.blobs);
         }
         self.0.get(usize::try_from(item).ok()?).cloned()
     }
-}
-
-/// The failed items of a unit, how each ended, and the end of its stderr.
-fn read(file: &File, span: Span, place: Place) -> io::Result<Vec<(u64, End, String)>> {
-    let part = |range: Range<u64>| {
-        let size = range.end.min(place.size).saturating_sub(range.start);
-        let mut bytes = vec![0; usize::try_from(size).map_err(io::Error::other)?];
-        read_exact_at(file, &mut bytes, place.offset + range.start).map(|()| bytes)
-    };
-    let lengths = read_lengths(file, span, place)?;
-    let runs = Runs(&lengths);
-    let range = runs.records();
-    let (known, words) = (part(range.clone())?, part(range.end..place.size)?);
-    let mut rest = words.as_slice();
-    let failed = runs.failed().zip(records(&known)).map(|(index, Record { end, stderr })| {
-        let (own, others) = rest.split_at(rest.len().min(stderr as usize));
-        rest = others;
-        (span.start + index, end, text(own))
-    });
-    Ok(failed.collect())
-}
-
-/// Without half a character at its start.
-fn text(bytes: &[u8]) -> String {
-    let half = bytes.iter().take_while(|byte| **byte & 0xc0 == 0x80).count();
-    String::from_utf8_lossy(&bytes[half..]).into_owned()
 }

@@ -17,7 +17,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::extract::{Path, Query};
-use super::{App, failures};
+use super::{App, left};
 use crate::driver::event::{Explain, NotTaken, Submission, Ticket};
 use crate::driver::keyed::{Key, Taken};
 use crate::error::{ApiError, JobError, JobSubmitError, RequestError};
@@ -316,7 +316,7 @@ async fn explain_job(
     let item = which.item.map(|item| number("item", &item)).transpose()?;
     if let Some(mut lines) = app.driver.explain(Explain::Job { job, item }).await? {
         if let Some(item) = item {
-            lines.extend(failures::of_item(&app, job, item).await?);
+            lines.extend(left::of_item(&app, job, item).await?);
         }
         return Ok(Json(ExplainJson { lines }));
     }
@@ -326,6 +326,14 @@ async fn explain_job(
 
 pub(super) fn parse(id: &str) -> Result<JobId, ApiError> {
     number("the job's number", id).map(JobId)
+}
+
+/// A choice in a query.
+pub(super) fn truth(what: &'static str, text: &str) -> Result<bool, ApiError> {
+    text.parse().map_err(|_| {
+        let value = clip(text.into(), 80);
+        RequestError::Malformed { what, value, expected: "true or false" }.into()
+    })
 }
 
 /// A number in a path.

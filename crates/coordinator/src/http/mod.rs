@@ -14,6 +14,7 @@ mod guard;
 mod inputs;
 mod jobs;
 mod kernels;
+mod left;
 mod meta;
 mod models;
 mod node_data;
@@ -130,6 +131,7 @@ fn documented(app: &App) -> OpenApiRouter<App> {
         .merge(result::routes())
         .merge(answers::routes())
         .merge(failures::routes())
+        .merge(left::routes())
         .merge(npy::routes())
         .merge(partial::routes())
         .merge(picture::routes())

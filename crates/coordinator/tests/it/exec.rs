@@ -2,8 +2,10 @@
 
 use reqwest::StatusCode;
 use serde_json::json;
+use shoal_kinds::exec::left;
+use shoal_kinds::form::{End, Mark, Record, length};
 use shoal_kinds::{ExecItems, Kind};
-use shoal_protocol::Failure;
+use shoal_protocol::{Failure, Span};
 
 use crate::node::{Node, answers};
 use crate::world::{World, eventually, problem};
@@ -22,7 +24,9 @@ async fn answers_come_back_in_order_whole_and_one_by_one() {
     assert_eq!(job["state"], "done", "{job}");
     let expected: Vec<String> = (0..3000).map(|i| format!("answer {i}\n")).collect();
     let whole = expected.concat();
-    assert_eq!(job["result"], json!({"form": "answers", "bytes": whole.len(), "itemBytes": null}));
+    let result =
+        json!({"form": "answers", "bytes": whole.len(), "itemBytes": null, "bytesLeft": 0});
+    assert_eq!(job["result"], result);
     let path = format!("/api/v1/jobs/{id}");
     assert!(world.api.bytes(&format!("{path}/result")).await == whole.as_bytes());
     let ends = world.api.bytes(&format!("{path}/ends")).await;
@@ -69,6 +73,98 @@ async fn so_far(world: &World, path: &str, from: usize) -> Vec<u8> {
         assert!(rest.is_empty());
         if runs.is_empty() {
             return all;
+        }
+    }
+}
+
+/// Every third run says something on stderr and leaves two files, every third fails, the others do neither.
+fn leaves(_work: &Kind, span: Span) -> Vec<u8> {
+    let (mut lengths, mut records, mut behind) = (Vec::new(), Vec::new(), Vec::new());
+    let mut answers = Vec::new();
+    for item in span.start..span.end() {
+        let answer = format!("answer {item}\n");
+        let mark = match item % 3 {
+            0 => {
+                let (stderr, mut files) = (format!("hm {item}"), Vec::new());
+                left::pack(&mut files, "a", answer.as_bytes());
+                left::pack(&mut files, "b/c", b"deep");
+                records.extend(Record::left(stderr.len(), files.len()).bytes());
+                behind.extend(stderr.bytes().chain(files));
+                Mark::Left
+            }
+            1 => Mark::Plain,
+            _ => {
+                records.extend(Record::failed(End::Exit(7), 2).bytes());
+                behind.extend(b"no");
+                Mark::Failed
+            }
+        };
+        lengths.extend(length(answer.len(), mark).unwrap());
+        answers.extend(answer.bytes());
+    }
+    [lengths, answers, records, behind].concat()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_runs_leave_comes_back_beside_their_answers() {
+    let world = World::start();
+    let _one = Node::join(&world, "one").await.work(leaves);
+    let _two = Node::join(&world, "two").await.work(leaves);
+    let module = world.api.blob(*b"\0asm1234").await;
+    let text: String = (0..3000).map(|i| format!("line {i}\n")).collect();
+    let lines = world.api.blob(text).await;
+    let id =
+        world.api.submit(json!({"kind": "exec", "module": module, "lines": {"blob": lines}})).await;
+    let job = world.api.ended(id).await;
+    let whole: String = (0..3000).map(|i| format!("answer {i}\n")).collect();
+    assert_eq!((&job["state"], &job["itemsFailed"]), (&json!("done"), &json!(1000)), "{job}");
+    assert_eq!(job["result"]["bytes"], whole.len());
+    assert!(job["result"]["bytesLeft"].as_u64().unwrap() > 1000 * 40);
+    let path = format!("/api/v1/jobs/{id}");
+    assert!(world.api.bytes(&format!("{path}/result")).await == whole.as_bytes());
+    let list = world.api.json(&format!("{path}/left?from=1")).await;
+    assert_eq!((list["left"].as_array().unwrap().len(), &list["next"]), (999, &json!(null)));
+    let third = json!({"item": 3, "input": "line 4", "stderr": "hm 3",
+        "files": [{"path": "a", "size": 9}, {"path": "b/c", "size": 4}]});
+    assert_eq!(list["left"][0], third);
+    let failures = world.api.json(&format!("{path}/failures")).await;
+    assert_eq!(
+        (&failures["failures"][0]["item"], &failures["failures"][0]["stderr"]),
+        (&json!(2), &json!("no"))
+    );
+    let items = format!("{path}/result/items");
+    let packed = world.api.bytes(&format!("{items}/3/files")).await;
+    assert_eq!(left::unpack(&packed), Some(vec![("a", &b"answer 3\n"[..]), ("b/c", b"deep")]));
+    assert_eq!(world.api.bytes(&format!("{items}/3/files?path=b/c")).await, b"deep");
+    assert_eq!(world.api.bytes(&format!("{items}/4/files")).await, b"");
+    let none = world.api.get(&format!("{items}/3/files?path=../a")).await;
+    assert_eq!(problem(none).await.1, "no_such_file");
+    let explained = world.api.json(&format!("{path}/explain?item=3")).await.to_string();
+    assert!(explained.contains("2 files in /out") && explained.contains("hm 3"), "{explained}");
+    for from in [0, 1, 1234, 2999, 3000] {
+        assert_eq!(left_from(&world, &path, from).await, 3000 - from, "from {from}");
+    }
+    world.stop().await;
+}
+
+/// Counts the answers from an item on, with what was left beside each of them.
+async fn left_from(world: &World, path: &str, from: u64) -> u64 {
+    let mut at = from;
+    loop {
+        let answer = world.api.get(&format!("{path}/answers?from={at}&left=true")).await;
+        let groups = answer.headers()["x-shoal-runs"].to_str().unwrap().to_owned();
+        let bytes = answer.bytes().await.unwrap();
+        let mut rest = &bytes[..];
+        for group in groups.split(',').filter(|group| !group.is_empty()) {
+            let span = Span::new(at, group.parse().unwrap());
+            let wanted = leaves(&shoal_kinds::NoopWork.into(), span);
+            let (found, others) = rest.split_at(wanted.len());
+            assert!(found == wanted, "{span}");
+            (rest, at) = (others, at + span.len);
+        }
+        assert!(rest.is_empty());
+        if groups.is_empty() {
+            return at - from;
         }
     }
 }

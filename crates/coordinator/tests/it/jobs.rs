@@ -56,7 +56,10 @@ async fn a_map_comes_back_in_order_from_two_nodes() {
         let id = world.api.submit(job).await;
         let job = world.api.ended(id).await;
         assert_eq!(job["state"], "done", "{job}");
-        assert_eq!(job["result"], json!({"form": "items", "bytes": items * 4, "itemBytes": 4}));
+        assert_eq!(
+            job["result"],
+            json!({"form": "items", "bytes": items * 4, "itemBytes": 4, "bytesLeft": 0})
+        );
         assert_eq!(job["output"], json!({"type": "f32", "perItem": 1}));
         let expected: Vec<u8> = (0..items).flat_map(|i| (i as f32).to_le_bytes()).collect();
         assert!(world.api.bytes(&format!("/api/v1/jobs/{id}/result")).await == expected);

@@ -9,7 +9,7 @@ use shoal_api::schema::{answers, requests};
 use crate::world::World;
 
 /// All that the coordinator serves. A new route belongs here, so that forgetting its description shows.
-const ROUTES: [(&str, &str); 68] = [
+const ROUTES: [(&str, &str); 70] = [
     ("get", "/api/v1/services"),
     ("get", "/api/v1/services/{name}/explain"),
     ("post", "/api/v1/services"),
@@ -30,6 +30,8 @@ const ROUTES: [(&str, &str); 68] = [
     ("get", "/api/v1/jobs/{id}/events"),
     ("get", "/api/v1/jobs/{id}/explain"),
     ("get", "/api/v1/jobs/{id}/failures"),
+    ("get", "/api/v1/jobs/{id}/left"),
+    ("get", "/api/v1/jobs/{id}/result/items/{item}/files"),
     ("get", "/api/v1/jobs/{id}/missing"),
     ("get", "/api/v1/jobs/{id}/field"),
     ("get", "/api/v1/jobs/{id}/inputs"),
@@ -215,6 +217,8 @@ async fn every_error_is_json_and_says_what_is_wrong() {
         ("/api/v1/jobs/%ff/failures", 400, "path"),
         ("/api/v1/jobs/1/failures?from=1&from=2", 400, "query"),
         ("/api/v1/jobs/1/answers?from=1&from=2", 400, "query"),
+        ("/api/v1/jobs/1/answers?left=maybe", 400, "left"),
+        ("/api/v1/jobs/1/left?from=x", 400, "from"),
         ("/node/socket", 400, ""),
         ("/api/v1/nothing", 404, ""),
     ] {

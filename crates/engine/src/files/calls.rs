@@ -223,6 +223,13 @@ impl Files {
     /// Not of stdin: the shell reads that.
     pub fn fd_read(&mut self, guest: &mut impl Guest, fd: u32, pieces: Pieces, out: u32) -> Done {
         let piece = pieces.first(guest)?;
+        if let Descriptor::Stream(Stream::In) = self.open.get(fd)? {
+            let (at, len) = piece;
+            // No more than fits into 32 bits.
+            let read = u64::from(len).min(guest.stdin_left()) as u32;
+            guest.stdin(at, read)?;
+            return guest.write(out, &read.to_le_bytes());
+        }
         let position = self.open.file(fd)?.position;
         let read = self.read_at(guest, fd, position, piece)?;
         self.open.file_mut(fd)?.position = position + u64::from(read);

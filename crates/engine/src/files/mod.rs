@@ -3,14 +3,16 @@
 //! same everywhere, to the last error number and inode. What it says is what wasmtime's command line says on Linux.
 //!
 //! A program finds `/data` if its job has a folder (read-only), `/tmp` for whatever it wants, and `.`, which is `/tmp`
-//! too: relative names work. It is empty when a run begins and gone when it ends.
+//! too: relative names work. It is empty when a run begins and gone when it ends. So is `/out`, behind them, if the job takes
+//! back what runs leave there ([`Files::left`]). It is of one tree with `/tmp`, so that files move from one to the other.
 //!
 //! Its shells (`wasi` natively, `crates/browser` in tabs) lend the program's memory and its clock with each call
-//! ([`Guest`]), and keep the three streams.
+//! ([`Guest`]), keep what is on stdin, and take what goes to stdout and stderr.
 
 mod calls;
 mod descriptors;
 mod errno;
+mod left;
 mod paths;
 mod stat;
 mod tree;
@@ -25,7 +27,7 @@ pub use calls::Pieces;
 use descriptors::{Descriptor, Descriptors, Place, Side};
 pub use errno::Errno;
 pub use paths::{Opening, Text};
-use tree::Tree;
+use tree::{Id, Tree};
 
 /// What most calls come to.
 type Done<T = ()> = Result<T, Errno>;
@@ -39,8 +41,9 @@ pub const MAX_OPEN: usize = 1024;
 const DATA: &str = "/data";
 const TMP: &str = "/tmp";
 const HERE: &str = ".";
+const OUT: &str = "/out";
 
-/// The program's memory, its clock, and the bytes of the files its job brought.
+/// The program's memory, its clock, its stdin, and the bytes of the files its job brought.
 pub trait Guest {
     /// Bytes of its memory.
     fn size(&self) -> u64;
@@ -48,6 +51,10 @@ pub trait Guest {
     fn write(&mut self, at: u32, bytes: &[u8]) -> Result<(), Errno>;
     /// Copies a piece of a file in `/data` to the program's memory. Both are known to be there.
     fn copy(&mut self, file: u32, from: u64, at: u32, len: u32) -> Result<(), Errno>;
+    /// Bytes of stdin that were not read yet.
+    fn stdin_left(&self) -> u64;
+    /// Moves the next bytes of stdin to the program's memory. Both are known to be there.
+    fn stdin(&mut self, at: u32, len: u32) -> Result<(), Errno>;
     /// The time of a change, in nanoseconds.
     fn stamp(&mut self) -> u64;
 }
@@ -83,6 +90,8 @@ pub struct Files {
     own: Tree,
     data: Option<Arc<Shared>>,
     open: Descriptors,
+    /// The folder whose files come back.
+    out: Option<Id>,
 }
 
 impl Files {
@@ -99,7 +108,23 @@ impl Files {
             own.opened(tmp);
             open.preopen(name, Place { side: Side::Own, node: tmp });
         }
-        Files { own, data, open }
+        Files { own, data, open, out: None }
+    }
+
+    /// The same, with a folder whose files come back.
+    pub fn with_out(mut self) -> Files {
+        let out = self.own.last_root();
+        self.own.opened(out);
+        self.open.preopen(OUT, Place { side: Side::Own, node: out });
+        self.out = Some(out);
+        self
+    }
+
+    /// The files in `/out`, packed by [`shoal_kinds::exec::left`]; none if they take more bytes than so many, or lie deeper
+    /// than paths reach. Folders come with what is in them; links do not come.
+    pub fn left(&self, most: u64) -> Option<Vec<u8>> {
+        let Some(out) = self.out else { return Some(Vec::new()) };
+        left::pack(&self.own, out, most)
     }
 
     /// Which stream a descriptor is, if it is one.

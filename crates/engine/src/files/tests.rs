@@ -6,11 +6,13 @@ use super::*;
 struct Memory {
     bytes: Vec<u8>,
     now: u64,
+    /// Bytes that are left of it.
+    stdin: u32,
 }
 
 impl Memory {
     fn new() -> Memory {
-        Memory { bytes: vec![0; 1 << 20], now: 0 }
+        Memory { bytes: vec![0; 1 << 20], now: 0, stdin: 1000 }
     }
 
     fn text(&mut self, at: u32, text: &str) -> Text {
@@ -45,6 +47,15 @@ impl Guest for Memory {
     fn copy(&mut self, file: u32, from: u64, at: u32, len: u32) -> Result<(), Errno> {
         let bytes: Vec<u8> = (0..u64::from(len)).map(|i| (from + i) as u8 ^ file as u8).collect();
         self.write(at, &bytes)
+    }
+
+    fn stdin_left(&self) -> u64 {
+        u64::from(self.stdin)
+    }
+
+    fn stdin(&mut self, at: u32, len: u32) -> Result<(), Errno> {
+        self.stdin -= len;
+        self.write(at, &vec![b'i'; len as usize])
     }
 
     fn stamp(&mut self) -> u64 {
@@ -122,6 +133,58 @@ fn a_shared_folder_is_read_where_its_bytes_are() {
     assert_eq!((memory.word(512), memory.bytes[4096]), (290, 10 ^ 1));
 }
 
+/// Makes a file with these bytes; its descriptor stays open.
+fn made(files: &mut Files, memory: &mut Memory, (fd, path): (u32, &str), bytes: &[u8]) {
+    let file = opened(files, memory, fd, path).expect("made");
+    assert_eq!(memory.write(4096, bytes), Ok(()));
+    let piece = [4096_u32.to_le_bytes(), (bytes.len() as u32).to_le_bytes()].concat();
+    assert_eq!(memory.write(600, &piece), Ok(()));
+    assert_eq!(files.fd_write(memory, file, Pieces { at: 600, count: 1 }, 512), Ok(()));
+}
+
+#[test]
+fn files_in_out_come_back_in_order_and_nothing_else_does() {
+    let (mut files, mut memory) = (Files::new(1 << 20, None).with_out(), Memory::new());
+    let (tmp, out) = (3, 5);
+    for folder in ["d", "empty"] {
+        let path = memory.text(0, folder);
+        assert_eq!(files.path_create_directory(&mut memory, out, path), Ok(()));
+    }
+    made(&mut files, &mut memory, (out, "d/z"), b"deep");
+    made(&mut files, &mut memory, (out, "d-"), b"before d/z");
+    made(&mut files, &mut memory, (tmp, "kept"), b"in /tmp");
+    made(&mut files, &mut memory, (tmp, "moved"), b"from /tmp");
+    let (from, to) = (memory.text(0, "moved"), memory.text(64, "here"));
+    assert_eq!(files.path_rename(&mut memory, (tmp, from), (out, to)), Ok(()));
+    let (old, new) = (memory.text(0, "here"), memory.text(64, "again"));
+    assert_eq!(files.path_link(&mut memory, (out, 0, old), (out, new)), Ok(()));
+    let (target, link) = (memory.text(0, "../../etc/passwd"), memory.text(64, "link"));
+    assert_eq!(files.path_symlink(&mut memory, target, out, link), Ok(()));
+    files.own.check();
+    let packed = files.left(1 << 20).expect("little");
+    let left = shoal_kinds::exec::left::unpack(&packed).expect("whole");
+    let expected: [(&str, &[u8]); 4] =
+        [("again", b"from /tmp"), ("d-", b"before d/z"), ("d/z", b"deep"), ("here", b"from /tmp")];
+    assert_eq!(left, expected);
+    assert_eq!(files.left(packed.len() as u64), Some(packed.clone()));
+    assert_eq!(files.left(packed.len() as u64 - 1), None, "one byte too many");
+}
+
+#[test]
+fn without_out_descriptors_and_inodes_are_those_of_before() {
+    let memory = &mut Memory::new();
+    let (mut plain, mut with) = (Files::new(1 << 20, None), Files::new(1 << 20, None).with_out());
+    assert_eq!((plain.left(0), with.left(0)), (Some(Vec::new()), Some(Vec::new())));
+    assert_eq!(plain.fd_prestat_get(memory, 5, 512), Err(Errno::BADF));
+    assert_eq!(with.fd_prestat_get(memory, 5, 512), Ok(()));
+    assert_eq!(memory.word(516), 4, "bytes of /out");
+    for (files, fd) in [(&mut plain, 5), (&mut with, 6)] {
+        assert_eq!(opened(files, memory, 3, "a"), Ok(fd));
+        assert_eq!(files.fd_filestat_get(memory, fd, 1024), Ok(()));
+        assert_eq!(memory.word(1032), 2, "the inode");
+    }
+}
+
 /// SplitMix64.
 fn next(state: &mut u64) -> u64 {
     *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
@@ -136,11 +199,13 @@ fn next(state: &mut u64) -> u64 {
 fn no_call_breaks_the_tree() {
     for seed in 0..200 {
         let shared = Arc::new(Shared::new([("a", 4), ("d/a", 300)]));
-        let (mut files, mut memory) = (Files::new(5_000, Some(shared)), Memory::new());
-        let mut state = seed;
+        let files = Files::new(5_000, Some(shared));
+        let mut files = if seed % 2 == 0 { files } else { files.with_out() };
+        let (mut memory, mut state) = (Memory::new(), seed);
         for _ in 0..300 {
             any_call(&mut files, &mut memory, &mut state);
             files.own.check();
+            assert!(files.left(1 << 20).is_some());
         }
     }
 }

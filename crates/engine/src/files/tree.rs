@@ -13,6 +13,8 @@ const MAX_NAME: usize = 255;
 const ENTRY_BYTES: u64 = 256;
 /// Where listing goes on behind `.` and `..`.
 const FIRST_SERIAL: u64 = 3;
+/// What a root has that must not count among what a program makes.
+const LAST: Id = Id::MAX;
 
 pub(super) struct Tree {
     nodes: BTreeMap<Id, Node>,
@@ -105,6 +107,15 @@ impl Tree {
 
     pub(super) fn first(&self) -> Id {
         1
+    }
+
+    /// A further root, with the last number of all: those of other files are the same with and without it.
+    pub(super) fn last_root(&mut self) -> Id {
+        let made = self.made;
+        self.made = LAST - 1;
+        let root = self.root();
+        self.made = made;
+        root
     }
 
     fn insert(&mut self, body: Body, now: u64) -> Id {

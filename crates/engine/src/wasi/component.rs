@@ -25,7 +25,7 @@ use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView, async_trait};
 
 use super::host::{Chance, MemoryLimit, NAP, Stdout, Stop, Tail, context};
 use super::ticker::Ticker;
-use super::{Ended, Left, Run, judge};
+use super::{Answer, Ended, Left, Run, judge};
 
 /// What one look at a clock tells apart.
 const RESOLUTION_NANOS: u32 = 1_000;
@@ -75,7 +75,7 @@ impl Command {
         engine: &Engine,
         ticker: &Ticker,
         mut run: Run,
-    ) -> Result<Vec<u8>, Ended> {
+    ) -> Result<Answer, Ended> {
         let (item, limits, ok) = (run.item, run.limits, std::mem::take(&mut run.ok));
         let mut store = Store::new(engine, Guest::new(run));
         store.limiter(|guest| &mut guest.memory);
@@ -103,7 +103,7 @@ impl Command {
             Ok(Err(())) => Stop::Exit(1).into(),
             Err(error) => error,
         };
-        judge(&error, &ok, item, limits, Left { stdout, stderr, memory })
+        judge(&error, &ok, item, limits, Left { stdout, stderr, memory, files: None })
     }
 
     fn start(&self, store: &mut Store<Guest>) -> wasmtime::Result<Result<(), ()>> {

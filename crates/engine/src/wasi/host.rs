@@ -75,9 +75,10 @@ pub(super) fn context(run: &Run) -> WasiCtxBuilder {
 impl Host {
     pub(super) fn new(run: Run) -> Host {
         let room = files_room(run.limits.memory);
+        let files = Files::new(room, run.folder.as_deref().map(Folder::shared));
         Host {
             wasi: context(&run).build_p1(),
-            files: Files::new(room, run.folder.as_deref().map(Folder::shared)),
+            files: if run.leaves { files.with_out() } else { files },
             stdin: run.stdin,
             folder: run.folder.map(Opened::new),
             stdout: Stdout::new(run.limits.output, run.give),
@@ -147,7 +148,7 @@ impl Stdout {
     }
 
     pub(super) fn write(&mut self, bytes: &[u8]) -> Result<(), Stop> {
-        if self.given + (self.bytes.len() + bytes.len()) as u64 > self.most {
+        if self.written() + bytes.len() as u64 > self.most {
             return Err(Stop::Output);
         }
         self.bytes.extend_from_slice(bytes);
@@ -165,6 +166,11 @@ impl Stdout {
             self.since = Instant::now();
             self.held += self.since - began;
         }
+    }
+
+    /// Bytes of all that the program wrote.
+    pub(super) fn written(&self) -> u64 {
+        self.given + self.bytes.len() as u64
     }
 
     /// What nobody got.

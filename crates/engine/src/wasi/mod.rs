@@ -1,7 +1,7 @@
 //! WASI programs in wasmtime, each run in a sandbox of its own: modules of preview 1, and components of preview 2.
 //!
 //! A program gets arguments (the first is `program`), environment, stdin, stdout and stderr, and a module also files in
-//! memory ([`crate::files`]) and perhaps a read-only folder `/data`; no network. Unless the clock is granted it is cut off from
+//! memory ([`crate::files`]), perhaps a read-only folder `/data`, and perhaps `/out`, whose files come back; no network. Unless the clock is granted it is cut off from
 //! chance, so that every node gives the same answer: all clocks start at zero and go on by a
 //! microsecond with each look, sleep passes at once on that clock, and random bytes are the
 //! SplitMix64 sequence seeded with the item's number. NaNs have one bit pattern.
@@ -27,6 +27,7 @@ use wasmtime::{
 use wasmtime_wasi::p1;
 
 use crate::bounds::{MOST_INSTANCES, MOST_MEMORIES, MOST_TABLES};
+use crate::files::Files;
 use component::{Command, Components};
 pub use folder::Folder;
 use host::{Host, MemoryLimit, Stdout, Stop, Tail};
@@ -93,16 +94,15 @@ impl Wasi {
         Ok(Module(Form::Module(module)))
     }
 
-    /// Runs the program once, blocking the thread; not to be called inside an async task. The
-    /// answer is what it wrote to stdout, or what is left of it if somebody gets it while it is written.
-    pub fn run(&self, module: &Module, run: Run) -> Result<Vec<u8>, Ended> {
+    /// Runs the program once, blocking the thread; not to be called inside an async task.
+    pub fn run(&self, module: &Module, run: Run) -> Result<Answer, Ended> {
         match &module.0 {
             Form::Module(module) => self.run_module(module, run),
             Form::Component(command) => command.run(&self.engine, &self.ticker, run),
         }
     }
 
-    fn run_module(&self, module: &InstancePre<Host>, mut run: Run) -> Result<Vec<u8>, Ended> {
+    fn run_module(&self, module: &InstancePre<Host>, mut run: Run) -> Result<Answer, Ended> {
         let (item, limits, ok) = (run.item, run.limits, std::mem::take(&mut run.ok));
         let mut store = Store::new(&self.engine, Host::new(run));
         store.limiter(|host| &mut host.memory);
@@ -114,13 +114,24 @@ impl Wasi {
             let _ticking = self.ticker.tick();
             start(module, &mut store)
         };
-        let Host { stdout, stderr, memory, .. } = store.into_data();
+        let Host { files, stdout, stderr, memory, .. } = store.into_data();
         let error = match outcome {
             Ok(()) => Stop::Exit(0).into(),
             Err(error) => error,
         };
-        judge(&error, &ok, item, limits, Left { stdout, stderr, memory })
+        judge(&error, &ok, item, limits, Left { stdout, stderr, memory, files: Some(files) })
     }
+}
+
+/// What a run gave that did what it should: to the last byte the same on every node.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Answer {
+    /// What it wrote to stdout, or what is left of it if somebody gets it while it is written.
+    pub stdout: Vec<u8>,
+    /// The last bytes of what it wrote to stderr.
+    pub stderr: Vec<u8>,
+    /// What it left in `/out`, packed by [`shoal_kinds::exec::left`].
+    pub files: Vec<u8>,
 }
 
 /// A run that failed.
@@ -162,6 +173,16 @@ struct Left {
     stdout: Stdout,
     stderr: Tail,
     memory: MemoryLimit,
+    /// None of a component.
+    files: Option<Files>,
+}
+
+impl Left {
+    /// What it left in `/out`; none if that is too much beside its answer.
+    fn packed(&self, limits: &Limits) -> Option<Vec<u8>> {
+        let room = limits.output.saturating_sub(self.stdout.written());
+        self.files.as_ref().map_or(Some(Vec::new()), |files| files.left(room))
+    }
 }
 
 /// One run of a program.
@@ -181,6 +202,8 @@ pub struct Run {
     pub stdin: Bytes,
     /// What the program finds, read-only, as `/data`: one for all runs of a job. Components find none.
     pub folder: Option<Arc<Folder>>,
+    /// Whether it finds `/out`, whose files are part of the answer. Components never do.
+    pub leaves: bool,
     pub limits: Limits,
     /// Whether the real time and real random bytes are granted.
     pub clock: bool,
@@ -234,10 +257,16 @@ fn judge(
     item: u64,
     limits: Limits,
     left: Left,
-) -> Result<Vec<u8>, Ended> {
+) -> Result<Answer, Ended> {
     let (stderr, starved) = (left.stderr.text(), left.memory.is_starved(&left.stderr.bytes()));
     let end = match error.downcast_ref::<Stop>() {
-        Some(Stop::Exit(code)) if ok.contains(code) => return Ok(left.stdout.rest()),
+        Some(Stop::Exit(code)) if ok.contains(code) => match left.packed(&limits) {
+            Some(files) => {
+                let stderr = left.stderr.bytes();
+                return Ok(Answer { stdout: left.stdout.rest(), stderr, files });
+            }
+            None => Some(End::Limit(LimitKind::Output)),
+        },
         Some(Stop::Cancelled) => {
             return Err(Failure::Internal { message: "the run was cancelled".to_owned() }.into());
         }

@@ -1,6 +1,6 @@
 //! The WASI calls on files: the program's memory and the run's clock lent to `files`, which decides.
 
-use bytes::{Buf, Bytes};
+use bytes::Bytes;
 use wasmtime::{Caller, Linker};
 
 use super::calls::{EFAULT, MODULE, split, write_out};
@@ -69,10 +69,7 @@ fn add_descriptors(linker: &mut Linker<Host>) -> wasmtime::Result<()> {
 fn add_bytes(linker: &mut Linker<Host>) -> wasmtime::Result<()> {
     linker
         .func_wrap(MODULE, "fd_read", |mut it: Program<'_>, fd: u32, at: u32, count: u32, out: u32| {
-            on(&mut it, |files, lent| match files.stream(fd) {
-                Some(Stream::In) => read_stdin(lent, Pieces { at, count }, out),
-                Some(Stream::Out | Stream::Err) | None => files.fd_read(lent, fd, Pieces { at, count }, out),
-            })
+            on(&mut it, |files, lent| files.fd_read(lent, fd, Pieces { at, count }, out))
         })?
         .func_wrap(MODULE, "fd_pread", |mut it: Program<'_>, fd: u32, at: u32, count: u32, offset: u64, out: u32| {
             on(&mut it, |files, lent| files.fd_pread(lent, fd, Pieces { at, count }, (offset, out)))
@@ -210,18 +207,17 @@ impl Guest for Lent<'_> {
         self.folder.as_mut().ok_or(Errno::IO)?.read(file, from, into)
     }
 
+    fn stdin_left(&self) -> u64 {
+        self.stdin.len() as u64
+    }
+
+    /// The item's bytes, once, from front to back.
+    fn stdin(&mut self, at: u32, len: u32) -> Result<(), Errno> {
+        let bytes = self.stdin.split_to(len as usize);
+        self.write(at, &bytes)
+    }
+
     fn stamp(&mut self) -> u64 {
         self.chance.stamp()
     }
-}
-
-/// The item's bytes, once, from front to back.
-fn read_stdin(lent: &mut Lent<'_>, pieces: Pieces, out: u32) -> Result<(), Errno> {
-    let (at, len) = pieces.first(lent)?;
-    let read = lent.stdin.len().min(len as usize);
-    let bytes = lent.stdin.slice(..read);
-    lent.write(at, &bytes)?;
-    lent.write(out, &(read as u32).to_le_bytes())?;
-    lent.stdin.advance(read);
-    Ok(())
 }

@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use serde_json::Value;
 use shoal_engine::intake;
-use shoal_engine::wasi::{self, Ended, Module, Run, Told, Wasi};
+use shoal_engine::wasi::{self, Answer, Ended, Module, Run, Told, Wasi};
+use shoal_kinds::exec::left;
 use shoal_kinds::form::End;
 use shoal_protocol::{Failure, LimitKind, Limits, Micros};
 
@@ -64,6 +65,7 @@ fn one(
             input: run["input"].as_str().map(str::to_owned),
             stdin: content(case, &run["stdin"]).into(),
             folder: folder.found.clone(),
+            leaves: case.json["leaves"].as_bool().unwrap_or(false),
             limits,
             clock: case.json["clock"].as_bool().unwrap_or(false),
             cancel: Arc::default(),
@@ -99,15 +101,22 @@ fn judge(
     case: &Case,
     item: u64,
     expect: &Value,
-    outcome: Result<Vec<u8>, Failure>,
+    outcome: Result<Answer, Failure>,
 ) -> Result<(), String> {
     let found = match (&outcome, expect["stdout"].as_str()) {
-        (Ok(stdout), Some(wanted)) => first_difference(&String::from_utf8_lossy(stdout), wanted),
+        (Ok(Answer { stdout, .. }), Some(wanted))
+            if *stdout != content(case, &expect["stdout"]) =>
+        {
+            first_difference(&String::from_utf8_lossy(stdout), wanted)
+        }
         (outcome, _) => format!("{outcome:?} instead of {expect}"),
     };
     let fits = match &outcome {
-        Ok(stdout) if !expect["stdout"].is_null() => *stdout == content(case, &expect["stdout"]),
-        Ok(stdout) if !expect["contains"].is_null() => {
+        Ok(Answer { files, .. }) if !same_files(case, files, &expect["files"]) => false,
+        Ok(Answer { stdout, .. }) if !expect["stdout"].is_null() => {
+            *stdout == content(case, &expect["stdout"])
+        }
+        Ok(Answer { stdout, .. }) if !expect["contains"].is_null() => {
             let text = String::from_utf8_lossy(stdout);
             strings(&expect["contains"]).iter().all(|part| text.contains(part))
         }
@@ -126,14 +135,26 @@ fn judge(
         }
         Err(_) => false,
     };
-    let failure = outcome.err();
-    let stderr = failure.as_ref().map_or("", Failure::stderr);
+    let stderr = match &outcome {
+        Ok(answer) => String::from_utf8_lossy(&answer.stderr),
+        Err(failure) => failure.stderr().into(),
+    };
     let says = expect["stderr"].as_str().is_none_or(|part| stderr.contains(part));
+    let failure = outcome.err();
     let named = failure.as_ref().is_none_or(|failure| failure.item() == Some(item));
     if fits && says && named {
         return Ok(());
     }
     Err(found.chars().take(2000).collect())
+}
+
+/// Whether a run left these files, of path and content.
+fn same_files(case: &Case, packed: &[u8], expect: &Value) -> bool {
+    let wanted = expect.as_object().into_iter().flatten();
+    let wanted: Vec<(&str, Vec<u8>)> =
+        wanted.map(|(path, json)| (path.as_str(), content(case, json))).collect();
+    let found = left::unpack(packed).unwrap();
+    found.iter().copied().eq(wanted.iter().map(|(path, bytes)| (*path, bytes.as_slice())))
 }
 
 fn first_difference(found: &str, wanted: &str) -> String {

@@ -142,26 +142,35 @@ fn what_the_shell_holds_can_go_to_another_thread() {
     future_is_send(unit(&gpu, &work, 64, Span::new(0, 64)));
 }
 
+/// Of vectors too: what a processor gives differs from one to the other.
+#[test]
+fn nans_have_one_bit_pattern() {
+    let wasi = Wasi::new().unwrap();
+    let wat = "(module
+      (import \"wasi_snapshot_preview1\" \"fd_write\" (func $write (param i32 i32 i32 i32) (result i32)))
+      (memory (export \"memory\") 1)
+      (func (export \"_start\")
+        (v128.store (i32.const 64) (f32x4.div (v128.load (i32.const 128)) (v128.load (i32.const 128))))
+        (v128.store (i32.const 80) (f64x2.sub
+          (v128.const i64x2 0xfff8000000000001 0x7ff0000000000000)
+          (v128.const i64x2 0 0x7ff0000000000000)))
+        (f32.store (i32.const 96) (f32.div (f32.load (i32.const 128)) (f32.load (i32.const 128))))
+        (i32.store (i32.const 0) (i32.const 64))
+        (i32.store (i32.const 4) (i32.const 36))
+        (drop (call $write (i32.const 1) (i32.const 0) (i32.const 1) (i32.const 8)))))";
+    let module = wasi.compile(&wat::parse_str(wat).unwrap()).unwrap();
+    let answer = wasi.run(&module, nothing_asked(Arc::default())).unwrap();
+    let (single, double) = (0x7fc0_0000_u32.to_le_bytes(), 0x7ff8_0000_0000_0000_u64.to_le_bytes());
+    assert_eq!(answer.stdout, [&single.repeat(4)[..], &double.repeat(2), &single].concat());
+}
+
 #[test]
 fn a_cancelled_program_ends_soon() {
     let wasi = Wasi::new().unwrap();
     let wat = "(module (memory (export \"memory\") 1) (func (export \"_start\") (loop (br 0))))";
     let module = wasi.compile(&wat::parse_str(wat).unwrap()).unwrap();
     let cancel = Arc::new(AtomicBool::new(false));
-    let run = Run {
-        item: 0,
-        again: 0,
-        ok: vec![0],
-        args: Vec::new(),
-        env: Vec::new(),
-        input: None,
-        stdin: Default::default(),
-        folder: None,
-        limits: Limits::default(),
-        clock: false,
-        cancel: cancel.clone(),
-        give: None,
-    };
+    let run = nothing_asked(cancel.clone());
     let start = Instant::now();
     std::thread::spawn(move || {
         std::thread::sleep(Duration::from_millis(50));
@@ -170,4 +179,22 @@ fn a_cancelled_program_ends_soon() {
     let ended = wasi.run(&module, run).unwrap_err();
     assert!(matches!(ended.failure, Failure::Internal { .. }) && ended.told.is_none());
     assert!(start.elapsed() < Duration::from_secs(5));
+}
+
+fn nothing_asked(cancel: Arc<AtomicBool>) -> Run {
+    Run {
+        item: 0,
+        again: 0,
+        ok: vec![0],
+        args: Vec::new(),
+        env: Vec::new(),
+        input: None,
+        stdin: Default::default(),
+        folder: None,
+        leaves: false,
+        limits: Limits::default(),
+        clock: false,
+        cancel,
+        give: None,
+    }
 }

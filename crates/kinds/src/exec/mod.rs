@@ -1,5 +1,6 @@
 //! A WASI program, run once for each line or file.
 
+pub mod left;
 mod work;
 
 #[cfg(feature = "plan")]
@@ -114,6 +115,7 @@ impl About for ExecWork {
             ("items", Plain::Object(items)),
             ("clock", Plain::Truth(self.clock)),
             ("failing", Plain::Object(failing)),
+            ("leaves", Plain::Truth(self.leaves)),
         ]);
         fields.extend(self.folder.as_ref().map(|folder| ("folder", Plain::blob(folder))));
         Plain::Object(fields)

@@ -102,6 +102,7 @@ impl Ask for ExecRequest {
             folder,
             clock: self.clock,
             failing,
+            leaves: true,
         });
         let note = Note { lines_per_run, ..Note::default() };
         Ok(Part { kind, items: count, sizing, needs, dtype: Dtype::Bytes, note })
@@ -121,6 +122,8 @@ impl Ask for ExecRequest {
             clock: self.clock,
             // Whoever asked is told what went wrong.
             failing: Failing { stop: true, ..self.failing()? },
+            // A request is answered with what the program writes, as it writes it.
+            leaves: false,
         };
         // A request runs beside units, so that nobody waits for them: it takes memory, but no thread of theirs.
         let takes = Footprint { threads: 0, ..needs.takes };

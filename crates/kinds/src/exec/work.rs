@@ -8,7 +8,7 @@ use shoal_protocol::BlobRef;
 /// What a run may keep in its files, at most: as much as four answers of the usual limit.
 const MAX_FILES_BYTES: u64 = 64 << 20;
 
-/// Bytes that a run may keep in `/tmp`, names and folders included, beside its memory: a quarter of what the job allows
+/// Bytes that a run may keep in `/tmp` and `/out`, names and folders included, beside its memory: a quarter of what the job allows
 /// that.
 pub fn files_room(memory: u64) -> u64 {
     (memory / 4).min(MAX_FILES_BYTES)
@@ -31,6 +31,10 @@ pub struct ExecWork {
     /// Appended: whoever wrote it before this field was there wanted the first failed run to end the job.
     #[serde(deserialize_with = "read_failing")]
     pub failing: Failing,
+    /// Whether a run may leave more than its answer: files in `/out`, and the end of its stderr. Appended: whoever wrote it
+    /// before this field was there knew of neither.
+    #[serde(deserialize_with = "read_leaves")]
+    pub leaves: bool,
 }
 
 /// What counts as a failed run, and what becomes of it. It is about runs that fail by themselves, on every node alike:
@@ -56,6 +60,10 @@ fn read_failing<'de, D: Deserializer<'de>>(from: D) -> Result<Failing, D::Error>
     Ok(Failing::deserialize(from).unwrap_or_default())
 }
 
+fn read_leaves<'de, D: Deserializer<'de>>(from: D) -> Result<bool, D::Error> {
+    Ok(bool::deserialize(from).unwrap_or_default())
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ExecItems {
     /// Item `i` is `data[ends[i - 1]..ends[i]]`; `ends` holds little-endian `u64`s.
@@ -72,7 +80,7 @@ mod tests {
     use shoal_protocol::Hash;
 
     #[test]
-    fn work_of_before_there_was_a_choice_stops_at_the_first_failed_run() {
+    fn work_of_before_there_was_a_choice_stops_at_the_first_failed_run_and_leaves_nothing() {
         let module = BlobRef { hash: Hash([7; 32]), size: 9 };
         let items = ExecItems::Files { manifest: module };
         let failing = Failing { stop: false, ok: [0, 10].into(), retry: 2 };
@@ -84,11 +92,14 @@ mod tests {
             folder: None,
             clock: false,
             failing,
+            leaves: true,
         };
         let bytes = postcard::to_allocvec(&work).expect("plain data");
         assert_eq!(postcard::from_bytes(&bytes), Ok(work.clone()));
+        let older = ExecWork { leaves: false, ..work.clone() };
+        assert_eq!(postcard::from_bytes(&bytes[..bytes.len() - 1]), Ok(older.clone()));
         let appended = postcard::to_allocvec(&work.failing).expect("plain data").len();
-        let old = postcard::from_bytes(&bytes[..bytes.len() - appended]);
-        assert_eq!(old, Ok(ExecWork { failing: Failing::default(), ..work }));
+        let oldest = postcard::from_bytes(&bytes[..bytes.len() - 1 - appended]);
+        assert_eq!(oldest, Ok(ExecWork { failing: Failing::default(), ..older }));
     }
 }

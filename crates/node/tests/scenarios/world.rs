@@ -164,6 +164,7 @@ impl World {
             folder: None,
             clock: false,
             failing: Failing::default(),
+            leaves: false,
         };
         let signed = Signed { by: PublicKey([1; 32]), signature: Signature([0; 32], [0; 32]) };
         self.tell_job(program.into(), takes, Some(signed), 1000);

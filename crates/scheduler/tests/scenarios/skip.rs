@@ -19,6 +19,7 @@ fn runs(items: u64, verify: Verify) -> JobSpec {
         folder: None,
         clock: false,
         failing,
+        leaves: false,
     };
     let (needs, policy) = (Needs::lane(Lane::Cpu), Policy::checked(verify));
     JobSpec { work: work.into(), needs, sizing: Sizing::fixed(items), policy, ..job(items) }

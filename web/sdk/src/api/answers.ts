@@ -269,6 +269,9 @@ export interface JobOutput {
 export interface JobResult {
   /** Size of the whole result; for exec, of what is there so far. */
   bytes: number;
+  /** For exec: bytes of what runs left beside their answers so far, files and the ends of stderr. `GET
+   * /api/v1/jobs/{id}/left` lists it. */
+  bytesLeft?: number;
   form: Form;
   /** Bytes of each item, where all have the same. */
   itemBytes: number | null;
@@ -316,6 +319,31 @@ export interface KernelNeeds {
   workgroupBytes: number;
   /** Invocations in one workgroup. */
   workgroupInvocations: number;
+}
+
+/** Of a run that did not fail. */
+export interface LeftByRun {
+  /** What it left in `/out`, in the order of their paths. */
+  files: LeftFile[];
+  /** The input's name or line number. */
+  input: string | null;
+  /** Counted from 0. */
+  item: number;
+  /** The end of what the program wrote to stderr. */
+  stderr: string;
+}
+
+export interface LeftFile {
+  /** With `/` between folders. The device says it: it may be anything. */
+  path: string;
+  size: number;
+}
+
+/** What runs left beside their answers, in order. */
+export interface LeftList {
+  left: LeftByRun[];
+  /** There are more: ask for those `from` here. */
+  next: number | null;
 }
 
 /** A device that was here. */

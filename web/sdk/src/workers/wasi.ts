@@ -7,7 +7,7 @@ import type { ExecWork } from "../../generated/brain/brain.js";
 import { Folder, loadFiles } from "./program/files.js";
 import { type Answer, packRuns } from "./pack.js";
 import { lowerMemory } from "./program/memory.js";
-import { RunError, runProgram } from "./program/run.js";
+import { type Ran, RunError, runProgram } from "./program/run.js";
 
 interface Listed extends StoredBlob {
   name: string;
@@ -48,12 +48,13 @@ class ProgramComputer implements Computer {
       const onPart = (bytes: Uint8Array<ArrayBuffer>) =>
         say({ type: "part", attempt: unit.attempt, bytes }, [bytes.buffer]);
       const { ok, retry, stop } = work.failing;
-      const run = { module, item, ok, args, env, stdin, folder, limits, clock: work.clock, onStderr };
+      const { clock, leaves } = work;
+      const run = { module, item, ok, args, env, stdin, folder, leaves, limits, clock, onStderr };
       const once = (again: number) => {
         say({ type: "clock", attempt: unit.attempt, item });
         return runProgram({ ...run, again, ...(unit.body ? { onPart } : {}) });
       };
-      return unit.body ? { bytes: once(0) } : lastTry(retry, stop, once);
+      return unit.body ? { bytes: once(0).stdout } : lastTry(retry, stop, leaves, once);
     });
     say({ type: "rest", attempt: unit.attempt });
     return { bytes: packRuns(answers), release: () => undefined };
@@ -126,10 +127,11 @@ class ProgramComputer implements Computer {
 }
 
 /** Runs an item, and again while it fails by itself and may be tried again. */
-function lastTry(retry: number, stop: boolean, run: (again: number) => Uint8Array): Answer {
+function lastTry(retry: number, stop: boolean, leaves: boolean, run: (again: number) => Ran): Answer {
   for (let again = 0; ; again++) {
     try {
-      return { bytes: run(again) };
+      const ran = run(again);
+      return { bytes: ran.stdout, ...(leaves ? { left: ran } : {}) };
     } catch (error) {
       const told = error instanceof RunError ? error.told : undefined;
       if (told && again < retry) continue;

@@ -33,9 +33,10 @@ export class Folder {
   }
 }
 
-/** The files of a run whose job allows it so many bytes of memory. */
-export function filesOf(folder: Folder | undefined, memory: number): Files {
-  return folder ? folder.files(memory) : Files.empty(memory);
+/** The files of a run whose job allows it so many bytes of memory, with `/out` if it may leave some there. */
+export function filesOf(folder: Folder | undefined, memory: number, leaves: boolean): Files {
+  const files = folder ? folder.files(memory) : Files.empty(memory);
+  return leaves ? files.withOut() : files;
 }
 
 /** What a run lends with each call. */
@@ -45,6 +46,8 @@ export class Lending implements Lent {
   constructor(
     private readonly buffer: () => ArrayBuffer,
     private readonly folder: Folder | undefined,
+    /** What is left of it. */
+    private input: Uint8Array,
     readonly stamp: () => bigint,
   ) {}
 
@@ -52,6 +55,16 @@ export class Lending implements Lent {
     const buffer = this.buffer();
     if (this.view.buffer !== buffer) this.view = new Uint8Array(buffer);
     return this.view;
+  }
+
+  get stdinLeft(): number {
+    return this.input.byteLength;
+  }
+
+  /** The item's bytes, once, from front to back. */
+  stdin(at: number, len: number): void {
+    this.memory.set(this.input.subarray(0, len), at);
+    this.input = this.input.subarray(len);
   }
 
   copy(file: number, from: number, at: number, len: number): void {

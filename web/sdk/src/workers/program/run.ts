@@ -19,6 +19,8 @@ export interface Run {
   env: readonly string[];
   stdin: Uint8Array;
   folder: Folder | undefined;
+  /** Whether it finds `/out`, whose files are part of the answer. */
+  leaves: boolean;
   limits: BrainJob["limits"];
   /** Whether the real time and real random bytes are granted. */
   clock: boolean;
@@ -33,12 +35,21 @@ interface Exports extends WebAssembly.Exports {
   _start: () => unknown;
 }
 
-/** Answers with what the program wrote to stdout, without what `onPart` got. */
-export function runProgram(run: Run): Uint8Array {
+/** What a run gave that did what it should: to the last byte the same on every node. */
+export interface Ran {
+  /** What it wrote to stdout, without what `onPart` got. */
+  stdout: Uint8Array;
+  /** The last bytes of what it wrote to stderr. */
+  stderr: Uint8Array;
+  /** What it left in `/out`, as answers carry it. */
+  files: Uint8Array;
+}
+
+export function runProgram(run: Run): Ran {
   const stdout = new Output(run.limits.output, run.onPart);
   const stderr = new Tail(run.onStderr);
   const wasi = new WASI([...run.args], [...run.env], []);
-  const files = filesOf(run.folder, run.limits.memory);
+  const files = filesOf(run.folder, run.limits.memory, run.leaves);
   const streams = {
     stdin: run.stdin,
     stdout: (bytes: Uint8Array) => stdout.add(bytes),
@@ -52,8 +63,10 @@ export function runProgram(run: Run): Uint8Array {
     const exports = instance.exports as Exports;
     memory = exports.memory;
     const code = wasi.start({ exports });
-    if (run.ok.includes(code)) return stdout.bytes();
-    throw new WASIProcExit(code);
+    if (!run.ok.includes(code)) throw new WASIProcExit(code);
+    const packed = files.left(run.limits.output - stdout.written);
+    if (!packed) throw new OverOutput();
+    return { stdout: stdout.bytes(), stderr: stderr.bytes(), files: packed };
   } catch (error) {
     const failure = judge(error, run.limits, memory, stderr.text());
     const end = endOf(failure, error);
@@ -141,12 +154,17 @@ class Output {
 
   add(data: Uint8Array): void {
     this.held += data.byteLength;
-    if (this.given + this.held > this.most) throw new OverOutput();
+    if (this.written > this.most) throw new OverOutput();
     this.pieces.push(data);
     if (!this.onPart || (this.held < PART_BYTES && performance.now() - this.since < TOGETHER_MS)) return;
     this.onPart(this.bytes().slice());
     this.given += this.held;
     [this.pieces, this.held, this.since] = [[], 0, performance.now()];
+  }
+
+  /** Bytes of all that the program wrote. */
+  get written(): number {
+    return this.given + this.held;
   }
 
   bytes(): Uint8Array {

@@ -113,7 +113,7 @@ const ON_FILES = [
 
 /** All WASI calls: the shim's of arguments and environment, the module's on files, and ours. */
 export function calls(wasi: WASI, world: World, streams: Streams, files: Files, folder: Folder | undefined): Calls {
-  const lent = new Lending(() => wasi.inst.exports.memory.buffer, folder, () => world.stamp());
+  const lent = new Lending(() => wasi.inst.exports.memory.buffer, folder, streams.stdin, () => world.stamp());
   const onFiles = ON_FILES.map((name): [string, Call] => {
     const call = files[name].bind(files) as (...args: unknown[]) => number;
     return [name, (...args: unknown[]) => call(lent, ...args)];
@@ -179,18 +179,6 @@ function ours(wasi: WASI, world: World, streams: Streams, files: Files, lent: Le
         total += length;
       }
       view().setUint32(written, total, true);
-      return defs.ERRNO_SUCCESS;
-    },
-    /** Standard input: the item's bytes, once, from front to back, one piece in a call. */
-    fd_read(fd: number, pieces: number, count: number, read: number) {
-      if (files.stream(fd) !== 0) return files.fd_read(lent, fd, pieces, count, read);
-      let piece = pieces;
-      while (piece < pieces + count * 8 && view().getUint32(piece + 4, true) === 0) piece += 8;
-      const isEmpty = piece === pieces + count * 8;
-      const bytes = streams.stdin.subarray(0, isEmpty ? 0 : view().getUint32(piece + 4, true));
-      if (!isEmpty) new Uint8Array(memory()).set(bytes, view().getUint32(piece, true));
-      view().setUint32(read, bytes.byteLength, true);
-      streams.stdin = streams.stdin.subarray(bytes.byteLength);
       return defs.ERRNO_SUCCESS;
     },
     poll_oneoff: (asked: number, events: number, count: number, out: number) =>

@@ -1,0 +1,211 @@
+//! Files that runs of a program left in `/out`, on the user's disk: where they go, which names can be files here, and
+//! writing them without ever leaving their folder.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+use crate::client::Sink;
+use crate::fail::Fail;
+
+/// Behind an input's name: the folder of its files.
+const OUT: &str = ".out";
+/// Behind an input's name: the file with its stderr.
+const STDERR: &str = ".stderr";
+/// What Windows keeps for devices, whatever stands behind a dot.
+const DEVICES: [&str; 22] = [
+    "con", "prn", "aux", "nul", "com1", "com2", "com3", "com4", "com5", "com6", "com7", "com8",
+    "com9", "lpt1", "lpt2", "lpt3", "lpt4", "lpt5", "lpt6", "lpt7", "lpt8", "lpt9",
+];
+
+/// What is written beside the answers, by the name of its input. An answer has its input's name, so nothing else may.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Beside {
+    out: BTreeMap<String, String>,
+    stderr: BTreeMap<String, String>,
+    /// Inputs are called "line 5", and names of files have no blanks then.
+    dashes: bool,
+}
+
+impl Beside {
+    /// Of all inputs of the command.
+    pub(crate) fn of<'a>(names: impl IntoIterator<Item = &'a str>) -> Beside {
+        let names: BTreeSet<&str> = names.into_iter().collect();
+        Beside { out: exceptions(&names, OUT), stderr: exceptions(&names, STDERR), dashes: false }
+    }
+
+    pub(crate) fn of_lines() -> Beside {
+        Beside { dashes: true, ..Beside::default() }
+    }
+
+    /// The folder of an input's files.
+    pub(crate) fn out(&self, name: &str) -> String {
+        self.out.get(name).cloned().unwrap_or_else(|| self.usual(name, OUT))
+    }
+
+    /// The file with its stderr.
+    pub(crate) fn stderr(&self, name: &str) -> String {
+        self.stderr.get(name).cloned().unwrap_or_else(|| self.usual(name, STDERR))
+    }
+
+    fn usual(&self, name: &str, end: &str) -> String {
+        let name = if self.dashes { name.replace(' ', "-") } else { name.to_owned() };
+        name + end
+    }
+}
+
+/// What inputs get of which the usual is the name of another input.
+fn exceptions(names: &BTreeSet<&str>, end: &str) -> BTreeMap<String, String> {
+    let is_taken = |wanted: &str, given: &BTreeMap<String, String>| {
+        names.contains(wanted)
+            || wanted.strip_suffix(end).is_some_and(|other| names.contains(other))
+            || given.values().any(|other| other == wanted)
+    };
+    let mut given = BTreeMap::new();
+    for name in names {
+        let mut wanted = format!("{name}{end}");
+        if !names.contains(wanted.as_str()) {
+            continue;
+        }
+        while is_taken(&wanted, &given) {
+            wanted.push_str(end);
+        }
+        given.insert((*name).to_owned(), wanted);
+    }
+    given
+}
+
+/// Where the files of one run are written.
+pub(crate) struct Folder {
+    root: PathBuf,
+    /// Names that were written, where `A` and `a` are one file.
+    lower: BTreeSet<String>,
+}
+
+impl Folder {
+    /// `root` is in a folder of the user's; neither it nor what is in it may be a link to elsewhere.
+    pub(crate) fn new(root: PathBuf) -> Folder {
+        Folder { root, lower: BTreeSet::new() }
+    }
+
+    /// Writes a file. Gives its place; none if its name cannot be one here.
+    pub(crate) fn write(&mut self, path: &str, bytes: &[u8]) -> Result<Option<PathBuf>, Fail> {
+        let folds_case = cfg!(any(windows, target_os = "macos"));
+        let is_new = !folds_case || self.lower.insert(path.to_lowercase());
+        if !is_new || !can_be_file(path, cfg!(windows)) {
+            return Ok(None);
+        }
+        let mut place = self.root.clone();
+        make_folder(&place)?;
+        let mut parts = path.split('/').peekable();
+        while let Some(part) = parts.next() {
+            place.push(part);
+            if parts.peek().is_some() {
+                make_folder(&place)?;
+            }
+        }
+        if fs::symlink_metadata(&place).is_ok_and(|there| !there.is_file()) {
+            let place = place.display();
+            return Err(Fail::input(format!(
+                "{place} is there and no file: a program's file cannot take its place"
+            )));
+        }
+        let mut sink = Sink::create(&place)?;
+        sink.write(bytes)?;
+        sink.finish()?;
+        Ok(Some(place))
+    }
+}
+
+/// Where a file of a run lies if it was written; none if its name cannot be one here.
+pub(crate) fn place(root: &Path, path: &str) -> Option<PathBuf> {
+    can_be_file(path, cfg!(windows))
+        .then(|| path.split('/').fold(root.into(), |at: PathBuf, part| at.join(part)))
+}
+
+/// A folder that is no link.
+fn make_folder(place: &Path) -> Result<(), Fail> {
+    match fs::create_dir(place) {
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+        made => return made.map_err(|error| Fail::writing(place, &error)),
+    }
+    let there = fs::symlink_metadata(place).map_err(|error| Fail::writing(place, &error))?;
+    if there.is_dir() {
+        return Ok(());
+    }
+    let place = place.display();
+    Err(Fail::input(format!("{place} is no folder: files of the program cannot be written there")))
+}
+
+/// Paths come from programs, and from strangers' devices: none may lead anywhere else, and none may be a device of Windows.
+fn can_be_file(path: &str, on_windows: bool) -> bool {
+    path.split('/').all(|part| {
+        let is_name = !matches!(part, "" | "." | "..") && !part.contains(['\\', '\0']);
+        is_name && !(on_windows && is_no_name_on_windows(part))
+    })
+}
+
+fn is_no_name_on_windows(part: &str) -> bool {
+    let stem = part.split('.').next().unwrap_or(part).trim_end().to_lowercase();
+    part.ends_with(['.', ' '])
+        || part.contains(['<', '>', ':', '"', '|', '?', '*'])
+        || part.chars().any(char::is_control)
+        || DEVICES.contains(&stem.as_str())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_folder_has_the_name_of_an_answer_or_of_another_folder() {
+        let usual = Beside::of(["a", "b.txt"]);
+        assert_eq!(
+            (usual.out("a"), usual.stderr("b.txt")),
+            ("a.out".into(), "b.txt.stderr".into())
+        );
+        let names = ["a", "a.out", "a.out.out", "b"];
+        let beside = Beside::of(names);
+        let folders: BTreeSet<String> = names.iter().map(|name| beside.out(name)).collect();
+        assert_eq!(folders.len(), names.len(), "{folders:?}");
+        assert!(names.iter().all(|name| !folders.contains(*name)), "{folders:?}");
+        assert_eq!(beside.out("b"), "b.out");
+        assert_eq!(Beside::of_lines().out("lines 1 to 9"), "lines-1-to-9.out");
+    }
+
+    #[test]
+    fn only_names_that_stay_inside_are_files() {
+        for good in ["a", "a/b.txt", ".hidden", "a b/c", "...", "ä"] {
+            assert!(can_be_file(good, false), "{good:?}");
+        }
+        let bad =
+            ["", "/etc/passwd", "../x", "a/../../x", "a//b", "a/", "./a", "a\\b", "..\\x", "a\0"];
+        for bad in bad {
+            assert!(!can_be_file(bad, false) && !can_be_file(bad, true), "{bad:?}");
+        }
+        for bad in ["nul", "COM1.txt", "a/aux", "con .x", "c:x", "x.", "x ", "a\u{1}", "a?"] {
+            assert!(can_be_file(bad, false) && !can_be_file(bad, true), "{bad:?}");
+        }
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn nothing_is_written_through_a_link() {
+        let here = std::env::temp_dir().join(format!("shoal-beside-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&here);
+        fs::create_dir_all(here.join("elsewhere")).expect("made");
+        let root = here.join("x.out");
+        let mut folder = Folder::new(root.clone());
+        assert_eq!(folder.write("d/a", b"1").expect("written"), Some(root.join("d/a")));
+        assert_eq!(fs::read(root.join("d/a")).expect("there"), b"1");
+        assert_eq!(folder.write("../a", b"1").expect("left out"), None);
+        std::os::unix::fs::symlink(here.join("elsewhere"), root.join("l")).expect("linked");
+        assert!(folder.write("l/a", b"1").is_err() && folder.write("l", b"1").is_err());
+        let linked = here.join("y.out");
+        std::os::unix::fs::symlink(here.join("elsewhere"), &linked).expect("linked");
+        assert!(Folder::new(linked).write("a", b"1").is_err());
+        assert_eq!(fs::read_dir(here.join("elsewhere")).expect("there").count(), 0);
+        fs::remove_dir_all(&here).expect("removed");
+    }
+}

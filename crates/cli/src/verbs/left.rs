@@ -1,0 +1,273 @@
+//! What runs left beside their answers: their files go to a folder, their stderr to the terminal or beside the answers.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use shoal_api::{LeftFileJson, LeftJson};
+use shoal_kinds::exec::left::unpack;
+
+use super::Context;
+use crate::args::StderrArg;
+use crate::beside::{Beside, Folder};
+use crate::client::{Answer, Client, Job, Sink};
+use crate::fail::Fail;
+use crate::show;
+
+/// Lines of stderr that are told in the terminal if nobody asked for all; and of one run.
+const TOLD: usize = 20;
+const TOLD_OF_ONE: usize = 5;
+/// Names that cannot be files here, told one by one.
+const NAMED: usize = 5;
+
+/// What a run left.
+#[derive(Clone, Copy)]
+pub(super) struct Of<'a> {
+    pub(super) item: u64,
+    /// What the user calls its input.
+    pub(super) input: &'a str,
+    pub(super) failed: bool,
+    pub(super) stderr: &'a str,
+    /// Packed by [`shoal_kinds::exec::left`].
+    pub(super) files: &'a [u8],
+}
+
+pub(super) struct Left {
+    /// Where files go.
+    folder: Option<PathBuf>,
+    beside: Beside,
+    stderr: StderrArg,
+    /// For a document that tells all of it.
+    list: Option<BTreeMap<u64, LeftJson>>,
+    told: Vec<String>,
+    /// Lines that are not told.
+    untold: usize,
+    /// By item: the files that were written, and how many there are with how many bytes.
+    files: BTreeMap<u64, Vec<PathBuf>>,
+    kept: BTreeMap<u64, (u64, u64)>,
+    /// Whose stderr was told: all items before this one's.
+    told_to: u64,
+    nameless: Vec<String>,
+}
+
+impl Left {
+    pub(super) fn new(
+        context: &Context,
+        folder: Option<&Path>,
+        beside: Beside,
+        stderr: StderrArg,
+    ) -> Result<Left, Fail> {
+        if stderr == StderrArg::Files && folder.is_none() {
+            return Err(Fail::input(
+                "--stderr files needs a folder: -o DIR/ with files, or --out-files DIR",
+            ));
+        }
+        let quiet = context.quiet || context.json;
+        Ok(Left {
+            folder: folder.map(Path::to_owned),
+            beside,
+            stderr: if quiet && stderr == StderrArg::Few { StderrArg::None } else { stderr },
+            list: context.json.then(BTreeMap::new),
+            told: Vec::new(),
+            untold: 0,
+            files: BTreeMap::new(),
+            kept: BTreeMap::new(),
+            told_to: 0,
+            nameless: Vec::new(),
+        })
+    }
+
+    /// Whether it writes to the terminal while a job runs.
+    pub(super) fn takes_terminal(&self) -> bool {
+        self.stderr == StderrArg::All
+    }
+
+    pub(super) fn take_answer(&mut self, input: &str, answer: &Answer) -> Result<(), Fail> {
+        let Answer { item, failed, ref stderr, ref files, .. } = *answer;
+        self.take(Of { item, input, failed, stderr, files })
+    }
+
+    /// Takes what a run left. It may come again, if what came first is not believed any more.
+    pub(super) fn take(&mut self, of: Of<'_>) -> Result<(), Fail> {
+        let Some(files) = unpack(of.files) else {
+            let input = show::harmless(of.input);
+            return Err(Fail::world("bad_answer", format!("what {input} left are no files")));
+        };
+        self.write(of, &files)?;
+        if self.stderr == StderrArg::Files {
+            self.write_stderr(of)?;
+        } else if !of.failed && of.item >= self.told_to {
+            self.tell(of);
+        }
+        self.told_to = self.told_to.max(of.item + 1);
+        if let Some(list) = &mut self.list {
+            list.remove(&of.item);
+            let has_any = !of.stderr.is_empty() || !files.is_empty();
+            if has_any && !of.failed {
+                let file = |(path, bytes): &(&str, &[u8])| LeftFileJson {
+                    path: (*path).to_owned(),
+                    size: bytes.len() as u64,
+                };
+                list.insert(
+                    of.item,
+                    LeftJson {
+                        item: of.item,
+                        input: Some(of.input.to_owned()),
+                        stderr: of.stderr.to_owned(),
+                        files: files.iter().map(file).collect(),
+                    },
+                );
+            }
+        }
+        Ok(())
+    }
+
+    fn write(&mut self, of: Of<'_>, files: &[(&str, &[u8])]) -> Result<(), Fail> {
+        self.kept.remove(&of.item);
+        if !files.is_empty() {
+            let bytes = files.iter().map(|(_, bytes)| bytes.len() as u64).sum();
+            self.kept.insert(of.item, (files.len() as u64, bytes));
+        }
+        let Some(place) = &self.folder else { return Ok(()) };
+        let mut before = self.files.remove(&of.item).unwrap_or_default();
+        if !files.is_empty() {
+            make_all(place)?;
+            let mut folder = Folder::new(place.join(self.beside.out(of.input)));
+            let mut written = Vec::new();
+            for (path, bytes) in files {
+                match folder.write(path, bytes)? {
+                    Some(place) => written.push(place),
+                    None => self.nameless.push(format!("{}: {path}", of.input)),
+                }
+            }
+            before.retain(|path| !written.contains(path));
+            self.files.insert(of.item, written);
+        }
+        // Of an answer that was taken back.
+        for path in before {
+            std::fs::remove_file(&path).map_err(|error| Fail::writing(&path, &error))?;
+        }
+        Ok(())
+    }
+
+    /// An empty one is none; what an earlier run said is no word of this one.
+    fn write_stderr(&self, of: Of<'_>) -> Result<(), Fail> {
+        let Some(place) = &self.folder else { return Ok(()) };
+        let path = place.join(self.beside.stderr(of.input));
+        if of.stderr.is_empty() {
+            return match std::fs::remove_file(&path) {
+                Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                    Err(Fail::writing(&path, &error))
+                }
+                Ok(()) | Err(_) => Ok(()),
+            };
+        }
+        make_all(place)?;
+        let mut sink = Sink::create(&path)?;
+        sink.write(of.stderr.as_bytes())?;
+        sink.finish()
+    }
+
+    /// Each line with its input's name. All of them are told as they come.
+    fn tell(&mut self, of: Of<'_>) {
+        let input = show::harmless(of.input);
+        let lines: Vec<&str> = of.stderr.trim_end().lines().collect();
+        let said = |line: &&str| format!("{input}: {}", show::harmless(line));
+        match self.stderr {
+            StderrArg::All => lines.iter().for_each(|line| eprintln!("{}", said(line))),
+            StderrArg::None | StderrArg::Files => {}
+            StderrArg::Few => {
+                let last = &lines[lines.len().saturating_sub(TOLD_OF_ONE)..];
+                let room = TOLD - self.told.len().min(TOLD);
+                let told = &last[last.len().saturating_sub(room)..];
+                self.told.extend(told.iter().map(said));
+                self.untold += lines.len() - told.len();
+            }
+        }
+    }
+
+    /// Says at the end what the user has not seen yet, and where files are.
+    pub(super) fn finish(&self, context: &Context, job: &Job) -> Result<(), Fail> {
+        if !context.quiet && !context.json {
+            self.told.iter().for_each(|line| eprintln!("{line}"));
+            if self.untold > 0 {
+                let lines = if self.untold == 1 { "line" } else { "lines" };
+                eprintln!("and {} more {lines} on stderr: --stderr all shows them", self.untold);
+            }
+            self.tell_files(job);
+        }
+        if self.nameless.is_empty() {
+            return Ok(());
+        }
+        let named: Vec<_> = self.nameless.iter().take(NAMED).map(|it| show::harmless(it)).collect();
+        let count = self.nameless.len();
+        let files =
+            if count == 1 { "1 file has a name" } else { &format!("{count} files have names") };
+        Err(Fail::world(
+            "bad_file_name",
+            format!("{files} that cannot be used here, and is not written: {}", named.join(", ")),
+        ))
+    }
+
+    fn tell_files(&self, job: &Job) {
+        let (count, size) =
+            self.kept.values().fold((0, 0), |(count, size), it| (count + it.0, size + it.1));
+        if count == 0 {
+            return;
+        }
+        let files = if count == 1 { "a file" } else { &format!("{count} files") };
+        let size = show::size(size);
+        let first = self.files.values().find_map(|files| files.first());
+        match (&self.folder, first) {
+            (Some(folder), Some(first)) => {
+                let (folder, first) = (folder.display(), first.display());
+                eprintln!(
+                    "{folder}: {files} that the program left in /out ({size}), such as {first}"
+                );
+            }
+            (Some(_), None) => {}
+            (None, _) => {
+                let id = job.id;
+                eprintln!(
+                    "the program left {files} in /out ({size}): `shoal result {id} --out-files DIR` fetches them"
+                );
+            }
+        }
+    }
+
+    /// What a document says of it.
+    pub(super) fn list(&self) -> Vec<&LeftJson> {
+        self.list.iter().flat_map(BTreeMap::values).collect()
+    }
+
+    /// Asks for what the runs of a finished job left.
+    pub(super) async fn fetch(
+        &mut self,
+        client: &Client,
+        job: &Job,
+        name: impl Fn(&LeftJson) -> String,
+    ) -> Result<(), Fail> {
+        if job.result.bytes_left == 0 {
+            return Ok(());
+        }
+        for own in client.left(job.id).await? {
+            let files = match own.files.is_empty() {
+                true => Vec::new(),
+                false => client.left_files(job.id, own.item).await?,
+            };
+            let (item, input, stderr) = (own.item, name(&own), own.stderr.as_str());
+            self.take(Of { item, input: &input, failed: false, stderr, files: &files })?;
+        }
+        Ok(())
+    }
+}
+
+/// An input's name that somebody else chose: as a file it must stay in its folder.
+pub(super) fn harmless_name(own: &LeftJson) -> String {
+    let name = own.input.clone().unwrap_or_else(|| format!("item {}", own.item));
+    let plain = name.replace(['/', '\\', '\0'], "-");
+    if matches!(plain.as_str(), "" | "." | "..") { "item".into() } else { plain }
+}
+
+fn make_all(folder: &Path) -> Result<(), Fail> {
+    std::fs::create_dir_all(folder).map_err(|error| Fail::writing(folder, &error))
+}
