@@ -6,6 +6,7 @@
 //! skipped. A field that is added here gets `#[serde(default)]`, and `schema(required)` because it is always said.
 //! What may be `null` is always said too; what may be missing is never `null` (`schema(nullable = false)`).
 
+mod beside;
 mod job;
 mod model;
 mod newcomer;
@@ -16,6 +17,7 @@ pub mod schema;
 mod service;
 mod sim;
 
+pub use beside::*;
 pub use job::*;
 pub use model::*;
 pub use newcomer::*;

@@ -10,10 +10,13 @@ use crate::*;
 /// What clients send.
 #[derive(OpenApi)]
 #[openapi(components(schemas(
+    DraftRequest,
     JobRequest,
     KernelRequest,
+    PlacedRequest,
     PokeRequest,
     ServiceRequest,
+    SizeRequest,
     SubmitJobRequest
 )))]
 struct Requests;
@@ -22,10 +25,12 @@ struct Requests;
 #[derive(OpenApi)]
 #[openapi(components(schemas(
     BlobJson,
+    DraftJson,
     ErrorJson,
     ExplainJson,
     ExplainServiceJson,
     FailuresJson,
+    FileJson,
     LeftListJson,
     InputsJson,
     JobJson,

@@ -2,10 +2,11 @@
 
 use std::env;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde::Deserialize;
-use shoal_host::base_url;
+use shoal_host::{Beside, Neighbour, base_url};
 
 use crate::args::Server;
 use crate::fail::{Fail, plain};
@@ -16,6 +17,9 @@ pub(crate) struct Running {
     pub(crate) url: String,
     pub(crate) key: String,
     pub(crate) pid: u32,
+    /// Proves that the folder can be read. Older coordinators have no such word.
+    #[serde(default)]
+    pub(crate) beside: Option<String>,
 }
 
 /// A coordinator and the key to it.
@@ -25,6 +29,8 @@ pub(crate) struct Target {
     pub(crate) key: String,
     /// How long its absence is waited for, if the user says so.
     pub(crate) patience: Option<Duration>,
+    /// The coordinator's data folder, if it is on this machine.
+    pub(crate) beside: Option<Neighbour>,
 }
 
 /// The data folder: what was given, else the platform's place for application data.
@@ -51,8 +57,11 @@ fn platform_data() -> Option<PathBuf> {
 
 /// Which coordinator to talk to: the flags' or environment's, else the one running on this machine.
 pub(crate) fn target(server: &Server, data: Option<&Path>) -> Result<Target, Fail> {
-    let at = |url, key| Target { url, key, patience: server.patience };
     let folder = data_folder(data)?;
+    let at = |url: String, key| {
+        let beside = neighbour(&folder, &url);
+        Target { url, key, patience: server.patience, beside }
+    };
     if let (Some(url), Some(key)) = (&server.url, &server.key) {
         return Ok(at(base_url(url)?, key.clone()));
     }
@@ -93,6 +102,19 @@ pub(crate) fn running(folder: &Path) -> Result<Option<Running>, Fail> {
     serde_json::from_slice(&text)
         .map(Some)
         .map_err(|error| Fail::input(format!("{} is damaged: {error}", path.display())))
+}
+
+/// The folder of the coordinator at an address, if it runs from this one.
+pub(crate) fn neighbour(folder: &Path, url: &str) -> Option<Neighbour> {
+    let running = running(folder).ok().flatten()?;
+    let word = running.beside.filter(|_| base_url(&running.url).is_ok_and(|its| its == url))?;
+    Some(Neighbour { folder: folder.to_owned(), word })
+}
+
+/// The same as a node asks for it: anew whenever it joins.
+pub(crate) fn beside(folder: &Path, url: &str) -> Beside {
+    let (folder, url) = (folder.to_owned(), url.to_owned());
+    Arc::new(move || neighbour(&folder, &url))
 }
 
 #[cfg(test)]

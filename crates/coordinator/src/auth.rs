@@ -9,6 +9,7 @@ use std::sync::{PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 use axum::http::{HeaderMap, header};
+use shoal_api::BESIDE;
 use shoal_scheduler::Conn;
 
 use crate::data::{DataFolder, write_private};
@@ -70,27 +71,37 @@ fn too_short(path: &Path, found: usize) -> OpenError {
 pub(crate) struct Auth {
     pub(crate) key: Secret,
     pub(crate) token: Secret,
+    /// Known to those who can read the data folder while this coordinator runs.
+    pub(crate) beside: Secret,
     sessions: RwLock<HashMap<blake3::Hash, Session>>,
 }
 
 struct Session {
     conn: Conn,
+    /// Of the operator's own node.
+    is_own: bool,
     ends: Option<Instant>,
 }
 
 impl Auth {
     pub(crate) fn load(folder: &DataFolder) -> Result<Auth, OpenError> {
+        let beside = random_word().map_err(|error| OpenError::Random(error.to_string()))?;
         Ok(Auth {
             key: Secret::load(&folder.key())?,
             token: Secret::load(&folder.token())?,
+            beside: Secret::new(&beside),
             sessions: RwLock::default(),
         })
     }
 
     /// Opens a session for a connection and gives its word.
-    pub(crate) fn open_session(&self, conn: Conn) -> Result<String, getrandom::Error> {
+    pub(crate) fn open_session(
+        &self,
+        conn: Conn,
+        is_own: bool,
+    ) -> Result<String, getrandom::Error> {
         let word = random_word()?;
-        let session = Session { conn, ends: None };
+        let session = Session { conn, is_own, ends: None };
         let mut sessions = self.sessions.write().unwrap_or_else(PoisonError::into_inner);
         sessions.insert(blake3::hash(word.as_bytes()), session);
         Ok(word)
@@ -111,12 +122,29 @@ impl Auth {
         self.session_of(bearer(headers)?.as_bytes())
     }
 
+    /// The same of the operator's own nodes that share this machine's data folder.
+    pub(crate) fn session_beside(&self, headers: &HeaderMap) -> Option<Conn> {
+        let (conn, is_own) = self.find_session(bearer(headers)?.as_bytes())?;
+        (is_own && self.is_beside(headers)).then_some(conn)
+    }
+
     /// Whose session this word is.
     pub(crate) fn session_of(&self, word: &[u8]) -> Option<Conn> {
+        self.find_session(word).map(|(conn, _)| conn)
+    }
+
+    fn find_session(&self, word: &[u8]) -> Option<(Conn, bool)> {
         let hash = blake3::hash(word);
         let sessions = self.sessions.read().unwrap_or_else(PoisonError::into_inner);
         let session = sessions.get(&hash)?;
-        session.ends.is_none_or(|ends| ends > Instant::now()).then_some(session.conn)
+        let lives = session.ends.is_none_or(|ends| ends > Instant::now());
+        lives.then_some((session.conn, session.is_own))
+    }
+
+    /// Whether who asks can read the data folder.
+    pub(crate) fn is_beside(&self, headers: &HeaderMap) -> bool {
+        let offered = headers.get(BESIDE).and_then(|word| word.to_str().ok());
+        offered.is_some_and(|word| self.beside.matches(word))
     }
 
     pub(crate) fn has_key(&self, headers: &HeaderMap) -> bool {

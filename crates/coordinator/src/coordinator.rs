@@ -161,7 +161,7 @@ impl Coordinator {
             .map(tokio::net::TcpListener::from_std)
             .collect::<Result<_, _>>()
             .map_err(RunError::Accept)?;
-        let announcement = announcement(&self.urls, self.auth.key.text());
+        let announcement = announcement(&self.urls, &self.auth);
         let (driver, thread) = self.driver.spawn().map_err(RunError::Accept)?;
         let (close, closing) = watch::channel(false);
         let (alive, mut all_gone) = mpsc::channel(1);
@@ -233,10 +233,11 @@ fn announce(folder: &DataFolder, announcement: &str) {
 }
 
 /// What clients on this machine need to find the coordinator.
-fn announcement(urls: &Urls, key: &str) -> String {
+fn announcement(urls: &Urls, auth: &Auth) -> String {
     json!({
         "url": urls.local,
-        "key": key,
+        "key": auth.key.text(),
+        "beside": auth.beside.text(),
         "join": urls.join_local,
         "pid": std::process::id(),
     })

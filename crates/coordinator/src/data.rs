@@ -6,6 +6,11 @@ use std::path::{Path, PathBuf};
 
 use crate::options::OpenError;
 
+/// Blobs, by the first two digits of their hashes.
+pub(crate) const BLOBS: &str = "blobs";
+/// A log for each job.
+pub(crate) const RESULTS: &str = "results";
+
 /// The folder, held by an exclusive lock for as long as this lives; the system drops the lock when the
 /// process dies, however it dies.
 pub(crate) struct DataFolder {
@@ -40,7 +45,7 @@ impl DataFolder {
     }
 
     pub(crate) fn blobs(&self) -> PathBuf {
-        self.root.join("blobs")
+        self.root.join(BLOBS)
     }
 
     /// Checkpoints of simulations.
@@ -49,7 +54,7 @@ impl DataFolder {
     }
 
     pub(crate) fn results(&self) -> PathBuf {
-        self.root.join("results")
+        self.root.join(RESULTS)
     }
 
     /// Space kept back so that facts can still be written when the disk is full.

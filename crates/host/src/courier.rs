@@ -1,16 +1,19 @@
-//! Moves a unit's bytes: inputs from the coordinator's blobs, results back to it. Waits out a
-//! coordinator's restart.
+//! Moves a unit's bytes: inputs from the coordinator's blobs, results back to it: by HTTP or, where this node shares the
+//! coordinator's folder, from file to file. Waits out a coordinator's restart.
 
 use std::io;
 use std::ops::Range;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use serde::de::DeserializeOwned;
 use shoal_protocol::limit::MAX_INLINE_BYTES;
 use shoal_protocol::share::{piece_span, pieces_of};
 use shoal_protocol::{BlobRef, Failure, Hash, Lease, UnitOutput};
 
+use super::beside::{self, Files, Neighbour};
 use super::cache::Cache;
 use super::session::Session;
 use super::share::Library;
@@ -31,11 +34,34 @@ pub(super) struct Courier {
     library: Option<Library>,
     /// Somebody waits in the middle of something: ranges that are not here come from the coordinator at once.
     hurries: bool,
+    files: Files,
+    /// Whose these are.
+    last: Option<Arc<Neighbour>>,
+    /// The neighbour who turned out to be none: the folder is not what the coordinator speaks of, or it tells this node nothing.
+    strange: Option<Arc<Neighbour>>,
+}
+
+/// One exchange.
+struct Asked<'a> {
+    method: &'static str,
+    path: &'a str,
+    range: Option<(u64, u64)>,
+    /// Whether it is about the coordinator's folder.
+    beside: bool,
+    body: &'a [u8],
+}
+
+impl<'a> Asked<'a> {
+    fn get(path: &'a str) -> Asked<'a> {
+        Asked { method: "GET", path, range: None, beside: false, body: &[] }
+    }
 }
 
 impl Courier {
     pub(super) fn new(origin: Origin, session: Session, kept: Cache) -> Courier {
-        Courier { wire: Wire::new(origin), session, kept, library: None, hurries: false }
+        let (wire, files) = (Wire::new(origin), Files::default());
+        let (library, last, strange) = Default::default();
+        Courier { wire, session, kept, library, hurries: false, files, last, strange }
     }
 
     pub(super) fn with_library(self, library: Option<Library>) -> Courier {
@@ -86,7 +112,7 @@ impl Courier {
     pub(super) fn piece_hashes(&mut self, blob: BlobRef) -> Result<Vec<Hash>, Failure> {
         let (mut list, path) = (Vec::new(), format!("/node/blobs/{}/pieces", blob.hash));
         let most = pieces_of(&blob) as usize * 32;
-        let status = self.ask("GET", &path, None, &[], &mut |at, piece| {
+        let status = self.ask(&Asked::get(&path), &mut |at, piece| {
             list.truncate(at as usize);
             let room = most.saturating_sub(list.len());
             list.extend_from_slice(&piece[..piece.len().min(room)]);
@@ -164,13 +190,17 @@ impl Courier {
         if range.is_empty() {
             return Ok(());
         }
+        if self.read_beside(blob, &range, each)? {
+            return Ok(());
+        }
         let path = format!("/node/blobs/{}", blob.hash);
         let wanted = range.end - range.start;
         let whole = range.start == 0 && range.end == blob.size;
         let range = (!whole).then_some((range.start, range.end - 1));
         let mut got = 0;
         let mut said = Vec::new();
-        let status = self.ask("GET", &path, range, &[], &mut |at, piece| {
+        let asked = Asked { range, ..Asked::get(&path) };
+        let status = self.ask(&asked, &mut |at, piece| {
             if at + piece.len() as u64 <= wanted {
                 each(at, piece)?;
             }
@@ -194,7 +224,11 @@ impl Courier {
             return Ok(UnitOutput::Inline(result.to_vec()));
         }
         let path = format!("/node/results/{}/{}", lease.job, lease.attempt);
-        let BlobRef { hash, size } = self.store("the result", &path, result)?;
+        let stored = match self.write_beside(&path, result)? {
+            Some(stored) => stored,
+            None => self.store("the result", &path, result)?,
+        };
+        let BlobRef { hash, size } = stored;
         Ok(UnitOutput::Stored { hash, size })
     }
 
@@ -210,25 +244,98 @@ impl Courier {
 
     fn store(&mut self, what: &str, path: &str, bytes: &[u8]) -> Result<BlobRef, Failure> {
         let said = self.put(what, path, bytes)?;
-        #[derive(serde::Deserialize)]
-        struct Stored {
-            hash: String,
-            size: u64,
+        stored(&said).ok_or_else(|| Failure::Fetch {
+            message: "the coordinator did not say what it stored".into(),
+        })
+    }
+
+    /// The coordinator's folder, where bytes of that size are worth the question.
+    fn neighbour(&mut self, size: u64) -> Option<Arc<Neighbour>> {
+        let found = self.session.beside().filter(|_| size >= beside::LARGE)?;
+        let is = |other: &Option<Arc<Neighbour>>| {
+            other.as_ref().is_some_and(|other| Arc::ptr_eq(other, &found))
+        };
+        if is(&self.strange) {
+            return None;
         }
-        let stored: Option<Stored> = serde_json::from_slice(&said).ok();
-        let hash = stored.as_ref().and_then(|stored| stored.hash.parse::<Hash>().ok());
-        match (stored, hash) {
-            (Some(stored), Some(hash)) => Ok(BlobRef { hash, size: stored.size }),
-            _ => {
-                Err(Failure::Fetch { message: "the coordinator did not say what it stored".into() })
+        if !is(&self.last) {
+            // Another session, perhaps with another folder.
+            (self.files, self.last) = (Files::default(), Some(found.clone()));
+        }
+        Some(found)
+    }
+
+    /// Reads a range from the blob's own file. Says whether it did.
+    fn read_beside(
+        &mut self,
+        blob: BlobRef,
+        range: &Range<u64>,
+        each: &mut dyn FnMut(u64, &[u8]) -> io::Result<()>,
+    ) -> Result<bool, Failure> {
+        let Some(neighbour) = self.neighbour(range.end - range.start) else { return Ok(false) };
+        if !self.files.has(&blob.hash) {
+            let path = format!("/node/blobs/{}/file", blob.hash);
+            let asked = Asked { beside: true, ..Asked::get(&path) };
+            let Some(said) = self.said_beside(&asked, &neighbour)? else { return Ok(false) };
+            if let Err(error) = self.files.open(blob, &neighbour, &said) {
+                self.distrust(neighbour, &error);
+                return Ok(false);
             }
         }
+        // Whatever breaks there may go well on the usual way, which says so if not.
+        Ok(self.files.read(&blob.hash, (range.start, range.end), each).is_ok())
+    }
+
+    /// Writes a result into its job's log. Says what, if it did.
+    fn write_beside(&mut self, path: &str, result: &[u8]) -> Result<Option<BlobRef>, Failure> {
+        let size = result.len() as u64;
+        let Some(neighbour) = self.neighbour(size) else { return Ok(None) };
+        let (path, body) = (format!("{path}/place"), format!("{{\"size\":{size}}}"));
+        let asked =
+            Asked { method: "POST", beside: true, body: body.as_bytes(), ..Asked::get(&path) };
+        let Some(said) = self.said_beside(&asked, &neighbour)? else { return Ok(None) };
+        let (offset, hash) = match self.files.write(&neighbour, &said, result) {
+            Ok(written) => written,
+            // A full disk is the coordinator's to find out, on the usual way.
+            Err(error) if error.kind() == io::ErrorKind::StorageFull => return Ok(None),
+            Err(error) => {
+                self.distrust(neighbour, &error);
+                return Ok(None);
+            }
+        };
+        let body = format!("{{\"offset\":{offset},\"size\":{size},\"hash\":\"{hash}\"}}");
+        let asked = Asked { method: "PUT", body: body.as_bytes(), ..asked };
+        let said: Option<Stored> = self.said_beside(&asked, &neighbour)?;
+        Ok(said.and_then(|said| said.blob()).filter(|said| (said.hash, said.size) == (hash, size)))
+    }
+
+    /// What the coordinator answers to a question about its folder; nothing if it is of no help there.
+    fn said_beside<T: DeserializeOwned>(
+        &mut self,
+        asked: &Asked<'_>,
+        neighbour: &Arc<Neighbour>,
+    ) -> Result<Option<T>, Failure> {
+        let mut said = Vec::new();
+        let status = self.ask(asked, &mut |_, piece| {
+            keep_start(&mut said, piece);
+            Ok(())
+        })?;
+        if status == 403 {
+            self.strange = Some(neighbour.clone());
+        }
+        Ok(if status == 200 { serde_json::from_slice(&said).ok() } else { None })
+    }
+
+    fn distrust(&mut self, neighbour: Arc<Neighbour>, error: &io::Error) {
+        tracing::debug!("bytes go by HTTP: {error}");
+        self.strange = Some(neighbour);
     }
 
     /// The start of the answer.
     fn put(&mut self, what: &str, path: &str, bytes: &[u8]) -> Result<Vec<u8>, Failure> {
         let mut said = Vec::new();
-        let status = self.ask("PUT", path, None, bytes, &mut |_, piece| {
+        let asked = Asked { method: "PUT", body: bytes, ..Asked::get(path) };
+        let status = self.ask(&asked, &mut |_, piece| {
             keep_start(&mut said, piece);
             Ok(())
         })?;
@@ -241,17 +348,17 @@ impl Courier {
     /// One exchange, repeated over broken connections and new sessions.
     fn ask(
         &mut self,
-        method: &str,
-        path: &str,
-        range: Option<(u64, u64)>,
-        body: &[u8],
+        asked: &Asked<'_>,
         each: &mut dyn FnMut(u64, &[u8]) -> io::Result<()>,
     ) -> Result<u16, Failure> {
         let gone = || Failure::Fetch { message: "cannot reach the coordinator".into() };
         let mut token = self.session.current(PATIENCE).ok_or_else(gone)?;
         let mut tries = 0;
         loop {
-            let request = Request { method, path, token: &token, range, body };
+            let &Asked { method, path, range, beside, body } = asked;
+            let neighbour = self.session.beside().filter(|_| beside);
+            let beside = neighbour.as_ref().map(|neighbour| neighbour.word.as_str());
+            let request = Request { method, path, token: &token, range, beside, body };
             match self.wire.exchange(&request, each) {
                 // The session ended: a restart, or another connection. The next one continues the
                 // unit.
@@ -274,6 +381,23 @@ impl Courier {
             }
         }
     }
+}
+
+/// What the coordinator stored.
+#[derive(serde::Deserialize)]
+struct Stored {
+    hash: String,
+    size: u64,
+}
+
+impl Stored {
+    fn blob(&self) -> Option<BlobRef> {
+        Some(BlobRef { hash: self.hash.parse::<Hash>().ok()?, size: self.size })
+    }
+}
+
+fn stored(said: &[u8]) -> Option<BlobRef> {
+    serde_json::from_slice::<Stored>(said).ok()?.blob()
 }
 
 /// Keeps the start of an answer, in case it is a message.

@@ -7,6 +7,7 @@
 
 mod accelerator;
 mod backlog;
+mod beside;
 mod cache;
 mod caps;
 mod connection;
@@ -37,6 +38,7 @@ mod turn;
 mod wire;
 
 pub use accelerator::{Accelerate, WORKER as ONNX_WORKER, run_worker as run_onnx_worker};
+pub use beside::{Beside, Neighbour};
 pub use caps::Lend;
 pub use fail::{Fail, plain};
 pub use gpu::{WORKER, run_worker};
@@ -104,6 +106,8 @@ pub struct Options {
     /// Lends nothing, and does this instead.
     pub talks: Option<Talks>,
     pub first_seen: FirstSeen,
+    /// For nodes of the operator's that may share the coordinator's data folder.
+    pub beside: Option<Beside>,
 }
 
 /// What a donor may want to know.
@@ -215,8 +219,8 @@ pub async fn run(
     mut stop: watch::Receiver<bool>,
     notify: impl Fn(Notice) + Send + Sync,
 ) -> Result<(), Fail> {
-    let Options { link, data, lend, talks, first_seen } = options;
-    let pool = Pool::new(link, data, first_seen)?;
+    let Options { link, data, lend, talks, first_seen, beside } = options;
+    let pool = Pool::new(link, data, first_seen, beside)?;
     let (to_loop, events) = mpsc::channel(MAX_EVENTS);
     let (offered, gpu, events) = tokio::select! {
         offered = caps::offered(&lend, pool.number(), to_loop.clone(), events) => offered,

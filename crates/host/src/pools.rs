@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use shoal_protocol::{Identity, PublicKey, Signature};
 use tokio::sync::mpsc;
 
+use super::beside::Beside;
 use super::gpu::Access;
 use super::identity::{self, HeldKey};
 use super::session::Session;
@@ -31,16 +32,23 @@ pub(super) struct Pool {
     /// Who this node is in this pool.
     kept: HeldKey,
     session: Session,
+    /// Finds the coordinator's data folder, if it may be on this machine.
+    beside: Option<Beside>,
 }
 
 impl Pool {
     /// With an identity of the data folder that no other process uses.
-    pub(super) fn new(link: JoinLink, data: PathBuf, first: FirstSeen) -> Result<Pool, Fail> {
+    pub(super) fn new(
+        link: JoinLink,
+        data: PathBuf,
+        first: FirstSeen,
+        beside: Option<Beside>,
+    ) -> Result<Pool, Fail> {
         let kept = identity::take(&data, &link.base)?;
         let trust = Trust::new(&data, &link.base, link.pin, first);
         let origin = Origin::new(&link.base, trust.config()?)
             .ok_or_else(|| Fail::input(format!("{} is not an address", link.base)))?;
-        Ok(Pool { link, data, origin, trust, kept, session: Session::default() })
+        Ok(Pool { link, data, origin, trust, kept, session: Session::default(), beside })
     }
 
     pub(super) fn origin(&self) -> &Origin {
@@ -98,9 +106,10 @@ impl Pool {
 
     /// This node joined: how its threads and its GPU process get at bytes.
     pub(super) fn joined(&self, token: String, shelf: Option<String>) -> Access {
-        self.session.set(&token);
+        let beside = self.beside.as_ref().and_then(|find| find());
+        self.session.set(&token, beside.clone());
         let pin = self.trust.seen().map(|seen| seen.to_string());
-        Access { base: self.link.base.clone(), token, pin, shelf }
+        Access { base: self.link.base.clone(), token, pin, shelf, beside }
     }
 }
 

@@ -1,11 +1,13 @@
 //! The peer of `bench map`: a kernel over an array with wgpu alone, in one process.
 //!
-//!     xtask-direct KERNEL.wgsl ITEMS ROUNDS
+//!     xtask-direct KERNEL.wgsl ITEMS ROUNDS [INPUT OUTPUT]
 //!
 //! Written as one would by hand for speed: buffers made once, two pieces in flight, so that one is
-//! computed while another is copied. Prints the seconds of each round, array to array.
+//! computed while another is copied. Prints the seconds of each round, array to array, or file to file where files are named.
 #![allow(clippy::print_stdout, reason = "a command-line tool talks on stdout")]
 
+use std::fs::File;
+use std::io::{Read, Write};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Instant;
 
@@ -17,16 +19,24 @@ const IN_FLIGHT: usize = 2;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let args: Vec<String> = std::env::args().skip(1).collect();
-    let [kernel, items, rounds] = &args[..] else {
-        return Err("usage: xtask-direct KERNEL.wgsl ITEMS ROUNDS".into());
+    let (kernel, items, rounds, files) = match &args[..] {
+        [kernel, items, rounds] => (kernel, items, rounds, None),
+        [kernel, items, rounds, input, output] => (kernel, items, rounds, Some((input, output))),
+        _ => return Err("usage: xtask-direct KERNEL.wgsl ITEMS ROUNDS [INPUT OUTPUT]".into()),
     };
     let (items, rounds): (usize, usize) = (items.parse()?, rounds.parse()?);
-    let input: Vec<f32> = (0..items).map(|i| i as f32 * 1e-3 % 1_000.0).collect();
+    let mut input: Vec<f32> = (0..items).map(|i| i as f32 * 1e-3 % 1_000.0).collect();
     let mut output = vec![0_f32; items];
     let mut gpu = pollster::block_on(Gpu::open(&std::fs::read_to_string(kernel)?))?;
     for _ in 0..rounds {
         let start = Instant::now();
+        if let Some((from, _)) = files {
+            File::open(from)?.read_exact(bytemuck::cast_slice_mut(&mut input))?;
+        }
         gpu.map(&input, &mut output)?;
+        if let Some((_, to)) = files {
+            File::create(to)?.write_all(bytemuck::cast_slice(&output))?;
+        }
         println!("{:.6}", start.elapsed().as_secs_f64());
     }
     Ok(())

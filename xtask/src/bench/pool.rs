@@ -72,17 +72,39 @@ impl Pool {
 
     /// The same, kept on these cores: a list as `taskset` takes it.
     pub(super) fn add_node_on(&mut self, cores: Option<&str>, args: &[&str]) -> Outcome {
-        let number = self.children.len();
-        let data = self.folder.join(format!("node-{number}"));
+        let data = self.folder.join(format!("node-{}", self.children.len()));
         let link = self.running.join.clone();
         let mut words = vec!["join", link.as_str()];
         words.extend(args);
         self.children.push(spawn(cores, &data, &words)?);
+        self.wait_for_last()
+    }
+
+    /// Adds a native node of the operator's that shares the coordinator's folder, as that of `shoal up` does.
+    pub(super) fn add_own_node(&mut self) -> Outcome {
+        let (data, at) = (self.data(), &self.running);
+        let words = ["join", at.url.as_str(), "--key", at.key.as_str()];
+        self.children.push(spawn(None, &data, &words)?);
+        self.wait_for_last()
+    }
+
+    fn wait_for_last(&self) -> Outcome {
+        let number = self.children.len() - 1;
         wait_for("a node", || {
             let text = output(self.client(&["nodes", "--json"]).stderr(Stdio::null())).ok()?;
             let nodes: serde_json::Value = serde_json::from_str(&text).ok()?;
             nodes["nodes"].as_array().filter(|nodes| nodes.len() >= number).map(|_| ())
         })
+    }
+
+    /// The coordinator's folder.
+    pub(super) fn data(&self) -> PathBuf {
+        self.folder.join(COORDINATOR)
+    }
+
+    /// A file that goes with the pool.
+    pub(super) fn file(&self, name: &str) -> PathBuf {
+        self.folder.join(name)
     }
 
     /// A client verb of this pool.

@@ -11,9 +11,9 @@ pub(crate) use summary::Summary;
 use shoal_engine::intake::{ElementType, InputAsk, MapAsk, MapPlan, input_names};
 
 use crate::args::Map;
-use crate::client::Source;
+use crate::client::{Copied, Source};
 use crate::fail::Fail;
-use crate::npy::Dtype;
+use crate::npy::{self, Dtype};
 
 /// All inputs, in the kernel's binding order.
 pub(crate) struct Arrays {
@@ -44,6 +44,18 @@ pub(crate) struct Layout {
     pub(crate) npy: Option<(Dtype, Vec<u64>)>,
     /// Without an output: what the array is that is summed up, if it is one of numbers.
     pub(crate) shown: Option<(Dtype, Vec<u64>)>,
+}
+
+impl Layout {
+    /// What stands before the bytes in the output's file.
+    pub(crate) fn head(&self) -> Vec<u8> {
+        self.npy.as_ref().map(|(dtype, shape)| npy::header(*dtype, shape)).unwrap_or_default()
+    }
+
+    /// The output's file, of which nothing is there.
+    pub(crate) fn copied(&self) -> Copied {
+        Copied::new(self.head().len() as u64, self.bytes)
+    }
 }
 
 impl Arrays {

@@ -14,8 +14,11 @@ impl Client {
         &self,
         job: u64,
         bar: &BytesBar,
-        each: impl FnMut(&[u8]) -> Result<(), Fail>,
+        mut each: impl FnMut(&[u8]) -> Result<(), Fail>,
     ) -> Result<(), Fail> {
+        if self.read_result(job, bar, &mut each).await? {
+            return Ok(());
+        }
         self.fetch(&self.partial(format!("/api/v1/jobs/{job}/result")), bar, each).await
     }
 

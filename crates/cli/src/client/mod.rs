@@ -2,6 +2,7 @@
 
 mod answers;
 mod ask;
+mod beside;
 mod chat;
 mod download;
 mod events;
@@ -16,6 +17,7 @@ mod upload;
 mod wait;
 
 pub(crate) use answers::Answer;
+pub(crate) use beside::Copied;
 pub(crate) use field::Seen;
 pub(crate) use manner::{Manner, OnInterrupt, quoted};
 pub(crate) use said::{Job, Said};
@@ -36,6 +38,7 @@ use shoal_api::{
     ErrorJson, ExplainJson, ExplainServiceJson, InputsJson, JobRequest, JobsJson, NodesJson,
     ServiceJson, ServiceRequest, ServicesJson,
 };
+use shoal_host::Neighbour;
 use shoal_host::tls::{Trust, distrust};
 
 use self::patience::Patience;
@@ -57,6 +60,8 @@ pub(crate) struct Client {
     is_quiet: bool,
     /// Fetches what is done of results.
     is_partial: bool,
+    /// The coordinator's data folder, if it is on this machine.
+    beside: Option<Arc<Neighbour>>,
 }
 
 impl Client {
@@ -79,6 +84,7 @@ impl Client {
             patience: Arc::new(Patience::new(target.patience)),
             is_quiet: false,
             is_partial: false,
+            beside: target.beside.clone().map(Arc::new),
         })
     }
 

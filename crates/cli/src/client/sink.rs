@@ -1,7 +1,7 @@
 //! Where a result goes. A file appears under its name only when it is whole.
 
 use std::fs::{self, File};
-use std::io::{self, BufWriter, Write};
+use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use crate::fail::Fail;
@@ -13,18 +13,21 @@ pub(crate) struct Sink {
     /// directly.
     temporary: Option<PathBuf>,
     writer: Option<BufWriter<Box<dyn Write + Send>>>,
+    /// The same file where it is one: bytes of other files are copied into it by the system.
+    file: Option<File>,
 }
 
 impl Sink {
     /// Opens the way to `path`; `-` is stdout.
     pub(crate) fn create(path: &Path) -> Result<Sink, Fail> {
-        let open = |writer: Box<dyn Write + Send>, temporary| Sink {
+        let open = |writer: Box<dyn Write + Send>, temporary, file| Sink {
             path: path.to_owned(),
             temporary,
             writer: Some(BufWriter::with_capacity(1 << 20, writer)),
+            file,
         };
         if path.as_os_str() == "-" {
-            return Ok(open(Box::new(io::stdout()), None));
+            return Ok(open(Box::new(io::stdout()), None, None));
         }
         let cannot = |error: io::Error| Fail::writing(path, &error);
         match fs::metadata(path) {
@@ -33,13 +36,14 @@ impl Sink {
             }
             Ok(there) if !there.is_file() => {
                 let device = fs::OpenOptions::new().write(true).open(path).map_err(cannot)?;
-                Ok(open(Box::new(device), None))
+                Ok(open(Box::new(device), None, None))
             }
             _ => {
                 let temporary = beside(path)?;
                 let file =
                     File::create_new(&temporary).map_err(|error| missing_folder(path, error))?;
-                Ok(open(Box::new(file), Some(temporary)))
+                let same = file.try_clone().map_err(cannot)?;
+                Ok(open(Box::new(file), Some(temporary), Some(same)))
             }
         }
     }
@@ -47,6 +51,42 @@ impl Sink {
     pub(crate) fn write(&mut self, bytes: &[u8]) -> Result<(), Fail> {
         let Some(writer) = &mut self.writer else { return Ok(()) };
         writer.write_all(bytes).map_err(|error| self.fail(&error))
+    }
+
+    /// Whether [`Sink::place`] has a file to copy into.
+    pub(crate) fn is_file(&self) -> bool {
+        self.file.is_some()
+    }
+
+    /// Copies part of another file to a position in this one, without looking at it.
+    pub(crate) fn place(
+        &mut self,
+        from: &File,
+        (offset, size): (u64, u64),
+        to: u64,
+    ) -> Result<(), Fail> {
+        self.seek(to)?;
+        let Some(mut file) = self.file.as_ref() else { return Ok(()) };
+        let mut part = from;
+        let copied = part
+            .seek(SeekFrom::Start(offset))
+            .and_then(|_| io::copy(&mut part.take(size), &mut file))
+            .map_err(|error| self.fail(&error))?;
+        if copied == size {
+            return Ok(());
+        }
+        Err(self.fail(&io::ErrorKind::UnexpectedEof.into()))
+    }
+
+    /// What is written next begins the file anew, whatever was placed in it.
+    pub(crate) fn rewind(&mut self) -> Result<(), Fail> {
+        self.seek(0)
+    }
+
+    fn seek(&mut self, to: u64) -> Result<(), Fail> {
+        self.flush()?;
+        let Some(mut file) = self.file.as_ref() else { return Ok(()) };
+        file.seek(SeekFrom::Start(to)).map(drop).map_err(|error| self.fail(&error))
     }
 
     /// What was written so far goes to whoever reads a pipe.
@@ -60,6 +100,7 @@ impl Sink {
         if let Some(mut writer) = self.writer.take() {
             writer.flush().map_err(|error| self.fail(&error))?;
         }
+        self.file = None;
         if let Some(temporary) = &self.temporary {
             fs::rename(temporary, &self.path).map_err(|error| self.fail(&error))?;
             self.temporary = None;
@@ -80,7 +121,7 @@ impl Drop for Sink {
     fn drop(&mut self) {
         if let Some(temporary) = &self.temporary {
             // Closed first: Windows deletes no open file.
-            self.writer = None;
+            (self.writer, self.file) = (None, None);
             let _ = fs::remove_file(temporary);
         }
     }
@@ -140,6 +181,28 @@ mod tests {
         sink.finish().expect("finished");
         assert_eq!(fs::read(&path).expect("the result"), b"whole");
         assert_eq!(fs::read_dir(&folder).expect("readable").count(), 1);
+        fs::remove_dir_all(&folder).expect("removed");
+    }
+
+    #[test]
+    fn parts_of_other_files_come_where_they_belong() {
+        let folder = folder();
+        let (from, path) = (folder.join("log"), folder.join("out.npy"));
+        let bytes: Vec<u8> = (0..200_000_u32).map(|at| (at / 3) as u8).collect();
+        fs::write(&from, &bytes).expect("written");
+        let from = File::open(&from).expect("there");
+        let mut sink = Sink::create(&path).expect("a sink");
+        assert!(sink.is_file());
+        sink.write(b"gone").expect("written");
+        sink.place(&from, (7, 100_000), 50_004).expect("copied");
+        sink.rewind().expect("a file");
+        sink.write(b"head").expect("written");
+        sink.place(&from, (150_000, 50_000), 4).expect("copied");
+        assert!(sink.place(&from, (199_999, 2), 4).is_err(), "there is one byte only");
+        sink.place(&from, (150_000, 50_000), 4).expect("copied");
+        sink.finish().expect("finished");
+        let parts = [b"head", &bytes[150_000..], &bytes[7..100_007]];
+        assert!(fs::read(&path).expect("the result") == parts.concat());
         fs::remove_dir_all(&folder).expect("removed");
     }
 

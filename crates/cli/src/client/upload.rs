@@ -6,6 +6,7 @@ use std::io::{self, Read, Seek, SeekFrom};
 use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use bytes::Bytes;
 use futures_util::stream;
@@ -20,6 +21,8 @@ use crate::show::Bytes as BytesBar;
 /// Read and sent at a time: large enough that system calls do not count, small enough for a smooth
 /// bar.
 const CHUNK: usize = 1 << 20;
+/// Read at a time where nothing is sent.
+const PASSED: usize = 256 << 10;
 const UPLOAD_OFFSET: &str = "upload-offset";
 const UPLOAD_LENGTH: &str = "upload-length";
 
@@ -70,17 +73,53 @@ impl Source {
         }
     }
 
+    /// Hands everything to `each`, through one buffer that stays in a core's own cache. A file that changes meanwhile is an
+    /// error: what was handed over was in no moment its content.
+    pub(super) fn pass(&self, each: &mut dyn FnMut(&[u8]) -> io::Result<()>) -> io::Result<()> {
+        match self {
+            Source::Memory(bytes) => bytes.chunks(PASSED).try_for_each(each),
+            Source::File { path, start, size } => {
+                let mut file = File::open(path)?;
+                let before = stamp(&file)?;
+                file.seek(SeekFrom::Start(*start))?;
+                passed(*size, |piece, _| file.read_exact(piece), each)?;
+                if stamp(&file)? == before { Ok(()) } else { Err(io::Error::other(Changed)) }
+            }
+            Source::Spooled { spool, start, size } => {
+                passed(*size, |piece, at| spool.read_exact_at(piece, start + at), each)
+            }
+        }
+    }
+
     pub(crate) fn hash(&self) -> Result<blake3::Hash, Fail> {
         let mut hasher = blake3::Hasher::new();
-        let read = self.read(0, |piece| {
-            hasher.update(&piece);
-            true
+        let read = self.pass(&mut |piece| {
+            hasher.update(piece);
+            Ok(())
         });
         read.map_err(|error| self.fail(&error))?;
         Ok(hasher.finalize())
     }
 
-    fn fail(&self, error: &io::Error) -> Fail {
+    /// It is not what it was.
+    fn changed(&self) -> Fail {
+        Fail::Input {
+            code: "hash_mismatch".into(),
+            message: match self {
+                Source::File { path, .. } => {
+                    format!("{} changed while it was being sent: try again", path.display())
+                }
+                Source::Memory(_) | Source::Spooled { .. } => {
+                    "the bytes changed on their way: try again".into()
+                }
+            },
+        }
+    }
+
+    pub(super) fn fail(&self, error: &io::Error) -> Fail {
+        if error.get_ref().is_some_and(|error| error.is::<Changed>()) {
+            return self.changed();
+        }
         match self {
             Source::File { path, .. } if error.kind() == io::ErrorKind::UnexpectedEof => {
                 Fail::input(format!("{} became shorter while it was being read", path.display()))
@@ -109,14 +148,48 @@ fn pieces(
     Ok(())
 }
 
+/// Reads so many bytes through one buffer.
+fn passed(
+    size: u64,
+    mut read: impl FnMut(&mut [u8], u64) -> io::Result<()>,
+    each: &mut dyn FnMut(&[u8]) -> io::Result<()>,
+) -> io::Result<()> {
+    let mut buffer = vec![0; size.min(PASSED as u64) as usize];
+    let mut at = 0;
+    while at < size {
+        let piece = &mut buffer[..(size - at).min(PASSED as u64) as usize];
+        read(piece, at)?;
+        each(piece)?;
+        at += piece.len() as u64;
+    }
+    Ok(())
+}
+
+/// What is another one once somebody has written to a file, as far as the system tells.
+fn stamp(file: &File) -> io::Result<(u64, Option<SystemTime>)> {
+    let about = file.metadata()?;
+    Ok((about.len(), about.modified().ok()))
+}
+
+/// A file was written to while it was read.
+#[derive(Debug)]
+struct Changed;
+
+impl std::fmt::Display for Changed {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("the file changed while it was being read")
+    }
+}
+
+impl std::error::Error for Changed {}
+
 impl Client {
     /// Stores the bytes and tells their name.
     pub(crate) async fn upload(&self, source: &Source, bar: &BytesBar) -> Result<BlobJson, Fail> {
-        let hashed = source.clone();
-        let hash = tokio::task::spawn_blocking(move || hashed.hash())
-            .await
-            .map_err(|error| Fail::world("internal", error.to_string()))??;
-        let blob = BlobJson { hash: hash.to_hex().to_string(), size: source.size() };
+        if let Some(blob) = self.draft(source, bar).await? {
+            return Ok(blob);
+        }
+        let blob = self.named(source).await?;
         let note = |text: &str| self.note(text);
         let (mut tries, mut furthest) = (self.tries(&note), 0);
         loop {
@@ -132,6 +205,15 @@ impl Client {
                 }
             }
         }
+    }
+
+    /// What the bytes are called.
+    pub(super) async fn named(&self, source: &Source) -> Result<BlobJson, Fail> {
+        let hashed = source.clone();
+        let hash = tokio::task::spawn_blocking(move || hashed.hash())
+            .await
+            .map_err(|error| Fail::world("internal", error.to_string()))??;
+        Ok(BlobJson { hash: hash.to_hex().to_string(), size: source.size() })
     }
 
     /// One try: asks what is held and sends the rest.
@@ -165,17 +247,7 @@ impl Client {
                 "connection_lost",
                 "the coordinator did not receive all bytes of an upload",
             ))),
-            StatusCode::UNPROCESSABLE_ENTITY => Err(Push::Refused(Fail::Input {
-                code: "hash_mismatch".into(),
-                message: match source {
-                    Source::File { path, .. } => {
-                        format!("{} changed while it was being sent: try again", path.display())
-                    }
-                    Source::Memory(_) | Source::Spooled { .. } => {
-                        "the bytes changed on their way: try again".into()
-                    }
-                },
-            })),
+            StatusCode::UNPROCESSABLE_ENTITY => Err(Push::Refused(source.changed())),
             status if status.is_success() => Ok(()),
             // A coordinator that is about to stop says so; the next try finds it back.
             _ => Err(broke(self.refused(answer).await)),

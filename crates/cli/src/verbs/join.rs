@@ -8,7 +8,7 @@ use super::Context;
 use super::serve::stop_on_signal;
 use crate::args::Join;
 use crate::fail::Fail;
-use crate::{keys, show};
+use crate::{keys, place, show};
 
 const LLVMPIPE: &str = "note: this software GPU (llvmpipe) ends loops after 65,535 iterations in \
     total; units that need more fail here with an error and are tried on other nodes";
@@ -20,7 +20,9 @@ pub(super) async fn run(context: &Context, args: Join) -> Result<(), Fail> {
     };
     let base = link.base.clone();
     let (data, first_seen) = (context.data_folder()?, show::first_seen);
-    let options = Options { link, data, lend: args.lend.into(), talks: None, first_seen };
+    let beside = is_own.then(|| place::beside(&data, &base));
+    let lend = args.lend.into();
+    let options = Options { link, data, lend, talks: None, first_seen, beside };
     let json = context.json;
     let ran = shoal_host::run(options, stop_on_signal(), move |notice| tell(json, &base, &notice));
     ran.await.map_err(|fail| refused(fail.into(), is_own))?;

@@ -12,14 +12,14 @@ use shoal_kinds::plan::Intake;
 
 use super::reduce::{self, Numbers, Reduction};
 use super::{
-    Context, check_stdout, common, finished, params, partial, policy, read_kernel, refused,
+    Context, check_stdout, common, early, finished, params, partial, policy, read_kernel, refused,
 };
 use crate::args::Map;
 use crate::arrays::{Arrays, Layout, Summary};
-use crate::client::{Client, Job, Sink};
+use crate::client::{Client, Copied, Job, Sink};
 use crate::fail::Fail;
 use crate::interrupt::Interrupts;
-use crate::{npy, show};
+use crate::show;
 
 pub(super) async fn run(context: &Context, args: Map, interrupts: &Interrupts) -> Result<(), Fail> {
     if let Some(output) = &args.output {
@@ -45,7 +45,7 @@ pub(super) async fn run(context: &Context, args: Map, interrupts: &Interrupts) -
         None => None,
     };
     // Opened before any work, so that a place that cannot be written shows at once.
-    let sink = args.output.as_deref().map(Sink::create).transpose()?;
+    let mut sink = args.output.as_deref().map(Sink::create).transpose()?;
 
     let client = context.client(&args.server)?;
     let mut common = common(&args.kernel, &args.job)?;
@@ -62,19 +62,19 @@ pub(super) async fn run(context: &Context, args: Map, interrupts: &Interrupts) -
         reduce: reduction.as_ref().map(Reduction::json),
     });
     let request = JobRequest { common: common.clone(), work };
-    let job = match context.run(&client, &request, interrupts).await {
+    let mut copied = layout.copied();
+    let early = (sink.as_mut().filter(|_| reduction.is_none()), &mut copied);
+    let job = match early::run(context, &client, &request, interrupts, early).await {
         Ok(job) => job,
         Err(fail) => return Err(save_part(context, &client, &args, fail, &layout, sink).await),
     };
     let is_vec3 = plan.output.name.starts_with("vec3");
     match (reduction.zip(folding), sink) {
         (None, Some(mut sink)) => {
-            save(context, &client, job.id, &layout, &mut sink).await?;
+            save(context, &client, job.id, &layout, (&mut sink, &mut copied)).await?;
             sink.finish()?;
             partial::complete(context, args.output.as_deref());
-            let (items, size) = (show::count(layout.items as f64), show::size(layout.bytes));
-            let what = format!("{items} items, {size}");
-            finished(context, &job, args.output.as_deref(), began, &what)
+            finished(context, &job, args.output.as_deref(), began, &told(&layout))
         }
         (None, None) => show_summary(context, &client, (&job, began), &layout, is_vec3).await,
         (Some((reduction, folding)), sink) => {
@@ -92,6 +92,11 @@ pub(super) async fn run(context: &Context, args: Map, interrupts: &Interrupts) -
     }
 }
 
+/// How much came out.
+fn told(layout: &Layout) -> String {
+    format!("{} items, {}", show::count(layout.items as f64), show::size(layout.bytes))
+}
+
 /// What is done of a job that did not end well, if that is wanted; the failure stays one.
 async fn save_part(
     context: &Context,
@@ -106,7 +111,7 @@ async fn save_part(
         return fail;
     };
     let save = async |client: &Client| {
-        save(context, client, job, layout, &mut sink).await?;
+        save(context, client, job, layout, (&mut sink, &mut layout.copied())).await?;
         sink.finish()
     };
     partial::deliver(context, client, fail, wanted, save).await
@@ -216,21 +221,14 @@ async fn save(
     client: &Client,
     job: u64,
     layout: &Layout,
-    sink: &mut Sink,
+    (sink, copied): (&mut Sink, &mut Copied),
 ) -> Result<(), Fail> {
-    if let Some((dtype, shape)) = &layout.npy {
-        sink.write(&npy::header(*dtype, shape))?;
-    }
+    sink.rewind()?;
+    sink.write(&layout.head())?;
     let bar = show::Bytes::new("fetching the result", if context.json { 0 } else { layout.bytes });
-    let mut got = 0;
-    let fetched = client
-        .result(job, &bar, |piece| {
-            got += piece.len() as u64;
-            sink.write(piece)
-        })
-        .await;
+    let fetched = fetch(client, job, &bar, (sink, copied)).await;
     bar.clear();
-    fetched?;
+    let got = fetched?;
     if got != layout.bytes {
         let wanted = layout.bytes;
         return Err(Fail::world(
@@ -239,4 +237,24 @@ async fn save(
         ));
     }
     Ok(())
+}
+
+/// Brings the bytes of a result into a file; says how many.
+async fn fetch(
+    client: &Client,
+    job: u64,
+    bar: &show::Bytes,
+    (sink, copied): (&mut Sink, &mut Copied),
+) -> Result<u64, Fail> {
+    if let Some(size) = client.copy_result(job, bar, sink, copied).await? {
+        return Ok(size);
+    }
+    let mut got = 0;
+    client
+        .result(job, bar, |piece| {
+            got += piece.len() as u64;
+            sink.write(piece)
+        })
+        .await?;
+    Ok(got)
 }

@@ -13,7 +13,7 @@ pub(super) async fn run(context: &Context, args: Talk) -> Result<(), Fail> {
     let talks = if args.pipe { Talks::Carries } else { Talks::Measures };
     let link = JoinLink::parse(&args.url)?;
     let (data, first_seen) = (context.data_folder()?, show::first_seen);
-    let options = Options { link, data, lend, talks: Some(talks), first_seen };
+    let options = Options { link, data, lend, talks: Some(talks), first_seen, beside: None };
     let ran = shoal_host::run(options, stop_on_signal(), |notice| {
         if let (Notice::Joined { node }, Talks::Measures) = (notice, talks) {
             // Whoever started it may be gone.

@@ -21,7 +21,7 @@ use super::{Context, owner};
 use crate::args::{Lend, Up};
 use crate::client::{Client, Source, verdict};
 use crate::fail::Fail;
-use crate::place::Target;
+use crate::place::{self, Target};
 use crate::{keys, show};
 
 /// The small job: squares, by a kernel anyone can read.
@@ -91,7 +91,9 @@ async fn lend_this_machine(
         let link = link?;
         let base = link.base.clone();
         let first_seen = show::first_seen;
-        let options = Options { link, data, lend: lend.into(), talks: None, first_seen };
+        let beside = Some(place::beside(&data, &base));
+        let lend = lend.into();
+        let options = Options { link, data, lend, talks: None, first_seen, beside };
         let ran = shoal_host::run(options, stop, move |notice| {
             caution(json, &notice);
             let text = as_text(&base, &notice);
@@ -117,7 +119,12 @@ async fn greet(
     data: &Path,
     stop: watch::Receiver<bool>,
 ) -> Result<(), Fail> {
-    let target = Target { url: links.urls.local.clone(), key: links.key.clone(), patience: None };
+    let target = Target {
+        url: links.urls.local.clone(),
+        key: links.key.clone(),
+        patience: None,
+        beside: None,
+    };
     let client = Client::new(&target, data)?;
     let demo = async {
         if args.no_node || args.no_demo { Ok(None) } else { demo(&client, data).await.map(Some) }

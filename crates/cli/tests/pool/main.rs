@@ -8,6 +8,7 @@ mod bad_input;
 mod batch;
 #[cfg(unix)]
 mod battery;
+mod beside;
 mod consent;
 #[cfg(feature = "count")]
 mod count;

@@ -16,6 +16,7 @@ use super::keyed::{Key, Taken};
 use crate::answer::Giver;
 use crate::store::facts::Stored;
 use crate::store::results::Region;
+use crate::store::send::Extent;
 use shoal_api::{ExplainServiceJson, JobJson, LeftNodeJson, NodeJson, ServiceJson, UnitsJson};
 
 /// Answers that may come late or, when the driver stops, never.
@@ -65,12 +66,21 @@ pub(crate) enum Event {
         job: JobId,
         reply: Reply<Option<JobJson>>,
     },
-    /// A node is about to send a result by HTTP.
+    /// A node is about to send a result by HTTP, or to write it itself.
     Reserve {
         conn: Conn,
         job: JobId,
         attempt: Attempt,
         size: u64,
+        writer: Writer,
+        reply: Reply<Result<Reserved, ReserveError>>,
+    },
+    /// It has written it itself: looks whether that is where it was to.
+    Placed {
+        conn: Conn,
+        job: JobId,
+        attempt: Attempt,
+        part: Extent,
         reply: Reply<Result<Reserved, ReserveError>>,
     },
     /// It did; answered once that is durable.
@@ -192,6 +202,16 @@ pub(crate) enum NotTaken {
     },
 }
 
+/// Who writes a result's bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Writer {
+    /// This process, from what comes by HTTP.
+    Here,
+    /// A node of the operator's that shares the data folder. It may go on after this process is killed, so the room is taken
+    /// in the file at once: the next coordinator must not give it away again.
+    Beside,
+}
+
 /// Where a result may be written and what it must look like.
 #[derive(Debug)]
 pub(crate) struct Reserved {
@@ -210,6 +230,8 @@ pub(crate) enum ReserveError {
     Stored(Place),
     /// It began too many times.
     TooOften,
+    /// It was not given this place, or a coordinator before this one gave it.
+    NotPlaced,
     /// The unit's result has another size.
     Size {
         expected: u64,

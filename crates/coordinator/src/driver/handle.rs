@@ -9,11 +9,12 @@ use tokio::sync::{mpsc, oneshot, watch};
 
 use super::event::{
     Counts, CrewEvent, Event, Explain, Found, GridSeat, Merged, NotTaken, Prefix, Proven, Query,
-    Reply, ReserveError, Reserved, ServiceEvent, Submission,
+    Reply, ReserveError, Reserved, ServiceEvent, Submission, Writer,
 };
 use super::keyed::{Key, Taken};
 use crate::health::{Health, Trouble};
 use crate::store::facts::Stored;
+use crate::store::send::Extent;
 use shoal_api::{ExplainServiceJson, JobJson, LeftNodeJson, NodeJson, ServiceJson, UnitsJson};
 
 #[derive(Clone)]
@@ -73,8 +74,19 @@ impl Handle {
         job: JobId,
         attempt: Attempt,
         size: u64,
+        writer: Writer,
     ) -> Result<Result<Reserved, ReserveError>, Stopped> {
-        self.ask(|reply| Event::Reserve { conn, job, attempt, size, reply }).await
+        self.ask(|reply| Event::Reserve { conn, job, attempt, size, writer, reply }).await
+    }
+
+    pub(crate) async fn placed(
+        &self,
+        conn: Conn,
+        job: JobId,
+        attempt: Attempt,
+        part: Extent,
+    ) -> Result<Result<Reserved, ReserveError>, Stopped> {
+        self.ask(|reply| Event::Placed { conn, job, attempt, part, reply }).await
     }
 
     pub(crate) async fn stored(&self, stored: Stored) -> Result<(), Stopped> {

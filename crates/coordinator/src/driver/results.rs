@@ -12,15 +12,16 @@ use shoal_protocol::{Attempt, JobId};
 use shoal_scheduler::{Conn, Place};
 
 use super::Driver;
-use super::event::{ReserveError, Reserved};
+use super::event::{ReserveError, Reserved, Writer};
 use super::settle::Journal;
 use crate::store::facts::Stored;
 use crate::store::place::{is_full, read_exact_at, write_all_at};
 use crate::store::results::{self, Region, ResultFiles};
+use crate::store::send::Extent;
 
 /// Regions one attempt may take. Each transfer has its own, so that one that is still under way cannot
 /// change what another stored; without an end a node could make the file grow for ever.
-const MAX_REGIONS: u32 = 8;
+const MAX_REGIONS: usize = 8;
 /// How often stored results whose unit is no longer lent are looked for.
 const SWEEP: Duration = Duration::from_secs(30);
 
@@ -28,8 +29,8 @@ pub(super) struct Results {
     files: ResultFiles,
     /// Those that came by HTTP and wait for their `Done`. The journal has the same list.
     stored: HashMap<Attempt, Stored>,
-    /// How often results began to come by HTTP.
-    begun: HashMap<Attempt, u32>,
+    /// Where results began to be written.
+    begun: HashMap<Attempt, Vec<Extent>>,
     sweep_at: Instant,
 }
 
@@ -61,15 +62,39 @@ impl Results {
         Ok(bytes)
     }
 
-    /// A result begins to come by HTTP: where it may be written.
-    fn begin(&mut self, job: JobId, attempt: Attempt, size: u64) -> Result<Region, ReserveError> {
-        let begun = self.begun.get(&attempt).copied().unwrap_or(0);
-        if begun >= MAX_REGIONS {
+    /// A result begins to come: where it may be written.
+    fn begin(
+        &mut self,
+        job: JobId,
+        attempt: Attempt,
+        size: u64,
+        writer: Writer,
+    ) -> Result<Region, ReserveError> {
+        if self.begun.get(&attempt).is_some_and(|begun| begun.len() >= MAX_REGIONS) {
             return Err(ReserveError::TooOften);
         }
         let region = self.files.reserve(job, size).map_err(ReserveError::Disk)?;
-        self.begun.insert(attempt, begun + 1);
+        if writer == Writer::Beside {
+            // Regions follow each other, so this never cuts off what others write.
+            region.file.set_len(region.offset + size).map_err(ReserveError::Disk)?;
+        }
+        let part = Extent { offset: region.offset, len: size };
+        self.begun.entry(attempt).or_default().push(part);
         Ok(region)
+    }
+
+    /// A place that was given to an attempt before.
+    fn begun(
+        &mut self,
+        job: JobId,
+        attempt: Attempt,
+        part: Extent,
+    ) -> Result<Region, ReserveError> {
+        if !self.begun.get(&attempt).is_some_and(|begun| begun.contains(&part)) {
+            return Err(ReserveError::NotPlaced);
+        }
+        let file = self.files.file(job).map_err(ReserveError::Disk)?;
+        Ok(Region { file, offset: part.offset })
     }
 
     /// Where an attempt's result is, if it came by HTTP.
@@ -126,7 +151,44 @@ impl Driver {
         job: JobId,
         attempt: Attempt,
         size: u64,
+        writer: Writer,
     ) -> Result<Reserved, ReserveError> {
+        let runs = self.expected(conn, job, attempt, size)?;
+        if self.room.is_full() {
+            self.put_off(conn, attempt);
+            return Err(ReserveError::Full);
+        }
+        match self.results.begin(job, attempt, size, writer) {
+            Ok(region) => Ok(Reserved { region, runs }),
+            Err(ReserveError::Disk(error)) if is_full(&error) => {
+                self.put_off(conn, attempt);
+                Err(ReserveError::Full)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// A result was written by its node: where that is, if it was to be there.
+    pub(super) fn placed(
+        &mut self,
+        conn: Conn,
+        job: JobId,
+        attempt: Attempt,
+        part: Extent,
+    ) -> Result<Reserved, ReserveError> {
+        let runs = self.expected(conn, job, attempt, part.len)?;
+        let region = self.results.begun(job, attempt, part)?;
+        Ok(Reserved { region, runs })
+    }
+
+    /// Whether a result of that size is waited for; for exec, of how many runs.
+    fn expected(
+        &self,
+        conn: Conn,
+        job: JobId,
+        attempt: Attempt,
+        size: u64,
+    ) -> Result<Option<u64>, ReserveError> {
         let lease = self.scheduler.lease(attempt).filter(|(lent, _)| *lent == job);
         let (_, span) = lease.ok_or(ReserveError::NotLent)?;
         let spec = self.scheduler.spec(job).ok_or(ReserveError::NotLent)?;
@@ -136,25 +198,11 @@ impl Driver {
         if let Some(place) = self.results.stored(attempt) {
             return Err(ReserveError::Stored(place));
         }
-        let runs = match spec.work.form().shape(span, &spec.limits) {
-            Shape::Exact(expected) if size != expected => {
-                return Err(ReserveError::Size { expected });
-            }
-            Shape::Runs { most, .. } if size > most => return Err(ReserveError::TooLarge { most }),
-            Shape::Exact(_) => None,
-            Shape::Runs { runs, .. } => Some(runs),
-        };
-        if self.room.is_full() {
-            self.put_off(conn, attempt);
-            return Err(ReserveError::Full);
-        }
-        match self.results.begin(job, attempt, size) {
-            Ok(region) => Ok(Reserved { region, runs }),
-            Err(ReserveError::Disk(error)) if is_full(&error) => {
-                self.put_off(conn, attempt);
-                Err(ReserveError::Full)
-            }
-            Err(error) => Err(error),
+        match spec.work.form().shape(span, &spec.limits) {
+            Shape::Exact(expected) if size != expected => Err(ReserveError::Size { expected }),
+            Shape::Runs { most, .. } if size > most => Err(ReserveError::TooLarge { most }),
+            Shape::Exact(_) => Ok(None),
+            Shape::Runs { runs, .. } => Ok(Some(runs)),
         }
     }
 

@@ -57,9 +57,12 @@ impl Driver {
                 self.later.push(Effect::Show { job, reply });
             }
             Event::Delete { job, reply } => self.delete(now, job, reply),
-            Event::Reserve { conn, job, attempt, size, reply } => {
+            Event::Reserve { conn, job, attempt, size, writer, reply } => {
                 // Promises nothing that a crash could break: no need to wait for the commit.
-                let _ = reply.send(self.reserve(conn, job, attempt, size));
+                let _ = reply.send(self.reserve(conn, job, attempt, size, writer));
+            }
+            Event::Placed { conn, job, attempt, part, reply } => {
+                let _ = reply.send(self.placed(conn, job, attempt, part));
             }
             Event::Stored { stored, reply } => {
                 self.keep(stored);

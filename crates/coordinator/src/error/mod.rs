@@ -90,6 +90,8 @@ pub(crate) enum AuthError {
     NoKey,
     WrongKey,
     Session,
+    /// Only those may ask who share the data folder.
+    NotBeside,
 }
 
 impl From<AuthError> for ApiError {
@@ -107,6 +109,13 @@ impl From<AuthError> for ApiError {
                 "bad_session",
                 "the session is missing or over: send the one of the node's present connection",
             ),
+            AuthError::NotBeside => {
+                return ApiError::new(
+                    StatusCode::FORBIDDEN,
+                    "not_beside",
+                    "this is for programs that read the coordinator's data folder: send X-Shoal-Beside with the word of its running.json",
+                );
+            }
         };
         ApiError::new(StatusCode::UNAUTHORIZED, code, message)
             .with_header(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"))

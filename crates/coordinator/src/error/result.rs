@@ -50,6 +50,11 @@ impl From<ResultError> for ApiError {
                 "too_often",
                 "this attempt's result began too many times",
             ),
+            ResultError::Reserve(ReserveError::NotPlaced) => ApiError::new(
+                StatusCode::CONFLICT,
+                "not_placed",
+                "this coordinator gave no such place for the result: ask for one again",
+            ),
             ResultError::Reserve(ReserveError::Full) => disk_full(),
             ResultError::Reserve(ReserveError::Size { expected }) => {
                 unfit("wrong_size", format!("this unit's result has {expected} bytes"))

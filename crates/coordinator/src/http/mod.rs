@@ -2,6 +2,7 @@
 //! OpenAPI document, so that neither can be forgotten.
 
 mod answers;
+mod beside;
 mod blobs;
 mod chat;
 mod crew_data;
@@ -125,6 +126,7 @@ struct Document;
 fn documented(app: &App) -> OpenApiRouter<App> {
     let keyed = OpenApiRouter::new()
         .merge(blobs::routes())
+        .merge(beside::routes())
         .merge(jobs::routes())
         .merge(kernels::routes())
         .merge(inputs::routes())
@@ -146,6 +148,7 @@ fn documented(app: &App) -> OpenApiRouter<App> {
         .route_layer(from_fn_with_state(app.clone(), guard::with_key));
     let for_nodes = OpenApiRouter::new()
         .merge(node_data::routes())
+        .merge(beside::node_routes())
         .merge(crew_data::routes())
         .route_layer(from_fn_with_state(app.clone(), guard::with_session))
         .routes(routes!(crate::socket::node_socket));

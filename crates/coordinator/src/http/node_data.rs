@@ -19,7 +19,7 @@ use super::extract::Path;
 use super::guard::SHOAL_HASH;
 use super::jobs::number;
 use super::{App, blobs};
-use crate::driver::event::{Event, ReserveError, Reserved};
+use crate::driver::event::{Event, ReserveError, Reserved, Writer};
 use crate::error::{ApiError, AuthError, BlobError, RequestError, ResultError};
 use crate::store::facts::Stored;
 use crate::store::place::{is_full, read_exact_at};
@@ -113,19 +113,20 @@ async fn put_result(
     let attempt = Attempt(number("the attempt", &attempt)?);
     let conn = app.auth.session(&headers).ok_or(AuthError::Session)?;
     let size = length(&headers)?;
-    let Reserved { region, runs } = match app.driver.reserve(conn, job, attempt, size).await? {
-        Ok(reserved) => reserved,
-        // Its sender did not hear that it came the first time.
-        Err(ReserveError::Stored(Place { size: stored, hash, .. })) if stored == size => {
-            discard(body).await;
-            check_hash(&headers, hash)?;
-            return Ok(Json(BlobJson { hash: hash.to_string(), size }));
-        }
-        Err(error) => {
-            discard(body).await;
-            return Err(ResultError::Reserve(error).into());
-        }
-    };
+    let Reserved { region, runs } =
+        match app.driver.reserve(conn, job, attempt, size, Writer::Here).await? {
+            Ok(reserved) => reserved,
+            // Its sender did not hear that it came the first time.
+            Err(ReserveError::Stored(Place { size: stored, hash, .. })) if stored == size => {
+                discard(body).await;
+                check_hash(&headers, hash)?;
+                return Ok(Json(BlobJson { hash: hash.to_string(), size }));
+            }
+            Err(error) => {
+                discard(body).await;
+                return Err(ResultError::Reserve(error).into());
+            }
+        };
     let (offset, file) = (region.offset, Arc::clone(&region.file));
     let target = Target { file, offset, most: size };
     let Received { written, hash, end } = receive(body, target).await;
@@ -166,7 +167,7 @@ fn check_hash(headers: &HeaderMap, found: Hash) -> Result<(), ResultError> {
 }
 
 /// The lengths at the start of an exec result, and what it says of failed runs, must add up to its size.
-fn check_runs(region: &Region, runs: u64, size: u64) -> Result<(), ResultError> {
+pub(super) fn check_runs(region: &Region, runs: u64, size: u64) -> Result<(), ResultError> {
     let head = runs.saturating_mul(LENGTH_BYTES);
     if head > size {
         return Err(ResultError::Shape(short(runs)));

@@ -113,7 +113,7 @@ async fn serve(app: App, mut ears: Ears, mut mouth: Mouth, network: u64) {
         Ok(Err(end)) => return part(&mut ears, &mut mouth, end).await,
         Err(_elapsed) => return,
     };
-    let session = match app.auth.open_session(conn) {
+    let session = match app.auth.open_session(conn, trusted) {
         Ok(session) => session,
         Err(error) => {
             tracing::error!("no random bytes for a session: {error}");

@@ -10,6 +10,7 @@ use std::time::{Duration, SystemTime};
 use axum::body::Body;
 use shoal_protocol::{BlobRef, Hash};
 
+use super::drafts::Sizes;
 use super::place::is_full;
 use super::receive::{ReceiveError, Received, Target, discard, receive};
 use super::turn::Turns;
@@ -20,13 +21,14 @@ pub(crate) const PARTIAL_KEPT: Duration = Duration::from_secs(24 * 3600);
 /// Read at a time when hashing what is already there.
 const CHUNK: usize = 256 << 10;
 /// Uploads without a name of their own: their sender cannot resume them.
-const NAMELESS: &str = "post-";
+pub(super) const NAMELESS: &str = "post-";
 
 #[derive(Clone)]
 pub(crate) struct Blobs {
     root: Arc<Path>,
     /// Hashes being uploaded now: two writers of one file would spoil it.
     turns: Turns,
+    pub(super) sizes: Sizes,
 }
 
 /// Why an upload was not taken. What was received of a named one is kept but for `Mismatch`.
@@ -68,7 +70,7 @@ impl Blobs {
                 fs::remove_file(entry.path())?;
             }
         }
-        Ok(Blobs { root: root.into(), turns: Turns::default() })
+        Ok(Blobs { root: root.into(), turns: Turns::default(), sizes: Sizes::default() })
     }
 
     /// The blob's size, if it is here.
@@ -185,7 +187,9 @@ impl Blobs {
                 let entry = entry?;
                 let name = entry.file_name();
                 let named: Option<Hash> = name.to_str().and_then(|name| name.parse().ok());
-                let recent = entry.metadata()?.modified()? >= since;
+                let about = entry.metadata()?;
+                self.sizes.note(about.len());
+                let recent = about.modified()? >= since;
                 if recent && named != Some(hash_file(&entry.path())?) {
                     tracing::warn!(?name, "a blob is not what its name says: dropping it");
                     fs::remove_file(entry.path())?;
@@ -207,7 +211,8 @@ impl Blobs {
         Ok(())
     }
 
-    fn settle(&self, from: &Path, hash: Hash) -> io::Result<()> {
+    pub(super) fn settle(&self, from: &Path, hash: Hash) -> io::Result<()> {
+        self.sizes.note(fs::metadata(from)?.len());
         let to = self.path(hash);
         match fs::rename(from, &to) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -234,9 +239,13 @@ impl Blobs {
     }
 
     fn nameless(&self) -> io::Result<PathBuf> {
-        let word = random_word().map_err(|error| io::Error::other(error.to_string()))?;
-        Ok(self.root.join("partial").join(format!("{NAMELESS}{word}")))
+        Ok(self.root.join("partial").join(nameless()?))
     }
+}
+
+pub(super) fn nameless() -> io::Result<String> {
+    let word = random_word().map_err(|error| io::Error::other(error.to_string()))?;
+    Ok(format!("{NAMELESS}{word}"))
 }
 
 /// A nameless upload's file, removed unless it was moved into place.

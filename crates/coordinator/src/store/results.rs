@@ -59,7 +59,8 @@ impl ResultFiles {
         let _ = fs::remove_file(path(&self.dir, job));
     }
 
-    fn file(&mut self, job: JobId) -> io::Result<Arc<File>> {
+    /// The file of a job, open.
+    pub(crate) fn file(&mut self, job: JobId) -> io::Result<Arc<File>> {
         if let Some(file) = self.open.get(&job) {
             return Ok(file.clone());
         }
@@ -76,7 +77,12 @@ impl ResultFiles {
 
 /// Where a job's results are.
 pub(crate) fn path(dir: &Path, job: JobId) -> PathBuf {
-    dir.join(format!("{job}.log"))
+    dir.join(name(job))
+}
+
+/// The name of a job's file.
+pub(crate) fn name(job: JobId) -> String {
+    format!("{job}.log")
 }
 
 /// Removes the files of jobs that no longer exist.

@@ -3,6 +3,7 @@
 
 mod again;
 mod auth;
+mod beside;
 mod blobs;
 mod check;
 mod crash;

@@ -9,7 +9,7 @@ use shoal_api::schema::{answers, requests};
 use crate::world::World;
 
 /// All that the coordinator serves. A new route belongs here, so that forgetting its description shows.
-const ROUTES: [(&str, &str); 70] = [
+const ROUTES: [(&str, &str); 76] = [
     ("get", "/api/v1/services"),
     ("get", "/api/v1/services/{name}/explain"),
     ("post", "/api/v1/services"),
@@ -20,6 +20,8 @@ const ROUTES: [(&str, &str); 70] = [
     ("head", "/api/v1/blobs/{hash}"),
     ("put", "/api/v1/blobs/{hash}"),
     ("post", "/api/v1/blobs"),
+    ("put", "/api/v1/blobs/{hash}/draft"),
+    ("post", "/api/v1/drafts"),
     ("get", "/api/v1/events"),
     ("get", "/api/v1/jobs"),
     ("post", "/api/v1/jobs"),
@@ -39,6 +41,7 @@ const ROUTES: [(&str, &str); 70] = [
     ("post", "/api/v1/jobs/{id}/poke"),
     ("get", "/api/v1/jobs/{id}/receipt"),
     ("get", "/api/v1/jobs/{id}/result"),
+    ("get", "/api/v1/jobs/{id}/result/file"),
     ("get", "/api/v1/jobs/{id}/result.npy"),
     ("get", "/api/v1/jobs/{id}/answers"),
     ("get", "/api/v1/jobs/{id}/result/items/{item}"),
@@ -56,6 +59,7 @@ const ROUTES: [(&str, &str); 70] = [
     ("get", "/join"),
     ("get", "/metrics"),
     ("get", "/node/blobs/{hash}"),
+    ("get", "/node/blobs/{hash}/file"),
     ("get", "/node/blobs/{hash}/pieces"),
     ("get", "/node/socket"),
     ("get", "/playground"),
@@ -79,6 +83,8 @@ const ROUTES: [(&str, &str); 70] = [
     ("post", "/v2/models/{name}/versions/{version}/infer"),
     ("put", "/node/kept/{crew}/{epoch}"),
     ("put", "/node/results/{job}/{attempt}"),
+    ("post", "/node/results/{job}/{attempt}/place"),
+    ("put", "/node/results/{job}/{attempt}/place"),
     ("put", "/node/view/{crew}"),
 ];
 

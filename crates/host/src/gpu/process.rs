@@ -10,6 +10,7 @@ use shoal_node::supervise::EngineId;
 use shoal_protocol::JobId;
 use shoal_protocol::limit::MAX_LEASES_PER_NODE;
 
+use super::super::beside::Neighbour;
 use super::talk::{self, FromWorker, ToWorker};
 
 /// The verb by which this program's file, started anew, becomes the GPU process.
@@ -38,12 +39,13 @@ pub(crate) struct Access {
     pub(crate) token: String,
     pub(crate) pin: Option<String>,
     pub(crate) shelf: Option<String>,
+    pub(crate) beside: Option<Neighbour>,
 }
 
 impl Access {
     pub(super) fn message(&self) -> ToWorker {
-        let Access { base, token, pin, shelf } = self.clone();
-        ToWorker::Session { base, token, pin, shelf }
+        let Access { base, token, pin, shelf, beside } = self.clone();
+        ToWorker::Session { base, token, pin, shelf, beside }
     }
 }
 

@@ -8,6 +8,7 @@ use shoal_node::{SimAnswer, SimCommand};
 use shoal_protocol::limit::MAX_UNIT_BYTES;
 use shoal_protocol::{Attempt, CrewId, Failure, GpuCaps, JobId, Lease, Micros, UnitOutput};
 
+use super::super::beside::Neighbour;
 use super::sim_talk;
 
 /// Longest message: two of the largest halos, or a job with the largest kernel, and room for more.
@@ -24,6 +25,8 @@ pub(super) enum ToWorker {
         pin: Option<String>,
         /// The folder with blobs that came from other nodes.
         shelf: Option<String>,
+        /// The coordinator's data folder, where this node shares it.
+        beside: Option<Neighbour>,
     },
     Job {
         job: JobId,

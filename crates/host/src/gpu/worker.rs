@@ -85,9 +85,10 @@ impl Worker {
         let mut input = BufReader::new(io::stdin());
         while let Ok(message) = talk::read(&mut input) {
             match message {
-                ToWorker::Session { base, token, pin, shelf } => {
+                ToWorker::Session { base, token, pin, shelf, beside } => {
                     self.library = shelf.map(|folder| Library::looking_at(folder.into()));
-                    self.session(&base, &token, pin);
+                    self.session.set(&token, beside);
+                    self.reach(&base, pin);
                 }
                 ToWorker::Job { job, items, work } => {
                     lock(&self.device.jobs).insert(job, Arc::new(Job::new(items, *work)));
@@ -119,11 +120,11 @@ impl Worker {
         }
     }
 
-    fn session(&mut self, base: &str, token: &str, pin: Option<String>) {
+    /// How the coordinator is reached; the first time, the slots begin.
+    fn reach(&mut self, base: &str, pin: Option<String>) {
         if let Some(pin) = pin.and_then(|pin| pin.parse().ok()) {
             self.trust.pin(pin);
         }
-        self.session.set(token);
         if self.units.is_none() {
             let tls = self.trust.config().ok();
             self.origin = tls.and_then(|tls| Origin::new(base, tls));

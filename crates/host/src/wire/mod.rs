@@ -14,6 +14,8 @@ use std::time::Duration;
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection, StreamOwned};
 
+use super::beside::HEADER;
+
 /// Read at a time: stays in a core's own cache on its way to the GPU's memory.
 const PIECE: usize = 256 << 10;
 /// Longest head of an answer; ours have a few hundred bytes.
@@ -98,6 +100,8 @@ pub(super) struct Request<'a> {
     pub(super) token: &'a str,
     /// First and last byte wanted.
     pub(super) range: Option<(u64, u64)>,
+    /// The word that proves that this node reads the coordinator's folder.
+    pub(super) beside: Option<&'a str>,
     pub(super) body: &'a [u8],
 }
 
@@ -187,7 +191,7 @@ impl Wire {
     }
 
     fn head(&self, request: &Request<'_>) -> String {
-        let Request { method, path, token, range, body } = request;
+        let Request { method, path, token, range, beside, body } = request;
         let host = &self.origin.host;
         let port = self.origin.port;
         let host =
@@ -199,6 +203,9 @@ impl Wire {
         );
         if let Some((first, last)) = range {
             head.push_str(&format!("range: bytes={first}-{last}\r\n"));
+        }
+        if let Some(word) = beside {
+            head.push_str(&format!("{HEADER}: {word}\r\n"));
         }
         head.push_str("\r\n");
         head

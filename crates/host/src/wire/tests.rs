@@ -37,7 +37,8 @@ fn answer(body: &[u8]) -> Vec<u8> {
 
 fn get(wire: &mut Wire) -> io::Result<Vec<u8>> {
     let mut body = Vec::new();
-    let request = Request { method: "GET", path: "/", token: "t", range: None, body: &[] };
+    let request =
+        Request { method: "GET", path: "/", token: "t", range: None, beside: None, body: &[] };
     wire.exchange(&request, &mut |at, piece| {
         assert_eq!(at as usize, body.len());
         body.extend_from_slice(piece);

@@ -86,6 +86,14 @@ export interface DeviceCondition {
   visible: boolean;
 }
 
+/** A file that nobody else writes: to be made, filled, and given over under its hash. */
+export interface Draft {
+  /** From the data folder on, parts of the path divided by `/`. */
+  file: string;
+  /** A blob of that size is stored: it may be the same, which its hash tells. */
+  mayBeHere: boolean;
+}
+
 /** Something that computes. */
 export interface EngineInfo {
   name: string;
@@ -813,6 +821,24 @@ export interface SimTotal {
   step: number;
   /** One for each number of a cell; `null` for what is not a finite number. */
   values: (number | null)[];
+}
+
+/** A file of the data folder. */
+export interface StoredFile {
+  /** Whether these are all there will be. */
+  complete: boolean;
+  /** From the data folder on, parts of the path divided by `/`. */
+  file: string;
+  /** What counts of it, in order. */
+  parts: StoredPart[];
+}
+
+/** Consecutive bytes of a file. */
+export interface StoredPart {
+  /** Where they belong in what all parts make. */
+  at: number;
+  offset: number;
+  size: number;
 }
 
 export interface SubmitJobAnswer {

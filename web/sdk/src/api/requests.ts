@@ -37,6 +37,11 @@ export interface CommonRequest {
   weight?: number;
 }
 
+/** A draft that is complete. */
+export interface DraftRequest {
+  file: string;
+}
+
 export type Edge = "clamp" | "wrap" | "mirror";
 
 export interface ExecFile {
@@ -187,6 +192,14 @@ export interface OnnxRequestInput {
   type: string;
 }
 
+/** A result that was written where it belongs. */
+export interface PlacedRequest {
+  /** BLAKE3 of the bytes, 64 hexadecimal digits. */
+  hash: string;
+  offset: number;
+  size: number;
+}
+
 /** A poke at the field of a simulation. */
 export interface Poke {
   /** Where, in cells: x, y. */
@@ -273,6 +286,11 @@ export interface SimRequest {
   steps: number;
   /** Cells of a row. */
   width: number;
+}
+
+/** Bytes that somebody means to store. */
+export interface SizeRequest {
+  size: number;
 }
 
 export type Strategy = "adaptive" | "round-robin" | "weight";

@@ -1,0 +1,318 @@
+//! The short way where this machine has the coordinator's data folder: bytes to be stored are written into it, hashed on the way,
+//! and results are read from it. No socket carries them. It is a way that may be missing: whoever finds it closed takes the usual one.
+
+use std::collections::BTreeSet;
+use std::fs::{self, File};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::path::{Component, Path, PathBuf};
+
+use reqwest::Method;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use shoal_api::{BESIDE, BlobJson, DraftJson, DraftRequest, FileJson, PartJson, SizeRequest};
+
+use super::{Client, Sink, Source};
+use crate::fail::Fail;
+use crate::show::Bytes as BytesBar;
+
+/// Below this the usual way is as short.
+const LARGE: u64 = 256 << 10;
+/// Copied at a time: between two of these an interrupt is heard and the bar moves.
+const STRIDE: u64 = 8 << 20;
+/// Read at a time by whoever looks at the bytes.
+const PIECE: usize = 256 << 10;
+
+impl Client {
+    /// Stores bytes by writing them into the coordinator's folder; nothing if that cannot be done.
+    pub(super) async fn draft(
+        &self,
+        source: &Source,
+        bar: &BytesBar,
+    ) -> Result<Option<BlobJson>, Fail> {
+        let size = source.size();
+        let Some(beside) = self.beside.as_ref().filter(|_| size >= LARGE) else { return Ok(None) };
+        let asked = self.ask_beside(Method::POST, "/api/v1/drafts", &SizeRequest { size }).await;
+        let Some(DraftJson { file, may_be_here }) = asked else { return Ok(None) };
+        let Some(path) = inside(&beside.folder, &file) else { return Ok(None) };
+        if may_be_here && let Some(blob) = self.is_held(source).await? {
+            bar.set(size);
+            return Ok(Some(blob));
+        }
+        let (copied, shown) = (source.clone(), bar.clone());
+        let draft = tokio::task::spawn_blocking(move || Draft::write(path, &copied, &shown))
+            .await
+            .map_err(|error| Fail::world("internal", error.to_string()))?;
+        let Some(draft) = draft? else { return Ok(None) };
+        let place = format!("/api/v1/blobs/{}/draft", draft.hash);
+        let stored = self.ask_beside(Method::PUT, &place, &DraftRequest { file }).await;
+        Ok(stored.filter(|stored: &BlobJson| stored.size == size))
+    }
+
+    /// Whether the coordinator has these bytes already.
+    async fn is_held(&self, source: &Source) -> Result<Option<BlobJson>, Fail> {
+        let blob = self.named(source).await?;
+        let asked = self.request(Method::HEAD, &format!("/api/v1/blobs/{}", blob.hash));
+        let answer = asked.send().await;
+        Ok(answer.is_ok_and(|answer| answer.status().is_success()).then_some(blob))
+    }
+
+    /// The file with a job's result, and what of it is the result; nothing if it cannot be read here.
+    async fn result_file(&self, job: u64) -> Option<(File, FileJson)> {
+        let beside = self.beside.as_ref().filter(|_| !self.is_partial)?;
+        let path = format!("/api/v1/jobs/{job}/result/file");
+        let told: FileJson = self.ask_beside(Method::GET, &path, &()).await?;
+        let file = File::open(inside(&beside.folder, &told.file)?).ok()?;
+        // A file that is not all there is somebody else's.
+        let end = told.parts.iter().map(|part| part.offset.saturating_add(part.size)).max()?;
+        (file.metadata().ok()?.len() >= end).then_some((file, told))
+    }
+
+    /// Whether results can be copied into a file.
+    pub(crate) fn copies_into(&self, sink: &Sink) -> bool {
+        self.beside.is_some() && sink.is_file()
+    }
+
+    /// Has the system copy a job's result into a file, but for what is there from before; says how many bytes the result
+    /// has. Nothing if that cannot be done.
+    pub(crate) async fn copy_result(
+        &self,
+        job: u64,
+        bar: &BytesBar,
+        sink: &mut Sink,
+        copied: &mut Copied,
+    ) -> Result<Option<u64>, Fail> {
+        if !self.copies_into(sink) {
+            return Ok(None);
+        }
+        let found = self.result_file(job).await.filter(|(_, told)| told.complete);
+        let Some((file, FileJson { parts, .. })) = found else { return Ok(None) };
+        let total = parts.iter().map(|part| part.size).sum();
+        bar.expect(total);
+        copied.add(&file, parts, sink, bar).await?;
+        Ok(Some(total))
+    }
+
+    /// The same of what there is of an array that is still computed.
+    pub(crate) async fn copy_early(
+        &self,
+        job: u64,
+        sink: &mut Sink,
+        copied: &mut Copied,
+    ) -> Result<(), Fail> {
+        match self.result_file(job).await {
+            Some((file, told)) => copied.add(&file, told.parts, sink, &BytesBar::hidden()).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Hands a job's result to `each` from its file. Says whether it did.
+    pub(super) async fn read_result(
+        &self,
+        job: u64,
+        bar: &BytesBar,
+        each: &mut impl FnMut(&[u8]) -> Result<(), Fail>,
+    ) -> Result<bool, Fail> {
+        let found = self.result_file(job).await.filter(|(_, told)| told.complete);
+        let Some((mut file, FileJson { parts, .. })) = found else { return Ok(false) };
+        bar.expect(parts.iter().map(|part| part.size).sum());
+        let mut piece = vec![0; PIECE];
+        let lost = |error: io::Error| {
+            let message = format!("the coordinator's copy of the result cannot be read: {error}");
+            Fail::world("data_folder", message)
+        };
+        for PartJson { offset, size, .. } in parts {
+            file.seek(SeekFrom::Start(offset)).map_err(lost)?;
+            let mut left = size;
+            while left > 0 {
+                let piece = &mut piece[..left.min(PIECE as u64) as usize];
+                file.read_exact(piece).map_err(lost)?;
+                each(piece)?;
+                left -= piece.len() as u64;
+                bar.add(piece.len() as u64);
+                tokio::task::yield_now().await;
+            }
+        }
+        Ok(true)
+    }
+
+    /// One question, once: a coordinator that is away is waited for on the usual way.
+    async fn ask_beside<T: DeserializeOwned>(
+        &self,
+        method: Method,
+        path: &str,
+        said: &impl Serialize,
+    ) -> Option<T> {
+        let word = &self.beside.as_ref()?.word;
+        let answer = self.request(method, path).header(BESIDE, word).json(said).send().await;
+        self.read(answer).await.ok()
+    }
+}
+
+/// What of a result is in its file already. Bytes that were named once never change, so a part that is named again is the same.
+pub(crate) struct Copied {
+    /// Where the result begins in the file, and how many bytes it may have.
+    start: u64,
+    most: u64,
+    parts: BTreeSet<PartJson>,
+}
+
+impl Copied {
+    /// Nothing yet.
+    pub(crate) fn new(start: u64, most: u64) -> Copied {
+        Copied { start, most, parts: BTreeSet::new() }
+    }
+
+    async fn add(
+        &mut self,
+        from: &File,
+        parts: Vec<PartJson>,
+        sink: &mut Sink,
+        bar: &BytesBar,
+    ) -> Result<(), Fail> {
+        for part in parts {
+            let PartJson { at, offset, size } = part;
+            if self.parts.contains(&part) || at.saturating_add(size) > self.most {
+                continue;
+            }
+            // What this overwrites is to be copied again if it is named again.
+            self.parts.retain(|other| other.at + other.size <= at || other.at >= at + size);
+            for done in (0..size).step_by(STRIDE as usize) {
+                let count = STRIDE.min(size - done);
+                sink.place(from, (offset + done, count), self.start + at + done)?;
+                bar.set(at + done + count);
+                tokio::task::yield_now().await;
+            }
+            self.parts.insert(part);
+        }
+        Ok(())
+    }
+}
+
+/// A file that the coordinator names, if it is in the folder.
+fn inside(folder: &Path, file: &str) -> Option<PathBuf> {
+    let is_inside =
+        |file: &str| Path::new(file).components().all(|part| matches!(part, Component::Normal(_)));
+    (!file.is_empty() && is_inside(file)).then(|| folder.join(file))
+}
+
+/// Bytes in the coordinator's folder that are no blob yet: they go with this.
+struct Draft {
+    path: PathBuf,
+    /// Of the bytes that are in it, whatever became of those they were copied from.
+    hash: blake3::Hash,
+}
+
+impl Draft {
+    /// Copies and hashes in one pass. Nothing if the folder takes no such file.
+    fn write(path: PathBuf, source: &Source, bar: &BytesBar) -> Result<Option<Draft>, Fail> {
+        let Ok(mut file) = File::create_new(&path) else { return Ok(None) };
+        let mut draft = Draft { path, hash: blake3::hash(&[]) };
+        let (mut hasher, mut is_refused) = (blake3::Hasher::new(), false);
+        let passed = source.pass(&mut |piece| {
+            hasher.update(piece);
+            bar.add(piece.len() as u64);
+            file.write_all(piece).inspect_err(|_| is_refused = true)
+        });
+        match passed {
+            Ok(()) => {
+                draft.hash = hasher.finalize();
+                Ok(Some(draft))
+            }
+            Err(_) if is_refused => {
+                bar.set(0);
+                Ok(None)
+            }
+            Err(error) => Err(source.fail(&error)),
+        }
+    }
+}
+
+impl Drop for Draft {
+    fn drop(&mut self) {
+        // One that became a blob is not there any more.
+        let _ = fs::remove_file(&self.path);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_name_leads_out_of_the_folder() {
+        let folder = Path::new("/data");
+        assert_eq!(inside(folder, "blobs/x"), Some("/data/blobs/x".into()));
+        for name in ["", "/etc/passwd", "../x", "blobs/../../x", "./x"] {
+            assert_eq!(inside(folder, name), None, "{name}");
+        }
+    }
+
+    #[tokio::test]
+    async fn what_later_checks_changed_is_copied_again() {
+        let folder = std::env::temp_dir().join(format!("shoal-copied-{}", std::process::id()));
+        fs::create_dir_all(&folder).expect("a folder");
+        let (log, out) = (folder.join("log"), folder.join("out"));
+        fs::write(&log, b"wrongright--second").expect("written");
+        let (log, bar) = (File::open(&log).expect("there"), BytesBar::hidden());
+        let mut sink = Sink::create(&out).expect("a sink");
+        let mut copied = Copied::new(4, 11);
+        let part = |at, offset, size| PartJson { at, offset, size };
+        let beyond = part(11, 0, 5);
+        let early = vec![part(0, 0, 5), part(5, 12, 6), beyond];
+        copied.add(&log, early, &mut sink, &bar).await.expect("copied");
+        assert_eq!(copied.parts.len(), 2);
+        let whole = vec![part(0, 5, 5), part(5, 12, 6)];
+        sink.rewind().expect("a file");
+        sink.write(b"head").expect("written");
+        copied.add(&log, whole, &mut sink, &bar).await.expect("copied");
+        sink.finish().expect("finished");
+        assert_eq!(fs::read(&out).expect("the result"), b"headrightsecond");
+        fs::remove_dir_all(&folder).expect("removed");
+    }
+
+    #[test]
+    fn a_draft_has_the_hash_of_what_is_in_it_and_goes_unless_it_is_taken() {
+        let folder = std::env::temp_dir().join(format!("shoal-draft-{}", std::process::id()));
+        fs::create_dir_all(&folder).expect("a folder");
+        let (from, to) = (folder.join("in.npy"), folder.join("draft"));
+        let bytes: Vec<u8> = (0..3_000_000_u32).map(|at| (at * 31 / 7) as u8).collect();
+        fs::write(&from, &bytes).expect("written");
+        let size = bytes.len() as u64 - 128;
+        let source = Source::File { path: from.clone(), start: 128, size };
+        let write = || Draft::write(to.clone(), &source, &BytesBar::hidden());
+        let draft = write().expect("readable").expect("written");
+        assert_eq!(draft.hash, blake3::hash(&bytes[128..]));
+        assert!(fs::read(&to).expect("there") == bytes[128..]);
+        assert!(write().expect("readable").is_none(), "somebody else's file stays as it is");
+        drop(draft);
+        assert!(!to.exists());
+        fs::write(&from, &bytes[..1000]).expect("written");
+        let Err(Fail::Input { message, .. }) = write() else { panic!("it is shorter now") };
+        assert!(message.contains("became shorter"), "{message}");
+        assert!(!to.exists());
+        fs::remove_dir_all(&folder).expect("removed");
+    }
+
+    #[test]
+    fn a_file_that_changes_while_it_is_read_is_told() {
+        let path = std::env::temp_dir().join(format!("shoal-changing-{}", std::process::id()));
+        fs::write(&path, vec![1; 3 * PIECE]).expect("written");
+        let source = Source::File { path: path.clone(), start: 0, size: 3 * PIECE as u64 };
+        let other = File::options().write(true).open(&path).expect("there");
+        let mut is_first = true;
+        let passed = source.pass(&mut |_| {
+            if std::mem::replace(&mut is_first, false) {
+                let later = std::time::SystemTime::now() + std::time::Duration::from_secs(5);
+                (&other).write_all(&[2; 10])?;
+                // As the system does it, whose clock ticks too seldom for a test.
+                other.set_modified(later)?;
+            }
+            Ok(())
+        });
+        let Fail::Input { code, message } = source.fail(&passed.expect_err("it changed")) else {
+            panic!("somebody changed it")
+        };
+        assert!(code == "hash_mismatch" && message.contains("changed while"), "{code} {message}");
+        fs::remove_file(&path).expect("removed");
+    }
+}
