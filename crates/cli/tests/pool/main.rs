@@ -16,6 +16,7 @@ mod exec;
 mod identity;
 mod kernels;
 mod language;
+mod language_gpu;
 mod leave;
 mod liar;
 mod material;
