@@ -41,6 +41,9 @@ fn main() -> ExitCode {
     if matches!(args.verb, Verb::GpuWorker) {
         return ended(shoal_host::run_worker().map_err(Fail::from), args.json);
     }
+    if matches!(args.verb, Verb::LlmWorker) {
+        return ended(shoal_host::run_llm_worker().map_err(Fail::from), args.json);
+    }
     if let Verb::OnnxWorker(OnnxWorker { library, threads }) = &args.verb {
         let ran = shoal_host::run_onnx_worker(library, *threads);
         return ended(ran.map_err(Fail::from), args.json);

@@ -12,7 +12,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Instant;
 
-use shoal_engine::llm::{Computes, Conversations, Heard, Options, Room, Stage, Step, Whole};
+use shoal_engine::llm::{Computes, Conversations, Heard, Holds, Options, Room, Stage, Step, Whole};
 use shoal_gguf::Model;
 use shoal_text::{
     Ask, Asked, Bounds, Done, Form, Json, Message, Role, Said, Sampling, Spelling, Texts, Token,

@@ -69,12 +69,23 @@ impl<V: Clone> Keep<V> {
         key: Hash,
         make: impl FnOnce() -> Result<V, Failure>,
     ) -> Result<V, Failure> {
+        self.get_sound(key, |_| true, make)
+    }
+
+    /// The same where what was made may have broken since: then it is dropped, and made again.
+    pub(super) fn get_sound(
+        &self,
+        key: Hash,
+        is_sound: impl FnOnce(&V) -> bool,
+        make: impl FnOnce() -> Result<V, Failure>,
+    ) -> Result<V, Failure> {
         let slot = self.slot(key);
         let mut value = slot.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(value) = &*value {
-            return Ok(value.clone());
-        }
-        Ok(value.insert(make()?).clone())
+        let kept = match value.take().filter(is_sound) {
+            Some(kept) => kept,
+            None => make()?,
+        };
+        Ok(value.insert(kept).clone())
     }
 
     pub(super) fn remove(&self, key: &Hash) {
@@ -112,6 +123,9 @@ mod tests {
         assert_eq!(keep.get(key(1), || panic!("kept")), Ok(10));
         assert_eq!(keep.get(key(3), || Ok(30)), Ok(30));
         assert_eq!(keep.get(key(2), || Ok(21)), Ok(21), "the least recently used was dropped");
+        assert_eq!(keep.get_sound(key(2), |it| *it == 21, || panic!("kept")), Ok(21));
+        assert_eq!(keep.get_sound(key(2), |it| *it != 21, || Ok(22)), Ok(22), "it broke");
+        assert_eq!(keep.get(key(2), || panic!("kept")), Ok(22));
     }
 
     #[test]

@@ -156,6 +156,7 @@ pub(super) fn engines(cpus: u16, gpu: bool, accelerator: Option<&Accelerator>) -
         (cpus > 0, Engine::ONNX),
         (cpus > 0, Engine::LLM),
         (cpus > 0, Engine::LLM_TENSORS),
+        (cpus > 0 && gpu, Engine::LLM_GPU),
     ];
     let lent = all.into_iter().filter(|(lent, _)| *lent);
     let built_in = lent.map(|(_, name)| Engine::new(name, env!("CARGO_PKG_VERSION")));

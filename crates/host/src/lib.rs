@@ -3,13 +3,15 @@
 //!
 //! [`run`] lends this machine; the binary that calls it must hand the verb [`WORKER`] to
 //! [`run_worker`], because kernels run in a second process of the same binary, and [`ONNX_WORKER`] to
-//! [`run_onnx_worker`], because ONNX Runtime does.
+//! [`run_onnx_worker`], because ONNX Runtime does, and [`LLM_WORKER`] to [`run_llm_worker`], because
+//! language models on a GPU do.
 
 mod accelerator;
 mod backlog;
 mod beside;
 mod cache;
 mod caps;
+mod child;
 mod connection;
 mod courier;
 mod cpu;
@@ -44,6 +46,7 @@ pub use fail::{Fail, plain};
 pub use gpu::{WORKER, run_worker};
 pub use identity::known as identities;
 pub use jobs::Asker;
+pub use languages::{LLM_WORKER, run_llm_worker};
 pub use link::{JoinLink, base_url};
 pub use shoal_engine::onnx::Note;
 pub use talk::Talks;

@@ -75,6 +75,8 @@ impl Engine {
     pub const LLM: &str = "llm";
     /// The same, where devices share every matrix.
     pub const LLM_TENSORS: &str = "llm-tensors";
+    /// The same on a GPU: within a tolerance, not with the same bits.
+    pub const LLM_GPU: &str = "llm-gpu";
 
     pub fn new(name: &str, version: &str) -> Engine {
         Engine { name: name.into(), version: version.into() }

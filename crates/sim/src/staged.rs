@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use shoal_kinds::crew::Way;
-use shoal_kinds::llm::{By, Summary};
+use shoal_kinds::llm::{By, On, Summary};
 use shoal_kinds::onnx::{Part, Wire};
 use shoal_kinds::{Kind, LlmWork, OnnxWork, Split};
 use shoal_node::{MemberInput, Passing, StageAnswer, StageCommand, Turned};
@@ -92,7 +92,8 @@ impl SplitPlan {
         let (context, conversations) = (64, self.rounds);
         let by = if self.together { By::Tensors } else { By::Layers };
         let (wire, split) = (Wire::F32, true);
-        let work = LlmWork { model, about, context, conversations, split, wire, by };
+        let on = On::Processor;
+        let work = LlmWork { model, about, context, conversations, split, wire, by, on };
         (self.rounds > 0).then_some(work)
     }
 

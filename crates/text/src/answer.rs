@@ -88,6 +88,8 @@ pub struct Answer {
     found: usize,
     /// Tokens that were said.
     said: u64,
+    /// Those among them that somebody else had said.
+    taken_over: usize,
     /// Nothing is said: the text becomes numbers.
     pool: Option<Pool>,
     /// Tokens that the model knows.
@@ -131,6 +133,7 @@ impl Answer {
             position: 0,
             found: 0,
             said: said.len() as u64,
+            taken_over: said.len(),
             pool: embed.map(Pool::new),
             words: bounds.words as usize,
             context: bounds.context as usize,
@@ -243,6 +246,7 @@ impl Answer {
                 found: self.found.min(self.prompt) as u32,
                 guessed: self.lookup.guessed,
                 right: self.lookup.right,
+                taken_over: self.taken_over as u32,
             })),
         }
         Ok(said)
@@ -387,6 +391,8 @@ mod tests {
             let (steps, rest) = run(Asked { said: said.clone(), ..ask(&[3, 4], 4) });
             assert_eq!([said.clone(), tokens(&rest)].concat(), tokens(&whole));
             assert_eq!(steps[0], (0, vec![3, 4], said.is_empty()));
+            let Some(Said::Done(done)) = rest.last() else { panic!("it has no end: {rest:?}") };
+            assert_eq!(done.taken_over as usize, said.len());
         }
         // All was said but that it is the end.
         let (_, rest) = run(Asked { said: tokens(&whole), ..ask(&[3, 4], 4) });

@@ -3,7 +3,7 @@
 use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::embed::Pooling;
 use crate::form::Form;
@@ -98,12 +98,21 @@ pub struct Done {
     /// Tokens of the answer that were guessed before they were chosen, and those of them that were chosen then.
     pub guessed: u32,
     pub right: u32,
+    /// Tokens of the answer that others had said before this device went on. Appended: who left it out did not count them.
+    #[serde(deserialize_with = "read_taken_over")]
+    pub taken_over: u32,
+}
+
+/// Words of older devices end before it.
+fn read_taken_over<'de, D: Deserializer<'de>>(from: D) -> Result<u32, D::Error> {
+    Ok(u32::deserialize(from).unwrap_or_default())
 }
 
 impl Done {
     /// Before anything is counted.
     pub fn new(why: Why) -> Done {
-        Done { why, prompt_micros: 0, answer_micros: 0, found: 0, guessed: 0, right: 0 }
+        let (prompt_micros, answer_micros, found) = (0, 0, 0);
+        Done { why, prompt_micros, answer_micros, found, guessed: 0, right: 0, taken_over: 0 }
     }
 }
 
@@ -170,6 +179,7 @@ mod tests {
         };
         let (prompt_micros, answer_micros) = (5, u64::MAX);
         let counts = Done { found: 3, guessed: 5, right: 4, ..Done::new(Why::Length) };
+        let counts = Done { taken_over: 6, ..counts };
         let done = Said::Done(Done { prompt_micros, answer_micros, ..counts });
         let numbers = Said::Embedding([0.5, -1.0].into());
         let all = [token(7), token(70_000), numbers, done];
@@ -184,6 +194,10 @@ mod tests {
             }
             assert_eq!(found, all);
         }
+        // An older device does not say what it took over.
+        let older = postcard::to_allocvec(&Said::Done(counts)).unwrap();
+        let older = postcard::from_bytes(&older[..older.len() - 1]);
+        assert_eq!(older, Ok(Said::Done(Done { taken_over: 0, ..counts })));
         let mut words = Words::default();
         words.push(&[255; 8]);
         assert!(words.take().is_err());

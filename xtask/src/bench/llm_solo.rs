@@ -1,5 +1,5 @@
 //! `bench llm-solo`: language models on one machine, prompt and what follows it, against llama.cpp; and in a page, in turns
-//! with wllama in the same Chromium.
+//! with wllama in the same Chromium. On a GPU, which is one of software where there is no other.
 
 use std::path::Path;
 
@@ -25,6 +25,9 @@ const FOLLOW: u32 = 64;
 const WLLAMA: &str = "wllama/package/esm";
 const TAB_SIMD: (&str, &str) = ("relaxed-simd", "+simd128,+relaxed-simd");
 const TAB_PROMPT: u32 = 256;
+/// GPUs of software take far longer than processors do.
+const GPU_PROMPT: u32 = 64;
+const GPU_FOLLOW: u32 = 16;
 
 #[derive(Default)]
 struct Speeds {
@@ -43,6 +46,7 @@ pub(super) fn run_bench(plan: &Plan) -> Outcome<Report> {
         let words = ["build", "--release", "--quiet", "--package", "shoal-engine"];
         let example = ["--features", "llm", "--example", "llm-speed"];
         run(cargo().args(words).args(example))?;
+        run(cargo().args(words).args(["--features", "gpu,llm", "--example", "llm-gpu-speed"]))?;
         let (folder, features) = TAB_SIMD;
         let mut tab = cargo();
         tab.args(words).args(example).args(["--target", "wasm32-wasip1"]);
@@ -64,6 +68,7 @@ pub(super) fn run_bench(plan: &Plan) -> Outcome<Report> {
         }
     }
     in_tab(plan, &mut report)?;
+    on_gpu(plan, &mut report)?;
     report.note(format!(
         "Tab: {TAB_PROMPT} tokens of prompt in a page of Chromium, on the processor, one thread on both sides"
     ));
@@ -88,6 +93,28 @@ fn in_tab(plan: &Plan, report: &mut Report) -> Outcome {
         report.peer(&format!("wllama.{name}Tab.{what}PerSecond"), theirs);
         report.ratio(&format!("{name}Tab.{what}"), ours / theirs, Wanted::AtLeast(target));
     }
+    Ok(())
+}
+
+/// The first model: no peer of ours runs on such a GPU (wllama goes back to the processor on SwiftShader).
+fn on_gpu(plan: &Plan, report: &mut Report) -> Outcome {
+    let (name, model, _) = MODELS[0];
+    let (model, mut native) = (outside::folder().join(model), Speeds::default());
+    let words = [GPU_PROMPT, GPU_FOLLOW].map(|it| it.to_string());
+    let (mut gpu, mut dispatches) = (String::new(), 0.0);
+    for round in 1..=plan.rounds {
+        plan.say(&format!("{name} on the GPU, round {round}"));
+        let mut speed = command(target().join("release/examples/llm-gpu-speed"));
+        speed.arg(&model).args(["--prompt", &words[0], "--follow", &words[1]]);
+        let found = figures(&mut speed)?;
+        keep(&found, &mut native)?;
+        dispatches = number(&found, "dispatches")?;
+        gpu = found["gpu"].as_str().unwrap_or("?").into();
+    }
+    report.ours(&format!("{name}Gpu.decodePerSecond"), most(&native.decode));
+    report.ours(&format!("{name}Gpu.prefillPerSecond"), most(&native.prefill));
+    report.ours(&format!("{name}Gpu.dispatchesPerToken"), dispatches);
+    report.note(format!("on the GPU: {GPU_PROMPT} tokens of prompt, {GPU_FOLLOW} follow; {gpu}"));
     Ok(())
 }
 

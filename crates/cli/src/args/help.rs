@@ -221,6 +221,7 @@ Examples:
   shoal model add yolo.onnx --split 3 --wire f16
   shoal model add big.gguf --split 2 --by tensors
                                                 each node has some rows of every matrix
+  shoal model add smollm2.gguf --gpu            computed by a GPU
   shoal model rm yolo                           remove it
   shoal model quantize yolo.onnx --calibrate photos/ --task detect -o yolo-int8.onnx
 

@@ -97,6 +97,8 @@ pub(crate) enum Verb {
     Talk(Talk),
     #[command(name = shoal_host::WORKER, hide = true)]
     GpuWorker,
+    #[command(name = shoal_host::LLM_WORKER, hide = true)]
+    LlmWorker,
     #[command(name = shoal_host::ONNX_WORKER, hide = true)]
     OnnxWorker(OnnxWorker),
 }

@@ -94,6 +94,10 @@ pub(crate) struct ModelAdd {
     /// the memory for all of it, or if several answer sooner) [default: auto for language models, never for others]
     #[arg(long, value_name = "N")]
     pub(crate) split: Option<String>,
+    /// Have a language model computed by a GPU. Some words may then differ from device to device, and one device has
+    /// all of the model
+    #[arg(long)]
+    pub(crate) gpu: bool,
     #[command(flatten, next_help_heading = "With --split")]
     pub(crate) between: Between,
     /// Seconds to wait until a node has it ready

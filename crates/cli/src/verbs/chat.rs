@@ -245,6 +245,9 @@ impl Answer {
         if let Some(first) = self.first {
             told += &format!(", first after {}", show::duration(first.as_secs_f64()));
         }
+        if let Some(before @ 1..) = self.timings["taken_over_n"].as_u64() {
+            told += &format!(", interrupted after {before} and continued");
+        }
         match self.finish.as_deref() {
             _ if self.stopped => told + ", stopped]",
             Some("length") => told + ", cut off at the most tokens]",

@@ -6,14 +6,14 @@ use std::path::Path;
 use std::time::Duration;
 
 use serde_json::json;
-use shoal_api::{LlmRequest, ServiceCommon, ServiceRequest, WorkRequest};
+use shoal_api::{LlmRequest, NodeJson, ServiceCommon, ServiceRequest, WorkRequest};
 use shoal_engine::intake;
-use shoal_kinds::llm::{By, LlmPlan, Summary};
+use shoal_kinds::llm::{By, LlmPlan, On, Summary};
 use shoal_kinds::{LlmWork, Wire};
 use shoal_protocol::{BlobRef, Hash};
 
 use super::model::{ready, stem};
-use super::{Context, devices, owner, refused};
+use super::{Context, devices, owner, refused, wires};
 use crate::args::{ByArg, ModelAdd};
 use crate::client::{Client, Source};
 use crate::fail::Fail;
@@ -46,8 +46,11 @@ pub(super) async fn start(
     args: ModelAdd,
     wire: Option<Wire>,
 ) -> Result<(), Fail> {
-    let by = by(&args);
-    if by == By::Tensors && wire.is_some_and(|wire| wire != Wire::F32) {
+    if let Some(flag) = first_for_several(&args).filter(|_| args.gpu) {
+        let message = format!("with --gpu one device has all of the model: leave {flag} away");
+        return Err(Fail::input(message));
+    }
+    if by(&args) == By::Tensors && wire.is_some_and(|wire| wire != Wire::F32) {
         return Err(Fail::input("--by tensors sends numbers as f32: leave --wire away"));
     }
     let (about, size) = read(&args.file)?;
@@ -62,28 +65,7 @@ pub(super) async fn start(
     let source = Source::File { path: args.file.clone(), start: 0, size };
     let model = client.upload(&source, &bar).await;
     bar.clear();
-    let common = ServiceCommon {
-        name: name.clone(),
-        owner: Some(owner(args.owner.as_deref())),
-        least: Some(args.least),
-        most: Some(args.most.max(args.least)),
-        idle_seconds: Some(args.idle),
-        queue: Some(QUEUE),
-        strangers: args.strangers,
-        split: args.split.clone(),
-        ..ServiceCommon::default()
-    };
-    let (context_tokens, conversations) = (args.context, args.conversations);
-    let wire = wire.map(|wire| wire.name().to_owned());
-    let request = LlmRequest {
-        model: model?.hash,
-        context: context_tokens,
-        conversations,
-        wire,
-        by: args.between.by.map(|_| by.name().to_owned()),
-    };
-    let work_request = WorkRequest::Llm(request);
-    client.serve(&ServiceRequest { common, work: work_request }).await?;
+    client.serve(&request(&args, &name, &work, model?.hash)).await?;
     if !context.json {
         show::line(&told(&name, &work))?;
     }
@@ -112,6 +94,30 @@ pub(super) async fn start(
     show::line(&format!("ready on {}; {next}", ready.join(", ")))
 }
 
+/// What the coordinator is asked for. What nobody chose it chooses.
+fn request(args: &ModelAdd, name: &str, work: &LlmWork, model: String) -> ServiceRequest {
+    let common = ServiceCommon {
+        name: name.to_owned(),
+        owner: Some(owner(args.owner.as_deref())),
+        least: Some(args.least),
+        most: Some(args.most.max(args.least)),
+        idle_seconds: Some(args.idle),
+        queue: Some(QUEUE),
+        strangers: args.strangers,
+        split: args.split.clone(),
+        ..ServiceCommon::default()
+    };
+    let request = LlmRequest {
+        model,
+        context: args.context,
+        conversations: args.conversations,
+        wire: args.between.wire.map(|_| work.wire.name().to_owned()),
+        by: args.between.by.map(|_| work.by.name().to_owned()),
+        on: args.gpu.then(|| work.on.name().to_owned()),
+    };
+    ServiceRequest { common, work: WorkRequest::Llm(request) }
+}
+
 /// What the coordinator will make of it.
 fn planned(args: &ModelAdd, about: &Summary, size: u64, wire: Option<Wire>) -> LlmWork {
     LlmWork {
@@ -119,10 +125,17 @@ fn planned(args: &ModelAdd, about: &Summary, size: u64, wire: Option<Wire>) -> L
         about: about.clone(),
         context: args.context.unwrap_or(about.context.min(shoal_kinds::llm::USUAL_CONTEXT)),
         conversations: args.conversations.unwrap_or(shoal_kinds::llm::USUAL_CONVERSATIONS),
-        split: args.split.as_deref() != Some("never"),
+        split: !args.gpu && args.split.as_deref() != Some("never"),
         wire: wire.unwrap_or_default(),
         by: by(args),
+        on: if args.gpu { On::Gpu } else { On::Processor },
     }
+}
+
+/// The first flag for a model on several devices that is given.
+fn first_for_several(args: &ModelAdd) -> Option<&'static str> {
+    let is_split = args.split.as_deref().is_some_and(|split| split != "never");
+    if is_split { Some("--split") } else { wires::first_flag(args) }
 }
 
 fn by(args: &ModelAdd) -> By {
@@ -157,15 +170,18 @@ fn read(path: &Path) -> Result<(Summary, u64), Fail> {
 /// A model that the nodes of today cannot hold, each alone or all together if it may be split, is not sent.
 async fn enough_memory(client: &Client, work: &LlmWork) -> Result<(), Fail> {
     let nodes = client.nodes(false).await?;
-    let lent = nodes.nodes.iter().map(|node| node.memory);
-    let (most, all): (u64, u64) = (lent.clone().max().unwrap_or(0), lent.sum());
-    let (lent, needed) = (if work.split { all } else { most }, work.memory());
-    if nodes.nodes.is_empty() || needed <= lent {
+    let lent: Vec<u64> = nodes.nodes.iter().filter_map(|node| lends(node, work.on)).collect();
+    let most = lent.iter().copied().max().unwrap_or(0);
+    let all = lent.iter().fold(0, |sum: u64, bytes| sum.saturating_add(*bytes));
+    let takes = work.footprint();
+    let needed = takes.memory.saturating_add(takes.gpu_memory);
+    if lent.is_empty() || needed <= if work.split { all } else { most } {
         return Ok(());
     }
-    let lend = match work.split {
-        true => format!("all nodes together lend only {}", show::size(all)),
-        false => format!("no node lends more than {}", show::size(most)),
+    let lend = match (work.split, work.on) {
+        (true, _) => format!("all nodes together lend only {}", show::size(all)),
+        (false, On::Processor) => format!("no node lends more than {}", show::size(most)),
+        (false, On::Gpu) => format!("no node with a GPU lends more than {}", show::size(most)),
     };
     let message = format!(
         "the model needs {} of memory ({} of weights, {} for {} conversations of {} tokens), but {lend}: lend more \
@@ -179,11 +195,25 @@ async fn enough_memory(client: &Client, work: &LlmWork) -> Result<(), Fail> {
     Err(Fail::Input { code: "too_large".into(), message })
 }
 
+/// What a device has for a model, if that is known.
+fn lends(node: &NodeJson, on: On) -> Option<u64> {
+    match (on, &node.gpu) {
+        (On::Processor, _) => Some(node.memory),
+        (On::Gpu, None) => None,
+        (On::Gpu, Some(gpu)) if gpu.software => Some(node.memory),
+        (On::Gpu, Some(gpu)) => gpu.memory,
+    }
+}
+
 fn told(name: &str, work: &LlmWork) -> String {
     let Summary { title, .. } = &work.about;
     let title = if title.is_empty() { String::new() } else { format!(" ({title})") };
+    let on = match work.on {
+        On::Processor => "",
+        On::Gpu => "; computed by a GPU: some words may differ from device to device",
+    };
     format!(
-        "{name}{title}: {}\n  {} of weights; up to {} conversations of {} tokens; {} of memory in all",
+        "{name}{title}: {}\n  {} of weights; up to {} conversations of {} tokens; {} of memory in all{on}",
         work.about,
         show::size(work.about.weights),
         work.conversations,
@@ -197,8 +227,9 @@ pub(super) fn line(model: &serde_json::Value) -> String {
     let about = &model["shoal"];
     let word = |name: &str| about[name].as_str().unwrap_or("?").to_owned();
     let number = |name: &str| about[name].as_u64().unwrap_or(0);
+    let on = if about["on"] == On::Gpu.name() { ", on a GPU" } else { "" };
     format!(
-        "  {}, {} layers, {} million parameters in {}; conversations of {} tokens; {} of memory",
+        "  {}, {} layers, {} million parameters in {}; conversations of {} tokens; {} of memory{on}",
         word("architecture"),
         number("layers"),
         number("parameters") / 1_000_000,

@@ -139,7 +139,7 @@ pub(crate) async fn run(args: Shoal) -> Result<(), Fail> {
         Verb::Count(count) => work(async |stop| count::run(&context, count, stop).await).await,
         Verb::Talk(talk) => talk::run(&context, talk).await,
         // Answered before a runtime is started.
-        Verb::GpuWorker | Verb::OnnxWorker(_) => Ok(()),
+        Verb::GpuWorker | Verb::LlmWorker | Verb::OnnxWorker(_) => Ok(()),
     }
 }
 
@@ -174,6 +174,7 @@ fn manner(args: &Shoal) -> Manner {
         | Verb::Noop(_)
         | Verb::Talk(_)
         | Verb::GpuWorker
+        | Verb::LlmWorker
         | Verb::OnnxWorker(_) => return Manner { is_json: args.json, ..Manner::default() },
     };
     // What the environment says, it says to the next command as well.

@@ -89,8 +89,9 @@ async fn add(context: &Context, args: ModelAdd) -> Result<(), Fail> {
         }
         return language::start(context, args, between.wire).await;
     }
-    if args.between.by.is_some() {
-        return Err(Fail::input("--by is for language models"));
+    let language_flags = [(args.between.by.is_some(), "--by"), (args.gpu, "--gpu")];
+    if let Some((_, flag)) = language_flags.into_iter().find(|(is_given, _)| *is_given) {
+        return Err(Fail::input(format!("{flag} is for language models")));
     }
     let file = std::fs::read(&args.file).map_err(|error| Fail::reading(&args.file, &error))?;
     let file = Bytes::from(file);

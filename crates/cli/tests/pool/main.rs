@@ -17,6 +17,7 @@ mod exec;
 mod identity;
 mod kernels;
 mod language;
+mod language_gpu;
 mod leave;
 mod liar;
 mod material;

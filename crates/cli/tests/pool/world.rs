@@ -111,6 +111,15 @@ impl Pool {
 
     /// The same with more lines in the head, and the head of the answer.
     pub(crate) fn ask_with(&self, what: &str, more: &str, body: &str) -> (String, Value) {
+        let (head, body) = self.answer(what, more, body);
+        assert!(head.starts_with("HTTP/1.1 20"), "{head} {body}");
+        let said =
+            if body.is_empty() { Value::Null } else { serde_json::from_str(&body).expect("JSON") };
+        (head, said)
+    }
+
+    /// Head and body of an answer, whatever it says.
+    pub(crate) fn answer(&self, what: &str, more: &str, body: &str) -> (String, String) {
         let place = self.url.trim_start_matches("http://");
         let mut socket = TcpStream::connect(place).expect("the coordinator");
         let (key, length) = (&self.key, body.len());
@@ -121,10 +130,7 @@ impl Pool {
         let mut answer = String::new();
         socket.read_to_string(&mut answer).expect("an answer");
         let (head, body) = answer.split_once("\r\n\r\n").expect("a body");
-        assert!(head.starts_with("HTTP/1.1 20"), "{answer}");
-        let said =
-            if body.is_empty() { Value::Null } else { serde_json::from_str(body).expect("JSON") };
-        (head.to_owned(), said)
+        (head.into(), body.into())
     }
 
     /// What `shoal explain` says, as one text.

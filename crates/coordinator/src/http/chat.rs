@@ -177,6 +177,7 @@ fn model_json(name: &str, work: &LlmWork, ready: bool) -> Value {
             "madeForContext": about.context,
             "conversations": work.conversations,
             "memory": work.memory(),
+            "on": work.on.name(),
             "chats": about.chats,
             "file": { "hash": work.model.hash.to_string(), "size": work.model.size },
         },

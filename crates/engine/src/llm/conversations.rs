@@ -10,7 +10,7 @@ use shoal_text::{Answer, Asked, Bounds, Said, Spelling, pack};
 
 use super::prices::Prices;
 use super::rests::Rests;
-use super::whole::{Computes, Step};
+use super::whole::{Computes, Holds, Outcome, Step};
 
 /// Conversations with a model that is loaded. Whoever asks names each by a number of its own.
 pub struct Conversations<C> {
@@ -46,6 +46,12 @@ struct Open {
     answer: Answer,
 }
 
+/// Those that have a step in a go, and their steps.
+struct Go {
+    taken: Vec<Open>,
+    steps: Vec<Step>,
+}
+
 /// What became of a conversation in a go.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Heard {
@@ -58,7 +64,7 @@ pub enum Heard {
     Broke(String),
 }
 
-impl<C: Computes> Conversations<C> {
+impl<C: Holds> Conversations<C> {
     pub fn new(
         engine: C,
         bounds: Bounds,
@@ -102,10 +108,13 @@ impl<C: Computes> Conversations<C> {
         self.open.is_empty() && self.texts.is_empty() && self.waiting.is_empty()
     }
 
-    /// Computes one step of as many conversations as fit. `clock` gives microseconds.
-    pub fn go(&mut self, clock: &dyn Fn() -> u64) -> Vec<(u64, Heard)> {
-        let mut heard = self.seat(clock());
-        heard.extend(self.read(clock));
+    /// Whether its engine will never compute again.
+    pub fn is_lost(&self) -> bool {
+        self.engine.is_lost()
+    }
+
+    /// What one go computes: a step of as many conversations as fit.
+    fn steps(&mut self) -> Option<Go> {
         let (mut taken, mut steps, mut tokens) = (Vec::<Open>::new(), Vec::new(), 0);
         // Where others want their step, a row is worth more to them than a guess.
         let guesses = self.room.guesses && self.open.len() == 1 && self.texts.is_empty();
@@ -126,12 +135,13 @@ impl<C: Computes> Conversations<C> {
             steps.push(Step { sequence: open.sequence, position, tokens, wants });
             taken.extend(self.open.pop_front());
         }
-        if steps.is_empty() {
-            return heard;
-        }
-        let began = clock();
-        let outcomes = self.engine.run_each(&steps);
-        let now = clock();
+        (!steps.is_empty()).then_some(Go { taken, steps })
+    }
+
+    /// What came of a go that took from one time to another.
+    fn came(&mut self, go: Go, outcomes: Vec<Outcome>, began: u64, now: u64) -> Vec<(u64, Heard)> {
+        let Go { mut taken, steps } = go;
+        let mut heard = Vec::new();
         self.costs(&steps, &mut taken, now.saturating_sub(began));
         for ((mut open, outcome), step) in taken.into_iter().zip(outcomes).zip(&steps) {
             let number = open.number;
@@ -179,6 +189,43 @@ impl<C: Computes> Conversations<C> {
         }
     }
 
+    /// Lets in who waits, while there are seats.
+    fn seat(&mut self, now: u64) -> Vec<(u64, Heard)> {
+        let mut refused = Vec::new();
+        let seats = self.room.seats.max(1);
+        while self.open.len() + self.texts.len() < seats
+            && let Some((number, asked)) = self.waiting.pop_front()
+        {
+            match Answer::new(asked, self.bounds, self.spelling.as_ref(), now) {
+                Ok(mut answer) => {
+                    self.last_sequence += 1;
+                    let all = self.open.iter().chain(&self.texts);
+                    let others = all.map(|it| (it.sequence, it.answer.computed_tokens()));
+                    let others: Vec<_> = others.collect();
+                    let (engine, own) = (&mut self.engine, self.last_sequence);
+                    let sequence = self.rests.begin(engine, own, (&others, seats), &mut answer);
+                    let place = if answer.embeds() { &mut self.texts } else { &mut self.open };
+                    place.push_back(Open { number, sequence, answer });
+                }
+                Err(error) => refused.push((number, Heard::Failed(error.to_string()))),
+            }
+        }
+        refused
+    }
+}
+
+impl<C: Computes> Conversations<C> {
+    /// Computes one step of as many conversations as fit. `clock` gives microseconds.
+    pub fn go(&mut self, clock: &dyn Fn() -> u64) -> Vec<(u64, Heard)> {
+        let mut heard = self.seat(clock());
+        heard.extend(self.read(clock));
+        let Some(go) = self.steps() else { return heard };
+        let began = clock();
+        let outcomes = self.engine.run_each(&go.steps);
+        heard.extend(self.came(go, outcomes, began, clock()));
+        heard
+    }
+
     /// Reads some of a text that becomes numbers.
     fn read(&mut self, clock: &dyn Fn() -> u64) -> Option<(u64, Heard)> {
         let mut text = self.texts.pop_front()?;
@@ -206,30 +253,6 @@ impl<C: Computes> Conversations<C> {
                 Some((number, told.unwrap_or_else(|why| why)))
             }
         }
-    }
-
-    /// Lets in who waits, while there are seats.
-    fn seat(&mut self, now: u64) -> Vec<(u64, Heard)> {
-        let mut refused = Vec::new();
-        let seats = self.room.seats.max(1);
-        while self.open.len() + self.texts.len() < seats
-            && let Some((number, asked)) = self.waiting.pop_front()
-        {
-            match Answer::new(asked, self.bounds, self.spelling.as_ref(), now) {
-                Ok(mut answer) => {
-                    self.last_sequence += 1;
-                    let all = self.open.iter().chain(&self.texts);
-                    let others = all.map(|it| (it.sequence, it.answer.computed_tokens()));
-                    let others: Vec<_> = others.collect();
-                    let (engine, own) = (&mut self.engine, self.last_sequence);
-                    let sequence = self.rests.begin(engine, own, (&others, seats), &mut answer);
-                    let place = if answer.embeds() { &mut self.texts } else { &mut self.open };
-                    place.push_back(Open { number, sequence, answer });
-                }
-                Err(error) => refused.push((number, Heard::Failed(error.to_string()))),
-            }
-        }
-        refused
     }
 }
 
@@ -266,7 +289,9 @@ mod tests {
             };
             Ok(steps.iter().map(&mut give).collect())
         }
+    }
 
+    impl Holds for Counter {
         fn drop_sequence(&mut self, sequence: u64) {
             self.lengths.remove(&sequence);
         }

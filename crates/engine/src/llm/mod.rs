@@ -53,4 +53,4 @@ pub use kernel::Kernel;
 pub use rounds::{Given, READ_STEP, Rounds, Turn};
 pub use shard::Shard;
 pub use stage::{Input, Loading, MOST_ROWS, Options, Output, Row, Stage};
-pub use whole::{Computes, Outcome, Step, Whole};
+pub use whole::{Computes, ComputesLater, Holds, Outcome, Step, Whole};

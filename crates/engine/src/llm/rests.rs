@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use shoal_text::{Answer, Token};
 
 use super::lanes::LANES;
-use super::whole::Computes;
+use super::whole::Holds;
 
 /// Fewer positions are computed about as fast as they are copied.
 const LEAST: usize = LANES;
@@ -35,7 +35,7 @@ enum Source {
 
 impl Rests {
     /// A conversation is over.
-    pub(super) fn keep<C: Computes>(&mut self, engine: &mut C, sequence: u64, tokens: &[Token]) {
+    pub(super) fn keep<C: Holds>(&mut self, engine: &mut C, sequence: u64, tokens: &[Token]) {
         if tokens.len() < LEAST {
             engine.drop_sequence(sequence);
             return;
@@ -53,7 +53,7 @@ impl Rests {
 
     /// Begins a conversation beside those that go on, where there are so many seats for all: gives its sequence, which is
     /// `own` if it is a new one.
-    pub(super) fn begin<C: Computes>(
+    pub(super) fn begin<C: Holds>(
         &mut self,
         engine: &mut C,
         own: u64,

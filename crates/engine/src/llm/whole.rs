@@ -1,5 +1,7 @@
 //! A whole model as conversations ask it: steps of several at a time, each with its own outcome.
 
+use std::future::Future;
+
 use super::error::RunError;
 use super::stage::{Input, Output, Row, Stage};
 
@@ -17,16 +19,8 @@ pub struct Step {
 /// Numbers behind the last tokens of a step, one after the other, if they were wanted.
 pub type Outcome = Result<Option<Vec<f32>>, String>;
 
-/// What computes steps.
-pub trait Computes {
-    /// Continues sequences; gives numbers for each step that wants them, in order. A refused run changes nothing.
-    fn run(&mut self, steps: &[Step]) -> Result<Vec<Option<Vec<f32>>>, String>;
-
-    /// The same for the numbers behind each token of a step, as they are before words are chosen from them.
-    fn read(&mut self, _: &Step) -> Result<Vec<f32>, String> {
-        Err("this engine gives no numbers of texts".into())
-    }
-
+/// What holds the numbers of conversations.
+pub trait Holds {
     fn drop_sequence(&mut self, sequence: u64);
 
     /// Forgets a sequence's positions from `length` on.
@@ -35,21 +29,48 @@ pub trait Computes {
     /// Begins a new sequence with the first positions of another one.
     fn copy_prefix(&mut self, from: u64, to: u64, length: u32) -> Result<(), String>;
 
+    /// Whether it will never compute again, whatever it is asked: another one is to be loaded.
+    fn is_lost(&self) -> bool {
+        false
+    }
+}
+
+/// What computes steps at once.
+pub trait Computes: Holds {
+    /// Continues sequences; gives numbers for each step that wants them, in order. A refused run changes nothing.
+    fn run(&mut self, steps: &[Step]) -> Result<Vec<Option<Vec<f32>>>, String>;
+
+    /// The same for the numbers behind each token of a step, as they are before words are chosen from them.
+    fn read(&mut self, _: &Step) -> Result<Vec<f32>, String> {
+        Err(NO_NUMBERS.into())
+    }
+
     /// The same with an outcome for each: one that is wrong must not fail the others.
     fn run_each(&mut self, steps: &[Step]) -> Vec<Outcome> {
         match self.run(steps) {
             Ok(numbers) => numbers.into_iter().map(Ok).collect(),
-            Err(_) if steps.len() > 1 => steps
+            Err(_) if steps.len() > 1 && !self.is_lost() => steps
                 .iter()
                 .map(|step| {
                     let alone = self.run(std::slice::from_ref(step))?;
                     Ok(alone.into_iter().next().flatten())
                 })
                 .collect(),
-            Err(error) => vec![Err(error)],
+            Err(error) => vec![Err(error); steps.len()],
         }
     }
 }
+
+/// What computes steps, and is awaited: a GPU.
+pub trait ComputesLater: Holds {
+    fn run(
+        &mut self,
+        steps: &[Step],
+    ) -> impl Future<Output = Result<Vec<Option<Vec<f32>>>, String>>;
+}
+
+/// Why a text does not become numbers.
+pub(super) const NO_NUMBERS: &str = "this engine gives no numbers of texts";
 
 /// All layers of a model.
 pub struct Whole {
@@ -79,7 +100,9 @@ impl Computes for Whole {
         let (rows, tokens) = rows_of(std::slice::from_ref(step));
         self.stage.read(&rows, Input::Tokens(&tokens)).map_err(|error| error.to_string())
     }
+}
 
+impl Holds for Whole {
     fn drop_sequence(&mut self, sequence: u64) {
         self.stage.drop_sequence(sequence);
     }

@@ -2,7 +2,7 @@
 //! says the same, with the same chances. That is how answers of strangers are checked.
 
 use shoal_engine::llm::{Conversations, Heard, Options, Room, Whole};
-use shoal_kinds::llm::{By, LlmWork, Summary};
+use shoal_kinds::llm::{By, LlmWork, On, Summary};
 use shoal_kinds::{Kind, Wire};
 use shoal_protocol::{BlobRef, Hash};
 use shoal_text::{Ask, Asked, Bounds, Pooling, Sampling, Token};
@@ -11,8 +11,8 @@ use crate::material::{File, cases, options};
 
 fn work() -> Kind {
     let model = BlobRef { hash: Hash([0; 32]), size: 1 };
-    let (about, by, wire) = (Summary::default(), By::Layers, Wire::F32);
-    LlmWork { model, about, context: 160, conversations: 1, split: false, wire, by }.into()
+    let (about, by, wire, on) = (Summary::default(), By::Layers, Wire::F32, On::Processor);
+    LlmWork { model, about, context: 160, conversations: 1, split: false, wire, by, on }.into()
 }
 
 /// All that a new engine says to these bytes, perhaps with guesses.

@@ -1,6 +1,7 @@
 //! What a model's front asks: a process that computes, started again when it breaks, a few times.
 
-use std::path::PathBuf;
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread;
@@ -10,8 +11,8 @@ use bytes::Bytes;
 use shoal_engine::onnx::{Engine, Reliance, Trouble};
 
 use super::find::Accelerate;
-use super::process::Process;
-use super::talk::Opened;
+use super::worker::{Opened, WORKER};
+use crate::child::{LOAD_WITHIN, Process, Word};
 
 /// The library, as it was found.
 pub(crate) struct Accelerator {
@@ -36,8 +37,7 @@ impl Accelerator {
         if !library.is_file() {
             return Some(Err(named("no such file".into())));
         }
-        let started = Process::start(&library, threads).map_err(named);
-        Some(started.map(|(process, opened)| {
+        Some(start(&library, threads).map_err(named).map(|(process, opened)| {
             let spare = Mutex::new(Some(process));
             Accelerator { library, threads, opened, spare, preferred }
         }))
@@ -78,10 +78,10 @@ impl Accelerator {
     fn started(&self, file: &[u8]) -> Result<Process, String> {
         let mut process = match self.spare().take() {
             Some(spare) if spare.is_alive() => spare,
-            _ => Process::start(&self.library, self.threads)?.0,
+            _ => start(&self.library, self.threads)?.0,
         };
-        match process.load(file) {
-            Ok(()) => Ok(process),
+        match process.ask(Word::Model, file, LOAD_WITHIN) {
+            Ok(_) => Ok(process),
             Err(Trouble::Refused(why)) => {
                 *self.spare() = Some(process);
                 Err(why)
@@ -93,6 +93,15 @@ impl Accelerator {
     fn spare(&self) -> MutexGuard<'_, Option<Process>> {
         self.spare.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// A process that has loaded the library.
+fn start(library: &Path, threads: u16) -> Result<(Process, Opened), String> {
+    let threads = threads.to_string();
+    let words = [OsStr::new(WORKER), library.as_os_str(), OsStr::new(&threads)];
+    let (process, opened) = Process::start("ONNX Runtime", &words)?;
+    let opened = postcard::from_bytes(&opened).map_err(|error| error.to_string())?;
+    Ok((process, opened))
 }
 
 /// One model.
@@ -121,7 +130,7 @@ impl Engine for Remote {
             return Err(Trouble::Broken("it is starting again".into()));
         };
         let began = Instant::now();
-        let answer = process.run(request, limit);
+        let answer = process.ask(Word::Request, request, limit);
         match &answer {
             Ok(_) => state.reliance.took(began.elapsed(), request.len()),
             Err(Trouble::Refused(_)) => {}

@@ -2,14 +2,23 @@
 
 use std::io::{self, IsTerminal};
 use std::path::Path;
-use std::sync::mpsc;
-use std::thread;
 
+use serde::{Deserialize, Serialize};
 use shoal_engine::onnx::{Library, Session};
 
-use super::process::WORKER;
-use super::talk::{self, Opened, Word};
+use crate::child::{self, Word};
 use crate::fail::Fail;
+
+/// The verb by which this program's file, started anew, becomes the process.
+pub const WORKER: &str = "onnx-worker";
+
+/// What a library says of itself.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Opened {
+    pub(super) version: String,
+    /// Hardware it may compute with, beside processors.
+    pub(super) providers: Vec<String>,
+}
 
 /// Runs models for the node that started this process as [`WORKER`], until it is gone.
 pub fn run(library: &Path, threads: usize) -> Result<(), Fail> {
@@ -24,19 +33,7 @@ pub fn run(library: &Path, threads: usize) -> Result<(), Fail> {
     let opened = Opened { version: library.version().into(), providers };
     let opened = postcard::to_allocvec(&opened).map_err(|error| failed(&error))?;
     say(Word::Opened, &opened)?;
-    // A thread of its own: when the node is gone, this process is too, whatever the library is doing.
-    let (heard, words) = mpsc::sync_channel(1);
-    let (used, unused) = mpsc::channel();
-    thread::spawn(move || {
-        let mut stdin = io::stdin().lock();
-        let memory = || unused.try_recv().unwrap_or_default();
-        while let Ok(message) = talk::read_into(&mut stdin, memory()) {
-            if heard.send(message).is_err() {
-                break;
-            }
-        }
-        std::process::exit(0);
-    });
+    let (words, used) = child::listen();
     let mut session: Option<Session> = None;
     while let Ok((word, bytes)) = words.recv() {
         let refuse = |why: String| say(Word::Refused, why.as_bytes());
@@ -44,7 +41,7 @@ pub fn run(library: &Path, threads: usize) -> Result<(), Fail> {
             (Word::Model, _) => match library.load(&bytes, threads) {
                 Ok(loaded) => {
                     session = Some(loaded);
-                    say(Word::Loaded, &[])?;
+                    say(Word::Answer, &[])?;
                 }
                 Err(why) => refuse(why)?,
             },
@@ -56,14 +53,14 @@ pub fn run(library: &Path, threads: usize) -> Result<(), Fail> {
                 let _ = used.send(bytes);
             }
             (Word::Request, None) => refuse("no model is loaded".into())?,
-            (Word::Opened | Word::Loaded | Word::Answer | Word::Refused, _) => return Ok(()),
+            (Word::Opened | Word::Answer | Word::Refused, _) => return Ok(()),
         }
     }
     Ok(())
 }
 
 fn say(word: Word, bytes: &[u8]) -> Result<(), Fail> {
-    talk::write(&mut io::stdout().lock(), word, bytes).map_err(|error| failed(&error))
+    child::write(&mut io::stdout().lock(), word, bytes).map_err(|error| failed(&error))
 }
 
 fn failed(error: &dyn std::error::Error) -> Fail {

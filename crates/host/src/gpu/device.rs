@@ -12,7 +12,7 @@ use shoal_protocol::{Attempt, Failure, JobId, Lease, Micros, Span, UnitOutput};
 
 use super::super::courier::{Courier, WHOLE_BYTES};
 use super::talk::{self, FromWorker};
-use super::worker::leave;
+use crate::child::leave;
 
 /// What all slots and bands share.
 pub(super) struct Device {

@@ -5,7 +5,6 @@
 use std::collections::BTreeMap;
 use std::io::{self, BufReader, IsTerminal};
 use std::sync::{Arc, Mutex, mpsc};
-use std::time::Duration;
 
 use pollster::block_on;
 use shoal_engine::wgsl::{Gpu, probe};
@@ -13,6 +12,7 @@ use shoal_protocol::limit::MAX_LEASES_PER_NODE;
 use shoal_protocol::{CrewId, Lease};
 
 use super::super::cache::Cache;
+use super::super::child::leave;
 use super::super::courier::Courier;
 use super::super::session::Session;
 use super::super::share::Library;
@@ -23,9 +23,6 @@ use super::process::WORKER;
 use super::talk::{self, FromWorker, Opened, ToWorker};
 use crate::fail::Fail;
 use crate::tls::Trust;
-
-/// What a driver may take to wind up.
-const LEAVE_WITHIN: Duration = Duration::from_secs(2);
 
 /// Units that wait for a slot: no node holds more. Beyond them, the side that listens waits for a
 /// slot, which never waits for it.
@@ -56,14 +53,6 @@ pub fn run() -> Result<(), Fail> {
 /// A device that cannot even run the probe may still compute: its answers are compared by tolerance.
 fn opened(gpu: &Gpu) -> Opened {
     Opened { caps: gpu.caps(), class: block_on(probe(gpu)).unwrap_or(0) }
-}
-
-/// The node is gone. A driver that still runs a kernel may keep a process from ending, but not for
-/// long.
-pub(super) fn leave() -> ! {
-    std::thread::spawn(|| std::process::exit(0));
-    std::thread::sleep(LEAVE_WITHIN);
-    std::process::abort()
 }
 
 /// The side that listens to the node.

@@ -1,5 +1,6 @@
 //! Language models that are kept ready: loaded by ranges of their file, shared by all conversations.
 
+mod gpu;
 mod part;
 mod voice;
 
@@ -7,16 +8,20 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use bytes::Bytes;
 use shoal_engine::llm::{Conversations, Options, Room, Stage, Whole};
 use shoal_gguf::{FIRST_BYTES, Model, ReadError};
 use shoal_kinds::LlmWork;
+use shoal_kinds::llm::On;
 use shoal_protocol::{BlobRef, Failure, Hash, JobId};
 use shoal_text::{Asked, Bounds, Spelling, Texts};
 
+use self::gpu::{Open, Remote};
 use self::voice::Voice;
 use super::cache::Keep;
 use super::courier::Courier;
 
+pub use gpu::{WORKER as LLM_WORKER, run as run_llm_worker};
 pub(super) use part::{Made, Part};
 pub(super) use voice::{Caller, Word};
 
@@ -81,25 +86,25 @@ impl Languages {
             return Ok(());
         };
         let (asked, caller) = *unheard;
-        // It broke when others asked it: a new one may not.
-        self.loaded.remove(&key(work));
+        // It broke just now, when others asked it: a new one may not.
         let broken = || Failure::Internal { message: "the model's engine broke twice".into() };
         self.ready(courier, work)?.ask(asked, caller).map_err(|_| broken())
     }
 
     fn ready(&self, courier: &mut Courier, work: &LlmWork) -> Result<Arc<Voice>, Failure> {
-        self.loaded.get(key(work), || load(courier, work, self.threads).map(Arc::new))
+        let new = || load(courier, work, self.threads).map(Arc::new);
+        self.loaded.get_sound(key(work), |voice| !voice.is_broken(), new)
     }
 }
 
 /// The same file with other settings is loaded again.
 fn key(work: &LlmWork) -> Hash {
-    let settings = (work.model.hash, work.context, work.conversations);
+    let settings = (work.model.hash, work.context, work.conversations, work.on);
     shoal_protocol::hash(format!("{settings:?}").as_bytes())
 }
 
 fn load(courier: &mut Courier, work: &LlmWork, threads: usize) -> Result<Voice, Failure> {
-    let model = head(courier, work.model)?;
+    let (model, beginning) = beginning(courier, work.model)?;
     let part = model.part(model.whole()).map_err(failed)?;
     courier.gather_ranges(work.model, &part.ranges);
     let mut read = |range: Range<u64>| {
@@ -107,12 +112,23 @@ fn load(courier: &mut Courier, work: &LlmWork, threads: usize) -> Result<Voice, 
         Ok(bytes.into())
     };
     let sequences = usize::from(work.conversations);
-    let options = Options { threads, context: work.context, sequences, kernel: None };
-    let stage = Stage::load(&model, model.whole(), &options, &mut read)
-        .map_err(|error| Failure::Unable { message: error.to_string() })?;
     let room = Room { seats: sequences, tokens: MOST_STEP, guesses: true };
-    let bounds = bounds(&model, work, PROMPT_STEP);
-    Voice::start(Conversations::new(Whole::new(stage), bounds, room, spelling(&model)))
+    let (bounds, spelling) = (bounds(&model, work, PROMPT_STEP), spelling(&model));
+    let unable = |message| Failure::Unable { message };
+    match work.on {
+        On::Processor => {
+            let options = Options { threads, context: work.context, sequences, kernel: None };
+            let stage = Stage::load(&model, model.whole(), &options, &mut read)
+                .map_err(|error| unable(error.to_string()))?;
+            Voice::start(Conversations::new(Whole::new(stage), bounds, room, spelling))
+        }
+        On::Gpu => {
+            let (head, size, context) = (beginning.into(), work.model.size, work.context);
+            let open = Open { head, size, context, sequences: work.conversations.into() };
+            let remote = Remote::load(&open, &mut read).map_err(unable)?;
+            Voice::start(Conversations::new(remote, bounds, room, spelling))
+        }
+    }
 }
 
 fn bounds(model: &Model, work: &LlmWork, step: usize) -> Bounds {
@@ -126,14 +142,19 @@ fn spelling(model: &Model) -> Option<Arc<Spelling>> {
 
 /// What stands before the weights.
 fn head(courier: &mut Courier, blob: BlobRef) -> Result<Model, Failure> {
+    beginning(courier, blob).map(|(model, _)| model)
+}
+
+/// The same, with the bytes that say so.
+fn beginning(courier: &mut Courier, blob: BlobRef) -> Result<(Model, Bytes), Failure> {
     let mut wanted = FIRST_BYTES.min(blob.size);
     loop {
         let bytes = courier.range(blob, 0..wanted)?;
-        match Model::read(bytes, blob.size) {
+        match Model::read(bytes.clone(), blob.size) {
             Err(ReadError::Short { needed }) if wanted < blob.size => {
                 wanted = needed.max(wanted * 2).min(blob.size);
             }
-            read => return read.map_err(failed),
+            read => return read.map(|model| (model, bytes)).map_err(failed),
         }
     }
 }

@@ -61,6 +61,11 @@ impl Voice {
         started.map(|_| Voice { desk }).map_err(no_thread)
     }
 
+    /// Whether nobody answers any more.
+    pub(in crate::languages) fn is_broken(&self) -> bool {
+        self.desk.state().is_broken
+    }
+
     /// Given back if the engine broke.
     pub(in crate::languages) fn ask(
         &self,
@@ -105,7 +110,7 @@ impl Desk {
 fn serve<C: Computes>(mut conversations: Conversations<C>, desk: &Desk) {
     let mut callers = BTreeMap::new();
     let speaks = || speak(&mut conversations, desk, &mut callers);
-    if catch_unwind(AssertUnwindSafe(speaks)).is_ok() {
+    if let Ok(End::Left) = catch_unwind(AssertUnwindSafe(speaks)) {
         return;
     }
     let mut state = desk.state();
@@ -119,12 +124,20 @@ fn serve<C: Computes>(mut conversations: Conversations<C>, desk: &Desk) {
     }
 }
 
-/// Goes on until nobody will ever ask again.
+/// Why nobody answers any more.
+enum End {
+    /// Nobody will ever ask again.
+    Left,
+    /// What computes is gone.
+    Lost,
+}
+
+/// Goes on as long as there is something to do.
 fn speak<C: Computes>(
     conversations: &mut Conversations<C>,
     desk: &Desk,
     callers: &mut BTreeMap<u64, Caller>,
-) {
+) -> End {
     let (began, mut last) = (Instant::now(), 0);
     let clock = || began.elapsed().as_micros() as u64;
     while let Some(new) = desk.take(conversations.is_idle()) {
@@ -138,7 +151,10 @@ fn speak<C: Computes>(
             let message = "ended on request".into();
             (caller.hear)(Word::End(Err(Failure::Internal { message })));
         }
-        for (number, heard) in conversations.go(&clock) {
+        let all = conversations.go(&clock);
+        // Whoever hears of it may ask again at once.
+        desk.state().is_broken |= conversations.is_lost();
+        for (number, heard) in all {
             let end = match heard {
                 Heard::Part(words) => {
                     if let Some(caller) = callers.get(&number) {
@@ -155,13 +171,17 @@ fn speak<C: Computes>(
                 (caller.hear)(Word::End(end));
             }
         }
+        if conversations.is_lost() {
+            return End::Lost;
+        }
     }
+    End::Left
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use shoal_engine::llm::{Room, Step};
+    use shoal_engine::llm::{Holds, Room, Step};
     use shoal_text::{Ask, Bounds, Sampling};
     use std::sync::mpsc::{Receiver, Sender, channel};
 
@@ -169,12 +189,17 @@ mod tests {
     struct Counter {
         leave: Receiver<()>,
         sizes: Sender<usize>,
+        is_lost: bool,
     }
 
     impl Computes for Counter {
         fn run(&mut self, steps: &[Step]) -> Result<Vec<Option<Vec<f32>>>, String> {
             self.leave.recv().map_err(|_| "nobody gives leave")?;
             let _ = self.sizes.send(steps.len());
+            self.is_lost |= steps.iter().any(|step| step.tokens.contains(&80));
+            if self.is_lost {
+                return Err("its process ended".into());
+            }
             let give = |step: &Step| {
                 let last = step.tokens.last().copied().unwrap_or_default();
                 assert!(last < 90, "it breaks here");
@@ -182,6 +207,12 @@ mod tests {
                 (step.wants > 0).then(|| (0..100).map(number).collect())
             };
             Ok(steps.iter().map(give).collect())
+        }
+    }
+
+    impl Holds for Counter {
+        fn is_lost(&self) -> bool {
+            self.is_lost
         }
 
         fn drop_sequence(&mut self, _: u64) {}
@@ -200,7 +231,7 @@ mod tests {
         let (sizes, seen) = channel();
         let bounds = Bounds { words: 100, context: 40, step: 4 };
         let room = Room { seats: 3, tokens: 16, guesses: true };
-        let talk = Conversations::new(Counter { leave, sizes }, bounds, room, None);
+        let talk = Conversations::new(Counter { leave, sizes, is_lost: false }, bounds, room, None);
         (Voice::start(talk).expect("a thread"), give, seen)
     }
 
@@ -253,6 +284,21 @@ mod tests {
         assert!(second.ends.recv().is_ok_and(|end| end.is_ok()));
         drop(voice);
         assert!(seen.iter().all(|size| size <= 3), "and the thread ends");
+    }
+
+    #[test]
+    fn where_the_engine_is_lost_all_are_told_and_another_is_to_be_loaded() {
+        let (voice, give, _seen) = voice();
+        let beside = ask(&voice, 1, 30).expect("it is asked");
+        give.send(()).expect("it computes");
+        let lost = ask(&voice, 80, 4).expect("it is asked");
+        // It may be lost with the first of these, and take no other.
+        (0..2).for_each(|_| _ = give.send(()));
+        for asker in [lost, beside] {
+            let end = asker.ends.recv().expect("it is told");
+            assert!(matches!(end, Err(Failure::Internal { .. })), "{end:?}");
+        }
+        assert!(ask(&voice, 1, 1).is_none());
     }
 
     #[test]

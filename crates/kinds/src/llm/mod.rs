@@ -9,7 +9,7 @@ mod work;
 mod plan;
 
 pub use split::{MOST_PARTS, SPARE_TEXTS};
-pub use work::{By, LlmWork, Summary};
+pub use work::{By, LlmWork, On, Summary};
 
 #[cfg(feature = "plan")]
 pub use plan::{LlmError, LlmPlan, LlmRequest, USUAL_CONTEXT, USUAL_CONVERSATIONS};
@@ -37,9 +37,10 @@ impl About for LlmWork {
     }
 
     fn engine(&self) -> Option<&'static str> {
-        Some(match self.by {
-            By::Layers => Engine::LLM,
-            By::Tensors => Engine::LLM_TENSORS,
+        Some(match (self.on, self.by) {
+            (On::Processor, By::Layers) => Engine::LLM,
+            (On::Processor, By::Tensors) => Engine::LLM_TENSORS,
+            (On::Gpu, By::Layers | By::Tensors) => Engine::LLM_GPU,
         })
     }
 
@@ -68,9 +69,14 @@ impl About for LlmWork {
         Some(split::words(answer).count() as u64)
     }
 
-    /// Where the numbers between the layers are rounded on their way, one device may well say another word than several.
+    /// Where the numbers between the layers are rounded on their way, one device may well say another word than several. So may
+    /// one GPU beside another.
     fn steps_again(&self, answer: &[u8], together: bool) -> Option<Vec<usize>> {
-        (!together || self.wire == Wire::F32).then(|| split::words_again(answer))
+        let same_bits = match self.on {
+            On::Processor => !together || self.wire == Wire::F32,
+            On::Gpu => false,
+        };
+        same_bits.then(|| split::words_again(answer))
     }
 
     fn same_step(&self, step: &[u8], again: &[u8]) -> Option<bool> {

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use shoal_protocol::id::clip;
 use shoal_protocol::{Engine, Hash, Lane, Limits, Needs};
 
-use super::{By, LlmWork, Summary};
+use super::{By, LlmWork, On, Summary};
 use crate::job::Split;
 use crate::kind::{About, Kind};
 use crate::plan::{Ask, Common, Part, PlanError, Refusal, Tools, blob, parse_hash};
@@ -43,6 +43,11 @@ pub struct LlmRequest {
     /// layer together; numbers always travel as `f32`, and only native nodes take part.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<String>,
+    /// What computes it: `processor` (the default) or `gpu`. On a GPU the numbers are right within a tolerance and not the
+    /// same on every device, so some words may differ from device to device. One device has all of the model: `by`,
+    /// `wire` and `split` are refused beside it, and there are no embeddings.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub on: Option<String>,
 }
 
 /// What whoever reads models found at the beginning of a file.
@@ -78,6 +83,7 @@ impl Ask for LlmRequest {
             let (found, most) = (conversations, MOST_CONVERSATIONS);
             return Err(LlmError::Conversations { found, most }.into());
         }
+        let on = self.on()?;
         let wire = match &self.wire {
             None => Wire::F32,
             Some(name) => Wire::of(name).ok_or_else(|| {
@@ -95,23 +101,42 @@ impl Ask for LlmRequest {
         if by == By::Tensors && wire != Wire::F32 {
             return Err(LlmError::WireOfTensors { found: wire }.into());
         }
-        let work = LlmWork { model, about, context, conversations, split: false, wire, by };
+        let work = LlmWork { model, about, context, conversations, split: false, wire, by, on };
         let needs = Needs::lane(Lane::Cpu).takes(work.footprint());
         let needs = needs.engine(work.engine().unwrap_or(Engine::LLM));
         Ok((work.into(), needs))
     }
 
     fn usual_split(&self) -> Split {
-        Split::Auto
+        if self.on.as_deref() == Some(On::Gpu.name()) { Split::Never } else { Split::Auto }
     }
 
     fn cut(&self, work: Kind, _tools: &Tools<'_>) -> Result<Kind, PlanError> {
         let Some(language) = work.language() else { return Ok(work) };
+        if language.on == On::Gpu {
+            return Err(LlmError::WholeOnGpu { what: "split" }.into());
+        }
         let split = match language.by {
             By::Layers => language.about.layers > 1,
             By::Tensors => language.shares() > 1,
         };
         Ok(LlmWork { split, ..language.clone() }.into())
+    }
+}
+
+impl LlmRequest {
+    /// What computes it, if what else is asked for goes with that.
+    fn on(&self) -> Result<On, LlmError> {
+        let Some(name) = &self.on else { return Ok(On::Processor) };
+        let on = On::of(name).ok_or_else(|| {
+            let found = clip(name.clone(), MOST_SHOWN);
+            LlmError::On { found, expected: On::ALL.map(On::name).join(", ") }
+        })?;
+        let beside = [("by", &self.by), ("wire", &self.wire)];
+        match beside.into_iter().find(|(_, asked)| asked.is_some()) {
+            Some((what, _)) if on == On::Gpu => Err(LlmError::WholeOnGpu { what }),
+            _ => Ok(on),
+        }
     }
 }
 
@@ -164,6 +189,10 @@ pub enum LlmError {
     By { found: String, expected: String },
     #[error("\"wire\" is {found}: devices that share a model by tensors send each other only f32")]
     WireOfTensors { found: Wire },
+    #[error("\"on\" is {found:?}; expected one of {expected}")]
+    On { found: String, expected: String },
+    #[error("\"on\" is gpu, where one device has all of the model: leave \"{what}\" away")]
+    WholeOnGpu { what: &'static str },
     #[error("the model's file ends after {size} bytes, before its own description does")]
     Short { size: u64 },
 }
@@ -174,6 +203,8 @@ impl Refusal for LlmError {
             LlmError::NoJob
             | LlmError::Wire { .. }
             | LlmError::By { .. }
+            | LlmError::On { .. }
+            | LlmError::WholeOnGpu { .. }
             | LlmError::WireOfTensors { .. } => "bad_request",
             LlmError::Context { .. } | LlmError::Conversations { .. } => "out_of_range",
             LlmError::Short { .. } => "bad_model",

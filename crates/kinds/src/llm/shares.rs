@@ -77,8 +77,8 @@ mod tests {
             ..Summary::default()
         };
         let model = BlobRef { hash: Hash([0; 32]), size: 288 << 20 };
-        let (wire, split, by) = (Wire::F32, true, By::Tensors);
-        LlmWork { model, about, context: 1024, conversations: 2, split, wire, by }
+        let (wire, split, by, on) = (Wire::F32, true, By::Tensors, On::Processor);
+        LlmWork { model, about, context: 1024, conversations: 2, split, wire, by, on }
     }
 
     #[test]

@@ -131,7 +131,7 @@ pub(super) fn same_word(word: &[u8], again: &[u8]) -> Option<bool> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Summary;
+    use super::super::{On, Summary};
     use super::*;
     use crate::kind::About;
     use crate::wire::Wire;
@@ -148,8 +148,8 @@ mod tests {
             ..Summary::default()
         };
         let model = BlobRef { hash: Hash([0; 32]), size: 81 << 20 };
-        let (wire, split, by) = (Wire::F32, true, By::Layers);
-        LlmWork { model, about, context: 1024, conversations: 4, split, wire, by }
+        let (wire, split, by, on) = (Wire::F32, true, By::Layers, On::Processor);
+        LlmWork { model, about, context: 1024, conversations: 4, split, wire, by, on }
     }
 
     #[test]
@@ -215,12 +215,14 @@ mod tests {
     }
 
     #[test]
-    fn words_can_be_said_again_unless_numbers_were_rounded_on_their_way() {
+    fn words_can_be_said_again_unless_numbers_were_rounded_on_their_way_or_a_gpu_said_them() {
         let answer = [1, 0, 0, 0, 7, 2, 0, 0, 0, END, 0];
         let rounded = LlmWork { wire: Wire::F16, ..work(4) };
         assert_eq!(work(4).steps_again(&answer, true), Some(Vec::from([5, 11])));
         assert_eq!(rounded.steps_again(&answer, true), None);
         assert_eq!(rounded.steps_again(&answer, false), Some(Vec::from([5, 11])), "by one alone");
+        let on_gpu = LlmWork { split: false, on: On::Gpu, ..work(4) };
+        assert_eq!(on_gpu.steps_again(&answer, false), None, "another one has other bits");
         let numbers = [1, 0, 0, 0, NUMBERS, 2, 0, 0, 0, END, 0];
         assert_eq!(work(4).steps_again(&numbers, false), Some(Vec::from([5])));
     }

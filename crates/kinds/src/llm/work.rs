@@ -3,7 +3,7 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use shoal_protocol::{BlobRef, Footprint};
 
 use crate::wire::Wire;
@@ -24,6 +24,39 @@ pub struct LlmWork {
     pub wire: Wire,
     /// What each of them has.
     pub by: By,
+    /// What computes it. Appended: whoever wrote it before this field was there meant the processor.
+    #[serde(deserialize_with = "read_on")]
+    pub on: On,
+}
+
+/// Work that older coordinators wrote ends before it.
+fn read_on<'de, D: Deserializer<'de>>(from: D) -> Result<On, D::Error> {
+    Ok(On::deserialize(from).unwrap_or_default())
+}
+
+/// What computes a model.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum On {
+    /// With the same bits everywhere.
+    #[default]
+    Processor,
+    /// Within a tolerance: other GPUs may choose other words.
+    Gpu,
+}
+
+impl On {
+    pub const ALL: [On; 2] = [On::Processor, On::Gpu];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            On::Processor => "processor",
+            On::Gpu => "gpu",
+        }
+    }
+
+    pub fn of(name: &str) -> Option<On> {
+        On::ALL.into_iter().find(|on| on.name() == name)
+    }
 }
 
 /// How devices share a model.
@@ -89,12 +122,30 @@ pub(super) const BESIDE: u64 = 64 << 20;
 /// Weights as they are in the file and as an engine likes them best are not both there at a time, but for a layer's. What
 /// is rearranged may be an eighth larger.
 const LARGER: u64 = 8;
+/// Rows that a GPU computes at once, and those of them that words are chosen from.
+const ROWS: u64 = 128;
+const WORD_ROWS: u64 = 16;
 
 impl LlmWork {
     /// What a node needs for it. A request runs beside units, so that nobody waits for them: it takes memory, but no
     /// thread of theirs.
     pub fn footprint(&self) -> Footprint {
-        Footprint { memory: self.memory(), ..Footprint::NOTHING }
+        match self.on {
+            On::Processor => Footprint { memory: self.memory(), ..Footprint::NOTHING },
+            // The weights go to the GPU a tensor at a time.
+            On::Gpu => {
+                let gpu_memory = self.memory().saturating_sub(BESIDE).saturating_add(self.rooms());
+                Footprint { memory: BESIDE, gpu_memory, ..Footprint::NOTHING }
+            }
+        }
+    }
+
+    /// Bytes of a GPU for what stands between kernels, and for words to choose from.
+    fn rooms(&self) -> u64 {
+        let about = &self.about;
+        let row = u64::from(about.width) * 6 + u64::from(about.made) * 2;
+        let words = u64::from(about.words) * WORD_ROWS * 2;
+        (row * ROWS).saturating_add(words).saturating_mul(4)
     }
 
     /// Bytes a node needs to hold the model and its conversations.
@@ -143,13 +194,32 @@ mod tests {
         let told = "llama, 30 layers, 134 million parameters in Q4_1, made for 8192 tokens";
         assert_eq!(about.to_string(), told);
         let model = BlobRef { hash: Hash([0; 32]), size: 81 << 20 };
-        let (wire, split, by) = (Wire::F32, false, By::Layers);
-        let mut work = LlmWork { model, about, context: 1024, conversations: 4, split, wire, by };
+        let (wire, split, by, on) = (Wire::F32, false, By::Layers, On::Processor);
+        let (context, conversations) = (1024, 4);
+        let mut work = LlmWork { model, about, context, conversations, split, wire, by, on };
         assert_eq!(work.memory(), (90 << 20) + (4 << 20) + BESIDE);
         assert_eq!(work.footprint().threads, 0);
+        assert_eq!(work.footprint().gpu_memory, 0);
+        // On a GPU the same lies there, and little is left beside it.
+        work.on = On::Gpu;
+        assert_eq!(work.footprint().memory, BESIDE);
+        assert_eq!(work.footprint().gpu_memory, 94 << 20);
+        work.about.words = 1 << 10;
+        assert_eq!(work.footprint().gpu_memory, (94 << 20) + (128 << 10));
         // Nothing a file says overflows.
         work.about.weights = u64::MAX;
         work.about.cache = u64::MAX;
         assert_eq!(work.memory(), u64::MAX);
+    }
+    #[test]
+    fn work_of_before_there_was_a_choice_is_for_the_processor() {
+        let model = BlobRef { hash: Hash([0; 32]), size: 9 };
+        let (about, wire, by, on) = (Summary::default(), Wire::F16, By::Layers, On::Gpu);
+        let (context, conversations, split) = (64, 2, true);
+        let work = LlmWork { model, about, context, conversations, split, wire, by, on };
+        let bytes = postcard::to_allocvec(&work).expect("plain data");
+        assert_eq!(postcard::from_bytes(&bytes), Ok(work.clone()));
+        let old = postcard::from_bytes(&bytes[..bytes.len() - 1]);
+        assert_eq!(old, Ok(LlmWork { on: On::Processor, ..work }));
     }
 }

@@ -141,8 +141,8 @@ impl World {
         let model = BlobRef { hash: Hash([0; 32]), size: 0 };
         let about = llm::Summary::default();
         let (wire, split) = (Wire::F32, false);
-        let work =
-            LlmWork { model, about, context: 16, conversations, split, wire, by: llm::By::Layers };
+        let (context, by, on) = (16, llm::By::Layers, llm::On::Processor);
+        let work = LlmWork { model, about, context, conversations, split, wire, by, on };
         let signed = Signed { by: PublicKey([1; 32]), signature: Signature([0; 32], [0; 32]) };
         self.tell_job(work.into(), takes, Some(signed), 0);
         self.give(Input::Checked { job: JobId(1), result: Ok(()) });

@@ -72,9 +72,13 @@ impl Scheduler {
         let mib = |bytes: u64| bytes.div_ceil(1 << 20);
         let takes = of.spec.needs.takes;
         let (memory, lends) = (mib(takes.memory), mib(peer.caps.memory));
+        let gpu = match takes.gpu_memory {
+            0 => String::new(),
+            bytes => format!(", and {} of its GPU's", mib(bytes)),
+        };
         if !peer.caps.holds(&takes) {
             return Some(format!(
-                "it lends {lends} MiB of memory; the whole service takes {memory}"
+                "it lends {lends} MiB of memory; the whole service takes {memory}{gpu}"
             ));
         }
         if of.is_unfit(now, peer.node) {
@@ -85,7 +89,7 @@ impl Scheduler {
         (!peer.caps.holds(&others.and(takes))).then(|| {
             let left = mib(peer.caps.memory_room(&others));
             format!(
-                "other services leave {left} of the {lends} MiB of memory that it lends; the whole service takes {memory}"
+                "other services leave {left} of the {lends} MiB of memory that it lends; the whole service takes {memory}{gpu}"
             )
         })
     }
@@ -129,9 +133,13 @@ fn why_not_at_all(service: JobId, of: &Service, peer: &Peer) -> Option<String> {
     reasons.into_iter().flatten().next()
 }
 
-/// Those of a device that go by the name that the service asks for, or begin with it.
+/// Those of a device that go by the name that the service asks for, or begin with it: `onnxruntime` computes what `onnx`
+/// does. What stands behind a hyphen is for other services.
 fn engines(of: &Service, peer: &Peer) -> Vec<String> {
     let Some(name) = &of.spec.needs.engine else { return Vec::new() };
-    let engines = peer.caps.engines.iter().filter(|engine| engine.name.starts_with(name.as_str()));
+    let is_one = |rest: &str| !rest.starts_with('-');
+    let engines = peer.caps.engines.iter();
+    let engines =
+        engines.filter(|engine| engine.name.strip_prefix(name.as_str()).is_some_and(is_one));
     engines.map(|engine| format!("{} {}", engine.name, engine.version)).collect()
 }

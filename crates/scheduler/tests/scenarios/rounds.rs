@@ -18,8 +18,8 @@ pub(crate) fn texts(split: Split) -> ServiceSpec {
     };
     let model = BlobRef { hash: Hash([3; 32]), size: 1 };
     let (context, conversations, wire) = (16, 2, Wire::F32);
-    let work =
-        LlmWork { model, about, context, conversations, split: true, wire, by: llm::By::Layers };
+    let (by, on) = (llm::By::Layers, llm::On::Processor);
+    let work = LlmWork { model, about, context, conversations, split: true, wire, by, on };
     ServiceSpec { work: work.into(), ..spec(split) }
 }
 
@@ -265,8 +265,8 @@ fn conversations_with_one_model_go_to_a_node_side_by_side_whatever_its_slots() {
     let model = BlobRef { hash: Hash([3; 32]), size: 1 };
     let about = llm::Summary::default();
     let (context, conversations, wire) = (16, 3, Wire::F32);
-    let work =
-        LlmWork { model, about, context, conversations, split: false, wire, by: llm::By::Layers };
+    let (split, by, on) = (false, llm::By::Layers, llm::On::Processor);
+    let work = LlmWork { model, about, context, conversations, split, wire, by, on };
     world.give(Input::Serve {
         request: RequestId(1),
         spec: ServiceSpec { work: work.into(), ..service::spec(1, 1) },

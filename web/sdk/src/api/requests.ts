@@ -114,6 +114,10 @@ export interface LlmRequest {
   conversations?: number;
   /** The hash of the GGUF file. */
   model: string;
+  /** What computes it: `processor` (the default) or `gpu`. On a GPU the numbers are right within a tolerance and not
+   * the same on every device, so some words may differ from device to device. One device has all of the model: `by`,
+   * `wire` and `split` are refused beside it, and there are no embeddings. */
+  on?: string;
   /** Where several devices share the model: how the numbers between its layers travel. `f32` (the default) keeps
    * every word as one device says it; `f16` and `int8` send a half and about a quarter of the bytes, and change some
    * words. */

@@ -183,6 +183,7 @@ fn named(token: &Named) -> Value {
 fn timings(asked: u64, said: u64, done: Done) -> Value {
     let rate = |count: u64, micros: u64| count as f64 * 1e6 / micros.max(1) as f64;
     let computed = asked.saturating_sub(done.found.into());
+    let own = said.saturating_sub(done.taken_over.into());
     json!({
         "cache_n": done.found,
         "prompt_n": computed,
@@ -190,7 +191,8 @@ fn timings(asked: u64, said: u64, done: Done) -> Value {
         "prompt_per_second": rate(computed, done.prompt_micros),
         "predicted_n": said,
         "predicted_ms": done.answer_micros as f64 / 1e3,
-        "predicted_per_second": rate(said, done.answer_micros),
+        "predicted_per_second": rate(own, done.answer_micros),
+        "taken_over_n": done.taken_over,
         "draft_n": done.guessed,
         "draft_n_accepted": done.right,
     })

@@ -10,6 +10,8 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use futures_util::{StreamExt, TryStreamExt, stream};
 use serde::Serialize;
+use shoal_kinds::LlmWork;
+use shoal_kinds::llm::On;
 use shoal_text::{Ask, EmbeddingRequest, Read, Said, Texts, Token, Words, Wrong};
 
 use super::{MAX_BODY_BYTES, Open, USUAL_DEADLINE, language, written};
@@ -80,6 +82,7 @@ pub(super) async fn embed(
         let message = format!("this model pools its tokens in a way that is not supported: {kind}");
         Wrong::at("model", message)
     })?;
+    refuse_on_gpu(&work, &request.model)?;
     refuse_shared(&app, &request.model).await?;
     let (known, words) = (texts.clone(), work.about.words);
     let prompts = written(move || {
@@ -111,6 +114,21 @@ pub(super) async fn embed(
     });
     let usage = Usage { prompt_tokens: read, total_tokens: read };
     Ok(Json(Embeddings { object: "list", data: data.collect(), model: request.model, usage }))
+}
+
+/// GPUs give words only: said before anything is computed.
+fn refuse_on_gpu(work: &LlmWork, name: &str) -> Result<(), Open> {
+    match work.on {
+        On::Processor => Ok(()),
+        On::Gpu => Err(Wrong {
+            param: Some("model"),
+            code: "model_on_gpu",
+            message: format!(
+                "a GPU computes the model {name:?}, and it gives no embeddings: add it without --gpu"
+            ),
+        }
+        .into()),
+    }
 }
 
 /// Devices that share a model have no numbers of texts: said before anything is computed.

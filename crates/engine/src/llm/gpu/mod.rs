@@ -18,10 +18,10 @@ mod stage;
 mod tensors;
 #[cfg(all(test, not(target_arch = "wasm32")))]
 mod tests;
-#[cfg(not(target_arch = "wasm32"))]
 mod whole;
 
 pub use card::Card;
 pub use stage::{GpuLoading, GpuStage};
+pub use whole::GpuWhole;
 #[cfg(not(target_arch = "wasm32"))]
-pub use whole::{GpuWhole, waited};
+pub use whole::waited;

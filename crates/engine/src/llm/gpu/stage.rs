@@ -216,6 +216,11 @@ impl GpuStage {
         Ok(())
     }
 
+    /// Whether the GPU is gone.
+    pub fn is_lost(&self) -> bool {
+        self.card.is_lost()
+    }
+
     /// Kernels that are started for one token.
     pub fn dispatches(&self) -> usize {
         let head = self.head.as_ref().map_or(0, |head| head.few.len());

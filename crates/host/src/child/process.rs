@@ -1,7 +1,7 @@
-//! One life of a process that runs a model.
+//! One life of a process that computes.
 
+use std::ffi::OsStr;
 use std::io::{BufRead, BufReader};
-use std::path::Path;
 use std::process::{Child, ChildStderr, Command, Stdio};
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread;
@@ -10,16 +10,13 @@ use std::time::{Duration, Instant};
 use shoal_engine::onnx::Trouble;
 
 use super::pair::{self, Pair};
-use super::talk::{self, Opened, Word};
+use super::talk::{self, Word};
 
-/// The verb by which this program's file, started anew, becomes the process.
-pub const WORKER: &str = "onnx-worker";
-
-/// What loading a library or a model may take: the largest is read from a slow disk.
-const LOAD_WITHIN: Duration = Duration::from_secs(120);
+/// What loading a library, a driver or a model may take: the largest is read from a slow disk.
+pub(crate) const LOAD_WITHIN: Duration = Duration::from_secs(120);
 
 /// Killed when dropped.
-pub(super) struct Process {
+pub(crate) struct Process {
     child: Arc<Mutex<Child>>,
     pair: Pair,
     /// When what it does now must be done; none while it waits.
@@ -28,13 +25,16 @@ pub(super) struct Process {
 }
 
 impl Process {
-    /// Starts one, which loads the library.
-    pub(super) fn start(library: &Path, threads: u16) -> Result<(Process, Opened), String> {
+    /// Starts this program's file anew with these words, and waits until it says what it has opened. `name` is what its
+    /// own lines are logged as.
+    pub(crate) fn start(
+        name: &'static str,
+        words: &[&OsStr],
+    ) -> Result<(Process, Vec<u8>), String> {
         let program = std::env::current_exe()
             .map_err(|error| format!("cannot find this program's own file: {error}"))?;
         let mut command = Command::new(program);
-        command.arg(WORKER).arg(library).arg(threads.to_string());
-        command.stderr(Stdio::piped());
+        command.args(words).stderr(Stdio::piped());
         // Ctrl-C is for the node, which then ends this process.
         #[cfg(unix)]
         std::os::unix::process::CommandExt::process_group(&mut command, 0);
@@ -44,53 +44,39 @@ impl Process {
         let Some(stderr) = child.stderr.take() else {
             return Err("the process has no pipes".into());
         };
-        thread::spawn(move || log_all(stderr));
+        thread::spawn(move || log_all(name, stderr));
         let (child, hung) = (Arc::new(Mutex::new(child)), Arc::default());
         let (watch, watched) = mpsc::channel();
         let (dog, bark) = (Arc::clone(&child), Arc::clone(&hung));
         thread::spawn(move || guard(&watched, &dog, &bark));
         let mut process = Process { child, pair, watch, hung };
         let opened = process.within(LOAD_WITHIN, |process| talk::read(&mut process.pair.from));
-        let opened = match opened.map_err(|why| format!("loading the library: {why}"))? {
-            (Word::Opened, bytes) => postcard::from_bytes(&bytes).map_err(|e| e.to_string())?,
-            (Word::Refused, why) => return Err(String::from_utf8_lossy(&why).into_owned()),
-            (other, _) => return Err(format!("the process said {other:?} first")),
-        };
-        Ok((process, opened))
+        match opened.map_err(|why| format!("while it started, {why}"))? {
+            (Word::Opened, bytes) => Ok((process, bytes)),
+            (Word::Refused, why) => Err(String::from_utf8_lossy(&why).into_owned()),
+            (other, _) => Err(format!("the process said {other:?} first")),
+        }
     }
 
-    pub(super) fn is_alive(&self) -> bool {
+    pub(crate) fn is_alive(&self) -> bool {
         matches!(lock(&self.child).try_wait(), Ok(None))
     }
 
-    pub(super) fn load(&mut self, file: &[u8]) -> Result<(), Trouble> {
-        match self.ask(Word::Model, file, LOAD_WITHIN)? {
-            (Word::Loaded, _) => Ok(()),
-            (other, _) => Err(Trouble::Broken(format!("the process said {other:?} to a model"))),
-        }
-    }
-
-    /// Packed tensors in, packed tensors out.
-    pub(super) fn run(&mut self, request: &[u8], limit: Duration) -> Result<Vec<u8>, Trouble> {
-        match self.ask(Word::Request, request, limit)? {
-            (Word::Answer, answer) => Ok(answer),
-            (other, _) => Err(Trouble::Broken(format!("the process said {other:?} to a request"))),
-        }
-    }
-
-    fn ask(
+    /// Says a word, and gives what it answers to it.
+    pub(crate) fn ask(
         &mut self,
         word: Word,
         bytes: &[u8],
         limit: Duration,
-    ) -> Result<(Word, Vec<u8>), Trouble> {
+    ) -> Result<Vec<u8>, Trouble> {
         let said = self.within(limit, |process| {
             talk::write(&mut process.pair.to, word, bytes)?;
             talk::read(&mut process.pair.from)
         });
         match said.map_err(Trouble::Broken)? {
+            (Word::Answer, answer) => Ok(answer),
             (Word::Refused, why) => Err(Trouble::Refused(String::from_utf8_lossy(&why).into())),
-            said => Ok(said),
+            (other, _) => Err(Trouble::Broken(format!("the process said {other:?} to {word:?}"))),
         }
     }
 
@@ -149,10 +135,10 @@ fn guard(watched: &mpsc::Receiver<Option<Instant>>, child: &Mutex<Child>, hung: 
     }
 }
 
-/// Libraries talk to themselves; who wants to listen sets `SHOAL_LOG=debug`.
-fn log_all(stderr: ChildStderr) {
+/// Libraries and drivers talk to themselves; who wants to listen sets `SHOAL_LOG=debug`.
+fn log_all(name: &str, stderr: ChildStderr) {
     for line in BufReader::new(stderr).lines().map_while(Result::ok) {
-        tracing::debug!("ONNX Runtime: {line}");
+        tracing::debug!("{name}: {line}");
     }
 }
 
